@@ -1,0 +1,24 @@
+//! Floor 1: the only floor that knows the kernel and the CPU.
+//!
+//! ```text
+//!   engines (heap, tree, ...)          generic over Medium: no mmap, no instruction, no file descriptor
+//!        |  store, copy, flush, drain, log_write          | load8, read: direct
+//!   trait Medium ---------------------------------------- Memory
+//!        |                                                |
+//!   Mapping (file, DAX, device, anonymous)        the mapped bytes, at a fixed address
+//! ```
+//!
+//! It does: map, load, store, flush, drain, copy without cache, sync, and turn hardware faults into errors.
+//! It does not: know what is stored, start a thread, or print.
+
+mod fault;
+mod gate;
+mod medium;
+mod memory;
+mod rung;
+
+pub use fault::{Fault, FaultKind};
+pub use gate::Gate;
+pub use medium::{Medium, SyncError};
+pub use memory::Memory;
+pub use rung::Rung;

@@ -1,0 +1,125 @@
+//! The seam between engines and media.
+
+use crate::{Gate, Memory, Rung};
+use lode_layout::PoolOffset;
+use std::fmt;
+use std::hint;
+use std::thread;
+use std::time::Duration;
+
+/// A sync that the kernel refused. Nothing that was in flight may be believed durable, nor believed lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SyncError {
+    /// The error number of the system call.
+    pub errno: i32,
+}
+
+impl fmt::Display for SyncError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "sync failed: {}", std::io::Error::from_raw_os_error(self.errno))
+    }
+}
+
+impl std::error::Error for SyncError {}
+
+/// Memory that keeps what was stored, once it was made durable.
+///
+/// Loads are direct, through [`memory`](Medium::memory), whose address is fixed until close. Every store
+/// goes through this trait: a real mapping executes it, the simulator records it. Ranges that lie outside of
+/// the memory raise a [`Fault`](crate::Fault) and change nothing.
+pub trait Medium: Send + Sync {
+    /// The mapped bytes, for loads.
+    fn memory(&self) -> &Memory;
+
+    /// What makes a store durable here.
+    fn rung(&self) -> Rung;
+
+    /// The unit to which [`log_write`](Medium::log_write) pads, in bytes: no two groups of records share one.
+    fn log_block(&self) -> u64;
+
+    /// Stores an aligned word atomically. Visible on return, not durable; released to readers.
+    fn store8(&self, at: PoolOffset, value: u64);
+
+    /// Stores bytes through the cache. Visible on return, not durable. Aligned words inside are stored atomically.
+    fn store(&self, at: PoolOffset, bytes: &[u8]);
+
+    /// Replaces an aligned word if it is `current`; the word found otherwise. Visible on return, not durable.
+    ///
+    /// # Errors
+    /// The value found, when it was not `current`.
+    fn compare_exchange8(&self, at: PoolOffset, current: u64, new: u64) -> Result<u64, u64>;
+
+    /// Copies bytes past the cache: needs no flush, durable after the next drain of this thread. Both ends
+    /// are multiples of 8.
+    fn copy(&self, at: PoolOffset, bytes: &[u8]);
+
+    /// Starts the write-back of the lines that hold the range.
+    fn flush(&self, at: PoolOffset, len: u64);
+
+    /// Waits until all that this thread flushed and copied is durable. On the commit rung it syncs the whole file.
+    ///
+    /// # Errors
+    /// The kernel's refusal, after which the medium must not be trusted.
+    fn drain(&self) -> Result<(), SyncError>;
+
+    /// Writes log bytes and returns when they are durable, together with all that this thread flushed and
+    /// copied before (not on the commit rung, where only the log bytes are). `at` and the length are
+    /// multiples of 64, and of [`log_block`](Medium::log_block).
+    ///
+    /// # Errors
+    /// The kernel's refusal, after which the medium must not be trusted.
+    fn log_write(&self, at: PoolOffset, bytes: &[u8]) -> Result<(), SyncError>;
+
+    /// Called in a loop that waits for another thread, with the number of rounds so far.
+    fn relax(&self, round: u32) {
+        match round {
+            0..64 => hint::spin_loop(),
+            64..128 => thread::yield_now(),
+            _ => thread::sleep(Duration::from_micros(20)),
+        }
+    }
+
+    /// Blocks at `gate` while `blocked` says so.
+    fn wait_while(&self, gate: &Gate, blocked: &mut dyn FnMut() -> bool) {
+        gate.wait_while(blocked);
+    }
+}
+
+impl<M: Medium + ?Sized> Medium for std::sync::Arc<M> {
+    fn memory(&self) -> &Memory {
+        (**self).memory()
+    }
+    fn rung(&self) -> Rung {
+        (**self).rung()
+    }
+    fn log_block(&self) -> u64 {
+        (**self).log_block()
+    }
+    fn store8(&self, at: PoolOffset, value: u64) {
+        (**self).store8(at, value);
+    }
+    fn store(&self, at: PoolOffset, bytes: &[u8]) {
+        (**self).store(at, bytes);
+    }
+    fn compare_exchange8(&self, at: PoolOffset, current: u64, new: u64) -> Result<u64, u64> {
+        (**self).compare_exchange8(at, current, new)
+    }
+    fn copy(&self, at: PoolOffset, bytes: &[u8]) {
+        (**self).copy(at, bytes);
+    }
+    fn flush(&self, at: PoolOffset, len: u64) {
+        (**self).flush(at, len);
+    }
+    fn drain(&self) -> Result<(), SyncError> {
+        (**self).drain()
+    }
+    fn log_write(&self, at: PoolOffset, bytes: &[u8]) -> Result<(), SyncError> {
+        (**self).log_write(at, bytes)
+    }
+    fn relax(&self, round: u32) {
+        (**self).relax(round);
+    }
+    fn wait_while(&self, gate: &Gate, blocked: &mut dyn FnMut() -> bool) {
+        (**self).wait_while(gate, blocked);
+    }
+}
