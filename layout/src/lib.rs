@@ -5,6 +5,21 @@
 //! can be printed without opening it.
 #![forbid(unsafe_code)]
 
-mod offset;
+#[cfg(not(target_endian = "little"))]
+compile_error!("media are little-endian, and so must the CPU be: words are loaded where they lie");
 
+mod chunk;
+mod offset;
+mod record;
+mod slot;
+mod span;
+mod word;
+
+pub use chunk::{CHUNK, Descriptor};
 pub use offset::{BLOCK, LINE, PoolOffset, WORD, align_down, align_up};
+pub use record::{
+    ENTRY_WORDS_MAX, Entries, Entry, EntryError, RECORD_HEADER_WORDS, RECORD_LINE_WORDS, RecordSeal,
+};
+pub use slot::{SLOT_BLOCKS, SLOT_COPY_STRIDE, SLOT_WORDS, Slot};
+pub use span::{Huge, SPAN_HEADER, SpanHeaderWords, Superblock};
+pub use word::{CHECKED_BITS, checked, payload, unchecked};

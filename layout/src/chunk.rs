@@ -1,0 +1,105 @@
+//! Chunks: the unit in which the heap hands out space, and their descriptors.
+//!
+//! Every extent of the heap begins with a table of one descriptor word per chunk. A span of chunks is in use
+//! when the word of its first chunk says so; the words of its other chunks stay zero, as do the words of free
+//! chunks. So taking a span and giving it back is one atomic store each, and free neighbours need no merging.
+
+use crate::word::{checked, unchecked};
+
+/// Bytes of a chunk.
+pub const CHUNK: u64 = 16 * 1024;
+
+const KIND_BITS: u32 = 2;
+const SUPERBLOCK: u64 = 1;
+const HUGE: u64 = 2;
+const TABLE: u64 = 3;
+
+/// What a span of chunks is used for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Descriptor {
+    /// The chunk is free, or in the middle of a span.
+    Free,
+    /// The span holds equal blocks behind a superblock header.
+    Superblock {
+        /// Chunks in the span.
+        chunks: u64,
+    },
+    /// The span holds one object behind an object header.
+    Huge {
+        /// Chunks in the span.
+        chunks: u64,
+    },
+    /// The span holds the table itself.
+    Table {
+        /// Chunks in the span.
+        chunks: u64,
+    },
+}
+
+impl Descriptor {
+    /// The word that is stored.
+    pub const fn encode(self) -> u64 {
+        match self {
+            Descriptor::Free => 0,
+            Descriptor::Superblock { chunks } => checked(chunks << KIND_BITS | SUPERBLOCK),
+            Descriptor::Huge { chunks } => checked(chunks << KIND_BITS | HUGE),
+            Descriptor::Table { chunks } => checked(chunks << KIND_BITS | TABLE),
+        }
+    }
+
+    /// What `word` says; `None` if it is damaged.
+    pub const fn decode(word: u64) -> Option<Descriptor> {
+        if word == 0 {
+            return Some(Descriptor::Free);
+        }
+        let Some(payload) = unchecked(word) else { return None };
+        let chunks = payload >> KIND_BITS;
+        if chunks == 0 {
+            return None;
+        }
+        match payload & ((1 << KIND_BITS) - 1) {
+            SUPERBLOCK => Some(Descriptor::Superblock { chunks }),
+            HUGE => Some(Descriptor::Huge { chunks }),
+            TABLE => Some(Descriptor::Table { chunks }),
+            _ => None,
+        }
+    }
+
+    /// Chunks in the span that begins here; a free chunk counts for itself.
+    pub const fn chunks(self) -> u64 {
+        match self {
+            Descriptor::Free => 1,
+            Descriptor::Superblock { chunks }
+            | Descriptor::Huge { chunks }
+            | Descriptor::Table { chunks } => chunks,
+        }
+    }
+}
+
+#[cfg(test)]
+mod test {
+    use super::*;
+
+    #[test]
+    fn descriptors_come_back_and_damage_is_found() {
+        for chunks in [1, 2, 31, 32, 65_535, 1 << 40] {
+            for descriptor in
+                [Descriptor::Superblock { chunks }, Descriptor::Huge { chunks }, Descriptor::Table { chunks }]
+            {
+                let word = descriptor.encode();
+                assert_eq!(Descriptor::decode(word), Some(descriptor));
+                for bit in 0..64 {
+                    assert_eq!(Descriptor::decode(word ^ 1 << bit), None);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn one_bit_does_not_turn_a_free_chunk_into_a_used_one() {
+        assert_eq!(Descriptor::decode(0), Some(Descriptor::Free));
+        for bit in 0..64 {
+            assert_eq!(Descriptor::decode(1 << bit), None);
+        }
+    }
+}

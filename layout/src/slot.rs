@@ -1,0 +1,92 @@
+//! Checkpoint slots: up to which transaction the log is no longer needed.
+#![doc = include_str!("slot.md")]
+
+use crate::{BLOCK, PoolOffset};
+
+/// Words of a slot: a cache line.
+pub const SLOT_WORDS: usize = 8;
+/// Where the first of the two slot blocks begins; the second follows it.
+pub const SLOT_BLOCKS: PoolOffset = PoolOffset::new(2 * BLOCK);
+/// Bytes between the two copies of a slot in its block: sectors of their own.
+pub const SLOT_COPY_STRIDE: u64 = BLOCK / 2;
+
+const MAGIC: u32 = u32::from_le_bytes(*b"LdCk");
+
+/// A checkpoint: every transaction up to `sequence` is durable at home.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Slot {
+    /// Counts checkpoints; the newer of two valid slots counts.
+    pub generation: u64,
+    /// The last sequence number whose home stores are durable.
+    pub sequence: u64,
+    /// The random number of this life of the log, made when the pool was opened for writing.
+    pub life: [u64; 2],
+    /// Into how many rings the log area is divided in this life.
+    pub rings: u32,
+    /// Whether the pool was closed: the log holds nothing.
+    pub closed: bool,
+}
+
+impl Slot {
+    /// Where the slot of `generation` belongs; its two copies are [`SLOT_COPY_STRIDE`] apart.
+    pub const fn home(generation: u64) -> PoolOffset {
+        SLOT_BLOCKS.plus(generation % 2 * BLOCK)
+    }
+
+    /// The slot as stored in the pool `uuid`.
+    pub fn encode(&self, uuid: &[u8; 16]) -> [u64; SLOT_WORDS] {
+        let shape = u64::from(self.rings) | u64::from(self.closed) << 32;
+        let mut words = [0, self.generation, self.sequence, self.life[0], self.life[1], shape, 0, 0];
+        words[0] = u64::from(MAGIC) | u64::from(crc(&words, uuid)) << 32;
+        words
+    }
+
+    /// The slot stored as `words` in the pool `uuid`; `None` if it is damaged or was never written.
+    pub fn decode(words: &[u64; SLOT_WORDS], uuid: &[u8; 16]) -> Option<Slot> {
+        if words[0] != u64::from(MAGIC) | u64::from(crc(words, uuid)) << 32 {
+            return None;
+        }
+        let [_, generation, sequence, life0, life1, shape, ..] = *words;
+        let rings = shape as u32;
+        (rings > 0).then_some(Slot {
+            generation,
+            sequence,
+            life: [life0, life1],
+            rings,
+            closed: shape >> 32 == 1,
+        })
+    }
+}
+
+fn crc(words: &[u64; SLOT_WORDS], uuid: &[u8; 16]) -> u32 {
+    let fields = zerocopy::IntoBytes::as_bytes(&words[1..]);
+    crc32c::crc32c_append(crc32c::crc32c(uuid), fields)
+}
+
+#[cfg(test)]
+mod test {
+    use super::*;
+
+    #[test]
+    fn slots_come_back_and_every_flipped_bit_is_found() {
+        let uuid = [9; 16];
+        for closed in [false, true] {
+            let slot = Slot { generation: 7, sequence: 1 << 60, life: [3, 4], rings: 16, closed };
+            let words = slot.encode(&uuid);
+            assert_eq!(Slot::decode(&words, &uuid), Some(slot));
+            assert_eq!(Slot::decode(&words, &[8; 16]), None, "another pool's slot");
+            for bit in 0..512 {
+                let mut damaged = words;
+                damaged[bit / 64] ^= 1 << (bit % 64);
+                assert_eq!(Slot::decode(&damaged, &uuid), None, "bit {bit}");
+            }
+        }
+        assert_eq!(Slot::decode(&[0; SLOT_WORDS], &uuid), None, "never written");
+    }
+
+    #[test]
+    fn neighbours_do_not_share_a_block() {
+        assert_ne!(Slot::home(4), Slot::home(5));
+        assert_eq!(Slot::home(4), Slot::home(6));
+    }
+}
