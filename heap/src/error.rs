@@ -1,0 +1,59 @@
+//! What can go wrong in a heap.
+
+use lode_layout::PoolOffset;
+use lode_pmem::{Fault, SyncError};
+
+/// Why an operation on a heap failed. Unless a variant says otherwise, nothing was changed and the heap goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum HeapError {
+    /// No free space of that size is left. Freeing objects or growing the pool helps.
+    #[error("the pool has no room for {wanted} bytes more; free something, or grow the pool")]
+    OutOfSpace {
+        /// Bytes that were asked for.
+        wanted: u64,
+    },
+    /// The transaction would change more than it may.
+    #[error("a transaction may change {limit} bytes here, half of what is free, and this one needs {wanted}")]
+    TooLarge {
+        /// Bytes of changes that the transaction has come to.
+        wanted: u64,
+        /// The most it may change.
+        limit: u64,
+    },
+    /// Another transaction holds a lock that this one needs. [`Heap::run`](crate::Heap::run) starts the closure
+    /// again; pass it on with `?`.
+    #[error("another transaction holds a lock that this one needs")]
+    Conflict,
+    /// The log write of this transaction failed: it may or may not be there when the pool is opened again.
+    #[error("the transaction is in doubt, it may or may not be there after reopening: {0}")]
+    InDoubt(SyncError),
+    /// An earlier sync failed; this handle writes no more. What was acknowledged before is safe.
+    #[error(
+        "an earlier sync failed, so this handle accepts no more changes; close the pool and open it again"
+    )]
+    Poisoned,
+    /// The memory or the medium could not deliver bytes that were needed.
+    #[error(transparent)]
+    Fault(#[from] Fault),
+    /// The medium holds something that can't be right.
+    #[error("{what} at {at} is damaged; `lode pool check` shows how far")]
+    Corrupt {
+        /// The structure that is damaged.
+        what: &'static str,
+        /// Where it begins.
+        at: PoolOffset,
+    },
+    /// The offset is not that of an allocated object.
+    #[error("there is no allocated object at {at}")]
+    NoObject {
+        /// The offset in question.
+        at: PoolOffset,
+    },
+    /// The alignment is not a power of two, or is greater than 4 KiB.
+    #[error("objects can be aligned to powers of two up to 4096 bytes, not to {align}")]
+    Alignment {
+        /// Bytes that were asked for.
+        align: u64,
+    },
+}

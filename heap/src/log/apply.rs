@@ -1,0 +1,77 @@
+//! Home stores: what the entries of a durable record do to the pool.
+
+use super::dirty::DirtyLines;
+use lode_layout::{Entries, Entry, PoolOffset, WORD, checked, unchecked};
+use lode_pmem::Medium;
+use zerocopy::IntoBytes;
+
+/// Applies every entry of `body` but [`Entry::Payload`] and [`Entry::Continue`], in order, and notes the
+/// touched lines in `dirty` where the medium has lines to flush.
+///
+/// Entries that can't be parsed end it: bodies come from [`Entry::encode`], checked by the record's seal.
+#[inline]
+pub(super) fn apply<M: Medium>(medium: &M, body: &[u64], mut dirty: Option<&mut DirtyLines>) {
+    for entry in Entries::new(body).map_while(Result::ok) {
+        let (at, len) = match entry {
+            Entry::Words { at, words } => {
+                store_words(medium, at, words);
+                (at, words.len() as u64 * WORD)
+            }
+            Entry::SetBits { at, mask } => {
+                change_bits(medium, at, |bits| bits | mask);
+                (at, WORD)
+            }
+            Entry::ClearBits { at, mask } => {
+                change_bits(medium, at, |bits| bits & !mask);
+                (at, WORD)
+            }
+            Entry::Bytes { at, len, words } => {
+                medium.store(at, &words.as_bytes()[..len as usize]);
+                (at, len)
+            }
+            Entry::Zero { at, len } => {
+                zero(medium, at, len);
+                (at, len)
+            }
+            Entry::Payload { .. } | Entry::Continue { .. } => continue,
+        };
+        if let Some(dirty) = &mut dirty {
+            dirty.note(at, len);
+        }
+    }
+}
+
+#[inline]
+fn store_words<M: Medium>(medium: &M, at: PoolOffset, words: &[u64]) {
+    match words {
+        [word] => medium.store8(at, *word),
+        _ => medium.store(at, words.as_bytes()),
+    }
+}
+
+/// Changes the bits of a checked word atomically: other threads may change other bits of it meanwhile.
+///
+/// A word that is not intact stays as it is. In replay it may hold what a later record put there, and if it
+/// is damaged then `check` must still find it.
+#[inline]
+fn change_bits<M: Medium>(medium: &M, at: PoolOffset, change: impl Fn(u64) -> u64) {
+    let mut word = medium.memory().load8(at);
+    while let Some(bits) = unchecked(word) {
+        match medium.compare_exchange8(at, word, checked(change(bits))) {
+            Ok(_) => return,
+            Err(found) => word = found,
+        }
+    }
+}
+
+fn zero<M: Medium>(medium: &M, at: PoolOffset, len: u64) {
+    const ZEROS: [u8; 4096] = [0; 4096];
+    // A damaged length must not keep the CPU busy beyond the end of the medium.
+    let len = len.min(medium.memory().len().saturating_sub(at.get()));
+    let mut done = 0;
+    while done < len {
+        let step = (len - done).min(ZEROS.len() as u64);
+        medium.store(at.plus(done), &ZEROS[..step as usize]);
+        done += step;
+    }
+}

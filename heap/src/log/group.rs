@@ -1,0 +1,178 @@
+//! Group commit: one synced write of the log for all who wait, on media where a sync is what costs.
+//!
+//! All transactions share one ring. Each appends its record to the open batch; the first that finds no batch
+//! being written writes it, and those who come meanwhile gather in the next one.
+
+use crate::HeapError;
+use lode_layout::{LINE, PoolOffset, RecordSeal, align_up};
+use lode_pmem::{Gate, Medium, SyncError};
+use std::mem;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use zerocopy::IntoBytes;
+
+/// Records on their way to the log.
+#[derive(Debug, Default)]
+struct Batch {
+    /// Where it begins, in bytes from the life's begin, without wrapping.
+    start: u64,
+    words: Vec<u64>,
+    /// Word at which the batch goes on at the start of the ring, when it reached the end.
+    wrap: Option<usize>,
+}
+
+#[derive(Debug)]
+struct State {
+    open: Batch,
+    /// Number of the open batch.
+    number: u64,
+    /// Whether a thread is writing the batch before the open one.
+    writing: bool,
+    failed: Option<SyncError>,
+    /// A written batch's buffer, to be used again.
+    spare: Vec<u64>,
+}
+
+/// Where a record got its place.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ticket {
+    batch: u64,
+    /// The record's sequence number.
+    pub(super) sequence: u64,
+}
+
+/// The one ring of a log on the commit rung.
+#[derive(Debug)]
+pub(super) struct Group {
+    ring: PoolOffset,
+    ring_len: u64,
+    seal: RecordSeal,
+    state: Mutex<State>,
+    /// Batches with a lower number are durable.
+    durable: AtomicU64,
+    written: Gate,
+}
+
+impl Group {
+    pub(super) fn new(ring: PoolOffset, ring_len: u64, seal: RecordSeal) -> Group {
+        let open = Batch::default();
+        let state = State { open, number: 0, writing: false, failed: None, spare: Vec::new() };
+        let (durable, written) = (AtomicU64::new(0), Gate::new());
+        Group { ring, ring_len, seal, state: Mutex::new(state), durable, written }
+    }
+
+    /// Bytes appended since the life began, padding included.
+    pub(super) fn head<M: Medium>(&self, medium: &M) -> u64 {
+        let state = self.enter();
+        state.open.start + batch_len(&state.open, medium.log_block())
+    }
+
+    /// Draws a sequence number for `record`, seals it and appends it to the open batch; `None` when the ring
+    /// has no room for it above `tail`.
+    pub(super) fn append<M: Medium>(
+        &self,
+        medium: &M,
+        record: &mut Vec<u64>,
+        next: &AtomicU64,
+        tail: u64,
+    ) -> Result<Option<Ticket>, HeapError> {
+        let mut state = self.enter();
+        if state.failed.is_some() {
+            return Err(HeapError::Poisoned);
+        }
+        let block = medium.log_block();
+        let len = align_up(record.as_bytes().len() as u64, LINE);
+        let at = state.open.start + state.open.words.as_bytes().len() as u64;
+        let wraps = at % self.ring_len + align_up(len, block) > self.ring_len;
+        let end = if wraps { align_up(at, self.ring_len) } else { at } + align_up(len, block);
+        if end - tail > self.ring_len || (wraps && state.open.wrap.is_some()) {
+            return Ok(None);
+        }
+        if wraps {
+            let padded = (align_up(at, self.ring_len) - state.open.start) / 8;
+            state.open.words.resize(padded as usize, 0);
+            state.open.wrap = Some(state.open.words.len());
+        }
+        let at = state.open.start + state.open.words.as_bytes().len() as u64;
+        // ORDER: drawn and appended under one lock, so the order of records in the log is that of their numbers.
+        let sequence = next.fetch_add(1, Ordering::SeqCst);
+        self.seal.close(record, sequence, at % self.ring_len);
+        let padded = state.open.words.len() + (len / 8) as usize;
+        state.open.words.extend_from_slice(record);
+        state.open.words.resize(padded, 0);
+        Ok(Some(Ticket { batch: state.number, sequence }))
+    }
+
+    /// Returns when the record of `ticket` is durable.
+    pub(super) fn settle<M: Medium>(&self, medium: &M, ticket: Ticket) -> Result<(), HeapError> {
+        loop {
+            {
+                let mut state = self.enter();
+                // ORDER: acquires what the writer of the batch released after its sync.
+                if self.durable.load(Ordering::Acquire) > ticket.batch {
+                    return Ok(());
+                }
+                if let Some(error) = state.failed {
+                    return Err(HeapError::InDoubt(error));
+                }
+                if !state.writing {
+                    state.writing = true;
+                    let batch = self.close(&mut state, medium.log_block());
+                    drop(state);
+                    self.write(medium, batch)?;
+                    continue;
+                }
+            }
+            let mut waits = || {
+                // ORDER: as above.
+                let durable = self.durable.load(Ordering::Acquire) > ticket.batch;
+                !durable && self.enter().writing
+            };
+            medium.wait_while(&self.written, &mut waits);
+        }
+    }
+
+    /// Takes the open batch, and opens the next one behind it.
+    fn close(&self, state: &mut State, block: u64) -> Batch {
+        let start = state.open.start + batch_len(&state.open, block);
+        let words = mem::take(&mut state.spare);
+        state.number += 1;
+        mem::replace(&mut state.open, Batch { start, words, wrap: None })
+    }
+
+    fn write<M: Medium>(&self, medium: &M, mut batch: Batch) -> Result<(), HeapError> {
+        let padded = batch_len(&batch, medium.log_block()) / 8;
+        batch.words.resize(padded as usize, 0);
+        let (first, second) = batch.words.split_at(batch.wrap.unwrap_or(batch.words.len()));
+        let mut written = Ok(());
+        for (part, at) in [(first, batch.start % self.ring_len), (second, 0)] {
+            if !part.is_empty() && written.is_ok() {
+                // ORDER: the records are durable before anyone who waits for them returns or stores at home.
+                // Stop here: each record of the batch is whole or absent, and none was acknowledged.
+                written = medium.log_write(self.ring.plus(at), part.as_bytes());
+            }
+        }
+        {
+            let mut state = self.enter();
+            state.writing = false;
+            state.failed = state.failed.or(written.err());
+            if written.is_ok() {
+                // ORDER: releases the finished sync to those who wait for this batch.
+                self.durable.fetch_add(1, Ordering::Release);
+            }
+            batch.words.clear();
+            state.spare = batch.words;
+        }
+        self.written.open();
+        written.map_err(HeapError::InDoubt)
+    }
+
+    fn enter(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Bytes that the batch takes in the ring: each of its parts is padded to `block`.
+fn batch_len(batch: &Batch, block: u64) -> u64 {
+    align_up(batch.words.as_bytes().len() as u64, block)
+}

@@ -1,0 +1,363 @@
+//! The log: redo records that make a transaction durable with one drain, and checkpoints that free its space.
+//!
+//! ```text
+//!   commit:  hold a lane -> draw a number, seal the record -> log_write (the one drain) -> home stores -> release
+//!   checkpoint:  hold all lanes, note the number S and the dirty lines -> release -> flush each line once
+//!                -> drain -> slot S -> the rings are free up to where they stood
+//!   recover:  newest slot -> sound records above S, by number -> home stores -> flush, drain -> new slot, new life
+//! ```
+//!
+//! Home locations change only after their record is durable, so there is never anything to undo; they need
+//! no flush until the checkpoint, so hot lines cost nothing.
+//!
+//! # Cost
+//! A commit: one drain, the record's lines. A checkpoint: one flush for each distinct line, two drains.
+
+mod apply;
+mod dirty;
+mod group;
+mod lane;
+mod recover;
+mod slots;
+
+use crate::HeapError;
+use dirty::flush_order;
+use group::Group;
+use lane::{LaneState, Lanes};
+use lode_layout::{
+    BLOCK, PoolOffset, RECORD_HEADER_WORDS, RECORD_LINE_WORDS, RecordSeal, Slot, align_down, align_up,
+};
+use lode_pmem::{Fault, Medium, Rung};
+use spin::mutex::{SpinMutex, SpinMutexGuard};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use zerocopy::IntoBytes;
+
+pub use recover::Recovery;
+
+/// The most rings into which a log is divided, which is how many threads can be in their drain at once.
+const RINGS_MAX: u64 = 16;
+/// Bytes of a ring below which more rings do not pay.
+const RING_LEN_MIN: u64 = 2 * BLOCK;
+/// Transactions that can wait for one synced write together, on the commit rung.
+const GROUP_LANES: usize = 64;
+/// Numbers that are skipped at recovery: more than can have been drawn without leaving a record.
+const SEQUENCE_GAP: u64 = 1 << 32;
+
+/// Where a log lies in its pool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LogArea {
+    /// Its start, a multiple of 4096.
+    pub start: PoolOffset,
+    /// Its length in bytes, a multiple of 4096.
+    pub len: u64,
+}
+
+/// A redo log on a medium of its own or inside of a pool.
+#[derive(Debug)]
+pub struct Log<M: Medium> {
+    medium: M,
+    uuid: [u8; 16],
+    area: LogArea,
+    life: [u64; 2],
+    ring_len: u64,
+    seals: Vec<RecordSeal>,
+    /// Present on the commit rung, where all lanes share one ring.
+    group: Option<Group>,
+    lanes: Lanes,
+    /// Up to where each ring's records are no longer needed, counted like [`LaneState::head`].
+    tails: Vec<AtomicU64>,
+    next_sequence: AtomicU64,
+    checkpointed: AtomicU64,
+    checkpointer: SpinMutex<Checkpointer>,
+    failed: AtomicBool,
+}
+
+/// What only the thread that checkpoints touches.
+#[derive(Debug)]
+struct Checkpointer {
+    generation: u64,
+    lines: Vec<u64>,
+}
+
+impl<M: Medium> Log<M> {
+    /// Makes an empty log: its first checkpoint slot. The area's old content does not matter.
+    ///
+    /// # Errors
+    /// [`HeapError::InDoubt`] when the medium can't make it durable.
+    ///
+    /// # Durability
+    /// The slot is durable on return.
+    pub fn format(medium: &M, area: LogArea, uuid: &[u8; 16], life: [u64; 2]) -> Result<(), HeapError> {
+        let rings = ring_count(medium.rung(), area);
+        slots::write(medium, uuid, &Slot { generation: 1, sequence: 0, life, rings, closed: true })
+    }
+
+    fn start(medium: M, area: LogArea, uuid: [u8; 16], slot: &Slot) -> Log<M> {
+        let ring_len = align_down(area.len / u64::from(slot.rings), BLOCK);
+        let seals: Vec<_> = (0..slot.rings).map(|ring| RecordSeal::new(&uuid, slot.life, ring)).collect();
+        let grouped = medium.rung() == Rung::Commit;
+        let group = grouped.then(|| Group::new(area.start, ring_len, seals[0]));
+        let lanes = if grouped { GROUP_LANES } else { slot.rings as usize };
+        Log {
+            uuid,
+            area,
+            life: slot.life,
+            ring_len,
+            group,
+            lanes: Lanes::new(lanes),
+            tails: (0..slot.rings).map(|_| AtomicU64::new(0)).collect(),
+            seals,
+            next_sequence: AtomicU64::new(slot.sequence + 1),
+            checkpointed: AtomicU64::new(slot.sequence),
+            checkpointer: SpinMutex::new(Checkpointer { generation: slot.generation, lines: Vec::new() }),
+            failed: AtomicBool::new(false),
+            medium,
+        }
+    }
+
+    /// The medium under the log.
+    #[inline]
+    pub fn medium(&self) -> &M {
+        &self.medium
+    }
+
+    /// The greatest number whose home stores are durable.
+    pub fn checkpointed(&self) -> u64 {
+        // ORDER: acquires the finished checkpoint: who sees the number may overwrite what it made needless.
+        self.checkpointed.load(Ordering::Acquire)
+    }
+
+    /// The most words that a record may have, header included. What is larger must go on elsewhere, by
+    /// [`Entry::Continue`](lode_layout::Entry::Continue).
+    pub fn record_words_max(&self) -> usize {
+        (self.ring_len / 4 / 8) as usize
+    }
+
+    /// Makes `record` durable and then stores its entries at home. The caller holds the locks of what the
+    /// record changes, until this returns. `record` is [`RECORD_HEADER_WORDS`] words that are ignored, then
+    /// entries, at most [`record_words_max`](Log::record_words_max) words in all; it is padded here.
+    /// `continued` are the entries to which a final `Continue` entry leads. Returns the sequence number.
+    ///
+    /// # Errors
+    /// [`HeapError::InDoubt`] when this record's log write failed, [`HeapError::Poisoned`] after any that did.
+    ///
+    /// # Durability
+    /// Durable and visible on return, all entries or, after a crash before, none.
+    ///
+    /// # Cost
+    /// One drain; on the commit rung one synced write shared with others. A checkpoint when the ring is half full.
+    #[inline]
+    pub fn commit(&self, record: &mut Vec<u64>, continued: &[u64]) -> Result<u64, HeapError> {
+        debug_assert!(record.len() <= self.record_words_max());
+        // ORDER: none: a thread that misses another's failure gets its own from the medium.
+        if self.failed.load(Ordering::Relaxed) {
+            return Err(HeapError::Poisoned);
+        }
+        let result = if self.group.is_some() {
+            self.commit_grouped(record, continued)
+        } else {
+            self.commit_alone(record, continued)
+        };
+        result.inspect_err(|_| self.fail())
+    }
+
+    #[inline]
+    fn commit_alone(&self, record: &mut Vec<u64>, continued: &[u64]) -> Result<u64, HeapError> {
+        let body = record.len();
+        let padded = align_up(body as u64, RECORD_LINE_WORDS as u64) as usize;
+        let block = self.medium.log_block();
+        let len = padded as u64 * 8;
+        let (ring, mut lane, at) = loop {
+            let (ring, lane) = self.lanes.claim(&self.medium);
+            if let Some(at) = self.room(ring, &lane, len) {
+                break (ring, lane, at);
+            }
+            drop(lane);
+            self.checkpoint()?;
+        };
+        // ORDER: drawn with the lane held, so that a checkpoint, which holds all lanes, never covers a number
+        // whose home stores are still to come; and with all locks held, so that dependent records are in order.
+        let sequence = self.next_sequence.fetch_add(1, Ordering::Relaxed);
+        let offset = at % self.ring_len;
+        self.seals[ring].close(record, sequence, offset);
+        record.resize(padded, 0);
+        debug_assert!(offset + len <= self.ring_len && len.is_multiple_of(block));
+        let place = self.area.start.plus(ring as u64 * self.ring_len + offset);
+        // ORDER: the record is durable before the first home store: there is no undo to take one back. Stop
+        // here: the record is whole and replayed, or torn and skipped, and the caller has not returned.
+        self.medium.log_write(place, record.as_bytes()).map_err(HeapError::InDoubt)?;
+        record.truncate(body);
+        lane.head = at + len;
+        let dirty = (self.medium.rung() == Rung::Line).then_some(&mut lane.dirty);
+        apply_all(&self.medium, record, continued, dirty);
+        let half_full = self.half_full(ring, lane.head);
+        drop(lane);
+        if half_full {
+            self.checkpoint_if_idle()?;
+        }
+        Ok(sequence)
+    }
+
+    #[cold]
+    fn commit_grouped(&self, record: &mut Vec<u64>, continued: &[u64]) -> Result<u64, HeapError> {
+        let group = self.group.as_ref().expect("asked before");
+        let (lane, ticket) = loop {
+            let (_, lane) = self.lanes.claim(&self.medium);
+            // ORDER: acquires the checkpoint that freed the space below the tail.
+            let tail = self.tails[0].load(Ordering::Acquire);
+            if let Some(ticket) = group.append(&self.medium, record, &self.next_sequence, tail)? {
+                break (lane, ticket);
+            }
+            drop(lane);
+            self.checkpoint()?;
+        };
+        group.settle(&self.medium, ticket)?;
+        apply_all(&self.medium, record, continued, None);
+        drop(lane);
+        if self.half_full(0, group.head(&self.medium)) {
+            self.checkpoint_if_idle()?;
+        }
+        Ok(ticket.sequence)
+    }
+
+    /// Where in `ring` a record of `len` bytes goes, if there is room for it.
+    #[inline]
+    fn room(&self, ring: usize, lane: &LaneState, len: u64) -> Option<u64> {
+        let rest = self.ring_len - lane.head % self.ring_len;
+        let at = if len <= rest { lane.head } else { lane.head + rest };
+        // ORDER: acquires the checkpoint that freed the space below the tail.
+        let tail = self.tails[ring].load(Ordering::Acquire);
+        (at + len - tail <= self.ring_len).then_some(at)
+    }
+
+    #[inline]
+    fn half_full(&self, ring: usize, head: u64) -> bool {
+        // ORDER: none: an old tail only makes the checkpoint come earlier.
+        head - self.tails[ring].load(Ordering::Relaxed) > self.ring_len / 2
+    }
+
+    /// Makes all home stores so far durable, and frees the log's space. Waits for a checkpoint that is running.
+    ///
+    /// # Errors
+    /// [`HeapError::Poisoned`] when a sync failed, now or before.
+    ///
+    /// # Durability
+    /// Every home store of a transaction that returned before the call is durable on return.
+    ///
+    /// # Cost
+    /// One flush for each distinct line stored at home since the last one, and two drains.
+    pub fn checkpoint(&self) -> Result<(), HeapError> {
+        for round in 0.. {
+            if let Some(checkpointer) = self.checkpointer.try_lock() {
+                return self.checkpoint_held(checkpointer, false);
+            }
+            self.medium.relax(round);
+        }
+        unreachable!("the loop ends with the checkpointer")
+    }
+
+    #[cold]
+    fn checkpoint_if_idle(&self) -> Result<(), HeapError> {
+        match self.checkpointer.try_lock() {
+            Some(checkpointer) => self.checkpoint_held(checkpointer, false),
+            None => Ok(()),
+        }
+    }
+
+    /// Ends this life of the log: everything is durable at home, and nothing is left to replay.
+    ///
+    /// # Errors
+    /// [`HeapError::Poisoned`] when a sync failed, now or before.
+    pub fn close(&self) -> Result<(), HeapError> {
+        for round in 0.. {
+            if let Some(checkpointer) = self.checkpointer.try_lock() {
+                return self.checkpoint_held(checkpointer, true);
+            }
+            self.medium.relax(round);
+        }
+        unreachable!("the loop ends with the checkpointer")
+    }
+
+    fn checkpoint_held(
+        &self,
+        mut checkpointer: SpinMutexGuard<'_, Checkpointer>,
+        closed: bool,
+    ) -> Result<(), HeapError> {
+        // ORDER: none: as in `commit`.
+        if self.failed.load(Ordering::Relaxed) {
+            return Err(HeapError::Poisoned);
+        }
+        let Checkpointer { generation, lines } = &mut *checkpointer;
+        let (sequence, heads) = self.note(lines);
+        if self.medium.rung() != Rung::None {
+            self.persist_home(lines)?;
+            let rings = self.seals.len() as u32;
+            let slot = Slot { generation: *generation + 1, sequence, life: self.life, rings, closed };
+            slots::write(&self.medium, &self.uuid, &slot).inspect_err(|_| self.fail())?;
+        }
+        *generation += 1;
+        lines.clear();
+        // ORDER: releases the durable slot before the space below the new tails, and before blocks that were
+        // freed up to this number: only then may either be overwritten.
+        self.checkpointed.store(sequence, Ordering::Release);
+        for (tail, head) in self.tails.iter().zip(heads) {
+            // ORDER: as above.
+            tail.store(head, Ordering::Release);
+        }
+        Ok(())
+    }
+
+    /// Holds all lanes for a moment: the last number drawn, whose home stores are then all done, like those of
+    /// the numbers before it; the heads of all rings; and, in `lines`, the dirty lines.
+    fn note(&self, lines: &mut Vec<u64>) -> (u64, Vec<u64>) {
+        let mut lanes = self.lanes.claim_all(&self.medium);
+        for lane in &mut lanes {
+            lane.dirty.drain_into(lines);
+        }
+        let heads = match &self.group {
+            Some(group) => vec![group.head(&self.medium)],
+            None => lanes.iter().map(|lane| lane.head).collect(),
+        };
+        // ORDER: all lanes are held, so nobody draws a number between this load and the end of the block.
+        (self.next_sequence.load(Ordering::Relaxed) - 1, heads)
+    }
+
+    /// Makes the home stores in `lines` durable.
+    fn persist_home(&self, lines: &mut Vec<u64>) -> Result<(), HeapError> {
+        for (at, len) in flush_order(lines) {
+            self.medium.flush(at, len);
+        }
+        // ORDER: home is durable before the slot says so. Stop here: the old slot counts, and replaying what
+        // is already at home changes nothing.
+        self.medium.drain().map_err(|_| HeapError::Poisoned).inspect_err(|_| self.fail())?;
+        match Fault::take() {
+            None => Ok(()),
+            Some(fault) => Err(HeapError::Fault(fault)).inspect_err(|_| self.fail()),
+        }
+    }
+
+    #[cold]
+    fn fail(&self) {
+        // ORDER: none: see `commit`.
+        self.failed.store(true, Ordering::Relaxed);
+    }
+}
+
+#[inline]
+fn apply_all<M: Medium>(
+    medium: &M,
+    record: &[u64],
+    continued: &[u64],
+    mut dirty: Option<&mut dirty::DirtyLines>,
+) {
+    apply::apply(medium, &record[RECORD_HEADER_WORDS..], dirty.as_deref_mut());
+    if !continued.is_empty() {
+        apply::apply(medium, continued, dirty);
+    }
+}
+
+/// Into how many rings `area` is divided on a medium of that rung.
+fn ring_count(rung: Rung, area: LogArea) -> u32 {
+    let rings = if rung == Rung::Commit { 1 } else { (area.len / RING_LEN_MIN).clamp(1, RINGS_MAX) };
+    u32::try_from(rings).expect("a small number")
+}
