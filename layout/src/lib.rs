@@ -5,6 +5,16 @@
 //! can be printed without opening it.
 #![forbid(unsafe_code)]
 
+mod drawing;
+mod geometry;
+pub mod header;
+mod layout_name;
 mod offset;
+mod rung;
 
+pub use drawing::{DRAWINGS, Drawing, Field};
+pub use geometry::{CHUNK, Contradiction, Extent, Geometry, GeometryError, Want};
+pub use header::{Header, HeaderError};
+pub use layout_name::{LayoutName, LayoutNameError};
 pub use offset::{BLOCK, LINE, PoolOffset, WORD, align_down, align_up};
+pub use rung::Rung;
