@@ -6,9 +6,6 @@
 
 use crate::word::{checked, unchecked};
 
-/// Bytes of a chunk.
-pub const CHUNK: u64 = 16 * 1024;
-
 const KIND_BITS: u32 = 2;
 const SUPERBLOCK: u64 = 1;
 const HUGE: u64 = 2;

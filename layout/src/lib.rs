@@ -9,17 +9,27 @@
 compile_error!("media are little-endian, and so must the CPU be: words are loaded where they lie");
 
 mod chunk;
+mod drawing;
+mod geometry;
+pub mod header;
+mod layout_name;
 mod offset;
 mod record;
+mod rung;
 mod slot;
 mod span;
 mod word;
 
-pub use chunk::{CHUNK, Descriptor};
+pub use chunk::Descriptor;
+pub use drawing::{DRAWINGS, Drawing, Field};
+pub use geometry::{CHUNK, Contradiction, Extent, Geometry, GeometryError, Want};
+pub use header::{Header, HeaderError};
+pub use layout_name::{LayoutName, LayoutNameError};
 pub use offset::{BLOCK, LINE, PoolOffset, WORD, align_down, align_up};
 pub use record::{
     ENTRY_WORDS_MAX, Entries, Entry, EntryError, RECORD_HEADER_WORDS, RECORD_LINE_WORDS, RecordSeal,
 };
+pub use rung::Rung;
 pub use slot::{SLOT_BLOCKS, SLOT_COPY_STRIDE, SLOT_WORDS, Slot};
 pub use span::{Huge, SPAN_HEADER, SpanHeaderWords, Superblock};
 pub use word::{CHECKED_BITS, checked, payload, unchecked};

@@ -15,10 +15,9 @@ mod fault;
 mod gate;
 mod medium;
 mod memory;
-mod rung;
 
 pub use fault::{Fault, FaultKind};
 pub use gate::Gate;
+pub use lode_layout::Rung;
 pub use medium::{Medium, SyncError};
 pub use memory::Memory;
-pub use rung::Rung;

@@ -1,0 +1,53 @@
+//! The drawings of the formats, and what the compiler makes of them.
+//!
+//! Each format is drawn once, in a `.md` file beside its module. A test compares every drawing with the
+//! field tables below, which come from `offset_of!` and `size_of`.
+
+/// A field of a format as the compiler lays it out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Field {
+    /// Its name in the code and in the drawing.
+    pub name: &'static str,
+    /// Where it begins, in bytes from the start of the format.
+    pub off: usize,
+    /// Its length in bytes.
+    pub len: usize,
+}
+
+/// A format: its drawing, and its fields as compiled.
+#[derive(Clone, Copy, Debug)]
+pub struct Drawing {
+    /// The name of the `.md` file without its ending.
+    pub name: &'static str,
+    /// The text of that file.
+    pub text: &'static str,
+    /// The length of the format in bytes.
+    pub size: usize,
+    /// Its fields, in the order of their offsets.
+    pub fields: &'static [Field],
+}
+
+/// Every format that has a drawing.
+pub const DRAWINGS: &[Drawing] = &[crate::header::DRAWING];
+
+/// The length of the field that `_project` picks.
+pub(crate) const fn len_of<S, F>(_project: fn(&S) -> &F) -> usize {
+    size_of::<F>()
+}
+
+/// The [`Drawing`] `$name` of the struct `$struct`, with the fields that are listed.
+macro_rules! drawing {
+    ($name:literal, $struct:ty, [$($field:ident),+ $(,)?]) => {
+        $crate::drawing::Drawing {
+            name: $name,
+            text: include_str!(concat!($name, ".md")),
+            size: size_of::<$struct>(),
+            fields: &[$($crate::drawing::Field {
+                name: stringify!($field),
+                off: core::mem::offset_of!($struct, $field),
+                len: $crate::drawing::len_of::<$struct, _>(|whole| &whole.$field),
+            }),+],
+        }
+    };
+}
+pub(crate) use drawing;

@@ -1,0 +1,544 @@
+#![doc = include_str!("header.md")]
+
+use crate::drawing::{Drawing, drawing};
+use crate::geometry::{EXTENTS_MAX, Extent};
+use crate::{Contradiction, Geometry, LayoutName, LayoutNameError, PoolOffset, Rung, Want};
+use std::fmt;
+use std::mem::offset_of;
+use uuid::Uuid;
+use zerocopy::byteorder::little_endian::{U32, U64};
+use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+/// Bytes of one copy of the header.
+pub const LEN: usize = 4096;
+/// The format that this code reads and writes.
+pub const MAJOR: u32 = 1;
+/// The revision of the format that this code writes.
+pub const MINOR: u32 = 0;
+
+const MAGIC: [u8; 8] = *b"LODESTON";
+const ENDIAN_MARK: u64 = 0x0102_0304_0506_0708;
+/// The features that this code knows, by word.
+const INCOMPAT_KNOWN: u64 = 0;
+const RO_COMPAT_KNOWN: u64 = 0;
+
+pub(crate) const DRAWING: Drawing = drawing!(
+    "header",
+    HeaderBytes,
+    [
+        magic,
+        endian_mark,
+        major,
+        minor,
+        incompat,
+        ro_compat,
+        compat,
+        generation,
+        uuid,
+        layout,
+        created,
+        rung_min,
+        rung_forced,
+        watched,
+        reserved_flags,
+        dirty_shutdowns,
+        modules,
+        size,
+        log_off,
+        log_len,
+        extent_count,
+        extents,
+        reserved,
+        crc,
+    ]
+);
+
+#[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned, Clone, Copy)]
+#[repr(C)]
+struct ExtentBytes {
+    start: U64,
+    len: U64,
+    table_len: U64,
+}
+
+#[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+struct HeaderBytes {
+    magic: [u8; 8],
+    endian_mark: U64,
+    major: U32,
+    minor: U32,
+    incompat: U64,
+    ro_compat: U64,
+    compat: U64,
+    generation: U64,
+    uuid: [u8; 16],
+    layout: [u8; LayoutName::LEN_MAX],
+    created: U64,
+    rung_min: u8,
+    rung_forced: u8,
+    watched: u8,
+    reserved_flags: [u8; 5],
+    dirty_shutdowns: U64,
+    modules: U64,
+    size: U64,
+    log_off: U64,
+    log_len: U64,
+    extent_count: U64,
+    extents: [ExtentBytes; EXTENTS_MAX],
+    reserved: [u8; 3124],
+    crc: U32,
+}
+
+const _: () = assert!(size_of::<HeaderBytes>() == LEN);
+
+/// The dirty shutdowns that the modules below a pool had counted when a writer opened it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DirtyShutdowns {
+    /// The sum of the counts of all modules.
+    pub count: u64,
+    /// A digest of the identities of the modules: a count means nothing on other modules.
+    pub modules: u64,
+}
+
+/// A header free of contradictions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// The revision of the format that the last writer of the header used.
+    pub minor: u32,
+    /// Features that a reader and a writer may ignore, a bit each.
+    pub compat: u64,
+    /// Features that a writer must know, a bit each.
+    pub ro_compat: u64,
+    /// How many times the header was written. The newer of two copies has the larger number.
+    pub generation: u64,
+    /// The identity of the pool.
+    pub uuid: Uuid,
+    /// What the pool holds.
+    pub layout: LayoutName,
+    /// When the pool was made, in seconds since 1970-01-01 UTC.
+    pub created: u64,
+    /// The rung at creation, the least that an open must offer.
+    pub rung_min: Rung,
+    /// The rung that a user last forced against what the medium offered, if ever.
+    pub rung_forced: Option<Rung>,
+    /// The dirty shutdowns at open, while a writer has the pool open on modules that count them.
+    pub watched: Option<DirtyShutdowns>,
+    /// Where the parts of the pool lie.
+    pub geometry: Geometry,
+}
+
+/// Why bytes are not a header that this code can use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum HeaderError {
+    /// Less than a header's length.
+    TooShort {
+        /// The bytes that there are.
+        len: u64,
+    },
+    /// It does not begin as a pool does.
+    NotAPool {
+        /// The first bytes.
+        found: [u8; 8],
+    },
+    /// A pool whose numbers are written in big-endian order.
+    OtherEndian,
+    /// The bytes are not the ones that were written.
+    Checksum {
+        /// The checksum of the bytes.
+        want: u32,
+        /// The checksum that is written in them.
+        found: u32,
+    },
+    /// A pool of another format.
+    Version {
+        /// The number of the format; this code knows [`MAJOR`].
+        major: u32,
+        /// The revision of the format.
+        minor: u32,
+    },
+    /// The pool uses features that this code does not know and must not ignore.
+    Incompat {
+        /// The unknown bits.
+        unknown: u64,
+    },
+    /// The name of the layout can't be one.
+    Layout(LayoutNameError),
+    /// A field breaks its rule, though the checksum is right.
+    Field(Contradiction),
+    /// The pool is longer than the file or device that holds it.
+    PoolCutShort {
+        /// The length of the pool in bytes.
+        want: u64,
+        /// The bytes that there are.
+        found: u64,
+    },
+}
+
+impl Header {
+    /// The header that the first 4096 of `bytes` hold. Never panics, whatever the bytes are.
+    ///
+    /// # Errors
+    /// The first reason in the order of the drawing; never [`HeaderError::PoolCutShort`], which
+    /// [`fits`](Header::fits) finds.
+    pub fn decode(bytes: &[u8]) -> Result<Header, HeaderError> {
+        let (raw, _) = HeaderBytes::ref_from_prefix(bytes)
+            .map_err(|_| HeaderError::TooShort { len: bytes.len() as u64 })?;
+        if raw.magic != MAGIC {
+            return Err(HeaderError::NotAPool { found: raw.magic });
+        }
+        if raw.endian_mark.get() == ENDIAN_MARK.swap_bytes() {
+            return Err(HeaderError::OtherEndian);
+        }
+        let (want, found) = (raw.checksum(), raw.crc.get());
+        if want != found {
+            return Err(HeaderError::Checksum { want, found });
+        }
+        let (major, minor) = (raw.major.get(), raw.minor.get());
+        if major != MAJOR {
+            return Err(HeaderError::Version { major, minor });
+        }
+        let unknown = raw.incompat.get() & !INCOMPAT_KNOWN;
+        if unknown != 0 {
+            return Err(HeaderError::Incompat { unknown });
+        }
+        raw.validated()
+    }
+
+    /// The bytes of this header, as both copies hold them.
+    pub fn encode(&self) -> [u8; LEN] {
+        let mut raw = HeaderBytes::new_zeroed();
+        raw.magic = MAGIC;
+        raw.endian_mark = ENDIAN_MARK.into();
+        raw.major = MAJOR.into();
+        raw.minor = self.minor.into();
+        raw.ro_compat = self.ro_compat.into();
+        raw.compat = self.compat.into();
+        raw.generation = self.generation.into();
+        raw.uuid = self.uuid.into_bytes();
+        raw.layout = self.layout.padded();
+        raw.created = self.created.into();
+        raw.rung_min = self.rung_min.code();
+        raw.rung_forced = self.rung_forced.map_or(0, |rung| rung.code() + 1);
+        if let Some(DirtyShutdowns { count, modules }) = self.watched {
+            raw.watched = 1;
+            raw.dirty_shutdowns = count.into();
+            raw.modules = modules.into();
+        }
+        raw.size = self.geometry.size().into();
+        raw.log_off = self.geometry.log_off().get().into();
+        raw.log_len = self.geometry.log_len().into();
+        raw.extent_count = (self.geometry.extents().len() as u64).into();
+        raw.extents = self.geometry.extent_slots().map(|extent| ExtentBytes {
+            start: extent.start.get().into(),
+            len: extent.len.into(),
+            table_len: extent.table_len.into(),
+        });
+        raw.crc = raw.checksum().into();
+        zerocopy::transmute!(raw)
+    }
+
+    /// Checks that the pool ends inside of a medium of `len` bytes.
+    ///
+    /// # Errors
+    /// [`HeaderError::PoolCutShort`].
+    pub fn fits(&self, len: u64) -> Result<(), HeaderError> {
+        let want = self.geometry.size();
+        if want > len { Err(HeaderError::PoolCutShort { want, found: len }) } else { Ok(()) }
+    }
+
+    /// The features in use that a writer must know and this code does not: such a pool is only read.
+    pub fn ro_compat_unknown(&self) -> u64 {
+        self.ro_compat & !RO_COMPAT_KNOWN
+    }
+}
+
+impl HeaderBytes {
+    /// CRC32C of all bytes, those of the checksum taken as zeros.
+    fn checksum(&self) -> u32 {
+        let (before, _) = self.as_bytes().split_at(offset_of!(HeaderBytes, crc));
+        crc32c::crc32c_append(crc32c::crc32c(before), &[0; 4])
+    }
+
+    /// The values of the fields, once magic, checksum, version and incompat are known to be good.
+    fn validated(&self) -> Result<Header, HeaderError> {
+        use Want::{AtLeast, AtMost, Exactly};
+        let rule = |field, found: u64, want: Want| want.check(field, 0, found).map_err(HeaderError::Field);
+        rule("endian_mark", self.endian_mark.get(), Exactly(ENDIAN_MARK))?;
+        rule("generation", self.generation.get(), AtLeast(1))?;
+        rule("uuid", u64::from(self.uuid != [0; 16]), Exactly(1))?;
+        let layout = LayoutName::from_padded(&self.layout).map_err(HeaderError::Layout)?;
+        let rung_codes = u64::from(Rung::Byte.code());
+        rule("rung_min", self.rung_min.into(), AtMost(rung_codes))?;
+        rule("rung_forced", self.rung_forced.into(), AtMost(rung_codes + 1))?;
+        rule("watched", self.watched.into(), AtMost(1))?;
+        let watched = if self.watched == 1 {
+            Some(DirtyShutdowns { count: self.dirty_shutdowns.get(), modules: self.modules.get() })
+        } else {
+            rule("dirty_shutdowns", self.dirty_shutdowns.get(), Exactly(0))?;
+            rule("modules", self.modules.get(), Exactly(0))?;
+            None
+        };
+        let header = Header {
+            minor: self.minor.get(),
+            compat: self.compat.get(),
+            ro_compat: self.ro_compat.get(),
+            generation: self.generation.get(),
+            uuid: Uuid::from_bytes(self.uuid),
+            layout,
+            created: self.created.get(),
+            rung_min: Rung::from_code(self.rung_min).unwrap_or(Rung::None),
+            rung_forced: self.rung_forced.checked_sub(1).and_then(Rung::from_code),
+            watched,
+            geometry: self.geometry().map_err(HeaderError::Field)?,
+        };
+        if header.ro_compat_unknown() == 0 {
+            let reserved = self.reserved_flags.iter().chain(&self.reserved);
+            let used = reserved.filter(|byte| **byte != 0).count() as u64;
+            rule("reserved bytes in use", used, Exactly(0))?;
+        }
+        Ok(header)
+    }
+
+    fn geometry(&self) -> Result<Geometry, Contradiction> {
+        let extents = self.extents.map(|extent| Extent {
+            start: PoolOffset::new(extent.start.get()),
+            len: extent.len.get(),
+            table_len: extent.table_len.get(),
+        });
+        Geometry::from_parts(
+            self.size.get(),
+            self.log_off.get(),
+            self.log_len.get(),
+            extents,
+            self.extent_count.get(),
+        )
+    }
+}
+
+impl fmt::Display for HeaderError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            HeaderError::TooShort { len } => {
+                write!(f, "there are only {len} bytes, a pool header has {LEN}")
+            }
+            HeaderError::NotAPool { found } => {
+                write!(f, "not a pool: it begins with \"{}\"", found.escape_ascii())
+            }
+            HeaderError::OtherEndian => {
+                write!(f, "the header is written in the other byte order (big-endian)")
+            }
+            HeaderError::Checksum { want, found } => {
+                write!(f, "the header is damaged: its checksum is {found:#010x}, its bytes give {want:#010x}")
+            }
+            HeaderError::Version { major, minor } => {
+                write!(f, "the pool has format {major}.{minor}, this program knows format {MAJOR}")
+            }
+            HeaderError::Incompat { unknown } => {
+                write!(f, "the pool uses features that this program does not know: {unknown:#x}")
+            }
+            HeaderError::Layout(error) => write!(f, "the header contradicts itself: {error}"),
+            HeaderError::Field(error) => write!(f, "the header contradicts itself: {error}"),
+            HeaderError::PoolCutShort { want, found } => {
+                write!(f, "the pool has {want} bytes, but only {found} of them are there")
+            }
+        }
+    }
+}
+
+impl std::error::Error for HeaderError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            HeaderError::Layout(error) => Some(error),
+            HeaderError::Field(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod test {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn sample() -> Header {
+        Header {
+            minor: MINOR,
+            compat: 0,
+            ro_compat: 0,
+            generation: 7,
+            uuid: Uuid::from_bytes([0x5a; 16]),
+            layout: LayoutName::new("kv").unwrap(),
+            created: 1_700_000_000,
+            rung_min: Rung::Commit,
+            rung_forced: Some(Rung::None),
+            watched: Some(DirtyShutdowns { count: 3, modules: 9 }),
+            geometry: Geometry::plan(1 << 30).unwrap().grow(1 << 40).unwrap(),
+        }
+    }
+
+    /// The sample after `change`, with a checksum that fits: as a faulty or hostile writer leaves it.
+    fn written_by(change: impl FnOnce(&mut HeaderBytes)) -> Result<Header, HeaderError> {
+        let mut raw = HeaderBytes::read_from_bytes(&sample().encode()).unwrap();
+        change(&mut raw);
+        raw.crc = raw.checksum().into();
+        Header::decode(raw.as_bytes())
+    }
+
+    fn contradiction(change: impl FnOnce(&mut HeaderBytes)) -> (&'static str, usize) {
+        match written_by(change) {
+            Err(HeaderError::Field(Contradiction { field, index, .. })) => (field, index),
+            other => panic!("expected a contradiction, not {other:?}"),
+        }
+    }
+
+    #[test]
+    fn comes_back_as_it_was() {
+        let watched = sample();
+        assert_eq!(Header::decode(&watched.encode()), Ok(watched));
+        let plain = Header { rung_forced: None, watched: None, ..watched };
+        assert_eq!(Header::decode(&plain.encode()), Ok(plain));
+    }
+
+    #[test]
+    fn every_flipped_bit_is_found() {
+        let good = sample().encode();
+        for bit in 0..LEN * 8 {
+            let mut bytes = good;
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            let error = Header::decode(&bytes).expect_err("a flipped bit passed");
+            if bit / 8 < MAGIC.len() {
+                assert!(matches!(error, HeaderError::NotAPool { .. }), "bit {bit}: {error:?}");
+            } else {
+                assert!(matches!(error, HeaderError::Checksum { .. }), "bit {bit}: {error:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn every_shorter_length_is_too_short() {
+        let good = sample().encode();
+        for len in 0..LEN {
+            assert_eq!(Header::decode(&good[..len]), Err(HeaderError::TooShort { len: len as u64 }));
+        }
+    }
+
+    #[test]
+    fn reasons_are_told_apart() {
+        assert_eq!(Header::decode(&[0; LEN]), Err(HeaderError::NotAPool { found: [0; 8] }));
+        assert_eq!(
+            written_by(|raw| raw.endian_mark = ENDIAN_MARK.swap_bytes().into()),
+            Err(HeaderError::OtherEndian)
+        );
+        assert_eq!(
+            written_by(|raw| raw.major = 2.into()),
+            Err(HeaderError::Version { major: 2, minor: MINOR })
+        );
+        assert_eq!(
+            written_by(|raw| raw.incompat = 0x12.into()),
+            Err(HeaderError::Incompat { unknown: 0x12 })
+        );
+        assert_eq!(
+            written_by(|raw| raw.layout[1] = 0xff),
+            Err(HeaderError::Layout(LayoutNameError::NotUtf8 { at: 1 }))
+        );
+    }
+
+    #[test]
+    fn newer_writers_that_kept_the_format_are_read() {
+        let header = written_by(|raw| {
+            raw.minor = 9.into();
+            raw.compat = 0x10.into();
+        });
+        assert_eq!(header, Ok(Header { minor: 9, compat: 0x10, ..sample() }));
+        let read_only = written_by(|raw| {
+            raw.ro_compat = 4.into();
+            raw.reserved[0] = 1;
+        })
+        .unwrap();
+        assert_eq!(read_only.ro_compat_unknown(), 4);
+    }
+
+    #[test]
+    fn a_foreign_header_is_not_taken_for_damage() {
+        // What a big-endian writer would leave: every number reversed, its checksum among them.
+        let mut raw = HeaderBytes::read_from_bytes(&sample().encode()).unwrap();
+        raw.endian_mark = raw.endian_mark.get().swap_bytes().into();
+        raw.major = raw.major.get().swap_bytes().into();
+        raw.size = raw.size.get().swap_bytes().into();
+        raw.crc = raw.checksum().swap_bytes().into();
+        assert_eq!(Header::decode(raw.as_bytes()), Err(HeaderError::OtherEndian));
+    }
+
+    #[test]
+    fn contradictions_name_their_field() {
+        type Change = fn(&mut HeaderBytes);
+        let cases: &[(&str, usize, Change)] = &[
+            ("endian_mark", 0, |raw| raw.endian_mark = 0.into()),
+            ("generation", 0, |raw| raw.generation = 0.into()),
+            ("uuid", 0, |raw| raw.uuid = [0; 16]),
+            ("rung_min", 0, |raw| raw.rung_min = 4),
+            ("rung_forced", 0, |raw| raw.rung_forced = 5),
+            ("watched", 0, |raw| raw.watched = 2),
+            ("dirty_shutdowns", 0, |raw| raw.watched = 0),
+            ("size", 0, |raw| raw.size = ((1 << 40) + 1).into()),
+            ("size", 0, |raw| raw.size = 0.into()),
+            ("size", 0, |raw| raw.size = u64::MAX.into()),
+            ("log_off", 0, |raw| raw.log_off = 0x3000.into()),
+            ("log_off", 0, |raw| raw.log_off = 0x4800.into()),
+            ("log_off", 0, |raw| raw.log_off = u64::MAX.into()),
+            ("log_len", 0, |raw| raw.log_len = 0x3000.into()),
+            ("log_len", 0, |raw| raw.log_len = 0x8001.into()),
+            ("log_len", 0, |raw| raw.log_len = u64::MAX.into()),
+            ("extent_count", 0, |raw| raw.extent_count = 0.into()),
+            ("extent_count", 0, |raw| raw.extent_count = 33.into()),
+            // A longer log runs into the first extent.
+            ("extent.start", 0, |raw| raw.log_len = (65 << 20).into()),
+            // The second extent begins inside of the first, is unaligned, lies outside, is too long.
+            ("extent.start", 1, |raw| raw.extents[1].start = (raw.extents[1].start.get() - 0x4000).into()),
+            ("extent.start", 1, |raw| raw.extents[1].start = (raw.extents[1].start.get() + 8).into()),
+            ("extent.start", 1, |raw| raw.extents[1].start = u64::MAX.into()),
+            ("extent.len", 1, |raw| raw.extents[1].len = (raw.extents[1].len.get() + 0x4000).into()),
+            ("extent.len", 0, |raw| raw.extents[0].len = 0.into()),
+            ("extent.table_len", 0, |raw| raw.extents[0].table_len = 0x4000.into()),
+            ("extent.table_len", 0, |raw| raw.extents[0].table_len = raw.extents[0].len),
+            ("extent.len", 2, |raw| raw.extents[2].len = 0x4000.into()),
+            ("extent.start", 1, |raw| raw.extent_count = 1.into()),
+            ("reserved bytes in use", 0, |raw| raw.reserved[3123] = 1),
+            ("reserved bytes in use", 0, |raw| raw.reserved_flags[4] = 1),
+        ];
+        for (number, (field, index, change)) in cases.iter().enumerate() {
+            assert_eq!(contradiction(change), (*field, *index), "case {number}");
+        }
+    }
+
+    #[test]
+    fn a_pool_must_not_be_longer_than_its_medium() {
+        let header = sample();
+        let size = header.geometry.size();
+        assert_eq!(header.fits(size), Ok(()));
+        assert_eq!(header.fits(size - 1), Err(HeaderError::PoolCutShort { want: size, found: size - 1 }));
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_panic(bytes in prop::collection::vec(any::<u8>(), 0..LEN + 8)) {
+            prop_assert!(Header::decode(&bytes).is_err());
+        }
+
+        /// Random damage behind a correct checksum: either refused, or a header that comes back as it was.
+        #[test]
+        fn no_fields_panic(changes in prop::collection::vec((16usize..0x3d0, any::<u8>()), 1..24)) {
+            let mut bytes = sample().encode();
+            for (at, byte) in changes {
+                bytes[at] = byte;
+            }
+            let mut raw = HeaderBytes::read_from_bytes(&bytes).unwrap();
+            raw.crc = raw.checksum().into();
+            if let Ok(header) = Header::decode(raw.as_bytes()) {
+                prop_assert_eq!(Header::decode(&header.encode()), Ok(header));
+            }
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! The name of what a pool holds.
+
+use std::fmt;
+
+/// The name of what a pool holds, such as `kv`: an open that expects another name is refused.
+///
+/// 1 to 64 bytes of UTF-8 without control characters, so that it can be printed as it is.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct LayoutName {
+    bytes: [u8; LayoutName::LEN_MAX],
+    len: u8,
+}
+
+/// Why a text is not a layout name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LayoutNameError {
+    /// It holds no byte.
+    Empty,
+    /// It is longer than 64 bytes.
+    TooLong {
+        /// Its length in bytes.
+        len: usize,
+    },
+    /// It holds a control character, a NUL byte for example.
+    Control {
+        /// Where, in bytes from its start.
+        at: usize,
+    },
+    /// It is not UTF-8.
+    NotUtf8 {
+        /// Where the first wrong byte is.
+        at: usize,
+    },
+}
+
+impl LayoutName {
+    /// The longest name in bytes.
+    pub const LEN_MAX: usize = 64;
+
+    /// The name `text`.
+    ///
+    /// # Errors
+    /// It is empty, longer than 64 bytes, or holds a control character.
+    pub fn new(text: &str) -> Result<LayoutName, LayoutNameError> {
+        if text.is_empty() {
+            return Err(LayoutNameError::Empty);
+        }
+        if let Some((at, _)) = text.char_indices().find(|(_, char)| char.is_control()) {
+            return Err(LayoutNameError::Control { at });
+        }
+        let mut bytes = [0; LayoutName::LEN_MAX];
+        let Some(place) = bytes.get_mut(..text.len()) else {
+            return Err(LayoutNameError::TooLong { len: text.len() });
+        };
+        place.copy_from_slice(text.as_bytes());
+        Ok(LayoutName { bytes, len: text.len() as u8 })
+    }
+
+    /// The name from its form on media, padded with zeros.
+    ///
+    /// # Errors
+    /// What [`new`](LayoutName::new) refuses, and bytes that are not UTF-8.
+    pub(crate) fn from_padded(bytes: &[u8; LayoutName::LEN_MAX]) -> Result<LayoutName, LayoutNameError> {
+        let len = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+        let text = str::from_utf8(&bytes[..len])
+            .map_err(|error| LayoutNameError::NotUtf8 { at: error.valid_up_to() })?;
+        LayoutName::new(text)
+    }
+
+    /// The form on media, padded with zeros.
+    pub(crate) fn padded(&self) -> [u8; LayoutName::LEN_MAX] {
+        self.bytes
+    }
+
+    /// The name as text.
+    pub fn as_str(&self) -> &str {
+        // Both ways to make a name check that it is UTF-8.
+        str::from_utf8(&self.bytes[..usize::from(self.len)]).unwrap_or_default()
+    }
+}
+
+impl fmt::Display for LayoutName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+impl fmt::Debug for LayoutName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self.as_str(), f)
+    }
+}
+
+impl fmt::Display for LayoutNameError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LayoutNameError::Empty => write!(f, "a layout name needs at least one character"),
+            LayoutNameError::TooLong { len } => {
+                write!(f, "the layout name has {len} bytes, {} are allowed", LayoutName::LEN_MAX)
+            }
+            LayoutNameError::Control { at } => {
+                write!(f, "the layout name holds a control character at byte {at}")
+            }
+            LayoutNameError::NotUtf8 { at } => write!(f, "the layout name is not UTF-8 from byte {at} on"),
+        }
+    }
+}
+
+impl std::error::Error for LayoutNameError {}
+
+#[cfg(test)]
+mod test {
+    use super::*;
+
+    #[test]
+    fn lengths_at_the_edges() {
+        assert_eq!(LayoutName::new(""), Err(LayoutNameError::Empty));
+        for len in [1, 63, 64] {
+            let text = "x".repeat(len);
+            let name = LayoutName::new(&text).unwrap();
+            assert_eq!(name.as_str(), text);
+            assert_eq!(LayoutName::from_padded(&name.padded()), Ok(name));
+        }
+        assert_eq!(LayoutName::new(&"x".repeat(65)), Err(LayoutNameError::TooLong { len: 65 }));
+    }
+
+    #[test]
+    fn what_can_not_be_printed_is_refused() {
+        assert_eq!(LayoutName::new("a\0b"), Err(LayoutNameError::Control { at: 1 }));
+        assert_eq!(LayoutName::new("ab\n"), Err(LayoutNameError::Control { at: 2 }));
+        let mut bytes = [0; 64];
+        bytes[..2].copy_from_slice(&[b'a', 0xff]);
+        assert_eq!(LayoutName::from_padded(&bytes), Err(LayoutNameError::NotUtf8 { at: 1 }));
+        bytes[..3].copy_from_slice(b"a\0b");
+        assert_eq!(LayoutName::from_padded(&bytes), Err(LayoutNameError::Control { at: 1 }));
+    }
+}
