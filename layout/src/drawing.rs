@@ -28,7 +28,8 @@ pub struct Drawing {
 }
 
 /// Every format that has a drawing.
-pub const DRAWINGS: &[Drawing] = &[crate::header::DRAWING];
+pub const DRAWINGS: &[Drawing] =
+    &[crate::header::DRAWING, crate::record::DRAWING, crate::slot::DRAWING, crate::span::DRAWING];
 
 /// The length of the field that `_project` picks.
 pub(crate) const fn len_of<S, F>(_project: fn(&S) -> &F) -> usize {

@@ -2,6 +2,19 @@
 #![doc = include_str!("record.md")]
 
 use crate::PoolOffset;
+use crate::drawing::{Drawing, drawing};
+use zerocopy::{FromBytes, Immutable, IntoBytes, transmute};
+
+/// A record's header as it lies on the medium.
+#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable)]
+#[repr(C)]
+struct RecordHeader {
+    crc: u32,
+    body: u32,
+    sequence: u64,
+}
+
+pub(crate) const DRAWING: Drawing = drawing!("record", RecordHeader, [crc, body, sequence]);
 
 /// Words of a record's header.
 pub const RECORD_HEADER_WORDS: usize = 2;
@@ -213,26 +226,32 @@ impl RecordSeal {
     pub fn close(self, record: &mut [u64], sequence: u64, ring_off: u64) {
         let body =
             u32::try_from(record.len() - RECORD_HEADER_WORDS).expect("records are shorter than a ring");
-        record[0] = u64::from(body) << 32;
-        record[1] = sequence;
-        record[0] |= u64::from(self.crc(record, ring_off));
+        let mut header = RecordHeader { crc: 0, body, sequence };
+        record[..RECORD_HEADER_WORDS].copy_from_slice(&words_of(header));
+        header.crc = self.crc(record, ring_off);
+        record[..RECORD_HEADER_WORDS].copy_from_slice(&words_of(header));
     }
 
     /// The number of words and the sequence number of the record that begins `words`, if one does: its checksum
     /// is right for the place `ring_off` and it ends inside of `words`.
     pub fn open(self, words: &[u64], ring_off: u64) -> Option<(usize, u64)> {
-        let [first, sequence] = *words.first_chunk::<RECORD_HEADER_WORDS>()?;
-        let len = RECORD_HEADER_WORDS.checked_add((first >> 32) as usize)?;
+        let header: RecordHeader = transmute!(*words.first_chunk::<RECORD_HEADER_WORDS>()?);
+        let len = RECORD_HEADER_WORDS + header.body as usize;
         let record = words.get(..len)?;
-        (self.crc(record, ring_off) == first as u32).then_some((len, sequence))
+        (self.crc(record, ring_off) == header.crc).then_some((len, header.sequence))
     }
 
     #[inline]
     fn crc(self, record: &[u64], ring_off: u64) -> u32 {
-        let bytes = zerocopy::IntoBytes::as_bytes(record);
+        let covered = &record.as_bytes()[core::mem::offset_of!(RecordHeader, body)..];
         // A checksum with another start value differs in every case, so the place needs no bytes of its own.
-        crc32c::crc32c_append(self.seed ^ (ring_off / crate::LINE) as u32, &bytes[4..])
+        crc32c::crc32c_append(self.seed ^ (ring_off / crate::LINE) as u32, covered)
     }
+}
+
+#[inline]
+fn words_of(header: RecordHeader) -> [u64; RECORD_HEADER_WORDS] {
+    transmute!(header)
 }
 
 #[cfg(test)]

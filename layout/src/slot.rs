@@ -1,7 +1,9 @@
 //! Checkpoint slots: up to which transaction the log is no longer needed.
 #![doc = include_str!("slot.md")]
 
+use crate::drawing::{Drawing, drawing};
 use crate::{BLOCK, PoolOffset};
+use zerocopy::{FromBytes, Immutable, IntoBytes, transmute};
 
 /// Words of a slot: a cache line.
 pub const SLOT_WORDS: usize = 8;
@@ -11,6 +13,23 @@ pub const SLOT_BLOCKS: PoolOffset = PoolOffset::new(2 * BLOCK);
 pub const SLOT_COPY_STRIDE: u64 = BLOCK / 2;
 
 const MAGIC: u32 = u32::from_le_bytes(*b"LdCk");
+
+/// A slot as it lies on the medium.
+#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable)]
+#[repr(C)]
+struct SlotBytes {
+    magic: u32,
+    crc: u32,
+    generation: u64,
+    sequence: u64,
+    life: [u64; 2],
+    rings: u32,
+    closed: u32,
+    reserved: [u64; 2],
+}
+
+pub(crate) const DRAWING: Drawing =
+    drawing!("slot", SlotBytes, [magic, crc, generation, sequence, life, rings, closed, reserved]);
 
 /// A checkpoint: every transaction up to `sequence` is durable at home.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,32 +54,32 @@ impl Slot {
 
     /// The slot as stored in the pool `uuid`.
     pub fn encode(&self, uuid: &[u8; 16]) -> [u64; SLOT_WORDS] {
-        let shape = u64::from(self.rings) | u64::from(self.closed) << 32;
-        let mut words = [0, self.generation, self.sequence, self.life[0], self.life[1], shape, 0, 0];
-        words[0] = u64::from(MAGIC) | u64::from(crc(&words, uuid)) << 32;
-        words
+        let mut bytes = SlotBytes {
+            magic: MAGIC,
+            crc: 0,
+            generation: self.generation,
+            sequence: self.sequence,
+            life: self.life,
+            rings: self.rings,
+            closed: u32::from(self.closed),
+            reserved: [0; 2],
+        };
+        bytes.crc = crc(&bytes, uuid);
+        transmute!(bytes)
     }
 
     /// The slot stored as `words` in the pool `uuid`; `None` if it is damaged or was never written.
     pub fn decode(words: &[u64; SLOT_WORDS], uuid: &[u8; 16]) -> Option<Slot> {
-        if words[0] != u64::from(MAGIC) | u64::from(crc(words, uuid)) << 32 {
-            return None;
-        }
-        let [_, generation, sequence, life0, life1, shape, ..] = *words;
-        let rings = shape as u32;
-        (rings > 0).then_some(Slot {
-            generation,
-            sequence,
-            life: [life0, life1],
-            rings,
-            closed: shape >> 32 == 1,
-        })
+        let bytes: SlotBytes = transmute!(*words);
+        let SlotBytes { generation, sequence, life, rings, closed, .. } = bytes;
+        let intact = bytes.magic == MAGIC && bytes.crc == crc(&bytes, uuid) && rings > 0;
+        intact.then_some(Slot { generation, sequence, life, rings, closed: closed == 1 })
     }
 }
 
-fn crc(words: &[u64; SLOT_WORDS], uuid: &[u8; 16]) -> u32 {
-    let fields = zerocopy::IntoBytes::as_bytes(&words[1..]);
-    crc32c::crc32c_append(crc32c::crc32c(uuid), fields)
+fn crc(bytes: &SlotBytes, uuid: &[u8; 16]) -> u32 {
+    let covered = &bytes.as_bytes()[core::mem::offset_of!(SlotBytes, generation)..];
+    crc32c::crc32c_append(crc32c::crc32c(uuid), covered)
 }
 
 #[cfg(test)]

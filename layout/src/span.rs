@@ -2,13 +2,30 @@
 #![doc = include_str!("span.md")]
 
 use crate::LINE;
+use crate::drawing::{Drawing, drawing};
 use crate::word::CHECKED_BITS;
+use zerocopy::{FromBytes, Immutable, IntoBytes, transmute};
 
 /// Bytes of a span header.
 pub const SPAN_HEADER: u64 = LINE;
 
 const SUPERBLOCK_MAGIC: u32 = u32::from_le_bytes(*b"LdSb");
 const HUGE_MAGIC: u32 = u32::from_le_bytes(*b"LdHg");
+
+/// A span header as it lies on the medium.
+#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable)]
+#[repr(C)]
+struct SpanHeader {
+    magic: u32,
+    crc: u32,
+    shape: u64,
+    data_off: u64,
+    type_number: u64,
+    reserved: [u64; 4],
+}
+
+pub(crate) const DRAWING: Drawing =
+    drawing!("span", SpanHeader, [magic, crc, shape, data_off, type_number, reserved]);
 
 /// A superblock: a span cut into equal blocks, with a bitmap that tells which are allocated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,12 +77,12 @@ impl Superblock {
     /// The header as stored at `span_off` (bytes from the start of the pool), which is part of its checksum.
     pub fn encode(&self, span_off: u64) -> SpanHeaderWords {
         let shape = self.block_size | self.block_count << 32;
-        seal(SUPERBLOCK_MAGIC, [shape, self.data_off, self.type_number], span_off)
+        seal(SUPERBLOCK_MAGIC, shape, self.data_off, self.type_number, span_off)
     }
 
     /// The superblock whose header is `words` at `span_off`, in a span of `span` bytes; `None` if damaged.
     pub fn decode(words: &SpanHeaderWords, span_off: u64, span: u64) -> Option<Superblock> {
-        let [shape, data_off, type_number] = unseal(SUPERBLOCK_MAGIC, words, span_off)?;
+        let SpanHeader { shape, data_off, type_number, .. } = unseal(SUPERBLOCK_MAGIC, words, span_off)?;
         let superblock = Superblock {
             block_size: shape & u64::from(u32::MAX),
             block_count: shape >> 32,
@@ -86,34 +103,31 @@ impl Superblock {
 impl Huge {
     /// The header as stored at `span_off` (bytes from the start of the pool), which is part of its checksum.
     pub fn encode(&self, span_off: u64) -> SpanHeaderWords {
-        seal(HUGE_MAGIC, [self.size, self.data_off, self.type_number], span_off)
+        seal(HUGE_MAGIC, self.size, self.data_off, self.type_number, span_off)
     }
 
     /// The object whose header is `words` at `span_off`, in a span of `span` bytes; `None` if damaged.
     pub fn decode(words: &SpanHeaderWords, span_off: u64, span: u64) -> Option<Huge> {
-        let [size, data_off, type_number] = unseal(HUGE_MAGIC, words, span_off)?;
+        let SpanHeader { shape: size, data_off, type_number, .. } = unseal(HUGE_MAGIC, words, span_off)?;
         let fits = data_off.checked_add(size).is_some_and(|end| end <= span);
         (fits && data_off >= SPAN_HEADER).then_some(Huge { size, data_off, type_number })
     }
 }
 
-fn crc_of(fields: &[u64; 3], span_off: u64) -> u32 {
-    let mut bytes = [0; 32];
-    for (field, place) in fields.iter().chain([&span_off]).zip(bytes.chunks_exact_mut(8)) {
-        place.copy_from_slice(&field.to_le_bytes());
-    }
-    crc32c::crc32c(&bytes)
+fn crc_of(header: &SpanHeader, span_off: u64) -> u32 {
+    let covered = &header.as_bytes()[core::mem::offset_of!(SpanHeader, shape)..];
+    crc32c::crc32c_append(crc32c::crc32c(&span_off.to_le_bytes()), covered)
 }
 
-fn seal(magic: u32, fields: [u64; 3], span_off: u64) -> SpanHeaderWords {
-    let mark = u64::from(magic) | u64::from(crc_of(&fields, span_off)) << 32;
-    [mark, fields[0], fields[1], fields[2], 0, 0, 0, 0]
+fn seal(magic: u32, shape: u64, data_off: u64, type_number: u64, span_off: u64) -> SpanHeaderWords {
+    let mut header = SpanHeader { magic, crc: 0, shape, data_off, type_number, reserved: [0; 4] };
+    header.crc = crc_of(&header, span_off);
+    transmute!(header)
 }
 
-fn unseal(magic: u32, words: &SpanHeaderWords, span_off: u64) -> Option<[u64; 3]> {
-    let fields = [words[1], words[2], words[3]];
-    let mark = u64::from(magic) | u64::from(crc_of(&fields, span_off)) << 32;
-    (words[0] == mark).then_some(fields)
+fn unseal(magic: u32, words: &SpanHeaderWords, span_off: u64) -> Option<SpanHeader> {
+    let header: SpanHeader = transmute!(*words);
+    (header.magic == magic && header.crc == crc_of(&header, span_off)).then_some(header)
 }
 
 #[cfg(test)]
@@ -142,7 +156,7 @@ mod test {
         let (a, b) = (superblock.encode(0x8000), huge.encode(0x8000));
         assert_eq!(Superblock::decode(&a, 0x8000, CHUNK), Some(superblock));
         assert_eq!(Huge::decode(&b, 0x8000, 7 * CHUNK), Some(huge));
-        for bit in 0..256 {
+        for bit in 0..512 {
             let mut damaged = (a, b);
             damaged.0[bit / 64] ^= 1 << (bit % 64);
             damaged.1[bit / 64] ^= 1 << (bit % 64);
