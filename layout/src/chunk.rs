@@ -3,13 +3,17 @@
 //! Every extent of the heap begins with a table of one descriptor word per chunk. A span of chunks is in use
 //! when the word of its first chunk says so; the words of its other chunks stay zero, as do the words of free
 //! chunks. So taking a span and giving it back is one atomic store each, and free neighbours need no merging.
+//!
+//! The table's own chunks come first in its extent and are never handed out. The word of the very first one,
+//! in the first extent, holds the root: where the pool's one object is from which all others are reached.
 
+use crate::PoolOffset;
 use crate::word::{checked, unchecked};
 
 const KIND_BITS: u32 = 2;
+const ROOT_SHIFT: u32 = 4;
 const SUPERBLOCK: u64 = 1;
 const HUGE: u64 = 2;
-const TABLE: u64 = 3;
 
 /// What a span of chunks is used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,11 +30,6 @@ pub enum Descriptor {
         /// Chunks in the span.
         chunks: u64,
     },
-    /// The span holds the table itself.
-    Table {
-        /// Chunks in the span.
-        chunks: u64,
-    },
 }
 
 impl Descriptor {
@@ -40,7 +39,6 @@ impl Descriptor {
             Descriptor::Free => 0,
             Descriptor::Superblock { chunks } => checked(chunks << KIND_BITS | SUPERBLOCK),
             Descriptor::Huge { chunks } => checked(chunks << KIND_BITS | HUGE),
-            Descriptor::Table { chunks } => checked(chunks << KIND_BITS | TABLE),
         }
     }
 
@@ -57,7 +55,6 @@ impl Descriptor {
         match payload & ((1 << KIND_BITS) - 1) {
             SUPERBLOCK => Some(Descriptor::Superblock { chunks }),
             HUGE => Some(Descriptor::Huge { chunks }),
-            TABLE => Some(Descriptor::Table { chunks }),
             _ => None,
         }
     }
@@ -66,10 +63,24 @@ impl Descriptor {
     pub const fn chunks(self) -> u64 {
         match self {
             Descriptor::Free => 1,
-            Descriptor::Superblock { chunks }
-            | Descriptor::Huge { chunks }
-            | Descriptor::Table { chunks } => chunks,
+            Descriptor::Superblock { chunks } | Descriptor::Huge { chunks } => chunks,
         }
+    }
+}
+
+/// The word that says where the root object is; its offset is a multiple of 16.
+pub const fn encode_root(at: PoolOffset) -> u64 {
+    checked(at.get() >> ROOT_SHIFT)
+}
+
+/// Where the root object is, which is [`PoolOffset::NULL`] while there is none; `None` if the word is damaged.
+pub const fn decode_root(word: u64) -> Option<PoolOffset> {
+    if word == 0 {
+        return Some(PoolOffset::NULL);
+    }
+    match unchecked(word) {
+        Some(payload) => Some(PoolOffset::new(payload << ROOT_SHIFT)),
+        None => None,
     }
 }
 
@@ -88,6 +99,17 @@ mod test {
                 for bit in 0..64 {
                     assert_eq!(Descriptor::decode(word ^ 1 << bit), None);
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn roots_come_back_and_damage_is_found() {
+        assert_eq!(decode_root(0), Some(PoolOffset::NULL));
+        for at in [16, 0x8040, 1 << 50].map(PoolOffset::new) {
+            assert_eq!(decode_root(encode_root(at)), Some(at));
+            for bit in 0..64 {
+                assert_eq!(decode_root(encode_root(at) ^ 1 << bit), None);
             }
         }
     }

@@ -20,7 +20,7 @@ mod slot;
 mod span;
 mod word;
 
-pub use chunk::Descriptor;
+pub use chunk::{Descriptor, decode_root, encode_root};
 pub use drawing::{DRAWINGS, Drawing, Field};
 pub use geometry::{CHUNK, Contradiction, Extent, Geometry, GeometryError, Want};
 pub use header::{Header, HeaderError};

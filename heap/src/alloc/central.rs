@@ -1,0 +1,309 @@
+//! What all threads share of the allocator: which superblocks have free blocks, and which chunks are free.
+
+use super::class::Class;
+use super::space::{Block, Space, Span, SpanKind, bitmap};
+use super::spans::FreeSpans;
+use crate::HeapError;
+use lode_layout::{CHECKED_BITS, CHUNK, PoolOffset, Superblock};
+use lode_pmem::Memory;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// What blocks of a superblock have in common.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Key {
+    pub(crate) class: Class,
+    pub(crate) type_number: u64,
+}
+
+/// Chunks whose descriptors are read at a time, when free space or free blocks are looked for after opening.
+const SCAN_STEP: u64 = 64;
+
+/// A superblock that is on the medium, and its blocks that nobody has.
+#[derive(Debug)]
+struct Known {
+    span: Span,
+    shape: Superblock,
+    key: Key,
+    /// Free blocks, 48 to a word, like the bitmap on the medium.
+    free: Vec<u64>,
+    free_count: u64,
+}
+
+impl Known {
+    fn take(&mut self, want: usize, into: &mut Vec<Block>) {
+        let mut wanted = want.min(self.free_count as usize);
+        self.free_count -= wanted as u64;
+        for (word, bits) in self.free.iter_mut().enumerate() {
+            while wanted > 0 && *bits != 0 {
+                let index = word as u64 * u64::from(CHECKED_BITS) + u64::from(bits.trailing_zeros());
+                *bits &= *bits - 1;
+                into.push(Block::of(self.span.start, &self.shape, index));
+                wanted -= 1;
+            }
+        }
+    }
+
+    fn give(&mut self, block: Block) {
+        let index = (block.at.get() - self.span.start.get() - self.shape.data_off) / self.shape.block_size;
+        let bits = &mut self.free[(index / u64::from(CHECKED_BITS)) as usize];
+        debug_assert!(*bits & block.mask() == 0, "a block was freed twice");
+        *bits |= block.mask();
+        self.free_count += 1;
+    }
+
+    fn is_empty(&self) -> bool {
+        self.free_count == self.shape.block_count
+    }
+}
+
+#[derive(Debug, Default)]
+struct State {
+    known: HashMap<PoolOffset, Known>,
+    /// Superblocks with free blocks, by key; may name ones that are full or gone.
+    partial: HashMap<Key, Vec<PoolOffset>>,
+    free: FreeSpans,
+    /// Where each extent's scan stands: the next chunk to look at.
+    scanned: Vec<u64>,
+}
+
+/// The shared part of the allocator.
+#[derive(Debug, Default)]
+pub(crate) struct Central {
+    state: Mutex<State>,
+    /// All below this offset has been scanned.
+    met_below: AtomicU64,
+}
+
+/// How full the heap is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Fullness {
+    pub(crate) free_chunks: u64,
+    pub(crate) longest_chunks: u64,
+    /// Free blocks of superblocks, in bytes.
+    pub(crate) free_block_bytes: u64,
+}
+
+impl Central {
+    /// Moves up to `want` free blocks of `key` to `into`; none if no superblock has any.
+    pub(crate) fn take_blocks(
+        &self,
+        space: &Space,
+        memory: &Memory,
+        key: Key,
+        want: usize,
+        into: &mut Vec<Block>,
+    ) {
+        let mut state = self.enter();
+        loop {
+            while let Some(start) = state.partial.get_mut(&key).and_then(|starts| starts.last().copied()) {
+                if let Some(known) = state.known.get_mut(&start).filter(|known| known.free_count > 0) {
+                    known.take(want, into);
+                    return;
+                }
+                state.partial.entry(key).and_modify(|starts| _ = starts.pop());
+            }
+            // Free space that is known is taken before old superblocks are looked for: opening a large pool must
+            // not make the first allocation slow.
+            if state.free.chunks() > 0 || !self.scan(&mut state, space, memory) {
+                return;
+            }
+        }
+    }
+
+    /// Takes back blocks that nobody uses.
+    pub(crate) fn give_blocks(&self, key: Key, blocks: impl Iterator<Item = Block>) {
+        let mut state = self.enter();
+        for block in blocks {
+            state.give_block(block, key);
+        }
+    }
+
+    /// Meets the superblock at `span` before one of its blocks is freed. Were it met later, by the scan, the
+    /// block would be found free while a reader may still hold it, and again when its turn comes.
+    #[inline]
+    pub(crate) fn meet_superblock(&self, space: &Space, memory: &Memory, span: PoolOffset) {
+        // ORDER: acquires the scan's end: what lies below it is known.
+        if span.get() < self.met_below.load(Ordering::Acquire) {
+            return;
+        }
+        let mut state = self.enter();
+        if !state.known.contains_key(&span)
+            && let Some((extent, chunk)) = space.chunk_of(span)
+            && let Ok((span, kind)) = space.span(memory, &extent, chunk)
+        {
+            state.discover(memory, span, kind);
+        }
+    }
+
+    /// Meets everything up to `span` before that span is freed.
+    pub(crate) fn meet_span(&self, space: &Space, memory: &Memory, span: PoolOffset) {
+        let mut state = self.enter();
+        while state.met_below(space) <= span.get() && self.scan(&mut state, space, memory) {}
+    }
+
+    /// Takes `chunks` free chunks that begin at a multiple of `align` chunks in their extent.
+    pub(crate) fn take_span(&self, space: &Space, memory: &Memory, chunks: u64, align: u64) -> Option<Span> {
+        let extent_start = |at: PoolOffset| {
+            let starts = space.extents().map(|extent| extent.start).filter(|start| *start <= at);
+            starts.max().map_or(0, PoolOffset::get)
+        };
+        let mut state = self.enter();
+        loop {
+            let taken = state.free.take(chunks, align, extent_start);
+            if taken.is_some() || !self.scan(&mut state, space, memory) {
+                return taken;
+            }
+        }
+    }
+
+    /// Takes all superblocks of which no block is in use, so that their chunks can serve something else.
+    pub(crate) fn take_empty_superblocks(&self, space: &Space) -> Vec<Span> {
+        let mut state = self.enter();
+        // What the scan has not come to stays: it would find the chunks free a second time.
+        let below = state.met_below(space);
+        let empty = state.known.values().filter(|known| known.is_empty() && known.span.start.get() < below);
+        let empty: Vec<Span> = empty.map(|known| known.span).collect();
+        for span in &empty {
+            state.known.remove(&span.start);
+        }
+        empty
+    }
+
+    /// Takes the longest free span, at most `chunks_max` chunks of it.
+    pub(crate) fn take_longest(&self, chunks_max: u64) -> Option<Span> {
+        self.enter().free.take_longest(chunks_max)
+    }
+
+    /// Takes back chunks whose descriptors are zero.
+    pub(crate) fn give_span(&self, span: Span) {
+        self.enter().free.give(span);
+    }
+
+    /// Takes in a superblock that is on the medium, of which the blocks `free` (48 to a word) are nobody's.
+    pub(crate) fn add_superblock(&self, span: Span, shape: Superblock, key: Key, free: Vec<u64>) {
+        self.enter().add(span, shape, key, free);
+    }
+
+    /// How full the heap is; looks at all that was not looked at since opening.
+    pub(crate) fn fullness(&self, space: &Space, memory: &Memory) -> Fullness {
+        let mut state = self.enter();
+        while self.scan(&mut state, space, memory) {}
+        Fullness {
+            free_chunks: state.free.chunks(),
+            longest_chunks: state.free.longest(),
+            free_block_bytes: state.known.values().map(|k| k.free_count * k.shape.block_size).sum(),
+        }
+    }
+
+    /// Looks at some more chunks; false when all have been looked at.
+    fn scan(&self, state: &mut State, space: &Space, memory: &Memory) -> bool {
+        let more = state.scan(space, memory);
+        // ORDER: releases what the scan found to those who find a span below.
+        self.met_below.store(state.met_below(space), Ordering::Release);
+        more
+    }
+
+    fn enter(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn add(&mut self, span: Span, shape: Superblock, key: Key, free: Vec<u64>) {
+        let free_count = free.iter().map(|bits| u64::from(bits.count_ones())).sum();
+        if free_count > 0 {
+            self.partial.entry(key).or_default().push(span.start);
+        }
+        self.known.insert(span.start, Known { span, shape, key, free, free_count });
+    }
+
+    fn give_block(&mut self, block: Block, key: Key) {
+        let chunk = block.at.get() / CHUNK;
+        // The block's superblock begins in one of the chunks before it.
+        let start = (0..key.class.span_chunks())
+            .map(|back| PoolOffset::new(chunk.saturating_sub(back) * CHUNK))
+            .find(|start| self.known.contains_key(start));
+        let Some(known) = start.and_then(|start| self.known.get_mut(&start)) else {
+            debug_assert!(false, "a block of a superblock that was never met");
+            return;
+        };
+        known.give(block);
+        if known.free_count == 1 {
+            let start = known.span.start;
+            self.partial.entry(key).or_default().push(start);
+        }
+    }
+
+    /// The offset below which everything has been scanned.
+    fn met_below(&self, space: &Space) -> u64 {
+        let mut below = 0;
+        for (extent, scanned) in space.extents().zip(self.scanned.iter().copied().chain(std::iter::repeat(0)))
+        {
+            below = extent.start.get() + scanned * CHUNK;
+            if scanned < extent.len / CHUNK {
+                break;
+            }
+        }
+        below
+    }
+
+    /// Looks at some more chunks; false when all have been looked at.
+    fn scan(&mut self, space: &Space, memory: &Memory) -> bool {
+        for (index, extent) in space.extents().enumerate() {
+            if self.scanned.len() == index {
+                self.scanned.push(extent.table_len / CHUNK);
+            }
+            let chunks = extent.len / CHUNK;
+            let first = self.scanned[index];
+            if first >= chunks {
+                continue;
+            }
+            let mut next = first;
+            while next < chunks.min(first + SCAN_STEP) {
+                next += match space.span(memory, &extent, next) {
+                    Ok((span, kind)) => {
+                        self.discover(memory, span, kind);
+                        span.chunks
+                    }
+                    // A damaged chunk is nobody's to hand out; `check` names it.
+                    Err(_) => 1,
+                };
+            }
+            self.scanned[index] = next;
+            return true;
+        }
+        false
+    }
+
+    fn discover(&mut self, memory: &Memory, span: Span, kind: SpanKind) {
+        if self.known.contains_key(&span.start) {
+            return;
+        }
+        match kind {
+            SpanKind::Free => self.free.give(span),
+            SpanKind::Superblock(shape) => {
+                let class = Class::of_block_size(shape.block_size);
+                if let (Some(class), Ok(allocated)) = (class, bitmap(memory, span.start, &shape)) {
+                    let key = Key { class, type_number: shape.type_number };
+                    self.add(span, shape, key, free_of(&shape, &allocated));
+                }
+            }
+            SpanKind::Huge(_) => {}
+        }
+    }
+}
+
+/// The blocks of `shape` that are not in `allocated`, 48 to a word.
+pub(crate) fn free_of(shape: &Superblock, allocated: &[u64]) -> Vec<u64> {
+    let bits = u64::from(CHECKED_BITS);
+    let blocks_of = |word: u64| (shape.block_count - word * bits).min(bits);
+    let all = |word: u64| (1u64 << blocks_of(word)) - 1;
+    allocated.iter().zip(0..).map(|(used, word)| all(word) & !used).collect()
+}
+
+/// The error of a heap that has no room for `wanted` bytes.
+pub(crate) fn out_of_space(wanted: u64) -> HeapError {
+    HeapError::OutOfSpace { wanted }
+}

@@ -1,0 +1,83 @@
+//! Limbo: what has been freed, until nobody can be looking at it any more.
+
+use super::central::Key;
+use super::space::{Block, Span};
+use std::collections::VecDeque;
+use std::mem;
+
+/// Freed blocks that wait until a generation is worth looking at the readers.
+const GENERATION: usize = 32;
+
+/// Small blocks that a thread freed. Their next content goes through the log, so only readers matter.
+#[derive(Debug, Default)]
+pub(crate) struct Limbo {
+    /// Freed since the last look at the readers.
+    young: Vec<(Key, Block)>,
+    /// Freed in `epoch` or before.
+    old: Vec<(Key, Block)>,
+    epoch: u64,
+}
+
+impl Limbo {
+    /// Adds a freed block; true when it is time to [`turn`](Limbo::turn).
+    #[inline]
+    pub(crate) fn add(&mut self, key: Key, block: Block) -> bool {
+        self.young.push((key, block));
+        self.young.len() >= GENERATION
+    }
+
+    /// Returns the blocks that no reader holds, if the oldest pinned epoch is `oldest`, and takes the young ones
+    /// for freed in the epoch that `advance` ends.
+    pub(crate) fn turn(&mut self, oldest: u64, advance: impl FnOnce() -> u64) -> Vec<(Key, Block)> {
+        if oldest <= self.epoch {
+            return Vec::new();
+        }
+        self.epoch = advance();
+        let ripe = mem::take(&mut self.old);
+        self.old = mem::take(&mut self.young);
+        ripe
+    }
+
+    /// Takes everything, ripe or not.
+    pub(crate) fn take_all(&mut self) -> impl Iterator<Item = (Key, Block)> + use<> {
+        mem::take(&mut self.young).into_iter().chain(mem::take(&mut self.old))
+    }
+}
+
+/// Something freed that may be overwritten outside of the log when its turn has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Freed {
+    Block(Key, Block),
+    Span(Span),
+}
+
+/// Freed things that all threads share: large ones, which must also wait for the checkpoint, since a record of
+/// the log could still be replayed over them.
+#[derive(Debug, Default)]
+pub(crate) struct SharedLimbo {
+    waiting: VecDeque<(u64, u64, Freed)>,
+}
+
+impl SharedLimbo {
+    /// Adds what the record `sequence` freed in `epoch`.
+    pub(crate) fn add(&mut self, sequence: u64, epoch: u64, freed: Freed) {
+        self.waiting.push_back((sequence, epoch, freed));
+    }
+
+    /// Takes what no reader holds and the checkpoint covers.
+    pub(crate) fn take_ripe(&mut self, checkpointed: u64, oldest: u64) -> Vec<Freed> {
+        let ripe = |(sequence, epoch, _): &(u64, u64, Freed)| *sequence <= checkpointed && *epoch < oldest;
+        let mut taken = Vec::new();
+        self.waiting.retain(|entry| {
+            if ripe(entry) {
+                taken.push(entry.2);
+            }
+            !ripe(entry)
+        });
+        taken
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+}

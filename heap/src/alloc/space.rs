@@ -1,0 +1,248 @@
+//! The heap's space on the medium: extents, chunks, and what their descriptors and headers say.
+
+use super::class::{Class, SPAN_CHUNKS};
+use crate::HeapError;
+use lode_layout::{
+    CHECKED_BITS, CHUNK, Descriptor, Extent, Geometry, Huge, PoolOffset, SPAN_HEADER, Superblock, WORD,
+    unchecked,
+};
+use lode_pmem::Memory;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use zerocopy::IntoBytes;
+
+const EXTENTS_MAX: usize = 32;
+
+/// A span of chunks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Span {
+    /// Its first byte.
+    pub(crate) start: PoolOffset,
+    /// Its length.
+    pub(crate) chunks: u64,
+}
+
+impl Span {
+    pub(crate) fn len(self) -> u64 {
+        self.chunks * CHUNK
+    }
+}
+
+/// A block of a superblock: where it is, and its bit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Block {
+    pub(crate) at: PoolOffset,
+    /// The bitmap word.
+    pub(crate) word: PoolOffset,
+    /// The bit in it.
+    pub(crate) bit: u8,
+}
+
+impl Block {
+    /// Block number `index` of the superblock `shape` that begins at `span`.
+    pub(crate) fn of(span: PoolOffset, shape: &Superblock, index: u64) -> Block {
+        Block {
+            at: span.plus(shape.data_off + index * shape.block_size),
+            word: span.plus(SPAN_HEADER + index / u64::from(CHECKED_BITS) * WORD),
+            bit: (index % u64::from(CHECKED_BITS)) as u8,
+        }
+    }
+
+    /// The word with the block's bit set.
+    #[inline]
+    pub(crate) fn mask(self) -> u64 {
+        1 << self.bit
+    }
+}
+
+/// What the medium says about the object at an offset.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Found {
+    Block { block: Block, span: PoolOffset, class: Class, shape: Superblock },
+    Huge { span: Span, object: Huge },
+}
+
+/// What a span holds, as the medium tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SpanKind {
+    Free,
+    Superblock(Superblock),
+    Huge(Huge),
+}
+
+/// The extents of a pool. They only grow.
+#[derive(Debug)]
+pub(crate) struct Space {
+    extents: [[AtomicU64; 3]; EXTENTS_MAX],
+    count: AtomicUsize,
+}
+
+impl Space {
+    pub(crate) fn new(geometry: &Geometry) -> Space {
+        let space = Space { extents: Default::default(), count: AtomicUsize::new(0) };
+        space.extend(geometry);
+        space
+    }
+
+    /// Takes in what the pool has grown by.
+    pub(crate) fn extend(&self, geometry: &Geometry) {
+        for (place, extent) in self.extents.iter().zip(geometry.extents()) {
+            for (word, value) in place.iter().zip([extent.start.get(), extent.len, extent.table_len]) {
+                // ORDER: none: the count below releases a new extent; a longer one is used once this returned.
+                word.store(value, Ordering::Relaxed);
+            }
+        }
+        // ORDER: releases the extents' words.
+        self.count.store(geometry.extents().len(), Ordering::Release);
+    }
+
+    pub(crate) fn extents(&self) -> impl Iterator<Item = Extent> + '_ {
+        // ORDER: acquires the extents' words.
+        let count = self.count.load(Ordering::Acquire);
+        self.extents[..count].iter().map(|words| {
+            // ORDER: none, see `extend`.
+            let [start, len, table_len] = words.each_ref().map(|word| word.load(Ordering::Relaxed));
+            Extent { start: PoolOffset::new(start), len, table_len }
+        })
+    }
+
+    fn extent_of(&self, at: PoolOffset) -> Option<Extent> {
+        self.extents().find(|extent| extent.start <= at && at < extent.end())
+    }
+
+    /// The extent and the number in it of the chunk that begins at `at`.
+    pub(crate) fn chunk_of(&self, at: PoolOffset) -> Option<(Extent, u64)> {
+        let extent = self.extent_of(at)?;
+        Some((extent, (at.get() - extent.start.get()) / CHUNK))
+    }
+
+    /// Where the descriptor of the chunk at `at` is.
+    pub(crate) fn descriptor_at(&self, at: PoolOffset) -> Option<PoolOffset> {
+        let (extent, chunk) = self.chunk_of(at)?;
+        Some(extent.start.plus(chunk * WORD))
+    }
+
+    /// Where the word is that holds the root.
+    pub(crate) fn root_at(&self) -> PoolOffset {
+        self.extents().next().map_or(PoolOffset::NULL, |extent| extent.start)
+    }
+
+    /// Whether the range lies inside of the heap, which holds nothing but its tables and what it hands out.
+    #[inline]
+    pub(crate) fn holds(&self, at: PoolOffset, len: u64) -> bool {
+        self.extent_of(at).is_some_and(|extent| len <= extent.end().get() - at.get())
+    }
+
+    /// The object that begins at `at`.
+    #[inline]
+    pub(crate) fn find(&self, memory: &Memory, at: PoolOffset) -> Result<Found, HeapError> {
+        let none = HeapError::NoObject { at };
+        let extent = self.extent_of(at).ok_or(none)?;
+        let chunk = (at.get() - extent.start.get()) / CHUNK;
+        let (head, descriptor) = head_of(memory, &extent, chunk)?;
+        let span = extent.start.plus(head * CHUNK);
+        match descriptor {
+            Descriptor::Superblock { chunks } => {
+                let (block, class, shape) = block_at(memory, span, chunks, at).ok_or(none)?;
+                Ok(Found::Block { block, span, class, shape })
+            }
+            Descriptor::Huge { chunks } => {
+                let object = read_huge(memory, Span { start: span, chunks })?;
+                let span = Span { start: span, chunks };
+                if span.start.plus(object.data_off) == at {
+                    Ok(Found::Huge { span, object })
+                } else {
+                    Err(none)
+                }
+            }
+            Descriptor::Free => Err(none),
+        }
+    }
+
+    /// What the span that begins with chunk `chunk` of `extent` holds, and how many chunks it has.
+    pub(crate) fn span(
+        &self,
+        memory: &Memory,
+        extent: &Extent,
+        chunk: u64,
+    ) -> Result<(Span, SpanKind), HeapError> {
+        let at = extent.start.plus(chunk * WORD);
+        let damaged = HeapError::Corrupt { what: "the chunk descriptor", at };
+        let descriptor = Descriptor::decode(memory.load8(at)).ok_or(damaged)?;
+        let span = Span { start: extent.start.plus(chunk * CHUNK), chunks: descriptor.chunks() };
+        if span.chunks > extent.len / CHUNK - chunk {
+            return Err(damaged);
+        }
+        let kind = match descriptor {
+            Descriptor::Free => SpanKind::Free,
+            Descriptor::Superblock { .. } => SpanKind::Superblock(read_superblock(memory, span)?),
+            Descriptor::Huge { .. } => SpanKind::Huge(read_huge(memory, span)?),
+        };
+        Ok((span, kind))
+    }
+}
+
+/// The chunk with which the span begins that `chunk` is part of: itself, or one aligned to a superblock's length.
+fn head_of(memory: &Memory, extent: &Extent, chunk: u64) -> Result<(u64, Descriptor), HeapError> {
+    for step in [1, SPAN_CHUNKS[1], SPAN_CHUNKS[0]] {
+        let head = lode_layout::align_down(chunk, step);
+        let at = extent.start.plus(head * WORD);
+        match Descriptor::decode(memory.load8(at)) {
+            None => return Err(HeapError::Corrupt { what: "the chunk descriptor", at }),
+            Some(Descriptor::Free) => {}
+            Some(found) if found.chunks() > chunk - head => return Ok((head, found)),
+            Some(_) => break,
+        }
+    }
+    Ok((chunk, Descriptor::Free))
+}
+
+/// The block at exactly `at`. Reads the header without its checksum: the offset proves the shape, and `check`
+/// proves the header.
+#[inline]
+fn block_at(
+    memory: &Memory,
+    span: PoolOffset,
+    chunks: u64,
+    at: PoolOffset,
+) -> Option<(Block, Class, Superblock)> {
+    let shape = memory.load8(span.plus(8));
+    let (block_size, block_count) = (shape & u64::from(u32::MAX), shape >> 32);
+    let superblock = Superblock {
+        block_size,
+        block_count,
+        data_off: memory.load8(span.plus(16)),
+        type_number: memory.load8(span.plus(24)),
+    };
+    let class = Class::of_block_size(block_size)?;
+    let into = at.get().checked_sub(span.get())?.checked_sub(superblock.data_off)?;
+    let index = into as u32 / block_size as u32;
+    let exact = u64::from(index) * block_size == into && u64::from(index) < block_count;
+    let block = Block::of(span, &superblock, u64::from(index));
+    (exact && into < chunks * CHUNK).then_some((block, class, superblock))
+}
+
+fn header_words(memory: &Memory, span: Span) -> [u64; 8] {
+    let mut words = [0; 8];
+    memory.read(span.start, words.as_mut_bytes());
+    words
+}
+
+fn read_superblock(memory: &Memory, span: Span) -> Result<Superblock, HeapError> {
+    let damaged = HeapError::Corrupt { what: "the superblock header", at: span.start };
+    Superblock::decode(&header_words(memory, span), span.start.get(), span.len()).ok_or(damaged)
+}
+
+fn read_huge(memory: &Memory, span: Span) -> Result<Huge, HeapError> {
+    let damaged = HeapError::Corrupt { what: "the header of the object", at: span.start };
+    Huge::decode(&header_words(memory, span), span.start.get(), span.len()).ok_or(damaged)
+}
+
+/// The words of a superblock's bitmap: which blocks are allocated.
+pub(crate) fn bitmap(memory: &Memory, span: PoolOffset, shape: &Superblock) -> Result<Vec<u64>, HeapError> {
+    (0..shape.bitmap_words())
+        .map(|index| {
+            let at = span.plus(SPAN_HEADER + index * WORD);
+            unchecked(memory.load8(at)).ok_or(HeapError::Corrupt { what: "the allocation bitmap", at })
+        })
+        .collect()
+}

@@ -1,0 +1,111 @@
+//! Free spans of chunks, by address.
+
+use super::space::Span;
+use lode_layout::{CHUNK, PoolOffset, align_up};
+use std::collections::BTreeMap;
+
+/// Free spans; neighbours are merged.
+#[derive(Debug, Default)]
+pub(super) struct FreeSpans {
+    /// Chunks of each free span, by its start.
+    by_start: BTreeMap<u64, u64>,
+    chunks: u64,
+}
+
+impl FreeSpans {
+    /// Free chunks in all.
+    pub(super) fn chunks(&self) -> u64 {
+        self.chunks
+    }
+
+    /// Chunks of the longest free span.
+    pub(super) fn longest(&self) -> u64 {
+        self.by_start.values().copied().max().unwrap_or(0)
+    }
+
+    pub(super) fn give(&mut self, span: Span) {
+        let (mut start, mut chunks) = (span.start.get(), span.chunks);
+        self.chunks += chunks;
+        if let Some((before, len)) = self.by_start.range(..start).next_back().map(|(s, c)| (*s, *c))
+            && before + len * CHUNK == start
+        {
+            self.by_start.remove(&before);
+            (start, chunks) = (before, chunks + len);
+        }
+        if let Some(after) = self.by_start.remove(&(start + chunks * CHUNK)) {
+            chunks += after;
+        }
+        self.by_start.insert(start, chunks);
+    }
+
+    /// Takes the first `chunks` chunks that begin at a multiple of `align` chunks from `base_of` their extent.
+    pub(super) fn take(
+        &mut self,
+        chunks: u64,
+        align: u64,
+        base_of: impl Fn(PoolOffset) -> u64,
+    ) -> Option<Span> {
+        let fits = |start: u64, len: u64| {
+            let base = base_of(PoolOffset::new(start));
+            let at = base + align_up(start - base, align * CHUNK);
+            (at + chunks * CHUNK <= start + len * CHUNK).then_some((start, len, at))
+        };
+        let (start, len, at) = self.by_start.iter().find_map(|(start, len)| fits(*start, *len))?;
+        self.by_start.remove(&start);
+        self.chunks -= len;
+        let end = at + chunks * CHUNK;
+        for (rest, rest_len) in [(start, (at - start) / CHUNK), (end, (start + len * CHUNK - end) / CHUNK)] {
+            if rest_len > 0 {
+                self.by_start.insert(rest, rest_len);
+                self.chunks += rest_len;
+            }
+        }
+        Some(Span { start: PoolOffset::new(at), chunks })
+    }
+
+    /// Takes the longest free span, at most `chunks_max` of it.
+    pub(super) fn take_longest(&mut self, chunks_max: u64) -> Option<Span> {
+        let longest = self.longest();
+        if longest == 0 { None } else { self.take(longest.min(chunks_max), 1, |_| 0) }
+    }
+}
+
+#[cfg(test)]
+mod test {
+    use super::*;
+
+    fn span(chunk: u64, chunks: u64) -> Span {
+        Span { start: PoolOffset::new(chunk * CHUNK), chunks }
+    }
+
+    #[test]
+    fn neighbours_merge_whatever_the_order() {
+        for order in [[0, 1, 2], [2, 1, 0], [0, 2, 1], [1, 0, 2]] {
+            let mut free = FreeSpans::default();
+            for chunk in order {
+                free.give(span(chunk * 2, 2));
+            }
+            assert_eq!((free.chunks(), free.longest()), (6, 6));
+            assert_eq!(free.take(6, 1, |_| 0), Some(span(0, 6)));
+            assert_eq!((free.chunks(), free.longest()), (0, 0));
+        }
+    }
+
+    #[test]
+    fn aligned_spans_leave_the_rest_free() {
+        let mut free = FreeSpans::default();
+        free.give(span(3, 10));
+        assert_eq!(free.take(4, 4, |_| 0), Some(span(4, 4)));
+        assert_eq!(free.chunks(), 6);
+        assert_eq!(free.take(1, 1, |_| 0), Some(span(3, 1)));
+        assert_eq!(free.take(5, 1, |_| 0), Some(span(8, 5)));
+        assert_eq!(free.take(1, 1, |_| 0), None);
+    }
+
+    #[test]
+    fn alignment_counts_from_the_extent() {
+        let mut free = FreeSpans::default();
+        free.give(span(3, 10));
+        assert_eq!(free.take(4, 4, |_| 3 * CHUNK), Some(span(3, 4)));
+    }
+}

@@ -1,0 +1,394 @@
+//! The heap: transactions over a pool's space.
+
+use crate::alloc::limbo::{Freed, Limbo, SharedLimbo};
+use crate::alloc::magazine::Magazines;
+use crate::alloc::{Central, Space};
+use crate::error::HeapError;
+use crate::locks::{LockTable, Version};
+use crate::log::{Log, LogArea, Recovery};
+use crate::readers::{Pin, Readers};
+use crate::session::{Inherit, Session, State};
+use crate::tx::Tx;
+use lode_layout::{CHUNK, Entry, Geometry, PoolOffset, RECORD_HEADER_WORDS, WORD, align_up, decode_root};
+use lode_pmem::{Fault, Medium, Memory, Rung};
+use std::rc::Rc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use zerocopy::IntoBytes;
+
+/// Rounds of waiting after which a transaction that must start again gives others the CPU for longer.
+const BACKOFF_ROUNDS_MAX: u32 = 256;
+
+/// What of a heap outlives its threads and is in DRAM only.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) central: Central,
+    pub(crate) limbo: Mutex<SharedLimbo>,
+    pub(crate) readers: Readers,
+}
+
+impl Shared {
+    pub(crate) fn limbo(&self) -> std::sync::MutexGuard<'_, SharedLimbo> {
+        self.limbo.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Inherit for Shared {
+    fn inherit(&self, magazines: &mut Magazines, limbo: &mut Limbo) {
+        for (key, blocks) in magazines.take_all() {
+            self.central.give_blocks(key, blocks.into_iter());
+        }
+        let epoch = self.readers.advance();
+        let mut waiting = self.limbo();
+        for (key, block) in limbo.take_all() {
+            // Sequence 0: small blocks do not wait for a checkpoint.
+            waiting.add(0, epoch, Freed::Block(key, block));
+        }
+    }
+}
+
+/// Transactions and objects in the pool behind `M`.
+///
+/// # Cost
+/// A transaction that changes something: one drain. One that only reads: none.
+#[derive(Debug)]
+pub struct Heap<M: Medium> {
+    number: u64,
+    pub(crate) log: Log<M>,
+    pub(crate) space: Space,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) locks: LockTable,
+}
+
+impl<M: Medium> Heap<M> {
+    /// Makes an empty heap in a pool whose chunk tables are zero.
+    ///
+    /// # Errors
+    /// [`HeapError::InDoubt`] when the medium can't make it durable.
+    ///
+    /// # Durability
+    /// Durable on return.
+    pub fn format(medium: &M, geometry: &Geometry, uuid: &[u8; 16], life: [u64; 2]) -> Result<(), HeapError> {
+        Log::format(medium, log_area(geometry), uuid, life)
+    }
+
+    /// Opens the heap of the pool `uuid`: repeats what its last life left in the log, and begins the life
+    /// `life`, a random number.
+    ///
+    /// # Errors
+    /// As [`Log::recover`].
+    ///
+    /// # Cost
+    /// That of the log; the heap itself is looked at when it is needed. So opening does not get slower with
+    /// the number of objects.
+    pub fn open(
+        medium: M,
+        geometry: &Geometry,
+        uuid: [u8; 16],
+        life: [u64; 2],
+    ) -> Result<(Heap<M>, Recovery), HeapError> {
+        static NUMBER: AtomicU64 = AtomicU64::new(0);
+        let (log, recovery) = Log::recover(medium, log_area(geometry), uuid, life)?;
+        let limbo = Mutex::new(SharedLimbo::default());
+        let shared = Shared { central: Central::default(), limbo, readers: Readers::new() };
+        let heap = Heap {
+            // ORDER: none: the number is only different from all others.
+            number: NUMBER.fetch_add(1, Ordering::Relaxed),
+            log,
+            space: Space::new(geometry),
+            shared: Arc::new(shared),
+            locks: LockTable::new(),
+        };
+        Ok((heap, recovery))
+    }
+
+    /// Makes everything durable at home, so that the next open has nothing to replay.
+    ///
+    /// # Errors
+    /// [`HeapError::Poisoned`] when a sync failed, now or before.
+    pub fn close(self) -> Result<(), HeapError> {
+        self.log.close()
+    }
+
+    /// Takes in what the pool has grown by. The new space is on the medium, and its header says so durably.
+    pub fn extend(&self, geometry: &Geometry) {
+        self.space.extend(geometry);
+    }
+
+    /// The medium under the heap.
+    #[inline]
+    pub fn medium(&self) -> &M {
+        self.log.medium()
+    }
+
+    /// The mapped bytes, for loads.
+    #[inline]
+    pub fn memory(&self) -> &Memory {
+        self.log.medium().memory()
+    }
+
+    /// The log under the heap.
+    pub fn log(&self) -> &Log<M> {
+        &self.log
+    }
+
+    /// Where the root object is; [`PoolOffset::NULL`] while there is none.
+    ///
+    /// # Errors
+    /// [`HeapError::Corrupt`] when the word that says so is damaged.
+    pub fn root(&self) -> Result<PoolOffset, HeapError> {
+        let at = self.space.root_at();
+        let root = decode_root(self.memory().load8(at));
+        root.ok_or(HeapError::Corrupt { what: "the word that says where the root is", at })
+    }
+
+    /// Pins the calling thread: what it can reach stays as it is until the pin is dropped.
+    ///
+    /// # Cost
+    /// One locked instruction. Freed blocks are kept from use for as long as a pin is older than they are.
+    #[inline]
+    pub fn pin(&self) -> Pin<'_> {
+        self.shared.readers.pin(self.medium())
+    }
+
+    /// The version of the lock that guards `at`, for [`Tx::lock_unchanged`].
+    #[inline]
+    pub fn lock_version(&self, at: PoolOffset) -> Version {
+        self.locks.version(self.locks.stripe(at))
+    }
+
+    /// Runs `closure` as a transaction: all that it changed is durable when this returns `Ok`, and nothing is
+    /// changed when it returns an error or panics. Called inside of another closure on the same heap it joins
+    /// that transaction.
+    ///
+    /// A closure that meets a lock of another transaction is started again, so its effects outside of the heap
+    /// must bear repetition.
+    ///
+    /// # Errors
+    /// What the closure returns, or a [`HeapError`]. Only [`HeapError::InDoubt`] leaves open whether the
+    /// transaction happened.
+    ///
+    /// # Durability
+    /// Durable on return of the outermost call.
+    ///
+    /// # Cost
+    /// One drain, however much was changed; none if nothing was.
+    #[inline]
+    pub fn run<R, E: From<HeapError>>(
+        &self,
+        mut closure: impl FnMut(&Tx<'_, M>) -> Result<R, E>,
+    ) -> Result<R, E> {
+        let session = self.session();
+        if session.active.get() {
+            return self.join(&session, closure);
+        }
+        for round in 0.. {
+            let running = Running::begin(self, &session);
+            let result = closure(&Tx { heap: self, session: &session });
+            if !session.state.borrow().conflict {
+                return match result {
+                    Ok(value) => running.commit().map(|()| value).map_err(E::from),
+                    Err(error) => Err(error),
+                };
+            }
+            drop(running);
+            self.medium().relax(round.min(BACKOFF_ROUNDS_MAX));
+        }
+        unreachable!("the loop ends with a result")
+    }
+
+    fn join<R, E: From<HeapError>>(
+        &self,
+        session: &Session,
+        mut closure: impl FnMut(&Tx<'_, M>) -> Result<R, E>,
+    ) -> Result<R, E> {
+        let result = closure(&Tx { heap: self, session });
+        session.state.borrow_mut().doomed |= result.is_err();
+        result
+    }
+
+    #[inline]
+    pub(crate) fn session(&self) -> Rc<Session> {
+        Session::of(self.number, || Arc::downgrade(&self.shared) as Weak<dyn Inherit>)
+    }
+
+    /// Makes the transaction in `state` durable and visible.
+    fn commit(&self, state: &mut State) -> Result<(), HeapError> {
+        if let Some(fault) = Fault::take() {
+            return Err(fault.into());
+        }
+        if let Some((wanted, limit)) = state.too_large {
+            return Err(HeapError::TooLarge { wanted, limit });
+        }
+        if state.doomed {
+            return Err(HeapError::NestedFailed);
+        }
+        if state.writes.is_empty() {
+            return Ok(());
+        }
+        let sequence = if state.writes.words() <= self.log.record_words_max() {
+            self.log.commit(state.writes.record(), &[])?
+        } else {
+            self.commit_spilled(state)?
+        };
+        for made in state.made.drain(..) {
+            self.shared.central.add_superblock(made.span, made.shape, made.key, made.free);
+        }
+        state.taken.clear();
+        state.huge.clear();
+        if !state.freed.is_empty() {
+            self.bury(state, sequence);
+        }
+        Ok(())
+    }
+
+    /// Commits a transaction whose record is too long for a ring: its entries go to free space, and the record
+    /// says where. That space is used again only when the checkpoint covers the record.
+    #[cold]
+    fn commit_spilled(&self, state: &mut State) -> Result<u64, HeapError> {
+        let body = state.writes.record()[RECORD_HEADER_WORDS..].to_vec();
+        let mut record = vec![0; RECORD_HEADER_WORDS];
+        let mut spans = Vec::new();
+        let mut rest = &body[..];
+        let written = loop {
+            if rest.is_empty() {
+                break self.log.commit(&mut record, &body);
+            }
+            let chunks = align_up(rest.len() as u64 * WORD, CHUNK) / CHUNK;
+            let span = self.take_span(chunks, 1).or_else(|| self.shared.central.take_longest(chunks));
+            let Some(span) = span else {
+                break Err(HeapError::OutOfSpace { wanted: rest.len() as u64 * WORD });
+            };
+            spans.push(span);
+            let (part, later) = rest.split_at(rest.len().min((span.len() / WORD) as usize));
+            rest = later;
+            let crc = crc32c::crc32c(part.as_bytes());
+            Entry::Continue { at: span.start, len: part.as_bytes().len() as u64, crc }.encode(&mut record);
+            if record.len() > self.log.record_words_max() {
+                break Err(HeapError::OutOfSpace { wanted: rest.len() as u64 * WORD });
+            }
+            if let Err(error) = self.write_outside(span.start, part) {
+                break Err(error);
+            }
+        };
+        let epoch = self.shared.readers.advance();
+        let mut limbo = self.shared.limbo();
+        for span in spans {
+            limbo.add(written.as_ref().copied().unwrap_or(0), epoch, Freed::Span(span));
+        }
+        written
+    }
+
+    /// Writes entries to free space; durable with the record that says where they are, or before.
+    fn write_outside(&self, at: PoolOffset, words: &[u64]) -> Result<(), HeapError> {
+        let medium = self.medium();
+        if medium.rung() != Rung::Commit {
+            medium.copy(at, words.as_bytes());
+            return Ok(());
+        }
+        let mut padded = words.to_vec();
+        padded.resize(align_up(words.len() as u64, medium.log_block() / WORD) as usize, 0);
+        // ORDER: the entries are durable before the record that leads to them is written. Stop here: nothing
+        // leads to them.
+        medium.log_write(at, padded.as_bytes()).map_err(HeapError::InDoubt)
+    }
+
+    /// Puts what the transaction `sequence` freed where it waits until it can be used again.
+    fn bury(&self, state: &mut State, sequence: u64) {
+        let mut epoch = None;
+        for freed in state.freed.drain(..) {
+            match freed {
+                Freed::Block(key, block) if key.class.block_size() <= PAYLOAD_MIN => {
+                    if state.limbo.add(key, block) {
+                        let oldest = self.shared.readers.oldest();
+                        for (key, block) in state.limbo.turn(oldest, || self.shared.readers.advance()) {
+                            if let Some(surplus) = state.magazines.put(key, block) {
+                                self.shared.central.give_blocks(key, surplus.into_iter());
+                            }
+                        }
+                    }
+                }
+                large => {
+                    let epoch = *epoch.get_or_insert_with(|| self.shared.readers.advance());
+                    self.shared.limbo().add(sequence, epoch, large);
+                }
+            }
+        }
+    }
+
+    /// Gives up what the transaction in `state` had taken.
+    fn roll_back(&self, state: &mut State) {
+        let made = std::mem::take(&mut state.made);
+        for (key, block) in std::mem::take(&mut state.taken) {
+            if made.iter().all(|made| !holds(made.span, block.at)) {
+                if let Some(surplus) = state.magazines.put(key, block) {
+                    self.shared.central.give_blocks(key, surplus.into_iter());
+                }
+            }
+        }
+        for made in made {
+            state.magazines.of(made.key).retain(|block| !holds(made.span, block.at));
+            self.shared.central.give_span(made.span);
+        }
+        for huge in std::mem::take(&mut state.huge) {
+            self.shared.central.give_span(huge.span);
+        }
+    }
+}
+
+/// Bytes above which an object's first content may be written in place, past the log.
+pub(crate) const PAYLOAD_MIN: u64 = 1024;
+
+fn holds(span: crate::alloc::Span, at: PoolOffset) -> bool {
+    at >= span.start && at < span.start.plus(span.len())
+}
+
+fn log_area(geometry: &Geometry) -> LogArea {
+    LogArea { start: geometry.log_off(), len: geometry.log_len() }
+}
+
+impl<M: Medium> Drop for Heap<M> {
+    fn drop(&mut self) {
+        Session::end(self.number);
+    }
+}
+
+/// A running transaction; dropped before it commits, it is rolled back.
+struct Running<'a, M: Medium> {
+    heap: &'a Heap<M>,
+    session: &'a Session,
+    committed: bool,
+}
+
+impl<'a, M: Medium> Running<'a, M> {
+    #[inline]
+    fn begin(heap: &'a Heap<M>, session: &'a Session) -> Running<'a, M> {
+        // A fault of earlier reads is not this transaction's.
+        Fault::take();
+        session.active.set(true);
+        Running { heap, session, committed: false }
+    }
+
+    #[inline]
+    fn commit(mut self) -> Result<(), HeapError> {
+        let result = self.heap.commit(&mut self.session.state.borrow_mut());
+        // In doubt, it may be there after reopening: what it took must not be given to anyone else.
+        self.committed = matches!(result, Ok(()) | Err(HeapError::InDoubt(_)));
+        result
+    }
+}
+
+impl<M: Medium> Drop for Running<'_, M> {
+    #[inline]
+    fn drop(&mut self) {
+        let state = &mut *self.session.state.borrow_mut();
+        if !self.committed {
+            self.heap.roll_back(state);
+        }
+        for stripe in state.held.drain(..) {
+            self.heap.locks.release(stripe);
+        }
+        state.reset();
+        self.session.active.set(false);
+    }
+}

@@ -1,0 +1,192 @@
+//! What a thread keeps for a heap: the transaction that it is in, and free blocks of its own.
+
+use crate::alloc::limbo::{Freed, Limbo};
+use crate::alloc::magazine::Magazines;
+use crate::alloc::{Block, Class, Key, Span};
+use crate::locks::Stripe;
+use crate::writeset::WriteSet;
+use lode_layout::{CHUNK, PoolOffset, Superblock};
+use std::cell::{Cell, RefCell};
+use std::collections::HashSet;
+use std::rc::Rc;
+use std::sync::Weak;
+
+/// What outlives a thread that goes: whoever takes back its free blocks.
+pub(crate) trait Inherit: Send + Sync {
+    /// Takes the blocks, ripe or not.
+    fn inherit(&self, magazines: &mut Magazines, limbo: &mut Limbo);
+}
+
+/// A superblock that the running transaction makes.
+#[derive(Debug)]
+pub(crate) struct Made {
+    pub(crate) span: Span,
+    pub(crate) shape: Superblock,
+    pub(crate) key: Key,
+    /// Blocks that no magazine has yet, 48 to a word.
+    pub(crate) free: Vec<u64>,
+}
+
+/// An object in a span of its own that the running transaction makes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MadeHuge {
+    pub(crate) span: Span,
+    pub(crate) at: PoolOffset,
+    pub(crate) size: u64,
+    pub(crate) type_number: u64,
+}
+
+/// The state of the running transaction and the thread's part of the allocator.
+pub(crate) struct State {
+    pub(crate) writes: WriteSet,
+    pub(crate) magazines: Magazines,
+    pub(crate) limbo: Limbo,
+    pub(crate) taken: Vec<(Key, Block)>,
+    pub(crate) made: Vec<Made>,
+    pub(crate) huge: Vec<MadeHuge>,
+    pub(crate) freed: Vec<Freed>,
+    freed_set: HashSet<u64>,
+    pub(crate) held: Vec<Stripe>,
+    /// Words that the record may come to, once somebody asked.
+    pub(crate) words_allowed: Option<u64>,
+    /// Bytes that were wanted when the transaction turned out to be too large, and the limit.
+    pub(crate) too_large: Option<(u64, u64)>,
+    /// A lock could not be had: the closure is to be started again.
+    pub(crate) conflict: bool,
+    /// A nested closure failed, so the whole transaction must.
+    pub(crate) doomed: bool,
+    heir: Weak<dyn Inherit>,
+}
+
+/// Frees above which double ones are looked for by hash.
+const FEW: usize = 16;
+
+impl State {
+    fn new(heir: Weak<dyn Inherit>) -> State {
+        State {
+            writes: WriteSet::new(),
+            magazines: Magazines::default(),
+            limbo: Limbo::default(),
+            taken: Vec::new(),
+            made: Vec::new(),
+            huge: Vec::new(),
+            freed: Vec::new(),
+            freed_set: HashSet::new(),
+            held: Vec::new(),
+            words_allowed: None,
+            too_large: None,
+            conflict: false,
+            doomed: false,
+            heir,
+        }
+    }
+
+    /// Whether the transaction has already freed what begins at `at`.
+    pub(crate) fn has_freed(&self, at: PoolOffset) -> bool {
+        if self.freed.len() > FEW {
+            return self.freed_set.contains(&at.get());
+        }
+        self.freed.iter().any(|freed| match freed {
+            Freed::Block(_, block) => block.at == at,
+            Freed::Span(span) => span.start == at,
+        })
+    }
+
+    pub(crate) fn add_freed(&mut self, freed: Freed) {
+        let place = |freed: &Freed| match freed {
+            Freed::Block(_, block) => block.at.get(),
+            Freed::Span(span) => span.start.get(),
+        };
+        self.freed.push(freed);
+        if self.freed.len() > FEW {
+            if self.freed_set.is_empty() {
+                self.freed_set.extend(self.freed.iter().map(place));
+            } else {
+                self.freed_set.insert(place(&freed));
+            }
+        }
+    }
+
+    /// The block that begins at `at` in a superblock that this transaction makes.
+    pub(crate) fn made_block(&self, at: PoolOffset) -> Option<(Block, Key, Superblock)> {
+        let inside = |made: &&Made| at >= made.span.start && at < made.span.start.plus(made.span.len());
+        let made = self.made.iter().find(inside)?;
+        let into = at.get().checked_sub(made.span.start.get() + made.shape.data_off)?;
+        let index = into / made.shape.block_size;
+        let exact = index * made.shape.block_size == into && index < made.shape.block_count;
+        exact.then(|| (Block::of(made.span.start, &made.shape, index), made.key, made.shape))
+    }
+
+    pub(crate) fn made_huge(&self, at: PoolOffset) -> Option<MadeHuge> {
+        self.huge.iter().find(|huge| huge.at == at).copied()
+    }
+
+    /// Forgets the transaction; blocks and spans were seen to before.
+    pub(crate) fn reset(&mut self) {
+        self.writes.clear();
+        self.taken.clear();
+        self.made.clear();
+        self.huge.clear();
+        self.freed.clear();
+        if !self.freed_set.is_empty() {
+            self.freed_set = HashSet::new();
+        }
+        self.words_allowed = None;
+        self.too_large = None;
+        self.conflict = false;
+        self.doomed = false;
+    }
+}
+
+impl Drop for State {
+    fn drop(&mut self) {
+        if let Some(heir) = self.heir.upgrade() {
+            heir.inherit(&mut self.magazines, &mut self.limbo);
+        }
+    }
+}
+
+/// A thread's state for one heap.
+pub(crate) struct Session {
+    heap: u64,
+    pub(crate) active: Cell<bool>,
+    pub(crate) state: RefCell<State>,
+}
+
+thread_local! {
+    static SESSIONS: RefCell<Vec<Rc<Session>>> = const { RefCell::new(Vec::new()) };
+}
+
+impl Session {
+    /// This thread's session for the heap number `heap`.
+    #[inline]
+    pub(crate) fn of(heap: u64, heir: impl FnOnce() -> Weak<dyn Inherit>) -> Rc<Session> {
+        SESSIONS.with_borrow_mut(|sessions| match sessions.iter().find(|session| session.heap == heap) {
+            Some(session) => Rc::clone(session),
+            None => Session::begin(heap, heir(), sessions),
+        })
+    }
+
+    #[cold]
+    fn begin(heap: u64, heir: Weak<dyn Inherit>, sessions: &mut Vec<Rc<Session>>) -> Rc<Session> {
+        // Sessions of heaps that were closed have no heir any more.
+        sessions.retain(|session| session.active.get() || session.state.borrow().heir.strong_count() > 0);
+        let (active, state) = (Cell::new(false), RefCell::new(State::new(heir)));
+        let session = Rc::new(Session { heap, active, state });
+        sessions.push(Rc::clone(&session));
+        session
+    }
+
+    /// Ends this thread's session for the heap number `heap`, if it has one.
+    pub(crate) fn end(heap: u64) {
+        // A thread whose thread-local storage is gone has no session either.
+        let _ = SESSIONS.try_with(|sessions| sessions.borrow_mut().retain(|session| session.heap != heap));
+    }
+}
+
+/// Blocks of a superblock of `class` that a thread fetches at a time: not so many that it takes a small pool
+/// for itself.
+pub(crate) fn refill_of(class: Class) -> usize {
+    let per_chunk = (CHUNK / class.block_size()).max(1) as usize;
+    crate::alloc::magazine::REFILL.min(per_chunk.div_ceil(4))
+}

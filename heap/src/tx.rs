@@ -1,0 +1,481 @@
+//! A running transaction, as its closure sees it.
+
+use crate::alloc::central::{free_of, out_of_space};
+use crate::alloc::limbo::Freed;
+use crate::alloc::{Block, Class, Found, Key, Span};
+use crate::error::HeapError;
+use crate::heap::{Heap, PAYLOAD_MIN};
+use crate::locks::{Stripe, Version};
+use crate::session::{Made, MadeHuge, Session, State, refill_of};
+use lode_layout::{
+    CHUNK, Descriptor, Huge, PoolOffset, SPAN_HEADER, Superblock, WORD, align_up, checked, encode_root,
+    unchecked,
+};
+use lode_pmem::{Fault, FaultKind, Medium, Rung};
+use zerocopy::IntoBytes;
+
+/// The strongest alignment of an object, in bytes.
+const ALIGN_MAX: u64 = 4096;
+/// The weakest.
+const ALIGN_MIN: u64 = 16;
+/// Words of a record up to which nobody asks how large a transaction may be.
+const WORDS_UNASKED: u64 = 4096;
+/// Rounds for which a transaction that holds no lock waits for one.
+const PATIENCE: u32 = 1 << 14;
+/// Rounds for which it waits when it holds others.
+const PATIENCE_HOLDING: u32 = 200;
+
+/// A transaction: what it stores is seen by itself at once, and by others when it is durable.
+///
+/// Stores outside of the heap's space raise a [`Fault`], with which the transaction then fails.
+pub struct Tx<'a, M: Medium> {
+    pub(crate) heap: &'a Heap<M>,
+    pub(crate) session: &'a Session,
+}
+
+impl<M: Medium> Tx<'_, M> {
+    /// The heap.
+    #[inline]
+    pub fn heap(&self) -> &Heap<M> {
+        self.heap
+    }
+
+    /// The aligned word at `at` as the transaction sees it.
+    #[inline]
+    pub fn load8(&self, at: PoolOffset) -> u64 {
+        self.session.state.borrow_mut().writes.load8(self.heap.memory(), at)
+    }
+
+    /// Copies the range that begins at `at`, as the transaction sees it.
+    pub fn read(&self, at: PoolOffset, into: &mut [u8]) {
+        self.session.state.borrow_mut().writes.read(self.heap.memory(), at, into);
+    }
+
+    /// Whether the transaction has stored anything yet.
+    #[inline]
+    pub fn is_clean(&self) -> bool {
+        self.session.state.borrow().writes.is_empty()
+    }
+
+    /// Stores an aligned word.
+    #[inline]
+    pub fn store8(&self, at: PoolOffset, value: u64) {
+        self.store_words(at, &[value]);
+    }
+
+    /// Stores words to an aligned place.
+    #[inline]
+    pub fn store_words(&self, at: PoolOffset, words: &[u64]) {
+        let state = &mut *self.session.state.borrow_mut();
+        if self.admit(state, at, words.len() as u64 * WORD, at.get().is_multiple_of(WORD)) {
+            state.writes.store_words(at, words);
+        }
+    }
+
+    /// Stores bytes anywhere.
+    pub fn store(&self, at: PoolOffset, bytes: &[u8]) {
+        let state = &mut *self.session.state.borrow_mut();
+        if self.admit(state, at, bytes.len() as u64, true) {
+            state.writes.store_bytes(at, bytes);
+        }
+    }
+
+    /// Makes `len` bytes zero. Takes no log space for them.
+    pub fn zero(&self, at: PoolOffset, len: u64) {
+        let state = &mut *self.session.state.borrow_mut();
+        if self.admit(state, at, len, true) {
+            state.writes.zero(at, len);
+        }
+    }
+
+    /// Whether a store is inside of the heap and of what a transaction may change.
+    #[inline]
+    fn admit(&self, state: &mut State, at: PoolOffset, len: u64, aligned: bool) -> bool {
+        if !self.heap.space.holds(at, len) || !aligned {
+            Fault { kind: FaultKind::OutOfRange, at, len }.raise();
+            return false;
+        }
+        let words = state.writes.words();
+        words <= WORDS_UNASKED
+            || words <= state.words_allowed && state.words_allowed != usize::MAX
+            || self.allow(state)
+    }
+
+    /// Whether the transaction may come to `words` words.
+    #[cold]
+    fn allow(&self, state: &mut State, words: u64) -> bool {
+        let allowed = *state.words_allowed.get_or_insert_with(|| {
+            let free = self.heap.shared.central.fullness(&self.heap.space, self.heap.memory());
+            free.free_chunks * CHUNK / WORD / 2
+        });
+        if words > allowed {
+            state.too_large.get_or_insert((words * WORD, allowed * WORD));
+        }
+        words <= allowed
+    }
+
+    /// Makes the object at `at` the root, from which all others are reached.
+    pub fn set_root(&self, at: PoolOffset) {
+        let state = &mut *self.session.state.borrow_mut();
+        state.writes.store_words(self.heap.space.root_at(), &[encode_root(at)]);
+    }
+
+    /// Takes the lock that guards `at` until the transaction is over.
+    ///
+    /// # Errors
+    /// [`HeapError::Conflict`] when another transaction keeps it.
+    pub fn lock(&self, at: PoolOffset) -> Result<(), HeapError> {
+        let stripe = self.heap.locks.stripe(at);
+        for round in 0.. {
+            let state = &mut *self.session.state.borrow_mut();
+            if state.held.contains(&stripe) || self.try_lock(state, stripe, self.heap.locks.version(stripe)) {
+                return Ok(());
+            }
+            let patience = if state.held.is_empty() { PATIENCE } else { PATIENCE_HOLDING };
+            if round >= patience {
+                state.conflict = true;
+                return Err(HeapError::Conflict);
+            }
+            self.heap.medium().relax(round);
+        }
+        unreachable!("the loop ends with the lock or without patience")
+    }
+
+    /// Takes the lock that guards `at` if nobody held it since its version was `version`: what was read since
+    /// then from what it guards is still so.
+    ///
+    /// # Errors
+    /// [`HeapError::Conflict`] when the version has changed; the caller reads again, or passes it on.
+    #[inline]
+    pub fn lock_unchanged(&self, at: PoolOffset, version: Version) -> Result<(), HeapError> {
+        let stripe = self.heap.locks.stripe(at);
+        let state = &mut *self.session.state.borrow_mut();
+        if state.held.contains(&stripe) || self.try_lock(state, stripe, version) {
+            return Ok(());
+        }
+        Err(HeapError::Conflict)
+    }
+
+    #[inline]
+    fn try_lock(&self, state: &mut State, stripe: Stripe, version: Version) -> bool {
+        let taken = self.heap.locks.take(stripe, version);
+        if taken {
+            state.held.push(stripe);
+        }
+        taken
+    }
+
+    /// Whether this transaction holds the lock that guards `at`.
+    pub fn holds_lock(&self, at: PoolOffset) -> bool {
+        self.session.state.borrow().held.contains(&self.heap.locks.stripe(at))
+    }
+
+    /// Releases the locks that were taken since `count` were held. For optimistic readers that start again;
+    /// nothing may have been stored under them.
+    pub fn unlock_since(&self, count: usize) {
+        let state = &mut *self.session.state.borrow_mut();
+        for stripe in state.held.drain(count..) {
+            self.heap.locks.release(stripe);
+        }
+    }
+
+    /// Locks that are held.
+    #[inline]
+    pub fn lock_count(&self) -> usize {
+        self.session.state.borrow().held.len()
+    }
+
+    /// Has the closure started again, as after a conflict: pass the error on.
+    pub fn restart(&self) -> HeapError {
+        self.session.state.borrow_mut().conflict = true;
+        HeapError::Conflict
+    }
+
+    /// Allocates an object of at least `size` bytes, its content undefined: what was freed there before.
+    /// `align` is a power of two up to 4096.
+    ///
+    /// # Errors
+    /// [`HeapError::OutOfSpace`], [`HeapError::Alignment`].
+    ///
+    /// # Cost
+    /// 16 bytes of the record; now and then those of a new superblock's header.
+    #[inline]
+    pub fn alloc(&self, size: u64, align: u64, type_number: u64) -> Result<PoolOffset, HeapError> {
+        let state = &mut *self.session.state.borrow_mut();
+        let align = align.max(ALIGN_MIN);
+        if !align.is_power_of_two() || align > ALIGN_MAX {
+            return Err(HeapError::Alignment { align });
+        }
+        let Some(class) = Class::of(size.max(1), align) else {
+            return self.alloc_huge(state, size, align, type_number);
+        };
+        let key = Key { class, type_number };
+        let block = match state.magazines.of(key).pop() {
+            Some(block) => block,
+            None => self.refill(state, key)?,
+        };
+        state.writes.set_bits(block.word, block.mask());
+        state.taken.push((key, block));
+        Ok(block.at)
+    }
+
+    /// Allocates an object that is all zeros.
+    ///
+    /// # Errors
+    /// As [`alloc`](Tx::alloc).
+    pub fn alloc_zeroed(&self, size: u64, align: u64, type_number: u64) -> Result<PoolOffset, HeapError> {
+        let at = self.alloc(size, align, type_number)?;
+        self.zero(at, align_up(size, WORD));
+        Ok(at)
+    }
+
+    /// Allocates an object that begins with `content`.
+    ///
+    /// # Errors
+    /// As [`alloc`](Tx::alloc).
+    ///
+    /// # Cost
+    /// Content above 1 KiB is written once, in place, under the transaction's one drain; on the commit rung it
+    /// goes through the log.
+    pub fn alloc_with(&self, content: &[u64], align: u64, type_number: u64) -> Result<PoolOffset, HeapError> {
+        let len = content.len() as u64 * WORD;
+        let at = self.alloc(len, align, type_number)?;
+        let in_place = len > PAYLOAD_MIN && matches!(self.heap.medium().rung(), Rung::Line | Rung::Byte);
+        if !in_place {
+            self.store_words(at, content);
+            return Ok(at);
+        }
+        // The space is nobody's: freed blocks of this size waited for readers and for the checkpoint. Should the
+        // transaction fail, it was scratched on.
+        self.heap.medium().copy(at, content.as_bytes());
+        let crc = crc32c::crc32c(content.as_bytes());
+        self.session.state.borrow_mut().writes.payload(at, len, crc);
+        Ok(at)
+    }
+
+    /// Fetches free blocks of `key`, one of which is returned.
+    #[cold]
+    fn refill(&self, state: &mut State, key: Key) -> Result<Block, HeapError> {
+        let (space, memory) = (&self.heap.space, self.heap.memory());
+        let want = refill_of(key.class);
+        let blocks = state.magazines.of(key);
+        self.heap.shared.central.take_blocks(space, memory, key, want, blocks);
+        if blocks.is_empty() {
+            self.heap.take_ripe();
+            self.heap.shared.central.take_blocks(space, memory, key, want, blocks);
+        }
+        if blocks.is_empty() {
+            self.make_superblock(state, key, want)?;
+        }
+        let blocks = state.magazines.of(key);
+        // Ascending addresses: what is made together lies together.
+        blocks.reverse();
+        blocks.pop().ok_or(out_of_space(key.class.block_size()))
+    }
+
+    /// Takes a span for a superblock of `key`; its header rides in this transaction.
+    fn make_superblock(&self, state: &mut State, key: Key, want: usize) -> Result<(), HeapError> {
+        let class = key.class;
+        let chunks = class.span_chunks();
+        let span = self.heap.find_span(chunks, chunks)?.ok_or(out_of_space(class.block_size()))?;
+        let shape = Superblock::plan(span.len(), class.block_size(), class.align(), key.type_number);
+        let bitmap = vec![checked(0); shape.bitmap_words() as usize];
+        self.describe(state, span, Descriptor::Superblock { chunks });
+        state.writes.store_header(span.start, &shape.encode(span.start.get()), &bitmap);
+        let mut free = free_of(&shape, &vec![0; bitmap.len()]);
+        let blocks = state.magazines.of(key);
+        for index in 0..shape.block_count.min(want as u64) {
+            let block = Block::of(span.start, &shape, index);
+            free[((block.word.get() - span.start.get() - SPAN_HEADER) / WORD) as usize] &= !block.mask();
+            blocks.push(block);
+        }
+        state.made.push(Made { span, shape, key, free });
+        Ok(())
+    }
+
+    fn alloc_huge(
+        &self,
+        state: &mut State,
+        size: u64,
+        align: u64,
+        type_number: u64,
+    ) -> Result<PoolOffset, HeapError> {
+        let data_off = align_up(SPAN_HEADER, align);
+        let len = size.checked_add(data_off + CHUNK - 1).ok_or(out_of_space(size))?;
+        let chunks = len / CHUNK;
+        let span = self.heap.find_span(chunks, 1)?.ok_or(out_of_space(size))?;
+        let object = Huge { size, data_off, type_number };
+        self.describe(state, span, Descriptor::Huge { chunks });
+        state.writes.store_header(span.start, &object.encode(span.start.get()), &[]);
+        let at = span.start.plus(data_off);
+        state.huge.push(MadeHuge { span, at, size: span.len() - data_off, type_number });
+        Ok(at)
+    }
+
+    fn describe(&self, state: &mut State, span: Span, descriptor: Descriptor) {
+        let at = self.heap.space.descriptor_at(span.start).expect("spans lie in extents");
+        state.writes.store_words(at, &[descriptor.encode()]);
+    }
+
+    /// Frees the object that begins at `at`.
+    ///
+    /// # Errors
+    /// [`HeapError::NoObject`] when no allocated object begins there; [`HeapError::Corrupt`].
+    ///
+    /// # Cost
+    /// 16 bytes of the record.
+    pub fn free(&self, at: PoolOffset) -> Result<(), HeapError> {
+        let state = &mut *self.session.state.borrow_mut();
+        let none = HeapError::NoObject { at };
+        if let Some((block, key, _)) = state.made_block(at) {
+            let taken = state.taken.iter().any(|(_, taken)| taken.at == at);
+            return if taken { self.free_block(state, key, block) } else { Err(none) };
+        }
+        if let Some(huge) = state.made_huge(at) {
+            return self.free_span(state, huge.span, none);
+        }
+        let memory = self.heap.memory();
+        match self.heap.space.find(memory, at)? {
+            Found::Block { block, span, class, shape } => {
+                let bits = memory.load8(block.word);
+                let allocated = unchecked(bits)
+                    .ok_or(HeapError::Corrupt { what: "the allocation bitmap", at: block.word })?;
+                let mine = || state.taken.iter().any(|(_, taken)| taken.at == at);
+                if allocated & block.mask() == 0 && !mine() {
+                    return Err(none);
+                }
+                self.heap.shared.central.meet_superblock(&self.heap.space, memory, span);
+                self.free_block(state, Key { class, type_number: shape.type_number }, block)
+            }
+            Found::Huge { span, .. } => {
+                self.heap.shared.central.meet_span(&self.heap.space, memory, span.start);
+                self.free_span(state, span, none)
+            }
+        }
+    }
+
+    fn free_block(&self, state: &mut State, key: Key, block: Block) -> Result<(), HeapError> {
+        if state.has_freed(block.at) {
+            return Err(HeapError::NoObject { at: block.at });
+        }
+        state.writes.clear_bits(block.word, block.mask());
+        state.add_freed(Freed::Block(key, block));
+        Ok(())
+    }
+
+    fn free_span(&self, state: &mut State, span: Span, none: HeapError) -> Result<(), HeapError> {
+        if state.has_freed(span.start) {
+            return Err(none);
+        }
+        self.describe(state, span, Descriptor::Free);
+        state.add_freed(Freed::Span(span));
+        Ok(())
+    }
+
+    /// Bytes that the object at `at` can hold, at least those that were asked for.
+    ///
+    /// # Errors
+    /// As [`free`](Tx::free).
+    pub fn usable_size(&self, at: PoolOffset) -> Result<u64, HeapError> {
+        self.object(at).map(|(size, _)| size)
+    }
+
+    /// Bytes that the object at `at` can hold, and its type number.
+    ///
+    /// # Errors
+    /// As [`free`](Tx::free).
+    pub fn object(&self, at: PoolOffset) -> Result<(u64, u64), HeapError> {
+        let state = self.session.state.borrow();
+        if let Some((_, key, shape)) = state.made_block(at) {
+            return Ok((shape.block_size, key.type_number));
+        }
+        if let Some(huge) = state.made_huge(at) {
+            return Ok((huge.size, huge.type_number));
+        }
+        Ok(match self.heap.space.find(self.heap.memory(), at)? {
+            Found::Block { shape, .. } => (shape.block_size, shape.type_number),
+            Found::Huge { span, object } => (span.len() - object.data_off, object.type_number),
+        })
+    }
+
+    /// Makes the object at `at` hold at least `size` bytes; moves it, with its content, when it must. Returns
+    /// where it is then.
+    ///
+    /// # Errors
+    /// As [`alloc`](Tx::alloc) and [`free`](Tx::free).
+    pub fn resize(&self, at: PoolOffset, size: u64, align: u64) -> Result<PoolOffset, HeapError> {
+        let (usable, type_number) = self.object(at)?;
+        let fits = size <= usable && (size >= usable / 2 || usable <= 64);
+        if fits && at.get().is_multiple_of(align.max(1)) {
+            return Ok(at);
+        }
+        let moved = self.alloc(size, align, type_number)?;
+        let mut content = vec![0u64; (size.min(usable) / WORD) as usize];
+        self.read(at, content.as_mut_bytes());
+        self.store_words(moved, &content);
+        let rest = size.min(usable) % WORD;
+        if rest > 0 {
+            let mut tail = [0; WORD as usize];
+            let from = content.len() as u64 * WORD;
+            self.read(at.plus(from), &mut tail[..rest as usize]);
+            self.store(moved.plus(from), &tail[..rest as usize]);
+        }
+        self.free(at)?;
+        Ok(moved)
+    }
+}
+
+impl<M: Medium> Heap<M> {
+    /// Takes a span of free chunks, by giving up empty superblocks if it must.
+    fn find_span(&self, chunks: u64, align: u64) -> Result<Option<Span>, HeapError> {
+        if let Some(span) = self.take_span(chunks, align) {
+            return Ok(Some(span));
+        }
+        // Large frees wait for the checkpoint; have it now.
+        if !self.shared.limbo().is_empty() {
+            self.log.checkpoint()?;
+            self.take_ripe();
+            if let Some(span) = self.take_span(chunks, align) {
+                return Ok(Some(span));
+            }
+        }
+        self.give_up_empty_superblocks()?;
+        Ok(self.take_span(chunks, align))
+    }
+
+    pub(crate) fn take_span(&self, chunks: u64, align: u64) -> Option<Span> {
+        self.shared.central.take_span(&self.space, self.memory(), chunks, align)
+    }
+
+    /// Gives back what was freed, is covered by the checkpoint and held by no reader.
+    pub(crate) fn take_ripe(&self) {
+        let oldest = self.shared.readers.oldest();
+        let ripe = self.shared.limbo().take_ripe(self.log.checkpointed(), oldest);
+        for freed in ripe {
+            match freed {
+                Freed::Block(key, block) => self.shared.central.give_blocks(key, [block].into_iter()),
+                Freed::Span(span) => self.shared.central.give_span(span),
+            }
+        }
+    }
+
+    /// Makes free chunks of the superblocks that have no block in use: by a record of its own, since they are
+    /// nobody's, and a checkpoint, after which no record is left that could be replayed over them.
+    fn give_up_empty_superblocks(&self) -> Result<(), HeapError> {
+        let empty = self.shared.central.take_empty_superblocks(&self.space);
+        // As many descriptors as fit a record with certainty.
+        for part in empty.chunks(self.log.record_words_max() / 4) {
+            let mut record = vec![0; lode_layout::RECORD_HEADER_WORDS];
+            for span in part {
+                let at = self.space.descriptor_at(span.start).expect("spans lie in extents");
+                lode_layout::Entry::Words { at, words: &[Descriptor::Free.encode()] }.encode(&mut record);
+            }
+            self.log.commit(&mut record, &[])?;
+            self.log.checkpoint()?;
+            for span in part {
+                self.shared.central.give_span(*span);
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,254 @@
+//! What a transaction is about to change: the entries of its record, and what they make of the pool for the
+//! transaction itself.
+
+use lode_layout::{
+    ENTRY_WORDS_MAX, Entries, Entry, PoolOffset, RECORD_HEADER_WORDS, SpanHeaderWords, WORD, align_down,
+};
+use lode_pmem::Memory;
+use std::collections::HashMap;
+use zerocopy::IntoBytes;
+
+/// Patches above which they are looked up by their place instead of one by one.
+const INDEX_FROM: usize = 16;
+/// Bytes of the places by which patches are looked up.
+const PLACE: u64 = 256;
+
+/// A range that the transaction will change.
+#[derive(Clone, Copy, Debug)]
+struct Patch {
+    at: u64,
+    len: u64,
+    /// Where its words begin in the record; `None` for zeros.
+    words: Option<usize>,
+}
+
+/// The changes of a transaction.
+#[derive(Debug)]
+pub(crate) struct WriteSet {
+    record: Vec<u64>,
+    /// Entries below this word have been made into patches. They are made when the transaction reads, so one that
+    /// only writes pays nothing for them.
+    patched: usize,
+    patches: Vec<Patch>,
+    /// Patches by the places that they touch, when there are many.
+    index: HashMap<u64, Vec<u32>>,
+    /// Patches that are in the index.
+    indexed: usize,
+}
+
+impl WriteSet {
+    pub(crate) fn new() -> WriteSet {
+        WriteSet {
+            record: vec![0; RECORD_HEADER_WORDS],
+            patched: RECORD_HEADER_WORDS,
+            patches: Vec::new(),
+            index: HashMap::new(),
+            indexed: 0,
+        }
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.record.truncate(RECORD_HEADER_WORDS);
+        self.patched = RECORD_HEADER_WORDS;
+        self.patches.clear();
+        self.indexed = 0;
+        if !self.index.is_empty() {
+            self.index = HashMap::new();
+        }
+    }
+
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.record.len() == RECORD_HEADER_WORDS
+    }
+
+    /// Words of the record so far.
+    #[inline]
+    pub(crate) fn words(&self) -> usize {
+        self.record.len()
+    }
+
+    #[inline]
+    pub(crate) fn record(&mut self) -> &mut Vec<u64> {
+        &mut self.record
+    }
+
+    #[inline]
+    pub(crate) fn store_words(&mut self, at: PoolOffset, words: &[u64]) {
+        let mut at = at;
+        for part in words.chunks(ENTRY_WORDS_MAX) {
+            Entry::Words { at, words: part }.encode(&mut self.record);
+            at = at.plus(part.len() as u64 * WORD);
+        }
+    }
+
+    pub(crate) fn store_bytes(&mut self, at: PoolOffset, bytes: &[u8]) {
+        if at.get().is_multiple_of(WORD) && bytes.len().is_multiple_of(WORD as usize) {
+            let words: Vec<u64> = bytes.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word)).collect();
+            self.store_words(at, &words);
+            return;
+        }
+        let mut words = vec![0u64; bytes.len().div_ceil(WORD as usize)];
+        words.as_mut_bytes()[..bytes.len()].copy_from_slice(bytes);
+        Entry::Bytes { at, len: bytes.len() as u64, words: &words }.encode(&mut self.record);
+    }
+
+    pub(crate) fn zero(&mut self, at: PoolOffset, len: u64) {
+        Entry::Zero { at, len }.encode(&mut self.record);
+    }
+
+    #[inline]
+    pub(crate) fn set_bits(&mut self, at: PoolOffset, mask: u64) {
+        Entry::SetBits { at, mask }.encode(&mut self.record);
+    }
+
+    #[inline]
+    pub(crate) fn clear_bits(&mut self, at: PoolOffset, mask: u64) {
+        Entry::ClearBits { at, mask }.encode(&mut self.record);
+    }
+
+    pub(crate) fn payload(&mut self, at: PoolOffset, len: u64, crc: u32) {
+        Entry::Payload { at, len, crc }.encode(&mut self.record);
+    }
+
+    /// A span header and the words behind it, in one entry.
+    pub(crate) fn store_header(&mut self, at: PoolOffset, header: &SpanHeaderWords, behind: &[u64]) {
+        let words: Vec<u64> = header.iter().chain(behind).copied().collect();
+        self.store_words(at, &words);
+    }
+
+    /// The word at `at` as the transaction sees it.
+    #[inline]
+    pub(crate) fn load8(&mut self, memory: &Memory, at: PoolOffset) -> u64 {
+        if self.is_empty() {
+            return memory.load8(at);
+        }
+        let mut word = [0; 8];
+        self.read(memory, at, &mut word);
+        u64::from_le_bytes(word)
+    }
+
+    /// The range from `at` as the transaction sees it.
+    pub(crate) fn read(&mut self, memory: &Memory, at: PoolOffset, into: &mut [u8]) {
+        self.patch_up();
+        memory.read(at, into);
+        let range = at.get()..at.get() + into.len() as u64;
+        if self.index.is_empty() {
+            for patch in &self.patches {
+                patch.show(&self.record, range.start, into);
+            }
+            return;
+        }
+        let mut places: Vec<u32> = (align_down(range.start, PLACE)..range.end)
+            .step_by(PLACE as usize)
+            .filter_map(|place| self.index.get(&place))
+            .flatten()
+            .copied()
+            .collect();
+        places.sort_unstable();
+        places.dedup();
+        for number in places {
+            self.patches[number as usize].show(&self.record, range.start, into);
+        }
+    }
+
+    /// Makes patches of the entries that were added since.
+    fn patch_up(&mut self) {
+        let mut word = self.patched;
+        for entry in Entries::new(&self.record[self.patched..]).map_while(Result::ok) {
+            let (patch, used) = match entry {
+                Entry::Words { at, words } => {
+                    let len = words.len() as u64 * WORD;
+                    (Some(Patch { at: at.get(), len, words: Some(word + 1) }), 1 + words.len())
+                }
+                Entry::Bytes { at, len, words } => {
+                    (Some(Patch { at: at.get(), len, words: Some(word + 2) }), 2 + words.len())
+                }
+                Entry::Zero { at, len } => (Some(Patch { at: at.get(), len, words: None }), 2),
+                Entry::SetBits { .. } | Entry::ClearBits { .. } => (None, 2),
+                Entry::Payload { .. } | Entry::Continue { .. } => (None, 3),
+            };
+            word += used;
+            self.patches.extend(patch);
+        }
+        self.patched = word;
+        self.index_up();
+    }
+
+    fn index_up(&mut self) {
+        if self.patches.len() <= INDEX_FROM {
+            return;
+        }
+        for (number, patch) in self.patches.iter().enumerate().skip(self.indexed) {
+            let end = patch.at + patch.len;
+            for place in (align_down(patch.at, PLACE)..end).step_by(PLACE as usize) {
+                self.index.entry(place).or_default().push(number as u32);
+            }
+        }
+        self.indexed = self.patches.len();
+    }
+}
+
+impl Patch {
+    /// Copies what the patch changes of the range that begins at `start` to `into`, which holds that range.
+    fn show(&self, record: &[u64], start: u64, into: &mut [u8]) {
+        let from = self.at.max(start);
+        let to = (self.at + self.len).min(start + into.len() as u64);
+        if from >= to {
+            return;
+        }
+        let target = &mut into[(from - start) as usize..(to - start) as usize];
+        match self.words {
+            None => target.fill(0),
+            Some(words) => {
+                let source = &record[words..].as_bytes()[(from - self.at) as usize..];
+                target.copy_from_slice(&source[..target.len()]);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod test {
+    use super::*;
+
+    /// What a transaction sees is what applying its entries in order to a copy would give.
+    #[test]
+    fn a_transaction_sees_its_own_writes() {
+        const LEN: usize = 4096;
+        let memory = Memory::anonymous(LEN as u64).expect("memory");
+        let mut model = [0u8; LEN];
+        let mut writes = WriteSet::new();
+        let mut state = 7u64;
+        let mut draw = |below: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (state >> 33) % below
+        };
+        for step in 0..400u64 {
+            let len = 1 + draw(80) as usize;
+            let at = draw((LEN - len) as u64) as usize;
+            match draw(3) {
+                0 => {
+                    let bytes: Vec<u8> = (0..len).map(|i| (step as usize + i) as u8).collect();
+                    writes.store_bytes(PoolOffset::new(at as u64), &bytes);
+                    model[at..at + len].copy_from_slice(&bytes);
+                }
+                1 => {
+                    let at = at & !7;
+                    writes.store_words(PoolOffset::new(at as u64), &[step]);
+                    model[at..at + 8].copy_from_slice(&step.to_le_bytes());
+                }
+                _ => {
+                    writes.zero(PoolOffset::new(at as u64), len as u64);
+                    model[at..at + len].fill(0);
+                }
+            }
+            let (from, len) = (draw(LEN as u64 - 300) as usize, 1 + draw(300) as usize);
+            let mut seen = vec![0; len];
+            writes.read(&memory, PoolOffset::new(from as u64), &mut seen);
+            assert_eq!(seen, model[from..from + len], "step {step}");
+        }
+        writes.clear();
+        assert_eq!(writes.load8(&memory, PoolOffset::new(0)), 0);
+    }
+}
