@@ -95,10 +95,8 @@ impl<M: Medium> Tx<'_, M> {
             Fault { kind: FaultKind::OutOfRange, at, len }.raise();
             return false;
         }
-        let words = state.writes.words();
-        words <= WORDS_UNASKED
-            || words <= state.words_allowed && state.words_allowed != usize::MAX
-            || self.allow(state)
+        let words = state.writes.words() as u64 + len / WORD;
+        words <= WORDS_UNASKED || self.allow(state, words)
     }
 
     /// Whether the transaction may come to `words` words.
