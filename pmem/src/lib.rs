@@ -11,10 +11,14 @@
 //! It does: map, load, store, flush, drain, copy without cache, sync, and turn hardware faults into errors.
 //! It does not: know what is stored, start a thread, or print.
 
+mod access;
 mod fault;
+mod fixup;
 mod gate;
+mod live;
 mod medium;
 mod memory;
+mod reservation;
 mod rung;
 
 pub use fault::{Fault, FaultKind};
