@@ -1,7 +1,7 @@
 //! Mapped bytes at a fixed address, and the loads and stores that can't go wrong silently.
 
 use crate::live::Live;
-use crate::reservation::{PAGE, Reservation};
+use crate::reservation::{Reservation, page};
 use crate::{Fault, FaultKind, access, fixup};
 use lode_layout::{PoolOffset, align_up};
 use std::io;
@@ -39,7 +39,7 @@ impl Memory {
     /// # Errors
     /// What mmap(2) says.
     pub fn anonymous(len: u64) -> io::Result<Memory> {
-        let reservation = Reservation::opened(page_len(len)?.max(PAGE as usize))?;
+        let reservation = Reservation::opened(page_len(len)?.max(page()))?;
         Ok(Memory::over(reservation, len, false, None))
     }
 
@@ -48,8 +48,8 @@ impl Memory {
     /// # Errors
     /// What mmap(2) says.
     pub fn anonymous_reserving(len: u64, reserved: u64) -> io::Result<Memory> {
-        let size = page_len(len.max(reserved))?.max(PAGE as usize);
-        let reservation = Reservation::closed(size, PAGE as usize)?;
+        let size = page_len(len.max(reserved))?.max(page());
+        let reservation = Reservation::closed(size, page())?;
         reservation.open_anonymous(0..page_len(len)?)?;
         Ok(Memory::over(reservation, len, false, None))
     }
@@ -242,6 +242,12 @@ impl Memory {
         }
     }
 
+    /// Whether this process is the child of the one that made the memory, and must not use it.
+    #[inline]
+    pub(crate) fn is_forked(&self) -> bool {
+        self.live.is_sealed()
+    }
+
     #[cold]
     fn refuse_bad(&self, at: PoolOffset, len: u64) -> Result<(), Fault> {
         let (start, end) = (at.get(), at.get() + len);
@@ -291,7 +297,7 @@ fn zero(into: &mut [u8]) {
 }
 
 fn page_len(len: u64) -> io::Result<usize> {
-    let padded = align_up(len, PAGE);
+    let padded = align_up(len, page() as u64);
     if padded < len {
         return Err(io::ErrorKind::OutOfMemory.into());
     }
@@ -398,7 +404,7 @@ mod test {
     #[test]
     fn lending_over_a_known_bad_range_errs() {
         let memory = Memory::anonymous(3 * 4096).unwrap();
-        memory.add_bad([4096..4608]);
+        memory.add_bad(std::iter::once(4096..4608));
         for (start, len, fine) in
             [(0, 4096, true), (0, 4097, false), (4607, 1, false), (4608, 4096, true), (0, 0, true)]
         {

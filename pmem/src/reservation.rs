@@ -6,8 +6,10 @@ use std::ops::Range;
 use std::os::fd::BorrowedFd;
 use std::ptr::{self, NonNull};
 
-/// Bytes of a page, the unit of mapping on every supported system.
-pub(crate) const PAGE: u64 = 4096;
+/// Bytes of a page, the unit of mapping.
+pub(crate) fn page() -> usize {
+    rustix::param::page_size()
+}
 
 /// A range of address space that is ours until drop. What is not yet opened in it can't be accessed.
 #[derive(Debug)]
