@@ -131,6 +131,8 @@ fn extents(file: &File) -> io::Result<Vec<Extent>> {
 #[cfg(test)]
 mod test {
     use super::*;
+    use std::fs;
+    use std::io::Write;
 
     #[test]
     fn lists_and_windows() {
@@ -147,5 +149,43 @@ mod test {
         ] {
             assert_eq!(translated(&lost, window.clone(), to), found, "{window:?}");
         }
+    }
+
+    #[test]
+    fn lost_sectors_of_a_device_are_found_in_the_file_that_holds_them() {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(&vec![1; 64 << 10]).unwrap();
+        file.sync_all().unwrap();
+        let Some(extent) = extents(&file).ok().and_then(|extents| extents.first().copied()) else {
+            println!("SKIP: the file system of the temporary folder doesn't tell its extents");
+            return;
+        };
+        // A disk whose first partition begins at sector 2048; the file's second page, and a sector before the
+        // file, are lost.
+        let disk = tempfile::tempdir().unwrap();
+        let partition = disk.path().join("vda1");
+        fs::create_dir(&partition).unwrap();
+        fs::write(partition.join("start"), "2048\n").unwrap();
+        let first = extent.physical / SECTOR + 2048;
+        fs::write(disk.path().join("badblocks"), format!("{} 8\n{} 1\n", first + 8, first - 1)).unwrap();
+        let device = Device { dir: partition, name: "vda1".to_owned(), region: None };
+        assert_eq!((extent.logical, of_file(&device, &file).unwrap()), (0, vec![4096..8192]));
+        // The same numbers on a disk without partitions are another place.
+        let device = Device { dir: disk.path().to_owned(), name: "vda".to_owned(), region: None };
+        assert_eq!(of_file(&device, &file).unwrap().iter().filter(|lost| lost.start == 4096).count(), 0);
+    }
+
+    #[test]
+    fn lost_sectors_of_a_region_are_found_in_its_device() {
+        let region = tempfile::tempdir().unwrap();
+        let dir = region.path().join("dax0.0");
+        fs::create_dir(&dir).unwrap();
+        fs::write(region.path().join("badblocks"), "0 1\n4104 2\n").unwrap();
+        let device =
+            Device { dir: dir.clone(), name: "dax0.0".to_owned(), region: Some(region.path().to_owned()) };
+        assert_eq!(of_device(&device, 4 << 20), Vec::<Range<u64>>::new());
+        fs::write(region.path().join("resource"), "0x100000000\n").unwrap();
+        fs::write(dir.join("resource"), "0x100200000\n").unwrap();
+        assert_eq!(of_device(&device, 4 << 20), vec![4096..5120]);
     }
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
-/// Why a medium could not be opened or grown. The path is that of the file, or of the anonymous memory "none".
+/// Why a medium could not be opened or grown. Where there is no file, the path is "anonymous memory".
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PmemError {

@@ -135,6 +135,10 @@ fn install_for(signal: c_int) {
     new.sa_sigaction = on_fault as *const () as usize;
     // On the alternate stack if the thread has one: the main stack may be what ran out.
     new.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
+    // No other handler runs in between: it could meet lost memory itself while ours holds a lock.
+    // SAFETY: - the set is writable.
+    let filled = unsafe { libc::sigfillset(&raw mut new.sa_mask) };
+    assert_eq!(filled, 0, "sigfillset: {}", io::Error::last_os_error());
     // SAFETY: - `on_fault` has the signature that SA_SIGINFO asks for and calls only what a handler may.
     let set = unsafe { libc::sigaction(signal, &raw const new, ptr::null_mut()) };
     assert_eq!(set, 0, "sigaction: {}", io::Error::last_os_error());

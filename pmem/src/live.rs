@@ -25,6 +25,8 @@ pub(crate) struct Live {
     sealed: AtomicBool,
     /// Whether any bad range is known, so that the usual answer costs one load.
     bad: AtomicBool,
+    /// Held by the one who adds to `seen`.
+    writing: AtomicBool,
     seen: [Seen; SEEN_LEN],
     name: [AtomicU8; NAME_LEN],
     next: AtomicPtr<Live>,
@@ -50,6 +52,7 @@ impl Live {
             shared: AtomicBool::new(false),
             sealed: AtomicBool::new(false),
             bad: AtomicBool::new(false),
+            writing: AtomicBool::new(false),
             seen: [const { Seen { start: AtomicU64::new(0), end: AtomicU64::new(0) } }; SEEN_LEN],
             name: [const { AtomicU8::new(0) }; NAME_LEN],
             next: AtomicPtr::new(ptr::null_mut()),
@@ -110,37 +113,35 @@ impl Live {
         self.bad.store(true, Ordering::Release);
     }
 
-    /// Remembers the bytes from `start` to `end` as lost. For the signal handler.
+    /// Remembers the bytes from `start` to `end` as lost. For the signal handler, which blocks all signals, so
+    /// that whoever holds the lock goes on.
     pub(crate) fn remember_bad(&self, start: u64, end: u64) {
-        for seen in &self.seen {
-            // ORDER: pairs with the exchange below: a range with an end has its start.
-            let (known_start, known_end) =
-                (seen.start.load(Ordering::Acquire), seen.end.load(Ordering::Acquire));
-            if known_end != 0 && known_start <= start && end <= known_end {
-                return;
-            }
-            // ORDER: claims the place; the start follows, and until then the range is taken to begin at an
-            // older start or 0, which is too much and never too little.
-            if known_end == 0
-                && seen.end.compare_exchange(0, end, Ordering::AcqRel, Ordering::Relaxed).is_ok()
-            {
-                // ORDER: before `bad`, which tells others to look.
-                seen.start.store(start, Ordering::Release);
-                return self.mark_bad();
-            }
+        // ORDER: taken before the ranges are read.
+        while self.writing.swap(true, Ordering::Acquire) {
+            std::hint::spin_loop();
         }
-        let last = &self.seen[SEEN_LEN - 1];
-        // ORDER: before `bad`; the range only ever widens.
-        last.start.fetch_min(start, Ordering::AcqRel);
+        // ORDER: only the holder of the lock writes, so it may read in any order.
+        let of = |seen: &Seen| (seen.start.load(Ordering::Relaxed), seen.end.load(Ordering::Relaxed));
+        let free_or_known = self.seen.iter().find(|seen| {
+            let (known_start, known_end) = of(seen);
+            known_end == 0 || known_start <= start && end <= known_end
+        });
+        let place = free_or_known.unwrap_or(&self.seen[SEEN_LEN - 1]);
+        let (old_start, old_end) = of(place);
+        let start = if old_end == 0 { start } else { old_start.min(start) };
+        // ORDER: the start before the end: a reader that finds the end takes in all of the range.
+        place.start.store(start, Ordering::Release);
         // ORDER: as above.
-        last.end.fetch_max(end, Ordering::AcqRel);
+        place.end.store(old_end.max(end), Ordering::Release);
+        // ORDER: given back after the ranges are written.
+        self.writing.store(false, Ordering::Release);
         self.mark_bad();
     }
 
     /// The ranges that faults have shown to be lost.
     pub(crate) fn seen(&self) -> impl Iterator<Item = Range<u64>> + '_ {
         self.seen.iter().filter_map(|seen| {
-            // ORDER: the end first: a range that has one has its start, or a lower one.
+            // ORDER: the end first: a range that has one has its start.
             let end = seen.end.load(Ordering::Acquire);
             // ORDER: see above.
             (end != 0).then(|| seen.start.load(Ordering::Acquire)..end)

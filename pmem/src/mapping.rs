@@ -156,7 +156,10 @@ impl MappingOptions {
         if report.rung == Rung::Commit {
             return Err(PmemError::NotMappable { path });
         }
-        let memory = Memory::anonymous_reserving(len, self.reserve.unwrap_or(len));
+        let memory = match self.reserve {
+            Some(reserve) => Memory::anonymous_reserving(len, reserve),
+            None => Memory::anonymous(len),
+        };
         let memory = memory.map_err(|error| PmemError::io("mmap", &path, &error))?;
         let (rung, failed) = (report.rung, AtomicI32::new(0));
         Ok(Mapping { memory, cpu, rung, failed, report, path, backing: None, dirty_shutdowns: None })
