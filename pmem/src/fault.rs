@@ -16,6 +16,8 @@ pub enum FaultKind {
     OutOfRange,
     /// The hardware or the kernel could not deliver the bytes: a poisoned line, or a file cut short.
     Poison,
+    /// This process is a fork of the one that opened the medium, and may not use it.
+    Forked,
 }
 
 /// A failed access.
@@ -59,6 +61,7 @@ impl fmt::Display for Fault {
         let what = match self.kind {
             FaultKind::OutOfRange => "is not inside the pool",
             FaultKind::Poison => "can't be read: the memory is poisoned, or the file was cut short",
+            FaultKind::Forked => "can't be used by a fork of the process that opened the pool",
         };
         write!(f, "the range of {} bytes at {} {what}", self.len, self.at)
     }

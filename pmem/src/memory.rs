@@ -1,22 +1,34 @@
 //! Mapped bytes at a fixed address, and the loads and stores that can't go wrong silently.
 
-use crate::{Fault, FaultKind};
-use lode_layout::PoolOffset;
-use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
+use crate::live::Live;
+use crate::reservation::{Reservation, page};
+use crate::{Fault, FaultKind, access, fixup};
+use lode_layout::{PoolOffset, align_up};
 use std::io;
-use std::ptr::{self, NonNull};
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::ops::Range;
+use std::path::Path;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError, RwLock};
 
 /// A range of mapped memory. All accesses are checked; one that can't be done raises a [`Fault`] of the
 /// calling thread, loads zeros and stores nothing.
+///
+/// # Cost
+/// A load is a bounds check and one move. There is no error path: a load that faults resumes behind itself.
 #[derive(Debug)]
 pub struct Memory {
     base: NonNull<u8>,
-    len: u64,
+    len: AtomicU64,
+    live: &'static Live,
+    /// What is known to be lost, from the kernel's lists; what faults have shown is in `live`.
+    bad: RwLock<Vec<Range<u64>>>,
+    growing: Mutex<()>,
+    reservation: Reservation,
 }
 
 // SAFETY: - the mapping belongs to no thread.
-//         - every access goes through atomics.
+//         - every access goes through single instructions that are atomic for each aligned word.
 unsafe impl Send for Memory {}
 // SAFETY: as for Send.
 unsafe impl Sync for Memory {}
@@ -27,73 +39,150 @@ impl Memory {
     /// # Errors
     /// What mmap(2) says.
     pub fn anonymous(len: u64) -> io::Result<Memory> {
-        let size = usize::try_from(len).map_err(|_| io::ErrorKind::OutOfMemory)?;
-        // SAFETY: - a null hint lets the kernel choose, so no existing mapping is replaced.
-        let base = unsafe {
-            mmap_anonymous(ptr::null_mut(), size, ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE)
-        }?;
-        let base = NonNull::new(base.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
-        Ok(Memory { base, len })
+        let reservation = Reservation::opened(page_len(len)?.max(page()))?;
+        Ok(Memory::over(reservation, len, false, None))
+    }
+
+    /// Zeroed memory of `len` bytes that no file backs, and that can [`grow`](Memory::grow) to `reserved` bytes.
+    ///
+    /// # Errors
+    /// What mmap(2) says.
+    pub fn anonymous_reserving(len: u64, reserved: u64) -> io::Result<Memory> {
+        let size = page_len(len.max(reserved))?.max(page());
+        let reservation = Reservation::closed(size, page())?;
+        reservation.open_anonymous(0..page_len(len)?)?;
+        Ok(Memory::over(reservation, len, false, None))
+    }
+
+    /// The first `len` bytes of `reservation`, which its maker opened. `shared` keeps it from the children of
+    /// a fork.
+    pub(crate) fn over(reservation: Reservation, len: u64, shared: bool, path: Option<&Path>) -> Memory {
+        assert!(len <= reservation.size() as u64);
+        fixup::install();
+        let base = reservation.base();
+        let live = Live::enter(base.as_ptr().expose_provenance(), reservation.size(), shared, path);
+        let (bad, growing) = Default::default();
+        Memory { base, len: AtomicU64::new(len), live, bad, growing, reservation }
+    }
+
+    /// Makes anonymous memory longer, in place; the new bytes are zero.
+    ///
+    /// # Errors
+    /// `OutOfMemory` beyond the reserved address space; what mprotect(2) says. Nothing has changed then.
+    pub fn grow(&self, len: u64) -> io::Result<()> {
+        self.grow_with(len, |reservation, pages| reservation.open_anonymous(pages))
+    }
+
+    /// Makes the memory longer, in place, once `open` has opened the additional pages.
+    pub(crate) fn grow_with(
+        &self,
+        len: u64,
+        open: impl FnOnce(&Reservation, Range<usize>) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let _one_at_a_time = self.growing.lock().unwrap_or_else(PoisonError::into_inner);
+        let (old, new) = (page_len(self.len())?, page_len(len)?);
+        if new > self.reservation.size() {
+            return Err(io::ErrorKind::OutOfMemory.into());
+        }
+        if new > old {
+            open(&self.reservation, old..new)?;
+        }
+        // ORDER: the pages are open before any thread's bounds check lets it touch them.
+        self.len.fetch_max(len, Ordering::Release);
+        Ok(())
     }
 
     /// Length in bytes.
     #[inline]
     pub fn len(&self) -> u64 {
-        self.len
+        // ORDER: an older, smaller length refuses more than it must, and never less.
+        self.len.load(Ordering::Relaxed)
     }
 
     /// Whether it holds no byte.
     #[inline]
     pub fn is_empty(&self) -> bool {
-        self.len == 0
+        self.len() == 0
+    }
+
+    /// The length up to which the memory can grow, in bytes.
+    pub fn reserved(&self) -> u64 {
+        self.reservation.size() as u64
     }
 
     /// The aligned word at `at`, acquired from whoever stored it. Media are little-endian.
-    #[inline]
+    #[inline(always)]
     pub fn load8(&self, at: PoolOffset) -> u64 {
-        // ORDER: pairs with the release of `store8`: what was stored before the word is visible with it.
-        self.word(at).map_or(0, |word| word.load(Ordering::Acquire))
+        if !self.holds_word(at) {
+            return out_of_range(at, 8);
+        }
+        // SAFETY: - the whole word lies inside the mapping, and is aligned, as just checked.
+        // ORDER: acquires; pairs with the release of `store8`: what was stored before the word is visible
+        //        with it.
+        unsafe { access::load8(self.base.as_ptr(), at.get() as usize) }
     }
 
-    /// The byte at `at`.
-    #[inline]
+    /// The byte at `at`, acquired like a word.
+    #[inline(always)]
     pub fn load1(&self, at: PoolOffset) -> u8 {
+        if at.get() >= self.len() {
+            return out_of_range(at, 1) as u8;
+        }
+        // SAFETY: - the byte lies inside the mapping, as just checked.
         // ORDER: as in `load8`.
-        self.byte(at).map_or(0, |byte| byte.load(Ordering::Acquire))
+        unsafe { access::load1(self.base.as_ptr(), at.get() as usize) }
     }
 
-    /// Copies the range that begins at `at` into `into`.
+    /// Copies the range that begins at `at` into `into`, which holds zeros if any of it can't be read. No more
+    /// atomic than single bytes: who copies what others store checks afterwards that it has not changed.
     #[inline]
     pub fn read(&self, at: PoolOffset, into: &mut [u8]) {
-        for (index, byte) in into.iter_mut().enumerate() {
-            *byte = self.load1(at.plus(index as u64));
+        let place = self.span(at, into.len());
+        // SAFETY: - the range lies inside the mapping, as `span` checked; `into` is an exclusive reference.
+        let copied = place
+            .is_some_and(|from| unsafe { access::copy_out(from.as_ptr(), into.as_mut_ptr(), into.len()) });
+        if !copied {
+            zero(into);
         }
     }
 
-    /// Whether the range that begins at `at` holds exactly `bytes`.
+    /// Whether the range that begins at `at` holds exactly `bytes`; no, if it can't all be read.
     #[inline]
     pub fn equals(&self, at: PoolOffset, bytes: &[u8]) -> bool {
-        bytes.iter().enumerate().all(|(index, byte)| self.load1(at.plus(index as u64)) == *byte)
+        let place = self.span(at, bytes.len());
+        // SAFETY: - the range lies inside the mapping, as `span` checked; `bytes` is a reference.
+        place.is_some_and(|from| unsafe { access::equals(from.as_ptr(), bytes.as_ptr(), bytes.len()) })
     }
 
     /// Stores an aligned word atomically, releasing what was stored before. For implementers of `Medium`.
     #[inline]
     pub fn store8(&self, at: PoolOffset, value: u64) {
-        if let Some(word) = self.word(at) {
-            // ORDER: pairs with the acquire of `load8`.
-            word.store(value, Ordering::Release);
+        if !self.holds_word(at) {
+            out_of_range(at, 8);
+            return;
         }
+        // SAFETY: - the whole word lies inside the mapping, and is aligned, as just checked.
+        // ORDER: releases; pairs with the acquire of `load8`.
+        unsafe { access::store8(self.base.as_ptr(), at.get() as usize, value) }
     }
 
-    /// Stores bytes, aligned words inside atomically. For implementers of `Medium`.
+    /// Stores bytes, aligned words inside atomically; whether all could be stored, otherwise a part of them
+    /// may have been. For implementers of `Medium`.
     #[inline]
-    pub fn store(&self, at: PoolOffset, bytes: &[u8]) {
-        for (index, byte) in bytes.iter().enumerate() {
-            if let Some(place) = self.byte(at.plus(index as u64)) {
-                // ORDER: as in `store8`.
-                place.store(*byte, Ordering::Release);
-            }
-        }
+    pub fn store(&self, at: PoolOffset, bytes: &[u8]) -> bool {
+        let Some(place) = self.span(at, bytes.len()) else { return false };
+        let (place, from) = (place.as_ptr(), bytes.as_ptr());
+        let head = (at.get().wrapping_neg() as usize % 8).min(bytes.len());
+        let body = (bytes.len() - head) & !7;
+        let tail = bytes.len() - head - body;
+        let (behind_body, body_from) = (place.wrapping_add(head), from.wrapping_add(head));
+        let (tail_place, tail_from) = (behind_body.wrapping_add(body), body_from.wrapping_add(body));
+        // SAFETY: - the first part of the range that `span` checked.
+        let head_done = head == 0 || unsafe { access::store_bytes(place, from, head) };
+        // SAFETY: - its second part, which begins at a multiple of 8.
+        let body_done = head_done && unsafe { access::store_words(behind_body, body_from, body) };
+        // SAFETY: - the rest of it.
+        body_done && (tail == 0 || unsafe { access::store_bytes(tail_place, tail_from, tail) })
     }
 
     /// Replaces an aligned word if it is `current`. For implementers of `Medium`.
@@ -102,62 +191,250 @@ impl Memory {
     /// The word found, when it was not `current`.
     #[inline]
     pub fn compare_exchange8(&self, at: PoolOffset, current: u64, new: u64) -> Result<u64, u64> {
-        // ORDER: a bit that is set or cleared is ordered with the loads and stores around it, both ways.
-        self.word(at).map_or(Ok(current), |word| {
-            word.compare_exchange(current, new, Ordering::AcqRel, Ordering::Acquire)
-        })
+        if !self.holds_word(at) {
+            out_of_range(at, 8);
+            return Ok(current);
+        }
+        // SAFETY: - the whole word lies inside the mapping, and is aligned, as just checked.
+        // ORDER: a word that is replaced is ordered with the loads and stores around it, both ways.
+        let found = unsafe { access::compare_exchange8(self.base.as_ptr(), at.get() as usize, current, new) };
+        if found == current { Ok(found) } else { Err(found) }
     }
 
-    /// Lends the range that begins at `at`.
+    /// Lends the range that begins at `at`. A fault there while it is lent can't be an error: it prints the
+    /// pool and the range, and ends the process.
     ///
     /// # Errors
-    /// The range is not inside the memory.
+    /// The range is not inside the memory, or some of it is known to be lost.
     ///
     /// # Safety
-    /// Nobody stores to the range while the slice lives.
+    /// Nobody stores to the range while the slice lives, and the process does not fork and go on in the child.
     #[inline]
     pub unsafe fn lend(&self, at: PoolOffset, len: u64) -> Result<&[u8], Fault> {
-        let end = at.get().checked_add(len).filter(|end| *end <= self.len);
-        let (Some(_), Ok(size)) = (end, usize::try_from(len)) else {
+        let fits = len <= self.len() && at.get() <= self.len() - len;
+        let (true, Ok(size)) = (fits, usize::try_from(len)) else {
             return Err(Fault { kind: FaultKind::OutOfRange, at, len });
         };
+        if self.live.any_bad() {
+            self.refuse_bad(at, len)?;
+        }
         // SAFETY: - the range was checked against the mapped length.
         let start = unsafe { self.base.add(at.get() as usize) };
         // SAFETY: - the range is mapped and initialised; the caller keeps stores away while it is lent.
         Ok(unsafe { std::slice::from_raw_parts(start.as_ptr(), size) })
     }
 
-    #[inline]
-    fn word(&self, at: PoolOffset) -> Option<&AtomicU64> {
-        // An unaligned offset turns into a huge one when rotated, so one comparison checks both.
-        if self.len < 8 || at.get().rotate_right(3) > (self.len - 8) >> 3 {
-            Fault { kind: FaultKind::OutOfRange, at, len: 8 }.raise();
-            return None;
-        }
-        // SAFETY: - the whole word lies inside the mapping, by the comparison above.
-        let place = unsafe { self.base.add(at.get() as usize) };
-        // SAFETY: - it is aligned to 8, by the same comparison, since mappings begin at a page.
-        //         - all other accesses are atomic too, or to ranges lent while nobody stores.
-        Some(unsafe { AtomicU64::from_ptr(place.as_ptr().cast()) })
+    /// The ranges, in bytes from the start, that are known to be lost: from the kernel's lists of bad blocks,
+    /// and from faults seen since. Sorted; they may overlap.
+    pub fn bad_ranges(&self) -> Vec<Range<u64>> {
+        let known = self.bad.read().unwrap_or_else(PoisonError::into_inner);
+        let mut all: Vec<_> = known.iter().cloned().chain(self.live.seen()).collect();
+        all.sort_by_key(|range| (range.start, range.end));
+        all
     }
 
+    /// Adds ranges that are known to be lost.
+    pub(crate) fn add_bad(&self, ranges: impl IntoIterator<Item = Range<u64>>) {
+        let mut known = self.bad.write().unwrap_or_else(PoisonError::into_inner);
+        known.extend(ranges);
+        if !known.is_empty() {
+            self.live.mark_bad();
+        }
+    }
+
+    /// Whether this process is the child of the one that made the memory, and must not use it.
     #[inline]
-    fn byte(&self, at: PoolOffset) -> Option<&AtomicU8> {
-        if at.get() >= self.len {
-            Fault { kind: FaultKind::OutOfRange, at, len: 1 }.raise();
+    pub(crate) fn is_forked(&self) -> bool {
+        self.live.is_sealed()
+    }
+
+    #[cold]
+    fn refuse_bad(&self, at: PoolOffset, len: u64) -> Result<(), Fault> {
+        let (start, end) = (at.get(), at.get() + len);
+        let hit = self.bad_ranges().into_iter().find(|bad| bad.start < end && start < bad.end);
+        hit.map_or(Ok(()), |bad| {
+            let at = PoolOffset::new(bad.start);
+            Err(Fault { kind: FaultKind::Poison, at, len: bad.end - bad.start })
+        })
+    }
+
+    /// The address of a range; a fault is raised if it is not all inside the memory.
+    #[inline]
+    pub(crate) fn span(&self, at: PoolOffset, len: usize) -> Option<NonNull<u8>> {
+        let total = self.len();
+        if len as u64 > total || at.get() > total - len as u64 {
+            out_of_range(at, len as u64);
             return None;
         }
-        // SAFETY: - the byte lies inside the mapping, by the comparison above.
-        let place = unsafe { self.base.add(at.get() as usize) };
-        // SAFETY: - all other accesses are atomic too, or to ranges lent while nobody stores.
-        Some(unsafe { AtomicU8::from_ptr(place.as_ptr()) })
+        // SAFETY: - the range lies inside the mapping, as just checked.
+        Some(unsafe { self.base.add(at.get() as usize) })
+    }
+
+    #[inline(always)]
+    fn holds_word(&self, at: PoolOffset) -> bool {
+        // An unaligned offset turns into a huge one when rotated, so one comparison checks both.
+        at.get().rotate_right(3) < self.len() >> 3
     }
 }
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        // SAFETY: - the range is the one that was mapped, and nobody can hold a reference past this point.
-        let unmapped = unsafe { munmap(self.base.as_ptr().cast(), self.len as usize) };
-        debug_assert!(unmapped.is_ok());
+        // Before the address space goes, with the field that is dropped last.
+        self.live.leave();
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn out_of_range(at: PoolOffset, len: u64) -> u64 {
+    Fault { kind: FaultKind::OutOfRange, at, len }.raise();
+    0
+}
+
+#[cold]
+fn zero(into: &mut [u8]) {
+    into.fill(0);
+}
+
+fn page_len(len: u64) -> io::Result<usize> {
+    let padded = align_up(len, page() as u64);
+    if padded < len {
+        return Err(io::ErrorKind::OutOfMemory.into());
+    }
+    usize::try_from(padded).map_err(|_| io::ErrorKind::OutOfMemory.into())
+}
+
+#[cfg(test)]
+mod test {
+    use super::*;
+
+    fn at(bytes: u64) -> PoolOffset {
+        PoolOffset::new(bytes)
+    }
+
+    fn out_of_range_at(offset: u64, len: u64) -> Option<Fault> {
+        Some(Fault { kind: FaultKind::OutOfRange, at: at(offset), len })
+    }
+
+    #[test]
+    fn words_around_the_end_and_unaligned() {
+        for len in [0, 1, 7, 8, 9, 15, 16, 17, 4096] {
+            let memory = Memory::anonymous(len).unwrap();
+            for offset in
+                (0..40).chain(len.saturating_sub(9)..len + 9).chain([u64::MAX - 8, u64::MAX - 7, u64::MAX])
+            {
+                let inside = offset % 8 == 0 && offset.checked_add(8).is_some_and(|end| end <= len);
+                memory.store8(at(offset), 0x1122_3344_5566_7788);
+                assert_eq!(Fault::take(), if inside { None } else { out_of_range_at(offset, 8) });
+                assert_eq!(memory.load8(at(offset)), if inside { 0x1122_3344_5566_7788 } else { 0 });
+                assert_eq!(Fault::take().is_none(), inside, "{offset} of {len}");
+                assert_eq!(memory.compare_exchange8(at(offset), 1, 2).is_err(), inside);
+                assert_eq!(Fault::take().is_none(), inside);
+                let byte = memory.load1(at(offset));
+                assert_eq!(Fault::take().is_none(), offset < len);
+                assert!(!inside || byte == 0x88);
+            }
+        }
+    }
+
+    #[test]
+    fn words_are_replaced_once() {
+        let memory = Memory::anonymous(64).unwrap();
+        assert_eq!(memory.compare_exchange8(at(8), 0, 5), Ok(0));
+        assert_eq!(memory.compare_exchange8(at(8), 0, 6), Err(5));
+        assert_eq!((memory.load8(at(0)), memory.load8(at(8)), memory.load8(at(16))), (0, 5, 0));
+    }
+
+    #[test]
+    fn ranges_of_every_length_and_alignment() {
+        let pattern: Vec<u8> = (0..2048u32).map(|index| (index * 7 + index / 256) as u8).collect();
+        let memory = Memory::anonymous(4096).unwrap();
+        let lens = if cfg!(miri) {
+            vec![0, 1, 7, 8, 9, 17, 33]
+        } else {
+            (0..80).chain([255, 256, 511, 512, 513, 1000]).collect()
+        };
+        for offset in 0..17 {
+            for &len in &lens {
+                memory.store(at(0), &[0xee; 2048]);
+                assert!(memory.store(at(offset), &pattern[..len]));
+                let mut all = [0; 2048];
+                memory.read(at(0), &mut all);
+                let (start, end) = (offset as usize, offset as usize + len);
+                assert_eq!(all[start..end], pattern[..len], "{offset} {len}");
+                assert!(all[..start].iter().chain(&all[end..]).all(|byte| *byte == 0xee), "{offset} {len}");
+                let mut part = vec![0; len];
+                memory.read(at(offset), &mut part);
+                assert_eq!(part, pattern[..len], "{offset} {len}");
+                assert!(memory.equals(at(offset), &pattern[..len]));
+                for index in 0..len.min(40) {
+                    for index in [index, len - 1 - index] {
+                        part[index] ^= 0x80;
+                        assert!(!memory.equals(at(offset), &part), "{offset} {len} {index}");
+                        part[index] ^= 0x80;
+                    }
+                }
+            }
+        }
+        assert_eq!(Fault::take(), None);
+    }
+
+    #[test]
+    fn ranges_past_the_end_fault_and_change_nothing() {
+        let memory = Memory::anonymous(100).unwrap();
+        for (offset, len) in [(0u64, 101usize), (93, 8), (100, 1), (101, 0), (u64::MAX, 2), (u64::MAX - 7, 8)]
+        {
+            let mut into = vec![7; len];
+            memory.read(at(offset), &mut into);
+            assert_eq!(Fault::take(), out_of_range_at(offset, len as u64));
+            assert_eq!(into, vec![0; len]);
+            assert!(!memory.equals(at(offset), &into));
+            assert_eq!(Fault::take(), out_of_range_at(offset, len as u64));
+            assert!(!memory.store(at(offset), &vec![9; len]));
+            assert_eq!(Fault::take(), out_of_range_at(offset, len as u64));
+            // SAFETY: - nobody stores.
+            let lent = unsafe { memory.lend(at(offset), len as u64) };
+            assert_eq!(lent.err(), out_of_range_at(offset, len as u64));
+        }
+        let mut all = [1; 100];
+        memory.read(at(0), &mut all);
+        assert_eq!(all, [0; 100]);
+    }
+
+    #[test]
+    fn lending_over_a_known_bad_range_errs() {
+        let memory = Memory::anonymous(3 * 4096).unwrap();
+        memory.add_bad(std::iter::once(4096..4608));
+        for (start, len, fine) in
+            [(0, 4096, true), (0, 4097, false), (4607, 1, false), (4608, 4096, true), (0, 0, true)]
+        {
+            // SAFETY: - nobody stores.
+            let lent = unsafe { memory.lend(at(start), len) };
+            let refused = Fault { kind: FaultKind::Poison, at: at(4096), len: 512 };
+            assert_eq!(
+                lent.map(<[u8]>::len),
+                if fine { Ok(len as usize) } else { Err(refused) },
+                "{start} {len}"
+            );
+        }
+    }
+
+    #[test]
+    #[cfg(not(miri))]
+    fn grows_in_place() {
+        let memory = Memory::anonymous_reserving(100, 1 << 20).unwrap();
+        let base = memory.base;
+        memory.store8(at(88), 5);
+        memory.load8(at(96));
+        assert_eq!(Fault::take(), out_of_range_at(96, 8));
+        memory.grow(8192).unwrap();
+        memory.store8(at(8184), 6);
+        assert_eq!((memory.load8(at(88)), memory.load8(at(96)), memory.load8(at(8184))), (5, 0, 6));
+        assert_eq!((memory.len(), Fault::take(), memory.base), (8192, None, base));
+        assert!(memory.grow((1 << 20) + 1).is_err());
+        assert_eq!(memory.len(), 8192);
+        memory.grow(1 << 20).unwrap();
+        memory.store8(at((1 << 20) - 8), 7);
+        assert_eq!((memory.load8(at((1 << 20) - 8)), Fault::take()), (7, None));
     }
 }

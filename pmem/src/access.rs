@@ -1,0 +1,27 @@
+//! The instructions that touch media bytes, each with an entry in the fix-up table.
+//!
+//! Loads that fault yield 0, stores that fault are dropped, and loops that fault end and say so. The words
+//! are little-endian on every medium; the CPUs that this is written for are little-endian as well.
+//!
+//! All functions share one contract. # Safety: the media range lies inside of a [`Reservation`] that is
+//! entered as live, so that a fault finds it; the ordinary memory is valid for its length, for reads or for
+//! writes as its type says, and does not overlap the media range.
+//!
+//! [`Reservation`]: crate::reservation::Reservation
+
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+#[path = "access/x86_64.rs"]
+mod instructions;
+
+#[cfg(all(target_arch = "aarch64", not(miri)))]
+#[path = "access/aarch64.rs"]
+mod instructions;
+
+#[cfg(any(not(any(target_arch = "x86_64", target_arch = "aarch64")), miri))]
+#[path = "access/plain.rs"]
+mod instructions;
+
+pub(crate) use instructions::*;
+
+#[cfg(target_endian = "big")]
+compile_error!("media are little-endian, and accesses don't swap bytes");

@@ -1,0 +1,140 @@
+//! Accesses by the language's own atomics: for Miri, and for CPUs without a fix-up table, where a fault ends
+//! the process.
+
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+
+#[inline]
+unsafe fn word<'a>(base: *const u8, at: usize) -> &'a AtomicU64 {
+    let place = base.wrapping_add(at).cast_mut().cast();
+    // SAFETY: - mapped and aligned, by the promise of the module's callers; all accesses are atomic.
+    unsafe { AtomicU64::from_ptr(place) }
+}
+
+#[inline]
+unsafe fn byte<'a>(base: *const u8, at: usize) -> &'a AtomicU8 {
+    let place = base.wrapping_add(at).cast_mut();
+    // SAFETY: - mapped, by the promise of the module's callers; all accesses are atomic.
+    unsafe { AtomicU8::from_ptr(place) }
+}
+
+/// The aligned word `at` bytes after `base`.
+///
+/// # Safety
+/// See the module.
+#[inline]
+pub(crate) unsafe fn load8(base: *const u8, at: usize) -> u64 {
+    // SAFETY: - the caller's promise.
+    // ORDER: pairs with the release of `store8`.
+    unsafe { word(base, at) }.load(Ordering::Acquire)
+}
+
+/// The byte `at` bytes after `base`.
+///
+/// # Safety
+/// See the module.
+#[inline]
+pub(crate) unsafe fn load1(base: *const u8, at: usize) -> u8 {
+    // SAFETY: - the caller's promise.
+    // ORDER: as in `load8`.
+    unsafe { byte(base, at) }.load(Ordering::Acquire)
+}
+
+/// Stores an aligned word at `at` bytes after `base`.
+///
+/// # Safety
+/// See the module.
+#[inline]
+pub(crate) unsafe fn store8(base: *mut u8, at: usize, value: u64) {
+    // SAFETY: - the caller's promise.
+    // ORDER: pairs with the acquire of `load8`.
+    unsafe { word(base, at) }.store(value, Ordering::Release);
+}
+
+/// Replaces the aligned word at `at` bytes after `base` if it is `current`; the word found.
+///
+/// # Safety
+/// See the module.
+#[inline]
+pub(crate) unsafe fn compare_exchange8(base: *mut u8, at: usize, current: u64, new: u64) -> u64 {
+    // SAFETY: - the caller's promise.
+    let word = unsafe { word(base, at) };
+    // ORDER: ordered with the loads and stores around it, both ways.
+    word.compare_exchange(current, new, Ordering::AcqRel, Ordering::Acquire).unwrap_or_else(|found| found)
+}
+
+/// The pieces of `len` bytes at `from`, (index, value, bytes): whole words where the address allows, so that
+/// no word is accessed both whole and in parts.
+unsafe fn pieces(from: *const u8, len: usize) -> impl Iterator<Item = (usize, u64, usize)> {
+    let mut done = 0;
+    std::iter::from_fn(move || {
+        let index = done;
+        if index == len {
+            return None;
+        }
+        let whole = len - index >= 8 && from.wrapping_add(index).addr().is_multiple_of(8);
+        done += if whole { 8 } else { 1 };
+        // SAFETY: - aligned, as just checked, and inside the range of the caller's promise.
+        let word = || unsafe { load8(from, index) };
+        // SAFETY: - inside the range of the caller's promise.
+        let byte = || u64::from(unsafe { load1(from, index) });
+        Some((index, if whole { word() } else { byte() }, done - index))
+    })
+}
+
+/// Copies `len` media bytes at `from` to ordinary memory; whether all could be read.
+///
+/// # Safety
+/// See the module.
+#[inline]
+pub(crate) unsafe fn copy_out(from: *const u8, into: *mut u8, len: usize) -> bool {
+    // SAFETY: - the caller's promise.
+    for (index, value, size) in unsafe { pieces(from, len) } {
+        // SAFETY: - `size` of the 8 bytes of `value`, to a place inside the range of the caller's promise.
+        unsafe { into.wrapping_add(index).copy_from(value.to_le_bytes().as_ptr(), size) };
+    }
+    true
+}
+
+/// Whether `len` media bytes at `from` are those at `bytes`.
+///
+/// # Safety
+/// See the module.
+#[inline]
+pub(crate) unsafe fn equals(from: *const u8, bytes: *const u8, len: usize) -> bool {
+    // SAFETY: - the caller's promise.
+    let bytes = unsafe { std::slice::from_raw_parts(bytes, len) };
+    // SAFETY: - the caller's promise.
+    unsafe { pieces(from, len) }
+        .all(|(index, value, size)| bytes[index..index + size] == value.to_le_bytes()[..size])
+}
+
+/// Stores `len` bytes, a multiple of 8, as words to media that begin at a multiple of 8.
+///
+/// # Safety
+/// See the module.
+#[inline]
+pub(crate) unsafe fn store_words(into: *mut u8, from: *const u8, len: usize) -> bool {
+    for at in (0..len).step_by(8) {
+        // SAFETY: - the caller's promise.
+        let value = unsafe { from.wrapping_add(at).cast::<u64>().read_unaligned() };
+        // SAFETY: - the caller's promise.
+        unsafe { store8(into, at, value) };
+    }
+    true
+}
+
+/// Stores `len` single bytes to media.
+///
+/// # Safety
+/// See the module.
+#[inline]
+pub(crate) unsafe fn store_bytes(into: *mut u8, from: *const u8, len: usize) -> bool {
+    for at in 0..len {
+        // SAFETY: - the caller's promise.
+        let value = unsafe { from.wrapping_add(at).read() };
+        // SAFETY: - the caller's promise.
+        // ORDER: as in `store8`.
+        unsafe { byte(into, at) }.store(value, Ordering::Release);
+    }
+    true
+}

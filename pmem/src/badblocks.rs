@@ -1,0 +1,191 @@
+//! What the kernel knows to be lost of a medium, as ranges of its bytes.
+//!
+//! | medium          | list                              | counted from        | translated by               |
+//! |-----------------|-----------------------------------|---------------------|-----------------------------|
+//! | file            | `badblocks` of the block device   | the whole device    | partition start, FIEMAP     |
+//! | device-DAX node | `badblocks` of the nd region      | the region          | `resource` of both (root)   |
+//!
+//! A file on a device that is put together from others (device mapper) is not translated: its list is empty,
+//! and a lost range shows itself as a fault.
+
+use crate::sysfs::{Device, number, text};
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::os::fd::AsRawFd;
+
+/// Bytes of the unit in which the kernel's lists count.
+const SECTOR: u64 = 512;
+/// FS_IOC_FIEMAP of linux/fs.h: _IOWR('f', 11, struct fiemap).
+const FS_IOC_FIEMAP: u32 = 0xc020_660b;
+const FIEMAP_FLAG_SYNC: u32 = 1;
+const FIEMAP_EXTENT_LAST: u32 = 1;
+/// FIEMAP_EXTENT_UNKNOWN, _DELALLOC and _ENCODED: the physical place says nothing.
+const FIEMAP_EXTENT_NOWHERE: u32 = 2 | 4 | 8;
+/// How many extents are asked for at once.
+const EXTENTS: usize = 64;
+
+/// struct fiemap_extent of linux/fiemap.h.
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+struct Extent {
+    logical: u64,
+    physical: u64,
+    len: u64,
+    reserved64: [u64; 2],
+    flags: u32,
+    reserved: [u32; 3],
+}
+
+/// struct fiemap, with room for answers.
+#[repr(C)]
+struct Fiemap {
+    start: u64,
+    len: u64,
+    flags: u32,
+    mapped: u32,
+    count: u32,
+    reserved: u32,
+    extents: [Extent; EXTENTS],
+}
+
+/// The lost ranges of a file on `device`, in bytes of the file.
+pub(crate) fn of_file(device: &Device, file: &File) -> io::Result<Vec<Range<u64>>> {
+    let partition_start = device.number("start").map(|sectors| sectors.saturating_mul(SECTOR));
+    let dir = if partition_start.is_some() { device.dir.parent() } else { Some(device.dir.as_path()) };
+    let lost = dir.map(|dir| listed(&text(&dir.join("badblocks")).unwrap_or_default())).unwrap_or_default();
+    if lost.is_empty() {
+        return Ok(lost);
+    }
+    let start = partition_start.unwrap_or(0);
+    Ok(extents(file)?
+        .iter()
+        .filter(|extent| extent.flags & FIEMAP_EXTENT_NOWHERE == 0)
+        .flat_map(|extent| {
+            let here = start.saturating_add(extent.physical);
+            lost.iter().filter_map(move |lost| {
+                translated(lost, here..here.saturating_add(extent.len), extent.logical)
+            })
+        })
+        .collect())
+}
+
+/// The lost ranges of a device-DAX node of `len` bytes, in bytes of the node. Empty where the kernel doesn't
+/// tell this user the addresses.
+pub(crate) fn of_device(device: &Device, len: u64) -> Vec<Range<u64>> {
+    let Some(region) = device.region.as_deref() else { return Vec::new() };
+    let lost = listed(&text(&region.join("badblocks")).unwrap_or_default());
+    let (Some(base), Some(here)) = (number(&region.join("resource")), device.number("resource")) else {
+        return Vec::new();
+    };
+    let start = here.saturating_sub(base);
+    lost.iter().filter_map(|lost| translated(lost, start..start.saturating_add(len), 0)).collect()
+}
+
+/// The part of `lost` inside of `window`, counted from where the window begins, which is `to`.
+fn translated(lost: &Range<u64>, window: Range<u64>, to: u64) -> Option<Range<u64>> {
+    let (start, end) = (lost.start.max(window.start), lost.end.min(window.end));
+    (start < end).then(|| start - window.start + to..end - window.start + to)
+}
+
+/// The ranges, in bytes, of a list of lines "SECTOR COUNT".
+fn listed(text: &str) -> Vec<Range<u64>> {
+    let range = |line: &str| {
+        let (sector, count) = line.trim().split_once(' ')?;
+        let start = sector.parse::<u64>().ok()?.checked_mul(SECTOR)?;
+        Some(start..start.checked_add(count.trim().parse::<u64>().ok()?.checked_mul(SECTOR)?)?)
+    };
+    text.lines().filter_map(range).collect()
+}
+
+/// Where the file system keeps the file.
+fn extents(file: &File) -> io::Result<Vec<Extent>> {
+    let mut all = Vec::new();
+    let mut start = 0;
+    loop {
+        let mut ask = Fiemap {
+            start,
+            len: u64::MAX - start,
+            flags: FIEMAP_FLAG_SYNC,
+            mapped: 0,
+            count: EXTENTS as u32,
+            reserved: 0,
+            extents: [Extent::default(); EXTENTS],
+        };
+        // SAFETY: - the request reads and writes a struct fiemap with room for `count` extents, which `ask` is.
+        let answer = unsafe { libc::ioctl(file.as_raw_fd(), FS_IOC_FIEMAP as _, &raw mut ask) };
+        if answer != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        let got = &ask.extents[..EXTENTS.min(ask.mapped as usize)];
+        all.extend_from_slice(got);
+        match got.last() {
+            Some(last) if last.flags & FIEMAP_EXTENT_LAST == 0 && last.len > 0 => {
+                start = last.logical + last.len
+            }
+            _ => return Ok(all),
+        }
+    }
+}
+
+#[cfg(test)]
+mod test {
+    use super::*;
+    use std::fs;
+    use std::io::Write;
+
+    #[test]
+    fn lists_and_windows() {
+        assert_eq!(listed("8 1\n16 8\n"), [4096..4608, 8192..12288]);
+        assert_eq!(listed("x 1\n7\n18446744073709551615 1\n"), Vec::<Range<u64>>::new());
+        let lost = 100..200;
+        for (window, to, found) in [
+            (0..100, 0, None),
+            (0..101, 0, Some(100..101)),
+            (150..400, 1000, Some(1000..1050)),
+            (50..300, 1000, Some(1050..1150)),
+            (199..200, 0, Some(0..1)),
+            (200..300, 0, None),
+        ] {
+            assert_eq!(translated(&lost, window.clone(), to), found, "{window:?}");
+        }
+    }
+
+    #[test]
+    fn lost_sectors_of_a_device_are_found_in_the_file_that_holds_them() {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(&vec![1; 64 << 10]).unwrap();
+        file.sync_all().unwrap();
+        let Some(extent) = extents(&file).ok().and_then(|extents| extents.first().copied()) else {
+            println!("SKIP: the file system of the temporary folder doesn't tell its extents");
+            return;
+        };
+        // A disk whose first partition begins at sector 2048; the file's second page, and a sector before the
+        // file, are lost.
+        let disk = tempfile::tempdir().unwrap();
+        let partition = disk.path().join("vda1");
+        fs::create_dir(&partition).unwrap();
+        fs::write(partition.join("start"), "2048\n").unwrap();
+        let first = extent.physical / SECTOR + 2048;
+        fs::write(disk.path().join("badblocks"), format!("{} 8\n{} 1\n", first + 8, first - 1)).unwrap();
+        let device = Device { dir: partition, name: "vda1".to_owned(), region: None };
+        assert_eq!((extent.logical, of_file(&device, &file).unwrap()), (0, vec![4096..8192]));
+        // The same numbers on a disk without partitions are another place.
+        let device = Device { dir: disk.path().to_owned(), name: "vda".to_owned(), region: None };
+        assert_eq!(of_file(&device, &file).unwrap().iter().filter(|lost| lost.start == 4096).count(), 0);
+    }
+
+    #[test]
+    fn lost_sectors_of_a_region_are_found_in_its_device() {
+        let region = tempfile::tempdir().unwrap();
+        let dir = region.path().join("dax0.0");
+        fs::create_dir(&dir).unwrap();
+        fs::write(region.path().join("badblocks"), "0 1\n4104 2\n").unwrap();
+        let device =
+            Device { dir: dir.clone(), name: "dax0.0".to_owned(), region: Some(region.path().to_owned()) };
+        assert_eq!(of_device(&device, 4 << 20), Vec::<Range<u64>>::new());
+        fs::write(region.path().join("resource"), "0x100000000\n").unwrap();
+        fs::write(dir.join("resource"), "0x100200000\n").unwrap();
+        assert_eq!(of_device(&device, 4 << 20), vec![4096..5120]);
+    }
+}

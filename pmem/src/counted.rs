@@ -1,0 +1,230 @@
+//! A medium that counts what is asked of it.
+
+use crate::cpu::lines_of;
+use crate::{Gate, Medium, Memory, Rung, SyncError};
+use lode_layout::PoolOffset;
+use std::ops::Sub;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+
+/// What was asked of a medium. Subtract an earlier count from a later one for what lies between.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Drains, those inside of log writes included.
+    pub drains: u64,
+    /// Drains that had something to wait for: others cost next to nothing.
+    pub drains_waiting: u64,
+    /// Cache lines flushed.
+    pub lines_flushed: u64,
+    /// Cache lines touched by copies past the cache, those of log writes included.
+    pub lines_copied: u64,
+    /// Bytes stored through the cache.
+    pub bytes_stored: u64,
+    /// Bytes copied past the cache, those of log writes included.
+    pub bytes_copied: u64,
+    /// Log writes.
+    pub log_writes: u64,
+}
+
+impl Sub for Counts {
+    type Output = Counts;
+
+    fn sub(self, earlier: Counts) -> Counts {
+        Counts {
+            drains: self.drains - earlier.drains,
+            drains_waiting: self.drains_waiting - earlier.drains_waiting,
+            lines_flushed: self.lines_flushed - earlier.lines_flushed,
+            lines_copied: self.lines_copied - earlier.lines_copied,
+            bytes_stored: self.bytes_stored - earlier.bytes_stored,
+            bytes_copied: self.bytes_copied - earlier.bytes_copied,
+            log_writes: self.log_writes - earlier.log_writes,
+        }
+    }
+}
+
+/// How many threads are told apart.
+const THREADS: usize = 64;
+
+/// A medium that counts what is asked of it. Who doesn't wrap a medium pays nothing.
+#[derive(Debug)]
+pub struct Counted<M> {
+    medium: M,
+    drains: AtomicU64,
+    drains_waiting: AtomicU64,
+    lines_flushed: AtomicU64,
+    lines_copied: AtomicU64,
+    bytes_stored: AtomicU64,
+    bytes_copied: AtomicU64,
+    log_writes: AtomicU64,
+    /// For each thread, whether its next drain has something to wait for.
+    waiting: [AtomicBool; THREADS],
+}
+
+impl<M: Medium> Counted<M> {
+    /// Counts from zero what is asked of `medium`.
+    pub fn new(medium: M) -> Counted<M> {
+        Counted {
+            medium,
+            drains: AtomicU64::new(0),
+            drains_waiting: AtomicU64::new(0),
+            lines_flushed: AtomicU64::new(0),
+            lines_copied: AtomicU64::new(0),
+            bytes_stored: AtomicU64::new(0),
+            bytes_copied: AtomicU64::new(0),
+            log_writes: AtomicU64::new(0),
+            waiting: [const { AtomicBool::new(false) }; THREADS],
+        }
+    }
+
+    /// What was asked so far, by all threads.
+    pub fn counts(&self) -> Counts {
+        Counts {
+            drains: read(&self.drains),
+            drains_waiting: read(&self.drains_waiting),
+            lines_flushed: read(&self.lines_flushed),
+            lines_copied: read(&self.lines_copied),
+            bytes_stored: read(&self.bytes_stored),
+            bytes_copied: read(&self.bytes_copied),
+            log_writes: read(&self.log_writes),
+        }
+    }
+
+    /// The medium that is counted.
+    pub fn medium(&self) -> &M {
+        &self.medium
+    }
+
+    fn stored(&self, len: usize) {
+        add(&self.bytes_stored, len as u64);
+        // On the rung `line` a store is nothing to wait for until its line is flushed.
+        if self.medium.rung() != Rung::Line {
+            self.wait();
+        }
+    }
+
+    fn copied(&self, at: PoolOffset, len: usize) {
+        add(&self.bytes_copied, len as u64);
+        add(&self.lines_copied, lines_of(at.get(), len as u64).1);
+        self.wait();
+    }
+
+    fn wait(&self) {
+        // ORDER: read by the same thread, or by one that shares its place, which counts one drain too many or
+        // too few.
+        self.waiting[place()].store(true, Ordering::Relaxed);
+    }
+
+    fn drained(&self) {
+        add(&self.drains, 1);
+        // ORDER: as in `wait`.
+        if self.waiting[place()].swap(false, Ordering::Relaxed) {
+            add(&self.drains_waiting, 1);
+        }
+    }
+}
+
+fn add(counter: &AtomicU64, count: u64) {
+    // ORDER: a count orders nothing.
+    counter.fetch_add(count, Ordering::Relaxed);
+}
+
+fn read(counter: &AtomicU64) -> u64 {
+    // ORDER: a count orders nothing.
+    counter.load(Ordering::Relaxed)
+}
+
+/// The calling thread's place among those that are told apart.
+fn place() -> usize {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    thread_local! {
+        // ORDER: a number that nobody else gets orders nothing.
+        static PLACE: usize = NEXT.fetch_add(1, Ordering::Relaxed) % THREADS;
+    }
+    PLACE.with(|place| *place)
+}
+
+impl<M: Medium> Medium for Counted<M> {
+    fn memory(&self) -> &Memory {
+        self.medium.memory()
+    }
+    fn rung(&self) -> Rung {
+        self.medium.rung()
+    }
+    fn log_block(&self) -> u64 {
+        self.medium.log_block()
+    }
+    fn store8(&self, at: PoolOffset, value: u64) {
+        self.stored(size_of_val(&value));
+        self.medium.store8(at, value);
+    }
+    fn store(&self, at: PoolOffset, bytes: &[u8]) {
+        self.stored(bytes.len());
+        self.medium.store(at, bytes);
+    }
+    fn compare_exchange8(&self, at: PoolOffset, current: u64, new: u64) -> Result<u64, u64> {
+        let found = self.medium.compare_exchange8(at, current, new);
+        if found.is_ok() {
+            self.stored(size_of_val(&new));
+        }
+        found
+    }
+    fn copy(&self, at: PoolOffset, bytes: &[u8]) {
+        self.copied(at, bytes.len());
+        self.medium.copy(at, bytes);
+    }
+    fn flush(&self, at: PoolOffset, len: u64) {
+        add(&self.lines_flushed, lines_of(at.get(), len).1);
+        self.wait();
+        self.medium.flush(at, len);
+    }
+    fn drain(&self) -> Result<(), SyncError> {
+        self.drained();
+        // ORDER: the medium's own.
+        self.medium.drain()
+    }
+    fn log_write(&self, at: PoolOffset, bytes: &[u8]) -> Result<(), SyncError> {
+        add(&self.log_writes, 1);
+        self.copied(at, bytes.len());
+        self.drained();
+        self.medium.log_write(at, bytes)
+    }
+    fn relax(&self, round: u32) {
+        self.medium.relax(round);
+    }
+    fn wait_while(&self, gate: &Gate, blocked: &mut dyn FnMut() -> bool) {
+        self.medium.wait_while(gate, blocked);
+    }
+}
+
+#[cfg(test)]
+mod test {
+    use super::*;
+    use crate::Mapping;
+
+    #[test]
+    fn counts_what_was_asked() {
+        let mapping = Mapping::options().rung(Rung::Line).map_anonymous(4096).unwrap();
+        let medium = Counted::new(mapping);
+        let at = PoolOffset::new;
+        medium.drain().unwrap();
+        medium.store8(at(0), 1);
+        medium.drain().unwrap();
+        let idle = Counts { drains: 2, bytes_stored: 8, ..Counts::default() };
+        assert_eq!(medium.counts(), idle);
+        medium.flush(at(60), 8);
+        medium.copy(at(120), &[1; 16]);
+        medium.drain().unwrap();
+        medium.log_write(at(256), &[2; 192]).unwrap();
+        assert_eq!(medium.compare_exchange8(at(0), 9, 3), Err(1));
+        assert_eq!(medium.compare_exchange8(at(0), 1, 3), Ok(1));
+        let busy = Counts {
+            drains: 2,
+            drains_waiting: 2,
+            lines_flushed: 2,
+            lines_copied: 2 + 3,
+            bytes_stored: 8,
+            bytes_copied: 16 + 192,
+            log_writes: 1,
+        };
+        assert_eq!(medium.counts() - idle, busy);
+    }
+}

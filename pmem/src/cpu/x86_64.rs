@@ -1,0 +1,309 @@
+//! x86-64: CLWB or what came before it, non-temporal stores, SFENCE.
+
+use super::lines_of;
+use crate::fixup::fixup;
+use lode_layout::{LINE, WORD};
+use std::arch::asm;
+use std::arch::x86_64::__cpuid_count;
+use std::fmt;
+
+/// What a mask may hide, in the order of the bits that [`Cpu::choose`] takes.
+pub(super) const FEATURES: &[&str] = &["clwb", "clflushopt", "avx512f", "avx2"];
+const CLWB: u32 = 1 << 0;
+const CLFLUSHOPT: u32 = 1 << 1;
+const AVX512F: u32 = 1 << 2;
+const AVX2: u32 = 1 << 3;
+
+/// How a line is written back, best first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum WriteBack {
+    /// Keeps the line in the cache.
+    Clwb,
+    /// Drops the line from the cache.
+    ClflushOpt,
+    /// Drops the line, one after the other.
+    Clflush,
+}
+
+/// How a whole line is stored past the cache, best first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stream {
+    Avx512,
+    Avx2,
+    Sse2,
+}
+
+/// The instructions that were chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cpu {
+    write_back: WriteBack,
+    stream: Stream,
+}
+
+impl Cpu {
+    /// The best that the CPU has and `hidden` doesn't hide.
+    pub(super) fn choose(hidden: u32) -> Cpu {
+        // Intel SDM vol. 2A, CPUID leaf 7: EBX bit 24 is CLWB, bit 23 CLFLUSHOPT. CLFLUSH is in every x86-64.
+        let leaf7 = __cpuid_count(7, 0).ebx;
+        let has = |feature: u32, offered: bool| offered && hidden & feature == 0;
+        let write_back = if has(CLWB, leaf7 & 1 << 24 != 0) {
+            WriteBack::Clwb
+        } else if has(CLFLUSHOPT, leaf7 & 1 << 23 != 0) {
+            WriteBack::ClflushOpt
+        } else {
+            WriteBack::Clflush
+        };
+        // The standard library asks the system, too, whether it keeps the wide registers.
+        let stream = if has(AVX512F, std::arch::is_x86_feature_detected!("avx512f")) {
+            Stream::Avx512
+        } else if has(AVX2, std::arch::is_x86_feature_detected!("avx2")) {
+            Stream::Avx2
+        } else {
+            Stream::Sse2
+        };
+        Cpu { write_back, stream }
+    }
+
+    /// Whether flushed lines reach the persistence domain with the next fence.
+    pub(crate) fn reaches_persistence(self) -> bool {
+        true
+    }
+
+    /// Starts the write-back of the lines that hold `len` bytes at `start`; whether all could be reached.
+    ///
+    /// # Safety
+    /// The range lies inside of a live mapping.
+    #[inline]
+    pub(crate) unsafe fn flush(self, start: *const u8, len: usize) -> bool {
+        let (first, count) = lines_of(start.addr() as u64, len as u64);
+        let first = first as usize;
+        match self.write_back {
+            // SAFETY: - the lines of the caller's range.
+            WriteBack::Clwb => unsafe { clwb(first, count) },
+            // SAFETY: - as above.
+            WriteBack::ClflushOpt => unsafe { clflushopt(first, count) },
+            // SAFETY: - as above.
+            WriteBack::Clflush => unsafe { clflush(first, count) },
+        }
+    }
+
+    /// Stores `len` bytes past the cache; whether all could be stored. `into` and `len` are multiples of 8.
+    ///
+    /// # Safety
+    /// `into` lies inside of a live mapping for `len` bytes, `from` is valid for them and doesn't overlap.
+    #[inline]
+    pub(crate) unsafe fn copy(self, into: *mut u8, from: *const u8, len: usize) -> bool {
+        let head = (into.addr().wrapping_neg() % LINE as usize).min(len);
+        let lines = (len - head) / LINE as usize;
+        let tail = len - head - lines * LINE as usize;
+        // SAFETY: - the part before the first whole line.
+        if head != 0 && !unsafe { copy_words(into, from, head) } {
+            return false;
+        }
+        let (into, from) = (into.wrapping_add(head), from.wrapping_add(head));
+        let copied = lines == 0
+            || match self.stream {
+                // SAFETY: - the whole lines, which begin at a line.
+                Stream::Avx512 => unsafe { copy_lines_avx512(into, from, lines) },
+                // SAFETY: - as above.
+                Stream::Avx2 => unsafe { copy_lines_avx2(into, from, lines) },
+                // SAFETY: - as above.
+                Stream::Sse2 => unsafe { copy_lines_sse2(into, from, lines) },
+            };
+        let (into, from) = (into.wrapping_add(len - head - tail), from.wrapping_add(len - head - tail));
+        // SAFETY: - the rest.
+        copied && (tail == 0 || unsafe { copy_words(into, from, tail) })
+    }
+
+    /// Waits until what this thread flushed and copied has reached the persistence domain.
+    #[inline]
+    pub(crate) fn fence(self) {
+        // SAFETY: - SFENCE is in every x86-64, and orders stores only.
+        unsafe { asm!("sfence", options(nostack, preserves_flags)) }
+    }
+}
+
+impl fmt::Display for Cpu {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let write_back = match self.write_back {
+            WriteBack::Clwb => "clwb",
+            WriteBack::ClflushOpt => "clflushopt",
+            WriteBack::Clflush => "clflush",
+        };
+        let stream = match self.stream {
+            Stream::Avx512 => "avx512f",
+            Stream::Avx2 => "avx2",
+            Stream::Sse2 => "sse2",
+        };
+        write!(f, "flush by {write_back}, copy by {stream}")
+    }
+}
+
+/// A function that applies one instruction to `count` lines from `first` on.
+macro_rules! write_back {
+    ($name:ident, $instruction:literal) => {
+        #[inline]
+        unsafe fn $name(first: usize, count: u64) -> bool {
+            let left: u64;
+            // SAFETY: - the instruction writes back lines of the caller's live mapping and changes no byte; a
+            //           fault ends the loop.
+            unsafe {
+                asm!("test {left}, {left}", "jz 4f",
+                     concat!("2: ", $instruction, " [{line}]"),
+                     "add {line}, 64",
+                     "dec {left}", "jnz 2b",
+                     "4:", fixup!("2", "4"),
+                     line = inout(reg) first => _, left = inout(reg) count => left, options(nostack));
+            }
+            left == 0
+        }
+    };
+}
+
+write_back!(clwb, "clwb");
+write_back!(clflushopt, "clflushopt");
+write_back!(clflush, "clflush");
+
+#[inline]
+unsafe fn copy_words(into: *mut u8, from: *const u8, len: usize) -> bool {
+    debug_assert!(len.is_multiple_of(WORD as usize) && into.addr().is_multiple_of(WORD as usize));
+    let left: usize;
+    // SAFETY: - the words of the caller's ranges, the last one first; a fault of a media store ends the loop.
+    unsafe {
+        asm!("3: mov {word}, [{from} + {left} - 8]",
+             "2: movnti [{into} + {left} - 8], {word}",
+             "sub {left}, 8", "jnz 3b",
+             "4:", fixup!("2", "4"),
+             left = inout(reg) len => left, word = out(reg) _, from = in(reg) from, into = in(reg) into,
+             options(nostack));
+    }
+    left == 0
+}
+
+// Vector registers from 16 on: they leave no upper halves behind that would slow down SSE code.
+#[inline]
+unsafe fn copy_lines_avx512(into: *mut u8, from: *const u8, lines: usize) -> bool {
+    let left: usize;
+    // SAFETY: - `lines` lines of the caller's ranges, at least one; the CPU has AVX-512F; a fault ends the loop.
+    unsafe {
+        asm!("3: vmovdqu64 zmm16, [{from}]",
+             "2: vmovntdq [{into}], zmm16",
+             "add {from}, 64", "add {into}, 64",
+             "dec {left}", "jnz 3b",
+             "4:", fixup!("2", "4"),
+             left = inout(reg) lines => left, from = inout(reg) from => _, into = inout(reg) into => _,
+             out("xmm16") _, options(nostack));
+    }
+    left == 0
+}
+
+#[inline]
+unsafe fn copy_lines_avx2(into: *mut u8, from: *const u8, lines: usize) -> bool {
+    let left: usize;
+    // SAFETY: - `lines` lines of the caller's ranges, at least one; the CPU has AVX2; a fault ends the loop.
+    unsafe {
+        asm!("3: vmovdqu ymm0, [{from}]", "vmovdqu ymm1, [{from} + 32]",
+             "2: vmovntdq [{into}], ymm0",
+             "5: vmovntdq [{into} + 32], ymm1",
+             "add {from}, 64", "add {into}, 64",
+             "dec {left}", "jnz 3b",
+             "4: vzeroupper", fixup!("2", "4"), fixup!("5", "4"),
+             left = inout(reg) lines => left, from = inout(reg) from => _, into = inout(reg) into => _,
+             // VZEROUPPER changes the upper halves of all sixteen.
+             out("xmm0") _, out("xmm1") _, out("xmm2") _, out("xmm3") _, out("xmm4") _, out("xmm5") _,
+             out("xmm6") _, out("xmm7") _, out("xmm8") _, out("xmm9") _, out("xmm10") _, out("xmm11") _,
+             out("xmm12") _, out("xmm13") _, out("xmm14") _, out("xmm15") _, options(nostack));
+    }
+    left == 0
+}
+
+#[inline]
+unsafe fn copy_lines_sse2(into: *mut u8, from: *const u8, lines: usize) -> bool {
+    let left: usize;
+    // SAFETY: - `lines` lines of the caller's ranges, at least one; a fault ends the loop.
+    unsafe {
+        asm!("3: movdqu {a}, [{from}]", "movdqu {b}, [{from} + 16]",
+             "movdqu {c}, [{from} + 32]", "movdqu {d}, [{from} + 48]",
+             "2: movntdq [{into}], {a}", "5: movntdq [{into} + 16], {b}",
+             "6: movntdq [{into} + 32], {c}", "7: movntdq [{into} + 48], {d}",
+             "add {from}, 64", "add {into}, 64",
+             "dec {left}", "jnz 3b",
+             "4:", fixup!("2", "4"), fixup!("5", "4"), fixup!("6", "4"), fixup!("7", "4"),
+             left = inout(reg) lines => left, from = inout(reg) from => _, into = inout(reg) into => _,
+             a = out(xmm_reg) _, b = out(xmm_reg) _, c = out(xmm_reg) _, d = out(xmm_reg) _,
+             options(nostack));
+    }
+    left == 0
+}
+
+#[cfg(test)]
+mod test {
+    use super::*;
+    use crate::{Fault, Memory};
+    use lode_layout::PoolOffset;
+
+    /// Every choice that this machine can execute.
+    fn choices() -> Vec<Cpu> {
+        let mut all = Vec::new();
+        for hidden in 0..1 << FEATURES.len() {
+            let cpu = Cpu::choose(hidden);
+            if !all.contains(&cpu) {
+                all.push(cpu);
+            }
+        }
+        all
+    }
+
+    #[test]
+    fn masks_hide_what_is_better() {
+        let weakest = Cpu::choose(u32::MAX);
+        assert_eq!(weakest, Cpu { write_back: WriteBack::Clflush, stream: Stream::Sse2 });
+        assert_ne!(Cpu::choose(CLWB).write_back, WriteBack::Clwb);
+        assert_eq!(Cpu::choose(CLWB | CLFLUSHOPT).write_back, WriteBack::Clflush);
+        assert_ne!(Cpu::choose(AVX512F).stream, Stream::Avx512);
+        assert_eq!(Cpu::choose(AVX512F | AVX2).stream, Stream::Sse2);
+        assert_eq!(weakest.to_string(), "flush by clflush, copy by sse2");
+    }
+
+    #[test]
+    fn copies_of_every_length_and_alignment() {
+        let pattern: Vec<u8> = (0..600u32).map(|index| (index * 7 + index / 256) as u8).collect();
+        let memory = Memory::anonymous(4096).unwrap();
+        for cpu in choices() {
+            for offset in (0..=128).step_by(8) {
+                for len in (0..=512).step_by(8) {
+                    memory.store(PoolOffset::NULL, &[0xee; 1024]);
+                    let place = memory.span(PoolOffset::new(offset), len).unwrap();
+                    // SAFETY: - `span` checked the range, and the pattern is longer than `len`, from 3 on.
+                    assert!(unsafe { cpu.copy(place.as_ptr(), pattern[3..].as_ptr(), len) });
+                    cpu.fence();
+                    let mut all = [0; 1024];
+                    memory.read(PoolOffset::NULL, &mut all);
+                    let (start, end) = (offset as usize, offset as usize + len);
+                    assert_eq!(all[start..end], pattern[3..3 + len], "{cpu}: {len} at {offset}");
+                    assert!(all[..start].iter().chain(&all[end..]).all(|byte| *byte == 0xee), "{cpu}");
+                }
+            }
+        }
+    }
+
+    /// A page that can't be accessed shows which lines the instructions really reach.
+    #[test]
+    fn flushes_reach_the_last_line_and_none_behind_it() {
+        let page = crate::reservation::page() as u64;
+        let memory = Memory::anonymous_reserving(page, 2 * page).unwrap();
+        for cpu in choices() {
+            for start in page - 130..page {
+                for len in 0..200 {
+                    let place =
+                        memory.span(PoolOffset::NULL, 0).unwrap().as_ptr().wrapping_add(start as usize);
+                    // SAFETY: - the range lies inside of the reservation; its second page is closed, so that
+                    //           touching it raises a fault.
+                    let reached = unsafe { cpu.flush(place, len as usize) };
+                    assert_eq!(reached, start + len <= page, "{cpu}: {len} at {start}");
+                    assert_eq!(Fault::take().map(|fault| fault.at.get()), (!reached).then_some(page));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,314 @@
+//! Faulting instructions and where to go on: the table, and the signal handler that consults it.
+//!
+//! Each instruction that touches media bytes has an entry {instruction, resume} in the linker section
+//! `lode_fixup`. A fault there (a poisoned line, a file cut short) reaches the handler, which remembers a
+//! [`Fault`] for the thread and resumes at the entry's second address, where the access has read as zeros or
+//! stored nothing. So no access carries an error path, and no Rust frame is jumped over.
+//!
+//! | faulting instruction | address            | the handler                                             |
+//! |----------------------|--------------------|---------------------------------------------------------|
+//! | in the table         | in a live mapping  | remembers the fault, resumes                            |
+//! | elsewhere            | in a live mapping  | prints pool and range, ends the process                 |
+//! | any                  | elsewhere          | hands on to the handler that was installed before       |
+//!
+//! The handler relies on SIGBUS and SIGSEGV not being blocked in the threads that use media, and on handlers
+//! that are installed later handing on what is not theirs.
+
+use crate::live::{self, Live};
+use crate::{Fault, FaultKind};
+use libc::{c_int, c_void};
+use lode_layout::{PoolOffset, align_down};
+use std::io;
+use std::mem::{self, MaybeUninit};
+use std::ptr;
+use std::sync::{Once, OnceLock};
+
+/// The assembly of one entry: a fault at the instruction labelled `$at` resumes at the label `$to`. Both are
+/// numeric local labels that stand before the entry.
+#[cfg(all(any(target_arch = "x86_64", target_arch = "aarch64"), not(miri)))]
+macro_rules! fixup {
+    ($at:literal, $to:literal) => {
+        concat!(
+            ".pushsection lode_fixup, \"aR\", %progbits\n",
+            ".balign 4\n",
+            ".long ",
+            $at,
+            "b - .\n",
+            ".long ",
+            $to,
+            "b - .\n",
+            ".popsection"
+        )
+    };
+}
+#[cfg(all(any(target_arch = "x86_64", target_arch = "aarch64"), not(miri)))]
+pub(crate) use fixup;
+
+/// An entry: two addresses, each relative to its own place.
+#[cfg(all(any(target_arch = "x86_64", target_arch = "aarch64"), not(miri)))]
+#[repr(C)]
+struct Entry {
+    at: i32,
+    to: i32,
+}
+
+#[cfg(all(any(target_arch = "x86_64", target_arch = "aarch64"), not(miri)))]
+unsafe extern "C" {
+    #[link_name = "__start_lode_fixup"]
+    static FIRST: Entry;
+    #[link_name = "__stop_lode_fixup"]
+    static END: Entry;
+}
+
+/// Where to go on after a fault of the instruction at `pc`.
+#[cfg(all(any(target_arch = "x86_64", target_arch = "aarch64"), not(miri)))]
+fn resume_address(pc: usize) -> Option<usize> {
+    // An entry that matches nothing, here, so that the linker knows the section wherever it knows this
+    // function.
+    // SAFETY: - no instruction is emitted.
+    unsafe {
+        std::arch::asm!(
+            ".pushsection lode_fixup, \"aR\", %progbits",
+            ".balign 4",
+            ".long 0, 0",
+            ".popsection",
+            options(nomem, nostack, preserves_flags)
+        );
+    }
+    let first = &raw const FIRST;
+    let count = ((&raw const END).addr() - first.addr()) / size_of::<Entry>();
+    (0..count).find_map(|index| {
+        // SAFETY: - `index` is below the number of entries between the linker's two symbols.
+        let place = unsafe { first.add(index) };
+        // SAFETY: - the linker filled the place with two 4-byte numbers, which are never written.
+        let entry = unsafe { place.read() };
+        let at = place.addr().wrapping_add_signed(entry.at as isize);
+        let to = (place.addr() + 4).wrapping_add_signed(entry.to as isize);
+        (at == pc).then_some(to)
+    })
+}
+
+#[cfg(any(not(any(target_arch = "x86_64", target_arch = "aarch64")), miri))]
+fn resume_address(_pc: usize) -> Option<usize> {
+    None
+}
+
+/// The actions that were installed before ours, for what is not ours.
+static BEFORE_SIGBUS: OnceLock<libc::sigaction> = OnceLock::new();
+static BEFORE_SIGSEGV: OnceLock<libc::sigaction> = OnceLock::new();
+
+fn before(signal: c_int) -> &'static OnceLock<libc::sigaction> {
+    if signal == libc::SIGBUS { &BEFORE_SIGBUS } else { &BEFORE_SIGSEGV }
+}
+
+/// Installs the handler, once in the life of the process.
+pub(crate) fn install() {
+    static INSTALLED: Once = Once::new();
+    if cfg!(miri) {
+        return;
+    }
+    INSTALLED.call_once(|| {
+        install_for(libc::SIGBUS);
+        // A fork's child finds its mappings sealed, which raises SIGSEGV.
+        install_for(libc::SIGSEGV);
+        // SAFETY: - the callback calls mmap(2) and nothing else, which a child of a threaded process may.
+        let refused = unsafe { libc::pthread_atfork(None, None, Some(seal_in_child)) };
+        assert_eq!(refused, 0, "pthread_atfork: {}", io::Error::from_raw_os_error(refused));
+    });
+}
+
+extern "C" fn seal_in_child() {
+    live::seal_all();
+}
+
+fn install_for(signal: c_int) {
+    let mut old = MaybeUninit::<libc::sigaction>::zeroed();
+    // SAFETY: - a null action asks only; `old` is writable.
+    let asked = unsafe { libc::sigaction(signal, ptr::null(), old.as_mut_ptr()) };
+    assert_eq!(asked, 0, "sigaction: {}", io::Error::last_os_error());
+    // SAFETY: - the kernel filled it; all zeros, from before, is valid as well.
+    let old = unsafe { old.assume_init() };
+    // Kept before ours takes effect: a fault of another thread may come at once.
+    before(signal).get_or_init(|| old);
+    // SAFETY: - sigaction is plain data, for which zeros are valid.
+    let mut new: libc::sigaction = unsafe { mem::zeroed() };
+    new.sa_sigaction = on_fault as *const () as usize;
+    // On the alternate stack if the thread has one: the main stack may be what ran out.
+    new.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
+    // No other handler runs in between: it could meet lost memory itself while ours holds a lock.
+    // SAFETY: - the set is writable.
+    let filled = unsafe { libc::sigfillset(&raw mut new.sa_mask) };
+    assert_eq!(filled, 0, "sigfillset: {}", io::Error::last_os_error());
+    // SAFETY: - `on_fault` has the signature that SA_SIGINFO asks for and calls only what a handler may.
+    let set = unsafe { libc::sigaction(signal, &raw const new, ptr::null_mut()) };
+    assert_eq!(set, 0, "sigaction: {}", io::Error::last_os_error());
+}
+
+/// The head of siginfo_t for a memory fault: libc's type doesn't offer the size of the lost range.
+#[repr(C)]
+struct MemoryFault {
+    signal: c_int,
+    errno: c_int,
+    code: c_int,
+    #[cfg(target_pointer_width = "64")]
+    pad: c_int,
+    address: usize,
+    /// The lost range is 1 << address_lsb bytes; only for BUS_MCEERR_AR and BUS_MCEERR_AO.
+    address_lsb: i16,
+}
+
+/// The kernel found lost memory that nobody has asked for yet.
+const BUS_MCEERR_AO: c_int = 5;
+/// A load was answered with lost memory.
+const BUS_MCEERR_AR: c_int = 4;
+
+extern "C" fn on_fault(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
+    // SAFETY: - the kernel hands a siginfo_t of 128 bytes, of which MemoryFault is the head.
+    let fault = unsafe { info.cast::<MemoryFault>().read() };
+    // A code of 0 or less was sent by a process: its address says nothing.
+    let live = if fault.code > 0 { live::find(fault.address) } else { None };
+    let Some((live, base)) = live else {
+        return hand_on(signal, info, context);
+    };
+    let (start, end) = lost_range(signal, &fault);
+    let (start, end) = (start.saturating_sub(base) as u64, (end - base) as u64);
+    if !live.is_sealed() {
+        live.remember_bad(start, end);
+    }
+    if signal == libc::SIGBUS && fault.code == BUS_MCEERR_AO {
+        return;
+    }
+    // SAFETY: - the kernel hands the interrupted thread's context, which nobody else uses.
+    let pc = unsafe { program_counter(context) };
+    match resume_address(*pc) {
+        Some(resume) => {
+            let kind = if live.is_sealed() { FaultKind::Forked } else { FaultKind::Poison };
+            Fault { kind, at: PoolOffset::new(start), len: end - start }.raise();
+            *pc = resume;
+        }
+        None => end_process(signal, live, start, end),
+    }
+}
+
+/// The addresses that a fault made unreadable: the kernel's word for lost memory, a page otherwise.
+fn lost_range(signal: c_int, fault: &MemoryFault) -> (usize, usize) {
+    let told = signal == libc::SIGBUS && matches!(fault.code, BUS_MCEERR_AR | BUS_MCEERR_AO);
+    let shift = if told && (6..=40).contains(&fault.address_lsb) { fault.address_lsb } else { 12 };
+    let size = 1u64 << shift;
+    let start = align_down(fault.address as u64, size) as usize;
+    (start, start + size as usize)
+}
+
+/// The place in a signal's context that holds the address of the interrupted instruction.
+///
+/// # Safety
+/// `context` is what the kernel handed to a handler installed with SA_SIGINFO, and the handler still runs.
+unsafe fn program_counter<'a>(context: *mut c_void) -> &'a mut usize {
+    let context = context.cast::<libc::ucontext_t>();
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: - the caller vouches for the context; the field lies inside of it.
+    let place = unsafe { &raw mut (*context).uc_mcontext.gregs[libc::REG_RIP as usize] };
+    #[cfg(target_arch = "aarch64")]
+    // SAFETY: - the caller vouches for the context; the field lies inside of it.
+    let place = unsafe { &raw mut (*context).uc_mcontext.pc };
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+    let place = context;
+    // SAFETY: - it is a register of the machine's width, aligned, and only this handler touches it.
+    unsafe { &mut *place.cast::<usize>() }
+}
+
+/// A reference lent to the user met lost memory, and no error can reach it: says what was lost, and lets the
+/// signal's default action end the process.
+fn end_process(signal: c_int, live: &Live, start: u64, end: u64) {
+    let mut message = Message::default();
+    message.text(b"lode: ");
+    live.name(|byte| message.byte(byte));
+    message.text(b": bytes 0x");
+    message.hex(start);
+    message.text(b" to 0x");
+    message.hex(end);
+    message.text(if live.is_sealed() {
+        b" belong to the process that forked; only the one that opened a pool may use it. Ending.\n"
+    } else {
+        b" can't be read, the memory is poisoned or the file was cut short, and the program held a \
+          reference to them. Ending; run `lode pool check`.\n"
+    });
+    message.print();
+    take_default(signal);
+}
+
+/// Text put together without allocation, as a signal handler must.
+struct Message {
+    bytes: [u8; 640],
+    len: usize,
+}
+
+impl Default for Message {
+    fn default() -> Message {
+        Message { bytes: [0; 640], len: 0 }
+    }
+}
+
+impl Message {
+    fn byte(&mut self, byte: u8) {
+        if let Some(place) = self.bytes.get_mut(self.len) {
+            *place = byte;
+            self.len += 1;
+        }
+    }
+
+    fn text(&mut self, text: &[u8]) {
+        text.iter().for_each(|byte| self.byte(*byte));
+    }
+
+    fn hex(&mut self, value: u64) {
+        let digits = (64 - (value | 1).leading_zeros()).div_ceil(4);
+        for digit in (0..digits).rev() {
+            self.byte(b"0123456789abcdef"[(value >> (4 * digit)) as usize & 15]);
+        }
+    }
+
+    fn print(&self) {
+        // SAFETY: - the bytes are initialised for `len`; write(2) may be called from a handler.
+        // A standard error that is closed can't be helped.
+        unsafe { libc::write(libc::STDERR_FILENO, self.bytes.as_ptr().cast(), self.len) };
+    }
+}
+
+/// The default action for `signal`, at once after the handler returns.
+fn take_default(signal: c_int) {
+    // SAFETY: - signal(2) may be called from a handler, and SIG_DFL is valid for both signals.
+    unsafe { libc::signal(signal, libc::SIG_DFL) };
+    // SAFETY: - raise(3) may be called from a handler; the signal is blocked until that returns.
+    unsafe { libc::raise(signal) };
+}
+
+/// Calls the handler that was installed before ours.
+fn hand_on(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
+    let Some(before) = before(signal).get() else { return take_default(signal) };
+    match before.sa_sigaction {
+        libc::SIG_DFL => take_default(signal),
+        libc::SIG_IGN => {
+            // SAFETY: - as in `on_fault`.
+            let code = unsafe { info.cast::<MemoryFault>().read() }.code;
+            if code > 0 {
+                // The kernel doesn't let a program ignore its own fault.
+                take_default(signal);
+            }
+        }
+        handler if before.sa_flags & libc::SA_SIGINFO != 0 => {
+            type Detailed = extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void);
+            // SAFETY: - SA_SIGINFO says that the address is that of a function of this type.
+            let handler = unsafe { mem::transmute::<usize, Detailed>(handler) };
+            handler(signal, info, context);
+        }
+        handler => {
+            // SAFETY: - without SA_SIGINFO the address is that of a function of this type.
+            let handler = unsafe { mem::transmute::<usize, extern "C" fn(c_int)>(handler) };
+            handler(signal);
+        }
+    }
+}
+
+#[cfg(all(test, any(target_arch = "x86_64", target_arch = "aarch64"), not(miri)))]
+mod test;

@@ -1,0 +1,242 @@
+//! Lost memory, made by cutting files short under their mapping, which raises the same signal.
+//!
+//! What must end a process, or changes its signal handlers, runs in a child: the same test once more, told by
+//! a variable to play the child's part.
+
+use super::*;
+use crate::{Mapping, Medium, Rung};
+use rustix::fs::{MemfdFlags, memfd_create};
+use rustix::process::{Pid, WaitOptions, waitpid};
+use std::fs::File;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Command, Output};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+const PAGE: u64 = 4096;
+const CHILD: &str = "LODE_TEST_CHILD";
+
+fn at(bytes: u64) -> PoolOffset {
+    PoolOffset::new(bytes)
+}
+
+/// Three pages, filled with ones, of which the last two are then cut off.
+fn cut_short(rung: Rung) -> (Mapping, File) {
+    let file = File::from(memfd_create("lode", MemfdFlags::CLOEXEC).unwrap());
+    file.set_len(3 * PAGE).unwrap();
+    let mapping = Mapping::options().rung(rung).map_file(file.try_clone().unwrap(), "a/pool").unwrap();
+    mapping.store(at(0), &[1; 3 * PAGE as usize]);
+    assert_eq!(Fault::take(), None);
+    file.set_len(PAGE).unwrap();
+    (mapping, file)
+}
+
+fn poison(page: u64) -> Option<Fault> {
+    Some(Fault { kind: FaultKind::Poison, at: at(page * PAGE), len: PAGE })
+}
+
+/// Runs the test `name` again as the child; none if this is the child already.
+fn in_child(name: &str) -> Option<Output> {
+    if std::env::var_os(CHILD).is_some() {
+        return None;
+    }
+    let mut child = Command::new(std::env::current_exe().unwrap());
+    let name = format!("fixup::test::{name}");
+    Some(child.args(["--exact", &name, "--nocapture"]).env(CHILD, "1").output().unwrap())
+}
+
+#[test]
+fn loads_of_lost_memory_are_zero_and_fault() {
+    let (mapping, _file) = cut_short(Rung::Line);
+    let memory = mapping.memory();
+    assert_eq!(
+        (memory.load8(at(PAGE - 8)), memory.load1(at(PAGE - 1)), Fault::take()),
+        (0x0101_0101_0101_0101, 1, None)
+    );
+    assert_eq!((memory.load8(at(PAGE)), Fault::take()), (0, poison(1)));
+    assert_eq!((memory.load1(at(2 * PAGE + 5)), Fault::take()), (0, poison(2)));
+    assert_eq!(memory.compare_exchange8(at(PAGE), 7, 8), Ok(7));
+    assert_eq!(Fault::take(), poison(1));
+    // The first fault is the one that is remembered.
+    memory.load8(at(2 * PAGE));
+    memory.load8(at(PAGE));
+    assert_eq!((Fault::take(), Fault::take()), (poison(2), None));
+}
+
+#[test]
+fn reads_across_the_edge_of_lost_memory_end_there() {
+    let (mapping, _file) = cut_short(Rung::Line);
+    let memory = mapping.memory();
+    for len in (1..100).chain([511, 512, 513, 1000, 4000]) {
+        for before in [0, 1, 7, 8, 9, len / 2, len - 1, len] {
+            let start = at(PAGE - before.min(len) as u64);
+            let all_there = before >= len;
+            let mut into = vec![7; len];
+            memory.read(start, &mut into);
+            assert_eq!(Fault::take().is_none(), all_there, "{len} {before}");
+            assert_eq!(into, vec![u8::from(all_there); len], "{len} {before}");
+            assert_eq!(memory.equals(start, &vec![1; len]), all_there);
+            assert_eq!(Fault::take().is_none(), all_there, "{len} {before}");
+        }
+    }
+}
+
+#[test]
+fn stores_to_lost_memory_are_dropped_and_fault() {
+    for rung in [Rung::Line, Rung::Byte, Rung::None] {
+        let (mapping, _file) = cut_short(rung);
+        mapping.store8(at(PAGE), 5);
+        assert_eq!(Fault::take(), poison(1), "{rung}");
+        for (start, len) in [(PAGE - 64, 128), (PAGE, 8), (2 * PAGE - 8, 256), (PAGE - 8, 16)] {
+            mapping.copy(at(start), &vec![2; len]);
+            assert_eq!(Fault::take().map(|fault| fault.kind), Some(FaultKind::Poison), "{rung} {start}");
+            mapping.store(at(start + 3), &vec![2; len]);
+            assert_eq!(Fault::take().map(|fault| fault.kind), Some(FaultKind::Poison), "{rung} {start}");
+        }
+        assert_eq!(mapping.drain(), Ok(()));
+        let refused = Err(crate::SyncError { errno: libc::EFAULT });
+        assert_eq!(mapping.log_write(at(PAGE), &[3; 64]), refused);
+        assert_eq!(Fault::take(), poison(1), "{rung}");
+        // A log that lost a record is not written on.
+        assert_eq!(mapping.log_write(at(0), &[3; 64]), refused);
+    }
+    let (mapping, _file) = cut_short(Rung::Line);
+    mapping.flush(at(PAGE - 1), 2);
+    assert_eq!(Fault::take(), poison(1));
+}
+
+#[test]
+fn a_range_that_faulted_is_known_and_not_lent() {
+    let (mapping, _file) = cut_short(Rung::Line);
+    let memory = mapping.memory();
+    assert_eq!(memory.bad_ranges(), []);
+    memory.load8(at(2 * PAGE));
+    assert_eq!(memory.bad_ranges(), std::slice::from_ref(&(2 * PAGE..3 * PAGE)));
+    // SAFETY: - nobody stores, and the slice is not read.
+    let lent = |start, len| unsafe { memory.lend(at(start), len) }.map(<[u8]>::len);
+    assert_eq!(lent(0, 2 * PAGE), Ok(2 * PAGE as usize));
+    assert_eq!(lent(2 * PAGE - 1, 2).err(), poison(2));
+    Fault::take();
+}
+
+#[test]
+fn more_lost_ranges_than_places_are_all_known() {
+    let file = File::from(memfd_create("lode", MemfdFlags::CLOEXEC).unwrap());
+    file.set_len(100 * PAGE).unwrap();
+    let mapping = Mapping::options().rung(Rung::Line).map_file(file.try_clone().unwrap(), "pool").unwrap();
+    file.set_len(0).unwrap();
+    for page in (1..100).step_by(2) {
+        mapping.memory().load8(at(page * PAGE));
+    }
+    Fault::take();
+    let known = mapping.memory().bad_ranges();
+    for page in (1..100).step_by(2) {
+        let (start, end) = (page * PAGE, (page + 1) * PAGE);
+        assert!(known.iter().any(|bad| bad.start <= start && end <= bad.end), "{page}: {known:?}");
+    }
+}
+
+#[test]
+fn a_fault_in_a_lent_slice_ends_the_process_with_a_message() {
+    if let Some(ended) = in_child("a_fault_in_a_lent_slice_ends_the_process_with_a_message") {
+        assert_eq!(ended.status.signal(), Some(libc::SIGBUS), "{ended:?}");
+        let told = String::from_utf8(ended.stderr).unwrap();
+        assert!(told.contains("lode: a/pool: bytes 0x1000 to 0x2000 can't be read"), "{told}");
+        return;
+    }
+    let (mapping, _file) = cut_short(Rung::Line);
+    // SAFETY: - nobody stores.
+    let lent = unsafe { mapping.memory().lend(at(0), 2 * PAGE) }.unwrap();
+    let sum: u64 = lent.iter().map(|byte| u64::from(*byte)).sum();
+    panic!("the sum is {sum}");
+}
+
+static FOREIGN: AtomicU32 = AtomicU32::new(0);
+
+/// A handler of another library, which puts a page where one is missing.
+extern "C" fn foreign(_: c_int, info: *mut libc::siginfo_t, _: *mut c_void) {
+    // ORDER: read by the same thread.
+    FOREIGN.fetch_add(1, Ordering::Relaxed);
+    // SAFETY: - the kernel hands a valid siginfo_t.
+    let address = unsafe { info.cast::<MemoryFault>().read() }.address;
+    let page = ptr::with_exposed_provenance_mut(address & !4095);
+    let flags = libc::MAP_FIXED | libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+    // SAFETY: - the test mapped this page for nothing else.
+    unsafe { libc::mmap(page, 4096, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0) };
+}
+
+#[test]
+fn a_foreign_handler_is_handed_what_is_not_ours() {
+    if let Some(ended) = in_child("a_foreign_handler_is_handed_what_is_not_ours") {
+        assert!(ended.status.success(), "{ended:?}");
+        return;
+    }
+    // SAFETY: - sigaction is plain data, for which zeros are valid.
+    let mut action: libc::sigaction = unsafe { mem::zeroed() };
+    action.sa_sigaction = foreign as *const () as usize;
+    action.sa_flags = libc::SA_SIGINFO;
+    // SAFETY: - the handler has the signature of SA_SIGINFO.
+    assert_eq!(unsafe { libc::sigaction(libc::SIGBUS, &raw const action, ptr::null_mut()) }, 0);
+    let (mapping, file) = cut_short(Rung::Line);
+    assert_eq!((mapping.memory().load8(at(PAGE)), Fault::take()), (0, poison(1)));
+    // ORDER: stored by the same thread, here and below.
+    assert_eq!(FOREIGN.load(Ordering::Relaxed), 0);
+    let (size, flags) = (PAGE as usize, rustix::mm::MapFlags::SHARED);
+    // SAFETY: - a null hint lets the kernel choose. The file ends before this page.
+    let place =
+        unsafe { rustix::mm::mmap(ptr::null_mut(), size, rustix::mm::ProtFlags::READ, flags, &file, PAGE) };
+    let place = place.unwrap().cast::<u64>();
+    place.expose_provenance();
+    // SAFETY: - aligned and mapped; the first read faults, and the foreign handler helps.
+    assert_eq!(unsafe { place.read_volatile() }, 0);
+    assert_eq!((FOREIGN.load(Ordering::Relaxed), Fault::take()), (1, None));
+}
+
+#[test]
+fn a_signal_that_somebody_sent_ends_the_process_as_ever() {
+    if let Some(ended) = in_child("a_signal_that_somebody_sent_ends_the_process_as_ever") {
+        assert_eq!(ended.status.signal(), Some(libc::SIGBUS), "{ended:?}");
+        return;
+    }
+    // The standard library's handler swallows the first one that is sent; without it:
+    // SAFETY: - SIG_DFL is valid for the signal.
+    unsafe { libc::signal(libc::SIGBUS, libc::SIG_DFL) };
+    let (_mapping, _file) = cut_short(Rung::Line);
+    // SAFETY: - raise(3) has no requirement.
+    unsafe { libc::raise(libc::SIGBUS) };
+    panic!("still here");
+}
+
+/// Runs `child` in a fork of this process; its exit status.
+fn forked(child: impl FnOnce() -> i32) -> i32 {
+    // SAFETY: - the child runs `child`, which neither allocates nor takes a lock, and ends.
+    match unsafe { libc::fork() } {
+        // SAFETY: - ends the child without running anything of the parent's.
+        0 => unsafe { libc::_exit(child()) },
+        pid => {
+            let (_, status) = waitpid(Pid::from_raw(pid), WaitOptions::empty()).unwrap().unwrap();
+            status.exit_status().unwrap_or(-1)
+        }
+    }
+}
+
+#[test]
+fn a_forks_child_can_neither_load_nor_store() {
+    for rung in [Rung::Line, Rung::Commit] {
+        let file = File::from(memfd_create("lode", MemfdFlags::CLOEXEC).unwrap());
+        file.set_len(PAGE).unwrap();
+        let mapping = Mapping::options().rung(rung).map_file(file, "pool").unwrap();
+        mapping.store8(at(8), 5);
+        let child = || {
+            let forked = |fault: Option<Fault>| fault.is_some_and(|fault| fault.kind == FaultKind::Forked);
+            let mut passed = 0;
+            passed |= i32::from(mapping.memory().load8(at(8)) == 0 && forked(Fault::take()));
+            mapping.store8(at(8), 6);
+            passed |= i32::from(forked(Fault::take())) << 1;
+            passed |= i32::from(mapping.log_write(at(0), &[7; PAGE as usize]).is_err()) << 2;
+            passed |= i32::from(forked(Fault::take())) << 3;
+            passed
+        };
+        assert_eq!(forked(child), 0b1111, "{rung}");
+        assert_eq!((mapping.memory().load8(at(8)), Fault::take()), (5, None), "{rung}");
+    }
+}

@@ -1,0 +1,574 @@
+//! Real media: a file, a device or anonymous memory, mapped.
+
+use crate::reservation::{Reservation, page};
+use crate::sysfs::{Device, Sysfs};
+use crate::{
+    Cpu, Fault, FaultKind, Medium, Memory, PmemError, Rung, RungHow, RungReport, SyncError, badblocks,
+};
+use lode_layout::{BLOCK, LINE, PoolOffset, WORD};
+use rustix::fs::{self as rfs, FallocateFlags, FileType};
+use rustix::io::{Errno, ReadWriteFlags};
+use rustix::mm::{self, MapFlags, ProtFlags};
+use std::fs::File;
+use std::io::{self, IoSlice};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::path::{Path, PathBuf};
+use std::ptr;
+use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+/// The base of a mapping is a multiple of this, so that the kernel can use its large pages.
+const LARGE_PAGE: usize = 2 << 20;
+/// The address space that is held for growth, unless the user says how much.
+const RESERVE_MIN: u64 = 64 << 30;
+const RESERVE_FACTOR: u64 = 16;
+
+/// How to map. Made by [`Mapping::options`].
+#[derive(Clone, Debug, Default)]
+pub struct MappingOptions {
+    rung: Option<Rung>,
+    reserve: Option<u64>,
+    private: bool,
+    sysfs: Sysfs,
+}
+
+/// A real medium: a file, a device-DAX node, or anonymous memory, mapped until drop.
+///
+/// # Durability
+/// What [`rung`](Medium::rung) says; [`report`](Mapping::report) tells how that was found.
+///
+/// # Forks
+/// A child must not use the handle. Every shared mapping is kept out of the child by MADV_DONTFORK, so a fork
+/// copies no page tables, and a handler of pthread_atfork(3) puts inaccessible memory in its place, so that
+/// nothing else can come to lie there. An access of the child raises [`FaultKind::Forked`]; a log write or a
+/// sync is refused with EPERM. This costs nothing until a fork; a child made by the bare system call is not
+/// noticed on the rung `commit`.
+#[derive(Debug)]
+pub struct Mapping {
+    memory: Memory,
+    cpu: Cpu,
+    rung: Rung,
+    /// The first failed sync's error number, after which nothing is believed; 0 before.
+    failed: AtomicI32,
+    report: RungReport,
+    path: PathBuf,
+    backing: Option<Backing>,
+    dirty_shutdowns: Option<u64>,
+}
+
+/// What is mapped, where it is not anonymous memory.
+#[derive(Debug)]
+struct Backing {
+    file: File,
+    /// A second description of the same file, or the same one. The kernel tells each description once of a
+    /// failed write-back: with two, a log write and a drain can't take each other's error; the locks keep two
+    /// log writes, and two drains, from doing so.
+    drained: File,
+    log_lock: Mutex<()>,
+    drain_lock: Mutex<()>,
+    flags: MapFlags,
+    fixed_size: bool,
+}
+
+/// What was found out about a file before it is mapped.
+struct Found {
+    report: RungReport,
+    flags: MapFlags,
+    len: u64,
+    align: usize,
+    devices: Vec<Device>,
+    fixed_size: bool,
+}
+
+impl MappingOptions {
+    /// Uses this rung, whatever is found.
+    pub fn rung(mut self, rung: Rung) -> MappingOptions {
+        self.rung = Some(rung);
+        self
+    }
+
+    /// Holds address space for growth up to `bytes`.
+    pub fn reserve(mut self, bytes: u64) -> MappingOptions {
+        self.reserve = Some(bytes);
+        self
+    }
+
+    /// Maps a private view: stores change this process's copy of a page and never reach the file, which may
+    /// be open for reading only.
+    pub fn private_view(mut self) -> MappingOptions {
+        self.private = true;
+        self
+    }
+
+    /// Reads what the kernel tells from this tree in place of /sys.
+    pub fn sysfs(mut self, sysfs: Sysfs) -> MappingOptions {
+        self.sysfs = sysfs;
+        self
+    }
+
+    /// Maps the file or device-DAX node at `path`, all of it.
+    ///
+    /// # Errors
+    /// As [`map_file`](MappingOptions::map_file), and `Io` if it can't be opened.
+    pub fn open(self, path: impl AsRef<Path>) -> Result<Mapping, PmemError> {
+        let path = path.as_ref();
+        let file = File::options().read(true).write(!self.private).open(path);
+        let file = file.map_err(|error| PmemError::io("open", path, &error))?;
+        self.map_file(file, path)
+    }
+
+    /// Maps an open file, memfd or device-DAX node, all of it. `path` is what errors and messages call it.
+    ///
+    /// # Errors
+    /// `NotMappable`, `Empty`; `Volatile` if it can't keep data and no rung was asked for; `NoFlush` if the CPU
+    /// can't flush; `UnknownCpuFeature`; `Io` for what the kernel refuses.
+    pub fn map_file(self, file: File, path: impl AsRef<Path>) -> Result<Mapping, PmemError> {
+        let path = path.as_ref();
+        let cpu = Cpu::detect()?;
+        let found = self.find(&file, path)?;
+        let report = self.decide(found.report.clone(), cpu, path)?;
+        if report.rung == Rung::Commit && found.fixed_size {
+            return Err(PmemError::FixedSize { path: path.to_owned() });
+        }
+        let memory = self.map(&found, &file, path)?;
+        memory.add_bad(known_bad(&found, &file));
+        let dirty_shutdowns = match &found.devices[..] {
+            [] => None,
+            devices => devices.iter().map(|device| self.sysfs.dirty_shutdowns(device)).sum(),
+        };
+        let drained = reopened(&file).map_err(|error| PmemError::io("dup", path, &error))?;
+        let (log_lock, drain_lock) = Default::default();
+        let (flags, fixed_size) = (found.flags, found.fixed_size || self.private);
+        let backing = Some(Backing { file, drained, log_lock, drain_lock, flags, fixed_size });
+        let (rung, failed, path) = (report.rung, AtomicI32::new(0), path.to_owned());
+        Ok(Mapping { memory, cpu, rung, failed, report, path, backing, dirty_shutdowns })
+    }
+
+    /// Maps `len` bytes of zeroed anonymous memory. The rung `none`, or another one, must be asked for.
+    ///
+    /// # Errors
+    /// `Volatile` if no rung was asked for; `NotMappable` for the rung `commit`, which needs a file; `Io` for
+    /// what the kernel refuses.
+    pub fn map_anonymous(self, len: u64) -> Result<Mapping, PmemError> {
+        let path = PathBuf::from("anonymous memory");
+        let cpu = Cpu::detect()?;
+        let report = self.decide(RungReport::plain(Rung::None, RungHow::Anonymous), cpu, &path)?;
+        if report.rung == Rung::Commit {
+            return Err(PmemError::NotMappable { path });
+        }
+        let memory = match self.reserve {
+            Some(reserve) => Memory::anonymous_reserving(len, reserve),
+            None => Memory::anonymous(len),
+        };
+        let memory = memory.map_err(|error| PmemError::io("mmap", &path, &error))?;
+        let (rung, failed) = (report.rung, AtomicI32::new(0));
+        Ok(Mapping { memory, cpu, rung, failed, report, path, backing: None, dirty_shutdowns: None })
+    }
+
+    /// The rung that will be used, or why none can be.
+    fn decide(&self, found: RungReport, cpu: Cpu, path: &Path) -> Result<RungReport, PmemError> {
+        let path = path.to_owned();
+        match self.rung {
+            _ if self.private => Ok(RungReport::plain(Rung::None, RungHow::PrivateView)),
+            Some(Rung::None) if found.rung == Rung::None => Ok(found),
+            Some(rung) => Ok(found.forced(rung)),
+            None if found.rung == Rung::None => Err(PmemError::Volatile { path, report: found }),
+            None if found.rung >= Rung::Line && !cpu.reaches_persistence() => {
+                Err(PmemError::NoFlush { path, report: found })
+            }
+            None => Ok(found),
+        }
+    }
+
+    /// Finds out what `file` is.
+    fn find(&self, file: &File, path: &Path) -> Result<Found, PmemError> {
+        let stat = rfs::fstat(file).map_err(|errno| PmemError::io("fstat", path, &errno.into()))?;
+        match FileType::from_raw_mode(stat.st_mode) {
+            FileType::RegularFile => self.find_file(file, path, stat.st_dev, stat.st_size as u64),
+            FileType::CharacterDevice => self.find_device(path, stat.st_rdev),
+            _ => Err(PmemError::NotMappable { path: path.to_owned() }),
+        }
+    }
+
+    fn find_file(&self, file: &File, path: &Path, dev: u64, len: u64) -> Result<Found, PmemError> {
+        if len == 0 {
+            return Err(PmemError::Empty { path: path.to_owned() });
+        }
+        let statfs = rfs::fstatfs(file).map_err(|errno| PmemError::io("fstatfs", path, &errno.into()))?;
+        let (report, flags, devices) = if self.private {
+            (RungReport::plain(Rung::None, RungHow::PrivateView), MapFlags::PRIVATE, Vec::new())
+        } else if let Some(name) = volatile_file_system(statfs.f_type as u32) {
+            (
+                RungReport::plain(Rung::None, RungHow::VolatileFileSystem { name }),
+                MapFlags::SHARED,
+                Vec::new(),
+            )
+        } else if map_sync_accepted(file).map_err(|error| PmemError::io("mmap", path, &error))? {
+            let devices = self.sysfs.block_devices(dev);
+            let backing = devices.iter().map(Device::backing).collect();
+            let flags = MapFlags::SHARED_VALIDATE | MapFlags::SYNC;
+            (RungReport::of_direct(backing, RungHow::MapSync), flags, devices)
+        } else {
+            let devices = self.sysfs.block_devices(dev);
+            (RungReport::plain(Rung::Commit, RungHow::MapSyncRefused), MapFlags::SHARED, devices)
+        };
+        Ok(Found { report, flags, len, align: LARGE_PAGE, devices, fixed_size: false })
+    }
+
+    fn find_device(&self, path: &Path, dev: u64) -> Result<Found, PmemError> {
+        let not_mappable = || PmemError::NotMappable { path: path.to_owned() };
+        let device = self.sysfs.char_device(dev).ok_or_else(not_mappable)?;
+        let (len, align) = device_size(&device).ok_or_else(not_mappable)?;
+        let report = if device.region.is_some() {
+            RungReport::of_direct(vec![device.backing()], RungHow::DeviceDax)
+        } else {
+            RungReport::plain(Rung::None, RungHow::VolatileDevice { name: device.name.clone() })
+        };
+        let flags = if self.private { MapFlags::PRIVATE } else { MapFlags::SHARED };
+        Ok(Found {
+            report,
+            flags,
+            len,
+            align: align.max(LARGE_PAGE),
+            devices: vec![device],
+            fixed_size: true,
+        })
+    }
+
+    /// Reserves address space, and maps the file at its start.
+    fn map(&self, found: &Found, file: &File, path: &Path) -> Result<Memory, PmemError> {
+        let refused = |error: io::Error| PmemError::io("mmap", path, &error);
+        let size = |len: u64| usize::try_from(len.next_multiple_of(page() as u64));
+        let too_large = || refused(Errno::NOMEM.into());
+        let needed = size(found.len).map_err(|_| too_large())?;
+        let wanted = match self.reserve {
+            _ if found.fixed_size || self.private => found.len,
+            Some(bytes) => bytes.max(found.len),
+            None => found.len.saturating_mul(RESERVE_FACTOR).clamp(RESERVE_MIN, 1 << 44).max(found.len),
+        };
+        let wide =
+            size(wanted).map_err(|_| too_large()).map(|size| Reservation::closed(size, found.align))?;
+        // Where address space is limited (ulimit -v), a pool that can't grow is better than none.
+        let reservation = wide.or_else(|_| Reservation::closed(needed, found.align)).map_err(refused)?;
+        reservation.open_file(0..needed, file.as_fd(), 0, found.flags).map_err(refused)?;
+        let shared = !self.private;
+        if shared {
+            reservation.keep_from_children().map_err(|error| PmemError::io("madvise", path, &error))?;
+        }
+        Ok(Memory::over(reservation, found.len, shared, Some(path)))
+    }
+}
+
+impl Mapping {
+    /// How to map: on the rung that is found, at a length that can grow.
+    pub fn options() -> MappingOptions {
+        MappingOptions::default()
+    }
+
+    /// The rung, and how it was found.
+    pub fn report(&self) -> &RungReport {
+        &self.report
+    }
+
+    /// What the CPU is made to do: for reports.
+    pub fn cpu(&self) -> Cpu {
+        self.cpu
+    }
+
+    /// How often the modules below lost power with data on the way to the media, summed, when the medium was
+    /// opened. Nothing if there are none, or any of them doesn't tell.
+    pub fn dirty_shutdowns(&self) -> Option<u64> {
+        self.dirty_shutdowns
+    }
+
+    /// Makes the medium `len` bytes long, file and mapping, in place. The new bytes are allocated, and zero.
+    ///
+    /// # Durability
+    /// None: a [`drain`](Medium::drain) on the commit rung makes the new length durable; on others the file
+    /// system's own journal keeps it once it has been synced, which MAP_SYNC does at the first store to a page.
+    ///
+    /// # Errors
+    /// `Shrink`, `FixedSize`, `AddressSpace`, and `Io` with ENOSPC when the disk is full. Medium and file are
+    /// then as before.
+    pub fn grow(&self, len: u64) -> Result<(), PmemError> {
+        let path = || self.path.clone();
+        let (old, reserved) = (self.memory.len(), self.memory.reserved());
+        match &self.backing {
+            _ if len < old => return Err(PmemError::Shrink { path: path(), len: old, asked: len }),
+            Some(backing) if backing.fixed_size => return Err(PmemError::FixedSize { path: path() }),
+            _ if len > reserved => {
+                return Err(PmemError::AddressSpace { path: path(), reserved, asked: len });
+            }
+            _ if len == old => return Ok(()),
+            None => return self.memory.grow(len).map_err(|error| PmemError::io("mprotect", path(), &error)),
+            Some(backing) => {
+                allocate(&backing.file, old, len)
+                    .map_err(|error| PmemError::io("fallocate", path(), &error))?;
+                let file = backing.file.as_fd();
+                let grown = self.memory.grow_with(len, |reservation, pages| {
+                    let offset = pages.start as u64;
+                    reservation.open_file(pages.clone(), file, offset, backing.flags)?;
+                    reservation.keep_from_children()
+                });
+                if let Err(error) = grown {
+                    // The first error is the one to tell; a file that stays longer does no harm.
+                    let _ = backing.file.set_len(old);
+                    return Err(PmemError::io("mmap", path(), &error));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses what must not be synced: after a failure, for good, and in the child of a fork.
+    fn trusted(&self) -> Result<(), SyncError> {
+        // ORDER: a failure that another thread is just now told of may be missed; that thread's own error
+        // comes from its own description or before its lock is released, so ours is not taken for success.
+        match self.failed.load(Ordering::Acquire) {
+            0 if self.memory.is_forked() => {
+                let len = self.memory.len();
+                Fault { kind: FaultKind::Forked, at: PoolOffset::NULL, len }.raise();
+                Err(SyncError { errno: libc::EPERM })
+            }
+            0 => Ok(()),
+            errno => Err(SyncError { errno }),
+        }
+    }
+
+    /// Remembers a failure for good; the first one is what everybody is told.
+    fn distrust(&self, errno: i32) -> SyncError {
+        // ORDER: before the lock of the sync is released, so that the next one sees it.
+        match self.failed.compare_exchange(0, errno, Ordering::AcqRel, Ordering::Acquire) {
+            Ok(_) => SyncError { errno },
+            Err(first) => SyncError { errno: first },
+        }
+    }
+
+    /// Runs one sync of a description at a time, and none after a failure.
+    fn synced(
+        &self,
+        lock: &Mutex<()>,
+        sync: impl FnOnce() -> rustix::io::Result<()>,
+    ) -> Result<(), SyncError> {
+        let _one_at_a_time = lock.lock().unwrap_or_else(PoisonError::into_inner);
+        self.trusted()?;
+        sync().map_err(|errno| self.distrust(errno.raw_os_error()))?;
+        // A failure that the other description was told of meanwhile may be about our bytes, too.
+        self.trusted()
+    }
+
+    /// Stores log bytes through the mapping and waits for them on the rungs where that makes them durable.
+    fn log_store(&self, at: PoolOffset, bytes: &[u8]) -> Result<(), SyncError> {
+        self.trusted()?;
+        let stored = match self.rung {
+            Rung::Line => self.copy_past_cache(at, bytes),
+            _ => self.memory.store(at, bytes),
+        };
+        if self.rung >= Rung::Line {
+            // ORDER: the log bytes, and all that this thread flushed before, are durable before the caller
+            // stores what they describe. Stop here: the record is whole, or its checksum says that it isn't.
+            self.cpu.fence();
+        }
+        if stored { Ok(()) } else { Err(self.distrust(libc::EFAULT)) }
+    }
+
+    #[inline]
+    fn copy_past_cache(&self, at: PoolOffset, bytes: &[u8]) -> bool {
+        // SAFETY: - `span` checks the range; `bytes` is a reference.
+        self.memory
+            .span(at, bytes.len())
+            .is_some_and(|into| unsafe { self.cpu.copy(into.as_ptr(), bytes.as_ptr(), bytes.len()) })
+    }
+}
+
+impl Medium for Mapping {
+    #[inline]
+    fn memory(&self) -> &Memory {
+        &self.memory
+    }
+
+    #[inline]
+    fn rung(&self) -> Rung {
+        self.rung
+    }
+
+    #[inline]
+    fn log_block(&self) -> u64 {
+        if self.rung == Rung::Commit { BLOCK } else { LINE }
+    }
+
+    #[inline]
+    fn store8(&self, at: PoolOffset, value: u64) {
+        self.memory.store8(at, value);
+    }
+
+    #[inline]
+    fn store(&self, at: PoolOffset, bytes: &[u8]) {
+        // A store that fails has raised a fault, which is how stores fail.
+        self.memory.store(at, bytes);
+    }
+
+    #[inline]
+    fn compare_exchange8(&self, at: PoolOffset, current: u64, new: u64) -> Result<u64, u64> {
+        self.memory.compare_exchange8(at, current, new)
+    }
+
+    #[inline]
+    fn copy(&self, at: PoolOffset, bytes: &[u8]) {
+        if !aligned(at, bytes.len(), WORD) {
+            return Fault { kind: FaultKind::OutOfRange, at, len: bytes.len() as u64 }.raise();
+        }
+        match self.rung {
+            Rung::Line => self.copy_past_cache(at, bytes),
+            _ => self.memory.store(at, bytes),
+        };
+    }
+
+    #[inline]
+    fn flush(&self, at: PoolOffset, len: u64) {
+        if self.rung != Rung::Line {
+            return;
+        }
+        // A length that doesn't fit the address space lies outside of the memory, whatever it is.
+        if let Some(start) = self.memory.span(at, usize::try_from(len).unwrap_or(usize::MAX)) {
+            // SAFETY: - `span` checked the range.
+            unsafe { self.cpu.flush(start.as_ptr(), len as usize) };
+        }
+    }
+
+    #[inline]
+    fn drain(&self) -> Result<(), SyncError> {
+        match self.rung {
+            Rung::Line | Rung::Byte => {
+                // ORDER: all that this thread flushed and copied is durable before what the caller does next.
+                self.cpu.fence();
+                Ok(())
+            }
+            Rung::Commit => self.backing.as_ref().map_or(Ok(()), |backing| {
+                self.synced(&backing.drain_lock, || again(|| rfs::fdatasync(&backing.drained)))
+            }),
+            Rung::None => Ok(()),
+        }
+    }
+
+    #[inline]
+    fn log_write(&self, at: PoolOffset, bytes: &[u8]) -> Result<(), SyncError> {
+        if !aligned(at, bytes.len(), self.log_block()) || self.memory.span(at, bytes.len()).is_none() {
+            Fault { kind: FaultKind::OutOfRange, at, len: bytes.len() as u64 }.raise();
+            return Err(SyncError { errno: libc::EINVAL });
+        }
+        match &self.backing {
+            Some(backing) if self.rung == Rung::Commit => self.synced(&backing.log_lock, || {
+                // ORDER: the log bytes are durable before the caller stores what they describe.
+                write_synced(backing.file.as_fd(), at.get(), bytes)
+            }),
+            _ => self.log_store(at, bytes),
+        }
+    }
+}
+
+fn aligned(at: PoolOffset, len: usize, unit: u64) -> bool {
+    (at.get() | len as u64) & (unit - 1) == 0
+}
+
+/// Calls `call` until no signal interrupts it.
+fn again<T>(mut call: impl FnMut() -> rustix::io::Result<T>) -> rustix::io::Result<T> {
+    loop {
+        match call() {
+            Err(Errno::INTR) => {}
+            answer => return answer,
+        }
+    }
+}
+
+/// Writes `bytes`, each part durable when its call returns.
+fn write_synced(file: BorrowedFd<'_>, at: u64, bytes: &[u8]) -> rustix::io::Result<()> {
+    let mut done = 0;
+    while done < bytes.len() {
+        let part = [IoSlice::new(&bytes[done..])];
+        match again(|| rustix::io::pwritev2(file, &part, at + done as u64, ReadWriteFlags::DSYNC))? {
+            0 => return Err(Errno::IO),
+            count => done += count,
+        }
+    }
+    Ok(())
+}
+
+/// A description of the same file of its own, which is told of failed write-backs independently; or another
+/// handle of the same one, where the file can't be opened again.
+fn reopened(file: &File) -> io::Result<File> {
+    let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+    File::options().read(true).write(true).open(path).or_else(|_| file.try_clone())
+}
+
+/// The name of a file system that keeps its files in memory only, by its number in linux/magic.h.
+fn volatile_file_system(magic: u32) -> Option<&'static str> {
+    match magic {
+        0x0102_1994 => Some("tmpfs"),
+        0x8584_58f6 => Some("ramfs"),
+        0x9584_58f6 => Some("hugetlbfs"),
+        _ => None,
+    }
+}
+
+/// Whether the kernel maps the file so that a page's metadata is durable before a store to it.
+fn map_sync_accepted(file: &File) -> io::Result<bool> {
+    let flags = MapFlags::SHARED_VALIDATE | MapFlags::SYNC;
+    let protection = ProtFlags::READ | ProtFlags::WRITE;
+    // SAFETY: - a null hint lets the kernel choose, so no existing mapping is replaced.
+    match unsafe { mm::mmap(ptr::null_mut(), page(), protection, flags, file, 0) } {
+        Ok(place) => {
+            // SAFETY: - the mapping is our own, of just now, and nothing refers to it.
+            unsafe { mm::munmap(place, page()) }?;
+            Ok(true)
+        }
+        // EINVAL: a kernel older than the flag.
+        Err(Errno::OPNOTSUPP | Errno::INVAL) => Ok(false),
+        Err(errno) => Err(errno.into()),
+    }
+}
+
+/// Length and alignment of a device-DAX node, in bytes.
+fn device_size(device: &Device) -> Option<(u64, usize)> {
+    let (len, align) = (device.number("size")?, device.number("align")?);
+    let align = usize::try_from(align).ok().filter(|align| align.is_power_of_two())?;
+    (len > 0).then_some((len, align))
+}
+
+fn known_bad(found: &Found, file: &File) -> Vec<std::ops::Range<u64>> {
+    match &found.devices[..] {
+        [device] if found.fixed_size => badblocks::of_device(device, found.len),
+        // A list that can't be translated is not an error: what is lost shows itself as a fault.
+        [device] => badblocks::of_file(device, file).unwrap_or_default(),
+        _ => Vec::new(),
+    }
+}
+
+/// Makes a file longer, with space for every byte, or leaves it as it was.
+fn allocate(file: &File, old: u64, len: u64) -> io::Result<()> {
+    match again(|| rfs::fallocate(file, FallocateFlags::empty(), old, len - old)) {
+        Ok(()) => Ok(()),
+        Err(errno) => {
+            let extended = if errno == Errno::OPNOTSUPP { write_zeros(file, old, len) } else { Err(errno) };
+            extended.map_err(|errno| {
+                // The first error is the one to tell.
+                let _ = file.set_len(old);
+                errno.into()
+            })
+        }
+    }
+}
+
+/// What fallocate does, on file systems that have none.
+fn write_zeros(file: &File, old: u64, len: u64) -> rustix::io::Result<()> {
+    let zeros = vec![0; 1 << 20];
+    let mut at = old;
+    while at < len {
+        let part = zeros.len().min(usize::try_from(len - at).unwrap_or(usize::MAX));
+        match again(|| rustix::io::pwrite(file, &zeros[..part], at))? {
+            0 => return Err(Errno::IO),
+            count => at += count as u64,
+        }
+    }
+    Ok(())
+}

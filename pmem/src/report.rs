@@ -1,0 +1,189 @@
+//! How the rung of a medium was found.
+
+use crate::Rung;
+use std::fmt;
+
+/// The rung of a medium, and how it was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RungReport {
+    /// The rung.
+    pub rung: Rung,
+    /// How it was found.
+    pub how: RungHow,
+    /// What the user should know before relying on it.
+    pub warning: Option<RungWarning>,
+}
+
+/// How a rung was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum RungHow {
+    /// A file on a DAX file system: the kernel accepted MAP_SYNC. With the persistent memory below it.
+    MapSync(Vec<Backing>),
+    /// A device-DAX node on persistent memory.
+    DeviceDax(Vec<Backing>),
+    /// The kernel refused MAP_SYNC: the file is in the page cache, or its device needs a sync (virtio-pmem).
+    MapSyncRefused,
+    /// A file system that keeps its files in memory.
+    VolatileFileSystem {
+        /// Its name.
+        name: &'static str,
+    },
+    /// A device-DAX node that no nd region backs: dax_hmem, or volatile CXL memory.
+    VolatileDevice {
+        /// Its name.
+        name: String,
+    },
+    /// Memory without a file.
+    Anonymous,
+    /// A private view: what is stored goes nowhere.
+    PrivateView,
+    /// The user asked for this rung by name.
+    Forced {
+        /// What was found without that.
+        found: Box<RungReport>,
+    },
+}
+
+/// A piece of persistent memory below a medium.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Backing {
+    /// The nd region, or the block device where there is none.
+    pub name: String,
+    /// The region's `persistence_domain`, where the kernel knows it.
+    pub domain: Option<String>,
+}
+
+/// What the user should know about a rung.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum RungWarning {
+    /// The kernel doesn't tell what power loss leaves: plain memory given as `memmap=`, and most virtual
+    /// machines.
+    DomainUnknown,
+    /// The rung that was forced promises more than the medium is known to keep.
+    ForcedAbove,
+}
+
+impl RungReport {
+    /// The rung of memory that the kernel maps directly, given what is below: the weakest of it counts.
+    pub(crate) fn of_direct(backing: Vec<Backing>, how: fn(Vec<Backing>) -> RungHow) -> RungReport {
+        let known = |backing: &Backing| backing.domain.as_deref().is_some_and(|domain| domain != "unknown");
+        let all_cached = backing.iter().all(|backing| backing.domain.as_deref() == Some("cpu_cache"));
+        let all_known = !backing.is_empty() && backing.iter().all(known);
+        RungReport {
+            rung: if all_known && all_cached { Rung::Byte } else { Rung::Line },
+            how: how(backing),
+            warning: (!all_known).then_some(RungWarning::DomainUnknown),
+        }
+    }
+
+    /// A rung that is found without a doubt.
+    pub(crate) fn plain(rung: Rung, how: RungHow) -> RungReport {
+        RungReport { rung, how, warning: None }
+    }
+
+    /// `rung` by the user's word, where `self` was found.
+    pub(crate) fn forced(self, rung: Rung) -> RungReport {
+        let warning = (rung > self.rung).then_some(RungWarning::ForcedAbove);
+        RungReport { rung, how: RungHow::Forced { found: Box::new(self) }, warning }
+    }
+}
+
+impl fmt::Display for RungReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.rung, self.how)?;
+        self.warning.map_or(Ok(()), |warning| write!(f, "; warning: {warning}"))
+    }
+}
+
+impl fmt::Display for RungHow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RungHow::MapSync(backing) => {
+                f.write_str("MAP_SYNC accepted")?;
+                write_domains(f, backing)
+            }
+            RungHow::DeviceDax(backing) => {
+                f.write_str("device-DAX")?;
+                write_domains(f, backing)
+            }
+            RungHow::MapSyncRefused => f.write_str("MAP_SYNC refused, the file is in the page cache"),
+            RungHow::VolatileFileSystem { name } => f.write_str(name),
+            RungHow::VolatileDevice { name } => write!(f, "{name} is on no nd region"),
+            RungHow::Anonymous => f.write_str("anonymous memory"),
+            RungHow::PrivateView => f.write_str("private view"),
+            RungHow::Forced { found } => write!(f, "forced, found {found}"),
+        }
+    }
+}
+
+fn write_domains(f: &mut fmt::Formatter<'_>, backing: &[Backing]) -> fmt::Result {
+    for backing in backing {
+        let domain = backing.domain.as_deref().unwrap_or("unknown");
+        write!(f, ", persistence_domain of {} is {domain}", backing.name)?;
+    }
+    Ok(())
+}
+
+impl fmt::Display for RungWarning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            RungWarning::DomainUnknown => "persistence domain unknown, power loss may take what was drained",
+            RungWarning::ForcedAbove => "the medium is not known to keep this promise",
+        })
+    }
+}
+
+#[cfg(test)]
+mod test {
+    use super::*;
+
+    fn backing(domains: &[Option<&str>]) -> Vec<Backing> {
+        let named = |(index, domain): (usize, &Option<&str>)| Backing {
+            name: format!("region{index}"),
+            domain: domain.map(str::to_owned),
+        };
+        domains.iter().enumerate().map(named).collect()
+    }
+
+    #[test]
+    fn the_weakest_domain_counts() {
+        let (cache, controller) = (Some("cpu_cache"), Some("memory_controller"));
+        for (domains, rung, sure) in [
+            (&[cache][..], Rung::Byte, true),
+            (&[cache, cache], Rung::Byte, true),
+            (&[cache, controller], Rung::Line, true),
+            (&[controller], Rung::Line, true),
+            (&[cache, None], Rung::Line, false),
+            (&[None], Rung::Line, false),
+            (&[Some("unknown")], Rung::Line, false),
+            (&[], Rung::Line, false),
+        ] {
+            let report = RungReport::of_direct(backing(domains), RungHow::MapSync);
+            assert_eq!((report.rung, report.warning.is_none()), (rung, sure), "{domains:?}");
+        }
+    }
+
+    #[test]
+    fn reports_say_how() {
+        let report = RungReport::of_direct(backing(&[Some("memory_controller")]), RungHow::MapSync);
+        assert_eq!(
+            report.to_string(),
+            "line: MAP_SYNC accepted, persistence_domain of region0 is memory_controller"
+        );
+        let unknown = RungReport::of_direct(backing(&[None]), RungHow::DeviceDax);
+        assert_eq!(
+            unknown.to_string(),
+            "line: device-DAX, persistence_domain of region0 is unknown; warning: persistence domain unknown, \
+             power loss may take what was drained"
+        );
+        let tmpfs = RungReport::plain(Rung::None, RungHow::VolatileFileSystem { name: "tmpfs" });
+        assert_eq!(tmpfs.to_string(), "none: tmpfs");
+        assert_eq!(
+            tmpfs.forced(Rung::Line).to_string(),
+            "line: forced, found none: tmpfs; warning: the medium is not known to keep this promise"
+        );
+        assert_eq!(report.forced(Rung::Commit).warning, None);
+    }
+}

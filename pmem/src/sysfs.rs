@@ -1,0 +1,235 @@
+//! What the kernel tells about the persistent memory below a file or a device, read from sysfs: no root, no
+//! library, no control device.
+
+use crate::Backing;
+use rustix::fs::{Dev, major, minor};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Where the modules of each kind say how often they lost power with data on the way to the media.
+const SHUTDOWN_FILES: [&str; 4] =
+    ["dirty_shutdown", "nfit/dirty_shutdown", "cxl/dirty_shutdown", "papr/dirty_shutdown"];
+
+/// A sysfs tree.
+#[derive(Clone, Debug)]
+pub struct Sysfs {
+    root: PathBuf,
+}
+
+impl Default for Sysfs {
+    fn default() -> Sysfs {
+        Sysfs::at("/sys")
+    }
+}
+
+/// A device in a sysfs tree.
+#[derive(Clone, Debug)]
+pub(crate) struct Device {
+    pub(crate) dir: PathBuf,
+    pub(crate) name: String,
+    /// The folder of the nd region that it is part of.
+    pub(crate) region: Option<PathBuf>,
+}
+
+impl Sysfs {
+    /// The tree at `root`; any other than /sys is for tests.
+    pub fn at(root: impl Into<PathBuf>) -> Sysfs {
+        let root = root.into();
+        Sysfs { root: fs::canonicalize(&root).unwrap_or(root) }
+    }
+
+    /// The block device with the number `dev`, or the ones that it is put together from.
+    pub(crate) fn block_devices(&self, dev: Dev) -> Vec<Device> {
+        let Some(dir) = self.numbered("block", dev) else { return Vec::new() };
+        let mut found = Vec::new();
+        self.add_lowest(dir, &mut found, 8);
+        found
+    }
+
+    /// The character device with the number `dev`.
+    pub(crate) fn char_device(&self, dev: Dev) -> Option<Device> {
+        self.numbered("char", dev).map(|dir| self.device(dir))
+    }
+
+    /// How often the modules below `device` lost power with data on the way to the media; nothing if any of
+    /// them doesn't tell.
+    pub(crate) fn dirty_shutdowns(&self, device: &Device) -> Option<u64> {
+        let region = device.region.as_deref()?;
+        let count: u32 = number(&region.join("mappings"))?.try_into().ok()?;
+        let modules = (0..count).map(|index| {
+            // "nmem0,0,1073741824,0": module, start, size, position.
+            let mapping = text(&region.join(format!("mapping{index}")))?;
+            let module = self.root.join("bus/nd/devices").join(mapping.split(',').next()?);
+            SHUTDOWN_FILES.iter().find_map(|file| number(&module.join(file)))
+        });
+        if count == 0 { None } else { modules.sum() }
+    }
+
+    fn numbered(&self, kind: &str, dev: Dev) -> Option<PathBuf> {
+        let link = self.root.join("dev").join(kind).join(format!("{}:{}", major(dev), minor(dev)));
+        fs::canonicalize(link).ok()
+    }
+
+    /// Device-mapper and md devices name what they are put together from in `slaves`.
+    fn add_lowest(&self, dir: PathBuf, found: &mut Vec<Device>, depth: u32) {
+        let slaves = fs::read_dir(dir.join("slaves")).into_iter().flatten().flatten();
+        let below: Vec<_> = slaves.filter_map(|slave| fs::canonicalize(slave.path()).ok()).collect();
+        if below.is_empty() || depth == 0 {
+            found.push(self.device(dir));
+            return;
+        }
+        below.into_iter().for_each(|dir| self.add_lowest(dir, found, depth - 1));
+    }
+
+    fn device(&self, dir: PathBuf) -> Device {
+        let region = dir
+            .ancestors()
+            .take_while(|above| above.starts_with(&self.root) && *above != self.root)
+            .find(|above| is_region(above))
+            .map(Path::to_owned);
+        let name = file_name(&dir);
+        Device { dir, name, region }
+    }
+}
+
+impl Device {
+    /// What a report says of it.
+    pub(crate) fn backing(&self) -> Backing {
+        let name = self.region.as_deref().map_or_else(|| self.name.clone(), file_name);
+        let domain = self.region.as_deref().and_then(|region| text(&region.join("persistence_domain")));
+        Backing { name, domain }
+    }
+
+    /// The number in one of its attributes.
+    pub(crate) fn number(&self, attribute: &str) -> Option<u64> {
+        number(&self.dir.join(attribute))
+    }
+}
+
+/// Whether a folder is that of an nd region: `dax_region`, which device-DAX puts in between, has no number.
+fn is_region(dir: &Path) -> bool {
+    let name = file_name(dir);
+    let digits = name.strip_prefix("region").unwrap_or_default();
+    !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()) && dir.join("mappings").exists()
+}
+
+fn file_name(dir: &Path) -> String {
+    dir.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+}
+
+/// The content of an attribute, without the end of the line.
+pub(crate) fn text(path: &Path) -> Option<String> {
+    fs::read_to_string(path).ok().map(|text| text.trim_end().to_owned())
+}
+
+/// The number in an attribute, decimal or 0x-prefixed.
+pub(crate) fn number(path: &Path) -> Option<u64> {
+    let text = text(path)?;
+    match text.strip_prefix("0x") {
+        Some(digits) => u64::from_str_radix(digits, 16).ok(),
+        None => text.parse().ok(),
+    }
+}
+
+#[cfg(test)]
+mod test {
+    use super::*;
+    use rustix::fs::makedev;
+    use std::os::unix::fs::symlink;
+
+    /// A tree with files that hold `content`, and links.
+    fn tree(files: &[(&str, &str)], links: &[(&str, &str)]) -> (tempfile::TempDir, Sysfs) {
+        let root = tempfile::tempdir().unwrap();
+        let place = |path: &str| {
+            let place = root.path().join(path);
+            fs::create_dir_all(place.parent().unwrap()).unwrap();
+            place
+        };
+        for (path, content) in files {
+            fs::write(place(path), content).unwrap();
+        }
+        for (path, to) in links {
+            symlink(root.path().join(to), place(path)).unwrap();
+        }
+        let sysfs = Sysfs::at(root.path());
+        (root, sysfs)
+    }
+
+    const NFIT: &str = "devices/LNXSYSTM:00/ndbus0";
+
+    /// Two regions of an NFIT bus; pmem0 on the first, pmem1 on the second, dm-0 over both, dax1.0 on the second.
+    fn two_regions(files: &[(&str, &str)]) -> (tempfile::TempDir, Sysfs) {
+        let [block0, block1] = [0, 1].map(|n| format!("{NFIT}/region{n}/namespace{n}.0/block/pmem{n}"));
+        let partition = format!("{block0}/pmem0p1/start");
+        let dax = format!("{NFIT}/region1/dax1.0/dax1.0");
+        let mappings = [0, 1].map(|n| format!("{NFIT}/region{n}/mappings"));
+        let mut all = vec![(mappings[0].as_str(), "2\n"), (&mappings[1], "1\n"), (&partition, "2048\n")];
+        let dax_size = format!("{dax}/size");
+        let block1_size = format!("{block1}/size");
+        all.extend([(dax_size.as_str(), "4194304\n"), (&block1_size, "8\n")]);
+        let files: Vec<_> =
+            files.iter().map(|(path, content)| (format!("{NFIT}/{path}"), *content)).collect();
+        all.extend(files.iter().map(|(path, content)| (path.as_str(), *content)));
+        let nmems = ["nmem0", "nmem1", "nmem2"]
+            .map(|nmem| (format!("bus/nd/devices/{nmem}"), format!("{NFIT}/{nmem}")));
+        let partition = format!("{block0}/pmem0p1");
+        let mut links = vec![
+            ("dev/block/259:0", block0.as_str()),
+            ("dev/block/259:1", &block1),
+            ("dev/block/259:2", &partition),
+            ("dev/block/253:0", "devices/virtual/block/dm-0"),
+            ("devices/virtual/block/dm-0/slaves/pmem0", &block0),
+            ("devices/virtual/block/dm-0/slaves/pmem1", &block1),
+            ("dev/char/252:7", &dax),
+        ];
+        links.extend(nmems.iter().map(|(path, to)| (path.as_str(), to.as_str())));
+        tree(&all, &links)
+    }
+
+    fn domains(devices: &[Device]) -> Vec<(String, Option<String>)> {
+        devices.iter().map(Device::backing).map(|backing| (backing.name, backing.domain)).collect()
+    }
+
+    #[test]
+    fn regions_are_found_below_disks_partitions_mappers_and_dax() {
+        let (_root, sysfs) = two_regions(&[("region0/persistence_domain", "cpu_cache\n")]);
+        let first = ("region0".to_owned(), Some("cpu_cache".to_owned()));
+        let second = ("region1".to_owned(), None);
+        assert_eq!(domains(&sysfs.block_devices(makedev(259, 0))), [first.clone()]);
+        assert_eq!(domains(&sysfs.block_devices(makedev(259, 2))), [first.clone()]);
+        assert_eq!(domains(&sysfs.block_devices(makedev(259, 1))), std::slice::from_ref(&second));
+        let mut both = domains(&sysfs.block_devices(makedev(253, 0)));
+        both.sort();
+        assert_eq!(both, [first, second.clone()]);
+        assert_eq!(domains(&[sysfs.char_device(makedev(252, 7)).unwrap()]), [second]);
+        assert!(sysfs.block_devices(makedev(8, 0)).is_empty());
+        assert!(sysfs.char_device(makedev(8, 0)).is_none());
+    }
+
+    #[test]
+    fn dirty_shutdowns_are_summed_if_all_modules_tell() {
+        let mut files = vec![
+            ("region0/mapping0", "nmem0,0,1073741824,0\n"),
+            ("region0/mapping1", "nmem1,0,1073741824,1\n"),
+            ("region1/mapping0", "nmem2,0,1073741824,0\n"),
+            ("nmem0/nfit/dirty_shutdown", "3\n"),
+            ("nmem2/cxl/dirty_shutdown", "0x10\n"),
+        ];
+        let count = |files: &[(&str, &str)], minor| {
+            let (_root, sysfs) = two_regions(files);
+            sysfs.dirty_shutdowns(&sysfs.block_devices(makedev(259, minor))[0])
+        };
+        assert_eq!((count(&files, 0), count(&files, 1)), (None, Some(16)));
+        files.push(("nmem1/dirty_shutdown", "4\n"));
+        assert_eq!(count(&files, 0), Some(7));
+    }
+
+    #[test]
+    fn a_device_on_no_region_is_volatile() {
+        let dax = "devices/platform/hmem.0/dax0.0";
+        let size = format!("{dax}/size");
+        let (_root, sysfs) = tree(&[(&size, "4096\n")], &[("dev/char/252:0", dax)]);
+        let device = sysfs.char_device(makedev(252, 0)).unwrap();
+        assert_eq!((device.region, device.name.as_str()), (None, "dax0.0"));
+    }
+}

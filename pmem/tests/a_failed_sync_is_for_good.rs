@@ -1,0 +1,22 @@
+//! After a failed sync the medium refuses every further one with the same error.
+
+use lode_layout::PoolOffset;
+use lode_pmem::{Mapping, Medium, Rung, SyncError};
+use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
+use std::fs::File;
+
+#[test]
+fn a_failed_sync_is_for_good() {
+    let file = File::from(memfd_create("lode", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING).unwrap());
+    file.set_len(8192).unwrap();
+    let mapping = Mapping::options().rung(Rung::Commit).map_file(file.try_clone().unwrap(), "pool").unwrap();
+    mapping.log_write(PoolOffset::NULL, &[1; 4096]).unwrap();
+    mapping.drain().unwrap();
+    // From now on the kernel refuses writes, and not the mapping's stores.
+    fcntl_add_seals(&file, SealFlags::FUTURE_WRITE).unwrap();
+    let refused = Err(SyncError { errno: rustix::io::Errno::PERM.raw_os_error() });
+    assert_eq!(mapping.log_write(PoolOffset::new(4096), &[2; 4096]), refused);
+    assert_eq!(mapping.drain(), refused);
+    assert_eq!(mapping.log_write(PoolOffset::NULL, &[3; 4096]), refused);
+    assert_eq!(mapping.memory().load8(PoolOffset::NULL), 0x0101_0101_0101_0101);
+}

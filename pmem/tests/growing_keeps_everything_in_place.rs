@@ -1,0 +1,70 @@
+//! A medium grows while it is open: offsets and addresses stay, and a full disk leaves it as it was.
+
+use lode_layout::PoolOffset;
+use lode_pmem::{Fault, Mapping, Medium, PmemError, Rung};
+use std::fs::File;
+use std::process::Command;
+
+const PAGE: u64 = 4096;
+
+#[test]
+fn a_file_grows_with_its_mapping() {
+    let file = tempfile::tempfile().unwrap();
+    file.set_len(100).unwrap();
+    let options = Mapping::options().rung(Rung::Commit).reserve(1 << 20);
+    let mapping = options.map_file(file.try_clone().unwrap(), "pool").unwrap();
+    mapping.store8(PoolOffset::new(88), 5);
+    for len in [100, 104, PAGE, PAGE + 1, 3 * PAGE, 1 << 20] {
+        mapping.grow(len).unwrap();
+        assert_eq!((mapping.memory().len(), file.metadata().unwrap().len()), (len, len));
+        let last = PoolOffset::new((len - 8) & !7);
+        assert_eq!(mapping.memory().load8(last), if len < 104 { 5 } else { 0 });
+        mapping.store8(last, 0);
+        mapping.memory().load8(PoolOffset::new(len.next_multiple_of(8)));
+        assert!(Fault::take().is_some());
+        mapping.store8(PoolOffset::new(88), 5);
+    }
+    mapping.store8(PoolOffset::new((1 << 20) - 8), 6);
+    mapping.drain().unwrap();
+    assert_eq!((mapping.memory().load8(PoolOffset::new(88)), Fault::take()), (5, None));
+    let (path, len) = (|| "pool".into(), 1 << 20);
+    assert_eq!(mapping.grow(len - 1), Err(PmemError::Shrink { path: path(), len, asked: len - 1 }));
+    let refused = PmemError::AddressSpace { path: path(), reserved: len, asked: len + 1 };
+    assert_eq!(mapping.grow(len + 1), Err(refused));
+    assert_eq!(file.metadata().unwrap().len(), len);
+}
+
+/// Needs a file system of its own: the test runs once more in a mount namespace with a tmpfs of 1 MiB.
+#[test]
+fn a_full_disk_leaves_everything_as_it_was() {
+    const FOLDER: &str = "LODE_TEST_FULL_DISK";
+    let Some(folder) = std::env::var_os(FOLDER) else {
+        let folder = tempfile::tempdir().unwrap();
+        let mount = "mount -t tmpfs -o size=1m none \"$LODE_TEST_FULL_DISK\" || exit 77; exec \"$0\" --exact \
+                     a_full_disk_leaves_everything_as_it_was --nocapture";
+        let child = Command::new("unshare")
+            .args(["--map-root-user", "--mount", "sh", "-c", mount])
+            .arg(std::env::current_exe().unwrap())
+            .env(FOLDER, folder.path())
+            .output();
+        return match child {
+            Ok(ended) if ended.status.code() == Some(77) => println!("SKIP: no mount in a namespace"),
+            Ok(ended) if ended.stdout.is_empty() => println!("SKIP: no namespace: {ended:?}"),
+            Ok(ended) => assert!(ended.status.success(), "{ended:?}"),
+            Err(error) => println!("SKIP: unshare: {error}"),
+        };
+    };
+    let path = std::path::Path::new(&folder).join("pool");
+    let file = File::create_new(&path).unwrap();
+    file.set_len(64 << 10).unwrap();
+    let mapping = Mapping::options().rung(Rung::Commit).open(&path).unwrap();
+    mapping.store8(PoolOffset::new(8), 5);
+    let full =
+        PmemError::Io { op: "fallocate", path: path.clone(), errno: rustix::io::Errno::NOSPC.raw_os_error() };
+    assert_eq!(mapping.grow(2 << 20), Err(full));
+    assert_eq!((mapping.memory().len(), file.metadata().unwrap().len()), (64 << 10, 64 << 10));
+    mapping.grow(512 << 10).unwrap();
+    mapping.store8(PoolOffset::new((512 << 10) - 8), 6);
+    mapping.drain().unwrap();
+    assert_eq!((mapping.memory().load8(PoolOffset::new(8)), Fault::take()), (5, None));
+}

@@ -1,0 +1,141 @@
+//! A medium is opened on the rung that it can offer, and says how that was found; one that can't keep data
+//! must be asked for by name.
+
+use lode_layout::PoolOffset;
+use lode_pmem::{Mapping, Medium, PmemError, Rung, RungHow, RungWarning, Sysfs};
+use rustix::fs::{MemfdFlags, major, memfd_create, minor};
+use std::fs::{self, File};
+use std::os::unix::fs::{MetadataExt, symlink};
+
+const PAGE: u64 = 4096;
+
+fn memfd(len: u64) -> File {
+    let file = File::from(memfd_create("lode", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING).unwrap());
+    file.set_len(len).unwrap();
+    file
+}
+
+#[test]
+fn an_ordinary_file_is_on_the_commit_rung() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    file.as_file().set_len(PAGE + 100).unwrap();
+    let mapping = match Mapping::options().open(file.path()) {
+        Err(PmemError::Volatile { report, .. }) => {
+            return println!("SKIP: temporary files are volatile: {report}");
+        }
+        other => other.unwrap(),
+    };
+    assert_eq!(mapping.report().to_string(), "commit: MAP_SYNC refused, the file is in the page cache");
+    assert_eq!(
+        (mapping.rung(), mapping.log_block(), mapping.memory().len()),
+        (Rung::Commit, PAGE, PAGE + 100)
+    );
+    mapping.log_write(PoolOffset::NULL, &[7; PAGE as usize]).unwrap();
+    assert_eq!(mapping.memory().load8(PoolOffset::new(8)), 0x0707_0707_0707_0707);
+    mapping.store8(PoolOffset::new(PAGE), 9);
+    mapping.drain().unwrap();
+    drop(mapping);
+    let bytes = fs::read(file.path()).unwrap();
+    assert_eq!(
+        (&bytes[..PAGE as usize], bytes[PAGE as usize], bytes.len()),
+        (&[7; PAGE as usize][..], 9, 4196)
+    );
+}
+
+#[test]
+fn volatile_memory_must_be_asked_for_by_name() {
+    let refused = Mapping::options().map_file(memfd(PAGE), "pool").unwrap_err();
+    assert_eq!(
+        refused.to_string(),
+        "pool: not durable (none: tmpfs); ask for the rung none by name to use it"
+    );
+    let mapping = Mapping::options().rung(Rung::None).map_file(memfd(PAGE), "pool").unwrap();
+    assert_eq!((mapping.report().to_string().as_str(), mapping.log_block()), ("none: tmpfs", 64));
+    mapping.drain().unwrap();
+
+    let refused = Mapping::options().map_anonymous(PAGE).unwrap_err();
+    assert!(refused.to_string().contains("none: anonymous memory"), "{refused}");
+    let mapping = Mapping::options().rung(Rung::None).map_anonymous(PAGE).unwrap();
+    assert_eq!(mapping.report().how, RungHow::Anonymous);
+}
+
+#[test]
+fn a_forced_rung_is_used_and_told() {
+    for rung in [Rung::Commit, Rung::Line, Rung::Byte] {
+        let mapping = Mapping::options().rung(rung).map_file(memfd(2 * PAGE), "pool").unwrap();
+        assert_eq!((mapping.rung(), mapping.report().warning), (rung, Some(RungWarning::ForcedAbove)));
+        mapping.log_write(PoolOffset::new(PAGE), &[rung.code(); PAGE as usize]).unwrap();
+        mapping.copy(PoolOffset::new(8), &[rung.code(); 72]);
+        mapping.flush(PoolOffset::new(8), 72);
+        mapping.drain().unwrap();
+        assert!(mapping.memory().equals(PoolOffset::new(8), &[rung.code(); 72]));
+        assert!(mapping.memory().equals(PoolOffset::new(PAGE), &[rung.code(); PAGE as usize]));
+    }
+}
+
+#[test]
+fn what_is_no_medium_is_refused() {
+    let refused = |path: &str| Mapping::options().open(path).unwrap_err();
+    assert_eq!(refused("/dev/null"), PmemError::NotMappable { path: "/dev/null".into() });
+    assert_eq!(refused("/").to_string(), "/: open: Is a directory (os error 21)");
+    assert_eq!(refused("/nowhere").to_string(), "/nowhere: open: No such file or directory (os error 2)");
+    let empty = Mapping::options().map_file(memfd(0), "pool").unwrap_err();
+    assert_eq!(empty, PmemError::Empty { path: "pool".into() });
+}
+
+#[test]
+fn a_private_view_never_reaches_the_file() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    fs::write(file.path(), [1; 100]).unwrap();
+    let read_only = File::open(file.path()).unwrap();
+    let view = Mapping::options().private_view().map_file(read_only, file.path()).unwrap();
+    view.store8(PoolOffset::new(8), 5);
+    view.log_write(PoolOffset::NULL, &[6; 64]).unwrap();
+    assert_eq!((view.memory().load8(PoolOffset::new(8)), view.rung()), (0x0606_0606_0606_0606, Rung::None));
+    assert_eq!(fs::read(file.path()).unwrap(), [1; 100]);
+    assert_eq!(view.grow(200), Err(PmemError::FixedSize { path: file.path().into() }));
+}
+
+/// /dev/zero, in a tree that says it were a device-DAX node of two pages.
+fn as_device_dax(
+    below: &str,
+    attributes: &[(&str, &str)],
+) -> (tempfile::TempDir, Result<Mapping, PmemError>) {
+    let root = tempfile::tempdir().unwrap();
+    let number = fs::metadata("/dev/zero").unwrap().rdev();
+    let dir = root.path().join(below).join("dax0.0");
+    fs::create_dir_all(&dir).unwrap();
+    fs::create_dir_all(root.path().join("dev/char")).unwrap();
+    symlink(&dir, root.path().join(format!("dev/char/{}:{}", major(number), minor(number)))).unwrap();
+    for (path, content) in [("size", "8192"), ("align", "4096")] {
+        fs::write(dir.join(path), content).unwrap();
+    }
+    for (path, content) in attributes {
+        fs::write(dir.parent().unwrap().join(path), content).unwrap();
+    }
+    let mapping = Mapping::options().sysfs(Sysfs::at(root.path())).open("/dev/zero");
+    (root, mapping)
+}
+
+#[test]
+fn a_device_on_a_region_is_on_the_rung_that_the_region_tells() {
+    for (domain, told) in [
+        ("cpu_cache", "byte: device-DAX, persistence_domain of region3 is cpu_cache"),
+        ("memory_controller", "line: device-DAX, persistence_domain of region3 is memory_controller"),
+    ] {
+        let region = "devices/ndbus0/region3";
+        let (_root, mapping) = as_device_dax(region, &[("mappings", "1"), ("persistence_domain", domain)]);
+        let mapping = mapping.unwrap();
+        assert_eq!((mapping.report().to_string().as_str(), mapping.memory().len()), (told, 2 * PAGE));
+        mapping.log_write(PoolOffset::new(64), &[5; 128]).unwrap();
+        assert!(mapping.memory().equals(PoolOffset::new(64), &[5; 128]));
+        assert_eq!(mapping.grow(3 * PAGE), Err(PmemError::FixedSize { path: "/dev/zero".into() }));
+    }
+}
+
+#[test]
+fn a_device_on_no_region_is_volatile() {
+    let (_root, mapping) = as_device_dax("devices/platform/hmem.0", &[]);
+    let refused = mapping.unwrap_err();
+    assert!(refused.to_string().contains("none: dax0.0 is on no nd region"), "{refused}");
+}
