@@ -5,6 +5,7 @@
 //! can be printed without opening it.
 #![forbid(unsafe_code)]
 
+pub mod bug;
 mod offset;
 
 pub use offset::{BLOCK, LINE, PoolOffset, WORD, align_down, align_up};
