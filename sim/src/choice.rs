@@ -23,14 +23,24 @@ pub(crate) struct Limits {
 }
 
 /// The number of states, at most `u64::MAX`.
-pub(crate) fn states(units: &[Options]) -> u64 {
+fn states(units: &[Options]) -> u64 {
     units.iter().fold(1u64, |states, unit| states.saturating_mul(u64::from(unit.count)))
+}
+
+/// The binary logarithm of the number of states.
+pub(crate) fn states_log2(units: &[Options]) -> f64 {
+    units.iter().map(|unit| f64::from(unit.count).log2()).sum()
 }
 
 /// About how many states [`choose`] visits.
 pub(crate) fn visits(units: &[Options], limits: Limits) -> u64 {
     let states = states(units);
     if states <= limits.exhaustive { states } else { 2 + 2 * units.len() as u64 + limits.samples }
+}
+
+/// Whether all states are visited.
+pub(crate) fn is_exhaustive(units: &[Options], limits: Limits) -> bool {
+    states(units) <= limits.exhaustive
 }
 
 /// Visits states, each as the index of the content of each unit, until `visit` breaks off.
@@ -41,7 +51,7 @@ pub(crate) fn choose<B>(
     mut visit: impl FnMut(&[u16]) -> ControlFlow<B>,
 ) -> ControlFlow<B> {
     let mut state = vec![0; units.len()];
-    if states(units) <= limits.exhaustive {
+    if is_exhaustive(units, limits) {
         loop {
             visit(&state)?;
             if !advance(&mut state, units) {

@@ -284,10 +284,9 @@ impl<'s, S: Subject> Search<'s, S> {
     fn cut(&mut self, model: &mut Model, scene: &Scene<'_, S>, rng: &mut fastrand::Rng) -> ControlFlow<End> {
         let (units, is_whole) = options(model);
         let limits = self.limits();
-        let states = choice::states(&units);
         self.report.crash_points += 1;
-        self.report.exhausted_points += u64::from(is_whole && states <= limits.exhaustive);
-        self.report.states_max = self.report.states_max.max(states);
+        self.report.exhausted_points += u64::from(is_whole && choice::is_exhaustive(&units, limits));
+        self.report.states_log2_max = self.report.states_log2_max.max(choice::states_log2(&units));
         choice::choose(&units, limits, rng, |state| {
             let hash = hash(model, state);
             if !self.seen.is_new(hash) {

@@ -8,6 +8,7 @@ mod image;
 mod machine;
 mod medium;
 mod model;
+pub mod oracle;
 mod report;
 mod run;
 mod schedule;

@@ -146,8 +146,8 @@ pub struct Report {
     pub crash_points: u64,
     /// Those among them of which every possible image was tried.
     pub exhausted_points: u64,
-    /// The most images that one crash point could have, tried or not; `u64::MAX` if more.
-    pub states_max: u64,
+    /// The binary logarithm of the most images that one crash point could have, tried or not.
+    pub states_log2_max: f64,
     /// Runs of the workload, each with a seed of its own.
     pub runs: u64,
     /// Seconds that it took.
@@ -165,10 +165,10 @@ impl Report {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Report { images, nested_images, checks, crash_points, exhausted_points, states_max, .. } = self;
+        let Report { images, nested_images, checks, crash_points, exhausted_points, states_log2_max, .. } = self;
         write!(f, "{images} images ({nested_images} inside recovery, {checks} checks) ")?;
         write!(f, "at {crash_points} crash points ({exhausted_points} exhausted, ")?;
-        write!(f, "up to {states_max} states) of {} runs, ", self.runs)?;
+        write!(f, "up to 2^{states_log2_max:.0} states) of {} runs, ", self.runs)?;
         write!(f, "{:.0} images a second: ", self.images_per_second())?;
         match &self.violation {
             None => f.write_str("no violation"),
