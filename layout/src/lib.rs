@@ -8,6 +8,7 @@
 #[cfg(not(target_endian = "little"))]
 compile_error!("media are little-endian, and so must the CPU be: words are loaded where they lie");
 
+pub mod bug;
 mod chunk;
 mod drawing;
 mod geometry;

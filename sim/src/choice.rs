@@ -1,0 +1,144 @@
+//! Which of the states that a power cut may leave are tried.
+
+use std::ops::ControlFlow;
+
+/// A dirty unit as far as choosing is concerned.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Options {
+    /// How many contents it may have; 0 is the oldest.
+    pub(crate) count: u16,
+    /// The index of the newest.
+    pub(crate) newest: u16,
+    /// Whether it was stored to since the last drain.
+    pub(crate) is_hot: bool,
+}
+
+/// How many states are tried where there are too many to try all.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    /// All states are tried where they are no more than this.
+    pub(crate) exhaustive: u64,
+    /// States drawn by seed, otherwise.
+    pub(crate) samples: u64,
+}
+
+/// The number of states, at most `u64::MAX`.
+fn states(units: &[Options]) -> u64 {
+    units.iter().fold(1u64, |states, unit| states.saturating_mul(u64::from(unit.count)))
+}
+
+/// The binary logarithm of the number of states.
+pub(crate) fn states_log2(units: &[Options]) -> f64 {
+    units.iter().map(|unit| f64::from(unit.count).log2()).sum()
+}
+
+/// About how many states [`choose`] visits.
+pub(crate) fn visits(units: &[Options], limits: Limits) -> u64 {
+    let states = states(units);
+    if states <= limits.exhaustive { states } else { 2 + 2 * units.len() as u64 + limits.samples }
+}
+
+/// Whether all states are visited.
+pub(crate) fn is_exhaustive(units: &[Options], limits: Limits) -> bool {
+    states(units) <= limits.exhaustive
+}
+
+/// Visits states, each as the index of the content of each unit, until `visit` breaks off.
+pub(crate) fn choose<B>(
+    units: &[Options],
+    limits: Limits,
+    rng: &mut fastrand::Rng,
+    mut visit: impl FnMut(&[u16]) -> ControlFlow<B>,
+) -> ControlFlow<B> {
+    let mut state = vec![0; units.len()];
+    if is_exhaustive(units, limits) {
+        loop {
+            visit(&state)?;
+            if !advance(&mut state, units) {
+                return ControlFlow::Continue(());
+            }
+        }
+    }
+    let newest: Vec<u16> = units.iter().map(|unit| unit.newest).collect();
+    visit(&state)?;
+    visit(&newest)?;
+    for unit in 0..units.len() {
+        state[unit] = newest[unit];
+        visit(&state)?;
+        state[unit] = 0;
+    }
+    state.clone_from(&newest);
+    for unit in 0..units.len() {
+        state[unit] = 0;
+        visit(&state)?;
+        state[unit] = newest[unit];
+    }
+    for _ in 0..limits.samples {
+        draw(&mut state, units, rng);
+        visit(&state)?;
+    }
+    ControlFlow::Continue(())
+}
+
+/// Draws a state: the units stored to since the last drain at random, the others all old, all new, or at random too.
+fn draw(state: &mut [u16], units: &[Options], rng: &mut fastrand::Rng) {
+    let rest = rng.u8(0..4);
+    let torn_only = rng.bool();
+    for (choice, unit) in state.iter_mut().zip(units) {
+        let drawn = if torn_only { rng.u16(0..unit.count) } else { rng.u16(0..2) * unit.newest };
+        *choice = match rest {
+            0 if !unit.is_hot => 0,
+            1 if !unit.is_hot => unit.newest,
+            _ => drawn,
+        };
+    }
+}
+
+fn advance(state: &mut [u16], units: &[Options]) -> bool {
+    for (choice, unit) in state.iter_mut().zip(units) {
+        if *choice + 1 < unit.count {
+            *choice += 1;
+            return true;
+        }
+        *choice = 0;
+    }
+    false
+}
+
+#[cfg(test)]
+mod test {
+    use super::*;
+    use std::collections::HashSet;
+
+    fn visited(units: &[Options], limits: Limits) -> Vec<Vec<u16>> {
+        let mut list = Vec::new();
+        let mut rng = fastrand::Rng::with_seed(1);
+        let end: ControlFlow<()> = choose(units, limits, &mut rng, |state| {
+            list.push(state.to_vec());
+            ControlFlow::Continue(())
+        });
+        assert!(end.is_continue());
+        list
+    }
+
+    #[test]
+    fn small_products_are_visited_whole_and_once() {
+        let units = [3, 1, 4].map(|count| Options { count, newest: count - 1, is_hot: true });
+        let list = visited(&units, Limits { exhaustive: 12, samples: 0 });
+        assert_eq!((list.len(), list.iter().collect::<HashSet<_>>().len()), (12, 12));
+    }
+
+    #[test]
+    fn large_products_get_none_all_singles_and_all_but_ones() {
+        let units = [Options { count: 3, newest: 1, is_hot: true }; 20];
+        let limits = Limits { exhaustive: 2048, samples: 7 };
+        let list = visited(&units, limits);
+        assert_eq!(list.len() as u64, visits(&units, limits));
+        let new_ones = |state: &Vec<u16>| state.iter().filter(|choice| **choice == 1).count();
+        for (count, times) in [(0, 1), (20, 1), (1, 20), (19, 20)] {
+            assert!(list.iter().filter(|state| new_ones(state) == count).count() >= times);
+        }
+        assert!(list.iter().flatten().all(|choice| *choice < 3));
+        assert!(list.iter().flatten().any(|choice| *choice == 2), "samples draw every version");
+    }
+}

@@ -1,0 +1,427 @@
+//! The explorer: runs a workload, cuts the power, recovers, and compares.
+
+use crate::choice::{self, Limits, Options};
+use crate::history::{Moment, Outcome};
+use crate::image::{Breach, Image};
+use crate::model::{Model, THREADS_MAX};
+use crate::report::{Cut, Fate, Replay, Report, Violation};
+use crate::run::{Run, run};
+use crate::seen::Seen;
+use crate::tape::Event;
+use crate::{Cpu, Machine, Subject};
+use lode_pmem::Rung;
+use std::fmt::{Debug, Write};
+use std::ops::ControlFlow::{self, Break, Continue};
+use std::time::Instant;
+
+/// Crash images that one run may have are at least this many, where the budget has them.
+const RUN_IMAGES_MIN: u64 = 4096;
+/// The budget is spread over at least this many runs.
+const RUNS_MIN: u64 = 16;
+/// Images for each attempt to find a violation in a shorter workload.
+const SHRINK_IMAGES: u64 = 5000;
+/// What is tried inside of a recovery, at each crash point.
+const NESTED: Limits = Limits { exhaustive: 16, samples: 4 };
+/// The most images of one recovery that are tried.
+const NESTED_MAX: u64 = 64;
+
+/// When an exploration ends.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Budget {
+    /// Different images to try.
+    pub images: u64,
+    /// Seconds to try them in.
+    pub seconds: f64,
+}
+
+/// How to explore.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Setup {
+    /// Whose power is cut.
+    pub machine: Machine,
+    /// Logical threads, 1 to 3.
+    pub threads: usize,
+    /// Operations of each logical thread in a run.
+    pub operations: u64,
+    /// The seed of the first run; each later run has the next one.
+    pub seed: u64,
+    /// When to stop.
+    pub budget: Budget,
+    /// Whether a drain fails in some runs, on the commit rung.
+    pub failing_drains: bool,
+    /// All images of a crash point are tried where they are no more than this.
+    pub exhaustive: u64,
+    /// Images drawn by seed, at crash points that have more, besides those with no, all, one, all but one lines.
+    pub samples: u64,
+    /// One in this many recoveries is recorded, and power is cut inside of it. 0: none.
+    pub nested_one_in: u64,
+}
+
+impl Default for Setup {
+    /// A single thread of 20 operations on an x86 machine of the rung line, 10,000 images, at most a minute.
+    fn default() -> Setup {
+        Setup {
+            machine: Machine { cpu: Cpu::X86, rung: Rung::Line },
+            threads: 1,
+            operations: 20,
+            seed: 1,
+            budget: Budget { images: 10_000, seconds: 60.0 },
+            failing_drains: false,
+            exhaustive: 1 << 11,
+            samples: 32,
+            nested_one_in: 256,
+        }
+    }
+}
+
+/// Explores what power cuts leave of the workload of `subject`, until the budget is spent or data is lost.
+///
+/// # Panics
+/// `setup.threads` is not 1 to 3, or there is no memory for the media.
+pub fn explore<S: Subject>(subject: &S, setup: &Setup) -> Report {
+    let mut report = Search::new(subject, setup).explore();
+    let Some(violation) = report.violation.take() else { return report };
+    let shorter = (0..).map(|power| 1u64 << power).take_while(|operations| *operations < setup.operations);
+    let shrunk = shorter.take(6).find_map(|operations| {
+        let budget = Budget { images: SHRINK_IMAGES, seconds: 1.0 };
+        let seed = violation.replay.seed;
+        Search::new(subject, &Setup { operations, seed, budget, ..*setup }).explore().violation
+    });
+    report.violation = shrunk.or(Some(violation));
+    report
+}
+
+/// Makes one image of an exploration again, and recovers from it. `setup` is that of the exploration.
+///
+/// # Errors
+/// What went wrong, as it did then.
+///
+/// # Panics
+/// As [`explore`]; or `replay` names an image that the run does not have, so it is of another setup or version.
+pub fn replay<S: Subject>(subject: &S, setup: &Setup, replay: &Replay) -> Result<(), Fate> {
+    let run = run(subject, setup, replay.seed, replay.operations)?;
+    let Some((first, inside)) = replay.cuts.split_first() else { return Ok(()) };
+    let mut search = Search::new(subject, setup);
+    let mut moment = Moment::start();
+    moment.advance(&run.notes, first.point);
+    let legal = subject.legal(&moment);
+    search.main.lay(&run.start);
+    lay_cut(&mut search.main, setup.machine, &run.start, &run.events, first);
+    let Some(second) = inside.first() else {
+        return search.main.check(subject, &legal).map_err(Fate::Cut);
+    };
+    let recovery = search.main.record(subject).map_err(Fate::Cut)?;
+    let start = search.main.words().to_vec();
+    search.nested.lay(&start);
+    lay_cut(&mut search.nested, setup.machine, &start, &recovery, second);
+    search.nested.check(subject, &legal).map_err(Fate::Cut)
+}
+
+fn lay_cut(image: &mut Image, machine: Machine, start: &[u64], events: &[Event], cut: &Cut) {
+    let mut model = Model::new(machine, start);
+    events[..cut.point].iter().for_each(|event| model.apply(*event));
+    model.enumerate();
+    let version = |unit: u32| cut.image.iter().find(|pair| pair.0 == unit).map_or(0, |pair| pair.1);
+    let state: Vec<u16> = model.dirty().iter().map(|unit| version(*unit)).collect();
+    lay(image, &mut model, &state);
+}
+
+/// Lays the image that `state` chooses, one version for each dirty unit.
+fn lay(image: &mut Image, model: &mut Model, state: &[u16]) {
+    for unit in model.take_settled() {
+        image.lay_unit(unit, model.base(unit));
+    }
+    for (unit, version) in model.dirty().iter().zip(state) {
+        image.lay_unit(*unit, model.versions(*unit).words(usize::from(*version)));
+    }
+}
+
+/// What `choose` needs to know of each dirty unit; and whether each possible content is listed.
+fn options(model: &mut Model) -> (Vec<Options>, bool) {
+    model.enumerate();
+    let option = |unit: &u32| {
+        let versions = model.versions(*unit);
+        let (count, newest) = (versions.len() as u16, versions.newest() as u16);
+        Options { count, newest, is_hot: model.hot().contains(unit) }
+    };
+    let is_whole = !model.dirty().iter().any(|unit| model.versions(*unit).is_sample());
+    (model.dirty().iter().map(option).collect(), is_whole)
+}
+
+/// Whether the crash point after `event` can have images that the one before it did not have.
+fn changes_images(event: Event) -> bool {
+    !matches!(event, Event::Flush { .. } | Event::Log { last: false, .. })
+}
+
+enum End {
+    /// The budget is spent.
+    Spent,
+    /// The recovery that was recorded has had its share.
+    Enough,
+    /// Data was lost.
+    Found(Box<Violation>),
+}
+
+/// Where power is cut: what the checks and the report need to know of it.
+struct Scene<'a, S: Subject> {
+    seed: u64,
+    operations: u64,
+    point: usize,
+    moment: &'a Moment<S::Operation>,
+    legal: &'a S::Legal,
+}
+
+struct Search<'s, S: Subject> {
+    subject: &'s S,
+    setup: &'s Setup,
+    report: Report,
+    seen: Seen,
+    main: Image,
+    nested: Image,
+    started: Instant,
+}
+
+impl<'s, S: Subject> Search<'s, S> {
+    fn new(subject: &'s S, setup: &'s Setup) -> Search<'s, S> {
+        assert!((1..=THREADS_MAX).contains(&setup.threads), "{} logical threads are not 1 to 3", setup.threads);
+        let image = || match Image::new(subject.size(), setup.machine) {
+            Ok(image) => image,
+            Err(error) => panic!("no memory for a medium of {} bytes: {error}", subject.size()),
+        };
+        Search {
+            subject,
+            setup,
+            report: Report::default(),
+            seen: Seen::default(),
+            main: image(),
+            nested: image(),
+            started: Instant::now(),
+        }
+    }
+
+    fn explore(mut self) -> Report {
+        loop {
+            let seed = self.setup.seed.wrapping_add(self.report.runs);
+            self.report.runs += 1;
+            let operations = self.setup.operations;
+            let end = match run(self.subject, self.setup, seed, operations) {
+                Ok(run) => self.explore_run(seed, &run),
+                Err(fate) => {
+                    let replay = Replay { seed, operations, cuts: Vec::new() };
+                    Break(End::Found(Box::new(Violation { replay, fate, story: String::new() })))
+                }
+            };
+            match end {
+                Continue(()) | Break(End::Enough) => (),
+                Break(End::Spent) => break,
+                Break(End::Found(violation)) => {
+                    self.report.violation = Some(*violation);
+                    break;
+                }
+            }
+            // A workload with few images would be run for ever, for no new ones.
+            if self.is_out_of_time() || self.seen.is_stuck() {
+                break;
+            }
+        }
+        self.report.images = self.seen.images();
+        self.report.seconds = self.started.elapsed().as_secs_f64();
+        self.report
+    }
+
+    fn limits(&self) -> Limits {
+        Limits { exhaustive: self.setup.exhaustive, samples: self.setup.samples }
+    }
+
+    /// The share of the crash points of a run that are visited, so that the budget lasts for several runs.
+    fn share(&self, run: &Run<S::Operation>) -> f64 {
+        let images = self.setup.budget.images;
+        let target = (images / RUNS_MIN).max(RUN_IMAGES_MIN.min(images));
+        let mut model = Model::new(self.setup.machine, &run.start);
+        let mut total = 1u64;
+        for event in &run.events {
+            model.apply(*event);
+            if changes_images(*event) {
+                total = total.saturating_add(choice::visits(&options(&mut model).0, self.limits()));
+            }
+        }
+        target as f64 / total as f64
+    }
+
+    fn explore_run(&mut self, seed: u64, run: &Run<S::Operation>) -> ControlFlow<End> {
+        let mut rng = fastrand::Rng::with_seed(seed);
+        let share = self.share(run);
+        let mut model = Model::new(self.setup.machine, &run.start);
+        self.main.lay(&run.start);
+        let mut moment = Moment::start();
+        let mut legal = self.subject.legal(&moment);
+        let mut legal_at = moment.notes();
+        self.seen.next_moment();
+        let mut is_fresh = true;
+        for point in 0..=run.events.len() {
+            if let Some(event) = point.checked_sub(1).map(|last| run.events[last]) {
+                model.apply(event);
+                is_fresh |= changes_images(event);
+            }
+            is_fresh |= moment.advance(&run.notes, point);
+            if !is_fresh || rng.f64() >= share {
+                continue;
+            }
+            is_fresh = false;
+            if moment.notes() != legal_at {
+                legal = self.subject.legal(&moment);
+                legal_at = moment.notes();
+                self.seen.next_moment();
+            }
+            let operations = self.setup.operations;
+            let scene = Scene::<S> { seed, operations, point, moment: &moment, legal: &legal };
+            self.cut(&mut model, &scene, &mut rng)?;
+        }
+        Continue(())
+    }
+
+    /// Cuts the power at a crash point of the run.
+    fn cut(&mut self, model: &mut Model, scene: &Scene<'_, S>, rng: &mut fastrand::Rng) -> ControlFlow<End> {
+        let (units, is_whole) = options(model);
+        let limits = self.limits();
+        self.report.crash_points += 1;
+        self.report.exhausted_points += u64::from(is_whole && choice::is_exhaustive(&units, limits));
+        self.report.states_log2_max = self.report.states_log2_max.max(choice::states_log2(&units));
+        choice::choose(&units, limits, rng, |state| {
+            let hash = hash(model, state);
+            if !self.seen.is_new(hash) {
+                return Continue(());
+            }
+            self.spend()?;
+            lay(&mut self.main, model, state);
+            if let Err(breach) = self.main.check(self.subject, scene.legal) {
+                let (state, breach) = shrink(&mut self.main, model, self.subject, scene.legal, state, breach);
+                let cuts = vec![named(model, scene.point, &state)];
+                return Break(found(scene, cuts, breach));
+            }
+            let one_in = self.setup.nested_one_in;
+            if one_in != 0 && ((hash >> 64) as u64).is_multiple_of(one_in) {
+                return self.cut_inside(scene, || named(model, scene.point, state));
+            }
+            Continue(())
+        })
+    }
+
+    /// Cuts the power inside of the recovery of the image that was just laid and checked.
+    fn cut_inside(&mut self, scene: &Scene<'_, S>, outer: impl Fn() -> Cut) -> ControlFlow<End> {
+        let events = match self.main.record(self.subject) {
+            Ok(events) => events,
+            Err(breach) => return Break(found(scene, vec![outer()], breach)),
+        };
+        let start = self.main.words().to_vec();
+        self.nested.lay(&start);
+        let mut model = Model::new(self.setup.machine, &start);
+        let mut rng = fastrand::Rng::with_seed(scene.seed ^ scene.point as u64);
+        let mut left = NESTED_MAX;
+        let share = NESTED_MAX as f64 / (8 * events.len().max(1)) as f64;
+        for (last, event) in events.iter().enumerate() {
+            model.apply(*event);
+            if !changes_images(*event) || rng.f64() >= share {
+                continue;
+            }
+            let (units, _) = options(&mut model);
+            self.report.crash_points += 1;
+            let end = choice::choose(&units, NESTED, &mut rng, |state| {
+                if !self.seen.is_new(hash(&model, state)) {
+                    return Continue(());
+                }
+                self.spend()?;
+                self.report.nested_images += 1;
+                lay(&mut self.nested, &mut model, state);
+                if let Err(breach) = self.nested.check(self.subject, scene.legal) {
+                    let image = &mut self.nested;
+                    let (state, breach) = shrink(image, &mut model, self.subject, scene.legal, state, breach);
+                    let cuts = vec![outer(), named(&model, last + 1, &state)];
+                    return Break(found(scene, cuts, breach));
+                }
+                left -= 1;
+                if left == 0 { Break(End::Enough) } else { Continue(()) }
+            });
+            match end {
+                Break(End::Enough) => return Continue(()),
+                end => end?,
+            }
+        }
+        Continue(())
+    }
+
+    /// Counts a check, unless the budget is spent.
+    fn spend(&mut self) -> ControlFlow<End> {
+        self.report.checks += 1;
+        let is_late = self.report.checks.is_multiple_of(256) && self.is_out_of_time();
+        if is_late || self.seen.images() > self.setup.budget.images {
+            return Break(End::Spent);
+        }
+        Continue(())
+    }
+
+    fn is_out_of_time(&self) -> bool {
+        self.started.elapsed().as_secs_f64() > self.setup.budget.seconds
+    }
+}
+
+fn hash(model: &Model, state: &[u16]) -> u128 {
+    model.dirty().iter().zip(state).fold(model.hash(), |sum, (unit, version)| {
+        let hash = model.versions(*unit).hash(usize::from(*version));
+        sum.wrapping_sub(model.base_hash(*unit)).wrapping_add(hash)
+    })
+}
+
+/// Puts as many units as possible back to their oldest content, as long as the recovery still goes wrong.
+fn shrink<S: Subject>(
+    image: &mut Image,
+    model: &mut Model,
+    subject: &S,
+    legal: &S::Legal,
+    state: &[u16],
+    mut breach: Breach,
+) -> (Vec<u16>, Breach) {
+    let mut state = state.to_vec();
+    for unit in 0..state.len() {
+        let version = std::mem::replace(&mut state[unit], 0);
+        if version == 0 {
+            continue;
+        }
+        lay(image, model, &state);
+        match image.check(subject, legal) {
+            Err(smaller) => breach = smaller,
+            Ok(()) => state[unit] = version,
+        }
+    }
+    (state, breach)
+}
+
+fn named(model: &Model, point: usize, state: &[u16]) -> Cut {
+    let pairs = model.dirty().iter().copied().zip(state.iter().copied());
+    Cut { point, image: pairs.filter(|pair| pair.1 != 0).collect() }
+}
+
+fn found<S: Subject>(scene: &Scene<'_, S>, cuts: Vec<Cut>, breach: Breach) -> End {
+    let replay = Replay { seed: scene.seed, operations: scene.operations, cuts };
+    End::Found(Box::new(Violation { replay, fate: Fate::Cut(breach), story: story(scene.moment) }))
+}
+
+/// The operations that ended last, and those in flight.
+fn story<T: Clone + Debug>(moment: &Moment<T>) -> String {
+    let mut ended: Vec<_> = moment.operations().iter().filter(|operation| operation.ended.is_some()).collect();
+    ended.sort_by_key(|operation| operation.ended);
+    let last = &ended[ended.len().saturating_sub(4)..];
+    let in_flight = moment.operations().iter().filter(|operation| operation.ended.is_none());
+    let mut story = format!("{} operations had ended; the last ones and those in flight:", ended.len());
+    for operation in last.iter().copied().chain(in_flight) {
+        let outcome = match operation.outcome {
+            Outcome::InFlight => "in flight",
+            Outcome::Returned => "returned",
+            Outcome::InDoubt => "in doubt",
+            Outcome::Refused => "refused",
+        };
+        // Writing to a string does not fail.
+        let _ = write!(story, "\n  thread {} {outcome}: {:?}", operation.thread, operation.what);
+    }
+    story
+}

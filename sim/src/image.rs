@@ -1,0 +1,160 @@
+//! One reusable medium on which image after image is laid by changing only what differs.
+
+use crate::schedule::message;
+use crate::tape::Event;
+use crate::{Machine, SimMedium, Subject};
+use lode_layout::{LINE, PoolOffset, WORD};
+use lode_pmem::{Fault, Medium};
+use std::fmt;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+/// How a recovery went wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Breach {
+    /// What was recovered is not legal.
+    Illegal {
+        /// How it differs, in the words of the subject.
+        wrong: String,
+    },
+    /// The recovery refused.
+    Refused {
+        /// Which one: 1 for the first, 2 for the one after it.
+        round: u8,
+        /// The error of the subject.
+        error: String,
+    },
+    /// The recovery panicked.
+    Panicked {
+        /// Which one: 1 for the first, 2 for the one after it.
+        round: u8,
+        /// What it said.
+        message: String,
+    },
+    /// The recovery let out an answer although it had read outside of the memory.
+    Fault {
+        /// Which one: 1 for the first, 2 for the one after it.
+        round: u8,
+        /// The first failed access.
+        fault: Fault,
+    },
+    /// A second recovery found something else than the first.
+    Unstable {
+        /// What the first one found.
+        first: String,
+        /// What the second one found.
+        second: String,
+    },
+}
+
+impl fmt::Display for Breach {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Breach::Illegal { wrong } => f.write_str(wrong),
+            Breach::Refused { round, error } => write!(f, "recovery {round} refused: {error}"),
+            Breach::Panicked { round, message } => write!(f, "recovery {round} panicked: {message}"),
+            Breach::Fault { round, fault } => write!(f, "recovery {round} did not notice that {fault}"),
+            Breach::Unstable { first, second } => {
+                write!(f, "the second recovery found other contents: first {first}, then {second}")
+            }
+        }
+    }
+}
+
+/// A medium that holds an image, and the image as it was before recoveries stored to it.
+#[derive(Debug)]
+pub(crate) struct Image {
+    medium: Arc<SimMedium>,
+    rest: Vec<u64>,
+    unit_words: usize,
+}
+
+impl Image {
+    /// Zeroed memory of `len` bytes.
+    pub(crate) fn new(len: u64, machine: Machine) -> io::Result<Image> {
+        let medium = Arc::new(SimMedium::new(len, machine)?);
+        let unit_words = (machine.unit() / WORD) as usize;
+        Ok(Image { medium, rest: vec![0; (len / WORD) as usize], unit_words })
+    }
+
+    /// The words of the image.
+    pub(crate) fn words(&self) -> &[u64] {
+        &self.rest
+    }
+
+    /// Lays down a whole content.
+    pub(crate) fn lay(&mut self, content: &[u64]) {
+        self.lay_words(0, content);
+    }
+
+    /// Lays down the content of one unit.
+    #[inline]
+    pub(crate) fn lay_unit(&mut self, unit: u32, content: &[u64]) {
+        self.lay_words(unit as usize * self.unit_words, content);
+    }
+
+    #[inline]
+    fn lay_words(&mut self, first: usize, content: &[u64]) {
+        let rest = &mut self.rest[first..first + content.len()];
+        for (index, (old, new)) in rest.iter_mut().zip(content).enumerate() {
+            if old != new {
+                *old = *new;
+                self.medium.memory().store8(PoolOffset::new((first + index) as u64 * WORD), *new);
+            }
+        }
+    }
+
+    /// Recovers twice, compares, checks, and undoes what the recoveries stored.
+    pub(crate) fn check<S: Subject>(&mut self, subject: &S, legal: &S::Legal) -> Result<(), Breach> {
+        let found = self.recover_twice(subject, legal);
+        self.undo();
+        found
+    }
+
+    fn recover_twice<S: Subject>(&self, subject: &S, legal: &S::Legal) -> Result<(), Breach> {
+        let first = self.recover(subject, 1)?;
+        subject.check(legal, &first).map_err(|wrong| Breach::Illegal { wrong: wrong.to_string() })?;
+        let second = self.recover(subject, 2)?;
+        if first != second {
+            return Err(Breach::Unstable { first: format!("{first:?}"), second: format!("{second:?}") });
+        }
+        Ok(())
+    }
+
+    /// Recovers once, recording what the recovery does, and undoes it.
+    pub(crate) fn record<S: Subject>(&mut self, subject: &S) -> Result<Vec<Event>, Breach> {
+        self.medium.record(true);
+        let found = self.recover(subject, 1);
+        self.medium.record(false);
+        self.undo();
+        let events = self.medium.tape().take();
+        found.map(|_| events)
+    }
+
+    fn recover<S: Subject>(&self, subject: &S, round: u8) -> Result<S::Contents, Breach> {
+        // A fault of an earlier recovery is not this one's.
+        let _ = Fault::take();
+        let medium = self.medium.clone();
+        let found = catch_unwind(AssertUnwindSafe(|| subject.recover(medium)));
+        let found = found.map_err(|payload| {
+            let message = message(payload).unwrap_or_default();
+            Breach::Panicked { round, message }
+        })?;
+        let found = found.map_err(|error| Breach::Refused { round, error: error.to_string() })?;
+        match Fault::take() {
+            Some(fault) => Err(Breach::Fault { round, fault }),
+            None => Ok(found),
+        }
+    }
+
+    fn undo(&mut self) {
+        let line_words = (LINE / WORD) as usize;
+        self.medium.touched().take(|line| {
+            let first = line as usize * line_words;
+            for (index, word) in self.rest[first..first + line_words].iter().enumerate() {
+                self.medium.memory().store8(PoolOffset::new((first + index) as u64 * WORD), *word);
+            }
+        });
+    }
+}

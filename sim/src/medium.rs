@@ -1,0 +1,289 @@
+//! The simulated medium: memory whose every store can be replayed, reordered, torn and lost.
+
+use crate::machine::{Machine, SECTOR};
+use crate::schedule::{self, Schedule};
+use crate::tape::{Event, Tape};
+use crate::touched::Touched;
+use lode_layout::{LINE, PoolOffset, WORD, align_down};
+use lode_pmem::{Fault, FaultKind, Gate, Medium, Memory, Rung, SyncError};
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// Rounds of [`Medium::relax`] after which a lone thread is said to wait for ever.
+const RELAX_MAX: u32 = 10_000;
+/// The error number of an input/output error, which a sync that is made to fail reports.
+const EIO: i32 = 5;
+
+/// A medium in memory that a power cut can be tried on.
+///
+/// Loads see what was stored at once, as on any machine. What a power cut would leave is computed by the
+/// [explorer](crate::explore), which records the run of an engine on one such medium and runs the engine's
+/// recovery on others. An engine can't tell it from a mapping of the same [`Machine`].
+///
+/// The contract of [`Medium`] is checked: a range or length that the trait does not allow panics.
+#[derive(Debug)]
+pub struct SimMedium {
+    memory: Memory,
+    machine: Machine,
+    touched: Touched,
+    tape: Tape,
+    recording: AtomicBool,
+    pub(crate) schedule: Option<Schedule>,
+    drains: AtomicU64,
+    failing_drain: Option<u64>,
+    is_armed: AtomicBool,
+}
+
+impl SimMedium {
+    /// Zeroed memory of `len` bytes, a multiple of 4096, that behaves as `machine` says.
+    ///
+    /// # Errors
+    /// What mmap(2) says.
+    ///
+    /// # Panics
+    /// `len` is not a multiple of 4096, or the rung is [`Rung::None`].
+    pub fn new(len: u64, machine: Machine) -> io::Result<SimMedium> {
+        assert!(len.is_multiple_of(lode_layout::BLOCK), "{len} bytes are not a whole number of blocks");
+        assert!(len / WORD <= u64::from(u32::MAX), "{len} bytes are more than the simulator can number");
+        assert!(machine.rung != Rung::None, "nothing is ever durable on the rung none");
+        Ok(SimMedium {
+            memory: Memory::anonymous(len)?,
+            machine,
+            touched: Touched::new((len / LINE) as usize),
+            tape: Tape::default(),
+            recording: AtomicBool::new(false),
+            schedule: None,
+            drains: AtomicU64::new(0),
+            failing_drain: None,
+            is_armed: AtomicBool::new(true),
+        })
+    }
+
+    /// Makes the drain or log write with number `nth`, from 0, fail on the commit rung. What it was to make
+    /// durable is lost or not, and a later drain reports success for it nevertheless, as Linux does.
+    #[must_use]
+    pub fn failing_drain(mut self, nth: Option<u64>) -> SimMedium {
+        self.failing_drain = nth;
+        self
+    }
+
+    /// Lets logical threads take turns as `schedule` says.
+    pub(crate) fn scheduled(mut self, schedule: Option<Schedule>) -> SimMedium {
+        self.schedule = schedule;
+        self
+    }
+
+    /// Whether drains are counted, so that one of them can fail.
+    pub(crate) fn arm_failing_drain(&self, on: bool) {
+        // ORDER: none needed, it happens before the threads start.
+        self.is_armed.store(on, Ordering::Relaxed);
+    }
+
+    /// Whose rules this medium follows.
+    pub fn machine(&self) -> Machine {
+        self.machine
+    }
+
+    /// Starts or ends the recording.
+    pub(crate) fn record(&self, on: bool) {
+        // ORDER: none needed, the recorded threads start later and end earlier.
+        self.recording.store(on, Ordering::Relaxed);
+    }
+
+    /// The recorded events.
+    pub(crate) fn tape(&self) -> &Tape {
+        &self.tape
+    }
+
+    /// The lines stored to.
+    pub(crate) fn touched(&self) -> &Touched {
+        &self.touched
+    }
+
+    /// Whether the drain that was to fail has done so.
+    pub(crate) fn has_failed(&self) -> bool {
+        // ORDER: none needed, the threads that counted have ended.
+        self.failing_drain.is_some_and(|nth| self.drains.load(Ordering::Relaxed) > nth)
+    }
+
+    fn step(&self) {
+        if let Some(schedule) = &self.schedule {
+            schedule.step();
+        }
+    }
+
+    fn note(&self, events: impl FnOnce(&mut Vec<Event>)) {
+        // ORDER: none needed, see `record`.
+        if self.recording.load(Ordering::Relaxed) {
+            self.tape.with(events);
+        }
+    }
+
+    /// Whether the range is inside the memory; a fault is raised if it is not.
+    fn admit(&self, at: PoolOffset, len: u64) -> bool {
+        let inside = at.get().checked_add(len).is_some_and(|end| end <= self.memory.len());
+        if !inside {
+            Fault { kind: FaultKind::OutOfRange, at, len }.raise();
+        }
+        inside
+    }
+
+    /// Stores bytes word by word, each as the event that `event` makes of its number and new value.
+    fn put(&self, at: PoolOffset, bytes: &[u8], event: impl Fn(u32, u64) -> Event) {
+        if !self.admit(at, bytes.len() as u64) {
+            return;
+        }
+        self.note(|events| self.words(at, bytes, |word, value| events.push(event(word, value))));
+        self.words(at, bytes, |word, value| self.set(word, value));
+    }
+
+    fn set(&self, word: u32, value: u64) {
+        let at = PoolOffset::new(u64::from(word) * WORD);
+        self.touched.mark(at.line());
+        self.memory.store8(at, value);
+    }
+
+    /// Calls `each` with the number and the new value of each word that `bytes` would change at `at`.
+    fn words(&self, at: PoolOffset, mut bytes: &[u8], mut each: impl FnMut(u32, u64)) {
+        let mut place = at.get();
+        while !bytes.is_empty() {
+            let start = align_down(place, WORD);
+            let skip = (place - start) as usize;
+            let (now, rest) = bytes.split_at(bytes.len().min(WORD as usize - skip));
+            let mut word = [0; WORD as usize];
+            if now.len() < word.len() {
+                word = self.memory.load8(PoolOffset::new(start)).to_le_bytes();
+            }
+            word[skip..skip + now.len()].copy_from_slice(now);
+            each((start / WORD) as u32, u64::from_le_bytes(word));
+            place = start + WORD;
+            bytes = rest;
+        }
+    }
+
+    /// Makes the units from `first` to `last` durable, or fails if it is this one's turn.
+    fn write_out(&self, first: u32, last: u32) -> Result<(), SyncError> {
+        // ORDER: none needed, the baton orders the threads.
+        let armed = self.is_armed.load(Ordering::Relaxed);
+        // ORDER: as above.
+        let failed = armed && Some(self.drains.fetch_add(1, Ordering::Relaxed)) == self.failing_drain;
+        if failed {
+            self.note(|events| events.push(Event::SyncFailed { first, last }));
+            return Err(SyncError { errno: EIO });
+        }
+        self.note(|events| events.push(Event::Synced { first, last }));
+        Ok(())
+    }
+
+    fn unit_of(&self, at: u64) -> u32 {
+        (at / self.machine.unit()) as u32
+    }
+}
+
+impl Medium for SimMedium {
+    fn memory(&self) -> &Memory {
+        &self.memory
+    }
+
+    fn rung(&self) -> Rung {
+        self.machine.rung
+    }
+
+    fn log_block(&self) -> u64 {
+        self.machine.unit()
+    }
+
+    fn store8(&self, at: PoolOffset, value: u64) {
+        self.step();
+        if at.get() % WORD != 0 {
+            Fault { kind: FaultKind::OutOfRange, at, len: WORD }.raise();
+            return;
+        }
+        self.put(at, &value.to_le_bytes(), |word, value| Event::Store { word, value });
+    }
+
+    fn store(&self, at: PoolOffset, bytes: &[u8]) {
+        self.step();
+        self.put(at, bytes, |word, value| Event::Store { word, value });
+    }
+
+    fn compare_exchange8(&self, at: PoolOffset, current: u64, new: u64) -> Result<u64, u64> {
+        self.step();
+        let found = self.memory.compare_exchange8(at, current, new);
+        if found.is_ok() && at.get() % WORD == 0 && at.get() < self.memory.len() {
+            self.touched.mark(at.line());
+            self.note(|events| events.push(Event::Store { word: (at.get() / WORD) as u32, value: new }));
+        }
+        found
+    }
+
+    fn copy(&self, at: PoolOffset, bytes: &[u8]) {
+        assert!(at.get() % WORD == 0 && bytes.len() as u64 % WORD == 0, "a copy is of whole words");
+        self.step();
+        let thread = schedule::current();
+        match self.machine.rung {
+            Rung::Commit => self.put(at, bytes, |word, value| Event::Store { word, value }),
+            _ => self.put(at, bytes, |word, value| Event::Copy { word, value, thread }),
+        }
+    }
+
+    fn flush(&self, at: PoolOffset, len: u64) {
+        self.step();
+        if len == 0 || !self.admit(at, len) {
+            return;
+        }
+        let (first, last) = (self.unit_of(at.get()), self.unit_of(at.get() + len - 1));
+        self.note(|events| events.push(Event::Flush { first, last, thread: schedule::current() }));
+    }
+
+    fn drain(&self) -> Result<(), SyncError> {
+        self.step();
+        match self.machine.rung {
+            Rung::Commit => self.write_out(0, self.unit_of(self.memory.len()) - 1),
+            _ => {
+                self.note(|events| events.push(Event::Drain { thread: schedule::current() }));
+                Ok(())
+            }
+        }
+    }
+
+    fn log_write(&self, at: PoolOffset, bytes: &[u8]) -> Result<(), SyncError> {
+        let (len, block) = (bytes.len() as u64, self.log_block());
+        assert!(at.get() % block == 0 && len % block == 0, "a log write is of whole log blocks");
+        self.step();
+        if len == 0 || !self.admit(at, len) {
+            return Ok(());
+        }
+        let thread = schedule::current();
+        let last_word = (SECTOR / WORD - 1) as u32;
+        match self.machine.rung {
+            Rung::Commit => self.put(at, bytes, |word, value| {
+                let last = word & last_word == last_word;
+                Event::Log { word, value, last }
+            }),
+            Rung::Byte => self.put(at, bytes, |word, value| Event::Store { word, value }),
+            _ => self.put(at, bytes, |word, value| Event::Copy { word, value, thread }),
+        }
+        // Another thread may run between the write and its completion.
+        self.step();
+        if self.machine.rung == Rung::Commit {
+            return self.write_out(self.unit_of(at.get()), self.unit_of(at.get() + len - 1));
+        }
+        self.note(|events| events.push(Event::Drain { thread }));
+        Ok(())
+    }
+
+    fn relax(&self, round: u32) {
+        match &self.schedule {
+            Some(schedule) if schedule.is_shared() => schedule.relax(),
+            _ => assert!(round < RELAX_MAX, "the only thread waits for another one"),
+        }
+    }
+
+    fn wait_while(&self, _gate: &Gate, blocked: &mut dyn FnMut() -> bool) {
+        match &self.schedule {
+            Some(schedule) if schedule.is_shared() => schedule.wait_while(blocked),
+            _ => assert!(!blocked(), "the only thread waits for another one"),
+        }
+    }
+}

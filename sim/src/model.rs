@@ -1,0 +1,285 @@
+//! What the medium is sure to hold, and what it may hold besides, after each event.
+
+use crate::machine::Machine;
+use crate::tape::Event;
+use crate::versions::Versions;
+use lode_layout::WORD;
+use lode_pmem::Rung;
+use xxhash_rust::xxh3::xxh3_128_with_seed;
+
+/// The most logical threads, which number the waits of a [`Model`].
+pub(crate) const THREADS_MAX: usize = 3;
+
+/// How a pending store reached the machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Path {
+    /// Through the cache.
+    Cached,
+    /// Past the cache, by this thread.
+    Past(u8),
+    /// As part of a sector that is written whole; false for all but its last word.
+    Sector(bool),
+}
+
+/// A store that may be lost.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pending {
+    /// The number of the word in its unit.
+    pub(crate) word: u8,
+    /// How it went.
+    pub(crate) path: Path,
+    /// It is durable, but an earlier store of the unit is not yet.
+    pub(crate) held: bool,
+    /// The stored word.
+    pub(crate) value: u64,
+}
+
+/// A line or sector.
+#[derive(Debug, Default)]
+struct Unit {
+    pending: Vec<Pending>,
+    /// Stores that became durable, since the start.
+    folded: u64,
+    /// The stores before this one were lost by a failed sync, unless the unit is stored to again.
+    doubted: u64,
+    versions: Option<Versions>,
+}
+
+/// What one thread asked for and has not waited for.
+#[derive(Debug, Default)]
+struct Waits {
+    /// Units flushed, each with the number of stores that it had then.
+    flushed: Vec<(u32, u64)>,
+    /// Units copied to.
+    copied: Vec<u32>,
+}
+
+/// The state of the machine between two events.
+#[derive(Debug)]
+pub(crate) struct Model {
+    machine: Machine,
+    unit_words: usize,
+    base: Vec<u64>,
+    hashes: Vec<u128>,
+    hash: u128,
+    units: Vec<Unit>,
+    dirty: Vec<u32>,
+    settled: Vec<u32>,
+    hot: Vec<u32>,
+    waits: [Waits; THREADS_MAX],
+}
+
+/// The hash of a unit's content. The hash of a pool is the sum over its units, so a pool that differs in few
+/// of them costs no more than these. Two different pools have one hash with probability 2^-128.
+pub(crate) fn unit_hash(unit: u32, words: &[u64]) -> u128 {
+    let mut bytes = [0; crate::machine::SECTOR as usize];
+    let len = words.len() * WORD as usize;
+    for (place, word) in bytes.chunks_exact_mut(WORD as usize).zip(words) {
+        place.copy_from_slice(&word.to_le_bytes());
+    }
+    xxh3_128_with_seed(&bytes[..len], u64::from(unit))
+}
+
+impl Model {
+    /// A machine at rest that holds `content`.
+    pub(crate) fn new(machine: Machine, content: &[u64]) -> Model {
+        let unit_words = (machine.unit() / WORD) as usize;
+        let mut model = Model {
+            machine,
+            unit_words,
+            base: Vec::new(),
+            hashes: Vec::new(),
+            hash: 0,
+            units: Vec::new(),
+            dirty: Vec::new(),
+            settled: Vec::new(),
+            hot: Vec::new(),
+            waits: Default::default(),
+        };
+        model.reset(content);
+        model
+    }
+
+    /// Puts the machine at rest with `content`.
+    pub(crate) fn reset(&mut self, content: &[u64]) {
+        self.base.clear();
+        self.base.extend_from_slice(content);
+        let units = self.base.chunks_exact(self.unit_words).enumerate();
+        self.hashes = units.map(|(unit, words)| unit_hash(unit as u32, words)).collect();
+        self.hash = self.hashes.iter().fold(0, |sum, hash| sum.wrapping_add(*hash));
+        self.units.clear();
+        self.units.resize_with(self.hashes.len(), Unit::default);
+        self.dirty.clear();
+        self.settled.clear();
+        self.hot.clear();
+        self.waits = Default::default();
+    }
+
+    /// The hash of what is sure to be there.
+    pub(crate) fn hash(&self) -> u128 {
+        self.hash
+    }
+
+    /// The units with more than one possible content, or with stores that change nothing.
+    pub(crate) fn dirty(&self) -> &[u32] {
+        &self.dirty
+    }
+
+    /// The units stored to since the last drain.
+    pub(crate) fn hot(&self) -> &[u32] {
+        &self.hot
+    }
+
+    /// What a unit is sure to hold.
+    pub(crate) fn base(&self, unit: u32) -> &[u64] {
+        &self.base[unit as usize * self.unit_words..][..self.unit_words]
+    }
+
+    /// The hash of what a unit is sure to hold.
+    pub(crate) fn base_hash(&self, unit: u32) -> u128 {
+        self.hashes[unit as usize]
+    }
+
+    /// Takes the units that were dirty and are not any more.
+    pub(crate) fn take_settled(&mut self) -> Vec<u32> {
+        std::mem::take(&mut self.settled)
+    }
+
+    /// Works out the possible contents of each dirty unit.
+    pub(crate) fn enumerate(&mut self) {
+        for unit in &self.dirty {
+            let index = *unit as usize;
+            let base = &self.base[index * self.unit_words..][..self.unit_words];
+            let state = &mut self.units[index];
+            if state.versions.is_none() {
+                state.versions = Some(Versions::new(self.machine, *unit, base, &state.pending));
+            }
+        }
+    }
+
+    /// The possible contents of a dirty unit, after [`enumerate`](Model::enumerate).
+    pub(crate) fn versions(&self, unit: u32) -> &Versions {
+        static NONE: Versions = Versions::NONE;
+        self.units[unit as usize].versions.as_ref().unwrap_or(&NONE)
+    }
+
+    /// Goes on by one event.
+    pub(crate) fn apply(&mut self, event: Event) {
+        match event {
+            Event::Store { word, value } => self.push(word, value, Path::Cached),
+            Event::Copy { word, value, thread } => {
+                self.push(word, value, Path::Past(thread));
+                let unit = self.unit_of(word);
+                let copied = &mut self.waits[thread as usize].copied;
+                if copied.last() != Some(&unit) {
+                    copied.push(unit);
+                }
+            }
+            Event::Log { word, value, last } => self.push(word, value, Path::Sector(last)),
+            Event::Flush { first, last, thread } => self.flush(first, last, thread),
+            Event::Drain { thread } => self.drain(thread),
+            Event::Synced { first, last } => self.synced(first, last),
+            Event::SyncFailed { first, last } => {
+                for unit in self.dirty.iter().filter(|unit| (first..=last).contains(unit)) {
+                    let state = &mut self.units[*unit as usize];
+                    state.doubted = state.folded + state.pending.len() as u64;
+                }
+            }
+        }
+    }
+
+    fn unit_of(&self, word: u32) -> u32 {
+        word / self.unit_words as u32
+    }
+
+    fn push(&mut self, word: u32, value: u64, path: Path) {
+        let unit = self.unit_of(word);
+        let state = &mut self.units[unit as usize];
+        if state.pending.is_empty() {
+            self.dirty.push(unit);
+        }
+        let word = (word as usize % self.unit_words) as u8;
+        state.pending.push(Pending { word, path, held: false, value });
+        state.versions = None;
+        if !self.hot.contains(&unit) {
+            self.hot.push(unit);
+        }
+    }
+
+    fn flush(&mut self, first: u32, last: u32, thread: u8) {
+        if self.machine.rung != Rung::Line {
+            return;
+        }
+        for unit in first..=last {
+            let state = &self.units[unit as usize];
+            if !state.pending.is_empty() {
+                let stores = state.folded + state.pending.len() as u64;
+                self.waits[thread as usize].flushed.push((unit, stores));
+            }
+        }
+    }
+
+    fn drain(&mut self, thread: u8) {
+        let Waits { flushed, copied } = std::mem::take(&mut self.waits[thread as usize]);
+        for (unit, stores) in flushed {
+            self.hold(unit, stores, |path| path == Path::Cached);
+        }
+        for unit in copied {
+            self.hold(unit, u64::MAX, |path| path == Path::Past(thread));
+        }
+        if self.machine.rung == Rung::Byte {
+            // What another thread can see has left the store buffer, and the caches outlive the power.
+            for unit in self.dirty.clone() {
+                self.hold(unit, u64::MAX, |path| path == Path::Cached);
+            }
+        }
+        self.tidy();
+    }
+
+    fn synced(&mut self, first: u32, last: u32) {
+        for unit in self.dirty.clone() {
+            let state = &self.units[unit as usize];
+            // A sector that a failed sync lost is written again only after the next store to it.
+            let written = state.doubted < state.folded + state.pending.len() as u64;
+            if (first..=last).contains(&unit) && written {
+                self.hold(unit, u64::MAX, |_| true);
+            }
+        }
+        self.tidy();
+    }
+
+    /// Makes durable the first `stores` stores of the unit, since the start, that went by a path that `chosen` says.
+    fn hold(&mut self, unit: u32, stores: u64, chosen: impl Fn(Path) -> bool) {
+        let index = unit as usize;
+        let state = &mut self.units[index];
+        let count = stores.saturating_sub(state.folded).min(state.pending.len() as u64) as usize;
+        for pending in &mut state.pending[..count] {
+            pending.held |= chosen(pending.path);
+        }
+        let folded = state.pending.iter().take_while(|pending| pending.held).count();
+        let base = &mut self.base[index * self.unit_words..][..self.unit_words];
+        for pending in state.pending.drain(..folded) {
+            base[pending.word as usize] = pending.value;
+        }
+        state.folded += folded as u64;
+        state.versions = None;
+        if folded > 0 {
+            let hash = unit_hash(unit, base);
+            self.hash = self.hash.wrapping_sub(self.hashes[index]).wrapping_add(hash);
+            self.hashes[index] = hash;
+        }
+    }
+
+    /// Forgets the units that have no pending stores any more.
+    fn tidy(&mut self) {
+        self.hot.clear();
+        let Model { dirty, units, settled, .. } = self;
+        dirty.retain(|unit| {
+            let keep = !units[*unit as usize].pending.is_empty();
+            if !keep {
+                settled.push(*unit);
+            }
+            keep
+        });
+    }
+}

@@ -1,0 +1,322 @@
+//! Oracles: what may be found after a power cut, for histories that several engines share.
+
+use crate::{Moment, Outcome};
+use std::collections::BTreeMap;
+use std::fmt::{self, Debug};
+
+/// The most combinations of writers that one content is explained by, where several wrote one value.
+const EXPLANATIONS_MAX: usize = 1 << 12;
+
+/// What an operation reads and writes; `None` is the value of a key that is not there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Access<K, V> {
+    /// What it read of other operations, as far as the workload noted it. If it returned, what it read must
+    /// be there, or have been replaced.
+    pub reads: Vec<(K, Option<V>)>,
+    /// What it writes, all of it or nothing; each key once.
+    pub writes: Vec<(K, Option<V>)>,
+}
+
+/// An operation that wrote.
+#[derive(Debug)]
+struct Writer<K, V> {
+    begun: usize,
+    ended: usize,
+    /// Whether it is there for sure.
+    must: bool,
+    access: Access<K, V>,
+}
+
+/// A value that a key may have, and who wrote it.
+#[derive(Debug)]
+struct Candidate<V> {
+    value: Option<V>,
+    writer: usize,
+}
+
+/// The oracle for keys that transactions read and write, from any number of threads.
+///
+/// A content is legal if there is an order of all operations that returned, and some of those in flight or in
+/// doubt, each whole, such that an operation that returned before another one began comes first, and the
+/// last write of each key is what was found. It is sharpest where each written value is written once.
+///
+/// # Cost
+/// One comparison a key where at most the writes of one operation are in flight, and a search where the
+/// operations of several threads overlap on the same keys.
+#[derive(Debug)]
+pub struct Registers<K, V> {
+    writers: Vec<Writer<K, V>>,
+    keys: Vec<(K, Vec<Candidate<V>>)>,
+    /// A read of a value that nobody wrote.
+    strange_read: Option<(K, Option<V>)>,
+}
+
+/// How a content differs from all legal ones.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WrongRegisters<K, V> {
+    /// A key has a value that it can't have.
+    Value {
+        /// The key.
+        key: K,
+        /// What was found.
+        found: Option<V>,
+        /// What could have been found.
+        legal: Vec<Option<V>>,
+    },
+    /// Each value is possible, but not all of them together: an operation is there in part, or too early.
+    Torn {
+        /// Keys that show operations which may not be there, or be there whole, with what was found.
+        keys: Vec<(K, Option<V>)>,
+    },
+    /// An operation saw a value that nobody had written, power cut or not.
+    StrangeRead {
+        /// The key.
+        key: K,
+        /// What the operation saw.
+        seen: Option<V>,
+    },
+}
+
+impl<K: Debug, V: Debug> fmt::Display for WrongRegisters<K, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            WrongRegisters::Value { key, found, legal } => {
+                write!(f, "key {key:?} has {found:x?}, and could have {legal:x?}")
+            }
+            WrongRegisters::Torn { keys } => write!(f, "an operation is there in part, or too early: {keys:x?}"),
+            WrongRegisters::StrangeRead { key, seen } => {
+                write!(f, "an operation read {seen:x?} from key {key:?}, which nobody wrote")
+            }
+        }
+    }
+}
+
+impl<K: Ord + Clone, V: Eq + Clone> Registers<K, V> {
+    /// What is legal at `moment`, if the keys had the values `initial` before the run.
+    pub fn new<T: Clone>(
+        initial: &[(K, V)],
+        moment: &Moment<T>,
+        access: impl Fn(&T) -> Access<K, V>,
+    ) -> Registers<K, V> {
+        let first = Access {
+            reads: Vec::new(),
+            writes: initial.iter().map(|(key, value)| (key.clone(), Some(value.clone()))).collect(),
+        };
+        let mut writers = vec![Writer { begun: 0, ended: 0, must: true, access: first }];
+        let operations = moment.operations().iter().filter(|operation| operation.outcome != Outcome::Refused);
+        writers.extend(operations.map(|operation| Writer {
+            begun: operation.begun + 1,
+            ended: operation.ended.map_or(usize::MAX, |note| note + 1),
+            must: operation.outcome == Outcome::Returned,
+            access: access(&operation.what),
+        }));
+        let mut by_key: BTreeMap<K, Vec<Candidate<V>>> = BTreeMap::new();
+        for (writer, Writer { access, .. }) in writers.iter().enumerate() {
+            for (key, value) in &access.writes {
+                let value = value.clone();
+                by_key.entry(key.clone()).or_default().push(Candidate { value, writer });
+            }
+        }
+        for candidates in by_key.values_mut().filter(|candidates| candidates[0].writer != 0) {
+            candidates.insert(0, Candidate { value: None, writer: 0 });
+        }
+        let strange_read = require_reads(&mut writers, &by_key);
+        for candidates in by_key.values_mut() {
+            let must = candidates.iter().filter(|candidate| writers[candidate.writer].must);
+            let newest = must.map(|candidate| writers[candidate.writer].begun).max().unwrap_or(0);
+            candidates.retain(|candidate| writers[candidate.writer].ended >= newest);
+            candidates.sort_by_key(|candidate| (writers[candidate.writer].ended, candidate.writer));
+        }
+        Registers { writers, keys: by_key.into_iter().collect(), strange_read }
+    }
+
+    /// Compares what was found, in ascending order of the keys, with what is legal.
+    ///
+    /// # Errors
+    /// How they differ.
+    ///
+    /// # Panics
+    /// So many operations that overlap wrote equal values that the search would take too long.
+    pub fn check(&self, found: &[(K, V)]) -> Result<(), WrongRegisters<K, V>> {
+        if let Some((key, seen)) = self.strange_read.clone() {
+            return Err(WrongRegisters::StrangeRead { key, seen });
+        }
+        let values = self.line_up(found)?;
+        let mut explanations = Vec::with_capacity(self.keys.len());
+        for ((key, candidates), value) in self.keys.iter().zip(&values) {
+            let matching = candidates.iter().filter(|candidate| candidate.value.as_ref() == *value);
+            let writers: Vec<usize> = matching.map(|candidate| candidate.writer).collect();
+            if writers.is_empty() {
+                let legal = candidates.iter().map(|candidate| candidate.value.clone()).collect();
+                return Err(WrongRegisters::Value { key: key.clone(), found: value.cloned(), legal });
+            }
+            explanations.push(writers);
+        }
+        let last: Vec<usize> = explanations.iter().map(|writers| writers[writers.len() - 1]).collect();
+        if self.is_in_order(&last) || self.is_explained(&explanations) {
+            return Ok(());
+        }
+        let keys = self.keys.iter().zip(&values);
+        let keys = keys.filter(|((_, candidates), _)| candidates.len() > 1);
+        Err(WrongRegisters::Torn { keys: keys.map(|((key, _), value)| (key.clone(), value.cloned())).collect() })
+    }
+
+    /// The value found for each key that was ever written; an error for any other key.
+    fn line_up<'f>(&self, found: &'f [(K, V)]) -> Result<Vec<Option<&'f V>>, WrongRegisters<K, V>> {
+        let mut rest = found.iter().peekable();
+        let values = self.keys.iter().map(|(key, _)| rest.next_if(|pair| pair.0 == *key).map(|pair| &pair.1));
+        let values: Vec<Option<&V>> = values.collect();
+        match rest.next() {
+            None => Ok(values),
+            // A key that stops the walk is unknown, or follows one that does.
+            Some((key, value)) => {
+                Err(WrongRegisters::Value { key: key.clone(), found: Some(value.clone()), legal: vec![None] })
+            }
+        }
+    }
+
+    /// Whether the order in which the operations returned explains that these were the last writers.
+    fn is_in_order(&self, last: &[usize]) -> bool {
+        let is_there = |writer: usize| self.writers[writer].must || last.contains(&writer);
+        self.keys.iter().zip(last).all(|((_, candidates), last)| {
+            // Candidates are in the order of their return.
+            candidates.iter().rev().find(|candidate| is_there(candidate.writer)).map(|newest| newest.writer)
+                == Some(*last)
+        })
+    }
+
+    /// Whether any choice of one last writer for each key can be put into an order.
+    fn is_explained(&self, explanations: &[Vec<usize>]) -> bool {
+        let mut digits = vec![0; explanations.len()];
+        for _ in 0..EXPLANATIONS_MAX {
+            let last: Vec<usize> = digits.iter().zip(explanations).map(|(digit, writers)| writers[*digit]).collect();
+            if self.has_order(&last) {
+                return true;
+            }
+            let mut is_done = true;
+            for (digit, writers) in digits.iter_mut().zip(explanations) {
+                *digit = (*digit + 1) % writers.len();
+                if *digit != 0 {
+                    is_done = false;
+                    break;
+                }
+            }
+            if is_done {
+                return false;
+            }
+        }
+        panic!("too many overlapping operations wrote equal values: let the workload write different ones");
+    }
+
+    /// Whether there is an order of the operations in which these are the last writers of the keys.
+    fn has_order(&self, last: &[usize]) -> bool {
+        let mut nodes: Vec<usize> = last.to_vec();
+        let candidates = self.keys.iter().flat_map(|(_, candidates)| candidates);
+        nodes.extend(candidates.map(|candidate| candidate.writer).filter(|writer| self.writers[*writer].must));
+        nodes.sort_unstable();
+        nodes.dedup();
+        let mut edges = Vec::new();
+        for ((_, candidates), last) in self.keys.iter().zip(last) {
+            let earlier = candidates.iter().map(|candidate| candidate.writer);
+            let earlier = earlier.filter(|writer| writer != last && nodes.binary_search(writer).is_ok());
+            edges.extend(earlier.map(|writer| (writer, *last)));
+        }
+        while !nodes.is_empty() {
+            let free = nodes.iter().position(|node| {
+                let begun = self.writers[*node].begun;
+                !nodes.iter().any(|other| {
+                    other != node && (self.writers[*other].ended < begun || edges.contains(&(*other, *node)))
+                })
+            });
+            match free {
+                Some(free) => nodes.swap_remove(free),
+                None => return false,
+            };
+        }
+        true
+    }
+}
+
+/// Requires those whose writes were read by operations that are there for sure. The first read that nobody wrote.
+fn require_reads<K: Ord + Clone, V: Eq + Clone>(
+    writers: &mut [Writer<K, V>],
+    by_key: &BTreeMap<K, Vec<Candidate<V>>>,
+) -> Option<(K, Option<V>)> {
+    let mut open: Vec<usize> = (0..writers.len()).filter(|writer| writers[*writer].must).collect();
+    while let Some(reader) = open.pop() {
+        let Writer { ended, access, .. } = &writers[reader];
+        let (ended, reads) = (*ended, access.reads.clone());
+        for (key, value) in reads {
+            let candidates = by_key.get(&key).map_or(&[][..], Vec::as_slice);
+            let wrote = |candidate: &&Candidate<V>| {
+                candidate.value == value && candidate.writer != reader && writers[candidate.writer].begun < ended
+            };
+            let sources: Vec<usize> = candidates.iter().filter(wrote).map(|candidate| candidate.writer).collect();
+            match sources[..] {
+                [] if candidates.is_empty() && value.is_none() => (),
+                [] => return Some((key, value)),
+                [source] if !writers[source].must => {
+                    writers[source].must = true;
+                    open.push(source);
+                }
+                // It is there for sure, or it is open whose value was seen.
+                _ => (),
+            }
+        }
+    }
+    None
+}
+
+/// The oracle for a single thread whose operations change any kind of content: it is the one after k or k + 1
+/// of them.
+#[derive(Debug)]
+pub struct Sequence<C> {
+    legal: Vec<C>,
+}
+
+/// A content that no prefix of the operations leaves.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WrongSequence<C> {
+    /// What was found.
+    pub found: C,
+    /// What could have been found.
+    pub legal: Vec<C>,
+}
+
+impl<C: Debug> fmt::Display for WrongSequence<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "found {:x?}, and could have found one of {:x?}", self.found, self.legal)
+    }
+}
+
+impl<C: Clone + PartialEq> Sequence<C> {
+    /// What is legal at `moment`, if the content was `initial` before the run, and `apply` does what an operation does.
+    ///
+    /// # Panics
+    /// Operations of several threads were noted, whose order is not known.
+    pub fn new<T: Clone>(initial: C, moment: &Moment<T>, apply: impl Fn(&mut C, &T)) -> Sequence<C> {
+        let mut legal = vec![initial];
+        for operation in moment.operations() {
+            assert!(operation.thread == moment.operations()[0].thread, "one thread has one sequence");
+            let without = match operation.outcome {
+                Outcome::Refused => continue,
+                Outcome::Returned => Vec::new(),
+                Outcome::InFlight | Outcome::InDoubt => legal.clone(),
+            };
+            legal.iter_mut().for_each(|content| apply(content, &operation.what));
+            legal.extend(without);
+        }
+        Sequence { legal }
+    }
+
+    /// Compares what was found with what is legal.
+    ///
+    /// # Errors
+    /// Both, if they differ.
+    pub fn check(&self, found: &C) -> Result<(), WrongSequence<C>> {
+        if self.legal.contains(found) {
+            return Ok(());
+        }
+        Err(WrongSequence { found: found.clone(), legal: self.legal.clone() })
+    }
+}

@@ -1,0 +1,195 @@
+//! What an exploration found.
+
+use crate::image::Breach;
+use crate::schedule::Stop;
+use std::fmt;
+use std::str::FromStr;
+
+/// Names an image of a run, so that it can be made again.
+///
+/// Written as `seed.operations@point:unit=version,...`, with a second `/point:...` for a power cut inside of
+/// the recovery of the first image.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Replay {
+    /// The seed of the run.
+    pub seed: u64,
+    /// Operations that each logical thread was to run.
+    pub operations: u64,
+    /// Where power was cut; a second one is inside of the recovery from the first. None: the run itself failed.
+    pub cuts: Vec<Cut>,
+}
+
+/// A power cut.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cut {
+    /// Events before it.
+    pub point: usize,
+    /// The lines or sectors that do not hold their oldest possible content, each with the number of the
+    /// content that it holds.
+    pub image: Vec<(u32, u16)>,
+}
+
+impl fmt::Display for Cut {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:", self.point)?;
+        for (index, (unit, version)) in self.image.iter().enumerate() {
+            let comma = if index == 0 { "" } else { "," };
+            write!(f, "{comma}{unit}={version}")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Replay {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.seed, self.operations)?;
+        for (index, cut) in self.cuts.iter().enumerate() {
+            write!(f, "{}{cut}", if index == 0 { '@' } else { '/' })?;
+        }
+        Ok(())
+    }
+}
+
+/// A text that is not a [`Replay`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NoReplay;
+
+impl fmt::Display for NoReplay {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("not a replay: want seed.operations@point:unit=version,...")
+    }
+}
+
+impl std::error::Error for NoReplay {}
+
+impl FromStr for Cut {
+    type Err = NoReplay;
+
+    fn from_str(text: &str) -> Result<Cut, NoReplay> {
+        let (point, image) = text.split_once(':').ok_or(NoReplay)?;
+        let choice = |pair: &str| {
+            let (unit, version) = pair.split_once('=')?;
+            Some((unit.parse().ok()?, version.parse().ok()?))
+        };
+        let pairs = image.split(',').filter(|pair| !pair.is_empty());
+        let image = pairs.map(|pair| choice(pair).ok_or(NoReplay)).collect::<Result<_, _>>()?;
+        Ok(Cut { point: point.parse().map_err(|_| NoReplay)?, image })
+    }
+}
+
+impl FromStr for Replay {
+    type Err = NoReplay;
+
+    fn from_str(text: &str) -> Result<Replay, NoReplay> {
+        let (run, cuts) = text.split_once('@').map_or((text, None), |(run, cuts)| (run, Some(cuts)));
+        let (seed, operations) = run.split_once('.').ok_or(NoReplay)?;
+        let cuts = cuts.into_iter().flat_map(|cuts| cuts.split('/')).map(str::parse).collect::<Result<_, _>>()?;
+        Ok(Replay {
+            seed: seed.parse().map_err(|_| NoReplay)?,
+            operations: operations.parse().map_err(|_| NoReplay)?,
+            cuts,
+        })
+    }
+}
+
+/// What went wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// The engine could not be formatted or started on a whole medium.
+    Unusable {
+        /// The error of the subject.
+        error: String,
+    },
+    /// The run ended before its threads did.
+    Stopped(Stop),
+    /// Power was cut, and the recovery went wrong.
+    Cut(Breach),
+}
+
+impl fmt::Display for Fate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Fate::Unusable { error } => write!(f, "the engine does not start: {error}"),
+            Fate::Stopped(stop) => stop.fmt(f),
+            Fate::Cut(breach) => breach.fmt(f),
+        }
+    }
+}
+
+/// A way to lose data, and how to see it again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    /// Gives it again, in [`replay`](crate::replay).
+    pub replay: Replay,
+    /// What went wrong.
+    pub fate: Fate,
+    /// The operations that ended last or were in flight, one a line.
+    pub story: String,
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}\nreplay: {}\n{}", self.fate, self.replay, self.story)
+    }
+}
+
+/// The outcome of an exploration.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Report {
+    /// Different contents of the medium that were recovered from.
+    pub images: u64,
+    /// Those among them that a power cut inside of a recovery left.
+    pub nested_images: u64,
+    /// Recoveries that were checked: an image counts again where more operations had begun or returned.
+    pub checks: u64,
+    /// Places at which power was cut.
+    pub crash_points: u64,
+    /// Those among them of which every possible image was tried.
+    pub exhausted_points: u64,
+    /// The binary logarithm of the most images that one crash point could have, tried or not.
+    pub states_log2_max: f64,
+    /// Runs of the workload, each with a seed of its own.
+    pub runs: u64,
+    /// Seconds that it took.
+    pub seconds: f64,
+    /// The first violation, made as small as a few attempts could make it. The exploration ends there.
+    pub violation: Option<Violation>,
+}
+
+impl Report {
+    /// Different images a second, with all that it takes to make and check them.
+    pub fn images_per_second(&self) -> f64 {
+        if self.seconds > 0.0 { self.images as f64 / self.seconds } else { 0.0 }
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Report { images, nested_images, checks, crash_points, exhausted_points, states_log2_max, .. } = self;
+        write!(f, "{images} images ({nested_images} inside recovery, {checks} checks) ")?;
+        write!(f, "at {crash_points} crash points ({exhausted_points} exhausted, ")?;
+        write!(f, "up to 2^{states_log2_max:.0} states) of {} runs, ", self.runs)?;
+        write!(f, "{:.0} images a second: ", self.images_per_second())?;
+        match &self.violation {
+            None => f.write_str("no violation"),
+            Some(violation) => write!(f, "VIOLATION\n{violation}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod test {
+    use super::*;
+
+    #[test]
+    fn replays_are_read_as_written() {
+        let cut = |point, image: &[(u32, u16)]| Cut { point, image: image.to_vec() };
+        for cuts in [vec![], vec![cut(3, &[])], vec![cut(12, &[(1, 2), (9, 255)]), cut(0, &[(7, 1)])]] {
+            let replay = Replay { seed: u64::MAX, operations: 4, cuts };
+            assert_eq!(replay.to_string().parse(), Ok(replay));
+        }
+        for text in ["", "1", "1.x", "1.2@", "1.2@3", "1.2@3:4", "1.2@3:4=5=6"] {
+            assert_eq!(text.parse::<Replay>(), Err(NoReplay), "{text}");
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! One run of a workload, recorded.
+
+use crate::history::{Actor, History, Note};
+use crate::report::Fate;
+use crate::schedule::{Schedule, Stop, message};
+use crate::tape::Event;
+use crate::{Setup, SimMedium, Subject};
+use lode_layout::{PoolOffset, WORD, bug};
+use lode_pmem::{Fault, Medium, Rung};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+
+/// What a run did.
+#[derive(Debug)]
+pub(crate) struct Run<T> {
+    /// The words of the formatted medium.
+    pub(crate) start: Vec<u64>,
+    /// What happened to the medium since then.
+    pub(crate) events: Vec<Event>,
+    /// What the threads noted.
+    pub(crate) notes: Vec<Note<T>>,
+}
+
+/// Runs the workload with a seed.
+pub(crate) fn run<S: Subject>(
+    subject: &S,
+    setup: &Setup,
+    seed: u64,
+    operations: u64,
+) -> Result<Run<S::Operation>, Fate> {
+    let unusable = |error: String| Fate::Unusable { error };
+    let mut rng = fastrand::Rng::with_seed(seed);
+    let schedule = (setup.threads > 1).then(|| Schedule::new(setup.threads, rng.u64(..)));
+    let fails = setup.failing_drains && setup.machine.rung == Rung::Commit && rng.bool();
+    let failing = fails.then(|| rng.u64(0..2 + 2 * operations * setup.threads as u64));
+    let medium = SimMedium::new(subject.size(), setup.machine).map_err(|error| unusable(error.to_string()))?;
+    let medium = Arc::new(medium.failing_drain(failing).scheduled(schedule));
+
+    medium.arm_failing_drain(false);
+    subject.format(medium.clone()).map_err(|error| unusable(error.to_string()))?;
+    medium.arm_failing_drain(true);
+    let words = subject.size() / WORD;
+    let start = (0..words).map(|word| medium.memory().load8(PoolOffset::new(word * WORD))).collect();
+
+    medium.record(true);
+    let history = History::new(medium.clone());
+    match subject.start(medium.clone()) {
+        Ok(engine) => run_threads(subject, setup, &engine, &medium, |thread| {
+            Actor::new(thread, operations, seed, &history)
+        })?,
+        Err(_) if medium.has_failed() => (),
+        Err(error) => return Err(unusable(error.to_string())),
+    }
+    medium.record(false);
+    if let Some(fault) = Fault::take() {
+        return Err(unusable(fault.to_string()));
+    }
+    Ok(Run { start, events: medium.tape().take(), notes: history.into_notes() })
+}
+
+fn run_threads<'h, S: Subject>(
+    subject: &S,
+    setup: &Setup,
+    engine: &S::Engine,
+    medium: &SimMedium,
+    actor: impl Fn(usize) -> Actor<'h, S::Operation> + Sync,
+) -> Result<(), Fate>
+where
+    S::Operation: 'h,
+{
+    let stopped = Mutex::new(None);
+    let chosen = bug::chosen();
+    let live = |thread: usize| {
+        let enter = || {
+            bug::inherit(chosen);
+            if let Some(schedule) = &medium.schedule {
+                schedule.enter(thread);
+            }
+            subject.run(engine, &mut actor(thread));
+        };
+        let message = catch_unwind(AssertUnwindSafe(enter)).err().and_then(message);
+        let stop = message.map(|message| Stop::Panic { thread, message });
+        match &medium.schedule {
+            Some(schedule) => schedule.leave(thread, stop),
+            None => *stopped.lock().unwrap_or_else(PoisonError::into_inner) = stop,
+        }
+    };
+    if setup.threads == 1 {
+        live(0);
+    } else {
+        thread::scope(|scope| {
+            let live = &live;
+            for thread in 0..setup.threads {
+                scope.spawn(move || live(thread));
+            }
+        });
+    }
+    let stop = medium.schedule.as_ref().and_then(Schedule::stop);
+    match stop.or(stopped.into_inner().unwrap_or_else(PoisonError::into_inner)) {
+        Some(stop) => Err(Fate::Stopped(stop)),
+        None => Ok(()),
+    }
+}

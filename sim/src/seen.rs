@@ -1,0 +1,79 @@
+//! Which images were tried already.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+
+/// Moments in a row without a new image, after which there are none to be expected.
+const STUCK_MOMENTS: u32 = 100_000;
+
+/// Images by their hash of 128 bits, each with the last moment at which it was tried.
+#[derive(Debug, Default)]
+pub(crate) struct Seen {
+    images: HashMap<[u64; 2], u32, BuildHasherDefault<AsIs>>,
+    moment: u32,
+    newest: u32,
+}
+
+impl Seen {
+    /// Goes on to a moment at which other contents are legal, so that images have to be tried again.
+    pub(crate) fn next_moment(&mut self) {
+        self.moment += 1;
+    }
+
+    /// Whether an image was not tried at this moment; notes that it is now.
+    pub(crate) fn is_new(&mut self, hash: u128) -> bool {
+        let before = self.images.insert([hash as u64, (hash >> 64) as u64], self.moment);
+        if before.is_none() {
+            self.newest = self.moment;
+        }
+        before != Some(self.moment)
+    }
+
+    /// Different images so far.
+    pub(crate) fn images(&self) -> u64 {
+        self.images.len() as u64
+    }
+
+    /// Whether runs bring no new images any more.
+    pub(crate) fn is_stuck(&self) -> bool {
+        self.moment - self.newest > STUCK_MOMENTS
+    }
+}
+
+/// Takes the bits of what is a hash already.
+#[derive(Debug, Default)]
+pub(crate) struct AsIs(u64);
+
+impl Hasher for AsIs {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for chunk in bytes.chunks(8) {
+            let mut word = [0; 8];
+            word[..chunk.len()].copy_from_slice(chunk);
+            self.0 ^= u64::from_le_bytes(word);
+        }
+    }
+
+    fn write_usize(&mut self, _length: usize) {}
+}
+
+#[cfg(test)]
+mod test {
+    use super::*;
+
+    #[test]
+    fn images_are_tried_once_a_moment_and_counted_once() {
+        let mut seen = Seen::default();
+        seen.next_moment();
+        // The second differs from the first in a high bit only.
+        let hashes = [1, 1 | 1 << 127];
+        assert!(hashes.iter().all(|hash| seen.is_new(*hash)));
+        assert!(!hashes.iter().any(|hash| seen.is_new(*hash)));
+        seen.next_moment();
+        assert!(hashes.iter().all(|hash| seen.is_new(*hash)));
+        assert_eq!(seen.images(), 2);
+    }
+}

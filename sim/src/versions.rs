@@ -1,0 +1,175 @@
+//! The contents that one line or sector may have after a power cut.
+
+use crate::machine::{Cpu, Machine};
+use crate::model::{Path, Pending, unit_hash};
+use lode_pmem::Rung;
+use std::collections::HashSet;
+
+/// The most versions of one unit that are listed; of more, a seeded sample.
+const VERSIONS_MAX: usize = 256;
+
+/// The different contents that a unit may have: the oldest first, then the newest, then those between.
+#[derive(Debug)]
+pub(crate) struct Versions {
+    unit_words: usize,
+    words: Vec<u64>,
+    hashes: Vec<u128>,
+    newest: usize,
+    is_sample: bool,
+}
+
+/// Stores of which each needs the ones before it, and how many of them a power cut may leave.
+struct Axis {
+    members: Vec<usize>,
+    cuts: Vec<usize>,
+}
+
+impl Versions {
+    /// No versions.
+    pub(crate) const NONE: Versions =
+        Versions { unit_words: 0, words: Vec::new(), hashes: Vec::new(), newest: 0, is_sample: false };
+
+    /// The contents that `unit` may have, which surely holds `base` and to which `pending` was stored.
+    pub(crate) fn new(machine: Machine, unit: u32, base: &[u64], pending: &[Pending]) -> Versions {
+        let axes = axes(machine, pending);
+        let mut list = List {
+            versions: Versions { unit_words: base.len(), ..Versions::NONE },
+            seen: HashSet::new(),
+            unit,
+            base,
+            pending,
+            axes: &axes,
+        };
+        let oldest = vec![0; axes.len()];
+        let newest: Vec<usize> = axes.iter().map(|axis| axis.cuts.len() - 1).collect();
+        list.add(&oldest);
+        list.add(&newest);
+        list.versions.newest = list.versions.len() - 1;
+        let count = axes.iter().try_fold(1usize, |count, axis| count.checked_mul(axis.cuts.len()));
+        if count.is_some_and(|count| count <= VERSIONS_MAX) {
+            let mut cuts = oldest;
+            while advance(&mut cuts, &newest) {
+                list.add(&cuts);
+            }
+        } else {
+            list.versions.is_sample = true;
+            list.sample(&oldest, &newest);
+        }
+        list.versions
+    }
+
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.hashes.len()
+    }
+
+    /// The index of the content that holds all that was stored.
+    pub(crate) fn newest(&self) -> usize {
+        self.newest
+    }
+
+    /// The words of one.
+    pub(crate) fn words(&self, index: usize) -> &[u64] {
+        &self.words[index * self.unit_words..][..self.unit_words]
+    }
+
+    /// The hash of one.
+    pub(crate) fn hash(&self, index: usize) -> u128 {
+        self.hashes[index]
+    }
+
+    /// Whether there are more than the listed ones.
+    pub(crate) fn is_sample(&self) -> bool {
+        self.is_sample
+    }
+}
+
+/// Sorts the stores of a unit into independent sequences.
+fn axes(machine: Machine, pending: &[Pending]) -> Vec<Axis> {
+    let by_word = machine.cpu == Cpu::Arm && machine.rung != Rung::Commit;
+    let mut keys: Vec<Option<u8>> = Vec::new();
+    let mut axes: Vec<Axis> = Vec::new();
+    for (index, store) in pending.iter().enumerate() {
+        let in_order = !by_word && !matches!(store.path, Path::Past(_));
+        let key = (!in_order).then_some(store.word);
+        let place = keys.iter().position(|known| *known == key).unwrap_or_else(|| {
+            keys.push(key);
+            axes.push(Axis { members: Vec::new(), cuts: vec![0] });
+            axes.len() - 1
+        });
+        let axis = &mut axes[place];
+        axis.members.push(index);
+        if store.held {
+            // Fewer stores than these can't be there any more.
+            axis.cuts.clear();
+        }
+        if store.path != Path::Sector(false) {
+            axis.cuts.push(axis.members.len());
+        }
+    }
+    // The first word of a sector write alone leaves an axis with its held stores only.
+    axes
+}
+
+/// Counts `cuts` up, the first digit fastest, each to its `newest`; false after the last.
+fn advance(cuts: &mut [usize], newest: &[usize]) -> bool {
+    for (cut, last) in cuts.iter_mut().zip(newest) {
+        if *cut < *last {
+            *cut += 1;
+            return true;
+        }
+        *cut = 0;
+    }
+    false
+}
+
+/// A list of versions that grows.
+struct List<'a> {
+    versions: Versions,
+    seen: HashSet<u128>,
+    unit: u32,
+    base: &'a [u64],
+    pending: &'a [Pending],
+    axes: &'a [Axis],
+}
+
+impl List<'_> {
+    /// Adds the content for which each axis is cut as told, unless it is there.
+    fn add(&mut self, cuts: &[usize]) {
+        let mut there = vec![false; self.pending.len()];
+        for (axis, cut) in self.axes.iter().zip(cuts) {
+            axis.members[..axis.cuts[*cut]].iter().for_each(|index| there[*index] = true);
+        }
+        let start = self.versions.words.len();
+        self.versions.words.extend_from_slice(self.base);
+        let words = &mut self.versions.words[start..];
+        for (store, _) in self.pending.iter().zip(there).filter(|(_, there)| *there) {
+            words[store.word as usize] = store.value;
+        }
+        let hash = unit_hash(self.unit, words);
+        if self.seen.insert(hash) {
+            self.versions.hashes.push(hash);
+        } else {
+            self.versions.words.truncate(start);
+        }
+    }
+
+    /// Adds each axis alone, each all-but-one, and as many drawn ones as fit.
+    fn sample(&mut self, oldest: &[usize], newest: &[usize]) {
+        for axis in 0..self.axes.len() {
+            for (rest, one) in [(oldest, newest), (newest, oldest)] {
+                let mut cuts = rest.to_vec();
+                cuts[axis] = one[axis];
+                self.add(&cuts);
+            }
+        }
+        let mut rng = fastrand::Rng::with_seed(self.pending.len() as u64);
+        for _ in 0..VERSIONS_MAX {
+            if self.versions.len() >= VERSIONS_MAX {
+                break;
+            }
+            let cuts: Vec<usize> = newest.iter().map(|last| rng.usize(0..=*last)).collect();
+            self.add(&cuts);
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! Each classic way to lose data is found in the toy engine, and the right engine is clean on all machines.
+
+mod toy;
+
+use lode_pmem::Rung;
+use lode_sim::{Budget, Cpu, Fate, Machine, Report, Setup, Stop, explore, replay};
+use toy::{Bug, ToySubject};
+
+const LINE: Machine = Machine { cpu: Cpu::X86, rung: Rung::Line };
+const ARM: Machine = Machine { cpu: Cpu::Arm, rung: Rung::Byte };
+const COMMIT: Machine = Machine { cpu: Cpu::X86, rung: Rung::Commit };
+
+fn setup(machine: Machine, threads: usize, images: u64) -> Setup {
+    let operations = 60 / threads as u64;
+    let failing_drains = machine.rung == Rung::Commit;
+    let budget = Budget { images, seconds: 60.0 };
+    Setup { machine, threads, operations, budget, failing_drains, ..Setup::default() }
+}
+
+fn hunt(bug: Option<Bug>, setup: &Setup) -> Report {
+    let subject = ToySubject { bug };
+    let report = explore(&subject, setup);
+    println!("{bug:?} on {} with {} threads: {report}\n", setup.machine, setup.threads);
+    if let Some(violation) = &report.violation {
+        let again = violation.replay.to_string().parse().unwrap();
+        assert_eq!(replay(&subject, setup, &again), Err(violation.fate.clone()), "the replay differs");
+    }
+    report
+}
+
+#[test]
+fn each_bug_is_found() {
+    for (bug, machine, threads) in [
+        (Bug::NoChecksum, LINE, 1),
+        (Bug::MissingDrain, LINE, 1),
+        (Bug::CheckpointWithoutFlush, LINE, 1),
+        (Bug::FlushWithoutDrain, LINE, 1),
+        (Bug::HomeBeforeDrain, LINE, 1),
+        (Bug::HomeBeforeDrain, COMMIT, 1),
+        (Bug::SequenceNotInCrc, LINE, 1),
+        (Bug::SequenceAsCrcSeed, ARM, 1),
+        (Bug::ReuseBeforeCheckpoint, LINE, 1),
+        (Bug::WrongThreadDrain, LINE, 2),
+        (Bug::TornSector, COMMIT, 1),
+        (Bug::FailedSyncBelieved, COMMIT, 1),
+        (Bug::SharedBeforeDrain, LINE, 3),
+    ] {
+        let report = hunt(Some(bug), &setup(machine, threads, 300_000));
+        let violation = report.violation.unwrap_or_else(|| panic!("{bug:?} was not found"));
+        assert!(matches!(violation.fate, Fate::Cut(_)), "{violation}");
+    }
+}
+
+#[test]
+fn the_right_engine_is_clean() {
+    for machine in Machine::ALL {
+        for threads in 1..=3 {
+            let report = hunt(None, &setup(machine, threads, 20_000));
+            assert_eq!(report.violation, None);
+            assert!(report.images >= 20_000 || machine.rung == Rung::Byte, "{report}");
+            assert!(report.nested_images > 0, "{report}");
+        }
+    }
+}
+
+#[test]
+fn a_lock_that_is_never_freed_is_a_deadlock() {
+    let report = hunt(Some(Bug::LockNeverFreed), &setup(LINE, 2, 1000));
+    let violation = report.violation.expect("a violation");
+    assert!(matches!(violation.fate, Fate::Stopped(Stop::Deadlock { .. })), "{violation}");
+}
+
+#[test]
+fn one_seed_is_one_exploration() {
+    for threads in [1, 3] {
+        let setup = setup(LINE, threads, 5000);
+        let counts = |report: Report| (report.images, report.checks, report.crash_points, report.nested_images);
+        let first = counts(hunt(None, &setup));
+        assert_eq!(counts(hunt(None, &setup)), first);
+        let other = Setup { seed: 77, ..setup };
+        assert_ne!(counts(hunt(None, &other)), first);
+    }
+}
