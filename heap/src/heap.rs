@@ -3,6 +3,7 @@
 use crate::alloc::limbo::{Freed, Limbo, SharedLimbo};
 use crate::alloc::magazine::Magazines;
 use crate::alloc::{Central, Space};
+use crate::bugs;
 use crate::error::HeapError;
 use crate::locks::{LockTable, Version};
 use crate::log::{Log, LogArea, Recovery};
@@ -226,6 +227,11 @@ impl<M: Medium> Heap<M> {
         if state.writes.is_empty() {
             return Ok(());
         }
+        if bugs::EARLY_UNLOCK.is_active() {
+            for stripe in state.held.drain(..) {
+                self.locks.release(stripe);
+            }
+        }
         let sequence = if state.writes.words() <= self.log.record_words_max() {
             self.log.commit(state.writes.record(), &[])?
         } else {
@@ -307,6 +313,9 @@ impl<M: Medium> Heap<M> {
                             }
                         }
                     }
+                }
+                Freed::Block(key, block) if bugs::EARLY_REUSE.is_active() => {
+                    self.shared.central.give_blocks(key, [block].into_iter());
                 }
                 large => {
                     let epoch = *epoch.get_or_insert_with(|| self.shared.readers.advance());

@@ -2,6 +2,7 @@
 #![deny(unsafe_code)]
 
 mod alloc;
+pub mod bugs;
 mod error;
 mod heap;
 mod locks;

@@ -91,8 +91,7 @@ mod test {
     #[test]
     fn descriptors_come_back_and_damage_is_found() {
         for chunks in [1, 2, 31, 32, 65_535, 1 << 40] {
-            for descriptor in [Descriptor::Superblock { chunks }, Descriptor::Huge { chunks }]
-            {
+            for descriptor in [Descriptor::Superblock { chunks }, Descriptor::Huge { chunks }] {
                 let word = descriptor.encode();
                 assert_eq!(Descriptor::decode(word), Some(descriptor));
                 for bit in 0..64 {

@@ -244,8 +244,10 @@ impl RecordSeal {
     #[inline]
     fn crc(self, record: &[u64], ring_off: u64) -> u32 {
         let covered = &record.as_bytes()[core::mem::offset_of!(RecordHeader, body)..];
-        // A checksum with another start value differs in every case, so the place needs no bytes of its own.
-        crc32c::crc32c_append(self.seed ^ (ring_off / crate::LINE) as u32, covered)
+        // The same bytes give another checksum from another start value in every case, so the place needs no bytes
+        // of its own; it is spread over all bits, so that no length field, which comes first, can make up for it.
+        let place = ((ring_off / crate::LINE) as u32).wrapping_mul(0x9E37_79B1);
+        crc32c::crc32c_append(self.seed ^ place, covered)
     }
 }
 

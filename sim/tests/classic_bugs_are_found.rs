@@ -74,7 +74,8 @@ fn a_lock_that_is_never_freed_is_a_deadlock() {
 fn one_seed_is_one_exploration() {
     for threads in [1, 3] {
         let setup = setup(LINE, threads, 5000);
-        let counts = |report: Report| (report.images, report.checks, report.crash_points, report.nested_images);
+        let counts =
+            |report: Report| (report.images, report.checks, report.crash_points, report.nested_images);
         let first = counts(hunt(None, &setup));
         assert_eq!(counts(hunt(None, &setup)), first);
         let other = Setup { seed: 77, ..setup };

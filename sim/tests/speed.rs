@@ -10,7 +10,8 @@ fn images_a_second() {
     for machine in Machine::ALL {
         for threads in [1, 3] {
             let budget = Budget { images: 200_000, seconds: 20.0 };
-            let setup = Setup { machine, threads, operations: 60 / threads as u64, budget, ..Setup::default() };
+            let setup =
+                Setup { machine, threads, operations: 60 / threads as u64, budget, ..Setup::default() };
             let report = explore(&ToySubject { bug: None }, &setup);
             println!("{machine}, {threads} threads: {report}");
             assert_eq!(report.violation, None);

@@ -3,7 +3,7 @@
 //! All transactions share one ring. Each appends its record to the open batch; the first that finds no batch
 //! being written writes it, and those who come meanwhile gather in the next one.
 
-use crate::HeapError;
+use crate::{HeapError, bugs};
 use lode_layout::{LINE, PoolOffset, RecordSeal, align_up};
 use lode_pmem::{Gate, Medium, SyncError};
 use std::mem;
@@ -64,7 +64,7 @@ impl Group {
     /// Bytes appended since the life began, padding included.
     pub(super) fn head<M: Medium>(&self, medium: &M) -> u64 {
         let state = self.enter();
-        state.open.start + batch_len(&state.open, medium.log_block())
+        state.open.start + batch_len(&state.open, block_of(medium))
     }
 
     /// Draws a sequence number for `record`, seals it and appends it to the open batch; `None` when the ring
@@ -80,7 +80,7 @@ impl Group {
         if state.failed.is_some() {
             return Err(HeapError::Poisoned);
         }
-        let block = medium.log_block();
+        let block = block_of(medium);
         let len = align_up(record.as_bytes().len() as u64, LINE);
         let at = state.open.start + state.open.words.as_bytes().len() as u64;
         let wraps = at % self.ring_len + align_up(len, block) > self.ring_len;
@@ -117,8 +117,12 @@ impl Group {
                 }
                 if !state.writing {
                     state.writing = true;
-                    let batch = self.close(&mut state, medium.log_block());
+                    let batch = self.close(&mut state, block_of(medium));
                     drop(state);
+                    if bugs::GROUP_TOO_EAGER.is_active() {
+                        // ORDER: none: it is wrong anyway.
+                        self.durable.fetch_add(1, Ordering::Release);
+                    }
                     self.write(medium, batch)?;
                     continue;
                 }
@@ -141,7 +145,7 @@ impl Group {
     }
 
     fn write<M: Medium>(&self, medium: &M, mut batch: Batch) -> Result<(), HeapError> {
-        let padded = batch_len(&batch, medium.log_block()) / 8;
+        let padded = batch_len(&batch, block_of(medium)) / 8;
         batch.words.resize(padded as usize, 0);
         let (first, second) = batch.words.split_at(batch.wrap.unwrap_or(batch.words.len()));
         let mut written = Ok(());
@@ -150,13 +154,16 @@ impl Group {
                 // ORDER: the records are durable before anyone who waits for them returns or stores at home.
                 // Stop here: each record of the batch is whole or absent, and none was acknowledged.
                 written = medium.log_write(self.ring.plus(at), part.as_bytes());
+                if bugs::FAILED_SYNC_BELIEVED.is_active() {
+                    written = Ok(());
+                }
             }
         }
         {
             let mut state = self.enter();
             state.writing = false;
             state.failed = state.failed.or(written.err());
-            if written.is_ok() {
+            if written.is_ok() && !bugs::GROUP_TOO_EAGER.is_active() {
                 // ORDER: releases the finished sync to those who wait for this batch.
                 self.durable.fetch_add(1, Ordering::Release);
             }
@@ -170,6 +177,11 @@ impl Group {
     fn enter(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The unit that no two batches share.
+fn block_of<M: Medium>(medium: &M) -> u64 {
+    if bugs::GROUP_NOT_PADDED.is_active() { LINE } else { medium.log_block() }
 }
 
 /// Bytes that the batch takes in the ring: each of its parts is padded to `block`.

@@ -20,7 +20,7 @@ mod lane;
 mod recover;
 mod slots;
 
-use crate::HeapError;
+use crate::{HeapError, bugs};
 use dirty::flush_order;
 use group::Group;
 use lane::{LaneState, Lanes};
@@ -94,7 +94,7 @@ impl<M: Medium> Log<M> {
 
     fn start(medium: M, area: LogArea, uuid: [u8; 16], slot: &Slot) -> Log<M> {
         let ring_len = align_down(area.len / u64::from(slot.rings), BLOCK);
-        let seals: Vec<_> = (0..slot.rings).map(|ring| RecordSeal::new(&uuid, slot.life, ring)).collect();
+        let seals: Vec<_> = (0..slot.rings).map(|ring| seal_of(&uuid, slot.life, ring)).collect();
         let grouped = medium.rung() == Rung::Commit;
         let group = grouped.then(|| Group::new(area.start, ring_len, seals[0]));
         let lanes = if grouped { GROUP_LANES } else { slot.rings as usize };
@@ -183,6 +183,9 @@ impl<M: Medium> Log<M> {
         record.resize(padded, 0);
         debug_assert!(offset + len <= self.ring_len && len.is_multiple_of(block));
         let place = self.area.start.plus(ring as u64 * self.ring_len + offset);
+        if bugs::HOME_BEFORE_DRAIN.is_active() {
+            apply_all(&self.medium, &record[..body], continued, None);
+        }
         // ORDER: the record is durable before the first home store: there is no undo to take one back. Stop
         // here: the record is whole and replayed, or torn and skipped, and the caller has not returned.
         self.medium.log_write(place, record.as_bytes()).map_err(HeapError::InDoubt)?;
@@ -290,6 +293,9 @@ impl<M: Medium> Log<M> {
         let Checkpointer { generation, lines } = &mut *checkpointer;
         let (sequence, heads) = self.note(lines);
         if self.medium.rung() != Rung::None {
+            if bugs::REUSE_BEFORE_SLOT.is_active() {
+                self.free_rings(&heads);
+            }
             self.persist_home(lines)?;
             let rings = self.seals.len() as u32;
             let slot = Slot { generation: *generation + 1, sequence, life: self.life, rings, closed };
@@ -300,11 +306,16 @@ impl<M: Medium> Log<M> {
         // ORDER: releases the durable slot before the space below the new tails, and before blocks that were
         // freed up to this number: only then may either be overwritten.
         self.checkpointed.store(sequence, Ordering::Release);
-        for (tail, head) in self.tails.iter().zip(heads) {
-            // ORDER: as above.
-            tail.store(head, Ordering::Release);
-        }
+        self.free_rings(&heads);
         Ok(())
+    }
+
+    /// Lets the rings be written up to where they stood at `heads`.
+    fn free_rings(&self, heads: &[u64]) {
+        for (tail, head) in self.tails.iter().zip(heads) {
+            // ORDER: releases the durable slot, as in `checkpoint_held`.
+            tail.store(*head, Ordering::Release);
+        }
     }
 
     /// Holds all lanes for a moment: the last number drawn, whose home stores are then all done, like those of
@@ -318,6 +329,10 @@ impl<M: Medium> Log<M> {
             Some(group) => vec![group.head(&self.medium)],
             None => lanes.iter().map(|lane| lane.head).collect(),
         };
+        if bugs::CHECKPOINT_TOO_FAR.is_active() {
+            drop(lanes);
+            self.medium.relax(0);
+        }
         // ORDER: all lanes are held, so nobody draws a number between this load and the end of the block.
         (self.next_sequence.load(Ordering::Relaxed) - 1, heads)
     }
@@ -325,7 +340,12 @@ impl<M: Medium> Log<M> {
     /// Makes the home stores in `lines` durable.
     fn persist_home(&self, lines: &mut Vec<u64>) -> Result<(), HeapError> {
         for (at, len) in flush_order(lines) {
-            self.medium.flush(at, len);
+            if !bugs::CHECKPOINT_WITHOUT_FLUSH.is_active() {
+                self.medium.flush(at, len);
+            }
+        }
+        if bugs::CHECKPOINT_WITHOUT_DRAIN.is_active() {
+            return Ok(());
         }
         // ORDER: home is durable before the slot says so. Stop here: the old slot counts, and replaying what
         // is already at home changes nothing.
@@ -354,6 +374,11 @@ fn apply_all<M: Medium>(
     if !continued.is_empty() {
         apply::apply(medium, continued, dirty);
     }
+}
+
+fn seal_of(uuid: &[u8; 16], life: [u64; 2], ring: u32) -> RecordSeal {
+    let life = if bugs::LIFE_NOT_SEALED.is_active() { [0; 2] } else { life };
+    RecordSeal::new(uuid, life, ring)
 }
 
 /// Into how many rings `area` is divided on a medium of that rung.

@@ -1,8 +1,8 @@
 //! Recovery: from whatever a power cut left to a log that goes on.
 
 use super::dirty::{DirtyLines, flush_order};
-use super::{Log, LogArea, SEQUENCE_GAP, apply, ring_count, slots};
-use crate::HeapError;
+use super::{Log, LogArea, SEQUENCE_GAP, apply, ring_count, seal_of, slots};
+use crate::{HeapError, bugs};
 use lode_layout::{
     BLOCK, Entries, Entry, LINE, PoolOffset, RECORD_HEADER_WORDS, RECORD_LINE_WORDS, RecordSeal, SLOT_BLOCKS,
     Slot, WORD, align_down, align_up,
@@ -52,7 +52,12 @@ impl<M: Medium> Log<M> {
         let mut records = if newest.closed { Vec::new() } else { scan(&medium, area, &uuid, &newest)? };
         records.sort_unstable_by_key(|record| record.sequence);
         drop_unproved(&medium, &mut records);
-        replay(&medium, &records)?;
+        if bugs::REPLAY_BY_RING.is_active() {
+            records.sort_by_key(|record| record.ring);
+        }
+        if !bugs::RECOVERY_SLOT_FIRST.is_active() {
+            replay(&medium, &records)?;
+        }
         let last = records.last().map_or(newest.sequence, |record| record.sequence);
         let slot = Slot {
             generation: newest.generation + 1,
@@ -64,7 +69,12 @@ impl<M: Medium> Log<M> {
         };
         // ORDER: home is durable (replay drained), then the slot ends the old life, then records of the new
         // one may be written. Stop here: the old slot counts, and recovery does the same again.
-        slots::write(&medium, &uuid, &slot)?;
+        if !bugs::LIFE_NOT_DRAINED.is_active() {
+            slots::write(&medium, &uuid, &slot)?;
+        }
+        if bugs::RECOVERY_SLOT_FIRST.is_active() {
+            replay(&medium, &records)?;
+        }
         let recovery = Recovery { was_closed: newest.closed, replayed: records.len() as u64 };
         Ok((Log::start(medium, area, uuid, &slot), recovery))
     }
@@ -80,7 +90,7 @@ fn scan<M: Medium>(medium: &M, area: LogArea, uuid: &[u8; 16], slot: &Slot) -> R
     let ring_len = align_down(area.len / u64::from(slot.rings), BLOCK);
     for ring in 0..slot.rings {
         let start = area.start.plus(u64::from(ring) * ring_len);
-        let seal = RecordSeal::new(uuid, slot.life, ring);
+        let seal = seal_of(uuid, slot.life, ring);
         let mut offset = 0;
         while offset < ring_len {
             let sound = record_at(medium, start, offset..ring_len, seal, slot.sequence);
@@ -117,7 +127,9 @@ fn record_at<M: Medium>(
     }
     let mut record = vec![0u64; words as usize];
     medium.memory().read(at, record.as_mut_bytes());
-    let (_, sequence) = seal.open(&record, place.start)?;
+    if !bugs::TORN_RECORD.is_active() {
+        seal.open(&record, place.start)?;
+    }
     record.drain(..RECORD_HEADER_WORDS);
     Some((sequence, record))
 }
@@ -172,14 +184,16 @@ fn drop_unproved<M: Medium>(medium: &M, records: &mut Vec<Found>) {
                 Entry::Payload { crc, .. } => {
                     let overwritten =
                         later.iter().any(|other| other.start < range.end && range.start < other.end);
-                    let sound = !is_last || overwritten || crc32c::crc32c(&load(medium, &range)) == crc;
+                    let excused = (!is_last || overwritten) && !bugs::PAYLOAD_OVERCHECKED.is_active();
+                    let excused = excused || bugs::PAYLOAD_UNCHECKED.is_active();
+                    let sound = excused || crc32c::crc32c(&load(medium, &range)) == crc;
                     keep[index] &= sound;
                 }
                 Entry::Continue { crc, .. } => {
                     let bytes = load(medium, &range);
                     // Space to which entries went on is not used again before the checkpoint covers the record.
                     keep[index] &= crc32c::crc32c(&bytes) == crc;
-                    continued = words_of(&bytes);
+                    continued.append(&mut words_of(&bytes));
                 }
                 _ => touched.push(range),
             }

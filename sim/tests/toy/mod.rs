@@ -132,7 +132,8 @@ impl<M: Medium> Toy<M> {
         memory.read(PoolOffset::new(LOG + at + 2 * WORD), &mut bytes);
         let words: Vec<u64> =
             bytes.chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().unwrap())).collect();
-        let entries: Vec<(usize, u64)> = words.chunks_exact(2).map(|pair| (pair[0] as usize, pair[1])).collect();
+        let entries: Vec<(usize, u64)> =
+            words.chunks_exact(2).map(|pair| (pair[0] as usize, pair[1])).collect();
         let in_range = entries.iter().all(|entry| entry.0 < REGISTERS);
         (in_range && self.crc(sequence, &bytes) == crc).then_some((len, entries))
     }
@@ -162,7 +163,10 @@ impl<M: Medium> Toy<M> {
     }
 
     /// Changes registers; `make` gets the values that it asks for.
-    pub(crate) fn transact(&self, make: impl FnOnce(&dyn Fn(usize) -> u64) -> Vec<(usize, u64)>) -> Result<(), ToyError> {
+    pub(crate) fn transact(
+        &self,
+        make: impl FnOnce(&dyn Fn(usize) -> u64) -> Vec<(usize, u64)>,
+    ) -> Result<(), ToyError> {
         self.lock();
         let done = if self.state().is_poisoned { Err(ToyError::Refused) } else { self.commit(make) };
         self.unlock();
@@ -337,4 +341,3 @@ impl Subject for ToySubject {
         legal.check(contents)
     }
 }
-

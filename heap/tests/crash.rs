@@ -1,0 +1,33 @@
+//! No power cut loses what a transaction promised.
+
+mod subjects;
+
+use lode_sim::{Budget, Machine, Report, Setup, Subject, explore};
+use subjects::log::LogSubject;
+
+/// Images for each machine, times what LODE_CRASH_FACTOR says.
+fn images(base: u64) -> u64 {
+    let factor = std::env::var("LODE_CRASH_FACTOR").ok().and_then(|text| text.parse().ok());
+    base * factor.unwrap_or(1)
+}
+
+fn clean(name: &str, subject: &impl Subject, setup: Setup) {
+    let report: Report = explore(subject, &setup);
+    println!("{name}, {}, {} threads: {report}", setup.machine, setup.threads);
+    assert!(report.violation.is_none(), "{}", report.violation.expect("just seen"));
+}
+
+#[test]
+fn the_log_keeps_its_promise() {
+    for (size, log_len) in [(0x10000, 0x4000), (0x10000, 0x8000)] {
+        for machine in Machine::ALL {
+            for threads in 1..=3 {
+                let budget = Budget { images: images(20_000), seconds: 100.0 };
+                let failing_drains = machine.rung == lode_pmem::Rung::Commit;
+                let operations = 150 / threads as u64;
+                let setup = Setup { machine, threads, operations, budget, failing_drains, ..Setup::default() };
+                clean("log", &LogSubject { size, log_len }, setup);
+            }
+        }
+    }
+}

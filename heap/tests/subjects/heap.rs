@@ -1,0 +1,1 @@
+//! The heap: objects in slots that transactions allocate, replace, and free.

@@ -1,0 +1,135 @@
+//! The log alone: transactions that read and write registers behind it.
+
+use lode_heap::{HeapError, Log, LogArea};
+use lode_layout::{Entry, PoolOffset, RECORD_HEADER_WORDS};
+use lode_pmem::Medium;
+use lode_sim::oracle::{Access, Registers, WrongRegisters};
+use lode_sim::{Actor, Moment, SimMedium, Subject};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+const REGISTERS: u64 = 64;
+const UUID: [u8; 16] = [7; 16];
+
+/// A log of some length, and the registers behind it.
+pub(crate) struct LogSubject {
+    /// Bytes of the medium.
+    pub(crate) size: u64,
+    /// Bytes of the log.
+    pub(crate) log_len: u64,
+}
+
+pub(crate) struct Engine {
+    log: Log<Arc<SimMedium>>,
+    locks: Vec<AtomicBool>,
+    value: AtomicU64,
+}
+
+/// The registers that a transaction writes, and the value of each.
+#[derive(Clone, Debug)]
+pub(crate) struct Write {
+    registers: BTreeSet<u64>,
+    value: u64,
+}
+
+impl LogSubject {
+    fn area(&self) -> LogArea {
+        LogArea { start: PoolOffset::new(0x4000), len: self.log_len }
+    }
+
+    /// Registers are spread over lines, some of them sharing one.
+    fn home(&self, register: u64) -> PoolOffset {
+        self.area().start.plus(self.log_len + register * 24)
+    }
+}
+
+impl Engine {
+    fn lock(&self, medium: &SimMedium, registers: &BTreeSet<u64>) {
+        for register in registers {
+            let mut round = 0;
+            while self.locks[*register as usize].swap(true, Ordering::AcqRel) {
+                medium.relax(round);
+                round += 1;
+            }
+        }
+    }
+
+    fn unlock(&self, registers: &BTreeSet<u64>) {
+        for register in registers {
+            self.locks[*register as usize].store(false, Ordering::Release);
+        }
+    }
+}
+
+impl Subject for LogSubject {
+    type Engine = Engine;
+    type Operation = Write;
+    type Contents = Vec<(u64, u64)>;
+    type Legal = Registers<u64, u64>;
+    type Wrong = WrongRegisters<u64, u64>;
+    type Error = HeapError;
+
+    fn size(&self) -> u64 {
+        self.size
+    }
+
+    fn format(&self, medium: Arc<SimMedium>) -> Result<(), HeapError> {
+        Log::format(&medium, self.area(), &UUID, [1, 1])?;
+        // A life before the explored one leaves records that must not be replayed.
+        let (log, _) = Log::recover(medium, self.area(), UUID, [2, 2])?;
+        for value in 1..20 {
+            let mut record = vec![0; RECORD_HEADER_WORDS];
+            Entry::Words { at: self.home(0), words: &[value << 32] }.encode(&mut record);
+            log.commit(&mut record, &[])?;
+        }
+        let mut record = vec![0; RECORD_HEADER_WORDS];
+        Entry::Words { at: self.home(0), words: &[0] }.encode(&mut record);
+        log.commit(&mut record, &[])?;
+        log.close()
+    }
+
+    fn start(&self, medium: Arc<SimMedium>) -> Result<Engine, HeapError> {
+        let (log, _) = Log::recover(medium, self.area(), UUID, [3, 3])?;
+        let locks = (0..REGISTERS).map(|_| AtomicBool::new(false)).collect();
+        Ok(Engine { log, locks, value: AtomicU64::new(1) })
+    }
+
+    fn run(&self, engine: &Engine, actor: &mut Actor<'_, Write>) {
+        for _ in 0..actor.operations {
+            let count = if actor.rng.u8(..4) == 0 { actor.rng.u64(8..40) } else { actor.rng.u64(1..4) };
+            let registers: BTreeSet<u64> = (0..count).map(|_| actor.rng.u64(..REGISTERS)).collect();
+            engine.lock(engine.log.medium(), &registers);
+            let value = engine.value.fetch_add(1, Ordering::Relaxed);
+            let mut record = vec![0; RECORD_HEADER_WORDS];
+            for register in &registers {
+                Entry::Words { at: self.home(*register), words: &[value] }.encode(&mut record);
+            }
+            let ticket = actor.begin(Write { registers: registers.clone(), value });
+            match engine.log.commit(&mut record, &[]) {
+                Ok(_) => actor.returned(ticket),
+                Err(HeapError::Poisoned) => actor.refused(ticket),
+                Err(_) => actor.in_doubt(ticket),
+            }
+            engine.unlock(&registers);
+        }
+    }
+
+    fn recover(&self, medium: Arc<SimMedium>) -> Result<Self::Contents, HeapError> {
+        let (log, _) = Log::recover(medium, self.area(), UUID, [4, 4])?;
+        let value = |register| log.medium().memory().load8(self.home(register));
+        Ok((0..REGISTERS).map(|register| (register, value(register))).collect())
+    }
+
+    fn legal(&self, moment: &Moment<Write>) -> Self::Legal {
+        let initial: Vec<(u64, u64)> = (0..REGISTERS).map(|register| (register, 0)).collect();
+        Registers::new(&initial, moment, |write| Access {
+            reads: Vec::new(),
+            writes: write.registers.iter().map(|register| (*register, Some(write.value))).collect(),
+        })
+    }
+
+    fn check(&self, legal: &Self::Legal, contents: &Self::Contents) -> Result<(), Self::Wrong> {
+        legal.check(contents)
+    }
+}

@@ -1,0 +1,4 @@
+//! Workloads for the crash explorer.
+
+pub(crate) mod heap;
+pub(crate) mod log;
