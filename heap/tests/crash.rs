@@ -3,6 +3,7 @@
 mod subjects;
 
 use lode_sim::{Budget, Machine, Report, Setup, Subject, explore};
+use subjects::heap::HeapSubject;
 use subjects::log::LogSubject;
 
 /// Images for each machine, times what LODE_CRASH_FACTOR says.
@@ -25,8 +26,25 @@ fn the_log_keeps_its_promise() {
                 let budget = Budget { images: images(20_000), seconds: 100.0 };
                 let failing_drains = machine.rung == lode_pmem::Rung::Commit;
                 let operations = 150 / threads as u64;
-                let setup = Setup { machine, threads, operations, budget, failing_drains, ..Setup::default() };
+                let setup =
+                    Setup { machine, threads, operations, budget, failing_drains, ..Setup::default() };
                 clean("log", &LogSubject { size, log_len }, setup);
+            }
+        }
+    }
+}
+
+#[test]
+fn the_heap_keeps_its_promise() {
+    for (size, sizes) in [(0x30000, 5), (0x60000, 6)] {
+        for machine in Machine::ALL {
+            for threads in 1..=3 {
+                let budget = Budget { images: images(10_000), seconds: 100.0 };
+                let failing_drains = machine.rung == lode_pmem::Rung::Commit;
+                let operations = 120 / threads as u64;
+                let setup =
+                    Setup { machine, threads, operations, budget, failing_drains, ..Setup::default() };
+                clean("heap", &HeapSubject { size, sizes }, setup);
             }
         }
     }

@@ -64,7 +64,7 @@ impl Group {
     /// Bytes appended since the life began, padding included.
     pub(super) fn head<M: Medium>(&self, medium: &M) -> u64 {
         let state = self.enter();
-        state.open.start + batch_len(&state.open, block_of(medium))
+        state.open.start + batch_len(&state.open, medium.log_block())
     }
 
     /// Draws a sequence number for `record`, seals it and appends it to the open batch; `None` when the ring
@@ -80,7 +80,7 @@ impl Group {
         if state.failed.is_some() {
             return Err(HeapError::Poisoned);
         }
-        let block = block_of(medium);
+        let block = medium.log_block();
         let len = align_up(record.as_bytes().len() as u64, LINE);
         let at = state.open.start + state.open.words.as_bytes().len() as u64;
         let wraps = at % self.ring_len + align_up(len, block) > self.ring_len;
@@ -117,7 +117,7 @@ impl Group {
                 }
                 if !state.writing {
                     state.writing = true;
-                    let batch = self.close(&mut state, block_of(medium));
+                    let batch = self.close(&mut state, medium.log_block());
                     drop(state);
                     if bugs::GROUP_TOO_EAGER.is_active() {
                         // ORDER: none: it is wrong anyway.
@@ -145,7 +145,7 @@ impl Group {
     }
 
     fn write<M: Medium>(&self, medium: &M, mut batch: Batch) -> Result<(), HeapError> {
-        let padded = batch_len(&batch, block_of(medium)) / 8;
+        let padded = batch_len(&batch, medium.log_block()) / 8;
         batch.words.resize(padded as usize, 0);
         let (first, second) = batch.words.split_at(batch.wrap.unwrap_or(batch.words.len()));
         let mut written = Ok(());
@@ -177,11 +177,6 @@ impl Group {
     fn enter(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// The unit that no two batches share.
-fn block_of<M: Medium>(medium: &M) -> u64 {
-    if bugs::GROUP_NOT_PADDED.is_active() { LINE } else { medium.log_block() }
 }
 
 /// Bytes that the batch takes in the ring: each of its parts is padded to `block`.

@@ -293,9 +293,6 @@ impl<M: Medium> Log<M> {
         let Checkpointer { generation, lines } = &mut *checkpointer;
         let (sequence, heads) = self.note(lines);
         if self.medium.rung() != Rung::None {
-            if bugs::REUSE_BEFORE_SLOT.is_active() {
-                self.free_rings(&heads);
-            }
             self.persist_home(lines)?;
             let rings = self.seals.len() as u32;
             let slot = Slot { generation: *generation + 1, sequence, life: self.life, rings, closed };
@@ -306,16 +303,11 @@ impl<M: Medium> Log<M> {
         // ORDER: releases the durable slot before the space below the new tails, and before blocks that were
         // freed up to this number: only then may either be overwritten.
         self.checkpointed.store(sequence, Ordering::Release);
-        self.free_rings(&heads);
-        Ok(())
-    }
-
-    /// Lets the rings be written up to where they stood at `heads`.
-    fn free_rings(&self, heads: &[u64]) {
         for (tail, head) in self.tails.iter().zip(heads) {
-            // ORDER: releases the durable slot, as in `checkpoint_held`.
-            tail.store(*head, Ordering::Release);
+            // ORDER: as above.
+            tail.store(head, Ordering::Release);
         }
+        Ok(())
     }
 
     /// Holds all lanes for a moment: the last number drawn, whose home stores are then all done, like those of

@@ -1,1 +1,206 @@
-//! The heap: objects in slots that transactions allocate, replace, and free.
+//! The heap: a root with slots, whose objects transactions allocate, replace, copy and free.
+
+use lode_heap::{Heap, HeapError, Tx};
+use lode_layout::{Geometry, PoolOffset, WORD};
+use lode_sim::oracle::{Access, Registers, WrongRegisters};
+use lode_sim::{Actor, Moment, SimMedium, Subject};
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+const SLOTS: u64 = 10;
+const UUID: [u8; 16] = [8; 16];
+const ROOT_TYPE: u64 = 1;
+const OBJECT_TYPE: u64 = 2;
+/// Words of objects: small ones share superblocks, the larger ones are written past the log, the largest have
+/// a span of their own.
+const SIZES: [u64; 6] = [1, 5, 30, 150, 260, 4200];
+
+/// A heap of `size` bytes whose transactions fail now and then.
+pub(crate) struct HeapSubject {
+    /// Bytes of the medium.
+    pub(crate) size: u64,
+    /// How many of [`SIZES`] are used.
+    pub(crate) sizes: usize,
+}
+
+pub(crate) struct Engine {
+    heap: Heap<Arc<SimMedium>>,
+    root: PoolOffset,
+    number: AtomicU64,
+}
+
+/// What the slots have: the number of the object, 0 for none.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Step {
+    reads: Vec<(u64, u64)>,
+    writes: Vec<(u64, u64)>,
+}
+
+/// Why the recovered heap is wrong.
+#[derive(Debug)]
+pub(crate) enum Wrong {
+    Registers(WrongRegisters<u64, u64>),
+    Object { slot: u64, at: PoolOffset },
+}
+
+impl fmt::Display for Wrong {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Wrong::Registers(wrong) => wrong.fmt(f),
+            Wrong::Object { slot, at } => write!(f, "slot {slot} has an object at {at} that is not whole"),
+        }
+    }
+}
+
+/// A slot's object: its number, or that it is not whole.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Object {
+    Whole(u64),
+    Broken(PoolOffset),
+}
+
+fn slot_at(root: PoolOffset, slot: u64) -> PoolOffset {
+    root.plus(slot * WORD)
+}
+
+/// The number of the object that a slot leads to, as `load` sees it.
+fn number(load: impl Fn(PoolOffset) -> u64, slot: PoolOffset) -> Object {
+    let at = PoolOffset::new(load(slot));
+    if at.is_null() {
+        return Object::Whole(0);
+    }
+    let (number, words) = (load(at) >> 16, load(at) & 0xFFFF);
+    let whole = words > 0 && (1..words).all(|word| load(at.plus(word * WORD)) == number ^ word);
+    if whole { Object::Whole(number) } else { Object::Broken(at) }
+}
+
+impl Engine {
+    fn step(&self, tx: &Tx<'_, Arc<SimMedium>>, plan: &Plan) -> Result<Step, HeapError> {
+        let mut step = Step::default();
+        for slot in [plan.slot, plan.from] {
+            tx.lock(slot_at(self.root, slot))?;
+        }
+        let at = slot_at(self.root, plan.slot);
+        let old = PoolOffset::new(tx.load8(at));
+        let mut new = PoolOffset::NULL;
+        let mut value = 0;
+        if plan.copies {
+            let Object::Whole(seen) = number(|at| tx.load8(at), slot_at(self.root, plan.from)) else {
+                panic!("a broken object was read");
+            };
+            step.reads.push((plan.from, seen));
+        }
+        if plan.words > 0 {
+            value = plan.number;
+            let content: Vec<u64> = (0..plan.words)
+                .map(|word| if word == 0 { value << 16 | plan.words } else { value ^ word })
+                .collect();
+            new = tx.alloc_with(&content, 16, OBJECT_TYPE)?;
+        }
+        tx.store8(at, new.get());
+        if !old.is_null() {
+            tx.free(old)?;
+        }
+        step.writes.push((plan.slot, value));
+        Ok(step)
+    }
+}
+
+/// What a transaction is to do.
+struct Plan {
+    slot: u64,
+    from: u64,
+    copies: bool,
+    words: u64,
+    number: u64,
+    fails: bool,
+}
+
+impl Subject for HeapSubject {
+    type Engine = Engine;
+    type Operation = Step;
+    type Contents = Vec<Object>;
+    type Legal = Registers<u64, u64>;
+    type Wrong = Wrong;
+    type Error = HeapError;
+
+    fn size(&self) -> u64 {
+        self.size
+    }
+
+    fn format(&self, medium: Arc<SimMedium>) -> Result<(), HeapError> {
+        let geometry = Geometry::plan(self.size).expect("a size");
+        Heap::format(&medium, &geometry, &UUID, [1, 1])?;
+        let (heap, _) = Heap::open(medium, &geometry, UUID, [2, 2])?;
+        heap.run(|tx| {
+            let root = tx.alloc_zeroed(SLOTS * WORD, 16, ROOT_TYPE)?;
+            tx.set_root(root);
+            Ok::<_, HeapError>(())
+        })?;
+        heap.close()
+    }
+
+    fn start(&self, medium: Arc<SimMedium>) -> Result<Engine, HeapError> {
+        let geometry = Geometry::plan(self.size).expect("a size");
+        let (heap, _) = Heap::open(medium, &geometry, UUID, [3, 3])?;
+        let root = heap.root()?;
+        Ok(Engine { heap, root, number: AtomicU64::new(1) })
+    }
+
+    fn run(&self, engine: &Engine, actor: &mut Actor<'_, Step>) {
+        for _ in 0..actor.operations {
+            let words = SIZES[actor.rng.usize(..self.sizes)];
+            let plan = Plan {
+                slot: actor.rng.u64(..SLOTS),
+                from: actor.rng.u64(..SLOTS),
+                copies: actor.rng.bool(),
+                words: if actor.rng.u8(..5) == 0 { 0 } else { words },
+                number: engine.number.fetch_add(1, Ordering::Relaxed),
+                fails: actor.rng.u8(..8) == 0,
+            };
+            let value = if plan.words == 0 { 0 } else { plan.number };
+            let ticket = actor.begin(Step { reads: Vec::new(), writes: vec![(plan.slot, value)] });
+            let result = engine.heap.run(|tx| {
+                let step = engine.step(tx, &plan)?;
+                actor.revise(ticket, step);
+                if plan.fails { Err(HeapError::NestedFailed) } else { Ok(()) }
+            });
+            match result {
+                Ok(()) => actor.returned(ticket),
+                Err(HeapError::InDoubt(_)) => actor.in_doubt(ticket),
+                Err(_) => actor.refused(ticket),
+            }
+        }
+    }
+
+    fn recover(&self, medium: Arc<SimMedium>) -> Result<Self::Contents, HeapError> {
+        let geometry = Geometry::plan(self.size).expect("a size");
+        let (heap, _) = Heap::open(medium, &geometry, UUID, [4, 4])?;
+        let root = heap.root()?;
+        let load = |at| heap.memory().load8(at);
+        Ok((0..SLOTS).map(|slot| number(load, slot_at(root, slot))).collect())
+    }
+
+    fn legal(&self, moment: &Moment<Step>) -> Self::Legal {
+        let initial: Vec<(u64, u64)> = (0..SLOTS).map(|slot| (slot, 0)).collect();
+        let pairs =
+            |pairs: &[(u64, u64)]| pairs.iter().map(|(slot, number)| (*slot, Some(*number))).collect();
+        Registers::new(&initial, moment, |step| Access {
+            reads: pairs(&step.reads),
+            writes: pairs(&step.writes),
+        })
+    }
+
+    fn check(&self, legal: &Self::Legal, contents: &Self::Contents) -> Result<(), Wrong> {
+        let found: Result<Vec<(u64, u64)>, Wrong> = contents
+            .iter()
+            .zip(0..)
+            .map(|(object, slot)| match *object {
+                Object::Whole(number) => Ok((slot, number)),
+                Object::Broken(at) => Err(Wrong::Object { slot, at }),
+            })
+            .collect();
+        legal.check(&found?).map_err(Wrong::Registers)
+    }
+}

@@ -85,8 +85,7 @@ impl Subject for LogSubject {
         }
         let mut record = vec![0; RECORD_HEADER_WORDS];
         Entry::Words { at: self.home(0), words: &[0] }.encode(&mut record);
-        log.commit(&mut record, &[])?;
-        log.close()
+        log.commit(&mut record, &[]).map(drop)
     }
 
     fn start(&self, medium: Arc<SimMedium>) -> Result<Engine, HeapError> {

@@ -1,0 +1,69 @@
+//! The explorer finds every seeded bug of the heap. Built with `--cfg lode_bugs`.
+#![cfg(lode_bugs)]
+
+mod subjects;
+
+use lode_heap::bugs;
+use lode_layout::bug::Bug;
+use lode_pmem::Rung;
+use lode_sim::{Budget, Cpu, Machine, Setup, Subject, explore};
+use subjects::heap::HeapSubject;
+use subjects::log::LogSubject;
+
+const LINE: Machine = Machine { cpu: Cpu::X86, rung: Rung::Line };
+const COMMIT: Machine = Machine { cpu: Cpu::X86, rung: Rung::Commit };
+
+const LOG: LogSubject = LogSubject { size: 0x10000, log_len: 0x4000 };
+const HEAP: HeapSubject = HeapSubject { size: 0x30000, sizes: 5 };
+
+fn is_found(bug: &'static Bug, subject: &impl Subject, machine: Machine, threads: usize) {
+    let report = bug.plant(|| {
+        (1..=40).map(|seed| seed * 1000).find_map(|seed| {
+            let budget = Budget { images: 20_000, seconds: 20.0 };
+            let failing_drains = machine.rung == Rung::Commit;
+            let operations = 150 / threads as u64;
+            let setup =
+                Setup { machine, threads, operations, budget, seed, failing_drains, ..Setup::default() };
+            explore(subject, &setup).violation
+        })
+    });
+    assert!(bug.was_reached(), "{bug}: the wrong code was never run");
+    let violation = report.unwrap_or_else(|| panic!("{bug}: not found"));
+    println!("{bug}: {violation}");
+}
+
+macro_rules! found {
+    ($($test:ident: $bug:ident in $subject:ident on $machine:ident with $threads:literal;)+) => {
+        $(#[test]
+        fn $test() {
+            is_found(&bugs::$bug, &$subject, $machine, $threads);
+        })+
+
+        #[test]
+        fn every_bug_has_a_test() {
+            let tested = [$(bugs::$bug.name()),+];
+            for bug in bugs::ALL {
+                assert!(tested.contains(&bug.name()), "{bug}");
+            }
+        }
+    };
+}
+
+found! {
+    home_before_drain: HOME_BEFORE_DRAIN in LOG on LINE with 1;
+    life_not_sealed: LIFE_NOT_SEALED in LOG on LINE with 1;
+    torn_record: TORN_RECORD in LOG on LINE with 1;
+    life_not_drained: LIFE_NOT_DRAINED in LOG on LINE with 1;
+    checkpoint_too_far: CHECKPOINT_TOO_FAR in LOG on LINE with 3;
+    checkpoint_without_flush: CHECKPOINT_WITHOUT_FLUSH in LOG on LINE with 1;
+    checkpoint_without_drain: CHECKPOINT_WITHOUT_DRAIN in LOG on LINE with 1;
+    reuse_before_slot: REUSE_BEFORE_SLOT in LOG on LINE with 3;
+    early_unlock: EARLY_UNLOCK in HEAP on LINE with 3;
+    early_reuse: EARLY_REUSE in HEAP on LINE with 1;
+    payload_unchecked: PAYLOAD_UNCHECKED in HEAP on LINE with 1;
+    payload_overchecked: PAYLOAD_OVERCHECKED in HEAP on LINE with 2;
+    group_too_eager: GROUP_TOO_EAGER in LOG on COMMIT with 2;
+    recovery_slot_first: RECOVERY_SLOT_FIRST in LOG on LINE with 1;
+    replay_by_ring: REPLAY_BY_RING in LOG on LINE with 2;
+    failed_sync_believed: FAILED_SYNC_BELIEVED in LOG on COMMIT with 2;
+}
