@@ -195,8 +195,8 @@ mod test {
         let (_root, sysfs) = two_regions(&[("region0/persistence_domain", "cpu_cache\n")]);
         let first = ("region0".to_owned(), Some("cpu_cache".to_owned()));
         let second = ("region1".to_owned(), None);
-        assert_eq!(domains(&sysfs.block_devices(makedev(259, 0))), [first.clone()]);
-        assert_eq!(domains(&sysfs.block_devices(makedev(259, 2))), [first.clone()]);
+        assert_eq!(domains(&sysfs.block_devices(makedev(259, 0))), std::slice::from_ref(&first));
+        assert_eq!(domains(&sysfs.block_devices(makedev(259, 2))), std::slice::from_ref(&first));
         assert_eq!(domains(&sysfs.block_devices(makedev(259, 1))), std::slice::from_ref(&second));
         let mut both = domains(&sysfs.block_devices(makedev(253, 0)));
         both.sort();
