@@ -34,8 +34,7 @@ pub(crate) struct Device {
 impl Sysfs {
     /// The tree at `root`; any other than /sys is for tests.
     pub fn at(root: impl Into<PathBuf>) -> Sysfs {
-        let root = root.into();
-        Sysfs { root: fs::canonicalize(&root).unwrap_or(root) }
+        Sysfs { root: root.into() }
     }
 
     /// The block device with the number `dev`, or the ones that it is put together from.
@@ -82,9 +81,11 @@ impl Sysfs {
     }
 
     fn device(&self, dir: PathBuf) -> Device {
+        // Links were followed on the way to `dir`, so the root that it is compared with must be a real one.
+        let root = fs::canonicalize(&self.root).unwrap_or_default();
         let region = dir
             .ancestors()
-            .take_while(|above| above.starts_with(&self.root) && *above != self.root)
+            .take_while(|above| *above != root)
             .find(|above| is_region(above))
             .map(Path::to_owned);
         let name = file_name(&dir);
