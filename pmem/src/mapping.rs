@@ -556,7 +556,7 @@ fn allocate(file: &File, old: u64, len: u64) -> io::Result<()> {
         Err(errno) => {
             let extended = if errno == Errno::OPNOTSUPP { write_zeros(file, old, len) } else { Err(errno) };
             extended.map_err(|errno| {
-                // The first error is the one to tell.
+                // ext4 keeps what it found before the disk was full. The first error is the one to tell.
                 let _ = file.set_len(old);
                 errno.into()
             })
