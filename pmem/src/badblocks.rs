@@ -169,7 +169,7 @@ mod test {
         let first = extent.physical / SECTOR + 2048;
         fs::write(disk.path().join("badblocks"), format!("{} 8\n{} 1\n", first + 8, first - 1)).unwrap();
         let device = Device { dir: partition, name: "vda1".to_owned(), region: None };
-        assert_eq!((extent.logical, of_file(&device, &file).unwrap()), (0, vec![4096..8192]));
+        assert_eq!(of_file(&device, &file).unwrap(), std::slice::from_ref(&(4096..8192)));
         // The same numbers on a disk without partitions are another place.
         let device = Device { dir: disk.path().to_owned(), name: "vda".to_owned(), region: None };
         assert_eq!(of_file(&device, &file).unwrap().iter().filter(|lost| lost.start == 4096).count(), 0);
@@ -186,6 +186,6 @@ mod test {
         assert_eq!(of_device(&device, 4 << 20), Vec::<Range<u64>>::new());
         fs::write(region.path().join("resource"), "0x100000000\n").unwrap();
         fs::write(dir.join("resource"), "0x100200000\n").unwrap();
-        assert_eq!(of_device(&device, 4 << 20), vec![4096..5120]);
+        assert_eq!(of_device(&device, 4 << 20), std::slice::from_ref(&(4096..5120)));
     }
 }

@@ -310,5 +310,5 @@ fn hand_on(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
     }
 }
 
-#[cfg(all(test, any(target_arch = "x86_64", target_arch = "aarch64"), not(miri)))]
+#[cfg(test)]
 mod test;

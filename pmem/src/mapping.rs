@@ -11,6 +11,7 @@ use rustix::io::{Errno, ReadWriteFlags};
 use rustix::mm::{self, MapFlags, ProtFlags};
 use std::fs::File;
 use std::io::{self, IoSlice};
+use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 use std::ptr;
@@ -68,6 +69,7 @@ struct Backing {
     drain_lock: Mutex<()>,
     flags: MapFlags,
     fixed_size: bool,
+    devices: Vec<Device>,
 }
 
 /// What was found out about a file before it is mapped.
@@ -131,7 +133,7 @@ impl MappingOptions {
             return Err(PmemError::FixedSize { path: path.to_owned() });
         }
         let memory = self.map(&found, &file, path)?;
-        memory.add_bad(known_bad(&found, &file));
+        memory.set_bad(known_bad(&found.devices, found.fixed_size, found.len, &file));
         let dirty_shutdowns = match &found.devices[..] {
             [] => None,
             devices => devices.iter().map(|device| self.sysfs.dirty_shutdowns(device)).sum(),
@@ -139,7 +141,8 @@ impl MappingOptions {
         let drained = reopened(&file).map_err(|error| PmemError::io("dup", path, &error))?;
         let (log_lock, drain_lock) = Default::default();
         let (flags, fixed_size) = (found.flags, found.fixed_size || self.private);
-        let backing = Some(Backing { file, drained, log_lock, drain_lock, flags, fixed_size });
+        let devices = found.devices;
+        let backing = Some(Backing { file, drained, log_lock, drain_lock, flags, fixed_size, devices });
         let (rung, failed, path) = (report.rung, AtomicI32::new(0), path.to_owned());
         Ok(Mapping { memory, cpu, rung, failed, report, path, backing, dirty_shutdowns })
     }
@@ -284,46 +287,48 @@ impl Mapping {
     /// Makes the medium `len` bytes long, file and mapping, in place. The new bytes are allocated, and zero.
     ///
     /// # Durability
-    /// None: a [`drain`](Medium::drain) on the commit rung makes the new length durable; on others the file
-    /// system's own journal keeps it once it has been synced, which MAP_SYNC does at the first store to a page.
+    /// The new length, and the space, are durable on return; so is everything else on the commit rung.
     ///
     /// # Errors
     /// `Shrink`, `FixedSize`, `AddressSpace`, and `Io` with ENOSPC when the disk is full. Medium and file are
-    /// then as before.
+    /// then as before. `Io` of fsync, after which the medium refuses every sync.
     pub fn grow(&self, len: u64) -> Result<(), PmemError> {
         let path = || self.path.clone();
         let (old, reserved) = (self.memory.len(), self.memory.reserved());
         match &self.backing {
-            _ if len < old => return Err(PmemError::Shrink { path: path(), len: old, asked: len }),
-            Some(backing) if backing.fixed_size => return Err(PmemError::FixedSize { path: path() }),
-            _ if len > reserved => {
-                return Err(PmemError::AddressSpace { path: path(), reserved, asked: len });
-            }
-            _ if len == old => return Ok(()),
-            None => return self.memory.grow(len).map_err(|error| PmemError::io("mprotect", path(), &error)),
-            Some(backing) => {
-                allocate(&backing.file, old, len)
-                    .map_err(|error| PmemError::io("fallocate", path(), &error))?;
-                let file = backing.file.as_fd();
-                let grown = self.memory.grow_with(len, |reservation, pages| {
-                    let offset = pages.start as u64;
-                    reservation.open_file(pages.clone(), file, offset, backing.flags)?;
-                    reservation.keep_from_children()
-                });
-                if let Err(error) = grown {
-                    // The first error is the one to tell; a file that stays longer does no harm.
-                    let _ = backing.file.set_len(old);
-                    return Err(PmemError::io("mmap", path(), &error));
-                }
-            }
+            _ if len < old => Err(PmemError::Shrink { path: path(), len: old, asked: len }),
+            Some(backing) if backing.fixed_size => Err(PmemError::FixedSize { path: path() }),
+            _ if len > reserved => Err(PmemError::AddressSpace { path: path(), reserved, asked: len }),
+            _ if len == old => Ok(()),
+            None => self.memory.grow(len).map_err(|error| PmemError::io("mprotect", path(), &error)),
+            Some(backing) => self.grow_file(backing, old, len),
         }
+    }
+
+    fn grow_file(&self, backing: &Backing, old: u64, len: u64) -> Result<(), PmemError> {
+        let refused = |op| move |error: io::Error| PmemError::io(op, &self.path, &error);
+        allocate(&backing.file, old, len).map_err(refused("fallocate"))?;
+        // ORDER: the space is durable before anybody can store to it. Stop here: a file that is longer than
+        // its header says, which is read as one that is not.
+        self.synced(&backing.drain_lock, || again(|| rfs::fsync(&backing.drained)))
+            .map_err(|failed| refused("fsync")(io::Error::from_raw_os_error(failed.errno)))?;
+        let grown = self.memory.grow_with(len, |reservation, pages| {
+            let offset = pages.start as u64;
+            reservation.open_file(pages, backing.file.as_fd(), offset, backing.flags)?;
+            reservation.keep_from_children()
+        });
+        grown.map_err(|error| {
+            // The first error is the one to tell; a file that stays longer does no harm.
+            let _ = backing.file.set_len(old);
+            refused("mmap")(error)
+        })?;
+        self.memory.set_bad(known_bad(&backing.devices, backing.fixed_size, len, &backing.file));
         Ok(())
     }
 
     /// Refuses what must not be synced: after a failure, for good, and in the child of a fork.
     fn trusted(&self) -> Result<(), SyncError> {
-        // ORDER: a failure that another thread is just now told of may be missed; that thread's own error
-        // comes from its own description or before its lock is released, so ours is not taken for success.
+        // ORDER: pairs with `distrust`: who comes after a failure is refused.
         match self.failed.load(Ordering::Acquire) {
             0 if self.memory.is_forked() => {
                 let len = self.memory.len();
@@ -362,7 +367,7 @@ impl Mapping {
         self.trusted()?;
         let stored = match self.rung {
             Rung::Line => self.copy_past_cache(at, bytes),
-            _ => self.memory.store(at, bytes),
+            _ => self.memory.store_all(at, bytes),
         };
         if self.rung >= Rung::Line {
             // ORDER: the log bytes, and all that this thread flushed before, are durable before the caller
@@ -404,7 +409,6 @@ impl Medium for Mapping {
 
     #[inline]
     fn store(&self, at: PoolOffset, bytes: &[u8]) {
-        // A store that fails has raised a fault, which is how stores fail.
         self.memory.store(at, bytes);
     }
 
@@ -420,7 +424,7 @@ impl Medium for Mapping {
         }
         match self.rung {
             Rung::Line => self.copy_past_cache(at, bytes),
-            _ => self.memory.store(at, bytes),
+            _ => self.memory.store_all(at, bytes),
         };
     }
 
@@ -535,9 +539,10 @@ fn device_size(device: &Device) -> Option<(u64, usize)> {
     (len > 0).then_some((len, align))
 }
 
-fn known_bad(found: &Found, file: &File) -> Vec<std::ops::Range<u64>> {
-    match &found.devices[..] {
-        [device] if found.fixed_size => badblocks::of_device(device, found.len),
+/// What the kernel knows to be lost of a medium on `devices`.
+fn known_bad(devices: &[Device], device_dax: bool, len: u64, file: &File) -> Vec<Range<u64>> {
+    match devices {
+        [device] if device_dax => badblocks::of_device(device, len),
         // A list that can't be translated is not an error: what is lost shows itself as a fault.
         [device] => badblocks::of_file(device, file).unwrap_or_default(),
         _ => Vec::new(),
@@ -551,7 +556,7 @@ fn allocate(file: &File, old: u64, len: u64) -> io::Result<()> {
         Err(errno) => {
             let extended = if errno == Errno::OPNOTSUPP { write_zeros(file, old, len) } else { Err(errno) };
             extended.map_err(|errno| {
-                // The first error is the one to tell.
+                // ext4 keeps what it found before the disk was full. The first error is the one to tell.
                 let _ = file.set_len(old);
                 errno.into()
             })

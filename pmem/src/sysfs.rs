@@ -34,8 +34,7 @@ pub(crate) struct Device {
 impl Sysfs {
     /// The tree at `root`; any other than /sys is for tests.
     pub fn at(root: impl Into<PathBuf>) -> Sysfs {
-        let root = root.into();
-        Sysfs { root: fs::canonicalize(&root).unwrap_or(root) }
+        Sysfs { root: root.into() }
     }
 
     /// The block device with the number `dev`, or the ones that it is put together from.
@@ -82,9 +81,11 @@ impl Sysfs {
     }
 
     fn device(&self, dir: PathBuf) -> Device {
+        // Links were followed on the way to `dir`, so the root that it is compared with must be a real one.
+        let root = fs::canonicalize(&self.root).unwrap_or_default();
         let region = dir
             .ancestors()
-            .take_while(|above| above.starts_with(&self.root) && *above != self.root)
+            .take_while(|above| *above != root)
             .find(|above| is_region(above))
             .map(Path::to_owned);
         let name = file_name(&dir);
@@ -195,8 +196,8 @@ mod test {
         let (_root, sysfs) = two_regions(&[("region0/persistence_domain", "cpu_cache\n")]);
         let first = ("region0".to_owned(), Some("cpu_cache".to_owned()));
         let second = ("region1".to_owned(), None);
-        assert_eq!(domains(&sysfs.block_devices(makedev(259, 0))), [first.clone()]);
-        assert_eq!(domains(&sysfs.block_devices(makedev(259, 2))), [first.clone()]);
+        assert_eq!(domains(&sysfs.block_devices(makedev(259, 0))), std::slice::from_ref(&first));
+        assert_eq!(domains(&sysfs.block_devices(makedev(259, 2))), std::slice::from_ref(&first));
         assert_eq!(domains(&sysfs.block_devices(makedev(259, 1))), std::slice::from_ref(&second));
         let mut both = domains(&sysfs.block_devices(makedev(253, 0)));
         both.sort();

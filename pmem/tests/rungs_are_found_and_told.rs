@@ -10,8 +10,9 @@ use std::os::unix::fs::{MetadataExt, symlink};
 const PAGE: u64 = 4096;
 
 fn memfd(len: u64) -> File {
-    let file = File::from(memfd_create("lode", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING).unwrap());
-    file.set_len(len).unwrap();
+    let file =
+        File::from(memfd_create("lode", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING).expect("a memfd"));
+    file.set_len(len).expect("a memfd");
     file
 }
 
@@ -101,17 +102,17 @@ fn as_device_dax(
     below: &str,
     attributes: &[(&str, &str)],
 ) -> (tempfile::TempDir, Result<Mapping, PmemError>) {
-    let root = tempfile::tempdir().unwrap();
-    let number = fs::metadata("/dev/zero").unwrap().rdev();
+    let root = tempfile::tempdir().expect("a tree");
+    let number = fs::metadata("/dev/zero").expect("a device").rdev();
     let dir = root.path().join(below).join("dax0.0");
-    fs::create_dir_all(&dir).unwrap();
-    fs::create_dir_all(root.path().join("dev/char")).unwrap();
-    symlink(&dir, root.path().join(format!("dev/char/{}:{}", major(number), minor(number)))).unwrap();
+    fs::create_dir_all(&dir).expect("a tree");
+    fs::create_dir_all(root.path().join("dev/char")).expect("a tree");
+    symlink(&dir, root.path().join(format!("dev/char/{}:{}", major(number), minor(number)))).expect("a tree");
     for (path, content) in [("size", "8192"), ("align", "4096")] {
-        fs::write(dir.join(path), content).unwrap();
+        fs::write(dir.join(path), content).expect("a tree");
     }
     for (path, content) in attributes {
-        fs::write(dir.parent().unwrap().join(path), content).unwrap();
+        fs::write(dir.with_file_name(path), content).expect("a tree");
     }
     let mapping = Mapping::options().sysfs(Sysfs::at(root.path())).open("/dev/zero");
     (root, mapping)

@@ -1,20 +1,18 @@
 //! Accesses by the language's own atomics: for Miri, and for CPUs without a fix-up table, where a fault ends
 //! the process.
 
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
+/// The aligned word that holds the byte `at` bytes after `base`, and the byte's first bit in it. Nothing is
+/// accessed by less than its word: atomics of two sizes on one place are beyond the language's memory model.
 #[inline]
-unsafe fn word<'a>(base: *const u8, at: usize) -> &'a AtomicU64 {
-    let place = base.wrapping_add(at).cast_mut().cast();
-    // SAFETY: - mapped and aligned, by the promise of the module's callers; all accesses are atomic.
-    unsafe { AtomicU64::from_ptr(place) }
-}
-
-#[inline]
-unsafe fn byte<'a>(base: *const u8, at: usize) -> &'a AtomicU8 {
-    let place = base.wrapping_add(at).cast_mut();
-    // SAFETY: - mapped, by the promise of the module's callers; all accesses are atomic.
-    unsafe { AtomicU8::from_ptr(place) }
+unsafe fn word<'a>(base: *const u8, at: usize) -> (&'a AtomicU64, u32) {
+    let place = base.wrapping_add(at);
+    let within = place.addr() % 8;
+    let word = place.wrapping_sub(within).cast_mut().cast();
+    // SAFETY: - mapped, by the promise of the module's callers and since mappings end with a page; aligned.
+    //         - all accesses are atomic and of this size.
+    (unsafe { AtomicU64::from_ptr(word) }, within as u32 * 8)
 }
 
 /// The aligned word `at` bytes after `base`.
@@ -25,7 +23,7 @@ unsafe fn byte<'a>(base: *const u8, at: usize) -> &'a AtomicU8 {
 pub(crate) unsafe fn load8(base: *const u8, at: usize) -> u64 {
     // SAFETY: - the caller's promise.
     // ORDER: pairs with the release of `store8`.
-    unsafe { word(base, at) }.load(Ordering::Acquire)
+    unsafe { word(base, at) }.0.load(Ordering::Acquire)
 }
 
 /// The byte `at` bytes after `base`.
@@ -35,8 +33,9 @@ pub(crate) unsafe fn load8(base: *const u8, at: usize) -> u64 {
 #[inline]
 pub(crate) unsafe fn load1(base: *const u8, at: usize) -> u8 {
     // SAFETY: - the caller's promise.
+    let (word, shift) = unsafe { word(base, at) };
     // ORDER: as in `load8`.
-    unsafe { byte(base, at) }.load(Ordering::Acquire)
+    (word.load(Ordering::Acquire) >> shift) as u8
 }
 
 /// Stores an aligned word at `at` bytes after `base`.
@@ -47,7 +46,7 @@ pub(crate) unsafe fn load1(base: *const u8, at: usize) -> u8 {
 pub(crate) unsafe fn store8(base: *mut u8, at: usize, value: u64) {
     // SAFETY: - the caller's promise.
     // ORDER: pairs with the acquire of `load8`.
-    unsafe { word(base, at) }.store(value, Ordering::Release);
+    unsafe { word(base, at) }.0.store(value, Ordering::Release);
 }
 
 /// Replaces the aligned word at `at` bytes after `base` if it is `current`; the word found.
@@ -57,13 +56,12 @@ pub(crate) unsafe fn store8(base: *mut u8, at: usize, value: u64) {
 #[inline]
 pub(crate) unsafe fn compare_exchange8(base: *mut u8, at: usize, current: u64, new: u64) -> u64 {
     // SAFETY: - the caller's promise.
-    let word = unsafe { word(base, at) };
+    let (word, _) = unsafe { word(base, at) };
     // ORDER: ordered with the loads and stores around it, both ways.
     word.compare_exchange(current, new, Ordering::AcqRel, Ordering::Acquire).unwrap_or_else(|found| found)
 }
 
-/// The pieces of `len` bytes at `from`, (index, value, bytes): whole words where the address allows, so that
-/// no word is accessed both whole and in parts.
+/// The pieces of `len` bytes at `from`, (index, value, bytes): whole words where the address allows.
 unsafe fn pieces(from: *const u8, len: usize) -> impl Iterator<Item = (usize, u64, usize)> {
     let mut done = 0;
     std::iter::from_fn(move || {
@@ -133,8 +131,11 @@ pub(crate) unsafe fn store_bytes(into: *mut u8, from: *const u8, len: usize) -> 
         // SAFETY: - the caller's promise.
         let value = unsafe { from.wrapping_add(at).read() };
         // SAFETY: - the caller's promise.
+        let (word, shift) = unsafe { word(into, at) };
+        let with_it = |old: u64| Some(old & !(0xff << shift) | u64::from(value) << shift);
         // ORDER: as in `store8`.
-        unsafe { byte(into, at) }.store(value, Ordering::Release);
+        let replaced = word.fetch_update(Ordering::Release, Ordering::Relaxed, with_it);
+        debug_assert!(replaced.is_ok());
     }
     true
 }

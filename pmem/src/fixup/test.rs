@@ -3,6 +3,8 @@
 //! What must end a process, or changes its signal handlers, runs in a child: the same test once more, told by
 //! a variable to play the child's part.
 
+#![cfg(all(any(target_arch = "x86_64", target_arch = "aarch64"), not(miri)))]
+
 use super::*;
 use crate::{Mapping, Medium, Rung};
 use rustix::fs::{MemfdFlags, memfd_create};
