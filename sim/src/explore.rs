@@ -183,7 +183,11 @@ struct Search<'s, S: Subject> {
 
 impl<'s, S: Subject> Search<'s, S> {
     fn new(subject: &'s S, setup: &'s Setup) -> Search<'s, S> {
-        assert!((1..=THREADS_MAX).contains(&setup.threads), "{} logical threads are not 1 to 3", setup.threads);
+        assert!(
+            (1..=THREADS_MAX).contains(&setup.threads),
+            "{} logical threads are not 1 to 3",
+            setup.threads
+        );
         let image = || match Image::new(subject.size(), setup.machine) {
             Ok(image) => image,
             Err(error) => panic!("no memory for a medium of {} bytes: {error}", subject.size()),
@@ -408,7 +412,8 @@ fn found<S: Subject>(scene: &Scene<'_, S>, cuts: Vec<Cut>, breach: Breach) -> En
 
 /// The operations that ended last, and those in flight.
 fn story<T: Clone + Debug>(moment: &Moment<T>) -> String {
-    let mut ended: Vec<_> = moment.operations().iter().filter(|operation| operation.ended.is_some()).collect();
+    let mut ended: Vec<_> =
+        moment.operations().iter().filter(|operation| operation.ended.is_some()).collect();
     ended.sort_by_key(|operation| operation.ended);
     let last = &ended[ended.len().saturating_sub(4)..];
     let in_flight = moment.operations().iter().filter(|operation| operation.ended.is_none());

@@ -83,7 +83,9 @@ impl<K: Debug, V: Debug> fmt::Display for WrongRegisters<K, V> {
             WrongRegisters::Value { key, found, legal } => {
                 write!(f, "key {key:?} has {found:x?}, and could have {legal:x?}")
             }
-            WrongRegisters::Torn { keys } => write!(f, "an operation is there in part, or too early: {keys:x?}"),
+            WrongRegisters::Torn { keys } => {
+                write!(f, "an operation is there in part, or too early: {keys:x?}")
+            }
             WrongRegisters::StrangeRead { key, seen } => {
                 write!(f, "an operation read {seen:x?} from key {key:?}, which nobody wrote")
             }
@@ -158,7 +160,9 @@ impl<K: Ord + Clone, V: Eq + Clone> Registers<K, V> {
         }
         let keys = self.keys.iter().zip(&values);
         let keys = keys.filter(|((_, candidates), _)| candidates.len() > 1);
-        Err(WrongRegisters::Torn { keys: keys.map(|((key, _), value)| (key.clone(), value.cloned())).collect() })
+        Err(WrongRegisters::Torn {
+            keys: keys.map(|((key, _), value)| (key.clone(), value.cloned())).collect(),
+        })
     }
 
     /// The value found for each key that was ever written; an error for any other key.
@@ -189,7 +193,8 @@ impl<K: Ord + Clone, V: Eq + Clone> Registers<K, V> {
     fn is_explained(&self, explanations: &[Vec<usize>]) -> bool {
         let mut digits = vec![0; explanations.len()];
         for _ in 0..EXPLANATIONS_MAX {
-            let last: Vec<usize> = digits.iter().zip(explanations).map(|(digit, writers)| writers[*digit]).collect();
+            let last: Vec<usize> =
+                digits.iter().zip(explanations).map(|(digit, writers)| writers[*digit]).collect();
             if self.has_order(&last) {
                 return true;
             }
@@ -212,7 +217,8 @@ impl<K: Ord + Clone, V: Eq + Clone> Registers<K, V> {
     fn has_order(&self, last: &[usize]) -> bool {
         let mut nodes: Vec<usize> = last.to_vec();
         let candidates = self.keys.iter().flat_map(|(_, candidates)| candidates);
-        nodes.extend(candidates.map(|candidate| candidate.writer).filter(|writer| self.writers[*writer].must));
+        nodes
+            .extend(candidates.map(|candidate| candidate.writer).filter(|writer| self.writers[*writer].must));
         nodes.sort_unstable();
         nodes.dedup();
         let mut edges = Vec::new();
@@ -249,9 +255,12 @@ fn require_reads<K: Ord + Clone, V: Eq + Clone>(
         for (key, value) in reads {
             let candidates = by_key.get(&key).map_or(&[][..], Vec::as_slice);
             let wrote = |candidate: &&Candidate<V>| {
-                candidate.value == value && candidate.writer != reader && writers[candidate.writer].begun < ended
+                candidate.value == value
+                    && candidate.writer != reader
+                    && writers[candidate.writer].begun < ended
             };
-            let sources: Vec<usize> = candidates.iter().filter(wrote).map(|candidate| candidate.writer).collect();
+            let sources: Vec<usize> =
+                candidates.iter().filter(wrote).map(|candidate| candidate.writer).collect();
             match sources[..] {
                 [] if candidates.is_empty() && value.is_none() => (),
                 [] => return Some((key, value)),

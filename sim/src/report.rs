@@ -83,7 +83,8 @@ impl FromStr for Replay {
     fn from_str(text: &str) -> Result<Replay, NoReplay> {
         let (run, cuts) = text.split_once('@').map_or((text, None), |(run, cuts)| (run, Some(cuts)));
         let (seed, operations) = run.split_once('.').ok_or(NoReplay)?;
-        let cuts = cuts.into_iter().flat_map(|cuts| cuts.split('/')).map(str::parse).collect::<Result<_, _>>()?;
+        let cuts =
+            cuts.into_iter().flat_map(|cuts| cuts.split('/')).map(str::parse).collect::<Result<_, _>>()?;
         Ok(Replay {
             seed: seed.parse().map_err(|_| NoReplay)?,
             operations: operations.parse().map_err(|_| NoReplay)?,
@@ -165,7 +166,8 @@ impl Report {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Report { images, nested_images, checks, crash_points, exhausted_points, states_log2_max, .. } = self;
+        let Report { images, nested_images, checks, crash_points, exhausted_points, states_log2_max, .. } =
+            self;
         write!(f, "{images} images ({nested_images} inside recovery, {checks} checks) ")?;
         write!(f, "at {crash_points} crash points ({exhausted_points} exhausted, ")?;
         write!(f, "up to 2^{states_log2_max:.0} states) of {} runs, ", self.runs)?;

@@ -34,7 +34,8 @@ pub(crate) fn run<S: Subject>(
     let schedule = (setup.threads > 1).then(|| Schedule::new(setup.threads, rng.u64(..)));
     let fails = setup.failing_drains && setup.machine.rung == Rung::Commit && rng.bool();
     let failing = fails.then(|| rng.u64(0..2 + 2 * operations * setup.threads as u64));
-    let medium = SimMedium::new(subject.size(), setup.machine).map_err(|error| unusable(error.to_string()))?;
+    let medium =
+        SimMedium::new(subject.size(), setup.machine).map_err(|error| unusable(error.to_string()))?;
     let medium = Arc::new(medium.failing_drain(failing).scheduled(schedule));
 
     medium.arm_failing_drain(false);

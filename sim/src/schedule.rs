@@ -62,7 +62,10 @@ impl fmt::Display for Stop {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Stop::Deadlock { waiting, switches } => {
-                write!(f, "deadlock: threads {waiting:?} wait for each other; the last turns were {switches:?}")
+                write!(
+                    f,
+                    "deadlock: threads {waiting:?} wait for each other; the last turns were {switches:?}"
+                )
             }
             Stop::Livelock { switches } => {
                 write!(f, "livelock: no thread gets on; the last turns were {switches:?}")
@@ -246,7 +249,8 @@ impl Schedule {
             State::Waiting(since) => *since < progress,
             State::Done => false,
         };
-        let mut able: Vec<usize> = (0..self.threads).filter(|thread| can_run(&inner.states[*thread])).collect();
+        let mut able: Vec<usize> =
+            (0..self.threads).filter(|thread| can_run(&inner.states[*thread])).collect();
         if able.len() > 1 && matches!(inner.states[me], State::Waiting(_)) {
             able.retain(|thread| *thread != me);
         }

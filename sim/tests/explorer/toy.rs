@@ -1,6 +1,6 @@
 //! A redo log of one ring for a few registers, small enough to see that it is right, with ten ways to make it wrong.
 
-use lode_layout::{LINE, PoolOffset, WORD, align_up};
+use lode_layout::{LINE, PoolOffset, WORD, align_up, bug};
 use lode_pmem::{Gate, Medium, SyncError};
 use lode_sim::oracle::{Access, Registers, WrongRegisters};
 use lode_sim::{Actor, Moment, SimMedium, Subject};
@@ -32,6 +32,11 @@ pub(crate) enum Bug {
     SharedBeforeDrain,
     LockNeverFreed,
 }
+
+/// A bug that is planted at run time, as those of shipped engines are.
+pub(crate) static HOME_EARLY: bug::Bug = bug::Bug::new("toy-home-early", "a transaction is there in part");
+/// A place that is asked and does no harm.
+pub(crate) static HARMLESS: bug::Bug = bug::Bug::new("toy-harmless", "nothing");
 
 #[derive(Debug, Default)]
 struct State {
@@ -132,7 +137,8 @@ impl<M: Medium> Toy<M> {
         memory.read(PoolOffset::new(LOG + at + 2 * WORD), &mut bytes);
         let words: Vec<u64> =
             bytes.chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().unwrap())).collect();
-        let entries: Vec<(usize, u64)> = words.chunks_exact(2).map(|pair| (pair[0] as usize, pair[1])).collect();
+        let entries: Vec<(usize, u64)> =
+            words.chunks_exact(2).map(|pair| (pair[0] as usize, pair[1])).collect();
         let in_range = entries.iter().all(|entry| entry.0 < REGISTERS);
         (in_range && self.crc(sequence, &bytes) == crc).then_some((len, entries))
     }
@@ -162,7 +168,10 @@ impl<M: Medium> Toy<M> {
     }
 
     /// Changes registers; `make` gets the values that it asks for.
-    pub(crate) fn transact(&self, make: impl FnOnce(&dyn Fn(usize) -> u64) -> Vec<(usize, u64)>) -> Result<(), ToyError> {
+    pub(crate) fn transact(
+        &self,
+        make: impl FnOnce(&dyn Fn(usize) -> u64) -> Vec<(usize, u64)>,
+    ) -> Result<(), ToyError> {
         self.lock();
         let done = if self.state().is_poisoned { Err(ToyError::Refused) } else { self.commit(make) };
         self.unlock();
@@ -187,7 +196,9 @@ impl<M: Medium> Toy<M> {
         if is_full {
             self.state().head = 0;
         }
-        if self.bug == Some(Bug::HomeBeforeDrain) {
+        let at_rest = entries.is_empty();
+        if self.bug == Some(Bug::HomeBeforeDrain) || HOME_EARLY.is_active() || HARMLESS.is_active() && at_rest
+        {
             self.apply(&entries);
         }
         let at = PoolOffset::new(LOG + self.state().head);
@@ -337,4 +348,3 @@ impl Subject for ToySubject {
         legal.check(contents)
     }
 }
-
