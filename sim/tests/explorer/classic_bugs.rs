@@ -20,7 +20,7 @@ fn explored(bug: Option<Bug>, setup: &Setup) -> Report {
     let report = explore(&subject, setup);
     println!("{bug:?} on {} with {} threads: {report}\n", setup.machine, setup.threads);
     if let Some(violation) = &report.violation {
-        let again = violation.replay.to_string().parse().unwrap();
+        let again = violation.replay.to_string().parse().expect("a replay that was printed");
         assert_eq!(replay(&subject, setup, &again), Err(violation.fate.clone()), "the replay differs");
     }
     report
