@@ -53,7 +53,7 @@ impl Subject for Odd {
         for round in 0..actor.operations {
             medium.store8(PoolOffset::new(8 * actor.thread as u64), round);
             match self.0 {
-                Oddity::SpinsForEver => (0..).for_each(|round| medium.relax(round)),
+                Oddity::SpinsForEver => (0..u32::MAX).for_each(|round| medium.relax(round)),
                 Oddity::WaitsForEver => medium.wait_while(&Gate::new(), &mut || true),
                 Oddity::Panics if actor.thread == 1 => panic!("thread {} is odd", actor.thread),
                 Oddity::LocksAcrossCalls => {
