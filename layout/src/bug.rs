@@ -58,7 +58,7 @@ impl Bug {
     /// Whether the code at this place is to be wrong.
     #[cfg(lode_bugs)]
     pub fn is_active(&self) -> bool {
-        let active = CHOSEN.get().is_some_and(|chosen| chosen.name == self.name);
+        let active = CHOSEN.get().bug.is_some_and(|chosen| chosen.name == self.name);
         if active {
             // ORDER: none needed, it is read after the threads that may set it have ended.
             self.reached.store(true, std::sync::atomic::Ordering::Relaxed);
@@ -82,7 +82,7 @@ impl Bug {
                 CHOSEN.set(self.0);
             }
         }
-        let _restore = Restore(CHOSEN.replace(Some(self)));
+        let _restore = Restore(CHOSEN.replace(Chosen { bug: Some(self) }));
         test()
     }
 }
@@ -93,35 +93,30 @@ impl fmt::Display for Bug {
     }
 }
 
-/// Which bug is active in a thread.
-#[cfg(lode_bugs)]
-pub type Chosen = Option<&'static Bug>;
-
-/// Which bug is active in a thread: none, in this build.
-#[cfg(not(lode_bugs))]
-pub type Chosen = ();
+/// Which bug is active in a thread: never one in an ordinary build.
+#[derive(Clone, Copy, Debug)]
+pub struct Chosen {
+    #[cfg(lode_bugs)]
+    bug: Option<&'static Bug>,
+}
 
 #[cfg(lode_bugs)]
 thread_local! {
-    static CHOSEN: std::cell::Cell<Chosen> = const { std::cell::Cell::new(None) };
+    static CHOSEN: std::cell::Cell<Chosen> = const { std::cell::Cell::new(Chosen { bug: None }) };
 }
 
-/// The bug that is active in the calling thread, to be handed to a thread that it starts.
-#[cfg(lode_bugs)]
+/// What is active in the calling thread, to be handed to a thread that it starts.
 pub fn chosen() -> Chosen {
-    CHOSEN.get()
+    #[cfg(lode_bugs)]
+    return CHOSEN.get();
+    #[cfg(not(lode_bugs))]
+    Chosen {}
 }
-
-/// The bug that is active in the calling thread: none, in this build.
-#[cfg(not(lode_bugs))]
-pub fn chosen() -> Chosen {}
 
 /// Makes active in the calling thread what was active in the one that started it.
-#[cfg(lode_bugs)]
 pub fn inherit(chosen: Chosen) {
+    #[cfg(lode_bugs)]
     CHOSEN.set(chosen);
+    #[cfg(not(lode_bugs))]
+    let Chosen {} = chosen;
 }
-
-/// Makes nothing active, in this build.
-#[cfg(not(lode_bugs))]
-pub fn inherit(_chosen: Chosen) {}

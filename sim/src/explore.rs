@@ -6,6 +6,7 @@ use crate::image::{Breach, Image};
 use crate::model::{Model, THREADS_MAX};
 use crate::report::{Cut, Fate, Replay, Report, Violation};
 use crate::run::{Run, run};
+use crate::schedule::Stop;
 use crate::seen::Seen;
 use crate::tape::Event;
 use crate::{Cpu, Machine, Subject};
@@ -18,6 +19,8 @@ use std::time::Instant;
 const RUN_IMAGES_MIN: u64 = 4096;
 /// The budget is spread over at least this many runs.
 const RUNS_MIN: u64 = 16;
+/// Runs in a row without a new image, after which none is to be expected.
+const STALE_RUNS_MAX: u32 = 100;
 /// Images for each attempt to find a violation in a shorter workload.
 const SHRINK_IMAGES: u64 = 5000;
 /// What is tried inside of a recovery, at each crash point.
@@ -81,6 +84,11 @@ impl Default for Setup {
 pub fn explore<S: Subject>(subject: &S, setup: &Setup) -> Report {
     let mut report = Search::new(subject, setup).explore();
     let Some(violation) = report.violation.take() else { return report };
+    if let Fate::Stopped(Stop::Hang { .. }) = violation.fate {
+        // Each attempt to shrink it would hang as long.
+        report.violation = Some(violation);
+        return report;
+    }
     let shorter = (0..).map(|power| 1u64 << power).take_while(|operations| *operations < setup.operations);
     let shrunk = shorter.take(6).find_map(|operations| {
         let budget = Budget { images: SHRINK_IMAGES, seconds: 1.0 };
@@ -204,7 +212,10 @@ impl<'s, S: Subject> Search<'s, S> {
     }
 
     fn explore(mut self) -> Report {
-        loop {
+        let mut stale_runs = 0;
+        // A workload with few images would be run for ever, for no new ones.
+        while stale_runs < STALE_RUNS_MAX && !self.is_out_of_time() {
+            let before = self.seen.images();
             let seed = self.setup.seed.wrapping_add(self.report.runs);
             self.report.runs += 1;
             let operations = self.setup.operations;
@@ -223,10 +234,7 @@ impl<'s, S: Subject> Search<'s, S> {
                     break;
                 }
             }
-            // A workload with few images would be run for ever, for no new ones.
-            if self.is_out_of_time() || self.seen.is_stuck() {
-                break;
-            }
+            stale_runs = if self.seen.images() == before { stale_runs + 1 } else { 0 };
         }
         self.report.images = self.seen.images();
         self.report.seconds = self.started.elapsed().as_secs_f64();

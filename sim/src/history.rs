@@ -146,6 +146,12 @@ impl<T: Clone> Moment<T> {
         Moment { operations: Vec::new(), notes: 0 }
     }
 
+    /// A moment with these operations, for tests of what is legal.
+    #[cfg(test)]
+    pub(crate) fn of(operations: Vec<Operation<T>>) -> Moment<T> {
+        Moment { operations, notes: 0 }
+    }
+
     /// The operations, in the order in which they began.
     pub fn operations(&self) -> &[Operation<T>] {
         &self.operations

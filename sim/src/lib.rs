@@ -1,9 +1,142 @@
 //! Floor 2: a medium that loses power, and the explorer that checks what every power cut may leave behind.
+//!
+//! ```text
+//!   subject: engine + workload + what is legal
+//!        | start, run: 1 to 3 logical threads            | recover, twice, and check
+//!   SimMedium, recorded                             SimMedium, reused for each image
+//!        | stores, flushes, drains, in order             ^ lines or sectors laid down
+//!      tape ----> model: per line or sector, what is sure and what is pending ----> images
+//! ```
+//!
+//! It does: take the place of a mapping under an unmodified engine; let logical threads take turns at every
+//! call of the medium, by a seed; cut the power after every store and drain; make the images that the
+//! [machine](Machine) may then leave, all of them where they are few; recover from each twice, and from power
+//! cuts inside of sampled recoveries; and name the first loss so that it can be [replayed](replay()).
+//! It does not: model time, the loss of more than power (see poison in `lode-pmem`), reordered loads, or an
+//! engine that keeps a lock across a call of the medium outside of
+//! [`Medium::wait_while`](lode_pmem::Medium::wait_while); it reports the last as a hang.
+//!
+//! # What a power cut leaves
+//! | machine | a store is sure after | of the others |
+//! |---|---|---|
+//! | x86, line | a flush of its line after it, by any thread, then a drain of that thread | any prefix of the line's stores |
+//! | x86, line, past the cache | a drain of its own thread | any words, each with its own stores in order |
+//! | Arm, line | the same two | any words, each with its own stores in order |
+//! | byte | a drain of any thread; past the cache, of its own | as for line |
+//! | commit | a drain of any thread, or a log write of its sector, that did not fail | any version of each sector of 512 bytes |
+//!
+//! # Use
+//! An engine is any code that is generic over [`Medium`](lode_pmem::Medium). Its tests implement [`Subject`]
+//! and call [`explore`]; [`oracle`] says what is legal for the histories that most engines have. Here is a
+//! list whose 8-byte count makes an entry part of it, and the classic mistake:
+//!
+//! ```
+//! use lode_layout::PoolOffset;
+//! use lode_pmem::{Medium, SyncError};
+//! use lode_sim::oracle::{Sequence, WrongSequence};
+//! use lode_sim::{Actor, Moment, Setup, SimMedium, Subject, explore};
+//! use std::sync::Arc;
+//!
+//! /// The engine: the count at 0, the entries from 64 on.
+//! struct List<M> {
+//!     medium: Arc<M>,
+//!     forgets_drain: bool,
+//! }
+//!
+//! impl<M: Medium> List<M> {
+//!     fn entries(&self) -> Vec<u64> {
+//!         let memory = self.medium.memory();
+//!         let count = memory.load8(PoolOffset::NULL);
+//!         (0..count).map(|index| memory.load8(PoolOffset::new(64 + 8 * index))).collect()
+//!     }
+//!
+//!     fn push(&self, entry: u64) -> Result<(), SyncError> {
+//!         let count = self.medium.memory().load8(PoolOffset::NULL);
+//!         let place = PoolOffset::new(64 + 8 * count);
+//!         self.medium.store8(place, entry);
+//!         self.medium.flush(place, 8);
+//!         if !self.forgets_drain {
+//!             self.medium.drain()?; // ORDER: the entry is durable before the count says that it is there.
+//!         }
+//!         self.medium.store8(PoolOffset::NULL, count + 1);
+//!         self.medium.flush(PoolOffset::NULL, 8);
+//!         self.medium.drain() // ORDER: the count is durable before the caller is told.
+//!     }
+//! }
+//!
+//! /// The workload, and what is legal after a power cut.
+//! struct ListSubject {
+//!     forgets_drain: bool,
+//! }
+//!
+//! impl Subject for ListSubject {
+//!     type Engine = List<SimMedium>;
+//!     type Operation = u64;
+//!     type Contents = Vec<u64>;
+//!     type Legal = Sequence<Vec<u64>>;
+//!     type Wrong = WrongSequence<Vec<u64>>;
+//!     type Error = SyncError;
+//!
+//!     fn size(&self) -> u64 {
+//!         4096
+//!     }
+//!
+//!     fn format(&self, _medium: Arc<SimMedium>) -> Result<(), SyncError> {
+//!         Ok(()) // A medium of zeros is an empty list.
+//!     }
+//!
+//!     fn start(&self, medium: Arc<SimMedium>) -> Result<List<SimMedium>, SyncError> {
+//!         Ok(List { medium, forgets_drain: self.forgets_drain })
+//!     }
+//!
+//!     fn run(&self, list: &List<SimMedium>, actor: &mut Actor<'_, u64>) {
+//!         for _ in 0..actor.operations {
+//!             let entry = actor.rng.u64(1..);
+//!             let ticket = actor.begin(entry);
+//!             match list.push(entry) {
+//!                 Ok(()) => actor.returned(ticket),
+//!                 Err(_) => return actor.in_doubt(ticket),
+//!             }
+//!         }
+//!     }
+//!
+//!     fn recover(&self, medium: Arc<SimMedium>) -> Result<Vec<u64>, SyncError> {
+//!         Ok(self.start(medium)?.entries()) // This engine has nothing to repair.
+//!     }
+//!
+//!     fn legal(&self, moment: &Moment<u64>) -> Sequence<Vec<u64>> {
+//!         Sequence::new(Vec::new(), moment, |entries, entry| entries.push(*entry))
+//!     }
+//!
+//!     fn check(&self, legal: &Sequence<Vec<u64>>, found: &Vec<u64>) -> Result<(), WrongSequence<Vec<u64>>> {
+//!         legal.check(found)
+//!     }
+//! }
+//!
+//! let report = explore(&ListSubject { forgets_drain: false }, &Setup::default());
+//! assert!(report.violation.is_none() && report.images > 100, "{report}");
+//!
+//! let report = explore(&ListSubject { forgets_drain: true }, &Setup::default());
+//! let violation = report.violation.expect("an entry that is counted and not there");
+//! println!("{violation}");
+//! ```
+//!
+//! # Seeded bugs
+//! An explorer that finds nothing is believed only if it finds what is known to be there. An engine names
+//! lines of its own that can be broken as statics of [`lode_layout::bug`]; a build with `--cfg lode_bugs`
+//! plants them one after the other and has each hunted (`hunt`).
+//!
+//! # Cost
+//! An image costs the lines that differ from the one before it, two recoveries with the lines that they
+//! store to, and the check; the size of the pool does not matter. Hashes of 128 bits tell images apart: of n
+//! images, one is skipped unseen with probability n² / 2^129.
 #![forbid(unsafe_code)]
 
 mod choice;
 mod explore;
 mod history;
+#[cfg(lode_bugs)]
+mod hunt;
 mod image;
 mod machine;
 mod medium;
@@ -20,6 +153,8 @@ mod versions;
 
 pub use explore::{Budget, Setup, explore, replay};
 pub use history::{Actor, Moment, Operation, Outcome, Ticket};
+#[cfg(lode_bugs)]
+pub use hunt::{Escape, hunt};
 pub use image::Breach;
 pub use machine::{Cpu, Machine};
 pub use medium::SimMedium;

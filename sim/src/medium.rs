@@ -195,7 +195,7 @@ impl Medium for SimMedium {
 
     fn store8(&self, at: PoolOffset, value: u64) {
         self.step();
-        if at.get() % WORD != 0 {
+        if !at.get().is_multiple_of(WORD) {
             Fault { kind: FaultKind::OutOfRange, at, len: WORD }.raise();
             return;
         }
@@ -210,7 +210,7 @@ impl Medium for SimMedium {
     fn compare_exchange8(&self, at: PoolOffset, current: u64, new: u64) -> Result<u64, u64> {
         self.step();
         let found = self.memory.compare_exchange8(at, current, new);
-        if found.is_ok() && at.get() % WORD == 0 && at.get() < self.memory.len() {
+        if found.is_ok() && at.get().is_multiple_of(WORD) && at.get() < self.memory.len() {
             self.touched.mark(at.line());
             self.note(|events| events.push(Event::Store { word: (at.get() / WORD) as u32, value: new }));
         }
@@ -218,7 +218,8 @@ impl Medium for SimMedium {
     }
 
     fn copy(&self, at: PoolOffset, bytes: &[u8]) {
-        assert!(at.get() % WORD == 0 && bytes.len() as u64 % WORD == 0, "a copy is of whole words");
+        let (place, len) = (at.get(), bytes.len() as u64);
+        assert!(place.is_multiple_of(WORD) && len.is_multiple_of(WORD), "a copy is of whole words");
         self.step();
         let thread = schedule::current();
         match self.machine.rung {
@@ -249,7 +250,8 @@ impl Medium for SimMedium {
 
     fn log_write(&self, at: PoolOffset, bytes: &[u8]) -> Result<(), SyncError> {
         let (len, block) = (bytes.len() as u64, self.log_block());
-        assert!(at.get() % block == 0 && len % block == 0, "a log write is of whole log blocks");
+        let is_whole = at.get().is_multiple_of(block) && len.is_multiple_of(block);
+        assert!(is_whole, "a log write is of whole log blocks");
         self.step();
         if len == 0 || !self.admit(at, len) {
             return Ok(());

@@ -283,3 +283,153 @@ impl Model {
         });
     }
 }
+
+#[cfg(test)]
+mod test {
+    use super::*;
+    use crate::Cpu;
+    use std::collections::BTreeSet;
+
+    const X86: Machine = Machine { cpu: Cpu::X86, rung: Rung::Line };
+    const ARM: Machine = Machine { cpu: Cpu::Arm, rung: Rung::Line };
+    const BYTE: Machine = Machine { cpu: Cpu::X86, rung: Rung::Byte };
+    const COMMIT: Machine = Machine { cpu: Cpu::X86, rung: Rung::Commit };
+
+    fn store(word: u32, value: u64) -> Event {
+        Event::Store { word, value }
+    }
+
+    fn copy(thread: u8, word: u32, value: u64) -> Event {
+        Event::Copy { word, value, thread }
+    }
+
+    fn flush(thread: u8) -> Event {
+        Event::Flush { first: 0, last: 0, thread }
+    }
+
+    fn drain(thread: u8) -> Event {
+        Event::Drain { thread }
+    }
+
+    /// What the first three words of the first unit may hold after `events`, of a medium of zeros.
+    fn contents(machine: Machine, events: &[Event]) -> BTreeSet<[u64; 3]> {
+        let mut model = Model::new(machine, &[0; 128]);
+        events.iter().for_each(|event| model.apply(*event));
+        model.enumerate();
+        let first = |words: &[u64]| [words[0], words[1], words[2]];
+        if !model.dirty().contains(&0) {
+            return BTreeSet::from([first(model.base(0))]);
+        }
+        let versions = model.versions(0);
+        assert!(!versions.is_sample());
+        assert_eq!(versions.hash(versions.newest()), unit_hash(0, versions.words(versions.newest())));
+        let all: BTreeSet<_> = (0..versions.len()).map(|index| first(versions.words(index))).collect();
+        assert_eq!(all.len(), versions.len(), "each content is listed once");
+        all
+    }
+
+    fn expect(machine: Machine, events: &[Event], want: &[[u64; 3]]) {
+        assert_eq!(contents(machine, events), want.iter().copied().collect(), "{machine}: {events:?}");
+    }
+
+    #[test]
+    fn x86_keeps_the_order_of_a_line() {
+        let events = [store(0, 1), store(1, 2), store(0, 3)];
+        expect(X86, &events, &[[0, 0, 0], [1, 0, 0], [1, 2, 0], [3, 2, 0]]);
+    }
+
+    #[test]
+    fn arm_keeps_the_order_of_a_word_only() {
+        let events = [store(0, 1), store(1, 2), store(0, 3)];
+        expect(ARM, &events, &[[0, 0, 0], [1, 0, 0], [3, 0, 0], [0, 2, 0], [1, 2, 0], [3, 2, 0]]);
+    }
+
+    #[test]
+    fn copies_arrive_in_any_order() {
+        expect(X86, &[copy(0, 0, 1), copy(0, 1, 2)], &[[0, 0, 0], [1, 0, 0], [0, 2, 0], [1, 2, 0]]);
+    }
+
+    #[test]
+    fn a_drain_completes_the_flushes_of_its_own_thread() {
+        for machine in [X86, ARM] {
+            expect(machine, &[store(0, 1), flush(0), drain(0)], &[[1, 0, 0]]);
+            // Whoever stored: what counts is that the flush came later.
+            expect(machine, &[store(0, 1), flush(1), drain(1)], &[[1, 0, 0]]);
+            expect(machine, &[store(0, 1), flush(0), drain(1)], &[[0, 0, 0], [1, 0, 0]]);
+            expect(machine, &[store(0, 1), drain(0)], &[[0, 0, 0], [1, 0, 0]]);
+            expect(machine, &[flush(0), store(0, 1), drain(0)], &[[0, 0, 0], [1, 0, 0]]);
+            expect(machine, &[store(0, 1), flush(0), store(1, 2), drain(0)], &[[1, 0, 0], [1, 2, 0]]);
+            // A flush is waited for once.
+            let twice = [store(0, 1), flush(0), drain(0), store(0, 2), drain(0)];
+            expect(machine, &twice, &[[1, 0, 0], [2, 0, 0]]);
+        }
+    }
+
+    #[test]
+    fn a_drain_completes_the_copies_of_its_own_thread() {
+        for machine in [X86, ARM, BYTE] {
+            expect(machine, &[copy(0, 0, 1), drain(0)], &[[1, 0, 0]]);
+            expect(machine, &[copy(0, 0, 1), drain(1)], &[[0, 0, 0], [1, 0, 0]]);
+            expect(machine, &[copy(0, 0, 1), copy(1, 1, 2), drain(1)], &[[0, 2, 0], [1, 2, 0]]);
+        }
+        // A flush by another thread does not reach what went past the cache.
+        expect(X86, &[copy(0, 0, 1), flush(1), drain(1)], &[[0, 0, 0], [1, 0, 0]]);
+    }
+
+    #[test]
+    fn a_durable_copy_outlives_older_stores_that_are_not() {
+        let events = [store(0, 1), store(1, 2), copy(0, 0, 3), drain(0)];
+        expect(X86, &events, &[[3, 0, 0], [3, 2, 0]]);
+    }
+
+    #[test]
+    fn the_caches_outlive_the_power_on_the_byte_rung() {
+        expect(BYTE, &[store(0, 1), store(1, 2)], &[[0, 0, 0], [1, 0, 0], [1, 2, 0]]);
+        expect(BYTE, &[store(0, 1), store(1, 2), drain(1)], &[[1, 2, 0]]);
+    }
+
+    #[test]
+    fn a_sector_is_any_version_until_it_is_written() {
+        let synced = |first, last| Event::Synced { first, last };
+        let log = |word, value, last| Event::Log { word, value, last };
+        expect(COMMIT, &[store(0, 1), store(1, 2), flush(0), drain(0)], &[[0, 0, 0], [1, 0, 0], [1, 2, 0]]);
+        expect(COMMIT, &[store(0, 1), synced(0, 0)], &[[1, 0, 0]]);
+        expect(COMMIT, &[store(0, 1), synced(1, 1)], &[[0, 0, 0], [1, 0, 0]]);
+        let whole = [store(2, 9), log(0, 1, false), log(1, 2, true)];
+        expect(COMMIT, &whole, &[[0, 0, 0], [0, 0, 9], [1, 2, 9]]);
+    }
+
+    #[test]
+    fn a_failed_sync_is_not_made_good_by_the_next_one() {
+        let (synced, failed) = (Event::Synced { first: 0, last: 1 }, Event::SyncFailed { first: 0, last: 1 });
+        expect(COMMIT, &[store(0, 1), failed, synced], &[[0, 0, 0], [1, 0, 0]]);
+        expect(COMMIT, &[store(0, 1), failed, store(1, 2), synced], &[[1, 2, 0]]);
+    }
+
+    #[test]
+    fn the_hash_follows_what_is_sure() {
+        let mut model = Model::new(X86, &[0; 128]);
+        for event in
+            [store(0, 1), store(9, 2), flush(0), Event::Flush { first: 1, last: 1, thread: 0 }, drain(0)]
+        {
+            model.apply(event);
+        }
+        let mut content = [0; 128];
+        (content[0], content[9]) = (1, 2);
+        assert_eq!((model.base(0)[0], model.base(1)[1]), (1, 2));
+        assert_eq!(model.hash(), Model::new(X86, &content).hash());
+        assert_eq!(model.take_settled(), [0, 1]);
+        assert!(model.dirty().is_empty());
+    }
+
+    #[test]
+    fn many_versions_are_sampled() {
+        let mut model = Model::new(ARM, &[0; 128]);
+        (0..40).for_each(|index| model.apply(store(index % 8, u64::from(index) + 1)));
+        model.enumerate();
+        let versions = model.versions(0);
+        assert!(versions.is_sample() && versions.len() > 200, "{}", versions.len());
+        assert_eq!(versions.words(0), [0; 8]);
+        assert_eq!(versions.words(versions.newest()), [33, 34, 35, 36, 37, 38, 39, 40]);
+    }
+}

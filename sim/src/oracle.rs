@@ -329,3 +329,135 @@ impl<C: Clone + PartialEq> Sequence<C> {
         Err(WrongSequence { found: found.clone(), legal: self.legal.clone() })
     }
 }
+
+#[cfg(test)]
+mod test {
+    use super::*;
+    use crate::Operation;
+
+    type Writes = Vec<(char, Option<u8>)>;
+
+    #[derive(Clone, Debug, Default)]
+    struct Transaction {
+        reads: Writes,
+        writes: Writes,
+    }
+
+    fn writes(pairs: &[(char, u8)]) -> Transaction {
+        let writes = pairs.iter().map(|(key, value)| (*key, (*value != 0).then_some(*value)));
+        Transaction { reads: Vec::new(), writes: writes.collect() }
+    }
+
+    fn ended(begun: usize, ended: usize, what: Transaction) -> Operation<Transaction> {
+        Operation { thread: 0, what, begun, ended: Some(ended), outcome: Outcome::Returned }
+    }
+
+    fn in_flight(begun: usize, what: Transaction) -> Operation<Transaction> {
+        Operation { thread: 1, what, begun, ended: None, outcome: Outcome::InFlight }
+    }
+
+    fn registers(operations: Vec<Operation<Transaction>>) -> Registers<char, u8> {
+        let moment = Moment::of(operations);
+        Registers::new(&[('z', 9)], &moment, |transaction| Access {
+            reads: transaction.reads.clone(),
+            writes: transaction.writes.clone(),
+        })
+    }
+
+    /// Checks contents with the initial `z` added.
+    fn is_legal(registers: &Registers<char, u8>, found: &[(char, u8)]) -> bool {
+        let mut found = found.to_vec();
+        found.push(('z', 9));
+        registers.check(&found).is_ok()
+    }
+
+    #[test]
+    fn what_returned_is_there_and_nothing_else() {
+        let registers =
+            registers(vec![ended(0, 1, writes(&[('a', 1)])), ended(2, 3, writes(&[('a', 2), ('b', 2)]))]);
+        assert!(is_legal(&registers, &[('a', 2), ('b', 2)]));
+        for wrong in [&[][..], &[('a', 1)], &[('a', 2)], &[('b', 2)], &[('a', 1), ('b', 2)]] {
+            assert!(!is_legal(&registers, wrong), "{wrong:?}");
+        }
+        assert!(!is_legal(&registers, &[('a', 2), ('b', 2), ('c', 1)]), "a key that nobody wrote");
+        assert!(registers.check(&[('a', 2), ('b', 2)]).is_err(), "the initial key is lost");
+    }
+
+    #[test]
+    fn what_is_in_flight_is_there_whole_or_not_at_all() {
+        let registers = registers(vec![
+            ended(0, 1, writes(&[('a', 1), ('b', 1)])),
+            in_flight(2, writes(&[('a', 0), ('b', 2)])),
+        ]);
+        assert!(is_legal(&registers, &[('a', 1), ('b', 1)]));
+        assert!(is_legal(&registers, &[('b', 2)]));
+        assert!(!is_legal(&registers, &[('a', 1), ('b', 2)]));
+        assert!(!is_legal(&registers, &[('b', 1)]));
+    }
+
+    #[test]
+    fn refused_is_not_there_and_in_doubt_may_be() {
+        let with = |outcome| registers(vec![Operation { outcome, ..ended(0, 1, writes(&[('a', 1)])) }]);
+        assert!(!is_legal(&with(Outcome::Refused), &[('a', 1)]) && is_legal(&with(Outcome::Refused), &[]));
+        assert!(is_legal(&with(Outcome::InDoubt), &[('a', 1)]) && is_legal(&with(Outcome::InDoubt), &[]));
+        let later = Operation { outcome: Outcome::InDoubt, ..ended(0, 1, writes(&[('a', 1)])) };
+        let registers = registers(vec![later, ended(2, 3, writes(&[('a', 2)]))]);
+        assert!(is_legal(&registers, &[('a', 2)]) && !is_legal(&registers, &[('a', 1)]));
+    }
+
+    #[test]
+    fn operations_that_overlap_come_in_any_order_but_in_one() {
+        let registers = registers(vec![
+            ended(0, 2, writes(&[('a', 1), ('b', 1)])),
+            ended(1, 3, writes(&[('a', 2), ('b', 2)])),
+        ]);
+        assert!(is_legal(&registers, &[('a', 1), ('b', 1)]) && is_legal(&registers, &[('a', 2), ('b', 2)]));
+        assert!(!is_legal(&registers, &[('a', 1), ('b', 2)]));
+    }
+
+    #[test]
+    fn what_began_after_a_return_comes_later() {
+        // The long one overlaps both; the two others have an order.
+        let registers = registers(vec![
+            ended(0, 5, writes(&[('a', 9), ('b', 9)])),
+            ended(1, 2, writes(&[('a', 1)])),
+            ended(3, 4, writes(&[('b', 2)])),
+        ]);
+        assert!(is_legal(&registers, &[('a', 9), ('b', 2)]));
+        assert!(!is_legal(&registers, &[('a', 1), ('b', 9)]), "b was written by 2 after 1, so by 9 after 1");
+    }
+
+    #[test]
+    fn what_was_read_by_a_returned_operation_is_there() {
+        let reader = |value| Transaction { reads: vec![('a', value)], writes: vec![('b', Some(7))] };
+        let with = |value| registers(vec![in_flight(0, writes(&[('a', 1)])), ended(1, 2, reader(value))]);
+        assert!(is_legal(&with(Some(1)), &[('a', 1), ('b', 7)]));
+        assert!(!is_legal(&with(Some(1)), &[('b', 7)]), "the reader is there, and what it read is not");
+        assert!(is_legal(&with(None), &[('b', 7)]));
+        assert!(!is_legal(&with(Some(3)), &[('a', 1), ('b', 7)]), "nobody wrote 3");
+    }
+
+    #[test]
+    fn equal_values_are_explained_by_any_of_their_writers() {
+        let registers = registers(vec![
+            ended(0, 4, writes(&[('a', 1), ('b', 1)])),
+            ended(1, 5, writes(&[('a', 1), ('b', 2)])),
+            ended(2, 6, writes(&[('a', 3), ('b', 3)])),
+        ]);
+        for legal in [[('a', 1), ('b', 1)], [('a', 1), ('b', 2)], [('a', 3), ('b', 3)]] {
+            assert!(is_legal(&registers, &legal), "{legal:?}");
+        }
+        assert!(!is_legal(&registers, &[('a', 1), ('b', 3)]));
+    }
+
+    #[test]
+    fn a_sequence_is_after_k_or_k_plus_one() {
+        let push = |value| Transaction { writes: vec![('a', Some(value))], reads: Vec::new() };
+        let moment = Moment::of(vec![ended(0, 1, push(1)), Operation { thread: 0, ..in_flight(2, push(2)) }]);
+        let sequence =
+            Sequence::new(Vec::new(), &moment, |list: &mut Writes, what| list.extend(&what.writes));
+        let [one, two] = [('a', Some(1)), ('a', Some(2))];
+        assert!(sequence.check(&vec![one]).is_ok() && sequence.check(&vec![one, two]).is_ok());
+        assert!(sequence.check(&vec![]).is_err() && sequence.check(&vec![two]).is_err());
+    }
+}

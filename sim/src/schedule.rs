@@ -12,7 +12,7 @@ use std::time::Duration;
 /// Calls in a row that only wait, after which the threads are said to wait for each other.
 const IDLE_MAX: u64 = 20_000;
 /// Seconds without any call of the medium, after which the holder of the baton is said to hang.
-const HANG_S: u32 = 20;
+const HANG_S: u32 = 5;
 /// Rounds of spinning for the baton before the thread is parked.
 const SPINS: u32 = 30;
 /// The switches that a [`Stop`] keeps.

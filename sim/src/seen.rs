@@ -3,15 +3,11 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// Moments in a row without a new image, after which there are none to be expected.
-const STUCK_MOMENTS: u32 = 100_000;
-
 /// Images by their hash of 128 bits, each with the last moment at which it was tried.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
     images: HashMap<[u64; 2], u32, BuildHasherDefault<AsIs>>,
     moment: u32,
-    newest: u32,
 }
 
 impl Seen {
@@ -23,20 +19,12 @@ impl Seen {
     /// Whether an image was not tried at this moment; notes that it is now.
     pub(crate) fn is_new(&mut self, hash: u128) -> bool {
         let before = self.images.insert([hash as u64, (hash >> 64) as u64], self.moment);
-        if before.is_none() {
-            self.newest = self.moment;
-        }
         before != Some(self.moment)
     }
 
     /// Different images so far.
     pub(crate) fn images(&self) -> u64 {
         self.images.len() as u64
-    }
-
-    /// Whether runs bring no new images any more.
-    pub(crate) fn is_stuck(&self) -> bool {
-        self.moment - self.newest > STUCK_MOMENTS
     }
 }
 

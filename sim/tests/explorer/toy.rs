@@ -1,12 +1,12 @@
 //! A redo log of one ring for a few registers, small enough to see that it is right, with ten ways to make it wrong.
 
-use lode_layout::{LINE, PoolOffset, WORD, align_up};
+use lode_layout::{LINE, PoolOffset, WORD, align_up, bug};
 use lode_pmem::{Gate, Medium, SyncError};
 use lode_sim::oracle::{Access, Registers, WrongRegisters};
 use lode_sim::{Actor, Moment, SimMedium, Subject};
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 pub(crate) const SIZE: u64 = 64 << 10;
 const CHECKPOINT: PoolOffset = PoolOffset::new(0);
@@ -32,6 +32,11 @@ pub(crate) enum Bug {
     SharedBeforeDrain,
     LockNeverFreed,
 }
+
+/// A bug that is planted at run time, as those of shipped engines are.
+pub(crate) static HOME_EARLY: bug::Bug = bug::Bug::new("toy-home-early", "a transaction is there in part");
+/// A place that is asked and does no harm.
+pub(crate) static HARMLESS: bug::Bug = bug::Bug::new("toy-harmless", "nothing");
 
 #[derive(Debug, Default)]
 struct State {
@@ -76,7 +81,7 @@ impl<M: Medium> Toy<M> {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap()
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn read(&self, register: usize) -> u64 {
@@ -128,10 +133,8 @@ impl<M: Medium> Toy<M> {
         if count as usize > REGISTERS || at + len > LOG_LEN {
             return None;
         }
-        let mut bytes = vec![0; (2 * count * WORD) as usize];
-        memory.read(PoolOffset::new(LOG + at + 2 * WORD), &mut bytes);
-        let words: Vec<u64> =
-            bytes.chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().unwrap())).collect();
+        let words: Vec<u64> = (0..2 * count).map(|index| word(at + (2 + index) * WORD)).collect();
+        let bytes: Vec<u8> = words.iter().copied().flat_map(u64::to_le_bytes).collect();
         let entries: Vec<(usize, u64)> =
             words.chunks_exact(2).map(|pair| (pair[0] as usize, pair[1])).collect();
         let in_range = entries.iter().all(|entry| entry.0 < REGISTERS);
@@ -191,7 +194,9 @@ impl<M: Medium> Toy<M> {
         if is_full {
             self.state().head = 0;
         }
-        if self.bug == Some(Bug::HomeBeforeDrain) {
+        let at_rest = entries.is_empty();
+        if self.bug == Some(Bug::HomeBeforeDrain) || HOME_EARLY.is_active() || HARMLESS.is_active() && at_rest
+        {
             self.apply(&entries);
         }
         let at = PoolOffset::new(LOG + self.state().head);

@@ -1,15 +1,13 @@
 //! How fast images are made, recovered from twice, and checked. Prints; fails only where it is hopeless.
 
-mod toy;
-
+use crate::toy::ToySubject;
 use lode_sim::{Budget, Machine, Setup, explore};
-use toy::ToySubject;
 
 #[test]
 fn images_a_second() {
     for machine in Machine::ALL {
         for threads in [1, 3] {
-            let budget = Budget { images: 200_000, seconds: 20.0 };
+            let budget = Budget { images: 50_000, seconds: 20.0 };
             let setup =
                 Setup { machine, threads, operations: 60 / threads as u64, budget, ..Setup::default() };
             let report = explore(&ToySubject { bug: None }, &setup);

@@ -1,0 +1,59 @@
+//! The hunt: each seeded bug of an engine must be found.
+
+use crate::Report;
+use lode_layout::bug::Bug;
+use std::collections::BTreeSet;
+use std::fmt;
+
+/// A seeded bug that was not caught: the explorer, or the workload, is not to be believed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Escape {
+    /// The wrong code ran, and nothing was found.
+    NotFound {
+        /// The name of the bug.
+        name: &'static str,
+    },
+    /// The wrong code never ran: no workload gets there, or the engine does not ask for the bug any more.
+    NotReached {
+        /// The name of the bug.
+        name: &'static str,
+    },
+    /// Two bugs have one name.
+    NamedTwice {
+        /// The name.
+        name: &'static str,
+    },
+}
+
+impl fmt::Display for Escape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Escape::NotFound { name } => write!(f, "the seeded bug {name} was not found"),
+            Escape::NotReached { name } => write!(f, "the wrong code of the seeded bug {name} never ran"),
+            Escape::NamedTwice { name } => write!(f, "two seeded bugs are named {name}"),
+        }
+    }
+}
+
+impl std::error::Error for Escape {}
+
+/// Plants each of `bugs` in turn and has `search` look for it, by exploring what might show it. Those that
+/// got away.
+pub fn hunt(bugs: &[&'static Bug], mut search: impl FnMut(&'static Bug) -> Report) -> Vec<Escape> {
+    let mut names = BTreeSet::new();
+    let mut escapes = Vec::new();
+    for bug in bugs {
+        let name = bug.name();
+        if !names.insert(name) {
+            escapes.push(Escape::NamedTwice { name });
+            continue;
+        }
+        let report = bug.plant(|| search(bug));
+        if !bug.was_reached() {
+            escapes.push(Escape::NotReached { name });
+        } else if report.violation.is_none() {
+            escapes.push(Escape::NotFound { name });
+        }
+    }
+    escapes
+}
