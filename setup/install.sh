@@ -46,12 +46,21 @@ debian_packages() {
         apt-get install --quiet --yes --no-install-recommends "${missing[@]}"
 }
 
-# Installs a toolchain if it is missing: its name, then rustup's --component and --target options.
+# Installs what is missing of a toolchain: its name, its components, its targets. Needs no network if nothing is.
 toolchain() {
-    local name=$1
-    shift
-    say "toolchain $name"
-    rustup toolchain install "$name" --profile minimal --no-self-update "$@"
+    local name=$1 components=$2 targets=$3 installed part complete=yes
+    installed=$(rustup component list --installed --toolchain "$name" 2>/dev/null) || complete=no
+    for part in ${components//,/ }; do
+        grep -q "^$part" <<<"$installed" || complete=no
+    done
+    for part in ${targets//,/ }; do
+        grep -qx "rust-std-$part" <<<"$installed" || complete=no
+    done
+    if [ $complete = no ]; then
+        say "installing toolchain $name with $components for $targets"
+        rustup toolchain install "$name" --profile minimal --no-self-update \
+            --component "$components" --target "$targets"
+    fi
 }
 
 # The toolchain of rust-toolchain.toml. A cargo without rustup will do if it is new enough, except for the tests.
@@ -59,7 +68,7 @@ stable() {
     local purpose=$1 channel found
     channel=$(sed -n 's/^channel = "\(.*\)"/\1/p' rust-toolchain.toml)
     if command -v rustup >/dev/null; then
-        toolchain "$channel" --component rustfmt,clippy --target x86_64-unknown-linux-gnu,aarch64-unknown-linux-gnu
+        toolchain "$channel" rustfmt,clippy x86_64-unknown-linux-gnu,aarch64-unknown-linux-gnu
         return
     fi
     command -v cargo >/dev/null || die "neither rustup nor cargo is here: install rustup first"
@@ -91,7 +100,7 @@ case ${1:-} in
     test)
         debian_packages setup/packages-run.txt setup/packages-test.txt
         stable test
-        toolchain "$(cat setup/nightly.txt)" --component miri,rust-src
+        toolchain "$(cat setup/nightly.txt)" miri,rust-src x86_64-unknown-linux-gnu
         cargo_tools setup/tools-test.txt
         ;;
     bench)
