@@ -2,7 +2,7 @@
 # Shows that the set-up is complete: runs a command (default: .ci/run) in a clone of this repository's last commit,
 # in a bare Debian 12 made by debootstrap, to which only rustup and the stable toolchain have been added.
 #
-#   setup/prove-bare.sh [COMMAND...]      as root; needs debootstrap, git and rustup, 6 GB of disk and the network
+#   setup/prove-bare.sh [COMMAND...]      as root; needs debootstrap, git and rustup, 12 GB of disk and the network
 #
 # LODE_BARE=FOLDER keeps the system there and uses it again, as it was left; without it a new one is made and removed.
 set -euo pipefail

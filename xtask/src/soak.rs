@@ -42,11 +42,15 @@ pub(crate) fn run(workspace: &Workspace, minutes: u64) -> Result<bool> {
     Ok(true)
 }
 
-/// Fuzzes each target for a while, from its committed corpus; whether none crashed.
+/// Fuzzes each target for a while, from its committed corpus; whether none crashed. What it finds on the way is
+/// kept in the target folder, for the next time.
 fn fuzz(workspace: &Workspace) -> Result<bool> {
     let mut good = true;
     for target in targets(&workspace.root.join("fuzz/fuzz_targets"))? {
-        let words = format!("fuzz run {target} -- -max_total_time={FUZZ_SECONDS} -print_final_stats=1");
+        let found = workspace.target.join("fuzzed").join(&target);
+        fs::create_dir_all(&found)?;
+        let limits = format!("-max_total_time={FUZZ_SECONDS} -print_final_stats=1");
+        let words = format!("fuzz run {target} {} fuzz/corpus/{target} -- {limits}", found.display());
         good &= Cargo::nightly(workspace, &words)?.run()?.success;
     }
     Ok(good)

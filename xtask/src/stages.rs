@@ -111,7 +111,7 @@ fn fmt(run: &mut Run) -> Result<Verdict> {
 fn clippy(run: &mut Run) -> Result<Verdict> {
     let mut good = run.stable("clippy --locked --workspace --all-targets -- -D warnings")?;
     if run.has_beside("fuzz") {
-        good &= run.stable("clippy --locked --manifest-path fuzz/Cargo.toml --all-targets -- -D warnings")?;
+        good &= run.stable("clippy --locked --manifest-path fuzz/Cargo.toml --no-default-features --all-targets -- -D warnings")?;
     }
     Ok(good.into())
 }
@@ -192,7 +192,7 @@ fn corpora(run: &mut Run) -> Result<Verdict> {
     if !run.has_beside("fuzz") {
         return Ok(Verdict::Nothing);
     }
-    Ok(run.stable("test --locked --manifest-path fuzz/Cargo.toml")?.into())
+    Ok(run.stable("test --locked --manifest-path fuzz/Cargo.toml --no-default-features")?.into())
 }
 
 fn fuzz(run: &mut Run) -> Result<Verdict> {
