@@ -1,0 +1,29 @@
+# Each target sets up all it needs itself, from a fresh clone on Debian 12 with rustup.
+
+SOAK_MINUTES ?= 60
+export PATH := $(PATH):$(or $(CARGO_HOME),$(HOME)/.cargo)/bin
+
+.PHONY: help run test soak bench
+
+help:
+	@echo 'make run      build lode and run its demo'
+	@echo 'make test     run all tests; the time of each stage is printed'
+	@echo 'make soak     run the same tests with larger budgets and new seeds for SOAK_MINUTES=$(SOAK_MINUTES)'
+	@echo 'make bench    measure Lodestone and its peers side by side'
+
+run:
+	setup/install.sh run
+	cargo build --release --locked --package lode
+	cargo run --release --locked --quiet --package lode -- demo
+
+test:
+	setup/install.sh test
+	cargo xtask ci
+
+soak:
+	setup/install.sh test
+	cargo xtask soak --minutes $(SOAK_MINUTES)
+
+bench:
+	setup/install.sh bench
+	cargo run --release --locked --manifest-path bench/Cargo.toml

@@ -1,0 +1,75 @@
+//! The header of a pool: any bytes are an error or a header that comes back as it was.
+
+use lode_layout::header::{LEN, MINOR};
+use lode_layout::{Geometry, Header, LayoutName, Rung};
+use uuid::Uuid;
+
+/// Bytes of the checksum, the last ones of a header.
+const CRC_LEN: usize = 4;
+
+/// Reads the bytes as they are, and again with a checksum that fits, as a hostile writer leaves it.
+pub fn run(data: &[u8]) {
+    check(data);
+    let mut page = [0; LEN];
+    let len = data.len().min(LEN);
+    page[..len].copy_from_slice(&data[..len]);
+    seal(&mut page);
+    check(&page);
+}
+
+fn check(bytes: &[u8]) {
+    match Header::decode(bytes) {
+        Ok(header) => assert_eq!(Header::decode(&header.encode()), Ok(header)),
+        Err(error) => assert!(!error.to_string().is_empty()),
+    }
+}
+
+/// Writes the checksum that fits the other bytes.
+fn seal(page: &mut [u8; LEN]) {
+    let (rest, crc) = page.split_at_mut(LEN - CRC_LEN);
+    crc.fill(0);
+    let sum = crc32c::crc32c_append(crc32c::crc32c(rest), crc);
+    crc.copy_from_slice(&sum.to_le_bytes());
+}
+
+/// Headers of a small new pool, and of a pool that has grown and has every optional field.
+pub fn seeds() -> Vec<(&'static str, Vec<u8>)> {
+    let new = Geometry::plan(64 << 20).ok();
+    let grown = Geometry::plan(1 << 30).and_then(|geometry| geometry.grow(1 << 40)).ok();
+    let named = [("new", new, None), ("grown", grown, Some(Rung::None))];
+    let header = |(name, geometry, rung_forced): (_, Option<Geometry>, _)| {
+        let header = Header {
+            minor: MINOR,
+            compat: 0,
+            ro_compat: 0,
+            generation: 1,
+            uuid: Uuid::from_bytes([0x5a; 16]),
+            layout: LayoutName::new("kv").ok()?,
+            created: 1_700_000_000,
+            rung_min: Rung::Commit,
+            rung_forced,
+            watched: None,
+            geometry: geometry?,
+        };
+        Some((name, header.encode().to_vec()))
+    };
+    named.into_iter().filter_map(header).collect()
+}
+
+#[cfg(test)]
+mod test {
+    use super::*;
+
+    #[test]
+    fn seeds_are_headers_and_stay_so_when_sealed() {
+        assert_eq!(seeds().len(), 2);
+        for (name, bytes) in seeds() {
+            let mut page: [u8; LEN] = bytes.try_into().unwrap();
+            assert!(Header::decode(&page).is_ok(), "{name}");
+            page[LEN - CRC_LEN] ^= 1;
+            assert!(Header::decode(&page).is_err(), "{name}");
+            seal(&mut page);
+            assert!(Header::decode(&page).is_ok(), "{name}");
+        }
+    }
+}

@@ -1,0 +1,115 @@
+#!/usr/bin/env bash
+# Installs what one purpose needs and this machine lacks, and nothing else. Running it again changes nothing.
+#
+#   setup/install.sh run      what `make run` needs: the pinned stable toolchain, a C linker, the demo's word list
+#   setup/install.sh test     that, and the nightly toolchain for fuzzing and Miri, cargo-fuzz, the tests' packages
+#   setup/install.sh bench    what `make run` needs, and the peers' packages
+#
+# Debian packages are installed as root, through sudo if need be. Everything else goes into rustup's own folder
+# and into target/.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+PATH=$PATH:${CARGO_HOME:-$HOME/.cargo}/bin
+
+say() { printf 'setup: %s\n' "$*" >&2; }
+die() { say "$*"; exit 1; }
+entries() { sed -e 's/#.*//' -e '/^[[:space:]]*$/d' "$@"; }
+
+as_root() {
+    if [ "$(id -u)" = 0 ]; then
+        "$@"
+    elif command -v sudo >/dev/null; then
+        sudo "$@"
+    else
+        die "not root, and sudo is missing; run as root: $*"
+    fi
+}
+
+# Installs those Debian packages of the given lists that are missing.
+debian_packages() {
+    local package missing=()
+    if ! command -v dpkg-query >/dev/null; then
+        say "not Debian: make sure yourself that you have the counterparts of: $(entries "$@" | tr '\n' ' ')"
+        return
+    fi
+    for package in $(entries "$@"); do
+        if [ "$(dpkg-query --show --showformat='${db:Status-Status}' "$package" 2>/dev/null)" != installed ]; then
+            missing+=("$package")
+        fi
+    done
+    if [ ${#missing[@]} = 0 ]; then
+        return
+    fi
+    say "installing Debian packages: ${missing[*]}"
+    as_root apt-get update --quiet
+    as_root env DEBIAN_FRONTEND=noninteractive \
+        apt-get install --quiet --yes --no-install-recommends "${missing[@]}"
+}
+
+# Installs what is missing of a toolchain: its name, its components, its targets. Needs no network if nothing is.
+toolchain() {
+    local name=$1 components=$2 targets=$3 installed part complete=yes
+    installed=$(rustup component list --installed --toolchain "$name" 2>/dev/null) || complete=no
+    for part in ${components//,/ }; do
+        grep -q "^$part" <<<"$installed" || complete=no
+    done
+    for part in ${targets//,/ }; do
+        grep -qx "rust-std-$part" <<<"$installed" || complete=no
+    done
+    if [ $complete = no ]; then
+        say "installing toolchain $name with $components for $targets"
+        rustup toolchain install "$name" --profile minimal --no-self-update \
+            --component "$components" --target "$targets"
+    fi
+}
+
+# The toolchain of rust-toolchain.toml. A cargo without rustup will do if it is new enough, except for the tests.
+stable() {
+    local purpose=$1 channel found
+    channel=$(sed -n 's/^channel = "\(.*\)"/\1/p' rust-toolchain.toml)
+    if command -v rustup >/dev/null; then
+        toolchain "$channel" rustfmt,clippy x86_64-unknown-linux-gnu,aarch64-unknown-linux-gnu
+        return
+    fi
+    command -v cargo >/dev/null || die "neither rustup nor cargo is here: install rustup first"
+    [ "$purpose" != test ] || die "the tests need two toolchains, so they need rustup first"
+    found=$(cargo --version | cut -d' ' -f2)
+    if [ "$(printf '%s\n' "$channel" "$found" | sort --version-sort | head -n1)" != "$channel" ]; then
+        die "cargo $found is older than $channel: install rustup first"
+    fi
+    say "no rustup: going on with cargo $found"
+}
+
+# Builds the cargo tools of a list into target/tools. Without optimisation: they only start compilers.
+cargo_tools() {
+    local crate version tools=${CARGO_TARGET_DIR:-target}/tools
+    while read -r crate version; do
+        if ! grep -qs "^\"$crate $version " "$tools/.crates.toml"; then
+            say "building $crate $version into $tools"
+            cargo install "$crate" --version "=$version" --locked --debug --root "$tools" --target-dir "$tools/build"
+            rm -r "$tools/build"
+        fi
+    done < <(entries "$1")
+}
+
+case ${1:-} in
+    run)
+        debian_packages setup/packages-run.txt
+        stable run
+        ;;
+    test)
+        debian_packages setup/packages-run.txt setup/packages-test.txt
+        stable test
+        toolchain "$(cat setup/nightly.txt)" miri,rust-src x86_64-unknown-linux-gnu
+        cargo_tools setup/tools-test.txt
+        ;;
+    bench)
+        debian_packages setup/packages-run.txt bench/packages.txt
+        stable bench
+        ;;
+    *)
+        sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0" >&2
+        exit 2
+        ;;
+esac
+say "ready for: $1"

@@ -1,0 +1,78 @@
+//! Running cargo: its output is echoed while the tests in it are counted.
+
+use crate::tally::Tally;
+use crate::workspace::Workspace;
+use anyhow::{Context, Result, anyhow};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::{env, fs, io, thread};
+
+/// A call of cargo in the making.
+pub(crate) struct Cargo {
+    command: Command,
+    shown: String,
+}
+
+/// What a call of cargo came to.
+#[derive(Debug, Default)]
+pub(crate) struct Outcome {
+    pub(crate) success: bool,
+    pub(crate) tally: Tally,
+}
+
+impl Cargo {
+    /// Cargo of the pinned stable toolchain, in the root folder. The words are split at spaces.
+    pub(crate) fn stable(workspace: &Workspace, words: &str) -> Cargo {
+        let mut command = Command::new("cargo");
+        // No test may wait for somebody to type.
+        command.current_dir(&workspace.root).args(words.split(' ')).stdin(Stdio::null());
+        Cargo { command, shown: format!("cargo {words}") }
+    }
+
+    /// Cargo of the pinned nightly toolchain, with the tools that the set-up built on its path.
+    pub(crate) fn nightly(workspace: &Workspace, words: &str) -> Result<Cargo> {
+        let pin = workspace.root.join("setup/nightly.txt");
+        let name = fs::read_to_string(&pin).with_context(|| pin.display().to_string())?;
+        let tools = workspace.target.join("tools/bin");
+        let path = env::var_os("PATH").unwrap_or_default();
+        let path: Vec<PathBuf> = [tools].into_iter().chain(env::split_paths(&path)).collect();
+        Ok(Cargo::stable(workspace, &format!("+{} {words}", name.trim()))
+            .set("PATH", &env::join_paths(path)?))
+    }
+
+    /// Sets an environment variable.
+    pub(crate) fn set(mut self, name: &str, value: impl AsRef<std::ffi::OsStr>) -> Cargo {
+        if name != "PATH" {
+            self.shown = format!("{name}={:?} {}", value.as_ref(), self.shown);
+        }
+        self.command.env(name, value);
+        self
+    }
+
+    /// Runs it to its end.
+    pub(crate) fn run(mut self) -> Result<Outcome> {
+        println!("$ {}", self.shown);
+        let mut child =
+            self.command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().context(self.shown)?;
+        let errors = child.stderr.take().context("no standard error")?;
+        let output = child.stdout.take().context("no standard output")?;
+        let reader = thread::spawn(move || echo(errors, &mut io::stderr()));
+        let mut tally = echo(output, &mut io::stdout())?;
+        tally.add(reader.join().map_err(|_| anyhow!("the reader of standard error panicked"))??);
+        Ok(Outcome { success: child.wait()?.success(), tally })
+    }
+}
+
+/// Copies lines as they come and counts the tests in them.
+fn echo(from: impl Read, to: &mut impl Write) -> io::Result<Tally> {
+    let mut tally = Tally::default();
+    let mut lines = BufReader::new(from);
+    let mut line = Vec::new();
+    while lines.read_until(b'\n', &mut line)? > 0 {
+        tally.read(String::from_utf8_lossy(&line).trim_end());
+        to.write_all(&line)?;
+        line.clear();
+    }
+    Ok(tally)
+}

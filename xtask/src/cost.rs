@@ -1,0 +1,97 @@
+//! Golden files of what operations cost: `tests/cost.golden` of any crate with a `tests/cost.rs`.
+//!
+//! The test measures its table, writes it to `$LODE_COST_OUT/<package>.golden` where that variable is set, and
+//! then fails if it differs from its golden file. So `cargo test` needs nothing from here; this prints the
+//! difference and, if asked, takes the new table over.
+
+use crate::cargo::Cargo;
+use crate::tally::Tally;
+use crate::workspace::{Package, Workspace};
+use anyhow::{Context, Result};
+use std::fs;
+use std::path::Path;
+
+/// What the comparison found.
+#[derive(Debug, Default)]
+pub(crate) struct Costs {
+    pub(crate) tally: Tally,
+    wrong: usize,
+}
+
+impl Costs {
+    /// Whether every golden file says what is so.
+    pub(crate) fn good(&self) -> bool {
+        self.wrong == 0
+    }
+}
+
+/// Measures all tables and compares them with their golden files, or replaces these.
+pub(crate) fn run(workspace: &Workspace, accept: bool) -> Result<Costs> {
+    let folder = workspace.target.join("cost");
+    fs::create_dir_all(&folder)?;
+    let mut costs = Costs::default();
+    for package in workspace.with_test("cost") {
+        let written = folder.join(format!("{}.golden", package.name));
+        // What an earlier run left must not pass for a result of this one.
+        if written.exists() {
+            fs::remove_file(&written)?;
+        }
+        let words = format!("test --locked --package {} --test cost", package.name);
+        let outcome = Cargo::stable(workspace, &words).set("LODE_COST_OUT", &folder).run()?;
+        let same = compare(workspace, package, &written, accept)?;
+        costs.wrong += usize::from(!same || !(outcome.success || accept));
+        costs.tally.add(outcome.tally);
+    }
+    for package in &workspace.packages {
+        let golden = workspace.root.join(&package.folder).join("tests/cost.golden");
+        if golden.exists() && !package.tests.iter().any(|test| test == "cost") {
+            println!("{}: no tests/cost.rs measures it: delete it", golden.display());
+            costs.wrong += 1;
+        }
+    }
+    Ok(costs)
+}
+
+/// Whether the golden file of `package` holds what was written, in the end.
+fn compare(workspace: &Workspace, package: &Package, written: &Path, accept: bool) -> Result<bool> {
+    let golden = workspace.root.join(&package.folder).join("tests/cost.golden");
+    let actual = fs::read_to_string(written)
+        .with_context(|| format!("tests/cost.rs of {} did not write {}", package.name, written.display()))?;
+    let expected = if golden.exists() { fs::read_to_string(&golden)? } else { String::new() };
+    if actual == expected {
+        return Ok(true);
+    }
+    println!("{}:", golden.display());
+    print!("{}", difference(&expected, &actual));
+    if accept {
+        fs::write(&golden, actual)?;
+        println!("accepted: give the reason in the commit message");
+    } else {
+        println!(
+            "if that is meant, run `cargo xtask cost --accept` and give the reason in the commit message"
+        );
+    }
+    Ok(accept)
+}
+
+/// The lines that only one of the two has. Each line names its operation, so their order tells nothing.
+fn difference(expected: &str, actual: &str) -> String {
+    let only = |mark: char, these: &str, those: &str| -> String {
+        let lines = these.lines().filter(|line| !those.lines().any(|other| other == *line));
+        lines.map(|line| format!("  {mark} {line}\n")).collect()
+    };
+    let changed = only('-', expected, actual) + &only('+', actual, expected);
+    if changed.is_empty() { "  the same lines in another order\n".into() } else { changed }
+}
+
+#[cfg(test)]
+mod test {
+    use super::*;
+
+    #[test]
+    fn shows_the_lines_that_changed() {
+        let shown = difference("insert 1 3 192\nlookup 0 0 0\n", "insert 2 4 256\nlookup 0 0 0\n");
+        assert_eq!(shown, "  - insert 1 3 192\n  + insert 2 4 256\n");
+        assert_eq!(difference("a\nb\n", "b\na\n"), "  the same lines in another order\n");
+    }
+}

@@ -1,0 +1,71 @@
+//! `cargo xtask`: what contributors and CI run on the sources.
+//!
+//! ```text
+//!   ci     the stages of `make test`, in turn --+
+//!   soak   the same tests, larger, for a while -+-- cargo, with its output echoed and its tests counted
+//!   cost   golden files of drains, lines, bytes +
+//!   tidy   the rules of CONTRIBUTING.md that no other tool checks: one file for each rule
+//! ```
+//!
+//! It does: run cargo, read the workspace, report. It does not: install anything (setup/install.sh does).
+#![forbid(unsafe_code)]
+
+mod cargo;
+mod ci;
+mod cost;
+mod soak;
+mod stages;
+mod tally;
+mod tidy;
+mod workspace;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+use workspace::Workspace;
+
+/// What contributors and CI run on the sources of Lodestone.
+#[derive(Parser)]
+#[command(name = "cargo xtask")]
+struct Arguments {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Subcommand)]
+enum Task {
+    /// Run the stages of `make test`, all or those named.
+    Ci {
+        /// Stages to run, in the order of the list; all when none is named.
+        stages: Vec<String>,
+        /// Print the stages and what they do.
+        #[arg(long)]
+        list: bool,
+    },
+    /// Run the same tests with larger budgets and new seeds, again and again.
+    Soak {
+        /// No round begins after so many minutes; one that has begun is finished.
+        #[arg(long, default_value_t = 60)]
+        minutes: u64,
+    },
+    /// Check the rules that no other tool checks.
+    Tidy,
+    /// Compare the golden cost files with what the operations cost.
+    Cost {
+        /// Take over what was measured.
+        #[arg(long)]
+        accept: bool,
+    },
+}
+
+fn main() -> Result<ExitCode> {
+    let workspace = Workspace::load()?;
+    let good = match Arguments::parse().task {
+        Task::Ci { list: true, .. } => ci::print_list(),
+        Task::Ci { stages, .. } => ci::run(&workspace, &stages)?,
+        Task::Soak { minutes } => soak::run(&workspace, minutes)?,
+        Task::Tidy => tidy::run(&workspace)?,
+        Task::Cost { accept } => cost::run(&workspace, accept)?.good(),
+    };
+    Ok(if good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}

@@ -1,0 +1,61 @@
+//! Counting the tests in what cargo prints.
+
+use std::collections::BTreeMap;
+
+/// Tests that ran, and tests that said why they could not.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Tally {
+    pub(crate) passed: u64,
+    pub(crate) failed: u64,
+    /// The reason of each test that skipped itself, by the test's name.
+    pub(crate) skips: BTreeMap<String, String>,
+}
+
+impl Tally {
+    /// Reads a line of output.
+    pub(crate) fn read(&mut self, line: &str) {
+        if let Some(counts) = line.strip_prefix("test result: ") {
+            self.passed += count(counts, "passed");
+            self.failed += count(counts, "failed");
+        } else if let Some((name, reason)) = line.strip_prefix("SKIP ").and_then(|skip| skip.split_once(": "))
+        {
+            self.skips.insert(name.to_owned(), reason.to_owned());
+        }
+    }
+
+    /// Adds what another run counted.
+    pub(crate) fn add(&mut self, other: Tally) {
+        self.passed += other.passed;
+        self.failed += other.failed;
+        self.skips.extend(other.skips);
+    }
+}
+
+/// The number before `word` in a line such as `ok. 3 passed; 0 failed; 1 ignored`.
+fn count(counts: &str, word: &str) -> u64 {
+    let words: Vec<&str> = counts.split([' ', ';', '.']).filter(|part| !part.is_empty()).collect();
+    let at = words.iter().position(|part| *part == word);
+    at.and_then(|at| words.get(at.checked_sub(1)?)?.parse().ok()).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod test {
+    use super::*;
+
+    #[test]
+    fn reads_what_cargo_test_prints() {
+        let mut tally = Tally::default();
+        for line in [
+            "running 3 tests",
+            "test result: ok. 3 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.00s",
+            "test result: FAILED. 12 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out; finished in 1.20s",
+            "SKIP dax_maps_with_sync: no DAX file system is mounted",
+            "SKIP without a reason",
+        ] {
+            tally.read(line);
+        }
+        assert_eq!((tally.passed, tally.failed), (15, 2));
+        assert_eq!(tally.skips.len(), 1);
+        assert_eq!(tally.skips["dax_maps_with_sync"], "no DAX file system is mounted");
+    }
+}

@@ -1,0 +1,72 @@
+//! The rules of CONTRIBUTING.md that no other tool checks.
+
+mod documents;
+mod drawings;
+mod excess;
+mod floors;
+mod order;
+mod size;
+mod source;
+mod tree;
+mod unsafety;
+mod words;
+
+use crate::workspace::Workspace;
+use anyhow::Result;
+use source::Source;
+use std::fmt;
+use tree::Tree;
+
+/// A place where a rule is broken.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Finding {
+    /// Relative to the root of the workspace.
+    path: String,
+    /// From 1.
+    line: usize,
+    rule: &'static str,
+    /// What is wrong and what to do.
+    advice: String,
+}
+
+impl Finding {
+    fn new(path: &str, line: usize, rule: &'static str, advice: impl Into<String>) -> Finding {
+        Finding { path: path.to_owned(), line, rule, advice: advice.into() }
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}: {}: {}", self.path, self.line, self.rule, self.advice)
+    }
+}
+
+/// Checks all rules and prints what breaks them; whether nothing does.
+pub(crate) fn run(workspace: &Workspace) -> Result<bool> {
+    let tree = Tree::read(&workspace.root)?;
+    let excess = excess::Excess::read(&workspace.root)?;
+    let mut findings = Vec::new();
+    let mut sizes = Vec::new();
+    for text in tree.with_extension("rs") {
+        let source = Source::parse(&text.path, &text.text)?;
+        sizes.extend(size::measure(&source));
+        findings.extend(unsafety::check(&source, &workspace.rules.unsafe_code.allowed));
+        findings.extend(order::check(&source));
+        findings.extend(words::check_names(&source, &workspace.rules.words.allowed));
+    }
+    findings.extend(excess.compare(&sizes));
+    findings.extend(unsafety::check_roots(&tree, workspace));
+    findings.extend(words::check_files(&tree));
+    findings.extend(floors::check(workspace, &tree));
+    findings.extend(drawings::check(&tree));
+    findings.extend(documents::check_links(&tree));
+    findings.extend(documents::check_decisions(&tree));
+    findings
+        .extend(documents::check_map(&tree, workspace.packages.iter().map(|package| package.name.as_str())));
+    findings.sort();
+    for finding in &findings {
+        println!("{finding}");
+    }
+    println!("tidy: {} files, {} findings", tree.files.len(), findings.len());
+    Ok(findings.is_empty())
+}

@@ -1,0 +1,110 @@
+//! Documents: their links lead somewhere, the map names every crate, the index every decision.
+
+use super::Finding;
+use super::tree::Tree;
+use pulldown_cmark::{Event, Parser, Tag};
+
+const MAP: &str = "ARCHITECTURE.md";
+const DECISIONS: &str = "docs/decisions/";
+
+/// Relative links that lead nowhere.
+pub(super) fn check_links(tree: &Tree) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for file in tree.with_extension("md") {
+        for (event, range) in Parser::new(&file.text).into_offset_iter() {
+            let Event::Start(Tag::Link { dest_url, .. } | Tag::Image { dest_url, .. }) = event else {
+                continue;
+            };
+            let target = dest_url.split('#').next().unwrap_or_default();
+            if target.is_empty() || target.contains("://") || target.starts_with("mailto:") {
+                continue;
+            }
+            if !resolve(&file.path, target).is_some_and(|path| tree.holds(&path)) {
+                let line = file.text[..range.start].lines().count().max(1);
+                let advice = format!("the link to {target} leads nowhere");
+                findings.push(Finding::new(&file.path, line, "links", advice));
+            }
+        }
+    }
+    findings
+}
+
+/// The path, from the root, of a link in the document at `from`; none if it leaves the project.
+fn resolve(from: &str, link: &str) -> Option<String> {
+    let mut parts: Vec<&str> = from.split('/').collect();
+    parts.pop();
+    for part in link.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => drop(parts.pop()?),
+            name => parts.push(name),
+        }
+    }
+    Some(parts.join("/"))
+}
+
+/// Crates that the map does not name.
+pub(super) fn check_map<'a>(tree: &Tree, packages: impl Iterator<Item = &'a str>) -> Vec<Finding> {
+    let map = tree.get(MAP).map_or("", |file| file.text.as_str());
+    let missing = packages.filter(|name| !map.contains(&format!("`{name}`")));
+    missing
+        .map(|name| Finding::new(MAP, 1, "map", format!("`{name}` is not named here: say what it is")))
+        .collect()
+}
+
+/// Decision pages that their index does not link.
+pub(super) fn check_decisions(tree: &Tree) -> Vec<Finding> {
+    let index = format!("{DECISIONS}README.md");
+    let text = tree.get(&index).map_or("", |file| file.text.as_str());
+    let mut findings = Vec::new();
+    for file in tree.with_extension("md").filter(|file| file.path != index) {
+        if let Some(name) = file.path.strip_prefix(DECISIONS)
+            && !text.contains(&format!("]({name})"))
+        {
+            let advice = format!("link it from {index}");
+            findings.push(Finding::new(&file.path, 1, "decisions", advice));
+        }
+    }
+    findings
+}
+
+#[cfg(test)]
+mod test {
+    use super::*;
+
+    #[test]
+    fn links_lead_somewhere() {
+        let text =
+            "# A\n[b](docs/b.md#part) [c](docs) [d](https://example.org/x) [e](#a)\n\n[f](docs/f.md)\n";
+        let inner = "[a](../a.md) [root](..) [out](../../a.md)\n";
+        let tree = Tree::of(&[("a.md", text), ("docs/b.md", inner)]);
+        let found: Vec<_> = check_links(&tree).iter().map(ToString::to_string).collect();
+        assert_eq!(
+            found,
+            [
+                "a.md:3: links: the link to docs/f.md leads nowhere",
+                "docs/b.md:1: links: the link to ../../a.md leads nowhere"
+            ]
+        );
+    }
+
+    #[test]
+    fn the_map_names_every_crate() {
+        let tree = Tree::of(&[(MAP, "`lode-layout` holds formats; lode-pmem is bare")]);
+        let found = check_map(&tree, ["lode-layout", "lode-pmem"].into_iter());
+        assert_eq!(found.len(), 1);
+        assert!(found[0].advice.contains("lode-pmem"));
+    }
+
+    #[test]
+    fn every_decision_is_indexed() {
+        let index = "[crc](crc.md)";
+        let tree = Tree::of(&[
+            ("docs/decisions/README.md", index),
+            ("docs/decisions/crc.md", ""),
+            ("docs/decisions/ring.md", ""),
+        ]);
+        let found: Vec<_> = check_decisions(&tree).into_iter().map(|finding| finding.path).collect();
+        assert_eq!(found, ["docs/decisions/ring.md"]);
+    }
+}

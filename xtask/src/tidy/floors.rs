@@ -1,0 +1,118 @@
+//! A crate depends only on crates of lower floors, and below floor 4 on others only with a decision page.
+
+use super::Finding;
+use super::tree::Tree;
+use crate::workspace::{Package, Workspace};
+
+/// From this floor on, a crate may depend on outside crates without a page in docs/decisions.
+const FREE: u32 = 4;
+/// Outside crates that every floor may use: the kernel's interface.
+const EVERYWHERE: [&str; 2] = ["libc", "rustix"];
+
+/// Dependencies that break the rule. Those for tests only may go anywhere.
+pub(super) fn check(workspace: &Workspace, tree: &Tree) -> Vec<Finding> {
+    workspace.packages.iter().flat_map(|package| check_package(workspace, tree, package)).collect()
+}
+
+fn check_package(workspace: &Workspace, tree: &Tree, package: &Package) -> Vec<Finding> {
+    let rules = &workspace.rules;
+    if rules.tools.crates.contains(&package.name) {
+        return Vec::new();
+    }
+    let manifest = format!("{}/Cargo.toml", package.folder.display());
+    let Some(floor) = rules.floors.get(&package.name) else {
+        let advice =
+            format!("{} has no floor: add it to `workspace.metadata.floors` of Cargo.toml", package.name);
+        return vec![Finding::new(&manifest, 1, "floors", advice)];
+    };
+    let mut findings = Vec::new();
+    for dependency in package.dependencies.iter().filter(|dependency| !dependency.only_for_tests) {
+        let name = dependency.name.as_str();
+        let ours = workspace.packages.iter().any(|package| package.name == name);
+        let advice = match rules.floors.get(name) {
+            Some(lower) if lower < floor => continue,
+            Some(other) => format!("floor {floor} must not depend on `{name}` of floor {other}"),
+            None if ours => format!("`{name}` has no floor: no crate may depend on it"),
+            None if *floor >= FREE || EVERYWHERE.contains(&name) || is_decided(tree, name) => continue,
+            None => format!("`{name}` below floor {FREE} needs a page in docs/decisions that names it"),
+        };
+        findings.push(Finding::new(&manifest, line_of(tree, &manifest, name), "floors", advice));
+    }
+    findings
+}
+
+/// Whether a decision page names the crate.
+fn is_decided(tree: &Tree, name: &str) -> bool {
+    let name = format!("`{name}`");
+    tree.files.iter().any(|file| file.path.starts_with("docs/decisions/") && file.text.contains(&name))
+}
+
+fn line_of(tree: &Tree, manifest: &str, name: &str) -> usize {
+    let found = tree.get(manifest).and_then(|file| file.text.lines().position(|line| line.starts_with(name)));
+    found.map_or(1, |index| index + 1)
+}
+
+#[cfg(test)]
+mod test {
+    use super::*;
+    use crate::workspace::{Crates, Dependency, Rules};
+
+    fn package(name: &str, dependencies: &[&str]) -> Package {
+        let dependency = |name: &&str| Dependency { name: (*name).to_owned(), only_for_tests: false };
+        Package {
+            name: name.into(),
+            folder: name.into(),
+            dependencies: dependencies.iter().map(dependency).collect(),
+            ..Package::default()
+        }
+    }
+
+    fn advice(package: Package) -> Vec<String> {
+        let floors = [("low", 1), ("same", 3), ("mid", 3), ("high", 4)];
+        let rules = Rules {
+            floors: floors.map(|(name, floor)| (name.to_owned(), floor)).into(),
+            tools: Crates { crates: vec!["tool".into()] },
+            ..Rules::default()
+        };
+        let packages = vec![package, self::package("tool", &["high"])];
+        let workspace = Workspace { root: "".into(), target: "".into(), packages, rules };
+        let tree = Tree::of(&[
+            ("docs/decisions/crc.md", "`crc32c` because"),
+            ("mid/Cargo.toml", "[dependencies]\nlow = 1\nhigh = 1\n"),
+        ]);
+        check(&workspace, &tree).iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn floors_only_look_down() {
+        assert!(advice(package("mid", &["low", "rustix", "crc32c"])).is_empty());
+        assert_eq!(
+            advice(package("mid", &["high"])),
+            ["mid/Cargo.toml:3: floors: floor 3 must not depend on `high` of floor 4"]
+        );
+        assert_eq!(advice(package("mid", &["same"])).len(), 1);
+        assert_eq!(
+            advice(package("high", &["tool"])),
+            ["high/Cargo.toml:1: floors: `tool` has no floor: no crate may depend on it"]
+        );
+        assert_eq!(advice(package("nowhere", &[])).len(), 1);
+    }
+
+    #[test]
+    fn outside_crates_need_a_decision_below_floor_4() {
+        assert_eq!(
+            advice(package("mid", &["serde"])),
+            ["mid/Cargo.toml:1: floors: `serde` below floor 4 needs a page in docs/decisions that names it"]
+        );
+        assert!(advice(package("high", &["serde"])).is_empty());
+    }
+
+    #[test]
+    fn tests_may_depend_on_anything() {
+        let mut mid = package("mid", &["high", "serde"]);
+        for dependency in &mut mid.dependencies {
+            dependency.only_for_tests = true;
+        }
+        assert!(advice(mid).is_empty());
+    }
+}

@@ -1,0 +1,177 @@
+//! Names and marks: what things must not be called, and what must not be left behind.
+
+use super::Finding;
+use super::source::Source;
+use super::tree::{Text, Tree};
+use syn::visit::{self, Visit};
+
+/// Words that say "durable" without saying how; store, flush, drain and persist do.
+const BANNED: [&str; 6] = ["sync", "synced", "save", "saved", "barrier", "barriers"];
+/// Names that tell nothing about what is inside.
+const EMPTY: [&str; 7] = ["util", "utils", "helper", "helpers", "common", "misc", "manager"];
+/// Kinds of files that are code.
+const CODE: [&str; 6] = [".rs", ".sh", ".c", ".h", ".toml", "Makefile"];
+// In pieces, so that this file may hold them.
+const FIX_MARK: &str = concat!("FIX", "ME");
+const DO_MARK: &str = concat!("TO", "DO");
+
+/// Definitions whose names hold a banned word.
+pub(super) fn check_names(source: &Source, allowed: &[String]) -> Vec<Finding> {
+    let mut names = Names { found: Vec::new() };
+    names.visit_file(&source.file);
+    let mut findings = Vec::new();
+    for ident in names.found {
+        let name = ident.to_string();
+        let word = words(&name).into_iter().find(|word| BANNED.contains(&word.as_str()));
+        if let Some(word) = word.filter(|_| !allowed.contains(&name)) {
+            let advice =
+                format!("`{name}` says {word}: say store, flush, drain, persist, visible or durable");
+            findings.push(Finding::new(&source.path, ident.span().start().line, "words", advice));
+        }
+    }
+    findings
+}
+
+/// The words of a name in any case, in lower case.
+fn words(name: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    let mut after_lower = false;
+    for character in name.chars() {
+        if character == '_' || (character.is_uppercase() && after_lower) {
+            words.push(String::new());
+        }
+        if let Some(word) = words.last_mut().filter(|_| character != '_') {
+            word.extend(character.to_lowercase());
+        }
+        after_lower = character.is_lowercase();
+    }
+    words
+}
+
+struct Names {
+    found: Vec<syn::Ident>,
+}
+
+impl<'ast> Visit<'ast> for Names {
+    fn visit_signature(&mut self, signature: &'ast syn::Signature) {
+        self.found.push(signature.ident.clone());
+        visit::visit_signature(self, signature);
+    }
+
+    fn visit_item_struct(&mut self, item: &'ast syn::ItemStruct) {
+        self.found.push(item.ident.clone());
+        visit::visit_item_struct(self, item);
+    }
+
+    fn visit_item_enum(&mut self, item: &'ast syn::ItemEnum) {
+        self.found.push(item.ident.clone());
+        visit::visit_item_enum(self, item);
+    }
+
+    fn visit_item_trait(&mut self, item: &'ast syn::ItemTrait) {
+        self.found.push(item.ident.clone());
+        visit::visit_item_trait(self, item);
+    }
+
+    fn visit_item_const(&mut self, item: &'ast syn::ItemConst) {
+        self.found.push(item.ident.clone());
+        visit::visit_item_const(self, item);
+    }
+
+    fn visit_field(&mut self, field: &'ast syn::Field) {
+        self.found.extend(field.ident.clone());
+        visit::visit_field(self, field);
+    }
+
+    fn visit_variant(&mut self, variant: &'ast syn::Variant) {
+        self.found.push(variant.ident.clone());
+        visit::visit_variant(self, variant);
+    }
+
+    fn visit_pat_ident(&mut self, pattern: &'ast syn::PatIdent) {
+        self.found.push(pattern.ident.clone());
+        visit::visit_pat_ident(self, pattern);
+    }
+}
+
+/// Files with empty names, and marks in code.
+pub(super) fn check_files(tree: &Tree) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for file in &tree.files {
+        let stems = file.path.split('/').map(|part| part.split('.').next().unwrap_or(part));
+        if let Some(name) = stems.into_iter().find(|stem| EMPTY.contains(stem)) {
+            let advice = format!("`{name}` names nothing: name the file after the one noun that it holds");
+            findings.push(Finding::new(&file.path, 1, "names", advice));
+        }
+        if CODE.iter().any(|kind| file.path.ends_with(kind)) {
+            findings.extend(check_marks(file));
+        }
+    }
+    findings
+}
+
+fn check_marks(file: &Text) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (index, line) in file.text.lines().enumerate() {
+        let has = |mark: &str| line.split(|c: char| !c.is_alphanumeric()).any(|word| word == mark);
+        if has(FIX_MARK) {
+            let advice = format!("{FIX_MARK}: do it now");
+            findings.push(Finding::new(&file.path, index + 1, "marks", advice));
+        }
+        let numbered = line.split('#').skip(1).any(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
+        if has(DO_MARK) && !numbered {
+            let advice =
+                format!("{DO_MARK} without the number of an issue: do it now, or write {DO_MARK}(#12)");
+            findings.push(Finding::new(&file.path, index + 1, "marks", advice));
+        }
+    }
+    findings
+}
+
+#[cfg(test)]
+mod test {
+    use super::*;
+
+    fn names(text: &str) -> Vec<String> {
+        let source = Source::parse("a.rs", text).unwrap();
+        let findings = check_names(&source, &["SyncError".to_owned()]);
+        findings.iter().filter_map(|finding| finding.advice.split('`').nth(1).map(str::to_owned)).collect()
+    }
+
+    #[test]
+    fn durability_has_its_own_words() {
+        let text = "struct SaveState { sync: u8 } enum E { WriteBarrier } fn save_all(synced: u8) { let sync_at = 1; }
+                    const LAST_SYNC: u8 = 0; trait Sync {}";
+        let found =
+            ["SaveState", "sync", "WriteBarrier", "save_all", "synced", "sync_at", "LAST_SYNC", "Sync"];
+        let mut names = names(text);
+        names.sort();
+        let mut expected = found.map(str::to_owned).to_vec();
+        expected.sort();
+        assert_eq!(names, expected);
+    }
+
+    #[test]
+    fn names_of_system_calls_and_of_others_may_stay() {
+        assert!(
+            names("struct SyncError; fn fdatasync() {} fn msync() {} unsafe impl Sync for A {}").is_empty()
+        );
+        assert!(names("fn f() { file.sync_all(); } use std::sync::Arc; fn asynchronous() {}").is_empty());
+    }
+
+    #[test]
+    fn file_names_are_nouns() {
+        let tree = Tree::of(&[("heap/src/utils.rs", ""), ("misc/a.rs", ""), ("heap/src/commons.rs", "")]);
+        let found: Vec<_> = check_files(&tree).into_iter().map(|finding| finding.path).collect();
+        assert_eq!(found, ["heap/src/utils.rs", "misc/a.rs"]);
+    }
+
+    #[test]
+    fn marks_have_numbers_or_are_not_left() {
+        let text = format!("// {FIX_MARK}: a\n// {DO_MARK}: b\n// {DO_MARK}(#12): c\n// {DO_MARK}S\n");
+        let tree = Tree::of(&[("a.rs", &text), ("a.md", &text)]);
+        let found: Vec<_> =
+            check_files(&tree).into_iter().map(|finding| (finding.path, finding.line)).collect();
+        assert_eq!(found, [("a.rs".into(), 1), ("a.rs".into(), 2)]);
+    }
+}
