@@ -237,8 +237,10 @@ impl<M: Medium> Heap<M> {
         } else {
             self.commit_spilled(state)?
         };
-        for made in state.made.drain(..) {
-            self.shared.central.add_superblock(made.span, made.shape, made.key, made.free);
+        if !state.made.is_empty() {
+            for made in state.made.drain(..) {
+                self.shared.central.add_superblock(made.span, made.shape, made.key, made.free);
+            }
         }
         state.taken.clear();
         state.huge.clear();
@@ -394,8 +396,10 @@ impl<M: Medium> Drop for Running<'_, M> {
         if !self.committed {
             self.heap.roll_back(state);
         }
-        for stripe in state.held.drain(..) {
-            self.heap.locks.release(stripe);
+        if !state.held.is_empty() {
+            for stripe in state.held.drain(..) {
+                self.heap.locks.release(stripe);
+            }
         }
         state.reset();
         self.session.active.set(false);

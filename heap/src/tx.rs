@@ -60,7 +60,10 @@ impl<M: Medium> Tx<'_, M> {
     /// Stores an aligned word.
     #[inline]
     pub fn store8(&self, at: PoolOffset, value: u64) {
-        self.store_words(at, &[value]);
+        let state = &mut *self.session.state.borrow_mut();
+        if self.admit(state, at, WORD, at.get().is_multiple_of(WORD)) {
+            state.writes.store8(at, value);
+        }
     }
 
     /// Stores words to an aligned place.

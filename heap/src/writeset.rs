@@ -74,6 +74,11 @@ impl WriteSet {
     }
 
     #[inline]
+    pub(crate) fn store8(&mut self, at: PoolOffset, word: u64) {
+        Entry::Words { at, words: &[word] }.encode(&mut self.record);
+    }
+
+    #[inline]
     pub(crate) fn store_words(&mut self, at: PoolOffset, words: &[u64]) {
         let mut at = at;
         for part in words.chunks(ENTRY_WORDS_MAX) {

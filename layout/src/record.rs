@@ -23,6 +23,9 @@ pub const RECORD_LINE_WORDS: usize = 8;
 /// The most words that one [`Entry::Words`] carries.
 pub const ENTRY_WORDS_MAX: usize = 0xFFF;
 
+/// Words from which on a checksum is made of four.
+const LONG_WORDS: usize = 16;
+
 const KIND_SHIFT: u32 = 60;
 const COUNT_SHIFT: u32 = 48;
 const OFFSET_MASK: u64 = (1 << COUNT_SHIFT) - 1;
@@ -122,6 +125,7 @@ impl Entry<'_> {
     #[inline]
     pub fn encode(&self, into: &mut Vec<u64>) {
         match *self {
+            Entry::Words { at, words: [word] } => into.extend_from_slice(&[head(WORDS, 1, at), *word]),
             Entry::Words { at, words } => {
                 assert!(words.len() <= ENTRY_WORDS_MAX, "a word entry is too long");
                 into.push(head(WORDS, words.len() as u64, at));
@@ -243,12 +247,26 @@ impl RecordSeal {
 
     #[inline]
     fn crc(self, record: &[u64], ring_off: u64) -> u32 {
-        let covered = &record.as_bytes()[core::mem::offset_of!(RecordHeader, body)..];
-        // The same bytes give another checksum from another start value in every case, so the place needs no bytes
-        // of its own; it is spread over all bits, so that no length field, which comes first, can make up for it.
+        // The same bytes give another checksum from another start value in every case, so the place and the length
+        // need no bytes of their own; they are spread over all bits, so that neither makes up for the other.
         let place = ((ring_off / crate::LINE) as u32).wrapping_mul(0x9E37_79B1);
-        crc32c::crc32c_append(self.seed ^ place, covered)
+        let len = (record.len() as u32).wrapping_mul(0x85EB_CA6B);
+        crc_of(self.seed ^ place ^ len, &record[RECORD_HEADER_WORDS - 1..])
     }
+}
+
+/// The checksum of words. Long runs are four runs whose checksums are summed up in turn: a CPU computes them
+/// side by side, where one run waits for itself at each word.
+#[inline]
+fn crc_of(seed: u32, words: &[u64]) -> u32 {
+    if words.len() < LONG_WORDS {
+        return crc32c::crc32c_append(seed, words.as_bytes());
+    }
+    let (first, second) = words.split_at(words.len() / 2);
+    let quarters = [first, second].map(|half| half.split_at(half.len() / 2));
+    let crc = |quarter: &[u64]| crc32c::crc32c_append(seed, quarter.as_bytes());
+    let crcs = [crc(quarters[0].0), crc(quarters[0].1), crc(quarters[1].0), crc(quarters[1].1)];
+    crc32c::crc32c(crcs.as_bytes())
 }
 
 #[inline]
@@ -318,6 +336,7 @@ mod test {
         let mut record = sample();
         let seal = RecordSeal::new(&[1; 16], [2, 3], 0);
         seal.close(&mut record, 99, 0);
+        assert!(record.len() > LONG_WORDS);
         for bit in 0..record.len() * 64 {
             record[bit / 64] ^= 1 << (bit % 64);
             assert_eq!(seal.open(&record, 0), None, "bit {bit}");

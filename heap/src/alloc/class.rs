@@ -45,7 +45,7 @@ impl Class {
         } else {
             return None;
         };
-        while !class.block_size().is_multiple_of(align) {
+        while class.block_size() & (align - 1) != 0 {
             class = Class(class.0 + 1);
             if class.0 as usize == SIZES.len() {
                 return None;

@@ -72,13 +72,18 @@ pub(crate) enum SpanKind {
 /// The extents of a pool. They only grow.
 #[derive(Debug)]
 pub(crate) struct Space {
+    start: PoolOffset,
+    /// Behind the last extent; extents follow one another.
+    end: AtomicU64,
     extents: [[AtomicU64; 3]; EXTENTS_MAX],
     count: AtomicUsize,
 }
 
 impl Space {
     pub(crate) fn new(geometry: &Geometry) -> Space {
-        let space = Space { extents: Default::default(), count: AtomicUsize::new(0) };
+        let start = geometry.extents().first().map_or(PoolOffset::NULL, |extent| extent.start);
+        let (end, count) = (AtomicU64::new(0), AtomicUsize::new(0));
+        let space = Space { start, end, extents: Default::default(), count };
         space.extend(geometry);
         space
     }
@@ -91,6 +96,9 @@ impl Space {
                 word.store(value, Ordering::Relaxed);
             }
         }
+        let end = geometry.extents().last().map_or(0, |extent| extent.end().get());
+        // ORDER: none: a store to the new space follows an allocation there, which acquires the extents.
+        self.end.store(end, Ordering::Relaxed);
         // ORDER: releases the extents' words.
         self.count.store(geometry.extents().len(), Ordering::Release);
     }
@@ -123,13 +131,15 @@ impl Space {
 
     /// Where the word is that holds the root.
     pub(crate) fn root_at(&self) -> PoolOffset {
-        self.extents().next().map_or(PoolOffset::NULL, |extent| extent.start)
+        self.start
     }
 
     /// Whether the range lies inside of the heap, which holds nothing but its tables and what it hands out.
     #[inline]
     pub(crate) fn holds(&self, at: PoolOffset, len: u64) -> bool {
-        self.extent_of(at).is_some_and(|extent| len <= extent.end().get() - at.get())
+        // ORDER: none, see `extend`.
+        let end = self.end.load(Ordering::Relaxed);
+        at >= self.start && len <= end && at.get() <= end - len
     }
 
     /// The object that begins at `at`.

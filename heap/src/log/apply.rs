@@ -13,8 +13,12 @@ use zerocopy::IntoBytes;
 pub(super) fn apply<M: Medium>(medium: &M, body: &[u64], mut dirty: Option<&mut DirtyLines>) {
     for entry in Entries::new(body).map_while(Result::ok) {
         let (at, len) = match entry {
+            Entry::Words { at, words: [word] } => {
+                medium.store8(at, *word);
+                (at, WORD)
+            }
             Entry::Words { at, words } => {
-                store_words(medium, at, words);
+                medium.store(at, words.as_bytes());
                 (at, words.len() as u64 * WORD)
             }
             Entry::SetBits { at, mask } => {
@@ -38,14 +42,6 @@ pub(super) fn apply<M: Medium>(medium: &M, body: &[u64], mut dirty: Option<&mut 
         if let Some(dirty) = &mut dirty {
             dirty.note(at, len);
         }
-    }
-}
-
-#[inline]
-fn store_words<M: Medium>(medium: &M, at: PoolOffset, words: &[u64]) {
-    match words {
-        [word] => medium.store8(at, *word),
-        _ => medium.store(at, words.as_bytes()),
     }
 }
 

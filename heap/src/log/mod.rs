@@ -21,7 +21,7 @@ mod recover;
 mod slots;
 
 use crate::{HeapError, bugs};
-use dirty::flush_order;
+use dirty::DirtyLines;
 use group::Group;
 use lane::{LaneState, Lanes};
 use lode_layout::{
@@ -76,7 +76,7 @@ pub struct Log<M: Medium> {
 #[derive(Debug)]
 struct Checkpointer {
     generation: u64,
-    lines: Vec<u64>,
+    dirty: DirtyLines,
 }
 
 impl<M: Medium> Log<M> {
@@ -109,7 +109,10 @@ impl<M: Medium> Log<M> {
             seals,
             next_sequence: AtomicU64::new(slot.sequence + 1),
             checkpointed: AtomicU64::new(slot.sequence),
-            checkpointer: SpinMutex::new(Checkpointer { generation: slot.generation, lines: Vec::new() }),
+            checkpointer: SpinMutex::new(Checkpointer {
+                generation: slot.generation,
+                dirty: DirtyLines::new(),
+            }),
             failed: AtomicBool::new(false),
             medium,
         }
@@ -290,16 +293,16 @@ impl<M: Medium> Log<M> {
         if self.failed.load(Ordering::Relaxed) {
             return Err(HeapError::Poisoned);
         }
-        let Checkpointer { generation, lines } = &mut *checkpointer;
-        let (sequence, heads) = self.note(lines);
+        let Checkpointer { generation, dirty } = &mut *checkpointer;
+        let (sequence, heads) = self.note(dirty);
         if self.medium.rung() != Rung::None {
-            self.persist_home(lines)?;
+            self.persist_home(dirty)?;
             let rings = self.seals.len() as u32;
             let slot = Slot { generation: *generation + 1, sequence, life: self.life, rings, closed };
             slots::write(&self.medium, &self.uuid, &slot).inspect_err(|_| self.fail())?;
         }
         *generation += 1;
-        lines.clear();
+        dirty.clear();
         // ORDER: releases the durable slot before the space below the new tails, and before blocks that were
         // freed up to this number: only then may either be overwritten.
         self.checkpointed.store(sequence, Ordering::Release);
@@ -311,11 +314,11 @@ impl<M: Medium> Log<M> {
     }
 
     /// Holds all lanes for a moment: the last number drawn, whose home stores are then all done, like those of
-    /// the numbers before it; the heads of all rings; and, in `lines`, the dirty lines.
-    fn note(&self, lines: &mut Vec<u64>) -> (u64, Vec<u64>) {
+    /// the numbers before it; the heads of all rings; and, in `dirty`, the dirty lines.
+    fn note(&self, dirty: &mut DirtyLines) -> (u64, Vec<u64>) {
         let mut lanes = self.lanes.claim_all(&self.medium);
         for lane in &mut lanes {
-            lane.dirty.drain_into(lines);
+            dirty.absorb(&mut lane.dirty);
         }
         let heads = match &self.group {
             Some(group) => vec![group.head(&self.medium)],
@@ -329,9 +332,9 @@ impl<M: Medium> Log<M> {
         (self.next_sequence.load(Ordering::Relaxed) - 1, heads)
     }
 
-    /// Makes the home stores in `lines` durable.
-    fn persist_home(&self, lines: &mut Vec<u64>) -> Result<(), HeapError> {
-        for (at, len) in flush_order(lines) {
+    /// Makes the home stores to the lines in `dirty` durable.
+    fn persist_home(&self, dirty: &DirtyLines) -> Result<(), HeapError> {
+        for (at, len) in dirty.ranges() {
             if !bugs::CHECKPOINT_WITHOUT_FLUSH.is_active() {
                 self.medium.flush(at, len);
             }
@@ -356,12 +359,7 @@ impl<M: Medium> Log<M> {
 }
 
 #[inline]
-fn apply_all<M: Medium>(
-    medium: &M,
-    record: &[u64],
-    continued: &[u64],
-    mut dirty: Option<&mut dirty::DirtyLines>,
-) {
+fn apply_all<M: Medium>(medium: &M, record: &[u64], continued: &[u64], mut dirty: Option<&mut DirtyLines>) {
     apply::apply(medium, &record[RECORD_HEADER_WORDS..], dirty.as_deref_mut());
     if !continued.is_empty() {
         apply::apply(medium, continued, dirty);

@@ -1,6 +1,6 @@
 //! Recovery: from whatever a power cut left to a log that goes on.
 
-use super::dirty::{DirtyLines, flush_order};
+use super::dirty::DirtyLines;
 use super::{Log, LogArea, SEQUENCE_GAP, apply, ring_count, seal_of, slots};
 use crate::{HeapError, bugs};
 use lode_layout::{
@@ -223,17 +223,15 @@ fn words_of(bytes: &[u8]) -> Vec<u64> {
 /// Repeats the home stores of `records`, in their order, and makes them durable.
 fn replay<M: Medium>(medium: &M, records: &[Found]) -> Result<(), HeapError> {
     let mut dirty = DirtyLines::new();
-    let mut lines = Vec::new();
     for record in records {
         for body in [&record.body, &record.continued] {
             apply::apply(medium, body, (medium.rung() == Rung::Line).then_some(&mut dirty));
         }
-        dirty.drain_into(&mut lines);
     }
     if let Some(fault) = Fault::take() {
         return Err(fault.into());
     }
-    for (at, len) in flush_order(&mut lines) {
+    for (at, len) in dirty.ranges() {
         medium.flush(at, len);
     }
     // ORDER: home is durable before the new slot says that the old records are not needed.
