@@ -10,7 +10,7 @@ use crate::log::{Log, LogArea, Recovery};
 use crate::readers::{Pin, Readers};
 use crate::session::{Inherit, Session, State};
 use crate::tx::Tx;
-use lode_layout::{CHUNK, Entry, Geometry, PoolOffset, RECORD_HEADER_WORDS, WORD, align_up, decode_root};
+use lode_layout::{CHUNK, Entry, Geometry, PoolOffset, Record, WORD, align_up, decode_root};
 use lode_pmem::{Fault, Medium, Memory, Rung};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -254,8 +254,8 @@ impl<M: Medium> Heap<M> {
     /// says where. That space is used again only when the checkpoint covers the record.
     #[cold]
     fn commit_spilled(&self, state: &mut State) -> Result<u64, HeapError> {
-        let body = state.writes.record()[RECORD_HEADER_WORDS..].to_vec();
-        let mut record = vec![0; RECORD_HEADER_WORDS];
+        let body = state.writes.record().body().to_vec();
+        let mut record = Record::new();
         let mut spans = Vec::new();
         let mut rest = &body[..];
         let written = loop {
@@ -271,7 +271,7 @@ impl<M: Medium> Heap<M> {
             let (part, later) = rest.split_at(rest.len().min((span.len() / WORD) as usize));
             rest = later;
             let crc = crc32c::crc32c(part.as_bytes());
-            Entry::Continue { at: span.start, len: part.as_bytes().len() as u64, crc }.encode(&mut record);
+            record.push(Entry::Continue { at: span.start, len: part.as_bytes().len() as u64, crc });
             if record.len() > self.log.record_words_max() {
                 break Err(HeapError::OutOfSpace { wanted: rest.len() as u64 * WORD });
             }

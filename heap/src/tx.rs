@@ -8,8 +8,8 @@ use crate::heap::{Heap, PAYLOAD_MIN};
 use crate::locks::{Stripe, Version};
 use crate::session::{Made, MadeHuge, Session, State, refill_of};
 use lode_layout::{
-    CHUNK, Descriptor, Huge, PoolOffset, SPAN_HEADER, Superblock, WORD, align_up, checked, encode_root,
-    unchecked,
+    CHUNK, Descriptor, Huge, PoolOffset, Record, SPAN_HEADER, Superblock, WORD, align_up, checked,
+    encode_root, unchecked,
 };
 use lode_pmem::{Fault, FaultKind, Medium, Rung};
 use zerocopy::IntoBytes;
@@ -466,10 +466,10 @@ impl<M: Medium> Heap<M> {
         let empty = self.shared.central.take_empty_superblocks(&self.space);
         // As many descriptors as fit a record with certainty.
         for part in empty.chunks(self.log.record_words_max() / 4) {
-            let mut record = vec![0; lode_layout::RECORD_HEADER_WORDS];
+            let mut record = Record::new();
             for span in part {
                 let at = self.space.descriptor_at(span.start).expect("spans lie in extents");
-                lode_layout::Entry::Words { at, words: &[Descriptor::Free.encode()] }.encode(&mut record);
+                record.push_word(at, Descriptor::Free.encode());
             }
             self.log.commit(&mut record, &[])?;
             self.log.checkpoint()?;

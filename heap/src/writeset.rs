@@ -1,9 +1,7 @@
 //! What a transaction is about to change: the entries of its record, and what they make of the pool for the
 //! transaction itself.
 
-use lode_layout::{
-    ENTRY_WORDS_MAX, Entries, Entry, PoolOffset, RECORD_HEADER_WORDS, SpanHeaderWords, WORD, align_down,
-};
+use lode_layout::{ENTRY_WORDS_MAX, Entries, Entry, PoolOffset, Record, SpanHeaderWords, WORD, align_down};
 use lode_pmem::Memory;
 use std::collections::HashMap;
 use zerocopy::IntoBytes;
@@ -18,15 +16,15 @@ const PLACE: u64 = 256;
 struct Patch {
     at: u64,
     len: u64,
-    /// Where its words begin in the record; `None` for zeros.
+    /// Where its words begin in the record's body; `None` for zeros.
     words: Option<usize>,
 }
 
 /// The changes of a transaction.
 #[derive(Debug)]
 pub(crate) struct WriteSet {
-    record: Vec<u64>,
-    /// Entries below this word have been made into patches. They are made when the transaction reads, so one that
+    record: Record,
+    /// Entries below this word of the body have been made into patches. They are made when the transaction reads, so one that
     /// only writes pays nothing for them.
     patched: usize,
     patches: Vec<Patch>,
@@ -38,51 +36,45 @@ pub(crate) struct WriteSet {
 
 impl WriteSet {
     pub(crate) fn new() -> WriteSet {
-        WriteSet {
-            record: vec![0; RECORD_HEADER_WORDS],
-            patched: RECORD_HEADER_WORDS,
-            patches: Vec::new(),
-            index: HashMap::new(),
-            indexed: 0,
-        }
+        WriteSet { record: Record::new(), patched: 0, patches: Vec::new(), index: HashMap::new(), indexed: 0 }
     }
 
     pub(crate) fn clear(&mut self) {
-        self.record.truncate(RECORD_HEADER_WORDS);
-        self.patched = RECORD_HEADER_WORDS;
-        self.patches.clear();
-        self.indexed = 0;
-        if !self.index.is_empty() {
-            self.index = HashMap::new();
+        self.record.clear();
+        if self.patched > 0 {
+            self.patched = 0;
+            self.patches.clear();
+            self.indexed = 0;
+            self.index.clear();
         }
     }
 
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
-        self.record.len() == RECORD_HEADER_WORDS
+        self.record.is_empty()
     }
 
-    /// Words of the record so far.
+    /// Words of the record so far, header included.
     #[inline]
     pub(crate) fn words(&self) -> usize {
         self.record.len()
     }
 
     #[inline]
-    pub(crate) fn record(&mut self) -> &mut Vec<u64> {
+    pub(crate) fn record(&mut self) -> &mut Record {
         &mut self.record
     }
 
     #[inline]
     pub(crate) fn store8(&mut self, at: PoolOffset, word: u64) {
-        Entry::Words { at, words: &[word] }.encode(&mut self.record);
+        self.record.push_word(at, word);
     }
 
     #[inline]
     pub(crate) fn store_words(&mut self, at: PoolOffset, words: &[u64]) {
         let mut at = at;
         for part in words.chunks(ENTRY_WORDS_MAX) {
-            Entry::Words { at, words: part }.encode(&mut self.record);
+            self.record.push(Entry::Words { at, words: part });
             at = at.plus(part.len() as u64 * WORD);
         }
     }
@@ -95,25 +87,25 @@ impl WriteSet {
         }
         let mut words = vec![0u64; bytes.len().div_ceil(WORD as usize)];
         words.as_mut_bytes()[..bytes.len()].copy_from_slice(bytes);
-        Entry::Bytes { at, len: bytes.len() as u64, words: &words }.encode(&mut self.record);
+        self.record.push(Entry::Bytes { at, len: bytes.len() as u64, words: &words });
     }
 
     pub(crate) fn zero(&mut self, at: PoolOffset, len: u64) {
-        Entry::Zero { at, len }.encode(&mut self.record);
+        self.record.push(Entry::Zero { at, len });
     }
 
     #[inline]
     pub(crate) fn set_bits(&mut self, at: PoolOffset, mask: u64) {
-        Entry::SetBits { at, mask }.encode(&mut self.record);
+        self.record.push(Entry::SetBits { at, mask });
     }
 
     #[inline]
     pub(crate) fn clear_bits(&mut self, at: PoolOffset, mask: u64) {
-        Entry::ClearBits { at, mask }.encode(&mut self.record);
+        self.record.push(Entry::ClearBits { at, mask });
     }
 
     pub(crate) fn payload(&mut self, at: PoolOffset, len: u64, crc: u32) {
-        Entry::Payload { at, len, crc }.encode(&mut self.record);
+        self.record.push(Entry::Payload { at, len, crc });
     }
 
     /// A span header and the words behind it, in one entry.
@@ -140,7 +132,7 @@ impl WriteSet {
         let range = at.get()..at.get() + into.len() as u64;
         if self.index.is_empty() {
             for patch in &self.patches {
-                patch.show(&self.record, range.start, into);
+                patch.show(self.record.body(), range.start, into);
             }
             return;
         }
@@ -153,14 +145,14 @@ impl WriteSet {
         places.sort_unstable();
         places.dedup();
         for number in places {
-            self.patches[number as usize].show(&self.record, range.start, into);
+            self.patches[number as usize].show(self.record.body(), range.start, into);
         }
     }
 
     /// Makes patches of the entries that were added since.
     fn patch_up(&mut self) {
         let mut word = self.patched;
-        for entry in Entries::new(&self.record[self.patched..]).map_while(Result::ok) {
+        for entry in Entries::new(&self.record.body()[self.patched..]).map_while(Result::ok) {
             let (patch, used) = match entry {
                 Entry::Words { at, words } => {
                     let len = words.len() as u64 * WORD;
@@ -196,7 +188,7 @@ impl WriteSet {
 
 impl Patch {
     /// Copies what the patch changes of the range that begins at `start` to `into`, which holds that range.
-    fn show(&self, record: &[u64], start: u64, into: &mut [u8]) {
+    fn show(&self, body: &[u64], start: u64, into: &mut [u8]) {
         let from = self.at.max(start);
         let to = (self.at + self.len).min(start + into.len() as u64);
         if from >= to {
@@ -206,7 +198,7 @@ impl Patch {
         match self.words {
             None => target.fill(0),
             Some(words) => {
-                let source = &record[words..].as_bytes()[(from - self.at) as usize..];
+                let source = &body[words..].as_bytes()[(from - self.at) as usize..];
                 target.copy_from_slice(&source[..target.len()]);
             }
         }

@@ -117,34 +117,123 @@ const fn head(kind: u64, count: u64, at: PoolOffset) -> u64 {
     kind << KIND_SHIFT | count << COUNT_SHIFT | (at.get() & OFFSET_MASK)
 }
 
-impl Entry<'_> {
-    /// Appends the entry to `into`.
+/// A record as a transaction composes it: room for a header, then entries.
+#[derive(Clone, Debug)]
+pub struct Record {
+    /// At least `len` words and the padding behind them.
+    words: Vec<u64>,
+    len: usize,
+}
+
+impl Record {
+    /// A record without entries.
+    pub fn new() -> Record {
+        Record { words: vec![0; 32 * RECORD_LINE_WORDS], len: RECORD_HEADER_WORDS }
+    }
+
+    /// Takes all entries out.
+    #[inline]
+    pub fn clear(&mut self) {
+        self.len = RECORD_HEADER_WORDS;
+    }
+
+    /// Whether there is no entry.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.len == RECORD_HEADER_WORDS
+    }
+
+    /// Words of the header and the entries.
+    #[inline]
+    #[expect(clippy::len_without_is_empty, reason = "is_empty is about entries")]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// The words of the entries.
+    #[inline]
+    pub fn body(&self) -> &[u64] {
+        &self.words[RECORD_HEADER_WORDS..self.len]
+    }
+
+    /// Appends the entry that replaces the word at `at`.
+    #[inline]
+    pub fn push_word(&mut self, at: PoolOffset, word: u64) {
+        self.push_pair(head(WORDS, 1, at), word);
+    }
+
+    /// Appends an entry.
     ///
     /// # Panics
-    /// A [`Entry::Words`] of more than [`ENTRY_WORDS_MAX`] words.
+    /// An [`Entry::Words`] of more than [`ENTRY_WORDS_MAX`] words.
     #[inline]
-    pub fn encode(&self, into: &mut Vec<u64>) {
-        match *self {
-            Entry::Words { at, words: [word] } => into.extend_from_slice(&[head(WORDS, 1, at), *word]),
+    pub fn push(&mut self, entry: Entry<'_>) {
+        match entry {
             Entry::Words { at, words } => {
                 assert!(words.len() <= ENTRY_WORDS_MAX, "a word entry is too long");
-                into.push(head(WORDS, words.len() as u64, at));
-                into.extend_from_slice(words);
+                self.extend(&[head(WORDS, words.len() as u64, at)]);
+                self.extend(words);
             }
-            Entry::SetBits { at, mask } => into.extend_from_slice(&[head(SET_BITS, 0, at), mask]),
-            Entry::ClearBits { at, mask } => into.extend_from_slice(&[head(CLEAR_BITS, 0, at), mask]),
+            Entry::SetBits { at, mask } => self.push_pair(head(SET_BITS, 0, at), mask),
+            Entry::ClearBits { at, mask } => self.push_pair(head(CLEAR_BITS, 0, at), mask),
             Entry::Bytes { at, len, words } => {
-                into.extend_from_slice(&[head(BYTES, 0, at), len]);
-                into.extend_from_slice(words);
+                self.push_pair(head(BYTES, 0, at), len);
+                self.extend(words);
             }
-            Entry::Zero { at, len } => into.extend_from_slice(&[head(ZERO, 0, at), len]),
-            Entry::Payload { at, len, crc } => {
-                into.extend_from_slice(&[head(PAYLOAD, 0, at), len, u64::from(crc)]);
-            }
-            Entry::Continue { at, len, crc } => {
-                into.extend_from_slice(&[head(CONTINUE, 0, at), len, u64::from(crc)]);
-            }
+            Entry::Zero { at, len } => self.push_pair(head(ZERO, 0, at), len),
+            Entry::Payload { at, len, crc } => self.extend(&[head(PAYLOAD, 0, at), len, u64::from(crc)]),
+            Entry::Continue { at, len, crc } => self.extend(&[head(CONTINUE, 0, at), len, u64::from(crc)]),
         }
+    }
+
+    #[inline]
+    fn push_pair(&mut self, first: u64, second: u64) {
+        if let Some(pair) = self.words.get_mut(self.len..self.len + 2) {
+            pair.copy_from_slice(&[first, second]);
+            self.len += 2;
+        } else {
+            self.extend(&[first, second]);
+        }
+    }
+
+    #[inline]
+    fn extend(&mut self, words: &[u64]) {
+        let end = self.len + words.len();
+        if end > self.words.len() {
+            self.grow(end);
+        }
+        self.words[self.len..end].copy_from_slice(words);
+        self.len = end;
+    }
+
+    #[cold]
+    fn grow(&mut self, len: usize) {
+        self.words.resize(len.next_power_of_two().next_multiple_of(RECORD_LINE_WORDS), 0);
+    }
+
+    /// Words of the sealed record: a multiple of [`RECORD_LINE_WORDS`].
+    #[inline]
+    pub fn sealed_len(&self) -> usize {
+        self.len.next_multiple_of(RECORD_LINE_WORDS)
+    }
+
+    /// Writes the header for the place `ring_off` (bytes from the start of the ring), and returns the record's
+    /// words, padded with zeros.
+    ///
+    /// # Panics
+    /// A record of 32 GiB or more.
+    #[inline]
+    pub fn seal(&mut self, seal: RecordSeal, sequence: u64, ring_off: u64) -> &[u64] {
+        seal.close(&mut self.words[..self.len], sequence, ring_off);
+        let end = self.sealed_len();
+        self.words[self.len..end].fill(0);
+        &self.words[..end]
+    }
+}
+
+impl Default for Record {
+    fn default() -> Record {
+        Record::new()
     }
 }
 
@@ -158,6 +247,17 @@ impl<'a> Entries<'a> {
     /// The entries in `body`.
     pub const fn new(body: &'a [u64]) -> Entries<'a> {
         Entries { rest: body }
+    }
+
+    /// Takes the next entry if it replaces one word: most entries do.
+    #[inline]
+    pub fn next_word(&mut self) -> Option<(PoolOffset, u64)> {
+        let (pair, rest) = self.rest.split_first_chunk::<2>()?;
+        if pair[0] >> COUNT_SHIFT != WORDS << (KIND_SHIFT - COUNT_SHIFT) | 1 {
+            return None;
+        }
+        self.rest = rest;
+        Some((PoolOffset::new(pair[0] & OFFSET_MASK), pair[1]))
     }
 
     fn parse(&mut self) -> Result<Entry<'a>, EntryError> {
@@ -227,7 +327,7 @@ impl RecordSeal {
     /// # Panics
     /// A record of 32 GiB or more.
     #[inline]
-    pub fn close(self, record: &mut [u64], sequence: u64, ring_off: u64) {
+    fn close(self, record: &mut [u64], sequence: u64, ring_off: u64) {
         let body =
             u32::try_from(record.len() - RECORD_HEADER_WORDS).expect("records are shorter than a ring");
         let mut header = RecordHeader { crc: 0, body, sequence };
@@ -279,11 +379,30 @@ mod test {
     use super::*;
 
     fn sample() -> Vec<u64> {
-        let mut record = vec![0; RECORD_HEADER_WORDS];
-        for entry in all_kinds() {
-            entry.encode(&mut record);
+        let mut record = Record::new();
+        all_kinds().into_iter().for_each(|entry| record.push(entry));
+        record.words[..record.len].to_vec()
+    }
+
+    #[test]
+    fn a_record_grows_and_is_padded_with_zeros() {
+        let mut record = Record::new();
+        for word in 0..1000 {
+            record.push_word(PoolOffset::new(word * 8), word);
         }
-        record
+        let mut entries = Entries::new(record.body());
+        for word in 0..1000 {
+            assert_eq!(entries.next_word(), Some((PoolOffset::new(word * 8), word)));
+        }
+        assert_eq!((entries.next_word(), entries.next()), (None, None));
+        record.clear();
+        assert!(record.is_empty());
+        record.push(Entry::SetBits { at: PoolOffset::new(8), mask: 1 });
+        assert_eq!(Entries::new(record.body()).next_word(), None);
+        let seal = RecordSeal::new(&[1; 16], [2, 3], 4);
+        let sealed = record.seal(seal, 5, 0).to_vec();
+        assert_eq!((sealed.len(), &sealed[4..]), (8, &[0; 4][..]));
+        assert_eq!(seal.open(&sealed, 0), Some((4, 5)));
     }
 
     fn all_kinds() -> [Entry<'static>; 7] {

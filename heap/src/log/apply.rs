@@ -8,40 +8,52 @@ use zerocopy::IntoBytes;
 /// Applies every entry of `body` but [`Entry::Payload`] and [`Entry::Continue`], in order, and notes the
 /// touched lines in `dirty` where the medium has lines to flush.
 ///
-/// Entries that can't be parsed end it: bodies come from [`Entry::encode`], checked by the record's seal.
+/// Entries that can't be parsed end it: bodies come from a [`Record`](lode_layout::Record), checked by the record's seal.
 #[inline]
 pub(super) fn apply<M: Medium>(medium: &M, body: &[u64], mut dirty: Option<&mut DirtyLines>) {
-    for entry in Entries::new(body).map_while(Result::ok) {
-        let (at, len) = match entry {
-            Entry::Words { at, words: [word] } => {
-                medium.store8(at, *word);
-                (at, WORD)
+    let mut entries = Entries::new(body);
+    loop {
+        while let Some((at, word)) = entries.next_word() {
+            medium.store8(at, word);
+            if let Some(dirty) = &mut dirty {
+                dirty.note(at, WORD);
             }
-            Entry::Words { at, words } => {
-                medium.store(at, words.as_bytes());
-                (at, words.len() as u64 * WORD)
-            }
-            Entry::SetBits { at, mask } => {
-                change_bits(medium, at, |bits| bits | mask);
-                (at, WORD)
-            }
-            Entry::ClearBits { at, mask } => {
-                change_bits(medium, at, |bits| bits & !mask);
-                (at, WORD)
-            }
-            Entry::Bytes { at, len, words } => {
-                medium.store(at, &words.as_bytes()[..len as usize]);
-                (at, len)
-            }
-            Entry::Zero { at, len } => {
-                zero(medium, at, len);
-                (at, len)
-            }
-            Entry::Payload { .. } | Entry::Continue { .. } => continue,
-        };
-        if let Some(dirty) = &mut dirty {
+        }
+        let Some(Ok(entry)) = entries.next() else { return };
+        let (at, len) = apply_one(medium, entry);
+        if let Some(dirty) = &mut dirty
+            && len > 0
+        {
             dirty.note(at, len);
         }
+    }
+}
+
+/// Applies one entry, and returns the range that it stored to.
+#[inline]
+fn apply_one<M: Medium>(medium: &M, entry: Entry<'_>) -> (PoolOffset, u64) {
+    match entry {
+        Entry::Words { at, words } => {
+            medium.store(at, words.as_bytes());
+            (at, words.len() as u64 * WORD)
+        }
+        Entry::SetBits { at, mask } => {
+            change_bits(medium, at, |bits| bits | mask);
+            (at, WORD)
+        }
+        Entry::ClearBits { at, mask } => {
+            change_bits(medium, at, |bits| bits & !mask);
+            (at, WORD)
+        }
+        Entry::Bytes { at, len, words } => {
+            medium.store(at, &words.as_bytes()[..len as usize]);
+            (at, len)
+        }
+        Entry::Zero { at, len } => {
+            zero(medium, at, len);
+            (at, len)
+        }
+        Entry::Payload { at, .. } | Entry::Continue { at, .. } => (at, 0),
     }
 }
 

@@ -4,7 +4,7 @@
 //! being written writes it, and those who come meanwhile gather in the next one.
 
 use crate::{HeapError, bugs};
-use lode_layout::{LINE, PoolOffset, RecordSeal, align_up};
+use lode_layout::{PoolOffset, Record, RecordSeal, WORD, align_up};
 use lode_pmem::{Gate, Medium, SyncError};
 use std::mem;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -72,7 +72,7 @@ impl Group {
     pub(super) fn append<M: Medium>(
         &self,
         medium: &M,
-        record: &mut Vec<u64>,
+        record: &mut Record,
         next: &AtomicU64,
         tail: u64,
     ) -> Result<Option<Ticket>, HeapError> {
@@ -81,7 +81,7 @@ impl Group {
             return Err(HeapError::Poisoned);
         }
         let block = medium.log_block();
-        let len = align_up(record.as_bytes().len() as u64, LINE);
+        let len = record.sealed_len() as u64 * WORD;
         let at = state.open.start + state.open.words.as_bytes().len() as u64;
         let wraps = at % self.ring_len + align_up(len, block) > self.ring_len;
         let end = if wraps { align_up(at, self.ring_len) } else { at } + align_up(len, block);
@@ -96,10 +96,7 @@ impl Group {
         let at = state.open.start + state.open.words.as_bytes().len() as u64;
         // ORDER: drawn and appended under one lock, so the order of records in the log is that of their numbers.
         let sequence = next.fetch_add(1, Ordering::SeqCst);
-        self.seal.close(record, sequence, at % self.ring_len);
-        let padded = state.open.words.len() + (len / 8) as usize;
-        state.open.words.extend_from_slice(record);
-        state.open.words.resize(padded, 0);
+        state.open.words.extend_from_slice(record.seal(self.seal, sequence, at % self.ring_len));
         Ok(Some(Ticket { batch: state.number, sequence }))
     }
 

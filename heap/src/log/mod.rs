@@ -24,9 +24,7 @@ use crate::{HeapError, bugs};
 use dirty::DirtyLines;
 use group::Group;
 use lane::{LaneState, Lanes};
-use lode_layout::{
-    BLOCK, PoolOffset, RECORD_HEADER_WORDS, RECORD_LINE_WORDS, RecordSeal, Slot, align_down, align_up,
-};
+use lode_layout::{BLOCK, PoolOffset, Record, RecordSeal, Slot, WORD, align_down};
 use lode_pmem::{Fault, Medium, Rung};
 use spin::mutex::{SpinMutex, SpinMutexGuard};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -137,8 +135,7 @@ impl<M: Medium> Log<M> {
     }
 
     /// Makes `record` durable and then stores its entries at home. The caller holds the locks of what the
-    /// record changes, until this returns. `record` is [`RECORD_HEADER_WORDS`] words that are ignored, then
-    /// entries, at most [`record_words_max`](Log::record_words_max) words in all; it is padded here.
+    /// record changes, until this returns. It has at most [`record_words_max`](Log::record_words_max) words.
     /// `continued` are the entries to which a final `Continue` entry leads. Returns the sequence number.
     ///
     /// # Errors
@@ -150,7 +147,7 @@ impl<M: Medium> Log<M> {
     /// # Cost
     /// One drain; on the commit rung one synced write shared with others. A checkpoint when the ring is half full.
     #[inline]
-    pub fn commit(&self, record: &mut Vec<u64>, continued: &[u64]) -> Result<u64, HeapError> {
+    pub fn commit(&self, record: &mut Record, continued: &[u64]) -> Result<u64, HeapError> {
         debug_assert!(record.len() <= self.record_words_max());
         // ORDER: none: a thread that misses another's failure gets its own from the medium.
         if self.failed.load(Ordering::Relaxed) {
@@ -165,11 +162,8 @@ impl<M: Medium> Log<M> {
     }
 
     #[inline]
-    fn commit_alone(&self, record: &mut Vec<u64>, continued: &[u64]) -> Result<u64, HeapError> {
-        let body = record.len();
-        let padded = align_up(body as u64, RECORD_LINE_WORDS as u64) as usize;
-        let block = self.medium.log_block();
-        let len = padded as u64 * 8;
+    fn commit_alone(&self, record: &mut Record, continued: &[u64]) -> Result<u64, HeapError> {
+        let len = record.sealed_len() as u64 * WORD;
         let (ring, mut lane, at) = loop {
             let (ring, lane) = self.lanes.claim(&self.medium);
             if let Some(at) = self.room(ring, &lane, len) {
@@ -182,20 +176,18 @@ impl<M: Medium> Log<M> {
         // whose home stores are still to come; and with all locks held, so that dependent records are in order.
         let sequence = self.next_sequence.fetch_add(1, Ordering::Relaxed);
         let offset = at % self.ring_len;
-        self.seals[ring].close(record, sequence, offset);
-        record.resize(padded, 0);
-        debug_assert!(offset + len <= self.ring_len && len.is_multiple_of(block));
+        debug_assert!(offset + len <= self.ring_len && len.is_multiple_of(self.medium.log_block()));
         let place = self.area.start.plus(ring as u64 * self.ring_len + offset);
         if bugs::HOME_BEFORE_DRAIN.is_active() {
-            apply_all(&self.medium, &record[..body], continued, None);
+            apply_all(&self.medium, record.body(), continued, None);
         }
         // ORDER: the record is durable before the first home store: there is no undo to take one back. Stop
         // here: the record is whole and replayed, or torn and skipped, and the caller has not returned.
-        self.medium.log_write(place, record.as_bytes()).map_err(HeapError::InDoubt)?;
-        record.truncate(body);
+        let sealed = record.seal(self.seals[ring], sequence, offset).as_bytes();
+        self.medium.log_write(place, sealed).map_err(HeapError::InDoubt)?;
         lane.head = at + len;
         let dirty = (self.medium.rung() == Rung::Line).then_some(&mut lane.dirty);
-        apply_all(&self.medium, record, continued, dirty);
+        apply_all(&self.medium, record.body(), continued, dirty);
         let half_full = self.half_full(ring, lane.head);
         drop(lane);
         if half_full {
@@ -205,7 +197,7 @@ impl<M: Medium> Log<M> {
     }
 
     #[cold]
-    fn commit_grouped(&self, record: &mut Vec<u64>, continued: &[u64]) -> Result<u64, HeapError> {
+    fn commit_grouped(&self, record: &mut Record, continued: &[u64]) -> Result<u64, HeapError> {
         let group = self.group.as_ref().expect("asked before");
         let (lane, ticket) = loop {
             let (_, lane) = self.lanes.claim(&self.medium);
@@ -218,7 +210,7 @@ impl<M: Medium> Log<M> {
             self.checkpoint()?;
         };
         group.settle(&self.medium, ticket)?;
-        apply_all(&self.medium, record, continued, None);
+        apply_all(&self.medium, record.body(), continued, None);
         drop(lane);
         if self.half_full(0, group.head(&self.medium)) {
             self.checkpoint_if_idle()?;
@@ -359,8 +351,8 @@ impl<M: Medium> Log<M> {
 }
 
 #[inline]
-fn apply_all<M: Medium>(medium: &M, record: &[u64], continued: &[u64], mut dirty: Option<&mut DirtyLines>) {
-    apply::apply(medium, &record[RECORD_HEADER_WORDS..], dirty.as_deref_mut());
+fn apply_all<M: Medium>(medium: &M, body: &[u64], continued: &[u64], mut dirty: Option<&mut DirtyLines>) {
+    apply::apply(medium, body, dirty.as_deref_mut());
     if !continued.is_empty() {
         apply::apply(medium, continued, dirty);
     }

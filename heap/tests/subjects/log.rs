@@ -1,7 +1,7 @@
 //! The log alone: transactions that read and write registers behind it.
 
 use lode_heap::{HeapError, Log, LogArea};
-use lode_layout::{Entry, PoolOffset, RECORD_HEADER_WORDS};
+use lode_layout::{PoolOffset, Record};
 use lode_pmem::Medium;
 use lode_sim::oracle::{Access, Registers, WrongRegisters};
 use lode_sim::{Actor, Moment, SimMedium, Subject};
@@ -79,12 +79,12 @@ impl Subject for LogSubject {
         // A life before the explored one leaves records that must not be replayed.
         let (log, _) = Log::recover(medium, self.area(), UUID, [2, 2])?;
         for value in 1..20 {
-            let mut record = vec![0; RECORD_HEADER_WORDS];
-            Entry::Words { at: self.home(0), words: &[value << 32] }.encode(&mut record);
+            let mut record = Record::new();
+            record.push_word(self.home(0), value << 32);
             log.commit(&mut record, &[])?;
         }
-        let mut record = vec![0; RECORD_HEADER_WORDS];
-        Entry::Words { at: self.home(0), words: &[0] }.encode(&mut record);
+        let mut record = Record::new();
+        record.push_word(self.home(0), 0);
         log.commit(&mut record, &[]).map(drop)
     }
 
@@ -100,9 +100,9 @@ impl Subject for LogSubject {
             let registers: BTreeSet<u64> = (0..count).map(|_| actor.rng.u64(..REGISTERS)).collect();
             engine.lock(engine.log.medium(), &registers);
             let value = engine.value.fetch_add(1, Ordering::Relaxed);
-            let mut record = vec![0; RECORD_HEADER_WORDS];
+            let mut record = Record::new();
             for register in &registers {
-                Entry::Words { at: self.home(*register), words: &[value] }.encode(&mut record);
+                record.push_word(self.home(*register), value);
             }
             let ticket = actor.begin(Write { registers: registers.clone(), value });
             match engine.log.commit(&mut record, &[]) {
