@@ -42,7 +42,6 @@ pub(crate) const DRAWING: Drawing = drawing!(
         watched,
         reserved_flags,
         dirty_shutdowns,
-        modules,
         size,
         log_off,
         log_len,
@@ -80,26 +79,16 @@ struct HeaderBytes {
     watched: u8,
     reserved_flags: [u8; 5],
     dirty_shutdowns: U64,
-    modules: U64,
     size: U64,
     log_off: U64,
     log_len: U64,
     extent_count: U64,
     extents: [ExtentBytes; EXTENTS_MAX],
-    reserved: [u8; 3124],
+    reserved: [u8; 3132],
     crc: U32,
 }
 
 const _: () = assert!(size_of::<HeaderBytes>() == LEN);
-
-/// The dirty shutdowns that the modules below a pool had counted when a writer opened it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DirtyShutdowns {
-    /// The sum of the counts of all modules.
-    pub count: u64,
-    /// A digest of the identities of the modules: a count means nothing on other modules.
-    pub modules: u64,
-}
 
 /// A header free of contradictions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -122,8 +111,9 @@ pub struct Header {
     pub rung_min: Rung,
     /// The rung that a user last forced against what the medium offered, if ever.
     pub rung_forced: Option<Rung>,
-    /// The dirty shutdowns at open, while a writer has the pool open on modules that count them.
-    pub watched: Option<DirtyShutdowns>,
+    /// The sum of the dirty shutdowns that the modules below had counted at open, while a writer has the pool
+    /// open on modules that count them.
+    pub watched: Option<u64>,
     /// Where the parts of the pool lie.
     pub geometry: Geometry,
 }
@@ -177,6 +167,23 @@ pub enum HeaderError {
 }
 
 impl Header {
+    /// The header of a new pool, made `created` seconds after 1970-01-01 UTC.
+    pub fn new(uuid: Uuid, layout: LayoutName, geometry: Geometry, rung_min: Rung, created: u64) -> Header {
+        Header {
+            minor: MINOR,
+            compat: 0,
+            ro_compat: 0,
+            generation: 1,
+            uuid,
+            layout,
+            created,
+            rung_min,
+            rung_forced: None,
+            watched: None,
+            geometry,
+        }
+    }
+
     /// The header that the first 4096 of `bytes` hold. Never panics, whatever the bytes are.
     ///
     /// # Errors
@@ -221,11 +228,8 @@ impl Header {
         raw.created = self.created.into();
         raw.rung_min = self.rung_min.code();
         raw.rung_forced = self.rung_forced.map_or(0, |rung| rung.code() + 1);
-        if let Some(DirtyShutdowns { count, modules }) = self.watched {
-            raw.watched = 1;
-            raw.dirty_shutdowns = count.into();
-            raw.modules = modules.into();
-        }
+        raw.watched = self.watched.is_some().into();
+        raw.dirty_shutdowns = self.watched.unwrap_or(0).into();
         raw.size = self.geometry.size().into();
         raw.log_off = self.geometry.log_off().get().into();
         raw.log_len = self.geometry.log_len().into();
@@ -274,10 +278,9 @@ impl HeaderBytes {
         rule("rung_forced", self.rung_forced.into(), AtMost(rung_codes + 1))?;
         rule("watched", self.watched.into(), AtMost(1))?;
         let watched = if self.watched == 1 {
-            Some(DirtyShutdowns { count: self.dirty_shutdowns.get(), modules: self.modules.get() })
+            Some(self.dirty_shutdowns.get())
         } else {
             rule("dirty_shutdowns", self.dirty_shutdowns.get(), Exactly(0))?;
-            rule("modules", self.modules.get(), Exactly(0))?;
             None
         };
         let header = Header {
@@ -363,18 +366,14 @@ mod test {
     use proptest::prelude::*;
 
     fn sample() -> Header {
+        let uuid = Uuid::from_bytes([0x5a; 16]);
+        let layout = LayoutName::new("kv").unwrap();
+        let geometry = Geometry::plan(1 << 30).unwrap().grow(1 << 40).unwrap();
         Header {
-            minor: MINOR,
-            compat: 0,
-            ro_compat: 0,
             generation: 7,
-            uuid: Uuid::from_bytes([0x5a; 16]),
-            layout: LayoutName::new("kv").unwrap(),
-            created: 1_700_000_000,
-            rung_min: Rung::Commit,
             rung_forced: Some(Rung::None),
-            watched: Some(DirtyShutdowns { count: 3, modules: 9 }),
-            geometry: Geometry::plan(1 << 30).unwrap().grow(1 << 40).unwrap(),
+            watched: Some(3),
+            ..Header::new(uuid, layout, geometry, Rung::Commit, 1_700_000_000)
         }
     }
 
@@ -505,7 +504,7 @@ mod test {
             ("extent.table_len", 0, |raw| raw.extents[0].table_len = raw.extents[0].len),
             ("extent.len", 2, |raw| raw.extents[2].len = 0x4000.into()),
             ("extent.start", 1, |raw| raw.extent_count = 1.into()),
-            ("reserved bytes in use", 0, |raw| raw.reserved[3123] = 1),
+            ("reserved bytes in use", 0, |raw| raw.reserved[3131] = 1),
             ("reserved bytes in use", 0, |raw| raw.reserved_flags[4] = 1),
         ];
         for (number, (field, index, change)) in cases.iter().enumerate() {

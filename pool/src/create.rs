@@ -1,0 +1,154 @@
+//! Making a pool in a new file, or on a device.
+
+use crate::file::{OpenOptions, found_rung, map, open_locked};
+use crate::lock::LockedFile;
+use crate::new_file::{NewFile, allocate};
+use crate::{Access, CopyFault, HeaderCopy, PoolError, PoolFile, format};
+use lode_layout::{Geometry, Header, HeaderError, LayoutName, Rung};
+use lode_pmem::{Mapping, Medium, RungReport, Sysfs};
+use std::fs;
+use std::io;
+use std::os::unix::fs::FileTypeExt;
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+use uuid::Uuid;
+
+/// What pool to make.
+#[derive(Clone, Debug)]
+pub struct CreateOptions {
+    /// Its size in bytes, rounded down to chunks of 16 KiB.
+    pub size: u64,
+    /// What it is going to hold.
+    pub layout: LayoutName,
+    /// The rung to use, whatever the medium offers. Nothing takes what it offers, if that is durable at all.
+    pub rung: Option<Rung>,
+    /// Whether a pool that is on a device may be lost. A file is never overwritten.
+    pub overwrite_device: bool,
+    /// Where to read what the kernel tells about the medium; any other tree than /sys is for tests.
+    pub sysfs: Sysfs,
+}
+
+impl CreateOptions {
+    /// A pool of `size` bytes for `layout`, on the rung that the medium offers.
+    pub fn new(size: u64, layout: LayoutName) -> CreateOptions {
+        CreateOptions { size, layout, rung: None, overwrite_device: false, sysfs: Sysfs::default() }
+    }
+
+    fn opening(&self) -> OpenOptions {
+        OpenOptions { rung: self.rung, sysfs: self.sysfs.clone(), ..OpenOptions::new(Access::ReadWrite) }
+    }
+}
+
+/// What can go wrong in `format` here: the pool, or its content.
+enum Failure<E> {
+    Pool(PoolError),
+    Content(E),
+}
+
+impl<E> From<PoolError> for Failure<E> {
+    fn from(error: PoolError) -> Failure<E> {
+        Failure::Pool(error)
+    }
+}
+
+impl PoolFile {
+    /// Makes a pool at `path` and opens it for writing. `content` writes what the engines need, as for
+    /// [`format()`].
+    ///
+    /// # Errors
+    /// [`PoolError::At`] this path: [`PoolError::Exists`], [`PoolError::NotAFile`], [`PoolError::Io`] (a full
+    /// disk, a directory that can't be written), [`PoolError::Geometry`], [`PoolError::NotDurable`],
+    /// [`PoolError::InUse`] on a device, those of [`format()`]; and what `content` returns. There is no file
+    /// then, and no pool on the device.
+    ///
+    /// # Durability
+    /// The pool, its content and its name are durable when it returns. A crash or a signal before that leaves
+    /// no file or a whole pool, and nothing else where the file system knows O_TMPFILE; elsewhere SIGKILL can
+    /// leave a hidden file, `.NAME.new-...`.
+    ///
+    /// # Cost
+    /// That of [`format()`]; allocates the whole size.
+    pub fn create<E: From<PoolError>>(
+        path: &Path,
+        options: &CreateOptions,
+        content: impl FnOnce(&Mapping, &Header) -> Result<(), E>,
+    ) -> Result<PoolFile, E> {
+        let made = match fs::metadata(path) {
+            Ok(found) if found.file_type().is_char_device() => on_device(path, options, content),
+            Ok(_) => Err(PoolError::Exists.into()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => in_file(path, options, content),
+            Err(error) => Err(PoolError::std("stat")(error).into()),
+        };
+        made.map_err(|failure| match failure {
+            Failure::Pool(error) => error.at(path).into(),
+            Failure::Content(error) => error,
+        })
+    }
+}
+
+fn in_file<E>(
+    path: &Path,
+    options: &CreateOptions,
+    content: impl FnOnce(&Mapping, &Header) -> Result<(), E>,
+) -> Result<PoolFile, Failure<E>> {
+    let geometry = Geometry::plan(options.size).map_err(PoolError::Geometry)?;
+    let new = NewFile::create(path)?;
+    let file = new.file().try_clone().map_err(PoolError::std("dup"))?;
+    // Locked before it has a name, so that nobody gets in between.
+    let file = LockedFile::lock(file, Access::ReadWrite)?;
+    allocate(file.file(), geometry.size())?;
+    let pool = formatted(path, file, geometry, options, content)?;
+    new.publish()?;
+    Ok(pool)
+}
+
+/// A device has no name to give at the end: its header is written last.
+fn on_device<E>(
+    path: &Path,
+    options: &CreateOptions,
+    content: impl FnOnce(&Mapping, &Header) -> Result<(), E>,
+) -> Result<PoolFile, Failure<E>> {
+    let geometry = Geometry::plan(options.size).map_err(PoolError::Geometry)?;
+    let file = open_locked(path, Access::ReadWrite)?;
+    let mapping = map(&file, path, &options.opening())?;
+    if !options.overwrite_device && holds_pool(&mapping) {
+        return Err(PoolError::Exists.into());
+    }
+    drop(mapping);
+    formatted(path, file, geometry, options, content)
+}
+
+fn formatted<E>(
+    path: &Path,
+    file: LockedFile,
+    geometry: Geometry,
+    options: &CreateOptions,
+    content: impl FnOnce(&Mapping, &Header) -> Result<(), E>,
+) -> Result<PoolFile, Failure<E>> {
+    let mapping = map(&file, path, &options.opening())?;
+    let found = found_rung(&mapping);
+    if options.rung.is_none() && found == Rung::None {
+        let report: Box<RungReport> = Box::new(mapping.report().clone());
+        return Err(PoolError::NotDurable { report }.into());
+    }
+    let created = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    let header = Header {
+        rung_forced: options.rung.filter(|asked| *asked > found),
+        watched: mapping.dirty_shutdowns(),
+        ..Header::new(Uuid::new_v4(), options.layout, geometry, mapping.rung(), created)
+    };
+    let headers =
+        format(&mapping, header, |mapping, header| content(mapping, header).map_err(Failure::Content))?;
+    Ok(PoolFile::assemble(path, file, mapping, headers, Access::ReadWrite))
+}
+
+/// Whether anything on the medium claims to be a header, damaged or not.
+fn holds_pool<M: Medium>(medium: &M) -> bool {
+    [HeaderCopy::A, HeaderCopy::B].iter().any(|copy| {
+        !matches!(
+            copy.read(medium),
+            Err(CopyFault::Invalid(HeaderError::NotAPool { .. } | HeaderError::TooShort { .. })
+                | CopyFault::Unreadable(_))
+        )
+    })
+}

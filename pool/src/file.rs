@@ -1,0 +1,283 @@
+//! A pool in a file or on a device, open.
+
+use crate::lock::LockedFile;
+use crate::{Access, CopyFault, HeaderCopy, Headers, PoolError};
+use lode_layout::{Header, LayoutName, Rung};
+use lode_pmem::{Mapping, Medium, PmemError, RungHow, Sysfs};
+use rustix::fs::fsync;
+use rustix::io::retry_on_intr;
+use std::fs::{self, File};
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
+use std::process;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// How to open a pool.
+#[derive(Clone, Debug)]
+pub struct OpenOptions {
+    /// For writing, or only for reading.
+    pub access: Access,
+    /// The rung to use, whatever the medium offers. Nothing takes what it offers. Means nothing for reading.
+    pub rung: Option<Rung>,
+    /// The layout that the pool must have, if any.
+    pub layout: Option<LayoutName>,
+    /// Where to read what the kernel tells about the medium; any other tree than /sys is for tests.
+    pub sysfs: Sysfs,
+}
+
+impl OpenOptions {
+    /// Opens for `access`, on the rung that the medium offers, whatever the pool holds.
+    pub fn new(access: Access) -> OpenOptions {
+        OpenOptions { access, rung: None, layout: None, sysfs: Sysfs::default() }
+    }
+}
+
+/// An open pool: the mapped medium, its header, and the lock that keeps others away.
+///
+/// The lock lasts as long as the mapping, so also while an engine holds the [`medium`](PoolFile::medium).
+///
+/// # Forks
+/// The child of a fork can't use the handle: every access of the mapping fails there, and every function here
+/// returns [`PoolError::Forked`]. The lock stays until both processes have dropped it or ended.
+#[derive(Debug)]
+pub struct PoolFile {
+    path: PathBuf,
+    medium: Arc<Mapping>,
+    headers: Mutex<Headers>,
+    /// Another descriptor of what is mapped; they share the lock. Dropped after the mapping.
+    file: LockedFile,
+    access: Access,
+}
+
+impl PoolFile {
+    /// Opens the pool at `path`.
+    ///
+    /// For reading, the mapping is a private view: recovery may store into it, and nothing reaches the file.
+    ///
+    /// # Errors
+    /// Always [`PoolError::At`] this path. In it: [`PoolError::Io`] and [`PoolError::NotAFile`],
+    /// [`PoolError::InUse`], all of [`Headers::read`], [`PoolError::Layout`], [`PoolError::OnlyReadable`],
+    /// [`PoolError::DirtyShutdown`], [`PoolError::RungTooWeak`]; [`PoolError::Drain`] when the header had to be
+    /// written and could not.
+    ///
+    /// # Durability
+    /// Opening for reading writes nothing. Opening for writing ends an interrupted update of the header, and
+    /// records a rung that was forced, and the dirty shutdowns where the modules count them.
+    ///
+    /// # Cost
+    /// No drain in the usual case. Does not depend on the size of the pool.
+    pub fn open(path: &Path, options: &OpenOptions) -> Result<PoolFile, PoolError> {
+        PoolFile::open_checked(path, options).map_err(|error| error.at(path))
+    }
+
+    fn open_checked(path: &Path, options: &OpenOptions) -> Result<PoolFile, PoolError> {
+        let file = open_locked(path, options.access)?;
+        let mapping = map(&file, path, options)?;
+        let headers = Headers::read(&mapping)?;
+        check(headers.current(), &mapping, options)?;
+        let pool = PoolFile::assemble(path, file, mapping, headers, options.access);
+        if options.access == Access::ReadWrite {
+            let mut headers = pool.headers();
+            headers.finish(&*pool.medium)?;
+            if let Some(asked) = options.rung
+                && (asked > found_rung(&pool.medium) || asked < headers.current().rung_min)
+            {
+                headers.force_rung(&*pool.medium, asked)?;
+            }
+            headers.set_dirty_shutdowns(&*pool.medium, pool.medium.dirty_shutdowns())?;
+        }
+        Ok(pool)
+    }
+
+    pub(crate) fn assemble(
+        path: &Path,
+        file: LockedFile,
+        mapping: Mapping,
+        headers: Headers,
+        access: Access,
+    ) -> PoolFile {
+        let (medium, headers) = (Arc::new(mapping), Mutex::new(headers));
+        PoolFile { path: path.to_owned(), medium, headers, file, access }
+    }
+
+    /// The mapped medium, for engines.
+    pub fn medium(&self) -> &Arc<Mapping> {
+        &self.medium
+    }
+
+    /// The header as it is now.
+    pub fn header(&self) -> Header {
+        *self.headers().current()
+    }
+
+    /// The copy of the header that can't be used, if one of them is damaged.
+    pub fn damage(&self) -> Option<(HeaderCopy, CopyFault)> {
+        self.headers().damage()
+    }
+
+    /// The path that it was opened at.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What this handle may do.
+    pub fn access(&self) -> Access {
+        self.access
+    }
+
+    /// Makes the pool `size` bytes long, rounded down to chunks, while it is in use. Only after it returned may
+    /// a record name the new space, which [`header`](PoolFile::header) then describes.
+    ///
+    /// # Errors
+    /// Always [`PoolError::At`]. In it: [`PoolError::Io`] when the disk is full, [`PoolError::Geometry`],
+    /// [`PoolError::AddressSpace`], on a device [`PoolError::CutShort`], [`PoolError::OpenedForReading`],
+    /// [`PoolError::Forked`], and those of [`Headers::update`]. The pool has its old size then and is usable.
+    ///
+    /// # Durability
+    /// The new size is durable when it returns; after a crash before that the pool has its old or new size.
+    ///
+    /// # Cost
+    /// Allocates the new space, writes its chunk table; four syncs on the rung `commit`.
+    pub fn grow(&self, size: u64) -> Result<(), PoolError> {
+        self.grown(size).map_err(|error| error.at(&self.path))
+    }
+
+    fn grown(&self, size: u64) -> Result<(), PoolError> {
+        self.check_here()?;
+        let mut headers = self.headers();
+        let new = headers.geometry().grow(size).map_err(PoolError::Geometry)?;
+        match self.medium.grow(new.size()) {
+            // The file or device is longer than the pool already: all of a device is always mapped, and a
+            // crash may have stopped an earlier growth.
+            Err(PmemError::Shrink { .. }) => {}
+            Err(PmemError::FixedSize { .. }) if new.size() <= self.medium.memory().len() => {}
+            Err(PmemError::FixedSize { .. }) => {
+                return Err(PoolError::CutShort { want: new.size(), found: self.medium.memory().len() });
+            }
+            other => other.map_err(PoolError::medium)?,
+        }
+        if self.file.file().metadata().map_err(PoolError::std("stat"))?.is_file() {
+            // ORDER: the file's length and blocks before the header that counts on them. Stop here: the file
+            // is longer than the pool, which keeps its old size.
+            retry_on_intr(|| fsync(self.file.file())).map_err(|errno| PoolError::io("fsync", errno))?;
+        }
+        headers.grow(&*self.medium, size)
+    }
+
+    /// Says that no writer has the pool open any more, so that dirty shutdowns from now on do not concern it.
+    /// Dropping the handle instead is no damage: it is what a crash does.
+    ///
+    /// # Errors
+    /// [`PoolError::Forked`], and those of [`Headers::update`], in [`PoolError::At`].
+    ///
+    /// # Cost
+    /// None, or two drains where the modules count dirty shutdowns.
+    pub fn close(self) -> Result<(), PoolError> {
+        let closed = match self.check_here() {
+            Err(PoolError::OpenedForReading) => Ok(()),
+            Err(error) => Err(error),
+            Ok(()) => self.headers().set_dirty_shutdowns(&*self.medium, None),
+        };
+        closed.map_err(|error| error.at(&self.path))
+    }
+
+    /// That this process opened the pool, and for writing.
+    fn check_here(&self) -> Result<(), PoolError> {
+        let opener = self.file.locker();
+        if process::id() != opener {
+            return Err(PoolError::Forked { opener });
+        }
+        match self.access {
+            Access::ReadWrite => Ok(()),
+            Access::ReadOnly => Err(PoolError::OpenedForReading),
+        }
+    }
+
+    fn headers(&self) -> MutexGuard<'_, Headers> {
+        // A panic in between leaves the headers as they were: fields change after the drains.
+        self.headers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for PoolFile {
+    fn drop(&mut self) {
+        if Arc::strong_count(&self.medium) > 1 {
+            self.file.leave_to_others();
+        }
+    }
+}
+
+/// Maps what may be a pool too damaged to open, for `check` (reading, a private view) and `repair`. Nothing is
+/// known of its headers. The lock lasts as long as the mapping.
+///
+/// # Errors
+/// [`PoolError::InUse`], [`PoolError::NotAFile`] and [`PoolError::Io`], in [`PoolError::At`].
+pub fn map_unchecked(path: &Path, access: Access) -> Result<Mapping, PoolError> {
+    let mapped = open_locked(path, access).and_then(|mut file| {
+        let mapping = map(&file, path, &OpenOptions::new(access))?;
+        file.leave_to_others();
+        Ok(mapping)
+    });
+    mapped.map_err(|error| error.at(path))
+}
+
+/// Opens a file or character device, with the lock for `access`.
+pub(crate) fn open_locked(path: &Path, access: Access) -> Result<LockedFile, PoolError> {
+    // Asked before opening, because opening a pipe waits, and opening some devices does something.
+    let kind = fs::metadata(path).map_err(PoolError::std("stat"))?.file_type();
+    if !kind.is_file() && !kind.is_char_device() {
+        return Err(PoolError::NotAFile);
+    }
+    let write = access == Access::ReadWrite;
+    let file = File::options().read(true).write(write).open(path).map_err(PoolError::std("open"))?;
+    LockedFile::lock(file, access)
+}
+
+/// Maps an open pool. A medium that keeps nothing is mapped as such: whether the pool may be there is for its
+/// header to say.
+pub(crate) fn map(file: &LockedFile, path: &Path, options: &OpenOptions) -> Result<Mapping, PoolError> {
+    let plain = Mapping::options().sysfs(options.sysfs.clone());
+    let copy = || file.file().try_clone().map_err(PoolError::std("dup"));
+    let mapped = match (options.access, options.rung) {
+        (Access::ReadOnly, _) => plain.private_view().map_file(copy()?, path),
+        (Access::ReadWrite, Some(rung)) => plain.rung(rung).map_file(copy()?, path),
+        (Access::ReadWrite, None) => match plain.clone().map_file(copy()?, path) {
+            Err(PmemError::Volatile { .. }) => plain.rung(Rung::None).map_file(copy()?, path),
+            other => other,
+        },
+    };
+    mapped.map_err(PoolError::medium)
+}
+
+/// The rung that the medium offers by itself.
+pub(crate) fn found_rung(mapping: &Mapping) -> Rung {
+    match &mapping.report().how {
+        RungHow::Forced { found } => found.rung,
+        _ => mapping.report().rung,
+    }
+}
+
+/// Whether the pool may be opened in this way, on this medium.
+fn check(header: &Header, mapping: &Mapping, options: &OpenOptions) -> Result<(), PoolError> {
+    if let Some(want) = options.layout
+        && want != header.layout
+    {
+        return Err(PoolError::Layout { want: Box::new(want), found: Box::new(header.layout) });
+    }
+    if let (Some(was), Some(now)) = (header.watched, mapping.dirty_shutdowns())
+        && was != now
+    {
+        return Err(PoolError::DirtyShutdown { was, now });
+    }
+    if options.access == Access::ReadOnly {
+        return Ok(());
+    }
+    if header.ro_compat_unknown() != 0 {
+        return Err(PoolError::OnlyReadable { unknown: header.ro_compat_unknown() });
+    }
+    let found = found_rung(mapping);
+    if options.rung.is_none() && found < header.rung_min {
+        return Err(PoolError::RungTooWeak { want: header.rung_min, found });
+    }
+    Ok(())
+}

@@ -1,0 +1,103 @@
+//! One of the two copies of the header, alone.
+
+use lode_layout::{Geometry, Header, HeaderError, PoolOffset, header};
+use lode_pmem::{Fault, Medium};
+use std::fmt;
+
+/// Which of the two copies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HeaderCopy {
+    /// The first 4096 bytes of the pool.
+    A,
+    /// The next 4096 bytes.
+    B,
+}
+
+/// Why a copy can't be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CopyFault {
+    /// Its bytes are not a header that this program can use.
+    Invalid(HeaderError),
+    /// Its bytes can't be loaded.
+    Unreadable(Fault),
+}
+
+impl HeaderCopy {
+    /// Where the copy begins.
+    pub fn at(self) -> PoolOffset {
+        match self {
+            HeaderCopy::A => Geometry::HEADER_A,
+            HeaderCopy::B => Geometry::HEADER_B,
+        }
+    }
+
+    /// The other one.
+    pub fn other(self) -> HeaderCopy {
+        match self {
+            HeaderCopy::A => HeaderCopy::B,
+            HeaderCopy::B => HeaderCopy::A,
+        }
+    }
+
+    /// The header in this copy. Does not ask whether the pool fits on the medium.
+    ///
+    /// # Errors
+    /// The bytes can't be loaded, or are no header.
+    pub fn read<M: Medium>(self, medium: &M) -> Result<Header, CopyFault> {
+        let len = medium.memory().len().saturating_sub(self.at().get()).min(header::LEN as u64);
+        let mut bytes = [0; header::LEN];
+        let there = &mut bytes[..len as usize];
+        if !there.is_empty() {
+            medium.memory().read(self.at(), there);
+        }
+        match Fault::take() {
+            Some(fault) => Err(CopyFault::Unreadable(fault)),
+            None => Header::decode(there).map_err(CopyFault::Invalid),
+        }
+    }
+
+    /// Copies `bytes` here past the cache. Durable after the next drain.
+    pub(crate) fn write<M: Medium>(self, medium: &M, bytes: &[u8; header::LEN]) {
+        medium.copy(self.at(), bytes);
+    }
+}
+
+impl CopyFault {
+    /// Whether the copy is whole and was written by something that this program must not take for damage: a
+    /// newer format, features or a byte order that it does not know.
+    pub fn is_foreign(&self) -> bool {
+        matches!(
+            self,
+            CopyFault::Invalid(
+                HeaderError::Version { .. } | HeaderError::Incompat { .. } | HeaderError::OtherEndian
+            )
+        )
+    }
+}
+
+impl fmt::Display for HeaderCopy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            HeaderCopy::A => "A",
+            HeaderCopy::B => "B",
+        })
+    }
+}
+
+impl fmt::Display for CopyFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            CopyFault::Invalid(error) => error.fmt(f),
+            CopyFault::Unreadable(fault) => fault.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for CopyFault {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            CopyFault::Invalid(error) => Some(error),
+            CopyFault::Unreadable(fault) => Some(fault),
+        }
+    }
+}

@@ -1,0 +1,239 @@
+//! The two copies of the header together: which one counts, and how both change.
+//!
+//! The copy that is not the newest valid one is written first, then the other, each followed by a drain: so
+//! at every moment one copy is whole, and whatever a header allows (a larger pool, say) is done only after
+//! both say so. The crash table is in `header.md` of `lode-layout`.
+
+use crate::zero::zero_range;
+use crate::{CopyFault, HeaderCopy, PoolError};
+use lode_layout::{Geometry, Header, HeaderError, Rung};
+use lode_pmem::Medium;
+
+/// The header of a pool, read from the newer valid copy.
+#[derive(Debug)]
+pub struct Headers {
+    current: Header,
+    /// The copy to overwrite last.
+    newest: HeaderCopy,
+    /// What is wrong with the other copy, if anything.
+    damage: Option<(HeaderCopy, CopyFault)>,
+    /// Whether the other copy is whole but older: a crash interrupted an update.
+    stale: bool,
+    /// Whether a drain failed, after which nobody knows what the medium holds.
+    poisoned: bool,
+}
+
+impl Headers {
+    /// Reads both copies and takes the newer valid one.
+    ///
+    /// # Errors
+    /// [`PoolError::Headers`] when no copy is valid, [`PoolError::Foreign`] when one was written by a program
+    /// that knows more than this one, [`PoolError::TwoPools`], [`PoolError::CopiesDiffer`], and
+    /// [`PoolError::CutShort`].
+    pub fn read<M: Medium>(medium: &M) -> Result<Headers, PoolError> {
+        let headers = Headers::choose(medium)?;
+        match headers.current.fits(medium.memory().len()) {
+            Err(HeaderError::PoolCutShort { want, found }) => Err(PoolError::CutShort { want, found }),
+            _ => Ok(headers),
+        }
+    }
+
+    /// As [`read`](Headers::read), for pools that do not fit on their medium too.
+    pub(crate) fn choose<M: Medium>(medium: &M) -> Result<Headers, PoolError> {
+        Headers::among([HeaderCopy::A, HeaderCopy::B].map(|copy| copy.read(medium)))
+    }
+
+    /// Chooses among copies A and B as they were read.
+    pub(crate) fn among([a, b]: [Result<Header, CopyFault>; 2]) -> Result<Headers, PoolError> {
+        // A whole copy that can't be understood may be the newer one, so the other must not speak for it.
+        for (copy, read) in [(HeaderCopy::A, &a), (HeaderCopy::B, &b)] {
+            if let Err(CopyFault::Invalid(error)) = read
+                && CopyFault::Invalid(*error).is_foreign()
+            {
+                return Err(PoolError::Foreign { copy, error: *error });
+            }
+        }
+        let only = |current, newest: HeaderCopy, fault| Headers {
+            current,
+            newest,
+            damage: Some((newest.other(), fault)),
+            stale: false,
+            poisoned: false,
+        };
+        match (a, b) {
+            (Err(a), Err(b)) => Err(PoolError::Headers { a, b }),
+            (Ok(a), Err(fault)) => Ok(only(a, HeaderCopy::A, fault)),
+            (Err(fault), Ok(b)) => Ok(only(b, HeaderCopy::B, fault)),
+            (Ok(a), Ok(b)) if a.uuid != b.uuid => Err(PoolError::TwoPools { a: a.uuid, b: b.uuid }),
+            (Ok(a), Ok(b)) if a.generation == b.generation && a != b => {
+                Err(PoolError::CopiesDiffer { generation: a.generation })
+            }
+            (Ok(a), Ok(b)) => {
+                let (current, newest) =
+                    if a.generation > b.generation { (a, HeaderCopy::A) } else { (b, HeaderCopy::B) };
+                let stale = a.generation != b.generation;
+                Ok(Headers { current, newest, damage: None, stale, poisoned: false })
+            }
+        }
+    }
+
+    /// The header after `format` wrote both copies.
+    pub(crate) fn written(current: Header) -> Headers {
+        Headers { current, newest: HeaderCopy::B, damage: None, stale: false, poisoned: false }
+    }
+
+    /// The header that counts.
+    pub fn current(&self) -> &Header {
+        &self.current
+    }
+
+    /// The copy that can't be used, and why. The pool works without it; the next update writes it anew.
+    pub fn damage(&self) -> Option<(HeaderCopy, CopyFault)> {
+        self.damage
+    }
+
+    /// Whether a crash stopped an update of the header half-way. Harmless; [`finish`](Headers::finish) ends it.
+    pub fn is_stale(&self) -> bool {
+        self.stale
+    }
+
+    /// Changes the header, both copies.
+    ///
+    /// # Errors
+    /// [`PoolError::Drain`] when the medium refused; the header is then in doubt, and this handle refuses
+    /// every further update with [`PoolError::Poisoned`]. [`PoolError::OnlyReadable`] when the pool has
+    /// features that a writer must know, and this program does not.
+    ///
+    /// # Durability
+    /// Both copies hold the change when it returns. After a crash before that, the change happened or not.
+    ///
+    /// # Cost
+    /// Two copies of 4096 bytes and two drains.
+    pub fn update<M: Medium>(
+        &mut self,
+        medium: &M,
+        change: impl FnOnce(&mut Header),
+    ) -> Result<(), PoolError> {
+        self.check_writable()?;
+        let mut next = self.current;
+        change(&mut next);
+        next.generation = self.current.generation.checked_add(1).ok_or(PoolError::GenerationsExhausted)?;
+        let bytes = next.encode();
+        for copy in [self.newest.other(), self.newest] {
+            copy.write(medium, &bytes);
+            // ORDER: one copy is durable before the other is touched. Stop before this drain: the other copy
+            // counts (crash table, rows 2 and 4). Stop after it: this copy counts (rows 3 and 5).
+            self.drain(medium)?;
+        }
+        self.current = next;
+        self.damage = None;
+        self.stale = false;
+        Ok(())
+    }
+
+    /// Writes the older copy anew after an interrupted update. Does nothing otherwise, and leaves a damaged
+    /// copy as it is: that is for `repair`, or for the next update.
+    ///
+    /// # Errors
+    /// As [`update`](Headers::update).
+    pub fn finish<M: Medium>(&mut self, medium: &M) -> Result<(), PoolError> {
+        if self.stale { self.rewrite_other(medium) } else { Ok(()) }
+    }
+
+    /// Copies the newest copy over the other one.
+    pub(crate) fn rewrite_other<M: Medium>(&mut self, medium: &M) -> Result<(), PoolError> {
+        self.check_writable()?;
+        self.newest.other().write(medium, &self.current.encode());
+        // ORDER: nothing follows. Stop before this drain: the newest copy still counts (row 4).
+        self.drain(medium)?;
+        self.damage = None;
+        self.stale = false;
+        Ok(())
+    }
+
+    /// Grows the pool to `size` bytes, rounded down to chunks, on a medium that has grown already. Only after
+    /// it returned may a record name the new space.
+    ///
+    /// # Errors
+    /// [`PoolError::Geometry`] when the size can't be, [`PoolError::CutShort`] when the medium is too short,
+    /// and those of [`update`](Headers::update).
+    ///
+    /// # Durability
+    /// The new space, its chunk table and both header copies are durable when it returns. After a crash
+    /// before that, the pool has its old or its new size, whole either way.
+    ///
+    /// # Cost
+    /// Writes the chunk table of a new extent (1/256 of the new space), three drains.
+    pub fn grow<M: Medium>(&mut self, medium: &M, size: u64) -> Result<(), PoolError> {
+        let old = self.current.geometry;
+        let new = old.grow(size).map_err(PoolError::Geometry)?;
+        if new == old {
+            return Ok(());
+        }
+        let found = medium.memory().len();
+        if found < new.size() {
+            return Err(PoolError::CutShort { want: new.size(), found });
+        }
+        self.check_writable()?;
+        for extent in &new.extents()[old.extents().len()..] {
+            zero_range(medium, extent.start, extent.table_len)?;
+        }
+        // ORDER: new chunk tables before the header that names them. Stop here: the pool has its old size.
+        self.drain(medium)?;
+        self.update(medium, |header| header.geometry = new)
+    }
+
+    /// Records the dirty shutdowns counted at open, or that no writer has the pool open any more.
+    ///
+    /// # Errors
+    /// As [`update`](Headers::update).
+    pub fn set_dirty_shutdowns<M: Medium>(
+        &mut self,
+        medium: &M,
+        watched: Option<u64>,
+    ) -> Result<(), PoolError> {
+        if self.current.watched == watched {
+            return Ok(());
+        }
+        self.update(medium, |header| header.watched = watched)
+    }
+
+    /// Records that a user forced `rung`. Every later open can tell.
+    ///
+    /// # Errors
+    /// As [`update`](Headers::update).
+    pub fn force_rung<M: Medium>(&mut self, medium: &M, rung: Rung) -> Result<(), PoolError> {
+        if self.current.rung_forced == Some(rung) {
+            return Ok(());
+        }
+        self.update(medium, |header| header.rung_forced = Some(rung))
+    }
+
+    /// Where the parts of the pool lie.
+    pub fn geometry(&self) -> &Geometry {
+        &self.current.geometry
+    }
+
+    /// The copy that counts, and that an update overwrites last.
+    pub(crate) fn newest(&self) -> HeaderCopy {
+        self.newest
+    }
+
+    fn check_writable(&self) -> Result<(), PoolError> {
+        if self.poisoned {
+            return Err(PoolError::Poisoned);
+        }
+        match self.current.ro_compat_unknown() {
+            0 => Ok(()),
+            unknown => Err(PoolError::OnlyReadable { unknown }),
+        }
+    }
+
+    fn drain<M: Medium>(&mut self, medium: &M) -> Result<(), PoolError> {
+        // ORDER: told at each call.
+        medium.drain().map_err(|error| {
+            self.poisoned = true;
+            PoolError::Drain { error }
+        })
+    }
+}

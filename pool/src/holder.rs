@@ -1,0 +1,86 @@
+//! Who holds the lock on a pool, as far as the kernel tells.
+
+use std::fmt;
+use std::fs;
+use std::process;
+
+/// A process that has a pool open.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Holder {
+    /// Its number.
+    pub pid: u32,
+    /// The name of its command, empty when the kernel does not tell.
+    pub command: String,
+    /// Whether it has the pool open for writing.
+    pub writes: bool,
+}
+
+impl Holder {
+    /// Who holds a lock on the inode, by /proc/locks. A writer is named before a reader.
+    pub(crate) fn find(device: u64, inode: u64) -> Option<Holder> {
+        let locks = fs::read_to_string("/proc/locks").ok()?;
+        let (pid, writes) = holder_in(&locks, device, inode)?;
+        let command = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+        Some(Holder { pid, command: command.trim_end().to_owned(), writes })
+    }
+}
+
+/// The first lock on the inode in the text of /proc/locks. Its lines look like
+/// `4: FLOCK  ADVISORY  WRITE 1234 fe:00:131074 0 EOF`; those of waiting processes begin with `4: ->`.
+fn holder_in(locks: &str, device: u64, inode: u64) -> Option<(u32, bool)> {
+    let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
+    let place = format!("{major:02x}:{minor:02x}:{inode}");
+    let holders = locks.lines().filter_map(|line| {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        match fields[..] {
+            [_, "FLOCK", _, kind, pid, at, ..] if at == place => Some((pid.parse().ok()?, kind == "WRITE")),
+            _ => None,
+        }
+    });
+    holders.max_by_key(|(_, writes)| *writes)
+}
+
+impl fmt::Display for Holder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let how = if self.writes { "writing" } else { "reading" };
+        if self.pid == process::id() {
+            return write!(f, "this process, for {how}");
+        }
+        match self.command.as_str() {
+            "" => write!(f, "process {}, for {how}", self.pid),
+            command => write!(f, "process {} ({command}), for {how}", self.pid),
+        }
+    }
+}
+
+#[cfg(test)]
+mod test {
+    use super::*;
+
+    const LOCKS: &str = "\
+1: POSIX  ADVISORY  WRITE 11 fe:00:7 0 EOF
+2: FLOCK  ADVISORY  READ  12 fe:00:7 0 EOF
+2: -> FLOCK  ADVISORY  WRITE 13 fe:00:7 0 EOF
+3: FLOCK  ADVISORY  WRITE 14 fe:01:7 0 EOF
+4: FLOCK  ADVISORY  WRITE 15 fe:00:8 0 EOF
+5: OFDLCK ADVISORY  READ  -1 fe:00:9 0 EOF
+";
+
+    #[test]
+    fn the_holder_is_the_one_with_the_lock_on_this_inode() {
+        let device = rustix::fs::makedev(0xfe, 0);
+        assert_eq!(holder_in(LOCKS, device, 7), Some((12, false)));
+        assert_eq!(holder_in(LOCKS, device, 8), Some((15, true)));
+        assert_eq!(holder_in(LOCKS, device, 9), None);
+        assert_eq!(holder_in(LOCKS, rustix::fs::makedev(0xfe, 1), 7), Some((14, true)));
+        assert_eq!(holder_in("", device, 7), None);
+    }
+
+    #[test]
+    fn the_holder_is_named() {
+        let other = Holder { pid: 1, command: "init".into(), writes: true };
+        assert_eq!(other.to_string(), "process 1 (init), for writing");
+        let own = Holder { pid: process::id(), command: "x".into(), writes: false };
+        assert_eq!(own.to_string(), "this process, for reading");
+    }
+}

@@ -1,0 +1,37 @@
+//! Floor 3: a pool as a whole. Its headers on any medium; its file, its lock, its rung.
+//!
+//! ```text
+//!   engines (heap, ...)        content: what the pool holds
+//!        |  format, open, grow, close
+//!   lode-pool                  headers twice, file made whole or not at all, one writer
+//!        |  Medium             |  file descriptors, rename, locks
+//!   lode-pmem, lode-sim        kernel
+//! ```
+//!
+//! It does: make, open, lock, grow and close pools; keep two copies of the header such that a crash leaves
+//! one; check and repair them. It does not: know what the log and the heap hold, start a thread, or print.
+//!
+//! [`Headers`] and [`format()`] work on any [`Medium`](lode_pmem::Medium).
+#![forbid(unsafe_code)]
+
+mod check;
+mod create;
+mod error;
+mod file;
+mod format;
+mod header_copy;
+mod headers;
+mod holder;
+mod lock;
+mod new_file;
+mod zero;
+
+pub use check::{Damage, check_headers, repair_headers};
+pub use create::CreateOptions;
+pub use error::PoolError;
+pub use file::{OpenOptions, PoolFile, map_unchecked};
+pub use format::format;
+pub use header_copy::{CopyFault, HeaderCopy};
+pub use headers::Headers;
+pub use holder::Holder;
+pub use lock::Access;

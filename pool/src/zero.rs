@@ -1,0 +1,23 @@
+//! Ranges of zeros.
+
+use crate::PoolError;
+use lode_layout::PoolOffset;
+use lode_pmem::{Fault, Medium};
+
+static ZEROS: [u8; 64 * 1024] = [0; 64 * 1024];
+
+/// Copies zeros over the range past the cache, both ends multiples of 8. Durable after the next drain.
+///
+/// It writes even where zeros can be read: they may come from a cache, with something else below.
+///
+/// # Errors
+/// [`PoolError::Memory`] when the medium could not take them.
+pub(crate) fn zero_range<M: Medium>(medium: &M, at: PoolOffset, len: u64) -> Result<(), PoolError> {
+    let mut done = 0;
+    while done < len {
+        let step = (len - done).min(ZEROS.len() as u64);
+        medium.copy(at.plus(done), &ZEROS[..step as usize]);
+        done += step;
+    }
+    Fault::take().map_or(Ok(()), |fault| Err(PoolError::Memory { fault }))
+}
