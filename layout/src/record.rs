@@ -23,8 +23,8 @@ pub const RECORD_LINE_WORDS: usize = 8;
 /// The most words that one [`Entry::Words`] carries.
 pub const ENTRY_WORDS_MAX: usize = 0xFFF;
 
-/// Words from which on a checksum is made of four.
-const LONG_WORDS: usize = 16;
+/// Words from which on a record's checksum is made of four.
+pub const RECORD_LONG_WORDS: usize = 16;
 
 const KIND_SHIFT: u32 = 60;
 const COUNT_SHIFT: u32 = 48;
@@ -218,13 +218,19 @@ impl Record {
     }
 
     /// Writes the header for the place `ring_off` (bytes from the start of the ring), and returns the record's
-    /// words, padded with zeros.
+    /// words, padded with zeros. `checksum` is [`record_checksum`] or does the same.
     ///
     /// # Panics
     /// A record of 32 GiB or more.
     #[inline]
-    pub fn seal(&mut self, seal: RecordSeal, sequence: u64, ring_off: u64) -> &[u64] {
-        seal.close(&mut self.words[..self.len], sequence, ring_off);
+    pub fn seal(
+        &mut self,
+        seal: RecordSeal,
+        sequence: u64,
+        ring_off: u64,
+        checksum: impl Fn(u32, &[u64]) -> u32,
+    ) -> &[u64] {
+        seal.close(&mut self.words[..self.len], sequence, ring_off, checksum);
         let end = self.sealed_len();
         self.words[self.len..end].fill(0);
         &self.words[..end]
@@ -321,52 +327,54 @@ impl RecordSeal {
         RecordSeal { seed: crc32c::crc32c_append(seed, &ring.to_le_bytes()) }
     }
 
-    /// Writes the header of `record`, whose body begins at [`RECORD_HEADER_WORDS`] and has no padding yet,
-    /// for the place `ring_off` (bytes from the start of the ring).
-    ///
-    /// # Panics
-    /// A record of 32 GiB or more.
     #[inline]
-    fn close(self, record: &mut [u64], sequence: u64, ring_off: u64) {
+    fn close(self, record: &mut [u64], sequence: u64, ring_off: u64, checksum: impl Fn(u32, &[u64]) -> u32) {
         let body =
             u32::try_from(record.len() - RECORD_HEADER_WORDS).expect("records are shorter than a ring");
         let mut header = RecordHeader { crc: 0, body, sequence };
         record[..RECORD_HEADER_WORDS].copy_from_slice(&words_of(header));
-        header.crc = self.crc(record, ring_off);
+        header.crc = self.crc(record, ring_off, checksum);
         record[..RECORD_HEADER_WORDS].copy_from_slice(&words_of(header));
     }
 
     /// The number of words and the sequence number of the record that begins `words`, if one does: its checksum
-    /// is right for the place `ring_off` and it ends inside of `words`.
-    pub fn open(self, words: &[u64], ring_off: u64) -> Option<(usize, u64)> {
+    /// is right for the place `ring_off` and it ends inside of `words`. `checksum` is [`record_checksum`] or does
+    /// the same.
+    pub fn open(
+        self,
+        words: &[u64],
+        ring_off: u64,
+        checksum: impl Fn(u32, &[u64]) -> u32,
+    ) -> Option<(usize, u64)> {
         let header: RecordHeader = transmute!(*words.first_chunk::<RECORD_HEADER_WORDS>()?);
         let len = RECORD_HEADER_WORDS + header.body as usize;
         let record = words.get(..len)?;
-        (self.crc(record, ring_off) == header.crc).then_some((len, header.sequence))
+        (self.crc(record, ring_off, checksum) == header.crc).then_some((len, header.sequence))
     }
 
     #[inline]
-    fn crc(self, record: &[u64], ring_off: u64) -> u32 {
+    fn crc(self, record: &[u64], ring_off: u64, checksum: impl Fn(u32, &[u64]) -> u32) -> u32 {
         // The same bytes give another checksum from another start value in every case, so the place and the length
         // need no bytes of their own; they are spread over all bits, so that neither makes up for the other.
         let place = ((ring_off / crate::LINE) as u32).wrapping_mul(0x9E37_79B1);
         let len = (record.len() as u32).wrapping_mul(0x85EB_CA6B);
-        crc_of(self.seed ^ place ^ len, &record[RECORD_HEADER_WORDS - 1..])
+        checksum(self.seed ^ place ^ len, &record[RECORD_HEADER_WORDS - 1..])
     }
 }
 
-/// The checksum of words. Long runs are four runs whose checksums are summed up in turn: a CPU computes them
-/// side by side, where one run waits for itself at each word.
-#[inline]
-fn crc_of(seed: u32, words: &[u64]) -> u32 {
-    if words.len() < LONG_WORDS {
-        return crc32c::crc32c_append(seed, words.as_bytes());
+/// The checksum of a record's words, from the start value `seed`. Long runs are four runs whose checksums are
+/// summed up in turn: a CPU computes them side by side, where one run waits for itself at each word.
+///
+/// This is what the format says, in few words; `lode_pmem::checksum` does the same in few cycles.
+pub fn record_checksum(seed: u32, words: &[u64]) -> u32 {
+    let crc = |words: &[u64]| crc32c::crc32c_append(seed, words.as_bytes());
+    if words.len() < RECORD_LONG_WORDS {
+        return crc(words);
     }
     let (first, second) = words.split_at(words.len() / 2);
-    let quarters = [first, second].map(|half| half.split_at(half.len() / 2));
-    let crc = |quarter: &[u64]| crc32c::crc32c_append(seed, quarter.as_bytes());
-    let crcs = [crc(quarters[0].0), crc(quarters[0].1), crc(quarters[1].0), crc(quarters[1].1)];
-    crc32c::crc32c(crcs.as_bytes())
+    let (one, two) = first.split_at(first.len() / 2);
+    let (three, four) = second.split_at(second.len() / 2);
+    crc32c::crc32c([crc(one), crc(two), crc(three), crc(four)].as_bytes())
 }
 
 #[inline]
@@ -400,9 +408,9 @@ mod test {
         record.push(Entry::SetBits { at: PoolOffset::new(8), mask: 1 });
         assert_eq!(Entries::new(record.body()).next_word(), None);
         let seal = RecordSeal::new(&[1; 16], [2, 3], 4);
-        let sealed = record.seal(seal, 5, 0).to_vec();
+        let sealed = record.seal(seal, 5, 0, record_checksum).to_vec();
         assert_eq!((sealed.len(), &sealed[4..]), (8, &[0; 4][..]));
-        assert_eq!(seal.open(&sealed, 0), Some((4, 5)));
+        assert_eq!(seal.open(&sealed, 0, record_checksum), Some((4, 5)));
     }
 
     fn all_kinds() -> [Entry<'static>; 7] {
@@ -441,24 +449,24 @@ mod test {
     fn a_seal_fits_one_pool_life_ring_and_place() {
         let mut record = sample();
         let seal = RecordSeal::new(&[1; 16], [2, 3], 4);
-        seal.close(&mut record, 99, 640);
-        assert_eq!(seal.open(&record, 640), Some((record.len(), 99)));
-        assert_eq!(seal.open(&record, 704), None);
-        assert_eq!(RecordSeal::new(&[2; 16], [2, 3], 4).open(&record, 640), None);
-        assert_eq!(RecordSeal::new(&[1; 16], [2, 4], 4).open(&record, 640), None);
-        assert_eq!(RecordSeal::new(&[1; 16], [2, 3], 5).open(&record, 640), None);
-        assert_eq!(seal.open(&record[..record.len() - 1], 640), None);
+        seal.close(&mut record, 99, 640, record_checksum);
+        assert_eq!(seal.open(&record, 640, record_checksum), Some((record.len(), 99)));
+        assert_eq!(seal.open(&record, 704, record_checksum), None);
+        assert_eq!(RecordSeal::new(&[2; 16], [2, 3], 4).open(&record, 640, record_checksum), None);
+        assert_eq!(RecordSeal::new(&[1; 16], [2, 4], 4).open(&record, 640, record_checksum), None);
+        assert_eq!(RecordSeal::new(&[1; 16], [2, 3], 5).open(&record, 640, record_checksum), None);
+        assert_eq!(seal.open(&record[..record.len() - 1], 640, record_checksum), None);
     }
 
     #[test]
     fn every_flipped_bit_of_a_record_is_found() {
         let mut record = sample();
         let seal = RecordSeal::new(&[1; 16], [2, 3], 0);
-        seal.close(&mut record, 99, 0);
-        assert!(record.len() > LONG_WORDS);
+        seal.close(&mut record, 99, 0, record_checksum);
+        assert!(record.len() > RECORD_LONG_WORDS);
         for bit in 0..record.len() * 64 {
             record[bit / 64] ^= 1 << (bit % 64);
-            assert_eq!(seal.open(&record, 0), None, "bit {bit}");
+            assert_eq!(seal.open(&record, 0, record_checksum), None, "bit {bit}");
             record[bit / 64] ^= 1 << (bit % 64);
         }
     }

@@ -37,6 +37,7 @@
 
 mod access;
 mod badblocks;
+mod checksum;
 mod counted;
 mod cpu;
 mod error;
@@ -51,6 +52,7 @@ mod report;
 mod reservation;
 mod sysfs;
 
+pub use checksum::checksum;
 pub use counted::{Counted, Counts};
 pub use cpu::{Cpu, MASK_VARIABLE};
 pub use error::PmemError;

@@ -5,7 +5,7 @@
 
 use crate::{HeapError, bugs};
 use lode_layout::{PoolOffset, Record, RecordSeal, WORD, align_up};
-use lode_pmem::{Gate, Medium, SyncError};
+use lode_pmem::{Gate, Medium, SyncError, checksum};
 use std::mem;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -96,7 +96,7 @@ impl Group {
         let at = state.open.start + state.open.words.as_bytes().len() as u64;
         // ORDER: drawn and appended under one lock, so the order of records in the log is that of their numbers.
         let sequence = next.fetch_add(1, Ordering::SeqCst);
-        state.open.words.extend_from_slice(record.seal(self.seal, sequence, at % self.ring_len));
+        state.open.words.extend_from_slice(record.seal(self.seal, sequence, at % self.ring_len, checksum));
         Ok(Some(Ticket { batch: state.number, sequence }))
     }
 

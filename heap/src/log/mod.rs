@@ -25,7 +25,7 @@ use dirty::DirtyLines;
 use group::Group;
 use lane::{LaneState, Lanes};
 use lode_layout::{BLOCK, PoolOffset, Record, RecordSeal, Slot, WORD, align_down};
-use lode_pmem::{Fault, Medium, Rung};
+use lode_pmem::{Fault, Medium, Rung, checksum};
 use spin::mutex::{SpinMutex, SpinMutexGuard};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use zerocopy::IntoBytes;
@@ -183,7 +183,7 @@ impl<M: Medium> Log<M> {
         }
         // ORDER: the record is durable before the first home store: there is no undo to take one back. Stop
         // here: the record is whole and replayed, or torn and skipped, and the caller has not returned.
-        let sealed = record.seal(self.seals[ring], sequence, offset).as_bytes();
+        let sealed = record.seal(self.seals[ring], sequence, offset, checksum).as_bytes();
         self.medium.log_write(place, sealed).map_err(HeapError::InDoubt)?;
         lane.head = at + len;
         let dirty = (self.medium.rung() == Rung::Line).then_some(&mut lane.dirty);

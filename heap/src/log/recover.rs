@@ -7,7 +7,7 @@ use lode_layout::{
     BLOCK, Entries, Entry, LINE, PoolOffset, RECORD_HEADER_WORDS, RECORD_LINE_WORDS, RecordSeal, SLOT_BLOCKS,
     Slot, WORD, align_down, align_up,
 };
-use lode_pmem::{Fault, Medium, Rung};
+use lode_pmem::{Fault, Medium, Rung, checksum};
 use std::ops::Range;
 use zerocopy::IntoBytes;
 
@@ -130,7 +130,7 @@ fn record_at<M: Medium>(
     let mut record = vec![0u64; words as usize];
     medium.memory().read(at, record.as_mut_bytes());
     if !bugs::TORN_RECORD.is_active() {
-        seal.open(&record, place.start)?;
+        seal.open(&record, place.start, checksum)?;
     }
     record.drain(..RECORD_HEADER_WORDS);
     Some((sequence, record))
