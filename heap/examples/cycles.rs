@@ -4,6 +4,7 @@ use lode_heap::*;
 use lode_layout::*;
 use lode_pmem::*;
 use std::arch::x86_64::_rdtsc;
+fn bits() -> u64 { static B: std::sync::OnceLock<u64> = std::sync::OnceLock::new(); *B.get_or_init(|| std::env::var("B").map_or(16, |b| b.parse().unwrap())) }
 fn now() -> u64 {
     unsafe { _rdtsc() }
 }
@@ -67,7 +68,7 @@ fn main() {
             heap.run(|tx| {
                 for j in 0..k {
                     x = x.wrapping_mul(6364136223846793005).wrapping_add(1);
-                    tx.store8(at.plus(((x >> 33) % (1 << 16)) * 8), i + j)
+                    tx.store8(at.plus(((x >> 33) % (1 << bits())) * 8), i + j)
                 }
                 Ok::<_, HeapError>(())
             })

@@ -186,14 +186,10 @@ impl<M: Medium> Heap<M> {
         for round in 0.. {
             let running = Running::begin(self, &session);
             let result = closure(&Tx { heap: self, session: &session });
-            if !session.state.borrow().conflict {
-                return match result {
-                    Ok(value) => running.commit().map(|()| value).map_err(E::from),
-                    Err(error) => Err(error),
-                };
+            match running.end(result) {
+                Some(result) => return result,
+                None => self.medium().relax(round.min(BACKOFF_ROUNDS_MAX)),
             }
-            drop(running);
-            self.medium().relax(round.min(BACKOFF_ROUNDS_MAX));
         }
         unreachable!("the loop ends with a result")
     }
@@ -308,12 +304,7 @@ impl<M: Medium> Heap<M> {
             match freed {
                 Freed::Block(key, block) if key.class.block_size() <= PAYLOAD_MIN => {
                     if state.limbo.add(key, block) {
-                        let oldest = self.shared.readers.oldest();
-                        for (key, block) in state.limbo.turn(oldest, || self.shared.readers.advance()) {
-                            if let Some(surplus) = state.magazines.put(key, block) {
-                                self.shared.central.give_blocks(key, surplus.into_iter());
-                            }
-                        }
+                        self.turn_limbo(&mut state.limbo, &mut state.magazines);
                     }
                 }
                 Freed::Block(key, block) if bugs::EARLY_REUSE.is_active() => {
@@ -325,6 +316,32 @@ impl<M: Medium> Heap<M> {
                 }
             }
         }
+    }
+
+    /// Makes this thread's freed blocks that no reader holds its own free ones.
+    #[cold]
+    fn turn_limbo(&self, limbo: &mut Limbo, magazines: &mut Magazines) {
+        let oldest = self.shared.readers.oldest();
+        limbo.turn(
+            oldest,
+            || self.shared.readers.advance(),
+            |key, block| {
+                if let Some(surplus) = magazines.put(key, block) {
+                    self.shared.central.give_blocks(key, surplus.into_iter());
+                }
+            },
+        );
+    }
+
+    /// Releases the locks of the transaction in `state`, which is over.
+    #[inline]
+    fn forget(&self, state: &mut State) {
+        if !state.held.is_empty() {
+            for stripe in state.held.drain(..) {
+                self.locks.release(stripe);
+            }
+        }
+        state.reset();
     }
 
     /// Gives up what the transaction in `state` had taken.
@@ -364,11 +381,10 @@ impl<M: Medium> Drop for Heap<M> {
     }
 }
 
-/// A running transaction; dropped before it commits, it is rolled back.
+/// A running transaction; dropped before its end, by a panic, it is rolled back.
 struct Running<'a, M: Medium> {
     heap: &'a Heap<M>,
     session: &'a Session,
-    committed: bool,
 }
 
 impl<'a, M: Medium> Running<'a, M> {
@@ -377,31 +393,40 @@ impl<'a, M: Medium> Running<'a, M> {
         // A fault of earlier reads is not this transaction's.
         Fault::take();
         session.active.set(true);
-        Running { heap, session, committed: false }
+        Running { heap, session }
     }
 
+    /// Commits if the closure returned `Ok`, and rolls back if not; `None` if it met a lock and is to start again.
     #[inline]
-    fn commit(mut self) -> Result<(), HeapError> {
-        let result = self.heap.commit(&mut self.session.state.borrow_mut());
-        // In doubt, it may be there after reopening: what it took must not be given to anyone else.
-        self.committed = matches!(result, Ok(()) | Err(HeapError::InDoubt(_)));
-        result
+    fn end<R, E: From<HeapError>>(self, result: Result<R, E>) -> Option<Result<R, E>> {
+        let state = &mut *self.session.state.borrow_mut();
+        let conflict = state.conflict;
+        let result = match result {
+            Ok(value) if !conflict => {
+                let committed = self.heap.commit(state);
+                // In doubt, it may be there after reopening: what it took must not be given to anyone else.
+                if committed.is_err_and(|error| !matches!(error, HeapError::InDoubt(_))) {
+                    self.heap.roll_back(state);
+                }
+                committed.map(|()| value).map_err(E::from)
+            }
+            failed => {
+                self.heap.roll_back(state);
+                failed
+            }
+        };
+        self.heap.forget(state);
+        self.session.active.set(false);
+        std::mem::forget(self);
+        (!conflict).then_some(result)
     }
 }
 
 impl<M: Medium> Drop for Running<'_, M> {
-    #[inline]
     fn drop(&mut self) {
         let state = &mut *self.session.state.borrow_mut();
-        if !self.committed {
-            self.heap.roll_back(state);
-        }
-        if !state.held.is_empty() {
-            for stripe in state.held.drain(..) {
-                self.heap.locks.release(stripe);
-            }
-        }
-        state.reset();
+        self.heap.roll_back(state);
+        self.heap.forget(state);
         self.session.active.set(false);
     }
 }

@@ -124,12 +124,15 @@ impl State {
     /// Forgets the transaction; blocks and spans were seen to before.
     pub(crate) fn reset(&mut self) {
         self.writes.clear();
-        self.taken.clear();
-        self.made.clear();
-        self.huge.clear();
-        self.freed.clear();
-        if !self.freed_set.is_empty() {
-            self.freed_set = HashSet::new();
+        if !self.taken.is_empty() || !self.freed.is_empty() || !self.huge.is_empty() || !self.made.is_empty()
+        {
+            self.taken.clear();
+            self.made.clear();
+            self.huge.clear();
+            self.freed.clear();
+            if !self.freed_set.is_empty() {
+                self.freed_set = HashSet::new();
+            }
         }
         self.words_allowed = None;
         self.too_large = None;

@@ -26,16 +26,21 @@ impl Limbo {
         self.young.len() >= GENERATION
     }
 
-    /// Returns the blocks that no reader holds, if the oldest pinned epoch is `oldest`, and takes the young ones
-    /// for freed in the epoch that `advance` ends.
-    pub(crate) fn turn(&mut self, oldest: u64, advance: impl FnOnce() -> u64) -> Vec<(Key, Block)> {
-        if oldest <= self.epoch {
-            return Vec::new();
+    /// Hands the blocks that no reader holds to `ripe`, if the oldest pinned epoch is `oldest`, and takes the young
+    /// ones for freed in the epoch that `advance` ends.
+    pub(crate) fn turn(
+        &mut self,
+        oldest: u64,
+        advance: impl FnOnce() -> u64,
+        mut ripe: impl FnMut(Key, Block),
+    ) {
+        if oldest > self.epoch {
+            self.epoch = advance();
+            for (key, block) in self.old.drain(..) {
+                ripe(key, block);
+            }
+            mem::swap(&mut self.old, &mut self.young);
         }
-        self.epoch = advance();
-        let ripe = mem::take(&mut self.old);
-        self.old = mem::take(&mut self.young);
-        ripe
     }
 
     /// Takes everything, ripe or not.

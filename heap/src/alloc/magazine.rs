@@ -15,24 +15,30 @@ struct Magazine {
     blocks: Vec<Block>,
 }
 
-/// A thread's magazines; the one used last comes first.
+/// A thread's magazines.
 #[derive(Debug, Default)]
 pub(crate) struct Magazines {
     magazines: Vec<Magazine>,
+    /// The one that was used last.
+    last: usize,
 }
 
 impl Magazines {
     /// The blocks of `key`, the next to be used at the end.
     #[inline]
     pub(crate) fn of(&mut self, key: Key) -> &mut Vec<Block> {
-        let index = match self.magazines.iter().position(|magazine| magazine.key == key) {
-            Some(index) => index,
-            None => {
-                self.magazines.push(Magazine { key, blocks: Vec::with_capacity(FULL + 1) });
-                self.magazines.len() - 1
-            }
-        };
-        &mut self.magazines[index].blocks
+        if self.magazines.get(self.last).is_none_or(|magazine| magazine.key != key) {
+            self.last = self.find(key);
+        }
+        &mut self.magazines[self.last].blocks
+    }
+
+    fn find(&mut self, key: Key) -> usize {
+        let found = self.magazines.iter().position(|magazine| magazine.key == key);
+        found.unwrap_or_else(|| {
+            self.magazines.push(Magazine { key, blocks: Vec::with_capacity(FULL + 1) });
+            self.magazines.len() - 1
+        })
     }
 
     /// Puts back a block; returns blocks to be given to the others when there are too many.

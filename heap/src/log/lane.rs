@@ -12,6 +12,8 @@ pub(super) struct LaneState {
     /// Where the next record goes, counted in bytes from the life's begin, without wrapping. Unused on the
     /// commit rung, where all lanes share one ring.
     pub(super) head: u64,
+    /// Where that is in the ring.
+    pub(super) offset: u64,
     /// Lines stored at home since the last checkpoint.
     pub(super) dirty: DirtyLines,
 }
@@ -43,12 +45,9 @@ fn first_hint() -> usize {
 
 impl Lanes {
     pub(super) fn new(count: usize) -> Lanes {
-        let lane = || Lane { state: SpinMutex::new(LaneState { head: 0, dirty: DirtyLines::new() }) };
+        let lane =
+            || Lane { state: SpinMutex::new(LaneState { head: 0, offset: 0, dirty: DirtyLines::new() }) };
         Lanes { lanes: (0..count).map(|_| lane()).collect() }
-    }
-
-    pub(super) fn count(&self) -> usize {
-        self.lanes.len()
     }
 
     /// Holds a free lane, by preference the one this thread held last; waits when there is none.

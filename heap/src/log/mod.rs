@@ -164,10 +164,10 @@ impl<M: Medium> Log<M> {
     #[inline]
     fn commit_alone(&self, record: &mut Record, continued: &[u64]) -> Result<u64, HeapError> {
         let len = record.sealed_len() as u64 * WORD;
-        let (ring, mut lane, at) = loop {
-            let (ring, lane) = self.lanes.claim(&self.medium);
-            if let Some(at) = self.room(ring, &lane, len) {
-                break (ring, lane, at);
+        let (ring, mut lane) = loop {
+            let (ring, mut lane) = self.lanes.claim(&self.medium);
+            if self.has_room(ring, &mut lane, len) {
+                break (ring, lane);
             }
             drop(lane);
             self.checkpoint()?;
@@ -175,7 +175,7 @@ impl<M: Medium> Log<M> {
         // ORDER: drawn with the lane held, so that a checkpoint, which holds all lanes, never covers a number
         // whose home stores are still to come; and with all locks held, so that dependent records are in order.
         let sequence = self.next_sequence.fetch_add(1, Ordering::Relaxed);
-        let offset = at % self.ring_len;
+        let offset = lane.offset;
         debug_assert!(offset + len <= self.ring_len && len.is_multiple_of(self.medium.log_block()));
         let place = self.area.start.plus(ring as u64 * self.ring_len + offset);
         if bugs::HOME_BEFORE_DRAIN.is_active() {
@@ -185,13 +185,14 @@ impl<M: Medium> Log<M> {
         // here: the record is whole and replayed, or torn and skipped, and the caller has not returned.
         let sealed = record.seal(self.seals[ring], sequence, offset, checksum).as_bytes();
         self.medium.log_write(place, sealed).map_err(HeapError::InDoubt)?;
-        lane.head = at + len;
+        lane.head += len;
+        lane.offset = offset + len;
         let dirty = (self.medium.rung() == Rung::Line).then_some(&mut lane.dirty);
         apply_all(&self.medium, record.body(), continued, dirty);
         let half_full = self.half_full(ring, lane.head);
         drop(lane);
         if half_full {
-            self.checkpoint_if_idle()?;
+            self.checkpoint_if_idle();
         }
         Ok(sequence)
     }
@@ -213,19 +214,23 @@ impl<M: Medium> Log<M> {
         apply_all(&self.medium, record.body(), continued, None);
         drop(lane);
         if self.half_full(0, group.head(&self.medium)) {
-            self.checkpoint_if_idle()?;
+            self.checkpoint_if_idle();
         }
         Ok(ticket.sequence)
     }
 
-    /// Where in `ring` a record of `len` bytes goes, if there is room for it.
+    /// Whether there is room for a record of `len` bytes where `lane` stands in `ring`, which goes on at the
+    /// start of the ring if it has to.
     #[inline]
-    fn room(&self, ring: usize, lane: &LaneState, len: u64) -> Option<u64> {
-        let rest = self.ring_len - lane.head % self.ring_len;
-        let at = if len <= rest { lane.head } else { lane.head + rest };
+    fn has_room(&self, ring: usize, lane: &mut LaneState, len: u64) -> bool {
+        let rest = self.ring_len - lane.offset;
+        if len > rest {
+            lane.head += rest;
+            lane.offset = 0;
+        }
         // ORDER: acquires the checkpoint that freed the space below the tail.
         let tail = self.tails[ring].load(Ordering::Acquire);
-        (at + len - tail <= self.ring_len).then_some(at)
+        lane.head + len - tail <= self.ring_len
     }
 
     #[inline]
@@ -254,11 +259,12 @@ impl<M: Medium> Log<M> {
         unreachable!("the loop ends with the checkpointer")
     }
 
+    /// Has a checkpoint unless one is running. Should it fail, the log accepts nothing more; the transaction
+    /// that came by is durable all the same.
     #[cold]
-    fn checkpoint_if_idle(&self) -> Result<(), HeapError> {
-        match self.checkpointer.try_lock() {
-            Some(checkpointer) => self.checkpoint_held(checkpointer, false),
-            None => Ok(()),
+    fn checkpoint_if_idle(&self) {
+        if let Some(checkpointer) = self.checkpointer.try_lock() {
+            let _ = self.checkpoint_held(checkpointer, false);
         }
     }
 
@@ -291,7 +297,8 @@ impl<M: Medium> Log<M> {
             self.persist_home(dirty)?;
             let rings = self.seals.len() as u32;
             let slot = Slot { generation: *generation + 1, sequence, life: self.life, rings, closed };
-            slots::write(&self.medium, &self.uuid, &slot).inspect_err(|_| self.fail())?;
+            let written = slots::write(&self.medium, &self.uuid, &slot);
+            written.map_err(|_| HeapError::Poisoned).inspect_err(|_| self.fail())?;
         }
         *generation += 1;
         dirty.clear();
