@@ -213,6 +213,18 @@ impl<M: Medium> Heap<M> {
         Session::of(self.number, || Arc::downgrade(&self.shared) as Weak<dyn Inherit>)
     }
 
+    /// Whether the calling thread is in a transaction on this heap.
+    #[inline]
+    pub(crate) fn in_transaction(&self) -> bool {
+        self.session().active.get()
+    }
+
+    /// Whether the calling thread is in a transaction that holds the lock that guards `at`.
+    pub(crate) fn holds_lock(&self, at: PoolOffset) -> bool {
+        let session = self.session();
+        session.active.get() && session.state.borrow().held.contains(&self.locks.stripe(at))
+    }
+
     /// Makes the transaction in `state` durable and visible.
     fn commit(&self, state: &mut State) -> Result<(), HeapError> {
         if let Some(fault) = Fault::take() {

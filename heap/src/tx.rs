@@ -166,6 +166,16 @@ impl<M: Medium> Tx<'_, M> {
         taken
     }
 
+    /// Takes the lock of the word that says where the root is.
+    pub(crate) fn lock_root(&self) -> Result<(), HeapError> {
+        self.lock(self.heap.space.root_at())
+    }
+
+    /// Sees to it that the transaction can't commit: a part of a step failed, another part is done.
+    pub(crate) fn doom(&self) {
+        self.session.state.borrow_mut().doomed = true;
+    }
+
     /// Whether this transaction holds the lock that guards `at`.
     pub fn holds_lock(&self, at: PoolOffset) -> bool {
         self.session.state.borrow().held.contains(&self.heap.locks.stripe(at))
