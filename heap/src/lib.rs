@@ -1,4 +1,7 @@
 //! Floor 4: one-fence durable transactions, and an allocator that needs no fence of its own.
+//!
+//! [`Heap`] and [`Tx`] are the engine: offsets, words and bytes. [`TypedHeap`] is what programs use.
+#![doc = include_str!("typed/typed.md")]
 #![deny(unsafe_code)]
 
 // The code that the derive writes names this crate, in here too.
@@ -20,11 +23,11 @@ mod writeset;
 
 pub use error::HeapError;
 pub use heap::Heap;
-pub use lode_heap_derive::Persist;
 pub use locks::Version;
+pub use lode_heap_derive::Persist;
 pub use log::{Log, LogArea, Recovery};
-pub use readers::Pin;
 pub use ptr::{Brand, Owned, PBox, PCell, Persist};
+pub use readers::Pin;
 pub use tx::Tx;
 pub use typed::owners::Owners;
 #[doc(hidden)]

@@ -76,7 +76,8 @@ persist_numbers!(u8, u16, u32, u64, i8, i16, i32, i64, f32, f64);
 
 // SAFETY: - an array is its elements one behind the other, without padding; each is visited.
 unsafe impl<T: Persist<B>, B: Brand, const N: usize> Persist<B> for [T; N] {
-    const NAME: u64 = type_hash::with_number(type_hash::with_number(type_hash::of_name("[]"), T::NAME), N as u64);
+    const NAME: u64 =
+        type_hash::with_number(type_hash::with_number(type_hash::of_name("[]"), T::NAME), N as u64);
     const TYPE_NUMBER: u64 = type_hash::with_number(<Self as Persist<B>>::NAME, T::TYPE_NUMBER);
     const OWNS: bool = T::OWNS;
     fn visit_owned(&self, owners: &mut Owners<'_>) {

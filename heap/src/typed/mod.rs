@@ -1,5 +1,4 @@
 //! The typed interface: persistent types, pointers that own, cells, vectors, strings and locks.
-#![doc = include_str!("typed.md")]
 
 mod brand;
 mod cell;
@@ -13,8 +12,8 @@ mod tx;
 pub mod type_hash;
 mod vec;
 
-pub(crate) use brand::Claimed;
 pub use brand::Claim;
+pub(crate) use brand::Claimed;
 pub use guard::Guard;
 pub use heap::TypedHeap;
 pub use mutex::PMutex;

@@ -117,7 +117,11 @@ impl<T: Persist<B> + Copy, B: Brand> PVec<T, B> {
     ///
     /// # Errors
     /// [`HeapError::OutOfSpace`], nothing is changed; [`HeapError::Conflict`] as [`len`](PVec::len).
-    pub fn extend_from_slice<M: Medium>(&self, tx: &TypedTx<'_, B, M>, values: &[T]) -> Result<(), HeapError> {
+    pub fn extend_from_slice<M: Medium>(
+        &self,
+        tx: &TypedTx<'_, B, M>,
+        values: &[T],
+    ) -> Result<(), HeapError> {
         let raw = tx.raw();
         let Elements { buffer, len } = self.elements(raw)?;
         let room = if buffer.is_null() { 0 } else { raw.usable_size(buffer)? / Self::SIZE.max(1) };
