@@ -32,6 +32,16 @@ impl Shared {
     pub(crate) fn limbo(&self) -> std::sync::MutexGuard<'_, SharedLimbo> {
         self.limbo.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    /// Moves what a thread has freed to where all can have it, once no reader is older than this call.
+    pub(crate) fn bury(&self, limbo: &mut Limbo) {
+        let epoch = self.readers.advance();
+        let mut waiting = self.limbo();
+        for (key, block) in limbo.take_all() {
+            // Sequence 0: small blocks do not wait for a checkpoint.
+            waiting.add(0, epoch, Freed::Block(key, block));
+        }
+    }
 }
 
 impl Inherit for Shared {
@@ -39,12 +49,7 @@ impl Inherit for Shared {
         for (key, blocks) in magazines.take_all() {
             self.central.give_blocks(key, blocks.into_iter());
         }
-        let epoch = self.readers.advance();
-        let mut waiting = self.limbo();
-        for (key, block) in limbo.take_all() {
-            // Sequence 0: small blocks do not wait for a checkpoint.
-            waiting.add(0, epoch, Freed::Block(key, block));
-        }
+        self.bury(limbo);
     }
 }
 
@@ -225,6 +230,19 @@ impl<M: Medium> Heap<M> {
         session.active.get() && session.state.borrow().held.contains(&self.locks.stripe(at))
     }
 
+    /// Makes usable again what the calling thread has freed, when the last transaction found no space. False if
+    /// it did find some.
+    #[cold]
+    pub(crate) fn reclaim(&self) -> bool {
+        let session = self.session();
+        let state = &mut *session.state.borrow_mut();
+        let starved = std::mem::take(&mut state.was_starved);
+        if starved {
+            self.give_up_blocks(state);
+        }
+        starved
+    }
+
     /// Makes the transaction in `state` durable and visible.
     fn commit(&self, state: &mut State) -> Result<(), HeapError> {
         if let Some(fault) = Fault::take() {
@@ -342,6 +360,9 @@ impl<M: Medium> Heap<M> {
     /// Gives up what the transaction in `state` had taken.
     fn roll_back(&self, state: &mut State) {
         let made = std::mem::take(&mut state.made);
+        for made in &made {
+            state.magazines.of(made.key).retain(|block| !holds(made.span, block.at));
+        }
         for (key, block) in std::mem::take(&mut state.taken) {
             if made.iter().all(|made| !holds(made.span, block.at)) {
                 if let Some(surplus) = state.magazines.put(key, block) {
@@ -350,7 +371,6 @@ impl<M: Medium> Heap<M> {
             }
         }
         for made in made {
-            state.magazines.of(made.key).retain(|block| !holds(made.span, block.at));
             self.shared.central.give_span(made.span);
         }
         for huge in std::mem::take(&mut state.huge) {
@@ -362,7 +382,7 @@ impl<M: Medium> Heap<M> {
 /// Bytes above which an object's first content may be written in place, past the log.
 pub(crate) const PAYLOAD_MIN: u64 = 1024;
 
-fn holds(span: crate::alloc::Span, at: PoolOffset) -> bool {
+pub(crate) fn holds(span: crate::alloc::Span, at: PoolOffset) -> bool {
     at >= span.start && at < span.start.plus(span.len())
 }
 

@@ -46,8 +46,24 @@ impl<B: Brand, M: Medium> TypedHeap<B, M> {
         &self,
         mut closure: impl FnMut(&TypedTx<'_, B, M>) -> Result<R, E>,
     ) -> Result<R, E> {
+        if self.heap.in_transaction() {
+            return self.heap.run(|tx| closure(&TypedTx::new(tx)));
+        }
+        let result = self.run_pinned(&mut closure);
+        // The pin itself may have kept what this thread freed before from being used again.
+        if result.is_err() && self.heap.reclaim() {
+            return self.run_pinned(&mut closure);
+        }
+        result
+    }
+
+    #[inline]
+    fn run_pinned<R, E: From<HeapError>>(
+        &self,
+        closure: &mut impl FnMut(&TypedTx<'_, B, M>) -> Result<R, E>,
+    ) -> Result<R, E> {
         // Until the home stores are done: another thread's free may not let a block be used again before.
-        let _pin = (!self.heap.in_transaction()).then(|| self.heap.pin());
+        let _pin = self.heap.pin();
         self.heap.run(|tx| closure(&TypedTx::new(tx)))
     }
 
