@@ -45,7 +45,7 @@ pub unsafe trait Brand: Sized + Send + Sync + 'static {
 /// - What changes after the object was linked lies in cells of this crate.
 /// - `visit_owned` visits every field that owns something; `OWNS` says whether there is one.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` can't live in a pool of the brand `{B}`",
+    message = "`{Self}` can't live in this pool",
     note = "integers of fixed size, floats, arrays, `PBox`, `PCell`, `PMutex`, `PVec`, `PString` and `#[repr(C)]` structs with `#[derive(Persist)]` can",
     note = "a struct with pointers or cells names its brand: `#[persist(brand = MyPool)]`"
 )]
@@ -378,6 +378,14 @@ impl<T: Persist<B>, B: Brand> PBox<T, B> {
 
 /// An object that the running transaction owns: new, or taken from a pointer. Given to no pointer, it is freed
 /// when it is dropped, with all that it owns.
+///
+/// It stays in its thread, since another thread's transaction is another one:
+///
+/// ```compile_fail,E0277
+/// lode_heap::brand!(Mine);
+/// fn is_send<T: Send>() {}
+/// is_send::<lode_heap::Owned<'static, u64, Mine>>();
+/// ```
 pub struct Owned<'t, T: Persist<B>, B: Brand, M: Medium = Mapping> {
     tx: &'t TypedTx<'t, B, M>,
     at: PoolOffset,
