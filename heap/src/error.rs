@@ -59,4 +59,29 @@ pub enum HeapError {
         /// Bytes that were asked for.
         align: u64,
     },
+    /// The root is of another type than the program asked for.
+    #[error(
+        "the root at {at} has the type number {found:#018x}, and the program asks for {want:#018x}; \
+         open the pool with the program that made it"
+    )]
+    WrongType {
+        /// Where the root is.
+        at: PoolOffset,
+        /// The number of the type that was asked for.
+        want: u64,
+        /// The number on the medium.
+        found: u64,
+    },
+    /// A heap is open under the brand already.
+    #[error("another heap is open under this brand; close it first, or declare a brand for each pool")]
+    BrandTaken,
+    /// What was asked for can't be done inside of a transaction.
+    #[error("this can't be done inside of a transaction")]
+    InTransaction,
+    /// The reservation was published or belongs to another heap.
+    #[error("the reservation of {at} was already published")]
+    Published {
+        /// Where the object is.
+        at: PoolOffset,
+    },
 }

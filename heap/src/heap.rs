@@ -32,6 +32,16 @@ impl Shared {
     pub(crate) fn limbo(&self) -> std::sync::MutexGuard<'_, SharedLimbo> {
         self.limbo.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    /// Moves what a thread has freed to where all can have it, once no reader is older than this call.
+    pub(crate) fn bury(&self, limbo: &mut Limbo) {
+        let epoch = self.readers.advance();
+        let mut waiting = self.limbo();
+        for (key, block) in limbo.take_all() {
+            // Sequence 0: small blocks do not wait for a checkpoint.
+            waiting.add(0, epoch, Freed::Block(key, block));
+        }
+    }
 }
 
 impl Inherit for Shared {
@@ -39,12 +49,7 @@ impl Inherit for Shared {
         for (key, blocks) in magazines.take_all() {
             self.central.give_blocks(key, blocks.into_iter());
         }
-        let epoch = self.readers.advance();
-        let mut waiting = self.limbo();
-        for (key, block) in limbo.take_all() {
-            // Sequence 0: small blocks do not wait for a checkpoint.
-            waiting.add(0, epoch, Freed::Block(key, block));
-        }
+        self.bury(limbo);
     }
 }
 
@@ -209,6 +214,31 @@ impl<M: Medium> Heap<M> {
         Session::of(self.number, || Arc::downgrade(&self.shared) as Weak<dyn Inherit>)
     }
 
+    /// Whether the calling thread is in a transaction on this heap.
+    #[inline]
+    pub(crate) fn in_transaction(&self) -> bool {
+        self.session().active.get()
+    }
+
+    /// Whether the calling thread is in a transaction that holds the lock that guards `at`.
+    pub(crate) fn holds_lock(&self, at: PoolOffset) -> bool {
+        let session = self.session();
+        session.active.get() && session.state.borrow().held.contains(&self.locks.stripe(at))
+    }
+
+    /// Makes usable again what the calling thread has freed, when the last transaction found no space. False if
+    /// it did find some.
+    #[cold]
+    pub(crate) fn reclaim(&self) -> bool {
+        let session = self.session();
+        let state = &mut *session.state.borrow_mut();
+        let starved = std::mem::take(&mut state.was_starved);
+        if starved {
+            self.give_up_blocks(state);
+        }
+        starved
+    }
+
     /// Makes the transaction in `state` durable and visible.
     fn commit(&self, state: &mut State) -> Result<(), HeapError> {
         if let Some(fault) = Fault::take() {
@@ -344,9 +374,23 @@ impl<M: Medium> Heap<M> {
         state.reset();
     }
 
+    /// Leaves what the transaction in `state` had taken to nobody: it may be there after reopening.
+    #[cold]
+    fn abandon(&self, state: &mut State) {
+        for made in std::mem::take(&mut state.made) {
+            state.magazines.of(made.key).retain(|block| !holds(made.span, block.at));
+        }
+        state.taken.clear();
+        state.huge.clear();
+        state.freed.clear();
+    }
+
     /// Gives up what the transaction in `state` had taken.
     fn roll_back(&self, state: &mut State) {
         let made = std::mem::take(&mut state.made);
+        for made in &made {
+            state.magazines.of(made.key).retain(|block| !holds(made.span, block.at));
+        }
         for (key, block) in std::mem::take(&mut state.taken) {
             if made.iter().all(|made| !holds(made.span, block.at)) {
                 if let Some(surplus) = state.magazines.put(key, block) {
@@ -355,7 +399,6 @@ impl<M: Medium> Heap<M> {
             }
         }
         for made in made {
-            state.magazines.of(made.key).retain(|block| !holds(made.span, block.at));
             self.shared.central.give_span(made.span);
         }
         for huge in std::mem::take(&mut state.huge) {
@@ -367,7 +410,7 @@ impl<M: Medium> Heap<M> {
 /// Bytes above which an object's first content may be written in place, past the log.
 pub(crate) const PAYLOAD_MIN: u64 = 1024;
 
-fn holds(span: crate::alloc::Span, at: PoolOffset) -> bool {
+pub(crate) fn holds(span: crate::alloc::Span, at: PoolOffset) -> bool {
     at >= span.start && at < span.start.plus(span.len())
 }
 
@@ -404,9 +447,10 @@ impl<'a, M: Medium> Running<'a, M> {
         let result = match result {
             Ok(value) if !conflict => {
                 let committed = self.heap.commit(state);
-                // In doubt, it may be there after reopening: what it took must not be given to anyone else.
-                if committed.is_err_and(|error| !matches!(error, HeapError::InDoubt(_))) {
-                    self.heap.roll_back(state);
+                match committed {
+                    Ok(()) => {}
+                    Err(HeapError::InDoubt(_)) => self.heap.abandon(state),
+                    Err(_) => self.heap.roll_back(state),
                 }
                 committed.map(|()| value).map_err(E::from)
             }

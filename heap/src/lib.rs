@@ -1,5 +1,11 @@
 //! Floor 4: one-fence durable transactions, and an allocator that needs no fence of its own.
+//!
+//! [`Heap`] and [`Tx`] are the engine: offsets, words and bytes. [`TypedHeap`] is what programs use.
+#![doc = include_str!("typed/typed.md")]
 #![deny(unsafe_code)]
+
+// The code that the derive writes names this crate, in here too.
+extern crate self as lode_heap;
 
 mod alloc;
 pub mod bugs;
@@ -7,14 +13,24 @@ mod error;
 mod heap;
 mod locks;
 mod log;
+mod ptr;
 mod readers;
 mod session;
 mod tx;
+mod typed;
+mod walk;
 mod writeset;
 
 pub use error::HeapError;
 pub use heap::Heap;
 pub use locks::Version;
+pub use lode_heap_derive::Persist;
 pub use log::{Log, LogArea, Recovery};
+pub use ptr::{Brand, Owned, PBox, PCell, Persist};
 pub use readers::Pin;
 pub use tx::Tx;
+pub use typed::owners::Owners;
+#[doc(hidden)]
+pub use typed::type_hash;
+pub use typed::{Claim, Guard, PMutex, PString, PVec, TypedHeap, TypedTx};
+pub use walk::{ClassStats, HeapStats, Object};

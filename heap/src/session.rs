@@ -55,6 +55,10 @@ pub(crate) struct State {
     pub(crate) conflict: bool,
     /// A nested closure failed, so the whole transaction must.
     pub(crate) doomed: bool,
+    /// No span could be had.
+    pub(crate) starved: bool,
+    /// No span could be had in the transaction before.
+    pub(crate) was_starved: bool,
     heir: Weak<dyn Inherit>,
 }
 
@@ -77,6 +81,8 @@ impl State {
             too_large: None,
             conflict: false,
             doomed: false,
+            starved: false,
+            was_starved: false,
             heir,
         }
     }
@@ -138,6 +144,7 @@ impl State {
         self.too_large = None;
         self.conflict = false;
         self.doomed = false;
+        self.was_starved = std::mem::take(&mut self.starved);
     }
 }
 

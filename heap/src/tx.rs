@@ -4,7 +4,7 @@ use crate::alloc::central::{free_of, out_of_space};
 use crate::alloc::limbo::Freed;
 use crate::alloc::{Block, Class, Found, Key, Span};
 use crate::error::HeapError;
-use crate::heap::{Heap, PAYLOAD_MIN};
+use crate::heap::{Heap, PAYLOAD_MIN, holds};
 use crate::locks::{Stripe, Version};
 use crate::session::{Made, MadeHuge, Session, State, refill_of};
 use lode_layout::{
@@ -166,6 +166,16 @@ impl<M: Medium> Tx<'_, M> {
         taken
     }
 
+    /// Takes the lock of the word that says where the root is.
+    pub(crate) fn lock_root(&self) -> Result<(), HeapError> {
+        self.lock(self.heap.space.root_at())
+    }
+
+    /// Sees to it that the transaction can't commit: a part of a step failed, another part is done.
+    pub(crate) fn doom(&self) {
+        self.session.state.borrow_mut().doomed = true;
+    }
+
     /// Whether this transaction holds the lock that guards `at`.
     pub fn holds_lock(&self, at: PoolOffset) -> bool {
         self.session.state.borrow().held.contains(&self.heap.locks.stripe(at))
@@ -266,7 +276,14 @@ impl<M: Medium> Tx<'_, M> {
             self.heap.shared.central.take_blocks(space, memory, key, want, blocks);
         }
         if blocks.is_empty() {
-            self.make_superblock(state, key, want)?;
+            match self.make_superblock(state, key, want) {
+                // Looking for a span has brought back blocks, maybe of this key.
+                Err(HeapError::OutOfSpace { .. }) => {
+                    let blocks = state.magazines.of(key);
+                    self.heap.shared.central.take_blocks(space, memory, key, want, blocks);
+                }
+                made => made?,
+            }
         }
         let blocks = state.magazines.of(key);
         // Ascending addresses: what is made together lies together.
@@ -278,7 +295,7 @@ impl<M: Medium> Tx<'_, M> {
     fn make_superblock(&self, state: &mut State, key: Key, want: usize) -> Result<(), HeapError> {
         let class = key.class;
         let chunks = class.span_chunks();
-        let span = self.heap.find_span(chunks, chunks)?.ok_or(out_of_space(class.block_size()))?;
+        let span = self.heap.find_span(state, chunks, chunks)?.ok_or(out_of_space(class.block_size()))?;
         let shape = Superblock::plan(span.len(), class.block_size(), class.align(), key.type_number);
         let bitmap = vec![checked(0); shape.bitmap_words() as usize];
         self.describe(state, span, Descriptor::Superblock { chunks });
@@ -304,7 +321,7 @@ impl<M: Medium> Tx<'_, M> {
         let data_off = align_up(SPAN_HEADER, align);
         let len = size.checked_add(data_off + CHUNK - 1).ok_or(out_of_space(size))?;
         let chunks = len / CHUNK;
-        let span = self.heap.find_span(chunks, 1)?.ok_or(out_of_space(size))?;
+        let span = self.heap.find_span(state, chunks, 1)?.ok_or(out_of_space(size))?;
         let object = Huge { size, data_off, type_number };
         self.describe(state, span, Descriptor::Huge { chunks });
         state.writes.store_header(span.start, &object.encode(span.start.get()), &[]);
@@ -428,10 +445,11 @@ impl<M: Medium> Tx<'_, M> {
 
 impl<M: Medium> Heap<M> {
     /// Takes a span of free chunks, by giving up empty superblocks if it must.
-    fn find_span(&self, chunks: u64, align: u64) -> Result<Option<Span>, HeapError> {
+    fn find_span(&self, state: &mut State, chunks: u64, align: u64) -> Result<Option<Span>, HeapError> {
         if let Some(span) = self.take_span(chunks, align) {
             return Ok(Some(span));
         }
+        self.give_up_blocks(state);
         // Large frees wait for the checkpoint; have it now.
         if !self.shared.limbo().is_empty() {
             self.log.checkpoint()?;
@@ -441,7 +459,22 @@ impl<M: Medium> Heap<M> {
             }
         }
         self.give_up_empty_superblocks()?;
-        Ok(self.take_span(chunks, align))
+        let span = self.take_span(chunks, align);
+        state.starved |= span.is_none();
+        Ok(span)
+    }
+
+    /// Gives the free blocks of the calling thread to all, so that superblocks without a used block show.
+    pub(crate) fn give_up_blocks(&self, state: &mut State) {
+        for (key, mut blocks) in state.magazines.take_all() {
+            // Those of superblocks that the transaction itself makes are not known to the others yet.
+            let inside = |block: &Block| state.made.iter().any(|made| holds(made.span, block.at));
+            let own: Vec<Block> = blocks.extract_if(.., |block| inside(block)).collect();
+            state.magazines.of(key).extend(own);
+            self.shared.central.give_blocks(key, blocks.into_iter());
+        }
+        self.shared.bury(&mut state.limbo);
+        self.take_ripe();
     }
 
     pub(crate) fn take_span(&self, chunks: u64, align: u64) -> Option<Span> {

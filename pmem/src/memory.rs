@@ -218,17 +218,34 @@ impl Memory {
     /// Nobody stores to the range while the slice lives, and the process does not fork and go on in the child.
     #[inline]
     pub unsafe fn lend(&self, at: PoolOffset, len: u64) -> Result<&[u8], Fault> {
-        let fits = len <= self.len() && at.get() <= self.len() - len;
-        let (true, Ok(size)) = (fits, usize::try_from(len)) else {
+        let start = self.locate(at, len)?;
+        // SAFETY: - the range is mapped and initialised; the caller keeps stores away while it is lent.
+        Ok(unsafe { std::slice::from_raw_parts(start.as_ptr(), len as usize) })
+    }
+
+    /// The address of the range that begins at `at`, for who lends typed references. It stays the same for as
+    /// long as the memory lives.
+    ///
+    /// # Errors
+    /// The range is not inside the memory, or some of it is known to be lost.
+    #[inline]
+    pub fn locate(&self, at: PoolOffset, len: u64) -> Result<NonNull<u8>, Fault> {
+        let total = self.len();
+        if len > total || at.get() > total - len {
             return Err(Fault { kind: FaultKind::OutOfRange, at, len });
-        };
+        }
         if self.live.any_bad() {
             self.refuse_bad(at, len)?;
         }
         // SAFETY: - the range was checked against the mapped length.
-        let start = unsafe { self.base.add(at.get() as usize) };
-        // SAFETY: - the range is mapped and initialised; the caller keeps stores away while it is lent.
-        Ok(unsafe { std::slice::from_raw_parts(start.as_ptr(), size) })
+        Ok(unsafe { self.base.add(at.get() as usize) })
+    }
+
+    /// The offset of `address`, which [`locate`](Memory::locate) or [`lend`](Memory::lend) returned; that of
+    /// any other address lies outside of the memory.
+    #[inline]
+    pub fn offset_of(&self, address: *const u8) -> PoolOffset {
+        PoolOffset::new(address.addr().wrapping_sub(self.base.addr().get()) as u64)
     }
 
     /// The ranges, in bytes from the start, that are known to be lost: from the kernel's lists of bad blocks,
@@ -446,6 +463,18 @@ mod test {
                 "{start} {len}"
             );
         }
+    }
+
+    #[test]
+    fn an_address_leads_back_to_its_offset() {
+        let memory = Memory::anonymous(4096).unwrap();
+        for (start, len) in [(0, 4096), (8, 1), (4095, 1), (4096, 0)] {
+            let address = memory.locate(at(start), len).unwrap();
+            assert_eq!(memory.offset_of(address.as_ptr()), at(start));
+        }
+        assert_eq!(memory.locate(at(4096), 1).err(), out_of_range_at(4096, 1));
+        let elsewhere = 0u8;
+        assert!(memory.offset_of(&raw const elsewhere).get() >= memory.len());
     }
 
     #[test]

@@ -98,7 +98,9 @@ impl Central {
         let mut state = self.enter();
         loop {
             while let Some(start) = state.partial.get_mut(&key).and_then(|starts| starts.last().copied()) {
-                if let Some(known) = state.known.get_mut(&start).filter(|known| known.free_count > 0) {
+                // The span may have been given up since, and be a superblock of another key by now.
+                let usable = |known: &&mut Known| known.key == key && known.free_count > 0;
+                if let Some(known) = state.known.get_mut(&start).filter(usable) {
                     known.take(want, into);
                     return;
                 }

@@ -51,6 +51,7 @@ impl Magazines {
 
     /// Takes everything.
     pub(crate) fn take_all(&mut self) -> impl Iterator<Item = (Key, Vec<Block>)> + use<> {
+        self.last = 0;
         std::mem::take(&mut self.magazines).into_iter().map(|magazine| (magazine.key, magazine.blocks))
     }
 }

@@ -295,11 +295,13 @@ impl<M: Medium> Log<M> {
         let (sequence, heads) = self.note(dirty);
         if self.medium.rung() != Rung::None {
             self.persist_home(dirty)?;
-            let rings = self.seals.len() as u32;
-            let slot = Slot { generation: *generation + 1, sequence, life: self.life, rings, closed };
-            let written = slots::write(&self.medium, &self.uuid, &slot);
-            written.map_err(|_| HeapError::Poisoned).inspect_err(|_| self.fail())?;
         }
+        // Where nothing is durable the slot counts all the same: a pool on tmpfs outlives its process, and must
+        // not have records replayed of which later ones were overwritten.
+        let rings = self.seals.len() as u32;
+        let slot = Slot { generation: *generation + 1, sequence, life: self.life, rings, closed };
+        let written = slots::write(&self.medium, &self.uuid, &slot);
+        written.map_err(|_| HeapError::Poisoned).inspect_err(|_| self.fail())?;
         *generation += 1;
         dirty.clear();
         // ORDER: releases the durable slot before the space below the new tails, and before blocks that were

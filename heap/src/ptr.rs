@@ -1,0 +1,483 @@
+//! The one file of this crate with unsafe code: which types may live in a pool, and how references to them are
+//! lent.
+//!
+//! The argument, on which every SAFETY note below leans:
+//!
+//! * **Valid.** A persistent type has a fixed layout without padding and no invalid bit pattern, so whatever the
+//!   medium holds at an aligned offset inside of the memory is a value of the type.
+//! * **In place.** The address of a pool is the same while it is open.
+//! * **Reached.** A pointer that is not null exists in the pool only: none can be copied, or made outside. What
+//!   it leads to is lent for a lifetime inside of which a pin is held, made when the pointer was reached, and a
+//!   block that is freed later is not used again before that pin is gone.
+//! * **Owned once.** An object has one owner: a pointer in the pool, or an [`Owned`] of a running transaction.
+//!   Moving between the two happens under the pointer's lock, which is kept to the end of the transaction.
+//! * **Still.** Bytes of an object change after it was linked only inside of cells, pointers and vectors, which
+//!   consist of words that are accessed atomically. A new object is stored at home at once, while its block is
+//!   nobody's, so references to it can be lent in the transaction that makes it. It is in the record too, so
+//!   that a replay of the log does not depend on that.
+#![allow(unsafe_code)]
+
+use crate::typed::owners::{Edge, Owners, Walk, free_owned};
+use crate::typed::{Claim, Guard, PMutex, PString, PVec, TypedTx, type_hash};
+use crate::{Heap, HeapError};
+use lode_layout::PoolOffset;
+use lode_pmem::{Fault, FaultKind, Mapping, Medium, Memory};
+use std::cell::UnsafeCell;
+use std::fmt;
+use std::marker::PhantomData;
+use std::mem::{ManuallyDrop, MaybeUninit, align_of, size_of};
+use std::ops::Deref;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// The marker type of a pool. Made by [`brand!`](crate::brand).
+///
+/// # Safety
+/// `claim` returns the same static at every call, and no other brand's.
+pub unsafe trait Brand: Sized + Send + Sync + 'static {
+    /// Whether a heap is open under this brand.
+    fn claim() -> &'static Claim;
+}
+
+/// A type that may live in the pool of the brand `B`. Made by `#[derive(Persist)]`.
+///
+/// # Safety
+/// - The layout is fixed and has no padding, and every bit pattern is a value.
+/// - What changes after the object was linked lies in cells of this crate.
+/// - `visit_owned` visits every field that owns something; `OWNS` says whether there is one.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` can't live in this pool",
+    note = "integers of fixed size, floats, arrays, `PBox`, `PCell`, `PMutex`, `PVec`, `PString` and `#[repr(C)]` structs with `#[derive(Persist)]` can",
+    note = "a struct with pointers or cells names its brand: `#[persist(brand = MyPool)]`"
+)]
+pub unsafe trait Persist<B: Brand>: Sized + Send + Sync + 'static {
+    /// A hash of the name alone, by which pointers name what they lead to.
+    const NAME: u64;
+    /// The number by which objects of the type are known on the medium.
+    const TYPE_NUMBER: u64;
+    /// Whether objects of the type may own others.
+    const OWNS: bool;
+    /// Names the words inside that own other objects.
+    fn visit_owned(&self, owners: &mut Owners<'_>);
+}
+
+macro_rules! persist_numbers {
+    ($($number:ty),*) => {$(
+        // SAFETY: - numbers have no padding, all their bit patterns are values, and they own nothing.
+        unsafe impl<B: Brand> Persist<B> for $number {
+            const NAME: u64 = type_hash::of_name(stringify!($number));
+            const TYPE_NUMBER: u64 = <Self as Persist<B>>::NAME;
+            const OWNS: bool = false;
+            fn visit_owned(&self, _: &mut Owners<'_>) {}
+        }
+    )*};
+}
+
+persist_numbers!(u8, u16, u32, u64, i8, i16, i32, i64, f32, f64);
+
+// SAFETY: - an array is its elements one behind the other, without padding; each is visited.
+unsafe impl<T: Persist<B>, B: Brand, const N: usize> Persist<B> for [T; N] {
+    const NAME: u64 =
+        type_hash::with_number(type_hash::with_number(type_hash::of_name("[]"), T::NAME), N as u64);
+    const TYPE_NUMBER: u64 = type_hash::with_number(<Self as Persist<B>>::NAME, T::TYPE_NUMBER);
+    const OWNS: bool = T::OWNS;
+    fn visit_owned(&self, owners: &mut Owners<'_>) {
+        if T::OWNS {
+            self.iter().for_each(|element| element.visit_owned(owners));
+        }
+    }
+}
+
+// SAFETY: - a vector is two words, of which the first owns the buffer; elements are `Copy` and so own nothing.
+unsafe impl<T: Persist<B> + Copy, B: Brand> Persist<B> for PVec<T, B> {
+    const NAME: u64 = type_hash::with_number(type_hash::of_name("PVec"), T::NAME);
+    const TYPE_NUMBER: u64 = type_hash::with_number(<Self as Persist<B>>::NAME, T::TYPE_NUMBER);
+    const OWNS: bool = true;
+    fn visit_owned(&self, owners: &mut Owners<'_>) {
+        self.buffer().visit(owners, None);
+    }
+}
+
+// SAFETY: - a string is its vector.
+unsafe impl<B: Brand> Persist<B> for PString<B> {
+    const NAME: u64 = type_hash::of_name("PString");
+    const TYPE_NUMBER: u64 = <Self as Persist<B>>::NAME;
+    const OWNS: bool = true;
+    fn visit_owned(&self, owners: &mut Owners<'_>) {
+        self.bytes().visit_owned(owners);
+    }
+}
+
+// SAFETY: - a mutex is what it guards: the lock itself is in DRAM.
+unsafe impl<T: Persist<B>, B: Brand> Persist<B> for PMutex<T, B> {
+    const NAME: u64 = type_hash::with_number(type_hash::of_name("PMutex"), T::NAME);
+    const TYPE_NUMBER: u64 = type_hash::with_number(<Self as Persist<B>>::NAME, T::TYPE_NUMBER);
+    const OWNS: bool = T::OWNS;
+    fn visit_owned(&self, owners: &mut Owners<'_>) {
+        self.guarded().visit_owned(owners);
+    }
+}
+
+/// The bytes of a value that is not shared.
+pub(crate) fn bytes_of<T: Persist<B>, B: Brand>(value: &mut T) -> &[u8] {
+    // SAFETY: - all bytes are initialised, since there is no padding; the exclusive borrow keeps others away.
+    unsafe { std::slice::from_raw_parts((&raw const *value).cast(), size_of::<T>()) }
+}
+
+/// The value of which `fill` gives the bytes; they are zero before.
+pub(crate) fn value_of<T: Persist<B>, B: Brand>(fill: impl FnOnce(&mut [u8])) -> T {
+    let mut value = MaybeUninit::<T>::zeroed();
+    // SAFETY: - as many bytes as the value has, all initialised, borrowed exclusively.
+    fill(unsafe { std::slice::from_raw_parts_mut(value.as_mut_ptr().cast(), size_of::<T>()) });
+    // SAFETY: - every bit pattern is a value.
+    unsafe { value.assume_init() }
+}
+
+/// A reference to the object at `at`.
+///
+/// # Safety
+/// - An object of type `T` lies at `at`, and keeps lying there for as long as `'a`.
+unsafe fn lend<'a, T: Persist<B>, B: Brand>(memory: &'a Memory, at: PoolOffset) -> Result<&'a T, Fault> {
+    let address = memory.locate(at, size_of::<T>() as u64)?.cast::<T>();
+    if !address.is_aligned() {
+        return Err(Fault { kind: FaultKind::OutOfRange, at, len: size_of::<T>() as u64 });
+    }
+    // SAFETY: - `locate` checked the range and that it is readable, the line above that it is aligned.
+    //         - every bit pattern is a value, and only cells inside of it change while the object is there,
+    //           which the caller promises for `'a`.
+    Ok(unsafe { address.as_ref() })
+}
+
+/// The offset of something in the pool; one outside of the pool if it is not.
+#[inline]
+pub(crate) fn offset_of<T>(memory: &Memory, place: &T) -> PoolOffset {
+    memory.offset_of((&raw const *place).cast())
+}
+
+/// A word in the pool that is stored through the log only.
+#[derive(Debug)]
+#[repr(transparent)]
+pub(crate) struct Word(AtomicU64);
+
+impl Word {
+    pub(crate) const fn new(value: u64) -> Word {
+        Word(AtomicU64::new(value))
+    }
+
+    /// The word as it is at home.
+    #[inline]
+    pub(crate) fn load(&self) -> u64 {
+        // ORDER: acquires; pairs with the release of the home store: what the word leads to is visible with it.
+        self.0.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn visit(&self, owners: &mut Owners<'_>, walk: Option<Walk>) {
+        let word = offset_of(owners.memory, self);
+        owners.edges.push(Edge { word, walk });
+    }
+}
+
+#[derive(Clone, Copy)]
+#[repr(C)]
+union CellBits<T: Copy> {
+    value: T,
+    /// Makes the cell whole words, all of them initialised.
+    word: u64,
+}
+
+/// A field that can change: read by copy, stored in a transaction.
+///
+/// Values of up to 8 bytes take one word, which is loaded and stored atomically. Larger ones are whole words,
+/// and are guarded by the lock of the cell's place, which a transaction that stores takes by itself.
+#[repr(transparent)]
+pub struct PCell<T: Copy, B> {
+    bits: UnsafeCell<CellBits<T>>,
+    brand: PhantomData<fn() -> B>,
+}
+
+// SAFETY: - loads are atomic word by word, and stores happen through the log only.
+unsafe impl<T: Copy + Send + Sync, B> Sync for PCell<T, B> {}
+
+// SAFETY: - `new` initialises all bytes; those beyond the value's mean nothing, so all bit patterns are values.
+//         - `FITS` sees to it that no byte lies beyond both the word and the value.
+//         - what is `Copy` owns nothing.
+unsafe impl<T: Persist<B> + Copy, B: Brand> Persist<B> for PCell<T, B> {
+    const NAME: u64 = type_hash::with_number(type_hash::of_name("PCell"), T::NAME);
+    const TYPE_NUMBER: u64 = {
+        let () = Self::FITS;
+        type_hash::with_number(<Self as Persist<B>>::NAME, T::TYPE_NUMBER)
+    };
+    const OWNS: bool = false;
+    fn visit_owned(&self, _: &mut Owners<'_>) {}
+}
+
+impl<T: Persist<B> + Copy, B: Brand> PCell<T, B> {
+    const FITS: () = assert!(
+        size_of::<T>() <= 8 || size_of::<T>().is_multiple_of(8),
+        "a `PCell` holds a value of up to 8 bytes, or of a multiple of 8 bytes"
+    );
+
+    /// A cell that holds `value`.
+    pub const fn new(value: T) -> PCell<T, B> {
+        let () = Self::FITS;
+        let mut bits = CellBits { word: 0 };
+        bits.value = value;
+        PCell { bits: UnsafeCell::new(bits), brand: PhantomData }
+    }
+
+    /// The first word as it is at home.
+    #[inline]
+    pub(crate) fn load_word(&self) -> u64 {
+        // SAFETY: - the cell is at least a word, and aligned like one; all accesses to it are atomic.
+        let word = unsafe { AtomicU64::from_ptr(self.bits.get().cast()) };
+        // ORDER: acquires; pairs with the release of the home store.
+        word.load(Ordering::Acquire)
+    }
+
+    /// The value of a small cell whose word is `word`.
+    #[inline]
+    pub(crate) fn value_in(word: u64) -> T {
+        let () = const { assert!(cfg!(target_endian = "little")) };
+        let bits = CellBits::<T> { word };
+        // SAFETY: - all of the value lies in the word, which is for small cells only; checked by the callers'
+        //           `IS_SMALL`, and every bit pattern is a value.
+        unsafe { bits.value }
+    }
+
+    /// The word of a small cell that holds `value`.
+    #[inline]
+    pub(crate) fn word_of(value: T) -> u64 {
+        let mut bits = CellBits { word: 0 };
+        bits.value = value;
+        // SAFETY: - the word was initialised, and so were the bytes of the value over it.
+        unsafe { bits.word }
+    }
+}
+
+/// A pointer in the pool that owns what it leads to, or is null.
+///
+/// It is made null; [`set`](PBox::set) gives it an object. It can't be copied or moved out of the pool, so every
+/// object has one owner, and is freed once.
+#[repr(transparent)]
+pub struct PBox<T, B> {
+    word: Word,
+    target: PhantomData<fn() -> (T, B)>,
+}
+
+// SAFETY: - a pointer is one word; every bit pattern is an offset, which is checked when it is followed.
+unsafe impl<T: Persist<B>, B: Brand> Persist<B> for PBox<T, B> {
+    const NAME: u64 = type_hash::with_number(type_hash::of_name("PBox"), T::NAME);
+    const TYPE_NUMBER: u64 = <Self as Persist<B>>::NAME;
+    const OWNS: bool = true;
+    fn visit_owned(&self, owners: &mut Owners<'_>) {
+        self.word.visit(owners, walk_of::<T, B>());
+    }
+}
+
+/// How to find what an object of type `T` owns.
+fn walk_of<T: Persist<B>, B: Brand>() -> Option<Walk> {
+    fn walk<T: Persist<B>, B: Brand>(at: PoolOffset, owners: &mut Owners<'_>) -> Result<(), Fault> {
+        // SAFETY: - the walk is called with what a pointer to a `T` holds, in the transaction that frees it, so
+        //           it can't be used again before the reference ends.
+        let object: &T = unsafe { lend::<T, B>(owners.memory, at) }?;
+        object.visit_owned(owners);
+        Ok(())
+    }
+    T::OWNS.then_some(walk::<T, B> as Walk)
+}
+
+impl<T, B> fmt::Debug for PBox<T, B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("PBox").field(&PoolOffset::new(self.word.load())).finish()
+    }
+}
+
+impl<T, B> Default for PBox<T, B> {
+    fn default() -> PBox<T, B> {
+        PBox::null()
+    }
+}
+
+impl<T, B> PBox<T, B> {
+    /// A pointer to nothing.
+    pub const fn null() -> PBox<T, B> {
+        PBox { word: Word::new(0), target: PhantomData }
+    }
+}
+
+impl<T: Persist<B>, B: Brand> PBox<T, B> {
+    /// What the pointer leads to for the transaction, its own changes included.
+    ///
+    /// # Errors
+    /// [`HeapError::Fault`] when the pointer is damaged or the memory behind it known to be lost.
+    #[inline]
+    pub fn get<'t, M: Medium>(&'t self, tx: &'t TypedTx<'_, B, M>) -> Result<Option<&'t T>, HeapError> {
+        let memory = tx.raw().heap().memory();
+        let at = PoolOffset::new(tx.raw().load8(offset_of(memory, &self.word)));
+        // SAFETY: - the pointer was reached in this transaction, which is pinned until it is over.
+        (!at.is_null()).then(|| unsafe { lend(memory, at) }).transpose().map_err(HeapError::from)
+    }
+
+    /// What the pointer leads to, as it was last committed.
+    ///
+    /// # Errors
+    /// As [`get`](PBox::get).
+    ///
+    /// # Cost
+    /// A load, and a check of the range.
+    #[inline]
+    pub fn load<'g, M: Medium>(&'g self, guard: &'g Guard<'_, B, M>) -> Result<Option<&'g T>, HeapError> {
+        let at = PoolOffset::new(self.word.load());
+        // SAFETY: - this pointer is borrowed for `'g` from under a pin that is held so long, which protects what
+        //           it leads to as well; `guard` protects what is reached through a pointer of the root.
+        (!at.is_null()).then(|| unsafe { lend(guard.memory(), at) }).transpose().map_err(HeapError::from)
+    }
+
+    /// Makes the pointer own `new`, or nothing, and returns what it owned.
+    ///
+    /// # Errors
+    /// [`HeapError::Conflict`] when another transaction moves the pointer; [`HeapError::Fault`] as
+    /// [`get`](PBox::get).
+    ///
+    /// # Cost
+    /// 16 bytes of the record.
+    pub fn replace<'t, M: Medium>(
+        &self,
+        tx: &'t TypedTx<'_, B, M>,
+        new: Option<Owned<'_, T, B, M>>,
+    ) -> Result<Option<Owned<'t, T, B, M>>, HeapError> {
+        let raw = tx.raw();
+        let word = offset_of(raw.heap().memory(), &self.word);
+        raw.lock(word)?;
+        let old = PoolOffset::new(raw.load8(word));
+        // SAFETY: - under the pointer's lock, which is kept until the transaction ends, nobody else comes to own
+        //           the object; the pointer is overwritten below.
+        let old = (!old.is_null()).then(|| unsafe { Owned::adopt(tx, old) }).transpose()?;
+        raw.store8(word, new.map_or(PoolOffset::NULL, Owned::into_offset).get());
+        Ok(old)
+    }
+
+    /// Makes the pointer own `new`, and frees what it owned.
+    ///
+    /// # Errors
+    /// As [`replace`](PBox::replace).
+    pub fn set<M: Medium>(&self, tx: &TypedTx<'_, B, M>, new: Owned<'_, T, B, M>) -> Result<(), HeapError> {
+        self.replace(tx, Some(new))?.map_or(Ok(()), Owned::free)
+    }
+
+    /// Makes the pointer null and returns what it owned.
+    ///
+    /// # Errors
+    /// As [`replace`](PBox::replace).
+    pub fn take<'t, M: Medium>(
+        &self,
+        tx: &'t TypedTx<'_, B, M>,
+    ) -> Result<Option<Owned<'t, T, B, M>>, HeapError> {
+        self.replace(tx, None)
+    }
+}
+
+/// An object that the running transaction owns: new, or taken from a pointer. Given to no pointer, it is freed
+/// when it is dropped, with all that it owns.
+///
+/// It stays in its thread, since another thread's transaction is another one:
+///
+/// ```compile_fail,E0277
+/// lode_heap::brand!(Mine);
+/// fn is_send<T: Send>() {}
+/// is_send::<lode_heap::Owned<'static, u64, Mine>>();
+/// ```
+pub struct Owned<'t, T: Persist<B>, B: Brand, M: Medium = Mapping> {
+    tx: &'t TypedTx<'t, B, M>,
+    at: PoolOffset,
+    object: &'t T,
+}
+
+impl<'t, T: Persist<B>, B: Brand, M: Medium> Owned<'t, T, B, M> {
+    const FITS: () = assert!(
+        size_of::<T>() <= 32 * 1024 && align_of::<T>() <= 4096,
+        "an object behind a pointer has up to 32 KiB, and is aligned to 4 KiB at most; a `PVec` holds more"
+    );
+
+    /// A new object.
+    pub(crate) fn make(tx: &'t TypedTx<'_, B, M>, mut value: T) -> Result<Self, HeapError> {
+        let () = Self::FITS;
+        let raw = tx.raw();
+        let at = raw.alloc(size_of::<T>() as u64, align_of::<T>() as u64, T::TYPE_NUMBER)?;
+        let bytes = bytes_of::<T, B>(&mut value);
+        raw.store(at, bytes);
+        // The block is nobody's until the transaction is durable. With its content at home already, references
+        // to it can be lent; see the head of this file.
+        raw.heap().medium().store(at, bytes);
+        // SAFETY: - the object was just made, and belongs to nobody else.
+        unsafe { Owned::adopt(tx, at) }
+    }
+
+    /// The object at `at`.
+    ///
+    /// # Safety
+    /// - An object of type `T` lies there, and nobody else owns it, or will.
+    unsafe fn adopt(tx: &'t TypedTx<'_, B, M>, at: PoolOffset) -> Result<Self, HeapError> {
+        // SAFETY: - the object is there; when it is freed it is not used again before the transaction is over.
+        let object = unsafe { lend(tx.raw().heap().memory(), at) }?;
+        Ok(Owned { tx, at, object })
+    }
+
+    /// Frees the object, with all that it owns.
+    ///
+    /// # Errors
+    /// [`HeapError::Conflict`] when another transaction changes a part of it; [`HeapError::NoObject`] and
+    /// [`HeapError::Corrupt`] when a pointer or the heap are damaged. The transaction can't commit then.
+    ///
+    /// # Cost
+    /// 16 bytes of the record for each object, and for each pointer on the way, which is locked.
+    pub fn free(self) -> Result<(), HeapError> {
+        let tx = self.tx;
+        free_owned(tx, self.into_offset(), walk_of::<T, B>())
+    }
+
+    pub(crate) fn into_offset(self) -> PoolOffset {
+        ManuallyDrop::new(self).at
+    }
+}
+
+impl<T: Persist<B>, B: Brand, M: Medium> Deref for Owned<'_, T, B, M> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        self.object
+    }
+}
+
+impl<T: Persist<B>, B: Brand, M: Medium> Drop for Owned<'_, T, B, M> {
+    fn drop(&mut self) {
+        // A panic rolls everything back. An error dooms the transaction, so it is not lost.
+        if !std::thread::panicking() {
+            let _ = free_owned(self.tx, self.at, walk_of::<T, B>());
+        }
+    }
+}
+
+impl<T: Persist<B>, B: Brand, M: Medium> fmt::Debug for Owned<'_, T, B, M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Owned").field(&self.at).finish()
+    }
+}
+
+/// The root, if there is one. It is never freed, so the reference is good for as long as the heap is open; a
+/// root that the running transaction makes does not count, since it may be rolled back.
+///
+/// # Errors
+/// [`HeapError::WrongType`] when the root is not a `T`; [`HeapError::Corrupt`] and [`HeapError::Fault`].
+pub(crate) fn root<T: Persist<B>, B: Brand, M: Medium>(heap: &Heap<M>) -> Result<Option<&T>, HeapError> {
+    let at = heap.root()?;
+    if at.is_null() {
+        return Ok(None);
+    }
+    let object = heap.object(at)?;
+    if object.type_number != T::TYPE_NUMBER || object.size < size_of::<T>() as u64 {
+        return Err(HeapError::WrongType { at, want: T::TYPE_NUMBER, found: object.type_number });
+    }
+    // SAFETY: - the object is a `T`, as just checked; no pointer owns the root, so nobody can free it.
+    unsafe { lend(heap.memory(), at) }.map(Some).map_err(HeapError::from)
+}

@@ -1,0 +1,67 @@
+//! Reading and storing cells.
+
+use super::{Guard, TypedTx};
+use crate::ptr::{PCell, bytes_of, offset_of, value_of};
+use crate::{Brand, HeapError, Persist};
+use lode_layout::WORD;
+use lode_pmem::Medium;
+use std::fmt;
+
+impl<T: Persist<B> + Copy, B: Brand> PCell<T, B> {
+    const IS_SMALL: bool = size_of::<T>() <= WORD as usize;
+
+    /// The value as the transaction sees it.
+    ///
+    /// # Errors
+    /// [`HeapError::Conflict`] when the value is larger than 8 bytes and another transaction is storing it.
+    #[inline]
+    pub fn get<M: Medium>(&self, tx: &TypedTx<'_, B, M>) -> Result<T, HeapError> {
+        let raw = tx.raw();
+        let at = offset_of(raw.heap().memory(), self);
+        if Self::IS_SMALL {
+            return Ok(Self::value_in(raw.load8(at)));
+        }
+        raw.lock(at)?;
+        Ok(value_of(|bytes| raw.read(at, bytes)))
+    }
+
+    /// The value as it was last committed. Inside of a transaction, [`get`](PCell::get) is meant.
+    ///
+    /// # Cost
+    /// A load for values of up to 8 bytes. Larger ones are copied, and copied again when they changed meanwhile.
+    #[inline]
+    pub fn load<M: Medium>(&self, guard: &Guard<'_, B, M>) -> T {
+        if Self::IS_SMALL {
+            return Self::value_in(self.load_word());
+        }
+        let at = offset_of(guard.memory(), self);
+        guard.undisturbed(at, || value_of(|bytes| guard.memory().read(at, bytes)))
+    }
+
+    /// Stores `value` in the transaction.
+    ///
+    /// # Errors
+    /// [`HeapError::Conflict`] when the value is larger than 8 bytes and another transaction uses the cell.
+    ///
+    /// # Cost
+    /// The value's bytes, rounded up to 8, and 8 more, of the record.
+    #[inline]
+    pub fn set<M: Medium>(&self, tx: &TypedTx<'_, B, M>, value: T) -> Result<(), HeapError> {
+        let raw = tx.raw();
+        let at = offset_of(raw.heap().memory(), self);
+        if Self::IS_SMALL {
+            raw.store8(at, Self::word_of(value));
+            return Ok(());
+        }
+        raw.lock(at)?;
+        let mut value = value;
+        raw.store(at, bytes_of::<T, B>(&mut value));
+        Ok(())
+    }
+}
+
+impl<T: Copy, B> fmt::Debug for PCell<T, B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PCell").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,60 @@
+//! Reading outside of a transaction.
+
+use super::TypedHeap;
+use crate::{Brand, HeapError, Pin};
+use lode_layout::PoolOffset;
+use lode_pmem::{Fault, Mapping, Medium, Memory};
+use std::fmt;
+use std::sync::atomic::{Ordering, fence};
+
+/// Keeps what the thread can reach from being used for anything else. References that are lent under it end with it.
+pub struct Guard<'a, B: Brand, M: Medium = Mapping> {
+    heap: &'a TypedHeap<B, M>,
+    /// Held for its end.
+    _pin: Pin<'a>,
+}
+
+impl<'a, B: Brand, M: Medium> Guard<'a, B, M> {
+    pub(super) fn new(heap: &'a TypedHeap<B, M>) -> Guard<'a, B, M> {
+        Guard { heap, _pin: heap.raw().pin() }
+    }
+
+    #[inline]
+    pub(crate) fn memory(&self) -> &Memory {
+        self.heap.raw().memory()
+    }
+
+    /// What `read` returns when no transaction changed what the lock of `at` guards while it ran.
+    pub(crate) fn undisturbed<R>(&self, at: PoolOffset, mut read: impl FnMut() -> R) -> R {
+        let heap = self.heap.raw();
+        for round in 0.. {
+            let before = heap.lock_version(at);
+            // What this thread itself has locked can't change while it is here.
+            let mine = before.is_held() && heap.holds_lock(at);
+            if before.is_held() && !mine {
+                heap.medium().relax(round);
+                continue;
+            }
+            let result = read();
+            // ORDER: the loads of `read` come before the second look at the version.
+            fence(Ordering::Acquire);
+            if mine || heap.lock_version(at) == before {
+                return result;
+            }
+        }
+        unreachable!("the loop ends with a result")
+    }
+
+    /// As [`undisturbed`](Guard::undisturbed), for reads that copy out of the pool.
+    pub(crate) fn copied<R>(&self, at: PoolOffset, read: impl FnMut() -> R) -> Result<R, HeapError> {
+        Fault::take();
+        let result = self.undisturbed(at, read);
+        Fault::take().map_or(Ok(result), |fault| Err(fault.into()))
+    }
+}
+
+impl<B: Brand, M: Medium> fmt::Debug for Guard<'_, B, M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Guard").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,149 @@
+//! A heap under a brand.
+
+use super::{Claimed, Guard, TypedTx};
+use crate::{Brand, Heap, HeapError, HeapStats, Object, Persist, ptr};
+use lode_layout::{Geometry, PoolOffset};
+use lode_pmem::{Mapping, Medium, Rung};
+
+/// A heap whose objects have types, which the compiler checks. `B` is the pool's [brand](crate::brand).
+///
+/// The medium belongs to the heap alone: who stores to it otherwise, by a handle of his own, breaks the types.
+#[derive(Debug)]
+pub struct TypedHeap<B: Brand, M: Medium = Mapping> {
+    heap: Heap<M>,
+    /// Held for its end; dropped after the heap.
+    _claimed: Claimed<B>,
+}
+
+impl<B: Brand, M: Medium> TypedHeap<B, M> {
+    /// Puts `heap` under the brand.
+    ///
+    /// # Errors
+    /// [`HeapError::BrandTaken`] while another heap is open under it.
+    pub fn new(heap: Heap<M>) -> Result<TypedHeap<B, M>, HeapError> {
+        Ok(TypedHeap { _claimed: Claimed::take()?, heap })
+    }
+
+    #[inline]
+    pub(crate) fn raw(&self) -> &Heap<M> {
+        &self.heap
+    }
+
+    /// Runs `closure` as a transaction, as [`Heap::run`] does: all that it changed is durable when this returns
+    /// `Ok`, and nothing is changed when it returns an error or panics. Inside of another closure it joins that
+    /// transaction.
+    ///
+    /// # Errors
+    /// What the closure returns, or a [`HeapError`].
+    ///
+    /// # Durability
+    /// Durable on return of the outermost call.
+    ///
+    /// # Cost
+    /// That of [`Heap::run`], and a pin.
+    #[inline]
+    pub fn run<R, E: From<HeapError>>(
+        &self,
+        mut closure: impl FnMut(&TypedTx<'_, B, M>) -> Result<R, E>,
+    ) -> Result<R, E> {
+        if self.heap.in_transaction() {
+            return self.heap.run(|tx| closure(&TypedTx::new(tx)));
+        }
+        let result = self.run_pinned(&mut closure);
+        // The pin itself may have kept what this thread freed before from being used again.
+        if result.is_err() && self.heap.reclaim() {
+            return self.run_pinned(&mut closure);
+        }
+        result
+    }
+
+    #[inline]
+    fn run_pinned<R, E: From<HeapError>>(
+        &self,
+        closure: &mut impl FnMut(&TypedTx<'_, B, M>) -> Result<R, E>,
+    ) -> Result<R, E> {
+        // Until the home stores are done: another thread's free may not let a block be used again before.
+        let _pin = self.heap.pin();
+        self.heap.run(|tx| closure(&TypedTx::new(tx)))
+    }
+
+    /// Begins to read outside of a transaction.
+    ///
+    /// # Panics
+    /// Inside of a transaction, where a read with [`load`](crate::PCell::load) would miss the transaction's own
+    /// changes; read with [`get`](crate::PCell::get) there.
+    ///
+    /// # Cost
+    /// One locked instruction. What is freed is not used again while an older guard lives.
+    #[inline]
+    pub fn guard(&self) -> Guard<'_, B, M> {
+        assert!(!self.heap.in_transaction(), "a guard can't be made inside of a transaction");
+        Guard::new(self)
+    }
+
+    /// The root, from which all objects are reached; `None` while there is none.
+    ///
+    /// # Errors
+    /// [`HeapError::WrongType`] when it is not a `T`; [`HeapError::Corrupt`], [`HeapError::Fault`].
+    pub fn root<T: Persist<B>>(&self) -> Result<Option<&T>, HeapError> {
+        ptr::root(&self.heap)
+    }
+
+    /// The root; made by `init`, in one transaction, if there is none yet.
+    ///
+    /// # Errors
+    /// As [`root`](TypedHeap::root) and [`run`](TypedHeap::run), and what `init` returns;
+    /// [`HeapError::InTransaction`] inside of a transaction.
+    ///
+    /// # Durability
+    /// Durable on return.
+    pub fn root_or_init<T: Persist<B>>(
+        &self,
+        mut init: impl FnMut(&TypedTx<'_, B, M>) -> Result<T, HeapError>,
+    ) -> Result<&T, HeapError> {
+        if self.heap.in_transaction() {
+            return Err(HeapError::InTransaction);
+        }
+        self.run(|tx| {
+            tx.raw().lock_root()?;
+            if self.heap.root()?.is_null() {
+                let root = tx.alloc(init(tx)?)?;
+                tx.raw().set_root(root.into_offset());
+            }
+            Ok::<_, HeapError>(())
+        })?;
+        let root = self.root()?;
+        root.ok_or(HeapError::NoObject { at: PoolOffset::NULL })
+    }
+
+    /// Every allocated object, in the order of offsets.
+    pub fn objects(&self) -> impl Iterator<Item = Result<Object, HeapError>> + '_ {
+        self.heap.objects()
+    }
+
+    /// How full the heap is.
+    ///
+    /// # Errors
+    /// As [`Heap::stats`].
+    pub fn stats(&self) -> Result<HeapStats, HeapError> {
+        self.heap.stats()
+    }
+
+    /// What makes a transaction durable here.
+    pub fn rung(&self) -> Rung {
+        self.heap.medium().rung()
+    }
+
+    /// Takes in what the pool has grown by, as [`Heap::extend`].
+    pub fn extend(&self, geometry: &Geometry) {
+        self.heap.extend(geometry);
+    }
+
+    /// Makes everything durable at home, so that the next open has nothing to replay.
+    ///
+    /// # Errors
+    /// As [`Heap::close`].
+    pub fn close(self) -> Result<(), HeapError> {
+        self.heap.close()
+    }
+}

@@ -1,0 +1,62 @@
+//! Locks around persistent data.
+
+use super::{Guard, TypedTx};
+use crate::ptr::offset_of;
+use crate::{Brand, HeapError, Persist};
+use lode_pmem::Medium;
+use std::fmt;
+use std::marker::PhantomData;
+
+/// Persistent data that one transaction at a time uses.
+///
+/// Whether it is locked is known in DRAM only, in the heap's lock table, so it is open after every start.
+#[repr(transparent)]
+pub struct PMutex<T, B> {
+    value: T,
+    brand: PhantomData<fn() -> B>,
+}
+
+impl<T, B> PMutex<T, B> {
+    /// An open lock around `value`.
+    pub const fn new(value: T) -> PMutex<T, B> {
+        PMutex { value, brand: PhantomData }
+    }
+
+    pub(crate) fn guarded(&self) -> &T {
+        &self.value
+    }
+}
+
+impl<T: Persist<B>, B: Brand> PMutex<T, B> {
+    /// Takes the lock until the transaction is over, and lends what it guards. A lock that the transaction has
+    /// already is taken at once.
+    ///
+    /// # Errors
+    /// [`HeapError::Conflict`] when another transaction keeps it; passed on, it has the closure started again
+    /// with all locks released, so transactions that take locks in crossed order make progress.
+    ///
+    /// # Cost
+    /// One locked instruction.
+    #[inline]
+    pub fn lock<'t, M: Medium>(&'t self, tx: &'t TypedTx<'_, B, M>) -> Result<&'t T, HeapError> {
+        tx.raw().lock(offset_of(tx.raw().heap().memory(), self))?;
+        Ok(&self.value)
+    }
+
+    /// Lends what it guards to `read` outside of a transaction, and returns what that returned once no
+    /// transaction held the lock while it ran. Until then `read` is started again, so it only reads.
+    ///
+    /// # Cost
+    /// Two loads; readers do not slow each other down. A reader that must not starve beside many writers takes
+    /// the [`lock`](PMutex::lock) in a transaction, which costs no drain if it stores nothing.
+    #[inline]
+    pub fn read<M: Medium, R>(&self, guard: &Guard<'_, B, M>, mut read: impl FnMut(&T) -> R) -> R {
+        guard.undisturbed(offset_of(guard.memory(), self), || read(&self.value))
+    }
+}
+
+impl<T, B> fmt::Debug for PMutex<T, B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PMutex").finish_non_exhaustive()
+    }
+}

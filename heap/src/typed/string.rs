@@ -1,0 +1,97 @@
+//! Text.
+
+use super::{Guard, PVec, TypedTx};
+use crate::{Brand, HeapError};
+use lode_layout::PoolOffset;
+use lode_pmem::Medium;
+use std::fmt;
+
+/// UTF-8 text that can change. Read and stored by copy; locked like a [`PVec`].
+#[repr(transparent)]
+pub struct PString<B> {
+    bytes: PVec<u8, B>,
+}
+
+impl<B> PString<B> {
+    /// An empty string. It takes no space of its own.
+    pub const fn new() -> PString<B> {
+        PString { bytes: PVec::new() }
+    }
+
+    pub(crate) fn bytes(&self) -> &PVec<u8, B> {
+        &self.bytes
+    }
+}
+
+impl<B> Default for PString<B> {
+    fn default() -> PString<B> {
+        PString::new()
+    }
+}
+
+impl<B: Brand> PString<B> {
+    /// The text as the transaction sees it.
+    ///
+    /// # Errors
+    /// [`HeapError::Conflict`] when another transaction uses the string; [`HeapError::Corrupt`] when it is
+    /// damaged.
+    pub fn get<M: Medium>(&self, tx: &TypedTx<'_, B, M>) -> Result<String, HeapError> {
+        self.bytes.to_vec(tx).and_then(|bytes| self.text(bytes))
+    }
+
+    /// The text as it was last committed.
+    ///
+    /// # Errors
+    /// [`HeapError::Fault`] when it can't be read; [`HeapError::Corrupt`] when it is damaged.
+    pub fn load<M: Medium>(&self, guard: &Guard<'_, B, M>) -> Result<String, HeapError> {
+        self.bytes.load_all(guard).and_then(|bytes| self.text(bytes))
+    }
+
+    /// Length in bytes for the transaction.
+    ///
+    /// # Errors
+    /// [`HeapError::Conflict`] when another transaction uses the string.
+    pub fn len<M: Medium>(&self, tx: &TypedTx<'_, B, M>) -> Result<u64, HeapError> {
+        self.bytes.len(tx)
+    }
+
+    /// Whether the text is empty for the transaction.
+    ///
+    /// # Errors
+    /// As [`len`](PString::len).
+    pub fn is_empty<M: Medium>(&self, tx: &TypedTx<'_, B, M>) -> Result<bool, HeapError> {
+        self.bytes.is_empty(tx)
+    }
+
+    /// Makes the text `text`.
+    ///
+    /// # Errors
+    /// [`HeapError::OutOfSpace`], nothing is changed; [`HeapError::Conflict`] as [`len`](PString::len).
+    pub fn set<M: Medium>(&self, tx: &TypedTx<'_, B, M>, text: &str) -> Result<(), HeapError> {
+        let old = self.bytes.len(tx)?;
+        self.bytes.truncate(tx, 0)?;
+        self.bytes.extend_from_slice(tx, text.as_bytes()).inspect_err(|_| {
+            // What was cut off is still in its buffer.
+            self.bytes.restore_len(tx, old);
+        })
+    }
+
+    /// Appends `text`.
+    ///
+    /// # Errors
+    /// As [`set`](PString::set).
+    pub fn push_str<M: Medium>(&self, tx: &TypedTx<'_, B, M>, text: &str) -> Result<(), HeapError> {
+        self.bytes.extend_from_slice(tx, text.as_bytes())
+    }
+
+    fn text(&self, bytes: Vec<u8>) -> Result<String, HeapError> {
+        let at = PoolOffset::new(self.bytes.buffer().load());
+        String::from_utf8(bytes).map_err(|_| HeapError::Corrupt { what: "the text whose buffer", at })
+    }
+}
+
+impl<B> fmt::Debug for PString<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PString").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,44 @@
+//! A transaction of the typed interface.
+
+use crate::{Brand, HeapError, Owned, Persist, Tx};
+use lode_pmem::{Mapping, Medium};
+use std::fmt;
+use std::marker::PhantomData;
+
+/// A running transaction on the pool of the brand `B`.
+///
+/// What is read with it is what the transaction sees: its own changes, and what others have committed. References
+/// that it lends end with the closure.
+pub struct TypedTx<'a, B: Brand, M: Medium = Mapping> {
+    raw: &'a Tx<'a, M>,
+    brand: PhantomData<fn() -> B>,
+}
+
+impl<'a, B: Brand, M: Medium> TypedTx<'a, B, M> {
+    pub(super) fn new(raw: &'a Tx<'a, M>) -> TypedTx<'a, B, M> {
+        TypedTx { raw, brand: PhantomData }
+    }
+
+    #[inline]
+    pub(crate) fn raw(&self) -> &Tx<'_, M> {
+        self.raw
+    }
+
+    /// Makes an object that holds `value`. The transaction owns it until a [`PBox`](crate::PBox) does.
+    ///
+    /// # Errors
+    /// [`HeapError::OutOfSpace`].
+    ///
+    /// # Cost
+    /// The object's bytes, and 24 more, of the record; the bytes are stored twice.
+    #[inline]
+    pub fn alloc<T: Persist<B>>(&self, value: T) -> Result<Owned<'_, T, B, M>, HeapError> {
+        Owned::make(self, value)
+    }
+}
+
+impl<B: Brand, M: Medium> fmt::Debug for TypedTx<'_, B, M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TypedTx").finish_non_exhaustive()
+    }
+}

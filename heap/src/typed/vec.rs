@@ -1,0 +1,284 @@
+//! Growable arrays.
+
+use super::{Guard, TypedTx, type_hash};
+use crate::ptr::{Word, bytes_of, offset_of, value_of};
+use crate::{Brand, HeapError, Persist, Tx};
+use lode_layout::{PoolOffset, WORD};
+use lode_pmem::Medium;
+use std::fmt;
+use std::marker::PhantomData;
+
+/// Elements for which the first buffer has room.
+const FIRST_ROOM: u64 = 4;
+
+/// An array that grows. Elements are read and stored by copy.
+///
+/// A transaction that uses a vector has its lock until it is over; readers outside of transactions take none.
+#[repr(C)]
+pub struct PVec<T, B> {
+    buffer: Word,
+    len: Word,
+    element: PhantomData<fn() -> (T, B)>,
+}
+
+/// Where a vector's elements are, and how many.
+#[derive(Clone, Copy)]
+struct Elements {
+    buffer: PoolOffset,
+    len: u64,
+}
+
+impl<T, B> PVec<T, B> {
+    /// An empty vector. It takes no space of its own.
+    pub const fn new() -> PVec<T, B> {
+        PVec { buffer: Word::new(0), len: Word::new(0), element: PhantomData }
+    }
+
+    pub(crate) fn buffer(&self) -> &Word {
+        &self.buffer
+    }
+}
+
+impl<T, B> Default for PVec<T, B> {
+    fn default() -> PVec<T, B> {
+        PVec::new()
+    }
+}
+
+impl<T: Persist<B> + Copy, B: Brand> PVec<T, B> {
+    const SIZE: u64 = size_of::<T>() as u64;
+    const BUFFER_TYPE: u64 = type_hash::with_number(type_hash::of_name("PVec buffer"), T::TYPE_NUMBER);
+
+    /// Locks the vector, and returns what it holds for the transaction.
+    fn elements<M: Medium>(&self, tx: &Tx<'_, M>) -> Result<Elements, HeapError> {
+        let memory = tx.heap().memory();
+        tx.lock(offset_of(memory, &self.buffer))?;
+        let buffer = PoolOffset::new(tx.load8(offset_of(memory, &self.buffer)));
+        let len = tx.load8(offset_of(memory, &self.len));
+        // A vector that was freed with its owner keeps its length, and has no buffer.
+        Ok(Elements { buffer, len: if buffer.is_null() { 0 } else { len } })
+    }
+
+    fn element(buffer: PoolOffset, index: u64) -> PoolOffset {
+        buffer.plus(index.wrapping_mul(Self::SIZE))
+    }
+
+    /// Number of elements for the transaction.
+    ///
+    /// # Errors
+    /// [`HeapError::Conflict`] when another transaction uses the vector.
+    pub fn len<M: Medium>(&self, tx: &TypedTx<'_, B, M>) -> Result<u64, HeapError> {
+        self.elements(tx.raw()).map(|elements| elements.len)
+    }
+
+    /// Whether there are no elements for the transaction.
+    ///
+    /// # Errors
+    /// As [`len`](PVec::len).
+    pub fn is_empty<M: Medium>(&self, tx: &TypedTx<'_, B, M>) -> Result<bool, HeapError> {
+        self.len(tx).map(|len| len == 0)
+    }
+
+    /// Element number `index` as the transaction sees it; `None` beyond the end.
+    ///
+    /// # Errors
+    /// As [`len`](PVec::len).
+    pub fn get<M: Medium>(&self, tx: &TypedTx<'_, B, M>, index: u64) -> Result<Option<T>, HeapError> {
+        let Elements { buffer, len } = self.elements(tx.raw())?;
+        let at = Self::element(buffer, index);
+        Ok((index < len).then(|| value_of(|bytes| tx.raw().read(at, bytes))))
+    }
+
+    /// Stores element number `index`; false if it lies beyond the end.
+    ///
+    /// # Errors
+    /// As [`len`](PVec::len).
+    pub fn set<M: Medium>(&self, tx: &TypedTx<'_, B, M>, index: u64, value: T) -> Result<bool, HeapError> {
+        let Elements { buffer, len } = self.elements(tx.raw())?;
+        if index < len {
+            let mut value = value;
+            tx.raw().store(Self::element(buffer, index), bytes_of::<T, B>(&mut value));
+        }
+        Ok(index < len)
+    }
+
+    /// Appends an element.
+    ///
+    /// # Errors
+    /// As [`extend_from_slice`](PVec::extend_from_slice).
+    ///
+    /// # Cost
+    /// The element's bytes, and 24 more, of the record; now and then those of a buffer twice as large.
+    pub fn push<M: Medium>(&self, tx: &TypedTx<'_, B, M>, value: T) -> Result<(), HeapError> {
+        self.extend_from_slice(tx, &[value])
+    }
+
+    /// Appends elements.
+    ///
+    /// # Errors
+    /// [`HeapError::OutOfSpace`], nothing is changed; [`HeapError::Conflict`] as [`len`](PVec::len).
+    pub fn extend_from_slice<M: Medium>(
+        &self,
+        tx: &TypedTx<'_, B, M>,
+        values: &[T],
+    ) -> Result<(), HeapError> {
+        let raw = tx.raw();
+        let Elements { buffer, len } = self.elements(raw)?;
+        let room = if buffer.is_null() { 0 } else { raw.usable_size(buffer)? / Self::SIZE.max(1) };
+        if len > room {
+            return Err(HeapError::Corrupt { what: "the vector whose buffer", at: buffer });
+        }
+        let wanted = len + values.len() as u64;
+        let mut new = Vec::with_capacity(size_of_val(values));
+        for mut value in values.iter().copied() {
+            new.extend_from_slice(bytes_of::<T, B>(&mut value));
+        }
+        if wanted <= room {
+            raw.store(Self::element(buffer, len), &new);
+        } else {
+            self.move_to_larger(raw, Elements { buffer, len }, wanted, &new)?;
+        }
+        raw.store8(offset_of(raw.heap().memory(), &self.len), wanted);
+        Ok(())
+    }
+
+    /// Moves the elements to a buffer with room for `wanted` or more, with the bytes `new` behind them.
+    fn move_to_larger<M: Medium>(
+        &self,
+        raw: &Tx<'_, M>,
+        old: Elements,
+        wanted: u64,
+        new: &[u8],
+    ) -> Result<(), HeapError> {
+        let too_large = HeapError::OutOfSpace { wanted: u64::MAX };
+        let room = wanted.max(old.len.saturating_mul(2)).max(FIRST_ROOM);
+        let size = room.checked_mul(Self::SIZE.max(1)).ok_or(too_large)?;
+        let words = usize::try_from(size.div_ceil(WORD)).map_err(|_| too_large)?;
+        let used = (old.len * Self::SIZE) as usize;
+        let mut content = vec![0; used];
+        raw.read(old.buffer, &mut content);
+        content.extend_from_slice(new);
+        content.resize(words * WORD as usize, 0);
+        let content: Vec<u64> = content.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word)).collect();
+        let buffer = raw.alloc_with(&content, align_of::<T>() as u64, Self::BUFFER_TYPE)?;
+        if !old.buffer.is_null() {
+            raw.free(old.buffer).inspect_err(|_| raw.doom())?;
+        }
+        raw.store8(offset_of(raw.heap().memory(), &self.buffer), buffer.get());
+        Ok(())
+    }
+
+    /// Removes the last element and returns it.
+    ///
+    /// # Errors
+    /// As [`len`](PVec::len).
+    pub fn pop<M: Medium>(&self, tx: &TypedTx<'_, B, M>) -> Result<Option<T>, HeapError> {
+        let len = self.len(tx)?;
+        let Some(last) = len.checked_sub(1) else { return Ok(None) };
+        let value = self.get(tx, last)?;
+        self.truncate(tx, last)?;
+        Ok(value)
+    }
+
+    /// Removes the elements from number `len` on, if there are any.
+    ///
+    /// # Errors
+    /// As [`len`](PVec::len).
+    pub fn truncate<M: Medium>(&self, tx: &TypedTx<'_, B, M>, len: u64) -> Result<(), HeapError> {
+        let raw = tx.raw();
+        let elements = self.elements(raw)?;
+        if len < elements.len {
+            raw.store8(offset_of(raw.heap().memory(), &self.len), len);
+        }
+        Ok(())
+    }
+
+    /// Undoes a `truncate` in the same transaction, from `len` elements.
+    pub(super) fn restore_len<M: Medium>(&self, tx: &TypedTx<'_, B, M>, len: u64) {
+        tx.raw().store8(offset_of(tx.raw().heap().memory(), &self.len), len);
+    }
+
+    /// Removes all elements and frees their space.
+    ///
+    /// # Errors
+    /// As [`len`](PVec::len), and [`HeapError::NoObject`] when the vector is damaged.
+    pub fn clear<M: Medium>(&self, tx: &TypedTx<'_, B, M>) -> Result<(), HeapError> {
+        let raw = tx.raw();
+        let elements = self.elements(raw)?;
+        if !elements.buffer.is_null() {
+            raw.free(elements.buffer)?;
+            for word in [&self.buffer, &self.len] {
+                raw.store8(offset_of(raw.heap().memory(), word), 0);
+            }
+        }
+        Ok(())
+    }
+
+    /// All elements as the transaction sees them.
+    ///
+    /// # Errors
+    /// As [`len`](PVec::len).
+    pub fn to_vec<M: Medium>(&self, tx: &TypedTx<'_, B, M>) -> Result<Vec<T>, HeapError> {
+        let Elements { buffer, len } = self.elements(tx.raw())?;
+        self.check(tx.raw().heap().memory().len(), buffer, len)?;
+        let mut bytes = vec![0; (len * Self::SIZE) as usize];
+        tx.raw().read(buffer, &mut bytes);
+        Ok(Self::values(&bytes, len))
+    }
+
+    /// All elements as they were last committed.
+    ///
+    /// # Errors
+    /// [`HeapError::Fault`] when they can't be read, [`HeapError::Corrupt`] when the length is damaged.
+    pub fn load_all<M: Medium>(&self, guard: &Guard<'_, B, M>) -> Result<Vec<T>, HeapError> {
+        let memory = guard.memory();
+        guard.copied(offset_of(memory, &self.buffer), || {
+            let Elements { buffer, len } = self.committed();
+            self.check(memory.len(), buffer, len)?;
+            let mut bytes = vec![0; (len * Self::SIZE) as usize];
+            memory.read(buffer, &mut bytes);
+            Ok(Self::values(&bytes, len))
+        })?
+    }
+
+    /// Number of elements as it was last committed.
+    pub fn load_len<M: Medium>(&self, guard: &Guard<'_, B, M>) -> u64 {
+        guard.undisturbed(offset_of(guard.memory(), &self.buffer), || self.committed().len)
+    }
+
+    /// Element number `index` as it was last committed; `None` beyond the end.
+    ///
+    /// # Errors
+    /// [`HeapError::Fault`] when it can't be read.
+    pub fn load<M: Medium>(&self, guard: &Guard<'_, B, M>, index: u64) -> Result<Option<T>, HeapError> {
+        let memory = guard.memory();
+        guard.copied(offset_of(memory, &self.buffer), || {
+            let Elements { buffer, len } = self.committed();
+            (index < len).then(|| value_of(|bytes| memory.read(Self::element(buffer, index), bytes)))
+        })
+    }
+
+    fn committed(&self) -> Elements {
+        let buffer = PoolOffset::new(self.buffer.load());
+        Elements { buffer, len: if buffer.is_null() { 0 } else { self.len.load() } }
+    }
+
+    /// Whether as many elements can be there; a damaged length must not exhaust memory.
+    fn check(&self, memory_len: u64, buffer: PoolOffset, len: u64) -> Result<(), HeapError> {
+        let end = len.checked_mul(Self::SIZE).and_then(|bytes| buffer.get().checked_add(bytes));
+        let fits = end.is_some_and(|end| end <= memory_len);
+        if fits { Ok(()) } else { Err(HeapError::Corrupt { what: "the vector whose buffer", at: buffer }) }
+    }
+
+    fn values(bytes: &[u8], len: u64) -> Vec<T> {
+        let size = size_of::<T>();
+        let part = |index: u64| &bytes[index as usize * size..][..size];
+        (0..len).map(|index| value_of(|into| into.copy_from_slice(part(index)))).collect()
+    }
+}
+
+impl<T, B> fmt::Debug for PVec<T, B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PVec").finish_non_exhaustive()
+    }
+}

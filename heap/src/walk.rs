@@ -1,0 +1,200 @@
+//! Walking a heap: its objects, and how full it is. All of it is derived from what the medium says.
+
+use crate::alloc::space::bitmap;
+use crate::alloc::{Block, Found, Span, SpanKind};
+use crate::{Heap, HeapError};
+use lode_layout::{CHECKED_BITS, CHUNK, Extent, PoolOffset};
+use lode_pmem::Medium;
+use std::collections::BTreeMap;
+
+/// An allocated object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Object {
+    /// Where it begins.
+    pub at: PoolOffset,
+    /// Bytes that it can hold, at least those that were asked for.
+    pub size: u64,
+    /// The number of its type.
+    pub type_number: u64,
+}
+
+/// How full a heap is. Space that is free on the medium and kept for a running transaction or for readers
+/// counts as free.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct HeapStats {
+    /// What the superblocks of each block size hold, by size.
+    pub classes: Vec<ClassStats>,
+    /// Objects that have a span of their own.
+    pub huge_count: u64,
+    /// Bytes of the spans of those objects.
+    pub huge_bytes: u64,
+    /// Bytes of chunks that nothing uses.
+    pub free_chunk_bytes: u64,
+    /// Bytes of blocks that are free in superblocks.
+    pub free_block_bytes: u64,
+    /// Bytes of the longest run of free chunks: about the largest object that there is room for.
+    pub largest_free: u64,
+}
+
+impl HeapStats {
+    /// Bytes that are free, in chunks and in blocks.
+    pub fn free_bytes(&self) -> u64 {
+        self.free_chunk_bytes + self.free_block_bytes
+    }
+}
+
+/// What the superblocks of one block size hold.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ClassStats {
+    /// Bytes of a block.
+    pub block_size: u64,
+    /// Superblocks of that size.
+    pub superblocks: u64,
+    /// Blocks in them.
+    pub blocks: u64,
+    /// Blocks that are allocated.
+    pub used: u64,
+}
+
+impl ClassStats {
+    /// Blocks that are free.
+    pub fn free(&self) -> u64 {
+        self.blocks - self.used
+    }
+}
+
+impl<M: Medium> Heap<M> {
+    /// The object that begins at `at`, as it was last committed.
+    ///
+    /// # Errors
+    /// [`HeapError::NoObject`] when none does; [`HeapError::Corrupt`].
+    pub fn object(&self, at: PoolOffset) -> Result<Object, HeapError> {
+        match self.space.find(self.memory(), at)? {
+            Found::Block { block, span, class, shape } => {
+                let allocated = bitmap(self.memory(), span, &shape)?;
+                let word = (block.word.get() - span.get() - lode_layout::SPAN_HEADER) / lode_layout::WORD;
+                if allocated[word as usize] & block.mask() == 0 {
+                    return Err(HeapError::NoObject { at });
+                }
+                Ok(Object { at, size: class.block_size(), type_number: shape.type_number })
+            }
+            Found::Huge { span, object } => {
+                Ok(Object { at, size: span.len() - object.data_off, type_number: object.type_number })
+            }
+        }
+    }
+
+    /// The first object behind the offset `after`, or of all with [`PoolOffset::NULL`]; `None` at the end.
+    ///
+    /// # Errors
+    /// [`HeapError::Corrupt`] when a descriptor or header is damaged.
+    ///
+    /// # Cost
+    /// That of looking for it from `after` on.
+    pub fn next_object(&self, after: PoolOffset) -> Result<Option<Object>, HeapError> {
+        for extent in self.space.extents().filter(|extent| after < extent.end()) {
+            let tables = extent.table_len / CHUNK;
+            let near = after.get().saturating_sub(extent.start.get()) / CHUNK;
+            // The span that holds `after` begins at or before its chunk.
+            let mut chunk = if near > tables { self.head_before(&extent, near) } else { tables };
+            while chunk < extent.len / CHUNK {
+                let (span, kind) = self.space.span(self.memory(), &extent, chunk)?;
+                if let Some(object) = self.first_in(span, kind, after)? {
+                    return Ok(Some(object));
+                }
+                chunk += span.chunks;
+            }
+        }
+        Ok(None)
+    }
+
+    /// The chunk at or before `chunk` with which a span begins, that ends behind `chunk`.
+    fn head_before(&self, extent: &Extent, chunk: u64) -> u64 {
+        let ends_behind = |head: &u64| {
+            let span = self.space.span(self.memory(), extent, *head);
+            span.is_ok_and(|(span, kind)| kind != SpanKind::Free && head + span.chunks > chunk)
+        };
+        (extent.table_len / CHUNK..=chunk).rev().find(ends_behind).unwrap_or(chunk)
+    }
+
+    /// The first object of a span that begins behind `after`.
+    fn first_in(&self, span: Span, kind: SpanKind, after: PoolOffset) -> Result<Option<Object>, HeapError> {
+        Ok(match kind {
+            SpanKind::Free => None,
+            SpanKind::Superblock(shape) => {
+                let allocated = bitmap(self.memory(), span.start, &shape)?;
+                let first = (0..shape.block_count)
+                    .filter(|index| is_set(&allocated, *index))
+                    .map(|index| Block::of(span.start, &shape, index).at)
+                    .find(|at| *at > after);
+                first.map(|at| Object { at, size: shape.block_size, type_number: shape.type_number })
+            }
+            SpanKind::Huge(huge) => {
+                let at = span.start.plus(huge.data_off);
+                let size = span.len() - huge.data_off;
+                (at > after).then_some(Object { at, size, type_number: huge.type_number })
+            }
+        })
+    }
+
+    /// Every allocated object, in the order of offsets. Ends behind the first error.
+    pub fn objects(&self) -> impl Iterator<Item = Result<Object, HeapError>> + '_ {
+        let mut after = Some(PoolOffset::NULL);
+        std::iter::from_fn(move || {
+            let next = self.next_object(after?).transpose();
+            after = match &next {
+                Some(Ok(object)) => Some(object.at),
+                _ => None,
+            };
+            next
+        })
+    }
+
+    /// How full the heap is.
+    ///
+    /// # Errors
+    /// [`HeapError::Corrupt`] when a descriptor or header is damaged.
+    ///
+    /// # Cost
+    /// Reads all chunk descriptors and bitmaps.
+    pub fn stats(&self) -> Result<HeapStats, HeapError> {
+        let mut stats = HeapStats::default();
+        let mut classes: BTreeMap<u64, ClassStats> = BTreeMap::new();
+        for extent in self.space.extents() {
+            let mut chunk = extent.table_len / CHUNK;
+            let mut run = 0;
+            while chunk < extent.len / CHUNK {
+                let (span, kind) = self.space.span(self.memory(), &extent, chunk)?;
+                chunk += span.chunks;
+                run = if kind == SpanKind::Free { run + span.len() } else { 0 };
+                stats.largest_free = stats.largest_free.max(run);
+                match kind {
+                    SpanKind::Free => stats.free_chunk_bytes += span.len(),
+                    SpanKind::Superblock(shape) => {
+                        let class = classes.entry(shape.block_size).or_default();
+                        let allocated = bitmap(self.memory(), span.start, &shape)?;
+                        let used = allocated.iter().map(|bits| u64::from(bits.count_ones())).sum::<u64>();
+                        class.block_size = shape.block_size;
+                        class.superblocks += 1;
+                        class.blocks += shape.block_count;
+                        class.used += used;
+                        stats.free_block_bytes += (shape.block_count - used) * shape.block_size;
+                    }
+                    SpanKind::Huge(_) => {
+                        stats.huge_count += 1;
+                        stats.huge_bytes += span.len();
+                    }
+                }
+            }
+        }
+        stats.classes = classes.into_values().collect();
+        Ok(stats)
+    }
+}
+
+fn is_set(words: &[u64], index: u64) -> bool {
+    let bits = u64::from(CHECKED_BITS);
+    words[(index / bits) as usize] >> (index % bits) & 1 != 0
+}

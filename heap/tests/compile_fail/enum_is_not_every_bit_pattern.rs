@@ -1,0 +1,10 @@
+use lode_heap::Persist;
+
+#[derive(Persist)]
+#[repr(u64)]
+enum Colour {
+    Red,
+    Green,
+}
+
+fn main() {}

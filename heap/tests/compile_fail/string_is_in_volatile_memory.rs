@@ -1,0 +1,10 @@
+use lode_heap::Persist;
+
+#[derive(Persist)]
+#[repr(C)]
+struct Record {
+    number: u64,
+    other: String,
+}
+
+fn main() {}
