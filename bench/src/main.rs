@@ -45,6 +45,9 @@ struct Arguments {
     /// Laps of each side
     #[arg(long, default_value_t = 15, value_parser = clap::value_parser!(u16).range(15..))]
     rounds: u16,
+    /// Touch the pools of trees before they are timed
+    #[arg(long)]
+    touched: bool,
     /// Where the order of keys and places comes from
     #[arg(long, default_value_t = 20_261_120)]
     seed: u64,
@@ -61,7 +64,11 @@ struct Arguments {
 
 fn main() -> Result<ExitCode> {
     let arguments = Arguments::parse();
-    let size = if arguments.quick { Size::quick() } else { Size::full(usize::from(arguments.rounds)) };
+    let size = if arguments.quick {
+        Size::quick()
+    } else {
+        Size::full(usize::from(arguments.rounds), arguments.touched)
+    };
     if let Some(folder) = &arguments.inside {
         let group = arguments.groups.first().context("--inside needs a group")?;
         let findings = works::run(*group, &size, arguments.seed, folder)?;

@@ -14,8 +14,8 @@ pub(crate) fn transactions(_path: &Path, _rung: Rung) -> Option<Result<Box<dyn T
     None
 }
 
-/// An empty tree in a fresh pool with room for `keys` keys, its pages touched.
-pub(crate) fn tree(_path: &Path, _rung: Rung, _keys: usize) -> Option<Result<Box<dyn Tree>>> {
+/// An empty tree in a fresh pool with room for `keys` keys; `touched` brings its pages in.
+pub(crate) fn tree(_path: &Path, _rung: Rung, _keys: usize, _touched: bool) -> Option<Result<Box<dyn Tree>>> {
     None
 }
 

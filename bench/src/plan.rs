@@ -64,6 +64,8 @@ pub(crate) struct Size {
     /// Transactions in a lap: all laps together wrap a log ring of 4 MiB more than 10 times even with records of
     /// one line.
     pub(crate) transactions: usize,
+    /// Whether the pools of trees are touched before they are timed. Neither side does so by default.
+    pub(crate) touched: bool,
     /// Random keys.
     pub(crate) keys: usize,
     /// English words, at most.
@@ -78,10 +80,11 @@ pub(crate) struct Size {
 
 impl Size {
     /// What the figures are made of.
-    pub(crate) fn full(rounds: usize) -> Size {
+    pub(crate) fn full(rounds: usize, touched: bool) -> Size {
         Size {
             rounds,
             transactions: 100_000,
+            touched,
             keys: 1_000_000,
             words: usize::MAX,
             file_transactions: 200,
@@ -95,6 +98,7 @@ impl Size {
         Size {
             rounds: 3,
             transactions: 1000,
+            touched: false,
             keys: 2000,
             words: 2000,
             file_transactions: 5,

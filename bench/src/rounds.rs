@@ -2,7 +2,7 @@
 
 use crate::clock::Lap;
 use crate::contender::Who;
-use crate::targets::Unit;
+use crate::targets::{self, Unit};
 use anyhow::{Context, Result, ensure};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::{Deserialize, Serialize};
@@ -64,11 +64,13 @@ impl Contest {
         self.entries.iter().find(|entry| entry.who == Who::Ours)
     }
 
-    /// The laps of each peer; where two rivals share a peer's name, those of the better one.
+    /// The laps of each peer that has a goal set in this work; where two rivals share a peer's name, those of the
+    /// better one.
     pub(crate) fn peers(&self) -> Vec<&Entry> {
         let unit = self.unit();
         let mut best: Vec<&Entry> = Vec::new();
-        for entry in self.entries.iter().filter(|entry| entry.who != Who::Ours) {
+        let has_goal = |entry: &&Entry| targets::ratio(&self.work, entry.who.peer()).is_some();
+        for entry in self.entries.iter().filter(has_goal) {
             match best.iter_mut().find(|other| other.who.peer() == entry.who.peer()) {
                 Some(rival) if entry.median(unit) < rival.median(unit) => *rival = entry,
                 Some(_) => {}

@@ -23,6 +23,8 @@ pub(crate) struct Laps {
     pub(crate) quick: bool,
     /// Laps of each side.
     pub(crate) rounds: usize,
+    /// Whether the pools of trees were touched before they were timed.
+    pub(crate) touched: bool,
     /// What the groups found.
     pub(crate) findings: Findings,
     /// The groups that failed, with the reason.
@@ -34,7 +36,15 @@ impl Laps {
     pub(crate) fn sample() -> Laps {
         let here = Path::new(".");
         let machine = Machine::look(here, here).unwrap();
-        Laps { machine, seed: 1, quick: true, rounds: 1, findings: Findings::default(), failed: Vec::new() }
+        Laps {
+            machine,
+            seed: 1,
+            quick: true,
+            rounds: 1,
+            touched: false,
+            findings: Findings::default(),
+            failed: Vec::new(),
+        }
     }
 
     fn path(out: &Path) -> PathBuf {
@@ -101,7 +111,7 @@ pub(crate) fn run(groups: &[Group], quick: bool, size: &Size, seed: u64, out: &P
         fs::remove_dir_all(&folder)?;
     }
     machine.look_again()?;
-    Ok(Laps { machine, seed, quick, rounds: size.rounds, findings, failed })
+    Ok(Laps { machine, seed, quick, rounds: size.rounds, touched: size.touched, findings, failed })
 }
 
 /// Runs one group in a process of its own.
@@ -112,6 +122,9 @@ fn inside(group: Group, name: &str, quick: bool, size: &Size, seed: u64, folder:
         command.arg("--quick");
     } else {
         command.args(["--rounds", &size.rounds.to_string()]);
+    }
+    if size.touched {
+        command.arg("--touched");
     }
     match group.rung() {
         Rung::Line => command.env("PMEM_IS_PMEM_FORCE", "1"),

@@ -22,7 +22,7 @@ unsafe extern "C" {
     fn bench_area_word(area: *const c_void, place: u32) -> u64;
     fn bench_area_block_word(area: *const c_void, slot: u32, index: u32) -> u64;
     fn bench_area_close(area: *mut c_void);
-    fn bench_tree_create(path: *const c_char, bytes: usize) -> *mut c_void;
+    fn bench_tree_create(path: *const c_char, bytes: usize, touched: c_int) -> *mut c_void;
     fn bench_tree_insert(tree: *mut c_void, keys: *const u8, ends: *const u32, ids: *const u64, count: usize);
     fn bench_tree_lookup(
         tree: *mut c_void,
@@ -121,11 +121,12 @@ pub(crate) struct PmemobjTree {
 }
 
 impl PmemobjTree {
-    /// A pool with room for `keys` keys.
-    pub(crate) fn create(path: &Path, keys: usize) -> Result<PmemobjTree> {
+    /// A pool with room for `keys` keys; `touched` brings its pages in.
+    pub(crate) fn create(path: &Path, keys: usize, touched: bool) -> Result<PmemobjTree> {
         let path = c_path(path)?;
         // SAFETY: - the path ends with a NUL.
-        let handle = unsafe { bench_tree_create(path.as_ptr(), (64 << 20) + keys * 1024) };
+        let handle =
+            unsafe { bench_tree_create(path.as_ptr(), (64 << 20) + keys * 1024, c_int::from(touched)) };
         Ok(PmemobjTree { handle: created(handle)? })
     }
 }

@@ -1,7 +1,8 @@
 //! art-insert, art-reinsert and art-lookup on random keys and on words, and art-insert on a file.
 //!
-//! On tmpfs each round begins with an empty tree in a fresh pool whose pages have been touched, because what counts
-//! is the whole way from empty to full; the three works of a round share its tree. On a file each side keeps one tree
+//! On tmpfs each round begins with an empty tree in a fresh pool, because what counts is the whole way from empty to
+//! full; the three works of a round share its tree. Pools are as the sides make them by default: the first touch of a
+//! page is part of an insert, and one who needs fewer pages is rewarded for it. `--touched` takes that out. On a file each side keeps one tree
 //! over all rounds. Each work has its own order of the keys, drawn anew each round, the same for all sides.
 
 use crate::clock::{Lap, lap};
@@ -20,21 +21,21 @@ use std::path::Path;
 pub(super) fn random(size: &Size, seed: u64, folder: &Path) -> Result<Vec<Contest>> {
     let works = ["art-insert-random", "art-reinsert-random", "art-lookup-random"];
     let keys = Keys::new(KeySet::Random, size.keys, &mut Rng::with_seed(seed))?;
-    line(&works, &keys, &[Who::Libpmemobj, Who::Blart, Who::Congee], size.rounds, seed, folder)
+    line(&works, &keys, &[Who::Libpmemobj, Who::Blart, Who::Congee], size, seed, folder)
 }
 
 /// The works on English words.
 pub(super) fn words(size: &Size, seed: u64, folder: &Path) -> Result<Vec<Contest>> {
     let works = ["art-insert-words", "art-reinsert-words", "art-lookup-words"];
     let keys = Keys::new(KeySet::Words, size.words, &mut Rng::with_seed(seed))?;
-    line(&works, &keys, &[Who::Libpmemobj, Who::Blart], size.rounds, seed, folder)
+    line(&works, &keys, &[Who::Libpmemobj, Who::Blart], size, seed, folder)
 }
 
 /// A side's empty tree; `None` if the side is not there yet.
-fn grow(who: Who, keys: usize, rung: Rung, folder: &Path) -> Result<Option<Box<dyn Tree>>> {
+fn grow(who: Who, keys: usize, rung: Rung, touched: bool, folder: &Path) -> Result<Option<Box<dyn Tree>>> {
     Ok(Some(match who {
-        Who::Ours => return ours::tree(&folder.join("ours-tree"), rung, keys).transpose(),
-        Who::Libpmemobj => Box::new(PmemobjTree::create(&folder.join("pmemobj-tree"), keys)?),
+        Who::Ours => return ours::tree(&folder.join("ours-tree"), rung, keys, touched).transpose(),
+        Who::Libpmemobj => Box::new(PmemobjTree::create(&folder.join("pmemobj-tree"), keys, touched)?),
         Who::Blart => Box::new(Blart::default()),
         Who::Congee => Box::new(Congee::default()),
         other => bail!("{other} is not a tree"),
@@ -43,7 +44,7 @@ fn grow(who: Who, keys: usize, rung: Rung, folder: &Path) -> Result<Option<Box<d
 
 /// The sides that are there.
 fn present(peers: &[Who], rung: Rung, folder: &Path) -> Result<Vec<Who>> {
-    let ours = grow(Who::Ours, 1, rung, folder)?.map(|_| Who::Ours);
+    let ours = grow(Who::Ours, 1, rung, false, folder)?.map(|_| Who::Ours);
     clear(folder)?;
     Ok(ours.into_iter().chain(peers.iter().copied()).collect())
 }
@@ -78,18 +79,20 @@ fn line(
     works: &[&str],
     keys: &Keys,
     peers: &[Who],
-    rounds: usize,
+    size: &Size,
     seed: u64,
     folder: &Path,
 ) -> Result<Vec<Contest>> {
     let mut sides: Vec<(Who, u64)> =
         present(peers, Rung::Line, folder)?.into_iter().map(|who| (who, 0)).collect();
     let mut orders = Round::new(keys, 0, seed)?;
-    let mut contests = take_turns(works, rounds, false, &mut sides, |round, who, digest| {
+    let mut contests = take_turns(works, size.rounds, false, &mut sides, |round, who, digest| {
         if orders.number != round {
             orders = Round::new(keys, round, seed)?;
         }
-        let Some(mut tree) = grow(who, keys.len(), Rung::Line, folder)? else { bail!("{who} went away") };
+        let Some(mut tree) = grow(who, keys.len(), Rung::Line, size.touched, folder)? else {
+            bail!("{who} went away")
+        };
         let ops = keys.len() as u64;
         let (insert, done) = lap(ops, || tree.insert(&orders.insert));
         done?;
@@ -117,7 +120,7 @@ pub(super) fn file(size: &Size, seed: u64, folder: &Path) -> Result<Vec<Contest>
         (0..=rounds).map(|_| Keys::new(KeySet::Random, count, &mut rng)).collect::<Result<_>>()?;
     let mut sides: Vec<(Who, Box<dyn Tree>)> = Vec::new();
     for who in present(&[Who::Libpmemobj], Rung::Commit, &folder)? {
-        sides.extend(grow(who, count * (rounds + 1), Rung::Commit, &folder)?.map(|tree| (who, tree)));
+        sides.extend(grow(who, count * (rounds + 1), Rung::Commit, true, &folder)?.map(|tree| (who, tree)));
     }
     let mut contests: Vec<Contest> =
         take_turns(&["file-art-insert"], rounds, true, &mut sides, |round, _, tree| {
