@@ -71,6 +71,11 @@ impl Machine {
         Ok(())
     }
 
+    /// Whether other programs wanted the machine before the run began: waiting for a CPU then counts as work.
+    pub(crate) fn was_busy(&self) -> bool {
+        self.load.0.parse::<f64>().is_ok_and(|load| load > 0.5 * self.cores as f64)
+    }
+
     /// One line about the machine.
     pub(crate) fn summary(&self) -> String {
         format!(

@@ -59,6 +59,13 @@ fn head(page: &mut String, laps: &Laps) -> Result<()> {
             "<p class=\"notice\">A quick run: it shows that every row works. The figures mean nothing.</p>"
         )?;
     }
+    if machine.was_busy() {
+        writeln!(
+            page,
+            "<p class=\"notice\">The machine was busy with other programs when the run began (load {}).</p>",
+            machine.load.0
+        )?;
+    }
     for failure in &laps.failed {
         writeln!(page, "<p class=\"notice no\">Failed: {}</p>", escape(failure))?;
     }

@@ -17,6 +17,13 @@ pub(super) fn render(laps: &Laps) -> Result<String> {
         writeln!(text, "A quick run: it shows that every row works. The figures mean nothing.")?;
     }
     writeln!(text, "{}", laps.machine.summary())?;
+    if laps.machine.was_busy() {
+        writeln!(
+            text,
+            "The machine was busy with other programs when the run began (load {}).",
+            laps.machine.load.0
+        )?;
+    }
     writeln!(text, "seed {}, medians of {} rounds\n", laps.seed, laps.rounds)?;
     let (ran, alone): (Vec<_>, Vec<_>) = laps.findings.contests.iter().partition(|c| c.ours().is_some());
     if !ran.is_empty() {
