@@ -47,7 +47,13 @@ impl Machine {
         let memory = read("/proc/meminfo")?;
         let kib: f64 = memory.split_whitespace().nth(1).context("/proc/meminfo")?.parse()?;
         Ok(Machine {
-            cpu: cpu_field("model name").unwrap_or_else(|| "unknown CPU".to_owned()),
+            // Clouds shorten the model's name, so the family says what it is.
+            cpu: format!(
+                "{} (family {} model {})",
+                cpu_field("model name").context("/proc/cpuinfo names no CPU")?,
+                cpu_field("cpu family").unwrap_or_default(),
+                cpu_field("model\t").unwrap_or_default(),
+            ),
             cores: std::thread::available_parallelism()?.get(),
             ghz: clock::ticks_per_second() / 1e9,
             flushes: ["clwb", "clflushopt", "clflush"]

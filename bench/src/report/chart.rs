@@ -78,9 +78,8 @@ pub(super) fn contest(contest: &Contest) -> String {
     let bottom = HEAD + ROW * rows as f64;
     let mut svg = open(&contest.work, bottom);
     let better = if unit.is_rate() { "more is better →" } else { "← less is better" };
-    let name =
-        if unit.is_rate() { unit.name().to_owned() } else { format!("{} for one operation", unit.name()) };
-    axis.draw(&mut svg, bottom, &format!("{name}  {better}"));
+    let name = if unit.is_rate() { unit.name().to_owned() } else { format!("{} an operation", unit.name()) };
+    axis.draw(&mut svg, bottom, &format!("{name} · {better}"));
     let mut row = 0;
     if contest.ours().is_none() {
         let y = HEAD + ROW / 2.0;
@@ -207,7 +206,7 @@ pub(super) fn ratios(contests: &[Contest]) -> Option<String> {
     let axis = Axis::around(pairs.iter().flat_map(|pair| [pair.2, pair.3, 1.0]));
     let bottom = HEAD + row_height * pairs.len() as f64;
     let mut svg = open("ratios", bottom);
-    axis.draw(&mut svg, bottom, "times as good as the peer; the mark is the goal");
+    axis.draw(&mut svg, bottom, "times as good as the peer; dashed: the goal; hollow: not reached");
     for (index, (work, peer, ratio, goal)) in pairs.iter().enumerate() {
         let middle = HEAD + row_height * (index as f64 + 0.5);
         let class = if ratio >= goal { "good" } else { "bad" };
