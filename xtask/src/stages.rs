@@ -61,7 +61,11 @@ pub(crate) const STAGES: &[Stage] = &[
         what: "lock-free parts in every interleaving: tests/loom.rs, cfg(loom)",
         run: loom,
     },
-    Stage { name: "miri", what: "tests of the crates without assembly, in Miri", run: miri },
+    Stage {
+        name: "miri",
+        what: "tests without assembly and without a kernel under them, in Miri",
+        run: miri,
+    },
     Stage { name: "corpora", what: "fuzz corpora replay on the stable toolchain", run: corpora },
     Stage { name: "fuzz", what: "fuzz targets build on the nightly toolchain", run: fuzz },
 ];
@@ -187,16 +191,21 @@ fn built_apart<'a>(
 }
 
 fn miri(run: &mut Run) -> Result<Verdict> {
-    let packages: Vec<String> =
-        run.workspace.rules.miri.crates.iter().map(|name| format!(" --package {name}")).collect();
-    let words = format!("miri test --locked --no-fail-fast{}", packages.concat());
-    // Opt-level 2 only costs time here, and Miri warns about it.
-    let cargo = Cargo::nightly(run.workspace, &words)?
-        .set("CARGO_PROFILE_TEST_OPT_LEVEL", "0")
-        // Tests may read their own sources. Property tests need few cases: only how the code gets there counts.
-        .set("MIRIFLAGS", "-Zmiri-disable-isolation")
-        .set("PROPTEST_CASES", "4");
-    Ok(run.call(cargo)?.into())
+    let workspace = run.workspace;
+    let mut good = true;
+    for tests in &workspace.rules.miri.tests {
+        let words = match tests.split_once('/') {
+            None => format!("miri test --locked --no-fail-fast --package {tests}"),
+            Some((package, module)) => format!("miri test --locked --package {package} --lib -- {module}"),
+        };
+        let cargo = Cargo::nightly(workspace, &words)?
+            .set("CARGO_PROFILE_TEST_OPT_LEVEL", "0")
+            // Tests may read their own sources. Property tests need few cases: only how the code gets there counts.
+            .set("MIRIFLAGS", "-Zmiri-disable-isolation")
+            .set("PROPTEST_CASES", "4");
+        good &= run.call(cargo)?;
+    }
+    Ok(good.into())
 }
 
 fn corpora(run: &mut Run) -> Result<Verdict> {

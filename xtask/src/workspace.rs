@@ -40,8 +40,8 @@ pub(crate) struct Rules {
     pub(crate) floors: BTreeMap<String, u32>,
     /// Crates outside of the floors.
     pub(crate) tools: Crates,
-    /// Crates whose tests run in Miri.
-    pub(crate) miri: Crates,
+    /// Tests to run in Miri.
+    pub(crate) miri: Tests,
     /// Tests to run in a build with the seeded bugs.
     pub(crate) bugs: Tests,
     /// Files and folders that may hold unsafe code.
@@ -57,7 +57,7 @@ pub(crate) struct Crates {
     pub(crate) crates: Vec<String>,
 }
 
-/// A list of integration tests, `PACKAGE/TEST`.
+/// A list of tests, each by its package and what in it.
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct Tests {
     pub(crate) tests: Vec<String>,
