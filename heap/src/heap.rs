@@ -258,6 +258,7 @@ impl<M: Medium> Heap<M> {
                 self.locks.release(stripe);
             }
         }
+        state.writes.vouch();
         let sequence = if state.writes.words() <= self.log.record_words_max() {
             self.log.commit(state.writes.record(), &[])?
         } else {

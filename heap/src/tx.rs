@@ -98,6 +98,9 @@ impl<M: Medium> Tx<'_, M> {
             Fault { kind: FaultKind::OutOfRange, at, len }.raise();
             return false;
         }
+        if state.writes.has_payloads() {
+            state.writes.log_payloads(self.heap.memory(), at, len);
+        }
         let words = state.writes.words() as u64 + len / WORD;
         words <= WORDS_UNASKED || self.allow(state, words)
     }
