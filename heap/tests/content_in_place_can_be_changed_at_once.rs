@@ -1,5 +1,6 @@
 //! An object of more than 1 KiB is written in place, and the record has its checksum. The transaction that made
 //! it can store to it too, and still counts after a power cut behind its home stores.
+#![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
 
 use lode_heap::{Heap, HeapError};
 use lode_layout::Geometry;
