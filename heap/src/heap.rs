@@ -269,6 +269,10 @@ impl<M: Medium> Heap<M> {
                 self.shared.central.add_superblock(made.span, made.shape, made.key, made.free);
             }
         }
+        for published in state.published.drain(..) {
+            // ORDER: releases the commit; pairs with the load of the reservation's owner.
+            published.store(true, Ordering::Release);
+        }
         state.taken.clear();
         state.huge.clear();
         if !state.freed.is_empty() {

@@ -9,7 +9,8 @@ use lode_layout::{CHUNK, PoolOffset, Superblock};
 use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
 use std::rc::Rc;
-use std::sync::Weak;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Weak};
 
 /// What outlives a thread that goes: whoever takes back its free blocks.
 pub(crate) trait Inherit: Send + Sync {
@@ -55,6 +56,8 @@ pub(crate) struct State {
     pub(crate) conflict: bool,
     /// A nested closure failed, so the whole transaction must.
     pub(crate) doomed: bool,
+    /// Reservations that the running transaction publishes.
+    pub(crate) published: Vec<Arc<AtomicBool>>,
     /// No span could be had.
     pub(crate) starved: bool,
     /// No span could be had in the transaction before.
@@ -81,6 +84,7 @@ impl State {
             too_large: None,
             conflict: false,
             doomed: false,
+            published: Vec::new(),
             starved: false,
             was_starved: false,
             heir,
@@ -144,6 +148,7 @@ impl State {
         self.too_large = None;
         self.conflict = false;
         self.doomed = false;
+        self.published.clear();
         self.was_starved = std::mem::take(&mut self.starved);
     }
 }

@@ -32,6 +32,12 @@ impl Pool {
         Heap::open(Arc::clone(&self.medium), &self.geometry, UUID, life).unwrap().0
     }
 
+    /// The memory, to lose some of it.
+    #[allow(dead_code, reason = "not every test loses memory")]
+    pub(crate) fn medium(&self) -> &Medium {
+        &self.medium
+    }
+
     #[allow(dead_code, reason = "not every test has types")]
     pub(crate) fn typed<B: Brand>(&mut self) -> TypedHeap<B, Medium> {
         TypedHeap::new(self.heap()).unwrap()
