@@ -7,7 +7,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, transmute};
 
 /// The longest key, in bytes.
 pub const KEY_LEN_MAX: usize = 64 * 1024;
-/// Bytes of a leaf's header; the key follows, and then the value.
+/// Bytes of a leaf's header; the key follows, and then, at a multiple of 8, the value.
 pub const LEAF_HEADER: u64 = size_of::<LeafHeader>() as u64;
 
 /// A leaf's header as it lies on the medium.
@@ -31,9 +31,16 @@ impl LeafHeader {
         LeafHeader { crc: words[0] as u32, key_len: (words[0] >> 32) as u32, value_len: words[1] }
     }
 
+    /// Where the value is, in bytes from the start of the leaf.
+    #[inline]
+    pub const fn value_off(&self) -> u64 {
+        LEAF_HEADER + align_up(self.key_len as u64, WORD)
+    }
+
     /// Bytes of the whole leaf, padded to words; `None` if there can't be so many.
+    #[inline]
     pub const fn leaf_len(&self) -> Option<u64> {
-        match (LEAF_HEADER + self.key_len as u64).checked_add(self.value_len) {
+        match self.value_off().checked_add(self.value_len) {
             Some(len) if len <= i64::MAX as u64 => Some(align_up(len, WORD)),
             _ => None,
         }
@@ -43,7 +50,7 @@ impl LeafHeader {
 /// Words of a leaf with a key and a value of these lengths in bytes.
 #[inline]
 pub const fn leaf_words(key_len: usize, value_len: usize) -> usize {
-    (LEAF_HEADER as usize + key_len + value_len).div_ceil(WORD as usize)
+    LEAF_HEADER as usize / WORD as usize + key_len.div_ceil(WORD as usize) + value_len.div_ceil(WORD as usize)
 }
 
 /// Writes the leaf of `key` and `value` to `words`, which are [`leaf_words`] and zero.
@@ -53,12 +60,12 @@ pub const fn leaf_words(key_len: usize, value_len: usize) -> usize {
 #[inline]
 pub fn encode_leaf(key: &[u8], value: &[u8], words: &mut [u64]) {
     let key_len = u32::try_from(key.len()).expect("keys are no longer than 64 KiB");
-    let bytes = words.as_mut_bytes();
-    let (head, body) = bytes.split_at_mut(LEAF_HEADER as usize);
-    body[..key.len()].copy_from_slice(key);
-    body[key.len()..key.len() + value.len()].copy_from_slice(value);
     let mut header = LeafHeader { crc: 0, key_len, value_len: value.len() as u64 };
-    head.copy_from_slice(header.as_bytes());
+    let value_at = header.value_off() as usize;
+    let bytes = words.as_mut_bytes();
+    bytes[..LEAF_HEADER as usize].copy_from_slice(header.as_bytes());
+    bytes[LEAF_HEADER as usize..][..key.len()].copy_from_slice(key);
+    bytes[value_at..][..value.len()].copy_from_slice(value);
     header.crc = leaf_crc(words);
     let [first, _]: [u64; 2] = transmute!(header);
     words[0] = first;
@@ -85,7 +92,7 @@ mod test {
             assert_eq!((header.key_len as usize, header.value_len as usize), (key.len(), value.len()));
             assert_eq!(header.leaf_len(), Some(words.len() as u64 * 8));
             assert_eq!(&words.as_bytes()[16..][..key.len()], key);
-            assert_eq!(&words.as_bytes()[16 + key.len()..][..value.len()], value);
+            assert_eq!(&words.as_bytes()[header.value_off() as usize..][..value.len()], value);
             assert_eq!(header.crc, leaf_crc(&words));
             for bit in 0..words.len() * 64 {
                 let mut damaged = words.clone();
