@@ -46,7 +46,9 @@ impl<M: Medium, V: View> Attempt<'_, '_, M, V> {
         let removal = match step.holder.kind {
             None => self.clear(met, step)?,
             Some(kind) => match smaller(kind) {
-                Some((smaller, most)) if self.leaves_at_most(&step, most) => self.shrink(key, step, smaller)?,
+                Some((smaller, most)) if self.leaves_at_most(&step, most) => {
+                    self.shrink(key, step, smaller)?
+                }
                 None if self.siblings(&step).nth(1).is_none() => self.prune(key, met, step)?,
                 _ => self.clear(met, step)?,
             },

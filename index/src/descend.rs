@@ -51,7 +51,11 @@ fn unknown(at: PoolOffset) -> IndexError {
 
 /// The leaf that `key` has if it has one; the only one that needs to be compared with it.
 #[inline(always)]
-pub(crate) fn candidate(view: &impl View, root: PoolOffset, key: &[u8]) -> Result<Option<PoolOffset>, IndexError> {
+pub(crate) fn candidate(
+    view: &impl View,
+    root: PoolOffset,
+    key: &[u8],
+) -> Result<Option<PoolOffset>, IndexError> {
     let mut place = Node::root(root).end();
     let mut slot = TreeSlot::from_word(view.load8(place));
     let mut depth = 0;

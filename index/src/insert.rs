@@ -100,7 +100,9 @@ impl<M: Medium, V: View> Attempt<'_, '_, M, V> {
             Stop::Empty | Stop::Absent(_) => return Err(Miss::Unsettled(step.place)),
         };
         match compare_below(self.view, step.slot, step.base, key)? {
-            Some(Match::Differs { at, theirs }) if (step.base..end).contains(&at) => self.fork(step, at, theirs),
+            Some(Match::Differs { at, theirs }) if (step.base..end).contains(&at) => {
+                self.fork(step, at, theirs)
+            }
             _ => Err(Miss::Unsettled(step.place)),
         }
     }

@@ -104,7 +104,13 @@ pub(crate) fn make<M: Medium>(tx: &Tx<'_, M>, key: &[u8], value: &[u8]) -> Resul
 /// Gives `leaf`, whose key is `key`, another value in place, if that can be done by a single store: readers that
 /// look at it take no lock.
 #[inline]
-pub(crate) fn change<M: Medium>(tx: &Tx<'_, M>, header: &LeafHeader, leaf: PoolOffset, key: &[u8], value: &[u8]) -> bool {
+pub(crate) fn change<M: Medium>(
+    tx: &Tx<'_, M>,
+    header: &LeafHeader,
+    leaf: PoolOffset,
+    key: &[u8],
+    value: &[u8],
+) -> bool {
     let fits = value.len() as u64 == header.value_len && header.value_len <= WORD;
     if fits && !value.is_empty() {
         encoded(key, value, |words| {

@@ -5,7 +5,6 @@ use crate::view::View;
 use lode_layout::{
     NODE_BODY, NODE_END, NODE_META, NodeKind, PoolOffset, TreeSlot, WORD, align_down, tree_meta,
 };
-use std::array;
 
 /// A node that a slot led to, or the root object, which is like a node that has an end slot only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,10 +81,7 @@ impl Node {
         let (Some(kind), Symbol::Byte(byte)) = (self.kind, symbol) else { return Some(self.end()) };
         match kind {
             NodeKind::N256 => Some(slot_at(self.at, kind, usize::from(byte))),
-            NodeKind::N4 => {
-                let mut slots = (0..kind.capacity()).map(|index| slot_at(self.at, kind, index));
-                slots.find(|at| view.load8(*at) == 0)
-            }
+            NodeKind::N4 => few(view, self.at, TreeSlot::is_empty).map(|found| found.0),
             // Empty slots have the hint 0, as has the one for the byte 0.
             NodeKind::N16 => hinted::<2>(view, self.at, kind, 0, TreeSlot::is_empty).map(|found| found.0),
             NodeKind::N48 => hinted::<6>(view, self.at, kind, 0, TreeSlot::is_empty).map(|found| found.0),
@@ -136,10 +132,7 @@ fn slot_at(at: PoolOffset, kind: NodeKind, index: usize) -> PoolOffset {
 pub(crate) fn find(view: &impl View, at: PoolOffset, kind: NodeKind, byte: u8) -> (PoolOffset, TreeSlot) {
     let is_it = |slot: TreeSlot| slot.byte() == byte && !slot.is_empty();
     let found = match kind {
-        NodeKind::N4 => (0..4)
-            .map(|index| slot_at(at, kind, index))
-            .map(|place| (place, TreeSlot::from_word(view.load8(place))))
-            .find(|(_, slot)| is_it(*slot)),
+        NodeKind::N4 => few(view, at, is_it),
         NodeKind::N16 => hinted::<2>(view, at, kind, byte, is_it),
         NodeKind::N48 => hinted::<6>(view, at, kind, byte, is_it),
         NodeKind::N256 => {
@@ -148,6 +141,23 @@ pub(crate) fn find(view: &impl View, at: PoolOffset, kind: NodeKind, byte: u8) -
         }
     };
     found.unwrap_or((PoolOffset::NULL, TreeSlot::EMPTY))
+}
+
+/// The first slot that `wanted` accepts in a node of 4.
+#[inline(always)]
+fn few(
+    view: &impl View,
+    at: PoolOffset,
+    wanted: impl Fn(TreeSlot) -> bool,
+) -> Option<(PoolOffset, TreeSlot)> {
+    for index in 0..NodeKind::N4.capacity() {
+        let place = slot_at(at, NodeKind::N4, index);
+        let slot = TreeSlot::from_word(view.load8(place));
+        if wanted(slot) {
+            return Some((place, slot));
+        }
+    }
+    None
 }
 
 /// The first slot with the hint `byte` that `wanted` accepts, in a node of `kind` with `WORDS` words of hints.
@@ -161,9 +171,16 @@ fn hinted<const WORDS: usize>(
 ) -> Option<(PoolOffset, TreeSlot)> {
     // ORDER: a hint is stored before its slot is filled and cleared after it, so each child that is there has
     // its hint. Hints without their child are harmless: the slot's own key byte decides.
-    let hints: [u64; WORDS] = array::from_fn(|index| view.load8(at.plus(NODE_BODY + index as u64 * WORD)));
-    Candidates::of(hints, byte)
-        .map(|index| slot_at(at, kind, index))
-        .map(|place| (place, TreeSlot::from_word(view.load8(place))))
-        .find(|(_, slot)| wanted(*slot))
+    let mut hints = [0; WORDS];
+    for (index, word) in hints.iter_mut().enumerate() {
+        *word = view.load8(at.plus(NODE_BODY + index as u64 * WORD));
+    }
+    for index in Candidates::of(hints, byte) {
+        let place = slot_at(at, kind, index);
+        let slot = TreeSlot::from_word(view.load8(place));
+        if wanted(slot) {
+            return Some((place, slot));
+        }
+    }
+    None
 }

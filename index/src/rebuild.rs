@@ -22,7 +22,13 @@ fn larger(kind: NodeKind) -> NodeKind {
 }
 
 /// Writes a node to `words`, which are zero and as many as it has.
-fn encode(kind: NodeKind, depth: usize, end: TreeSlot, children: impl Iterator<Item = TreeSlot>, words: &mut [u64]) {
+fn encode(
+    kind: NodeKind,
+    depth: usize,
+    end: TreeSlot,
+    children: impl Iterator<Item = TreeSlot>,
+    words: &mut [u64],
+) {
     words[0] = kind.meta(depth);
     words[1] = end.word();
     let first = (kind.slots_off() / WORD) as usize;

@@ -9,9 +9,7 @@ use crate::node::Node;
 use crate::reader::Reader;
 use crate::view::View;
 use lode_heap::{Heap, Tx};
-use lode_layout::{
-    KEY_LEN_MAX, PoolOffset, SLOT_REACH, TREE_SIZE, TYPE_TREE, tree_meta,
-};
+use lode_layout::{KEY_LEN_MAX, PoolOffset, SLOT_REACH, TREE_SIZE, TYPE_TREE, tree_meta};
 use lode_pmem::{Fault, Medium, Memory};
 
 /// Attempts after which a transaction that holds locks of earlier operations gives up and starts again.
@@ -202,7 +200,12 @@ impl<'h, M: Medium> Tree<'h, M> {
 
     /// Tries `change` until nobody comes between.
     #[inline]
-    fn change<C: Change<M>>(&self, tx: &Tx<'_, M>, key: &[u8], change: &mut C) -> Result<C::Answer, IndexError> {
+    fn change<C: Change<M>>(
+        &self,
+        tx: &Tx<'_, M>,
+        key: &[u8],
+        change: &mut C,
+    ) -> Result<C::Answer, IndexError> {
         if key.len() > KEY_LEN_MAX {
             return Err(IndexError::KeyTooLong { len: key.len() });
         }
@@ -216,7 +219,9 @@ impl<'h, M: Medium> Tree<'h, M> {
                 change.attempt(&Attempt { tx, view: tx, root: self.root })
             };
             match attempted {
-                Ok(answer) => return Fault::take().map_or(Ok(answer), |fault| Err(fault.into())),
+                Ok(answer) => {
+                    return Fault::take().map_or(Ok(answer), |fault| Err(give_up(tx, fault.into())));
+                }
                 Err(Miss::Failed(error)) => return Err(error),
                 Err(Miss::Conflict) => {}
                 Err(Miss::Unsettled(at)) => unsettled = self.unsettled(at, unsettled)?,
@@ -238,6 +243,22 @@ impl<'h, M: Medium> Tree<'h, M> {
             None => Ok(rounds + 1),
         }
     }
+}
+
+/// Keeps a transaction in which half of a change is stored from being committed.
+#[cold]
+fn give_up<M: Medium>(tx: &Tx<'_, M>, error: IndexError) -> IndexError {
+    tx.doom();
+    error
+}
+
+/// As [`give_up`], for an attempt that may already have stored something.
+#[inline]
+fn or_give_up<M: Medium>(tx: &Tx<'_, M>, done: Result<(), Miss>) -> Result<(), Miss> {
+    done.map_err(|miss| match miss {
+        Miss::Failed(error) => Miss::Failed(give_up(tx, error)),
+        other => other,
+    })
 }
 
 fn check_reach(memory: &Memory) -> Result<(), IndexError> {
@@ -274,7 +295,7 @@ impl<M: Medium> Change<M> for Insert<'_> {
     #[inline]
     fn attempt<V: View>(&mut self, attempt: &Attempt<'_, '_, M, V>) -> Result<bool, Miss> {
         let spot = attempt.spot(self.key)?;
-        attempt.put(&spot, self.key, self.value)?;
+        or_give_up(attempt.tx, attempt.put(&spot, self.key, self.value))?;
         Ok(matches!(spot, Spot::There(_)))
     }
 }
@@ -295,7 +316,7 @@ impl<M: Medium, F: FnMut(Option<&[u8]>) -> Option<Vec<u8>>> Change<M> for Update
             _ => None,
         };
         match (self.decide)(old.as_deref()) {
-            Some(new) => attempt.put(&spot, self.key, &new),
+            Some(new) => or_give_up(attempt.tx, attempt.put(&spot, self.key, &new)),
             None => {
                 attempt.tx.unlock_since(held);
                 Ok(())
@@ -315,7 +336,7 @@ impl<M: Medium> Change<M> for Delete<'_> {
     fn attempt<V: View>(&mut self, attempt: &Attempt<'_, '_, M, V>) -> Result<bool, Miss> {
         let found = attempt.removal(self.key)?;
         if let Some((leaf, removal)) = &found {
-            attempt.remove(*leaf, removal)?;
+            or_give_up(attempt.tx, attempt.remove(*leaf, removal))?;
         }
         Ok(found.is_some())
     }
