@@ -160,7 +160,7 @@ fn insertions_of_the_same_keys() {
             scope.spawn(move || {
                 for number in 0..keys {
                     let key = (number * 0x9E37_79B9).to_be_bytes();
-                    let was_there = tree.insert(&key, &vec![thread as u8; 20]).expect("an insertion");
+                    let was_there = tree.insert(&key, &[thread as u8; 20]).expect("an insertion");
                     firsts.fetch_add(u64::from(!was_there), Ordering::Relaxed);
                 }
             });
