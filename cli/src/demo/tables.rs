@@ -1,8 +1,7 @@
 //! The demo's tables.
 
 use crate::demo::measure::Measured;
-use comfy_table::presets::UTF8_HORIZONTAL_ONLY;
-use comfy_table::{CellAlignment, ContentArrangement, Table};
+use comfy_table::{CellAlignment, ContentArrangement, LineStyle, Table, TableStyle};
 use serde_json::{Value, json};
 
 /// What the tables do not say by themselves.
@@ -11,6 +10,11 @@ Means over shuffled words, one thread; a transaction an operation; checkpoints a
 Stand-ins are ordinary memory (DRAM) with that rung forced: what the instructions cost, not what persistent
 memory would. Lines are flushed or copied past the cache; bytes are stored or copied; cycles are of the
 time-stamp counter.";
+
+/// A line below the head, and one at the end.
+const STYLE: TableStyle = TableStyle::new()
+    .header_separator(LineStyle::none().fill('─').junction('─'))
+    .bottom_border(LineStyle::none().fill('─').junction('─'));
 
 /// Each operation on each rung.
 pub(super) fn operations(measured: &[Measured]) -> Table {
@@ -86,7 +90,7 @@ pub(super) fn media_json(measured: &[Measured]) -> Vec<Value> {
 
 fn new<const N: usize>(header: [&str; N]) -> Table {
     let mut table = Table::new();
-    table.load_style(UTF8_HORIZONTAL_ONLY);
+    table.load_style(STYLE);
     table.set_content_arrangement(ContentArrangement::Dynamic).set_header(header);
     table
 }
