@@ -176,9 +176,10 @@ impl<M: Medium, E: LoadEvents> Loader<'_, M, E> {
                 .collect();
             self.distribute(input, &senders, &mut skipped)
         });
-        if let Some(failure) = self.failure.lock().unwrap_or_else(PoisonError::into_inner).take() {
-            return Err(failure);
-        }
+        let ending = match self.failure.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            Some(failure) => Ending::Bad(failure),
+            None => ending,
+        };
         let complete = matches!(ending, Ending::Complete(_));
         let reached = self.finish(ending, input)?;
         Ok(LoadReport {
@@ -321,16 +322,31 @@ impl<M: Medium, E: LoadEvents> Loader<'_, M, E> {
 
     /// Puts the last pair, or notes how far the load came without one. Returns that.
     fn finish(&self, ending: Ending, input: &Input) -> Result<KvLoad, KvError> {
-        if let Ending::Complete(Some(last)) = ending {
-            let all = input.mark(self.options.how());
-            self.put(&self.store.tree()?, &last, Some(&all))?;
-            return Ok(all);
+        let ending = match ending {
+            Ending::Complete(Some(last)) => {
+                let all = input.mark(self.options.how());
+                match self.store.tree().map_err(KvError::from).and_then(|tree| self.put(&tree, &last, Some(&all))) {
+                    Ok(()) => return Ok(all),
+                    Err(error) => Ending::Bad(error),
+                }
+            }
+            other => other,
+        };
+        let noted = self.note_reached();
+        match ending {
+            // The first error is the one to tell; without the note the next load only does more.
+            Ending::Bad(error) => Err(error),
+            _ => noted,
         }
+    }
+
+    /// Notes how far the load came, in a transaction of its own.
+    fn note_reached(&self) -> Result<KvLoad, KvError> {
         let reached = self.progress.reached();
         if reached.lines > 0 && self.store.loaded()? != Some(reached) {
             self.store.heap().run(|tx| self.store.note_load(tx, &reached))?;
         }
-        if let Ending::Bad(error) = ending { Err(error) } else { Ok(reached) }
+        Ok(reached)
     }
 
     fn is_over(&self) -> bool {
