@@ -113,9 +113,13 @@ impl<M: Medium, V: View> Attempt<'_, '_, M, V> {
     /// slot would have to skip too much.
     fn survivor(&self, trail: &[Step]) -> Result<Option<(usize, TreeSlot)>, Miss> {
         let mut top = trail.len() - 1;
-        let Some(mut slot) = self.siblings(&trail[top]).next() else {
+        let mut siblings = self.siblings(&trail[top]);
+        let Some(mut slot) = siblings.next() else {
             return Err(Miss::Unsettled(trail[top].holder.at));
         };
+        if siblings.next().is_some() {
+            return Err(Miss::Conflict);
+        }
         // The holder of step `top` goes: `slot` is all that it has left, and moves up to the step above.
         while top > 0 {
             let above = &trail[top - 1];
