@@ -5,6 +5,7 @@
 //! other child, it goes as well.
 
 use crate::attempt::{Attempt, Met, Miss};
+use crate::bugs;
 use crate::descend::{Step, Stop, descend, trail};
 use crate::leaf;
 use crate::node::Node;
@@ -160,7 +161,9 @@ impl<M: Medium, V: View> Attempt<'_, '_, M, V> {
                 }
             }
         }
-        self.tx.free(leaf)?;
+        if !bugs::LEAF_LEAKED.is_active() {
+            self.tx.free(leaf)?;
+        }
         self.count(cell, -1);
         Ok(())
     }

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod attempt;
+pub mod bugs;
 mod check;
 mod count;
 mod cursor;

@@ -1,0 +1,3 @@
+//! Workloads for the crash explorer.
+
+pub(crate) mod tree;
