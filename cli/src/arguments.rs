@@ -1,6 +1,7 @@
 //! What can be asked for. Help, manual pages and completions are made from this.
 
 use crate::bench::Bench;
+use crate::crash::{self, Crash};
 use crate::demo::{self, Demo};
 use crate::durability::Durability;
 use crate::fields;
@@ -52,6 +53,9 @@ pub(crate) enum Noun {
     Kv(KvVerb),
     /// Measure Lodestone and its peers side by side
     Bench(Bench),
+    /// Cut the power of a simulated machine, and see what is left
+    #[command(after_long_help = fields::help(crash::FIELDS))]
+    Crash(Crash),
     /// Load words while being killed, and show what each operation costs on this machine
     #[command(after_long_help = fields::help(demo::FIELDS))]
     Demo(Demo),

@@ -10,6 +10,8 @@ extern crate self as lode_heap;
 mod alloc;
 pub mod bugs;
 mod error;
+#[cfg(feature = "explore")]
+pub mod explore;
 mod heap;
 mod locks;
 mod log;

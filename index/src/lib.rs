@@ -9,6 +9,8 @@ mod cursor;
 mod delete;
 mod descend;
 mod error;
+#[cfg(feature = "explore")]
+pub mod explore;
 mod hints;
 mod insert;
 pub mod kv;

@@ -1,10 +1,8 @@
 //! No power cut loses a key, doubles or leaks an object, or leaves a transaction in part.
 
-mod subjects;
-
+use lode_index::explore::TreeSubject;
 use lode_pmem::Rung;
 use lode_sim::{Budget, Machine, Setup, explore};
-use subjects::tree::TreeSubject;
 
 /// Images for each machine, times what LODE_CRASH_FACTOR says.
 fn images(base: u64) -> u64 {

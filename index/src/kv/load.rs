@@ -325,7 +325,12 @@ impl<M: Medium, E: LoadEvents> Loader<'_, M, E> {
         let ending = match ending {
             Ending::Complete(Some(last)) => {
                 let all = input.mark(self.options.how());
-                match self.store.tree().map_err(KvError::from).and_then(|tree| self.put(&tree, &last, Some(&all))) {
+                match self
+                    .store
+                    .tree()
+                    .map_err(KvError::from)
+                    .and_then(|tree| self.put(&tree, &last, Some(&all)))
+                {
                     Ok(()) => return Ok(all),
                     Err(error) => Ending::Bad(error),
                 }
