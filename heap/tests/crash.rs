@@ -1,10 +1,7 @@
 //! No power cut loses what a transaction promised.
 
-mod subjects;
-
+use lode_heap::explore::{HeapSubject, LogSubject};
 use lode_sim::{Budget, Machine, Report, Setup, Subject, explore};
-use subjects::heap::HeapSubject;
-use subjects::log::LogSubject;
 
 /// Images for each machine, times what LODE_BUDGET says.
 fn images(base: u64) -> u64 {

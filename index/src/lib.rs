@@ -9,8 +9,11 @@ mod cursor;
 mod delete;
 mod descend;
 mod error;
+#[cfg(feature = "explore")]
+pub mod explore;
 mod hints;
 mod insert;
+pub mod kv;
 mod leaf;
 mod node;
 mod range;

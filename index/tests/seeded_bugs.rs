@@ -1,13 +1,11 @@
 //! The explorer finds every seeded bug of the tree. Built with `--cfg lode_bugs`.
 #![cfg(lode_bugs)]
 
-mod subjects;
-
 use lode_index::bugs;
+use lode_index::explore::TreeSubject;
 use lode_layout::bug::Bug;
 use lode_pmem::Rung;
 use lode_sim::{Budget, Cpu, Machine, Setup, explore};
-use subjects::tree::TreeSubject;
 
 fn is_found(bug: &'static Bug, threads: usize) {
     let machine = Machine { cpu: Cpu::X86, rung: Rung::Line };

@@ -1,7 +1,7 @@
-//! The tree: transactions that insert, change and delete a few keys, which meet in nodes of several kinds.
+//! A workload for the crash explorer. The tree: transactions that insert, change and delete a few keys, which meet in nodes of several kinds.
 
+use crate::{Finding, IndexError, Tree};
 use lode_heap::{Heap, HeapError};
-use lode_index::{Finding, IndexError, Tree};
 use lode_layout::{Geometry, PoolOffset};
 use lode_sim::oracle::{Access, Registers, WrongRegisters};
 use lode_sim::{Actor, Moment, SimMedium, Subject};
@@ -15,12 +15,15 @@ const KEYS: u64 = 28;
 const LENS: [usize; 4] = [1, 1, 3, 140];
 
 /// A tree in a pool of `size` bytes whose transactions fail now and then.
-pub(crate) struct TreeSubject {
+#[derive(Clone, Copy, Debug)]
+pub struct TreeSubject {
     /// Bytes of the medium.
-    pub(crate) size: u64,
+    pub size: u64,
 }
 
-pub(crate) struct Engine {
+/// The tree while it is used.
+#[derive(Debug)]
+pub struct Engine {
     heap: Heap<Arc<SimMedium>>,
     root: PoolOffset,
     number: AtomicU64,
@@ -28,22 +31,24 @@ pub(crate) struct Engine {
 
 /// What the keys have: the number of their value.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Step {
+pub struct Step {
     reads: Vec<(u64, Option<u64>)>,
     writes: Vec<(u64, Option<u64>)>,
 }
 
 /// What a recovered pool has: numbers by key, and what is not sound.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Contents {
+pub struct Contents {
     keys: Vec<(u64, u64)>,
     unsound: Option<String>,
 }
 
 /// Why the recovered tree is wrong.
 #[derive(Debug)]
-pub(crate) enum Wrong {
+pub enum Wrong {
+    /// Keys have what no order of the transactions leaves.
     Registers(WrongRegisters<u64, u64>),
+    /// The tree is damaged, or an object is doubled or leaked.
     Unsound(String),
 }
 
@@ -93,6 +98,7 @@ impl Engine {
         self.heap.run(|tx| {
             let mut step = Step::default();
             for (key, words) in changes {
+                // ORDER: none: the number is only different from all others.
                 let new = self.number.fetch_add(1, Ordering::Relaxed);
                 match words {
                     Some(words) => {

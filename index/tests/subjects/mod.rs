@@ -1,3 +1,0 @@
-//! Workloads for the crash explorer.
-
-pub(crate) mod tree;
