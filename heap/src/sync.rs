@@ -1,5 +1,5 @@
 //! What threads share words by and wait for one another with: the standard library's, and loom's in a build
-//! with `cfg(loom)`, which tries every interleaving of them. Nothing else in this crate names either.
+//! with `cfg(loom)`, which tries every interleaving of them.
 
 #[cfg(not(loom))]
 mod real {
@@ -10,6 +10,7 @@ mod real {
 }
 
 #[cfg(loom)]
+#[allow(unused_imports, reason = "tests take in this file with a part of those that use it")]
 mod real {
     pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
     pub(crate) use loom::sync::{Mutex, MutexGuard, MutexGuard as SpinMutexGuard};
