@@ -157,14 +157,16 @@ fn commit(log: &Log<Watched>, index: usize) {
     assert_eq!(log.medium().numbers.lock().unwrap()[index], Some(number));
 }
 
-/// Two threads commit while a third one checkpoints; the next checkpoint covers both.
-fn commit_beside_checkpoint(rung: Rung, preemptions: usize) {
+/// Threads commit while one checkpoints; the next checkpoint covers all.
+fn commit_beside_checkpoint(rung: Rung, threads: usize, preemptions: usize) {
     explore(preemptions, move || {
         let log = open(rung);
-        let threads = [0, 1].map(|index| {
-            let log = Arc::clone(&log);
-            thread::spawn(move || commit(&log, index))
-        });
+        let threads: Vec<_> = (0..threads)
+            .map(|index| {
+                let log = Arc::clone(&log);
+                thread::spawn(move || commit(&log, index))
+            })
+            .collect();
         log.checkpoint().unwrap();
         for thread in threads {
             thread.join().unwrap();
@@ -177,12 +179,14 @@ fn commit_beside_checkpoint(rung: Rung, preemptions: usize) {
 
 #[test]
 fn no_checkpoint_covers_what_is_not_home() {
-    commit_beside_checkpoint(Rung::Line, 2);
+    commit_beside_checkpoint(Rung::Line, 1, 3);
+    commit_beside_checkpoint(Rung::Line, 2, 1);
 }
 
 #[test]
 fn no_checkpoint_of_a_group_covers_what_is_not_home() {
-    commit_beside_checkpoint(Rung::Commit, 2);
+    commit_beside_checkpoint(Rung::Commit, 1, 3);
+    commit_beside_checkpoint(Rung::Commit, 2, 1);
 }
 
 #[test]
