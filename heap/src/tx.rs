@@ -196,6 +196,13 @@ impl<M: Medium> Tx<'_, M> {
         self.session.state.borrow().held.len()
     }
 
+    /// Lets the transaction fail with [`HeapError::NestedFailed`] even if its closure returns `Ok`. For operations
+    /// that can't go on when half of what they do is stored.
+    #[cold]
+    pub fn doom(&self) {
+        self.session.state.borrow_mut().doomed = true;
+    }
+
     /// Has the closure started again, as after a conflict: pass the error on.
     pub fn restart(&self) -> HeapError {
         self.session.state.borrow_mut().conflict = true;
