@@ -172,7 +172,7 @@ impl<M: Medium> Tx<'_, M> {
     }
 
     /// Sees to it that the transaction can't commit: a part of a step failed, another part is done.
-    pub(crate) fn doom(&self) {
+    pub fn doom(&self) {
         self.session.state.borrow_mut().doomed = true;
     }
 
@@ -194,13 +194,6 @@ impl<M: Medium> Tx<'_, M> {
     #[inline]
     pub fn lock_count(&self) -> usize {
         self.session.state.borrow().held.len()
-    }
-
-    /// Lets the transaction fail with [`HeapError::NestedFailed`] even if its closure returns `Ok`. For operations
-    /// that can't go on when half of what they do is stored.
-    #[cold]
-    pub fn doom(&self) {
-        self.session.state.borrow_mut().doomed = true;
     }
 
     /// Has the closure started again, as after a conflict: pass the error on.

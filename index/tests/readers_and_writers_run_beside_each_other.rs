@@ -94,10 +94,10 @@ fn writers_of_neighbouring_keys() {
                 })
             })
             .collect();
-        let models = writers.into_iter().map(|writer| writer.join().expect("a writer")).collect();
+        let models: Vec<_> = writers.into_iter().map(thread::ScopedJoinHandle::join).collect();
         is_over.store(true, Ordering::Relaxed);
         reader.join().expect("the reader");
-        models
+        models.into_iter().map(|model| model.expect("a writer")).collect()
     });
     assert!(reads.load(Ordering::Relaxed) > 0);
     let keys = models.iter().map(BTreeMap::len).sum::<usize>() as u64 + 1;
