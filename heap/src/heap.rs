@@ -258,6 +258,7 @@ impl<M: Medium> Heap<M> {
                 self.locks.release(stripe);
             }
         }
+        state.writes.vouch();
         let sequence = if state.writes.words() <= self.log.record_words_max() {
             self.log.commit(state.writes.record(), &[])?
         } else {
@@ -267,6 +268,10 @@ impl<M: Medium> Heap<M> {
             for made in state.made.drain(..) {
                 self.shared.central.add_superblock(made.span, made.shape, made.key, made.free);
             }
+        }
+        for published in state.published.drain(..) {
+            // ORDER: releases the commit; pairs with the load of the reservation's owner.
+            published.store(true, Ordering::Release);
         }
         state.taken.clear();
         state.huge.clear();

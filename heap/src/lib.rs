@@ -15,6 +15,7 @@ mod locks;
 mod log;
 mod ptr;
 mod readers;
+mod reservation;
 mod session;
 mod tx;
 mod typed;
@@ -28,6 +29,7 @@ pub use lode_heap_derive::Persist;
 pub use log::{Log, LogArea, Recovery};
 pub use ptr::{Brand, Owned, PBox, PCell, Persist};
 pub use readers::Pin;
+pub use reservation::Reservation;
 pub use tx::Tx;
 pub use typed::owners::Owners;
 #[doc(hidden)]

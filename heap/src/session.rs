@@ -9,7 +9,8 @@ use lode_layout::{CHUNK, PoolOffset, Superblock};
 use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
 use std::rc::Rc;
-use std::sync::Weak;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Weak};
 
 /// What outlives a thread that goes: whoever takes back its free blocks.
 pub(crate) trait Inherit: Send + Sync {
@@ -55,6 +56,8 @@ pub(crate) struct State {
     pub(crate) conflict: bool,
     /// A nested closure failed, so the whole transaction must.
     pub(crate) doomed: bool,
+    /// Reservations that the running transaction publishes.
+    pub(crate) published: Vec<Arc<AtomicBool>>,
     /// No span could be had.
     pub(crate) starved: bool,
     /// No span could be had in the transaction before.
@@ -81,6 +84,7 @@ impl State {
             too_large: None,
             conflict: false,
             doomed: false,
+            published: Vec::new(),
             starved: false,
             was_starved: false,
             heir,
@@ -130,20 +134,22 @@ impl State {
     /// Forgets the transaction; blocks and spans were seen to before.
     pub(crate) fn reset(&mut self) {
         self.writes.clear();
+        // Not with the others: a commit has taken what was freed by now, and left this.
+        if !self.freed_set.is_empty() {
+            self.freed_set = HashSet::new();
+        }
         if !self.taken.is_empty() || !self.freed.is_empty() || !self.huge.is_empty() || !self.made.is_empty()
         {
             self.taken.clear();
             self.made.clear();
             self.huge.clear();
             self.freed.clear();
-            if !self.freed_set.is_empty() {
-                self.freed_set = HashSet::new();
-            }
         }
         self.words_allowed = None;
         self.too_large = None;
         self.conflict = false;
         self.doomed = false;
+        self.published.clear();
         self.was_starved = std::mem::take(&mut self.starved);
     }
 }

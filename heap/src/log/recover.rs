@@ -51,7 +51,7 @@ impl<M: Medium> Log<M> {
         let newest = found.ok_or(HeapError::Corrupt { what: "the checkpoint slots", at: SLOT_BLOCKS })?;
         let mut records = if newest.closed { Vec::new() } else { scan(&medium, area, &uuid, &newest)? };
         records.sort_unstable_by_key(|record| record.sequence);
-        drop_unproved(&medium, &mut records);
+        drop_unproved(&medium, area, &mut records)?;
         if bugs::REPLAY_BY_RING.is_active() {
             records.sort_by_key(|record| record.ring);
         }
@@ -169,7 +169,7 @@ fn extent(entry: &Entry<'_>) -> Range<u64> {
 /// Earlier records of a ring were followed by another, so their drain returned, and what they vouch for may
 /// have been changed by later records since. For the same reason a record is believed when a later one of any
 /// ring writes to the range: it could only do so after this one's locks were released.
-fn drop_unproved<M: Medium>(medium: &M, records: &mut Vec<Found>) {
+fn drop_unproved<M: Medium>(medium: &M, area: LogArea, records: &mut Vec<Found>) -> Result<(), HeapError> {
     let mut later: Vec<Range<u64>> = Vec::new();
     let mut newest_of_ring_seen = Vec::new();
     let mut keep = vec![true; records.len()];
@@ -178,9 +178,22 @@ fn drop_unproved<M: Medium>(medium: &M, records: &mut Vec<Found>) {
         if is_last {
             newest_of_ring_seen.push(records[index].ring);
         }
-        let mut touched = Vec::new();
         let mut continued = Vec::new();
         for entry in Entries::new(&records[index].body).map_while(Result::ok) {
+            if let Entry::Continue { crc, .. } = entry {
+                let bytes = load(medium, &extent(&entry));
+                // Space to which entries went on is not used again before the checkpoint covers the record.
+                keep[index] &= crc32c::crc32c(&bytes) == crc;
+                continued.append(&mut words_of(&bytes));
+            }
+        }
+        if keep[index] {
+            validate(medium, area, &continued, area.start)?;
+        }
+        let mut touched = Vec::new();
+        let bodies =
+            if keep[index] { vec![&records[index].body, &continued] } else { vec![&records[index].body] };
+        for entry in bodies.into_iter().flat_map(|body| Entries::new(body).map_while(Result::ok)) {
             let range = extent(&entry);
             match entry {
                 Entry::Payload { crc, .. } => {
@@ -188,26 +201,18 @@ fn drop_unproved<M: Medium>(medium: &M, records: &mut Vec<Found>) {
                         later.iter().any(|other| other.start < range.end && range.start < other.end);
                     let excused = (!is_last || overwritten) && !bugs::PAYLOAD_OVERCHECKED.is_active();
                     let excused = excused || bugs::PAYLOAD_UNCHECKED.is_active();
-                    let sound = excused || crc32c::crc32c(&load(medium, &range)) == crc;
-                    keep[index] &= sound;
+                    keep[index] &= excused || crc32c::crc32c(&load(medium, &range)) == crc;
                 }
-                Entry::Continue { crc, .. } => {
-                    let bytes = load(medium, &range);
-                    // Space to which entries went on is not used again before the checkpoint covers the record.
-                    keep[index] &= crc32c::crc32c(&bytes) == crc;
-                    continued.append(&mut words_of(&bytes));
-                }
+                Entry::Continue { .. } => {}
                 _ => touched.push(range),
             }
-        }
-        for entry in Entries::new(&continued).map_while(Result::ok) {
-            touched.push(extent(&entry));
         }
         records[index].continued = continued;
         later.append(&mut touched);
     }
     let mut verdict = keep.into_iter();
     records.retain(|_| verdict.next().unwrap_or(true));
+    Ok(())
 }
 
 fn load<M: Medium>(medium: &M, range: &Range<u64>) -> Vec<u8> {
