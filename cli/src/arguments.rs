@@ -1,7 +1,9 @@
 //! What can be asked for. Help, manual pages and completions are made from this.
 
 use crate::bench::Bench;
+use crate::demo::{self, Demo};
 use crate::durability::Durability;
+use crate::fields;
 use crate::kv::KvVerb;
 use crate::pool::PoolVerb;
 use clap::{Args, Parser, Subcommand};
@@ -50,6 +52,9 @@ pub(crate) enum Noun {
     Kv(KvVerb),
     /// Measure Lodestone and its peers side by side
     Bench(Bench),
+    /// Load words while being killed, and show what each operation costs on this machine
+    #[command(after_long_help = fields::help(demo::FIELDS))]
+    Demo(Demo),
     /// Print completions for a shell
     Completions {
         /// The shell

@@ -50,11 +50,6 @@ impl Failure {
         Failure { message: first.strip_prefix("error: ").unwrap_or(first).to_owned(), code: USAGE }
     }
 
-    /// What is asked for makes no sense.
-    pub(crate) fn bad_usage(message: impl Into<String>) -> Failure {
-        Failure { message: message.into(), code: USAGE }
-    }
-
     /// Standard output can't be written.
     pub(crate) fn output(error: io::Error) -> Failure {
         if error.kind() == io::ErrorKind::BrokenPipe {

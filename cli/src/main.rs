@@ -13,6 +13,7 @@
 mod answer;
 mod arguments;
 mod bench;
+mod demo;
 mod durability;
 mod failure;
 mod fields;
@@ -48,6 +49,7 @@ fn run(arguments: Arguments) -> Result<Answer, Failure> {
     match arguments.noun {
         Noun::Pool(verb) => pool::run(&verb, common),
         Noun::Kv(verb) => kv::run(&verb, common),
+        Noun::Demo(what) => demo::run(&what, common.durability.rung(), common.json),
         Noun::Bench(what) => bench::run(&what),
         Noun::Completions { shell } => manual::print_completions(shell),
         Noun::Manual { folder } => manual::write_pages(&folder),

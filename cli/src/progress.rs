@@ -24,9 +24,9 @@ impl Progress {
         Progress::show(ProgressBar::hidden(), "{spinner} {msg} {elapsed}", what)
     }
 
-    /// Work of `len` bytes.
-    pub(crate) fn of_bytes(what: &'static str, len: u64) -> Progress {
-        let template = "{msg} {wide_bar} {bytes}/{total_bytes} {eta}";
+    /// Work of `len` steps.
+    pub(crate) fn of_items(what: &'static str, len: u64) -> Progress {
+        let template = "   {wide_bar:.cyan/dim} {human_pos}/{human_len} {msg} {elapsed}";
         Progress::show(ProgressBar::with_draw_target(Some(len), ProgressDrawTarget::hidden()), template, what)
     }
 
@@ -53,6 +53,11 @@ impl Progress {
     /// One more of what is counted is done.
     pub(crate) fn add(&self, count: u64) {
         self.bar.inc(count);
+    }
+
+    /// Prints a line above the bar, to standard output.
+    pub(crate) fn say(&self, line: &str) {
+        self.bar.suspend(|| println!("{line}"));
     }
 
     /// Prints a line above the bar, to standard error.

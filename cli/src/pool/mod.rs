@@ -1,6 +1,6 @@
 //! `lode pool`: pools as a whole.
 
-mod check;
+pub(crate) mod check;
 mod create;
 mod dump;
 mod grow;

@@ -28,12 +28,17 @@ pub struct Store<M: Medium = Arc<Mapping>> {
 }
 
 impl Store {
+    /// The layout `kv`.
+    pub fn layout() -> LayoutName {
+        LayoutName::new(LAYOUT_NAME).expect("a layout name")
+    }
+
     /// Makes a pool at `path` with nothing in it. The layout in `options` is replaced by `kv`.
     ///
     /// # Errors
     /// [`KvError`].
     pub fn create(path: &Path, options: &CreateOptions) -> Result<Store, KvError> {
-        let options = CreateOptions { layout: layout(), ..options.clone() };
+        let options = CreateOptions { layout: Store::layout(), ..options.clone() };
         Store::over(Pool::create(path, &options)?)
     }
 
@@ -56,7 +61,7 @@ impl<M: Medium> Store<M> {
         options: &OpenOptions,
         wrap: impl FnOnce(Arc<Mapping>) -> M,
     ) -> Result<Store<M>, KvError> {
-        let options = OpenOptions { layout: Some(layout()), ..options.clone() };
+        let options = OpenOptions { layout: Some(Store::layout()), ..options.clone() };
         Store::over(Pool::open_through(path, &options, wrap)?)
     }
 
@@ -196,10 +201,6 @@ impl<M: Medium> Store<M> {
     pub fn close(self) -> Result<(), KvError> {
         Ok(self.pool.close()?)
     }
-}
-
-fn layout() -> LayoutName {
-    LayoutName::new(LAYOUT_NAME).expect("a layout name")
 }
 
 fn make_root<M: Medium>(tx: &Tx<'_, M>) -> Result<PoolOffset, KvError> {
