@@ -10,6 +10,7 @@ mod descend;
 mod error;
 mod hints;
 mod insert;
+pub mod kv;
 mod leaf;
 mod node;
 mod range;
