@@ -1,9 +1,9 @@
 //! Transactions on an area of words and on slots that hold blocks.
 
-use super::pool::{Mapped, Pool};
+use super::pool::{self, Mapped};
 use crate::contender::{AREA_WORDS, BLOCK_WORDS, SLOTS, Transactions};
 use anyhow::{Result, ensure};
-use lode_heap::HeapError;
+use lode_heap::{Heap, HeapError, Pool};
 use lode_layout::{PoolOffset, WORD};
 use lode_pmem::{Medium, Rung};
 use std::array;
@@ -28,18 +28,11 @@ pub(super) struct Area<M: Medium> {
     stamp: u64,
 }
 
-impl Area<Mapped> {
-    /// An area in a fresh pool, its pages touched.
-    pub(super) fn create(path: &Path, rung: Rung) -> Result<Area<Mapped>> {
-        Area::create_through(path, rung, |mapping| mapping)
-    }
-}
-
 impl<M: Medium> Area<M> {
-    /// As [`Area::create`], in a pool that stores through what `wrap` makes of the mapping.
-    pub(super) fn create_through(path: &Path, rung: Rung, wrap: impl FnOnce(Mapped) -> M) -> Result<Area<M>> {
-        let pool = Pool::create_through(path, POOL_LEN, rung, wrap)?;
-        pool.touch()?;
+    /// An area in a fresh pool, its pages touched, that stores through what `wrap` makes of the mapping.
+    pub(super) fn create(path: &Path, rung: Rung, wrap: impl FnOnce(Mapped) -> M) -> Result<Area<M>> {
+        let pool = pool::create(path, POOL_LEN, rung, wrap)?;
+        pool::touch(&pool)?;
         let (words, slots) = pool.heap().run(|tx| {
             let words = tx.alloc_zeroed(u64::from(AREA_WORDS) * WORD, ALIGN, AREA)?;
             let slots = tx.alloc_zeroed((u64::from(SLOTS) + 1) * WORD, ALIGN, SLOT_TABLE)?;
@@ -50,9 +43,9 @@ impl<M: Medium> Area<M> {
         Ok(Area { pool, words, slots, single, stamp: 1 })
     }
 
-    /// What the pool stores through.
-    pub(super) fn medium(&self) -> &M {
-        self.pool.heap().medium()
+    /// The heap.
+    pub(super) fn heap(&self) -> &Heap<M> {
+        self.pool.heap()
     }
 }
 

@@ -4,6 +4,7 @@ use super::pool::Mapped;
 use super::tree::TreePool;
 use crate::contender::{Store, VALUE_LEN, Value};
 use anyhow::{Result, ensure};
+use lode_heap::Heap;
 use lode_pmem::{Medium, Rung};
 use std::path::Path;
 
@@ -15,24 +16,18 @@ pub(super) struct TreeStore<M: Medium> {
     tree: TreePool<M>,
 }
 
-impl TreeStore<Mapped> {
-    /// An empty store on an ordinary file, its pages touched.
-    pub(super) fn create(path: &Path) -> Result<TreeStore<Mapped>> {
-        TreeStore::create_through(path, |mapping| mapping)
-    }
-}
-
 impl<M: Medium> TreeStore<M> {
-    /// As [`TreeStore::create`], in a pool that stores through what `wrap` makes of the mapping.
-    pub(super) fn create_through(path: &Path, wrap: impl FnOnce(Mapped) -> M) -> Result<TreeStore<M>> {
-        let tree = TreePool::create_through(path, Rung::Commit, KEYS_MAX, wrap)?;
-        tree.pool().touch()?;
+    /// An empty store on an ordinary file, its pages touched, that stores through what `wrap` makes of the
+    /// mapping.
+    pub(super) fn create(path: &Path, wrap: impl FnOnce(Mapped) -> M) -> Result<TreeStore<M>> {
+        let tree = TreePool::create(path, Rung::Commit, KEYS_MAX, wrap)?;
+        tree.touch()?;
         Ok(TreeStore { tree })
     }
 
-    /// What the pool stores through.
-    pub(super) fn medium(&self) -> &M {
-        self.tree.pool().heap().medium()
+    /// The heap.
+    pub(super) fn heap(&self) -> &Heap<M> {
+        self.tree.heap()
     }
 }
 

@@ -1,9 +1,10 @@
 //! The radix tree, for keys and 8-byte values.
 
-use super::pool::{Mapped, Pool};
+use super::pool::{self, Mapped};
 use crate::contender::{Tree, fold};
 use crate::keys::Keys;
 use anyhow::{Context, Result};
+use lode_heap::{Heap, Pool};
 use lode_index::IndexError;
 use lode_layout::PoolOffset;
 use lode_pmem::{Medium, Rung};
@@ -25,22 +26,16 @@ fn pool_len(keys: usize) -> u64 {
     POOL_LEN_MIN + keys as u64 * KEY_ROOM
 }
 
-impl TreePool<Mapped> {
-    /// An empty tree in a fresh pool with room for `keys` keys.
-    pub(super) fn create(path: &Path, rung: Rung, keys: usize) -> Result<TreePool<Mapped>> {
-        TreePool::create_through(path, rung, keys, |mapping| mapping)
-    }
-}
-
 impl<M: Medium> TreePool<M> {
-    /// As [`TreePool::create`], in a pool that stores through what `wrap` makes of the mapping.
-    pub(super) fn create_through(
+    /// An empty tree in a fresh pool with room for `keys` keys, that stores through what `wrap` makes of the
+    /// mapping.
+    pub(super) fn create(
         path: &Path,
         rung: Rung,
         keys: usize,
         wrap: impl FnOnce(Mapped) -> M,
     ) -> Result<TreePool<M>> {
-        let pool = Pool::create_through(path, pool_len(keys), rung, wrap)?;
+        let pool = pool::create(path, pool_len(keys), rung, wrap)?;
         let root = pool.heap().run(|tx| {
             let root = lode_index::Tree::create(tx)?;
             tx.set_root(root);
@@ -50,24 +45,31 @@ impl<M: Medium> TreePool<M> {
     }
 
     /// Opens the pool at `path` and the tree in it.
-    pub(super) fn open_through(
-        path: &Path,
-        rung: Rung,
-        wrap: impl FnOnce(Mapped) -> M,
-    ) -> Result<TreePool<M>> {
-        let pool = Pool::open_through(path, rung, wrap)?;
+    pub(super) fn open(path: &Path, rung: Rung, wrap: impl FnOnce(Mapped) -> M) -> Result<TreePool<M>> {
+        let pool = pool::open(path, rung, wrap)?;
         let root = pool.heap().root()?;
         Ok(TreePool { pool, root })
     }
 
-    /// The pool.
-    pub(super) fn pool(&self) -> &Pool<M> {
-        &self.pool
+    /// Brings all pages of the pool in.
+    pub(super) fn touch(&self) -> Result<()> {
+        pool::touch(&self.pool)
+    }
+
+    /// The heap.
+    pub(super) fn heap(&self) -> &Heap<M> {
+        self.pool.heap()
     }
 
     /// The tree.
     pub(super) fn tree(&self) -> Result<lode_index::Tree<'_, M>> {
         Ok(lode_index::Tree::open(self.pool.heap(), self.root)?)
+    }
+
+    /// Inserts one key.
+    pub(super) fn put(&self, key: &[u8], id: u64) -> Result<()> {
+        self.tree()?.insert(key, &id.to_le_bytes())?;
+        Ok(())
     }
 
     /// Inserts each key with its id as value, one durable transaction a key.
