@@ -16,7 +16,7 @@ pub(crate) struct Lap {
 }
 
 /// The time-stamp counter, after all that came before has finished, before anything that follows begins.
-fn ticks() -> u64 {
+pub(crate) fn ticks() -> u64 {
     // SAFETY: - every x86-64 CPU has SSE2.
     unsafe { _mm_lfence() };
     // SAFETY: - every x86-64 CPU has the counter.
@@ -24,13 +24,6 @@ fn ticks() -> u64 {
     // SAFETY: - every x86-64 CPU has SSE2.
     unsafe { _mm_lfence() };
     now
-}
-
-/// The time-stamp counter, without waiting for what came before: for parts that are too short to wait around.
-#[inline]
-pub(crate) fn glance() -> u64 {
-    // SAFETY: - every x86-64 CPU has the counter.
-    unsafe { _rdtsc() }
 }
 
 /// Times `ops` operations done by `work`.

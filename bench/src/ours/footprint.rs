@@ -14,7 +14,9 @@ use std::process::{Command, Stdio};
 use std::time::Instant;
 
 /// Times that a process loads and is killed.
-const ROUNDS: usize = 3;
+const ROUNDS: u64 = 5;
+/// Keys that each loads more than the one before: it is killed with the log filled to another height.
+const STEP: u64 = 1777;
 const SEED: u64 = 1;
 
 /// What a process that loaded keys says of itself.
@@ -110,7 +112,7 @@ fn once(path: &Path, keys: u64, room: usize) -> Result<Footprint> {
 /// Medians of a few processes that load `keys` keys each and are killed. The pool has room for `room` keys.
 pub(super) fn of(folder: &Path, keys: u64, room: usize) -> Result<Footprint> {
     let path = folder.join("footprint");
-    let all = (0..ROUNDS).map(|_| once(&path, keys, room)).collect::<Result<Vec<_>>>()?;
+    let all = (0..ROUNDS).map(|round| once(&path, keys + round * STEP, room)).collect::<Result<Vec<_>>>()?;
     let middle = |of: fn(&Footprint) -> f64| median(&all.iter().map(of).collect::<Vec<_>>());
     Ok(Footprint {
         reopen_ms: middle(|one| one.reopen_ms),

@@ -5,10 +5,10 @@ mod area;
 mod crash;
 mod fences;
 mod footprint;
+mod partial;
 mod phases;
 mod pool;
 mod store;
-mod timed;
 mod tree;
 mod typed;
 

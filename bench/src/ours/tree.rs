@@ -92,7 +92,8 @@ impl<M: Medium> Tree for TreePool<M> {
         let mut digest = 0;
         for (key, _) in keys.iter() {
             let value = reader.get(key)?.context("a key is missing")?;
-            let id = value.as_small().and_then(|bytes| bytes.try_into().ok()).context("a value is too long")?;
+            let id =
+                value.as_small().and_then(|bytes| bytes.try_into().ok()).context("a value is too long")?;
             digest = fold(digest, u64::from_le_bytes(id));
         }
         Ok(digest)

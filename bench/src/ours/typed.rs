@@ -97,7 +97,8 @@ pub(super) fn added(rounds: usize, walks: usize) -> Result<f64> {
         let guard = heap.guard();
         let reads = STOPS * walks as u64;
         let (typed, digest) = lap(reads, || {
-            (0..walks).try_fold(0, |digest, _| Ok::<_, HeapError>(fold(digest, walk(black_box(head), &guard)?)))
+            (0..walks)
+                .try_fold(0, |digest, _| Ok::<_, HeapError>(fold(digest, walk(black_box(head), &guard)?)))
         });
         let (bare, wanted) =
             lap(reads, || (0..walks).fold(0, |digest, _| fold(digest, walk_plain(black_box(last)))));
