@@ -4,7 +4,10 @@ use lode_heap::*;
 use lode_layout::*;
 use lode_pmem::*;
 use std::arch::x86_64::_rdtsc;
-fn bits() -> u64 { static B: std::sync::OnceLock<u64> = std::sync::OnceLock::new(); *B.get_or_init(|| std::env::var("B").map_or(16, |b| b.parse().unwrap())) }
+fn bits() -> u64 {
+    static B: std::sync::OnceLock<u64> = std::sync::OnceLock::new();
+    *B.get_or_init(|| std::env::var("B").map_or(16, |b| b.parse().unwrap()))
+}
 fn now() -> u64 {
     unsafe { _rdtsc() }
 }

@@ -96,9 +96,7 @@ impl<'a> Fields<'a> {
 
     fn visits(&self) -> TokenStream {
         let brand = self.brand;
-        let visit = |(field, ty): &(TokenStream, &Type)| {
-            quote!(<#ty as ::lode_heap::Persist<#brand>>::visit_owned(&self.#field, owners);)
-        };
+        let visit = |(field, ty): &(TokenStream, &Type)| quote!(<#ty as ::lode_heap::Persist<#brand>>::visit_owned(&self.#field, owners););
         let fields = self.fields.iter().map(visit);
         quote!(#(#fields)* let _ = owners;)
     }
