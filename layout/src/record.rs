@@ -150,7 +150,6 @@ impl Record {
 
     /// Words of the header and the entries.
     #[inline]
-    #[expect(clippy::len_without_is_empty, reason = "is_empty is about entries")]
     pub fn len(&self) -> usize {
         self.len
     }

@@ -17,7 +17,9 @@ mod apply;
 mod dirty;
 mod group;
 mod lane;
+mod past;
 mod recover;
+mod ring;
 mod slots;
 
 use crate::{HeapError, bugs};
