@@ -145,6 +145,10 @@ impl Ring<'_> {
         RECORD_HEADER_WORDS as u64 + (self.memory.load8(self.start.plus(offset)) >> 32)
     }
 
+    fn sequence_at(&self, offset: u64) -> u64 {
+        self.memory.load8(self.start.plus(offset + WORD))
+    }
+
     /// The words that a record at `offset` can have.
     fn words_max(&self, offset: u64) -> u64 {
         ((self.len - offset) / WORD).min(self.len / 4 / WORD)
@@ -177,11 +181,19 @@ impl Ring<'_> {
 
     /// What a flipped bit makes whole at `offset`, with a number in `sequences`.
     fn nearly(&self, offset: u64, sequences: &Range<u64>) -> Option<(Placed, Vec<Flip>)> {
-        let words_max = self.words_max(offset.min(self.len));
-        if words_max < RECORD_HEADER_WORDS as u64 {
+        let words_max = self.words_max(offset);
+        let (first, sequence) = (self.memory.load8(self.start.plus(offset)), self.sequence_at(offset));
+        // Most places hold zeros, or old records that no single bit turns into one that is wanted here.
+        let as_it_is = sequences.contains(&sequence);
+        let near = as_it_is || (0..u64::BITS).any(|bit| sequences.contains(&(sequence ^ 1 << bit)));
+        let header_words = self.words_at(offset);
+        if first | sequence == 0 || !near || !as_it_is && header_words > words_max {
             return None;
         }
-        let words = self.load(offset, words_max);
+        let words = self.load(offset, if as_it_is { words_max } else { header_words });
+        if words.len() < RECORD_HEADER_WORDS {
+            return None;
+        }
         let mut found = None;
         for (word, bit) in self.seal.flipped(&words, offset, words_max as usize) {
             let mask = 1u64 << bit;
