@@ -1,24 +1,39 @@
 //! The entries of a redo record: any words are entries that come back as they were, or an error that ends them.
 
-use lode_layout::{Entries, Entry, PoolOffset};
+use lode_layout::{Entries, Entry, PoolOffset, Record};
 
 /// Reads the bytes as the words of a record's body; what is left of the last word is ignored.
 pub fn run(data: &[u8]) {
     let (words, _) = data.as_chunks::<8>();
     let body: Vec<u64> = words.iter().map(|word| u64::from_le_bytes(*word)).collect();
     let entries: Vec<Entry> = Entries::new(&body).map_while(Result::ok).collect();
-    let mut again = Vec::new();
+    let mut again = Record::new();
     for entry in &entries {
-        entry.encode(&mut again);
+        again.push(*entry);
     }
-    assert!(again.len() <= body.len());
-    assert!(Entries::new(&again).map(Result::ok).eq(entries.into_iter().map(Some)));
+    assert!(again.body().len() <= body.len());
+    assert!(Entries::new(again.body()).map(Result::ok).eq(entries.into_iter().map(Some)));
+    check_shortcut(&body);
+}
+
+/// The short way to an entry of one word finds what the long way finds.
+fn check_shortcut(body: &[u64]) {
+    let mut entries = Entries::new(body);
+    loop {
+        let word = entries.clone().next_word();
+        match (word, entries.next()) {
+            (Some((at, word)), found) => assert_eq!(found, Some(Ok(Entry::Words { at, words: &[word] }))),
+            (None, Some(Ok(Entry::Words { words, .. }))) => assert_ne!(words.len(), 1),
+            (None, Some(_)) => {}
+            (None, None) => break,
+        }
+    }
 }
 
 /// A body with an entry of every kind.
 pub fn seeds() -> Vec<(&'static str, Vec<u8>)> {
     let at = PoolOffset::new(0x1_2345_6788);
-    let mut body = Vec::new();
+    let mut record = Record::new();
     for entry in [
         Entry::Words { at, words: &[1, 2, 3] },
         Entry::SetBits { at, mask: 5 },
@@ -28,7 +43,7 @@ pub fn seeds() -> Vec<(&'static str, Vec<u8>)> {
         Entry::Payload { at, len: 4096, crc: 0xdead_beef },
         Entry::Continue { at, len: 8, crc: 1 },
     ] {
-        entry.encode(&mut body);
+        record.push(entry);
     }
-    vec![("all-kinds", body.iter().flat_map(|word| word.to_le_bytes()).collect())]
+    vec![("all-kinds", record.body().iter().flat_map(|word| word.to_le_bytes()).collect())]
 }

@@ -392,10 +392,10 @@ impl<M: Medium> Heap<M> {
             state.magazines.of(made.key).retain(|block| !holds(made.span, block.at));
         }
         for (key, block) in std::mem::take(&mut state.taken) {
-            if made.iter().all(|made| !holds(made.span, block.at)) {
-                if let Some(surplus) = state.magazines.put(key, block) {
-                    self.shared.central.give_blocks(key, surplus.into_iter());
-                }
+            if made.iter().all(|made| !holds(made.span, block.at))
+                && let Some(surplus) = state.magazines.put(key, block)
+            {
+                self.shared.central.give_blocks(key, surplus.into_iter());
             }
         }
         for made in made {

@@ -136,7 +136,7 @@ pub(crate) fn value_of<T: Persist<B>, B: Brand>(fill: impl FnOnce(&mut [u8])) ->
 ///
 /// # Safety
 /// - An object of type `T` lies at `at`, and keeps lying there for as long as `'a`.
-unsafe fn lend<'a, T: Persist<B>, B: Brand>(memory: &'a Memory, at: PoolOffset) -> Result<&'a T, Fault> {
+unsafe fn lend<T: Persist<B>, B: Brand>(memory: &Memory, at: PoolOffset) -> Result<&T, Fault> {
     let address = memory.locate(at, size_of::<T>() as u64)?.cast::<T>();
     if !address.is_aligned() {
         return Err(Fault { kind: FaultKind::OutOfRange, at, len: size_of::<T>() as u64 });

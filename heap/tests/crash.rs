@@ -6,9 +6,9 @@ use lode_sim::{Budget, Machine, Report, Setup, Subject, explore};
 use subjects::heap::HeapSubject;
 use subjects::log::LogSubject;
 
-/// Images for each machine, times what LODE_CRASH_FACTOR says.
+/// Images for each machine, times what LODE_BUDGET says.
 fn images(base: u64) -> u64 {
-    let factor = std::env::var("LODE_CRASH_FACTOR").ok().and_then(|text| text.parse().ok());
+    let factor = std::env::var("LODE_BUDGET").ok().and_then(|text| text.parse().ok());
     base * factor.unwrap_or(1)
 }
 

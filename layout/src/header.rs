@@ -401,6 +401,7 @@ mod test {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "32768 checksums of 4 KiB: hours")]
     fn every_flipped_bit_is_found() {
         let good = sample().encode();
         for bit in 0..LEN * 8 {
@@ -416,6 +417,7 @@ mod test {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "4096 headers: minutes")]
     fn every_shorter_length_is_too_short() {
         let good = sample().encode();
         for len in 0..LEN {

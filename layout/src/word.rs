@@ -59,6 +59,7 @@ mod test {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "a million words: minutes")]
     fn every_flipped_bit_is_found() {
         for sample in samples() {
             for bit in 0..64 {

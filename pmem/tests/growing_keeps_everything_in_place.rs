@@ -3,6 +3,7 @@
 use lode_layout::PoolOffset;
 use lode_pmem::{Fault, Mapping, Medium, PmemError, Rung};
 use std::fs::File;
+use std::io::{self, Write};
 use std::process::Command;
 
 const PAGE: u64 = 4096;
@@ -47,12 +48,14 @@ fn a_full_disk_leaves_everything_as_it_was() {
             .arg(std::env::current_exe().unwrap())
             .env(FOLDER, folder.path())
             .output();
-        return match child {
-            Ok(ended) if ended.status.code() == Some(77) => println!("SKIP: no mount in a namespace"),
-            Ok(ended) if ended.stdout.is_empty() => println!("SKIP: no namespace: {ended:?}"),
-            Ok(ended) => assert!(ended.status.success(), "{ended:?}"),
-            Err(error) => println!("SKIP: unshare: {error}"),
+        let reason = match child {
+            Ok(ended) if ended.status.code() == Some(77) => "no mount in a namespace".into(),
+            Ok(ended) if ended.stdout.is_empty() => format!("no namespace: {ended:?}"),
+            Ok(ended) => return assert!(ended.status.success(), "{ended:?}"),
+            Err(error) => format!("unshare: {error}"),
         };
+        let skip = format!("SKIP a_full_disk_leaves_everything_as_it_was: {reason}\n");
+        return io::stderr().write_all(skip.as_bytes()).unwrap();
     };
     let path = std::path::Path::new(&folder).join("pool");
     let file = File::create_new(&path).unwrap();

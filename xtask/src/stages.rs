@@ -55,13 +55,17 @@ pub(crate) const STAGES: &[Stage] = &[
     Stage { name: "test", what: "all tests, optimised, with assertions and overflow checks", run: test },
     Stage { name: "release", what: "all tests, without assertions and overflow checks", run: release },
     Stage { name: "cost", what: "golden drains, lines and bytes of each operation", run: golden },
-    Stage { name: "bugs", what: "seeded bugs: tests/bugs.rs, built with cfg(lode_bugs)", run: bugs },
+    Stage { name: "bugs", what: "seeded bugs are found, in a build with cfg(lode_bugs)", run: bugs },
     Stage {
         name: "loom",
         what: "lock-free parts in every interleaving: tests/loom.rs, cfg(loom)",
         run: loom,
     },
-    Stage { name: "miri", what: "tests of the crates without assembly, in Miri", run: miri },
+    Stage {
+        name: "miri",
+        what: "tests without assembly and without a kernel under them, in Miri",
+        run: miri,
+    },
     Stage { name: "corpora", what: "fuzz corpora replay on the stable toolchain", run: corpora },
     Stage { name: "fuzz", what: "fuzz targets build on the nightly toolchain", run: fuzz },
 ];
@@ -149,43 +153,59 @@ fn release(run: &mut Run) -> Result<Verdict> {
 }
 
 fn golden(run: &mut Run) -> Result<Verdict> {
+    if run.workspace.with_test("cost").next().is_none() {
+        return Ok(Verdict::Nothing);
+    }
     let outcome = cost::run(run.workspace, false)?;
     let good = outcome.good();
     run.tally.add(outcome.tally);
     Ok(good.into())
 }
 
-/// The tests in `tests/bugs.rs` of any crate.
+/// The tests of `workspace.metadata.bugs`.
 pub(crate) fn bugs(run: &mut Run) -> Result<Verdict> {
-    built_apart(run, "bugs", "--cfg lode_bugs")
+    let tests = &run.workspace.rules.bugs.tests;
+    built_apart(run, "lode_bugs", tests.iter().filter_map(|test| test.split_once('/')))
 }
 
 /// The tests in `tests/loom.rs` of any crate.
 pub(crate) fn loom(run: &mut Run) -> Result<Verdict> {
-    built_apart(run, "loom", "--cfg loom")
+    let packages = run.workspace.with_test("loom");
+    built_apart(run, "loom", packages.map(|package| (package.name.as_str(), "loom")))
 }
 
-/// Runs one integration test of each crate that has it, in a build of its own.
-fn built_apart(run: &mut Run, test: &str, flags: &str) -> Result<Verdict> {
-    let workspace = run.workspace;
+/// Runs tests, each given by its package and its name, in a build of their own with `--cfg` and this word.
+fn built_apart<'a>(
+    run: &mut Run,
+    cfg: &str,
+    tests: impl Iterator<Item = (&'a str, &'a str)>,
+) -> Result<Verdict> {
     let mut verdict = Verdict::Nothing;
-    for package in workspace.with_test(test) {
-        let words = format!("test --locked --package {} --test {test}", package.name);
-        let cargo = Cargo::stable(workspace, &words)
-            .set("RUSTFLAGS", flags)
-            .set("CARGO_TARGET_DIR", workspace.target.join(test));
+    for (package, test) in tests {
+        let cargo = Cargo::stable(run.workspace, &format!("test --locked --package {package} --test {test}"))
+            .set("RUSTFLAGS", format!("--cfg {cfg}"))
+            .set("CARGO_TARGET_DIR", run.workspace.target.join(cfg));
         verdict = (run.call(cargo)? && verdict != Verdict::Failed).into();
     }
     Ok(verdict)
 }
 
 fn miri(run: &mut Run) -> Result<Verdict> {
-    let packages: Vec<String> =
-        run.workspace.rules.miri.crates.iter().map(|name| format!(" --package {name}")).collect();
-    let words = format!("miri test --locked --no-fail-fast{}", packages.concat());
-    // Opt-level 2 only costs time here, and Miri warns about it.
-    let cargo = Cargo::nightly(run.workspace, &words)?.set("CARGO_PROFILE_TEST_OPT_LEVEL", "0");
-    Ok(run.call(cargo)?.into())
+    let workspace = run.workspace;
+    let mut good = true;
+    for tests in &workspace.rules.miri.tests {
+        let words = match tests.split_once('/') {
+            None => format!("miri test --locked --no-fail-fast --package {tests}"),
+            Some((package, module)) => format!("miri test --locked --package {package} --lib -- {module}"),
+        };
+        let cargo = Cargo::nightly(workspace, &words)?
+            .set("CARGO_PROFILE_TEST_OPT_LEVEL", "0")
+            // Tests may read their own sources. Property tests need few cases: only how the code gets there counts.
+            .set("MIRIFLAGS", "-Zmiri-disable-isolation")
+            .set("PROPTEST_CASES", "4");
+        good &= run.call(cargo)?;
+    }
+    Ok(good.into())
 }
 
 fn corpora(run: &mut Run) -> Result<Verdict> {

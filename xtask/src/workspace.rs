@@ -40,8 +40,10 @@ pub(crate) struct Rules {
     pub(crate) floors: BTreeMap<String, u32>,
     /// Crates outside of the floors.
     pub(crate) tools: Crates,
-    /// Crates whose tests run in Miri.
-    pub(crate) miri: Crates,
+    /// Tests to run in Miri.
+    pub(crate) miri: Tests,
+    /// Tests to run in a build with the seeded bugs.
+    pub(crate) bugs: Tests,
     /// Files and folders that may hold unsafe code.
     #[serde(rename = "unsafe")]
     pub(crate) unsafe_code: Allowed,
@@ -53,6 +55,12 @@ pub(crate) struct Rules {
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct Crates {
     pub(crate) crates: Vec<String>,
+}
+
+/// A list of tests, each by its package and what in it.
+#[derive(Debug, Default, Deserialize)]
+pub(crate) struct Tests {
+    pub(crate) tests: Vec<String>,
 }
 
 /// A list of exceptions.

@@ -81,6 +81,7 @@ impl Class {
     }
 
     /// Every class.
+    #[cfg(test)]
     pub(crate) fn all() -> impl Iterator<Item = Class> {
         (0..SIZES.len() as u8).map(Class)
     }

@@ -7,9 +7,14 @@ use crate::{HeapError, bugs};
 use lode_layout::{PoolOffset, Record, RecordSeal, WORD, align_up};
 use lode_pmem::{Gate, Medium, SyncError, checksum};
 use std::mem;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use zerocopy::IntoBytes;
+
+/// Times that a thread gives up the CPU, for each record that it expects to come.
+const GATHER_ROUNDS: u32 = 2;
+/// A round of waiting in which [`Medium::relax`] gives up the CPU.
+const YIELDING_ROUND: u32 = 64;
 
 /// Records on their way to the log.
 #[derive(Debug, Default)]
@@ -26,8 +31,10 @@ struct State {
     open: Batch,
     /// Number of the open batch.
     number: u64,
-    /// Whether a thread is writing the batch before the open one.
-    writing: bool,
+    /// Records in the open batch.
+    gathered: u32,
+    /// Records in the batch before it.
+    gathered_before: u32,
     failed: Option<SyncError>,
     /// A written batch's buffer, to be used again.
     spare: Vec<u64>,
@@ -50,15 +57,18 @@ pub(super) struct Group {
     state: Mutex<State>,
     /// Batches with a lower number are durable.
     durable: AtomicU64,
+    /// Whether a thread gathers or writes a batch. It changes under the lock of the state.
+    writing: AtomicBool,
     written: Gate,
 }
 
 impl Group {
     pub(super) fn new(ring: PoolOffset, ring_len: u64, seal: RecordSeal) -> Group {
         let open = Batch::default();
-        let state = State { open, number: 0, writing: false, failed: None, spare: Vec::new() };
-        let (durable, written) = (AtomicU64::new(0), Gate::new());
-        Group { ring, ring_len, seal, state: Mutex::new(state), durable, written }
+        let state =
+            State { open, number: 0, gathered: 0, gathered_before: 0, failed: None, spare: Vec::new() };
+        let (durable, writing, written) = (AtomicU64::new(0), AtomicBool::new(false), Gate::new());
+        Group { ring, ring_len, seal, state: Mutex::new(state), durable, writing, written }
     }
 
     /// Bytes appended since the life began, padding included.
@@ -97,6 +107,7 @@ impl Group {
         // ORDER: drawn and appended under one lock, so the order of records in the log is that of their numbers.
         let sequence = next.fetch_add(1, Ordering::SeqCst);
         state.open.words.extend_from_slice(record.seal(self.seal, sequence, at % self.ring_len, checksum));
+        state.gathered += 1;
         Ok(Some(Ticket { batch: state.number, sequence }))
     }
 
@@ -104,7 +115,7 @@ impl Group {
     pub(super) fn settle<M: Medium>(&self, medium: &M, ticket: Ticket) -> Result<(), HeapError> {
         loop {
             {
-                let mut state = self.enter();
+                let state = self.enter();
                 // ORDER: acquires what the writer of the batch released after its sync.
                 if self.durable.load(Ordering::Acquire) > ticket.batch {
                     return Ok(());
@@ -112,10 +123,10 @@ impl Group {
                 if let Some(error) = state.failed {
                     return Err(HeapError::InDoubt(error));
                 }
-                if !state.writing {
-                    state.writing = true;
-                    let batch = self.close(&mut state, medium.log_block());
-                    drop(state);
+                // ORDER: none: it changes under the lock that is held.
+                if !self.writing.load(Ordering::Relaxed) {
+                    self.writing.store(true, Ordering::Relaxed);
+                    let batch = self.gather(medium, state);
                     if bugs::GROUP_TOO_EAGER.is_active() {
                         // ORDER: none: it is wrong anyway.
                         self.durable.fetch_add(1, Ordering::Release);
@@ -127,10 +138,27 @@ impl Group {
             let mut waits = || {
                 // ORDER: as above.
                 let durable = self.durable.load(Ordering::Acquire) > ticket.batch;
-                !durable && self.enter().writing
+                // ORDER: acquires the end of the write that failed, or that was not of this batch.
+                !durable && self.writing.load(Ordering::Acquire)
             };
             medium.wait_while(&self.written, &mut waits);
         }
+    }
+
+    /// Takes the open batch when as many records are in it as were in the last one, or when those who brought
+    /// them have had their chance: they were woken a moment ago, and a sync for one costs as much as for all.
+    fn gather<'a, M: Medium>(&'a self, medium: &M, mut state: MutexGuard<'a, State>) -> Batch {
+        let expected = state.gathered_before;
+        for _ in 0..GATHER_ROUNDS * expected {
+            if state.gathered >= expected {
+                break;
+            }
+            drop(state);
+            medium.relax(YIELDING_ROUND);
+            state = self.enter();
+        }
+        state.gathered_before = mem::take(&mut state.gathered);
+        self.close(&mut state, medium.log_block())
     }
 
     /// Takes the open batch, and opens the next one behind it.
@@ -158,7 +186,8 @@ impl Group {
         }
         {
             let mut state = self.enter();
-            state.writing = false;
+            // ORDER: releases the outcome to those who ask without the lock.
+            self.writing.store(false, Ordering::Release);
             state.failed = state.failed.or(written.err());
             if written.is_ok() && !bugs::GROUP_TOO_EAGER.is_active() {
                 // ORDER: releases the finished sync to those who wait for this batch.

@@ -1,4 +1,5 @@
 //! A pool in memory that can be opened again.
+#![allow(clippy::unwrap_used, reason = "a test that can't make its pool has failed")]
 
 use lode_heap::{Brand, Heap, TypedHeap};
 use lode_layout::Geometry;

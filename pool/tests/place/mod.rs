@@ -6,6 +6,7 @@ use lode_pmem::Mapping;
 use lode_pool::{Access, CreateOptions, OpenOptions, PoolError, PoolFile};
 use std::ffi::OsString;
 use std::fs;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use tempfile::TempDir;
@@ -48,7 +49,7 @@ impl SmallDisk {
     pub(crate) fn mount(bytes: u64) -> Option<SmallDisk> {
         let disk = SmallDisk { folder: folder() };
         if !disk.run(&["mount", "-t", "tmpfs", "-o", &format!("size={bytes}"), "lode-test"]) {
-            println!("SKIP small_disk: mounting a tmpfs needs root");
+            io::stderr().write_all(b"SKIP small_disk: mounting a tmpfs needs root\n").unwrap();
             return None;
         }
         Some(disk)

@@ -18,9 +18,10 @@ enum Oddity {
     RecoveryRefuses,
     RecoveryReadsOutside,
     RecoveryCounts,
+    RecoveryMarks,
 }
 
-struct Odd(Oddity);
+struct Odd(Oddity, AtomicU64);
 
 struct Shared {
     medium: Arc<SimMedium>,
@@ -76,6 +77,12 @@ impl Subject for Odd {
             Oddity::RecoveryPanics => panic!("odd"),
             Oddity::RecoveryRefuses => return Err("odd"),
             Oddity::RecoveryReadsOutside => return Ok(medium.memory().load8(PoolOffset::new(4096))),
+            Oddity::RecoveryMarks => {
+                // Each image is recovered from twice, and only the second recovery sees what the first one stored.
+                let is_second = self.1.fetch_add(1, Ordering::AcqRel) % 2 == 1;
+                medium.store8(PoolOffset::new(128), 1);
+                return Ok(u64::from((count == 1) != is_second));
+            }
             Oddity::RecoveryCounts => medium.store8(PoolOffset::new(128), count + 1),
             _ => (),
         }
@@ -90,7 +97,10 @@ impl Subject for Odd {
 }
 
 fn explored(oddity: Oddity, threads: usize) -> Report {
-    let report = explore(&Odd(oddity), &Setup { threads, operations: 5, ..Setup::default() });
+    let report = explore(
+        &Odd(oddity, AtomicU64::new(0)),
+        &Setup { threads, operations: 5, nested_one_in: 0, ..Setup::default() },
+    );
     println!("{report}");
     report
 }
@@ -104,6 +114,11 @@ fn threads_that_get_on_are_left_alone() {
     for threads in 1..=3 {
         assert_eq!(explored(Oddity::Nothing, threads).violation, None);
     }
+}
+
+#[test]
+fn what_recoveries_store_is_undone_before_the_next_image() {
+    assert_eq!(explored(Oddity::RecoveryMarks, 2).violation, None);
 }
 
 #[test]

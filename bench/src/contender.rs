@@ -1,0 +1,109 @@
+//! What a side of the bench must be able to do: three small traits, each with whole laps as its calls, so that
+//! no dispatch and no crossing between languages is inside of a timed loop.
+
+use crate::keys::Keys;
+use anyhow::Result;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// Who runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Who {
+    /// Lodestone.
+    Ours,
+    /// libpmemobj, and the adaptive radix tree of its examples.
+    Libpmemobj,
+    /// The crate blart: a volatile adaptive radix tree.
+    Blart,
+    /// The crate congee: a volatile, concurrent adaptive radix tree with keys of 8 bytes.
+    Congee,
+    /// SQLite.
+    Sqlite,
+    /// LMDB.
+    Lmdb,
+    /// redb.
+    Redb,
+    /// RocksDB.
+    Rocksdb,
+}
+
+impl Who {
+    /// The name under which the figures are reported: blart and congee are rivals for one place.
+    pub(crate) fn peer(self) -> &'static str {
+        match self {
+            Who::Ours => "lodestone",
+            Who::Libpmemobj => "libpmemobj",
+            Who::Blart | Who::Congee => "volatile-art",
+            Who::Sqlite => "sqlite",
+            Who::Lmdb => "lmdb",
+            Who::Redb => "redb",
+            Who::Rocksdb => "rocksdb",
+        }
+    }
+}
+
+impl fmt::Display for Who {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Who::Blart => "blart",
+            Who::Congee => "congee",
+            other => other.peer(),
+        })
+    }
+}
+
+/// Words in the area that transactions change: 16 MiB, so that it fits no cache of one core.
+pub(crate) const AREA_WORDS: u32 = 2 << 20;
+/// Slots that hold one block of 64 bytes each: 4 MiB of blocks live at any time.
+pub(crate) const SLOTS: u32 = 64 << 10;
+/// Words of a block.
+pub(crate) const BLOCK_WORDS: u32 = 8;
+
+/// Transactions on an area of words, and on slots that each hold one allocated block.
+///
+/// Each word that is stored is the next number of one count, which starts at 1 when the pool is made, and which
+/// `alloc_free` leaves alone: so all sides end with the same [`contents`](Transactions::contents).
+pub(crate) trait Transactions {
+    /// One durable transaction for each `ranges` places: each stores one word at each of them.
+    fn change(&mut self, places: &[u32], ranges: usize) -> Result<()>;
+
+    /// One durable transaction for each slot: allocate 64 bytes, fill them, link them, free the old block.
+    fn replace(&mut self, slots: &[u32]) -> Result<()>;
+
+    /// Allocates 64 bytes durably, then frees them durably, `times` times.
+    fn alloc_free(&mut self, times: usize) -> Result<()>;
+
+    /// All words of the area, then the words of the block in each slot, zeros where there is none.
+    fn contents(&self) -> Result<Vec<u64>>;
+}
+
+/// An ordered map from byte strings to 8-byte values.
+pub(crate) trait Tree {
+    /// Inserts each key with its id as value, one durable transaction a key where the tree is durable. Also
+    /// replaces: the second time that a key comes, its value changes.
+    fn insert(&mut self, keys: &Keys) -> Result<()>;
+
+    /// Looks all keys up and folds the values found, in order, with [`fold`]. A missing key is an error.
+    fn lookup(&self, keys: &Keys) -> Result<u64>;
+}
+
+/// One step of the digest of a lookup: cheap enough to stay inside of the timed loop.
+#[inline]
+pub(crate) fn fold(digest: u64, value: u64) -> u64 {
+    digest.rotate_left(5) ^ value
+}
+
+/// Bytes of the value of a put.
+pub(crate) const VALUE_LEN: usize = 100;
+/// The value of a put.
+pub(crate) type Value = [u8; VALUE_LEN];
+
+/// A store that many threads put into.
+pub(crate) trait Store: Sync {
+    /// Puts; durable on return.
+    fn put(&self, key: u64, value: &Value) -> Result<()>;
+
+    /// What is there under a key.
+    fn get(&self, key: u64) -> Result<Option<Value>>;
+}

@@ -1,0 +1,91 @@
+//! Lodestone and its peers, in turn, on the same work.
+//!
+//! ```text
+//!   main: for each group a process of its own --- works: laps in turn, medians
+//!     |                                             |  trait Transactions, Tree, Store
+//!   report: terminal, JSON, HTML                  ours | peers (C driver, crates)
+//! ```
+//!
+//! It does: run all sides of a work in turn, at least 15 times around, check that they come to the same result, and
+//! report medians and ratios. It does not: measure persistent memory where there is none. Works whose name begins with
+//! `file-` run on an ordinary file; all others run on tmpfs, with cache-line flushes forced on both sides.
+
+mod clock;
+mod contender;
+mod keys;
+mod machine;
+mod ours;
+mod peers;
+mod plan;
+mod report;
+mod rounds;
+mod run;
+mod solo;
+mod targets;
+mod works;
+
+use crate::plan::{Group, Size};
+use crate::run::Laps;
+use anyhow::{Context, Result};
+use clap::Parser;
+use std::fs;
+use std::io;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Lodestone and its peers, in turn, on the same work
+#[derive(Parser)]
+#[command(name = "lode-bench")]
+struct Arguments {
+    /// What to run; all groups if none is named
+    groups: Vec<Group>,
+    /// Run every row once around in seconds, to see that all still work; measures nothing
+    #[arg(long)]
+    quick: bool,
+    /// Laps of each side
+    #[arg(long, default_value_t = 15, value_parser = clap::value_parser!(u16).range(15..))]
+    rounds: u16,
+    /// Touch the pools of trees before they are timed
+    #[arg(long)]
+    touched: bool,
+    /// Where the order of keys and places comes from
+    #[arg(long, default_value_t = 20_261_120)]
+    seed: u64,
+    /// Folder for the outputs, and for the files of the works on an ordinary file
+    #[arg(long, default_value = "target/bench")]
+    out: PathBuf,
+    /// Report again from the laps that an earlier run left in the folder for outputs
+    #[arg(long, conflicts_with_all = ["groups", "quick"])]
+    again: bool,
+    /// Run the one group that is named in this process, with its files in this folder, and print what it found
+    #[arg(long, hide = true)]
+    inside: Option<PathBuf>,
+}
+
+fn main() -> Result<ExitCode> {
+    let arguments = Arguments::parse();
+    let size = if arguments.quick {
+        Size::quick()
+    } else {
+        Size::full(usize::from(arguments.rounds), arguments.touched)
+    };
+    if let Some(folder) = &arguments.inside {
+        let group = arguments.groups.first().context("--inside needs a group")?;
+        let findings = works::run(*group, &size, arguments.seed, folder)?;
+        serde_json::to_writer(io::stdout().lock(), &findings)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    // Quick figures never take the place of real ones.
+    let out = if arguments.quick { arguments.out.join("quick") } else { arguments.out.clone() };
+    fs::create_dir_all(&out).with_context(|| format!("creating {}", out.display()))?;
+    let laps = if arguments.again {
+        Laps::read(&out)?
+    } else {
+        let groups = if arguments.groups.is_empty() { Group::ALL.to_vec() } else { arguments.groups };
+        let laps = run::run(&groups, arguments.quick, &size, arguments.seed, &out)?;
+        laps.write(&out)?;
+        laps
+    };
+    report::write(&laps, &out)?;
+    Ok(if laps.failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}

@@ -1,0 +1,15 @@
+//! The peers, each behind the traits of [`contender`](crate::contender).
+
+mod lmdb;
+mod pmemobj;
+mod redb;
+mod rocksdb;
+mod sqlite;
+mod volatile_art;
+
+pub(crate) use lmdb::Lmdb;
+pub(crate) use pmemobj::{PmemobjArea, PmemobjTable, PmemobjTree};
+pub(crate) use redb::Redb;
+pub(crate) use rocksdb::Rocksdb;
+pub(crate) use sqlite::Sqlite;
+pub(crate) use volatile_art::{Blart, Congee};

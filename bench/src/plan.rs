@@ -1,0 +1,112 @@
+//! What runs: groups of works, each in a process of its own, and how much of it.
+//!
+//! A process of its own, because libpmemobj decides when it is loaded whether files are persistent memory, and so
+//! that no group finds its memory used up or cut to pieces by the one before, and a peer that crashes takes only
+//! its own group along.
+
+use clap::ValueEnum;
+use std::time::Duration;
+
+/// What makes a store durable in a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rung {
+    /// Cache-line flushes and fences on tmpfs: DRAM stands in for persistent memory.
+    Line,
+    /// Synced writes to an ordinary file.
+    Commit,
+}
+
+/// Works that run in one process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Group {
+    /// tx-1, tx-4, tx-16, tx-alloc, alloc-free.
+    Transactions,
+    /// art-*-random.
+    Random,
+    /// art-*-words.
+    Words,
+    /// file-tx-1, file-tx-alloc, file-art-insert.
+    File,
+    /// file-put.
+    Put,
+    /// file-put-16 and file-put-16-sequential.
+    PutMany,
+    /// What has no peer.
+    Alone,
+}
+
+impl Group {
+    /// All groups, in the order in which they run.
+    pub(crate) const ALL: [Group; 7] = [
+        Group::Transactions,
+        Group::Random,
+        Group::Words,
+        Group::File,
+        Group::Put,
+        Group::PutMany,
+        Group::Alone,
+    ];
+
+    /// What makes a store durable.
+    pub(crate) fn rung(self) -> Rung {
+        match self {
+            Group::Transactions | Group::Random | Group::Words | Group::Alone => Rung::Line,
+            Group::File | Group::Put | Group::PutMany => Rung::Commit,
+        }
+    }
+}
+
+/// How much of each work is done in a lap, and how many laps each side runs.
+#[derive(Clone, Debug)]
+pub(crate) struct Size {
+    /// Laps of each side.
+    pub(crate) rounds: usize,
+    /// Transactions in a lap: all laps together wrap a log ring of 4 MiB more than 10 times even with records of
+    /// one line.
+    pub(crate) transactions: usize,
+    /// Whether the pools of trees are touched before they are timed. Neither side does so by default.
+    pub(crate) touched: bool,
+    /// Random keys.
+    pub(crate) keys: usize,
+    /// English words, at most.
+    pub(crate) words: usize,
+    /// Transactions or inserts in a lap on a file.
+    pub(crate) file_transactions: usize,
+    /// Puts in a lap of one thread.
+    pub(crate) puts: usize,
+    /// Length of a lap of many threads.
+    pub(crate) lap: Duration,
+}
+
+impl Size {
+    /// What the figures are made of.
+    pub(crate) fn full(rounds: usize, touched: bool) -> Size {
+        Size {
+            rounds,
+            transactions: 100_000,
+            touched,
+            keys: 1_000_000,
+            words: usize::MAX,
+            file_transactions: 200,
+            puts: 500,
+            lap: Duration::from_millis(400),
+        }
+    }
+
+    /// Every row once around, in seconds: shows that all works still work, and measures nothing.
+    pub(crate) fn quick() -> Size {
+        Size {
+            rounds: 3,
+            transactions: 1000,
+            touched: false,
+            keys: 2000,
+            words: 2000,
+            file_transactions: 5,
+            puts: 5,
+            lap: Duration::from_millis(10),
+        }
+    }
+}
+
+/// Threads of the works that have many.
+pub(crate) const THREADS: usize = 16;

@@ -1,0 +1,167 @@
+//! The table on the terminal.
+
+use super::missing;
+use super::number::show;
+use crate::rounds::{Contest, Entry, ratio};
+use crate::run::Laps;
+use crate::targets::{self, Goal, Limit, Side, Unit};
+use anyhow::Result;
+use comfy_table::presets::UTF8_BORDERS_ONLY;
+use comfy_table::{Cell, CellAlignment, Color, Table};
+use std::fmt::Write;
+
+/// Everything that goes to the terminal.
+pub(super) fn render(laps: &Laps) -> Result<String> {
+    let mut text = String::new();
+    if laps.quick {
+        writeln!(text, "A quick run: it shows that every row works. The figures mean nothing.")?;
+    }
+    writeln!(text, "{}", laps.machine.summary())?;
+    if laps.machine.was_busy() {
+        writeln!(
+            text,
+            "The machine was busy with other programs when the run began (load {}).",
+            laps.machine.load.0
+        )?;
+    }
+    writeln!(text, "seed {}, medians of {} rounds\n", laps.seed, laps.rounds)?;
+    let (ran, alone): (Vec<_>, Vec<_>) = laps.findings.contests.iter().partition(|c| c.ours().is_some());
+    if !ran.is_empty() {
+        writeln!(text, "{}\n", pairs(&ran))?;
+    }
+    if !laps.findings.figures.is_empty() {
+        writeln!(text, "{}\n", figures(laps)?)?;
+    }
+    if !alone.is_empty() {
+        writeln!(text, "Our side did not run in these: what it has to reach.\n{}\n", budgets(&alone))?;
+    }
+    let left_out: Vec<&str> = missing(laps).iter().map(|work| work.name).collect();
+    if !left_out.is_empty() {
+        writeln!(text, "Left out, because our side did not run: {}", left_out.join(", "))?;
+    }
+    for contest in &laps.findings.contests {
+        writeln!(text, "digest of {:<24} {:016x}", contest.work, contest.digest)?;
+    }
+    for failure in &laps.failed {
+        writeln!(text, "FAILED {failure}")?;
+    }
+    Ok(text)
+}
+
+fn table(header: &[&str], numbers: std::ops::Range<usize>) -> Table {
+    let mut table = Table::new();
+    table.load_style(UTF8_BORDERS_ONLY).set_header(header);
+    for index in numbers {
+        if let Some(column) = table.column_mut(index) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    table
+}
+
+fn verdict(met: Option<bool>) -> Cell {
+    match met {
+        Some(true) => Cell::new("yes").fg(Color::Green),
+        Some(false) => Cell::new("NO").fg(Color::Red),
+        None => Cell::new(""),
+    }
+}
+
+fn pairs(contests: &[&Contest]) -> Table {
+    let mut table =
+        table(&["work", "peer", "ours", "theirs", "unit", "ours ns", "ratio", "to reach", "met"], 2..4);
+    for index in 5..8 {
+        if let Some(column) = table.column_mut(index) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    for contest in contests {
+        let Some(ours) = contest.ours() else { continue };
+        let unit = contest.unit();
+        for peer in contest.peers() {
+            let (mine, theirs) = (ours.median(unit), peer.median(unit));
+            let ratio = ratio(unit, mine, theirs);
+            let goal = targets::ratio(&contest.work, peer.who.peer());
+            table.add_row([
+                Cell::new(&contest.work),
+                Cell::new(peer.who.peer()),
+                Cell::new(show(mine)),
+                Cell::new(show(theirs)),
+                Cell::new(unit.name()),
+                Cell::new(show(ours.median_ns())),
+                Cell::new(show(ratio)),
+                Cell::new(goal.map(show).unwrap_or_default()),
+                verdict(goal.map(|goal| ratio >= goal)),
+            ]);
+        }
+    }
+    table
+}
+
+/// How a limit is written.
+pub(super) fn limit(limit: &Limit) -> String {
+    let sign = match limit.side {
+        Side::AtMost => "≤",
+        Side::AtLeast => "≥",
+        Side::Exactly => "=",
+    };
+    format!("{sign} {}", show(limit.limit))
+}
+
+fn figures(laps: &Laps) -> Result<Table> {
+    let mut table = table(&["work", "ours", "unit", "limit", "met"], 1..2);
+    for figure in &laps.findings.figures {
+        let (unit, to_reach, met) = match figure.goal()? {
+            Goal::Limit(goal) => (goal.unit, limit(goal), Some(goal.met(figure.value))),
+            Goal::Shown(unit) => (*unit, String::new(), None),
+            Goal::Ratios(_) => continue,
+        };
+        table.add_row([
+            Cell::new(&figure.work),
+            Cell::new(show(figure.value)),
+            Cell::new(unit.name()),
+            Cell::new(to_reach),
+            verdict(met),
+        ]);
+    }
+    Ok(table)
+}
+
+/// What our side has to reach against an entry: the figure itself, with its sign.
+pub(super) fn budget(contest: &Contest, peer: &Entry) -> Option<(f64, &'static str)> {
+    let goal = targets::ratio(&contest.work, peer.who.peer())?;
+    let theirs = peer.median(contest.unit());
+    Some(if contest.unit().is_rate() { (theirs * goal, "≥") } else { (theirs / goal, "≤") })
+}
+
+fn budgets(contests: &[&Contest]) -> Table {
+    let header =
+        ["work", "peer", "theirs", "unit", "least", "most", "theirs ns", "to reach", "so ours has to be"];
+    let mut table = table(&header, 2..3);
+    for index in 4..8 {
+        if let Some(column) = table.column_mut(index) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    for contest in contests {
+        let unit: Unit = contest.unit();
+        for peer in contest.entries.iter() {
+            let values = peer.values(unit);
+            let goal = targets::ratio(&contest.work, peer.who.peer());
+            let stands = contest.peers().iter().any(|other| other.who == peer.who);
+            let needed = budget(contest, peer).filter(|_| stands);
+            table.add_row([
+                contest.work.clone(),
+                peer.who.to_string(),
+                show(peer.median(unit)),
+                unit.name().to_owned(),
+                show(values.iter().copied().fold(f64::INFINITY, f64::min)),
+                show(values.iter().copied().fold(0.0, f64::max)),
+                show(peer.median_ns()),
+                goal.filter(|_| stands).map(show).unwrap_or_default(),
+                needed.map(|(value, sign)| format!("{sign} {}", show(value))).unwrap_or_default(),
+            ]);
+        }
+    }
+    table
+}

@@ -1,0 +1,139 @@
+//! Runs the groups, each in a process of its own, and keeps every lap.
+
+use crate::machine::Machine;
+use crate::plan::{Group, Rung, Size};
+use crate::works::Findings;
+use anyhow::{Context, Result, bail, ensure};
+use clap::ValueEnum;
+use serde::{Deserialize, Serialize};
+use std::fs::{self, File};
+use std::io::BufReader;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use tempfile::TempDir;
+
+/// All that a run measured.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Laps {
+    /// Where.
+    pub(crate) machine: Machine,
+    /// Where the order of keys and places came from.
+    pub(crate) seed: u64,
+    /// Whether the run was only there to show that all works still work.
+    pub(crate) quick: bool,
+    /// Laps of each side.
+    pub(crate) rounds: usize,
+    /// Whether the pools of trees were touched before they were timed.
+    pub(crate) touched: bool,
+    /// What the groups found.
+    pub(crate) findings: Findings,
+    /// The groups that failed, with the reason.
+    pub(crate) failed: Vec<String>,
+}
+
+impl Laps {
+    #[cfg(test)]
+    pub(crate) fn sample() -> Laps {
+        let here = Path::new(".");
+        let machine = Machine::look(here, here).unwrap();
+        Laps {
+            machine,
+            seed: 1,
+            quick: true,
+            rounds: 1,
+            touched: false,
+            findings: Findings::default(),
+            failed: Vec::new(),
+        }
+    }
+
+    fn path(out: &Path) -> PathBuf {
+        out.join("laps.json")
+    }
+
+    /// Reads what an earlier run wrote.
+    pub(crate) fn read(out: &Path) -> Result<Laps> {
+        let path = Laps::path(out);
+        let file = File::open(&path).with_context(|| format!("opening {}", path.display()))?;
+        serde_json::from_reader(BufReader::new(file)).with_context(|| format!("reading {}", path.display()))
+    }
+
+    /// Writes all laps, so that they can be reported again.
+    pub(crate) fn write(&self, out: &Path) -> Result<()> {
+        let path = Laps::path(out);
+        fs::write(&path, serde_json::to_vec(self)?).with_context(|| format!("writing {}", path.display()))
+    }
+}
+
+/// A folder for the files of the groups on one rung, removed at the end, and on SIGINT too.
+fn folders(out: &Path) -> Result<(TempDir, TempDir)> {
+    let make = |parent: &Path| {
+        let folder = tempfile::Builder::new().prefix("lode-bench-").tempdir_in(parent);
+        folder.with_context(|| format!("creating a folder in {}", parent.display()))
+    };
+    let (tmpfs, disk) = (make(Path::new("/dev/shm"))?, make(out)?);
+    let paths = [tmpfs.path().to_owned(), disk.path().to_owned()];
+    ctrlc::set_handler(move || {
+        for path in &paths {
+            // Nothing can be done about a folder that stays, and the process ends here.
+            let _ = fs::remove_dir_all(path);
+        }
+        std::process::exit(130);
+    })?;
+    Ok((tmpfs, disk))
+}
+
+/// Runs the groups one after the other. One that fails is noted, and the others still run.
+pub(crate) fn run(groups: &[Group], quick: bool, size: &Size, seed: u64, out: &Path) -> Result<Laps> {
+    let (tmpfs, disk) = folders(out)?;
+    let mut machine = Machine::look(tmpfs.path(), disk.path())?;
+    eprintln!("seed {seed}, {} rounds, {}", size.rounds, machine.summary());
+    let mut findings = Findings::default();
+    let mut failed = Vec::new();
+    for group in groups {
+        let parent = match group.rung() {
+            Rung::Line => &tmpfs,
+            Rung::Commit => &disk,
+        };
+        let name = group.to_possible_value().context("every group has a name")?;
+        let folder = parent.path().join(name.get_name());
+        fs::create_dir(&folder)?;
+        match inside(*group, name.get_name(), quick, size, seed, &folder) {
+            Ok(found) => {
+                findings.contests.extend(found.contests);
+                findings.figures.extend(found.figures);
+            }
+            Err(error) => {
+                eprintln!("{}: {error:#}", name.get_name());
+                failed.push(format!("{}: {error:#}", name.get_name()));
+            }
+        }
+        fs::remove_dir_all(&folder)?;
+    }
+    machine.look_again()?;
+    Ok(Laps { machine, seed, quick, rounds: size.rounds, touched: size.touched, findings, failed })
+}
+
+/// Runs one group in a process of its own.
+fn inside(group: Group, name: &str, quick: bool, size: &Size, seed: u64, folder: &Path) -> Result<Findings> {
+    let mut command = Command::new(std::env::current_exe()?);
+    command.arg(name).arg("--inside").arg(folder).args(["--seed", &seed.to_string()]);
+    if quick {
+        command.arg("--quick");
+    } else {
+        command.args(["--rounds", &size.rounds.to_string()]);
+    }
+    if size.touched {
+        command.arg("--touched");
+    }
+    match group.rung() {
+        Rung::Line => command.env("PMEM_IS_PMEM_FORCE", "1"),
+        Rung::Commit => command.env_remove("PMEM_IS_PMEM_FORCE"),
+    };
+    let output = command.stdin(Stdio::null()).stderr(Stdio::inherit()).output()?;
+    ensure!(output.status.success(), "ended with {}", output.status);
+    match serde_json::from_slice(&output.stdout) {
+        Ok(findings) => Ok(findings),
+        Err(error) => bail!("said something else than its findings: {error}"),
+    }
+}

@@ -1,0 +1,230 @@
+//! All works, in the order in which they are reported, and what each has to reach. The one place for both.
+
+/// A work: something that is measured.
+pub(crate) struct Work {
+    /// Its name in all outputs.
+    pub(crate) name: &'static str,
+    /// What one operation is.
+    pub(crate) what: &'static str,
+    /// How good is good enough.
+    pub(crate) goal: Goal,
+}
+
+/// How good is good enough.
+pub(crate) enum Goal {
+    /// At least so many times as good as each of these peers.
+    Ratios(&'static [(&'static str, f64)]),
+    /// A limit of our own.
+    Limit(Limit),
+    /// Printed to be looked at.
+    Shown(Unit),
+}
+
+/// A limit for a work that has no peer.
+pub(crate) struct Limit {
+    /// The number.
+    pub(crate) limit: f64,
+    /// What it counts.
+    pub(crate) unit: Unit,
+    /// Which side of it is good.
+    pub(crate) side: Side,
+}
+
+/// Which side of a limit is good.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Side {
+    /// The limit or less.
+    AtMost,
+    /// The limit or more.
+    AtLeast,
+    /// The limit and nothing else.
+    Exactly,
+}
+
+impl Limit {
+    /// Whether a measured value is good enough.
+    pub(crate) fn met(&self, value: f64) -> bool {
+        match self.side {
+            Side::AtMost => value <= self.limit,
+            Side::AtLeast => value >= self.limit,
+            Side::Exactly => value == self.limit,
+        }
+    }
+}
+
+/// What a figure counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unit {
+    /// Ticks of the time-stamp counter for one operation.
+    Cycles,
+    /// Microseconds for one operation.
+    Micros,
+    /// Puts in a second.
+    PutsPerSecond,
+    /// Drains for one operation, or for a thousand.
+    Drains,
+    /// How many times as much.
+    Times,
+    /// Milliseconds.
+    Millis,
+    /// Bytes for one key.
+    Bytes,
+    /// Mebibytes.
+    Mebibytes,
+    /// Crash images in a second.
+    ImagesPerSecond,
+}
+
+impl Unit {
+    /// The name in all outputs.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Unit::Cycles => "cycles",
+            Unit::Micros => "us",
+            Unit::PutsPerSecond => "puts/s",
+            Unit::Drains => "drains",
+            Unit::Times => "x",
+            Unit::Millis => "ms",
+            Unit::Bytes => "bytes",
+            Unit::Mebibytes => "MiB",
+            Unit::ImagesPerSecond => "images/s",
+        }
+    }
+
+    /// Whether more is better.
+    pub(crate) fn is_rate(self) -> bool {
+        matches!(self, Unit::PutsPerSecond | Unit::ImagesPerSecond)
+    }
+}
+
+const fn ratios(name: &'static str, what: &'static str, list: &'static [(&'static str, f64)]) -> Work {
+    Work { name, what, goal: Goal::Ratios(list) }
+}
+
+const fn limit(name: &'static str, what: &'static str, side: Side, limit: f64, unit: Unit) -> Work {
+    Work { name, what, goal: Goal::Limit(Limit { limit, unit, side }) }
+}
+
+/// All works.
+pub(crate) const WORKS: &[Work] = &[
+    ratios("tx-1", "a transaction that changes one range of 8 bytes", &[("libpmemobj", 5.5)]),
+    ratios("tx-4", "a transaction that changes 4 ranges of 8 bytes", &[("libpmemobj", 10.0)]),
+    ratios("tx-16", "a transaction that changes 16 ranges of 8 bytes", &[("libpmemobj", 25.0)]),
+    ratios(
+        "tx-alloc",
+        "a transaction: allocate 64 bytes, fill, link, free the old block",
+        &[("libpmemobj", 14.0)],
+    ),
+    ratios("alloc-free", "a durable allocation, then a durable free, of 64 bytes", &[("libpmemobj", 9.0)]),
+    ratios("art-insert-random", "insert a random 8-byte key with an 8-byte value", &[("libpmemobj", 9.0)]),
+    ratios("art-reinsert-random", "replace the value of a key", &[("libpmemobj", 6.0)]),
+    ratios(
+        "art-lookup-random",
+        "look a random 8-byte key up",
+        &[("libpmemobj", 4.5), ("volatile-art", 0.87)],
+    ),
+    ratios("art-insert-words", "insert an English word with an 8-byte value", &[("libpmemobj", 7.0)]),
+    ratios("art-reinsert-words", "replace the value of a word", &[("libpmemobj", 4.0)]),
+    ratios("art-lookup-words", "look an English word up", &[("libpmemobj", 3.1), ("volatile-art", 0.87)]),
+    ratios("file-tx-1", "tx-1 in an ordinary file, one thread", &[("libpmemobj", 3.5)]),
+    ratios("file-tx-alloc", "tx-alloc in an ordinary file, one thread", &[("libpmemobj", 7.0)]),
+    ratios("file-art-insert", "art-insert-random in an ordinary file, one thread", &[("libpmemobj", 14.0)]),
+    ratios(
+        "file-put",
+        "a durable put of 100 bytes under a random key, one thread",
+        &[("sqlite", 1.5), ("lmdb", 1.6), ("redb", 1.2), ("rocksdb", 1.0)],
+    ),
+    ratios("file-put-16", "durable puts of 100 bytes under random keys, 16 threads", SIXTEEN),
+    ratios("file-put-16-sequential", "durable puts of 100 bytes under rising keys, 16 threads", SIXTEEN),
+    limit(
+        "fences",
+        "drains between begin and return, the most of all operations above",
+        Side::Exactly,
+        1.0,
+        Unit::Drains,
+    ),
+    Work {
+        name: "fences-1000",
+        what: "drains of 1000 transactions, checkpoints included",
+        goal: Goal::Shown(Unit::Drains),
+    },
+    limit(
+        "read-typed",
+        "what a read through the typed API adds to a plain load",
+        Side::AtMost,
+        15.0,
+        Unit::Cycles,
+    ),
+    limit(
+        "art-durable-cost",
+        "an insert, over the same insert and record without flush and drain",
+        Side::AtMost,
+        1.6,
+        Unit::Times,
+    ),
+    limit("reopen-1m", "reopening 1 M keys after SIGKILL", Side::AtMost, 50.0, Unit::Millis),
+    limit(
+        "bytes-per-key",
+        "pool bytes of an 8-byte key and value, 1 M random keys",
+        Side::AtMost,
+        96.0,
+        Unit::Bytes,
+    ),
+    limit(
+        "private-mib",
+        "private memory while a pool of 1 M keys is open",
+        Side::AtMost,
+        16.0,
+        Unit::Mebibytes,
+    ),
+    limit(
+        "threads-2",
+        "two threads that insert into one tree, over one thread",
+        Side::AtLeast,
+        1.6,
+        Unit::Times,
+    ),
+    limit(
+        "crash-images",
+        "crash images of a 64 KiB log ring: recovery twice and check, one core",
+        Side::AtLeast,
+        50_000.0,
+        Unit::ImagesPerSecond,
+    ),
+];
+
+const SIXTEEN: &[(&str, f64)] =
+    &[("libpmemobj", 15.0), ("sqlite", 8.0), ("lmdb", 8.0), ("redb", 8.0), ("rocksdb", 1.0)];
+
+/// The work of that name.
+pub(crate) fn work(name: &str) -> Option<&'static Work> {
+    WORKS.iter().find(|work| work.name == name)
+}
+
+/// The ratio that a work has to reach against a peer.
+pub(crate) fn ratio(name: &str, peer: &str) -> Option<f64> {
+    let Goal::Ratios(list) = &work(name)?.goal else { return None };
+    list.iter().find(|(who, _)| *who == peer).map(|(_, ratio)| *ratio)
+}
+
+#[cfg(test)]
+mod test {
+    use super::*;
+
+    #[test]
+    fn a_limit_includes_itself() {
+        let at_most = Limit { limit: 2.0, unit: Unit::Times, side: Side::AtMost };
+        assert_eq!([1.9, 2.0, 2.1].map(|v| at_most.met(v)), [true, true, false]);
+        let at_least = Limit { side: Side::AtLeast, ..at_most };
+        assert_eq!([1.9, 2.0, 2.1].map(|v| at_least.met(v)), [false, true, true]);
+        let exactly = Limit { side: Side::Exactly, ..at_least };
+        assert_eq!([1.9, 2.0, 2.1].map(|v| exactly.met(v)), [false, true, false]);
+    }
+
+    #[test]
+    fn ratios_are_found_by_work_and_peer() {
+        assert_eq!(ratio("art-lookup-words", "volatile-art"), Some(0.87));
+        assert_eq!(ratio("art-lookup-words", "sqlite"), None);
+        assert_eq!(ratio("crash-images", "sqlite"), None);
+    }
+}

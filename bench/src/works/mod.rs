@@ -1,0 +1,40 @@
+//! The works, group by group.
+
+mod stores;
+mod transactions;
+mod trees;
+
+use crate::ours;
+use crate::plan::{Group, Size};
+use crate::rounds::Contest;
+use crate::solo::Figure;
+use anyhow::Result;
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+
+/// What a group found out.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Findings {
+    /// Works with peers.
+    pub(crate) contests: Vec<Contest>,
+    /// Works without.
+    pub(crate) figures: Vec<Figure>,
+}
+
+/// Runs one group, with its files in `folder`.
+pub(crate) fn run(group: Group, size: &Size, seed: u64, folder: &Path) -> Result<Findings> {
+    let contests = match group {
+        Group::Transactions => transactions::line(size, seed, folder)?,
+        Group::Random => trees::random(size, seed, folder)?,
+        Group::Words => trees::words(size, seed, folder)?,
+        Group::File => {
+            let mut contests = transactions::file(size, seed, folder)?;
+            contests.extend(trees::file(size, seed, folder)?);
+            contests
+        }
+        Group::Put => stores::one_thread(size, seed, folder)?,
+        Group::PutMany => stores::many_threads(size, seed, folder)?,
+        Group::Alone => return Ok(Findings { contests: Vec::new(), figures: ours::figures(folder, size)? }),
+    };
+    Ok(Findings { contests, figures: Vec::new() })
+}

@@ -1,0 +1,106 @@
+//! tx-1, tx-4, tx-16, tx-alloc, alloc-free, and the first two of them on a file.
+//!
+//! Each side keeps one pool over all rounds: what counts is the steady state, log rings that wrap and blocks that
+//! are used again. Places and slots are drawn from the seed and the round, so all sides change the same words in
+//! the same order and must end with the same contents.
+
+use crate::clock::{Lap, lap};
+use crate::contender::{AREA_WORDS, SLOTS, Transactions, Who};
+use crate::ours;
+use crate::peers::PmemobjArea;
+use crate::plan::{Rung, Size};
+use crate::rounds::{Contest, same_digest, take_turns};
+use anyhow::Result;
+use fastrand::Rng;
+use std::path::Path;
+
+type Side = Box<dyn Transactions>;
+
+#[derive(Clone, Copy)]
+enum Kind {
+    /// Change so many ranges.
+    Change(usize),
+    /// Replace the block in one of the first so many slots.
+    Replace(u32),
+    AllocFree,
+}
+
+/// Slots in use on a file, where filling all of them would take minutes.
+const FILE_SLOTS: u32 = 64;
+
+/// The works on tmpfs.
+pub(super) fn line(size: &Size, seed: u64, folder: &Path) -> Result<Vec<Contest>> {
+    let works = [
+        ("tx-1", Kind::Change(1)),
+        ("tx-4", Kind::Change(4)),
+        ("tx-16", Kind::Change(16)),
+        ("tx-alloc", Kind::Replace(SLOTS)),
+        ("alloc-free", Kind::AllocFree),
+    ];
+    run(&works, size.rounds, size.transactions, seed, sides(folder, Rung::Line)?)
+}
+
+/// The works on an ordinary file.
+pub(super) fn file(size: &Size, seed: u64, folder: &Path) -> Result<Vec<Contest>> {
+    let works = [("file-tx-1", Kind::Change(1)), ("file-tx-alloc", Kind::Replace(FILE_SLOTS))];
+    run(&works, size.rounds, size.file_transactions, seed, sides(folder, Rung::Commit)?)
+}
+
+fn sides(folder: &Path, rung: Rung) -> Result<Vec<(Who, Side)>> {
+    let mut sides: Vec<(Who, Side)> = Vec::new();
+    if let Some(side) = ours::transactions(&folder.join("ours-area"), rung) {
+        sides.push((Who::Ours, side?));
+    }
+    sides.push((Who::Libpmemobj, Box::new(PmemobjArea::create(&folder.join("pmemobj-area"))?)));
+    Ok(sides)
+}
+
+fn run(
+    works: &[(&str, Kind)],
+    rounds: usize,
+    count: usize,
+    seed: u64,
+    mut sides: Vec<(Who, Side)>,
+) -> Result<Vec<Contest>> {
+    let mut contests = Vec::new();
+    for (work, kind) in works {
+        if let Kind::Replace(below) = kind {
+            // From the first lap on, each transaction finds an old block to free.
+            let slots: Vec<u32> = (0..*below).collect();
+            sides.iter_mut().try_for_each(|(_, side)| side.replace(&slots))?;
+        }
+        let turn =
+            |round: usize, _, side: &mut Side| one_lap(*kind, count, seed ^ round as u64, side.as_mut());
+        let mut contest = take_turns(&[work], rounds, true, &mut sides, turn)?;
+        let digests = sides.iter().map(|(who, side)| Ok((*who, digest(side.as_ref())?)));
+        contest[0].digest = same_digest(work, &digests.collect::<Result<Vec<_>>>()?)?;
+        contests.append(&mut contest);
+    }
+    Ok(contests)
+}
+
+fn one_lap(kind: Kind, count: usize, seed: u64, side: &mut dyn Transactions) -> Result<Vec<Lap>> {
+    let mut rng = Rng::with_seed(seed);
+    let mut draw = |how_many: usize, below: u32| (0..how_many).map(|_| rng.u32(..below)).collect::<Vec<_>>();
+    let (lap, done) = match kind {
+        Kind::Change(ranges) => {
+            let places = draw(count * ranges, AREA_WORDS);
+            lap(count as u64, || side.change(&places, ranges))
+        }
+        Kind::Replace(below) => {
+            let slots = draw(count, below);
+            lap(count as u64, || side.replace(&slots))
+        }
+        Kind::AllocFree => lap(count as u64, || side.alloc_free(count)),
+    };
+    done?;
+    Ok(vec![lap])
+}
+
+fn digest(side: &dyn Transactions) -> Result<u64> {
+    let contents = side.contents()?;
+    Ok(contents.iter().fold(0, |digest: u64, word| {
+        // The multiplication makes each word count by its place; folding alone would let words cancel out.
+        (digest.rotate_left(5) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+    }))
+}
