@@ -33,8 +33,8 @@ pub enum HeapError {
         "an earlier sync failed, so this handle accepts no more changes; close the pool and open it again"
     )]
     Poisoned,
-    /// A closure inside of the transaction failed and its error was dropped; half of its changes can't stay.
-    #[error("a nested transaction failed, so the outer one does too")]
+    /// Something inside of the transaction failed and its error was dropped; half of its changes can't stay.
+    #[error("an operation inside of the transaction failed, so the transaction does too")]
     NestedFailed,
     /// The memory or the medium could not deliver bytes that were needed.
     #[error(transparent)]

@@ -130,15 +130,16 @@ impl State {
     /// Forgets the transaction; blocks and spans were seen to before.
     pub(crate) fn reset(&mut self) {
         self.writes.clear();
+        // Not with the others: a commit has taken what was freed by now, and left this.
+        if !self.freed_set.is_empty() {
+            self.freed_set = HashSet::new();
+        }
         if !self.taken.is_empty() || !self.freed.is_empty() || !self.huge.is_empty() || !self.made.is_empty()
         {
             self.taken.clear();
             self.made.clear();
             self.huge.clear();
             self.freed.clear();
-            if !self.freed_set.is_empty() {
-                self.freed_set = HashSet::new();
-            }
         }
         self.words_allowed = None;
         self.too_large = None;

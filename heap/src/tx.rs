@@ -172,7 +172,7 @@ impl<M: Medium> Tx<'_, M> {
     }
 
     /// Sees to it that the transaction can't commit: a part of a step failed, another part is done.
-    pub(crate) fn doom(&self) {
+    pub fn doom(&self) {
         self.session.state.borrow_mut().doomed = true;
     }
 

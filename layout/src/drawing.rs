@@ -28,8 +28,18 @@ pub struct Drawing {
 }
 
 /// Every format that has a drawing.
-pub const DRAWINGS: &[Drawing] =
-    &[crate::header::DRAWING, crate::record::DRAWING, crate::slot::DRAWING, crate::span::DRAWING];
+pub const DRAWINGS: &[Drawing] = &[
+    crate::header::DRAWING,
+    crate::record::DRAWING,
+    crate::slot::DRAWING,
+    crate::span::DRAWING,
+    crate::tree_leaf::DRAWING,
+    crate::tree_node::DRAWING_4,
+    crate::tree_node::DRAWING_16,
+    crate::tree_node::DRAWING_48,
+    crate::tree_node::DRAWING_256,
+    crate::tree_node::DRAWING_TREE,
+];
 
 /// The length of the field that `_project` picks.
 pub(crate) const fn len_of<S, F>(_project: fn(&S) -> &F) -> usize {

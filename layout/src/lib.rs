@@ -20,6 +20,9 @@ mod record;
 mod rung;
 mod slot;
 mod span;
+mod tree_leaf;
+mod tree_node;
+mod tree_slot;
 mod word;
 
 pub use chunk::{Descriptor, decode_root, encode_root};
@@ -36,4 +39,10 @@ pub use record::{
 pub use rung::Rung;
 pub use slot::{SLOT_BLOCKS, SLOT_COPY_STRIDE, SLOT_WORDS, Slot};
 pub use span::{Huge, SPAN_HEADER, SpanHeaderWords, Superblock};
+pub use tree_leaf::{KEY_LEN_MAX, LEAF_HEADER, LeafHeader, encode_leaf, leaf_crc, leaf_words};
+pub use tree_node::{
+    META_DEAD, NODE_BODY, NODE_END, NODE_META, TREE_CELLS, TREE_CELLS_OFF, TREE_SIZE, TYPE_LEAF, TYPE_TREE,
+    tree_meta,
+};
+pub use tree_slot::{NodeKind, SKIP_MAX, SLOT_REACH, SlotKind, TreeSlot};
 pub use word::{CHECKED_BITS, checked, payload, unchecked};

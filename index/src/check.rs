@@ -1,0 +1,269 @@
+//! Checking a tree: everything that is stored, against everything that must be so.
+//!
+//! What the shape of the tree promises, with the keys of neighbouring leaves a < b: they first differ at the
+//! depth of the lowest node above both; there each has the byte of its slot; and so has each key at all nodes
+//! between. Together with the checksum of each leaf this leaves no bit of a slot that could be wrong unseen.
+
+use crate::count;
+use crate::error::IndexError;
+use crate::leaf::{self, Match};
+use crate::node::{Node, Symbol};
+use crate::tree::Tree;
+use lode_heap::{Heap, HeapError, Object};
+use lode_layout::{
+    KEY_LEN_MAX, LINE, LeafHeader, NODE_BODY, NODE_END, NodeKind, PoolOffset, SlotKind, TREE_CELLS_OFF,
+    TREE_SIZE, TYPE_LEAF, TYPE_TREE, TreeSlot, WORD, leaf_crc,
+};
+use lode_pmem::{Fault, Medium, Memory};
+use std::collections::HashSet;
+use zerocopy::IntoBytes;
+
+/// What a check comes upon.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Finding {
+    /// An object that belongs to the tree. One that is reported twice is one that two slots lead to.
+    Object(Object),
+    /// Something that can't be right. What lies behind it is not looked at.
+    Damage(IndexError),
+}
+
+/// A slot that is still to be followed.
+#[derive(Clone, Copy, Debug)]
+struct Pending {
+    slot: TreeSlot,
+    symbol: Symbol,
+    /// Where the slot is.
+    place: PoolOffset,
+    /// Key bytes that come before those that it skips.
+    base: usize,
+    /// Nodes above it.
+    level: usize,
+    /// The depth at which the keys below differ from those before; unknown at the first leaf and after damage.
+    fork: Option<usize>,
+}
+
+/// The check of one tree.
+struct Check<'a, M: Medium, F> {
+    heap: &'a Heap<M>,
+    memory: &'a Memory,
+    visit: F,
+    pending: Vec<Pending>,
+    /// Depths and symbols of the slots above the one that is looked at.
+    path: Vec<(usize, Symbol)>,
+    nodes: HashSet<PoolOffset>,
+    last_key: Option<Vec<u8>>,
+    leaves: u64,
+}
+
+impl<M: Medium> Tree<'_, M> {
+    /// Looks at every object of the tree and tells `visit` of it, and of every damage. Returns the number of
+    /// leaves. Nobody may write to the tree meanwhile.
+    ///
+    /// It does not look for objects of the heap that belong to no tree: who knows all trees compares what they
+    /// report with [`Heap::objects`].
+    ///
+    /// # Cost
+    /// Each node and leaf is read once; memory for the offsets of all inner nodes.
+    pub fn check(&self, visit: impl FnMut(Finding)) -> u64 {
+        let heap = self.heap();
+        let mut check = Check {
+            heap,
+            memory: heap.memory(),
+            visit,
+            pending: Vec::new(),
+            path: Vec::new(),
+            nodes: HashSet::new(),
+            last_key: None,
+            leaves: 0,
+        };
+        check.root(self.root());
+        while let Some(pending) = check.pending.pop() {
+            check.follow(&pending);
+        }
+        let sum = count::sum(check.memory, self.root());
+        if sum != check.leaves {
+            check.damage("the count of the tree", self.root().plus(TREE_CELLS_OFF));
+        }
+        check.leaves
+    }
+}
+
+impl<M: Medium, F: FnMut(Finding)> Check<'_, M, F> {
+    fn damage(&mut self, what: &'static str, at: PoolOffset) {
+        (self.visit)(Finding::Damage(IndexError::Corrupt { what, at }));
+    }
+
+    /// Whether all loads since the last call succeeded.
+    fn was_readable(&mut self) -> bool {
+        let fault = Fault::take();
+        if let Some(fault) = fault {
+            (self.visit)(Finding::Damage(fault.into()));
+        }
+        fault.is_none()
+    }
+
+    /// The allocated object at `at`, if it is of this type and holds `len` bytes.
+    fn object(&mut self, at: PoolOffset, type_number: u64, len: u64) -> Option<Object> {
+        match self.heap.object(at) {
+            Ok(object) if object.type_number == type_number && object.size >= len => {
+                (self.visit)(Finding::Object(object));
+                return Some(object);
+            }
+            Ok(_) | Err(HeapError::NoObject { .. }) => {
+                self.damage("the slot of the tree that leads to the object", at)
+            }
+            Err(error) => (self.visit)(Finding::Damage(error.into())),
+        }
+        None
+    }
+
+    fn root(&mut self, root: PoolOffset) {
+        if self.object(root, TYPE_TREE, TREE_SIZE).is_none() {
+            return;
+        }
+        let node = Node::root(root);
+        let used = |off: u64| off <= NODE_END || (off >= TREE_CELLS_OFF && off.is_multiple_of(LINE));
+        let unused = (0..TREE_SIZE).step_by(WORD as usize).filter(|off| !used(*off));
+        let is_clean = unused.fold(true, |clean, off| clean & (self.memory.load8(root.plus(off)) == 0));
+        if self.memory.load8(node.meta_at()) != node.meta() || !is_clean {
+            self.damage("the root of the tree", root);
+        }
+        let slot = node.end_slot(self.memory);
+        self.push(slot, Symbol::End, node.end(), 0, 0, None);
+    }
+
+    fn push(
+        &mut self,
+        slot: TreeSlot,
+        symbol: Symbol,
+        place: PoolOffset,
+        base: usize,
+        level: usize,
+        fork: Option<usize>,
+    ) {
+        self.pending.push(Pending { slot, symbol, place, base, level, fork });
+    }
+
+    fn follow(&mut self, pending: &Pending) {
+        let Pending { slot, symbol, place, base, level, .. } = *pending;
+        self.path.truncate(level);
+        if level > 0 {
+            self.path[level - 1] = (base - 1, symbol);
+        }
+        let wrong_byte = slot.byte() != symbol.byte();
+        match slot.kind() {
+            SlotKind::Empty if level == 0 => {}
+            SlotKind::Leaf if !wrong_byte && slot.skip() == 0 => self.leaf(pending),
+            SlotKind::Node(kind) if !wrong_byte && (symbol != Symbol::End || level == 0) => {
+                self.node(pending, Node { at: slot.at(), kind: Some(kind), depth: base + slot.skip() }, kind);
+            }
+            _ => {
+                self.damage("the slot of the tree", place);
+                self.forget();
+            }
+        }
+    }
+
+    /// After damage the keys before are not those that come right before.
+    fn forget(&mut self) {
+        self.last_key = None;
+    }
+
+    fn node(&mut self, pending: &Pending, node: Node, kind: NodeKind) {
+        let known = self.nodes.contains(&node.at);
+        let is_sound = node.depth <= KEY_LEN_MAX
+            && !known
+            && self.object(node.at, kind.type_number(), kind.size()).is_some()
+            && self.memory.load8(node.meta_at()) == node.meta();
+        if !self.was_readable() || !is_sound {
+            self.damage("the node of the tree that the slot leads to", pending.place);
+            return self.forget();
+        }
+        self.nodes.insert(node.at);
+        let children = self.children(&node, kind);
+        if children.is_empty() {
+            self.damage("the children of the node of the tree", node.at);
+            return self.forget();
+        }
+        let level = pending.level + 1;
+        self.path.push((node.depth, Symbol::End));
+        for (index, (symbol, slot, place)) in children.iter().enumerate().rev() {
+            let fork = if index == 0 { pending.fork } else { Some(node.depth) };
+            self.push(*slot, *symbol, *place, node.depth + 1, level, fork);
+        }
+    }
+
+    /// The children of a node in the order of their symbols.
+    fn children(&mut self, node: &Node, kind: NodeKind) -> Vec<(Symbol, TreeSlot, PoolOffset)> {
+        let mut children = Vec::new();
+        let mut is_sound = true;
+        for index in 0..node.capacity() {
+            let slot = node.slot(self.memory, index);
+            let place = node.at.plus(kind.slots_off() + index as u64 * WORD);
+            if let Some((at, shift)) = node.hint_of(place) {
+                is_sound &= (self.memory.load8(at) >> shift) as u8 == slot.byte();
+            }
+            is_sound &= kind != NodeKind::N256 || slot.is_empty() || usize::from(slot.byte()) == index;
+            if !slot.is_empty() {
+                children.push((Symbol::Byte(slot.byte()), slot, place));
+            }
+        }
+        let end = node.end_slot(self.memory);
+        if !end.is_empty() {
+            children.push((Symbol::End, end, node.end()));
+        }
+        children.sort_unstable_by_key(|child| child.0);
+        is_sound &= children.is_sorted_by(|a, b| a.0 < b.0);
+        if !is_sound {
+            self.damage("the key bytes in the node of the tree", node.at.plus(NODE_BODY));
+        }
+        children
+    }
+
+    fn leaf(&mut self, pending: &Pending) {
+        let at = pending.slot.at();
+        let header = leaf::header(self.memory, at);
+        let len = header.leaf_len().filter(|_| header.key_len as usize <= KEY_LEN_MAX);
+        let found = self.object(at, TYPE_LEAF, len.unwrap_or(u64::MAX)).is_some();
+        if !self.was_readable() || !found {
+            self.damage("the leaf that the slot of the tree leads to", pending.place);
+            return self.forget();
+        }
+        self.leaves += 1;
+        let mut key = vec![0; header.key_len as usize];
+        self.memory.read(at.plus(lode_layout::LEAF_HEADER), &mut key);
+        if self.crc(at, &header) != header.crc || !self.was_readable() {
+            self.damage("the checksum of the leaf", at);
+            return self.forget();
+        }
+        if !self.is_in_place(pending, &key) {
+            self.damage("the way to the leaf of the tree", at);
+        }
+        self.last_key = Some(key);
+    }
+
+    /// Whether the key is the one that the slots above and the key before promise.
+    fn is_in_place(&self, pending: &Pending, key: &[u8]) -> bool {
+        let at = pending.slot.at();
+        let shared = match (&self.last_key, pending.fork) {
+            (Some(last), Some(fork)) => match leaf::compare(self.memory, at, last) {
+                Match::Differs { at, theirs } if at == fork && theirs > Symbol::of(last, at) => fork,
+                _ => return false,
+            },
+            _ => 0,
+        };
+        // Up to there the key before has proved the path, which is the same.
+        let from = self.path.partition_point(|(depth, _)| *depth < shared);
+        self.path[from..]
+            .iter()
+            .all(|(depth, symbol)| *depth <= key.len() && Symbol::of(key, *depth) == *symbol)
+    }
+
+    /// The checksum that the leaf at `at` should have.
+    fn crc(&self, at: PoolOffset, header: &LeafHeader) -> u32 {
+        let len = header.leaf_len().unwrap_or(0).min(self.memory.len());
+        let mut words = vec![0u64; (len / WORD) as usize];
+        self.memory.read(at, words.as_mut_bytes());
+        leaf_crc(&words)
+    }
+}

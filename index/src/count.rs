@@ -1,0 +1,56 @@
+//! How many keys a tree has.
+//!
+//! A tree has a few cells of which each counts the keys that were added less those that were removed by way of
+//! it. A thread keeps to one cell as long as nobody else holds its lock, so threads do not meet here; the number
+//! of keys is the wrapping sum of all cells. The cells are logged as absolute values, under their locks.
+
+use crate::attempt::{Attempt, Miss};
+use crate::view::View;
+use lode_layout::{LINE, PoolOffset, TREE_CELLS, TREE_CELLS_OFF};
+use lode_pmem::Medium;
+use std::cell::Cell;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+thread_local! {
+    /// The cell that this thread used last, in whatever tree.
+    static HINT: Cell<u64> = Cell::new(first_hint());
+}
+
+fn first_hint() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    // ORDER: none: the number only spreads threads over cells.
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
+fn cell_at(root: PoolOffset, index: u64) -> PoolOffset {
+    root.plus(TREE_CELLS_OFF + index % TREE_CELLS * LINE)
+}
+
+/// The number of keys, while nobody adds or removes any.
+pub(crate) fn sum(view: &impl View, root: PoolOffset) -> u64 {
+    (0..TREE_CELLS).fold(0, |sum, index| sum.wrapping_add(view.load8(cell_at(root, index))))
+}
+
+impl<M: Medium, V: View> Attempt<'_, '_, M, V> {
+    /// Locks a cell that nobody else uses now.
+    #[inline]
+    pub(crate) fn lock_cell(&self) -> Result<PoolOffset, Miss> {
+        let hint = HINT.get();
+        for index in hint..hint + TREE_CELLS {
+            let cell = cell_at(self.root, index);
+            if self.tx.lock_unchanged(cell, self.tx.heap().lock_version(cell)).is_ok() {
+                if index != hint {
+                    HINT.set(index);
+                }
+                return Ok(cell);
+            }
+        }
+        Err(Miss::Conflict)
+    }
+
+    /// Counts one key more, or with -1 one less, in the locked cell.
+    #[inline]
+    pub(crate) fn count(&self, cell: PoolOffset, change: i64) {
+        self.tx.store8(cell, self.view.load8(cell).wrapping_add_signed(change));
+    }
+}

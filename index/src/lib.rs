@@ -1,0 +1,25 @@
+//! Floor 5: a persistent adaptive radix tree.
+#![forbid(unsafe_code)]
+
+mod attempt;
+mod check;
+mod count;
+mod cursor;
+mod delete;
+mod descend;
+mod error;
+mod hints;
+mod insert;
+mod leaf;
+mod node;
+mod range;
+mod reader;
+mod rebuild;
+mod tree;
+mod view;
+
+pub use check::Finding;
+pub use error::IndexError;
+pub use range::{Entry, Range};
+pub use reader::{Reader, Value};
+pub use tree::Tree;

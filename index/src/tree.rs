@@ -1,0 +1,343 @@
+//! The tree: what can be asked of it and done to it.
+
+use crate::attempt::{Attempt, Miss};
+use crate::count;
+use crate::error::IndexError;
+use crate::insert::Spot;
+use crate::leaf;
+use crate::node::Node;
+use crate::reader::Reader;
+use crate::view::View;
+use lode_heap::{Heap, Tx};
+use lode_layout::{KEY_LEN_MAX, PoolOffset, SLOT_REACH, TREE_SIZE, TYPE_TREE, tree_meta};
+use lode_pmem::{Fault, Medium, Memory};
+
+/// Attempts after which a transaction that holds locks of earlier operations gives up and starts again.
+const ATTEMPTS_HOLDING: u32 = 200;
+/// Attempts after which what never settles is taken for damage.
+const UNSETTLED_MAX: u32 = 10_000;
+/// A root object has cells of a line each.
+const TREE_ALIGN: u64 = 64;
+
+/// An ordered map from keys to values, in the pool behind `heap`.
+///
+/// Keys are any bytes, up to 64 KiB; one may be a prefix of another. Values are any bytes. Many threads may read
+/// and write at once; readers take no lock.
+///
+/// # Durability
+/// A change is durable when the transaction that it is part of has returned; for those that begin a transaction
+/// of their own, when they return.
+#[derive(Debug)]
+pub struct Tree<'h, M: Medium> {
+    heap: &'h Heap<M>,
+    root: PoolOffset,
+}
+
+impl<M: Medium> Clone for Tree<'_, M> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<M: Medium> Copy for Tree<'_, M> {}
+
+impl<'h, M: Medium> Tree<'h, M> {
+    /// Makes an empty tree; returns its root object, for [`open`](Tree::open). The caller keeps that offset in
+    /// the pool, as the heap's root or in an object of its own.
+    ///
+    /// # Errors
+    /// [`IndexError::PoolTooLarge`]; [`IndexError::Heap`] when there is no room.
+    pub fn create(tx: &Tx<'_, M>) -> Result<PoolOffset, IndexError> {
+        check_reach(tx.heap().memory())?;
+        let root = tx.alloc_zeroed(TREE_SIZE, TREE_ALIGN, TYPE_TREE)?;
+        tx.store8(Node::root(root).meta_at(), tree_meta());
+        Ok(root)
+    }
+
+    /// Opens the tree whose root object is at `root`.
+    ///
+    /// # Errors
+    /// [`IndexError::NoTree`], [`IndexError::PoolTooLarge`].
+    pub fn open(heap: &'h Heap<M>, root: PoolOffset) -> Result<Tree<'h, M>, IndexError> {
+        check_reach(heap.memory())?;
+        if heap.memory().load8(Node::root(root).meta_at()) != tree_meta() {
+            Fault::take();
+            return Err(IndexError::NoTree { at: root });
+        }
+        Ok(Tree { heap, root })
+    }
+
+    /// The heap that the tree is in.
+    pub fn heap(&self) -> &'h Heap<M> {
+        self.heap
+    }
+
+    /// Where the root object is.
+    pub fn root(&self) -> PoolOffset {
+        self.root
+    }
+
+    /// Pins the calling thread for lookups and scans.
+    ///
+    /// # Cost
+    /// One locked instruction. While a reader lives, what is removed or replaced is not used again.
+    #[inline]
+    pub fn reader(&self) -> Reader<'h, M> {
+        Reader::new(self.heap, self.root)
+    }
+
+    /// A copy of the value of `key`, if it is there.
+    ///
+    /// # Errors
+    /// [`IndexError::Corrupt`], [`IndexError::Fault`].
+    pub fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, IndexError> {
+        let reader = self.reader();
+        let value = reader.get(key)?;
+        value.map(|value| value.to_vec()).transpose()
+    }
+
+    /// Gives `key` the value `value`; whether it had another one before.
+    ///
+    /// # Errors
+    /// [`IndexError::KeyTooLong`], [`IndexError::Corrupt`], [`IndexError::Fault`], [`IndexError::Heap`].
+    ///
+    /// # Durability
+    /// Durable on return.
+    ///
+    /// # Cost
+    /// One drain.
+    #[inline]
+    pub fn insert(&self, key: &[u8], value: &[u8]) -> Result<bool, IndexError> {
+        self.heap.run(|tx| self.insert_in(tx, key, value))
+    }
+
+    /// As [`insert`](Tree::insert), as a part of `tx`.
+    ///
+    /// # Errors
+    /// As [`insert`](Tree::insert). When it is one of the heap the transaction must end, so pass it on.
+    #[inline]
+    pub fn insert_in(&self, tx: &Tx<'_, M>, key: &[u8], value: &[u8]) -> Result<bool, IndexError> {
+        self.change(tx, key, &mut Insert { key, value })
+    }
+
+    /// Removes `key`; whether it was there.
+    ///
+    /// # Errors
+    /// [`IndexError::Corrupt`], [`IndexError::Fault`], [`IndexError::Heap`].
+    ///
+    /// # Durability
+    /// Durable on return.
+    ///
+    /// # Cost
+    /// One drain, none if the key was not there.
+    #[inline]
+    pub fn delete(&self, key: &[u8]) -> Result<bool, IndexError> {
+        self.heap.run(|tx| self.delete_in(tx, key))
+    }
+
+    /// As [`delete`](Tree::delete), as a part of `tx`.
+    ///
+    /// # Errors
+    /// As [`delete`](Tree::delete). When it is one of the heap the transaction must end, so pass it on.
+    #[inline]
+    pub fn delete_in(&self, tx: &Tx<'_, M>, key: &[u8]) -> Result<bool, IndexError> {
+        self.change(tx, key, &mut Delete { key })
+    }
+
+    /// Gives `key` the value that `decide` makes of the one it has, or leaves it as it is for `None`. Nobody else
+    /// changes the key in between. `decide` may be called several times.
+    ///
+    /// # Errors
+    /// As [`insert`](Tree::insert).
+    ///
+    /// # Durability
+    /// Durable on return.
+    ///
+    /// # Cost
+    /// One drain, none if nothing is changed.
+    pub fn update(
+        &self,
+        key: &[u8],
+        mut decide: impl FnMut(Option<&[u8]>) -> Option<Vec<u8>>,
+    ) -> Result<(), IndexError> {
+        self.heap.run(|tx| self.update_in(tx, key, &mut decide))
+    }
+
+    /// As [`update`](Tree::update), as a part of `tx`.
+    ///
+    /// # Errors
+    /// As [`insert`](Tree::insert). When it is one of the heap the transaction must end, so pass it on.
+    pub fn update_in(
+        &self,
+        tx: &Tx<'_, M>,
+        key: &[u8],
+        decide: impl FnMut(Option<&[u8]>) -> Option<Vec<u8>>,
+    ) -> Result<(), IndexError> {
+        self.change(tx, key, &mut Update { key, decide })
+    }
+
+    /// A copy of the value of `key` as the transaction sees it: with what it has changed itself.
+    ///
+    /// Takes no lock: until the transaction is over others may change the key, unless it has changed it.
+    ///
+    /// # Errors
+    /// [`IndexError::Corrupt`], [`IndexError::Fault`].
+    pub fn get_in(&self, tx: &Tx<'_, M>, key: &[u8]) -> Result<Option<Vec<u8>>, IndexError> {
+        let _pin = self.heap.pin();
+        let found = crate::descend::candidate(tx, self.root, key)?.filter(|leaf| leaf::is_of(tx, *leaf, key));
+        let value = found.map(|leaf| copy_value(tx, leaf)).transpose()?;
+        Fault::take().map_or(Ok(value), |fault| Err(fault.into()))
+    }
+
+    /// The number of keys; while others add and remove keys, about what it was at some moment of the call.
+    ///
+    /// # Errors
+    /// [`IndexError::Fault`].
+    pub fn count(&self) -> Result<u64, IndexError> {
+        let sum = count::sum(self.heap.memory(), self.root);
+        Fault::take().map_or(Ok(sum), |fault| Err(fault.into()))
+    }
+
+    /// Tries `change` until nobody comes between.
+    #[inline]
+    fn change<C: Change<M>>(
+        &self,
+        tx: &Tx<'_, M>,
+        key: &[u8],
+        change: &mut C,
+    ) -> Result<C::Answer, IndexError> {
+        if key.len() > KEY_LEN_MAX {
+            return Err(IndexError::KeyTooLong { len: key.len() });
+        }
+        let _pin = self.heap.pin();
+        let held = tx.lock_count();
+        let mut unsettled = 0;
+        for round in 0.. {
+            let attempted = if tx.is_clean() {
+                change.attempt(&Attempt { tx, view: self.heap.memory(), root: self.root })
+            } else {
+                change.attempt(&Attempt { tx, view: tx, root: self.root })
+            };
+            match attempted {
+                Ok(answer) => {
+                    return Fault::take().map_or(Ok(answer), |fault| Err(give_up(tx, fault.into())));
+                }
+                Err(Miss::Failed(error)) => return Err(error),
+                Err(Miss::Conflict) => {}
+                Err(Miss::Unsettled(at)) => unsettled = self.unsettled(at, unsettled)?,
+            }
+            tx.unlock_since(held);
+            if held > 0 && round >= ATTEMPTS_HOLDING {
+                return Err(tx.restart().into());
+            }
+            self.heap.medium().relax(round);
+        }
+        unreachable!("the loop ends with an answer")
+    }
+
+    #[cold]
+    fn unsettled(&self, at: PoolOffset, rounds: u32) -> Result<u32, IndexError> {
+        match Fault::take() {
+            Some(fault) => Err(fault.into()),
+            None if rounds >= UNSETTLED_MAX => Err(IndexError::Corrupt { what: "the node of the tree", at }),
+            None => Ok(rounds + 1),
+        }
+    }
+}
+
+/// Keeps a transaction in which half of a change is stored from being committed.
+#[cold]
+fn give_up<M: Medium>(tx: &Tx<'_, M>, error: IndexError) -> IndexError {
+    tx.doom();
+    error
+}
+
+/// As [`give_up`], for an attempt that may already have stored something.
+#[inline]
+fn or_give_up<M: Medium>(tx: &Tx<'_, M>, done: Result<(), Miss>) -> Result<(), Miss> {
+    done.map_err(|miss| match miss {
+        Miss::Failed(error) => Miss::Failed(give_up(tx, error)),
+        other => other,
+    })
+}
+
+fn check_reach(memory: &Memory) -> Result<(), IndexError> {
+    let len = memory.reserved();
+    if len > SLOT_REACH {
+        return Err(IndexError::PoolTooLarge { len, max: SLOT_REACH });
+    }
+    Ok(())
+}
+
+fn copy_value<M: Medium>(tx: &Tx<'_, M>, leaf: PoolOffset) -> Result<Vec<u8>, IndexError> {
+    let (at, len) = leaf::value_range(tx, leaf, tx.heap().memory().len())?;
+    let mut value = vec![0; len as usize];
+    tx.read(at, &mut value);
+    Ok(value)
+}
+
+/// An operation that changes the tree.
+trait Change<M: Medium> {
+    type Answer;
+
+    /// Finds out what is to be changed, locks it, and only then changes it.
+    fn attempt<V: View>(&mut self, attempt: &Attempt<'_, '_, M, V>) -> Result<Self::Answer, Miss>;
+}
+
+struct Insert<'a> {
+    key: &'a [u8],
+    value: &'a [u8],
+}
+
+impl<M: Medium> Change<M> for Insert<'_> {
+    type Answer = bool;
+
+    #[inline]
+    fn attempt<V: View>(&mut self, attempt: &Attempt<'_, '_, M, V>) -> Result<bool, Miss> {
+        let spot = attempt.spot(self.key)?;
+        or_give_up(attempt.tx, attempt.put(&spot, self.key, self.value))?;
+        Ok(matches!(spot, Spot::There(_)))
+    }
+}
+
+struct Update<'a, F> {
+    key: &'a [u8],
+    decide: F,
+}
+
+impl<M: Medium, F: FnMut(Option<&[u8]>) -> Option<Vec<u8>>> Change<M> for Update<'_, F> {
+    type Answer = ();
+
+    fn attempt<V: View>(&mut self, attempt: &Attempt<'_, '_, M, V>) -> Result<(), Miss> {
+        let held = attempt.tx.lock_count();
+        let spot = attempt.spot(self.key)?;
+        let old = match &spot {
+            Spot::There(step) => Some(copy_value(attempt.tx, step.slot.at())?),
+            _ => None,
+        };
+        match (self.decide)(old.as_deref()) {
+            Some(new) => or_give_up(attempt.tx, attempt.put(&spot, self.key, &new)),
+            None => {
+                attempt.tx.unlock_since(held);
+                Ok(())
+            }
+        }
+    }
+}
+
+struct Delete<'a> {
+    key: &'a [u8],
+}
+
+impl<M: Medium> Change<M> for Delete<'_> {
+    type Answer = bool;
+
+    #[inline]
+    fn attempt<V: View>(&mut self, attempt: &Attempt<'_, '_, M, V>) -> Result<bool, Miss> {
+        let found = attempt.removal(self.key)?;
+        if let Some((leaf, removal)) = &found {
+            or_give_up(attempt.tx, attempt.remove(*leaf, removal))?;
+        }
+        Ok(found.is_some())
+    }
+}

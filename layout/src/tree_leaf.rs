@@ -1,0 +1,110 @@
+//! Leaves of the radix tree: a key and its value.
+#![doc = include_str!("leaf.md")]
+
+use crate::drawing::{Drawing, drawing};
+use crate::{WORD, align_up};
+use zerocopy::{FromBytes, Immutable, IntoBytes, transmute};
+
+/// The longest key, in bytes.
+pub const KEY_LEN_MAX: usize = 64 * 1024;
+/// Bytes of a leaf's header; the key follows, and then, at a multiple of 8, the value.
+pub const LEAF_HEADER: u64 = size_of::<LeafHeader>() as u64;
+
+/// A leaf's header as it lies on the medium.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable)]
+#[repr(C)]
+pub struct LeafHeader {
+    /// CRC32C of all that follows, padding included.
+    pub crc: u32,
+    /// Bytes of the key.
+    pub key_len: u32,
+    /// Bytes of the value.
+    pub value_len: u64,
+}
+
+pub(crate) const DRAWING: Drawing = drawing!("leaf", LeafHeader, [crc, key_len, value_len]);
+
+impl LeafHeader {
+    /// The header stored as `words`, whatever they say.
+    #[inline]
+    pub const fn from_words(words: [u64; 2]) -> LeafHeader {
+        LeafHeader { crc: words[0] as u32, key_len: (words[0] >> 32) as u32, value_len: words[1] }
+    }
+
+    /// Where the value is, in bytes from the start of the leaf.
+    #[inline]
+    pub const fn value_off(&self) -> u64 {
+        LEAF_HEADER + align_up(self.key_len as u64, WORD)
+    }
+
+    /// Bytes of the whole leaf, padded to words; `None` if there can't be so many.
+    #[inline]
+    pub const fn leaf_len(&self) -> Option<u64> {
+        match self.value_off().checked_add(self.value_len) {
+            Some(len) if len <= i64::MAX as u64 => Some(align_up(len, WORD)),
+            _ => None,
+        }
+    }
+}
+
+/// Words of a leaf with a key and a value of these lengths in bytes.
+#[inline]
+pub const fn leaf_words(key_len: usize, value_len: usize) -> usize {
+    LEAF_HEADER as usize / WORD as usize + key_len.div_ceil(WORD as usize) + value_len.div_ceil(WORD as usize)
+}
+
+/// Writes the leaf of `key` and `value` to `words`, which are [`leaf_words`] and zero.
+///
+/// # Panics
+/// `words` is too short, or the key too long.
+#[inline]
+pub fn encode_leaf(key: &[u8], value: &[u8], words: &mut [u64]) {
+    let key_len = u32::try_from(key.len()).expect("keys are no longer than 64 KiB");
+    let mut header = LeafHeader { crc: 0, key_len, value_len: value.len() as u64 };
+    let value_at = header.value_off() as usize;
+    let bytes = words.as_mut_bytes();
+    bytes[..LEAF_HEADER as usize].copy_from_slice(header.as_bytes());
+    bytes[LEAF_HEADER as usize..][..key.len()].copy_from_slice(key);
+    bytes[value_at..][..value.len()].copy_from_slice(value);
+    header.crc = leaf_crc(words);
+    let [first, _]: [u64; 2] = transmute!(header);
+    words[0] = first;
+}
+
+/// The checksum that the leaf stored as `words` should have.
+#[inline]
+pub fn leaf_crc(words: &[u64]) -> u32 {
+    crc32c::crc32c(&words.as_bytes()[core::mem::offset_of!(LeafHeader, key_len)..])
+}
+
+#[cfg(test)]
+mod test {
+    use super::*;
+
+    #[test]
+    fn leaves_come_back_and_every_flipped_bit_is_found() {
+        for (key, value) in
+            [(&b""[..], &b""[..]), (b"k", b""), (b"12345678", b"abcdefgh"), (b"123", b"12345678901")]
+        {
+            let mut words = vec![0; leaf_words(key.len(), value.len())];
+            encode_leaf(key, value, &mut words);
+            let header = LeafHeader::from_words([words[0], words[1]]);
+            assert_eq!((header.key_len as usize, header.value_len as usize), (key.len(), value.len()));
+            assert_eq!(header.leaf_len(), Some(words.len() as u64 * 8));
+            assert_eq!(&words.as_bytes()[16..][..key.len()], key);
+            assert_eq!(&words.as_bytes()[header.value_off() as usize..][..value.len()], value);
+            assert_eq!(header.crc, leaf_crc(&words));
+            for bit in 0..words.len() * 64 {
+                let mut damaged = words.clone();
+                damaged[bit / 64] ^= 1 << (bit % 64);
+                assert_ne!(damaged[0] as u32, leaf_crc(&damaged), "bit {bit}");
+            }
+        }
+    }
+
+    #[test]
+    fn lengths_that_can_not_be_are_refused() {
+        let header = LeafHeader { crc: 0, key_len: 5, value_len: u64::MAX - 7 };
+        assert_eq!(header.leaf_len(), None);
+    }
+}

@@ -1,0 +1,176 @@
+//! Inner nodes of the radix tree, and its root object.
+//!
+//! Four kinds of nodes, by the number of their children:
+#![doc = include_str!("node4.md")]
+#![doc = include_str!("node16.md")]
+#![doc = include_str!("node48.md")]
+#![doc = include_str!("node256.md")]
+#![doc = include_str!("tree.md")]
+
+use crate::drawing::{Drawing, drawing};
+use crate::tree_slot::NodeKind;
+use crate::word::checked;
+use crate::{LINE, WORD};
+
+/// Where the meta word is, in bytes from the start of a node or of the root object.
+pub const NODE_META: u64 = 0;
+/// Where the slot for the key that ends at a node is; in the root object, the slot that leads to everything.
+pub const NODE_END: u64 = 8;
+/// Where the hints of a node of 16 or 48, or the slots of one of 4 or 256, begin.
+pub const NODE_BODY: u64 = 16;
+
+/// The meta word of a node that was replaced: who still sees it must look for the one that took its place.
+pub const META_DEAD: u64 = 0;
+
+/// Cells in which keys are counted, so that threads do not count in one place.
+pub const TREE_CELLS: u64 = 16;
+/// Where the cells begin in the root object; each has a line of its own.
+pub const TREE_CELLS_OFF: u64 = LINE;
+
+/// Type number of a tree's root object.
+pub const TYPE_TREE: u64 = u64::from_le_bytes(*b"LdTree\0\0");
+/// Type number of a leaf.
+pub const TYPE_LEAF: u64 = u64::from_le_bytes(*b"LdTrLeaf");
+
+const META_TREE: u64 = 0xFF;
+
+#[repr(C)]
+struct Node4 {
+    meta: u64,
+    end: u64,
+    slots: [u64; 4],
+}
+
+#[repr(C)]
+struct Node16 {
+    meta: u64,
+    end: u64,
+    hints: [u8; 16],
+    slots: [u64; 16],
+}
+
+#[repr(C)]
+struct Node48 {
+    meta: u64,
+    end: u64,
+    hints: [u8; 48],
+    slots: [u64; 48],
+}
+
+#[repr(C)]
+struct Node256 {
+    meta: u64,
+    end: u64,
+    slots: [u64; 256],
+}
+
+#[repr(C)]
+struct TreeRoot {
+    meta: u64,
+    slot: u64,
+    reserved: [u64; 6],
+    cells: [[u64; 8]; TREE_CELLS as usize],
+}
+
+pub(crate) const DRAWING_4: Drawing = drawing!("node4", Node4, [meta, end, slots]);
+pub(crate) const DRAWING_16: Drawing = drawing!("node16", Node16, [meta, end, hints, slots]);
+pub(crate) const DRAWING_48: Drawing = drawing!("node48", Node48, [meta, end, hints, slots]);
+pub(crate) const DRAWING_256: Drawing = drawing!("node256", Node256, [meta, end, slots]);
+pub(crate) const DRAWING_TREE: Drawing = drawing!("tree", TreeRoot, [meta, slot, reserved, cells]);
+
+const _: () = assert!(core::mem::offset_of!(TreeRoot, cells) as u64 == TREE_CELLS_OFF);
+const _: () = assert!(core::mem::offset_of!(TreeRoot, slot) as u64 == NODE_END);
+const _: () = assert!(core::mem::offset_of!(Node48, slots) as u64 == LINE);
+
+/// Bytes of a tree's root object.
+pub const TREE_SIZE: u64 = size_of::<TreeRoot>() as u64;
+
+/// The meta word of a tree's root object.
+pub const fn tree_meta() -> u64 {
+    checked(META_TREE)
+}
+
+impl NodeKind {
+    /// Every kind, ascending.
+    pub const ALL: [NodeKind; 4] = [NodeKind::N4, NodeKind::N16, NodeKind::N48, NodeKind::N256];
+
+    /// Children that a node of this kind has room for.
+    #[inline]
+    pub const fn capacity(self) -> usize {
+        match self {
+            NodeKind::N4 => 4,
+            NodeKind::N16 => 16,
+            NodeKind::N48 => 48,
+            NodeKind::N256 => 256,
+        }
+    }
+
+    /// Words of hints: one byte for each slot, the key byte of the child that is there.
+    #[inline]
+    pub const fn hint_words(self) -> u64 {
+        match self {
+            NodeKind::N4 | NodeKind::N256 => 0,
+            NodeKind::N16 => 2,
+            NodeKind::N48 => 6,
+        }
+    }
+
+    /// Where the slots begin, in bytes from the start of the node.
+    #[inline]
+    pub const fn slots_off(self) -> u64 {
+        NODE_BODY + self.hint_words() * WORD
+    }
+
+    /// Bytes of a node.
+    #[inline]
+    pub const fn size(self) -> u64 {
+        self.slots_off() + self.capacity() as u64 * WORD
+    }
+
+    /// Type number of the nodes of this kind.
+    pub const fn type_number(self) -> u64 {
+        u64::from_le_bytes(match self {
+            NodeKind::N4 => *b"LdTrN4\0\0",
+            NodeKind::N16 => *b"LdTrN16\0",
+            NodeKind::N48 => *b"LdTrN48\0",
+            NodeKind::N256 => *b"LdTrN256",
+        })
+    }
+
+    /// The meta word of a node that branches by key byte number `depth`. Both never change while it lives.
+    #[inline]
+    pub const fn meta(self, depth: usize) -> u64 {
+        checked((depth as u64) << 8 | self.capacity() as u64 >> 2)
+    }
+}
+
+#[cfg(test)]
+mod test {
+    use super::*;
+
+    #[test]
+    fn nodes_fill_their_drawings() {
+        for (kind, size) in [
+            (NodeKind::N4, size_of::<Node4>()),
+            (NodeKind::N16, size_of::<Node16>()),
+            (NodeKind::N48, size_of::<Node48>()),
+            (NodeKind::N256, size_of::<Node256>()),
+        ] {
+            assert_eq!(kind.size(), size as u64);
+        }
+    }
+
+    #[test]
+    fn one_flipped_bit_makes_no_other_meta_word() {
+        let all: Vec<u64> = NodeKind::ALL
+            .iter()
+            .flat_map(|kind| [0, 1, 1023, 65_536].map(|depth| kind.meta(depth)))
+            .chain([tree_meta(), META_DEAD])
+            .collect();
+        for (index, word) in all.iter().enumerate() {
+            for (other_index, other) in all.iter().enumerate() {
+                assert!(index == other_index || (word ^ other).count_ones() > 1);
+            }
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! Slot words of the radix tree: everything that one step down the tree needs to know, in one atomic word.
+//!
+//! ```text
+//!   63                            21 20        11 10    8 7        0
+//!   +-------------------------------+------------+-------+----------+
+//!   | offset / 16                   | skip       | kind  | key byte |
+//!   +-------------------------------+------------+-------+----------+
+//! ```
+//!
+//! A zero word is an empty slot. `skip` is the number of key bytes that path compression leaves out between the
+//! slot and the byte by which the node below branches. Those bytes are stored nowhere but in the leaves.
+
+use crate::PoolOffset;
+
+/// The most key bytes that one slot can skip.
+pub const SKIP_MAX: usize = (1 << SKIP_BITS) - 1;
+/// Offsets in slots lie below this: 128 TiB.
+pub const SLOT_REACH: u64 = 1 << 47;
+
+const KIND_SHIFT: u32 = 8;
+const KIND_BITS: u32 = 3;
+const SKIP_SHIFT: u32 = KIND_SHIFT + KIND_BITS;
+const SKIP_BITS: u32 = 10;
+const OFFSET_SHIFT: u32 = SKIP_SHIFT + SKIP_BITS;
+/// Objects lie at multiples of 16 bytes.
+const OFFSET_UNIT_BITS: u32 = 4;
+
+/// How many children an inner node of the tree can have, beside the key that ends in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum NodeKind {
+    /// Up to 4 children.
+    N4,
+    /// Up to 16 children.
+    N16,
+    /// Up to 48 children.
+    N48,
+    /// A slot for every byte.
+    N256,
+}
+
+/// What a slot leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SlotKind {
+    /// Nothing.
+    Empty,
+    /// A leaf.
+    Leaf,
+    /// An inner node.
+    Node(NodeKind),
+    /// No version stores this.
+    Unknown,
+}
+
+/// A slot word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct TreeSlot(u64);
+
+impl TreeSlot {
+    /// The empty slot.
+    pub const EMPTY: TreeSlot = TreeSlot(0);
+
+    /// The slot stored as `word`.
+    #[inline]
+    pub const fn from_word(word: u64) -> TreeSlot {
+        TreeSlot(word)
+    }
+
+    /// A slot for the key byte `byte` that leads to the leaf at `at`.
+    #[inline]
+    pub const fn leaf(byte: u8, at: PoolOffset) -> TreeSlot {
+        TreeSlot(at.get() >> OFFSET_UNIT_BITS << OFFSET_SHIFT | 1 << KIND_SHIFT | byte as u64)
+    }
+
+    /// A slot for the key byte `byte` that leads to the node at `at`, past `skip` key bytes, at most [`SKIP_MAX`].
+    #[inline]
+    pub const fn node(byte: u8, kind: NodeKind, skip: usize, at: PoolOffset) -> TreeSlot {
+        debug_assert!(skip <= SKIP_MAX);
+        let kind = match kind {
+            NodeKind::N4 => 2,
+            NodeKind::N16 => 3,
+            NodeKind::N48 => 4,
+            NodeKind::N256 => 5,
+        };
+        let low = (skip as u64) << SKIP_SHIFT | kind << KIND_SHIFT | byte as u64;
+        TreeSlot(at.get() >> OFFSET_UNIT_BITS << OFFSET_SHIFT | low)
+    }
+
+    /// The word that is stored.
+    #[inline]
+    pub const fn word(self) -> u64 {
+        self.0
+    }
+
+    /// Whether it leads nowhere.
+    #[inline]
+    pub const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// The key byte that it is for; 0 where a key ends and in the root.
+    #[inline]
+    pub const fn byte(self) -> u8 {
+        self.0 as u8
+    }
+
+    /// What it leads to.
+    #[inline]
+    pub const fn kind(self) -> SlotKind {
+        match self.0 >> KIND_SHIFT & ((1 << KIND_BITS) - 1) {
+            1 => SlotKind::Leaf,
+            2 => SlotKind::Node(NodeKind::N4),
+            3 => SlotKind::Node(NodeKind::N16),
+            4 => SlotKind::Node(NodeKind::N48),
+            5 => SlotKind::Node(NodeKind::N256),
+            _ if self.0 == 0 => SlotKind::Empty,
+            _ => SlotKind::Unknown,
+        }
+    }
+
+    /// Key bytes that it skips.
+    #[inline]
+    pub const fn skip(self) -> usize {
+        (self.0 >> SKIP_SHIFT) as usize & SKIP_MAX
+    }
+
+    /// Where it leads.
+    #[inline]
+    pub const fn at(self) -> PoolOffset {
+        PoolOffset::new(self.0 >> OFFSET_SHIFT << OFFSET_UNIT_BITS)
+    }
+
+    /// The same for another key byte.
+    #[inline]
+    pub const fn with_byte(self, byte: u8) -> TreeSlot {
+        TreeSlot(self.0 & !0xFF | byte as u64)
+    }
+
+    /// The same with another skip, at most [`SKIP_MAX`].
+    #[inline]
+    pub const fn with_skip(self, skip: usize) -> TreeSlot {
+        debug_assert!(skip <= SKIP_MAX);
+        TreeSlot(self.0 & !((SKIP_MAX as u64) << SKIP_SHIFT) | (skip as u64) << SKIP_SHIFT)
+    }
+}
+
+#[cfg(test)]
+mod test {
+    use super::*;
+
+    #[test]
+    fn slots_come_back() {
+        let kinds = [NodeKind::N4, NodeKind::N16, NodeKind::N48, NodeKind::N256];
+        for at in [16, 0x8040, SLOT_REACH - 16].map(PoolOffset::new) {
+            for byte in [0, 1, 127, 128, 255] {
+                let leaf = TreeSlot::leaf(byte, at);
+                assert_eq!((leaf.byte(), leaf.kind(), leaf.skip(), leaf.at()), (byte, SlotKind::Leaf, 0, at));
+                for kind in kinds {
+                    for skip in [0, 1, SKIP_MAX - 1, SKIP_MAX] {
+                        let node = TreeSlot::node(byte, kind, skip, at);
+                        assert_eq!((node.byte(), node.skip(), node.at()), (byte, skip, at));
+                        assert_eq!(node.kind(), SlotKind::Node(kind));
+                        let moved = node.with_byte(7).with_skip(9);
+                        assert_eq!(moved, TreeSlot::node(7, kind, 9, at));
+                        assert!(!node.is_empty());
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn no_other_word_is_a_slot() {
+        assert_eq!(TreeSlot::EMPTY.kind(), SlotKind::Empty);
+        for kind in [0u64, 6, 7] {
+            assert_eq!(TreeSlot::from_word(kind << KIND_SHIFT | 1).kind(), SlotKind::Unknown);
+        }
+        assert_eq!(TreeSlot::from_word(1 << 40).kind(), SlotKind::Unknown);
+    }
+}
