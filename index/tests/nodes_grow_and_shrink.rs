@@ -51,7 +51,11 @@ fn edges(with_end: bool, order: impl Fn(u8) -> u8) {
                 _ => Some(NodeKind::N256),
             },
         };
-        assert_eq!(nodes(&tree), expected.into_iter().map(|kind| (kind, 1)).collect(), "{count} children left");
+        assert_eq!(
+            nodes(&tree),
+            expected.into_iter().map(|kind| (kind, 1)).collect(),
+            "{count} children left"
+        );
         for other in 0..=255u8 {
             let there = (0..count).any(|rest| order(rest as u8) == other);
             assert_eq!(tree.get(&[b'p', other]).unwrap().is_some(), there, "{other} of {count}");

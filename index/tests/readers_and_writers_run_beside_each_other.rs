@@ -119,7 +119,8 @@ fn transactions_of_several_keys() {
     for account in 0..ACCOUNTS {
         tree.insert(&account.to_be_bytes(), &START.to_le_bytes()).unwrap();
     }
-    let amount = |old: Option<&[u8]>| old.map_or(0, |old| u64::from_le_bytes(old.try_into().expect("a word")));
+    let amount =
+        |old: Option<&[u8]>| old.map_or(0, |old| u64::from_le_bytes(old.try_into().expect("a word")));
     thread::scope(|scope| {
         for thread in 0..3 {
             let heap = &heap;

@@ -17,10 +17,10 @@ mod apply;
 mod dirty;
 mod group;
 mod lane;
-mod past;
+pub(crate) mod past;
 mod recover;
 mod ring;
-mod slots;
+pub(crate) mod slots;
 
 use crate::{HeapError, bugs};
 use dirty::DirtyLines;
@@ -32,6 +32,7 @@ use spin::mutex::{SpinMutex, SpinMutexGuard};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use zerocopy::IntoBytes;
 
+pub(crate) use recover::Damaged;
 pub use recover::Recovery;
 
 /// The most rings into which a log is divided, which is how many threads can be in their drain at once.

@@ -13,7 +13,7 @@ const STEP: usize = 64 << 10;
 
 /// A sound record above the checkpoint, with the entries that it leads to elsewhere.
 #[derive(Debug)]
-pub(super) struct Found {
+pub(crate) struct Found {
     pub(super) sequence: u64,
     pub(super) ring: u32,
     at: PoolOffset,
@@ -53,9 +53,9 @@ pub(crate) enum FlawKind {
 
 /// What is to be replayed, by number, and what is wrong.
 #[derive(Debug, Default)]
-pub(super) struct Past {
-    pub(super) records: Vec<Found>,
-    pub(super) flaws: Vec<Flaw>,
+pub(crate) struct Past {
+    pub(crate) records: Vec<Found>,
+    pub(crate) flaws: Vec<Flaw>,
 }
 
 impl Past {
@@ -63,7 +63,7 @@ impl Past {
     ///
     /// # Errors
     /// [`HeapError::Fault`] when bytes can't be read.
-    pub(super) fn read<M: Medium>(
+    pub(crate) fn read<M: Medium>(
         medium: &M,
         area: LogArea,
         uuid: &[u8; 16],

@@ -19,6 +19,15 @@ pub struct Recovery {
     pub doubtful: u64,
 }
 
+/// What to do about a log of which records are missing that were durable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Damaged {
+    /// Nothing: it is not opened.
+    Refuse,
+    /// Replay what there is.
+    GoOn,
+}
+
 impl<M: Medium> Log<M> {
     /// Opens the log in `area` of the pool `uuid`: replays what the last life left, and begins the life `life`,
     /// a random number. Running it again on what it leaves changes no home location.
@@ -37,11 +46,28 @@ impl<M: Medium> Log<M> {
         uuid: [u8; 16],
         life: [u64; 2],
     ) -> Result<(Log<M>, Recovery), HeapError> {
+        Log::restart(medium, area, uuid, life, Damaged::Refuse)
+    }
+
+    /// As [`recover`](Log::recover), with a choice.
+    pub(crate) fn restart(
+        medium: M,
+        area: LogArea,
+        uuid: [u8; 16],
+        life: [u64; 2],
+        damaged: Damaged,
+    ) -> Result<(Log<M>, Recovery), HeapError> {
         Fault::take();
-        let found = slots::read(&medium, &uuid);
-        let newest = found.ok_or(HeapError::Corrupt { what: "the checkpoint slots", at: SLOT_BLOCKS })?;
+        let newest = match (slots::read(&medium, &uuid), damaged) {
+            (Some(slot), _) => slot,
+            (None, Damaged::Refuse) => {
+                return Err(HeapError::Corrupt { what: "the checkpoint slots", at: SLOT_BLOCKS });
+            }
+            // What the log holds is of a life that nobody knows.
+            (None, Damaged::GoOn) => Slot { generation: 0, sequence: 0, life, rings: 1, closed: true },
+        };
         let past = Past::read(&medium, area, &uuid, &newest)?;
-        if let Some(damage) = past.damage() {
+        if let (Some(damage), Damaged::Refuse) = (past.damage(), damaged) {
             return Err(damage);
         }
         let doubtful = past.flaws.len() as u64;
@@ -54,7 +80,7 @@ impl<M: Medium> Log<M> {
         }
         let last = records.last().map_or(newest.sequence, |record| record.sequence);
         let slot = Slot {
-            generation: newest.generation + 1,
+            generation: next_generation(newest.generation)?,
             sequence: if bugs::LIFE_NOT_SEALED.is_active() { newest.sequence } else { above(last)? },
             life,
             rings: ring_count(medium.rung(), area),
@@ -73,11 +99,16 @@ impl<M: Medium> Log<M> {
     }
 }
 
+fn next_generation(generation: u64) -> Result<u64, HeapError> {
+    let exhausted = HeapError::Corrupt { what: "the generation of the checkpoint slot", at: SLOT_BLOCKS };
+    generation.checked_add(1).filter(|next| *next < u64::MAX / 2).ok_or(exhausted)
+}
+
 /// A number above any that can have been drawn when `last` was the greatest to leave a record.
 pub(super) fn above(last: u64) -> Result<u64, HeapError> {
     let exhausted =
         HeapError::Corrupt { what: "the sequence number of the checkpoint slot", at: SLOT_BLOCKS };
-    last.checked_add(SEQUENCE_GAP).ok_or(exhausted)
+    last.checked_add(SEQUENCE_GAP).filter(|number| *number < u64::MAX / 2).ok_or(exhausted)
 }
 
 /// Repeats the home stores of `records`, in their order, and makes them durable.
