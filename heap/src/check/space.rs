@@ -257,7 +257,15 @@ impl SpaceMap {
     pub fn mend_bitmaps<M: Medium>(&self, medium: &M, exactly: bool) -> Result<u64, HeapError> {
         let mut written = 0;
         for used in &self.used {
-            let Kind::Superblock { shape, reached } = &used.kind else { continue };
+            let (shape, reached) = match &used.kind {
+                Kind::Superblock { shape, reached } => (shape, reached),
+                Kind::Huge { reached: true, .. } => continue,
+                Kind::Huge { .. } | Kind::Unknown if !exactly => continue,
+                Kind::Huge { .. } | Kind::Unknown => {
+                    written += self.free_span(medium, used.span);
+                    continue;
+                }
+            };
             for (word, reached) in (0..).zip(reached) {
                 let at = used.span.start.plus(SPAN_HEADER + word * WORD);
                 let stored = medium.memory().load8(at);
@@ -272,6 +280,17 @@ impl SpaceMap {
         }
         drain(medium)?;
         Ok(written)
+    }
+
+    fn free_span<M: Medium>(&self, medium: &M, span: Span) -> u64 {
+        let mut extents = self.geometry.extents().iter();
+        let Some(extent) = extents.find(|extent| extent.start <= span.start && span.start < extent.end())
+        else {
+            return 0;
+        };
+        let chunk = (span.start.get() - extent.start.get()) / CHUNK;
+        store(medium, extent.start.plus(chunk * WORD), Descriptor::Free.encode());
+        1
     }
 
     /// Puts flipped bits right in descriptors, headers, bitmap words and the root word, where only one way to do so
