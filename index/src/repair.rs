@@ -24,6 +24,7 @@ use lode_heap::{Heap, HeapError};
 use lode_layout::{Geometry, Header, PoolOffset, TYPE_LEAF, TYPE_TREE, tree_meta};
 use lode_pmem::{Fault, Medium};
 use lode_pool::{Headers, PoolError, repair_headers};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 /// Keys between two others, of which some may have been lost.
@@ -143,8 +144,9 @@ fn repair_tree<M: Medium>(
     let (uuid, geometry) = (*header.uuid.as_bytes(), header.geometry);
     let memory = medium.memory();
     let mut map = SpaceMap::read(memory, &geometry, &mut Report::default());
-    let (root, is_new) = find_root(&**medium, &geometry, &map, repair)?;
+    let (root, was_lost) = find_root(&**medium, &geometry, &map, repair)?;
     let mut doubtful = Vec::new();
+    let mut lost_leaves = HashSet::new();
     let mut counted = 0;
     if let Some(root) = root {
         counted = crate::count::sum(memory, root);
@@ -152,13 +154,15 @@ fn repair_tree<M: Medium>(
         sift.run(root);
         repair.mended += sift.stored;
         repair.lost.append(&mut sift.lost);
-        doubtful = sift.doubtful;
+        (doubtful, lost_leaves) = (sift.doubtful, sift.lost_leaves);
         drain(&**medium)?;
     }
     repair.mended += map.mend_bitmaps(&**medium, false)?;
     let (heap, _) = Heap::open(Arc::clone(medium), &geometry, uuid, life)?;
-    let root = bring_back(&heap, &map, root, repair)?;
+    let (root, unsound) = bring_back(&heap, &map, root, repair)?;
     heap.close()?;
+    // A damaged leaf to which no slot leads any more: where its key was can't be told.
+    let anywhere = unsound.iter().any(|leaf| !lost_leaves.contains(leaf));
     let mut map = SpaceMap::read(memory, &geometry, &mut Report::default());
     let mut leaves = 0;
     if let Some(root) = root {
@@ -169,11 +173,11 @@ fn repair_tree<M: Medium>(
         drain(&**medium)?;
     }
     repair.mended += map.mend_bitmaps(&**medium, true)?;
-    if is_new && leaves > 0 || counted != leaves {
+    if counted != leaves + lost_leaves.len() as u64 {
         // Fewer keys than were counted, or nobody knows: what was unlinked may have led to some.
         repair.lost.append(&mut doubtful);
     }
-    if is_new && repair.lost.is_empty() {
+    if anywhere || was_lost {
         repair.lost.push(LostRange { after: None, before: None });
     }
     Ok(())
@@ -210,21 +214,26 @@ fn find_root<M: Medium>(
     Ok((root, root.is_none() && !word.is_power_of_two()))
 }
 
-/// Inserts each sound leaf that nothing leads to, unless its key is there. Returns the root, made if need be.
+/// Inserts each sound leaf that nothing leads to, unless its key is there. Returns the root, made if need be, and
+/// the leaves that are not sound.
 fn bring_back<M: Medium>(
     heap: &Heap<M>,
     map: &SpaceMap,
     root: Option<PoolOffset>,
     repair: &mut Repair,
-) -> Result<Option<PoolOffset>, RepairError> {
+) -> Result<(Option<PoolOffset>, Vec<PoolOffset>), RepairError> {
     let memory = heap.memory();
+    let mut unsound = Vec::new();
     let mut stray = Vec::new();
     map.unreached(memory, |at| stray.push(at));
     stray.retain(|at| map.object(*at).is_some_and(|(_, found)| found == TYPE_LEAF));
     let mut root = root;
     for at in stray {
         let room = map.object(at).map_or(0, |(size, _)| size);
-        let Some(key) = sound_key(memory, at, room) else { continue };
+        let Some(key) = sound_key(memory, at, room) else {
+            unsound.push(at);
+            continue;
+        };
         let top = match root {
             Some(top) => top,
             None => *root.insert(plant(heap)?),
@@ -235,7 +244,7 @@ fn bring_back<M: Medium>(
             repair.brought_back += 1;
         }
     }
-    Ok(root)
+    Ok((root, unsound))
 }
 
 fn plant<M: Medium>(heap: &Heap<M>) -> Result<PoolOffset, IndexError> {

@@ -10,8 +10,8 @@ use crate::node::{Node, Symbol};
 use crate::repair::LostRange;
 use lode_heap::check::{Reach, SpaceMap};
 use lode_layout::{
-    KEY_LEN_MAX, LEAF_HEADER, LINE, LeafHeader, NodeKind, PoolOffset, SKIP_MAX, SlotKind, TREE_CELLS,
-    TREE_CELLS_OFF, TYPE_LEAF, TreeSlot, WORD, flipped_bit_of, leaf_crc, unchecked,
+    KEY_LEN_MAX, LEAF_HEADER, LINE, LeafHeader, NODE_END, NodeKind, PoolOffset, SKIP_MAX, SlotKind,
+    TREE_CELLS, TREE_CELLS_OFF, TREE_SIZE, TYPE_LEAF, TreeSlot, WORD, flipped_bit_of, leaf_crc, unchecked,
 };
 use lode_pmem::{Fault, Medium, Memory};
 use std::collections::HashSet;
@@ -65,6 +65,8 @@ pub(crate) struct Sift<'a, M: Medium> {
     pub(crate) leaves: u64,
     /// Where leaves were damaged.
     pub(crate) lost: Vec<LostRange>,
+    /// Those leaves.
+    pub(crate) lost_leaves: HashSet<PoolOffset>,
     /// Where something was unlinked below which leaves may have been.
     pub(crate) doubtful: Vec<LostRange>,
 }
@@ -80,6 +82,7 @@ impl<'a, M: Medium> Sift<'a, M> {
             stored: 0,
             leaves: 0,
             lost: Vec::new(),
+            lost_leaves: HashSet::new(),
             doubtful: Vec::new(),
         }
     }
@@ -93,6 +96,11 @@ impl<'a, M: Medium> Sift<'a, M> {
         self.map.reach(self.memory(), root);
         let holder = Node::root(root);
         self.mend(holder.meta_at(), holder.meta());
+        for off in (NODE_END + WORD..TREE_SIZE).step_by(WORD as usize) {
+            if off < TREE_CELLS_OFF || !off.is_multiple_of(LINE) {
+                self.mend(root.plus(off), 0);
+            }
+        }
         let top = Child { symbol: Symbol::End, slot: holder.end_slot(self.memory()), place: holder.end() };
         let verdict = self.look(top, 0, None);
         self.settle(top, verdict);
@@ -147,7 +155,12 @@ impl<'a, M: Medium> Sift<'a, M> {
             SlotKind::Empty => Verdict::Drop,
             SlotKind::Leaf => match self.leaf(slot.at(), fork) {
                 Ok(()) => Verdict::Keep(TreeSlot::leaf(child.symbol.byte(), slot.at())),
-                Err(is_lost) => self.drop_slot(is_lost),
+                Err(is_lost) => {
+                    if is_lost {
+                        self.lost_leaves.insert(slot.at());
+                    }
+                    self.drop_slot(is_lost)
+                }
             },
             SlotKind::Node(kind) if child.symbol != Symbol::End || self.stack.is_empty() => {
                 self.node(Child { slot, ..child }, kind, base, fork)
