@@ -99,10 +99,10 @@ pub fn repair_pool<M: Medium>(medium: &Arc<M>, life: [u64; 2]) -> Result<Repair,
     let header = *Headers::read(&**medium)?.current();
     let (uuid, geometry) = (*header.uuid.as_bytes(), header.geometry);
     repair_log(medium, &geometry, &uuid, life, &mut repair)?;
-    repair.mended += SpaceMap::mend_words(&**medium, &geometry)?;
     if header.layout.as_str() == LAYOUT_KV {
         repair_tree(medium, &header, [life[0], life[1] ^ 1], &mut repair)?;
     } else {
+        repair.mended += SpaceMap::mend_words(&**medium, &geometry)?;
         repair.left_alone = true;
     }
     check_slots(&**medium, &uuid, &mut repair.after);
@@ -134,7 +134,7 @@ fn repair_log<M: Medium>(
     Ok(())
 }
 
-/// Steps 4 to 7.
+/// Steps 3 to 7.
 fn repair_tree<M: Medium>(
     medium: &Arc<M>,
     header: &Header,
@@ -143,26 +143,27 @@ fn repair_tree<M: Medium>(
 ) -> Result<(), RepairError> {
     let (uuid, geometry) = (*header.uuid.as_bytes(), header.geometry);
     let memory = medium.memory();
+    let mut before = Report::default();
+    SpaceMap::read(memory, &geometry, &mut before);
+    repair.mended += SpaceMap::mend_words(&**medium, &geometry)?;
     let mut map = SpaceMap::read(memory, &geometry, &mut Report::default());
     let (root, was_lost) = find_root(&**medium, &geometry, &map, repair)?;
     let mut doubtful = Vec::new();
     let mut lost_leaves = HashSet::new();
-    let mut counted = 0;
+    let (mut counted, mut cleared) = (0, Some(0));
     if let Some(root) = root {
         counted = crate::count::sum(memory, root);
         let mut sift = Sift::new(&**medium, &mut map);
         sift.run(root);
         repair.mended += sift.stored;
         repair.lost.append(&mut sift.lost);
-        (doubtful, lost_leaves) = (sift.doubtful, sift.lost_leaves);
+        (doubtful, lost_leaves, cleared) = (sift.doubtful, sift.lost_leaves, sift.cleared);
         drain(&**medium)?;
     }
     repair.mended += map.mend_bitmaps(&**medium, false)?;
     let (heap, _) = Heap::open(Arc::clone(medium), &geometry, uuid, life)?;
     let (root, unsound) = bring_back(&heap, &map, root, repair)?;
     heap.close()?;
-    // A damaged leaf to which no slot leads any more: where its key was can't be told.
-    let anywhere = unsound.iter().any(|leaf| !lost_leaves.contains(leaf));
     let mut map = SpaceMap::read(memory, &geometry, &mut Report::default());
     let mut leaves = 0;
     if let Some(root) = root {
@@ -173,11 +174,15 @@ fn repair_tree<M: Medium>(
         drain(&**medium)?;
     }
     repair.mended += map.mend_bitmaps(&**medium, true)?;
-    if counted != leaves + lost_leaves.len() as u64 {
-        // Fewer keys than were counted, or nobody knows: what was unlinked may have led to some.
+    // Where the heap was sound, all that was unlinked was still allocated: it is back, or was damaged itself. So the
+    // count tells something only where the heap was not; it may be damaged as well.
+    let traceless = unsound.iter().any(|leaf| !lost_leaves.contains(leaf));
+    let missing = counted.wrapping_sub(leaves).wrapping_sub(lost_leaves.len() as u64);
+    let is_short = missing != 0 && !before.is_clean();
+    if traceless || is_short {
         repair.lost.append(&mut doubtful);
     }
-    if anywhere || was_lost {
+    if was_lost || traceless || is_short && cleared.is_none_or(|cleared| missing > cleared) {
         repair.lost.push(LostRange { after: None, before: None });
     }
     Ok(())

@@ -69,6 +69,8 @@ pub(crate) struct Sift<'a, M: Medium> {
     pub(crate) lost_leaves: HashSet<PoolOffset>,
     /// Where something was unlinked below which leaves may have been.
     pub(crate) doubtful: Vec<LostRange>,
+    /// Slots that were cleared there; `None` if one of them led to more than a leaf.
+    pub(crate) cleared: Option<u64>,
 }
 
 impl<'a, M: Medium> Sift<'a, M> {
@@ -84,6 +86,7 @@ impl<'a, M: Medium> Sift<'a, M> {
             lost: Vec::new(),
             lost_leaves: HashSet::new(),
             doubtful: Vec::new(),
+            cleared: Some(0),
         }
     }
 
@@ -155,18 +158,26 @@ impl<'a, M: Medium> Sift<'a, M> {
             SlotKind::Empty => Verdict::Drop,
             SlotKind::Leaf => match self.leaf(slot.at(), fork) {
                 Ok(()) => Verdict::Keep(TreeSlot::leaf(child.symbol.byte(), slot.at())),
-                Err(is_lost) => {
-                    if is_lost {
-                        self.lost_leaves.insert(slot.at());
-                    }
-                    self.drop_slot(is_lost)
+                Err(true) => {
+                    self.lost_leaves.insert(slot.at());
+                    self.drop_slot(true)
+                }
+                Err(false) => {
+                    self.cleared = self.cleared.map(|cleared| cleared + 1);
+                    self.drop_slot(false)
                 }
             },
             SlotKind::Node(kind) if child.symbol != Symbol::End || self.stack.is_empty() => {
                 self.node(Child { slot, ..child }, kind, base, fork)
             }
-            SlotKind::Node(_) | SlotKind::Unknown => self.drop_slot(false),
+            SlotKind::Node(_) | SlotKind::Unknown => self.drop_tree(),
         }
+    }
+
+    /// Notes that what a slot led to may have been anything.
+    fn drop_tree(&mut self) -> Verdict {
+        self.cleared = None;
+        self.drop_slot(false)
     }
 
     /// Notes what may be lost with a slot.
@@ -183,7 +194,7 @@ impl<'a, M: Medium> Sift<'a, M> {
         let at = from.slot.at();
         let fits = |(size, found): (u64, u64)| size >= kind.size() && found == kind.type_number();
         if !self.map.object(at).is_some_and(fits) || !self.nodes.insert(at) {
-            return self.drop_slot(false);
+            return self.drop_tree();
         }
         let stored = unchecked(self.memory().load8(at)).map(|meta| (meta >> 8) as usize);
         // The node itself says its depth, if it is not damaged; then a slot that skips otherwise is wrong.
@@ -193,7 +204,7 @@ impl<'a, M: Medium> Sift<'a, M> {
         let slot = from.slot.with_skip(skip.unwrap_or(from.slot.skip()));
         let node = Node { at, kind: Some(kind), depth: base + slot.skip() };
         if node.depth > KEY_LEN_MAX {
-            return self.drop_slot(false);
+            return self.drop_tree();
         }
         let children = children(self.memory(), &node, kind);
         let from = Child { slot, ..from };

@@ -48,7 +48,8 @@ fn damaged_and_repaired(image: &Image, where_: &[Range<u64>], random: &mut fastr
         let told = repair.lost_transactions || repair.lost.iter().any(|range| holds(range, key));
         assert!(
             there || told,
-            "{places:x?}: {key:x?} is missing, and the repair does not say so: {repair:?}"
+            "{places:x?}: {key:?} {:?} is missing, and the repair does not say so: {repair:?}",
+            found.get(key)
         );
     }
     if !repair.lost_transactions {
