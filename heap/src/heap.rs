@@ -9,12 +9,13 @@ use crate::locks::{LockTable, Version};
 use crate::log::{Log, LogArea, Recovery};
 use crate::readers::{Pin, Readers};
 use crate::session::{Inherit, Session, State};
+use crate::sync::{Mutex, MutexGuard};
 use crate::tx::Tx;
 use lode_layout::{CHUNK, Entry, Geometry, PoolOffset, Record, WORD, align_up, decode_root};
 use lode_pmem::{Fault, Medium, Memory, Rung};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, PoisonError, Weak};
 use zerocopy::IntoBytes;
 
 /// Rounds of waiting after which a transaction that must start again gives others the CPU for longer.
@@ -29,7 +30,7 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    pub(crate) fn limbo(&self) -> std::sync::MutexGuard<'_, SharedLimbo> {
+    pub(crate) fn limbo(&self) -> MutexGuard<'_, SharedLimbo> {
         self.limbo.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

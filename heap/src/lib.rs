@@ -20,6 +20,7 @@ mod ptr;
 mod readers;
 mod reservation;
 mod session;
+mod sync;
 mod tx;
 mod typed;
 mod walk;

@@ -4,6 +4,7 @@ use crate::alloc::limbo::{Freed, Limbo};
 use crate::alloc::magazine::Magazines;
 use crate::alloc::{Block, Class, Key, Span};
 use crate::locks::Stripe;
+use crate::sync::thread_local;
 use crate::writeset::WriteSet;
 use lode_layout::{CHUNK, PoolOffset, Superblock};
 use std::cell::{Cell, RefCell};
@@ -177,9 +178,12 @@ impl Session {
     /// This thread's session for the heap number `heap`.
     #[inline]
     pub(crate) fn of(heap: u64, heir: impl FnOnce() -> Weak<dyn Inherit>) -> Rc<Session> {
-        SESSIONS.with_borrow_mut(|sessions| match sessions.iter().find(|session| session.heap == heap) {
-            Some(session) => Rc::clone(session),
-            None => Session::begin(heap, heir(), sessions),
+        SESSIONS.with(|sessions| {
+            let sessions = &mut *sessions.borrow_mut();
+            match sessions.iter().find(|session| session.heap == heap) {
+                Some(session) => Rc::clone(session),
+                None => Session::begin(heap, heir(), sessions),
+            }
         })
     }
 

@@ -98,6 +98,7 @@ impl Engine {
         self.heap.run(|tx| {
             let mut step = Step::default();
             for (key, words) in changes {
+                // ORDER: none: the number is only different from all others.
                 let new = self.number.fetch_add(1, Ordering::Relaxed);
                 match words {
                     Some(words) => {

@@ -4,9 +4,9 @@ use lode_index::explore::TreeSubject;
 use lode_pmem::Rung;
 use lode_sim::{Budget, Machine, Setup, explore};
 
-/// Images for each machine, times what LODE_CRASH_FACTOR says.
+/// Images for each machine, times what LODE_BUDGET says.
 fn images(base: u64) -> u64 {
-    let factor = std::env::var("LODE_CRASH_FACTOR").ok().and_then(|text| text.parse().ok());
+    let factor = std::env::var("LODE_BUDGET").ok().and_then(|text| text.parse().ok());
     base * factor.unwrap_or(1)
 }
 

@@ -37,6 +37,7 @@
 
 mod access;
 mod badblocks;
+pub mod bugs;
 mod checksum;
 mod counted;
 mod cpu;

@@ -152,6 +152,7 @@ impl PoolSubject {
         let size = headers.geometry().size();
         let larger = (size + amount * CHUNK).min(self.size());
         let makes = kind == 0 && matches!(self, PoolSubject::Made);
+        // ORDER: none: the number is only different from all others.
         let new = self.header(engine.number.fetch_add(1, Ordering::Relaxed));
         let parts = match kind {
             0 if makes => contents(&new),

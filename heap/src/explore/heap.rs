@@ -168,6 +168,7 @@ impl Subject for HeapSubject {
                 from: actor.rng.u64(..SLOTS),
                 copies: actor.rng.bool(),
                 words: if actor.rng.u8(..5) == 0 { 0 } else { words },
+                // ORDER: none: the number is only different from all others.
                 number: engine.number.fetch_add(1, Ordering::Relaxed),
                 fails: actor.rng.u8(..8) == 0,
             };

@@ -104,6 +104,7 @@ impl Subject for LogSubject {
             let count = if actor.rng.u8(..4) == 0 { actor.rng.u64(8..40) } else { actor.rng.u64(1..4) };
             let registers: BTreeSet<u64> = (0..count).map(|_| actor.rng.u64(..REGISTERS)).collect();
             engine.lock(engine.log.medium(), &registers);
+            // ORDER: none: the number is only different from all others.
             let value = engine.value.fetch_add(1, Ordering::Relaxed);
             let mut record = Record::new();
             for register in &registers {
