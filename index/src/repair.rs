@@ -148,16 +148,18 @@ fn repair_tree<M: Medium>(
     repair.mended += SpaceMap::mend_words(&**medium, &geometry)?;
     let mut map = SpaceMap::read(memory, &geometry, &mut Report::default());
     let (root, was_lost) = find_root(&**medium, &geometry, &map, repair)?;
+    let is_rootless = root.is_none();
     let mut doubtful = Vec::new();
     let mut lost_leaves = HashSet::new();
-    let (mut counted, mut cleared) = (0, Some(0));
+    let (mut counted, mut cleared, mut is_dangling) = (0, Some(0), false);
     if let Some(root) = root {
         counted = crate::count::sum(memory, root);
         let mut sift = Sift::new(&**medium, &mut map);
         sift.run(root);
         repair.mended += sift.stored;
         repair.lost.append(&mut sift.lost);
-        (doubtful, lost_leaves, cleared) = (sift.doubtful, sift.lost_leaves, sift.cleared);
+        (cleared, is_dangling) = (sift.cleared, sift.is_dangling);
+        (doubtful, lost_leaves) = (sift.doubtful, sift.lost_leaves);
         drain(&**medium)?;
     }
     repair.mended += map.mend_bitmaps(&**medium, false)?;
@@ -178,11 +180,14 @@ fn repair_tree<M: Medium>(
     // count tells something only where the heap was not; it may be damaged as well.
     let traceless = unsound.iter().any(|leaf| !lost_leaves.contains(leaf));
     let missing = counted.wrapping_sub(leaves).wrapping_sub(lost_leaves.len() as u64);
-    let is_short = missing != 0 && !before.is_clean();
+    let is_short = missing != 0 && (is_dangling || !before.is_clean());
     if traceless || is_short {
         repair.lost.append(&mut doubtful);
     }
-    if was_lost || traceless || is_short && cleared.is_none_or(|cleared| missing > cleared) {
+    let is_explained = repair.brought_back == 0 && cleared.is_some_and(|cleared| missing <= cleared);
+    // A pool without a tree has no leaves either, unless both ways to them are gone.
+    let was_lost = was_lost || is_rootless && repair.brought_back > 0;
+    if was_lost || traceless || is_short && !is_explained {
         repair.lost.push(LostRange { after: None, before: None });
     }
     Ok(())
@@ -203,9 +208,6 @@ fn find_root<M: Medium>(
     let memory = medium.memory();
     let word = geometry.extents().first().map_or(0, |extent| memory.load8(extent.start));
     let told = lode_layout::decode_root(word);
-    if told.is_some_and(PoolOffset::is_null) {
-        return Ok((None, false));
-    }
     let is_tree = |at: PoolOffset| map.object(at).is_some_and(|(_, found)| found == TYPE_TREE);
     if let Some(root) = told.filter(|root| is_tree(*root)) {
         return Ok((Some(root), false));
@@ -213,6 +215,9 @@ fn find_root<M: Medium>(
     let mut candidates = map.root_candidates(memory, TYPE_TREE);
     candidates.sort_by_key(|at| memory.load8(*at) != tree_meta());
     let root = candidates.first().copied();
+    if root.is_none() && told.is_some_and(PoolOffset::is_null) {
+        return Ok((None, false));
+    }
     SpaceMap::mend_root(medium, geometry, root.unwrap_or(PoolOffset::NULL))?;
     repair.mended += 1;
     // A single flipped bit in the word of a pool without a root is no loss.

@@ -15,6 +15,7 @@ use lode_layout::{
 };
 use lode_pmem::{Fault, Medium, Memory};
 use std::collections::HashSet;
+use std::rc::Rc;
 use zerocopy::IntoBytes;
 
 /// Bytes of a leaf up to which a flipped bit is put right: in longer ones a greater damage looks like one too often.
@@ -40,6 +41,17 @@ struct Frame {
     kept: Vec<TreeSlot>,
     /// The depth at which its keys differ from those before it.
     fork: Option<usize>,
+    /// The last key before it.
+    key_before: Option<Rc<Vec<u8>>>,
+}
+
+/// A range of keys of which some may be lost, while it is not known where it ends.
+#[derive(Debug)]
+struct Open {
+    after: Option<Rc<Vec<u8>>>,
+    /// It ends with the first key that is found when so many nodes are open, or fewer.
+    level: usize,
+    is_lost: bool,
 }
 
 /// What became of a slot.
@@ -58,7 +70,8 @@ pub(crate) struct Sift<'a, M: Medium> {
     map: &'a mut SpaceMap,
     stack: Vec<Frame>,
     nodes: HashSet<PoolOffset>,
-    last_key: Option<Vec<u8>>,
+    last_key: Option<Rc<Vec<u8>>>,
+    open: Vec<Open>,
     /// Words that were stored.
     pub(crate) stored: u64,
     /// Leaves that stay.
@@ -71,6 +84,8 @@ pub(crate) struct Sift<'a, M: Medium> {
     pub(crate) doubtful: Vec<LostRange>,
     /// Slots that were cleared there; `None` if one of them led to more than a leaf.
     pub(crate) cleared: Option<u64>,
+    /// Whether a slot led to where no object is.
+    pub(crate) is_dangling: bool,
 }
 
 impl<'a, M: Medium> Sift<'a, M> {
@@ -87,6 +102,8 @@ impl<'a, M: Medium> Sift<'a, M> {
             lost_leaves: HashSet::new(),
             doubtful: Vec::new(),
             cleared: Some(0),
+            is_dangling: false,
+            open: Vec::new(),
         }
     }
 
@@ -119,6 +136,7 @@ impl<'a, M: Medium> Sift<'a, M> {
                 None => self.close(),
             }
         }
+        self.end_ranges(None);
         Fault::take();
     }
 
@@ -182,18 +200,51 @@ impl<'a, M: Medium> Sift<'a, M> {
 
     /// Notes what may be lost with a slot.
     fn drop_slot(&mut self, is_lost: bool) -> Verdict {
-        let ranges = if is_lost { &mut self.lost } else { &mut self.doubtful };
-        let range = LostRange { after: self.last_key.clone(), before: None };
-        if ranges.last().is_none_or(|last| last.before.is_some() || last.after != range.after) {
-            ranges.push(range);
-        }
+        let (level, after) = self.surroundings();
+        self.open.push(Open { after, level, is_lost });
         Verdict::Drop
+    }
+
+    /// How far the keys reach that the slot which is looked at may have led to: its neighbours' if two things tell
+    /// for which byte it is, otherwise all of its node, and so on upwards.
+    fn surroundings(&self) -> (usize, Option<Rc<Vec<u8>>>) {
+        let mut surroundings = (self.stack.len(), self.last_key.clone());
+        for (level, frame) in self.stack.iter().enumerate().rev() {
+            let slot = frame.children[frame.next - 1];
+            if !frame.is_certain(self.memory(), &slot) {
+                surroundings = (level, frame.key_before.clone());
+            }
+            if !frame.kept.is_empty() {
+                // The keys that were found in it show that the node itself is where it belongs.
+                break;
+            }
+        }
+        surroundings
+    }
+
+    /// Ends the ranges that end with this key, or all.
+    fn end_ranges(&mut self, key: Option<&Rc<Vec<u8>>>) {
+        let level = self.stack.len();
+        let ended: Vec<Open> = match key {
+            Some(_) => self.open.extract_if(.., |open| open.level >= level).collect(),
+            None => std::mem::take(&mut self.open),
+        };
+        for Open { after, is_lost, .. } in ended {
+            let own = |key: &Rc<Vec<u8>>| key.to_vec();
+            let range = LostRange { after: after.as_ref().map(own), before: key.map(own) };
+            let ranges = if is_lost { &mut self.lost } else { &mut self.doubtful };
+            if ranges.last() != Some(&range) {
+                ranges.push(range);
+            }
+        }
     }
 
     fn node(&mut self, from: Child, kind: NodeKind, base: usize, fork: Option<usize>) -> Verdict {
         let at = from.slot.at();
         let fits = |(size, found): (u64, u64)| size >= kind.size() && found == kind.type_number();
-        if !self.map.object(at).is_some_and(fits) || !self.nodes.insert(at) {
+        let is_there = self.map.object(at).is_some_and(fits);
+        self.is_dangling |= !is_there;
+        if !is_there || !self.nodes.insert(at) {
             return self.drop_tree();
         }
         let stored = unchecked(self.memory().load8(at)).map(|meta| (meta >> 8) as usize);
@@ -208,7 +259,8 @@ impl<'a, M: Medium> Sift<'a, M> {
         }
         let children = children(self.memory(), &node, kind);
         let from = Child { slot, ..from };
-        self.stack.push(Frame { node, kind, from, children, next: 0, kept: Vec::new(), fork });
+        let key_before = self.last_key.clone();
+        self.stack.push(Frame { node, kind, from, children, next: 0, kept: Vec::new(), fork, key_before });
         Verdict::Open
     }
 
@@ -243,6 +295,7 @@ impl<'a, M: Medium> Sift<'a, M> {
     /// Whether the leaf at `at` belongs where it was found; otherwise whether it is lost.
     fn leaf(&mut self, at: PoolOffset, fork: Option<usize>) -> Result<(), bool> {
         let room = self.map.object(at).filter(|(_, found)| *found == TYPE_LEAF).map(|(size, _)| size);
+        self.is_dangling |= room.is_none();
         let room = room.ok_or(false)?;
         let key = match sound_key(self.memory(), at, room) {
             Some(key) => key,
@@ -257,7 +310,7 @@ impl<'a, M: Medium> Sift<'a, M> {
             .fold(true, |on, (depth, symbol)| on && depth <= key.len() && Symbol::of(&key, depth) == symbol);
         let follows = match (&self.last_key, fork) {
             (Some(last), Some(fork)) => {
-                let shared = last.iter().zip(&key).take_while(|(a, b)| a == b).count();
+                let shared = last.iter().zip(key.iter()).take_while(|(a, b)| a == b).count();
                 shared == fork && Symbol::of(last, fork) < Symbol::of(&key, fork)
             }
             _ => true,
@@ -265,14 +318,25 @@ impl<'a, M: Medium> Sift<'a, M> {
         if !is_on_path || !follows || self.map.reach(self.memory(), at) == Reach::Again {
             return Err(false);
         }
-        for ranges in [&mut self.lost, &mut self.doubtful] {
-            if let Some(range) = ranges.last_mut().filter(|range| range.before.is_none()) {
-                range.before = Some(key.clone());
-            }
-        }
+        let key = Rc::new(key);
+        self.end_ranges(Some(&key));
         self.leaves += 1;
         self.last_key = Some(key);
         Ok(())
+    }
+}
+
+impl Frame {
+    /// Whether the place of a slot, or its hint, confirms the byte that it is for.
+    fn is_certain(&self, memory: &Memory, child: &Child) -> bool {
+        match self.kind {
+            NodeKind::N4 => child.symbol == Symbol::End,
+            NodeKind::N256 => child.symbol == Symbol::End || Symbol::Byte(child.slot.byte()) == child.symbol,
+            NodeKind::N16 | NodeKind::N48 => self
+                .node
+                .hint_of(child.place)
+                .is_none_or(|(at, shift)| Symbol::Byte((memory.load8(at) >> shift) as u8) == child.symbol),
+        }
     }
 }
 
