@@ -217,9 +217,12 @@ impl<M: Medium> Heap<M> {
         for round in 0.. {
             let running = Running::begin(self, &session);
             let result = closure(&Tx { heap: self, session: &session });
-            match running.end(result) {
-                Some(result) => return result,
-                None => self.medium().relax(round.min(BACKOFF_ROUNDS_MAX)),
+            // The closure's value stays where it is until the end is known: a copy behind the fence would have
+            // to wait for all home stores.
+            match running.end(result.is_ok()) {
+                End::Committed | End::RolledBack => return result,
+                End::Failed(error) => return Err(error.into()),
+                End::Conflict => self.medium().relax(round.min(BACKOFF_ROUNDS_MAX)),
             }
         }
         unreachable!("the loop ends with a result")
@@ -405,6 +408,15 @@ impl<M: Medium> Heap<M> {
         state.reset();
     }
 
+    /// Gives up the transaction in `state`, which failed to commit.
+    #[cold]
+    fn undo(&self, state: &mut State, error: HeapError) {
+        match error {
+            HeapError::InDoubt(_) => self.abandon(state),
+            _ => self.roll_back(state),
+        }
+    }
+
     /// Leaves what the transaction in `state` had taken to nobody: it may be there after reopening.
     #[cold]
     fn abandon(&self, state: &mut State) {
@@ -470,31 +482,39 @@ impl<'a, M: Medium> Running<'a, M> {
         Running { heap, session }
     }
 
-    /// Commits if the closure returned `Ok`, and rolls back if not; `None` if it met a lock and is to start again.
+    /// Commits if the closure was `successful`, and rolls back if not.
     #[inline]
-    fn end<R, E: From<HeapError>>(self, result: Result<R, E>) -> Option<Result<R, E>> {
+    fn end(self, successful: bool) -> End {
         let state = &mut *self.session.state.borrow_mut();
-        let conflict = state.conflict;
-        let result = match result {
-            Ok(value) if !conflict => {
-                let committed = self.heap.commit(state);
-                match committed {
-                    Ok(()) => {}
-                    Err(HeapError::InDoubt(_)) => self.heap.abandon(state),
-                    Err(_) => self.heap.roll_back(state),
+        let end = match (successful, state.conflict) {
+            (true, false) => match self.heap.commit(state) {
+                Ok(()) => End::Committed,
+                Err(error) => {
+                    self.heap.undo(state, error);
+                    End::Failed(error)
                 }
-                committed.map(|()| value).map_err(E::from)
-            }
-            failed => {
+            },
+            (_, conflict) => {
                 self.heap.roll_back(state);
-                failed
+                if conflict { End::Conflict } else { End::RolledBack }
             }
         };
         self.heap.forget(state);
         self.session.active.set(false);
         std::mem::forget(self);
-        (!conflict).then_some(result)
+        end
     }
+}
+
+/// How a transaction ended.
+enum End {
+    Committed,
+    /// The closure returned an error.
+    RolledBack,
+    /// The commit did.
+    Failed(HeapError),
+    /// It met a lock and is to start again.
+    Conflict,
 }
 
 impl<M: Medium> Drop for Running<'_, M> {
