@@ -6,7 +6,7 @@ use crate::alloc::{Central, Space};
 use crate::bugs;
 use crate::error::HeapError;
 use crate::locks::{LockTable, Version};
-use crate::log::{Log, LogArea, Recovery};
+use crate::log::{Damaged, Log, LogArea, Recovery};
 use crate::readers::{Pin, Readers};
 use crate::session::{Inherit, Session, State};
 use crate::sync::{Mutex, MutexGuard};
@@ -94,8 +94,33 @@ impl<M: Medium> Heap<M> {
         uuid: [u8; 16],
         life: [u64; 2],
     ) -> Result<(Heap<M>, Recovery), HeapError> {
+        Heap::open_with(medium, geometry, uuid, life, Damaged::Refuse)
+    }
+
+    /// Opens a heap whose log may be damaged: replays what is sound of it and drops the rest, and begins a new life.
+    /// For `repair`, and for `check` in a private view.
+    ///
+    /// # Errors
+    /// [`HeapError::Fault`], [`HeapError::InDoubt`], and [`HeapError::Corrupt`] when the slots have come to the
+    /// end of their numbers.
+    pub fn salvage(
+        medium: M,
+        geometry: &Geometry,
+        uuid: [u8; 16],
+        life: [u64; 2],
+    ) -> Result<(Heap<M>, Recovery), HeapError> {
+        Heap::open_with(medium, geometry, uuid, life, Damaged::GoOn)
+    }
+
+    fn open_with(
+        medium: M,
+        geometry: &Geometry,
+        uuid: [u8; 16],
+        life: [u64; 2],
+        damaged: Damaged,
+    ) -> Result<(Heap<M>, Recovery), HeapError> {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
-        let (log, recovery) = Log::recover(medium, log_area(geometry), uuid, life)?;
+        let (log, recovery) = Log::restart(medium, log_area(geometry), uuid, life, damaged)?;
         let limbo = Mutex::new(SharedLimbo::default());
         let shared = Shared { central: Central::default(), limbo, readers: Readers::new() };
         let heap = Heap {
@@ -420,7 +445,7 @@ pub(crate) fn holds(span: crate::alloc::Span, at: PoolOffset) -> bool {
     at >= span.start && at < span.start.plus(span.len())
 }
 
-fn log_area(geometry: &Geometry) -> LogArea {
+pub(crate) fn log_area(geometry: &Geometry) -> LogArea {
     LogArea { start: geometry.log_off(), len: geometry.log_len() }
 }
 

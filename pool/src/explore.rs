@@ -1,7 +1,7 @@
 //! A workload for the crash explorer: making pools, growing them, and changing their headers.
 
 use crate::{HeaderCopy, Headers, PoolError, check_headers, format};
-use lode_layout::{CHUNK, Geometry, Header, LayoutName, PoolOffset, Rung, WORD};
+use lode_layout::{CHUNK, Extent, Geometry, Header, LayoutName, PoolOffset, Rung, WORD};
 use lode_pmem::Medium;
 use lode_sim::oracle::{Access, Registers, WrongRegisters};
 use lode_sim::{Actor, Moment, Outcome, SimMedium, Subject};
@@ -105,21 +105,24 @@ impl PoolSubject {
         let geometry = Geometry::plan(self.first_size()).expect("a size");
         Header::new(Uuid::from_u128(u128::from(number)), layout, geometry, Rung::None, 1)
     }
+
+    /// The first word that should be zero and is not: in chunk tables, and where pools are made also in slots
+    /// and log.
+    fn dirty_word(self, medium: &SimMedium, header: &Header) -> Option<PoolOffset> {
+        let geometry = &header.geometry;
+        let log = Geometry::SLOT_0.get()..geometry.log_off().get() + geometry.log_len();
+        let log = matches!(self, PoolSubject::Made).then_some(log);
+        let table = |extent: &Extent| extent.start.get()..extent.start.get() + extent.table_len;
+        let ranges = log.into_iter().chain(geometry.extents().iter().map(table));
+        let mut words = ranges.flat_map(|range| range.step_by(WORD as usize)).map(PoolOffset::new);
+        words.find(|at| medium.memory().load8(*at) != 0)
+    }
 }
 
 fn contents(header: &Header) -> Contents {
     let number = header.uuid.as_u128() as u64;
     let watched = header.watched.map_or(0, |count| count + 1);
     vec![(Part::Pool, number), (Part::Size, header.geometry.size()), (Part::Watched, watched)]
-}
-
-/// The first word that should be zero and is not.
-fn dirty_word(medium: &SimMedium, header: &Header) -> Option<PoolOffset> {
-    let extents = header.geometry.extents();
-    let slots_and_log = Geometry::SLOT_0.get()..header.geometry.log_off().get() + header.geometry.log_len();
-    let tables = extents.iter().map(|extent| extent.start.get()..extent.start.get() + extent.table_len);
-    let words = [slots_and_log].into_iter().chain(tables).flat_map(|range| range.step_by(WORD as usize));
-    words.map(PoolOffset::new).find(|at| medium.memory().load8(*at) != 0)
 }
 
 impl Engine {
@@ -219,7 +222,7 @@ impl Subject for PoolSubject {
         if !left.is_empty() && headers.damage().is_none() {
             return Err(Unusable::Damaged);
         }
-        match dirty_word(&medium, headers.current()) {
+        match self.dirty_word(&medium, headers.current()) {
             Some(at) => Err(Unusable::Dirty(at)),
             None => Ok(contents(headers.current())),
         }

@@ -275,7 +275,11 @@ mod test {
         for at in [account.plus(COPIES[2]), PoolOffset::new(object), ledger.shared_at()] {
             let damage = |change: u64| {
                 let word = ledger.heap.memory().load8(at);
-                ledger.heap.run(|tx| -> Result<(), HeapError> { Ok(tx.store8(at, word ^ change)) }).unwrap();
+                let changed: Result<(), HeapError> = ledger.heap.run(|tx| {
+                    tx.store8(at, word ^ change);
+                    Ok(())
+                });
+                changed.unwrap();
             };
             damage(1);
             assert!(ledger.verify(&[number, number]).is_err(), "damage at {at}");

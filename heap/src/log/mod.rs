@@ -17,8 +17,10 @@ mod apply;
 mod dirty;
 mod group;
 mod lane;
+pub(crate) mod past;
 mod recover;
-mod slots;
+mod ring;
+pub(crate) mod slots;
 
 use crate::sync::{AtomicBool, AtomicU64, Ordering, SpinMutex, SpinMutexGuard};
 use crate::{HeapError, bugs};
@@ -29,6 +31,7 @@ use lode_layout::{BLOCK, PoolOffset, Record, RecordSeal, Slot, WORD, align_down}
 use lode_pmem::{Fault, Medium, Rung, checksum};
 use zerocopy::IntoBytes;
 
+pub(crate) use recover::Damaged;
 pub use recover::Recovery;
 
 /// The most rings into which a log is divided, which is how many threads can be in their drain at once.

@@ -3,7 +3,7 @@
 use super::yielding::Yielding;
 use crate::explore;
 use crate::readers::Readers;
-use loom::cell::UnsafeCell;
+use loom::cell::Cell;
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicBool, Ordering};
 use loom::thread;
@@ -14,21 +14,19 @@ struct Shared {
     medium: Yielding,
     linked: AtomicBool,
     /// loom reports any access beside a change.
-    block: UnsafeCell<u64>,
+    block: Cell<u64>,
 }
 
 impl Shared {
     fn new() -> Arc<Shared> {
         let (readers, medium) = (Readers::new(), Yielding::new(4096));
-        Arc::new(Shared { readers, medium, linked: AtomicBool::new(true), block: UnsafeCell::new(1) })
+        Arc::new(Shared { readers, medium, linked: AtomicBool::new(true), block: Cell::new(1) })
     }
 
     fn read(&self) {
         let _pin = self.readers.pin(&self.medium);
         if self.linked.load(Ordering::Acquire) {
-            // SAFETY: - what is tested: nobody changes the block while a reader that found it is pinned.
-            let found = self.block.with(|block| unsafe { *block });
-            assert_eq!(found, 1, "the block was used again");
+            assert_eq!(self.block.get(), 1, "the block was used again");
         }
     }
 
@@ -37,8 +35,7 @@ impl Shared {
         self.linked.store(false, Ordering::Release);
         let epoch = self.readers.advance();
         if epoch < self.readers.oldest() {
-            // SAFETY: - as above.
-            self.block.with_mut(|block| unsafe { *block = 2 });
+            self.block.set(2);
         }
     }
 }
