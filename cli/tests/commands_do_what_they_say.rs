@@ -247,7 +247,7 @@ fn the_demo_kills_verifies_and_measures() {
     let ran = lode(arguments);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     let demo = ran.object();
-    assert_eq!(fields(&[demo.clone()]), documented(&["demo"]));
+    assert_eq!(fields(std::slice::from_ref(&demo)), documented(&["demo"]));
     assert_eq!((&demo["words"], &demo["complete"]), (&6000.into(), &true.into()), "{demo}");
     assert_eq!(demo["acknowledged"], 6000);
     assert_eq!(demo["kills"].as_array().unwrap().len(), 2);
