@@ -238,6 +238,28 @@ fn completions_and_manual_pages_come_from_the_arguments() {
 }
 
 #[test]
+fn power_cuts_are_explored_as_asked() {
+    for engine in ["log", "heap", "pool", "tree"] {
+        let arguments = ["crash", engine, "--images", "40", "--seed", "7", "--durability", "line", "--json"];
+        let ran = lode(arguments);
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        let crash = ran.object();
+        assert_eq!(fields(std::slice::from_ref(&crash)), documented(&["crash"]));
+        assert!(crash["images"].as_u64().unwrap() >= 40, "{crash}");
+        let machines: BTreeSet<&str> = crash["machines"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|row| row["machine"].as_str().unwrap())
+            .collect();
+        assert_eq!(machines, BTreeSet::from(["arm-line", "x86-line"]));
+        let again = lode(arguments).object();
+        assert_eq!(again["images"], crash["images"], "the same seed explores the same");
+    }
+    lode(["crash", "log", "--durability", "none"]).fails(1, &["nothing to explore"]);
+}
+
+#[test]
 fn the_demo_kills_verifies_and_measures() {
     let place = Place::new();
     let words: String = (0..3000).map(|number| format!("un{number}\nword{number}\n")).collect();
