@@ -19,7 +19,7 @@ fn pools_are_made_looked_at_and_grown() {
     assert!(lode(["pool", "check", place.pool()]).good().contains("no damage"));
     assert!(lode(["pool", "repair", place.pool()]).good().contains("nothing to repair"));
     assert!(lode(["pool", "stats", place.pool()]).good().contains("keys     0"));
-    assert!(lode(["pool", "dump", place.pool()]).good().contains("LdKvRoot"));
+    assert!(lode(["pool", "dump", place.pool()]).good().contains("LdTree"));
 }
 
 #[test]
