@@ -18,10 +18,11 @@ pub(crate) const FIELDS: &[(&str, &str)] = &[
     ("engine", "what was explored"),
     ("seed", "where the runs came from"),
     ("images", "different states of the medium that were recovered from, twice each"),
-    ("violations", "for each way to lose data: {machine, story}; the exit code is then 3"),
+    ("violations", "for each way to lose data: {machine, workload, story}; the exit code is then 3"),
     (
         "machines",
-        "for each machine: {machine, images, nested_images, checks, crash_points, exhausted_points, runs, seconds}",
+        "for each machine and workload: {machine, workload, images, nested_images, checks, crash_points, \
+         exhausted_points, runs, seconds}",
     ),
 ];
 
@@ -57,26 +58,63 @@ enum Engine {
     Tree,
 }
 
-/// Explores one machine.
-type Explore = fn(&Setup) -> Report;
+/// What an engine does while the power is cut.
+struct Workload {
+    name: &'static str,
+    /// Operations of a run, of all threads together.
+    operations: u64,
+    explore: fn(&Setup) -> Report,
+}
+
+const LOG: [Workload; 2] = [
+    Workload {
+        name: "log of 16 KiB",
+        operations: 150,
+        explore: |setup| explored(&LogSubject { size: 0x10000, log_len: 0x4000 }, setup),
+    },
+    Workload {
+        name: "log of 32 KiB",
+        operations: 150,
+        explore: |setup| explored(&LogSubject { size: 0x10000, log_len: 0x8000 }, setup),
+    },
+];
+const HEAP: [Workload; 2] = [
+    Workload {
+        name: "heap with small objects",
+        operations: 120,
+        explore: |setup| explored(&HeapSubject { size: 0x30000, sizes: 5 }, setup),
+    },
+    Workload {
+        name: "heap with objects of all sizes",
+        operations: 120,
+        explore: |setup| explored(&HeapSubject { size: 0x60000, sizes: 6 }, setup),
+    },
+];
+const POOL: [Workload; 2] = [
+    Workload {
+        name: "pools being made",
+        operations: 12,
+        explore: |setup| explored(&PoolSubject::Made, setup),
+    },
+    Workload {
+        name: "pool that grows",
+        operations: 12,
+        explore: |setup| explored(&PoolSubject::Grown, setup),
+    },
+];
+const TREE: [Workload; 1] = [Workload {
+    name: "tree",
+    operations: 90,
+    explore: |setup| explored(&TreeSubject { size: 0x80000 }, setup),
+}];
 
 impl Engine {
-    /// Its workloads, each with the operations of a run.
-    fn workloads(self) -> &'static [(u64, Explore)] {
+    fn workloads(self) -> &'static [Workload] {
         match self {
-            Engine::Log => &[
-                (150, |setup| explored(&LogSubject { size: 0x10000, log_len: 0x4000 }, setup)),
-                (150, |setup| explored(&LogSubject { size: 0x10000, log_len: 0x8000 }, setup)),
-            ],
-            Engine::Heap => &[
-                (120, |setup| explored(&HeapSubject { size: 0x30000, sizes: 5 }, setup)),
-                (120, |setup| explored(&HeapSubject { size: 0x60000, sizes: 6 }, setup)),
-            ],
-            Engine::Pool => &[
-                (12, |setup| explored(&PoolSubject::Made, setup)),
-                (12, |setup| explored(&PoolSubject::Grown, setup)),
-            ],
-            Engine::Tree => &[(90, |setup| explored(&TreeSubject { size: 0x80000 }, setup))],
+            Engine::Log => &LOG,
+            Engine::Heap => &HEAP,
+            Engine::Pool => &POOL,
+            Engine::Tree => &TREE,
         }
     }
 }
@@ -98,7 +136,7 @@ pub(crate) fn run(crash: &Crash, durability: Durability) -> Result<Answer, Failu
     let share = crash.images.div_ceil((machines.len() * workloads.len()) as u64);
     let (mut text, mut rows, mut violations, mut images) = (String::new(), Vec::new(), Vec::new(), 0);
     for machine in machines {
-        for (operations, explore) in workloads {
+        for Workload { name, operations, explore } in workloads {
             let setup = Setup {
                 machine,
                 threads: usize::from(crash.threads),
@@ -110,10 +148,10 @@ pub(crate) fn run(crash: &Crash, durability: Durability) -> Result<Answer, Failu
             };
             let report = explore(&setup);
             images += report.images;
-            text += &format!("{machine}: {report}\n");
-            rows.push(row(machine, &report));
+            text += &format!("{machine}, {name}: {report}\n");
+            rows.push(row(machine, name, &report));
             if let Some(violation) = &report.violation {
-                violations.push(json!({ "machine": machine.to_string(), "story": violation.to_string() }));
+                violations.push(json!({ "machine": machine.to_string(), "workload": name, "story": violation.to_string() }));
             }
         }
     }
@@ -128,9 +166,10 @@ pub(crate) fn run(crash: &Crash, durability: Durability) -> Result<Answer, Failu
         .exit_with(code))
 }
 
-fn row(machine: Machine, report: &Report) -> Value {
+fn row(machine: Machine, workload: &str, report: &Report) -> Value {
     json!({
         "machine": machine.to_string(),
+        "workload": workload,
         "images": report.images,
         "nested_images": report.nested_images,
         "checks": report.checks,

@@ -19,7 +19,7 @@ fn pools_are_made_looked_at_and_grown() {
     assert!(lode(["pool", "check", place.pool()]).good().contains("no damage"));
     assert!(lode(["pool", "repair", place.pool()]).good().contains("nothing to repair"));
     assert!(lode(["pool", "stats", place.pool()]).good().contains("keys     0"));
-    assert!(lode(["pool", "dump", place.pool()]).good().contains("LdKvRoot"));
+    assert!(lode(["pool", "dump", place.pool()]).good().contains("LdTree"));
 }
 
 #[test]
@@ -235,6 +235,28 @@ fn completions_and_manual_pages_come_from_the_arguments() {
     lode(["manual", text(&folder)]).good();
     let page = std::fs::read_to_string(folder.join("lode-kv-load.1")).unwrap();
     assert!(page.contains("acknowledged"), "JSON fields are in the page");
+}
+
+#[test]
+fn power_cuts_are_explored_as_asked() {
+    for engine in ["log", "heap", "pool", "tree"] {
+        let arguments = ["crash", engine, "--images", "40", "--seed", "7", "--durability", "line", "--json"];
+        let ran = lode(arguments);
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        let crash = ran.object();
+        assert_eq!(fields(std::slice::from_ref(&crash)), documented(&["crash"]));
+        assert!(crash["images"].as_u64().unwrap() >= 40, "{crash}");
+        let machines: BTreeSet<&str> = crash["machines"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|row| row["machine"].as_str().unwrap())
+            .collect();
+        assert_eq!(machines, BTreeSet::from(["arm-line", "x86-line"]));
+        let again = lode(arguments).object();
+        assert_eq!(again["images"], crash["images"], "the same seed explores the same");
+    }
+    lode(["crash", "log", "--durability", "none"]).fails(1, &["nothing to explore"]);
 }
 
 #[test]

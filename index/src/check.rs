@@ -11,8 +11,8 @@ use crate::node::{Node, Symbol};
 use crate::tree::Tree;
 use lode_heap::{Heap, HeapError, Object};
 use lode_layout::{
-    KEY_LEN_MAX, LINE, LeafHeader, NODE_BODY, NODE_END, NodeKind, PoolOffset, SlotKind, TREE_CELLS_OFF,
-    TREE_SIZE, TYPE_LEAF, TYPE_TREE, TreeSlot, WORD, leaf_crc,
+    KEY_LEN_MAX, KV_LOAD_OFF, KvLoad, LINE, LeafHeader, NODE_BODY, NodeKind, PoolOffset, SlotKind,
+    TREE_CELLS_OFF, TREE_SIZE, TYPE_LEAF, TYPE_TREE, TreeSlot, WORD, leaf_crc,
 };
 use lode_pmem::{Fault, Medium, Memory};
 use std::collections::HashSet;
@@ -122,10 +122,12 @@ impl<M: Medium, F: FnMut(Finding)> Check<'_, M, F> {
             return;
         }
         let node = Node::root(root);
-        let used = |off: u64| off <= NODE_END || (off >= TREE_CELLS_OFF && off.is_multiple_of(LINE));
+        // What is between the slot and the cells says how far a load has come.
+        let used = |off: u64| off < TREE_CELLS_OFF || off.is_multiple_of(LINE);
+        let load = std::array::from_fn(|word| self.memory.load8(root.plus(KV_LOAD_OFF + word as u64 * WORD)));
         let unused = (0..TREE_SIZE).step_by(WORD as usize).filter(|off| !used(*off));
         let is_clean = unused.fold(true, |clean, off| clean & (self.memory.load8(root.plus(off)) == 0));
-        if self.memory.load8(node.meta_at()) != node.meta() || !is_clean {
+        if self.memory.load8(node.meta_at()) != node.meta() || !is_clean || KvLoad::decode(&load).is_err() {
             self.damage("the root of the tree", root);
         }
         let slot = node.end_slot(self.memory);

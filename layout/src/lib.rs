@@ -14,7 +14,7 @@ mod drawing;
 mod flip;
 mod geometry;
 pub mod header;
-mod kv_root;
+mod kv_load;
 mod layout_name;
 mod offset;
 mod record;
@@ -31,9 +31,7 @@ pub use drawing::{DRAWINGS, Drawing, Field};
 pub use flip::flipped_bit_of;
 pub use geometry::{CHUNK, Contradiction, Extent, Geometry, GeometryError, Want};
 pub use header::{Header, HeaderError};
-pub use kv_root::{
-    KV_LOAD_OFF, KV_LOAD_WORDS, KV_ROOT_WORDS, KvDamage, KvLoad, TYPE_KV, decode_kv_root, encode_kv_root,
-};
+pub use kv_load::{KV_LOAD_OFF, KV_LOAD_WORDS, KvDamage, KvLoad};
 pub use layout_name::{LayoutName, LayoutNameError};
 pub use offset::{BLOCK, LINE, PoolOffset, WORD, align_down, align_up};
 pub use record::{

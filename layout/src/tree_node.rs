@@ -68,7 +68,12 @@ struct Node256 {
 struct TreeRoot {
     meta: u64,
     slot: u64,
-    reserved: [u64; 6],
+    load_crc: u32,
+    load_how: u32,
+    load_offset: u64,
+    load_lines: u64,
+    load_hash: [u64; 2],
+    reserved: u64,
     cells: [[u64; 8]; TREE_CELLS as usize],
 }
 
@@ -76,7 +81,11 @@ pub(crate) const DRAWING_4: Drawing = drawing!("node4", Node4, [meta, end, slots
 pub(crate) const DRAWING_16: Drawing = drawing!("node16", Node16, [meta, end, hints, slots]);
 pub(crate) const DRAWING_48: Drawing = drawing!("node48", Node48, [meta, end, hints, slots]);
 pub(crate) const DRAWING_256: Drawing = drawing!("node256", Node256, [meta, end, slots]);
-pub(crate) const DRAWING_TREE: Drawing = drawing!("tree", TreeRoot, [meta, slot, reserved, cells]);
+pub(crate) const DRAWING_TREE: Drawing = drawing!(
+    "tree",
+    TreeRoot,
+    [meta, slot, load_crc, load_how, load_offset, load_lines, load_hash, reserved, cells]
+);
 
 const _: () = assert!(core::mem::offset_of!(TreeRoot, cells) as u64 == TREE_CELLS_OFF);
 const _: () = assert!(core::mem::offset_of!(TreeRoot, slot) as u64 == NODE_END);

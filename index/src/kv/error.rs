@@ -15,9 +15,9 @@ pub enum KvError {
     /// The tree, or the heap under it.
     #[error(transparent)]
     Index(#[from] IndexError),
-    /// The root object is none of this layout, or is damaged.
-    #[error("the root object at {at} is damaged; `lode pool check` shows how far")]
-    Root {
+    /// What is noted of a load is damaged.
+    #[error("the note of the last load at {at} is damaged; `lode pool check` shows how far")]
+    Load {
         /// Where it is.
         at: PoolOffset,
     },

@@ -1,7 +1,7 @@
 //! The layout `kv`: a tree of keys and values as the pool's one content, and loading it from text.
 //!
 //! ```text
-//!   Store      the pool's root object, the tree that it leads to, how far a load has come
+//!   Store      the pool's root is a tree, which notes how far a load has come
 //!   load       Input -> lines -> Pair --by the key's hash--> threads that share group commits -> LoadEvents
 //!   Format     text lines <-> pairs            escape   bytes <-> text without TAB and newline
 //! ```

@@ -3,10 +3,7 @@
 use crate::kv::KvError;
 use crate::{IndexError, Tree};
 use lode_heap::{Heap, HeapError, Pool, Tx};
-use lode_layout::{
-    KV_LOAD_OFF, KV_LOAD_WORDS, KV_ROOT_WORDS, KvLoad, LINE, LayoutName, PoolOffset, TYPE_KV, decode_kv_root,
-    encode_kv_root,
-};
+use lode_layout::{KV_LOAD_OFF, KV_LOAD_WORDS, KvLoad, LayoutName, PoolOffset};
 use lode_pmem::{Fault, Mapping, Medium};
 use lode_pool::{CreateOptions, OpenOptions};
 use std::path::Path;
@@ -16,7 +13,7 @@ use zerocopy::IntoBytes;
 /// The layout name of pools that hold a store.
 pub const LAYOUT_NAME: &str = "kv";
 
-/// Keys and values in a pool of the layout `kv`.
+/// Keys and values in a pool of the layout `kv`: the pool's root is that of a tree.
 ///
 /// # Durability
 /// A change is durable when the function that makes it returns.
@@ -24,7 +21,6 @@ pub const LAYOUT_NAME: &str = "kv";
 pub struct Store<M: Medium = Arc<Mapping>> {
     pool: Pool<M>,
     root: PoolOffset,
-    tree: PoolOffset,
 }
 
 impl Store {
@@ -65,7 +61,7 @@ impl<M: Medium> Store<M> {
         Store::over(Pool::open_through(path, &options, wrap)?)
     }
 
-    /// The store in `pool`. Where there is none yet its root is made, in one transaction; in a pool that was
+    /// The store in `pool`. Where there is none yet the tree is made, in one transaction; in a pool that was
     /// opened for reading that happens in its private view.
     ///
     /// # Errors
@@ -73,17 +69,10 @@ impl<M: Medium> Store<M> {
     pub fn over(pool: Pool<M>) -> Result<Store<M>, KvError> {
         let mut root = pool.heap().root()?;
         if root.is_null() {
-            root = pool.heap().run(make_root)?;
+            root = pool.heap().run(make_tree)?;
         }
-        let damaged = |_| KvError::Root { at: root };
-        let mut words = [0; KV_ROOT_WORDS];
-        pool.heap().memory().read(root, words.as_mut_bytes());
-        if let Some(fault) = Fault::take() {
-            return Err(IndexError::from(fault).into());
-        }
-        let tree = decode_kv_root(&words).map_err(damaged)?;
-        Tree::open(pool.heap(), tree)?;
-        Ok(Store { pool, root, tree })
+        Tree::open(pool.heap(), root)?;
+        Ok(Store { pool, root })
     }
 
     /// The pool that it is in.
@@ -101,7 +90,7 @@ impl<M: Medium> Store<M> {
     /// # Errors
     /// [`IndexError::NoTree`] when it was damaged since the store was opened.
     pub fn tree(&self) -> Result<Tree<'_, M>, IndexError> {
-        Tree::open(self.heap(), self.tree)
+        Tree::open(self.heap(), self.root)
     }
 
     /// A copy of the value of `key`, if it is there.
@@ -164,14 +153,14 @@ impl<M: Medium> Store<M> {
     /// How much of which input the tree holds, if nothing else has changed it since that load.
     ///
     /// # Errors
-    /// [`KvError::Root`].
+    /// [`KvError::Load`].
     pub fn loaded(&self) -> Result<Option<KvLoad>, KvError> {
         let mut words = [0; KV_LOAD_WORDS];
         self.heap().memory().read(self.load_at(), words.as_mut_bytes());
         if let Some(fault) = Fault::take() {
             return Err(IndexError::from(fault).into());
         }
-        KvLoad::decode(&words).map_err(|_| KvError::Root { at: self.root })
+        KvLoad::decode(&words).map_err(|_| KvError::Load { at: self.load_at() })
     }
 
     /// Notes in `tx` how far a load has come.
@@ -203,11 +192,8 @@ impl<M: Medium> Store<M> {
     }
 }
 
-fn make_root<M: Medium>(tx: &Tx<'_, M>) -> Result<PoolOffset, KvError> {
-    let tree = Tree::create(tx)?;
-    let words = encode_kv_root(tree);
-    let root = tx.alloc(size_of_val(&words) as u64, LINE, TYPE_KV)?;
-    tx.store_words(root, &words);
+fn make_tree<M: Medium>(tx: &Tx<'_, M>) -> Result<PoolOffset, KvError> {
+    let root = Tree::create(tx)?;
     tx.set_root(root);
     Ok(root)
 }
