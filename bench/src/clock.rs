@@ -16,7 +16,7 @@ pub(crate) struct Lap {
 }
 
 /// The time-stamp counter, after all that came before has finished, before anything that follows begins.
-fn ticks() -> u64 {
+pub(crate) fn ticks() -> u64 {
     // SAFETY: - every x86-64 CPU has SSE2.
     unsafe { _mm_lfence() };
     // SAFETY: - every x86-64 CPU has the counter.

@@ -60,6 +60,15 @@ struct Arguments {
     /// Run the one group that is named in this process, with its files in this folder, and print what it found
     #[arg(long, hide = true)]
     inside: Option<PathBuf>,
+    /// Load keys into a new pool at this path, say so, and wait to be killed
+    #[arg(long, hide = true, requires_all = ["load_keys", "load_room"])]
+    load: Option<PathBuf>,
+    /// Keys to load
+    #[arg(long, hide = true, default_value_t = 0)]
+    load_keys: u64,
+    /// Keys that the pool has room for
+    #[arg(long, hide = true, default_value_t = 0)]
+    load_room: usize,
 }
 
 fn main() -> Result<ExitCode> {
@@ -69,6 +78,10 @@ fn main() -> Result<ExitCode> {
     } else {
         Size::full(usize::from(arguments.rounds), arguments.touched)
     };
+    if let Some(path) = &arguments.load {
+        ours::load_and_wait(path, arguments.load_keys, arguments.load_room)?;
+        return Ok(ExitCode::SUCCESS);
+    }
     if let Some(folder) = &arguments.inside {
         let group = arguments.groups.first().context("--inside needs a group")?;
         let findings = works::run(*group, &size, arguments.seed, folder)?;

@@ -76,6 +76,10 @@ pub(crate) struct Size {
     pub(crate) puts: usize,
     /// Length of a lap of many threads.
     pub(crate) lap: Duration,
+    /// Walks along a list in a lap.
+    pub(crate) walks: usize,
+    /// Seconds of an exploration of crashes.
+    pub(crate) exploration: f64,
 }
 
 impl Size {
@@ -90,6 +94,8 @@ impl Size {
             file_transactions: 200,
             puts: 500,
             lap: Duration::from_millis(400),
+            walks: 2000,
+            exploration: 5.0,
         }
     }
 
@@ -104,6 +110,8 @@ impl Size {
             file_transactions: 5,
             puts: 5,
             lap: Duration::from_millis(10),
+            walks: 10,
+            exploration: 0.3,
         }
     }
 }

@@ -102,6 +102,7 @@ pub(crate) fn run(groups: &[Group], quick: bool, size: &Size, seed: u64, out: &P
             Ok(found) => {
                 findings.contests.extend(found.contests);
                 findings.figures.extend(found.figures);
+                findings.notes.extend(found.notes);
             }
             Err(error) => {
                 eprintln!("{}: {error:#}", name.get_name());

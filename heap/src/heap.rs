@@ -9,12 +9,13 @@ use crate::locks::{LockTable, Version};
 use crate::log::{Damaged, Log, LogArea, Recovery};
 use crate::readers::{Pin, Readers};
 use crate::session::{Inherit, Session, State};
+use crate::sync::{Mutex, MutexGuard};
 use crate::tx::Tx;
 use lode_layout::{CHUNK, Entry, Geometry, PoolOffset, Record, WORD, align_up, decode_root};
 use lode_pmem::{Fault, Medium, Memory, Rung};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, PoisonError, Weak};
 use zerocopy::IntoBytes;
 
 /// Rounds of waiting after which a transaction that must start again gives others the CPU for longer.
@@ -29,7 +30,7 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    pub(crate) fn limbo(&self) -> std::sync::MutexGuard<'_, SharedLimbo> {
+    pub(crate) fn limbo(&self) -> MutexGuard<'_, SharedLimbo> {
         self.limbo.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -283,6 +284,7 @@ impl<M: Medium> Heap<M> {
                 self.locks.release(stripe);
             }
         }
+        state.writes.vouch();
         let sequence = if state.writes.words() <= self.log.record_words_max() {
             self.log.commit(state.writes.record(), &[])?
         } else {
@@ -292,6 +294,10 @@ impl<M: Medium> Heap<M> {
             for made in state.made.drain(..) {
                 self.shared.central.add_superblock(made.span, made.shape, made.key, made.free);
             }
+        }
+        for published in state.published.drain(..) {
+            // ORDER: releases the commit; pairs with the load of the reservation's owner.
+            published.store(true, Ordering::Release);
         }
         state.taken.clear();
         state.huge.clear();

@@ -11,12 +11,17 @@ mod alloc;
 pub mod bugs;
 pub mod check;
 mod error;
+#[cfg(feature = "explore")]
+pub mod explore;
 mod heap;
 mod locks;
 mod log;
+mod pool;
 mod ptr;
 mod readers;
+mod reservation;
 mod session;
+mod sync;
 mod tx;
 mod typed;
 mod walk;
@@ -27,8 +32,10 @@ pub use heap::Heap;
 pub use locks::Version;
 pub use lode_heap_derive::Persist;
 pub use log::{Log, LogArea, Recovery};
+pub use pool::{OpenError, Pool};
 pub use ptr::{Brand, Owned, PBox, PCell, Persist};
 pub use readers::Pin;
+pub use reservation::Reservation;
 pub use tx::Tx;
 pub use typed::owners::Owners;
 #[doc(hidden)]

@@ -38,6 +38,31 @@ pub unsafe trait Brand: Sized + Send + Sync + 'static {
     fn claim() -> &'static Claim;
 }
 
+/// Declares the brand of a pool: a type that every pointer, cell and lock in the pool names, so that another
+/// pool's do not compile. One heap at a time can be open under a brand.
+///
+/// ```
+/// lode_heap::brand!(
+///     /// The pool that keeps the accounts.
+///     pub Bank
+/// );
+/// ```
+#[macro_export]
+macro_rules! brand {
+    ($(#[$attribute:meta])* $visibility:vis $name:ident) => {
+        $(#[$attribute])*
+        #[derive(Clone, Copy, Debug)]
+        $visibility struct $name;
+        // SAFETY: - the claim is a static of this brand alone.
+        unsafe impl $crate::Brand for $name {
+            fn claim() -> &'static $crate::Claim {
+                static CLAIM: $crate::Claim = $crate::Claim::new();
+                &CLAIM
+            }
+        }
+    };
+}
+
 /// A type that may live in the pool of the brand `B`. Made by `#[derive(Persist)]`.
 ///
 /// # Safety
@@ -135,7 +160,7 @@ pub(crate) fn value_of<T: Persist<B>, B: Brand>(fill: impl FnOnce(&mut [u8])) ->
 /// A reference to the object at `at`.
 ///
 /// # Safety
-/// - An object of type `T` lies at `at`, and keeps lying there for as long as `'a`.
+/// - An object of type `T` lies at `at`, and keeps lying there for as long as the reference.
 unsafe fn lend<T: Persist<B>, B: Brand>(memory: &Memory, at: PoolOffset) -> Result<&T, Fault> {
     let address = memory.locate(at, size_of::<T>() as u64)?.cast::<T>();
     if !address.is_aligned() {
@@ -143,7 +168,7 @@ unsafe fn lend<T: Persist<B>, B: Brand>(memory: &Memory, at: PoolOffset) -> Resu
     }
     // SAFETY: - `locate` checked the range and that it is readable, the line above that it is aligned.
     //         - every bit pattern is a value, and only cells inside of it change while the object is there,
-    //           which the caller promises for `'a`.
+    //           which the caller promises.
     Ok(unsafe { address.as_ref() })
 }
 

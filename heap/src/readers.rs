@@ -3,12 +3,12 @@
 //! A reader pins the current epoch before it follows its first pointer. A block that was unlinked may be used
 //! again once every reader that was pinned then has let go.
 
+use crate::sync::{AtomicU64, AtomicUsize, Ordering, fence, fence_after_exchange, thread_local};
 use lode_pmem::Medium;
 use std::cell::Cell;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
 
 /// Readers that can be pinned at once; more wait.
-const SLOTS: usize = 128;
+const SLOTS: usize = if cfg!(loom) { 2 } else { 128 };
 
 const FREE: u64 = 0;
 
@@ -50,7 +50,7 @@ impl Readers {
     pub(crate) fn pin<M: Medium>(&self, medium: &M) -> Pin<'_> {
         // ORDER: an old epoch is safe: it only keeps blocks longer.
         let epoch = self.epoch.load(Ordering::Relaxed);
-        if let Some(slot) = self.slots.get(HINT.get())
+        if let Some(slot) = self.slots.get(HINT.with(Cell::get))
             && slot.claim(epoch)
         {
             return Pin { slot };
@@ -65,7 +65,7 @@ impl Readers {
                 // ORDER: the mark is raised before the slot is used, so that `oldest` looks at the slot.
                 self.used.fetch_max(index + 1, Ordering::SeqCst);
                 if slot.claim(self.epoch.load(Ordering::SeqCst)) {
-                    HINT.set(index);
+                    HINT.with(|hint| hint.set(index));
                     return Pin { slot };
                 }
             }
@@ -96,7 +96,9 @@ impl ReaderSlot {
     #[inline]
     fn claim(&self, epoch: u64) -> bool {
         // ORDER: the claim comes before every load of the reader, for all threads; see `Readers::oldest`.
-        self.0.compare_exchange(FREE, epoch, Ordering::SeqCst, Ordering::Relaxed).is_ok()
+        let claimed = self.0.compare_exchange(FREE, epoch, Ordering::SeqCst, Ordering::Relaxed).is_ok();
+        fence_after_exchange();
+        claimed
     }
 }
 

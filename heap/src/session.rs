@@ -4,12 +4,14 @@ use crate::alloc::limbo::{Freed, Limbo};
 use crate::alloc::magazine::Magazines;
 use crate::alloc::{Block, Class, Key, Span};
 use crate::locks::Stripe;
+use crate::sync::thread_local;
 use crate::writeset::WriteSet;
 use lode_layout::{CHUNK, PoolOffset, Superblock};
 use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
 use std::rc::Rc;
-use std::sync::Weak;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Weak};
 
 /// What outlives a thread that goes: whoever takes back its free blocks.
 pub(crate) trait Inherit: Send + Sync {
@@ -55,6 +57,8 @@ pub(crate) struct State {
     pub(crate) conflict: bool,
     /// A nested closure failed, so the whole transaction must.
     pub(crate) doomed: bool,
+    /// Reservations that the running transaction publishes.
+    pub(crate) published: Vec<Arc<AtomicBool>>,
     /// No span could be had.
     pub(crate) starved: bool,
     /// No span could be had in the transaction before.
@@ -81,6 +85,7 @@ impl State {
             too_large: None,
             conflict: false,
             doomed: false,
+            published: Vec::new(),
             starved: false,
             was_starved: false,
             heir,
@@ -145,6 +150,7 @@ impl State {
         self.too_large = None;
         self.conflict = false;
         self.doomed = false;
+        self.published.clear();
         self.was_starved = std::mem::take(&mut self.starved);
     }
 }
@@ -172,9 +178,12 @@ impl Session {
     /// This thread's session for the heap number `heap`.
     #[inline]
     pub(crate) fn of(heap: u64, heir: impl FnOnce() -> Weak<dyn Inherit>) -> Rc<Session> {
-        SESSIONS.with_borrow_mut(|sessions| match sessions.iter().find(|session| session.heap == heap) {
-            Some(session) => Rc::clone(session),
-            None => Session::begin(heap, heir(), sessions),
+        SESSIONS.with(|sessions| {
+            let sessions = &mut *sessions.borrow_mut();
+            match sessions.iter().find(|session| session.heap == heap) {
+                Some(session) => Rc::clone(session),
+                None => Session::begin(heap, heir(), sessions),
+            }
         })
     }
 

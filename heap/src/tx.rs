@@ -25,6 +25,13 @@ const PATIENCE: u32 = 1 << 14;
 /// Rounds for which it waits when it holds others.
 const PATIENCE_HOLDING: u32 = 200;
 
+/// The alignment that an object gets when `align` was asked for.
+pub(crate) fn checked_align(align: u64) -> Result<u64, HeapError> {
+    let align = align.max(ALIGN_MIN);
+    let fine = align.is_power_of_two() && align <= ALIGN_MAX;
+    if fine { Ok(align) } else { Err(HeapError::Alignment { align }) }
+}
+
 /// A transaction: what it stores is seen by itself at once, and by others when it is durable.
 ///
 /// Stores outside of the heap's space raise a [`Fault`], with which the transaction then fails.
@@ -97,6 +104,9 @@ impl<M: Medium> Tx<'_, M> {
         if !self.heap.space.holds(at, len) || !aligned {
             Fault { kind: FaultKind::OutOfRange, at, len }.raise();
             return false;
+        }
+        if state.writes.has_payloads() {
+            state.writes.log_payloads(self.heap.memory(), at, len);
         }
         let words = state.writes.words() as u64 + len / WORD;
         words <= WORDS_UNASKED || self.allow(state, words)
@@ -213,10 +223,7 @@ impl<M: Medium> Tx<'_, M> {
     #[inline]
     pub fn alloc(&self, size: u64, align: u64, type_number: u64) -> Result<PoolOffset, HeapError> {
         let state = &mut *self.session.state.borrow_mut();
-        let align = align.max(ALIGN_MIN);
-        if !align.is_power_of_two() || align > ALIGN_MAX {
-            return Err(HeapError::Alignment { align });
-        }
+        let align = checked_align(align)?;
         let Some(class) = Class::of(size.max(1), align) else {
             return self.alloc_huge(state, size, align, type_number);
         };
@@ -266,7 +273,7 @@ impl<M: Medium> Tx<'_, M> {
 
     /// Fetches free blocks of `key`, one of which is returned.
     #[cold]
-    fn refill(&self, state: &mut State, key: Key) -> Result<Block, HeapError> {
+    pub(crate) fn refill(&self, state: &mut State, key: Key) -> Result<Block, HeapError> {
         let (space, memory) = (&self.heap.space, self.heap.memory());
         let want = refill_of(key.class);
         let blocks = state.magazines.of(key);
@@ -318,10 +325,8 @@ impl<M: Medium> Tx<'_, M> {
         align: u64,
         type_number: u64,
     ) -> Result<PoolOffset, HeapError> {
-        let data_off = align_up(SPAN_HEADER, align);
-        let len = size.checked_add(data_off + CHUNK - 1).ok_or(out_of_space(size))?;
-        let chunks = len / CHUNK;
-        let span = self.heap.find_span(state, chunks, 1)?.ok_or(out_of_space(size))?;
+        let (span, data_off) = self.find_huge(state, size, align)?;
+        let chunks = span.chunks;
         let object = Huge { size, data_off, type_number };
         self.describe(state, span, Descriptor::Huge { chunks });
         state.writes.store_header(span.start, &object.encode(span.start.get()), &[]);
@@ -330,7 +335,20 @@ impl<M: Medium> Tx<'_, M> {
         Ok(at)
     }
 
-    fn describe(&self, state: &mut State, span: Span, descriptor: Descriptor) {
+    /// A span for an object of its own, and where in it the object begins.
+    pub(crate) fn find_huge(
+        &self,
+        state: &mut State,
+        size: u64,
+        align: u64,
+    ) -> Result<(Span, u64), HeapError> {
+        let data_off = align_up(SPAN_HEADER, align);
+        let len = size.checked_add(data_off + CHUNK - 1).ok_or(out_of_space(size))?;
+        let span = self.heap.find_span(state, len / CHUNK, 1)?.ok_or(out_of_space(size))?;
+        Ok((span, data_off))
+    }
+
+    pub(crate) fn describe(&self, state: &mut State, span: Span, descriptor: Descriptor) {
         let at = self.heap.space.descriptor_at(span.start).expect("spans lie in extents");
         state.writes.store_words(at, &[descriptor.encode()]);
     }

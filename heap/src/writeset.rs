@@ -20,10 +20,23 @@ struct Patch {
     words: Option<usize>,
 }
 
+/// Content of a new object that is at home already.
+#[derive(Clone, Copy, Debug)]
+struct Payload {
+    at: PoolOffset,
+    len: u64,
+    crc: u32,
+}
+
+/// Words of the entry that vouches for such content.
+const PAYLOAD_WORDS: usize = 3;
+
 /// The changes of a transaction.
 #[derive(Debug)]
 pub(crate) struct WriteSet {
     record: Record,
+    /// Content that was written in place. Its entries are made at the end, if it stays as it is.
+    payloads: Vec<Payload>,
     /// Entries below this word of the body have been made into patches. They are made when the transaction reads, so one that
     /// only writes pays nothing for them.
     patched: usize,
@@ -36,11 +49,19 @@ pub(crate) struct WriteSet {
 
 impl WriteSet {
     pub(crate) fn new() -> WriteSet {
-        WriteSet { record: Record::new(), patched: 0, patches: Vec::new(), index: HashMap::new(), indexed: 0 }
+        WriteSet {
+            record: Record::new(),
+            payloads: Vec::new(),
+            patched: 0,
+            patches: Vec::new(),
+            index: HashMap::new(),
+            indexed: 0,
+        }
     }
 
     pub(crate) fn clear(&mut self) {
         self.record.clear();
+        self.payloads.clear();
         if self.patched > 0 {
             self.patched = 0;
             self.patches.clear();
@@ -57,7 +78,7 @@ impl WriteSet {
     /// Words of the record so far, header included.
     #[inline]
     pub(crate) fn words(&self) -> usize {
-        self.record.len()
+        self.record.len() + PAYLOAD_WORDS * self.payloads.len()
     }
 
     #[inline]
@@ -104,8 +125,35 @@ impl WriteSet {
         self.record.push(Entry::ClearBits { at, mask });
     }
 
+    /// Notes that the range holds, at home, content with this checksum.
     pub(crate) fn payload(&mut self, at: PoolOffset, len: u64, crc: u32) {
-        self.record.push(Entry::Payload { at, len, crc });
+        self.payloads.push(Payload { at, len, crc });
+    }
+
+    /// Whether there is content in place.
+    #[inline]
+    pub(crate) fn has_payloads(&self) -> bool {
+        !self.payloads.is_empty()
+    }
+
+    /// Puts content in place that the range touches into the record: the transaction is about to change it, and
+    /// a checksum that no longer fits would have recovery drop the transaction.
+    #[cold]
+    pub(crate) fn log_payloads(&mut self, memory: &Memory, at: PoolOffset, len: u64) {
+        let touched = |payload: &mut Payload| at < payload.at.plus(payload.len) && payload.at < at.plus(len);
+        for payload in self.payloads.extract_if(.., touched).collect::<Vec<_>>() {
+            let mut words = vec![0u64; (payload.len / WORD) as usize];
+            memory.read(payload.at, words.as_mut_bytes());
+            self.store_words(payload.at, &words);
+        }
+    }
+
+    /// Adds the entries that vouch for content in place.
+    #[inline]
+    pub(crate) fn vouch(&mut self) {
+        for Payload { at, len, crc } in self.payloads.drain(..) {
+            self.record.push(Entry::Payload { at, len, crc });
+        }
     }
 
     /// A span header and the words behind it, in one entry.

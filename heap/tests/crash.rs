@@ -1,10 +1,7 @@
 //! No power cut loses what a transaction promised.
 
-mod subjects;
-
+use lode_heap::explore::{HeapSubject, LogSubject};
 use lode_sim::{Budget, Machine, Report, Setup, Subject, explore};
-use subjects::heap::HeapSubject;
-use subjects::log::LogSubject;
 
 /// Images for each machine, times what LODE_BUDGET says.
 fn images(base: u64) -> u64 {
@@ -23,7 +20,7 @@ fn the_log_keeps_its_promise() {
     for (size, log_len) in [(0x10000, 0x4000), (0x10000, 0x8000)] {
         for machine in Machine::ALL {
             for threads in 1..=3 {
-                let budget = Budget { images: images(20_000), seconds: 100.0 };
+                let budget = Budget { images: images(50_000), seconds: 100.0 };
                 let failing_drains = machine.rung == lode_pmem::Rung::Commit;
                 let operations = 150 / threads as u64;
                 let setup =
@@ -36,10 +33,10 @@ fn the_log_keeps_its_promise() {
 
 #[test]
 fn the_heap_keeps_its_promise() {
-    for (size, sizes) in [(0x30000, 5), (0x60000, 6)] {
+    for (size, sizes, count) in [(0x30000, 5, 30_000), (0x60000, 6, 2_000)] {
         for machine in Machine::ALL {
             for threads in 1..=3 {
-                let budget = Budget { images: images(10_000), seconds: 100.0 };
+                let budget = Budget { images: images(count), seconds: 100.0 };
                 let failing_drains = machine.rung == lode_pmem::Rung::Commit;
                 let operations = 120 / threads as u64;
                 let setup =

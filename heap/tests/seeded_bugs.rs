@@ -1,14 +1,11 @@
 //! The explorer finds every seeded bug of the heap. Built with `--cfg lode_bugs`.
 #![cfg(lode_bugs)]
 
-mod subjects;
-
 use lode_heap::bugs;
+use lode_heap::explore::{HeapSubject, LogSubject};
 use lode_layout::bug::Bug;
 use lode_pmem::Rung;
 use lode_sim::{Budget, Cpu, Machine, Setup, Subject, explore};
-use subjects::heap::HeapSubject;
-use subjects::log::LogSubject;
 
 const LINE: Machine = Machine { cpu: Cpu::X86, rung: Rung::Line };
 const COMMIT: Machine = Machine { cpu: Cpu::X86, rung: Rung::Commit };

@@ -5,6 +5,7 @@
 //! of keys is the wrapping sum of all cells. The cells are logged as absolute values, under their locks.
 
 use crate::attempt::{Attempt, Miss};
+use crate::bugs;
 use crate::view::View;
 use lode_layout::{LINE, PoolOffset, TREE_CELLS, TREE_CELLS_OFF};
 use lode_pmem::Medium;
@@ -35,6 +36,9 @@ impl<M: Medium, V: View> Attempt<'_, '_, M, V> {
     /// Locks a cell that nobody else uses now.
     #[inline]
     pub(crate) fn lock_cell(&self) -> Result<PoolOffset, Miss> {
+        if bugs::CELL_UNLOCKED.is_active() {
+            return Ok(cell_at(self.root, 0));
+        }
         let hint = HINT.get();
         for index in hint..hint + TREE_CELLS {
             let cell = cell_at(self.root, index);

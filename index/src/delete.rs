@@ -5,6 +5,7 @@
 //! other child, it goes as well.
 
 use crate::attempt::{Attempt, Met, Miss};
+use crate::bugs;
 use crate::descend::{Step, Stop, descend, trail};
 use crate::leaf;
 use crate::node::Node;
@@ -113,9 +114,13 @@ impl<M: Medium, V: View> Attempt<'_, '_, M, V> {
     /// slot would have to skip too much.
     fn survivor(&self, trail: &[Step]) -> Result<Option<(usize, TreeSlot)>, Miss> {
         let mut top = trail.len() - 1;
-        let Some(mut slot) = self.siblings(&trail[top]).next() else {
+        let mut siblings = self.siblings(&trail[top]);
+        let Some(mut slot) = siblings.next() else {
             return Err(Miss::Unsettled(trail[top].holder.at));
         };
+        if siblings.next().is_some() {
+            return Err(Miss::Conflict);
+        }
         // The holder of step `top` goes: `slot` is all that it has left, and moves up to the step above.
         while top > 0 {
             let above = &trail[top - 1];
@@ -156,7 +161,9 @@ impl<M: Medium, V: View> Attempt<'_, '_, M, V> {
                 }
             }
         }
-        self.tx.free(leaf)?;
+        if !bugs::LEAF_LEAKED.is_active() {
+            self.tx.free(leaf)?;
+        }
         self.count(cell, -1);
         Ok(())
     }

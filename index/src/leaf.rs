@@ -1,5 +1,6 @@
 //! Leaves: comparing keys with them and making new ones.
 
+use crate::bugs;
 use crate::error::IndexError;
 use crate::node::Symbol;
 use crate::view::View;
@@ -114,7 +115,11 @@ pub(crate) fn change<M: Medium>(
     let fits = value.len() as u64 == header.value_len && header.value_len <= WORD;
     if fits && !value.is_empty() {
         encoded(key, value, |words| {
-            tx.store8(leaf.plus(header.value_off()), words[words.len() - 1]);
+            let (at, word) = (leaf.plus(header.value_off()), words[words.len() - 1]);
+            if bugs::VALUE_BEFORE_DRAIN.is_active() {
+                tx.heap().medium().store8(at, word);
+            }
+            tx.store8(at, word);
             tx.store8(leaf, words[0]);
         });
     }

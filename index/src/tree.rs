@@ -15,7 +15,7 @@ use lode_pmem::{Fault, Medium, Memory};
 /// Attempts after which a transaction that holds locks of earlier operations gives up and starts again.
 const ATTEMPTS_HOLDING: u32 = 200;
 /// Attempts after which what never settles is taken for damage.
-const UNSETTLED_MAX: u32 = 10_000;
+const UNSETTLED_MAX: u32 = 1000;
 /// A root object has cells of a line each.
 const TREE_ALIGN: u64 = 64;
 

@@ -87,6 +87,7 @@ fn all_are_repaired(image: &Image, bits: &[usize]) {
 #[test]
 fn in_headers_and_slots() {
     let image = Image::make(512 << 10, 120, true);
+    #[expect(clippy::single_range_in_vec_init, reason = "a list of ranges that has one")]
     let headers = [0..0x2000];
     let bits = bits(&headers, 3000);
     assert_eq!(all_are_found(&image, &bits), 0, "each is found");

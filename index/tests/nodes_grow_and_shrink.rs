@@ -12,7 +12,9 @@ fn nodes<M: lode_pmem::Medium>(tree: &lode_index::Tree<'_, M>) -> BTreeMap<NodeK
     tree.check(|finding| {
         let Finding::Object(object) = finding else { panic!("{finding:?}") };
         let kind = NodeKind::ALL.into_iter().find(|kind| kind.type_number() == object.type_number);
-        kind.map(|kind| *kinds.entry(kind).or_default() += 1);
+        if let Some(kind) = kind {
+            *kinds.entry(kind).or_default() += 1;
+        }
     });
     kinds
 }
@@ -23,7 +25,7 @@ fn edges(with_end: bool, order: impl Fn(u8) -> u8) {
     let tree = fixture::plant(&heap);
     let extra = u64::from(with_end);
     if with_end {
-        tree.insert(b"p", b"the key that ends at the node").unwrap();
+        tree.insert(b"p", b"the key that ends at the node").expect("a sound tree");
     }
     for count in 1..=256u64 {
         let key = [b'p', order((count - 1) as u8)];
@@ -58,7 +60,11 @@ fn edges(with_end: bool, order: impl Fn(u8) -> u8) {
         );
         for other in 0..=255u8 {
             let there = (0..count).any(|rest| order(rest as u8) == other);
-            assert_eq!(tree.get(&[b'p', other]).unwrap().is_some(), there, "{other} of {count}");
+            assert_eq!(
+                tree.get(&[b'p', other]).expect("a sound tree").is_some(),
+                there,
+                "{other} of {count}"
+            );
         }
     }
     assert_eq!(heap.objects().count() as u64, 1 + extra);
@@ -88,25 +94,25 @@ fn one_way_nodes_of_long_skips_come_and_go() {
         long.push(b'a');
         let mut other = long.clone();
         other[len] = b'b';
-        tree.insert(&long, b"1").unwrap();
+        tree.insert(&long, b"1").expect("a sound tree");
         assert_eq!(nodes(&tree).len(), 0);
-        tree.insert(&other, b"2").unwrap();
+        tree.insert(&other, b"2").expect("a sound tree");
         // A slot skips up to 1023 bytes, and a node has one of its own.
         assert_eq!(nodes(&tree), [(NodeKind::N4, 1 + len / 1024)].into(), "{len} bytes in common");
         fixture::audit(&heap, &tree, 2);
         // A branch in the middle of what is skipped.
         let middle = [&vec![b'x'; len / 2][..], b"y"].concat();
-        tree.insert(&middle, b"3").unwrap();
+        tree.insert(&middle, b"3").expect("a sound tree");
         fixture::audit(&heap, &tree, 3);
         for (key, value) in [(&long, b"1"), (&other, b"2"), (&middle, b"3")] {
             assert_eq!(tree.get(key), Ok(Some(value.to_vec())));
         }
         assert_eq!(tree.get(&long[..len]), Ok(None));
-        tree.delete(&middle).unwrap();
+        tree.delete(&middle).expect("a sound tree");
         fixture::audit(&heap, &tree, 2);
-        tree.delete(&other).unwrap();
+        tree.delete(&other).expect("a sound tree");
         assert_eq!(nodes(&tree).len(), 0, "the one-way nodes went with the fork");
-        tree.delete(&long).unwrap();
+        tree.delete(&long).expect("a sound tree");
         fixture::audit(&heap, &tree, 0);
     }
     assert!(tree.insert(&vec![0; 65_537], b"").is_err());

@@ -81,7 +81,7 @@ fn writers_of_neighbouring_keys() {
     let heap = fixture::format(fixture::memory(64 << 20));
     let tree = fixture::plant(&heap);
     // Always there, so no scan may miss it.
-    tree.insert(&[255, 255, 255], &[7; 8]).unwrap();
+    tree.insert(&[255, 255, 255], &[7; 8]).expect("a sound tree");
     let (is_over, reads) = (AtomicBool::new(false), AtomicU64::new(0));
     let models: Vec<BTreeMap<Vec<u8>, Vec<u8>>> = thread::scope(|scope| {
         let reader = scope.spawn(|| read(&tree, &is_over, &reads));
@@ -117,7 +117,7 @@ fn transactions_of_several_keys() {
     let heap = fixture::format(fixture::memory(16 << 20));
     let tree = fixture::plant(&heap);
     for account in 0..ACCOUNTS {
-        tree.insert(&account.to_be_bytes(), &START.to_le_bytes()).unwrap();
+        tree.insert(&account.to_be_bytes(), &START.to_le_bytes()).expect("a sound tree");
     }
     let amount =
         |old: Option<&[u8]>| old.map_or(0, |old| u64::from_le_bytes(old.try_into().expect("a word")));
@@ -161,7 +161,7 @@ fn insertions_of_the_same_keys() {
             scope.spawn(move || {
                 for number in 0..keys {
                     let key = (number * 0x9E37_79B9).to_be_bytes();
-                    let was_there = tree.insert(&key, &vec![thread as u8; 20]).expect("an insertion");
+                    let was_there = tree.insert(&key, &[thread as u8; 20]).expect("an insertion");
                     firsts.fetch_add(u64::from(!was_there), Ordering::Relaxed);
                 }
             });

@@ -1,4 +1,5 @@
 //! Whatever is damaged, check and repair come to an end, and what is not damaged is still there.
+#![allow(clippy::single_range_in_vec_init, reason = "some lists of ranges have one")]
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod fixture;

@@ -30,6 +30,7 @@ pub struct Drawing {
 /// Every format that has a drawing.
 pub const DRAWINGS: &[Drawing] = &[
     crate::header::DRAWING,
+    crate::kv_root::DRAWING,
     crate::record::DRAWING,
     crate::slot::DRAWING,
     crate::span::DRAWING,

@@ -14,6 +14,7 @@ mod drawing;
 mod flip;
 mod geometry;
 pub mod header;
+mod kv_root;
 mod layout_name;
 mod offset;
 mod record;
@@ -30,6 +31,9 @@ pub use drawing::{DRAWINGS, Drawing, Field};
 pub use flip::flipped_bit_of;
 pub use geometry::{CHUNK, Contradiction, Extent, Geometry, GeometryError, Want};
 pub use header::{Header, HeaderError};
+pub use kv_root::{
+    KV_LOAD_OFF, KV_LOAD_WORDS, KV_ROOT_WORDS, KvDamage, KvLoad, TYPE_KV, decode_kv_root, encode_kv_root,
+};
 pub use layout_name::{LayoutName, LayoutNameError};
 pub use offset::{BLOCK, LINE, PoolOffset, WORD, align_down, align_up};
 pub use record::{

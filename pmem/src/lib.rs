@@ -37,9 +37,11 @@
 
 mod access;
 mod badblocks;
+pub mod bugs;
 mod checksum;
 mod counted;
 mod cpu;
+mod cycles;
 mod error;
 mod fault;
 mod fixup;
@@ -55,6 +57,7 @@ mod sysfs;
 pub use checksum::checksum;
 pub use counted::{Counted, Counts};
 pub use cpu::{Cpu, MASK_VARIABLE};
+pub use cycles::cycles;
 pub use error::PmemError;
 pub use fault::{Fault, FaultKind};
 pub use gate::Gate;

@@ -3,7 +3,7 @@
 use crate::reservation::{Reservation, page};
 use crate::sysfs::{Device, Sysfs};
 use crate::{
-    Cpu, Fault, FaultKind, Medium, Memory, PmemError, Rung, RungHow, RungReport, SyncError, badblocks,
+    Cpu, Fault, FaultKind, Medium, Memory, PmemError, Rung, RungHow, RungReport, SyncError, badblocks, bugs,
 };
 use lode_layout::{BLOCK, LINE, PoolOffset, WORD};
 use rustix::fs::{self as rfs, FallocateFlags, FileType};
@@ -448,6 +448,7 @@ impl Medium for Mapping {
                 self.cpu.fence();
                 Ok(())
             }
+            Rung::Commit if bugs::DRAIN_NOT_SYNCED.is_active() => Ok(()),
             Rung::Commit => self.backing.as_ref().map_or(Ok(()), |backing| {
                 self.synced(&backing.drain_lock, || again(|| rfs::fdatasync(&backing.drained)))
             }),
@@ -487,10 +488,12 @@ fn again<T>(mut call: impl FnMut() -> rustix::io::Result<T>) -> rustix::io::Resu
 
 /// Writes `bytes`, each part durable when its call returns.
 fn write_synced(file: BorrowedFd<'_>, at: u64, bytes: &[u8]) -> rustix::io::Result<()> {
+    let forgotten = bugs::LOG_WRITE_NOT_SYNCED.is_active();
+    let flags = if forgotten { ReadWriteFlags::empty() } else { ReadWriteFlags::DSYNC };
     let mut done = 0;
     while done < bytes.len() {
         let part = [IoSlice::new(&bytes[done..])];
-        match again(|| rustix::io::pwritev2(file, &part, at + done as u64, ReadWriteFlags::DSYNC))? {
+        match again(|| rustix::io::pwritev2(file, &part, at + done as u64, flags))? {
             0 => return Err(Errno::IO),
             count => done += count,
         }

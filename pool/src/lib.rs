@@ -17,6 +17,8 @@
 mod check;
 mod create;
 mod error;
+#[cfg(feature = "explore")]
+pub mod explore;
 mod file;
 mod format;
 mod header_copy;

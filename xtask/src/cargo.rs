@@ -50,6 +50,13 @@ impl Cargo {
         self
     }
 
+    /// Adds an argument that may hold spaces.
+    pub(crate) fn argument(mut self, argument: impl AsRef<std::ffi::OsStr>) -> Cargo {
+        self.shown = format!("{} {}", self.shown, argument.as_ref().display());
+        self.command.arg(argument);
+        self
+    }
+
     /// Runs it to its end.
     pub(crate) fn run(mut self) -> Result<Outcome> {
         println!("$ {}", self.shown);

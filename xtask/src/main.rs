@@ -4,6 +4,7 @@
 //!   ci     the stages of `make test`, in turn --+
 //!   soak   the same tests, larger, for a while -+-- cargo, with its output echoed and its tests counted
 //!   cost   golden files of drains, lines, bytes +
+//!   man    the manual pages in man/, made by `lode` itself
 //!   tidy   the rules of CONTRIBUTING.md that no other tool checks: one file for each rule
 //! ```
 //!
@@ -13,6 +14,7 @@
 mod cargo;
 mod ci;
 mod cost;
+mod man;
 mod soak;
 mod stages;
 mod tally;
@@ -50,6 +52,8 @@ enum Task {
     },
     /// Check the rules that no other tool checks.
     Tidy,
+    /// Make the manual pages in man/ anew.
+    Man,
     /// Compare the golden cost files with what the operations cost.
     Cost {
         /// Take over what was measured.
@@ -65,6 +69,7 @@ fn main() -> Result<ExitCode> {
         Task::Ci { stages, .. } => ci::run(&workspace, &stages)?,
         Task::Soak { minutes } => soak::run(&workspace, minutes)?,
         Task::Tidy => tidy::run(&workspace)?,
+        Task::Man => man::write(&workspace)?,
         Task::Cost { accept } => cost::run(&workspace, accept)?.good(),
     };
     Ok(if good { ExitCode::SUCCESS } else { ExitCode::FAILURE })

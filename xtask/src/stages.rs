@@ -3,7 +3,7 @@
 use crate::cargo::Cargo;
 use crate::tally::Tally;
 use crate::workspace::Workspace;
-use crate::{cost, tidy};
+use crate::{cost, man, tidy};
 use anyhow::Result;
 use std::fmt;
 
@@ -54,6 +54,11 @@ pub(crate) const STAGES: &[Stage] = &[
     Stage { name: "features", what: "every crate compiles with each of its features", run: features },
     Stage { name: "test", what: "all tests, optimised, with assertions and overflow checks", run: test },
     Stage { name: "release", what: "all tests, without assertions and overflow checks", run: release },
+    Stage {
+        name: "man",
+        what: "manual pages are those that `lode` makes",
+        run: |run| Ok(man::check(run.workspace)?.into()),
+    },
     Stage { name: "cost", what: "golden drains, lines and bytes of each operation", run: golden },
     Stage { name: "bugs", what: "seeded bugs are found, in a build with cfg(lode_bugs)", run: bugs },
     Stage {

@@ -153,6 +153,13 @@ fn figures(page: &mut String, laps: &Laps) -> Result<()> {
         )?;
     }
     writeln!(page, "</tbody></table></div>")?;
+    if !laps.findings.notes.is_empty() {
+        writeln!(page, "<ul>")?;
+        for note in &laps.findings.notes {
+            writeln!(page, "<li>{}</li>", escape(note))?;
+        }
+        writeln!(page, "</ul>")?;
+    }
     Ok(())
 }
 

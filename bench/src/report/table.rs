@@ -39,6 +39,9 @@ pub(super) fn render(laps: &Laps) -> Result<String> {
     if !left_out.is_empty() {
         writeln!(text, "Left out, because our side did not run: {}", left_out.join(", "))?;
     }
+    for note in &laps.findings.notes {
+        writeln!(text, "{note}")?;
+    }
     for contest in &laps.findings.contests {
         writeln!(text, "digest of {:<24} {:016x}", contest.work, contest.digest)?;
     }

@@ -19,6 +19,8 @@ pub(crate) struct Findings {
     pub(crate) contests: Vec<Contest>,
     /// Works without.
     pub(crate) figures: Vec<Figure>,
+    /// What else there is to say, a line each.
+    pub(crate) notes: Vec<String>,
 }
 
 /// Runs one group, with its files in `folder`.
@@ -34,7 +36,10 @@ pub(crate) fn run(group: Group, size: &Size, seed: u64, folder: &Path) -> Result
         }
         Group::Put => stores::one_thread(size, seed, folder)?,
         Group::PutMany => stores::many_threads(size, seed, folder)?,
-        Group::Alone => return Ok(Findings { contests: Vec::new(), figures: ours::figures(folder, size)? }),
+        Group::Alone => {
+            let (figures, notes) = ours::figures(folder, size)?;
+            return Ok(Findings { contests: Vec::new(), figures, notes });
+        }
     };
-    Ok(Findings { contests, figures: Vec::new() })
+    Ok(Findings { contests, ..Findings::default() })
 }

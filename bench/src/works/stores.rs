@@ -56,10 +56,7 @@ fn sides(peers: &[Who], folder: &Path) -> Result<Vec<(Who, Side)>> {
     for who in [Who::Ours].iter().chain(peers) {
         let path = folder.join(format!("{who}-puts"));
         let store: Box<dyn Store> = match who {
-            Who::Ours => match ours::store(&path) {
-                Some(store) => store?,
-                None => continue,
-            },
+            Who::Ours => ours::store(&path)?,
             Who::Libpmemobj => Box::new(PmemobjTable::create(&path)?),
             Who::Sqlite => Box::new(Sqlite::create(&path)?),
             Who::Lmdb => Box::new(Lmdb::create(&path)?),

@@ -47,12 +47,10 @@ pub(super) fn file(size: &Size, seed: u64, folder: &Path) -> Result<Vec<Contest>
 }
 
 fn sides(folder: &Path, rung: Rung) -> Result<Vec<(Who, Side)>> {
-    let mut sides: Vec<(Who, Side)> = Vec::new();
-    if let Some(side) = ours::transactions(&folder.join("ours-area"), rung) {
-        sides.push((Who::Ours, side?));
-    }
-    sides.push((Who::Libpmemobj, Box::new(PmemobjArea::create(&folder.join("pmemobj-area"))?)));
-    Ok(sides)
+    Ok(vec![
+        (Who::Ours, ours::transactions(&folder.join("ours-area"), rung)?),
+        (Who::Libpmemobj, Box::new(PmemobjArea::create(&folder.join("pmemobj-area"))?)),
+    ])
 }
 
 fn run(

@@ -31,22 +31,15 @@ pub(super) fn words(size: &Size, seed: u64, folder: &Path) -> Result<Vec<Contest
     line(&works, &keys, &[Who::Libpmemobj, Who::Blart], size, seed, folder)
 }
 
-/// A side's empty tree; `None` if the side is not there yet.
-fn grow(who: Who, keys: usize, rung: Rung, touched: bool, folder: &Path) -> Result<Option<Box<dyn Tree>>> {
-    Ok(Some(match who {
-        Who::Ours => return ours::tree(&folder.join("ours-tree"), rung, keys, touched).transpose(),
+/// A side's empty tree.
+fn grow(who: Who, keys: usize, rung: Rung, touched: bool, folder: &Path) -> Result<Box<dyn Tree>> {
+    Ok(match who {
+        Who::Ours => ours::tree(&folder.join("ours-tree"), rung, keys, touched)?,
         Who::Libpmemobj => Box::new(PmemobjTree::create(&folder.join("pmemobj-tree"), keys, touched)?),
         Who::Blart => Box::new(Blart::default()),
         Who::Congee => Box::new(Congee::default()),
         other => bail!("{other} is not a tree"),
-    }))
-}
-
-/// The sides that are there.
-fn present(peers: &[Who], rung: Rung, folder: &Path) -> Result<Vec<Who>> {
-    let ours = grow(Who::Ours, 1, rung, false, folder)?.map(|_| Who::Ours);
-    clear(folder)?;
-    Ok(ours.into_iter().chain(peers.iter().copied()).collect())
+    })
 }
 
 /// Removes the pools of a turn.
@@ -83,16 +76,13 @@ fn line(
     seed: u64,
     folder: &Path,
 ) -> Result<Vec<Contest>> {
-    let mut sides: Vec<(Who, u64)> =
-        present(peers, Rung::Line, folder)?.into_iter().map(|who| (who, 0)).collect();
+    let mut sides: Vec<(Who, u64)> = [Who::Ours].iter().chain(peers).map(|who| (*who, 0)).collect();
     let mut orders = Round::new(keys, 0, seed)?;
     let mut contests = take_turns(works, size.rounds, false, &mut sides, |round, who, digest| {
         if orders.number != round {
             orders = Round::new(keys, round, seed)?;
         }
-        let Some(mut tree) = grow(who, keys.len(), Rung::Line, size.touched, folder)? else {
-            bail!("{who} went away")
-        };
+        let mut tree = grow(who, keys.len(), Rung::Line, size.touched, folder)?;
         let ops = keys.len() as u64;
         let (insert, done) = lap(ops, || tree.insert(&orders.insert));
         done?;
@@ -119,8 +109,8 @@ pub(super) fn file(size: &Size, seed: u64, folder: &Path) -> Result<Vec<Contest>
     let batches: Vec<Keys> =
         (0..=rounds).map(|_| Keys::new(KeySet::Random, count, &mut rng)).collect::<Result<_>>()?;
     let mut sides: Vec<(Who, Box<dyn Tree>)> = Vec::new();
-    for who in present(&[Who::Libpmemobj], Rung::Commit, &folder)? {
-        sides.extend(grow(who, count * (rounds + 1), Rung::Commit, true, &folder)?.map(|tree| (who, tree)));
+    for who in [Who::Ours, Who::Libpmemobj] {
+        sides.push((who, grow(who, count * (rounds + 1), Rung::Commit, true, &folder)?));
     }
     let mut contests: Vec<Contest> =
         take_turns(&["file-art-insert"], rounds, true, &mut sides, |round, _, tree| {

@@ -4,11 +4,11 @@ use super::class::Class;
 use super::space::{Block, Space, Span, SpanKind, bitmap};
 use super::spans::FreeSpans;
 use crate::HeapError;
+use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering};
 use lode_layout::{CHECKED_BITS, CHUNK, PoolOffset, Superblock};
 use lode_pmem::Memory;
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::PoisonError;
 
 /// What blocks of a superblock have in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -3,12 +3,12 @@
 //! All transactions share one ring. Each appends its record to the open batch; the first that finds no batch
 //! being written writes it, and those who come meanwhile gather in the next one.
 
+use crate::sync::{AtomicBool, AtomicU64, Mutex, MutexGuard, Ordering};
 use crate::{HeapError, bugs};
 use lode_layout::{PoolOffset, Record, RecordSeal, WORD, align_up};
 use lode_pmem::{Gate, Medium, SyncError, checksum};
 use std::mem;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::PoisonError;
 use zerocopy::IntoBytes;
 
 /// Times that a thread gives up the CPU, for each record that it expects to come.

@@ -1,10 +1,9 @@
 //! Lanes: what a thread needs to itself between drawing a sequence number and the end of its home stores.
 
 use super::dirty::DirtyLines;
+use crate::sync::{AtomicUsize, Ordering, SpinMutex, SpinMutexGuard, thread_local};
 use lode_pmem::Medium;
-use spin::mutex::{SpinMutex, SpinMutexGuard};
 use std::cell::Cell;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The part of a lane that belongs to the thread that holds it.
 #[derive(Debug)]
@@ -30,6 +29,8 @@ pub(super) struct Lane {
 #[derive(Debug)]
 pub(super) struct Lanes {
     lanes: Box<[Lane]>,
+    /// The lane that the next thread tries first which has held none.
+    next: AtomicUsize,
 }
 
 thread_local! {
@@ -37,23 +38,17 @@ thread_local! {
     static HINT: Cell<usize> = const { Cell::new(usize::MAX) };
 }
 
-fn first_hint() -> usize {
-    static NEXT: AtomicUsize = AtomicUsize::new(0);
-    // ORDER: none: the number only spreads threads over lanes.
-    NEXT.fetch_add(1, Ordering::Relaxed)
-}
-
 impl Lanes {
     pub(super) fn new(count: usize) -> Lanes {
         let lane =
             || Lane { state: SpinMutex::new(LaneState { head: 0, offset: 0, dirty: DirtyLines::new() }) };
-        Lanes { lanes: (0..count).map(|_| lane()).collect() }
+        Lanes { lanes: (0..count).map(|_| lane()).collect(), next: AtomicUsize::new(0) }
     }
 
     /// Holds a free lane, by preference the one this thread held last; waits when there is none.
     #[inline]
     pub(super) fn claim<M: Medium>(&self, medium: &M) -> (usize, SpinMutexGuard<'_, LaneState>) {
-        let hint = HINT.get();
+        let hint = HINT.with(Cell::get);
         if let Some(lane) = self.lanes.get(hint)
             && let Some(state) = lane.state.try_lock()
         {
@@ -64,12 +59,16 @@ impl Lanes {
 
     #[cold]
     fn claim_any<M: Medium>(&self, medium: &M) -> (usize, SpinMutexGuard<'_, LaneState>) {
-        let start = if HINT.get() == usize::MAX { first_hint() } else { HINT.get() };
+        let start = match HINT.with(Cell::get) {
+            // ORDER: none: the number only spreads threads over lanes.
+            usize::MAX => self.next.fetch_add(1, Ordering::Relaxed),
+            hint => hint,
+        };
         for round in 0.. {
             for step in 0..self.lanes.len() {
                 let index = (start + step) % self.lanes.len();
                 if let Some(state) = self.lanes[index].state.try_lock() {
-                    HINT.set(index);
+                    HINT.with(|hint| hint.set(index));
                     return (index, state);
                 }
             }

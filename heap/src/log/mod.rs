@@ -22,14 +22,13 @@ mod recover;
 mod ring;
 pub(crate) mod slots;
 
+use crate::sync::{AtomicBool, AtomicU64, Ordering, SpinMutex, SpinMutexGuard};
 use crate::{HeapError, bugs};
 use dirty::DirtyLines;
 use group::Group;
 use lane::{LaneState, Lanes};
 use lode_layout::{BLOCK, PoolOffset, Record, RecordSeal, Slot, WORD, align_down};
 use lode_pmem::{Fault, Medium, Rung, checksum};
-use spin::mutex::{SpinMutex, SpinMutexGuard};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use zerocopy::IntoBytes;
 
 pub(crate) use recover::Damaged;
@@ -40,7 +39,7 @@ const RINGS_MAX: u64 = 16;
 /// Bytes of a ring below which more rings do not pay.
 const RING_LEN_MIN: u64 = 2 * BLOCK;
 /// Transactions that can wait for one synced write together, on the commit rung.
-const GROUP_LANES: usize = 64;
+const GROUP_LANES: usize = if cfg!(loom) { 2 } else { 64 };
 /// Numbers that are skipped at recovery: more than can have been drawn without leaving a record.
 const SEQUENCE_GAP: u64 = 1 << 32;
 

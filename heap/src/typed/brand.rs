@@ -34,28 +34,3 @@ impl<B: crate::Brand> Drop for Claimed<B> {
         B::claim().0.store(false, Ordering::Release);
     }
 }
-
-/// Declares the brand of a pool: a type that every pointer, cell and lock in the pool names, so that another
-/// pool's do not compile. One heap at a time can be open under a brand.
-///
-/// ```
-/// lode_heap::brand!(
-///     /// The pool that keeps the accounts.
-///     pub Bank
-/// );
-/// ```
-#[macro_export]
-macro_rules! brand {
-    ($(#[$attribute:meta])* $visibility:vis $name:ident) => {
-        $(#[$attribute])*
-        #[derive(Clone, Copy, Debug)]
-        $visibility struct $name;
-        // SAFETY: - the claim is a static of this brand alone.
-        unsafe impl $crate::Brand for $name {
-            fn claim() -> &'static $crate::Claim {
-                static CLAIM: $crate::Claim = $crate::Claim::new();
-                &CLAIM
-            }
-        }
-    };
-}

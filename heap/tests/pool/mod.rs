@@ -1,4 +1,4 @@
-//! A pool in memory that can be opened again.
+//! A pool in memory that can be opened again, with the code of persistent memory.
 #![allow(clippy::unwrap_used, reason = "a test that can't make its pool has failed")]
 
 use lode_heap::{Brand, Heap, TypedHeap};
@@ -19,7 +19,7 @@ pub(crate) struct Pool {
 
 impl Pool {
     pub(crate) fn new(len: u64) -> Pool {
-        let medium = Arc::new(Mapping::options().rung(Rung::None).map_anonymous(len).unwrap());
+        let medium = Arc::new(Mapping::options().rung(Rung::Line).map_anonymous(len).unwrap());
         let geometry = Geometry::plan(len).unwrap();
         Heap::format(&medium, &geometry, &UUID, [1, 1]).unwrap();
         Pool { medium, geometry, lives: 1 }
@@ -30,6 +30,12 @@ impl Pool {
         self.lives += 1;
         let life = [self.lives, self.lives];
         Heap::open(Arc::clone(&self.medium), &self.geometry, UUID, life).unwrap().0
+    }
+
+    /// The memory, to lose some of it.
+    #[allow(dead_code, reason = "not every test loses memory")]
+    pub(crate) fn medium(&self) -> &Medium {
+        &self.medium
     }
 
     #[allow(dead_code, reason = "not every test has types")]

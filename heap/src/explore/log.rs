@@ -1,6 +1,6 @@
 //! The log alone: transactions that read and write registers behind it.
 
-use lode_heap::{HeapError, Log, LogArea};
+use crate::{HeapError, Log, LogArea};
 use lode_layout::{PoolOffset, Record};
 use lode_pmem::Medium;
 use lode_sim::oracle::{Access, Registers, WrongRegisters};
@@ -13,14 +13,17 @@ const REGISTERS: u64 = 64;
 const UUID: [u8; 16] = [7; 16];
 
 /// A log of some length, and the registers behind it.
-pub(crate) struct LogSubject {
+#[derive(Clone, Copy, Debug)]
+pub struct LogSubject {
     /// Bytes of the medium.
-    pub(crate) size: u64,
+    pub size: u64,
     /// Bytes of the log.
-    pub(crate) log_len: u64,
+    pub log_len: u64,
 }
 
-pub(crate) struct Engine {
+/// The log while it is used, and locks for the registers.
+#[derive(Debug)]
+pub struct Engine {
     log: Log<Arc<SimMedium>>,
     locks: Vec<AtomicBool>,
     value: AtomicU64,
@@ -28,7 +31,7 @@ pub(crate) struct Engine {
 
 /// The registers that a transaction writes, and the value of each.
 #[derive(Clone, Debug)]
-pub(crate) struct Write {
+pub struct Write {
     registers: BTreeSet<u64>,
     value: u64,
 }
@@ -48,6 +51,7 @@ impl Engine {
     fn lock(&self, medium: &SimMedium, registers: &BTreeSet<u64>) {
         for register in registers {
             let mut round = 0;
+            // ORDER: acquires what the last holder stored.
             while self.locks[*register as usize].swap(true, Ordering::AcqRel) {
                 medium.relax(round);
                 round += 1;
@@ -57,6 +61,7 @@ impl Engine {
 
     fn unlock(&self, registers: &BTreeSet<u64>) {
         for register in registers {
+            // ORDER: releases this holder's home stores.
             self.locks[*register as usize].store(false, Ordering::Release);
         }
     }
@@ -99,6 +104,7 @@ impl Subject for LogSubject {
             let count = if actor.rng.u8(..4) == 0 { actor.rng.u64(8..40) } else { actor.rng.u64(1..4) };
             let registers: BTreeSet<u64> = (0..count).map(|_| actor.rng.u64(..REGISTERS)).collect();
             engine.lock(engine.log.medium(), &registers);
+            // ORDER: none: the number is only different from all others.
             let value = engine.value.fetch_add(1, Ordering::Relaxed);
             let mut record = Record::new();
             for register in &registers {

@@ -1,7 +1,7 @@
 //! The heap: a root with slots, whose objects transactions allocate, replace, copy and free.
 
-use lode_heap::check::{Report, Severity, SpaceMap, check_log, check_slots};
-use lode_heap::{Heap, HeapError, Tx};
+use crate::check::{Report, Severity, SpaceMap, check_log, check_slots};
+use crate::{Heap, HeapError, Tx};
 use lode_layout::{Geometry, PoolOffset, WORD};
 use lode_sim::oracle::{Access, Registers, WrongRegisters};
 use lode_sim::{Actor, Moment, SimMedium, Subject};
@@ -18,14 +18,17 @@ const OBJECT_TYPE: u64 = 2;
 const SIZES: [u64; 6] = [1, 5, 30, 150, 260, 4200];
 
 /// A heap of `size` bytes whose transactions fail now and then.
-pub(crate) struct HeapSubject {
+#[derive(Clone, Copy, Debug)]
+pub struct HeapSubject {
     /// Bytes of the medium.
-    pub(crate) size: u64,
+    pub size: u64,
     /// How many of [`SIZES`] are used.
-    pub(crate) sizes: usize,
+    pub sizes: usize,
 }
 
-pub(crate) struct Engine {
+/// The heap while it is used.
+#[derive(Debug)]
+pub struct Engine {
     heap: Heap<Arc<SimMedium>>,
     root: PoolOffset,
     number: AtomicU64,
@@ -33,16 +36,23 @@ pub(crate) struct Engine {
 
 /// What the slots have: the number of the object, 0 for none.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Step {
+pub struct Step {
     reads: Vec<(u64, u64)>,
     writes: Vec<(u64, u64)>,
 }
 
 /// Why the recovered heap is wrong.
 #[derive(Debug)]
-pub(crate) enum Wrong {
+pub enum Wrong {
+    /// Slots have what no order of the transactions leaves.
     Registers(WrongRegisters<u64, u64>),
-    Object { slot: u64, at: PoolOffset },
+    /// An object has content that nobody gave it.
+    Object {
+        /// The slot that leads to it.
+        slot: u64,
+        /// Where it is.
+        at: PoolOffset,
+    },
 }
 
 impl fmt::Display for Wrong {
@@ -56,8 +66,10 @@ impl fmt::Display for Wrong {
 
 /// A slot's object: its number, or that it is not whole.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Object {
+pub enum Object {
+    /// Its number; 0 where the slot leads nowhere.
     Whole(u64),
+    /// It is not whole, and begins here.
     Broken(PoolOffset),
 }
 
@@ -162,6 +174,7 @@ impl Subject for HeapSubject {
                 from: actor.rng.u64(..SLOTS),
                 copies: actor.rng.bool(),
                 words: if actor.rng.u8(..5) == 0 { 0 } else { words },
+                // ORDER: none: the number is only different from all others.
                 number: engine.number.fetch_add(1, Ordering::Relaxed),
                 fails: actor.rng.u8(..8) == 0,
             };

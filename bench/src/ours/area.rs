@@ -1,0 +1,109 @@
+//! Transactions on an area of words and on slots that hold blocks.
+
+use super::pool::{self, Mapped};
+use crate::contender::{AREA_WORDS, BLOCK_WORDS, SLOTS, Transactions};
+use anyhow::{Result, ensure};
+use lode_heap::{Heap, HeapError, Pool};
+use lode_layout::{PoolOffset, WORD};
+use lode_pmem::{Medium, Rung};
+use std::array;
+use std::path::Path;
+
+/// Bytes of its pool: as many as the peer's has.
+const POOL_LEN: u64 = 128 << 20;
+/// Type numbers.
+const AREA: u64 = 1;
+const SLOT_TABLE: u64 = 2;
+const BLOCK: u64 = 3;
+/// Strongest alignment that any of the objects needs.
+const ALIGN: u64 = 16;
+
+/// An area of words, slots, and a slot for the block that comes and goes.
+pub(super) struct Area<M: Medium> {
+    pool: Pool<M>,
+    words: PoolOffset,
+    slots: PoolOffset,
+    single: PoolOffset,
+    /// What the next transaction stores.
+    stamp: u64,
+}
+
+impl<M: Medium> Area<M> {
+    /// An area in a fresh pool, its pages touched, that stores through what `wrap` makes of the mapping.
+    pub(super) fn create(path: &Path, rung: Rung, wrap: impl FnOnce(Mapped) -> M) -> Result<Area<M>> {
+        let pool = pool::create(path, POOL_LEN, rung, wrap)?;
+        pool::touch(&pool)?;
+        let (words, slots) = pool.heap().run(|tx| {
+            let words = tx.alloc_zeroed(u64::from(AREA_WORDS) * WORD, ALIGN, AREA)?;
+            let slots = tx.alloc_zeroed((u64::from(SLOTS) + 1) * WORD, ALIGN, SLOT_TABLE)?;
+            tx.set_root(words);
+            Ok::<_, HeapError>((words, slots))
+        })?;
+        let single = slots.plus(u64::from(SLOTS) * WORD);
+        Ok(Area { pool, words, slots, single, stamp: 1 })
+    }
+
+    /// The heap.
+    pub(super) fn heap(&self) -> &Heap<M> {
+        self.pool.heap()
+    }
+}
+
+impl<M: Medium> Transactions for Area<M> {
+    fn change(&mut self, places: &[u32], ranges: usize) -> Result<()> {
+        ensure!(places.iter().all(|place| *place < AREA_WORDS));
+        for places in places.chunks_exact(ranges) {
+            self.pool.heap().run(|tx| {
+                for (place, value) in places.iter().zip(self.stamp..) {
+                    tx.store8(self.words.plus(u64::from(*place) * WORD), value);
+                }
+                Ok::<_, HeapError>(())
+            })?;
+            self.stamp += ranges as u64;
+        }
+        Ok(())
+    }
+
+    fn replace(&mut self, slots: &[u32]) -> Result<()> {
+        ensure!(slots.iter().all(|slot| *slot < SLOTS));
+        for slot in slots {
+            let slot = self.slots.plus(u64::from(*slot) * WORD);
+            let content: [u64; BLOCK_WORDS as usize] = array::from_fn(|index| self.stamp + index as u64);
+            self.pool.heap().run(|tx| {
+                let block = tx.alloc(u64::from(BLOCK_WORDS) * WORD, ALIGN, BLOCK)?;
+                tx.store_words(block, &content);
+                let old = PoolOffset::new(tx.load8(slot));
+                tx.store8(slot, block.get());
+                if old.is_null() { Ok(()) } else { tx.free(old) }
+            })?;
+            self.stamp += u64::from(BLOCK_WORDS);
+        }
+        Ok(())
+    }
+
+    fn alloc_free(&mut self, times: usize) -> Result<()> {
+        for _ in 0..times {
+            let block = self.pool.heap().run(|tx| {
+                let block = tx.alloc(u64::from(BLOCK_WORDS) * WORD, ALIGN, BLOCK)?;
+                tx.store8(self.single, block.get());
+                Ok::<_, HeapError>(block)
+            })?;
+            self.pool.heap().run(|tx| {
+                tx.store8(self.single, PoolOffset::NULL.get());
+                tx.free(block)
+            })?;
+        }
+        Ok(())
+    }
+
+    fn contents(&self) -> Result<Vec<u64>> {
+        let memory = self.pool.heap().memory();
+        let words = (0..u64::from(AREA_WORDS)).map(|place| memory.load8(self.words.plus(place * WORD)));
+        let blocks = (0..u64::from(SLOTS)).flat_map(|slot| {
+            let block = PoolOffset::new(memory.load8(self.slots.plus(slot * WORD)));
+            let word = move |index| if block.is_null() { 0 } else { memory.load8(block.plus(index * WORD)) };
+            (0..u64::from(BLOCK_WORDS)).map(word)
+        });
+        Ok(words.chain(blocks).collect())
+    }
+}

@@ -1,0 +1,83 @@
+//! Our side. It implements the same three traits as the peers, and measures what has no peer.
+
+mod against_itself;
+mod area;
+mod crash;
+mod fences;
+mod footprint;
+mod partial;
+mod phases;
+mod pool;
+mod store;
+mod tree;
+mod typed;
+
+pub(crate) use footprint::load_and_wait;
+
+use crate::contender::{Store, Transactions, Tree};
+use crate::plan::{Rung, Size};
+use crate::solo::Figure;
+use anyhow::Result;
+use area::Area;
+use std::path::Path;
+use store::TreeStore;
+use tree::TreePool;
+
+impl Rung {
+    /// The rung of a pool.
+    fn of_pool(self) -> lode_pmem::Rung {
+        match self {
+            Rung::Line => lode_pmem::Rung::Line,
+            Rung::Commit => lode_pmem::Rung::Commit,
+        }
+    }
+}
+
+/// An area of [`AREA_WORDS`](crate::contender::AREA_WORDS) words and [`SLOTS`](crate::contender::SLOTS) slots in a
+/// fresh pool, its pages touched.
+pub(crate) fn transactions(path: &Path, rung: Rung) -> Result<Box<dyn Transactions>> {
+    Ok(Box::new(Area::create(path, rung.of_pool(), pool::plain)?))
+}
+
+/// An empty tree in a fresh pool with room for `keys` keys; `touched` brings its pages in.
+pub(crate) fn tree(path: &Path, rung: Rung, keys: usize, touched: bool) -> Result<Box<dyn Tree>> {
+    let tree = TreePool::create(path, rung.of_pool(), keys, pool::plain)?;
+    if touched {
+        tree.touch()?;
+    }
+    Ok(Box::new(tree))
+}
+
+/// An empty store on an ordinary file.
+pub(crate) fn store(path: &Path) -> Result<Box<dyn Store>> {
+    Ok(Box::new(TreeStore::create(path, pool::plain)?))
+}
+
+/// The works without a peer, and notes on where cycles go. `folder` is on tmpfs.
+pub(crate) fn figures(folder: &Path, size: &Size) -> Result<(Vec<Figure>, Vec<String>)> {
+    let keys = size.keys as u64;
+    let footprint = footprint::of(folder, keys, 2 * size.keys)?;
+    let figures = [
+        ("fences", fences::each(folder)?),
+        ("fences-1000", fences::thousand(folder, size.transactions)?),
+        ("read-typed", typed::added(size.rounds, size.walks)?),
+        ("art-durable-cost", against_itself::over_none(folder, size.keys)?),
+        ("reopen-1m", footprint.reopen_ms),
+        ("bytes-per-key", footprint.bytes_per_key),
+        ("private-mib", footprint.private_mib),
+        ("threads-2", against_itself::of_two_threads(folder, size.keys)?),
+        ("crash-images", crash::of_log(size.exploration)?),
+    ];
+    let figures = figures.map(|(work, value)| Figure { work: work.to_owned(), value });
+    let twice = footprint::of(folder, 2 * keys, 2 * size.keys)?;
+    let mut notes = phases::of_transactions(folder, size.transactions)?;
+    notes.push(phases::of_inserts(folder, size.keys)?);
+    notes.push(format!(
+        "reopen-1m: {:.1} ms with {keys} keys, {:.1} ms with {} keys in a pool of the same size",
+        footprint.reopen_ms,
+        twice.reopen_ms,
+        2 * keys
+    ));
+    notes.push(format!("crash-images: {:.0} images/s of a heap", crash::of_heap(size.exploration)?));
+    Ok((figures.into(), notes))
+}

@@ -1,0 +1,126 @@
+//! A medium of which parts can be left out, to see what they cost.
+
+use super::pool::Mapped;
+use crate::clock::ticks;
+use lode_layout::PoolOffset;
+use lode_pmem::{Gate, Medium, Memory, Rung, SyncError};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// What is done of what is asked of a medium.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Parts {
+    /// Whether records are written, and waited for.
+    pub(super) log: bool,
+    /// Whether lines are flushed, and waited for.
+    pub(super) flushes: bool,
+    /// Whether stores at home are timed, each on its own.
+    pub(super) timing: bool,
+}
+
+/// A medium that does only some of what is asked of it, so that nothing on it is durable. For one thread.
+#[derive(Debug)]
+pub(super) struct Partial {
+    medium: Mapped,
+    parts: Parts,
+    /// Ticks of the stores at home, timing them included.
+    home_ticks: AtomicU64,
+    home_stores: AtomicU64,
+    log_bytes: AtomicU64,
+}
+
+impl Partial {
+    /// Does `parts` of what is asked of `medium`.
+    pub(super) fn new(medium: Mapped, parts: Parts) -> Partial {
+        let (home_ticks, home_stores, log_bytes) = Default::default();
+        Partial { medium, parts, home_ticks, home_stores, log_bytes }
+    }
+
+    /// Ticks of all stores at home so far, without what timing them took.
+    pub(super) fn home_ticks(&self) -> u64 {
+        let timing = (0..1000).map(|_| ticks().abs_diff(ticks())).min().unwrap_or(0);
+        read(&self.home_ticks).saturating_sub(read(&self.home_stores) * timing)
+    }
+
+    /// Bytes of all records so far.
+    pub(super) fn log_bytes(&self) -> u64 {
+        read(&self.log_bytes)
+    }
+
+    #[inline]
+    fn home<T>(&self, store: impl FnOnce(&Mapped) -> T) -> T {
+        if !self.parts.timing {
+            return store(&self.medium);
+        }
+        let began = ticks();
+        let result = store(&self.medium);
+        add(&self.home_ticks, ticks().wrapping_sub(began));
+        add(&self.home_stores, 1);
+        result
+    }
+}
+
+/// Adds without a locked instruction, which would wait for the stores before it.
+#[inline]
+fn add(counter: &AtomicU64, count: u64) {
+    // ORDER: one thread counts and reads.
+    counter.store(counter.load(Ordering::Relaxed) + count, Ordering::Relaxed);
+}
+
+fn read(counter: &AtomicU64) -> u64 {
+    // ORDER: as in `add`.
+    counter.load(Ordering::Relaxed)
+}
+
+impl Medium for Partial {
+    fn memory(&self) -> &Memory {
+        self.medium.memory()
+    }
+    fn rung(&self) -> Rung {
+        self.medium.rung()
+    }
+    fn log_block(&self) -> u64 {
+        self.medium.log_block()
+    }
+    #[inline]
+    fn store8(&self, at: PoolOffset, value: u64) {
+        self.home(|medium| medium.store8(at, value));
+    }
+    #[inline]
+    fn store(&self, at: PoolOffset, bytes: &[u8]) {
+        self.home(|medium| medium.store(at, bytes));
+    }
+    #[inline]
+    fn compare_exchange8(&self, at: PoolOffset, current: u64, new: u64) -> Result<u64, u64> {
+        self.home(|medium| medium.compare_exchange8(at, current, new))
+    }
+    fn copy(&self, at: PoolOffset, bytes: &[u8]) {
+        self.medium.copy(at, bytes);
+    }
+    #[inline]
+    fn flush(&self, at: PoolOffset, len: u64) {
+        if self.parts.flushes {
+            self.medium.flush(at, len);
+        }
+    }
+    fn drain(&self) -> Result<(), SyncError> {
+        if !self.parts.flushes {
+            return Ok(());
+        }
+        // ORDER: the medium's own.
+        self.medium.drain()
+    }
+    #[inline]
+    fn log_write(&self, at: PoolOffset, bytes: &[u8]) -> Result<(), SyncError> {
+        add(&self.log_bytes, bytes.len() as u64);
+        if !self.parts.log {
+            return Ok(());
+        }
+        self.medium.log_write(at, bytes)
+    }
+    fn relax(&self, round: u32) {
+        self.medium.relax(round);
+    }
+    fn wait_while(&self, gate: &Gate, blocked: &mut dyn FnMut() -> bool) {
+        self.medium.wait_while(gate, blocked);
+    }
+}

@@ -1,0 +1,48 @@
+//! Puts by many threads: the tree on an ordinary file.
+
+use super::pool::Mapped;
+use super::tree::TreePool;
+use crate::contender::{Store, VALUE_LEN, Value};
+use anyhow::{Result, ensure};
+use lode_heap::Heap;
+use lode_pmem::{Medium, Rung};
+use std::path::Path;
+
+/// Keys that a store has room for: a machine that syncs faster than today's may need more.
+const KEYS_MAX: usize = 2 << 20;
+
+/// A tree with values of 100 bytes.
+pub(super) struct TreeStore<M: Medium> {
+    tree: TreePool<M>,
+}
+
+impl<M: Medium> TreeStore<M> {
+    /// An empty store on an ordinary file, its pages touched, that stores through what `wrap` makes of the
+    /// mapping.
+    pub(super) fn create(path: &Path, wrap: impl FnOnce(Mapped) -> M) -> Result<TreeStore<M>> {
+        let tree = TreePool::create(path, Rung::Commit, KEYS_MAX, wrap)?;
+        tree.touch()?;
+        Ok(TreeStore { tree })
+    }
+
+    /// The heap.
+    pub(super) fn heap(&self) -> &Heap<M> {
+        self.tree.heap()
+    }
+}
+
+impl<M: Medium> Store for TreeStore<M> {
+    fn put(&self, key: u64, value: &Value) -> Result<()> {
+        self.tree.tree()?.insert(&key.to_be_bytes(), value)?;
+        Ok(())
+    }
+
+    fn get(&self, key: u64) -> Result<Option<Value>> {
+        let reader = self.tree.tree()?.reader();
+        let Some(found) = reader.get(&key.to_be_bytes())? else { return Ok(None) };
+        let mut value = [0; VALUE_LEN];
+        ensure!(found.len() == VALUE_LEN as u64, "a value of {} bytes", found.len());
+        found.read(0, &mut value)?;
+        Ok(Some(value))
+    }
+}

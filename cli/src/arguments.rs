@@ -1,0 +1,73 @@
+//! What can be asked for. Help, manual pages and completions are made from this.
+
+use crate::bench::Bench;
+use crate::crash::{self, Crash};
+use crate::demo::{self, Demo};
+use crate::durability::Durability;
+use crate::fields;
+use crate::kv::KvVerb;
+use crate::pool::PoolVerb;
+use clap::{Args, Parser, Subcommand};
+use clap_complete::Shell;
+use std::path::PathBuf;
+
+/// What every manual page ends with.
+pub(crate) const EXIT_CODES: &str = "\
+Exit codes:
+  0    done
+  1    failed, or the key is not there
+  2    bad usage
+  3    the check found damage, or the repair lost something
+  130  interrupted (SIGINT); what was begun is finished, nothing is half-made
+  141  nobody reads the output any more (SIGPIPE)";
+
+/// Keep keys and values in persistent memory, or in ordinary files, one fence a transaction.
+#[derive(Debug, Parser)]
+#[command(name = "lode", version, max_term_width = 100, after_long_help = EXIT_CODES, disable_help_subcommand = true)]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    pub(crate) common: Common,
+    #[command(subcommand)]
+    pub(crate) noun: Noun,
+}
+
+/// What every command takes.
+#[derive(Args, Debug)]
+pub(crate) struct Common {
+    /// Print JSON: one object, or one a line where there are many; errors as {"error", "code"}
+    #[arg(long, global = true, display_order = 100)]
+    pub(crate) json: bool,
+    /// Use this rung of the durability ladder, whatever the medium offers: a promise that is yours.
+    /// Means nothing for commands that only read
+    #[arg(long, global = true, value_name = "RUNG", default_value = "auto", display_order = 101)]
+    pub(crate) durability: Durability,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Noun {
+    /// Make, look at, check, repair and grow pools
+    #[command(subcommand)]
+    Pool(PoolVerb),
+    /// Put, get and scan keys and values in a pool of the layout `kv`
+    #[command(subcommand)]
+    Kv(KvVerb),
+    /// Measure Lodestone and its peers side by side
+    Bench(Bench),
+    /// Cut the power of a simulated machine, and see what is left
+    #[command(after_long_help = fields::help(crash::FIELDS))]
+    Crash(Crash),
+    /// Load words while being killed, and show what each operation costs on this machine
+    #[command(after_long_help = fields::help(demo::FIELDS))]
+    Demo(Demo),
+    /// Print completions for a shell
+    Completions {
+        /// The shell
+        shell: Shell,
+    },
+    /// Write the manual pages into a folder
+    #[command(hide = true)]
+    Manual {
+        /// The folder
+        folder: PathBuf,
+    },
+}

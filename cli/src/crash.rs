@@ -1,0 +1,142 @@
+//! `lode crash`: power cuts, simulated, against the engines that ship.
+
+use crate::answer::Answer;
+use crate::durability::Durability;
+use crate::failure::Failure;
+use crate::progress::Progress;
+use clap::{Args, ValueEnum};
+use lode_heap::explore::{HeapSubject, LogSubject};
+use lode_index::explore::TreeSubject;
+use lode_pool::explore::PoolSubject;
+use lode_sim::{Budget, Machine, Report, Setup, Subject, explore};
+use serde_json::{Value, json};
+
+/// Seconds after which one machine's exploration ends though images are left.
+const SECONDS_MAX: f64 = 3600.0;
+
+pub(crate) const FIELDS: &[(&str, &str)] = &[
+    ("engine", "what was explored"),
+    ("seed", "where the runs came from"),
+    ("images", "different states of the medium that were recovered from, twice each"),
+    ("violations", "for each way to lose data: {machine, story}; the exit code is then 3"),
+    (
+        "machines",
+        "for each machine: {machine, images, nested_images, checks, crash_points, exhausted_points, runs, seconds}",
+    ),
+];
+
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Runs the engine on a simulated medium, cuts the power at every drain and between, builds the states \
+that may be left, recovers from each, twice, and compares with what was promised. All machines take part: x86 and Arm \
+on the rungs line and byte, and sectors on the rung commit; --durability chooses one rung."
+)]
+pub(crate) struct Crash {
+    /// What to explore
+    engine: Engine,
+    /// Different states of the medium to recover from, all machines together
+    #[arg(long, value_name = "N", default_value_t = 50_000)]
+    images: u64,
+    /// Where the workload's choices come from; the same seed explores the same
+    #[arg(long, value_name = "S", default_value_t = 1)]
+    seed: u64,
+    /// Logical threads
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u8).range(1..=3))]
+    threads: u8,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Engine {
+    /// The redo log alone
+    Log,
+    /// Transactions that allocate, replace and free objects
+    Heap,
+    /// Making and growing pools
+    Pool,
+    /// The radix tree
+    Tree,
+}
+
+/// Explores one machine.
+type Explore = fn(&Setup) -> Report;
+
+impl Engine {
+    /// Its workloads, each with the operations of a run.
+    fn workloads(self) -> &'static [(u64, Explore)] {
+        match self {
+            Engine::Log => &[
+                (150, |setup| explored(&LogSubject { size: 0x10000, log_len: 0x4000 }, setup)),
+                (150, |setup| explored(&LogSubject { size: 0x10000, log_len: 0x8000 }, setup)),
+            ],
+            Engine::Heap => &[
+                (120, |setup| explored(&HeapSubject { size: 0x30000, sizes: 5 }, setup)),
+                (120, |setup| explored(&HeapSubject { size: 0x60000, sizes: 6 }, setup)),
+            ],
+            Engine::Pool => &[
+                (12, |setup| explored(&PoolSubject::Made, setup)),
+                (12, |setup| explored(&PoolSubject::Grown, setup)),
+            ],
+            Engine::Tree => &[(90, |setup| explored(&TreeSubject { size: 0x80000 }, setup))],
+        }
+    }
+}
+
+fn explored(subject: &impl Subject, setup: &Setup) -> Report {
+    explore(subject, setup)
+}
+
+pub(crate) fn run(crash: &Crash, durability: Durability) -> Result<Answer, Failure> {
+    let machines: Vec<Machine> = Machine::ALL
+        .into_iter()
+        .filter(|machine| durability.rung().is_none_or(|rung| rung == machine.rung))
+        .collect();
+    if machines.is_empty() {
+        return Err(Failure::new("exploring", "the rung none keeps nothing, so there is nothing to explore"));
+    }
+    let progress = Progress::spinner("exploring");
+    let workloads = crash.engine.workloads();
+    let share = crash.images.div_ceil((machines.len() * workloads.len()) as u64);
+    let (mut text, mut rows, mut violations, mut images) = (String::new(), Vec::new(), Vec::new(), 0);
+    for machine in machines {
+        for (operations, explore) in workloads {
+            let setup = Setup {
+                machine,
+                threads: usize::from(crash.threads),
+                operations: operations / u64::from(crash.threads),
+                seed: crash.seed,
+                budget: Budget { images: share, seconds: SECONDS_MAX },
+                failing_drains: machine.rung == lode_layout::Rung::Commit,
+                ..Setup::default()
+            };
+            let report = explore(&setup);
+            images += report.images;
+            text += &format!("{machine}: {report}\n");
+            rows.push(row(machine, &report));
+            if let Some(violation) = &report.violation {
+                violations.push(json!({ "machine": machine.to_string(), "story": violation.to_string() }));
+            }
+        }
+    }
+    drop(progress);
+    let code = if violations.is_empty() { 0 } else { crate::pool::check::DAMAGED };
+    Ok(Answer::text(text)
+        .with("engine", crash.engine.to_possible_value().map(|value| value.get_name().to_owned()))
+        .with("seed", crash.seed)
+        .with("images", images)
+        .with("violations", violations)
+        .with("machines", rows)
+        .exit_with(code))
+}
+
+fn row(machine: Machine, report: &Report) -> Value {
+    json!({
+        "machine": machine.to_string(),
+        "images": report.images,
+        "nested_images": report.nested_images,
+        "checks": report.checks,
+        "crash_points": report.crash_points,
+        "exhausted_points": report.exhausted_points,
+        "runs": report.runs,
+        "seconds": report.seconds,
+    })
+}

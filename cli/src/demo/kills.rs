@@ -1,0 +1,217 @@
+//! Loading in a process that is killed at random moments, with a journal outside of it.
+
+use crate::demo::words::Words;
+use crate::demo::{Stage, of_pool};
+use crate::failure::Failure;
+use crate::progress::Progress;
+use lode_index::kv::{KvError, Store, unescape};
+use lode_pool::{Access, OpenOptions};
+use serde_json::{Value, json};
+use std::collections::HashSet;
+use std::env;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Threads of the loader: so many words can be durable without anybody having been told.
+const THREADS: usize = 16;
+/// The kill comes up to so much later than the word that it waits for.
+const DELAY_MAX: Duration = Duration::from_millis(4);
+
+/// What the loads left.
+pub(super) struct Loaded {
+    pub(super) acknowledged: u64,
+    pub(super) complete: bool,
+    pub(super) kills: Vec<Kill>,
+}
+
+/// What was there after a kill.
+pub(super) struct Kill {
+    /// Words that the loader had said to be durable. All of them were there.
+    acknowledged: u64,
+    /// Words that were there besides.
+    in_flight: u64,
+    /// Records of the log that opening replayed.
+    replayed: u64,
+    /// How long opening took.
+    reopen: Duration,
+}
+
+impl Kill {
+    pub(super) fn to_json(&self) -> Value {
+        json!({
+            "acknowledged": self.acknowledged,
+            "in_flight": self.in_flight,
+            "replayed": self.replayed,
+            "reopen_us": self.reopen.as_micros() as u64,
+        })
+    }
+}
+
+/// How a loader ended.
+#[derive(Clone, Copy, PartialEq)]
+enum End {
+    Finished,
+    Killed,
+    OutOfTime,
+}
+
+/// The words of which a loader said that they are durable, kept here where no kill reaches.
+struct Journal<'a> {
+    words: &'a Words,
+    acknowledged: HashSet<Vec<u8>>,
+}
+
+/// Runs loaders until all words are loaded or time is up, and kills the first `kills` of them.
+pub(super) fn load(
+    stage: &Stage,
+    pool: &Path,
+    input: &Path,
+    words: &Words,
+    kills: u32,
+    until: Instant,
+    rng: &mut fastrand::Rng,
+) -> Result<Loaded, Failure> {
+    let mut journal = Journal { words, acknowledged: HashSet::new() };
+    let mut seen = Vec::new();
+    stage.say(format!("{} words, {THREADS} threads that share syncs, {kills} kills", words.len()));
+    let progress = Progress::of_items("words acknowledged", words.len() as u64);
+    let begin = Instant::now();
+    let mut checking = Duration::ZERO;
+    let complete = loop {
+        let left = (words.len() - journal.acknowledged.len()) as u64;
+        let kills_left = u64::from(kills) - seen.len() as u64;
+        // At random, and so that some words are left for those that follow.
+        let kill_after = (kills_left > 0).then(|| 1 + rng.u64(0..(left * 2 / (kills_left * 2 + 1)).max(1)));
+        let delay = DELAY_MAX.mul_f64(rng.f64());
+        let end = journal.follow(spawn(pool, input)?, kill_after, delay, until, &progress)?;
+        stage.check()?;
+        if end == End::Finished {
+            break true;
+        }
+        let since = Instant::now();
+        let kill = journal.verify(pool)?;
+        checking += since.elapsed();
+        if !stage.json {
+            progress.say(&describe(seen.len() + 1, &kill));
+        }
+        if end == End::OutOfTime {
+            break false;
+        }
+        seen.push(kill);
+    };
+    let took = begin.elapsed() - checking;
+    let whole = journal.verify(pool)?;
+    drop(progress);
+    let acknowledged = journal.acknowledged.len() as u64;
+    let rate = acknowledged as f64 / took.as_secs_f64();
+    let told = if complete { "all loaded" } else { "syncs are slow here, so loading stops" };
+    stage.say(format!(
+        "{told}: {acknowledged} words in {:.1} s, {rate:.0} durable transactions a second; every one is there, \
+         unchanged, and {} besides",
+        took.as_secs_f64(),
+        whole.in_flight,
+    ));
+    Ok(Loaded { acknowledged, complete, kills: seen })
+}
+
+fn describe(number: usize, kill: &Kill) -> String {
+    format!(
+        "   kill {number}: {:>6} words acknowledged, all there, unchanged; {:>2} in flight besides; reopened in \
+         {:.1} ms, {} records replayed",
+        kill.acknowledged,
+        kill.in_flight,
+        kill.reopen.as_secs_f64() * 1e3,
+        kill.replayed,
+    )
+}
+
+fn spawn(pool: &Path, input: &Path) -> Result<Child, Failure> {
+    let own = env::current_exe().map_err(|error| Failure::new("finding the program itself", error))?;
+    let mut command = Command::new(&own);
+    command.args(["kv", "load", "--ack", "--threads", &THREADS.to_string()]).arg(pool).arg(input);
+    command.stdin(Stdio::null()).stdout(Stdio::piped());
+    command.spawn().map_err(|error| Failure::io("starting the loader", &own, &error))
+}
+
+impl Journal<'_> {
+    /// Notes what the loader acknowledges, until it ends, or is killed a while after `kill_after` new words.
+    fn follow(
+        &mut self,
+        mut loader: Child,
+        kill_after: Option<u64>,
+        delay: Duration,
+        until: Instant,
+        progress: &Progress,
+    ) -> Result<End, Failure> {
+        let lost = |error| Failure::new("following the loader", error);
+        let mut lines = BufReader::new(loader.stdout.take().expect("asked for a pipe"));
+        let (mut line, mut count, mut end) = (Vec::new(), 0, End::Finished);
+        loop {
+            line.clear();
+            lines.read_until(b'\n', &mut line).map_err(lost)?;
+            // A line that was cut acknowledges nothing.
+            let Some(text) = line.strip_suffix(b"\n") else { break };
+            let word = unescape(text).map_err(|error| Failure::new("following the loader", error))?;
+            if self.acknowledged.insert(word) {
+                count += 1;
+                progress.add(1);
+            }
+            // What it said before it died is in the pipe, and counts: so reading goes on.
+            if end == End::Finished && kill_after.is_some_and(|after| count >= after) {
+                thread::sleep(delay);
+                loader.kill().map_err(lost)?;
+                end = End::Killed;
+            } else if end == End::Finished && Instant::now() > until {
+                loader.kill().map_err(lost)?;
+                end = End::OutOfTime;
+            }
+        }
+        let status = loader.wait().map_err(lost)?;
+        if end == End::Finished && !status.success() && status.code() != Some(130) {
+            return Err(Failure::new("loading", format!("the loader ended with {status}")));
+        }
+        Ok(if status.success() { End::Finished } else { end })
+    }
+
+    /// Reopens the pool and compares all of it with the journal.
+    fn verify(&self, pool: &Path) -> Result<Kill, Failure> {
+        let failure = of_pool(pool);
+        let begin = Instant::now();
+        let store = Store::open(pool, &OpenOptions::new(Access::ReadWrite)).map_err(&failure)?;
+        let reopen = begin.elapsed();
+        let replayed = store.pool().recovery().replayed;
+        let (mut there, mut in_flight) = (0, 0);
+        {
+            let tree = store.tree().map_err(|error| failure(KvError::from(error)))?;
+            let reader = tree.reader();
+            for entry in reader.iter() {
+                let entry = entry.map_err(|error| failure(error.into()))?;
+                let value = entry.value.to_vec().map_err(|error| failure(error.into()))?;
+                if self.words.value(&entry.key).as_ref() != Some(&value) {
+                    return Err(wrong(format!("{:?} is there and was never loaded so", entry.key)));
+                }
+                if self.acknowledged.contains(&entry.key) {
+                    there += 1;
+                } else {
+                    in_flight += 1;
+                }
+            }
+        }
+        store.close().map_err(&failure)?;
+        let acknowledged = self.acknowledged.len() as u64;
+        if there != acknowledged {
+            return Err(wrong(format!("{} acknowledged words are missing", acknowledged - there)));
+        }
+        if in_flight > THREADS as u64 {
+            return Err(wrong(format!("{in_flight} words are there that nobody acknowledged")));
+        }
+        Ok(Kill { acknowledged, in_flight, replayed, reopen })
+    }
+}
+
+fn wrong(what: String) -> Failure {
+    Failure::new("verifying the pool after a kill", what)
+}

@@ -1,0 +1,205 @@
+//! What each operation costs on each rung that this machine offers, or can stand in for.
+
+use crate::demo::words::Words;
+use crate::demo::{POOL_SIZE, Stage, of_pool};
+use crate::failure::Failure;
+use crate::progress::Progress;
+use lode_index::Tree;
+use lode_index::kv::{KvError, Store};
+use lode_layout::Rung;
+use lode_pmem::{Counted, Counts, Mapping, Medium, RungHow, cycles};
+use lode_pool::{Access, CreateOptions, OpenOptions};
+use std::fs;
+use std::hint::black_box;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Operations after which the clock is asked.
+const LAP: usize = 32;
+/// How long one operation is measured at most.
+const TIME_MAX: Duration = Duration::from_millis(1500);
+/// Operations that are counted.
+const COUNTED: usize = 20_000;
+/// Where files are in memory.
+const IN_MEMORY: &str = "/dev/shm";
+
+/// The operations, in the order in which they are measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Operation {
+    Insert,
+    Reinsert,
+    Lookup,
+    Delete,
+}
+
+impl Operation {
+    pub(super) const ALL: [Operation; 4] =
+        [Operation::Insert, Operation::Reinsert, Operation::Lookup, Operation::Delete];
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Operation::Insert => "insert",
+            Operation::Reinsert => "re-insert",
+            Operation::Lookup => "lookup",
+            Operation::Delete => "delete",
+        }
+    }
+}
+
+/// What was measured on one medium.
+pub(super) struct Measured {
+    pub(super) rung: Rung,
+    /// What the medium is.
+    pub(super) medium: String,
+    /// Whether the rung is not what the medium offers, but forced on memory.
+    pub(super) stand_in: bool,
+    /// Keys that were inserted.
+    pub(super) keys: usize,
+    /// Bytes of the pool that they take.
+    pub(super) bytes_per_key: f64,
+    /// Opening with all keys in it, after a life that was not closed.
+    pub(super) reopen: Duration,
+    pub(super) costs: Vec<Cost>,
+}
+
+/// The mean of one operation.
+pub(super) struct Cost {
+    pub(super) operation: Operation,
+    pub(super) count: usize,
+    pub(super) ns: f64,
+    /// Of the CPU's time-stamp counter, where it has one.
+    pub(super) cycles: Option<f64>,
+    pub(super) drains: f64,
+    pub(super) lines: f64,
+    pub(super) bytes: f64,
+}
+
+/// Measures on the file system of `folder`, and for each other rung on memory.
+pub(super) fn all(
+    stage: &Stage,
+    folder: &Path,
+    words: &Words,
+    rng: &mut fastrand::Rng,
+) -> Result<Vec<Measured>, Failure> {
+    let _progress = Progress::spinner("measuring");
+    let mut keys: Vec<&[u8]> = words.all().iter().map(Vec::as_slice).collect();
+    rng.shuffle(&mut keys);
+    let mut measured = vec![one(stage, folder, None, &keys)?];
+    let in_memory = tempfile::Builder::new().prefix("lode-demo-").tempdir_in(IN_MEMORY).ok();
+    let place = in_memory.as_ref().map_or(folder, |in_memory| in_memory.path());
+    for rung in [Rung::Line, Rung::Byte, Rung::None] {
+        stage.check()?;
+        if measured[0].rung != rung {
+            measured.push(one(stage, place, Some(rung), &keys)?);
+        }
+    }
+    Ok(measured)
+}
+
+/// Measures every operation on one medium.
+fn one(stage: &Stage, folder: &Path, rung: Option<Rung>, keys: &[&[u8]]) -> Result<Measured, Failure> {
+    let path = folder.join("measured.pool");
+    let failure = of_pool(&path);
+    let options = CreateOptions { rung, ..CreateOptions::new(POOL_SIZE, Store::layout()) };
+    let reopening = OpenOptions { rung, ..OpenOptions::new(Access::ReadWrite) };
+    let store = Store::create(&path, &options).map_err(&failure)?;
+    let report = store.pool().report().clone();
+    let empty = free_bytes(&store).map_err(&failure)?;
+    let mut costs = Vec::new();
+    let mut reached = keys;
+    let (mut bytes_per_key, mut reopen, mut store) = (0.0, Duration::ZERO, Some(store));
+    for operation in Operation::ALL {
+        stage.check()?;
+        let open = store.take().expect("put back at the end of the loop");
+        let cost = timed(operation, &open, reached).map_err(&failure)?;
+        if operation == Operation::Insert {
+            reached = &keys[..cost.count];
+            bytes_per_key = (empty - free_bytes(&open).map_err(&failure)?) as f64 / cost.count as f64;
+            // Not closed, as after a kill.
+            drop(open);
+            let begin = Instant::now();
+            store = Some(Store::open(&path, &reopening).map_err(&failure)?);
+            reopen = begin.elapsed();
+        } else {
+            store = Some(open);
+        }
+        costs.push(cost);
+    }
+    drop(store);
+    remove(&path)?;
+    Store::create(&path, &options).and_then(Store::close).map_err(&failure)?;
+    let counted = Store::open_through(&path, &reopening, Counted::new).map_err(&failure)?;
+    for cost in &mut costs {
+        count(cost, &counted, &reached[..reached.len().min(COUNTED)]).map_err(&failure)?;
+    }
+    drop(counted);
+    remove(&path)?;
+    let stand_in = matches!(report.how, RungHow::Forced { .. });
+    let medium = match &report.how {
+        RungHow::Forced { found } => found.how.to_string(),
+        how => how.to_string(),
+    };
+    Ok(Measured { rung: report.rung, medium, stand_in, keys: reached.len(), bytes_per_key, reopen, costs })
+}
+
+fn remove(path: &PathBuf) -> Result<(), Failure> {
+    fs::remove_file(path).map_err(|error| Failure::io("removing a measured pool", path, &error))
+}
+
+fn free_bytes(store: &Store) -> Result<u64, KvError> {
+    Ok(store.heap().stats()?.free_bytes())
+}
+
+/// Does one operation with a key.
+fn act<M: Medium>(operation: Operation, tree: &Tree<'_, M>, key: &[u8]) -> Result<(), KvError> {
+    let value = key.len() as u64;
+    match operation {
+        Operation::Insert => drop(tree.insert(key, &value.to_le_bytes())?),
+        Operation::Reinsert => drop(tree.insert(key, &(value + 1).to_le_bytes())?),
+        Operation::Lookup => {
+            let reader = tree.reader();
+            black_box(reader.get(key)?.and_then(|value| value.as_small().map(<[u8]>::len)));
+        }
+        Operation::Delete => drop(tree.delete(key)?),
+    }
+    Ok(())
+}
+
+/// The time of an operation, one thread, until all keys are done or time is up.
+fn timed(operation: Operation, store: &Store<Arc<Mapping>>, keys: &[&[u8]]) -> Result<Cost, KvError> {
+    let tree = store.tree()?;
+    let (begin, first) = (Instant::now(), cycles());
+    let mut count = 0;
+    for lap in keys.chunks(LAP) {
+        for key in lap {
+            act(operation, &tree, key)?;
+        }
+        count += lap.len();
+        if begin.elapsed() > TIME_MAX {
+            break;
+        }
+    }
+    let (took, last) = (begin.elapsed(), cycles());
+    let each = |total: f64| total / count as f64;
+    let ticks = first.zip(last).map(|(first, last)| each(last.wrapping_sub(first) as f64));
+    let ns = each(took.as_nanos() as f64);
+    Ok(Cost { operation, count, ns, cycles: ticks, drains: 0.0, lines: 0.0, bytes: 0.0 })
+}
+
+/// What an operation asks of the medium, checkpoints included.
+fn count(cost: &mut Cost, store: &Store<Counted<Arc<Mapping>>>, keys: &[&[u8]]) -> Result<(), KvError> {
+    let tree = store.tree()?;
+    let medium = store.heap().medium();
+    let before = medium.counts();
+    for key in keys {
+        act(cost.operation, &tree, key)?;
+    }
+    let Counts { drains, lines_flushed, lines_copied, bytes_stored, bytes_copied, .. } =
+        medium.counts() - before;
+    let each = |total: u64| total as f64 / keys.len() as f64;
+    cost.drains = each(drains);
+    cost.lines = each(lines_flushed + lines_copied);
+    cost.bytes = each(bytes_stored + bytes_copied);
+    Ok(())
+}

@@ -1,0 +1,208 @@
+//! `lode demo`: a load that is killed again and again, and what each operation costs on this machine.
+
+mod kills;
+mod measure;
+mod show;
+mod tables;
+mod words;
+
+use crate::answer::Answer;
+use crate::failure::Failure;
+use crate::interrupt::Interrupt;
+use crate::pool::check;
+use clap::Args;
+use console::style;
+use lode_index::kv::{KvError, Store};
+use lode_layout::Rung;
+use lode_pool::CreateOptions;
+use serde_json::json;
+use std::env;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+use words::Words;
+
+/// Bytes of the pools that are made.
+const POOL_SIZE: u64 = 64 << 20;
+/// The part of the time that loading may take.
+const LOADING_SHARE: f64 = 0.6;
+
+pub(crate) const FIELDS: &[(&str, &str)] = &[
+    ("pool", "the pool that was made, and is left to play with"),
+    ("seed", "where the random moments and orders come from"),
+    ("words", "words in the list"),
+    ("acknowledged", "words of which the loader said that they are durable"),
+    ("complete", "whether all words were loaded before time was up"),
+    (
+        "kills",
+        "for each kill: {acknowledged, in_flight, replayed, reopen_us}; all acknowledged words were there",
+    ),
+    ("deleted", "words that were deleted again"),
+    ("damage", "what the check found, a list of texts"),
+    ("media", "for each medium: {rung, medium, stand_in, keys, bytes_per_key, reopen_us}"),
+    (
+        "operations",
+        "for each operation on each: {rung, operation, count, ns, cycles, drains, lines, bytes}, means",
+    ),
+];
+
+#[derive(Args, Debug)]
+pub(crate) struct Demo {
+    /// Where to make a folder for the pool [default: that for temporary files, or this one]
+    #[arg(long, value_name = "FOLDER")]
+    folder: Option<PathBuf>,
+    /// The words to load, one a line
+    #[arg(long, value_name = "FILE", default_value = "/usr/share/dict/american-english")]
+    words: PathBuf,
+    /// How often the loading process is killed
+    #[arg(long, value_name = "N", default_value_t = 6)]
+    kills: u32,
+    /// Time after which it ends where it is
+    #[arg(long, value_name = "SECONDS", default_value_t = 110)]
+    seconds: u64,
+    /// Where the random moments and orders come from [default: a new one each time]
+    #[arg(long, value_name = "SEED")]
+    seed: Option<u64>,
+}
+
+/// What all parts of the demo need.
+struct Stage {
+    json: bool,
+    interrupt: Interrupt,
+    deadline: Instant,
+    number: u32,
+}
+
+impl Stage {
+    /// Begins a part.
+    fn begin(&mut self, title: &str) {
+        self.number += 1;
+        if !self.json {
+            println!("\n{} {}", style(format!("{}.", self.number)).cyan().bold(), style(title).bold());
+        }
+    }
+
+    /// Says something.
+    fn say(&self, text: impl AsRef<str>) {
+        if !self.json {
+            for line in text.as_ref().lines() {
+                println!("   {line}");
+            }
+        }
+    }
+
+    /// Ends the demo if the user wants that.
+    fn check(&self) -> Result<(), Failure> {
+        match self.interrupt.is_heard() {
+            true => Err(Failure::interrupted("interrupted; the demo's folder is removed")),
+            false => Ok(()),
+        }
+    }
+}
+
+pub(crate) fn run(demo: &Demo, durability: Option<Rung>, json: bool) -> Result<Answer, Failure> {
+    let begin = Instant::now();
+    let seed = demo.seed.unwrap_or_else(|| fastrand::u64(..1 << 32));
+    let mut rng = fastrand::Rng::with_seed(seed);
+    let mut stage = Stage {
+        json,
+        interrupt: Interrupt::listen()?,
+        deadline: begin + Duration::from_secs(demo.seconds),
+        number: 0,
+    };
+    stage.begin("A pool in an ordinary file");
+    let words = Words::read(&demo.words)?;
+    let (folder, pool) = make_pool(demo.folder.as_deref(), durability, &stage)?;
+    let input = words.write_tsv(folder.path())?;
+
+    stage.begin("Load words, one durable transaction each, and kill the loader");
+    let until = begin + Duration::from_secs(demo.seconds).mul_f64(LOADING_SHARE);
+    let loaded = kills::load(&stage, &pool, &input, &words, demo.kills, until, &mut rng)?;
+
+    stage.begin("Look around");
+    let deleted = show::look_and_delete(&stage, &pool)?;
+    let found = check::check(&pool)?;
+    if let ([], Some(keys)) = (&found.damage[..], found.keys) {
+        stage.say(format!("check: every node and leaf of {keys} keys is as it was written"));
+    } else {
+        return Err(Failure::new("checking the demo's pool", found.damage.join("; ")));
+    }
+
+    stage.begin("What it costs here");
+    let measured = measure::all(&stage, folder.path(), &words, &mut rng)?;
+    stage.say(tables::operations(&measured).to_string());
+    stage.say(tables::media(&measured).to_string());
+    stage.say(tables::LEGEND);
+
+    let pool = folder.keep().join(pool.file_name().unwrap_or_default());
+    stage.begin("Try next");
+    stage.say(next_commands(&pool));
+    Ok(Answer::silent()
+        .with("pool", pool.display().to_string())
+        .with("seed", seed)
+        .with("words", words.len())
+        .with("acknowledged", loaded.acknowledged)
+        .with("complete", loaded.complete)
+        .with("kills", loaded.kills.iter().map(kills::Kill::to_json).collect::<Vec<_>>())
+        .with("deleted", deleted)
+        .with("damage", json!([]))
+        .with("media", tables::media_json(&measured))
+        .with("operations", tables::operations_json(&measured)))
+}
+
+/// Makes the pool in a new folder: where the user says, or in the first place that keeps what is stored.
+fn make_pool(
+    asked: Option<&Path>,
+    durability: Option<Rung>,
+    stage: &Stage,
+) -> Result<(TempDir, PathBuf), Failure> {
+    let places =
+        asked.map_or_else(|| vec![env::temp_dir(), PathBuf::from(".")], |place| vec![place.to_owned()]);
+    let mut failure = None;
+    for place in places {
+        let folder = tempfile::Builder::new().prefix("lode-demo-").tempdir_in(&place);
+        let folder = match folder {
+            Ok(folder) => folder,
+            Err(error) => {
+                failure = Some(Failure::io("making the demo's folder", &place, &error));
+                continue;
+            }
+        };
+        let path = folder.path().join("words.pool");
+        let options = CreateOptions { rung: durability, ..CreateOptions::new(POOL_SIZE, Store::layout()) };
+        match Store::create(&path, &options) {
+            Ok(store) => {
+                let report = store.pool().report().to_string();
+                store.close().map_err(Failure::of_pool("making the demo's pool", &path))?;
+                stage.say(format!("{}, {} MiB", path.display(), POOL_SIZE >> 20));
+                stage.say(format!("rung {report}"));
+                return Ok((folder, path));
+            }
+            Err(error) => failure = Some(Failure::of_pool("making the demo's pool", &path)(error)),
+        }
+    }
+    Err(failure
+        .unwrap_or_else(|| Failure::new("making the demo's pool", io::Error::other("no place for it"))))
+}
+
+/// A failure of the demo's pool.
+fn of_pool(path: &Path) -> impl Fn(KvError) -> Failure + '_ {
+    |error| Failure::of_pool("working with the demo's pool", path)(error)
+}
+
+fn next_commands(pool: &Path) -> String {
+    let lode = env::args().next().unwrap_or_else(|| "lode".to_owned());
+    let (pool, folder) = (pool.display(), pool.parent().unwrap_or(pool).display().to_string());
+    format!(
+        "{lode} kv get {pool} lodestone\n\
+         {lode} kv scan {pool} --prefix magnet\n\
+         {lode} kv put {pool} greeting 'hello, persistent world'\n\
+         {lode} pool info {pool}\n\
+         {lode} pool stats {pool}\n\
+         {lode} crash heap --images 20000 --seed 1      # power cuts, simulated: a report\n\
+         {lode} bench                                   # side by side with other libraries\n\
+         {lode} --help\n\
+         rm -r {folder}      # removes what the demo made"
+    )
+}

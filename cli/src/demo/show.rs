@@ -1,0 +1,99 @@
+//! Scans, and deleting a part.
+
+use crate::demo::{Stage, of_pool};
+use crate::failure::Failure;
+use lode_index::IndexError;
+use lode_index::kv::{KvError, Store, escape};
+use lode_pool::{Access, OpenOptions};
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// What the deleted words begin with.
+const DELETED: &[u8] = b"un";
+/// Threads that delete, and share syncs.
+const THREADS: usize = 16;
+/// Words of a scan that are printed.
+const SHOWN: usize = 6;
+
+/// Shows some scans, and deletes the words that begin with `un`; returns how many those were.
+pub(super) fn look_and_delete(stage: &Stage, path: &Path) -> Result<u64, Failure> {
+    let failure = of_pool(path);
+    let store = Store::open(path, &OpenOptions::new(Access::ReadWrite)).map_err(&failure)?;
+    scans(stage, &store).map_err(|error| failure(error.into()))?;
+    let before = store.count().map_err(&failure)?;
+    let begin = Instant::now();
+    let deleted = delete(stage, &store).map_err(&failure)?;
+    let took = begin.elapsed();
+    let after = store.count().map_err(&failure)?;
+    store.close().map_err(&failure)?;
+    if before - after != deleted {
+        return Err(Failure::new("deleting", format!("{before} words less {deleted} are not {after}")));
+    }
+    let prefix = escape(DELETED);
+    stage.say(format!(
+        "delete --prefix {prefix}: {deleted} words in {:.0} ms; {after} are left",
+        took.as_secs_f64() * 1e3
+    ));
+    Ok(deleted)
+}
+
+fn scans(stage: &Stage, store: &Store) -> Result<(), IndexError> {
+    let tree = store.tree()?;
+    let reader = tree.reader();
+    let show = |what: &str, keys: &mut dyn Iterator<Item = Result<Vec<u8>, IndexError>>| {
+        let begin = Instant::now();
+        let keys: Vec<Vec<u8>> = keys.collect::<Result<_, _>>()?;
+        let took = begin.elapsed();
+        let words: Vec<String> = keys.iter().take(SHOWN).map(|key| escape(key)).collect();
+        let dots = if keys.len() > SHOWN { " ..." } else { "" };
+        stage.say(format!(
+            "scan {what}: {}{dots} ({} keys, {:.0} µs)",
+            words.join(" "),
+            keys.len(),
+            took.as_secs_f64() * 1e6
+        ));
+        Ok::<(), IndexError>(())
+    };
+    show("--prefix magnet", &mut reader.prefix(b"magnet").map(|entry| Ok(entry?.key)))?;
+    show("--from lode --to log", &mut reader.range(&b"lode"[..]..&b"log"[..]).map(|entry| Ok(entry?.key)))?;
+    show("--from zo --reverse", &mut reader.range(&b"zo"[..]..).rev().map(|entry| Ok(entry?.key)))?;
+    Ok(())
+}
+
+fn delete(stage: &Stage, store: &Store) -> Result<u64, KvError> {
+    let tree = store.tree()?;
+    let keys: Vec<Vec<u8>> =
+        tree.reader().prefix(DELETED).map(|entry| Ok(entry?.key)).collect::<Result<_, IndexError>>()?;
+    let deleted = AtomicU64::new(0);
+    let failed = Mutex::new(None);
+    let until = stage.deadline - Duration::from_secs(30);
+    thread::scope(|scope| {
+        for thread in 0..THREADS {
+            let (keys, deleted, failed) = (&keys, &deleted, &failed);
+            scope.spawn(move || {
+                for key in keys.iter().skip(thread).step_by(THREADS) {
+                    if Instant::now() > until || stage.interrupt.is_heard() {
+                        return;
+                    }
+                    match store.delete(key) {
+                        // ORDER: none: it is read when the threads are joined.
+                        Ok(was_there) => drop(deleted.fetch_add(u64::from(was_there), Ordering::Relaxed)),
+                        Err(error) => {
+                            // The first one is as good as any.
+                            *failed.lock().expect("nothing panics while it is held") = Some(error);
+                            return;
+                        }
+                    }
+                }
+            });
+        }
+    });
+    match failed.into_inner().expect("nothing panics while it is held") {
+        Some(error) => Err(error),
+        // ORDER: the threads were joined.
+        None => Ok(deleted.load(Ordering::Relaxed)),
+    }
+}

@@ -1,0 +1,116 @@
+//! The demo's tables.
+
+use crate::demo::measure::Measured;
+use comfy_table::{CellAlignment, ContentArrangement, LineStyle, Table, TableStyle};
+use serde_json::{Value, json};
+
+/// What the tables do not say by themselves.
+pub(super) const LEGEND: &str = "\
+Means over shuffled words, one thread; a transaction an operation; checkpoints are in all numbers.
+Stand-ins are ordinary memory (DRAM) with that rung forced: what the instructions cost, not what persistent
+memory would. Lines are flushed or copied past the cache; bytes are stored or copied; cycles are of the
+time-stamp counter.";
+
+/// A line below the head, and one at the end.
+const STYLE: TableStyle = TableStyle::new()
+    .header_separator(LineStyle::none().fill('─').junction('─'))
+    .bottom_border(LineStyle::none().fill('─').junction('─'));
+
+/// Each operation on each rung.
+pub(super) fn operations(measured: &[Measured]) -> Table {
+    let mut table = new(["rung", "operation", "ns", "cycles", "drains", "lines", "bytes"]);
+    for medium in measured {
+        let stand_in = if medium.stand_in { " (stand-in)" } else { "" };
+        for (index, cost) in medium.costs.iter().enumerate() {
+            let rung = if index == 0 { format!("{}{stand_in}", medium.rung) } else { String::new() };
+            table.add_row([
+                rung,
+                cost.operation.name().to_owned(),
+                grouped(cost.ns),
+                cost.cycles.map_or_else(|| "-".to_owned(), grouped),
+                format!("{:.3}", cost.drains),
+                format!("{:.1}", cost.lines),
+                format!("{:.0}", cost.bytes),
+            ]);
+        }
+    }
+    align(&mut table, 2);
+    table
+}
+
+/// Each medium.
+pub(super) fn media(measured: &[Measured]) -> Table {
+    let mut table = new(["rung", "medium", "keys", "bytes per key", "reopen, ms"]);
+    for medium in measured {
+        table.add_row([
+            medium.rung.to_string(),
+            if medium.stand_in { format!("{}, rung forced", medium.medium) } else { medium.medium.clone() },
+            grouped(medium.keys as f64),
+            format!("{:.1}", medium.bytes_per_key),
+            format!("{:.2}", medium.reopen.as_secs_f64() * 1e3),
+        ]);
+    }
+    align(&mut table, 2);
+    table
+}
+
+pub(super) fn operations_json(measured: &[Measured]) -> Vec<Value> {
+    let of_medium = |medium: &Measured| {
+        let rung = medium.rung.to_string();
+        let row = move |cost: &crate::demo::measure::Cost| {
+            json!({
+                "rung": rung,
+                "operation": cost.operation.name(),
+                "count": cost.count,
+                "ns": cost.ns,
+                "cycles": cost.cycles,
+                "drains": cost.drains,
+                "lines": cost.lines,
+                "bytes": cost.bytes,
+            })
+        };
+        medium.costs.iter().map(row).collect::<Vec<_>>()
+    };
+    measured.iter().flat_map(of_medium).collect()
+}
+
+pub(super) fn media_json(measured: &[Measured]) -> Vec<Value> {
+    let row = |medium: &Measured| {
+        json!({
+            "rung": medium.rung.to_string(),
+            "medium": medium.medium,
+            "stand_in": medium.stand_in,
+            "keys": medium.keys,
+            "bytes_per_key": medium.bytes_per_key,
+            "reopen_us": medium.reopen.as_micros() as u64,
+        })
+    };
+    measured.iter().map(row).collect()
+}
+
+fn new<const N: usize>(header: [&str; N]) -> Table {
+    let mut table = Table::new();
+    table.load_style(STYLE);
+    table.set_content_arrangement(ContentArrangement::Dynamic).set_header(header);
+    table
+}
+
+/// Numbers, from the column `first` on, stand under each other.
+fn align(table: &mut Table, first: usize) {
+    for column in table.column_iter_mut().skip(first) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+}
+
+/// A number without a fraction, its thousands apart.
+fn grouped(number: f64) -> String {
+    let digits = format!("{number:.0}");
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(' ');
+        }
+        text.push(digit);
+    }
+    text
+}

@@ -1,0 +1,182 @@
+//! `lode kv load`.
+
+use crate::answer::Answer;
+use crate::arguments::Common;
+use crate::failure::Failure;
+use crate::interrupt::Interrupt;
+use crate::kv::open_to_write;
+use crate::progress::Progress;
+use clap::{Args, ValueEnum};
+use lode_index::kv::{Format, Input, LineError, LoadEvents, LoadOptions, LoadReport, OnError, escape};
+use lode_layout::Rung;
+use lode_pmem::Medium;
+use serde_json::json;
+use std::fs::File;
+use std::io::{self, Write};
+use std::num::NonZeroUsize;
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+
+/// Threads where a sync is what costs, so that many keys share one.
+const THREADS_SHARING: usize = 16;
+
+pub(crate) const ABOUT: &str = "\
+Put every line of a text, each in a durable transaction of its own; several threads share syncs.
+
+Loading the same input again finishes the rest: how far a load has come is noted in the pool, with a hash of the \
+input up to there, in transactions of the load itself, and at the end in that of the last key. It is compared with \
+what is read. Another input, or one whose beginning has changed, is loaded from its start; so is the same one after \
+`lode kv put` or `delete` changed the pool.
+
+Of two lines with the same key the later one counts.";
+
+pub(crate) const FIELDS: &[(&str, &str)] = &[
+    (
+        "acknowledged",
+        "with --ack: a key that is durable, one object a line, escaped as in TSV; the rest is in the last line",
+    ),
+    ("lines_before", "lines of the input that an earlier load of it had done"),
+    ("lines", "lines of the input that are done now"),
+    ("offset", "bytes of the input that are done now"),
+    ("put", "keys that were put by this command"),
+    ("replaced", "those of them that had been there"),
+    ("skipped", "lines that were passed over by this command"),
+    ("complete", "whether all of the input is in the pool"),
+];
+
+#[derive(Args, Debug)]
+pub(crate) struct Load {
+    /// The pool's file or device
+    pool: PathBuf,
+    /// The text; - is standard input
+    #[arg(default_value = "-")]
+    file: PathBuf,
+    /// How a line holds a pair
+    #[arg(long, default_value = "tsv")]
+    format: LoadFormat,
+    /// What to do about a line that can't be loaded
+    #[arg(long, default_value = "stop")]
+    on_error: WrongLine,
+    /// Print each key, a line, escaped as in TSV, once it is durable and never before
+    #[arg(long)]
+    ack: bool,
+    /// Threads that load [default: 16 where a sync is what costs, else 2]
+    #[arg(long, value_name = "N")]
+    threads: Option<NonZeroUsize>,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum LoadFormat {
+    /// The line as it is, as a key with an empty value
+    Keys,
+    /// Key, TAB, value; no TAB means an empty value; escapes \t \n \\ \xHH
+    Tsv,
+    /// {"key", "value"}, or {"key_b64", "value_b64"} for what is not UTF-8
+    Jsonl,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum WrongLine {
+    /// Say which and why, and end; the lines before it are loaded
+    Stop,
+    /// Say which and why, and pass over it
+    Skip,
+}
+
+/// Tells the user of a load.
+struct Teller {
+    ack: bool,
+    json: bool,
+    progress: Progress,
+    interrupt: Interrupt,
+}
+
+impl LoadEvents for Teller {
+    fn durable(&self, key: &[u8]) -> io::Result<()> {
+        self.progress.add(1);
+        if !self.ack {
+            return Ok(());
+        }
+        let line = match self.json {
+            true => format!("{}\n", json!({ "acknowledged": escape(key) })),
+            false => format!("{}\n", escape(key)),
+        };
+        let mut out = io::stdout().lock();
+        out.write_all(line.as_bytes())?;
+        out.flush()
+    }
+
+    fn skipped(&self, line: u64, error: &LineError) {
+        let message = match self.json {
+            true => json!({ "skipped": line, "why": error.to_string() }).to_string(),
+            false => format!("lode: line {line} is skipped: {error}"),
+        };
+        self.progress.note(&message);
+    }
+
+    fn stopped(&self) -> bool {
+        self.interrupt.is_heard()
+    }
+}
+
+pub(crate) fn run(load: &Load, common: &Common) -> Result<Answer, Failure> {
+    let what = "loading";
+    let interrupt = Interrupt::listen()?;
+    let input = open_input(&load.file)?;
+    let mut store = open_to_write(&load.pool, common.durability, what)?;
+    let sharing = store.heap().medium().rung() == Rung::Commit;
+    let threads = NonZeroUsize::new(if sharing { THREADS_SHARING } else { 2 }).expect("more than none");
+    let options = LoadOptions {
+        format: match load.format {
+            LoadFormat::Keys => Format::Keys,
+            LoadFormat::Tsv => Format::Tsv,
+            LoadFormat::Jsonl => Format::Jsonl,
+        },
+        on_error: match load.on_error {
+            WrongLine::Stop => OnError::Stop,
+            WrongLine::Skip => OnError::Skip,
+        },
+        threads: load.threads.unwrap_or(threads),
+    };
+    let progress = Progress::counter("keys loaded");
+    let teller = Teller { ack: load.ack, json: common.json, progress, interrupt };
+    let loaded = store.load(input, &options, &teller);
+    drop(teller);
+    let report = loaded.map_err(Failure::of_pool(what, &load.pool))?;
+    store.close().map_err(Failure::of_pool(what, &load.pool))?;
+    let resume = "what was loaded stays; the same command goes on from there";
+    if !report.complete {
+        return Err(Failure::interrupted(format!("interrupted after {} lines: {resume}", report.lines)));
+    }
+    Ok(answer(&report, load.ack))
+}
+
+fn open_input(path: &Path) -> Result<Input, Failure> {
+    let opened = if path == Path::new("-") {
+        io::stdin().as_fd().try_clone_to_owned().map(File::from)
+    } else {
+        File::open(path)
+    };
+    opened.map(Input::new).map_err(|error| Failure::io("opening the input", path, &error))
+}
+
+fn answer(report: &LoadReport, ack: bool) -> Answer {
+    let LoadReport { lines_before, lines, offset, put, replaced, skipped, complete, .. } = *report;
+    let mut text = format!("{put} keys put, {replaced} of them replaced");
+    if lines_before > 0 {
+        text += &format!("; {lines_before} lines were loaded before");
+    }
+    if skipped > 0 {
+        text += &format!("; {skipped} lines skipped");
+    }
+    // Standard output has the keys alone.
+    let answer = if ack { Answer::silent() } else { Answer::text(format!("{text}\n")) };
+    answer
+        .with("lines_before", lines_before)
+        .with("lines", lines)
+        .with("offset", offset)
+        .with("put", put)
+        .with("replaced", replaced)
+        .with("skipped", skipped)
+        .with("complete", complete)
+}

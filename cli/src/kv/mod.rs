@@ -1,0 +1,74 @@
+//! `lode kv`: keys and values in a pool of the layout `kv`.
+
+mod load;
+mod point;
+mod scan;
+
+use crate::answer::Answer;
+use crate::arguments::Common;
+use crate::durability::Durability;
+use crate::failure::Failure;
+use crate::fields;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use clap::Subcommand;
+use lode_index::kv::Store;
+use lode_pool::{Access, OpenOptions};
+use std::path::Path;
+
+/// The verbs of `lode kv`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum KvVerb {
+    /// Put every line of a text, each in a durable transaction of its own
+    #[command(long_about = load::ABOUT, after_long_help = fields::help(load::FIELDS))]
+    Load(load::Load),
+    /// Give a key a value; both are taken as they are, byte for byte
+    #[command(after_long_help = fields::help(point::PUT_FIELDS))]
+    Put(point::Put),
+    /// Print the value of a key, as it is, and a newline
+    #[command(after_long_help = fields::help(point::GET_FIELDS))]
+    Get(point::Key),
+    /// Remove a key
+    #[command(after_long_help = fields::help(point::DELETE_FIELDS))]
+    Delete(point::Key),
+    /// Print the number of keys
+    #[command(after_long_help = fields::help(point::COUNT_FIELDS))]
+    Count(point::Whole),
+    /// Print all keys and values, in byte order of the keys
+    #[command(after_long_help = fields::help(scan::FIELDS))]
+    Export(scan::Export),
+    /// Print the keys and values of a range, in byte order of the keys
+    #[command(after_long_help = fields::help(scan::FIELDS))]
+    Scan(scan::Scan),
+}
+
+pub(crate) fn run(verb: &KvVerb, common: &Common) -> Result<Answer, Failure> {
+    match verb {
+        KvVerb::Load(load) => load::run(load, common),
+        KvVerb::Put(put) => point::put(put, common.durability),
+        KvVerb::Get(key) => point::get(key),
+        KvVerb::Delete(key) => point::delete(key, common.durability),
+        KvVerb::Count(whole) => point::count(&whole.pool),
+        KvVerb::Export(export) => scan::export(export, common.json),
+        KvVerb::Scan(scan) => scan::scan(scan, common.json),
+    }
+}
+
+/// Opens a store to change it.
+fn open_to_write(path: &Path, durability: Durability, what: &'static str) -> Result<Store, Failure> {
+    let options = OpenOptions { rung: durability.rung(), ..OpenOptions::new(Access::ReadWrite) };
+    Store::open(path, &options).map_err(Failure::of_pool(what, path))
+}
+
+/// Opens a store to look at it.
+fn open_to_read(path: &Path, what: &'static str) -> Result<Store, Failure> {
+    Store::open(path, &OpenOptions::new(Access::ReadOnly)).map_err(Failure::of_pool(what, path))
+}
+
+/// A field for bytes: `name` where they are UTF-8, `name_b64` with base64 where not.
+fn with_bytes(answer: Answer, name: &str, bytes: &[u8]) -> Answer {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => answer.with(name, text),
+        Err(_) => answer.with(&format!("{name}_b64"), STANDARD.encode(bytes)),
+    }
+}

@@ -1,0 +1,59 @@
+//! `lode`: pools, and keys and values in them, from the command line.
+//!
+//! ```text
+//!   arguments   what can be asked for: flags, help, manual pages and completions come from it
+//!   pool kv crash bench demo    one module for each noun: calls the libraries, makes an Answer
+//!   answer      what is printed: text, or one JSON object          failure   why not, and the exit code
+//!   progress    bars and spinners on the terminal                   interrupt  SIGINT
+//! ```
+//!
+//! It does: read arguments and print. It does not: know how anything is stored.
+#![forbid(unsafe_code)]
+
+mod answer;
+mod arguments;
+mod bench;
+mod crash;
+mod demo;
+mod durability;
+mod failure;
+mod fields;
+mod interrupt;
+mod kv;
+mod manual;
+mod pool;
+mod progress;
+
+use answer::Answer;
+use arguments::{Arguments, Noun};
+use clap::Parser;
+use failure::Failure;
+use std::ffi::OsStr;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let asked_for_json = std::env::args_os().any(|argument| argument == OsStr::new("--json"));
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) if error.use_stderr() && asked_for_json => return Failure::usage(&error).report(true),
+        Err(error) => error.exit(),
+    };
+    let json = arguments.common.json;
+    match run(arguments).and_then(|answer| answer.print(json)) {
+        Ok(code) => code,
+        Err(failure) => failure.report(json),
+    }
+}
+
+fn run(arguments: Arguments) -> Result<Answer, Failure> {
+    let common = &arguments.common;
+    match arguments.noun {
+        Noun::Pool(verb) => pool::run(&verb, common),
+        Noun::Kv(verb) => kv::run(&verb, common),
+        Noun::Crash(what) => crash::run(&what, common.durability),
+        Noun::Demo(what) => demo::run(&what, common.durability.rung(), common.json),
+        Noun::Bench(what) => bench::run(&what),
+        Noun::Completions { shell } => manual::print_completions(shell),
+        Noun::Manual { folder } => manual::write_pages(&folder),
+    }
+}

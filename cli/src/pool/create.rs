@@ -1,0 +1,73 @@
+//! `lode pool create`.
+
+use crate::answer::Answer;
+use crate::durability::Durability;
+use crate::failure::Failure;
+use crate::pool::size;
+use crate::progress::Progress;
+use bytesize::ByteSize;
+use clap::Args;
+use lode_heap::Pool;
+use lode_index::kv::{LAYOUT_NAME, Store};
+use lode_layout::LayoutName;
+use lode_pool::CreateOptions;
+use std::path::PathBuf;
+
+pub(crate) const FIELDS: &[(&str, &str)] = &[
+    ("path", "where the pool is"),
+    ("uuid", "its identity"),
+    ("layout", "what it holds"),
+    ("size", "its size in bytes"),
+    ("rung", "what makes a store durable: byte, line, commit or none"),
+    ("how", "how the rung was found"),
+];
+
+#[derive(Args, Debug)]
+pub(crate) struct Create {
+    /// A file that does not exist yet, or a device-DAX node
+    path: PathBuf,
+    /// Its size: 64MiB, 1GiB, 1GB, or a number of bytes
+    #[arg(long, value_name = "SIZE")]
+    size: ByteSize,
+    /// What it is going to hold
+    #[arg(long, value_name = "NAME", default_value = LAYOUT_NAME, value_parser = layout)]
+    layout: LayoutName,
+    /// Overwrite the pool that is on the device. A file is never overwritten
+    #[arg(long)]
+    overwrite_device: bool,
+}
+
+fn layout(text: &str) -> Result<LayoutName, String> {
+    LayoutName::new(text).map_err(|error| error.to_string())
+}
+
+pub(crate) fn run(create: &Create, durability: Durability) -> Result<Answer, Failure> {
+    let options = CreateOptions {
+        rung: durability.rung(),
+        overwrite_device: create.overwrite_device,
+        ..CreateOptions::new(create.size.as_u64(), create.layout)
+    };
+    let failure = || Failure::of_pool("making a pool", &create.path);
+    let progress = Progress::spinner("writing the pool");
+    let pool = Pool::create(&create.path, &options).map_err(|error| failure()(error.into()))?;
+    let (header, report) = (pool.header(), pool.report().clone());
+    if create.layout.as_str() == LAYOUT_NAME {
+        Store::over(pool).and_then(Store::close).map_err(failure())?;
+    } else {
+        pool.close().map_err(|error| failure()(error.into()))?;
+    }
+    drop(progress);
+    let text = format!(
+        "{}: a pool of {}, layout {}, {report}\n",
+        create.path.display(),
+        size(header.geometry.size()),
+        header.layout,
+    );
+    Ok(Answer::text(text)
+        .with("path", create.path.display().to_string())
+        .with("uuid", header.uuid.to_string())
+        .with("layout", header.layout.to_string())
+        .with("size", header.geometry.size())
+        .with("rung", report.rung.to_string())
+        .with("how", report.to_string()))
+}

@@ -1,0 +1,131 @@
+//! `lode pool dump`: the structures of a pool, as far as they can be read.
+
+use crate::answer::Answer;
+use crate::failure::Failure;
+use lode_heap::{OpenError, Pool};
+use lode_layout::{PoolOffset, SLOT_BLOCKS, SLOT_COPY_STRIDE, SLOT_WORDS, Slot};
+use lode_pmem::{Fault, Medium};
+use lode_pool::{Access, HeaderCopy, OpenOptions, map_unchecked};
+use serde_json::{Value, json};
+use std::io::{self, Write};
+use std::path::Path;
+
+pub(crate) const FIELDS: &[(&str, &str)] = &[
+    ("structure", "header, slot, extent, root or object; one object a line"),
+    ("at", "where it begins, in bytes"),
+    ("len", "its bytes, where it has a length of its own"),
+    ("damage", "why it can't be read, or null"),
+    ("holds", "what it says; an object's type number, as text where it is one"),
+];
+
+/// Prints the structures as they are found.
+struct Dump<W> {
+    out: W,
+    json: bool,
+}
+
+impl<W: Write> Dump<W> {
+    fn print(
+        &mut self,
+        structure: &str,
+        at: PoolOffset,
+        len: Option<u64>,
+        holds: &Result<String, String>,
+    ) -> io::Result<()> {
+        if self.json {
+            let damage = holds.as_ref().err();
+            let holds = holds.as_ref().ok();
+            let line = json!({ "structure": structure, "at": at.get(), "len": len, "damage": damage, "holds": holds });
+            return writeln!(self.out, "{line}");
+        }
+        let len = len.map_or(String::new(), |len| format!("+{len:#x}"));
+        let what = match holds {
+            Ok(holds) => holds.clone(),
+            Err(damage) => format!("DAMAGED: {damage}"),
+        };
+        writeln!(self.out, "{structure:<7} {:#012x}{len:<10} {what}", at.get())
+    }
+}
+
+pub(crate) fn run(path: &Path, json: bool) -> Result<Answer, Failure> {
+    let failure = || Failure::of_pool("printing a pool", path);
+    let mapping =
+        map_unchecked(path, Access::ReadOnly).map_err(|error| failure()(OpenError::from(error).into()))?;
+    let mut dump = Dump { out: io::BufWriter::new(io::stdout().lock()), json };
+    let uuid = print_headers(&mut dump, &mapping).map_err(Failure::output)?;
+    if let Some(uuid) = uuid {
+        print_slots(&mut dump, &mapping, &uuid).map_err(Failure::output)?;
+    }
+    drop(mapping);
+    let pool =
+        Pool::open(path, &OpenOptions::new(Access::ReadOnly)).map_err(|error| failure()(error.into()))?;
+    for extent in pool.header().geometry.extents() {
+        let holds = Ok(format!("chunk table of {:#x} bytes", extent.table_len));
+        dump.print("extent", extent.start, Some(extent.len), &holds).map_err(Failure::output)?;
+    }
+    let root = pool.heap().root();
+    let at = root.unwrap_or(PoolOffset::NULL);
+    let holds =
+        root.map(|_| "what all others are reached from".to_owned()).map_err(|error| error.to_string());
+    dump.print("root", at, None, &holds).map_err(Failure::output)?;
+    for object in pool.heap().objects() {
+        let object = object.map_err(|error| failure()(error.into()))?;
+        let holds = Ok(type_name(object.type_number));
+        dump.print("object", object.at, Some(object.size), &holds).map_err(Failure::output)?;
+    }
+    dump.out.flush().map_err(Failure::output)?;
+    Ok(Answer::silent())
+}
+
+/// Prints both copies of the header; returns the pool's identity if one of them tells.
+fn print_headers<M: Medium>(dump: &mut Dump<impl Write>, medium: &M) -> io::Result<Option<[u8; 16]>> {
+    let mut uuid = None;
+    for copy in [HeaderCopy::A, HeaderCopy::B] {
+        let holds = match copy.read(medium) {
+            Ok(header) => {
+                uuid = Some(header.uuid.into_bytes());
+                Ok(format!(
+                    "copy {copy}: pool {}, layout {}, generation {}, {} bytes",
+                    header.uuid,
+                    header.layout,
+                    header.generation,
+                    header.geometry.size()
+                ))
+            }
+            Err(fault) => Err(fault.to_string()),
+        };
+        dump.print("header", copy.at(), None, &holds)?;
+    }
+    Ok(uuid)
+}
+
+fn print_slots<M: Medium>(dump: &mut Dump<impl Write>, medium: &M, uuid: &[u8; 16]) -> io::Result<()> {
+    for index in 0..4 {
+        let at = SLOT_BLOCKS.plus(index * SLOT_COPY_STRIDE);
+        let words: [u64; SLOT_WORDS] =
+            std::array::from_fn(|word| medium.memory().load8(at.plus(word as u64 * 8)));
+        let fault = Fault::take().map(|fault| fault.to_string());
+        let holds = match (fault, Slot::decode(&words, uuid)) {
+            (Some(fault), _) => Err(fault),
+            (None, Some(slot)) => Ok(format!(
+                "checkpoint {}: up to record {}, {} rings, {}",
+                slot.generation,
+                slot.sequence,
+                slot.rings,
+                if slot.closed { "closed" } else { "open" }
+            )),
+            (None, None) if words == [0; SLOT_WORDS] => Ok("never written".to_owned()),
+            (None, None) => Err("its checksum is wrong".to_owned()),
+        };
+        dump.print("slot", at, None, &holds)?;
+    }
+    Ok(())
+}
+
+/// A type number as the text that it may be.
+fn type_name(number: u64) -> String {
+    let bytes = number.to_le_bytes();
+    let text = bytes.trim_ascii_end().split(|byte| *byte == 0).next().unwrap_or_default();
+    let readable = text.len() > 2 && text.iter().all(u8::is_ascii_graphic);
+    if readable { String::from_utf8_lossy(text).into_owned() } else { Value::from(number).to_string() }
+}

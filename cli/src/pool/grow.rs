@@ -1,0 +1,46 @@
+//! `lode pool grow`.
+
+use crate::answer::Answer;
+use crate::durability::Durability;
+use crate::failure::Failure;
+use crate::pool::size;
+use crate::progress::Progress;
+use bytesize::ByteSize;
+use clap::Args;
+use lode_heap::Pool;
+use lode_pool::{Access, OpenOptions};
+use std::path::PathBuf;
+
+pub(crate) const FIELDS: &[(&str, &str)] = &[
+    ("path", "where the pool is"),
+    ("size_before", "its size in bytes as it was"),
+    ("size", "its size in bytes as it is now"),
+];
+
+#[derive(Args, Debug)]
+pub(crate) struct Grow {
+    /// The pool's file
+    path: PathBuf,
+    /// Its new size: 1GiB, 1GB, or a number of bytes
+    #[arg(long, value_name = "SIZE")]
+    size: ByteSize,
+}
+
+pub(crate) fn run(grow: &Grow, durability: Durability) -> Result<Answer, Failure> {
+    let options = OpenOptions { rung: durability.rung(), ..OpenOptions::new(Access::ReadWrite) };
+    let _progress = Progress::spinner("growing the pool");
+    let grown = Pool::open(&grow.path, &options).and_then(|pool| {
+        let before = pool.header().geometry.size();
+        pool.grow(grow.size.as_u64())?;
+        let after = pool.header().geometry.size();
+        pool.close()?;
+        Ok((before, after))
+    });
+    let (before, after) =
+        grown.map_err(|error| Failure::of_pool("growing a pool", &grow.path)(error.into()))?;
+    let text = format!("{}: grown from {} to {}\n", grow.path.display(), size(before), size(after));
+    Ok(Answer::text(text)
+        .with("path", grow.path.display().to_string())
+        .with("size_before", before)
+        .with("size", after))
+}

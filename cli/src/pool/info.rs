@@ -1,0 +1,100 @@
+//! `lode pool info`.
+
+use crate::answer::Answer;
+use crate::failure::Failure;
+use crate::pool::size;
+use lode_heap::Pool;
+use lode_layout::Rung;
+use lode_pmem::{Mapping, PmemError, RungReport};
+use lode_pool::{Access, OpenOptions};
+use serde_json::Value;
+use std::path::Path;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+pub(crate) const FIELDS: &[(&str, &str)] = &[
+    ("path", "where the pool is"),
+    ("uuid", "its identity"),
+    ("layout", "what it holds"),
+    ("size", "its size in bytes"),
+    ("created", "when it was made, in seconds since 1970"),
+    ("log_bytes", "bytes of its log"),
+    ("rung_min", "the rung it was made on; an open that can't offer it is refused"),
+    ("rung_forced", "the rung that a user forced above what the medium offers, or null"),
+    ("rung", "the rung that its medium offers now, or null if that can't be found out without writing"),
+    ("how", "how that was found, or null"),
+    ("closed", "whether the last writer closed it; otherwise the next one replays its log"),
+    ("replayed", "records of the log that this reader replayed into its private view"),
+    ("damaged_header", "which copy of the header is damaged, and how, or null"),
+];
+
+pub(crate) fn run(path: &Path) -> Result<Answer, Failure> {
+    let failure = Failure::of_pool("looking at a pool", path);
+    let pool =
+        Pool::open(path, &OpenOptions::new(Access::ReadOnly)).map_err(|error| failure(error.into()))?;
+    let (header, recovery) = (pool.header(), pool.recovery());
+    let report = offered(path);
+    let damage = pool.file().damage().map(|(copy, fault)| format!("copy {copy}: {fault}"));
+    let state = match (recovery.was_closed, recovery.replayed) {
+        (true, _) => "closed".to_owned(),
+        (false, count) => format!("not closed; {count} records of its log replayed, in this view only"),
+    };
+    let mut rows = vec![
+        ("path", path.display().to_string()),
+        ("uuid", header.uuid.to_string()),
+        ("layout", header.layout.to_string()),
+        ("size", size(header.geometry.size())),
+        ("log", size(header.geometry.log_len())),
+        ("created", age(header.created)),
+        ("made on rung", header.rung_min.to_string()),
+        ("medium", report.as_ref().map_or_else(unknown, ToString::to_string)),
+        ("state", state),
+    ];
+    if let Some(rung) = header.rung_forced {
+        rows.push(("forced rung", format!("{rung}: more than the medium was known to keep")));
+    }
+    if let Some(damage) = &damage {
+        rows.push(("header", format!("{damage}; run `lode pool repair`")));
+    }
+    let text: String = rows.iter().map(|(name, value)| format!("{name:<13} {value}\n")).collect();
+    let rung = |rung: Rung| Value::from(rung.to_string());
+    Ok(Answer::text(text)
+        .with("path", path.display().to_string())
+        .with("uuid", header.uuid.to_string())
+        .with("layout", header.layout.to_string())
+        .with("size", header.geometry.size())
+        .with("created", header.created)
+        .with("log_bytes", header.geometry.log_len())
+        .with("rung_min", rung(header.rung_min))
+        .with("rung_forced", header.rung_forced.map(rung))
+        .with("rung", report.as_ref().map(|report| rung(report.rung)))
+        .with("how", report.map(|report| report.to_string()))
+        .with("closed", recovery.was_closed)
+        .with("replayed", recovery.replayed)
+        .with("damaged_header", damage))
+}
+
+/// The rung that the medium offers, where this user may map it for writing.
+fn offered(path: &Path) -> Option<RungReport> {
+    match Mapping::options().open(path) {
+        Ok(mapping) => Some(mapping.report().clone()),
+        Err(PmemError::Volatile { report, .. } | PmemError::NoFlush { report, .. }) => Some(report),
+        Err(_) => None,
+    }
+}
+
+fn unknown() -> String {
+    "not known: asking the kernel takes the right to write".to_owned()
+}
+
+/// When that was, as people say it.
+fn age(created: u64) -> String {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
+    let seconds = since.as_secs().saturating_sub(created);
+    let (count, unit) = match seconds {
+        0..120 => (seconds, "seconds"),
+        120..7200 => (seconds / 60, "minutes"),
+        7200..172_800 => (seconds / 3600, "hours"),
+        _ => (seconds / 86_400, "days"),
+    };
+    format!("{count} {unit} ago")
+}

@@ -1,0 +1,93 @@
+//! `lode pool stats`.
+
+use crate::answer::Answer;
+use crate::failure::Failure;
+use crate::pool::size;
+use crate::progress::Progress;
+use comfy_table::presets::NOTHING;
+use comfy_table::{CellAlignment, Table};
+use lode_heap::{HeapStats, Pool};
+use lode_index::kv::{LAYOUT_NAME, Store};
+use lode_pool::{Access, OpenOptions};
+use serde_json::{Value, json};
+use std::path::Path;
+
+pub(crate) const FIELDS: &[(&str, &str)] = &[
+    ("path", "where the pool is"),
+    ("size", "its size in bytes"),
+    ("free_bytes", "bytes that are free, in chunks and in blocks"),
+    ("free_chunk_bytes", "bytes of chunks that nothing uses"),
+    ("largest_free", "bytes of the longest run of free chunks"),
+    ("huge_count", "objects that have chunks of their own"),
+    ("huge_bytes", "bytes of those chunks"),
+    ("classes", "for each block size: {block_size, superblocks, blocks, used}"),
+    ("keys", "keys in it; null where its layout is not kv"),
+    ("load", "what is remembered of a load: {lines, offset}, or null"),
+];
+
+pub(crate) fn run(path: &Path) -> Result<Answer, Failure> {
+    let failure = || Failure::of_pool("looking at a pool", path);
+    let _progress = Progress::spinner("counting");
+    let pool =
+        Pool::open(path, &OpenOptions::new(Access::ReadOnly)).map_err(|error| failure()(error.into()))?;
+    let total = pool.header().geometry.size();
+    let stats = pool.heap().stats().map_err(|error| failure()(error.into()))?;
+    let (mut keys, mut load) = (None, None);
+    if pool.layout().as_str() == LAYOUT_NAME {
+        let store = Store::over(pool).map_err(failure())?;
+        keys = Some(store.count().map_err(failure())?);
+        load = store.loaded().map_err(failure())?;
+    }
+    let mut text = format!("{}: {}\n", path.display(), size(total));
+    text += &format!("free     {}, longest run {}\n", size(stats.free_bytes()), size(stats.largest_free));
+    text += &format!("huge     {} objects, {}\n", stats.huge_count, size(stats.huge_bytes));
+    if let Some(keys) = keys {
+        text += &format!("keys     {keys}\n");
+    }
+    if let Some(load) = load {
+        text += &format!("load     {} lines, {}\n", load.lines, size(load.offset));
+    }
+    text += &format!("{}\n", occupancy(&stats));
+    Ok(Answer::text(text)
+        .with("path", path.display().to_string())
+        .with("size", total)
+        .with("free_bytes", stats.free_bytes())
+        .with("free_chunk_bytes", stats.free_chunk_bytes)
+        .with("largest_free", stats.largest_free)
+        .with("huge_count", stats.huge_count)
+        .with("huge_bytes", stats.huge_bytes)
+        .with("classes", classes(&stats))
+        .with("keys", keys)
+        .with("load", load.map(|load| json!({ "lines": load.lines, "offset": load.offset }))))
+}
+
+fn occupancy(stats: &HeapStats) -> Table {
+    let mut table = Table::new();
+    table.load_style(NOTHING).set_header(["block bytes", "superblocks", "blocks", "used", "used %"]);
+    for class in &stats.classes {
+        let percent = 100.0 * class.used as f64 / class.blocks.max(1) as f64;
+        table.add_row([
+            class.block_size.to_string(),
+            class.superblocks.to_string(),
+            class.blocks.to_string(),
+            class.used.to_string(),
+            format!("{percent:.1}"),
+        ]);
+    }
+    for column in table.column_iter_mut() {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    table
+}
+
+fn classes(stats: &HeapStats) -> Value {
+    let class = |class: &lode_heap::ClassStats| {
+        json!({
+            "block_size": class.block_size,
+            "superblocks": class.superblocks,
+            "blocks": class.blocks,
+            "used": class.used,
+        })
+    };
+    stats.classes.iter().map(class).collect()
+}

@@ -1,0 +1,242 @@
+//! Whatever a file holds, the program says what is wrong with it, where, and what to do.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod run;
+
+use run::{Place, budget, command, lode, lode_reading, seed, text};
+use std::fs;
+use std::process::Stdio;
+
+/// Commands that look at a pool without changing it.
+const LOOKS: [&[&str]; 4] = [&["pool", "info"], &["kv", "count"], &["kv", "export"], &["pool", "stats"]];
+
+#[test]
+fn what_is_no_pool() {
+    let place = Place::new();
+    let junk = place.file("junk", vec![b'x'; 1 << 20]);
+    let empty = place.file("empty", "");
+    let short = place.file("short", vec![0; 4000]);
+    let missing = place.folder.path().join("missing");
+    for (path, why) in [(&junk, "pool"), (&empty, ""), (&short, ""), (&missing, "No such file")] {
+        for look in LOOKS {
+            let arguments = look.iter().copied().chain([text(path)]);
+            lode(arguments).fails(1, &[text(path), why]);
+        }
+    }
+    lode(["kv", "count", text(place.folder.path())]).fails(1, &["neither an ordinary file"]);
+    lode(["pool", "create", text(&junk), "--size", "1MiB"]).fails(1, &["junk", "exists already"]);
+    assert_eq!(fs::read(&junk).unwrap(), vec![b'x'; 1 << 20], "untouched");
+}
+
+#[test]
+fn one_damaged_header_copy_is_used_around_told_and_repaired() {
+    let place = Place::new();
+    lode(["kv", "put", place.pool(), "k", "v"]).good();
+    let mut bytes = fs::read(&place.pool).unwrap();
+    bytes[0x40] ^= 4;
+    fs::write(&place.pool, &bytes).unwrap();
+    assert_eq!(lode(["kv", "get", place.pool(), "k"]).good(), "v\n");
+    assert!(lode(["pool", "info", place.pool()]).good().contains("copy A"));
+    let check = lode(["pool", "check", place.pool()]);
+    assert_eq!(check.code, Some(3), "{check:?}");
+    assert!(check.out.contains("copy A") && check.out.contains("lode pool repair"), "{check:?}");
+    assert_eq!(fs::read(&place.pool).unwrap(), bytes, "a check writes nothing");
+    assert!(lode(["pool", "repair", place.pool()]).good().contains("copy A"));
+    lode(["pool", "check", place.pool()]).good();
+}
+
+#[test]
+fn two_damaged_header_copies_are_too_many() {
+    let place = Place::new();
+    let mut bytes = fs::read(&place.pool).unwrap();
+    bytes[0x40] ^= 4;
+    bytes[0x1040] ^= 4;
+    fs::write(&place.pool, &bytes).unwrap();
+    for look in LOOKS {
+        lode(look.iter().copied().chain([place.pool()])).fails(1, &[place.pool(), "header"]);
+    }
+    assert_eq!(lode(["pool", "check", place.pool()]).code, Some(3));
+}
+
+#[test]
+fn a_pool_that_is_shorter_than_it_says() {
+    let place = Place::new();
+    let file = fs::File::options().write(true).open(&place.pool).unwrap();
+    file.set_len(7 << 20).unwrap();
+    drop(file);
+    lode(["kv", "count", place.pool()]).fails(1, &["8388608 bytes", "only 7340032"]);
+    assert_eq!(lode(["pool", "check", place.pool()]).code, Some(3));
+}
+
+#[test]
+fn a_pool_that_somebody_writes_to() {
+    let place = Place::new();
+    let mut writer = command(["kv", "load", place.pool(), "--ack"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut input = writer.stdin.take().unwrap();
+    std::io::Write::write_all(&mut input, b"k\tv\n").unwrap();
+    let mut line = String::new();
+    let mut out = std::io::BufReader::new(writer.stdout.take().unwrap());
+    std::io::BufRead::read_line(&mut out, &mut line).unwrap();
+    assert_eq!(line, "k\n", "acknowledged while the pipe is open and idle");
+    let holder = writer.id().to_string();
+    lode(["kv", "put", place.pool(), "a", "b"]).fails(1, &["in use", &holder]);
+    lode(["kv", "get", place.pool(), "k"]).fails(1, &["in use"]);
+    drop(input);
+    assert!(writer.wait().unwrap().success());
+    assert_eq!(lode(["kv", "get", place.pool(), "k"]).good(), "v\n");
+}
+
+#[test]
+fn keys_over_the_limit() {
+    let place = Place::new();
+    let long = "k".repeat(64 * 1024 + 1);
+    let limit = &long[1..];
+    lode(["kv", "put", place.pool(), &long, "v"]).fails(1, &["65536", "65537"]);
+    lode(["kv", "put", place.pool(), limit, "v"]).good();
+    assert_eq!(lode(["kv", "get", place.pool(), limit]).good(), "v\n");
+    let input = place.file("in", format!("a\n{long}\n"));
+    lode(["kv", "load", place.pool(), text(&input)]).fails(1, &["line 2", "65537"]);
+}
+
+#[test]
+fn values_that_the_pool_has_no_room_for() {
+    let place = Place::of_size("1MiB");
+    let input = place.file("in", format!("small\tv\nlarge\t{}\n", "v".repeat(1 << 20)));
+    lode(["kv", "load", place.pool(), text(&input)]).fails(1, &["line 2", "grow the pool"]);
+    assert_eq!(lode(["kv", "get", place.pool(), "small"]).good(), "v\n");
+    lode(["pool", "check", place.pool()]).good();
+    lode(["pool", "grow", place.pool(), "--size", "8MiB"]).good();
+    assert!(lode(["kv", "load", place.pool(), text(&input)]).good().contains("1 lines were loaded before"));
+}
+
+#[test]
+fn wrong_lines_stop_a_load_or_are_passed_over() {
+    let place = Place::new();
+    let tsv = "a\t1\nb\t\\q\nc\t3\n\\x4\nlast\\";
+    let input = place.file("in.tsv", tsv);
+    let stopped = lode(["kv", "load", place.pool(), text(&input)]);
+    stopped.fails(1, &["line 2", "byte 2", "--on-error skip"]);
+    assert_eq!(lode(["kv", "export", place.pool()]).good(), "a\t1\n", "what comes before is there");
+    let skipped = lode(["kv", "load", place.pool(), text(&input), "--on-error", "skip"]);
+    for line in ["line 2 is skipped", "line 4 is skipped", "line 5 is skipped"] {
+        assert!(skipped.err.contains(line), "{skipped:?}");
+    }
+    assert!(skipped.good().contains("3 lines skipped"));
+    assert_eq!(lode(["kv", "export", place.pool()]).good(), "a\t1\nc\t3\n");
+
+    let jsonl = "{\"key\":\"k\",\"value\":\"v\"}\nnonsense\n{\"key\":\"k\"}\n";
+    let json = lode_reading(["kv", "load", place.pool(), "--format", "jsonl"], jsonl.as_bytes());
+    json.fails(1, &["line 2", "key_b64"]);
+}
+
+#[test]
+fn a_read_only_file_system() {
+    let place = Place::new();
+    let Some(mount) = Mount::tmpfs(place.folder.path(), "8m") else {
+        return println!("SKIP a_read_only_file_system: mounting takes root");
+    };
+    let pool = mount.path.join("pool");
+    lode(["pool", "create", text(&pool), "--size", "1MiB", "--durability", "none"]).good();
+    lode(["kv", "put", text(&pool), "k", "v", "--durability", "none"]).good();
+    mount.make_read_only();
+    assert_eq!(lode(["kv", "get", text(&pool), "k"]).good(), "v\n");
+    lode(["kv", "put", text(&pool), "k", "w"]).fails(1, &[text(&pool), "Read-only", "open it for reading"]);
+    let new = mount.path.join("new");
+    lode(["pool", "create", text(&new), "--size", "1MiB"]).fails(1, &[text(&new), "Read-only"]);
+}
+
+#[test]
+fn a_full_disk() {
+    let place = Place::new();
+    let Some(mount) = Mount::tmpfs(place.folder.path(), "4m") else {
+        return println!("SKIP a_full_disk: mounting takes root");
+    };
+    let pool = mount.path.join("pool");
+    let create = |size| lode(["pool", "create", text(&pool), "--size", size, "--durability", "none"]);
+    create("8MiB").fails(1, &[text(&pool), "No space left", "free space, or choose a smaller size"]);
+    assert_eq!(fs::read_dir(&mount.path).unwrap().count(), 0, "nothing is left");
+    create("2MiB").good();
+    let grow = lode(["pool", "grow", text(&pool), "--size", "16MiB", "--durability", "none"]);
+    grow.fails(1, &["No space left"]);
+    // A pool takes all its space when it is made, so a load never finds the disk full, but the pool.
+    let filler = mount.path.join("filler");
+    while fs::File::options()
+        .append(true)
+        .create(true)
+        .open(&filler)
+        .is_ok_and(|mut file| std::io::Write::write_all(&mut file, &[1; 4096]).is_ok())
+    {}
+    let lines: String = (0..100_000).map(|number| format!("key{number}\tvalue{number}\n")).collect();
+    let input = place.file("in", lines);
+    let loaded = lode(["kv", "load", text(&pool), text(&input), "--ack", "--durability", "none"]);
+    assert_eq!(loaded.code, Some(1), "{}", loaded.err);
+    assert!(loaded.err.contains("grow the pool"), "{}", loaded.err);
+    let acknowledged: Vec<&str> = loaded.out.lines().collect();
+    assert!(acknowledged.len() > 1000, "some were loaded: {}", acknowledged.len());
+    let exported = lode(["kv", "export", text(&pool)]).good();
+    let keys: std::collections::HashSet<&str> =
+        exported.lines().map(|line| line.split('\t').next().unwrap()).collect();
+    assert!(acknowledged.iter().all(|key| keys.contains(key)), "every acknowledged key is there");
+    lode(["pool", "check", text(&pool)]).good();
+}
+
+#[test]
+fn pools_with_flipped_bytes_crash_nothing() {
+    let place = Place::of_size("1MiB");
+    let lines: String = (0..2000).map(|number| format!("key{number}\tvalue{number}\n")).collect();
+    let input = place.file("in", lines);
+    lode(["kv", "load", place.pool(), text(&input), "--durability", "none"]).good();
+    let whole = fs::read(&place.pool).unwrap();
+    let mut rng = fastrand::Rng::with_seed(seed());
+    let hostile = place.folder.path().join("hostile");
+    for round in 0..60 * budget() {
+        let mut bytes = whole.clone();
+        let flips: Vec<usize> = (0..1 + rng.usize(..4)).map(|_| rng.usize(..400 << 10)).collect();
+        for at in &flips {
+            bytes[*at] = rng.u8(..);
+        }
+        fs::write(&hostile, &bytes).unwrap();
+        for arguments in [&["pool", "check"][..], &["kv", "export"], &["pool", "dump"], &["pool", "repair"]] {
+            let ran = lode(arguments.iter().copied().chain([text(&hostile)]));
+            let ended = ran.code.is_some_and(|code| code <= 3);
+            assert!(
+                ended && !ran.err.contains("panicked"),
+                "round {round}, {flips:x?}, {arguments:?}: {}",
+                ran.err
+            );
+        }
+    }
+}
+
+/// A file system of its own, unmounted at the end.
+struct Mount {
+    path: std::path::PathBuf,
+}
+
+impl Mount {
+    /// A small file system in memory; `None` without the right to mount.
+    fn tmpfs(folder: &std::path::Path, size: &str) -> Option<Mount> {
+        let path = folder.join("mount");
+        fs::create_dir(&path).unwrap();
+        let options = std::ffi::CString::new(format!("size={size}")).unwrap();
+        let flags = rustix::mount::MountFlags::empty();
+        rustix::mount::mount("none", &path, "tmpfs", flags, Some(options.as_c_str())).ok()?;
+        Some(Mount { path })
+    }
+
+    fn make_read_only(&self) {
+        let flags = rustix::mount::MountFlags::RDONLY;
+        rustix::mount::mount_remount(&self.path, flags, "").unwrap();
+    }
+}
+
+impl Drop for Mount {
+    fn drop(&mut self) {
+        let _ = rustix::mount::unmount(&self.path, rustix::mount::UnmountFlags::DETACH);
+    }
+}

@@ -1,0 +1,171 @@
+//! SIGKILL and SIGINT at random moments: every acknowledged key is there, and nothing else but keys in flight.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod run;
+
+use run::{Place, budget, command, lode, seed, text};
+use rustix::process::{Pid, Signal, kill_process};
+use std::collections::{HashMap, HashSet};
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Stdio};
+use std::thread;
+use std::time::Duration;
+
+/// Keys that may be durable without having been acknowledged: one a thread.
+const THREADS: usize = 8;
+
+fn spawn_load(pool: &str, input: &Path) -> Child {
+    let threads = THREADS.to_string();
+    let mut load = command(["kv", "load", pool, text(input), "--ack", "--threads", &threads]);
+    load.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+fn send(child: &Child, signal: Signal) {
+    // It may have ended already.
+    let _ = kill_process(Pid::from_child(child), signal);
+}
+
+/// Notes what the load acknowledges; sends `signal` after `count` keys and `delay`. Returns its exit code, none if
+/// it was killed.
+fn follow(
+    mut child: Child,
+    acknowledged: &mut HashSet<String>,
+    count: usize,
+    delay: Duration,
+    signal: Signal,
+) -> Option<i32> {
+    let mut out = BufReader::new(child.stdout.take().unwrap());
+    let mut line = String::new();
+    for number in 1.. {
+        line.clear();
+        if out.read_line(&mut line).unwrap() == 0 {
+            break;
+        }
+        let Some(key) = line.strip_suffix('\n') else { break };
+        acknowledged.insert(key.to_owned());
+        if number == count {
+            thread::sleep(delay);
+            send(&child, signal);
+        }
+    }
+    child.wait().unwrap().code()
+}
+
+/// Compares all that is in the pool with the lines of the input and what was acknowledged.
+#[track_caller]
+fn verify(pool: &str, values: &HashMap<String, String>, acknowledged: &HashSet<String>) {
+    let exported = lode(["kv", "export", pool]).good();
+    let mut there = HashSet::new();
+    for line in exported.lines() {
+        let (key, value) = line.split_once('\t').unwrap();
+        assert_eq!(values.get(key).map(String::as_str), Some(value), "{key} was never loaded so");
+        there.insert(key.to_owned());
+    }
+    let missing: Vec<_> = acknowledged.difference(&there).take(5).collect();
+    assert!(missing.is_empty(), "acknowledged and lost: {missing:?}");
+    let besides = there.difference(acknowledged).count();
+    assert!(besides <= THREADS, "{besides} keys are there that nobody acknowledged");
+    assert_eq!(lode(["kv", "count", pool]).good(), format!("{}\n", there.len()));
+}
+
+fn lines(count: usize) -> HashMap<String, String> {
+    (0..count)
+        .map(|number| (format!("key{number}"), format!("value {number} {}", "x".repeat(number % 200))))
+        .collect()
+}
+
+fn write_lines(place: &Place, values: &HashMap<String, String>) -> std::path::PathBuf {
+    place.file("in.tsv", values.iter().map(|(key, value)| format!("{key}\t{value}\n")).collect::<String>())
+}
+
+#[test]
+fn sigkill_at_random_moments() {
+    let mut rng = fastrand::Rng::with_seed(seed());
+    let values = lines(6000);
+    let (mut place, mut acknowledged) = (Place::new(), HashSet::new());
+    let mut input = write_lines(&place, &values);
+    let (mut finished, mut killed) = (0, 0);
+    while killed < 20 * budget() {
+        let count = 1 + rng.usize(..1500);
+        let delay = Duration::from_micros(rng.u64(..3000));
+        let code = follow(spawn_load(place.pool(), &input), &mut acknowledged, count, delay, Signal::KILL);
+        verify(place.pool(), &values, &acknowledged);
+        match code {
+            None => killed += 1,
+            Some(code) => {
+                assert_eq!(code, 0);
+                assert_eq!(acknowledged.len(), values.len(), "all were loaded");
+                lode(["pool", "check", place.pool()]).good();
+                (place, acknowledged) = (Place::new(), HashSet::new());
+                input = write_lines(&place, &values);
+                finished += 1;
+            }
+        }
+    }
+    println!("{killed} kills, {finished} loads finished");
+}
+
+#[test]
+fn a_load_goes_on_where_it_was_killed() {
+    let values = lines(6000);
+    let place = Place::new();
+    let input = write_lines(&place, &values);
+    let mut acknowledged = HashSet::new();
+    let code =
+        follow(spawn_load(place.pool(), &input), &mut acknowledged, 3000, Duration::ZERO, Signal::KILL);
+    assert_eq!(code, None, "killed before its end");
+    let rest = lode(["kv", "load", place.pool(), text(&input), "--json"]).object();
+    let before = rest["lines_before"].as_u64().unwrap();
+    assert!(before > 1000 && before < 6000, "it remembered {before} lines");
+    assert_eq!(before + rest["put"].as_u64().unwrap(), 6000);
+    assert_eq!(lode(["kv", "count", place.pool()]).good(), "6000\n");
+}
+
+#[test]
+fn sigint_ends_a_load_at_a_whole_line() {
+    let values = lines(6000);
+    let place = Place::new();
+    let input = write_lines(&place, &values);
+    let mut acknowledged = HashSet::new();
+    let code = follow(spawn_load(place.pool(), &input), &mut acknowledged, 500, Duration::ZERO, Signal::INT);
+    assert_eq!(code, Some(130));
+    let exported = lode(["kv", "export", place.pool()]).good();
+    assert_eq!(exported.lines().count(), acknowledged.len(), "whatever is there was acknowledged");
+    let info = lode(["pool", "info", place.pool(), "--json"]).object();
+    assert_eq!(info["closed"], true, "the pool was closed");
+    let rest = lode(["kv", "load", place.pool(), text(&input)]).good();
+    assert!(rest.contains("lines were loaded before"), "{rest}");
+    assert_eq!(lode(["kv", "count", place.pool()]).good(), "6000\n");
+}
+
+#[test]
+fn signals_during_create_leave_no_pool_or_a_whole_one() {
+    let mut rng = fastrand::Rng::with_seed(seed());
+    let place = Place::new();
+    let folder = place.folder.path().join("new");
+    std::fs::create_dir(&folder).unwrap();
+    let pool = folder.join("pool");
+    let mut whole = 0;
+    for round in 0..10 * budget() {
+        let child = command(["pool", "create", text(&pool), "--size", "64MiB"])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        thread::sleep(Duration::from_micros(rng.u64(..60_000)));
+        send(&child, if round % 2 == 0 { Signal::INT } else { Signal::KILL });
+        child.wait_with_output().unwrap();
+        let left: Vec<_> = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+        if left.is_empty() {
+            continue;
+        }
+        assert_eq!(left, std::slice::from_ref(&pool), "no file besides");
+        lode(["pool", "check", text(&pool)]).good();
+        lode(["kv", "put", text(&pool), "k", "v"]).good();
+        std::fs::remove_file(&pool).unwrap();
+        whole += 1;
+    }
+    println!("{whole} pools were whole");
+}

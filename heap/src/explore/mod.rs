@@ -1,0 +1,7 @@
+//! Workloads for the crash explorer, with what a power cut may leave of them.
+
+mod heap;
+mod log;
+
+pub use heap::HeapSubject;
+pub use log::LogSubject;

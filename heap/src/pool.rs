@@ -1,0 +1,183 @@
+//! A pool in a file, open: its headers and lock, and the heap that is in it.
+
+use crate::{Heap, HeapError, Recovery};
+use lode_layout::{Header, LayoutName};
+use lode_pmem::{Mapping, Medium, RungReport};
+use lode_pool::{Access, CreateOptions, OpenOptions, PoolError, PoolFile};
+use rustix::rand::{GetRandomFlags, getrandom};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// A pool in a file or on a device, open, with its heap. `M` is what the heap stores through: the mapping, or a
+/// medium around it, such as [`Counted`](lode_pmem::Counted).
+///
+/// Dropping it instead of [`close`](Pool::close) is no damage: it is what a crash does.
+#[derive(Debug)]
+pub struct Pool<M: Medium = Arc<Mapping>> {
+    // In this order: the heap goes before the lock on the file does.
+    heap: Heap<M>,
+    file: PoolFile,
+    recovery: Recovery,
+}
+
+/// Why a pool could not be made, opened, grown or closed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// Its file or its headers.
+    #[error(transparent)]
+    Pool(#[from] PoolError),
+    /// The heap in it.
+    #[error("{}: {error}", path.display())]
+    Heap {
+        /// The file or device.
+        path: PathBuf,
+        /// What went wrong.
+        #[source]
+        error: HeapError,
+    },
+    /// The kernel gave no random bytes, which every life of a log needs.
+    #[error("getrandom: {}", std::io::Error::from_raw_os_error(*errno))]
+    Random {
+        /// The error number.
+        errno: i32,
+    },
+}
+
+impl OpenError {
+    fn heap(path: &Path) -> impl FnOnce(HeapError) -> OpenError {
+        move |error| OpenError::Heap { path: path.to_owned(), error }
+    }
+}
+
+impl Pool {
+    /// Makes a pool at `path` with an empty heap, and opens it.
+    ///
+    /// # Errors
+    /// [`OpenError`]; there is no file then, and no pool on the device.
+    ///
+    /// # Durability
+    /// The pool and its name are durable on return. A crash before that leaves no pool or a whole one.
+    pub fn create(path: &Path, options: &CreateOptions) -> Result<Pool, OpenError> {
+        let life = random_life()?;
+        let file = PoolFile::create(path, options, |mapping, header| {
+            Heap::format(mapping, &header.geometry, header.uuid.as_bytes(), life)
+                .map_err(OpenError::heap(path))
+        })?;
+        Pool::over(file, |mapping| mapping)
+    }
+
+    /// Opens the pool at `path`. For reading, what the last writer left in the log is replayed into a private
+    /// view, which [`recovery`](Pool::recovery) tells; nothing reaches the file.
+    ///
+    /// # Errors
+    /// [`OpenError`].
+    ///
+    /// # Durability
+    /// Every transaction that had returned in an earlier life is there.
+    ///
+    /// # Cost
+    /// That of the log, not of the pool.
+    pub fn open(path: &Path, options: &OpenOptions) -> Result<Pool, OpenError> {
+        Pool::open_through(path, options, |mapping| mapping)
+    }
+}
+
+impl<M: Medium> Pool<M> {
+    /// As [`open`](Pool::open); the heap stores through what `wrap` makes of the mapping.
+    ///
+    /// # Errors
+    /// [`OpenError`].
+    pub fn open_through(
+        path: &Path,
+        options: &OpenOptions,
+        wrap: impl FnOnce(Arc<Mapping>) -> M,
+    ) -> Result<Pool<M>, OpenError> {
+        Pool::over(PoolFile::open(path, options)?, wrap)
+    }
+
+    fn over(file: PoolFile, wrap: impl FnOnce(Arc<Mapping>) -> M) -> Result<Pool<M>, OpenError> {
+        let header = file.header();
+        let medium = wrap(Arc::clone(file.medium()));
+        let opened = Heap::open(medium, &header.geometry, header.uuid.into_bytes(), random_life()?);
+        let (heap, recovery) = opened.map_err(OpenError::heap(file.path()))?;
+        Ok(Pool { heap, file, recovery })
+    }
+
+    /// The heap.
+    #[inline]
+    pub fn heap(&self) -> &Heap<M> {
+        &self.heap
+    }
+
+    /// The header as it is now.
+    pub fn header(&self) -> Header {
+        self.file.header()
+    }
+
+    /// What the pool holds.
+    pub fn layout(&self) -> LayoutName {
+        self.header().layout
+    }
+
+    /// The rung, and how it was found.
+    pub fn report(&self) -> &RungReport {
+        self.file.medium().report()
+    }
+
+    /// What opening found in the log.
+    pub fn recovery(&self) -> Recovery {
+        self.recovery
+    }
+
+    /// The path that it was opened at.
+    pub fn path(&self) -> &Path {
+        self.file.path()
+    }
+
+    /// Whether the pool can be changed.
+    pub fn access(&self) -> Access {
+        self.file.access()
+    }
+
+    /// The file, for what concerns headers alone.
+    pub fn file(&self) -> &PoolFile {
+        &self.file
+    }
+
+    /// Makes the pool `size` bytes long, rounded down to chunks, while it is in use.
+    ///
+    /// # Errors
+    /// As [`PoolFile::grow`]. The pool has its old size then and is usable.
+    ///
+    /// # Durability
+    /// The new size is durable on return; after a crash before that the pool has its old or new size.
+    pub fn grow(&self, size: u64) -> Result<(), OpenError> {
+        self.file.grow(size)?;
+        self.heap.extend(&self.file.header().geometry);
+        Ok(())
+    }
+
+    /// Closes the pool: all is durable at home, and the next open has nothing to replay.
+    ///
+    /// # Errors
+    /// A sync that failed, now or before, in [`OpenError::Heap`]; those of [`PoolFile::close`].
+    pub fn close(self) -> Result<(), OpenError> {
+        let Pool { heap, file, .. } = self;
+        if file.access() == Access::ReadWrite {
+            heap.close().map_err(OpenError::heap(file.path()))?;
+        }
+        Ok(file.close()?)
+    }
+}
+
+/// A number that no other life of any log has.
+fn random_life() -> Result<[u64; 2], OpenError> {
+    let mut bytes = [[0; 8]; 2];
+    for half in &mut bytes {
+        // So few bytes come whole, or not at all.
+        getrandom(half, GetRandomFlags::empty())
+            .map_err(|errno| OpenError::Random { errno: errno.raw_os_error() })?;
+    }
+    Ok(bytes.map(u64::from_le_bytes))
+}

@@ -1,0 +1,55 @@
+//! What threads share words by and wait for one another with: the standard library's, and loom's in a build
+//! with `cfg(loom)`, which tries every interleaving of them.
+
+#[cfg(not(loom))]
+mod real {
+    pub(crate) use spin::mutex::{SpinMutex, SpinMutexGuard};
+    pub(crate) use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
+    pub(crate) use std::sync::{Mutex, MutexGuard};
+    pub(crate) use std::thread_local;
+}
+
+#[cfg(loom)]
+#[allow(unused_imports, reason = "tests take in this file with a part of those that use it")]
+mod real {
+    pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
+    pub(crate) use loom::sync::{Mutex, MutexGuard, MutexGuard as SpinMutexGuard};
+
+    /// A lock that is only ever tried.
+    #[derive(Debug)]
+    pub(crate) struct SpinMutex<T>(Mutex<T>);
+
+    impl<T> SpinMutex<T> {
+        pub(crate) fn new(value: T) -> SpinMutex<T> {
+            SpinMutex(Mutex::new(value))
+        }
+
+        pub(crate) fn try_lock(&self) -> Option<SpinMutexGuard<'_, T>> {
+            self.0.try_lock().ok()
+        }
+    }
+
+    /// The standard library's form, which loom does not know, made loom's.
+    macro_rules! thread_local_of_loom {
+        ($(#[$attribute:meta])* static $name:ident: $type:ty = const $value:block $(;)?) => {
+            loom::thread_local! {
+                $(#[$attribute])* static $name: $type = $value;
+            }
+        };
+    }
+    pub(crate) use thread_local_of_loom as thread_local;
+}
+
+pub(crate) use real::*;
+
+/// Has a locked exchange that this thread did come before its later loads, for all threads.
+#[inline]
+pub(crate) fn fence_after_exchange() {
+    if cfg!(all(target_arch = "x86_64", not(loom), not(miri))) {
+        // ORDER: a locked instruction is a full fence on this CPU; only the compiler has to be told.
+        std::sync::atomic::compiler_fence(Ordering::SeqCst);
+    } else {
+        // ORDER: elsewhere an exchange may be a pair of instructions that later loads can overtake.
+        fence(Ordering::SeqCst);
+    }
+}

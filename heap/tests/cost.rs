@@ -1,0 +1,225 @@
+//! What each operation asks of the medium: drains, lines, bytes. CONTRIBUTING.md, "Costs", says how to change it.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use lode_heap::{Heap, HeapError, Tx};
+use lode_layout::{Geometry, PoolOffset, Rung, WORD};
+use lode_pmem::{Counted, Counts, Mapping};
+use std::fmt::{Display, Write};
+use std::sync::Arc;
+use std::{env, fs};
+
+type Medium = Arc<Counted<Mapping>>;
+type PoolHeap = Heap<Medium>;
+
+const GOLDEN: &str = include_str!("cost.golden");
+const UUID: [u8; 16] = [7; 16];
+/// The log is a sixteenth: 512 KiB, in 16 rings of 32 KiB, or in one on the rung commit.
+const POOL_SIZE: u64 = 8 << 20;
+const RUNGS: [Rung; 3] = [Rung::Line, Rung::Byte, Rung::Commit];
+
+/// The table as it grows.
+struct Table {
+    text: String,
+}
+
+impl Table {
+    fn new() -> Table {
+        let columns =
+            ["drains", "waiting", "log writes", "copied lines", "bytes", "flushed lines", "stored bytes"];
+        let mut table = Table { text: String::new() };
+        table.line("operation", "rung", columns);
+        table
+    }
+
+    fn line(&mut self, name: &str, rung: &str, cells: [impl Display; 7]) {
+        write!(self.text, "{name:<24}{rung:<7}").unwrap();
+        for cell in cells {
+            write!(self.text, "{cell:>14}").unwrap();
+        }
+        self.text.push('\n');
+    }
+
+    fn add(&mut self, name: &str, rung: Rung, counts: Counts) {
+        let Counts {
+            drains,
+            drains_waiting,
+            lines_flushed,
+            lines_copied,
+            bytes_stored,
+            bytes_copied,
+            log_writes,
+        } = counts;
+        let cells =
+            [drains, drains_waiting, log_writes, lines_copied, bytes_copied, lines_flushed, bytes_stored];
+        self.line(name, &rung.to_string(), cells);
+    }
+}
+
+/// A pool under measurement.
+struct Bench<'a> {
+    table: &'a mut Table,
+    rung: Rung,
+    medium: Medium,
+    geometry: Geometry,
+}
+
+impl Bench<'_> {
+    /// Runs `operation` and adds its line.
+    fn measure<R>(&mut self, name: &str, operation: impl FnOnce() -> R) -> (R, Counts) {
+        let before = self.medium.counts();
+        let result = operation();
+        let counts = self.medium.counts() - before;
+        self.table.add(name, self.rung, counts);
+        (result, counts)
+    }
+
+    /// Runs a transaction and adds its line; it has exactly one drain between begin and return.
+    fn one_drain<R>(
+        &mut self,
+        heap: &PoolHeap,
+        name: &str,
+        closure: impl Fn(&Tx<'_, Medium>) -> Result<R, HeapError>,
+    ) -> R {
+        let (result, counts) = self.measure(name, || heap.run(&closure).unwrap());
+        assert_eq!(counts.drains, 1, "{name} on {}: exactly one drain between begin and return", self.rung);
+        result
+    }
+
+    /// Opens the heap, with a line for it.
+    fn open(&mut self, name: &str, life: u64) -> PoolHeap {
+        let (medium, geometry) = (Arc::clone(&self.medium), self.geometry);
+        self.measure(name, || Heap::open(medium, &geometry, UUID, [life; 2]).unwrap().0).0
+    }
+}
+
+fn mapped(rung: Rung) -> Mapping {
+    if rung != Rung::Commit {
+        return Mapping::options().rung(rung).map_anonymous(POOL_SIZE).unwrap();
+    }
+    let file = tempfile::tempfile_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    file.set_len(POOL_SIZE).unwrap();
+    Mapping::options().rung(rung).map_file(file, "cost").unwrap()
+}
+
+/// Transactions that change words that exist.
+fn stores(bench: &mut Bench<'_>, heap: &PoolHeap, object: PoolOffset) {
+    let ((), counts) = bench.measure("tx-empty", || heap.run(|_| Ok::<_, HeapError>(())).unwrap());
+    assert_eq!(counts, Counts::default(), "a transaction that changes nothing asks for nothing");
+    let ((), counts) = bench.measure("tx-read", || {
+        heap.run(|tx| {
+            tx.load8(object);
+            Ok::<_, HeapError>(())
+        })
+        .unwrap();
+    });
+    assert_eq!(counts, Counts::default(), "a transaction that only reads asks for nothing");
+    for words in [1, 4, 16] {
+        bench.one_drain(heap, &format!("tx-{words}"), |tx| {
+            // Each on a line of its own.
+            (0..words).for_each(|index| tx.store8(object.plus(index * 64), index + 1));
+            Ok(())
+        });
+    }
+    bench.one_drain(heap, "tx-4KiB", |tx| {
+        tx.store(object, &[5; 4096]);
+        Ok(())
+    });
+    bench.one_drain(heap, "tx-zero-4KiB", |tx| {
+        tx.zero(object, 4096);
+        Ok(())
+    });
+}
+
+/// Transactions that allocate and free.
+fn objects(bench: &mut Bench<'_>, heap: &PoolHeap, link: PoolOffset) {
+    bench.one_drain(heap, "alloc-64-new-superblock", |tx| tx.alloc(64, 16, 2));
+    let first = bench.one_drain(heap, "alloc-64", |tx| tx.alloc(64, 16, 2));
+    for (name, len) in [("alloc-with-64", 64), ("alloc-with-1KiB", 1024), ("alloc-with-64KiB", 64 << 10)] {
+        let content = vec![3; (len / WORD) as usize];
+        let key = 10 + len;
+        // The superblock first, which is a cost of its own.
+        heap.run(|tx| tx.alloc(len, 16, key)).unwrap();
+        bench.one_drain(heap, name, |tx| tx.alloc_with(&content, 16, key));
+    }
+    bench.one_drain(heap, "free-64", |tx| tx.free(first));
+    let old = heap.run(|tx| tx.alloc(64, 16, 2)).unwrap();
+    bench.one_drain(heap, "alloc-link-free", |tx| {
+        let new = tx.alloc_with(&[4; 8], 16, 2)?;
+        tx.store8(link, new.get());
+        tx.free(old)?;
+        Ok(())
+    });
+    let huge = heap.run(|tx| tx.alloc(100 << 10, 16, 3)).unwrap();
+    bench.one_drain(heap, "free-100KiB", |tx| tx.free(huge));
+}
+
+/// Everything that goes on beside transactions.
+fn lives(bench: &mut Bench<'_>, heap: PoolHeap, object: PoolOffset) -> PoolHeap {
+    let big = vec![6; 40 << 10];
+    let spilled = |tx: &Tx<'_, Medium>| -> Result<(), HeapError> {
+        // Larger than a ring of the log, whatever the rung: the entries go elsewhere.
+        (0..16).for_each(|_| tx.store(object, &big));
+        Ok(())
+    };
+    if bench.rung == Rung::Commit {
+        // There is no drain for both: the entries are synced, then the record that leads to them.
+        bench.measure("tx-spilled-640KiB", || heap.run(spilled).unwrap());
+    } else {
+        bench.one_drain(&heap, "tx-spilled-640KiB", spilled);
+    }
+
+    heap.log().checkpoint().unwrap();
+    bench.measure("checkpoint-of-nothing", || heap.log().checkpoint().unwrap());
+    store_words(&heap, object, 100);
+    bench.measure("checkpoint-of-100-lines", || heap.log().checkpoint().unwrap());
+    bench.measure("tx-1-1000-times", || store_words(&heap, object, 1000));
+    heap.log().checkpoint().unwrap();
+
+    store_words(&heap, object, 10);
+    drop(heap);
+    let heap = bench.open("open-after-10-tx", 3);
+    store_words(&heap, object, 10);
+    bench.measure("close-after-10-tx", || heap.close().unwrap());
+    bench.open("open-closed", 4)
+}
+
+fn store_words(heap: &PoolHeap, object: PoolOffset, count: u64) {
+    for number in 0..count {
+        heap.run(|tx| {
+            tx.store8(object.plus(number % 100 * 64), number + 1);
+            Ok::<_, HeapError>(())
+        })
+        .unwrap();
+    }
+}
+
+fn measure_all(table: &mut Table, rung: Rung) {
+    let medium = Arc::new(Counted::new(mapped(rung)));
+    let geometry = Geometry::plan(POOL_SIZE).unwrap();
+    let mut bench = Bench { table, rung, medium, geometry };
+    let (medium, geometry) = (Arc::clone(&bench.medium), bench.geometry);
+    bench.measure("format", || Heap::format(&medium, &geometry, &UUID, [1; 2]).unwrap());
+    let heap = bench.open("open-new", 2);
+    let object = heap.run(|tx| tx.alloc_zeroed(64 << 10, 4096, 1)).unwrap();
+    bench.one_drain(&heap, "set-root", |tx| {
+        tx.set_root(object);
+        Ok(())
+    });
+    stores(&mut bench, &heap, object);
+    objects(&mut bench, &heap, object);
+    let heap = lives(&mut bench, heap, object);
+    heap.close().unwrap();
+}
+
+#[test]
+fn operations_cost_what_the_golden_file_says() {
+    let mut table = Table::new();
+    for rung in RUNGS {
+        measure_all(&mut table, rung);
+    }
+    if let Some(folder) = env::var_os("LODE_COST_OUT") {
+        let path = std::path::Path::new(&folder).join(concat!(env!("CARGO_PKG_NAME"), ".golden"));
+        fs::write(path, &table.text).unwrap();
+    }
+    assert!(table.text == GOLDEN, "`cargo xtask cost` shows what differs from:\n{}", table.text);
+}

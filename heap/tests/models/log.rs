@@ -1,0 +1,202 @@
+//! Checkpoints cover no transaction whose home stores are to come, and a transaction returns when its record is
+//! durable, alone or in a group.
+
+use super::yielding::Yielding;
+use crate::explore;
+use lode_heap::{Log, LogArea};
+use lode_layout::{
+    BLOCK, Entries, Entry, PoolOffset, RECORD_HEADER_WORDS, RECORD_LINE_WORDS, Record, SLOT_BLOCKS,
+    SLOT_WORDS, Slot, align_up,
+};
+use lode_pmem::{Gate, Medium, Memory, Rung, SyncError};
+use loom::sync::Arc;
+use loom::sync::atomic::{AtomicBool, Ordering};
+use loom::thread;
+use std::sync::Mutex;
+use zerocopy::FromBytes;
+
+const UUID: [u8; 16] = [5; 16];
+/// The most transactions of a model; each stores one word at home, its own.
+const COUNT: usize = 4;
+const AREA: LogArea = LogArea { start: PoolOffset::new(4 * BLOCK), len: 4 * BLOCK };
+const HOME: PoolOffset = AREA.start.plus(AREA.len);
+
+/// What loom is told of one transaction. Nobody who reads these waits for them, so only the log's own ordering
+/// makes them seen.
+#[derive(Debug)]
+struct Told {
+    durable: AtomicBool,
+    home: AtomicBool,
+}
+
+/// A medium that watches the transactions.
+#[derive(Debug)]
+struct Watched {
+    inner: Yielding,
+    rung: Rung,
+    told: [Told; COUNT],
+    /// The sequence number of each transaction that is in the log.
+    numbers: Mutex<[Option<u64>; COUNT]>,
+}
+
+impl Watched {
+    fn new(rung: Rung) -> Watched {
+        let inner = Yielding::new(HOME.get() + BLOCK);
+        let told = || Told { durable: AtomicBool::new(false), home: AtomicBool::new(false) };
+        let told = std::array::from_fn(|_| told());
+        Watched { inner, rung, told, numbers: Mutex::new([None; COUNT]) }
+    }
+
+    fn home(index: usize) -> PoolOffset {
+        HOME.plus(64 * index as u64)
+    }
+
+    /// The transaction whose word is at `at`.
+    fn index_of(at: PoolOffset) -> Option<usize> {
+        (0..COUNT).find(|index| Watched::home(*index) == at)
+    }
+
+    fn stored(&self, at: PoolOffset) {
+        if let Some(index) = Watched::index_of(at) {
+            self.told[index].home.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Takes in the records of a write that is finished.
+    fn written(&self, mut words: &[u64]) {
+        while let [head, sequence, ..] = words
+            && *head != 0
+        {
+            let len = RECORD_HEADER_WORDS + (*head >> 32) as usize;
+            for entry in Entries::new(&words[RECORD_HEADER_WORDS..len]).map(Result::unwrap) {
+                if let Entry::Words { at, .. } = entry
+                    && let Some(index) = Watched::index_of(at)
+                {
+                    self.numbers.lock().unwrap()[index] = Some(*sequence);
+                    self.told[index].durable.store(true, Ordering::Relaxed);
+                }
+            }
+            words = &words[(align_up(len as u64, RECORD_LINE_WORDS as u64) as usize).min(words.len())..];
+        }
+    }
+
+    /// Everything that the slot covers must have been stored at home.
+    fn covers(&self, slot: &Slot) {
+        let numbers = *self.numbers.lock().unwrap();
+        for (told, number) in self.told.iter().zip(numbers) {
+            if number.is_some_and(|number| number <= slot.sequence) {
+                assert!(told.home.load(Ordering::Relaxed), "{slot:?} covers {number:?}, which is not home");
+            }
+        }
+    }
+}
+
+impl Medium for Watched {
+    fn memory(&self) -> &Memory {
+        self.inner.memory()
+    }
+    fn rung(&self) -> Rung {
+        self.rung
+    }
+    fn log_block(&self) -> u64 {
+        if self.rung == Rung::Commit { BLOCK } else { self.inner.log_block() }
+    }
+    fn store8(&self, at: PoolOffset, value: u64) {
+        self.inner.store8(at, value);
+        self.stored(at);
+    }
+    fn store(&self, at: PoolOffset, bytes: &[u8]) {
+        self.inner.store(at, bytes);
+        self.stored(at);
+    }
+    fn compare_exchange8(&self, at: PoolOffset, current: u64, new: u64) -> Result<u64, u64> {
+        self.inner.compare_exchange8(at, current, new)
+    }
+    fn copy(&self, at: PoolOffset, bytes: &[u8]) {
+        self.inner.copy(at, bytes);
+    }
+    fn flush(&self, at: PoolOffset, len: u64) {
+        self.inner.flush(at, len);
+    }
+    fn drain(&self) -> Result<(), SyncError> {
+        self.inner.drain()
+    }
+    fn log_write(&self, at: PoolOffset, bytes: &[u8]) -> Result<(), SyncError> {
+        let words: Vec<u64> = bytes.chunks_exact(8).map(|word| u64::read_from_bytes(word).unwrap()).collect();
+        self.inner.log_write(at, bytes)?;
+        if at < SLOT_BLOCKS.plus(2 * BLOCK) {
+            let words: [u64; SLOT_WORDS] = words[..SLOT_WORDS].try_into().unwrap();
+            self.covers(&Slot::decode(&words, &UUID).unwrap());
+        } else {
+            self.written(&words);
+        }
+        Ok(())
+    }
+    fn relax(&self, round: u32) {
+        self.inner.relax(round);
+    }
+    fn wait_while(&self, gate: &Gate, blocked: &mut dyn FnMut() -> bool) {
+        self.inner.wait_while(gate, blocked);
+    }
+}
+
+fn open(rung: Rung) -> Arc<Log<Watched>> {
+    let medium = Watched::new(rung);
+    Log::format(&medium, AREA, &UUID, [1; 2]).unwrap();
+    Arc::new(Log::recover(medium, AREA, UUID, [2; 2]).unwrap().0)
+}
+
+/// Runs transaction `index`; it returns when its record is durable and its word is at home.
+fn commit(log: &Log<Watched>, index: usize) {
+    let mut record = Record::new();
+    record.push_word(Watched::home(index), 1);
+    let number = log.commit(&mut record, &[]).unwrap();
+    let told = &log.medium().told[index];
+    assert!(told.durable.load(Ordering::Relaxed), "transaction {number} returned before it was durable");
+    assert!(told.home.load(Ordering::Relaxed), "transaction {number} returned before it was visible");
+    assert_eq!(log.medium().numbers.lock().unwrap()[index], Some(number));
+}
+
+/// Threads commit while one checkpoints; the next checkpoint covers all.
+fn commit_beside_checkpoint(rung: Rung, threads: usize, preemptions: usize) {
+    explore(preemptions, move || {
+        let log = open(rung);
+        let threads: Vec<_> = (0..threads)
+            .map(|index| {
+                let log = Arc::clone(&log);
+                thread::spawn(move || commit(&log, index))
+            })
+            .collect();
+        log.checkpoint().unwrap();
+        for thread in threads {
+            thread.join().unwrap();
+        }
+        log.checkpoint().unwrap();
+        let greatest = log.medium().numbers.lock().unwrap().iter().flatten().copied().max();
+        assert_eq!(Some(log.checkpointed()), greatest);
+    });
+}
+
+#[test]
+fn no_checkpoint_covers_what_is_not_home() {
+    commit_beside_checkpoint(Rung::Line, 1, 3);
+    commit_beside_checkpoint(Rung::Line, 2, 1);
+}
+
+#[test]
+fn no_checkpoint_of_a_group_covers_what_is_not_home() {
+    commit_beside_checkpoint(Rung::Commit, 1, 3);
+    commit_beside_checkpoint(Rung::Commit, 2, 1);
+}
+
+#[test]
+fn all_of_a_group_return_when_it_is_durable() {
+    explore(3, || {
+        let log = open(Rung::Commit);
+        let other = Arc::clone(&log);
+        let other = thread::spawn(move || commit(&other, 0));
+        commit(&log, 1);
+        commit(&log, 2);
+        other.join().unwrap();
+    });
+}

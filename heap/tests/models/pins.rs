@@ -1,0 +1,79 @@
+//! A block is not used again while a pinned reader can hold it.
+
+use super::yielding::Yielding;
+use crate::explore;
+use crate::readers::Readers;
+use loom::cell::Cell;
+use loom::sync::Arc;
+use loom::sync::atomic::{AtomicBool, Ordering};
+use loom::thread;
+
+/// A block that a word leads to.
+struct Shared {
+    readers: Readers,
+    medium: Yielding,
+    linked: AtomicBool,
+    /// loom reports any access beside a change.
+    block: Cell<u64>,
+}
+
+impl Shared {
+    fn new() -> Arc<Shared> {
+        let (readers, medium) = (Readers::new(), Yielding::new(4096));
+        Arc::new(Shared { readers, medium, linked: AtomicBool::new(true), block: Cell::new(1) })
+    }
+
+    fn read(&self) {
+        let _pin = self.readers.pin(&self.medium);
+        if self.linked.load(Ordering::Acquire) {
+            assert_eq!(self.block.get(), 1, "the block was used again");
+        }
+    }
+
+    /// Frees the block, and uses it again if no reader can hold it.
+    fn reuse(&self) {
+        self.linked.store(false, Ordering::Release);
+        let epoch = self.readers.advance();
+        if epoch < self.readers.oldest() {
+            self.block.set(2);
+        }
+    }
+}
+
+#[test]
+fn a_reader_that_found_a_block_keeps_it() {
+    explore(3, || {
+        let shared = Shared::new();
+        let reader = Arc::clone(&shared);
+        let reader = thread::spawn(move || reader.read());
+        shared.reuse();
+        reader.join().unwrap();
+    });
+}
+
+#[test]
+fn a_thread_that_pins_again_is_seen_again() {
+    explore(3, || {
+        let shared = Shared::new();
+        let reader = Arc::clone(&shared);
+        let reader = thread::spawn(move || {
+            reader.read();
+            reader.read();
+        });
+        shared.reuse();
+        reader.join().unwrap();
+    });
+}
+
+#[test]
+fn two_readers_and_one_who_frees() {
+    explore(3, || {
+        let shared = Shared::new();
+        let readers = [Arc::clone(&shared), Arc::clone(&shared)];
+        let readers = readers.map(|reader| thread::spawn(move || reader.read()));
+        shared.reuse();
+        for reader in readers {
+            reader.join().unwrap();
+        }
+    });
+}

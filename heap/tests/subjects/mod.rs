@@ -1,4 +1,0 @@
-//! Workloads for the crash explorer.
-
-pub(crate) mod heap;
-pub(crate) mod log;

@@ -1,0 +1,19 @@
+//! Seeded bugs: each breaks one rule of the tree, and the crash explorer must find what it loses.
+//!
+//! In an ordinary build none of this is compiled in; see [`lode_layout::bug`].
+
+use lode_layout::bug::Bug;
+
+/// A node is replaced with the holder of the slot that leads to it unlocked.
+pub static HOLDER_UNLOCKED: Bug =
+    Bug::new("holder-unlocked", "what another one changes in the same slot is lost");
+/// Threads count in one cell without a lock.
+pub static CELL_UNLOCKED: Bug = Bug::new("cell-unlocked", "the count is not the number of keys");
+/// A value changes in place before its record is durable.
+pub static VALUE_BEFORE_DRAIN: Bug =
+    Bug::new("value-before-drain", "a value is there of a transaction that is not");
+/// A leaf that was removed is not freed.
+pub static LEAF_LEAKED: Bug = Bug::new("leaf-leaked", "space is lost for good");
+
+/// Every bug of this crate.
+pub static ALL: [&Bug; 4] = [&HOLDER_UNLOCKED, &CELL_UNLOCKED, &VALUE_BEFORE_DRAIN, &LEAF_LEAKED];

@@ -1,0 +1,225 @@
+//! A workload for the crash explorer. The tree: transactions that insert, change and delete a few keys, which meet in nodes of several kinds.
+
+use crate::{Finding, IndexError, Tree};
+use lode_heap::{Heap, HeapError};
+use lode_layout::{Geometry, PoolOffset};
+use lode_sim::oracle::{Access, Registers, WrongRegisters};
+use lode_sim::{Actor, Moment, SimMedium, Subject};
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+const UUID: [u8; 16] = [9; 16];
+const KEYS: u64 = 28;
+/// Lengths of values in words: the first changes in place, the last lies past the log.
+const LENS: [usize; 4] = [1, 1, 3, 140];
+
+/// A tree in a pool of `size` bytes whose transactions fail now and then.
+#[derive(Clone, Copy, Debug)]
+pub struct TreeSubject {
+    /// Bytes of the medium.
+    pub size: u64,
+}
+
+/// The tree while it is used.
+#[derive(Debug)]
+pub struct Engine {
+    heap: Heap<Arc<SimMedium>>,
+    root: PoolOffset,
+    number: AtomicU64,
+}
+
+/// What the keys have: the number of their value.
+#[derive(Clone, Debug, Default)]
+pub struct Step {
+    reads: Vec<(u64, Option<u64>)>,
+    writes: Vec<(u64, Option<u64>)>,
+}
+
+/// What a recovered pool has: numbers by key, and what is not sound.
+#[derive(Debug, PartialEq)]
+pub struct Contents {
+    keys: Vec<(u64, u64)>,
+    unsound: Option<String>,
+}
+
+/// Why the recovered tree is wrong.
+#[derive(Debug)]
+pub enum Wrong {
+    /// Keys have what no order of the transactions leaves.
+    Registers(WrongRegisters<u64, u64>),
+    /// The tree is damaged, or an object is doubled or leaked.
+    Unsound(String),
+}
+
+impl fmt::Display for Wrong {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Wrong::Registers(wrong) => wrong.fmt(f),
+            Wrong::Unsound(what) => f.write_str(what),
+        }
+    }
+}
+
+/// Key number `key`: 20 in one node, the others prefixes of each other or far behind a common prefix.
+fn bytes(key: u64) -> Vec<u8> {
+    match key {
+        0..20 => vec![b'k', key as u8 * 3],
+        20 => vec![],
+        21 => vec![b'k'],
+        22..25 => [&[b'x'; 1100][..], &[key as u8]].concat(),
+        _ => [&[b'k', 9][..], &vec![7; key as usize - 24]].concat(),
+    }
+}
+
+fn value(number: u64, words: usize) -> Vec<u8> {
+    number.to_le_bytes().repeat(words)
+}
+
+/// The number of a value that is whole.
+fn number(value: &[u8]) -> Option<u64> {
+    let (words, rest) = value.as_chunks::<8>();
+    let first = words.first()?;
+    (rest.is_empty() && words.iter().all(|word| word == first)).then_some(u64::from_le_bytes(*first))
+}
+
+impl Engine {
+    fn tree(&self) -> Tree<'_, Arc<SimMedium>> {
+        Tree::open(&self.heap, self.root).expect("the tree was there when the run began")
+    }
+
+    fn step(
+        &self,
+        changes: &[(u64, Option<usize>)],
+        fails: bool,
+        note: impl Fn(Step),
+    ) -> Result<(), IndexError> {
+        let tree = self.tree();
+        self.heap.run(|tx| {
+            let mut step = Step::default();
+            for (key, words) in changes {
+                // ORDER: none: the number is only different from all others.
+                let new = self.number.fetch_add(1, Ordering::Relaxed);
+                match words {
+                    Some(words) => {
+                        let mut old = None;
+                        tree.update_in(tx, &bytes(*key), |value_found| {
+                            old = value_found.map(|value| number(value).expect("a whole value"));
+                            Some(value(new, *words))
+                        })?;
+                        step.reads.push((*key, old));
+                        step.writes.push((*key, Some(new)));
+                    }
+                    None => {
+                        tree.delete_in(tx, &bytes(*key))?;
+                        step.writes.push((*key, None));
+                    }
+                }
+            }
+            note(step);
+            if fails { Err(IndexError::KeyTooLong { len: 0 }) } else { Ok(()) }
+        })
+    }
+}
+
+/// What a sound tree, whose objects are all that the heap has, holds.
+fn contents(heap: &Heap<Arc<SimMedium>>) -> Result<Contents, IndexError> {
+    let tree = Tree::open(heap, heap.root()?)?;
+    let mut unsound = None;
+    let mut reached = Vec::new();
+    tree.check(|finding| match finding {
+        Finding::Object(object) => reached.push(object),
+        other => unsound = Some(format!("{other:?}")),
+    });
+    reached.sort_by_key(|object| object.at);
+    let objects: Vec<_> = heap.objects().collect::<Result<_, HeapError>>()?;
+    if reached != objects {
+        unsound.get_or_insert(format!("the tree has {reached:?}, the heap {objects:?}"));
+    }
+    let reader = tree.reader();
+    let mut keys = Vec::new();
+    for key in 0..KEYS {
+        if let Some(found) = reader.get(&bytes(key))? {
+            match number(&found.to_vec()?) {
+                Some(number) => keys.push((key, number)),
+                None => unsound = Some(format!("the value of key {key} is not whole")),
+            }
+        }
+    }
+    let scanned = reader.iter().filter_map(Result::ok).count();
+    if scanned != keys.len() {
+        unsound.get_or_insert(format!("{scanned} keys are scanned, and {} found", keys.len()));
+    }
+    Ok(Contents { keys, unsound })
+}
+
+impl Subject for TreeSubject {
+    type Engine = Engine;
+    type Operation = Step;
+    type Contents = Contents;
+    type Legal = Registers<u64, u64>;
+    type Wrong = Wrong;
+    type Error = IndexError;
+
+    fn size(&self) -> u64 {
+        self.size
+    }
+
+    fn format(&self, medium: Arc<SimMedium>) -> Result<(), IndexError> {
+        let geometry = Geometry::plan(self.size).expect("a size");
+        Heap::format(&medium, &geometry, &UUID, [1, 1])?;
+        let (heap, _) = Heap::open(medium, &geometry, UUID, [2, 2])?;
+        heap.run(|tx| {
+            let root = Tree::create(tx)?;
+            tx.set_root(root);
+            Ok::<_, IndexError>(())
+        })?;
+        Ok(heap.close()?)
+    }
+
+    fn start(&self, medium: Arc<SimMedium>) -> Result<Engine, IndexError> {
+        let geometry = Geometry::plan(self.size).expect("a size");
+        let (heap, _) = Heap::open(medium, &geometry, UUID, [3, 3])?;
+        let root = heap.root()?;
+        Ok(Engine { heap, root, number: AtomicU64::new(1) })
+    }
+
+    fn run(&self, engine: &Engine, actor: &mut Actor<'_, Step>) {
+        for _ in 0..actor.operations {
+            // Inserts come first, so that nodes grow; then as many deletions.
+            let count = [1, 1, 1, 2, 3][actor.rng.usize(..5)];
+            let mut changes: Vec<(u64, Option<usize>)> = Vec::new();
+            while changes.len() < count {
+                let key = actor.rng.u64(..KEYS);
+                let words = (actor.rng.u8(..10) < 6).then(|| LENS[actor.rng.usize(..LENS.len())]);
+                if changes.iter().all(|(other, _)| *other != key) {
+                    changes.push((key, words));
+                }
+            }
+            let fails = actor.rng.u8(..10) == 0;
+            let ticket = actor.begin(Step::default());
+            match engine.step(&changes, fails, |step| actor.revise(ticket, step)) {
+                Ok(()) => actor.returned(ticket),
+                Err(IndexError::Heap(HeapError::InDoubt(_))) => actor.in_doubt(ticket),
+                Err(_) => actor.refused(ticket),
+            }
+        }
+    }
+
+    fn recover(&self, medium: Arc<SimMedium>) -> Result<Contents, IndexError> {
+        let geometry = Geometry::plan(self.size).expect("a size");
+        let (heap, _) = Heap::open(medium, &geometry, UUID, [4, 4])?;
+        contents(&heap)
+    }
+
+    fn legal(&self, moment: &Moment<Step>) -> Self::Legal {
+        Registers::new(&[], moment, |step| Access { reads: step.reads.clone(), writes: step.writes.clone() })
+    }
+
+    fn check(&self, legal: &Self::Legal, contents: &Contents) -> Result<(), Wrong> {
+        if let Some(what) = &contents.unsound {
+            return Err(Wrong::Unsound(what.clone()));
+        }
+        legal.check(&contents.keys).map_err(Wrong::Registers)
+    }
+}

@@ -1,0 +1,97 @@
+//! What can go wrong with a store, and with the lines of a load.
+
+use crate::IndexError;
+use lode_heap::{HeapError, OpenError};
+use lode_layout::{KEY_LEN_MAX, PoolOffset};
+use std::io;
+
+/// Why something could not be done to a store.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum KvError {
+    /// The pool could not be made, opened, grown or closed.
+    #[error(transparent)]
+    Pool(#[from] OpenError),
+    /// The tree, or the heap under it.
+    #[error(transparent)]
+    Index(#[from] IndexError),
+    /// The root object is none of this layout, or is damaged.
+    #[error("the root object at {at} is damaged; `lode pool check` shows how far")]
+    Root {
+        /// Where it is.
+        at: PoolOffset,
+    },
+    /// A line of the input can't be loaded.
+    #[error("line {line}: {error}; correct it, or pass over such lines with --on-error skip")]
+    Line {
+        /// Its number, from 1.
+        line: u64,
+        /// What is wrong with it.
+        error: LineError,
+    },
+    /// A line was read, but the pool did not take it.
+    #[error("line {line}: {error}")]
+    Refused {
+        /// Its number, from 1.
+        line: u64,
+        /// Why. When it is in doubt, so are lines of other threads that were not acknowledged.
+        #[source]
+        error: IndexError,
+    },
+    /// The input could not be read.
+    #[error("the input can't be read: {0}")]
+    Input(#[source] io::Error),
+    /// A key was durable, but whoever is to hear of it can't.
+    #[error("the acknowledgement can't be written: {0}")]
+    Acknowledge(#[source] io::Error),
+}
+
+impl From<HeapError> for KvError {
+    fn from(error: HeapError) -> KvError {
+        KvError::Index(error.into())
+    }
+}
+
+/// What is wrong with a line of a load.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum LineError {
+    /// A backslash is followed by something that is no escape.
+    #[error("the backslash at byte {at} begins none of \\t, \\n, \\\\, \\xHH")]
+    Escape {
+        /// Where the backslash is, in bytes from the start of the line.
+        at: usize,
+    },
+    /// The line is no JSON object of the expected form.
+    #[error("no {{\"key\", \"value\"}} and no {{\"key_b64\", \"value_b64\"}}: {message} at byte {at}")]
+    Json {
+        /// What the JSON reader says.
+        message: String,
+        /// Where, in bytes from the start of the line.
+        at: usize,
+    },
+    /// A field that is to be base64 is not.
+    #[error("the field {field} is not base64")]
+    Base64 {
+        /// Its name.
+        field: &'static str,
+    },
+    /// A field is there twice, plain and as base64, or not at all.
+    #[error("there must be one of the fields {field} and {field}_b64")]
+    Fields {
+        /// The name of the plain one.
+        field: &'static str,
+    },
+    /// The key is too long.
+    #[error("a key has at most {KEY_LEN_MAX} bytes, and this one has {len}")]
+    KeyTooLong {
+        /// Its length in bytes.
+        len: usize,
+    },
+    /// The line is longer than anything that could be in the pool.
+    #[error("the line has more than {max} bytes, which the pool can't hold")]
+    TooLong {
+        /// The most that is read, in bytes.
+        max: u64,
+    },
+}

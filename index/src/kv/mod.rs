@@ -1,0 +1,22 @@
+//! The layout `kv`: a tree of keys and values as the pool's one content, and loading it from text.
+//!
+//! ```text
+//!   Store      the pool's root object, the tree that it leads to, how far a load has come
+//!   load       Input -> lines -> Pair --by the key's hash--> threads that share group commits -> LoadEvents
+//!   Format     text lines <-> pairs            escape   bytes <-> text without TAB and newline
+//! ```
+
+mod error;
+mod escape;
+mod format;
+mod input;
+mod load;
+mod progress;
+mod store;
+
+pub use error::{KvError, LineError};
+pub use escape::{escape, unescape};
+pub use format::{Format, Pair};
+pub use input::Input;
+pub use load::{LoadEvents, LoadOptions, LoadReport, OnError};
+pub use store::{LAYOUT_NAME, Store};

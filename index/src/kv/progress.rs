@@ -1,0 +1,105 @@
+//! How far a load has come while many threads load.
+
+use lode_layout::KvLoad;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Lines that follow each other, divided among the threads.
+#[derive(Debug)]
+pub(super) struct Block {
+    /// Counts blocks.
+    number: u64,
+    /// What is loaded when this block and all before it are.
+    end: KvLoad,
+    parts_left: AtomicUsize,
+}
+
+/// Which blocks are loaded.
+#[derive(Debug)]
+pub(super) struct Progress {
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    /// What is loaded with nothing missing before it.
+    reached: KvLoad,
+    /// The block that comes next.
+    next: u64,
+    /// Blocks that are loaded, but have one before them that is not.
+    early: BTreeMap<u64, KvLoad>,
+}
+
+impl Block {
+    pub(super) fn new(number: u64, end: KvLoad, parts: usize) -> Block {
+        Block { number, end, parts_left: AtomicUsize::new(parts) }
+    }
+}
+
+impl Progress {
+    pub(super) fn new(reached: KvLoad) -> Progress {
+        Progress { state: Mutex::new(State { reached, next: 0, early: BTreeMap::new() }) }
+    }
+
+    /// What is loaded with nothing missing before it.
+    pub(super) fn reached(&self) -> KvLoad {
+        self.enter().reached
+    }
+
+    /// What will be loaded when the caller has loaded the last line of its part of `block`.
+    pub(super) fn reached_with(&self, block: &Block) -> KvLoad {
+        let state = self.enter();
+        // ORDER: acquires the ends of the other parts, whose lines are durable.
+        let is_last = block.parts_left.load(Ordering::Acquire) == 1;
+        if is_last && state.next == block.number { block.end } else { state.reached }
+    }
+
+    /// One part of `block` is durable.
+    pub(super) fn part_done(&self, block: &Block) {
+        // ORDER: releases this part's end to the thread that ends the block, and acquires those before it.
+        if block.parts_left.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.block_done(block);
+        }
+    }
+
+    /// All of `block` is durable.
+    pub(super) fn block_done(&self, block: &Block) {
+        let state = &mut *self.enter();
+        state.early.insert(block.number, block.end);
+        while let Some(end) = state.early.remove(&state.next) {
+            state.reached = end;
+            state.next += 1;
+        }
+    }
+
+    fn enter(&self) -> MutexGuard<'_, State> {
+        // Nothing panics while it is held.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod test {
+    use super::*;
+
+    fn mark(lines: u64) -> KvLoad {
+        KvLoad { how: 1, offset: lines * 10, lines, hash: [lines; 2] }
+    }
+
+    #[test]
+    fn only_what_has_nothing_missing_before_it_is_reached() {
+        let progress = Progress::new(mark(0));
+        let blocks: Vec<_> =
+            [(0, 5, 2), (1, 9, 1), (2, 12, 1)].map(|(n, end, parts)| Block::new(n, mark(end), parts)).into();
+        progress.part_done(&blocks[1]);
+        assert_eq!(progress.reached(), mark(0), "block 0 is missing");
+        assert_eq!(progress.reached_with(&blocks[2]), mark(0), "so is it for who ends block 2");
+        assert_eq!(progress.reached_with(&blocks[0]), mark(0), "another part is missing");
+        progress.part_done(&blocks[0]);
+        assert_eq!(progress.reached_with(&blocks[0]), mark(5), "the caller's line is the last one");
+        progress.part_done(&blocks[0]);
+        assert_eq!(progress.reached(), mark(9));
+        assert_eq!(progress.reached_with(&blocks[2]), mark(12));
+    }
+}

@@ -1,0 +1,213 @@
+//! A pool whose content is one tree of keys and values.
+
+use crate::kv::KvError;
+use crate::{IndexError, Tree};
+use lode_heap::{Heap, HeapError, Pool, Tx};
+use lode_layout::{
+    KV_LOAD_OFF, KV_LOAD_WORDS, KV_ROOT_WORDS, KvLoad, LINE, LayoutName, PoolOffset, TYPE_KV, decode_kv_root,
+    encode_kv_root,
+};
+use lode_pmem::{Fault, Mapping, Medium};
+use lode_pool::{CreateOptions, OpenOptions};
+use std::path::Path;
+use std::sync::Arc;
+use zerocopy::IntoBytes;
+
+/// The layout name of pools that hold a store.
+pub const LAYOUT_NAME: &str = "kv";
+
+/// Keys and values in a pool of the layout `kv`.
+///
+/// # Durability
+/// A change is durable when the function that makes it returns.
+#[derive(Debug)]
+pub struct Store<M: Medium = Arc<Mapping>> {
+    pool: Pool<M>,
+    root: PoolOffset,
+    tree: PoolOffset,
+}
+
+impl Store {
+    /// The layout `kv`.
+    pub fn layout() -> LayoutName {
+        LayoutName::new(LAYOUT_NAME).expect("a layout name")
+    }
+
+    /// Makes a pool at `path` with nothing in it. The layout in `options` is replaced by `kv`.
+    ///
+    /// # Errors
+    /// [`KvError`].
+    pub fn create(path: &Path, options: &CreateOptions) -> Result<Store, KvError> {
+        let options = CreateOptions { layout: Store::layout(), ..options.clone() };
+        Store::over(Pool::create(path, &options)?)
+    }
+
+    /// Opens the store at `path`. The layout in `options` is replaced by `kv`.
+    ///
+    /// # Errors
+    /// [`KvError`].
+    pub fn open(path: &Path, options: &OpenOptions) -> Result<Store, KvError> {
+        Store::open_through(path, options, |mapping| mapping)
+    }
+}
+
+impl<M: Medium> Store<M> {
+    /// As [`open`](Store::open); everything is stored through what `wrap` makes of the mapping.
+    ///
+    /// # Errors
+    /// [`KvError`].
+    pub fn open_through(
+        path: &Path,
+        options: &OpenOptions,
+        wrap: impl FnOnce(Arc<Mapping>) -> M,
+    ) -> Result<Store<M>, KvError> {
+        let options = OpenOptions { layout: Some(Store::layout()), ..options.clone() };
+        Store::over(Pool::open_through(path, &options, wrap)?)
+    }
+
+    /// The store in `pool`. Where there is none yet its root is made, in one transaction; in a pool that was
+    /// opened for reading that happens in its private view.
+    ///
+    /// # Errors
+    /// [`KvError`].
+    pub fn over(pool: Pool<M>) -> Result<Store<M>, KvError> {
+        let mut root = pool.heap().root()?;
+        if root.is_null() {
+            root = pool.heap().run(make_root)?;
+        }
+        let damaged = |_| KvError::Root { at: root };
+        let mut words = [0; KV_ROOT_WORDS];
+        pool.heap().memory().read(root, words.as_mut_bytes());
+        if let Some(fault) = Fault::take() {
+            return Err(IndexError::from(fault).into());
+        }
+        let tree = decode_kv_root(&words).map_err(damaged)?;
+        Tree::open(pool.heap(), tree)?;
+        Ok(Store { pool, root, tree })
+    }
+
+    /// The pool that it is in.
+    pub fn pool(&self) -> &Pool<M> {
+        &self.pool
+    }
+
+    /// The heap that it is in.
+    pub fn heap(&self) -> &Heap<M> {
+        self.pool.heap()
+    }
+
+    /// The tree, for everything that changes nothing.
+    ///
+    /// # Errors
+    /// [`IndexError::NoTree`] when it was damaged since the store was opened.
+    pub fn tree(&self) -> Result<Tree<'_, M>, IndexError> {
+        Tree::open(self.heap(), self.tree)
+    }
+
+    /// A copy of the value of `key`, if it is there.
+    ///
+    /// # Errors
+    /// [`KvError::Index`].
+    pub fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, KvError> {
+        Ok(self.tree()?.get(key)?)
+    }
+
+    /// Gives `key` the value `value`; whether it had another one before. What is remembered of a load ends
+    /// here: loading that input again would load all of it.
+    ///
+    /// # Errors
+    /// [`KvError::Index`].
+    ///
+    /// # Durability
+    /// Durable on return.
+    ///
+    /// # Cost
+    /// One drain.
+    pub fn put(&self, key: &[u8], value: &[u8]) -> Result<bool, KvError> {
+        let tree = self.tree()?;
+        self.heap().run(|tx| {
+            self.forget_load(tx)?;
+            Ok(tree.insert_in(tx, key, value)?)
+        })
+    }
+
+    /// Removes `key`; whether it was there. What is remembered of a load ends here, as for
+    /// [`put`](Store::put).
+    ///
+    /// # Errors
+    /// [`KvError::Index`].
+    ///
+    /// # Durability
+    /// Durable on return.
+    ///
+    /// # Cost
+    /// One drain, none if the key was not there.
+    pub fn delete(&self, key: &[u8]) -> Result<bool, KvError> {
+        let tree = self.tree()?;
+        self.heap().run(|tx| {
+            let was_there = tree.delete_in(tx, key)?;
+            if was_there {
+                self.forget_load(tx)?;
+            }
+            Ok(was_there)
+        })
+    }
+
+    /// The number of keys.
+    ///
+    /// # Errors
+    /// [`KvError::Index`].
+    pub fn count(&self) -> Result<u64, KvError> {
+        Ok(self.tree()?.count()?)
+    }
+
+    /// How much of which input the tree holds, if nothing else has changed it since that load.
+    ///
+    /// # Errors
+    /// [`KvError::Root`].
+    pub fn loaded(&self) -> Result<Option<KvLoad>, KvError> {
+        let mut words = [0; KV_LOAD_WORDS];
+        self.heap().memory().read(self.load_at(), words.as_mut_bytes());
+        if let Some(fault) = Fault::take() {
+            return Err(IndexError::from(fault).into());
+        }
+        KvLoad::decode(&words).map_err(|_| KvError::Root { at: self.root })
+    }
+
+    /// Notes in `tx` how far a load has come.
+    pub(crate) fn note_load(&self, tx: &Tx<'_, M>, load: &KvLoad) -> Result<(), HeapError> {
+        tx.lock(self.load_at())?;
+        tx.store_words(self.load_at(), &load.encode());
+        Ok(())
+    }
+
+    fn forget_load(&self, tx: &Tx<'_, M>) -> Result<(), HeapError> {
+        // A load has the store to itself, so the line changes from zero in no other thread.
+        if self.heap().memory().load8(self.load_at()) != 0 {
+            tx.lock(self.load_at())?;
+            tx.store_words(self.load_at(), &KvLoad::NONE);
+        }
+        Ok(())
+    }
+
+    fn load_at(&self) -> PoolOffset {
+        self.root.plus(KV_LOAD_OFF)
+    }
+
+    /// Closes the pool.
+    ///
+    /// # Errors
+    /// As [`Pool::close`].
+    pub fn close(self) -> Result<(), KvError> {
+        Ok(self.pool.close()?)
+    }
+}
+
+fn make_root<M: Medium>(tx: &Tx<'_, M>) -> Result<PoolOffset, KvError> {
+    let tree = Tree::create(tx)?;
+    let words = encode_kv_root(tree);
+    let root = tx.alloc(size_of_val(&words) as u64, LINE, TYPE_KV)?;
+    tx.store_words(root, &words);
+    tx.set_root(root);
+    Ok(root)
+}

@@ -1,0 +1,47 @@
+//! The explorer finds every seeded bug of the tree. Built with `--cfg lode_bugs`.
+#![cfg(lode_bugs)]
+
+use lode_index::bugs;
+use lode_index::explore::TreeSubject;
+use lode_layout::bug::Bug;
+use lode_pmem::Rung;
+use lode_sim::{Budget, Cpu, Machine, Setup, explore};
+
+fn is_found(bug: &'static Bug, threads: usize) {
+    let machine = Machine { cpu: Cpu::X86, rung: Rung::Line };
+    let violation = bug.plant(|| {
+        (1..=40).map(|seed| seed * 1000).find_map(|seed| {
+            let budget = Budget { images: 5_000, seconds: 20.0 };
+            let operations = 90 / threads as u64;
+            let setup = Setup { machine, threads, operations, budget, seed, ..Setup::default() };
+            explore(&TreeSubject { size: 0x80000 }, &setup).violation
+        })
+    });
+    assert!(bug.was_reached(), "{bug}: the wrong code was never run");
+    let violation = violation.unwrap_or_else(|| panic!("{bug}: not found"));
+    println!("{bug}: {violation}");
+}
+
+macro_rules! found {
+    ($($test:ident: $bug:ident with $threads:literal;)+) => {
+        $(#[test]
+        fn $test() {
+            is_found(&bugs::$bug, $threads);
+        })+
+
+        #[test]
+        fn every_bug_has_a_test() {
+            let tested = [$(bugs::$bug.name()),+];
+            for bug in bugs::ALL {
+                assert!(tested.contains(&bug.name()), "{bug}");
+            }
+        }
+    };
+}
+
+found! {
+    holder_unlocked: HOLDER_UNLOCKED with 3;
+    cell_unlocked: CELL_UNLOCKED with 2;
+    value_before_drain: VALUE_BEFORE_DRAIN with 1;
+    leaf_leaked: LEAF_LEAKED with 1;
+}

@@ -1,0 +1,254 @@
+//! A workload for the crash explorer: making pools, growing them, and changing their headers.
+
+use crate::{HeaderCopy, Headers, PoolError, check_headers, format};
+use lode_layout::{CHUNK, Extent, Geometry, Header, LayoutName, PoolOffset, Rung, WORD};
+use lode_pmem::Medium;
+use lode_sim::oracle::{Access, Registers, WrongRegisters};
+use lode_sim::{Actor, Moment, Outcome, SimMedium, Subject};
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use uuid::Uuid;
+
+/// The size at which a pool gets a second extent when it grows, in bytes.
+const EXTENT_END: u64 = 32 << 20;
+/// Chunks by which a pool can grow here.
+const GROWTH: u64 = 8;
+/// What the chunk tables of new extents hold before a pool grows over them.
+const GARBAGE: [u8; 64] = [0xa5; 64];
+
+/// Pools that are made and grown on one medium.
+#[derive(Clone, Copy, Debug)]
+pub enum PoolSubject {
+    /// Small ones: now and then a new pool takes the place of the old one.
+    Made,
+    /// One that grows into a second extent.
+    Grown,
+}
+
+/// A pool's headers, for one logical thread at a time.
+#[derive(Debug)]
+pub struct Engine {
+    medium: Arc<SimMedium>,
+    is_taken: AtomicBool,
+    /// None when a pool could not be made.
+    headers: Mutex<Option<Headers>>,
+    number: AtomicU64,
+}
+
+/// A part of what a header says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Part {
+    /// Which of the pools that were made it is.
+    Pool,
+    /// Its size in bytes.
+    Size,
+    /// The dirty shutdowns at open, plus one; 0 while no writer has it open.
+    Watched,
+}
+
+/// The parts that an operation writes.
+#[derive(Clone, Debug)]
+pub struct Change {
+    parts: Vec<(Part, u64)>,
+    /// Whether it makes a pool: before there is one, there is none.
+    makes: bool,
+}
+
+/// What a header says; nothing, where there is no pool.
+pub type Contents = Vec<(Part, u64)>;
+
+/// What is legal after a power cut.
+#[derive(Debug)]
+pub struct Legal {
+    parts: Registers<Part, u64>,
+    is_none_legal: bool,
+}
+
+/// Why what is left of a pool can't be opened.
+#[derive(Debug)]
+pub enum Unusable {
+    /// Its headers.
+    Pool(PoolError),
+    /// A word of slots, log or chunk table is not zero, though nobody stored to it.
+    Dirty(PoolOffset),
+    /// Something is damaged after the open has put it in order.
+    Damaged,
+}
+
+impl From<PoolError> for Unusable {
+    fn from(error: PoolError) -> Unusable {
+        Unusable::Pool(error)
+    }
+}
+
+impl fmt::Display for Unusable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Unusable::Pool(error) => error.fmt(f),
+            Unusable::Dirty(at) => write!(f, "the word at {at} is not zero"),
+            Unusable::Damaged => f.write_str("the headers are damaged"),
+        }
+    }
+}
+
+impl PoolSubject {
+    fn first_size(self) -> u64 {
+        match self {
+            PoolSubject::Made => Geometry::SIZE_MIN,
+            PoolSubject::Grown => EXTENT_END - GROWTH / 2 * CHUNK,
+        }
+    }
+
+    fn header(self, number: u64) -> Header {
+        let layout = LayoutName::new("explored").expect("a layout name");
+        let geometry = Geometry::plan(self.first_size()).expect("a size");
+        Header::new(Uuid::from_u128(u128::from(number)), layout, geometry, Rung::None, 1)
+    }
+
+    /// The first word that should be zero and is not: in chunk tables, and where pools are made also in slots
+    /// and log.
+    fn dirty_word(self, medium: &SimMedium, header: &Header) -> Option<PoolOffset> {
+        let geometry = &header.geometry;
+        let log = Geometry::SLOT_0.get()..geometry.log_off().get() + geometry.log_len();
+        let log = matches!(self, PoolSubject::Made).then_some(log);
+        let table = |extent: &Extent| extent.start.get()..extent.start.get() + extent.table_len;
+        let ranges = log.into_iter().chain(geometry.extents().iter().map(table));
+        let mut words = ranges.flat_map(|range| range.step_by(WORD as usize)).map(PoolOffset::new);
+        words.find(|at| medium.memory().load8(*at) != 0)
+    }
+}
+
+fn contents(header: &Header) -> Contents {
+    let number = header.uuid.as_u128() as u64;
+    let watched = header.watched.map_or(0, |count| count + 1);
+    vec![(Part::Pool, number), (Part::Size, header.geometry.size()), (Part::Watched, watched)]
+}
+
+impl Engine {
+    fn enter(&self) {
+        // ORDER: acquires what the last holder did.
+        let mut round = 0;
+        // ORDER: acquires what the last holder did.
+        while self.is_taken.swap(true, Ordering::Acquire) {
+            self.medium.relax(round);
+            round += 1;
+        }
+    }
+
+    fn leave(&self) {
+        // ORDER: releases what this holder did.
+        self.is_taken.store(false, Ordering::Release);
+    }
+}
+
+impl PoolSubject {
+    /// Draws an operation and does it.
+    fn step(self, engine: &Engine, actor: &mut Actor<'_, Change>) {
+        let mut slot = engine.headers.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(headers) = slot.as_mut() else { return };
+        let medium = &*engine.medium;
+        let (kind, amount) = (actor.rng.u8(..8), actor.rng.u64(1..4));
+        let size = headers.geometry().size();
+        let larger = (size + amount * CHUNK).min(self.size());
+        let makes = kind == 0 && matches!(self, PoolSubject::Made);
+        // ORDER: none: the number is only different from all others.
+        let new = self.header(engine.number.fetch_add(1, Ordering::Relaxed));
+        let parts = match kind {
+            0 if makes => contents(&new),
+            0..4 => vec![(Part::Size, larger)],
+            _ => vec![(Part::Watched, amount)],
+        };
+        let ticket = actor.begin(Change { parts, makes });
+        let done = match kind {
+            0 if makes => format(medium, new, |_, _| Ok(())).map(|headers| *slot = Some(headers)),
+            0..4 => headers.grow(medium, larger),
+            _ => headers.set_dirty_shutdowns(medium, Some(amount - 1)),
+        };
+        match done {
+            Ok(()) => actor.returned(ticket),
+            Err(PoolError::Poisoned) => actor.refused(ticket),
+            Err(_) => actor.in_doubt(ticket),
+        }
+        if makes && done.is_err() {
+            *slot = None;
+        }
+    }
+}
+
+impl Subject for PoolSubject {
+    type Engine = Engine;
+    type Operation = Change;
+    type Contents = Contents;
+    type Legal = Legal;
+    type Wrong = WrongRegisters<Part, u64>;
+    type Error = Unusable;
+
+    fn size(&self) -> u64 {
+        self.first_size() + GROWTH * CHUNK
+    }
+
+    fn format(&self, medium: Arc<SimMedium>) -> Result<(), Unusable> {
+        let behind = self.first_size();
+        for at in (behind..self.size()).step_by(GARBAGE.len()) {
+            medium.copy(PoolOffset::new(at), &GARBAGE);
+        }
+        format(&*medium, self.header(1), |_, _| Ok::<(), PoolError>(()))?;
+        Ok(())
+    }
+
+    fn start(&self, medium: Arc<SimMedium>) -> Result<Engine, Unusable> {
+        let headers = Mutex::new(Some(Headers::read(&*medium)?));
+        Ok(Engine { medium, is_taken: AtomicBool::new(false), headers, number: AtomicU64::new(2) })
+    }
+
+    fn run(&self, engine: &Engine, actor: &mut Actor<'_, Change>) {
+        for _ in 0..actor.operations {
+            engine.enter();
+            self.step(engine, actor);
+            engine.leave();
+        }
+    }
+
+    fn recover(&self, medium: Arc<SimMedium>) -> Result<Contents, Unusable> {
+        let mut headers = match Headers::read(&*medium) {
+            Ok(headers) => headers,
+            Err(PoolError::Headers { .. }) if !is_pool(&medium) => return Ok(Vec::new()),
+            Err(error) => return Err(error.into()),
+        };
+        headers.finish(&*medium)?;
+        let left = check_headers(&*medium);
+        // A new pool is there with its first header copy, and whole without the second.
+        if !left.is_empty() && headers.damage().is_none() {
+            return Err(Unusable::Damaged);
+        }
+        match self.dirty_word(&medium, headers.current()) {
+            Some(at) => Err(Unusable::Dirty(at)),
+            None => Ok(contents(headers.current())),
+        }
+    }
+
+    fn legal(&self, moment: &Moment<Change>) -> Legal {
+        let initial = contents(&self.header(1));
+        let parts = Registers::new(&initial, moment, |change| Access {
+            reads: Vec::new(),
+            writes: change.parts.iter().map(|(part, value)| (*part, Some(*value))).collect(),
+        });
+        let is_open = |outcome| matches!(outcome, Outcome::InFlight | Outcome::InDoubt);
+        let is_none_legal =
+            moment.operations().iter().any(|operation| operation.what.makes && is_open(operation.outcome));
+        Legal { parts, is_none_legal }
+    }
+
+    fn check(&self, legal: &Legal, contents: &Contents) -> Result<(), WrongRegisters<Part, u64>> {
+        if contents.is_empty() && legal.is_none_legal {
+            return Ok(());
+        }
+        legal.parts.check(contents)
+    }
+}
+
+/// Whether a copy of the header is whole.
+fn is_pool(medium: &SimMedium) -> bool {
+    [HeaderCopy::A, HeaderCopy::B].iter().any(|copy| copy.read(medium).is_ok())
+}

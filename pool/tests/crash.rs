@@ -1,0 +1,35 @@
+//! No power cut while a pool is made, grown or changed leaves anything but a whole pool, the old or the new.
+
+use lode_pmem::Rung;
+use lode_pool::explore::PoolSubject;
+use lode_sim::{Budget, Machine, Setup, explore};
+
+/// Images for each machine, times what LODE_BUDGET says.
+fn images(base: u64) -> u64 {
+    let factor = std::env::var("LODE_BUDGET").ok().and_then(|text| text.parse().ok());
+    base * factor.unwrap_or(1)
+}
+
+fn keeps_its_promise(subject: PoolSubject) {
+    for machine in Machine::ALL {
+        for threads in 1..=3 {
+            let budget = Budget { images: images(2_000), seconds: 5.0 };
+            let failing_drains = machine.rung == Rung::Commit;
+            let operations = 12 / threads as u64;
+            let setup = Setup { machine, threads, operations, budget, failing_drains, ..Setup::default() };
+            let report = explore(&subject, &setup);
+            println!("{subject:?}, {machine}, {threads} threads: {report}");
+            assert!(report.violation.is_none(), "{}", report.violation.expect("just seen"));
+        }
+    }
+}
+
+#[test]
+fn pools_are_made_whole_or_not_at_all() {
+    keeps_its_promise(PoolSubject::Made);
+}
+
+#[test]
+fn pools_have_their_old_size_or_the_new_one() {
+    keeps_its_promise(PoolSubject::Grown);
+}

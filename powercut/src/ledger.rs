@@ -1,0 +1,291 @@
+//! A program under test: threads that each keep an account in a pool, and say which transactions are durable.
+//!
+//! Transaction `n` of a thread stores `n` to words on three pages, allocates an object whose content follows
+//! from thread and `n`, puts it in the place of the one from [`KEPT`] transactions before, and frees that one.
+//! Every [`TURN`]th also adds 1 to a word that all threads share. So from the number alone follows
+//! all that must be found.
+
+use anyhow::{Context, Result, ensure};
+use lode_heap::{Heap, HeapError, Tx};
+use lode_layout::{LayoutName, PoolOffset, Rung, WORD};
+use lode_pmem::Mapping;
+use lode_pool::{Access, CreateOptions, OpenOptions, PoolFile};
+use std::io::{self, Write};
+use std::path::Path;
+use std::sync::Arc;
+
+/// Objects that an account keeps.
+pub const KEPT: u64 = 32;
+/// Every how many transactions a thread adds to the shared word.
+pub const TURN: u64 = 8;
+/// Places of an account to which the number is stored: on pages of their own.
+const COPIES: [u64; 3] = [0, 4096, 8192];
+/// Where an account's objects are listed.
+const LIST: u64 = 64;
+const ACCOUNT_LEN: u64 = COPIES[2] + 64;
+/// The types of the objects, in the pool's terms.
+const ROOT_TYPE: u64 = 1;
+const ACCOUNT_TYPE: u64 = 2;
+const OBJECT_TYPE: u64 = 3;
+
+type PoolHeap = Heap<Arc<Mapping>>;
+
+/// A pool with an account for each thread.
+#[derive(Debug)]
+pub struct Ledger {
+    pool: PoolFile,
+    heap: PoolHeap,
+    root: PoolOffset,
+}
+
+impl Ledger {
+    /// Makes a pool of `size` bytes at `path` with `threads` accounts, and closes it.
+    ///
+    /// # Errors
+    /// What pool and heap refuse.
+    pub fn create(path: &Path, size: u64, threads: u64) -> Result<()> {
+        let layout = LayoutName::new("ledger").ok().context("a layout name")?;
+        let options = CreateOptions { rung: Some(Rung::Commit), ..CreateOptions::new(size, layout) };
+        let pool = PoolFile::create(path, &options, |medium, header| -> Result<()> {
+            Ok(Heap::format(medium, &header.geometry, header.uuid.as_bytes(), new_life())?)
+        })?;
+        let heap = open_heap(&pool)?;
+        heap.run(|tx| -> Result<(), HeapError> {
+            let root = tx.alloc_zeroed((2 + threads) * WORD, WORD, ROOT_TYPE)?;
+            tx.store8(root, threads);
+            for thread in 0..threads {
+                let account = tx.alloc_zeroed(ACCOUNT_LEN, WORD, ACCOUNT_TYPE)?;
+                tx.store8(root.plus((2 + thread) * WORD), account.get());
+            }
+            tx.set_root(root);
+            Ok(())
+        })?;
+        heap.close()?;
+        Ok(pool.close()?)
+    }
+
+    /// Opens the pool at `path` on the rung `commit`.
+    ///
+    /// # Errors
+    /// What pool and heap refuse.
+    pub fn open(path: &Path) -> Result<Ledger> {
+        let options = OpenOptions { rung: Some(Rung::Commit), ..OpenOptions::new(Access::ReadWrite) };
+        let pool = PoolFile::open(path, &options)?;
+        let heap = open_heap(&pool)?;
+        let root = heap.root()?;
+        ensure!(root != PoolOffset::NULL, "the pool has no root");
+        Ok(Ledger { pool, heap, root })
+    }
+
+    /// Closes the pool.
+    ///
+    /// # Errors
+    /// What pool and heap refuse.
+    pub fn close(self) -> Result<()> {
+        self.heap.close()?;
+        Ok(self.pool.close()?)
+    }
+
+    /// The threads that have accounts.
+    pub fn threads(&self) -> u64 {
+        self.heap.memory().load8(self.root)
+    }
+
+    /// Runs transactions of `thread` until one fails, and calls `durable` with the number of each one that is
+    /// durable.
+    ///
+    /// # Errors
+    /// What ended it.
+    pub fn work(&self, thread: u64, durable: impl Fn(u64) -> io::Result<()>) -> Result<()> {
+        for number in self.number(thread) + 1.. {
+            self.heap.run(|tx| self.transact(tx, thread, number))?;
+            durable(number)?;
+        }
+        Ok(())
+    }
+
+    /// Compares the pool with what must be in it: at least `acknowledged[thread]` transactions of each thread
+    /// and at most the one that was under way after that, each of them whole.
+    ///
+    /// # Errors
+    /// What is there and must not be, or is not and must.
+    pub fn verify(&self, acknowledged: &[u64]) -> Result<()> {
+        ensure!(self.threads() == acknowledged.len() as u64, "the pool has {} accounts", self.threads());
+        let mut shared = 0;
+        for (thread, known) in (0..).zip(acknowledged) {
+            let number = self.number(thread);
+            ensure!(
+                number >= *known,
+                "thread {thread}: {known} transactions were acknowledged, {number} are there"
+            );
+            ensure!(
+                number <= known + 1,
+                "thread {thread}: {number} transactions are there, after {known} only one was under way"
+            );
+            self.verify_account(thread, number)
+                .with_context(|| format!("thread {thread}, transaction {number}"))?;
+            shared += number / TURN;
+        }
+        let found = self.heap.memory().load8(self.shared_at());
+        ensure!(found == shared, "the shared word is {found} and not {shared}");
+        Ok(())
+    }
+
+    /// Runs one transaction of each thread, as after any other opening.
+    ///
+    /// # Errors
+    /// What the heap refuses.
+    pub fn go_on(&self) -> Result<(), HeapError> {
+        for thread in 0..self.threads() {
+            let number = self.number(thread) + 1;
+            self.heap.run(|tx| self.transact(tx, thread, number))?;
+        }
+        Ok(())
+    }
+
+    fn transact(&self, tx: &Tx<'_, Arc<Mapping>>, thread: u64, number: u64) -> Result<(), HeapError> {
+        let account = self.account(thread);
+        for copy in COPIES {
+            tx.store8(account.plus(copy), number);
+        }
+        let place = account.plus(LIST + number % KEPT * WORD);
+        let old = PoolOffset::new(tx.load8(place));
+        let new = tx.alloc_with(&content(thread, number), WORD, OBJECT_TYPE)?;
+        tx.store8(place, new.get());
+        if old != PoolOffset::NULL {
+            tx.free(old)?;
+        }
+        if number.is_multiple_of(TURN) {
+            tx.lock(self.root)?;
+            tx.store8(self.shared_at(), tx.load8(self.shared_at()) + 1);
+        }
+        Ok(())
+    }
+
+    fn verify_account(&self, thread: u64, number: u64) -> Result<()> {
+        let (memory, account) = (self.heap.memory(), self.account(thread));
+        for copy in COPIES {
+            let found = memory.load8(account.plus(copy));
+            ensure!(found == number, "the copy at {copy} is {found}");
+        }
+        for kept in number.saturating_sub(KEPT - 1).max(1)..=number {
+            let object = PoolOffset::new(memory.load8(account.plus(LIST + kept % KEPT * WORD)));
+            ensure!(object != PoolOffset::NULL, "the object of transaction {kept} is not there");
+            let expected = content(thread, kept);
+            let found: Vec<u64> =
+                (0..expected.len() as u64).map(|index| memory.load8(object.plus(index * WORD))).collect();
+            ensure!(found == expected, "the object of transaction {kept} at {object} has other content");
+        }
+        Ok(())
+    }
+
+    fn number(&self, thread: u64) -> u64 {
+        self.heap.memory().load8(self.account(thread))
+    }
+
+    fn account(&self, thread: u64) -> PoolOffset {
+        PoolOffset::new(self.heap.memory().load8(self.root.plus((2 + thread) * WORD)))
+    }
+
+    fn shared_at(&self) -> PoolOffset {
+        self.root.plus(WORD)
+    }
+}
+
+/// Runs `ledger` with all its threads until a transaction fails, and prints each acknowledgement as `THREAD
+/// NUMBER`, a line.
+///
+/// # Errors
+/// What ended the threads.
+pub fn run(ledger: &Ledger) -> Result<()> {
+    let chosen = lode_layout::bug::chosen();
+    std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..ledger.threads())
+            .map(|thread| {
+                scope.spawn(move || {
+                    lode_layout::bug::inherit(chosen);
+                    ledger.work(thread, |number| writeln!(io::stdout(), "{thread} {number}"))
+                })
+            })
+            .collect();
+        workers.into_iter().try_for_each(|worker| worker.join().expect("workers return their errors"))
+    })
+}
+
+/// What the last line of each thread in `output` acknowledges. A line that was cut short says nothing.
+pub fn acknowledged(output: &str, threads: u64) -> Vec<u64> {
+    let mut numbers = vec![0; threads as usize];
+    for line in output.split_inclusive('\n').filter_map(|line| line.strip_suffix('\n')) {
+        let words = line
+            .split_once(' ')
+            .and_then(|(thread, number)| Some((thread.parse::<usize>().ok()?, number.parse::<u64>().ok()?)));
+        if let Some((number, value)) =
+            words.and_then(|(thread, value)| Some((numbers.get_mut(thread)?, value)))
+        {
+            *number = value;
+        }
+    }
+    numbers
+}
+
+/// The words of the object that transaction `number` of `thread` makes. Few lengths, since each needs a
+/// superblock of its own in a small pool.
+fn content(thread: u64, number: u64) -> Vec<u64> {
+    let mut random = fastrand::Rng::with_seed(thread << 48 | number);
+    let len = [1, 6, 6, 6, 24, 150][random.usize(..6)];
+    (0..len).map(|_| random.u64(..)).collect()
+}
+
+fn open_heap(pool: &PoolFile) -> Result<PoolHeap, HeapError> {
+    let header = pool.header();
+    let (medium, uuid) = (Arc::clone(pool.medium()), *header.uuid.as_bytes());
+    Ok(Heap::open(medium, &header.geometry, uuid, new_life())?.0)
+}
+
+/// A number that no other opening has drawn.
+fn new_life() -> [u64; 2] {
+    [fastrand::u64(..), fastrand::u64(..)]
+}
+
+#[cfg(test)]
+mod test {
+    use super::*;
+
+    #[test]
+    fn reads_whole_lines_only() {
+        assert_eq!(acknowledged("0 1\n1 1\n0 2\n1 27\n0 31", 3), [2, 27, 0]);
+    }
+
+    #[test]
+    fn verifying_finds_what_is_missing_and_what_is_too_much() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("pool");
+        Ledger::create(&path, 1 << 20, 2).unwrap();
+        let ledger = Ledger::open(&path).unwrap();
+        for _ in 0..2 * KEPT + 5 {
+            ledger.go_on().unwrap();
+        }
+        let number = 2 * KEPT + 5;
+        ledger.verify(&[number, number - 1]).unwrap();
+        for wrong in [[number + 1, number], [number - 2, number]] {
+            assert!(ledger.verify(&wrong).is_err(), "{wrong:?}");
+        }
+        let account = ledger.account(1);
+        let object = ledger.heap.memory().load8(account.plus(LIST));
+        for at in [account.plus(COPIES[2]), PoolOffset::new(object), ledger.shared_at()] {
+            let damage = |change: u64| {
+                let word = ledger.heap.memory().load8(at);
+                let changed: Result<(), HeapError> = ledger.heap.run(|tx| {
+                    tx.store8(at, word ^ change);
+                    Ok(())
+                });
+                changed.unwrap();
+            };
+            damage(1);
+            assert!(ledger.verify(&[number, number]).is_err(), "damage at {at}");
+            damage(1);
+        }
+        ledger.verify(&[number, number]).unwrap();
+        ledger.close().unwrap();
+    }
+}

@@ -1,0 +1,27 @@
+//! A file system that loses power, and a program whose promises it puts to the test.
+//!
+//! ```text
+//!   program under test (a process)          mmap, pwritev2(RWF_DSYNC), fdatasync; prints what is durable
+//!        |  kernel: page cache, write-back
+//!   Volume: one file on FUSE                READ, WRITE, FSYNC
+//!        |
+//!   Disk: durable sectors, later versions   power cut -> images that may be left
+//!        |
+//!   Trial: kill, recover, compare with what was printed
+//! ```
+//!
+//! It does: keep apart, for each sector of 512 bytes, what a sync has made durable and what was only written;
+//! fail all that comes after the power cut; build images in which each sector that was not synced has any of
+//! its versions. It does not: simulate the kernel. The page cache, its write-back and the system calls are the
+//! real ones, so this shows that the calls of `lode-pmem` ask the kernel for what the rung `commit` promises.
+//! What a power cut may leave of stores and drains in any order is the matter of `lode-sim`.
+#![forbid(unsafe_code)]
+
+mod disk;
+pub mod ledger;
+mod trial;
+mod volume;
+
+pub use disk::{Disk, Requests, SECTOR, Survival};
+pub use trial::{Trial, Verdict};
+pub use volume::Volume;

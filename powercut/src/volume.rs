@@ -1,0 +1,190 @@
+//! A disk as a file: a FUSE file system with one file in it.
+
+use crate::Disk;
+use fuser::{
+    BackgroundSession, BsdFileFlags, Config, Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags,
+    Generation, INodeNo, InitFlags, KernelConfig, LockOwner, MountOption, OpenFlags, ReplyAttr, ReplyData,
+    ReplyEmpty, ReplyEntry, ReplyOpen, ReplyWrite, Request, TimeOrNow, WriteFlags,
+};
+use std::ffi::OsStr;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use tempfile::TempDir;
+
+/// The file's name.
+const NAME: &str = "pool";
+const FILE: INodeNo = INodeNo(2);
+/// How long the kernel may believe what it was told of names and lengths: they never change.
+const FOR_EVER: Duration = Duration::from_secs(1 << 20);
+
+/// A mounted file system whose one file lies on a [`Disk`]. Unmounted when dropped.
+#[derive(Debug)]
+pub struct Volume {
+    // Unmounted before the folder under it is removed.
+    _session: BackgroundSession,
+    folder: TempDir,
+    disk: Arc<Disk>,
+}
+
+impl Volume {
+    /// Mounts `disk` on a new folder inside of `place`.
+    ///
+    /// # Errors
+    /// What keeps a test from mounting: NotFound where the kernel has no FUSE, PermissionDenied where it may not
+    /// be used.
+    pub fn mount(disk: Disk, place: &Path) -> io::Result<Volume> {
+        let disk = Arc::new(disk);
+        let folder = tempfile::tempdir_in(place)?;
+        let mut config = Config::default();
+        config.mount_options = vec![MountOption::FSName("lode-powercut".into()), MountOption::NoExec];
+        let session = fuser::spawn_mount(OneFile { disk: Arc::clone(&disk) }, folder.path(), &config)?;
+        Ok(Volume { _session: session, folder, disk })
+    }
+
+    /// The file.
+    pub fn path(&self) -> PathBuf {
+        self.folder.path().join(NAME)
+    }
+
+    /// The disk that it lies on.
+    pub fn disk(&self) -> &Disk {
+        &self.disk
+    }
+}
+
+/// The file system.
+#[derive(Debug)]
+struct OneFile {
+    disk: Arc<Disk>,
+}
+
+impl OneFile {
+    fn attributes(&self, inode: INodeNo) -> Option<FileAttr> {
+        let (kind, perm, size) = match inode {
+            INodeNo::ROOT => (FileType::Directory, 0o755, 0),
+            FILE => (FileType::RegularFile, 0o644, self.disk.size()),
+            _ => return None,
+        };
+        Some(FileAttr {
+            ino: inode,
+            size,
+            blocks: size.div_ceil(512),
+            atime: UNIX_EPOCH,
+            mtime: UNIX_EPOCH,
+            ctime: UNIX_EPOCH,
+            crtime: UNIX_EPOCH,
+            kind,
+            perm,
+            nlink: 1,
+            uid: rustix::process::getuid().as_raw(),
+            gid: rustix::process::getgid().as_raw(),
+            rdev: 0,
+            blksize: 4096,
+            flags: 0,
+        })
+    }
+
+    fn reply_attributes(&self, inode: INodeNo, reply: ReplyAttr) {
+        match self.attributes(inode) {
+            Some(attributes) => reply.attr(&FOR_EVER, &attributes),
+            None => reply.error(Errno::ENOENT),
+        }
+    }
+}
+
+impl Filesystem for OneFile {
+    fn init(&mut self, _: &Request, config: &mut KernelConfig) -> io::Result<()> {
+        // The kernel then keeps written bytes in its page cache, as it does for a file system on a disk, and a
+        // write with RWF_DSYNC ends with FSYNC.
+        config
+            .add_capabilities(InitFlags::FUSE_WRITEBACK_CACHE)
+            .map_err(|_| io::Error::from(io::ErrorKind::Unsupported))
+    }
+
+    fn lookup(&self, _: &Request, _: INodeNo, name: &OsStr, reply: ReplyEntry) {
+        match self.attributes(FILE).filter(|_| name == NAME) {
+            Some(attributes) => reply.entry(&FOR_EVER, &attributes, Generation(0)),
+            None => reply.error(Errno::ENOENT),
+        }
+    }
+
+    fn getattr(&self, _: &Request, inode: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
+        self.reply_attributes(inode, reply);
+    }
+
+    /// The times, which the kernel keeps; the length is fixed.
+    fn setattr(
+        &self,
+        _: &Request,
+        inode: INodeNo,
+        _: Option<u32>,
+        _: Option<u32>,
+        _: Option<u32>,
+        size: Option<u64>,
+        _: Option<TimeOrNow>,
+        _: Option<TimeOrNow>,
+        _: Option<SystemTime>,
+        _: Option<FileHandle>,
+        _: Option<SystemTime>,
+        _: Option<SystemTime>,
+        _: Option<SystemTime>,
+        _: Option<BsdFileFlags>,
+        reply: ReplyAttr,
+    ) {
+        match size {
+            Some(size) if size != self.disk.size() => reply.error(Errno::ENOSPC),
+            _ => self.reply_attributes(inode, reply),
+        }
+    }
+
+    fn open(&self, _: &Request, _: INodeNo, _: OpenFlags, reply: ReplyOpen) {
+        // Another open, as that of /proc/self/fd, leaves the page cache alone.
+        reply.opened(FileHandle(0), FopenFlags::FOPEN_KEEP_CACHE);
+    }
+
+    fn read(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        _: FileHandle,
+        at: u64,
+        len: u32,
+        _: OpenFlags,
+        _: Option<LockOwner>,
+        reply: ReplyData,
+    ) {
+        reply.data(&self.disk.read(at, len as usize));
+    }
+
+    fn write(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        _: FileHandle,
+        at: u64,
+        bytes: &[u8],
+        _: WriteFlags,
+        _: OpenFlags,
+        _: Option<LockOwner>,
+        reply: ReplyWrite,
+    ) {
+        match self.disk.write(at, bytes) {
+            Ok(()) => reply.written(bytes.len() as u32),
+            Err(_) => reply.error(Errno::EIO),
+        }
+    }
+
+    /// Sent at each close of a handle; it makes nothing durable.
+    fn flush(&self, _: &Request, _: INodeNo, _: FileHandle, _: LockOwner, reply: ReplyEmpty) {
+        reply.ok();
+    }
+
+    fn fsync(&self, _: &Request, _: INodeNo, _: FileHandle, _datasync: bool, reply: ReplyEmpty) {
+        match self.disk.persist() {
+            Ok(()) => reply.ok(),
+            Err(_) => reply.error(Errno::EIO),
+        }
+    }
+}

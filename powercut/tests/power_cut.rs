@@ -1,0 +1,13 @@
+//! A power cut loses nothing that a program on the rung `commit` said was durable.
+
+mod trials;
+
+use trials::{Found, ledger};
+
+#[test]
+fn a_power_cut_keeps_what_was_acknowledged() {
+    let found = ledger("a_power_cut_keeps_what_was_acknowledged", 12, None);
+    if let Found::Violation(violation) = found {
+        panic!("{violation}");
+    }
+}
