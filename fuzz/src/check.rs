@@ -103,3 +103,83 @@ pub fn seeds() -> Vec<(&'static str, Vec<u8>)> {
         ("span", [change(heap + 0x4008, u64::MAX), change(heap + 0x4040, 0)].concat()),
     ]
 }
+
+#[cfg(test)]
+mod test {
+    use super::*;
+    use lode_layout::{CHUNK, Descriptor, Slot, Superblock, checked};
+
+    /// A generator of numbers, small ones and large ones alike.
+    struct Numbers(u64);
+
+    impl Numbers {
+        fn next(&mut self) -> u64 {
+            self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            self.0 >> 11
+        }
+
+        fn below(&mut self, end: u64) -> u64 {
+            self.next() % end
+        }
+
+        fn any(&mut self) -> u64 {
+            let shift = self.below(64);
+            self.next().rotate_left(7) >> shift
+        }
+    }
+
+    /// What an enemy writes: words whose checks are right, and what they say is not.
+    fn hostile(numbers: &mut Numbers, medium: &Mapping, uuid: &[u8; 16]) {
+        let heap = Geometry::plan(POOL_LEN).unwrap().extents()[0];
+        let chunk = 1 + numbers.below(heap.len / CHUNK - 1);
+        let at = PoolOffset::new(numbers.below(POOL_LEN / 8) * 8);
+        match numbers.below(6) {
+            0 => medium.store8(at, numbers.any()),
+            1 => medium.store8(at, checked(numbers.any())),
+            2 => medium.store8(at, medium.memory().load8(PoolOffset::new(numbers.below(POOL_LEN / 8) * 8))),
+            3 => {
+                let chunks = numbers.any() >> 2;
+                let kinds = [Descriptor::Superblock { chunks }, Descriptor::Huge { chunks: 1 + chunks % 8 }];
+                let descriptor = kinds[numbers.below(2) as usize];
+                medium.store8(heap.start.plus(chunk * 8), descriptor.encode());
+            }
+            4 => {
+                let start = heap.start.plus(chunk * CHUNK);
+                let (block_size, block_count) =
+                    (1 + numbers.below(40_000), 1 + (numbers.any() as u32 as u64));
+                let shape = Superblock {
+                    block_size,
+                    block_count,
+                    data_off: numbers.any(),
+                    type_number: numbers.any(),
+                };
+                for (word, value) in shape.encode(start.get()).into_iter().enumerate() {
+                    medium.store8(start.plus(word as u64 * 8), value);
+                }
+            }
+            _ => {
+                let (generation, sequence) = (numbers.any(), numbers.any());
+                let life = [numbers.below(5), 4];
+                let slot =
+                    Slot { generation, sequence, life, rings: 1 + numbers.any() as u32 / 2, closed: false };
+                for (word, value) in slot.encode(uuid).into_iter().enumerate() {
+                    medium.store8(Slot::home(generation).plus(word as u64 * 8), value);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn hostile_pools_are_survived() {
+        let uuid = *Uuid::from_u128(5).as_bytes();
+        let mut numbers = Numbers(1);
+        for round in 0..2000 {
+            let medium = sound();
+            for _ in 0..=numbers.below(4) {
+                hostile(&mut numbers, &medium, &uuid);
+            }
+            println!("round {round}");
+            check_any(&medium);
+        }
+    }
+}

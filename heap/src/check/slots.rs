@@ -14,6 +14,10 @@ use zerocopy::IntoBytes;
 
 /// Words of a slot: magic and checksum, generation, sequence, life (two), rings and closed, reserved (two).
 const GENERATION: usize = 1;
+const SEQUENCE: usize = 2;
+const RINGS: usize = 5;
+/// The bit of that word that says that the pool was closed.
+const CLOSED: u64 = 1 << 32;
 const RESERVED: [usize; 2] = [6, 7];
 
 /// Looks at the four copies in the pool `uuid`. Returns the slot that counts, if one does.
@@ -45,27 +49,36 @@ fn report_copy(copy: &Copy, whole: Option<Slot>, newest: Option<Slot>, uuid: &[u
     if copy.words == [0; SLOT_WORDS] && whole.is_none() && newest.generation <= 1 {
         return;
     }
-    // What the torn write would have been of: this slot, or, when neither copy is whole, the one after the newest.
-    let generation = whole.map_or(newest.generation.wrapping_add(1), |slot| slot.generation);
-    let blank = copy.words == [0; SLOT_WORDS];
-    let torn = blank
-        || [generation, generation.wrapping_sub(2), 0].contains(&copy.words[GENERATION])
+    // A torn copy has words of the slot of this place that was written last, of the one before it, and of the one
+    // that comes next, if that was begun: it takes the place of the slot that is not the newest.
+    let next = newest.generation.wrapping_add(1);
+    let last = whole.map_or(next, |slot| slot.generation);
+    let is_replaced = last.wrapping_add(2) == next;
+    let near = [last, last.wrapping_sub(2), 0].contains(&copy.words[GENERATION])
+        || is_replaced && copy.words[GENERATION] == next;
+    let torn = copy.words == [0; SLOT_WORDS]
+        || near
             && RESERVED.iter().all(|word| copy.words[*word] == 0)
-            && !whole.is_some_and(|slot| is_flipped(&slot.encode(uuid), &copy.words));
+            && !whole.is_some_and(|slot| is_flipped(&slot.encode(uuid), &copy.words, is_replaced));
     let means = if whole.is_some() { "the other copy of the slot decides" } else { "the other slot decides" };
     let severity = if torn { Severity::Note } else { Severity::Damage };
     let what = "the copy of the checkpoint slot";
     report.add(Finding { severity, what, at: copy.at, found: None, want: None, means });
 }
 
-/// Whether a single bit makes the difference, in a way that no torn write makes it: an older slot's generation and
-/// sequence number are smaller.
-fn is_flipped(whole: &[u64; SLOT_WORDS], copy: &[u64; SLOT_WORDS]) -> bool {
+/// Whether a single bit makes the difference, in a way that no torn write makes it. A slot that is replaced has a
+/// smaller generation and sequence number than the one that replaces it; one of the two may say that the pool is
+/// closed; lives are random.
+fn is_flipped(whole: &[u64; SLOT_WORDS], copy: &[u64; SLOT_WORDS], is_replaced: bool) -> bool {
     let mut differ = whole.iter().zip(copy).zip(0..).filter(|((a, b), _)| a != b);
     match (differ.next(), differ.next()) {
         (Some(((a, b), word)), None) => {
-            let may_be_older = (GENERATION..=GENERATION + 1).contains(&word) && b < a;
-            (a ^ b).is_power_of_two() && !may_be_older
+            let may_be_other = match word {
+                GENERATION | SEQUENCE => b < a || is_replaced,
+                RINGS => a ^ b == CLOSED,
+                _ => false,
+            };
+            (a ^ b).is_power_of_two() && !may_be_other
         }
         _ => false,
     }
