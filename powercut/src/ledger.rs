@@ -198,14 +198,10 @@ impl Ledger {
 /// # Errors
 /// What ended the threads.
 pub fn run(ledger: &Ledger) -> Result<()> {
-    let chosen = lode_layout::bug::chosen();
     std::thread::scope(|scope| {
         let workers: Vec<_> = (0..ledger.threads())
             .map(|thread| {
-                scope.spawn(move || {
-                    lode_layout::bug::inherit(chosen);
-                    ledger.work(thread, |number| writeln!(io::stdout(), "{thread} {number}"))
-                })
+                scope.spawn(move || ledger.work(thread, |number| writeln!(io::stdout(), "{thread} {number}")))
             })
             .collect();
         workers.into_iter().try_for_each(|worker| worker.join().expect("workers return their errors"))

@@ -67,7 +67,10 @@ pub(crate) fn skip(test: &str, error: &io::Error) {
 
 fn program(pool: &Path, bug: Option<&str>) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_ledger"));
-    command.arg(pool).args(bug);
+    command.arg(pool);
+    if let Some(bug) = bug {
+        command.env("LODE_BUG", bug);
+    }
     command
 }
 
