@@ -22,7 +22,7 @@ const SIZES: [u64; 6] = [1, 5, 30, 150, 260, 4200];
 pub struct HeapSubject {
     /// Bytes of the medium.
     pub size: u64,
-    /// How many of [`SIZES`] are used.
+    /// How many sizes of objects are used, smallest first.
     pub sizes: usize,
 }
 
