@@ -41,10 +41,7 @@ pub(crate) const FIELDS: &[(&str, &str)] = &[
     ("deleted", "words that were deleted again"),
     ("damage", "what the check found, a list of texts"),
     ("media", "for each medium: {rung, medium, stand_in, keys, bytes_per_key, reopen_us}"),
-    (
-        "operations",
-        "for each operation on each: {rung, operation, count, ns, cycles, drains, lines, bytes}, means",
-    ),
+    ("operations", "for each operation on each: {rung, operation, count, ns, cycles, drains, lines, bytes}"),
 ];
 
 #[derive(Args, Debug)]

@@ -1,7 +1,6 @@
 //! `lode pool repair`.
 
 use crate::answer::Answer;
-use crate::durability::Durability;
 use crate::failure::Failure;
 use crate::pool::check::{DAMAGED, check};
 use crate::progress::Progress;
@@ -15,7 +14,7 @@ pub(crate) const FIELDS: &[(&str, &str)] = &[
     ("lost", "what is lost or still damaged, a list of texts; empty when nothing is"),
 ];
 
-pub(crate) fn run(path: &Path, _durability: Durability) -> Result<Answer, Failure> {
+pub(crate) fn run(path: &Path) -> Result<Answer, Failure> {
     let progress = Progress::spinner("repairing the pool");
     let failure = || Failure::of_pool("repairing a pool", path);
     let mapping =
