@@ -161,7 +161,7 @@ fn signals_during_create_leave_no_pool_or_a_whole_one() {
         if left.is_empty() {
             continue;
         }
-        assert_eq!(left, [pool.clone()], "no file besides");
+        assert_eq!(left, std::slice::from_ref(&pool), "no file besides");
         lode(["pool", "check", text(&pool)]).good();
         lode(["kv", "put", text(&pool), "k", "v"]).good();
         std::fs::remove_file(&pool).unwrap();

@@ -11,6 +11,7 @@
 //! were found and mended are committed too.
 #![forbid(unsafe_code)]
 
+pub mod check;
 pub mod header;
 pub mod record;
 
@@ -26,6 +27,7 @@ pub struct Target {
 
 /// All targets.
 pub const TARGETS: &[Target] = &[
+    Target { name: "check", run: check::run, seeds: check::seeds },
     Target { name: "header", run: header::run, seeds: header::seeds },
     Target { name: "record", run: record::run, seeds: record::seeds },
 ];

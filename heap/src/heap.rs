@@ -6,7 +6,7 @@ use crate::alloc::{Central, Space};
 use crate::bugs;
 use crate::error::HeapError;
 use crate::locks::{LockTable, Version};
-use crate::log::{Log, LogArea, Recovery};
+use crate::log::{Damaged, Log, LogArea, Recovery};
 use crate::readers::{Pin, Readers};
 use crate::session::{Inherit, Session, State};
 use crate::sync::{Mutex, MutexGuard};
@@ -94,8 +94,33 @@ impl<M: Medium> Heap<M> {
         uuid: [u8; 16],
         life: [u64; 2],
     ) -> Result<(Heap<M>, Recovery), HeapError> {
+        Heap::open_with(medium, geometry, uuid, life, Damaged::Refuse)
+    }
+
+    /// Opens a heap whose log may be damaged: replays what is sound of it and drops the rest, and begins a new life.
+    /// For `repair`, and for `check` in a private view.
+    ///
+    /// # Errors
+    /// [`HeapError::Fault`], [`HeapError::InDoubt`], and [`HeapError::Corrupt`] when the slots have come to the
+    /// end of their numbers.
+    pub fn salvage(
+        medium: M,
+        geometry: &Geometry,
+        uuid: [u8; 16],
+        life: [u64; 2],
+    ) -> Result<(Heap<M>, Recovery), HeapError> {
+        Heap::open_with(medium, geometry, uuid, life, Damaged::GoOn)
+    }
+
+    fn open_with(
+        medium: M,
+        geometry: &Geometry,
+        uuid: [u8; 16],
+        life: [u64; 2],
+        damaged: Damaged,
+    ) -> Result<(Heap<M>, Recovery), HeapError> {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
-        let (log, recovery) = Log::recover(medium, log_area(geometry), uuid, life)?;
+        let (log, recovery) = Log::restart(medium, log_area(geometry), uuid, life, damaged)?;
         let limbo = Mutex::new(SharedLimbo::default());
         let shared = Shared { central: Central::default(), limbo, readers: Readers::new() };
         let heap = Heap {
@@ -192,9 +217,12 @@ impl<M: Medium> Heap<M> {
         for round in 0.. {
             let running = Running::begin(self, &session);
             let result = closure(&Tx { heap: self, session: &session });
-            match running.end(result) {
-                Some(result) => return result,
-                None => self.medium().relax(round.min(BACKOFF_ROUNDS_MAX)),
+            // The closure's value stays where it is until the end is known: a copy behind the fence would have
+            // to wait for all home stores.
+            match running.end(result.is_ok()) {
+                End::Committed | End::RolledBack => return result,
+                End::Failed(error) => return Err(error.into()),
+                End::Conflict => self.medium().relax(round.min(BACKOFF_ROUNDS_MAX)),
             }
         }
         unreachable!("the loop ends with a result")
@@ -380,6 +408,15 @@ impl<M: Medium> Heap<M> {
         state.reset();
     }
 
+    /// Gives up the transaction in `state`, which failed to commit.
+    #[cold]
+    fn undo(&self, state: &mut State, error: HeapError) {
+        match error {
+            HeapError::InDoubt(_) => self.abandon(state),
+            _ => self.roll_back(state),
+        }
+    }
+
     /// Leaves what the transaction in `state` had taken to nobody: it may be there after reopening.
     #[cold]
     fn abandon(&self, state: &mut State) {
@@ -420,7 +457,7 @@ pub(crate) fn holds(span: crate::alloc::Span, at: PoolOffset) -> bool {
     at >= span.start && at < span.start.plus(span.len())
 }
 
-fn log_area(geometry: &Geometry) -> LogArea {
+pub(crate) fn log_area(geometry: &Geometry) -> LogArea {
     LogArea { start: geometry.log_off(), len: geometry.log_len() }
 }
 
@@ -445,31 +482,39 @@ impl<'a, M: Medium> Running<'a, M> {
         Running { heap, session }
     }
 
-    /// Commits if the closure returned `Ok`, and rolls back if not; `None` if it met a lock and is to start again.
+    /// Commits if the closure was `successful`, and rolls back if not.
     #[inline]
-    fn end<R, E: From<HeapError>>(self, result: Result<R, E>) -> Option<Result<R, E>> {
+    fn end(self, successful: bool) -> End {
         let state = &mut *self.session.state.borrow_mut();
-        let conflict = state.conflict;
-        let result = match result {
-            Ok(value) if !conflict => {
-                let committed = self.heap.commit(state);
-                match committed {
-                    Ok(()) => {}
-                    Err(HeapError::InDoubt(_)) => self.heap.abandon(state),
-                    Err(_) => self.heap.roll_back(state),
+        let end = match (successful, state.conflict) {
+            (true, false) => match self.heap.commit(state) {
+                Ok(()) => End::Committed,
+                Err(error) => {
+                    self.heap.undo(state, error);
+                    End::Failed(error)
                 }
-                committed.map(|()| value).map_err(E::from)
-            }
-            failed => {
+            },
+            (_, conflict) => {
                 self.heap.roll_back(state);
-                failed
+                if conflict { End::Conflict } else { End::RolledBack }
             }
         };
         self.heap.forget(state);
         self.session.active.set(false);
         std::mem::forget(self);
-        (!conflict).then_some(result)
+        end
     }
+}
+
+/// How a transaction ended.
+enum End {
+    Committed,
+    /// The closure returned an error.
+    RolledBack,
+    /// The commit did.
+    Failed(HeapError),
+    /// It met a lock and is to start again.
+    Conflict,
 }
 
 impl<M: Medium> Drop for Running<'_, M> {

@@ -9,6 +9,7 @@ extern crate self as lode_heap;
 
 mod alloc;
 pub mod bugs;
+pub mod check;
 mod error;
 #[cfg(feature = "explore")]
 pub mod explore;

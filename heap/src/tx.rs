@@ -69,6 +69,7 @@ impl<M: Medium> Tx<'_, M> {
     pub fn store8(&self, at: PoolOffset, value: u64) {
         let state = &mut *self.session.state.borrow_mut();
         if self.admit(state, at, WORD, at.get().is_multiple_of(WORD)) {
+            self.heap.memory().prefetch_store(at);
             state.writes.store8(at, value);
         }
     }
@@ -78,6 +79,7 @@ impl<M: Medium> Tx<'_, M> {
     pub fn store_words(&self, at: PoolOffset, words: &[u64]) {
         let state = &mut *self.session.state.borrow_mut();
         if self.admit(state, at, words.len() as u64 * WORD, at.get().is_multiple_of(WORD)) {
+            self.heap.memory().prefetch_store(at);
             state.writes.store_words(at, words);
         }
     }
@@ -232,6 +234,7 @@ impl<M: Medium> Tx<'_, M> {
             Some(block) => block,
             None => self.refill(state, key)?,
         };
+        self.heap.memory().prefetch_store(block.word);
         state.writes.set_bits(block.word, block.mask());
         state.taken.push((key, block));
         Ok(block.at)

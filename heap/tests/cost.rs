@@ -1,59 +1,21 @@
 //! What each operation asks of the medium: drains, lines, bytes. CONTRIBUTING.md, "Costs", says how to change it.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+mod cost_table;
+
+use cost_table::Table;
 use lode_heap::{Heap, HeapError, Tx};
 use lode_layout::{Geometry, PoolOffset, Rung, WORD};
 use lode_pmem::{Counted, Counts, Mapping};
-use std::fmt::{Display, Write};
 use std::sync::Arc;
-use std::{env, fs};
 
 type Medium = Arc<Counted<Mapping>>;
 type PoolHeap = Heap<Medium>;
 
-const GOLDEN: &str = include_str!("cost.golden");
 const UUID: [u8; 16] = [7; 16];
 /// The log is a sixteenth: 512 KiB, in 16 rings of 32 KiB, or in one on the rung commit.
 const POOL_SIZE: u64 = 8 << 20;
 const RUNGS: [Rung; 3] = [Rung::Line, Rung::Byte, Rung::Commit];
-
-/// The table as it grows.
-struct Table {
-    text: String,
-}
-
-impl Table {
-    fn new() -> Table {
-        let columns =
-            ["drains", "waiting", "log writes", "copied lines", "bytes", "flushed lines", "stored bytes"];
-        let mut table = Table { text: String::new() };
-        table.line("operation", "rung", columns);
-        table
-    }
-
-    fn line(&mut self, name: &str, rung: &str, cells: [impl Display; 7]) {
-        write!(self.text, "{name:<24}{rung:<7}").unwrap();
-        for cell in cells {
-            write!(self.text, "{cell:>14}").unwrap();
-        }
-        self.text.push('\n');
-    }
-
-    fn add(&mut self, name: &str, rung: Rung, counts: Counts) {
-        let Counts {
-            drains,
-            drains_waiting,
-            lines_flushed,
-            lines_copied,
-            bytes_stored,
-            bytes_copied,
-            log_writes,
-        } = counts;
-        let cells =
-            [drains, drains_waiting, log_writes, lines_copied, bytes_copied, lines_flushed, bytes_stored];
-        self.line(name, &rung.to_string(), cells);
-    }
-}
 
 /// A pool under measurement.
 struct Bench<'a> {
@@ -217,9 +179,5 @@ fn operations_cost_what_the_golden_file_says() {
     for rung in RUNGS {
         measure_all(&mut table, rung);
     }
-    if let Some(folder) = env::var_os("LODE_COST_OUT") {
-        let path = std::path::Path::new(&folder).join(concat!(env!("CARGO_PKG_NAME"), ".golden"));
-        fs::write(path, &table.text).unwrap();
-    }
-    assert!(table.text == GOLDEN, "`cargo xtask cost` shows what differs from:\n{}", table.text);
+    table.compare(env!("CARGO_PKG_NAME"), include_str!("cost.golden"));
 }

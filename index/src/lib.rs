@@ -32,6 +32,7 @@
 #![forbid(unsafe_code)]
 
 mod attempt;
+mod audit;
 pub mod bugs;
 mod check;
 mod count;
@@ -49,11 +50,15 @@ mod node;
 mod range;
 mod reader;
 mod rebuild;
+mod repair;
+mod sift;
 mod tree;
 mod view;
 
+pub use audit::{LAYOUT_KV, check_pool};
 pub use check::Finding;
 pub use error::IndexError;
 pub use range::{Entry, Range};
 pub use reader::{Reader, Value};
+pub use repair::{LostRange, Repair, RepairError, repair_pool};
 pub use tree::Tree;

@@ -3,7 +3,8 @@
 //! An engine names each of its bugs as a static [`Bug`] and asks [`Bug::is_active`] where the right code
 //! turns wrong. In an ordinary build the answer is the constant false and the wrong code is not compiled in.
 //! A build with `--cfg lode_bugs` answers by the choice of the test, one bug at a time and for each thread
-//! on its own, so that one build serves all bugs.
+//! on its own, so that one build serves all bugs. For a program that a test starts, the variable `LODE_BUG` names
+//! the bug that is active in all of its threads.
 //!
 //! ```
 //! use lode_layout::bug::Bug;
@@ -58,7 +59,8 @@ impl Bug {
     /// Whether the code at this place is to be wrong.
     #[cfg(lode_bugs)]
     pub fn is_active(&self) -> bool {
-        let active = CHOSEN.get().bug.is_some_and(|chosen| chosen.name == self.name);
+        let chosen = CHOSEN.get().bug.map(|chosen| chosen.name);
+        let active = chosen.or(everywhere()) == Some(self.name);
         if active {
             // ORDER: none needed, it is read after the threads that may set it have ended.
             self.reached.store(true, std::sync::atomic::Ordering::Relaxed);
@@ -103,6 +105,13 @@ pub struct Chosen {
 #[cfg(lode_bugs)]
 thread_local! {
     static CHOSEN: std::cell::Cell<Chosen> = const { std::cell::Cell::new(Chosen { bug: None }) };
+}
+
+/// The name of the bug that is active in all threads that have not chosen one.
+#[cfg(lode_bugs)]
+fn everywhere() -> Option<&'static str> {
+    static NAME: std::sync::OnceLock<Option<String>> = std::sync::OnceLock::new();
+    NAME.get_or_init(|| std::env::var("LODE_BUG").ok()).as_deref()
 }
 
 /// What is active in the calling thread, to be handed to a thread that it starts.

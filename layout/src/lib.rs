@@ -11,6 +11,7 @@ compile_error!("media are little-endian, and so must the CPU be: words are loade
 pub mod bug;
 mod chunk;
 mod drawing;
+mod flip;
 mod geometry;
 pub mod header;
 mod kv_load;
@@ -27,6 +28,7 @@ mod word;
 
 pub use chunk::{Descriptor, decode_root, encode_root};
 pub use drawing::{DRAWINGS, Drawing, Field};
+pub use flip::flipped_bit_of;
 pub use geometry::{CHUNK, Contradiction, Extent, Geometry, GeometryError, Want};
 pub use header::{Header, HeaderError};
 pub use kv_load::{KV_LOAD_OFF, KV_LOAD_WORDS, KvDamage, KvLoad};
@@ -34,7 +36,7 @@ pub use layout_name::{LayoutName, LayoutNameError};
 pub use offset::{BLOCK, LINE, PoolOffset, WORD, align_down, align_up};
 pub use record::{
     ENTRY_WORDS_MAX, Entries, Entry, EntryError, RECORD_HEADER_WORDS, RECORD_LINE_WORDS, RECORD_LONG_WORDS,
-    Record, RecordSeal, record_checksum, record_checksum_joined,
+    Record, RecordSeal, record_checksum, turned,
 };
 pub use rung::Rung;
 pub use slot::{SLOT_BLOCKS, SLOT_COPY_STRIDE, SLOT_WORDS, Slot};

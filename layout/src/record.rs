@@ -1,8 +1,8 @@
 //! Redo records: what one transaction changes, as it stands in a ring of the log.
 #![doc = include_str!("record.md")]
 
-use crate::PoolOffset;
 use crate::drawing::{Drawing, drawing};
+use crate::{PoolOffset, flip};
 use zerocopy::{FromBytes, Immutable, IntoBytes, transmute};
 
 /// A record's header as it lies on the medium.
@@ -23,9 +23,14 @@ pub const RECORD_LINE_WORDS: usize = 8;
 /// The most words that one [`Entry::Words`] carries.
 pub const ENTRY_WORDS_MAX: usize = 0xFFF;
 
+/// Bits by which the checksum of each quarter of a long record is turned further than the one before.
+const TURN: u32 = 7;
+
 /// Words from which on a record's checksum is made of four.
 pub const RECORD_LONG_WORDS: usize = 16;
 
+/// Where the length stands in a record's first word, as a shift.
+const BODY_SHIFT: u32 = 32;
 const KIND_SHIFT: u32 = 60;
 const COUNT_SHIFT: u32 = 48;
 const OFFSET_MASK: u64 = (1 << COUNT_SHIFT) - 1;
@@ -351,6 +356,35 @@ impl RecordSeal {
         (self.crc(record, ring_off, checksum) == header.crc).then_some((len, header.sequence))
     }
 
+    /// Which bit may have flipped, since it was written, of the record that began with `words` at the place
+    /// `ring_off`: the number of the word, and the bit in it. None if no single bit makes it whole; several, at
+    /// most one in each quarter, if their flips can't be told apart. Records have at most `words_max` words.
+    ///
+    /// # Cost
+    /// The checksum, and a cycle or two for each bit of the record.
+    pub fn flipped(self, words: &[u64], ring_off: u64, words_max: usize) -> Vec<(usize, u32)> {
+        let Some(&first) = words.first() else { return Vec::new() };
+        let len_of = |first: u64| RECORD_HEADER_WORDS + (first >> BODY_SHIFT) as usize;
+        let whole = |first: u64| words.get(..len_of(first)).filter(|record| record.len() <= words_max);
+        let sum = |record: &[u64]| self.crc(record, ring_off, record_checksum);
+        let mut found: Vec<(usize, u32)> = (BODY_SHIFT..u64::BITS)
+            .filter(|bit| whole(first ^ 1 << bit).is_some_and(|record| sum(record) == first as u32))
+            .map(|bit| (0, bit))
+            .collect();
+        if let Some(record) = whole(first) {
+            let difference = first as u32 ^ sum(record);
+            if difference.is_power_of_two() {
+                found.push((0, difference.trailing_zeros()));
+            }
+            let before = RECORD_HEADER_WORDS - 1;
+            let bits = flipped_in_sum(difference, record.len() - before).into_iter();
+            found.extend(
+                bits.map(|bit| (before + bit / u64::BITS as usize, (bit % u64::BITS as usize) as u32)),
+            );
+        }
+        found
+    }
+
     #[inline]
     fn crc(self, record: &[u64], ring_off: u64, checksum: impl Fn(u32, &[u64]) -> u32) -> u32 {
         // The same bytes give another checksum from another start value in every case, so the place and the length
@@ -362,10 +396,8 @@ impl RecordSeal {
 }
 
 /// The checksum of a record's words, from the start value `seed`. Long runs are four runs: a CPU computes their
-/// CRCs side by side, where one run waits for itself at each word. They are weighed with odd factors and added,
-/// which no error can see through: any error inside of one run that its CRC finds is found, and two runs' errors
-/// cancel out no more often than chance has it. (A CRC of the CRCs would not do: it is linear as they are, so the
-/// same error at matching places of two runs cancels out always.)
+/// CRCs side by side, where one run waits for itself at each word. The four are turned before they are summed up in
+/// turn, see [`turned`].
 ///
 /// This is what the format says, in few words; `lode_pmem::checksum` does the same in few cycles.
 pub fn record_checksum(seed: u32, words: &[u64]) -> u32 {
@@ -376,17 +408,33 @@ pub fn record_checksum(seed: u32, words: &[u64]) -> u32 {
     let (first, second) = words.split_at(words.len() / 2);
     let (one, two) = first.split_at(first.len() / 2);
     let (three, four) = second.split_at(second.len() / 2);
-    record_checksum_joined([crc(one), crc(two), crc(three), crc(four)])
+    crc32c::crc32c(turned([crc(one), crc(two), crc(three), crc(four)]).as_bytes())
 }
 
-/// The checksum of a record of which the four quarters have the checksums `crcs`.
+/// The checksums of four quarters as they are summed up. Were they not turned, a bit flipped in one quarter would
+/// change the sum like another one, 32 bits on, in the next quarter; two such bits would go unnoticed.
 #[inline]
-pub const fn record_checksum_joined(crcs: [u32; 4]) -> u32 {
-    let [one, two, three, four] = crcs;
-    (one.wrapping_mul(0x9E37_79B1))
-        .wrapping_add(two.wrapping_mul(0x85EB_CA77))
-        .wrapping_add(three.wrapping_mul(0xC2B2_AE3D))
-        .wrapping_add(four.wrapping_mul(0x27D4_EB2F))
+pub fn turned(sums: [u32; 4]) -> [u32; 4] {
+    let [one, two, three, four] = sums;
+    [one, two.rotate_left(TURN), three.rotate_left(2 * TURN), four.rotate_left(3 * TURN)]
+}
+
+/// Which bit of `len` words may have flipped when [`record_checksum`] changed by `difference`.
+fn flipped_in_sum(difference: u32, len: usize) -> Vec<usize> {
+    const SUM: usize = size_of::<u32>();
+    let bits = |words: usize| words * u64::BITS as usize;
+    if len < RECORD_LONG_WORDS {
+        return flip::flipped_bit(difference, len * size_of::<u64>()).into_iter().collect();
+    }
+    let quarters = [(0, len / 2 / 2), (len / 2 / 2, len / 2), (len / 2, len / 2 + (len - len / 2) / 2)];
+    let quarters = quarters.into_iter().chain([(quarters[2].1, len)]);
+    let in_quarter = |((from, to), index)| {
+        let sums_after = 4 - index as usize;
+        let difference = flip::inner_difference(difference, sums_after * SUM * u8::BITS as usize);
+        let difference = difference.rotate_right(TURN * index);
+        flip::flipped_bit(difference, (to - from) * size_of::<u64>()).map(|bit| bits(from) + bit)
+    };
+    quarters.zip(0..4).filter_map(in_quarter).collect()
 }
 
 #[inline]
@@ -500,6 +548,26 @@ mod test {
             record[bit / 64] ^= 1 << (bit % 64);
             assert_eq!(seal.open(&record, 0, record_checksum), None, "bit {bit}");
             record[bit / 64] ^= 1 << (bit % 64);
+        }
+    }
+
+    #[test]
+    fn a_flipped_bit_is_located_in_records_of_every_length() {
+        let seal = RecordSeal::new(&[1; 16], [2, 3], 7);
+        for len in (3..24).chain([127]) {
+            let mut ring: Vec<u64> =
+                (0..len + 140u64).map(|word| word.wrapping_mul(0x9E37_79B9_7F4A_7C15)).collect();
+            seal.close(&mut ring[..len as usize], 99, 128, record_checksum);
+            assert_eq!(seal.flipped(&ring, 128, 200), [], "it is whole");
+            for bit in 0..len as usize * 64 {
+                ring[bit / 64] ^= 1 << (bit % 64);
+                let found = seal.flipped(&ring, 128, 200);
+                assert!(found.contains(&(bit / 64, bit as u32 % 64)), "bit {bit} of {len} words: {found:?}");
+                assert!(found.len() <= 2, "bit {bit} of {len} words: {found:?}");
+                ring[bit / 64] ^= 1 << (bit % 64);
+            }
+            ring[1] ^= 3;
+            assert_eq!(seal.flipped(&ring, 128, 200), [], "two flipped bits");
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The checksum of log records, at the speed of the CPU.
 
-use lode_layout::{RECORD_LONG_WORDS, record_checksum, record_checksum_joined};
+use lode_layout::{RECORD_LONG_WORDS, record_checksum, turned};
 
 /// What [`record_checksum`] computes.
 ///
@@ -44,7 +44,9 @@ fn sse42(seed: u32, words: &[u64]) -> u32 {
             *crc = _mm_crc32_u64(*crc, *word);
         }
     }
-    record_checksum_joined(crcs.map(|crc| !(crc as u32)))
+    let [a, b, c, d] = turned(crcs.map(|crc| !(crc as u32))).map(u64::from);
+    let crc = _mm_crc32_u64(_mm_crc32_u64(u64::from(u32::MAX), a | b << 32), c | d << 32);
+    !(crc as u32)
 }
 
 #[cfg(test)]

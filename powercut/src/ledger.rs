@@ -198,14 +198,10 @@ impl Ledger {
 /// # Errors
 /// What ended the threads.
 pub fn run(ledger: &Ledger) -> Result<()> {
-    let chosen = lode_layout::bug::chosen();
     std::thread::scope(|scope| {
         let workers: Vec<_> = (0..ledger.threads())
             .map(|thread| {
-                scope.spawn(move || {
-                    lode_layout::bug::inherit(chosen);
-                    ledger.work(thread, |number| writeln!(io::stdout(), "{thread} {number}"))
-                })
+                scope.spawn(move || ledger.work(thread, |number| writeln!(io::stdout(), "{thread} {number}")))
             })
             .collect();
         workers.into_iter().try_for_each(|worker| worker.join().expect("workers return their errors"))
@@ -275,7 +271,11 @@ mod test {
         for at in [account.plus(COPIES[2]), PoolOffset::new(object), ledger.shared_at()] {
             let damage = |change: u64| {
                 let word = ledger.heap.memory().load8(at);
-                ledger.heap.run(|tx| -> Result<(), HeapError> { Ok(tx.store8(at, word ^ change)) }).unwrap();
+                let changed: Result<(), HeapError> = ledger.heap.run(|tx| {
+                    tx.store8(at, word ^ change);
+                    Ok(())
+                });
+                changed.unwrap();
             };
             damage(1);
             assert!(ledger.verify(&[number, number]).is_err(), "damage at {at}");

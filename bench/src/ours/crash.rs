@@ -1,18 +1,13 @@
-//! crash-images: how fast the crash explorer makes images of the log and of the heap, and checks them.
+//! crash-images: how fast the crash explorer makes images, recovers from them and checks them.
 
-#[path = "../../../heap/tests/subjects/heap.rs"]
-mod heap;
-#[path = "../../../heap/tests/subjects/log.rs"]
-mod log;
-
-use self::heap::HeapSubject;
-use self::log::LogSubject;
 use anyhow::{Result, bail};
+use lode_heap::explore::{HeapSubject, LogSubject};
+use lode_index::explore::TreeSubject;
 use lode_sim::{Budget, Setup, Subject, explore};
 
-/// Images a second of an exploration of so many seconds, by one thread.
-fn rate(subject: &impl Subject, seconds: f64) -> Result<f64> {
-    let setup = Setup { operations: 150, budget: Budget { images: u64::MAX, seconds }, ..Setup::default() };
+/// Images a second of an exploration of so many seconds, in which one thread runs so many operations.
+fn rate(subject: &impl Subject, operations: u64, seconds: f64) -> Result<f64> {
+    let setup = Setup { operations, budget: Budget { images: u64::MAX, seconds }, ..Setup::default() };
     let report = explore(subject, &setup);
     if let Some(violation) = &report.violation {
         bail!("the explorer found a violation: {violation}");
@@ -22,10 +17,12 @@ fn rate(subject: &impl Subject, seconds: f64) -> Result<f64> {
 
 /// Images a second of a log ring of 64 KiB.
 pub(super) fn of_log(seconds: f64) -> Result<f64> {
-    rate(&LogSubject { size: 0x1_8000, log_len: 0x1_0000 }, seconds)
+    rate(&LogSubject { size: 0x1_8000, log_len: 0x1_0000 }, 150, seconds)
 }
 
-/// Images a second of a heap.
-pub(super) fn of_heap(seconds: f64) -> Result<f64> {
-    rate(&HeapSubject { size: 0x30000, sizes: 5 }, seconds)
+/// Images a second of a heap and of a tree, as a note.
+pub(super) fn of_others(seconds: f64) -> Result<String> {
+    let heap = rate(&HeapSubject { size: 0x30000, sizes: 5 }, 120, seconds)?;
+    let tree = rate(&TreeSubject { size: 0x80000 }, 90, seconds)?;
+    Ok(format!("crash-images: {heap:.0} images/s of a heap, {tree:.0} of a tree"))
 }

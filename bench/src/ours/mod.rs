@@ -78,6 +78,6 @@ pub(crate) fn figures(folder: &Path, size: &Size) -> Result<(Vec<Figure>, Vec<St
         twice.reopen_ms,
         2 * keys
     ));
-    notes.push(format!("crash-images: {:.0} images/s of a heap", crash::of_heap(size.exploration)?));
+    notes.push(crash::of_others(size.exploration)?);
     Ok((figures.into(), notes))
 }

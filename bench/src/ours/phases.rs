@@ -2,7 +2,9 @@
 //!
 //! Flushes and log writes are measured by leaving them out: what the operation gets faster by is what they cost,
 //! waiting for home stores that missed the caches included, since a fence waits for every store before it. The
-//! other parts are timed on their own, and what is left over has no part of its own.
+//! other parts are timed on their own, and what is left over has no part of its own. A home store that is timed
+//! alone waits for its own end, which in the whole is hidden behind the fence, so the parts may come to more than
+//! the whole.
 
 use super::area::Area;
 use super::partial::{Partial, Parts};

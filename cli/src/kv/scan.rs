@@ -90,11 +90,14 @@ fn print(scan: &Scan, jsonl: bool, what: &'static str) -> Result<Answer, Failure
     Ok(Answer::silent())
 }
 
+/// What is done with an entry; whether to go on.
+type Each<'a> = dyn FnMut(Result<Entry<'_>, IndexError>) -> Result<bool, Failure> + 'a;
+
 /// Hands the entries of the range to `each` until it says no.
 fn walk(
     store: &Store,
     scan: &Scan,
-    each: &mut dyn FnMut(Result<Entry<'_>, IndexError>) -> Result<bool, Failure>,
+    each: &mut Each<'_>,
     failure: impl Fn(IndexError) -> Failure,
 ) -> Result<(), Failure> {
     let reader = store.tree().map_err(failure)?.reader();

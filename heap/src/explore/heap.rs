@@ -1,5 +1,6 @@
 //! The heap: a root with slots, whose objects transactions allocate, replace, copy and free.
 
+use crate::check::{Report, Severity, SpaceMap, check_log, check_slots};
 use crate::{Heap, HeapError, Tx};
 use lode_layout::{Geometry, PoolOffset, WORD};
 use lode_sim::oracle::{Access, Registers, WrongRegisters};
@@ -76,6 +77,11 @@ fn slot_at(root: PoolOffset, slot: u64) -> PoolOffset {
     root.plus(slot * WORD)
 }
 
+/// A life id, as good as random: to a torn slot it must not look like one with a flipped bit.
+fn life(number: u64) -> [u64; 2] {
+    [0x9E37_79B9_7F4A_7C15, 0xD1B5_4A32_D192_ED03].map(|odd: u64| odd.wrapping_mul(number))
+}
+
 /// The number of the object that a slot leads to, as `load` sees it.
 fn number(load: impl Fn(PoolOffset) -> u64, slot: PoolOffset) -> Object {
     let at = PoolOffset::new(load(slot));
@@ -143,8 +149,8 @@ impl Subject for HeapSubject {
 
     fn format(&self, medium: Arc<SimMedium>) -> Result<(), HeapError> {
         let geometry = Geometry::plan(self.size).expect("a size");
-        Heap::format(&medium, &geometry, &UUID, [1, 1])?;
-        let (heap, _) = Heap::open(medium, &geometry, UUID, [2, 2])?;
+        Heap::format(&medium, &geometry, &UUID, life(1))?;
+        let (heap, _) = Heap::open(medium, &geometry, UUID, life(2))?;
         heap.run(|tx| {
             let root = tx.alloc_zeroed(SLOTS * WORD, 16, ROOT_TYPE)?;
             tx.set_root(root);
@@ -155,7 +161,7 @@ impl Subject for HeapSubject {
 
     fn start(&self, medium: Arc<SimMedium>) -> Result<Engine, HeapError> {
         let geometry = Geometry::plan(self.size).expect("a size");
-        let (heap, _) = Heap::open(medium, &geometry, UUID, [3, 3])?;
+        let (heap, _) = Heap::open(medium, &geometry, UUID, life(3))?;
         let root = heap.root()?;
         Ok(Engine { heap, root, number: AtomicU64::new(1) })
     }
@@ -189,7 +195,19 @@ impl Subject for HeapSubject {
 
     fn recover(&self, medium: Arc<SimMedium>) -> Result<Self::Contents, HeapError> {
         let geometry = Geometry::plan(self.size).expect("a size");
-        let (heap, _) = Heap::open(medium, &geometry, UUID, [4, 4])?;
+        let mut report = Report::default();
+        if let Some(slot) = check_slots(&*medium, &UUID, &mut report) {
+            check_log(&*medium, &geometry, &UUID, &slot, &mut report);
+        }
+        if let Some(damage) = report.findings.iter().find(|finding| finding.severity == Severity::Damage) {
+            return Err(HeapError::Corrupt { what: damage.what, at: damage.at });
+        }
+        let (heap, _) = Heap::open(medium, &geometry, UUID, life(4))?;
+        let mut report = Report::default();
+        SpaceMap::read(heap.memory(), &geometry, &mut report);
+        if let Some(damage) = report.findings.first() {
+            return Err(HeapError::Corrupt { what: damage.what, at: damage.at });
+        }
         let root = heap.root()?;
         let load = |at| heap.memory().load8(at);
         Ok((0..SLOTS).map(|slot| number(load, slot_at(root, slot))).collect())

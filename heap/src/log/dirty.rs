@@ -2,22 +2,32 @@
 
 use lode_layout::{LINE, PoolOffset};
 
-/// Lines for which there is room at first.
-const CAPACITY_MIN: usize = 1024;
+/// Lines of a region: as many bits as its words have.
+const REGION_LINES: u64 = 64 * 64;
 
-/// A set of cache lines with home stores that no flush has followed yet: a hash table of their numbers, so
-/// that each is flushed once however often it was stored to, and the numbers in the order in which they came.
-#[derive(Debug)]
+/// The lines of a region, a bit each.
+#[derive(Clone, Debug)]
+struct Region {
+    /// The region's number: that of its first line, over [`REGION_LINES`].
+    number: u64,
+    /// Which of the words are not zero.
+    touched: u64,
+    words: [u64; 64],
+}
+
+/// A set of cache lines with home stores that no flush has followed yet, so that each is flushed once however
+/// often it was stored to: bitmaps of the regions of 256 KiB that have any.
+#[derive(Debug, Default)]
 pub(super) struct DirtyLines {
-    lines: Vec<u64>,
-    /// Line numbers plus one, 0 where there is none; at most half full. The length is a power of two.
-    table: Vec<u64>,
+    /// For each region of the pool, its place in `regions` plus one, or 0.
+    directory: Vec<u32>,
+    regions: Vec<Region>,
 }
 
 impl DirtyLines {
     /// An empty set. It takes no memory before it is used.
     pub(super) fn new() -> DirtyLines {
-        DirtyLines { lines: Vec::new(), table: Vec::new() }
+        DirtyLines::default()
     }
 
     /// Notes the lines that hold the range.
@@ -31,55 +41,84 @@ impl DirtyLines {
 
     #[inline]
     fn add(&mut self, line: u64) {
-        if self.lines.len() * 2 >= self.table.len() {
-            self.grow();
-        }
-        let mask = self.table.len() - 1;
-        let mut place = (line.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) as usize & mask;
-        while self.table[place] != line + 1 {
-            if self.table[place] == 0 {
-                self.table[place] = line + 1;
-                self.lines.push(line);
-                return;
-            }
-            place = (place + 1) & mask;
-        }
+        let region = self.region(line / REGION_LINES);
+        let word = line / 64 % 64;
+        region.touched |= 1 << word;
+        region.words[word as usize] |= 1 << (line % 64);
+    }
+
+    #[inline]
+    fn region(&mut self, number: u64) -> &mut Region {
+        let place = match self.directory.get(number as usize) {
+            Some(place) if *place > 0 => *place as usize - 1,
+            _ => self.open(number),
+        };
+        &mut self.regions[place]
     }
 
     #[cold]
-    fn grow(&mut self) {
-        let capacity = (self.table.len() * 2).max(CAPACITY_MIN);
-        self.table = vec![0; capacity];
-        for line in std::mem::take(&mut self.lines) {
-            self.add(line);
+    fn open(&mut self, number: u64) -> usize {
+        let place = self.regions.len();
+        if self.directory.len() <= number as usize {
+            self.directory.resize(number as usize + 1, 0);
         }
+        self.directory[number as usize] = place as u32 + 1;
+        self.regions.push(Region { number, touched: 0, words: [0; 64] });
+        place
     }
 
     /// Adds all lines of `other`, and leaves it empty.
     pub(super) fn absorb(&mut self, other: &mut DirtyLines) {
-        if self.lines.is_empty() {
+        if self.regions.is_empty() {
             std::mem::swap(self, other);
             return;
         }
-        for line in &other.lines {
-            self.add(*line);
+        for region in &other.regions {
+            let mine = self.region(region.number);
+            mine.touched |= region.touched;
+            for (word, lines) in mine.words.iter_mut().zip(region.words) {
+                *word |= lines;
+            }
         }
         other.clear();
     }
 
     /// Forgets all lines.
     pub(super) fn clear(&mut self) {
-        if !self.lines.is_empty() {
-            self.lines.clear();
-            self.table.fill(0);
+        for region in self.regions.drain(..) {
+            self.directory[region.number as usize] = 0;
         }
     }
 
-    /// The ranges to flush: each line once, those that came one after another together.
+    /// The ranges to flush: each line once, neighbours together where they are in one word.
     pub(super) fn ranges(&self) -> impl Iterator<Item = (PoolOffset, u64)> {
-        let runs = self.lines.chunk_by(|a, b| a + 1 == *b);
-        runs.map(|run| (PoolOffset::new(run[0] * LINE), run.len() as u64 * LINE))
+        self.regions.iter().flat_map(|region| {
+            let words = bits(region.touched).map(|word| (word, region.words[word as usize]));
+            words.flat_map(|(word, lines)| {
+                let first = region.number * REGION_LINES + word * 64;
+                runs(lines).map(move |(line, count)| (PoolOffset::new((first + line) * LINE), count * LINE))
+            })
+        })
     }
+}
+
+/// The numbers of the bits that are set.
+fn bits(mut word: u64) -> impl Iterator<Item = u64> {
+    std::iter::from_fn(move || {
+        let bit = (word != 0).then(|| u64::from(word.trailing_zeros()))?;
+        word &= word - 1;
+        Some(bit)
+    })
+}
+
+/// The runs of bits that are set: the first bit of each, and how many there are.
+fn runs(mut word: u64) -> impl Iterator<Item = (u64, u64)> {
+    std::iter::from_fn(move || {
+        let first = (word != 0).then(|| word.trailing_zeros())?;
+        let count = (word >> first).trailing_ones();
+        word &= u64::MAX.checked_shl(first + count).unwrap_or(0);
+        Some((u64::from(first), u64::from(count)))
+    })
 }
 
 #[cfg(test)]
@@ -102,12 +141,15 @@ mod test {
     fn every_touched_line_once() {
         assert_eq!(ranges(&noted(&[(0, 1)])), [(0, 64)]);
         assert_eq!(ranges(&noted(&[(63, 2)])), [(0, 128)]);
-        assert_eq!(ranges(&noted(&[(64, 64), (0, 64), (64, 8)])), [(64, 64), (0, 64)]);
+        assert_eq!(ranges(&noted(&[(64, 64), (0, 64), (64, 8)])), [(0, 128)]);
         assert_eq!(ranges(&noted(&[(1 << 40, 65), (1 << 40, 1)])), [(1 << 40, 128)]);
+        assert_eq!(ranges(&noted(&[(0, 64 * 64)])), [(0, 64 * 64)]);
+        assert_eq!(ranges(&noted(&[(63 * 64, 128)])), [(63 * 64, 64), (64 * 64, 64)]);
+        assert_eq!(ranges(&noted(&[(0, 64), (128, 64)])), [(0, 64), (128, 64)]);
     }
 
     #[test]
-    fn lines_that_fall_on_one_place_are_all_kept() {
+    fn lines_far_apart_are_all_kept() {
         let notes: Vec<(u64, u64)> = (0..5000).map(|i| ((i * 7919 % 5000) * (LINE << 12), 8)).collect();
         let mut dirty = noted(&notes);
         for (at, len) in &notes {
@@ -121,10 +163,10 @@ mod test {
     #[test]
     fn sets_join_and_start_again() {
         let (mut all, mut one, mut two) =
-            (DirtyLines::new(), noted(&[(0, 64), (128, 64)]), noted(&[(128, 128)]));
+            (DirtyLines::new(), noted(&[(0, 64), (128, 64)]), noted(&[(128, 128), (1 << 30, 8)]));
         all.absorb(&mut one);
         all.absorb(&mut two);
-        assert_eq!(ranges(&all), [(0, 64), (128, 128)]);
+        assert_eq!(ranges(&all), [(0, 64), (128, 128), (1 << 30, 64)]);
         assert_eq!((ranges(&one), ranges(&two)), (vec![], vec![]));
         all.clear();
         all.note(PoolOffset::new(128), 8);

@@ -17,8 +17,10 @@ mod apply;
 mod dirty;
 mod group;
 mod lane;
+pub(crate) mod past;
 mod recover;
-mod slots;
+mod ring;
+pub(crate) mod slots;
 
 use crate::sync::{AtomicBool, AtomicU64, Ordering, SpinMutex, SpinMutexGuard};
 use crate::{HeapError, bugs};
@@ -29,6 +31,7 @@ use lode_layout::{BLOCK, PoolOffset, Record, RecordSeal, Slot, WORD, align_down}
 use lode_pmem::{Fault, Medium, Rung, checksum};
 use zerocopy::IntoBytes;
 
+pub(crate) use recover::Damaged;
 pub use recover::Recovery;
 
 /// The most rings into which a log is divided, which is how many threads can be in their drain at once.
@@ -63,11 +66,17 @@ pub struct Log<M: Medium> {
     lanes: Lanes,
     /// Up to where each ring's records are no longer needed, counted like [`LaneState::head`].
     tails: Vec<AtomicU64>,
-    next_sequence: AtomicU64,
+    next_sequence: Apart<AtomicU64>,
     checkpointed: AtomicU64,
     checkpointer: SpinMutex<Checkpointer>,
     failed: AtomicBool,
 }
+
+/// A word that every transaction changes, on cache lines of its own: what lies beside it is read by all and would
+/// be fetched anew each time. Two lines, because CPUs fetch them in pairs.
+#[derive(Debug)]
+#[repr(align(128))]
+struct Apart<T>(T);
 
 /// What only the thread that checkpoints touches.
 #[derive(Debug)]
@@ -104,7 +113,7 @@ impl<M: Medium> Log<M> {
             lanes: Lanes::new(lanes),
             tails: (0..slot.rings).map(|_| AtomicU64::new(0)).collect(),
             seals,
-            next_sequence: AtomicU64::new(slot.sequence + 1),
+            next_sequence: Apart(AtomicU64::new(slot.sequence + 1)),
             checkpointed: AtomicU64::new(slot.sequence),
             checkpointer: SpinMutex::new(Checkpointer {
                 generation: slot.generation,
@@ -173,7 +182,7 @@ impl<M: Medium> Log<M> {
         };
         // ORDER: drawn with the lane held, so that a checkpoint, which holds all lanes, never covers a number
         // whose home stores are still to come; and with all locks held, so that dependent records are in order.
-        let sequence = self.next_sequence.fetch_add(1, Ordering::Relaxed);
+        let sequence = self.next_sequence.0.fetch_add(1, Ordering::Relaxed);
         let offset = lane.offset;
         debug_assert!(offset + len <= self.ring_len && len.is_multiple_of(self.medium.log_block()));
         let place = self.area.start.plus(ring as u64 * self.ring_len + offset);
@@ -203,7 +212,7 @@ impl<M: Medium> Log<M> {
             let (_, lane) = self.lanes.claim(&self.medium);
             // ORDER: acquires the checkpoint that freed the space below the tail.
             let tail = self.tails[0].load(Ordering::Acquire);
-            if let Some(ticket) = group.append(&self.medium, record, &self.next_sequence, tail)? {
+            if let Some(ticket) = group.append(&self.medium, record, &self.next_sequence.0, tail)? {
                 break (lane, ticket);
             }
             drop(lane);
@@ -329,7 +338,7 @@ impl<M: Medium> Log<M> {
             self.medium.relax(0);
         }
         // ORDER: all lanes are held, so nobody draws a number between this load and the end of the block.
-        (self.next_sequence.load(Ordering::Relaxed) - 1, heads)
+        (self.next_sequence.0.load(Ordering::Relaxed) - 1, heads)
     }
 
     /// Makes the home stores to the lines in `dirty` durable.

@@ -1,7 +1,7 @@
 //! Reading and writing the checkpoint slots.
 
 use crate::{HeapError, bugs};
-use lode_layout::{BLOCK, LINE, SLOT_COPY_STRIDE, SLOT_WORDS, Slot};
+use lode_layout::{BLOCK, LINE, PoolOffset, SLOT_COPY_STRIDE, SLOT_WORDS, Slot};
 use lode_pmem::Medium;
 use zerocopy::IntoBytes;
 
@@ -9,7 +9,7 @@ use zerocopy::IntoBytes;
 ///
 /// # Durability
 /// Durable on return.
-pub(super) fn write<M: Medium>(medium: &M, uuid: &[u8; 16], slot: &Slot) -> Result<(), HeapError> {
+pub(crate) fn write<M: Medium>(medium: &M, uuid: &[u8; 16], slot: &Slot) -> Result<(), HeapError> {
     let words = slot.encode(uuid);
     let home = Slot::home(slot.generation);
     let stored = if medium.log_block() <= LINE {
@@ -32,14 +32,38 @@ pub(super) fn write<M: Medium>(medium: &M, uuid: &[u8; 16], slot: &Slot) -> Resu
     stored.map_err(HeapError::InDoubt)
 }
 
+/// One of the four copies, as it lies there.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Copy {
+    pub(crate) at: PoolOffset,
+    pub(crate) words: [u64; SLOT_WORDS],
+    /// What it says, if it is whole.
+    pub(crate) slot: Option<Slot>,
+}
+
+/// All copies, the two of each slot side by side.
+pub(crate) fn copies<M: Medium>(medium: &M, uuid: &[u8; 16]) -> [Copy; 4] {
+    [(0, 0), (0, SLOT_COPY_STRIDE), (1, 0), (1, SLOT_COPY_STRIDE)].map(|(generation, copy)| {
+        let at = Slot::home(generation).plus(copy);
+        let mut words = [0; SLOT_WORDS];
+        medium.memory().read(at, words.as_mut_bytes());
+        Copy { at, words, slot: Slot::decode(&words, uuid) }
+    })
+}
+
+/// Whether `copy` lies where `slot` belongs.
+pub(crate) fn belongs(copy: &Copy, slot: &Slot) -> bool {
+    let home = Slot::home(slot.generation);
+    copy.at == home || copy.at == home.plus(SLOT_COPY_STRIDE)
+}
+
+/// The newest slot of which a copy is whole.
+pub(crate) fn newest(copies: &[Copy; 4]) -> Option<Slot> {
+    let whole = copies.iter().filter_map(|copy| copy.slot.filter(|slot| belongs(copy, slot)));
+    whole.max_by_key(|slot| slot.generation)
+}
+
 /// The newest slot that can be read.
 pub(super) fn read<M: Medium>(medium: &M, uuid: &[u8; 16]) -> Option<Slot> {
-    (0..2)
-        .flat_map(|generation| [0, SLOT_COPY_STRIDE].map(|copy| Slot::home(generation).plus(copy)))
-        .filter_map(|at| {
-            let mut words = [0; SLOT_WORDS];
-            medium.memory().read(at, words.as_mut_bytes());
-            Slot::decode(&words, uuid)
-        })
-        .max_by_key(|slot| slot.generation)
+    newest(&copies(medium, uuid))
 }

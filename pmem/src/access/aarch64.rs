@@ -35,6 +35,17 @@ pub(crate) unsafe fn load1(base: *const u8, at: usize) -> u8 {
     value as u8
 }
 
+/// Brings the line at `at` bytes after `base` near, to be stored to. Any address will do: nothing comes of one that
+/// is not mapped.
+#[inline(always)]
+pub(crate) fn prefetch_store(base: *mut u8, at: usize) {
+    // SAFETY: - PRFM never faults and changes nothing.
+    unsafe {
+        asm!("prfm pstl1keep, [{place}]", place = in(reg) base.wrapping_add(at),
+             options(nostack, preserves_flags, readonly));
+    }
+}
+
 /// Stores an aligned word at `at` bytes after `base`.
 ///
 /// # Safety

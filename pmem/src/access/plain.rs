@@ -38,6 +38,10 @@ pub(crate) unsafe fn load1(base: *const u8, at: usize) -> u8 {
     (word.load(Ordering::Acquire) >> shift) as u8
 }
 
+/// Does nothing here.
+#[inline]
+pub(crate) fn prefetch_store(_base: *mut u8, _at: usize) {}
+
 /// Stores an aligned word at `at` bytes after `base`.
 ///
 /// # Safety

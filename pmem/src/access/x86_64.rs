@@ -38,6 +38,17 @@ pub(crate) unsafe fn load1(base: *const u8, at: usize) -> u8 {
     value as u8
 }
 
+/// Brings the line at `at` bytes after `base` near, to be stored to. Any address will do: nothing comes of one that
+/// is not mapped.
+#[inline(always)]
+pub(crate) fn prefetch_store(base: *mut u8, at: usize) {
+    // SAFETY: - PREFETCHW never faults and changes nothing; CPUs that do not know it take it for a NOP.
+    unsafe {
+        asm!("prefetchw [{base} + {at}]", base = in(reg) base, at = in(reg) at,
+             options(nostack, preserves_flags, readonly));
+    }
+}
+
 /// Stores an aligned word at `at` bytes after `base`.
 ///
 /// # Safety

@@ -42,7 +42,7 @@ pub(crate) fn ledger(test: &str, rounds: u64, bug: Option<&str>) -> Found {
         let cut_at = random.u64(1..=REQUESTS_MAX);
         let trial =
             Trial { pool: &pool, place: folder.path(), cut_at, samples: SAMPLES, seed: random.u64(..) };
-        let tried = trial.run(|path| program(path, bug), |image, output| verify(image, output));
+        let tried = trial.run(|path| program(path, bug), verify);
         let verdict: Verdict = match tried.unwrap() {
             Ok(verdict) => verdict,
             Err(error) => {
@@ -67,7 +67,10 @@ pub(crate) fn skip(test: &str, error: &io::Error) {
 
 fn program(pool: &Path, bug: Option<&str>) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_ledger"));
-    command.arg(pool).args(bug);
+    command.arg(pool);
+    if let Some(bug) = bug {
+        command.env("LODE_BUG", bug);
+    }
     command
 }
 

@@ -1,0 +1,134 @@
+//! `lode kv load --ack` on a disk that drops what was not synced: every key that it printed is there.
+//!
+//! In a build with `--cfg lode_bugs` loads that forget a sync must be found out.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod run;
+
+use anyhow::{Result, ensure};
+use lode_powercut::Trial;
+use run::{budget, command, lode, seed, text};
+use std::collections::{HashMap, HashSet};
+use std::io::Write;
+use std::path::Path;
+use std::process::Command;
+
+/// Keys that may be durable without having been acknowledged: one a thread.
+const THREADS: usize = 8;
+/// More than can be loaded until the power is cut.
+const KEYS: usize = 20_000;
+/// A load of all keys asks the disk for some thousand things.
+const REQUESTS_MAX: u64 = 1500;
+const SAMPLES: u64 = 2;
+
+/// The keys of the input with their values.
+struct Input {
+    values: HashMap<String, String>,
+}
+
+impl Input {
+    fn new() -> Input {
+        let value = |number: usize| format!("value {number} {}", "x".repeat(number % 300));
+        Input { values: (0..KEYS).map(|number| (format!("key{number}"), value(number))).collect() }
+    }
+
+    fn write(&self, path: &Path) {
+        let lines = self.values.iter().map(|(key, value)| format!("{key}\t{value}\n"));
+        std::fs::write(path, lines.collect::<String>()).unwrap();
+    }
+
+    /// Compares all that is in the pool with this input and with what was acknowledged.
+    fn compare(&self, pool: &Path, acknowledged: &HashSet<&str>) -> Result<()> {
+        let exported = lode(["kv", "export", text(pool)]);
+        ensure!(exported.code == Some(0), "export: {exported:?}");
+        let mut there = HashSet::new();
+        for (key, value) in exported.out.lines().filter_map(|line| line.split_once('\t')) {
+            ensure!(self.values.get(key).is_some_and(|loaded| loaded == value), "{key} was never loaded so");
+            there.insert(key);
+        }
+        let lost = acknowledged.difference(&there).count();
+        ensure!(lost == 0, "{lost} of {} acknowledged keys are lost", acknowledged.len());
+        let besides = there.len() - acknowledged.len();
+        ensure!(besides <= THREADS, "{besides} keys are there that nobody acknowledged");
+        Ok(())
+    }
+
+    /// The image must hold what was acknowledged, as it is and after it was opened for writing, and be sound.
+    fn verify(&self, image: &Path, output: &str) -> Result<()> {
+        let whole = output.split_inclusive('\n').filter_map(|line| line.strip_suffix('\n'));
+        let acknowledged = whole.collect();
+        self.compare(image, &acknowledged)?;
+        let (key, value) = self.values.iter().next().unwrap();
+        for arguments in [
+            &["kv", "put", text(image), key, value][..],
+            &["kv", "delete", text(image), key],
+            &["pool", "check", text(image)],
+        ] {
+            let ran = lode(arguments);
+            ensure!(ran.code == Some(0), "{arguments:?}: {ran:?}");
+        }
+        if acknowledged.contains(key.as_str()) {
+            lode(["kv", "put", text(image), key, value]).good();
+        }
+        self.compare(image, &acknowledged)
+    }
+}
+
+/// Runs trials until one finds an image that is not as it must be: what it found, if so. `bug` is planted in the
+/// program.
+fn first_loss(test: &str, rounds: u64, bug: Option<&str>) -> Option<String> {
+    let seed = seed();
+    let mut random = fastrand::Rng::with_seed(seed);
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let (pool, lines) = (folder.path().join("new.pool"), folder.path().join("in.tsv"));
+    lode(["pool", "create", "--size", "16MiB", "--durability", "commit", text(&pool)]).good();
+    let input = Input::new();
+    input.write(&lines);
+    let load = |pool: &Path| -> Command {
+        let threads = THREADS.to_string();
+        let mut load = command(["kv", "load", text(pool), text(&lines), "--ack", "--threads", &threads]);
+        load.envs(bug.map(|name| ("LODE_BUG", name)));
+        load
+    };
+    for round in 0..rounds {
+        let cut_at = random.u64(1..=REQUESTS_MAX);
+        let trial =
+            Trial { pool: &pool, place: folder.path(), cut_at, samples: SAMPLES, seed: random.u64(..) };
+        let verdict = match trial.run(load, |image, output| input.verify(image, output)).unwrap() {
+            Ok(verdict) => verdict,
+            Err(error) => {
+                let line = format!("SKIP {test}: no FUSE file system can be mounted: {error}\n");
+                std::io::stderr().write_all(line.as_bytes()).unwrap();
+                return None;
+            }
+        };
+        let told = format!("LODE_SEED={seed}, round {round}, cut at request {cut_at}: {verdict}");
+        println!("{told}");
+        if verdict.failure.is_some() {
+            return Some(told);
+        }
+    }
+    assert!(bug.is_none(), "{test}: not found");
+    None
+}
+
+#[test]
+fn an_acknowledged_key_survives_a_power_cut() {
+    let loss = first_loss("an_acknowledged_key_survives_a_power_cut", 5 * budget(), None);
+    assert_eq!(loss, None);
+}
+
+#[cfg(lode_bugs)]
+#[test]
+fn a_load_without_synced_log_writes_is_found() {
+    let bug = lode_pmem::bugs::LOG_WRITE_NOT_SYNCED.name();
+    first_loss("a_load_without_synced_log_writes_is_found", 20, Some(bug));
+}
+
+#[cfg(lode_bugs)]
+#[test]
+fn a_load_without_synced_checkpoints_is_found() {
+    let bug = lode_pmem::bugs::DRAIN_NOT_SYNCED.name();
+    first_loss("a_load_without_synced_checkpoints_is_found", 20, Some(bug));
+}

@@ -1,0 +1,185 @@
+//! A whole pool: whatever its bytes are, checking, repairing and opening it come to an end.
+
+use lode_heap::Heap;
+use lode_index::{LAYOUT_KV, Tree, check_pool, repair_pool};
+use lode_layout::header::LEN;
+use lode_layout::{Geometry, Header, LayoutName, PoolOffset, Rung};
+use lode_pmem::{Mapping, Medium};
+use lode_pool::{Headers, PoolError};
+use std::sync::Arc;
+use uuid::Uuid;
+
+/// Bytes of a pool that is fuzzed: a small one, so that most of its bytes mean something.
+const POOL_LEN: u64 = 160 << 10;
+/// A change of the pool that seeds begin with: where, and what is there then.
+const CHANGE: usize = 10;
+
+/// Takes the bytes for changes of a sound pool, each of an offset (2 bytes, in words) and a word; so the fuzzer need
+/// not find the checksum of the header first.
+pub fn run(data: &[u8]) {
+    let medium = sound();
+    for change in data.chunks_exact(CHANGE) {
+        let (at, word) = change.split_at(CHANGE - 8);
+        let at = u64::from(u16::from_le_bytes(at.try_into().unwrap_or_default())) * 8 % POOL_LEN;
+        medium.store8(PoolOffset::new(at), u64::from_le_bytes(word.try_into().unwrap_or_default()));
+    }
+    check_any(&medium);
+}
+
+/// Checks, opens and repairs the pool on `medium`.
+fn check_any(medium: &Arc<Mapping>) {
+    let mut bytes = vec![0; POOL_LEN as usize];
+    medium.memory().read(PoolOffset::NULL, &mut bytes);
+    let report = check_pool(copy(&bytes));
+    assert!(!report.to_string().is_empty());
+    open(copy(&bytes));
+    if repair_pool(medium, [7, 8]).is_ok() {
+        open(Arc::clone(medium));
+    }
+}
+
+fn open(medium: Arc<Mapping>) {
+    let Ok(headers) = Headers::read(&*medium) else { return };
+    let header = *headers.current();
+    let opened = Heap::open(medium, &header.geometry, *header.uuid.as_bytes(), [9, 9]);
+    let Ok((heap, _)) = opened else { return };
+    let Some(tree) = heap.root().ok().and_then(|root| Tree::open(&heap, root).ok()) else { return };
+    let _ = tree.get(b"some key");
+    let _ = tree.insert(b"another key", b"its value");
+    let _ = tree.delete(b"key 3");
+    assert!(tree.reader().iter().take(100_000).count() <= 100_000);
+}
+
+fn copy(bytes: &[u8]) -> Arc<Mapping> {
+    let medium = memory();
+    medium.store(PoolOffset::NULL, bytes);
+    medium
+}
+
+fn memory() -> Arc<Mapping> {
+    let mapped = Mapping::options().reserve(POOL_LEN).rung(Rung::Line).map_anonymous(POOL_LEN);
+    Arc::new(mapped.expect("memory"))
+}
+
+/// A pool with some keys that was not closed.
+fn sound() -> Arc<Mapping> {
+    let medium = memory();
+    let layout = LayoutName::new(LAYOUT_KV).expect("a name");
+    let geometry = Geometry::plan(POOL_LEN).expect("a size");
+    let header = Header::new(Uuid::from_u128(5), layout, geometry, Rung::None, 1);
+    let content = |medium: &Arc<Mapping>, header: &Header| {
+        Heap::format(medium, &header.geometry, header.uuid.as_bytes(), [1, 2])
+            .map_err(|_| PoolError::GenerationsExhausted)
+    };
+    lode_pool::format(&medium, header, content).expect("a pool");
+    let (heap, _) =
+        Heap::open(Arc::clone(&medium), &geometry, *header.uuid.as_bytes(), [3, 4]).expect("a heap");
+    let root = heap.run(|tx| {
+        let root = Tree::create(tx)?;
+        tx.set_root(root);
+        Ok::<_, lode_index::IndexError>(root)
+    });
+    let tree = Tree::open(&heap, root.expect("room")).expect("a tree");
+    for number in 0..20u8 {
+        tree.insert(format!("key {number}").as_bytes(), &[number; 9]).expect("room");
+    }
+    drop(heap);
+    medium
+}
+
+/// Changes in each part of a pool: none, headers, slots, log, tables, spans.
+pub fn seeds() -> Vec<(&'static str, Vec<u8>)> {
+    let change = |at: u64, word: u64| {
+        let at = ((at / 8) as u16).to_le_bytes();
+        [&at[..], &word.to_le_bytes()].concat()
+    };
+    let heap = Geometry::plan(POOL_LEN).map_or(0, |geometry| geometry.extents()[0].start.get());
+    vec![
+        ("sound", Vec::new()),
+        ("header", change(LEN as u64 / 2, 1)),
+        ("slot", change(0x2008, u64::MAX)),
+        ("log", change(0x4000 + 0x2000, 0xFFFF_0000_0000)),
+        ("table", change(heap + 8, 1)),
+        ("span", [change(heap + 0x4008, u64::MAX), change(heap + 0x4040, 0)].concat()),
+    ]
+}
+
+#[cfg(test)]
+mod test {
+    use super::*;
+    use lode_layout::{CHUNK, Descriptor, Slot, Superblock, checked};
+
+    /// A generator of numbers, small ones and large ones alike.
+    struct Numbers(u64);
+
+    impl Numbers {
+        fn next(&mut self) -> u64 {
+            self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            self.0 >> 11
+        }
+
+        fn below(&mut self, end: u64) -> u64 {
+            self.next() % end
+        }
+
+        fn any(&mut self) -> u64 {
+            let shift = self.below(64);
+            self.next().rotate_left(7) >> shift
+        }
+    }
+
+    /// What an enemy writes: words whose checks are right, and what they say is not.
+    fn hostile(numbers: &mut Numbers, medium: &Mapping, uuid: &[u8; 16]) {
+        let heap = Geometry::plan(POOL_LEN).unwrap().extents()[0];
+        let chunk = 1 + numbers.below(heap.len / CHUNK - 1);
+        let at = PoolOffset::new(numbers.below(POOL_LEN / 8) * 8);
+        match numbers.below(6) {
+            0 => medium.store8(at, numbers.any()),
+            1 => medium.store8(at, checked(numbers.any())),
+            2 => medium.store8(at, medium.memory().load8(PoolOffset::new(numbers.below(POOL_LEN / 8) * 8))),
+            3 => {
+                let chunks = numbers.any() >> 2;
+                let kinds = [Descriptor::Superblock { chunks }, Descriptor::Huge { chunks: 1 + chunks % 8 }];
+                let descriptor = kinds[numbers.below(2) as usize];
+                medium.store8(heap.start.plus(chunk * 8), descriptor.encode());
+            }
+            4 => {
+                let start = heap.start.plus(chunk * CHUNK);
+                let (block_size, block_count) =
+                    (1 + numbers.below(40_000), 1 + (numbers.any() as u32 as u64));
+                let shape = Superblock {
+                    block_size,
+                    block_count,
+                    data_off: numbers.any(),
+                    type_number: numbers.any(),
+                };
+                for (word, value) in shape.encode(start.get()).into_iter().enumerate() {
+                    medium.store8(start.plus(word as u64 * 8), value);
+                }
+            }
+            _ => {
+                let (generation, sequence) = (numbers.any(), numbers.any());
+                let life = [numbers.below(5), 4];
+                let slot =
+                    Slot { generation, sequence, life, rings: 1 + numbers.any() as u32 / 2, closed: false };
+                for (word, value) in slot.encode(uuid).into_iter().enumerate() {
+                    medium.store8(Slot::home(generation).plus(word as u64 * 8), value);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn hostile_pools_are_survived() {
+        let uuid = *Uuid::from_u128(5).as_bytes();
+        let mut numbers = Numbers(1);
+        for round in 0..2000 {
+            let medium = sound();
+            for _ in 0..=numbers.below(4) {
+                hostile(&mut numbers, &medium, &uuid);
+            }
+            println!("round {round}");
+            check_any(&medium);
+        }
+    }
+}

@@ -1,0 +1,21 @@
+//! Checking: what in a pool is not as it was written. Nothing here stores anything.
+//!
+//! ```text
+//!   check_slots   each copy of both checkpoint slots      -+
+//!   check_log     the records of an unclean pool           +--> Report
+//!   SpaceMap      descriptors, headers, bitmaps, root word -+
+//!                 and the objects that a layout says it reaches
+//! ```
+//!
+//! What a power cut can leave is no damage. Records that are not replayed yet are none either: who checks more than
+//! slots and log replays them into a private view first, see [`Heap::salvage`](crate::Heap::salvage).
+
+mod log;
+mod report;
+mod slots;
+mod space;
+
+pub use log::{check_log, mend_log};
+pub use report::{Counts, Finding, Report, Severity};
+pub use slots::{check_slots, mend_slots};
+pub use space::{Reach, SpaceMap};

@@ -1,0 +1,119 @@
+//! The checkpoint slots: which copies are whole, and what the others are.
+//!
+//! A power cut tears at most the slot that is being written: any of its words may be there, in either copy. So a copy
+//! that does not decode is a torn write unless one of its words is neither what the new slot nor what the older one
+//! that it replaces can have. A torn or damaged copy is harmless beside one that is whole, and both of a slot are
+//! if it is the older one: then the newer slot counts.
+
+use super::{Finding, Report, Severity};
+use crate::HeapError;
+use crate::log::slots::{self, Copy};
+use lode_layout::{SLOT_WORDS, Slot};
+use lode_pmem::Medium;
+use zerocopy::IntoBytes;
+
+/// Words of a slot: magic and checksum, generation, sequence, life (two), rings and closed, reserved (two).
+const GENERATION: usize = 1;
+const SEQUENCE: usize = 2;
+const RINGS: usize = 5;
+/// The bit of that word that says that the pool was closed.
+const CLOSED: u64 = 1 << 32;
+const RESERVED: [usize; 2] = [6, 7];
+
+/// Looks at the four copies in the pool `uuid`. Returns the slot that counts, if one does.
+pub fn check_slots<M: Medium>(medium: &M, uuid: &[u8; 16], report: &mut Report) -> Option<Slot> {
+    let copies = slots::copies(medium, uuid);
+    let newest = slots::newest(&copies);
+    for pair in copies.as_chunks::<2>().0 {
+        let whole = pair.iter().filter_map(|copy| copy.slot).max_by_key(|slot| slot.generation);
+        for copy in pair {
+            report_copy(copy, whole, newest, uuid, report);
+        }
+    }
+    if newest.is_none() {
+        let means = "the pool can't be opened, and what its log holds can't be told from remains";
+        report.add(Finding::damage("all copies of the checkpoint slots", copies[0].at, means));
+    }
+    newest
+}
+
+fn report_copy(copy: &Copy, whole: Option<Slot>, newest: Option<Slot>, uuid: &[u8; 16], report: &mut Report) {
+    let Some(newest) = newest else { return };
+    if let Some(slot) = copy.slot {
+        if !slots::belongs(copy, &slot) {
+            let means = "the slot belongs to another place; no power cut moves it";
+            report.add(Finding::damage("the checkpoint slot", copy.at, means));
+        }
+        return;
+    }
+    if copy.words == [0; SLOT_WORDS] && whole.is_none() && newest.generation <= 1 {
+        return;
+    }
+    // A torn copy has words of the slot of this place that was written last, of the one before it, and of the one
+    // that comes next, if that was begun: it takes the place of the slot that is not the newest.
+    let next = newest.generation.wrapping_add(1);
+    let last = whole.map_or(next, |slot| slot.generation);
+    let is_replaced = last.wrapping_add(2) == next;
+    let near = [last, last.wrapping_sub(2), 0].contains(&copy.words[GENERATION])
+        || is_replaced && copy.words[GENERATION] == next;
+    let torn = copy.words == [0; SLOT_WORDS]
+        || near
+            && RESERVED.iter().all(|word| copy.words[*word] == 0)
+            && !whole.is_some_and(|slot| is_flipped(&slot.encode(uuid), &copy.words, is_replaced));
+    let means = if whole.is_some() { "the other copy of the slot decides" } else { "the other slot decides" };
+    let severity = if torn { Severity::Note } else { Severity::Damage };
+    let what = "the copy of the checkpoint slot";
+    report.add(Finding { severity, what, at: copy.at, found: None, want: None, means });
+}
+
+/// Whether a single bit makes the difference, in a way that no torn write makes it. A slot that is replaced has a
+/// smaller generation and sequence number than the one that replaces it; one of the two may say that the pool is
+/// closed; lives are random.
+fn is_flipped(whole: &[u64; SLOT_WORDS], copy: &[u64; SLOT_WORDS], is_replaced: bool) -> bool {
+    let mut differ = whole.iter().zip(copy).zip(0..).filter(|((a, b), _)| a != b);
+    match (differ.next(), differ.next()) {
+        (Some(((a, b), word)), None) => {
+            let may_be_other = match word {
+                GENERATION | SEQUENCE => b < a || is_replaced,
+                RINGS => a ^ b == CLOSED,
+                _ => false,
+            };
+            (a ^ b).is_power_of_two() && !may_be_other
+        }
+        _ => false,
+    }
+}
+
+/// Writes the copies of the newest slot that are not whole, from the one that is; or, when none of any slot is,
+/// tries what the two copies of each have in common.
+///
+/// # Errors
+/// [`HeapError::InDoubt`] when the medium can't make it durable.
+///
+/// # Durability
+/// Durable on return. Returns whether something was written.
+pub fn mend_slots<M: Medium>(medium: &M, uuid: &[u8; 16]) -> Result<bool, HeapError> {
+    let copies = slots::copies(medium, uuid);
+    let pairs = copies.as_chunks::<2>().0;
+    let mut wrote = false;
+    for pair in pairs {
+        let whole = pair.iter().filter_map(|copy| copy.slot).max_by_key(|slot| slot.generation);
+        let slot = whole.or_else(|| joined(&pair[0].words, &pair[1].words, uuid));
+        // A torn slot that is not the newest is written again by the next checkpoint.
+        if let Some(slot) = slot.filter(|slot| slots::belongs(&pair[0], slot))
+            && pair.iter().any(|copy| copy.words.as_bytes() != slot.encode(uuid).as_bytes())
+        {
+            slots::write(medium, uuid, &slot)?;
+            wrote = true;
+        }
+    }
+    Ok(wrote)
+}
+
+/// The slot of which some words are in one copy and the others in the other one.
+fn joined(a: &[u64; SLOT_WORDS], b: &[u64; SLOT_WORDS], uuid: &[u8; 16]) -> Option<Slot> {
+    (0u32..1 << SLOT_WORDS).find_map(|choice| {
+        let words = std::array::from_fn(|word| if choice >> word & 1 == 0 { a[word] } else { b[word] });
+        Slot::decode(&words, uuid)
+    })
+}

@@ -1,0 +1,313 @@
+//! What the last life of a log left: the records to be replayed, and what is wrong with the others.
+
+use super::ring::{Flip, Gap, Ring};
+use super::{LogArea, RINGS_MAX, seal_of};
+use crate::{HeapError, bugs};
+use lode_layout::{BLOCK, Entries, Entry, PoolOffset, SLOT_BLOCKS, Slot, WORD, align_down, flipped_bit_of};
+use lode_pmem::{Fault, Medium, Memory};
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// Bytes that are summed up at a time.
+const STEP: usize = 64 << 10;
+
+/// A sound record above the checkpoint, with the entries that it leads to elsewhere.
+#[derive(Debug)]
+pub(crate) struct Found {
+    pub(super) sequence: u64,
+    pub(super) ring: u32,
+    at: PoolOffset,
+    pub(super) body: Vec<u64>,
+    pub(super) continued: Vec<u64>,
+}
+
+/// Something in the log that is not as a writer left it, or may not be.
+#[derive(Clone, Debug)]
+pub(crate) struct Flaw {
+    /// What it is about.
+    pub(crate) what: FlawKind,
+    /// Where that begins.
+    pub(crate) at: PoolOffset,
+    /// Whether it was durable and is damaged; otherwise a power cut may have left it like this.
+    pub(crate) proven: bool,
+    /// Flips of which each would make it whole.
+    pub(crate) flips: Vec<Flip>,
+}
+
+/// What a flaw is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FlawKind {
+    /// The number of rings in the newest slot.
+    Rings,
+    /// A record.
+    Record,
+    /// A record whose checksum is right, with entries that no writer wrote.
+    Entries,
+    /// Content that was written past the log, for which a record vouches.
+    Payload,
+    /// Entries of a record that are outside of its ring.
+    Continued,
+    /// More that looks like records than there can be.
+    Flood,
+}
+
+/// What is to be replayed, by number, and what is wrong.
+#[derive(Debug, Default)]
+pub(crate) struct Past {
+    pub(crate) records: Vec<Found>,
+    pub(crate) flaws: Vec<Flaw>,
+}
+
+impl Past {
+    /// Reads what the life of `slot` left.
+    ///
+    /// # Errors
+    /// [`HeapError::Fault`] when bytes can't be read.
+    pub(crate) fn read<M: Medium>(
+        medium: &M,
+        area: LogArea,
+        uuid: &[u8; 16],
+        slot: &Slot,
+    ) -> Result<Past, HeapError> {
+        let mut past = Past::default();
+        if slot.closed {
+            return Ok(past);
+        }
+        let ring_len = align_down(area.len / u64::from(slot.rings), BLOCK);
+        if u64::from(slot.rings) > RINGS_MAX || ring_len == 0 {
+            past.flaw(FlawKind::Rings, SLOT_BLOCKS, true, Vec::new());
+            return Ok(past);
+        }
+        for number in 0..slot.rings {
+            let ring = Ring {
+                memory: medium.memory(),
+                start: area.start.plus(u64::from(number) * ring_len),
+                len: ring_len,
+                seal: seal_of(uuid, slot.life, number),
+                shared: slot.rings == 1,
+                checkpoint: slot.sequence,
+            };
+            past.add_ring(number, &ring, area);
+        }
+        past.records.sort_unstable_by_key(|record| record.sequence);
+        past.prove(medium.memory(), area);
+        Fault::take().map_or(Ok(past), |fault| Err(fault.into()))
+    }
+
+    /// The first flaw that no power cut leaves.
+    pub(super) fn damage(&self) -> Option<HeapError> {
+        let flaw = self.flaws.iter().find(|flaw| flaw.proven)?;
+        Some(HeapError::Corrupt { what: flaw.what.name(), at: flaw.at })
+    }
+
+    fn flaw(&mut self, what: FlawKind, at: PoolOffset, proven: bool, flips: Vec<Flip>) {
+        self.flaws.push(Flaw { what, at, proven, flips });
+    }
+
+    fn add_ring(&mut self, number: u32, ring: &Ring<'_>, area: LogArea) {
+        let survey = ring.survey();
+        if survey.flooded {
+            self.flaw(FlawKind::Flood, ring.start, true, Vec::new());
+        }
+        for Gap { at, proven, flips } in survey.gaps {
+            self.flaw(FlawKind::Record, at, proven, flips);
+        }
+        for placed in survey.needed {
+            let (at, body) = (ring.start.plus(placed.offset), ring.body(&placed));
+            if is_writable(&body, area, ring.memory) {
+                let (sequence, continued) = (placed.sequence, Vec::new());
+                self.records.push(Found { sequence, ring: number, at, body, continued });
+            } else {
+                self.flaw(FlawKind::Entries, at, true, Vec::new());
+            }
+        }
+    }
+
+    /// Loads the entries that go on elsewhere, and drops the last record of each ring whose content outside of
+    /// the ring did not become durable with it: nobody saw it succeed.
+    ///
+    /// Earlier records of a ring were followed by another, so their drain returned, and what they vouch for may
+    /// have been changed by later records since. For the same reason a record is believed when a later one of any
+    /// ring writes to the range: it could only do so after this one's locks were released.
+    fn prove(&mut self, memory: &Memory, area: LogArea) {
+        let mut later = Ranges::default();
+        let mut newest_of_ring_seen = [false; RINGS_MAX as usize];
+        let mut outside = Outside { left: memory.len() };
+        let records = std::mem::take(&mut self.records);
+        let mut kept = Vec::with_capacity(records.len());
+        for mut record in records.into_iter().rev() {
+            let is_last = !std::mem::replace(&mut newest_of_ring_seen[record.ring as usize], true);
+            let mut touched = Vec::new();
+            let mut continued = Vec::new();
+            let mut keep = true;
+            for entry in Entries::new(&record.body).map_while(Result::ok) {
+                let range = extent(&entry);
+                let (crc, what, excused) = match entry {
+                    Entry::Payload { crc, .. } => {
+                        let excused =
+                            (!is_last || later.touch(&range)) && !bugs::PAYLOAD_OVERCHECKED.is_active();
+                        (crc, FlawKind::Payload, excused || bugs::PAYLOAD_UNCHECKED.is_active())
+                    }
+                    // Space to which entries went on is not used again before the checkpoint covers the record.
+                    Entry::Continue { crc, .. } => (crc, FlawKind::Continued, false),
+                    _ => {
+                        touched.push(range);
+                        continue;
+                    }
+                };
+                if excused {
+                    continue;
+                }
+                if outside.crc(memory, &range) != Some(crc) {
+                    keep = false;
+                    let proven = !is_last && what == FlawKind::Continued;
+                    let flips = flips_of(memory, &range, crc);
+                    // What a power cut tore is no flaw.
+                    if proven || !flips.is_empty() {
+                        self.flaw(what, PoolOffset::new(range.start), proven, flips);
+                    }
+                } else if what == FlawKind::Continued {
+                    continued.append(&mut words_of(&load(memory, &range)));
+                }
+            }
+            if keep && !is_writable(&continued, area, memory) {
+                self.flaw(FlawKind::Entries, record.at, true, Vec::new());
+                keep = false;
+            }
+            touched.extend(Entries::new(&continued).map_while(Result::ok).map(|entry| extent(&entry)));
+            touched.into_iter().for_each(|range| later.add(range));
+            if keep {
+                record.continued = continued;
+                kept.push(record);
+            }
+        }
+        kept.reverse();
+        self.records = kept;
+    }
+}
+
+impl FlawKind {
+    /// What it is about, for people.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            FlawKind::Rings => "the number of rings in the checkpoint slot",
+            FlawKind::Record => "the record of the log",
+            FlawKind::Entries => "the content of the record of the log",
+            FlawKind::Payload => "the content that a record of the log vouches for",
+            FlawKind::Continued => "the part of a record that is outside of the log",
+            FlawKind::Flood => "the ring of the log",
+        }
+    }
+}
+
+/// Whether every entry is one that a writer can have written: whole, and behind the log.
+fn is_writable(body: &[u64], area: LogArea, memory: &Memory) -> bool {
+    let heap = area.start.get() + area.len..memory.len();
+    Entries::new(body).all(|entry| {
+        entry.is_ok_and(|entry| {
+            let touched = extent(&entry);
+            touched.start >= heap.start && touched.start <= touched.end && touched.end <= heap.end
+        })
+    })
+}
+
+/// The range that `entry` writes, or whose content it vouches for.
+fn extent(entry: &Entry<'_>) -> Range<u64> {
+    let (at, len) = match *entry {
+        Entry::Words { at, words } => (at, words.len() as u64 * WORD),
+        Entry::SetBits { at, .. } | Entry::ClearBits { at, .. } => (at, WORD),
+        Entry::Bytes { at, len, .. }
+        | Entry::Zero { at, len }
+        | Entry::Payload { at, len, .. }
+        | Entry::Continue { at, len, .. } => (at, len),
+    };
+    at.get()..at.get().saturating_add(len)
+}
+
+/// How much outside of the log records may vouch for. No two of them do so for the same range; so what they sum
+/// up to, and what is loaded of it, is bounded by the pool's size, whoever made it.
+struct Outside {
+    left: u64,
+}
+
+impl Outside {
+    /// The CRC32C of a range, if it can be one that a record vouches for.
+    fn crc(&mut self, memory: &Memory, range: &Range<u64>) -> Option<u32> {
+        self.left = self.left.checked_sub(range.end - range.start)?;
+        let mut bytes = vec![0; STEP.min((range.end - range.start) as usize)];
+        let mut crc = 0;
+        for from in (range.start..range.end).step_by(STEP) {
+            let part = &mut bytes[..STEP.min((range.end - from) as usize)];
+            memory.read(PoolOffset::new(from), part);
+            crc = crc32c::crc32c_append(crc, part);
+        }
+        Some(crc)
+    }
+}
+
+/// The flip that makes the CRC32C of the range `crc`. Long ranges are not looked at: there the bits of one that was
+/// torn are likely to have it by chance.
+fn flips_of(memory: &Memory, range: &Range<u64>, crc: u32) -> Vec<Flip> {
+    const LEN_MAX: u64 = 1 << 20;
+    if range.end - range.start > LEN_MAX {
+        return Vec::new();
+    }
+    let flip = |bit: usize| Flip {
+        at: PoolOffset::new(range.start + bit as u64 / 64 * WORD),
+        mask: 1 << (bit % 64),
+    };
+    flipped_bit_of(crc, &load(memory, range)).map(flip).into_iter().collect()
+}
+
+fn load(memory: &Memory, range: &Range<u64>) -> Vec<u8> {
+    let mut bytes = vec![0; (range.end - range.start) as usize];
+    memory.read(PoolOffset::new(range.start), &mut bytes);
+    bytes
+}
+
+fn words_of(bytes: &[u8]) -> Vec<u64> {
+    bytes.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word)).collect()
+}
+
+/// A set of bytes, as ranges that do not touch, by their start.
+#[derive(Debug, Default)]
+struct Ranges {
+    ends: BTreeMap<u64, u64>,
+}
+
+impl Ranges {
+    fn add(&mut self, range: Range<u64>) {
+        let Range { mut start, mut end } = range;
+        while let Some((from, to)) = self.ends.range(..=end).next_back().map(|(from, to)| (*from, *to)) {
+            if to < start {
+                break;
+            }
+            self.ends.remove(&from);
+            (start, end) = (start.min(from), end.max(to));
+        }
+        self.ends.insert(start, end);
+    }
+
+    fn touch(&self, range: &Range<u64>) -> bool {
+        self.ends.range(..range.end).next_back().is_some_and(|(_, end)| *end > range.start)
+    }
+}
+
+#[cfg(test)]
+mod test {
+    use super::*;
+
+    #[test]
+    fn ranges_join_and_touch() {
+        let mut ranges = Ranges::default();
+        for range in [10..20, 40..50, 20..25, 0..1, 45..60, 24..41] {
+            ranges.add(range);
+        }
+        assert_eq!(ranges.ends.into_iter().collect::<Vec<_>>(), [(0, 1), (10, 60)]);
+        let ranges = Ranges { ends: [(0, 1), (10, 60)].into() };
+        for (range, touched) in [(1..10, false), (0..1, true), (9..11, true), (59..80, true), (60..80, false)]
+        {
+            assert_eq!(ranges.touch(&range), touched, "{range:?}");
+        }
+    }
+}

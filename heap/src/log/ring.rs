@@ -1,0 +1,316 @@
+//! The records in a ring, and what is missing among them.
+//!
+//! A writer puts each record right behind the one before it, or at the start of the ring; and, where a ring has one
+//! writer at a time, only when that one is durable. So after a power cut a ring shows a chain of sound records
+//! and, behind its end, at most one that was written in part. From that follows what can be told of a record that
+//! is not sound:
+//!
+//! | what the ring shows                                        | then it was           | open     |
+//! |------------------------------------------------------------|-----------------------|----------|
+//! | a sound record above the checkpoint that follows no other   | durable, now damaged  | refuses  |
+//! | such a record, and before it one that a flipped bit makes whole | durable, now damaged  | refuses  |
+//! | at the end of the chain one that a flipped bit makes whole  | torn, or durable and now damaged | drops it, and says so |
+//! | at the end of the chain anything else                       | torn, or never there  | drops it |
+//!
+//! The third row can't be decided: a record of which one word is missing looks the same when the word's old and
+//! new content differ in one bit. Believing it would be right in both cases, but not in a fourth one: a torn record
+//! of `n` bits seems to have one flipped bit once in 2^32 / n times. That is rare beside a flipped bit that was seen,
+//! but not beside one in just this record, which hardware corrects or refuses in all but one of far more cases.
+//! So open drops it, `check` tells it, and `repair`, which can see what the pool looks like with the record, puts
+//! it right.
+//!
+//! Where a ring is shared by group commits, a whole batch is written at once and a power cut leaves any part of it.
+//! A gap is then damage only if a later batch is there, which shows in the padding between batches.
+
+use crate::bugs;
+use lode_layout::{LINE, PoolOffset, RECORD_HEADER_WORDS, RECORD_LINE_WORDS, RecordSeal, WORD, align_up};
+use lode_pmem::{Memory, checksum};
+use std::ops::Range;
+use zerocopy::IntoBytes;
+
+/// Words in vain that looking for records may sum up, as a multiple of the ring's. Lines inside of records are
+/// looked at only where a record is damaged, so a ring that no enemy made needs a fraction of it.
+const VAIN_FACTOR: u64 = 64;
+/// Bytes to which media pad batches, ascending.
+const BLOCKS: [u64; 4] = [512, 1024, 2048, 4096];
+/// How far above the checkpoint a number can be.
+const SEQUENCE_REACH: u64 = super::SEQUENCE_GAP;
+
+/// A ring of the life that the newest slot tells.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ring<'a> {
+    pub(super) memory: &'a Memory,
+    pub(super) start: PoolOffset,
+    /// Its length in bytes.
+    pub(super) len: u64,
+    pub(super) seal: RecordSeal,
+    /// Whether it is the only one, so that batches of group commits may be in it.
+    pub(super) shared: bool,
+    /// The number up to which records are not needed.
+    pub(super) checkpoint: u64,
+}
+
+/// A record whose checksum is right.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Placed {
+    /// Bytes from the start of the ring.
+    pub(super) offset: u64,
+    /// With the header.
+    pub(super) words: u64,
+    pub(super) sequence: u64,
+}
+
+impl Placed {
+    /// Where the next record goes if it fits.
+    pub(super) fn end(&self) -> u64 {
+        self.offset + align_up(self.words, RECORD_LINE_WORDS as u64) * WORD
+    }
+}
+
+/// A flipped bit that makes something whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Flip {
+    /// The word.
+    pub(crate) at: PoolOffset,
+    /// The bit in it, as a mask.
+    pub(crate) mask: u64,
+}
+
+/// A record that should be in a ring and is not sound.
+#[derive(Clone, Debug)]
+pub(super) struct Gap {
+    /// Where it should begin.
+    pub(super) at: PoolOffset,
+    /// Whether it was durable, since something later is there; otherwise a power cut may have torn it.
+    pub(super) proven: bool,
+    /// Flips of which each would make it whole.
+    pub(super) flips: Vec<Flip>,
+}
+
+/// Everything in a ring that counts.
+#[derive(Debug, Default)]
+pub(super) struct Survey {
+    /// The sound records above the checkpoint, by their numbers.
+    pub(super) needed: Vec<Placed>,
+    pub(super) gaps: Vec<Gap>,
+    /// Whether there was more that looked like records than can be.
+    pub(super) flooded: bool,
+}
+
+impl Ring<'_> {
+    /// Finds the records and the gaps between them.
+    pub(super) fn survey(&self) -> Survey {
+        let (mut sound, flooded) = self.sound();
+        sound.sort_unstable_by_key(|placed| placed.sequence);
+        let old = sound.partition_point(|placed| placed.sequence <= self.checkpoint);
+        let needed = sound.split_off(old);
+        let mut survey = Survey { needed, gaps: Vec::new(), flooded };
+        let mut before = sound.last().copied();
+        for index in 0..survey.needed.len() {
+            let next = survey.needed[index];
+            let gap = match before {
+                Some(before) => self.gap_between(before, next, &survey.needed[index..]),
+                None => self.gap_before(next),
+            };
+            survey.gaps.extend(gap);
+            before = Some(next);
+        }
+        survey.gaps.extend(self.gap_behind(before));
+        survey
+    }
+
+    /// Every sound record, needed or not.
+    fn sound(&self) -> (Vec<Placed>, bool) {
+        let mut sound = Vec::new();
+        let mut vain = 0;
+        let mut offset = 0;
+        while offset < self.len && vain <= self.len / WORD * VAIN_FACTOR {
+            let words = self.words_at(offset);
+            match self.record(offset, words) {
+                Some(placed) => {
+                    offset = placed.end();
+                    sound.push(placed);
+                }
+                None => {
+                    vain += if words <= self.words_max(offset) { words } else { 1 };
+                    offset += LINE;
+                }
+            }
+        }
+        (sound, offset < self.len)
+    }
+
+    /// The words of a record at `offset`, as its header says.
+    fn words_at(&self, offset: u64) -> u64 {
+        RECORD_HEADER_WORDS as u64 + (self.memory.load8(self.start.plus(offset)) >> 32)
+    }
+
+    fn sequence_at(&self, offset: u64) -> u64 {
+        self.memory.load8(self.start.plus(offset + WORD))
+    }
+
+    /// The words that a record at `offset` can have.
+    fn words_max(&self, offset: u64) -> u64 {
+        ((self.len - offset) / WORD).min(self.len / 4 / WORD)
+    }
+
+    fn load(&self, offset: u64, words: u64) -> Vec<u64> {
+        let mut record = vec![0u64; words as usize];
+        self.memory.read(self.start.plus(offset), record.as_mut_bytes());
+        record
+    }
+
+    fn record(&self, offset: u64, words: u64) -> Option<Placed> {
+        if words > self.words_max(offset) {
+            return None;
+        }
+        let record = self.load(offset, words);
+        if bugs::TORN_RECORD.is_active() && record[1] > self.checkpoint {
+            return Some(Placed { offset, words, sequence: record[1] });
+        }
+        let (_, sequence) = self.seal.open(&record, offset, checksum)?;
+        Some(Placed { offset, words, sequence })
+    }
+
+    /// The words of the entries of a sound record.
+    pub(super) fn body(&self, placed: &Placed) -> Vec<u64> {
+        let mut record = self.load(placed.offset, placed.words);
+        record.drain(..RECORD_HEADER_WORDS);
+        record
+    }
+
+    /// What a flipped bit makes whole at `offset`, with a number in `sequences`.
+    fn nearly(&self, offset: u64, sequences: &Range<u64>) -> Option<(Placed, Vec<Flip>)> {
+        let words_max = self.words_max(offset);
+        let (first, sequence) = (self.memory.load8(self.start.plus(offset)), self.sequence_at(offset));
+        // Most places hold zeros, or old records that no single bit turns into one that is wanted here.
+        let as_it_is = sequences.contains(&sequence);
+        let near = as_it_is || (0..u64::BITS).any(|bit| sequences.contains(&(sequence ^ 1 << bit)));
+        let header_words = self.words_at(offset);
+        if first | sequence == 0 || !near || !as_it_is && header_words > words_max {
+            return None;
+        }
+        let words = self.load(offset, if as_it_is { words_max } else { header_words });
+        if words.len() < RECORD_HEADER_WORDS {
+            return None;
+        }
+        let mut found = None;
+        for (word, bit) in self.seal.flipped(&words, offset, words_max as usize) {
+            let mask = 1u64 << bit;
+            let [first, sequence] = [0, 1].map(|index| words[index] ^ if index == word { mask } else { 0 });
+            if sequences.contains(&sequence) {
+                let placed = Placed { offset, words: RECORD_HEADER_WORDS as u64 + (first >> 32), sequence };
+                let flips = &mut found.get_or_insert((placed, Vec::new())).1;
+                flips.push(Flip { at: self.start.plus(offset + word as u64 * WORD), mask });
+            }
+        }
+        found
+    }
+
+    /// Where the record behind `before` may be, apart from the start of the ring.
+    fn behind(&self, before: &Placed) -> impl Iterator<Item = u64> {
+        let end = before.end();
+        // A batch is padded to the block of the medium that it was written on.
+        let padded = BLOCKS.map(|block| align_up(end, block));
+        let mut starts: Vec<u64> =
+            [end].into_iter().chain(padded.into_iter().filter(|_| self.shared)).collect();
+        starts.dedup();
+        starts.into_iter().filter(|offset| *offset < self.len)
+    }
+
+    /// What is missing between two sound records, of which `next` is the first of `later`.
+    fn gap_between(&self, before: Placed, next: Placed, later: &[Placed]) -> Option<Gap> {
+        let mut before = before;
+        // Records that are not needed may be damaged; the chain goes on behind them.
+        loop {
+            if next.offset == before.end() {
+                return None;
+            }
+            let starts = self.behind(&before).chain((next.offset != 0).then_some(0));
+            let sequences = before.sequence + 1..next.sequence;
+            let found =
+                starts.filter(|start| *start != next.offset).find_map(|start| self.nearly(start, &sequences));
+            match found {
+                Some((placed, _)) if placed.sequence <= self.checkpoint => before = placed,
+                Some((placed, flips)) => {
+                    let parted = placed.end() != next.offset;
+                    let proven = !self.shared || parted || self.parted(later);
+                    return Some(Gap { at: self.start.plus(placed.offset), proven, flips });
+                }
+                None => break,
+            }
+        }
+        let follows = next.offset == 0 || self.behind(&before).any(|offset| offset == next.offset);
+        let certain = if before.sequence > self.checkpoint {
+            !self.shared || self.parted(later)
+        } else {
+            !self.shared && !self.may_be_overwritten(next.offset, later)
+        };
+        if follows {
+            return None;
+        }
+        if !certain {
+            return self.ending_at(next, self.checkpoint + 1..next.sequence);
+        }
+        Some(Gap { at: self.start.plus(before.end() % self.len), proven: true, flips: Vec::new() })
+    }
+
+    /// Whether there is padding between two of these records: the later one is of a later batch.
+    fn parted(&self, records: &[Placed]) -> bool {
+        records.windows(2).any(|pair| pair[1].offset != pair[0].end())
+    }
+
+    /// Whether what came before the oldest needed record, at `oldest`, may have been overwritten since: `needed`
+    /// and one more record come close to it from behind.
+    fn may_be_overwritten(&self, oldest: u64, needed: &[Placed]) -> bool {
+        let newest = needed.last().map_or(oldest, Placed::end);
+        let left = if newest > oldest { self.len - newest + oldest } else { oldest - newest };
+        left < self.len / 4 * 3
+    }
+
+    /// What is missing before `next` when no sound record is older.
+    fn gap_before(&self, next: Placed) -> Option<Gap> {
+        if next.offset == 0 {
+            return None;
+        }
+        let sequences = self.checkpoint + 1..next.sequence;
+        if let Some((placed, flips)) = self.nearly(0, &sequences) {
+            return Some(Gap { at: self.start.plus(placed.offset), proven: !self.shared, flips });
+        }
+        self.ending_at(next, sequences)
+    }
+
+    /// A record that a flipped bit makes whole and that ends where `next` begins.
+    fn ending_at(&self, next: Placed, sequences: Range<u64>) -> Option<Gap> {
+        let lines = (1..=next.offset / LINE).map(|back| next.offset - back * LINE);
+        let fits = |offset: &u64| {
+            let lines = (next.offset - offset) / LINE;
+            let header = self.memory.load8(self.start.plus(*offset)) >> 32;
+            let of_len =
+                |body: u64| (body + RECORD_HEADER_WORDS as u64).div_ceil(RECORD_LINE_WORDS as u64) == lines;
+            of_len(header) || (0..32).any(|bit| of_len(header ^ 1 << bit))
+        };
+        let mut near = lines.take_while(|offset| next.offset - offset <= self.len / 4).filter(fits);
+        let (placed, flips) = near.find_map(|offset| self.nearly(offset, &sequences))?;
+        (placed.end() == next.offset).then(|| Gap {
+            at: self.start.plus(placed.offset),
+            proven: !self.shared,
+            flips,
+        })
+    }
+
+    /// What may be missing behind the last sound record, if there is one.
+    fn gap_behind(&self, last: Option<Placed>) -> Option<Gap> {
+        let mut last = last;
+        loop {
+            let known = last.map_or(0, |last| last.sequence);
+            let sequences = known + 1..self.checkpoint.max(known).saturating_add(SEQUENCE_REACH);
+            let starts = last.iter().flat_map(|last| self.behind(last)).chain([0]);
+            let (placed, flips) = starts.filter_map(|start| self.nearly(start, &sequences)).next()?;
+            if placed.sequence > self.checkpoint {
+                return Some(Gap { at: self.start.plus(placed.offset), proven: false, flips });
+            }
+            last = Some(placed);
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! Checking a whole pool: headers, slots, log, heap, and, where the layout is known, every object and key.
+//!
+//! ```text
+//!   headers -> slots -> log -> replayed into the view -> tables, headers, bitmaps -> tree -> leaks
+//! ```
+//!
+//! Each step needs what the one before it found: without a header nothing is known of the pool, without a slot
+//! nothing of its log. So a check says what it could not look at.
+
+use crate::check::Finding as TreeFinding;
+use crate::error::IndexError;
+use crate::tree::Tree;
+use lode_heap::check::{Finding, Reach, Report, SpaceMap, check_log, check_slots};
+use lode_heap::{Heap, HeapError};
+use lode_layout::{Geometry, Header, PoolOffset};
+use lode_pmem::{Fault, Medium};
+use lode_pool::{CopyFault, Damage, Headers, PoolError, check_headers};
+use std::sync::Arc;
+
+/// The layout of pools whose root is a tree.
+pub const LAYOUT_KV: &str = "kv";
+
+/// Checks the pool in `view`, whatever state it is in. The view must be private, as what
+/// `lode_pool::map_unchecked` maps for reading: a log that was not closed is replayed into it, so it changes, and
+/// the pool does not.
+///
+/// # Cost
+/// Reads the log, all tables and bitmaps and, if the layout is [`LAYOUT_KV`], every object.
+pub fn check_pool<M: Medium>(view: Arc<M>) -> Report {
+    let mut report = Report::default();
+    Fault::take();
+    for damage in check_headers(&*view) {
+        report.add(header_finding(&damage));
+    }
+    let header = match Headers::read(&*view) {
+        Ok(headers) => *headers.current(),
+        Err(error) => {
+            if report.is_clean() {
+                report.add(refusal(&error));
+            }
+            return report;
+        }
+    };
+    let (uuid, geometry) = (*header.uuid.as_bytes(), header.geometry);
+    if let Some(slot) = check_slots(&*view, &uuid, &mut report) {
+        check_log(&*view, &geometry, &uuid, &slot, &mut report);
+    }
+    match Heap::salvage(view, &geometry, uuid, [0; 2]) {
+        Ok((heap, _)) => check_content(&heap, &header, &geometry, &mut report),
+        Err(error) => report.add(unreadable(&error)),
+    }
+    report
+}
+
+/// Checks the heap and what is in it, once its log has been replayed.
+pub(crate) fn check_content<M: Medium>(
+    heap: &Heap<M>,
+    header: &Header,
+    geometry: &Geometry,
+    report: &mut Report,
+) {
+    let mut map = SpaceMap::read(heap.memory(), geometry, report);
+    if header.layout.as_str() == LAYOUT_KV {
+        check_tree(heap, &mut map, report);
+    }
+}
+
+fn check_tree<M: Medium>(heap: &Heap<M>, map: &mut SpaceMap, report: &mut Report) {
+    // A damaged root word is in the report already.
+    let Ok(root) = heap.root() else { return };
+    if !root.is_null() {
+        match Tree::open(heap, root) {
+            Ok(tree) => {
+                report.counts.keys = tree.check(|found| add_tree_finding(heap, map, found, report));
+            }
+            Err(IndexError::NoTree { at }) => {
+                return report.add(Finding::damage("the root of the tree", at, "no key can be reached"));
+            }
+            Err(error) => return report.add(tree_finding(&error, root)),
+        }
+    }
+    map.report_leaks(heap.memory(), report);
+}
+
+fn add_tree_finding<M: Medium>(heap: &Heap<M>, map: &mut SpaceMap, found: TreeFinding, report: &mut Report) {
+    match found {
+        TreeFinding::Object(object) => {
+            report.counts.reached += 1;
+            let means = match map.reach(heap.memory(), object.at) {
+                Reach::First => return,
+                Reach::Again => "two slots lead to it",
+                Reach::Unallocated | Reach::Nothing => "it is not allocated, so it may be overwritten",
+            };
+            report.add(Finding::damage("the object of the tree", object.at, means));
+        }
+        TreeFinding::Damage(error) => report.add(tree_finding(&error, PoolOffset::NULL)),
+    }
+}
+
+fn tree_finding(error: &IndexError, root: PoolOffset) -> Finding {
+    let means = "the keys behind it can't be reached, or have wrong values";
+    match *error {
+        IndexError::Corrupt { what, at } => Finding::damage(what, at, means),
+        IndexError::Fault(fault) => Finding::damage("the range", fault.at, "it can't be read"),
+        _ => Finding::damage("the tree", root, "it can't be opened"),
+    }
+}
+
+fn unreadable(error: &HeapError) -> Finding {
+    match *error {
+        HeapError::Corrupt { what, at } => Finding::damage(what, at, "the heap can't be opened"),
+        HeapError::Fault(fault) => Finding::damage("the range", fault.at, "it can't be read"),
+        _ => Finding::damage("the heap", PoolOffset::NULL, "it can't be opened"),
+    }
+}
+
+fn header_finding(damage: &Damage) -> Finding {
+    let null = PoolOffset::NULL;
+    match *damage {
+        Damage::Copy { copy, fault: CopyFault::Unreadable(_) } => {
+            Finding::damage("the copy of the header", copy.at(), "it can't be read; the other copy decides")
+        }
+        Damage::Copy { copy, .. } => Finding::damage(
+            "the copy of the header",
+            copy.at(),
+            "it is damaged; the other copy decides, if it is whole",
+        ),
+        Damage::Differ { .. } => {
+            Finding::damage("the header", null, "its copies differ, and neither is newer")
+        }
+        Damage::TwoPools { .. } => Finding::damage("the header", null, "its copies belong to two pools"),
+        Damage::CutShort { want, found } => Finding {
+            found: Some(found),
+            want: Some(want),
+            ..Finding::damage("the length of the medium", null, "the pool is cut short, so it is not opened")
+        },
+        _ => Finding::damage("the header", null, "the pool is not opened"),
+    }
+}
+
+fn refusal(error: &PoolError) -> Finding {
+    let means = match error {
+        PoolError::Foreign { .. } => "another version of this program wrote it, which knows how to read it",
+        _ => "the pool is not opened",
+    };
+    Finding::damage("the header", PoolOffset::NULL, means)
+}

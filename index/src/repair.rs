@@ -1,0 +1,266 @@
+//! Repairing a whole pool.
+//!
+//! What is stored twice is copied, what one flipped bit explains is put right, what follows from other things is
+//! derived, and the rest is cut off. In this order, each step durable before the next begins:
+//!
+//! 1. header copies; slot copies; records of the log with one flipped bit;
+//! 2. the log is replayed and closed: from here on everything is at home;
+//! 3. descriptors, span headers, bitmap words, and the word that says where the root is;
+//! 4. the tree is sifted: what is not sound is unlinked;
+//! 5. the bitmaps say of all that the tree reaches that it is allocated;
+//! 6. sound leaves that nothing leads to are inserted again, by ordinary transactions;
+//! 7. whatever nothing leads to is free, and the counts are right.
+//!
+//! # Durability
+//! Each step can be stopped at any moment: the next repair finds what is left to do, and nothing that a later step
+//! needs is given up by an earlier one. So leaves that were unlinked in 4 stay allocated until they are back, in 6.
+
+use crate::audit::{LAYOUT_KV, check_content};
+use crate::error::IndexError;
+use crate::sift::{Sift, sound_key, sound_value};
+use crate::tree::Tree;
+use lode_heap::check::{Report, SpaceMap, check_slots, mend_log, mend_slots};
+use lode_heap::{Heap, HeapError};
+use lode_layout::{Geometry, Header, PoolOffset, TYPE_LEAF, TYPE_TREE, tree_meta};
+use lode_pmem::{Fault, Medium};
+use lode_pool::{Headers, PoolError, repair_headers};
+use std::collections::HashSet;
+use std::sync::Arc;
+
+/// Keys between two others, of which some may have been lost.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LostRange {
+    /// The last key before them that is there; none if they begin with the first.
+    pub after: Option<Vec<u8>>,
+    /// The first key behind them that is there; none if they end with the last.
+    pub before: Option<Vec<u8>>,
+}
+
+/// What a repair did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Repair {
+    /// Header copies, slots, records and words that were written anew.
+    pub mended: u64,
+    /// Keys that nothing led to any more and that are back.
+    pub brought_back: u64,
+    /// Where keys were lost.
+    pub lost: Vec<LostRange>,
+    /// Whether a transaction was lost that had been acknowledged, so that keys may be missing or have old values
+    /// anywhere.
+    pub lost_transactions: bool,
+    /// Whether objects were left as they are, because their layout is unknown.
+    pub left_alone: bool,
+    /// What a check of the repaired pool finds.
+    pub after: Report,
+}
+
+impl Repair {
+    /// Whether anything was lost that was in the pool.
+    pub fn lost_anything(&self) -> bool {
+        self.lost_transactions || !self.lost.is_empty()
+    }
+}
+
+/// Why a pool can't be repaired.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RepairError {
+    /// No copy of the header can be used, or the pool is longer than the medium: where things are is unknown.
+    #[error(transparent)]
+    Pool(PoolError),
+    /// The medium refused to store something, or the heap can't be read.
+    #[error(transparent)]
+    Heap(#[from] HeapError),
+    /// The tree could not take back what nothing led to.
+    #[error(transparent)]
+    Index(#[from] IndexError),
+}
+
+impl From<PoolError> for RepairError {
+    fn from(error: PoolError) -> RepairError {
+        RepairError::Pool(error)
+    }
+}
+
+/// Repairs the pool on `medium`, in place. `life` is a random number, as for [`Heap::open`]. Nobody else may have the
+/// pool open.
+///
+/// # Errors
+/// [`RepairError::Pool`] when no header can be used: then nothing was written. Others leave a pool that can be
+/// repaired again.
+///
+/// # Durability
+/// The repaired pool is durable and closed when it returns. Killed before, it can be run again.
+pub fn repair_pool<M: Medium>(medium: &Arc<M>, life: [u64; 2]) -> Result<Repair, RepairError> {
+    let mut repair = Repair::default();
+    Fault::take();
+    repair.mended += u64::from(repair_headers(&**medium)?.is_some());
+    let header = *Headers::read(&**medium)?.current();
+    let (uuid, geometry) = (*header.uuid.as_bytes(), header.geometry);
+    repair_log(medium, &geometry, &uuid, life, &mut repair)?;
+    if header.layout.as_str() == LAYOUT_KV {
+        repair_tree(medium, &header, [life[0], life[1] ^ 1], &mut repair)?;
+    } else {
+        repair.mended += SpaceMap::mend_words(&**medium, &geometry)?;
+        repair.left_alone = true;
+    }
+    check_slots(&**medium, &uuid, &mut repair.after);
+    let (heap, _) = Heap::open(Arc::clone(medium), &geometry, uuid, [life[0], life[1] ^ 2])?;
+    check_content(&heap, &header, &geometry, &mut repair.after);
+    heap.close()?;
+    Ok(repair)
+}
+
+/// Steps 1 and 2.
+fn repair_log<M: Medium>(
+    medium: &Arc<M>,
+    geometry: &Geometry,
+    uuid: &[u8; 16],
+    life: [u64; 2],
+    repair: &mut Repair,
+) -> Result<(), RepairError> {
+    repair.mended += u64::from(mend_slots(&**medium, uuid)?);
+    match check_slots(&**medium, uuid, &mut Report::default()) {
+        Some(slot) => {
+            let (mended, lost) = mend_log(&**medium, geometry, uuid, &slot)?;
+            repair.mended += mended;
+            repair.lost_transactions |= lost;
+        }
+        None => repair.lost_transactions = true,
+    }
+    let (heap, _) = Heap::salvage(Arc::clone(medium), geometry, *uuid, life)?;
+    heap.close()?;
+    Ok(())
+}
+
+/// Steps 3 to 7.
+fn repair_tree<M: Medium>(
+    medium: &Arc<M>,
+    header: &Header,
+    life: [u64; 2],
+    repair: &mut Repair,
+) -> Result<(), RepairError> {
+    let (uuid, geometry) = (*header.uuid.as_bytes(), header.geometry);
+    let memory = medium.memory();
+    let mut before = Report::default();
+    SpaceMap::read(memory, &geometry, &mut before);
+    repair.mended += SpaceMap::mend_words(&**medium, &geometry)?;
+    let mut map = SpaceMap::read(memory, &geometry, &mut Report::default());
+    let (root, was_lost) = find_root(&**medium, &geometry, &map, repair)?;
+    let is_rootless = root.is_none();
+    let mut doubtful = Vec::new();
+    let mut lost_leaves = HashSet::new();
+    let (mut counted, mut cleared, mut is_dangling) = (0, Some(0), false);
+    if let Some(root) = root {
+        counted = crate::count::sum(memory, root);
+        let mut sift = Sift::new(&**medium, &mut map);
+        sift.run(root);
+        repair.mended += sift.stored;
+        repair.lost.append(&mut sift.lost);
+        (cleared, is_dangling) = (sift.cleared, sift.is_dangling);
+        (doubtful, lost_leaves) = (sift.doubtful, sift.lost_leaves);
+        drain(&**medium)?;
+    }
+    repair.mended += map.mend_bitmaps(&**medium, false)?;
+    let (heap, _) = Heap::open(Arc::clone(medium), &geometry, uuid, life)?;
+    let (root, unsound) = bring_back(&heap, &map, root, repair)?;
+    heap.close()?;
+    let mut map = SpaceMap::read(memory, &geometry, &mut Report::default());
+    let mut leaves = 0;
+    if let Some(root) = root {
+        let mut sift = Sift::new(&**medium, &mut map);
+        sift.run(root);
+        leaves = sift.leaves;
+        sift.mend_count(root);
+        drain(&**medium)?;
+    }
+    repair.mended += map.mend_bitmaps(&**medium, true)?;
+    // Where the heap was sound, all that was unlinked was still allocated: it is back, or was damaged itself. So the
+    // count tells something only where the heap was not; it may be damaged as well.
+    let traceless = unsound.iter().any(|leaf| !lost_leaves.contains(leaf));
+    let missing = counted.wrapping_sub(leaves).wrapping_sub(lost_leaves.len() as u64);
+    let is_short = missing != 0 && (is_dangling || !before.is_clean());
+    if traceless || is_short {
+        repair.lost.append(&mut doubtful);
+    }
+    let is_explained = repair.brought_back == 0 && cleared.is_some_and(|cleared| missing <= cleared);
+    // A pool without a tree has no leaves either, unless both ways to them are gone.
+    let was_lost = was_lost || is_rootless && repair.brought_back > 0;
+    if was_lost || traceless || is_short && !is_explained {
+        repair.lost.push(LostRange { after: None, before: None });
+    }
+    Ok(())
+}
+
+fn drain<M: Medium>(medium: &M) -> Result<(), HeapError> {
+    // ORDER: what was unlinked is durable before anything is made of its space. Stop here: the next repair goes on.
+    medium.drain().map_err(HeapError::InDoubt)
+}
+
+/// The root object of the tree, if there is one; and whether a pool that had one has none any more.
+fn find_root<M: Medium>(
+    medium: &M,
+    geometry: &Geometry,
+    map: &SpaceMap,
+    repair: &mut Repair,
+) -> Result<(Option<PoolOffset>, bool), HeapError> {
+    let memory = medium.memory();
+    let word = geometry.extents().first().map_or(0, |extent| memory.load8(extent.start));
+    let told = lode_layout::decode_root(word);
+    let is_tree = |at: PoolOffset| map.object(at).is_some_and(|(_, found)| found == TYPE_TREE);
+    if let Some(root) = told.filter(|root| is_tree(*root)) {
+        return Ok((Some(root), false));
+    }
+    let mut candidates = map.root_candidates(memory, TYPE_TREE);
+    candidates.sort_by_key(|at| memory.load8(*at) != tree_meta());
+    let root = candidates.first().copied();
+    if root.is_none() && told.is_some_and(PoolOffset::is_null) {
+        return Ok((None, false));
+    }
+    SpaceMap::mend_root(medium, geometry, root.unwrap_or(PoolOffset::NULL))?;
+    repair.mended += 1;
+    // A single flipped bit in the word of a pool without a root is no loss.
+    Ok((root, root.is_none() && !word.is_power_of_two()))
+}
+
+/// Inserts each sound leaf that nothing leads to, unless its key is there. Returns the root, made if need be, and
+/// the leaves that are not sound.
+fn bring_back<M: Medium>(
+    heap: &Heap<M>,
+    map: &SpaceMap,
+    root: Option<PoolOffset>,
+    repair: &mut Repair,
+) -> Result<(Option<PoolOffset>, Vec<PoolOffset>), RepairError> {
+    let memory = heap.memory();
+    let mut unsound = Vec::new();
+    let mut stray = Vec::new();
+    map.unreached(memory, |at| stray.push(at));
+    stray.retain(|at| map.object(*at).is_some_and(|(_, found)| found == TYPE_LEAF));
+    let mut root = root;
+    for at in stray {
+        let room = map.object(at).map_or(0, |(size, _)| size);
+        let Some(key) = sound_key(memory, at, room) else {
+            unsound.push(at);
+            continue;
+        };
+        let top = match root {
+            Some(top) => top,
+            None => *root.insert(plant(heap)?),
+        };
+        let tree = Tree::open(heap, top)?;
+        if tree.get(&key)?.is_none() {
+            tree.insert(&key, &sound_value(memory, at))?;
+            repair.brought_back += 1;
+        }
+    }
+    Ok((root, unsound))
+}
+
+fn plant<M: Medium>(heap: &Heap<M>) -> Result<PoolOffset, IndexError> {
+    heap.run(|tx| {
+        let root = Tree::create(tx)?;
+        tx.set_root(root);
+        Ok(root)
+    })
+}

@@ -1,0 +1,405 @@
+//! Sifting a damaged tree: what is sound stays, what is not is unlinked, bit by bit in place.
+//!
+//! Each leaf has its key and a checksum, so each proves the way that leads to it; what leads elsewhere, or nowhere,
+//! goes. A leaf that is unlinked only because of the way to it is still allocated: who repairs puts it back. Every
+//! store is of one word and leaves a tree that has less damage than before, so sifting can be stopped at any
+//! moment and begun again.
+
+use crate::leaf;
+use crate::node::{Node, Symbol};
+use crate::repair::LostRange;
+use lode_heap::check::{Reach, SpaceMap};
+use lode_layout::{
+    KEY_LEN_MAX, LEAF_HEADER, LINE, LeafHeader, NODE_END, NodeKind, PoolOffset, SKIP_MAX, SlotKind,
+    TREE_CELLS, TREE_CELLS_OFF, TREE_SIZE, TYPE_LEAF, TreeSlot, WORD, flipped_bit_of, leaf_crc, unchecked,
+};
+use lode_pmem::{Fault, Medium, Memory};
+use std::collections::HashSet;
+use std::rc::Rc;
+use zerocopy::IntoBytes;
+
+/// Bytes of a leaf up to which a flipped bit is put right: in longer ones a greater damage looks like one too often.
+const MENDED_LEN_MAX: u64 = 4096;
+
+/// A slot to be looked at, and what it is for.
+#[derive(Clone, Copy, Debug)]
+struct Child {
+    symbol: Symbol,
+    slot: TreeSlot,
+    place: PoolOffset,
+}
+
+/// A node whose children are being looked at.
+#[derive(Debug)]
+struct Frame {
+    node: Node,
+    kind: NodeKind,
+    /// The slot that leads to it.
+    from: Child,
+    children: Vec<Child>,
+    next: usize,
+    kept: Vec<TreeSlot>,
+    /// The depth at which its keys differ from those before it.
+    fork: Option<usize>,
+    /// The last key before it.
+    key_before: Option<Rc<Vec<u8>>>,
+}
+
+/// A range of keys of which some may be lost, while it is not known where it ends.
+#[derive(Debug)]
+struct Open {
+    after: Option<Rc<Vec<u8>>>,
+    /// It ends with the first key that is found when so many nodes are open, or fewer.
+    level: usize,
+    is_lost: bool,
+}
+
+/// What became of a slot.
+enum Verdict {
+    /// It stays, or becomes this.
+    Keep(TreeSlot),
+    /// It leads to a node, whose children are next.
+    Open,
+    /// It goes.
+    Drop,
+}
+
+/// One pass over a tree.
+pub(crate) struct Sift<'a, M: Medium> {
+    medium: &'a M,
+    map: &'a mut SpaceMap,
+    stack: Vec<Frame>,
+    nodes: HashSet<PoolOffset>,
+    last_key: Option<Rc<Vec<u8>>>,
+    open: Vec<Open>,
+    /// Words that were stored.
+    pub(crate) stored: u64,
+    /// Leaves that stay.
+    pub(crate) leaves: u64,
+    /// Where leaves were damaged.
+    pub(crate) lost: Vec<LostRange>,
+    /// Those leaves.
+    pub(crate) lost_leaves: HashSet<PoolOffset>,
+    /// Where something was unlinked below which leaves may have been.
+    pub(crate) doubtful: Vec<LostRange>,
+    /// Slots that were cleared there; `None` if one of them led to more than a leaf.
+    pub(crate) cleared: Option<u64>,
+    /// Whether a slot led to where no object is.
+    pub(crate) is_dangling: bool,
+}
+
+impl<'a, M: Medium> Sift<'a, M> {
+    pub(crate) fn new(medium: &'a M, map: &'a mut SpaceMap) -> Sift<'a, M> {
+        Sift {
+            medium,
+            map,
+            stack: Vec::new(),
+            nodes: HashSet::new(),
+            last_key: None,
+            stored: 0,
+            leaves: 0,
+            lost: Vec::new(),
+            lost_leaves: HashSet::new(),
+            doubtful: Vec::new(),
+            cleared: Some(0),
+            is_dangling: false,
+            open: Vec::new(),
+        }
+    }
+
+    fn memory(&self) -> &'a Memory {
+        self.medium.memory()
+    }
+
+    /// Looks at the whole tree whose root object is at `root`.
+    pub(crate) fn run(&mut self, root: PoolOffset) {
+        self.map.reach(self.memory(), root);
+        let holder = Node::root(root);
+        self.mend(holder.meta_at(), holder.meta());
+        for off in (NODE_END + WORD..TREE_SIZE).step_by(WORD as usize) {
+            if off < TREE_CELLS_OFF || !off.is_multiple_of(LINE) {
+                self.mend(root.plus(off), 0);
+            }
+        }
+        let top = Child { symbol: Symbol::End, slot: holder.end_slot(self.memory()), place: holder.end() };
+        let verdict = self.look(top, 0, None);
+        self.settle(top, verdict);
+        while let Some(frame) = self.stack.last_mut() {
+            let depth = frame.node.depth;
+            match frame.children.get(frame.next).copied() {
+                Some(child) => {
+                    frame.next += 1;
+                    let fork = if frame.kept.is_empty() { frame.fork } else { Some(depth) };
+                    let verdict = self.look(child, depth + 1, fork);
+                    self.settle(child, verdict);
+                }
+                None => self.close(),
+            }
+        }
+        self.end_ranges(None);
+        Fault::take();
+    }
+
+    /// Makes the counts of the tree right.
+    pub(crate) fn mend_count(&mut self, root: PoolOffset) {
+        for cell in 0..TREE_CELLS {
+            self.mend(root.plus(TREE_CELLS_OFF + cell * LINE), if cell == 0 { self.leaves } else { 0 });
+        }
+    }
+
+    fn mend(&mut self, at: PoolOffset, word: u64) {
+        if self.memory().load8(at) != word {
+            self.medium.store8(at, word);
+            self.medium.flush(at, WORD);
+            self.stored += 1;
+        }
+    }
+
+    /// Carries out what was found of a slot, and notes it in the node that holds it.
+    fn settle(&mut self, child: Child, verdict: Verdict) {
+        let slot = match verdict {
+            Verdict::Open => return,
+            Verdict::Keep(slot) => slot,
+            Verdict::Drop => TreeSlot::EMPTY,
+        };
+        self.mend(child.place, slot.word());
+        if let Some(frame) = self.stack.last_mut()
+            && !slot.is_empty()
+        {
+            frame.kept.push(slot);
+        }
+    }
+
+    fn look(&mut self, child: Child, base: usize, fork: Option<usize>) -> Verdict {
+        let slot = child.slot.with_byte(child.symbol.byte());
+        match child.slot.kind() {
+            SlotKind::Empty => Verdict::Drop,
+            SlotKind::Leaf => match self.leaf(slot.at(), fork) {
+                Ok(()) => Verdict::Keep(TreeSlot::leaf(child.symbol.byte(), slot.at())),
+                Err(true) => {
+                    self.lost_leaves.insert(slot.at());
+                    self.drop_slot(true)
+                }
+                Err(false) => {
+                    self.cleared = self.cleared.map(|cleared| cleared + 1);
+                    self.drop_slot(false)
+                }
+            },
+            SlotKind::Node(kind) if child.symbol != Symbol::End || self.stack.is_empty() => {
+                self.node(Child { slot, ..child }, kind, base, fork)
+            }
+            SlotKind::Node(_) | SlotKind::Unknown => self.drop_tree(),
+        }
+    }
+
+    /// Notes that what a slot led to may have been anything.
+    fn drop_tree(&mut self) -> Verdict {
+        self.cleared = None;
+        self.drop_slot(false)
+    }
+
+    /// Notes what may be lost with a slot.
+    fn drop_slot(&mut self, is_lost: bool) -> Verdict {
+        let (level, after) = self.surroundings();
+        self.open.push(Open { after, level, is_lost });
+        Verdict::Drop
+    }
+
+    /// How far the keys reach that the slot which is looked at may have led to: its neighbours' if two things tell
+    /// for which byte it is, otherwise all of its node, and so on upwards.
+    fn surroundings(&self) -> (usize, Option<Rc<Vec<u8>>>) {
+        let mut surroundings = (self.stack.len(), self.last_key.clone());
+        for (level, frame) in self.stack.iter().enumerate().rev() {
+            let slot = frame.children[frame.next - 1];
+            if !frame.is_certain(self.memory(), &slot) {
+                surroundings = (level, frame.key_before.clone());
+            }
+            if !frame.kept.is_empty() {
+                // The keys that were found in it show that the node itself is where it belongs.
+                break;
+            }
+        }
+        surroundings
+    }
+
+    /// Ends the ranges that end with this key, or all.
+    fn end_ranges(&mut self, key: Option<&Rc<Vec<u8>>>) {
+        let level = self.stack.len();
+        let ended: Vec<Open> = match key {
+            Some(_) => self.open.extract_if(.., |open| open.level >= level).collect(),
+            None => std::mem::take(&mut self.open),
+        };
+        for Open { after, is_lost, .. } in ended {
+            let own = |key: &Rc<Vec<u8>>| key.to_vec();
+            let range = LostRange { after: after.as_ref().map(own), before: key.map(own) };
+            let ranges = if is_lost { &mut self.lost } else { &mut self.doubtful };
+            if ranges.last() != Some(&range) {
+                ranges.push(range);
+            }
+        }
+    }
+
+    fn node(&mut self, from: Child, kind: NodeKind, base: usize, fork: Option<usize>) -> Verdict {
+        let at = from.slot.at();
+        let fits = |(size, found): (u64, u64)| size >= kind.size() && found == kind.type_number();
+        let is_there = self.map.object(at).is_some_and(fits);
+        self.is_dangling |= !is_there;
+        if !is_there || !self.nodes.insert(at) {
+            return self.drop_tree();
+        }
+        let stored = unchecked(self.memory().load8(at)).map(|meta| (meta >> 8) as usize);
+        // The node itself says its depth, if it is not damaged; then a slot that skips otherwise is wrong.
+        let skip = stored
+            .and_then(|depth| depth.checked_sub(base))
+            .filter(|skip| *skip <= SKIP_MAX && self.memory().load8(at) == kind.meta(base + skip));
+        let slot = from.slot.with_skip(skip.unwrap_or(from.slot.skip()));
+        let node = Node { at, kind: Some(kind), depth: base + slot.skip() };
+        if node.depth > KEY_LEN_MAX {
+            return self.drop_tree();
+        }
+        let children = children(self.memory(), &node, kind);
+        let from = Child { slot, ..from };
+        let key_before = self.last_key.clone();
+        self.stack.push(Frame { node, kind, from, children, next: 0, kept: Vec::new(), fork, key_before });
+        Verdict::Open
+    }
+
+    /// Ends the node that was looked at last: without children it goes, and a leaf alone takes its place.
+    fn close(&mut self) {
+        let Some(frame) = self.stack.pop() else { return };
+        let Frame { node, kind, from, kept, .. } = frame;
+        let verdict = match kept[..] {
+            [] => Verdict::Drop,
+            [only] if only.kind() == SlotKind::Leaf => Verdict::Keep(only.with_byte(from.symbol.byte())),
+            _ => {
+                self.map.reach(self.memory(), node.at);
+                self.mend(node.meta_at(), node.meta());
+                self.mend_hints(&node, kind);
+                Verdict::Keep(from.slot)
+            }
+        };
+        self.settle(from, verdict);
+    }
+
+    fn mend_hints(&mut self, node: &Node, kind: NodeKind) {
+        let at = node.at.plus(lode_layout::NODE_BODY);
+        for word in 0..kind.hint_words() {
+            let bytes = std::array::from_fn(|byte| {
+                let slot = node.slot(self.memory(), word as usize * WORD as usize + byte);
+                if slot.is_empty() { 0 } else { slot.byte() }
+            });
+            self.mend(at.plus(word * WORD), u64::from_le_bytes(bytes));
+        }
+    }
+
+    /// Whether the leaf at `at` belongs where it was found; otherwise whether it is lost.
+    fn leaf(&mut self, at: PoolOffset, fork: Option<usize>) -> Result<(), bool> {
+        let room = self.map.object(at).filter(|(_, found)| *found == TYPE_LEAF).map(|(size, _)| size);
+        self.is_dangling |= room.is_none();
+        let room = room.ok_or(false)?;
+        let key = match sound_key(self.memory(), at, room) {
+            Some(key) => key,
+            None => {
+                let flip = flipped(self.memory(), at, room).ok_or(true)?;
+                self.mend(flip.0, self.memory().load8(flip.0) ^ flip.1);
+                sound_key(self.memory(), at, room).ok_or(true)?
+            }
+        };
+        let path = self.stack.iter().map(|frame| (frame.node.depth, frame.children[frame.next - 1].symbol));
+        let is_on_path = path
+            .fold(true, |on, (depth, symbol)| on && depth <= key.len() && Symbol::of(&key, depth) == symbol);
+        let follows = match (&self.last_key, fork) {
+            (Some(last), Some(fork)) => {
+                let shared = last.iter().zip(key.iter()).take_while(|(a, b)| a == b).count();
+                shared == fork && Symbol::of(last, fork) < Symbol::of(&key, fork)
+            }
+            _ => true,
+        };
+        if !is_on_path || !follows || self.map.reach(self.memory(), at) == Reach::Again {
+            return Err(false);
+        }
+        let key = Rc::new(key);
+        self.end_ranges(Some(&key));
+        self.leaves += 1;
+        self.last_key = Some(key);
+        Ok(())
+    }
+}
+
+impl Frame {
+    /// Whether the place of a slot, or its hint, confirms the byte that it is for.
+    fn is_certain(&self, memory: &Memory, child: &Child) -> bool {
+        match self.kind {
+            NodeKind::N4 => child.symbol == Symbol::End,
+            NodeKind::N256 => child.symbol == Symbol::End || Symbol::Byte(child.slot.byte()) == child.symbol,
+            NodeKind::N16 | NodeKind::N48 => self
+                .node
+                .hint_of(child.place)
+                .is_none_or(|(at, shift)| Symbol::Byte((memory.load8(at) >> shift) as u8) == child.symbol),
+        }
+    }
+}
+
+/// The children of a node in the order of their symbols.
+fn children(memory: &Memory, node: &Node, kind: NodeKind) -> Vec<Child> {
+    let slots = (0..node.capacity()).map(|index| {
+        let place = node.at.plus(kind.slots_off() + index as u64 * WORD);
+        let slot = node.slot(memory, index);
+        let byte = if kind == NodeKind::N256 { index as u8 } else { slot.byte() };
+        Child { symbol: Symbol::Byte(byte), slot, place }
+    });
+    let end = Child { symbol: Symbol::End, slot: node.end_slot(memory), place: node.end() };
+    let mut children: Vec<Child> = slots.chain([end]).filter(|child| !child.slot.is_empty()).collect();
+    children.sort_by_key(|child| child.symbol);
+    children
+}
+
+/// The words of the leaf at `at` in an object of `room` bytes, as its header says.
+fn words(memory: &Memory, at: PoolOffset, header: &LeafHeader, room: u64) -> Option<Vec<u64>> {
+    let len = header.leaf_len().filter(|len| *len <= room && header.key_len as usize <= KEY_LEN_MAX)?;
+    let mut words = vec![0u64; (len / WORD) as usize];
+    memory.read(at, words.as_mut_bytes());
+    Fault::take().is_none().then_some(words)
+}
+
+/// The key of the leaf at `at` in an object of `room` bytes, if its checksum is right.
+pub(crate) fn sound_key(memory: &Memory, at: PoolOffset, room: u64) -> Option<Vec<u8>> {
+    let header = leaf::header(memory, at);
+    let words = words(memory, at, &header, room)?;
+    let key = words.as_bytes().get(LEAF_HEADER as usize..)?.get(..header.key_len as usize)?.to_vec();
+    (leaf_crc(&words) == header.crc).then_some(key)
+}
+
+/// The value of a leaf whose checksum is right.
+pub(crate) fn sound_value(memory: &Memory, at: PoolOffset) -> Vec<u8> {
+    let header = leaf::header(memory, at);
+    let mut value = vec![0; header.value_len as usize];
+    memory.read(at.plus(header.value_off()), &mut value);
+    value
+}
+
+/// The word, and the bit in it, whose flip makes the checksum of a leaf right.
+fn flipped(memory: &Memory, at: PoolOffset, room: u64) -> Option<(PoolOffset, u64)> {
+    let room = room.min(MENDED_LEN_MAX);
+    let head = [memory.load8(at), memory.load8(at.plus(WORD))];
+    // A length that is wrong says nothing about the rest, so each of its bits is tried.
+    let in_len = (32..128usize).find(|bit| {
+        let mut flipped = head;
+        flipped[bit / 64] ^= 1 << (bit % 64);
+        let header = LeafHeader::from_words(flipped);
+        words(memory, at, &header, room).is_some_and(|mut words| {
+            words[..2].copy_from_slice(&flipped);
+            leaf_crc(&words) == header.crc
+        })
+    });
+    let header = LeafHeader::from_words(head);
+    let in_rest = || {
+        let words = words(memory, at, &header, room)?;
+        let difference = leaf_crc(&words) ^ header.crc;
+        if difference.is_power_of_two() {
+            return Some(difference.trailing_zeros() as usize);
+        }
+        flipped_bit_of(header.crc, &words.as_bytes()[size_of::<u32>()..]).map(|bit| bit + 32)
+    };
+    in_len.or_else(in_rest).map(|bit| (at.plus(bit as u64 / 64 * WORD), 1 << (bit % 64)))
+}
