@@ -32,7 +32,7 @@ pub use heap::Heap;
 pub use locks::Version;
 pub use lode_heap_derive::Persist;
 pub use log::{Log, LogArea, Recovery};
-pub use pool::{OpenError, Pool};
+pub use pool::{OpenError, Pool, random_life};
 pub use ptr::{Brand, Owned, PBox, PCell, Persist};
 pub use readers::Pin;
 pub use reservation::Reservation;

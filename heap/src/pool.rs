@@ -172,7 +172,10 @@ impl<M: Medium> Pool<M> {
 }
 
 /// A number that no other life of any log has.
-fn random_life() -> Result<[u64; 2], OpenError> {
+///
+/// # Errors
+/// [`OpenError::Random`].
+pub fn random_life() -> Result<[u64; 2], OpenError> {
     let mut bytes = [[0; 8]; 2];
     for half in &mut bytes {
         // So few bytes come whole, or not at all.

@@ -9,7 +9,8 @@
 //! 4. the tree is sifted: what is not sound is unlinked;
 //! 5. the bitmaps say of all that the tree reaches that it is allocated;
 //! 6. sound leaves that nothing leads to are inserted again, by ordinary transactions;
-//! 7. whatever nothing leads to is free, and the counts are right.
+//! 7. whatever nothing leads to is free, and the counts are right;
+//! 8. what is noted of a load is forgotten, if it is damaged or keys were lost.
 //!
 //! # Durability
 //! Each step can be stopped at any moment: the next repair finds what is left to do, and nothing that a later step
@@ -21,7 +22,10 @@ use crate::sift::{Sift, sound_key, sound_value};
 use crate::tree::Tree;
 use lode_heap::check::{Report, SpaceMap, check_slots, mend_log, mend_slots};
 use lode_heap::{Heap, HeapError};
-use lode_layout::{Geometry, Header, PoolOffset, TYPE_LEAF, TYPE_TREE, tree_meta};
+use lode_layout::{
+    Geometry, Header, KV_LOAD_OFF, KV_LOAD_WORDS, KvDamage, KvLoad, PoolOffset, TYPE_LEAF, TYPE_TREE, WORD,
+    tree_meta,
+};
 use lode_pmem::{Fault, Medium};
 use lode_pool::{Headers, PoolError, repair_headers};
 use std::collections::HashSet;
@@ -107,9 +111,34 @@ pub fn repair_pool<M: Medium>(medium: &Arc<M>, life: [u64; 2]) -> Result<Repair,
     }
     check_slots(&**medium, &uuid, &mut repair.after);
     let (heap, _) = Heap::open(Arc::clone(medium), &geometry, uuid, [life[0], life[1] ^ 2])?;
+    if header.layout.as_str() == LAYOUT_KV {
+        repair.mended += u64::from(forget_load(&heap, repair.lost_anything())?);
+    }
     check_content(&heap, &header, &geometry, &mut repair.after);
     heap.close()?;
     Ok(repair)
+}
+
+/// Step 8: what is noted of a load is forgotten, if it is damaged or keys were lost. Whether there was anything.
+fn forget_load<M: Medium>(heap: &Heap<M>, is_outdated: bool) -> Result<bool, HeapError> {
+    let root = heap.root()?;
+    if root.is_null() {
+        return Ok(false);
+    }
+    let at = root.plus(KV_LOAD_OFF);
+    let words: [u64; KV_LOAD_WORDS] =
+        std::array::from_fn(|word| heap.memory().load8(at.plus(word as u64 * WORD)));
+    let forgets = match KvLoad::decode(&words) {
+        Ok(noted) => noted.is_some() && is_outdated,
+        Err(KvDamage) => true,
+    };
+    if forgets {
+        heap.run(|tx| {
+            tx.store_words(at, &KvLoad::NONE);
+            Ok::<_, HeapError>(())
+        })?;
+    }
+    Ok(forgets)
 }
 
 /// Steps 1 and 2.

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Operations after which the clock is asked.
+/// Operations between two looks at the clock.
 const LAP: usize = 32;
 /// How long one operation is measured at most.
 const TIME_MAX: Duration = Duration::from_millis(1500);
@@ -63,7 +63,7 @@ pub(super) struct Measured {
     pub(super) costs: Vec<Cost>,
 }
 
-/// The mean of one operation.
+/// What one operation costs: times are medians, counts are means.
 pub(super) struct Cost {
     pub(super) operation: Operation,
     pub(super) count: usize,
@@ -166,25 +166,35 @@ fn act<M: Medium>(operation: Operation, tree: &Tree<'_, M>, key: &[u8]) -> Resul
     Ok(())
 }
 
-/// The time of an operation, one thread, until all keys are done or time is up.
+/// The time of an operation, one thread, until all keys are done or time is up: the median of laps, so that what
+/// else the machine does counts little.
 fn timed(operation: Operation, store: &Store<Arc<Mapping>>, keys: &[&[u8]]) -> Result<Cost, KvError> {
     let tree = store.tree()?;
-    let (begin, first) = (Instant::now(), cycles());
+    let (mut times, mut ticks) = (Vec::new(), Vec::new());
+    let begin = Instant::now();
     let mut count = 0;
     for lap in keys.chunks(LAP) {
+        let (start, first) = (Instant::now(), cycles());
         for key in lap {
             act(operation, &tree, key)?;
         }
+        let (took, last) = (start.elapsed(), cycles());
+        times.push(took.as_nanos() as f64 / lap.len() as f64);
+        ticks.extend(first.zip(last).map(|(first, last)| last.wrapping_sub(first) as f64 / lap.len() as f64));
         count += lap.len();
         if begin.elapsed() > TIME_MAX {
             break;
         }
     }
-    let (took, last) = (begin.elapsed(), cycles());
-    let each = |total: f64| total / count as f64;
-    let ticks = first.zip(last).map(|(first, last)| each(last.wrapping_sub(first) as f64));
-    let ns = each(took.as_nanos() as f64);
-    Ok(Cost { operation, count, ns, cycles: ticks, drains: 0.0, lines: 0.0, bytes: 0.0 })
+    let ns = median(&mut times).unwrap_or(0.0);
+    let cycles = median(&mut ticks);
+    Ok(Cost { operation, count, ns, cycles, drains: 0.0, lines: 0.0, bytes: 0.0 })
+}
+
+/// The one in the middle.
+fn median(numbers: &mut [f64]) -> Option<f64> {
+    numbers.sort_unstable_by(f64::total_cmp);
+    numbers.get(numbers.len() / 2).copied()
 }
 
 /// What an operation asks of the medium, checkpoints included.

@@ -15,7 +15,6 @@ use console::style;
 use lode_index::kv::{KvError, Store};
 use lode_layout::Rung;
 use lode_pool::CreateOptions;
-use serde_json::json;
 use std::env;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -39,12 +38,9 @@ pub(crate) const FIELDS: &[(&str, &str)] = &[
         "for each kill: {acknowledged, in_flight, replayed, reopen_us}; all acknowledged words were there",
     ),
     ("deleted", "words that were deleted again"),
-    ("damage", "what the check found, a list of texts"),
+    ("findings", "what the check found: {severity, what, at, means}"),
     ("media", "for each medium: {rung, medium, stand_in, keys, bytes_per_key, reopen_us}"),
-    (
-        "operations",
-        "for each operation on each: {rung, operation, count, ns, cycles, drains, lines, bytes}, means",
-    ),
+    ("operations", "for each operation on each: {rung, operation, count, ns, cycles, drains, lines, bytes}"),
 ];
 
 #[derive(Args, Debug)]
@@ -122,12 +118,11 @@ pub(crate) fn run(demo: &Demo, durability: Option<Rung>, json: bool) -> Result<A
 
     stage.begin("Look around");
     let deleted = show::look_and_delete(&stage, &pool)?;
-    let found = check::check(&pool)?;
-    if let ([], Some(keys)) = (&found.damage[..], found.keys) {
-        stage.say(format!("check: every node and leaf of {keys} keys is as it was written"));
-    } else {
-        return Err(Failure::new("checking the demo's pool", found.damage.join("; ")));
+    let report = check::check(&pool)?;
+    if check::is_damaged(&report) {
+        return Err(Failure::new("checking the demo's pool", report));
     }
+    stage.say(format!("check: {report}; all is as it was written"));
 
     stage.begin("What it costs here");
     let measured = measure::all(&stage, folder.path(), &words, &mut rng)?;
@@ -146,7 +141,7 @@ pub(crate) fn run(demo: &Demo, durability: Option<Rung>, json: bool) -> Result<A
         .with("complete", loaded.complete)
         .with("kills", loaded.kills.iter().map(kills::Kill::to_json).collect::<Vec<_>>())
         .with("deleted", deleted)
-        .with("damage", json!([]))
+        .with("findings", check::findings(&report))
         .with("media", tables::media_json(&measured))
         .with("operations", tables::operations_json(&measured)))
 }

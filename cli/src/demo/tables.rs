@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 
 /// What the tables do not say by themselves.
 pub(super) const LEGEND: &str = "\
-Means over shuffled words, one thread; a transaction an operation; checkpoints are in all numbers.
+Shuffled words, one thread, a transaction an operation. Times are medians of laps of 32 operations; drains, lines
+and bytes are means, checkpoints included.
 Stand-ins are ordinary memory (DRAM) with that rung forced: what the instructions cost, not what persistent
 memory would. Lines are flushed or copied past the cache; bytes are stored or copied; cycles are of the
 time-stamp counter.";

@@ -54,7 +54,7 @@ pub(crate) fn run(verb: &PoolVerb, common: &Common) -> Result<Answer, Failure> {
         PoolVerb::Create(create) => create::run(create, common.durability),
         PoolVerb::Info(one) => info::run(&one.path),
         PoolVerb::Check(one) => check::run(&one.path),
-        PoolVerb::Repair(one) => repair::run(&one.path, common.durability),
+        PoolVerb::Repair(one) => repair::run(&one.path),
         PoolVerb::Stats(one) => stats::run(&one.path),
         PoolVerb::Dump(one) => dump::run(&one.path, common.json),
         PoolVerb::Grow(grow) => grow::run(grow, common.durability),

@@ -1,44 +1,65 @@
 //! `lode pool repair`.
 
 use crate::answer::Answer;
-use crate::durability::Durability;
 use crate::failure::Failure;
-use crate::pool::check::{DAMAGED, check};
+use crate::pool::check::{DAMAGED, findings, is_damaged};
 use crate::progress::Progress;
-use lode_heap::OpenError;
-use lode_pool::{Access, map_unchecked, repair_headers};
+use lode_heap::{OpenError, random_life};
+use lode_index::kv::escape;
+use lode_index::{LostRange, repair_pool};
+use lode_pool::{Access, map_unchecked};
+use serde_json::json;
 use std::path::Path;
+use std::sync::Arc;
 
 pub(crate) const FIELDS: &[(&str, &str)] = &[
     ("path", "where the pool is"),
-    ("repaired", "what was rebuilt, a list of texts"),
-    ("lost", "what is lost or still damaged, a list of texts; empty when nothing is"),
+    ("mended", "header copies, slots, records and words that were written anew"),
+    ("brought_back", "keys that nothing led to any more and that are back"),
+    ("lost", "between which keys some were lost: {after, before}, escaped as in TSV, null for either end"),
+    ("lost_transactions", "whether a transaction was lost, so that keys may be missing or old anywhere"),
+    ("left_alone", "whether objects were left as they are, because their layout is unknown"),
+    ("findings", "what a check of the repaired pool finds: {severity, what, at, means}"),
 ];
 
-pub(crate) fn run(path: &Path, _durability: Durability) -> Result<Answer, Failure> {
+pub(crate) fn run(path: &Path) -> Result<Answer, Failure> {
     let progress = Progress::spinner("repairing the pool");
     let failure = || Failure::of_pool("repairing a pool", path);
-    let mapping =
+    let medium =
         map_unchecked(path, Access::ReadWrite).map_err(|error| failure()(OpenError::from(error).into()))?;
-    let rewritten =
-        repair_headers(&mapping).map_err(|error| failure()(OpenError::from(error.at(path)).into()))?;
-    drop(mapping);
-    let repaired: Vec<String> = rewritten
-        .iter()
-        .map(|copy| format!("header copy {copy} was written again, from the other one"))
-        .collect();
-    let lost = check(path)?.damage;
+    let life = random_life().map_err(|error| failure()(error.into()))?;
+    let repair = repair_pool(&Arc::new(medium), life)
+        .map_err(|error| Failure::new("repairing a pool", format_args!("{}: {error}", path.display())))?;
     drop(progress);
-    let mut text: String = repaired.iter().chain(&lost).map(|line| format!("{line}\n")).collect();
-    text += &match (&repaired[..], &lost[..]) {
-        ([], []) => format!("{}: nothing to repair\n", path.display()),
-        (_, []) => format!("{}: repaired, nothing is lost\n", path.display()),
-        (_, lost) => format!("{}: {} damages remain; restore a backup\n", path.display(), lost.len()),
+    let mut text = format!("mended {}, brought back {} keys\n", repair.mended, repair.brought_back);
+    for LostRange { after, before } in &repair.lost {
+        let end = |key: &Option<Vec<u8>>, none: &str| key.as_ref().map_or(none.to_owned(), |key| escape(key));
+        text += &format!("lost: keys between {} and {}\n", end(after, "the start"), end(before, "the end"));
+    }
+    if repair.lost_transactions {
+        text += "lost: a transaction that had been acknowledged; keys may be missing or have old values\n";
+    }
+    let damaged = is_damaged(&repair.after);
+    if damaged {
+        text += &format!("{}\n", repair.after);
+    }
+    let verdict = match (damaged, repair.lost_anything(), repair.mended) {
+        (true, _, _) => "still damaged; restore a backup",
+        (false, true, _) => "repaired, what is listed is lost",
+        (false, false, 0) => "nothing to repair",
+        (false, false, _) => "repaired, nothing is lost",
     };
-    let code = if lost.is_empty() { 0 } else { DAMAGED };
+    text += &format!("{}: {verdict}\n", path.display());
+    let code = if damaged || repair.lost_anything() { DAMAGED } else { 0 };
+    let end = |key: &Option<Vec<u8>>| key.as_ref().map(|key| escape(key));
+    let range = |lost: &LostRange| json!({ "after": end(&lost.after), "before": end(&lost.before) });
     Ok(Answer::text(text)
         .with("path", path.display().to_string())
-        .with("repaired", repaired)
-        .with("lost", lost)
+        .with("mended", repair.mended)
+        .with("brought_back", repair.brought_back)
+        .with("lost", repair.lost.iter().map(range).collect::<Vec<_>>())
+        .with("lost_transactions", repair.lost_transactions)
+        .with("left_alone", repair.left_alone)
+        .with("findings", findings(&repair.after))
         .exit_with(code))
 }
