@@ -174,7 +174,15 @@ impl Past {
                 self.flaw(FlawKind::Entries, record.at, true, Vec::new());
                 keep = false;
             }
-            touched.extend(Entries::new(&continued).map_while(Result::ok).map(|entry| extent(&entry)));
+            for entry in Entries::new(&continued).map_while(Result::ok) {
+                let range = extent(&entry);
+                let Entry::Payload { crc, .. } = entry else {
+                    touched.push(range);
+                    continue;
+                };
+                let excused = !is_last || later.touch(&range) || bugs::PAYLOAD_UNCHECKED.is_active();
+                keep &= excused || outside.crc(memory, &range) == Some(crc);
+            }
             touched.into_iter().for_each(|range| later.add(range));
             if keep {
                 record.continued = continued;
