@@ -27,7 +27,7 @@
 //!
 //! # Use
 //! An engine is any code that is generic over [`Medium`](lode_pmem::Medium). Its tests implement [`Subject`]
-//! and call [`explore`]; [`oracle`] says what is legal for the histories that most engines have. Here is a
+//! and call [`explore()`]; [`oracle`] says what is legal for the histories that most engines have. Here is a
 //! list whose 8-byte count makes an entry part of it, and the classic mistake:
 //!
 //! ```

@@ -17,7 +17,7 @@ const EIO: i32 = 5;
 /// A medium in memory that a power cut can be tried on.
 ///
 /// Loads see what was stored at once, as on any machine. What a power cut would leave is computed by the
-/// [explorer](crate::explore), which records the run of an engine on one such medium and runs the engine's
+/// [explorer](crate::explore()), which records the run of an engine on one such medium and runs the engine's
 /// recovery on others. An engine can't tell it from a mapping of the same [`Machine`].
 ///
 /// The contract of [`Medium`] is checked: a range or length that the trait does not allow panics.

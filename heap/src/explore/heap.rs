@@ -1,4 +1,4 @@
-//! The heap: a root with slots, whose objects transactions allocate, replace, copy and free.
+//! The heap: a root with slots, whose objects transactions allocate, rewrite, replace, copy and free.
 
 use crate::check::{Report, Severity, SpaceMap, check_log, check_slots};
 use crate::{Heap, HeapError, Tx};
@@ -13,6 +13,8 @@ const SLOTS: u64 = 10;
 const UUID: [u8; 16] = [8; 16];
 const ROOT_TYPE: u64 = 1;
 const OBJECT_TYPE: u64 = 2;
+/// Bits of an object's first word that say how many it has; its number is above them.
+const WORDS_MASK: u64 = 0xFFFF;
 /// Words of objects: small ones share superblocks, the larger ones are written past the log, the largest have
 /// a span of their own.
 const SIZES: [u64; 6] = [1, 5, 30, 150, 260, 4200];
@@ -82,13 +84,18 @@ fn life(number: u64) -> [u64; 2] {
     [0x9E37_79B9_7F4A_7C15, 0xD1B5_4A32_D192_ED03].map(|odd: u64| odd.wrapping_mul(number))
 }
 
+/// What the object of this number and length holds.
+fn content(number: u64, words: u64) -> Vec<u64> {
+    (0..words).map(|word| if word == 0 { number << 16 | words } else { number ^ word }).collect()
+}
+
 /// The number of the object that a slot leads to, as `load` sees it.
 fn number(load: impl Fn(PoolOffset) -> u64, slot: PoolOffset) -> Object {
     let at = PoolOffset::new(load(slot));
     if at.is_null() {
         return Object::Whole(0);
     }
-    let (number, words) = (load(at) >> 16, load(at) & 0xFFFF);
+    let (number, words) = (load(at) >> 16, load(at) & WORDS_MASK);
     let whole = words > 0 && (1..words).all(|word| load(at.plus(word * WORD)) == number ^ word);
     if whole { Object::Whole(number) } else { Object::Broken(at) }
 }
@@ -111,14 +118,18 @@ impl Engine {
         }
         if plan.words > 0 {
             value = plan.number;
-            let content: Vec<u64> = (0..plan.words)
-                .map(|word| if word == 0 { value << 16 | plan.words } else { value ^ word })
-                .collect();
-            new = tx.alloc_with(&content, 16, OBJECT_TYPE)?;
+            new = if plan.rewrites && !old.is_null() {
+                tx.store_words(old, &content(value, tx.load8(old) & WORDS_MASK));
+                old
+            } else {
+                tx.alloc_with(&content(value, plan.words), 16, OBJECT_TYPE)?
+            };
         }
-        tx.store8(at, new.get());
-        if !old.is_null() {
-            tx.free(old)?;
+        if new != old {
+            tx.store8(at, new.get());
+            if !old.is_null() {
+                tx.free(old)?;
+            }
         }
         step.writes.push((plan.slot, value));
         Ok(step)
@@ -131,6 +142,8 @@ struct Plan {
     from: u64,
     copies: bool,
     words: u64,
+    /// Whether an object that the slot has is rewritten where it is.
+    rewrites: bool,
     number: u64,
     fails: bool,
 }
@@ -176,6 +189,7 @@ impl Subject for HeapSubject {
                 words: if actor.rng.u8(..5) == 0 { 0 } else { words },
                 // ORDER: none: the number is only different from all others.
                 number: engine.number.fetch_add(1, Ordering::Relaxed),
+                rewrites: actor.rng.u8(..3) == 0,
                 fails: actor.rng.u8(..8) == 0,
             };
             let value = if plan.words == 0 { 0 } else { plan.number };
