@@ -13,6 +13,7 @@
 
 pub mod check;
 pub mod header;
+pub mod label;
 pub mod record;
 
 /// Something that takes any bytes.
@@ -29,5 +30,6 @@ pub struct Target {
 pub const TARGETS: &[Target] = &[
     Target { name: "check", run: check::run, seeds: check::seeds },
     Target { name: "header", run: header::run, seeds: header::seeds },
+    Target { name: "label", run: label::run, seeds: label::seeds },
     Target { name: "record", run: record::run, seeds: record::seeds },
 ];
