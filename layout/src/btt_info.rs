@@ -438,6 +438,7 @@ mod test {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "32,768 checksums of 4096 bytes: minutes")]
     fn info_blocks_come_back_and_every_flipped_bit_is_found() {
         let info = sample();
         let bytes = info.encode();

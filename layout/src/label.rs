@@ -107,6 +107,14 @@ impl LabelFormat {
         }
     }
 
+    /// The length of a label as index blocks tell it.
+    pub(crate) const fn size_code(self) -> u8 {
+        match self {
+            LabelFormat::V1_1 => 0,
+            LabelFormat::V1_2 | LabelFormat::V2_1 => 1,
+        }
+    }
+
     /// Major and minor number as stored.
     pub(crate) const fn version(self) -> (u16, u16) {
         match self {

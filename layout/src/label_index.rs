@@ -78,7 +78,8 @@ impl LabelGeometry {
         if size < size_min {
             return Err(LabelError::AreaTooSmall { size, size_min });
         }
-        let slot_count = ((size - 2 * index_len) / label_len) as u32;
+        let slot_count = u32::try_from((size - 2 * index_len) / label_len)
+            .map_err(|_| LabelError::AreaTooLarge { size, size_max: LabelGeometry::SIZE_MAX })?;
         // The blocks are as long as these slots need, which for a few sizes is less than was set aside above.
         let index_len = align_up(HEAD as u64 + u64::from(slot_count).div_ceil(8), INDEX_UNIT);
         Ok(LabelGeometry { size, format, index_len, slot_count })
@@ -196,7 +197,7 @@ impl LabelIndex {
         let head = IndexBytes {
             sig: SIG,
             flags: [0; 3],
-            label_size: (self.format.label_len() / 256) as u8,
+            label_size: self.format.size_code(),
             sequence: u32::from(self.sequence).into(),
             my_off: ((self.which * len) as u64).into(),
             my_size: (len as u64).into(),
