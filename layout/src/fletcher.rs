@@ -3,7 +3,7 @@
 /// The Fletcher-64 of `bytes`. A last word that is cut short counts as if zeros followed.
 ///
 /// The low half is the sum of the words, the high half the sum of those sums, both modulo 2^32. A format that
-/// holds its own checksum takes those 8 bytes as zeros; [`fletcher64_without`] does.
+/// holds its own checksum takes those 8 bytes as zeros.
 ///
 /// # Cost
 /// Two additions for each 4 bytes.
