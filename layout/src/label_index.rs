@@ -246,6 +246,7 @@ impl LabelIndex {
             LabelFormat::V1_1 => format.label_len(),
             _ => 128_u64.checked_shl(head.label_size.into()).unwrap_or(u64::MAX),
         };
+        rule("label_size", stored_len, Exactly(format.label_len()))?;
         rule("label_size", stored_len, Exactly(label_len))?;
         let sequence = head.sequence.get() & SEQUENCE_MASK;
         rule("sequence", sequence.into(), AtLeast(1))?;

@@ -132,6 +132,22 @@ fn each_field_of_an_index_block_is_checked() {
     }
 }
 
+/// Labels of 128 bytes under a version that has none: found by fuzzing, the places were mixed up.
+#[test]
+fn short_labels_have_one_version() {
+    let (mut bytes, _) = formatted(LabelFormat::V1_1);
+    for block in [0, 256] {
+        bytes[block + 0x3e] = 2;
+        seal(&mut bytes, block, 0x40);
+    }
+    match LabelArea::read(&bytes) {
+        Err(LabelError::NoIndex { first: IndexDamage::Field(contradiction), .. }) => {
+            assert_eq!(contradiction.field, "label_size");
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
 #[test]
 fn the_newer_block_is_found_all_around_the_circle() {
     let (mut bytes, mut area) = formatted(LabelFormat::V1_2);
