@@ -80,6 +80,7 @@ fn missing(area: &LabelArea) -> Label {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "areas of 128 KiB are read again and again: minutes")]
 fn labels_1_2() {
     let bytes = area(include_bytes!("kernel/labels-1.2.bin"));
     let area = LabelArea::read(&bytes).unwrap();
@@ -107,6 +108,7 @@ fn labels_1_2() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "areas of 128 KiB are read again and again: minutes")]
 fn labels_1_1() {
     let bytes = area(include_bytes!("kernel/labels-1.1.bin"));
     let area = LabelArea::read(&bytes).unwrap();
