@@ -287,7 +287,9 @@ impl<M: Medium> Heap<M> {
                 self.locks.release(stripe);
             }
         }
-        state.writes.vouch();
+        if state.writes.has_payloads() {
+            state.writes.vouch();
+        }
         let sequence = if state.writes.words() <= self.log.record_words_max() {
             self.log.commit(state.writes.record(), &[])?
         } else {
