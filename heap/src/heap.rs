@@ -11,7 +11,7 @@ use crate::readers::{Pin, Readers};
 use crate::session::{Inherit, Session, State};
 use crate::sync::{Mutex, MutexGuard};
 use crate::tx::Tx;
-use lode_layout::{CHUNK, Entry, Geometry, PoolOffset, Record, WORD, align_up, decode_root};
+use lode_layout::{CHUNK, Entry, Geometry, PoolOffset, Record, WORD, align_up, decode_root, encode_root};
 use lode_pmem::{Fault, Medium, Memory, Rung};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -76,6 +76,9 @@ impl<M: Medium> Heap<M> {
     /// # Durability
     /// Durable on return.
     pub fn format(medium: &M, geometry: &Geometry, uuid: &[u8; 16], life: [u64; 2]) -> Result<(), HeapError> {
+        let root_at = Space::new(geometry).root_at();
+        medium.store8(root_at, encode_root(PoolOffset::NULL));
+        medium.flush(root_at, WORD);
         Log::format(medium, log_area(geometry), uuid, life)
     }
 
