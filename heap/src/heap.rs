@@ -236,8 +236,11 @@ impl<M: Medium> Heap<M> {
         session: &Session,
         mut closure: impl FnMut(&Tx<'_, M>) -> Result<R, E>,
     ) -> Result<R, E> {
+        let joined = Joined { session };
         let result = closure(&Tx { heap: self, session });
-        session.state.borrow_mut().doomed |= result.is_err();
+        if result.is_ok() {
+            std::mem::forget(joined);
+        }
         result
     }
 
@@ -506,6 +509,18 @@ impl<'a, M: Medium> Running<'a, M> {
         self.session.active.set(false);
         std::mem::forget(self);
         end
+    }
+}
+
+/// A closure inside of another one's transaction; dropped when it fails, also by a panic, of which a part may be
+/// done, it keeps the transaction from being committed.
+struct Joined<'a> {
+    session: &'a Session,
+}
+
+impl Drop for Joined<'_> {
+    fn drop(&mut self) {
+        self.session.state.borrow_mut().doomed = true;
     }
 }
 

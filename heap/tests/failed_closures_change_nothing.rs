@@ -10,6 +10,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 lode_heap::brand!(Erring);
 lode_heap::brand!(Panicking);
 lode_heap::brand!(Nesting);
+lode_heap::brand!(Catching);
 
 macro_rules! root {
     ($name:ident, $brand:ident) => {
@@ -42,6 +43,7 @@ macro_rules! root {
 root!(ErringRoot, Erring);
 root!(PanickingRoot, Panicking);
 root!(NestingRoot, Nesting);
+root!(CatchingRoot, Catching);
 
 #[derive(Debug, PartialEq)]
 enum Failure {
@@ -179,4 +181,26 @@ fn a_transaction_larger_than_a_ring_is_whole_and_larger_than_half_the_pool_is_re
     drop(heap);
     let heap = pool.heap();
     assert!((0..words).all(|word| heap.memory().load8(place.plus(word * 8)) == 7));
+}
+
+#[test]
+fn a_panic_of_a_nested_closure_that_is_caught_inside_dooms() {
+    let mut pool = Pool::new(1 << 20);
+    let heap = pool.typed::<Catching>();
+    let root = heap.root_or_init(|_| Ok(CatchingRoot::new(7))).unwrap();
+    let result = heap.run(|tx| {
+        let caught = catch_unwind(AssertUnwindSafe(|| {
+            heap.run(|tx| {
+                root.count.set(tx, 99)?;
+                if root.count.get(tx)? == 99 {
+                    panic!("as planned");
+                }
+                Ok::<_, HeapError>(())
+            })
+        }));
+        assert!(caught.is_err());
+        root.list.push(tx, 1)
+    });
+    assert_eq!(result, Err(HeapError::NestedFailed));
+    assert!(root.is_new(&heap));
 }
