@@ -477,15 +477,17 @@ impl<M: Medium> Drop for Heap<M> {
 struct Running<'a, M: Medium> {
     heap: &'a Heap<M>,
     session: &'a Session,
+    /// A fault with which the transaction on another heap is to fail in whose closure this one runs.
+    outer: Option<Fault>,
 }
 
 impl<'a, M: Medium> Running<'a, M> {
     #[inline]
     fn begin(heap: &'a Heap<M>, session: &'a Session) -> Running<'a, M> {
         // A fault of earlier reads is not this transaction's.
-        Fault::take();
+        let outer = Fault::take().filter(|_| Session::is_any_active());
         session.active.set(true);
-        Running { heap, session }
+        Running { heap, session, outer }
     }
 
     /// Commits if the closure was `successful`, and rolls back if not.
@@ -507,6 +509,9 @@ impl<'a, M: Medium> Running<'a, M> {
         };
         self.heap.forget(state);
         self.session.active.set(false);
+        if let Some(fault) = self.outer {
+            fault.raise();
+        }
         std::mem::forget(self);
         end
     }

@@ -187,6 +187,12 @@ impl Session {
         })
     }
 
+    /// Whether this thread is in a transaction, on whatever heap.
+    #[cold]
+    pub(crate) fn is_any_active() -> bool {
+        SESSIONS.with(|sessions| sessions.borrow().iter().any(|session| session.active.get()))
+    }
+
     #[cold]
     fn begin(heap: u64, heir: Weak<dyn Inherit>, sessions: &mut Vec<Rc<Session>>) -> Rc<Session> {
         // Sessions of heaps that were closed have no heir any more.

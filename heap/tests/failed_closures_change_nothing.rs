@@ -4,6 +4,7 @@
 mod pool;
 
 use lode_heap::{HeapError, PBox, PCell, PVec, Persist, TypedHeap};
+use lode_layout::PoolOffset;
 use pool::{Medium, Pool};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -203,4 +204,19 @@ fn a_panic_of_a_nested_closure_that_is_caught_inside_dooms() {
     });
     assert_eq!(result, Err(HeapError::NestedFailed));
     assert!(root.is_new(&heap));
+}
+
+#[test]
+fn a_transaction_on_another_heap_does_not_hide_a_fault() {
+    let (mut pool, mut other_pool) = (Pool::new(1 << 20), Pool::new(1 << 20));
+    let (heap, other) = (pool.heap(), other_pool.heap());
+    let result = heap.run(|tx| {
+        let at = tx.alloc(64, 16, 1)?;
+        tx.store8(at, 1);
+        tx.store8(PoolOffset::new(1 << 30), 2);
+        // It has nothing to do with that fault.
+        other.run(|tx| tx.alloc(64, 16, 1).map(|_| ()))
+    });
+    assert!(matches!(result, Err(HeapError::Fault(_))), "{result:?}");
+    assert_eq!((heap.objects().count(), other.objects().count()), (0, 1));
 }
