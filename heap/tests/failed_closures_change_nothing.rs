@@ -192,7 +192,7 @@ fn a_panic_of_a_nested_closure_that_is_caught_inside_dooms() {
     let result = heap.run(|tx| {
         let caught = catch_unwind(AssertUnwindSafe(|| {
             heap.run(|tx| {
-                root.count.set(tx, 99)?;
+                root.change(tx)?;
                 if root.count.get(tx)? == 99 {
                     panic!("as planned");
                 }
