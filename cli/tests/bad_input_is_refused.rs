@@ -240,3 +240,11 @@ impl Drop for Mount {
         let _ = rustix::mount::unmount(&self.path, rustix::mount::UnmountFlags::DETACH);
     }
 }
+
+#[test]
+fn a_pool_that_has_no_room_for_what_it_is_to_hold_is_not_made() {
+    let place = Place::new();
+    let small = place.folder.path().join("small");
+    lode(["pool", "create", text(&small), "--size", "64KiB"]).fails(1, &[text(&small), "no room"]);
+    assert!(!small.exists());
+}
