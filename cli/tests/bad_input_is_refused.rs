@@ -248,3 +248,24 @@ fn a_pool_that_has_no_room_for_what_it_is_to_hold_is_not_made() {
     lode(["pool", "create", text(&small), "--size", "64KiB"]).fails(1, &[text(&small), "no room"]);
     assert!(!small.exists());
 }
+
+#[test]
+fn export_and_scan_print_nothing_that_is_damaged() {
+    let place = Place::new();
+    lode(["kv", "put", place.pool(), "key", "a value of more than eight bytes"]).good();
+    let mut bytes = fs::read(&place.pool).unwrap();
+    let places = |bytes: &[u8]| -> Vec<usize> {
+        let found = bytes.windows(12).enumerate().filter(|(_, bytes)| *bytes == b"a value of m");
+        found.map(|(at, _)| at).collect()
+    };
+    let all = places(&bytes);
+    for at in all {
+        bytes[at] ^= 1;
+    }
+    fs::write(&place.pool, &bytes).unwrap();
+    for verb in ["export", "scan"] {
+        let ran = lode(["kv", verb, place.pool()]);
+        assert_eq!(ran.out, "");
+        ran.fails(1, &[place.pool(), "the checksum of the leaf", "lode pool check"]);
+    }
+}
