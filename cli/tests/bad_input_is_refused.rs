@@ -269,3 +269,9 @@ fn export_and_scan_print_nothing_that_is_damaged() {
         ran.fails(1, &[place.pool(), "the checksum of the leaf", "lode pool check"]);
     }
 }
+
+#[test]
+fn wrong_arguments_are_named_in_json_too() {
+    let ran = lode(["pool", "create", "--json"]);
+    ran.fails(2, &["--size <SIZE>", "<PATH>"]);
+}
