@@ -240,3 +240,38 @@ impl Drop for Mount {
         let _ = rustix::mount::unmount(&self.path, rustix::mount::UnmountFlags::DETACH);
     }
 }
+
+#[test]
+fn a_pool_that_has_no_room_for_what_it_is_to_hold_is_not_made() {
+    let place = Place::new();
+    let small = place.folder.path().join("small");
+    lode(["pool", "create", text(&small), "--size", "64KiB"]).fails(1, &[text(&small), "no room"]);
+    assert!(!small.exists());
+}
+
+#[test]
+fn export_and_scan_print_nothing_that_is_damaged() {
+    let place = Place::new();
+    lode(["kv", "put", place.pool(), "key", "a value of more than eight bytes"]).good();
+    let mut bytes = fs::read(&place.pool).unwrap();
+    let places = |bytes: &[u8]| -> Vec<usize> {
+        let found = bytes.windows(12).enumerate().filter(|(_, bytes)| *bytes == b"a value of m");
+        found.map(|(at, _)| at).collect()
+    };
+    let all = places(&bytes);
+    for at in all {
+        bytes[at] ^= 1;
+    }
+    fs::write(&place.pool, &bytes).unwrap();
+    for verb in ["export", "scan"] {
+        let ran = lode(["kv", verb, place.pool()]);
+        assert_eq!(ran.out, "");
+        ran.fails(1, &[place.pool(), "the checksum of the leaf", "lode pool check"]);
+    }
+}
+
+#[test]
+fn wrong_arguments_are_named_in_json_too() {
+    let ran = lode(["pool", "create", "--json"]);
+    ran.fails(2, &["--size <SIZE>", "<PATH>"]);
+}

@@ -11,12 +11,11 @@ use crate::node::{Node, Symbol};
 use crate::tree::Tree;
 use lode_heap::{Heap, HeapError, Object};
 use lode_layout::{
-    KEY_LEN_MAX, KV_LOAD_OFF, KvLoad, LINE, LeafHeader, NODE_BODY, NodeKind, PoolOffset, SlotKind,
-    TREE_CELLS_OFF, TREE_SIZE, TYPE_LEAF, TYPE_TREE, TreeSlot, WORD, leaf_crc,
+    KEY_LEN_MAX, KV_LOAD_OFF, KvLoad, LINE, NODE_BODY, NodeKind, PoolOffset, SlotKind, TREE_CELLS_OFF,
+    TREE_SIZE, TYPE_LEAF, TYPE_TREE, TreeSlot, WORD,
 };
 use lode_pmem::{Fault, Medium, Memory};
 use std::collections::HashSet;
-use zerocopy::IntoBytes;
 
 /// What a check comes upon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -234,7 +233,7 @@ impl<M: Medium, F: FnMut(Finding)> Check<'_, M, F> {
         self.leaves += 1;
         let mut key = vec![0; header.key_len as usize];
         self.memory.read(at.plus(lode_layout::LEAF_HEADER), &mut key);
-        if self.crc(at, &header) != header.crc || !self.was_readable() {
+        if !leaf::is_sound(self.memory, at, &header) || !self.was_readable() {
             self.damage("the checksum of the leaf", at);
             return self.forget();
         }
@@ -259,13 +258,5 @@ impl<M: Medium, F: FnMut(Finding)> Check<'_, M, F> {
         self.path[from..]
             .iter()
             .all(|(depth, symbol)| *depth <= key.len() && Symbol::of(key, *depth) == *symbol)
-    }
-
-    /// The checksum that the leaf at `at` should have.
-    fn crc(&self, at: PoolOffset, header: &LeafHeader) -> u32 {
-        let len = header.leaf_len().unwrap_or(0).min(self.memory.len());
-        let mut words = vec![0u64; (len / WORD) as usize];
-        self.memory.read(at, words.as_mut_bytes());
-        leaf_crc(&words)
     }
 }

@@ -250,7 +250,8 @@ fn find_root<M: Medium>(
     SpaceMap::mend_root(medium, geometry, root.unwrap_or(PoolOffset::NULL))?;
     repair.mended += 1;
     // A single flipped bit in the word of a pool without a root is no loss.
-    Ok((root, root.is_none() && !word.is_power_of_two()))
+    let flipped = word ^ lode_layout::encode_root(PoolOffset::NULL);
+    Ok((root, root.is_none() && !flipped.is_power_of_two()))
 }
 
 /// Inserts each sound leaf that nothing leads to, unless its key is there. Returns the root, made if need be, and

@@ -85,41 +85,47 @@ pub trait Medium: Send + Sync {
     }
 }
 
-impl<M: Medium + ?Sized> Medium for std::sync::Arc<M> {
-    fn memory(&self) -> &Memory {
-        (**self).memory()
-    }
-    fn rung(&self) -> Rung {
-        (**self).rung()
-    }
-    fn log_block(&self) -> u64 {
-        (**self).log_block()
-    }
-    fn store8(&self, at: PoolOffset, value: u64) {
-        (**self).store8(at, value);
-    }
-    fn store(&self, at: PoolOffset, bytes: &[u8]) {
-        (**self).store(at, bytes);
-    }
-    fn compare_exchange8(&self, at: PoolOffset, current: u64, new: u64) -> Result<u64, u64> {
-        (**self).compare_exchange8(at, current, new)
-    }
-    fn copy(&self, at: PoolOffset, bytes: &[u8]) {
-        (**self).copy(at, bytes);
-    }
-    fn flush(&self, at: PoolOffset, len: u64) {
-        (**self).flush(at, len);
-    }
-    fn drain(&self) -> Result<(), SyncError> {
-        (**self).drain()
-    }
-    fn log_write(&self, at: PoolOffset, bytes: &[u8]) -> Result<(), SyncError> {
-        (**self).log_write(at, bytes)
-    }
-    fn relax(&self, round: u32) {
-        (**self).relax(round);
-    }
-    fn wait_while(&self, gate: &Gate, blocked: &mut dyn FnMut() -> bool) {
-        (**self).wait_while(gate, blocked);
-    }
+macro_rules! forward {
+    ($($pointer:ty),*) => {$(
+        impl<M: Medium + ?Sized> Medium for $pointer {
+            fn memory(&self) -> &Memory {
+                (**self).memory()
+            }
+            fn rung(&self) -> Rung {
+                (**self).rung()
+            }
+            fn log_block(&self) -> u64 {
+                (**self).log_block()
+            }
+            fn store8(&self, at: PoolOffset, value: u64) {
+                (**self).store8(at, value);
+            }
+            fn store(&self, at: PoolOffset, bytes: &[u8]) {
+                (**self).store(at, bytes);
+            }
+            fn compare_exchange8(&self, at: PoolOffset, current: u64, new: u64) -> Result<u64, u64> {
+                (**self).compare_exchange8(at, current, new)
+            }
+            fn copy(&self, at: PoolOffset, bytes: &[u8]) {
+                (**self).copy(at, bytes);
+            }
+            fn flush(&self, at: PoolOffset, len: u64) {
+                (**self).flush(at, len);
+            }
+            fn drain(&self) -> Result<(), SyncError> {
+                (**self).drain()
+            }
+            fn log_write(&self, at: PoolOffset, bytes: &[u8]) -> Result<(), SyncError> {
+                (**self).log_write(at, bytes)
+            }
+            fn relax(&self, round: u32) {
+                (**self).relax(round);
+            }
+            fn wait_while(&self, gate: &Gate, blocked: &mut dyn FnMut() -> bool) {
+                (**self).wait_while(gate, blocked);
+            }
+        }
+    )*};
 }
+
+forward!(&M, std::sync::Arc<M>);
