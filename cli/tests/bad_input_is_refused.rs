@@ -4,7 +4,7 @@
 
 mod run;
 
-use run::{Place, budget, command, lode, lode_reading, seed, text};
+use run::{Place, budget, command, lode, lode_reading, seed, skip, text};
 use std::fs;
 use std::process::Stdio;
 
@@ -138,7 +138,7 @@ fn wrong_lines_stop_a_load_or_are_passed_over() {
 fn a_read_only_file_system() {
     let place = Place::new();
     let Some(mount) = Mount::tmpfs(place.folder.path(), "8m") else {
-        return println!("SKIP a_read_only_file_system: mounting takes root");
+        return skip("a_read_only_file_system: mounting takes root");
     };
     let pool = mount.path.join("pool");
     lode(["pool", "create", text(&pool), "--size", "1MiB", "--durability", "none"]).good();
@@ -154,7 +154,7 @@ fn a_read_only_file_system() {
 fn a_full_disk() {
     let place = Place::new();
     let Some(mount) = Mount::tmpfs(place.folder.path(), "4m") else {
-        return println!("SKIP a_full_disk: mounting takes root");
+        return skip("a_full_disk: mounting takes root");
     };
     let pool = mount.path.join("pool");
     let create = |size| lode(["pool", "create", text(&pool), "--size", size, "--durability", "none"]);
