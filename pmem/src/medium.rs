@@ -70,6 +70,12 @@ pub trait Medium: Send + Sync {
     /// The kernel's refusal, after which the medium must not be trusted.
     fn log_write(&self, at: PoolOffset, bytes: &[u8]) -> Result<(), SyncError>;
 
+    /// How often the modules below lost power with data on the way to the media, summed, when the medium was
+    /// opened. Nothing if there are none, or any of them doesn't tell.
+    fn dirty_shutdowns(&self) -> Option<u64> {
+        None
+    }
+
     /// Called in a loop that waits for another thread, with the number of rounds so far.
     fn relax(&self, round: u32) {
         match round {
@@ -117,6 +123,9 @@ macro_rules! forward {
             }
             fn log_write(&self, at: PoolOffset, bytes: &[u8]) -> Result<(), SyncError> {
                 (**self).log_write(at, bytes)
+            }
+            fn dirty_shutdowns(&self) -> Option<u64> {
+                (**self).dirty_shutdowns()
             }
             fn relax(&self, round: u32) {
                 (**self).relax(round);
