@@ -3,7 +3,7 @@
 
 use crate::drawing::{Drawing, drawing};
 use crate::fletcher::fletcher64_without;
-use crate::{BLOCK, Contradiction, InfoBlockError, Want, align_down, align_up};
+use crate::{BLOCK, BttFlog, BttMapEntry, Contradiction, InfoBlockError, Want, align_down, align_up};
 use std::mem::offset_of;
 use uuid::Uuid;
 use zerocopy::byteorder::little_endian::{U16, U32, U64};
@@ -12,10 +12,6 @@ use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout, Unaligne
 const SIG: [u8; 16] = *b"BTT_ARENA_INFO\0\0";
 /// Bytes of an info block.
 pub(crate) const INFO_LEN: usize = 4096;
-/// Bytes of a map entry.
-const MAP_ENTRY: u64 = 4;
-/// Bytes that the flog has for each free block: two entries and padding.
-const FLOG_SLOT: u64 = 64;
 /// The free blocks of an arena, one for each write under way, that the kernel gives it.
 const NFREE: u32 = 256;
 /// What internal blocks are multiples of in the kernel's arenas, in bytes.
@@ -159,15 +155,15 @@ impl BttGeometry {
         Want::AtLeast(LBASIZE_MIN).check("external_lbasize", 0, lbasize.into())?;
         Want::AtMost(LBASIZE_MAX).check("external_lbasize", 0, lbasize.into())?;
         let internal_lbasize = lbasize.next_multiple_of(INTERNAL_UNIT);
-        let flog_len = align_up(u64::from(NFREE) * FLOG_SLOT, BLOCK);
+        let flog_len = align_up(u64::from(NFREE) * BttFlog::LANE_LEN, BLOCK);
         // What is for data and map: all but two info blocks and the flog.
         let room = align_down(len, BLOCK) - 2 * BLOCK - flog_len;
         // A block of padding is set aside, since the map is rounded up to whole ones.
-        let internal_nlba = (room - BLOCK) / (u64::from(internal_lbasize) + MAP_ENTRY);
+        let internal_nlba = (room - BLOCK) / (u64::from(internal_lbasize) + BttMapEntry::LEN);
         Want::AtLeast(u64::from(NFREE) + 1).check("internal_nlba", 0, internal_nlba)?;
         let internal_nlba = Contradiction::narrow("internal_nlba", internal_nlba)?;
         let external_nlba = internal_nlba - NFREE;
-        let map_len = align_up(u64::from(external_nlba) * MAP_ENTRY, BLOCK);
+        let map_len = align_up(u64::from(external_nlba) * BttMapEntry::LEN, BLOCK);
         let mapoff = BLOCK + room - map_len;
         let flogoff = mapoff + map_len;
         Ok(BttGeometry {
@@ -259,8 +255,8 @@ impl BttGeometry {
         rule("dataoff", self.dataoff, AtLeast(BLOCK))?;
         let data_len = internal_nlba * u64::from(self.internal_lbasize);
         rule("mapoff", self.mapoff, AtLeast(self.dataoff + data_len))?;
-        rule("flogoff", self.flogoff, AtLeast(self.mapoff + external_nlba * MAP_ENTRY))?;
-        rule("infooff", self.infooff, AtLeast(self.flogoff + nfree * FLOG_SLOT))?;
+        rule("flogoff", self.flogoff, AtLeast(self.mapoff + external_nlba * BttMapEntry::LEN))?;
+        rule("infooff", self.infooff, AtLeast(self.flogoff + nfree * BttFlog::LANE_LEN))?;
         for (field, off) in [
             ("dataoff", self.dataoff),
             ("mapoff", self.mapoff),

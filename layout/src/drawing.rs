@@ -29,7 +29,9 @@ pub struct Drawing {
 
 /// Every format that has a drawing.
 pub const DRAWINGS: &[Drawing] = &[
+    crate::btt_flog::DRAWING,
     crate::btt_info::DRAWING,
+    crate::btt_map::DRAWING,
     crate::header::DRAWING,
     crate::label::DRAWING_1_1,
     crate::label::DRAWING_1_2,

@@ -9,7 +9,11 @@
 #[cfg(not(target_endian = "little"))]
 compile_error!("media are little-endian, and so must the CPU be: words are loaded where they lie");
 
+mod btt_census;
+mod btt_damage;
+mod btt_flog;
 mod btt_info;
+mod btt_map;
 pub mod bug;
 mod chunk;
 mod drawing;
@@ -38,7 +42,11 @@ mod tree_node;
 mod tree_slot;
 mod word;
 
+pub use btt_census::BttCensus;
+pub use btt_damage::BttDamage;
+pub use btt_flog::{BttFlog, BttFlogEntry, BttFlogPlaces};
 pub use btt_info::{BttGeometry, BttInfo, BttVersion};
+pub use btt_map::{BttBlockState, BttMapEntry};
 pub use chunk::{Descriptor, decode_root, encode_root};
 pub use drawing::{DRAWINGS, Drawing, Field};
 pub use fletcher::fletcher64;

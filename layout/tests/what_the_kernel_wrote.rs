@@ -6,9 +6,9 @@
 //! `-m sector -l 4096` and `-m fsdax -M mem` on the second. Zeros at the end of an area are left out.
 
 use lode_layout::{
-    Abstraction, BttGeometry, BttInfo, BttVersion, Label, LabelArea, LabelFlags, LabelFormat, NamespaceLabel,
-    PERSISTENT_MEMORY, PageMapInfo, PageMapPlace, PageMapRule, PageMapUser, SetInfo, set_cookie,
-    set_cookie_v1_1,
+    Abstraction, BttCensus, BttFlog, BttFlogPlaces, BttGeometry, BttInfo, BttVersion, Label, LabelArea,
+    LabelFlags, LabelFormat, NamespaceLabel, PERSISTENT_MEMORY, PageMapInfo, PageMapPlace, PageMapRule,
+    PageMapUser, SetInfo, set_cookie, set_cookie_v1_1,
 };
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -161,5 +161,29 @@ fn block_translation_tables() {
         let plan = BttGeometry::plan(32 * MIB, 4096, version).unwrap();
         assert_eq!(plan, [(version.arenas_off(), info.geometry)]);
         assert_eq!(info.geometry.capacity(), size, "what ndctl lists as size");
+    }
+}
+
+/// Map and flog that belong to the kernel's info blocks: a map of zeros, and in each 64 bytes of the flog one entry that
+/// gives the lane the block behind the last one that the user sees.
+#[test]
+fn the_flog_of_a_new_table() {
+    for (bytes, free) in
+        [(&include_bytes!("kernel/btt-1.1.bin")[..], 7920), (&include_bytes!("kernel/btt-2.0.bin")[..], 7921)]
+    {
+        let geometry = BttInfo::decode(bytes).unwrap().geometry;
+        let mut expected = vec![0; 256 * 64];
+        for (lane, group) in (0u32..).zip(expected.chunks_mut(64)) {
+            let words = [lane, free + lane, free + lane, 1].map(u32::to_le_bytes);
+            group[..16].copy_from_slice(words.as_flattened());
+        }
+        let flog = BttFlog::new(&geometry);
+        assert_eq!(flog.encode(), expected);
+        assert_eq!(geometry.infooff() - geometry.flogoff(), expected.len() as u64);
+        assert_eq!(BttFlog::decode(&expected, &geometry), Ok(flog.clone()));
+        assert_eq!(flog.places(), BttFlogPlaces::FirstAndSecond);
+        let mut census = BttCensus::new(&geometry, &flog).unwrap();
+        census.map(&vec![0; (geometry.flogoff() - geometry.mapoff()) as usize]).unwrap();
+        census.finish().unwrap();
     }
 }

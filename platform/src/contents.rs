@@ -27,6 +27,8 @@ pub(crate) enum ModuleWrite {
     Labels(Handle, LabelWrite),
     /// Into its media, at this offset.
     Media(Handle, u64, Vec<u8>),
+    /// Zeros into its media, from this offset on, so many bytes.
+    Zeros(Handle, u64, u64),
 }
 
 impl Contents {
@@ -78,6 +80,12 @@ impl Contents {
     pub(crate) fn write_block(&mut self, module: Handle, off: u64, bytes: &[u8]) {
         self.blocks.insert((module, off), bytes.to_vec());
         self.writes.push(ModuleWrite::Media(module, off, bytes.to_vec()));
+    }
+
+    /// Makes zeros of a range of media. However long it is, it takes no space.
+    pub(crate) fn write_zeros(&mut self, module: Handle, off: u64, len: u64) {
+        self.blocks.retain(|(of, at), _| *of != module || *at < off || *at >= off + len);
+        self.writes.push(ModuleWrite::Zeros(module, off, len));
     }
 
     /// What is to be written, which is taken to be done from now on.

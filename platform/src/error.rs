@@ -1,7 +1,7 @@
 //! Why something could not be done to a platform.
 
 use crate::machine::{Handle, MachineFault};
-use lode_layout::{InfoBlockError, LabelError};
+use lode_layout::{BttDamage, InfoBlockError, LabelError};
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
@@ -195,6 +195,43 @@ pub enum PlatformError {
         /// The least that the kernel takes.
         size_min: u64,
     },
+    /// A namespace without the table that makes sectors atomic.
+    NoSectors {
+        /// Its name.
+        name: String,
+    },
+    /// The first info block of an arena is damaged.
+    ArenaInfo {
+        /// The namespace.
+        name: String,
+        /// The number of the arena, from 0.
+        arena: u64,
+        /// What is wrong.
+        error: InfoBlockError,
+    },
+    /// An arena goes on behind its namespace.
+    ArenaEnd {
+        /// The namespace.
+        name: String,
+        /// The number of the arena, from 0.
+        arena: u64,
+    },
+    /// The info block at the end of an arena is not the one at its start.
+    ArenaCopies {
+        /// The namespace.
+        name: String,
+        /// The number of the arena, from 0.
+        arena: u64,
+    },
+    /// The map or the flog of an arena is damaged.
+    Arena {
+        /// The namespace.
+        name: String,
+        /// The number of the arena, from 0.
+        arena: u64,
+        /// What is wrong.
+        error: BttDamage,
+    },
     /// A size of sectors that there is not.
     SectorSize {
         /// The size in bytes.
@@ -282,6 +319,11 @@ impl fmt::Display for PlatformError {
             | E::SectorSize { .. }
             | E::UuidTaken { .. }
             | E::Info { .. } => self.fmt_namespace(f),
+            E::NoSectors { .. }
+            | E::ArenaInfo { .. }
+            | E::ArenaEnd { .. }
+            | E::ArenaCopies { .. }
+            | E::Arena { .. } => self.fmt_sectors(f),
         }
     }
 }
@@ -419,6 +461,25 @@ impl PlatformError {
             _ => Ok(()),
         }
     }
+
+    /// Of atomic sectors.
+    fn fmt_sectors(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        use PlatformError as E;
+        match self {
+            E::NoSectors { name } => {
+                write!(f, "{name} has no atomic sectors, or the block that tells of them is not sound")
+            }
+            E::ArenaInfo { name, arena, error } => write!(f, "{name}, arena {arena}: {error}"),
+            E::ArenaEnd { name, arena } => {
+                write!(f, "{name}, arena {arena}: it is longer than the namespace")
+            }
+            E::ArenaCopies { name, arena } => {
+                write!(f, "{name}, arena {arena}: the info blocks at its start and its end differ")
+            }
+            E::Arena { name, arena, error } => write!(f, "{name}, arena {arena}: {error}"),
+            _ => Ok(()),
+        }
+    }
 }
 
 impl std::error::Error for PlatformError {
@@ -426,7 +487,8 @@ impl std::error::Error for PlatformError {
         match self {
             PlatformError::Machine { fault, .. } => Some(fault),
             PlatformError::Io { error, .. } | PlatformError::Interrupted { error, .. } => Some(error),
-            PlatformError::Info { error, .. } => Some(error),
+            PlatformError::Info { error, .. } | PlatformError::ArenaInfo { error, .. } => Some(error),
+            PlatformError::Arena { error, .. } => Some(error),
             PlatformError::Labels { error, .. } => Some(error),
             _ => None,
         }

@@ -34,7 +34,7 @@ pub use error::PlatformError;
 pub use goal::{GoalRequest, PersistentKind, Targets};
 pub use listing::{Format, Unit};
 pub use machine::{Handle, nearest};
-pub use namespace::{CreateNamespace, MapPlace, Mode, Namespace, Personality};
+pub use namespace::{CreateNamespace, MapPlace, Mode, Namespace, Personality, SectorTable};
 pub use platform::{Capacities, Platform};
 pub use region::{Origin, Region};
 pub use state::{

@@ -2,11 +2,15 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+use lode_layout::{BttGeometry, BttVersion};
 use lode_platform::machine::Machine;
 use lode_platform::ndctl::{Included, ListRequest};
 use lode_platform::{
     CreateNamespace, Directory, GoalRequest, LabelVersion, MapPlace, Mode, Platform, PlatformError, Purpose,
+    SectorTable,
 };
+use std::fs::File;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 use uuid::Uuid;
@@ -99,6 +103,71 @@ fn namespaces_of_every_mode_come_back_from_the_modules() {
         assert!(list.contains(&format!("\"available_size\":{free},")), "{list}");
         machine.change(|platform| Ok(platform.reboot())).unwrap();
         assert_eq!(machine.namespaces(), expected, "{labels:?}, after a start");
+    }
+}
+
+/// Changes bytes of every module of a machine, at an offset of what it gives to region0.
+fn scribble(machine: &Emulated, off: u64, bytes: &[u8]) {
+    let directory = Directory::open(&machine.root, Purpose::Look).unwrap();
+    for member in directory.platform().regions()[0].members() {
+        let media = machine.root.join(format!("modules/{}.media", member.module));
+        File::options().write(true).open(media).unwrap().write_all_at(bytes, member.offset + off).unwrap();
+    }
+}
+
+#[test]
+fn the_table_of_a_sector_namespace_is_whole_and_damage_is_found() {
+    let mut machine = Emulated::new("lab-one", LabelVersion::V1_2);
+    let check = |machine: &Emulated, name: &str| {
+        Directory::open(&machine.root, Purpose::Look).unwrap().check_namespace(name)
+    };
+    let (_, arena) = BttGeometry::plan(64 << 20, 4096, BttVersion::V2_0).unwrap()[0];
+    // Where the map is going to be, there is something: of another namespace, or written by hand.
+    scribble(&machine, arena.mapoff(), &[0xff; 8192]);
+    machine.create(&wanted(Mode::Sector, 64)).unwrap();
+    let sectors = u64::from(arena.external_nlba());
+    assert_eq!(check(&machine, "namespace0.0").unwrap(), SectorTable { arenas: 1, sectors });
+    machine.create(&wanted(Mode::Raw, 32)).unwrap();
+    let refused = check(&machine, "namespace0.1").unwrap_err().to_string();
+    assert!(refused.contains("namespace0.1 has no atomic sectors"), "{refused}");
+    for (off, bytes, sound, says) in [
+        (arena.mapoff() + 4, [2, 0, 0, 0xc0], [0; 4], "block 2 of the data is in use twice"),
+        (arena.flogoff() + 12, [2, 0, 0, 0], [1, 0, 0, 0], ""),
+        (arena.flogoff() + 12, [4, 0, 0, 0], [1, 0, 0, 0], "seq in the flog of lane 0 is 4"),
+        (arena.infooff(), [0; 4], *b"BTT_", "at its start and its end differ"),
+        (0x30, [1, 0, 0, 0], [0; 4], "has no atomic sectors"),
+    ] {
+        scribble(&machine, off, &bytes);
+        match check(&machine, "namespace0.0") {
+            Ok(_) => assert_eq!(says, ""),
+            Err(error) => assert!(!says.is_empty() && error.to_string().contains(says), "{says}: {error}"),
+        }
+        scribble(&machine, off, &sound);
+    }
+    assert!(check(&machine, "namespace0.0").is_ok());
+}
+
+#[test]
+fn tables_over_two_modules_are_whole() {
+    // The maps have an odd number of lines: one module has one more of them than the other.
+    for (labels, mib, sector_size, lines) in
+        [(LabelVersion::V1_1, 64, 512, 127), (LabelVersion::V1_2, 112, 4224, 27)]
+    {
+        let mut machine = Emulated::new("lab-pair", labels);
+        let one = CreateNamespace { sector_size: Some(sector_size), ..wanted(Mode::Sector, mib) };
+        let version = if labels == LabelVersion::V1_1 { BttVersion::V1_1 } else { BttVersion::V2_0 };
+        let (start, arena) = BttGeometry::plan(mib << 20, sector_size as u32, version).unwrap()[0];
+        assert_eq!((arena.flogoff() - arena.mapoff()) / 4096, lines);
+        // Something is where map and flog are going to be, on both modules.
+        let first = (start + arena.mapoff()) / 8192 * 4096;
+        let last = (start + arena.flogoff()) / 8192 * 4096 + 8192;
+        scribble(&machine, first, &vec![0xff; (last - first) as usize]);
+        machine.create(&one).unwrap();
+        machine.create(&one).unwrap();
+        let directory = Directory::open(&machine.root, Purpose::Look).unwrap();
+        for name in ["namespace0.0", "namespace0.1"] {
+            assert_eq!(directory.check_namespace(name).unwrap().arenas, 1, "{labels:?}");
+        }
     }
 }
 

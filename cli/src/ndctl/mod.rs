@@ -34,7 +34,7 @@ enum NdctlVerb {
     EnableNamespace(namespace::Names),
     /// Switch namespaces off, until the next start
     DisableNamespace(namespace::Names),
-    /// Look at the block that makes sectors of a namespace atomic
+    /// Look at the tables that make the sectors of a namespace atomic
     CheckNamespace(namespace::Names),
     /// Switch regions on
     EnableRegion(region::Regions),

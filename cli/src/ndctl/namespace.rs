@@ -5,7 +5,7 @@ use crate::answer::Answer;
 use crate::failure::Failure;
 use crate::platform::{Place, failed};
 use clap::{Args, ValueEnum};
-use lode_platform::{CreateNamespace, MapPlace, Mode, Personality, Purpose};
+use lode_platform::{CreateNamespace, MapPlace, Mode, Purpose};
 use uuid::Uuid;
 
 /// What is made of a namespace, in ndctl's words.
@@ -170,15 +170,9 @@ impl Names {
 
     pub(super) fn check(&self, place: &Place) -> Result<Answer, Failure> {
         let directory = place.open(Purpose::Look)?;
-        let platform = directory.platform();
-        let names = resolved(&self.names, || platform.labelled_namespaces(None));
+        let names = resolved(&self.names, || directory.platform().labelled_namespaces(None));
         for name in &names {
-            let (_, namespace) = platform.namespace(name).map_err(failed("checking a namespace"))?;
-            if !matches!(namespace.personality, Personality::Sectors { .. }) {
-                let why =
-                    format!("{name} has no atomic sectors, or the block that tells of them is not sound");
-                return Err(Failure::new("checking a namespace", why));
-            }
+            directory.check_namespace(name).map_err(failed("checking a namespace"))?;
         }
         Ok(counted("checked", names.len(), "namespace"))
     }

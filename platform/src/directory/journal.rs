@@ -7,7 +7,7 @@
 //! journal       removed, and that is durable
 //! ```
 //!
-//! What the journal says can be written twice: it holds whole files and bytes at offsets, no differences.
+//! What the journal says can be written twice: it holds whole files, and bytes and zeros at offsets, no differences.
 
 use super::step::Step;
 use serde::{Deserialize, Serialize};
@@ -40,6 +40,8 @@ pub(crate) enum FileWrite {
     Whole { file: PathBuf, text: String },
     /// These bytes, as hexadecimal digits, go into the file at this offset.
     Bytes { file: PathBuf, off: u64, hex: String },
+    /// So many zeros go into the file at this offset.
+    Zeros { file: PathBuf, off: u64, len: u64 },
 }
 
 impl FileWrite {
@@ -67,7 +69,7 @@ impl Change {
     pub(crate) fn steps(&self) -> Vec<Step> {
         let mut steps: Vec<Step> = self.writes.iter().flat_map(FileWrite::steps).collect();
         let written = self.writes.iter().filter_map(|write| match write {
-            FileWrite::Bytes { file, .. } => Some(file),
+            FileWrite::Bytes { file, .. } | FileWrite::Zeros { file, .. } => Some(file),
             FileWrite::Whole { .. } => None,
         });
         let written: BTreeSet<&PathBuf> = written.collect();
@@ -104,6 +106,7 @@ impl FileWrite {
             FileWrite::Bytes { file, off, hex } => {
                 vec![Step::Write(file.clone(), *off, from_hex(hex))]
             }
+            FileWrite::Zeros { file, off, len } => vec![Step::Zero(file.clone(), *off, *len)],
         }
     }
 }

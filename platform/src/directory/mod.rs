@@ -9,6 +9,7 @@
 //! ```
 
 mod journal;
+mod media;
 mod step;
 
 use crate::contents::{Contents, INFO_BLOCK, ModuleWrite};
@@ -17,6 +18,7 @@ use crate::machine::{Handle, Machine, MachineFault};
 use crate::platform::Platform;
 use crate::state::{STATE_FORMAT, State};
 use journal::{Change, FileWrite, JOURNAL, JOURNAL_NEW};
+pub(crate) use media::Media;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use serde::Deserialize;
@@ -175,6 +177,9 @@ fn file_write(write: &ModuleWrite) -> FileWrite {
     match write {
         ModuleWrite::Labels(module, write) => FileWrite::bytes(labels_path(*module), write.off, &write.bytes),
         ModuleWrite::Media(module, off, bytes) => FileWrite::bytes(media_path(*module), *off, bytes),
+        ModuleWrite::Zeros(module, off, len) => {
+            FileWrite::Zeros { file: media_path(*module), off: *off, len: *len }
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! The steps in which a change reaches its files.
 
-use rustix::fs::{OFlags, fsync, syncfs};
+use rustix::fs::{FallocateFlags, OFlags, fallocate, fsync, syncfs};
+use rustix::io::Errno;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
@@ -23,6 +24,8 @@ pub(crate) enum Step {
     PersistNames(PathBuf),
     /// Bytes at an offset of a file that is there.
     Write(PathBuf, u64, Vec<u8>),
+    /// Zeros at an offset of a file that is there, which take no space if its file system knows how.
+    Zero(PathBuf, u64, u64),
     /// A file is gone.
     Remove(PathBuf),
 }
@@ -43,6 +46,9 @@ impl Step {
             Step::Write(path, off, bytes) => {
                 OpenOptions::new().write(true).open(root.join(path))?.write_all_at(bytes, *off)
             }
+            Step::Zero(path, off, len) => {
+                zero(&OpenOptions::new().write(true).open(root.join(path))?, *off, *len)
+            }
             Step::Remove(path) => fs::remove_file(root.join(path)),
         }
     }
@@ -56,7 +62,25 @@ impl Step {
             | Step::Rename(path, _)
             | Step::PersistNames(path)
             | Step::Write(path, ..)
+            | Step::Zero(path, ..)
             | Step::Remove(path) => path,
         }
+    }
+}
+
+/// Makes zeros of a range: a hole, or bytes where the file system has no holes.
+fn zero(file: &File, off: u64, len: u64) -> io::Result<()> {
+    match fallocate(file, FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, off, len) {
+        Err(Errno::OPNOTSUPP) => {
+            let zeros = [0; 64 << 10];
+            let mut done = 0;
+            while done < len {
+                let part = (len - done).min(zeros.len() as u64);
+                file.write_all_at(&zeros[..part as usize], off + done)?;
+                done += part;
+            }
+            Ok(())
+        }
+        punched => Ok(punched?),
     }
 }

@@ -26,6 +26,7 @@ fn halves(step: &Step) -> Vec<Step> {
         Step::Write(path, off, bytes) => {
             vec![Step::Write(path.clone(), *off, bytes[..bytes.len() / 2].to_vec())]
         }
+        Step::Zero(path, off, len) => vec![Step::Zero(path.clone(), *off, len / 2)],
         _ => Vec::new(),
     }
 }
@@ -40,7 +41,10 @@ fn a_change_that_is_killed_is_done_or_not_done() {
     let mut after = directory.platform.clone();
     after.create_goals(goals(&after));
     let mut change = directory.change_to(&mut after);
-    change.writes.push(FileWrite::bytes(labels_path(after.machine.modules[1].handle), 512, b"label"));
+    let labels = labels_path(after.machine.modules[1].handle);
+    change.writes.push(FileWrite::bytes(labels.clone(), 512, b"label"));
+    change.writes.push(FileWrite::Zeros { file: labels.clone(), off: 600, len: 8 });
+    fs::write(root.join(&labels), [7; 4096]).unwrap();
     let noted = change.steps_to_note(journal_text(&change));
     let steps: Vec<Step> = noted.iter().cloned().chain(change.steps_to_finish()).collect();
     let mut found = Vec::new();
@@ -53,15 +57,20 @@ fn a_change_that_is_killed_is_done_or_not_done() {
             }
             directory = Directory::open(&root, Purpose::Look).unwrap();
             let state = &directory.platform.state;
-            let label = fs::read(root.join(labels_path(after.machine.modules[1].handle))).unwrap();
+            let label = fs::read(root.join(&labels)).unwrap();
             let done = *state == after.state;
             assert!(done || *state == before, "between, after {stop} steps and {half:?}");
-            assert_eq!(&label[512..517], if done { b"label".as_slice() } else { &[0; 5] }, "{stop} {half:?}");
+            assert_eq!(&label[512..517], if done { b"label".as_slice() } else { &[7; 5] }, "{stop} {half:?}");
+            assert_eq!(
+                label[599..609],
+                if done { [7, 0, 0, 0, 0, 0, 0, 0, 0, 7] } else { [7; 10] },
+                "{stop}"
+            );
             assert!(!root.join(JOURNAL).exists() && !root.join(JOURNAL_NEW).exists(), "{stop} {half:?}");
             found.push((stop, done));
             let undo = [
                 FileWrite::Whole { file: STATE.into(), text: state_text(&before) },
-                FileWrite::bytes(labels_path(after.machine.modules[1].handle), 512, &[0; 5]),
+                FileWrite::bytes(labels.clone(), 512, &[7; 96]),
             ];
             write(&root, &Change { writes: undo.into() }).unwrap();
         }

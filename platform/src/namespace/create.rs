@@ -7,7 +7,7 @@ use crate::platform::Platform;
 use crate::region::{Origin, Region};
 use crate::state::{LabelVersion, NamespaceState};
 use lode_layout::{
-    Abstraction, BttGeometry, BttInfo, BttVersion, Label, LabelFlags, LabelName, NamespaceLabel,
+    Abstraction, BttFlog, BttGeometry, BttInfo, BttVersion, Label, LabelFlags, LabelName, NamespaceLabel,
     PAGE_MAP_OFF, PERSISTENT_MEMORY, PageMapInfo, PageMapPlace, PageMapRule, PageMapUser,
 };
 use uuid::Uuid;
@@ -287,11 +287,25 @@ impl Platform {
                 for (at, geometry) in BttGeometry::plan(size, wanted_size as u32, version).map_err(refused)? {
                     let info = BttInfo { uuid, parent_uuid, is_read_only: false, version, geometry }.encode();
                     self.write_at(region, range.start + at, &info);
+                    self.write_arena(region, range.start + at, &geometry);
                     self.write_at(region, range.start + at + geometry.infooff(), &info);
                 }
             }
         }
         Ok(())
+    }
+
+    /// Map and flog of a new arena at `offset`: each block is where it was on the first day.
+    fn write_arena(&mut self, region: &Region, offset: u64, geometry: &BttGeometry) {
+        let map_len = geometry.flogoff() - geometry.mapoff();
+        for (module, off, len) in region.ranges(offset + geometry.mapoff(), map_len) {
+            self.contents.write_zeros(module, off, len);
+        }
+        let mut flog = BttFlog::new(geometry).encode();
+        flog.resize((geometry.infooff() - geometry.flogoff()) as usize, 0);
+        for (block, at) in flog.chunks(PAGE as usize).zip((0..).step_by(PAGE as usize)) {
+            self.write_at(region, offset + geometry.flogoff() + at, block);
+        }
     }
 
     /// Clears the blocks that could say what was made of a namespace at this offset.

@@ -46,6 +46,8 @@ pub enum Personality {
     Sectors {
         /// Who it is.
         uuid: Uuid,
+        /// Which kind of table makes them atomic.
+        version: BttVersion,
         /// Bytes of a sector.
         sector_size: u32,
         /// Sectors.
@@ -205,7 +207,7 @@ impl Platform {
                 let sector_size = info.geometry.external_lbasize();
                 let arenas = BttGeometry::plan(size, sector_size, version).unwrap_or_default();
                 let sector_count = arenas.iter().map(|(_, arena)| u64::from(arena.external_nlba())).sum();
-                return Personality::Sectors { uuid: info.uuid, sector_size, sector_count };
+                return Personality::Sectors { uuid: info.uuid, version, sector_size, sector_count };
             }
         }
         Personality::Raw
@@ -234,5 +236,15 @@ impl Region {
         let piece = interleave.piece_at(offset)?;
         let member = members.get(usize::from(piece.position))?;
         Some((member.module, member.offset + piece.module_off))
+    }
+
+    /// Where a range of whole lines of the region lies: one range on each module that has a part of it, as module, offset
+    /// in its media, and bytes.
+    pub(crate) fn ranges(&self, offset: u64, len: u64) -> impl Iterator<Item = (Handle, u64, u64)> {
+        let (ways, lines) = (self.members().len() as u64, len / INTERLEAVE_LINE);
+        (0..lines.min(ways)).filter_map(move |line| {
+            let (module, off) = self.place(offset + line * INTERLEAVE_LINE)?;
+            Some((module, off, (lines - line).div_ceil(ways) * INTERLEAVE_LINE))
+        })
     }
 }
