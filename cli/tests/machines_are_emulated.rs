@@ -73,6 +73,24 @@ fn the_environment_says_where_the_machine_is() {
 }
 
 #[test]
+fn memory_maps_are_read_and_planned_with() {
+    let map = b"[    0.000000] BIOS-e820: [mem 0x0000000100000000-0x00000001bfffffff] usable\n";
+    let planned = lode_reading(["platform", "e820", "-", "--plan", "1G"], map).good();
+    assert!(planned.contains("GRUB_CMDLINE_LINUX=\"memmap=1G!4G\""), "{planned}");
+    let json = lode_reading(["--json", "platform", "e820", "-", "--plan", "2G"], map).object();
+    assert_eq!(
+        (&json["plan"]["memmap"], &json["totals"]["usable"]),
+        (&"memmap=2G!4G".into(), &(3_u64 << 30).into())
+    );
+    let json = lode_reading(["--json", "platform", "e820", "-"], map).object();
+    assert!(json.get("plan").is_none() && json["ranges"][0]["kind"] == "usable", "{json}");
+    lode_reading(["platform", "e820", "-", "--plan", "4G"], map)
+        .fails(1, &["the largest that would fit is 3072M"]);
+    lode_reading(["platform", "e820", "-"], b"nothing").fails(1, &["no memory map", "BIOS-e820: [mem 0x"]);
+    lode(["platform", "e820", "no-such-file"]).fails(1, &["no-such-file", "check the path"]);
+}
+
+#[test]
 fn bad_input_is_refused_and_changes_nothing() {
     let machine = Emulated::new("fujitsu-primergy");
     let before = machine.platform("show").good();

@@ -195,6 +195,24 @@ pub enum PlatformError {
         /// The least that the kernel takes.
         size_min: u64,
     },
+    /// A text without a memory map.
+    NoMemoryMap,
+    /// A range of a memory map that ends before it begins, or behind the last address.
+    MemoryRange {
+        /// The number of the line, from 1.
+        line: u64,
+        /// Its first byte.
+        start: u64,
+        /// Its last byte.
+        last: u64,
+    },
+    /// More RAM than a range of it has in whole sections.
+    NoRam {
+        /// Bytes that were asked for.
+        want: u64,
+        /// Bytes of the largest part that could be had.
+        largest: u64,
+    },
     /// A namespace without the table that makes sectors atomic.
     NoSectors {
         /// Its name.
@@ -324,6 +342,7 @@ impl fmt::Display for PlatformError {
             | E::ArenaEnd { .. }
             | E::ArenaCopies { .. }
             | E::Arena { .. } => self.fmt_sectors(f),
+            E::NoMemoryMap | E::MemoryRange { .. } | E::NoRam { .. } => self.fmt_memory(f),
         }
     }
 }
@@ -458,6 +477,31 @@ impl PlatformError {
             ),
             E::UuidTaken { uuid } => write!(f, "there is a namespace {uuid} already"),
             E::Info { size, error } => write!(f, "a namespace of {size} bytes can't be that: {error}"),
+            _ => Ok(()),
+        }
+    }
+
+    /// Of memory maps.
+    fn fmt_memory(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        use PlatformError as E;
+        match self {
+            E::NoMemoryMap => f.write_str(
+                "there is no memory map in it: lines like `BIOS-e820: [mem 0x0000000100000000-0x0000000c7fffffff] \
+                 usable`, or with `user:`, which the kernel prints first of all; `dmesg` may have lost them, \
+                 `journalctl -k -b` has them",
+            ),
+            E::MemoryRange { line, start, last } => {
+                write!(f, "line {line}: a range of memory can't go from {start:#x} to {last:#x}")
+            }
+            E::NoRam { want, largest: 0 } => write!(
+                f,
+                "{want} bytes of RAM can't be had: behind the first GiB no range of it has a whole section of 128M"
+            ),
+            E::NoRam { want, largest } => write!(
+                f,
+                "{want} bytes of RAM can't be had in one piece: the largest that would fit is {}M",
+                largest >> 20
+            ),
             _ => Ok(()),
         }
     }

@@ -18,6 +18,7 @@ pub mod machine;
 mod boot;
 mod contents;
 mod directory;
+pub mod e820;
 mod error;
 mod goal;
 pub mod ipmctl;

@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+use lode_platform::e820::MemoryMap;
 use lode_platform::ipmctl::{self, Display, Subject};
 use lode_platform::machine::{Handle, Machine};
 use lode_platform::ndctl::{Included, ListRequest};
@@ -217,4 +218,24 @@ fn file_systems_of_the_primergy() {
         assert_eq!(mounted, format!("{device} on {point} type ext4 (rw,relatime,dax)"));
         assert!(line.ends_with(&point));
     }
+}
+
+/// The map of a server before and after `memmap=16G!4G`: the plan for the first is what made the second.
+#[test]
+fn memory_maps_before_and_after_memmap() {
+    let (before, after) = (golden("memmap-dmesg-before.txt"), golden("memmap-dmesg-after.txt"));
+    let map = MemoryMap::parse(&before).unwrap();
+    assert_eq!(map.listing(), golden("memmap-map-before.txt"));
+    let planned = map.plan(16 << 30).unwrap();
+    assert_eq!(planned.to_string(), "memmap=16G!4G");
+    assert_eq!(map.advice(planned), golden("memmap-advice.txt"));
+    let largest = map.plan(47 << 30).unwrap_err().to_string();
+    assert!(largest.contains("the largest that would fit is 47104M"), "{largest}");
+    // One line, as the text that was published has it; and both maps, as the log of one start has them.
+    let map = MemoryMap::parse(&before.replace('\n', " ")).unwrap();
+    assert_eq!(map.listing(), golden("memmap-map-before.txt"));
+    let map = MemoryMap::parse(&format!("{before}{after}")).unwrap();
+    assert_eq!(map.listing(), golden("memmap-map-after.txt"));
+    let more = map.plan(1 << 30).unwrap();
+    assert_eq!(map.command_line(more), "memmap=16G!4G memmap=1G!20G", "what is there stays");
 }

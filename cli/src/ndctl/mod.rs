@@ -4,7 +4,7 @@ mod labels;
 mod list;
 mod namespace;
 mod region;
-mod size;
+pub(crate) mod size;
 
 use crate::answer::Answer;
 use crate::failure::Failure;

@@ -3,7 +3,7 @@
 use bytesize::ByteSize;
 
 /// The bytes that a word means.
-pub(super) fn parse(word: &str) -> Result<u64, String> {
+pub(crate) fn parse(word: &str) -> Result<u64, String> {
     let shift = match word.bytes().last().map(|byte| byte.to_ascii_uppercase()) {
         Some(b'K') => 10,
         Some(b'M') => 20,

@@ -1,5 +1,6 @@
 //! `lode platform`: emulated machines with persistent memory.
 
+mod e820;
 mod init;
 
 use crate::answer::Answer;
@@ -18,6 +19,8 @@ pub(crate) enum PlatformVerb {
     Show(Place),
     /// Start a machine anew, which takes goals into effect
     Reboot(Place),
+    /// Read the memory map of a machine, and plan RAM that stands in for persistent memory
+    E820(e820::E820),
 }
 
 /// Where a machine is.
@@ -44,6 +47,7 @@ pub(crate) fn run(verb: &PlatformVerb) -> Result<Answer, Failure> {
             Ok(Answer::text(text.clone()).with("output", text))
         }
         PlatformVerb::Reboot(place) => reboot(place),
+        PlatformVerb::E820(e820) => e820::run(e820),
     }
 }
 

@@ -1,0 +1,71 @@
+//! `lode platform e820`.
+
+use super::failed;
+use crate::answer::Answer;
+use crate::failure::Failure;
+use crate::fields;
+use crate::ndctl::size;
+use clap::Args;
+use lode_platform::e820::{KERNEL_LOG, MemoryMap, kernel_log};
+use serde_json::{Value, json};
+use std::fs;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+const FIELDS: &[(&str, &str)] = &[
+    ("source", "the word before the ranges: BIOS-e820, or user if the command line changed the map"),
+    ("ranges", "of each range its start and len in bytes, and its kind"),
+    ("totals", "bytes that are usable, reserved, acpi, persistent and other"),
+    (
+        "plan",
+        "with --plan: start and len in bytes, memmap, and command_line with what stays of the present one",
+    ),
+];
+
+/// Read the memory map of a machine, and plan RAM that stands in for persistent memory
+#[derive(Args, Debug)]
+#[command(after_long_help = fields::help(FIELDS))]
+pub(crate) struct E820 {
+    /// The kernel's log, as dmesg prints it; `-` is the standard input [default: the log of this machine]
+    file: Option<PathBuf>,
+    /// So many bytes, or with K, M, G or T, are to stand in for persistent memory
+    #[arg(long, value_name = "SIZE", value_parser = size::parse)]
+    plan: Option<u64>,
+}
+
+pub(crate) fn run(e820: &E820) -> Result<Answer, Failure> {
+    let path = e820.file.as_deref().unwrap_or(Path::new(KERNEL_LOG));
+    let text = match &e820.file {
+        None => kernel_log(),
+        Some(path) if path == Path::new("-") => {
+            let mut bytes = Vec::new();
+            io::stdin().lock().read_to_end(&mut bytes).map(|_| bytes)
+        }
+        Some(path) => fs::read(path),
+    };
+    let text = text.map_err(|error| Failure::io("reading the kernel's log", path, &error))?;
+    let map = MemoryMap::parse(&String::from_utf8_lossy(&text));
+    let map = map
+        .map_err(|error| Failure::new("reading a memory map", format_args!("{}: {error}", path.display())))?;
+    let ranges = map.ranges.iter();
+    let ranges: Vec<Value> = ranges
+        .map(|range| json!({ "start": range.start, "len": range.len, "kind": range.kind.to_string() }))
+        .collect();
+    let totals: serde_json::Map<_, _> =
+        map.totals().into_iter().map(|(word, bytes)| (word.to_owned(), bytes.into())).collect();
+    let mut text = map.listing();
+    let mut plan = Value::Null;
+    if let Some(size) = e820.plan {
+        let planned = map.plan(size).map_err(failed("planning memmap="))?;
+        text += &format!("\n{}", map.advice(planned));
+        plan = json!({
+            "start": planned.start,
+            "len": planned.len,
+            "memmap": planned.to_string(),
+            "command_line": map.command_line(planned),
+        });
+    }
+    let answer = Answer::text(text).with("source", map.source.as_str()).with("ranges", ranges);
+    let answer = answer.with("totals", totals);
+    Ok(if plan.is_null() { answer } else { answer.with("plan", plan) })
+}

@@ -1,0 +1,68 @@
+//! Memory maps and plans as text.
+
+use super::reservation::HIGH;
+use super::{MemoryKind, MemoryMap, Reservation};
+use bytesize::ByteSize;
+use std::fmt::Write;
+
+impl MemoryMap {
+    /// The sums of the map: word and bytes, in an order that does not depend on the map.
+    pub fn totals(&self) -> [(&'static str, u64); 5] {
+        use MemoryKind as K;
+        [
+            ("usable", self.total(|kind| matches!(kind, K::Usable))),
+            ("reserved", self.total(|kind| matches!(kind, K::Reserved | K::SoftReserved))),
+            ("acpi", self.total(|kind| matches!(kind, K::AcpiData | K::AcpiNvs))),
+            ("persistent", self.total(|kind| matches!(kind, K::Persistent(_)))),
+            ("other", self.total(|kind| matches!(kind, K::Unusable | K::Type(_)))),
+        ]
+    }
+
+    /// The map as a table, with a line of sums.
+    pub fn listing(&self) -> String {
+        let mut text = String::new();
+        for range in &self.ranges {
+            let (start, last) = (range.start, range.end() - 1);
+            let size = ByteSize::b(range.len).to_string();
+            let made = if self.from_ram.contains(range) { ", RAM by memmap=" } else { "" };
+            let _ = writeln!(text, "{start:#018x}-{last:#018x} {size:>10}  {}{made}", range.kind);
+        }
+        let totals = self.totals();
+        let totals = totals.iter().filter(|(_, bytes)| *bytes > 0);
+        let totals: Vec<_> = totals.map(|(word, bytes)| format!("{word} {}", ByteSize::b(*bytes))).collect();
+        format!("{text}{}: {}\n", self.source, totals.join(", "))
+    }
+
+    /// What the command line of the kernel has to say for `planned` and for what it says already.
+    pub fn command_line(&self, planned: Reservation) -> String {
+        let words: Vec<String> = self.arguments(planned).iter().map(ToString::to_string).collect();
+        words.join(" ")
+    }
+
+    /// What to do for `planned`, in words.
+    pub fn advice(&self, planned: Reservation) -> String {
+        let words = self.command_line(planned);
+        let (start, last, size) = (planned.start, planned.end() - 1, ByteSize::b(planned.len));
+        let mut text = format!(
+            "{planned}: {size} of RAM, {start:#018x}-{last:#018x}, in whole sections of 128 MiB\n\
+             \n\
+             GRUB, in /etc/default/grub, behind what is there:\n\
+             \x20 GRUB_CMDLINE_LINUX=\"{words}\"\n\
+             \x20 and then `update-grub`, or `grub2-mkconfig -o /boot/grub2/grub.cfg`\n\
+             grubby:\n\
+             \x20 grubby --update-kernel=ALL --args='{words}'\n\
+             systemd-boot, in /etc/kernel/cmdline or in the line `options` of the entry:\n\
+             \x20 {words}\n\
+             \n\
+             In these files `!` needs no backslash; in a shell put it in single quotes. After the start the kernel lists\n\
+             the range as `persistent (type 12)`, and /dev/pmem0 is there. What is stored in it is lost with the power.\n"
+        );
+        if !self.from_ram.is_empty() {
+            text += "The command line has a memmap= already, which stays: it is repeated above.\n";
+        }
+        if planned.start < HIGH {
+            text += "No RAM from 4 GiB on has the room. Below, a start may fail if the boot loader puts the initrd there.\n";
+        }
+        text
+    }
+}

@@ -1,0 +1,160 @@
+//! Reading memory maps from the kernel's log.
+
+use super::MemoryKind;
+use crate::error::PlatformError;
+
+/// What stands before the numbers of a range.
+const RANGE: &str = "[mem 0x";
+/// Who tells of a map, in the words before its ranges: firmware, the command line, and steps between them.
+const SOURCES: [&str; 5] = ["BIOS-e820", "e820", "user", "modified", "setup_data"];
+
+/// A range of a memory map.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MemoryRange {
+    /// Where it begins, in bytes.
+    pub start: u64,
+    /// Its length in bytes, at least 1.
+    pub len: u64,
+    /// What it is.
+    pub kind: MemoryKind,
+}
+
+impl MemoryRange {
+    /// Where it ends, in bytes: the first one behind it.
+    pub fn end(&self) -> u64 {
+        self.start + self.len
+    }
+}
+
+/// A memory map as the kernel's log lists it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MemoryMap {
+    /// The word before each range: `BIOS-e820` if it is firmware's, `user` if the command line changed it.
+    pub source: String,
+    /// Its ranges, in the order of the log.
+    pub ranges: Vec<MemoryRange>,
+    /// Ranges of persistent memory that firmware lists as RAM: the command line made them so.
+    pub from_ram: Vec<MemoryRange>,
+}
+
+impl MemoryMap {
+    /// The map that counts in a text with the kernel's log: the last one of the last start. Lines may have
+    /// timestamps before them and may have been joined; other lines are passed over.
+    ///
+    /// # Errors
+    /// There is no map in the text, or a range of one ends before it begins.
+    pub fn parse(text: &str) -> Result<MemoryMap, PlatformError> {
+        let mut maps: Vec<(&str, Vec<MemoryRange>)> = Vec::new();
+        for (line, number) in text.lines().zip(1..) {
+            for (at, _) in line.match_indices(RANGE) {
+                let Some((source, range)) = range(line, at, number)? else { continue };
+                // A listing that begins anew is that of a later start, and so is what follows it.
+                let known = maps.iter().position(|(of, _)| *of == source);
+                let again =
+                    |known: &usize| maps[*known].1.first().is_some_and(|one| one.start == range.start);
+                if let Some(known) = known.filter(again) {
+                    maps.truncate(known);
+                }
+                match maps.iter_mut().find(|(of, _)| *of == source) {
+                    Some((_, ranges)) => ranges.push(range),
+                    None => maps.push((source, vec![range])),
+                }
+            }
+        }
+        let Some((source, ranges)) = maps.pop() else { return Err(PlatformError::NoMemoryMap) };
+        let was_ram = |range: &MemoryRange| {
+            let firmware = maps.iter().filter(|(of, _)| *of != source).flat_map(|(_, ranges)| ranges);
+            let mut ram = firmware.filter(|one| one.kind == MemoryKind::Usable);
+            ram.any(|one| one.start < range.end() && range.start < one.end())
+        };
+        let persistent = ranges.iter().filter(|range| matches!(range.kind, MemoryKind::Persistent(_)));
+        let from_ram = persistent.filter(|range| was_ram(range)).cloned().collect();
+        Ok(MemoryMap { source: source.to_owned(), ranges, from_ram })
+    }
+
+    /// Bytes of all ranges whose kind is one of these.
+    pub fn total(&self, is_one: impl Fn(&MemoryKind) -> bool) -> u64 {
+        let lens = self.ranges.iter().filter(|range| is_one(&range.kind)).map(|range| range.len);
+        lens.fold(0, u64::saturating_add)
+    }
+}
+
+/// The range whose `[mem` stands at `at` of a line, with the source before it; none if the line is no part of a map.
+fn range(line: &str, at: usize, number: u64) -> Result<Option<(&str, MemoryRange)>, PlatformError> {
+    let before = line[..at].trim_end();
+    let word = before.rsplit(|c: char| c.is_whitespace() || c == ';').next().unwrap_or_default();
+    let Some(source) = word.strip_suffix(':').filter(|source| SOURCES.contains(source)) else {
+        return Ok(None);
+    };
+    let Some((numbers, kind)) = line[at + RANGE.len()..].split_once(']') else { return Ok(None) };
+    let Some((start, last)) = numbers.split_once("-0x") else { return Ok(None) };
+    let hex = |digits| u64::from_str_radix(digits, 16).ok();
+    let (Some(start), Some(last), Some(kind)) = (hex(start), hex(last), MemoryKind::parse(kind.trim_start()))
+    else {
+        return Ok(None);
+    };
+    let wrong = PlatformError::MemoryRange { line: number, start, last };
+    let len = last.checked_sub(start).and_then(|len| len.checked_add(1)).ok_or(wrong)?;
+    if start.checked_add(len).is_none() {
+        return Err(PlatformError::MemoryRange { line: number, start, last });
+    }
+    Ok(Some((source, MemoryRange { start, len, kind })))
+}
+
+#[cfg(test)]
+mod test {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn timestamps_and_other_lines_are_passed_over() {
+        let text = "\
+[Fri Nov 20 10:00:00 2026] BIOS-e820: [mem 0x0000000000000000-0x000000003fffffff] usable
+[    0.000000] e820: update [mem 0x00000000-0x00000fff] usable ==> reserved
+[    0.000000] e820: remove [mem 0x000a0000-0x000fffff] usable
+[    0.000000] e820: [mem 0x80000000-0xffffffff] available for PCI devices
+6,7,0,-;BIOS-e820: [mem 0x0000000240000000-0x000000033fffffff] persistent (type 7)
+BIOS-e820: [mem 0x0000000340000000-0x000000034fffffff] type 20
+PM: hibernation: Registered nosave memory: [mem 0x00000000-0x00000fff]
+";
+        let map = MemoryMap::parse(text).unwrap();
+        let kinds: Vec<_> = map.ranges.iter().map(|range| (range.len >> 20, range.kind.clone())).collect();
+        let expected =
+            [(1024, MemoryKind::Usable), (4096, MemoryKind::Persistent(7)), (256, MemoryKind::Type(20))];
+        assert_eq!((map.source.as_str(), kinds), ("BIOS-e820", expected.to_vec()));
+        assert!(map.from_ram.is_empty(), "firmware says itself that it is persistent");
+    }
+
+    #[test]
+    fn the_last_start_counts() {
+        let firmware = "BIOS-e820: [mem 0x0-0xfffff] usable\nBIOS-e820: [mem 0x100000-0x1fffff] usable\n";
+        let user = "user: [mem 0x0-0xfffff] usable\nuser: [mem 0x100000-0x1fffff] persistent (type 12)\n";
+        let map = MemoryMap::parse(&format!("{firmware}{user}")).unwrap();
+        assert_eq!((map.source.as_str(), map.from_ram.len()), ("user", 1));
+        let map = MemoryMap::parse(&format!("{firmware}{user}{firmware}")).unwrap();
+        assert_eq!((map.source.as_str(), map.ranges.len(), map.from_ram.len()), ("BIOS-e820", 2, 0));
+    }
+
+    #[test]
+    fn what_is_no_map_is_refused() {
+        for text in ["", "nothing", "user: [mem 0x", "user: [mem 0x0-0x1", "user: [mem 0x0-0xg] usable"] {
+            assert!(matches!(MemoryMap::parse(text), Err(PlatformError::NoMemoryMap)), "{text}");
+        }
+        for range in ["0x2-0x0", "0x0-0xffffffffffffffff", "0x1-0xffffffffffffffff"] {
+            let refused = MemoryMap::parse(&format!("\nuser: [mem {range}] usable"));
+            assert!(matches!(refused, Err(PlatformError::MemoryRange { line: 2, .. })), "{range}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_panics(text in "(?s)(BIOS-e820: |user: |e820: |\\[mem 0x|[0-9a-f]{1,17}|-0x|\\] ?|usable|persistent \\(type |.|\n){0,40}") {
+            if let Ok(map) = MemoryMap::parse(&text) {
+                prop_assert!(map.ranges.iter().all(|range| range.len > 0 && range.end() > range.start));
+                if let Ok(planned) = map.plan(1) {
+                    prop_assert!(map.ranges.iter().any(|range| range.start <= planned.start && planned.end() <= range.end()));
+                }
+            }
+        }
+    }
+}

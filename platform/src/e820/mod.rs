@@ -1,0 +1,12 @@
+//! The memory map that firmware gives the kernel, and parts of RAM that may stand in for persistent memory.
+
+mod kernel_log;
+mod kind;
+mod listing;
+mod map;
+mod reservation;
+
+pub use kernel_log::{KERNEL_LOG, kernel_log};
+pub use kind::MemoryKind;
+pub use map::{MemoryMap, MemoryRange};
+pub use reservation::{Reservation, SECTION};
