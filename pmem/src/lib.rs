@@ -39,6 +39,7 @@ mod access;
 mod badblocks;
 pub mod bugs;
 mod checksum;
+mod chunks;
 mod counted;
 mod cpu;
 mod cycles;
