@@ -323,7 +323,8 @@ impl<M: Medium> Heap<M> {
                 break self.log.commit(&mut record, &body);
             }
             let chunks = align_up(rest.len() as u64 * WORD, CHUNK) / CHUNK;
-            let span = self.take_span(chunks, 1).or_else(|| self.shared.central.take_longest(chunks));
+            let span =
+                self.take_span(chunks, 1).or_else(|| self.shared.central.take_longest(self.memory(), chunks));
             let Some(span) = span else {
                 break Err(HeapError::OutOfSpace { wanted: rest.len() as u64 * WORD });
             };

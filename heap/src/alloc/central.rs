@@ -103,8 +103,18 @@ impl Central {
                 // The span may have been given up since, and be a superblock of another key by now.
                 let usable = |known: &&mut Known| known.key == key && known.free_count > 0;
                 if let Some(known) = state.known.get_mut(&start).filter(usable) {
+                    let (from, size) = (into.len(), known.shape.block_size);
                     known.take(want, into);
-                    return;
+                    // Blocks of which bytes are lost are nobody's until the pool is opened again.
+                    let mut index = 0;
+                    into.retain(|block| {
+                        index += 1;
+                        index <= from || memory.locate(block.at, size).is_ok()
+                    });
+                    if into.len() > from {
+                        return;
+                    }
+                    continue;
                 }
                 state.partial.entry(key).and_modify(|starts| _ = starts.pop());
             }
@@ -155,7 +165,7 @@ impl Central {
         };
         let mut state = self.enter();
         loop {
-            let taken = state.free.take(chunks, align, extent_start);
+            let taken = state.take_sound(memory, |free| free.take(chunks, align, extent_start));
             if taken.is_some() || !self.scan(&mut state, space, memory) {
                 return taken;
             }
@@ -176,8 +186,8 @@ impl Central {
     }
 
     /// Takes the longest free span, at most `chunks_max` chunks of it.
-    pub(crate) fn take_longest(&self, chunks_max: u64) -> Option<Span> {
-        self.enter().free.take_longest(chunks_max)
+    pub(crate) fn take_longest(&self, memory: &Memory, chunks_max: u64) -> Option<Span> {
+        self.enter().take_sound(memory, |free| free.take_longest(chunks_max))
     }
 
     /// Takes back chunks whose descriptors are zero.
@@ -221,6 +231,21 @@ impl State {
             self.partial.entry(key).or_default().push(span.start);
         }
         self.known.insert(span.start, Known { span, shape, key, free, free_count });
+    }
+
+    /// Takes a free span of which no byte is lost. Chunks that have lost some are nobody's until the pool is opened
+    /// again.
+    fn take_sound(&mut self, memory: &Memory, take: impl Fn(&mut FreeSpans) -> Option<Span>) -> Option<Span> {
+        let is_sound = |span: &Span| memory.locate(span.start, span.len()).is_ok();
+        loop {
+            let span = take(&mut self.free)?;
+            if is_sound(&span) {
+                return Some(span);
+            }
+            let chunks =
+                (0..span.chunks).map(|index| Span { start: span.start.plus(index * CHUNK), chunks: 1 });
+            chunks.filter(is_sound).for_each(|chunk| self.free.give(chunk));
+        }
     }
 
     fn give_block(&mut self, block: Block, key: Key) {

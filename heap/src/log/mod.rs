@@ -147,7 +147,8 @@ impl<M: Medium> Log<M> {
     /// `continued` are the entries to which a final `Continue` entry leads. Returns the sequence number.
     ///
     /// # Errors
-    /// [`HeapError::InDoubt`] when this record's log write failed, [`HeapError::Poisoned`] after any that did.
+    /// [`HeapError::InDoubt`] when this record's log write failed, [`HeapError::Fault`] when it is durable and met
+    /// lost memory at home, [`HeapError::Poisoned`] after either.
     ///
     /// # Durability
     /// Durable and visible on return, all entries or, after a crash before, none.
@@ -166,6 +167,9 @@ impl<M: Medium> Log<M> {
         } else {
             self.commit_alone(record, continued)
         };
+        // A home store that met lost memory: the record is all there is of it, so no checkpoint may free it.
+        let result =
+            result.and_then(|sequence| Fault::take().map_or(Ok(sequence), |fault| Err(fault.into())));
         result.inspect_err(|_| self.fail())
     }
 
