@@ -36,9 +36,9 @@ impl Drop for Machine {
     }
 }
 
-/// Runs a machine until it ends, has printed `killed_after` lines, or `limit` is over. SIGKILL ends it then: the
+/// Runs a machine until it ends, prints a line with the text `killed_at`, or `limit` is over. SIGKILL ends it then: the
 /// machine has no chance to write anything more.
-pub(crate) fn run(mut command: Command, killed_after: Option<usize>, limit: Duration) -> Result<Printed> {
+pub(crate) fn run(mut command: Command, killed_at: Option<&str>, limit: Duration) -> Result<Printed> {
     let deadline = Instant::now() + limit;
     let mut machine = Machine(command.spawn().context("qemu-system-x86_64")?);
     let output = machine.0.stdout.take().context("no standard output")?;
@@ -47,7 +47,13 @@ pub(crate) fn run(mut command: Command, killed_after: Option<usize>, limit: Dura
     let (mut lines, mut end) = (Vec::new(), End::Off);
     loop {
         match receiver.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
-            Ok(line) => lines.push(line),
+            Ok(line) => {
+                if end == End::Off && killed_at.is_some_and(|text| line.contains(text)) {
+                    end = End::Killed;
+                    machine.0.kill()?;
+                }
+                lines.push(line);
+            }
             Err(RecvTimeoutError::Disconnected) => break,
             // What the machine printed before it was killed is still on its way.
             Err(RecvTimeoutError::Timeout) if end != End::Off => break,
@@ -56,10 +62,6 @@ pub(crate) fn run(mut command: Command, killed_after: Option<usize>, limit: Dura
                 machine.0.kill()?;
                 break;
             }
-        }
-        if end == End::Off && killed_after.is_some_and(|count| lines.len() >= count) {
-            end = End::Killed;
-            machine.0.kill()?;
         }
     }
     drop(machine);

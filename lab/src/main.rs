@@ -48,7 +48,7 @@ struct Arguments {
     /// Print the scenarios and what they show
     #[arg(long)]
     list: bool,
-    /// Machines that run at a time [default: one for each CPU]
+    /// Machines that run at a time [default: one for each CPU, up to 4]
     #[arg(long, value_name = "N")]
     jobs: Option<NonZeroUsize>,
 }
@@ -84,7 +84,8 @@ fn main() -> Result<ExitCode> {
     }
     println!("guests of {} are ready after {:.1} s", names(&kernels), begin.elapsed().as_secs_f64());
     let trials = trials(&scenarios, &kernels, &roots, &folder);
-    let jobs = arguments.jobs.or_else(|| thread::available_parallelism().ok()).map_or(1, NonZeroUsize::get);
+    let cpus = || thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    let jobs = arguments.jobs.map_or_else(|| cpus().min(4), NonZeroUsize::get);
     let (passed, failed) = run_all(&trials, jobs, &folder);
     let word = if failed == 0 { "ok" } else { "FAILED" };
     println!(

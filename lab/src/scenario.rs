@@ -47,9 +47,10 @@ pub(crate) struct Boot {
     /// Whether the modules can't be written.
     #[serde(default)]
     pub(crate) unarmed: bool,
-    /// The machine is killed once it has printed so many lines. The next boot finds them in `/lab/printed`.
+    /// The machine is killed once it prints a line with this text. The next boot finds all that it printed in
+    /// `/lab/printed`.
     #[serde(default)]
-    pub(crate) killed_after: Option<usize>,
+    pub(crate) killed_at: Option<String>,
 }
 
 impl Scenario {
@@ -69,7 +70,7 @@ impl Scenario {
         scenario.name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         ensure!(!scenario.boots.is_empty(), "it has no boot");
         for boot in &scenario.boots {
-            let judged = !boot.prints.is_empty() || boot.killed_after.is_some();
+            let judged = !boot.prints.is_empty() || boot.killed_at.is_some();
             ensure!(judged, "a boot must print something, or be killed");
         }
         Ok(scenario)
