@@ -13,6 +13,8 @@
 
 pub mod check;
 pub mod header;
+pub mod info_block;
+pub mod label;
 pub mod record;
 
 /// Something that takes any bytes.
@@ -29,5 +31,7 @@ pub struct Target {
 pub const TARGETS: &[Target] = &[
     Target { name: "check", run: check::run, seeds: check::seeds },
     Target { name: "header", run: header::run, seeds: header::seeds },
+    Target { name: "info_block", run: info_block::run, seeds: info_block::seeds },
+    Target { name: "label", run: label::run, seeds: label::seeds },
     Target { name: "record", run: record::run, seeds: record::seeds },
 ];

@@ -29,8 +29,16 @@ pub struct Drawing {
 
 /// Every format that has a drawing.
 pub const DRAWINGS: &[Drawing] = &[
+    crate::btt_info::DRAWING,
     crate::header::DRAWING,
+    crate::label::DRAWING_1_1,
+    crate::label::DRAWING_1_2,
+    crate::label_cxl::DRAWING_NAMESPACE,
+    crate::label_cxl::DRAWING_REGION,
+    crate::label_index::DRAWING,
+    crate::page_map::DRAWING,
     crate::record::DRAWING,
+    crate::set_info::DRAWING,
     crate::slot::DRAWING,
     crate::span::DRAWING,
     crate::tree_leaf::DRAWING,

@@ -231,6 +231,17 @@ pub struct Contradiction {
     pub want: Want,
 }
 
+impl Contradiction {
+    /// `value` as a field of 32 bits.
+    ///
+    /// # Errors
+    /// It has more.
+    pub(crate) fn narrow(field: &'static str, value: u64) -> Result<u32, Contradiction> {
+        let want = Want::AtMost(u32::MAX.into());
+        u32::try_from(value).map_err(|_| Contradiction { field, index: 0, found: value, want })
+    }
+}
+
 /// What a field had to hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Want {
@@ -242,6 +253,8 @@ pub enum Want {
     AtMost(u64),
     /// A multiple of this value, a power of two.
     MultipleOf(u64),
+    /// A power of two.
+    PowerOfTwo,
 }
 
 impl Want {
@@ -255,6 +268,7 @@ impl Want {
             Want::AtLeast(value) => found >= value,
             Want::AtMost(value) => found <= value,
             Want::MultipleOf(unit) => align_down(found, unit) == found,
+            Want::PowerOfTwo => found.is_power_of_two(),
         };
         if met { Ok(()) } else { Err(Contradiction { field, index, found, want: self }) }
     }
@@ -312,6 +326,7 @@ impl fmt::Display for Want {
             Want::AtLeast(value) => write!(f, "at least {value:#x}"),
             Want::AtMost(value) => write!(f, "at most {value:#x}"),
             Want::MultipleOf(unit) => write!(f, "a multiple of {unit:#x}"),
+            Want::PowerOfTwo => f.write_str("a power of two"),
         }
     }
 }

@@ -1,0 +1,87 @@
+//! The info blocks at the start of namespaces: any bytes are an error or a block that comes back as it was.
+
+use lode_layout::{
+    BttGeometry, BttInfo, BttVersion, InfoBlockError, PageMapInfo, PageMapPlace, PageMapRule, PageMapUser,
+    fletcher64,
+};
+use uuid::Uuid;
+
+/// Bytes of an info block.
+const LEN: usize = 4096;
+/// Bytes of the checksum, the last ones of a block of either kind.
+const SUM_LEN: usize = 8;
+
+/// Reads the bytes as they are, and again with a checksum that fits, as a hostile writer leaves it.
+pub fn run(data: &[u8]) {
+    check(data);
+    let mut page = [0; LEN];
+    let len = data.len().min(LEN);
+    page[..len].copy_from_slice(&data[..len]);
+    seal(&mut page);
+    check(&page);
+}
+
+fn check(bytes: &[u8]) {
+    match BttInfo::decode(bytes) {
+        Ok(info) => assert_eq!(BttInfo::decode(&info.encode()), Ok(info)),
+        Err(error) => assert!(!error.to_string().is_empty()),
+    }
+    match PageMapInfo::decode(bytes) {
+        Ok(info) => {
+            assert_eq!(PageMapInfo::decode(&info.encode()), Ok(info));
+            let size = info.page_count;
+            assert!(info.data_len(size) <= size);
+        }
+        Err(error) => assert!(!error.to_string().is_empty()),
+    }
+}
+
+/// Writes the checksum that fits the other bytes.
+fn seal(page: &mut [u8; LEN]) {
+    page[LEN - SUM_LEN..].fill(0);
+    let sum = fletcher64(page);
+    page[LEN - SUM_LEN..].copy_from_slice(&sum.to_le_bytes());
+}
+
+fn btt() -> Result<Vec<u8>, InfoBlockError> {
+    let (version, is_read_only) = (BttVersion::V1_1, false);
+    let mut arenas = BttGeometry::plan(1 << 40, 512, version)?;
+    let (_, geometry) = arenas.remove(0);
+    let (uuid, parent_uuid) = (Uuid::from_u128(1), Uuid::from_u128(2));
+    Ok(BttInfo { uuid, parent_uuid, is_read_only, version, geometry }.encode().to_vec())
+}
+
+fn map(user: PageMapUser, rule: PageMapRule) -> Result<Vec<u8>, InfoBlockError> {
+    let info = PageMapInfo::plan(user, PageMapPlace::Namespace, rule, 1 << 32, 1 << 36, 2 << 20)?;
+    Ok(info.encode().to_vec())
+}
+
+/// A block of each kind, and one of an old kernel.
+pub fn seeds() -> Vec<(&'static str, Vec<u8>)> {
+    let all = [
+        ("btt", btt()),
+        ("page-map", map(PageMapUser::FileSystem, PageMapRule::Pages)),
+        ("page-map-old", map(PageMapUser::FileSystem, PageMapRule::Sections)),
+        ("device-dax", map(PageMapUser::Device, PageMapRule::Pages)),
+    ];
+    all.into_iter().filter_map(|(name, bytes)| Some((name, bytes.ok()?))).collect()
+}
+
+#[cfg(test)]
+mod test {
+    use super::*;
+
+    #[test]
+    fn seeds_are_info_blocks_and_stay_so_when_sealed() {
+        assert_eq!(seeds().len(), 4);
+        for (name, bytes) in seeds() {
+            let is_sound = |page: &[u8]| BttInfo::decode(page).is_ok() || PageMapInfo::decode(page).is_ok();
+            let mut page: [u8; LEN] = bytes.try_into().unwrap();
+            assert!(is_sound(&page), "{name}");
+            page[LEN - 1] ^= 1;
+            assert!(!is_sound(&page), "{name}");
+            seal(&mut page);
+            assert!(is_sound(&page), "{name}");
+        }
+    }
+}
