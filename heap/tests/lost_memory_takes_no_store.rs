@@ -72,3 +72,18 @@ fn space_that_is_known_to_be_lost_is_given_to_nobody() {
         assert!(below > 0 && above > 0, "{below} {above}");
     }
 }
+
+#[test]
+fn a_superblock_of_which_the_head_is_lost_keeps_nobody_from_allocating() {
+    let (file, medium, geometry) = pool();
+    let (heap, _) = Heap::open(Arc::clone(&medium), &geometry, UUID, [2, 2]).unwrap();
+    let large = heap.run(|tx| tx.alloc(64 << 10, 8, 1)).unwrap();
+    let small = heap.run(|tx| tx.alloc(48, 8, 1)).unwrap();
+    assert!(large < small);
+    heap.run(|tx| tx.free(large)).unwrap();
+    heap.close().unwrap();
+    let (heap, _) = Heap::open(Arc::clone(&medium), &geometry, UUID, [3, 3]).unwrap();
+    file.set_len(small.get() / PAGE * PAGE).unwrap();
+    let at = heap.run(|tx| tx.alloc(48, 8, 1)).unwrap();
+    assert!(at < small, "in what was freed, and not in what is lost: {at}");
+}

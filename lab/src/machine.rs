@@ -50,9 +50,7 @@ pub(crate) fn command(
     command.args(["-machine", &format!("q35,nvdimm=on{persistence}"), "-m", "768M,slots=4,maxmem=8G"]);
     command.args(["-chardev", &format!("file,id=console,path={}", console.display())]);
     command.args(["-serial", "chardev:console", "-serial", "stdio"]);
-    command.arg("-kernel").arg(&kernel.image).args(["-initrd", "initramfs"]);
-    command
-        .args(["-append", "console=ttyS0 panic=-1 nokaslr mitigations=off tsc=reliable cryptomgr.notests"]);
+    command.arg("-kernel").arg(&kernel.image).args(["-initrd", "initramfs", "-append", APPEND]);
     let unarmed = if boot.unarmed { "on" } else { "off" };
     for index in 0..scenario.nvdimms {
         let (size, labels) = (DATA_MIB + LABELS_MIB, LABELS_MIB);

@@ -6,7 +6,7 @@ use super::spans::FreeSpans;
 use crate::HeapError;
 use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering};
 use lode_layout::{CHECKED_BITS, CHUNK, PoolOffset, Superblock};
-use lode_pmem::Memory;
+use lode_pmem::{Fault, Memory};
 use std::collections::HashMap;
 use std::sync::PoisonError;
 
@@ -213,7 +213,13 @@ impl Central {
 
     /// Looks at some more chunks; false when all have been looked at.
     fn scan(&self, state: &mut State, space: &Space, memory: &Memory) -> bool {
+        // What is lost of a chunk that was merely looked at is not a fault of the transaction that wants space.
+        let earlier = Fault::take();
         let more = state.scan(space, memory);
+        Fault::take();
+        if let Some(fault) = earlier {
+            fault.raise();
+        }
         // ORDER: releases what the scan found to those who find a span below.
         self.met_below.store(state.met_below(space), Ordering::Release);
         more
