@@ -64,13 +64,13 @@ impl Contest {
         self.entries.iter().find(|entry| entry.who == Who::Ours)
     }
 
-    /// The laps of each peer that has a goal set in this work; where two rivals share a peer's name, those of the
+    /// The laps of each peer that this work is compared with; where two rivals share a peer's name, those of the
     /// better one.
     pub(crate) fn peers(&self) -> Vec<&Entry> {
         let unit = self.unit();
         let mut best: Vec<&Entry> = Vec::new();
-        let has_goal = |entry: &&Entry| targets::ratio(&self.work, entry.who.peer()).is_some();
-        for entry in self.entries.iter().filter(has_goal) {
+        let is_compared = |entry: &&Entry| targets::is_compared(&self.work, entry.who.peer());
+        for entry in self.entries.iter().filter(is_compared) {
             match best.iter_mut().find(|other| other.who.peer() == entry.who.peer()) {
                 Some(rival) if entry.median(unit) < rival.median(unit) => *rival = entry,
                 Some(_) => {}

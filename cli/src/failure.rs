@@ -46,8 +46,10 @@ impl Failure {
     /// The arguments are wrong.
     pub(crate) fn usage(error: &clap::Error) -> Failure {
         let text = error.render().to_string();
-        let first = text.lines().next().unwrap_or_default();
-        Failure { message: first.strip_prefix("error: ").unwrap_or(first).to_owned(), code: USAGE }
+        // What is wrong comes first, in one line or with a list below; then an empty line, and help.
+        let lines: Vec<&str> = text.lines().take_while(|line| !line.is_empty()).map(str::trim).collect();
+        let message = lines.join(" ");
+        Failure { message: message.strip_prefix("error: ").unwrap_or(&message).to_owned(), code: USAGE }
     }
 
     /// Standard output can't be written.

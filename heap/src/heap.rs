@@ -11,7 +11,7 @@ use crate::readers::{Pin, Readers};
 use crate::session::{Inherit, Session, State};
 use crate::sync::{Mutex, MutexGuard};
 use crate::tx::Tx;
-use lode_layout::{CHUNK, Entry, Geometry, PoolOffset, Record, WORD, align_up, decode_root};
+use lode_layout::{CHUNK, Entry, Geometry, PoolOffset, Record, WORD, align_up, decode_root, encode_root};
 use lode_pmem::{Fault, Medium, Memory, Rung};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -76,6 +76,9 @@ impl<M: Medium> Heap<M> {
     /// # Durability
     /// Durable on return.
     pub fn format(medium: &M, geometry: &Geometry, uuid: &[u8; 16], life: [u64; 2]) -> Result<(), HeapError> {
+        let root_at = Space::new(geometry).root_at();
+        medium.store8(root_at, encode_root(PoolOffset::NULL));
+        medium.flush(root_at, WORD);
         Log::format(medium, log_area(geometry), uuid, life)
     }
 
@@ -233,8 +236,11 @@ impl<M: Medium> Heap<M> {
         session: &Session,
         mut closure: impl FnMut(&Tx<'_, M>) -> Result<R, E>,
     ) -> Result<R, E> {
+        let joined = Joined { session };
         let result = closure(&Tx { heap: self, session });
-        session.state.borrow_mut().doomed |= result.is_err();
+        if result.is_ok() {
+            std::mem::forget(joined);
+        }
         result
     }
 
@@ -287,7 +293,9 @@ impl<M: Medium> Heap<M> {
                 self.locks.release(stripe);
             }
         }
-        state.writes.vouch();
+        if state.writes.has_payloads() {
+            state.writes.vouch();
+        }
         let sequence = if state.writes.words() <= self.log.record_words_max() {
             self.log.commit(state.writes.record(), &[])?
         } else {
@@ -472,15 +480,17 @@ impl<M: Medium> Drop for Heap<M> {
 struct Running<'a, M: Medium> {
     heap: &'a Heap<M>,
     session: &'a Session,
+    /// A fault with which the transaction on another heap is to fail in whose closure this one runs.
+    outer: Option<Fault>,
 }
 
 impl<'a, M: Medium> Running<'a, M> {
     #[inline]
     fn begin(heap: &'a Heap<M>, session: &'a Session) -> Running<'a, M> {
         // A fault of earlier reads is not this transaction's.
-        Fault::take();
+        let outer = Fault::take().filter(|_| Session::is_any_active());
         session.active.set(true);
-        Running { heap, session }
+        Running { heap, session, outer }
     }
 
     /// Commits if the closure was `successful`, and rolls back if not.
@@ -502,8 +512,23 @@ impl<'a, M: Medium> Running<'a, M> {
         };
         self.heap.forget(state);
         self.session.active.set(false);
+        if let Some(fault) = self.outer {
+            fault.raise();
+        }
         std::mem::forget(self);
         end
+    }
+}
+
+/// A closure inside of another one's transaction; dropped when it fails, also by a panic, of which a part may be
+/// done, it keeps the transaction from being committed.
+struct Joined<'a> {
+    session: &'a Session,
+}
+
+impl Drop for Joined<'_> {
+    fn drop(&mut self) {
+        self.session.state.borrow_mut().doomed = true;
     }
 }
 

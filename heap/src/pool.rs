@@ -44,6 +44,18 @@ pub enum OpenError {
     },
 }
 
+/// Why there is no new pool: its file, or what was to be in it.
+enum NotMade<E> {
+    Pool(PoolError),
+    Content(E),
+}
+
+impl<E> From<PoolError> for NotMade<E> {
+    fn from(error: PoolError) -> NotMade<E> {
+        NotMade::Pool(error)
+    }
+}
+
 impl OpenError {
     fn heap(path: &Path) -> impl FnOnce(HeapError) -> OpenError {
         move |error| OpenError::Heap { path: path.to_owned(), error }
@@ -59,12 +71,40 @@ impl Pool {
     /// # Durability
     /// The pool and its name are durable on return. A crash before that leaves no pool or a whole one.
     pub fn create(path: &Path, options: &CreateOptions) -> Result<Pool, OpenError> {
-        let life = random_life()?;
-        let file = PoolFile::create(path, options, |mapping, header| {
-            Heap::format(mapping, &header.geometry, header.uuid.as_bytes(), life)
-                .map_err(OpenError::heap(path))
+        Pool::create_with(path, options, |_| Ok(()))
+    }
+
+    /// As [`create`](Pool::create); `content` puts into the heap what each pool of its kind holds.
+    ///
+    /// # Errors
+    /// [`OpenError`], and what `content` returns; there is no file then, and no pool on the device.
+    ///
+    /// # Durability
+    /// The pool and its name are durable on return, with all that `content` did. A crash before that leaves no
+    /// pool or a whole one.
+    pub fn create_with<E: From<OpenError>>(
+        path: &Path,
+        options: &CreateOptions,
+        content: impl FnOnce(&Heap<&Mapping>) -> Result<(), E>,
+    ) -> Result<Pool, E> {
+        let (first, second) = (random_life()?, random_life()?);
+        let made = PoolFile::create(path, options, |mapping, header| {
+            let filled =
+                Heap::format(mapping, &header.geometry, header.uuid.as_bytes(), first).and_then(|()| {
+                    let (heap, _) = Heap::open(mapping, &header.geometry, header.uuid.into_bytes(), second)?;
+                    let filled = content(&heap);
+                    heap.close()?;
+                    Ok(filled)
+                });
+            filled
+                .map_err(|error| NotMade::Content(OpenError::heap(path)(error).into()))?
+                .map_err(NotMade::Content)
+        });
+        let file = made.map_err(|error| match error {
+            NotMade::Pool(error) => OpenError::from(error).into(),
+            NotMade::Content(error) => error,
         })?;
-        Pool::over(file, |mapping| mapping)
+        Ok(Pool::over(file, |mapping| mapping)?)
     }
 
     /// Opens the pool at `path`. For reading, what the last writer left in the log is replayed into a private

@@ -133,25 +133,37 @@ impl State {
     }
 
     /// Forgets the transaction; blocks and spans were seen to before.
+    #[inline]
     pub(crate) fn reset(&mut self) {
         self.writes.clear();
-        // Not with the others: a commit has taken what was freed by now, and left this.
-        if !self.freed_set.is_empty() {
-            self.freed_set = HashSet::new();
-        }
-        if !self.taken.is_empty() || !self.freed.is_empty() || !self.huge.is_empty() || !self.made.is_empty()
-        {
-            self.taken.clear();
-            self.made.clear();
-            self.huge.clear();
-            self.freed.clear();
+        if self.has_blocks() {
+            self.forget_blocks();
         }
         self.words_allowed = None;
         self.too_large = None;
         self.conflict = false;
         self.doomed = false;
-        self.published.clear();
+        if !self.published.is_empty() {
+            self.published.clear();
+        }
         self.was_starved = std::mem::take(&mut self.starved);
+    }
+
+    /// Whether blocks or spans were taken or freed. The set of those that were freed is looked at by itself: a commit
+    /// takes them, and leaves that.
+    #[inline]
+    fn has_blocks(&self) -> bool {
+        let lists = [self.taken.len(), self.made.len(), self.huge.len(), self.freed.len()];
+        lists.iter().any(|len| *len > 0) || !self.freed_set.is_empty()
+    }
+
+    #[cold]
+    fn forget_blocks(&mut self) {
+        self.taken.clear();
+        self.made.clear();
+        self.huge.clear();
+        self.freed.clear();
+        self.freed_set = HashSet::new();
     }
 }
 
@@ -178,22 +190,29 @@ impl Session {
     /// This thread's session for the heap number `heap`.
     #[inline]
     pub(crate) fn of(heap: u64, heir: impl FnOnce() -> Weak<dyn Inherit>) -> Rc<Session> {
-        SESSIONS.with(|sessions| {
-            let sessions = &mut *sessions.borrow_mut();
-            match sessions.iter().find(|session| session.heap == heap) {
-                Some(session) => Rc::clone(session),
-                None => Session::begin(heap, heir(), sessions),
-            }
-        })
+        let known = SESSIONS.with(|sessions| {
+            let sessions = sessions.borrow();
+            sessions.iter().find(|session| session.heap == heap).map(Rc::clone)
+        });
+        known.unwrap_or_else(|| Session::begin(heap, heir()))
+    }
+
+    /// Whether this thread is in a transaction, on whatever heap.
+    #[cold]
+    pub(crate) fn is_any_active() -> bool {
+        SESSIONS.with(|sessions| sessions.borrow().iter().any(|session| session.active.get()))
     }
 
     #[cold]
-    fn begin(heap: u64, heir: Weak<dyn Inherit>, sessions: &mut Vec<Rc<Session>>) -> Rc<Session> {
-        // Sessions of heaps that were closed have no heir any more.
-        sessions.retain(|session| session.active.get() || session.state.borrow().heir.strong_count() > 0);
+    fn begin(heap: u64, heir: Weak<dyn Inherit>) -> Rc<Session> {
         let (active, state) = (Cell::new(false), RefCell::new(State::new(heir)));
         let session = Rc::new(Session { heap, active, state });
-        sessions.push(Rc::clone(&session));
+        SESSIONS.with(|sessions| {
+            let sessions = &mut *sessions.borrow_mut();
+            // Sessions of heaps that were closed have no heir any more.
+            sessions.retain(|session| session.active.get() || session.state.borrow().heir.strong_count() > 0);
+            sessions.push(Rc::clone(&session));
+        });
         session
     }
 

@@ -3,6 +3,7 @@
 
 #[cfg(not(loom))]
 mod real {
+    pub(crate) use lode_pmem::asymmetric;
     pub(crate) use spin::mutex::{SpinMutex, SpinMutexGuard};
     pub(crate) use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
     pub(crate) use std::sync::{Mutex, MutexGuard};
@@ -26,6 +27,25 @@ mod real {
 
         pub(crate) fn try_lock(&self) -> Option<SpinMutexGuard<'_, T>> {
             self.0.try_lock().ok()
+        }
+    }
+
+    /// Both sides of the fence that the kernel makes, as full fences.
+    pub(crate) mod asymmetric {
+        use super::{Ordering, fence};
+
+        pub(crate) fn is_available() -> bool {
+            true
+        }
+
+        pub(crate) fn light() {
+            // ORDER: together with `heavy`: one of two threads that store and then load sees the other's store.
+            fence(Ordering::SeqCst);
+        }
+
+        pub(crate) fn heavy() {
+            // ORDER: see `light`.
+            fence(Ordering::SeqCst);
         }
     }
 

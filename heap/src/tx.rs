@@ -27,9 +27,8 @@ const PATIENCE_HOLDING: u32 = 200;
 
 /// The alignment that an object gets when `align` was asked for.
 pub(crate) fn checked_align(align: u64) -> Result<u64, HeapError> {
-    let align = align.max(ALIGN_MIN);
-    let fine = align.is_power_of_two() && align <= ALIGN_MAX;
-    if fine { Ok(align) } else { Err(HeapError::Alignment { align }) }
+    let fine = align.max(1).is_power_of_two() && align <= ALIGN_MAX;
+    if fine { Ok(align.max(ALIGN_MIN)) } else { Err(HeapError::Alignment { align }) }
 }
 
 /// A transaction: what it stores is seen by itself at once, and by others when it is durable.
@@ -68,7 +67,7 @@ impl<M: Medium> Tx<'_, M> {
     #[inline]
     pub fn store8(&self, at: PoolOffset, value: u64) {
         let state = &mut *self.session.state.borrow_mut();
-        if self.admit(state, at, WORD, at.get().is_multiple_of(WORD)) {
+        if self.admit(state, at, WORD, at.get().is_multiple_of(WORD), WORD) {
             self.heap.memory().prefetch_store(at);
             state.writes.store8(at, value);
         }
@@ -78,7 +77,13 @@ impl<M: Medium> Tx<'_, M> {
     #[inline]
     pub fn store_words(&self, at: PoolOffset, words: &[u64]) {
         let state = &mut *self.session.state.borrow_mut();
-        if self.admit(state, at, words.len() as u64 * WORD, at.get().is_multiple_of(WORD)) {
+        if self.admit(
+            state,
+            at,
+            words.len() as u64 * WORD,
+            at.get().is_multiple_of(WORD),
+            words.len() as u64 * WORD,
+        ) {
             self.heap.memory().prefetch_store(at);
             state.writes.store_words(at, words);
         }
@@ -87,7 +92,7 @@ impl<M: Medium> Tx<'_, M> {
     /// Stores bytes anywhere.
     pub fn store(&self, at: PoolOffset, bytes: &[u8]) {
         let state = &mut *self.session.state.borrow_mut();
-        if self.admit(state, at, bytes.len() as u64, true) {
+        if self.admit(state, at, bytes.len() as u64, true, bytes.len() as u64) {
             state.writes.store_bytes(at, bytes);
         }
     }
@@ -95,14 +100,16 @@ impl<M: Medium> Tx<'_, M> {
     /// Makes `len` bytes zero. Takes no log space for them.
     pub fn zero(&self, at: PoolOffset, len: u64) {
         let state = &mut *self.session.state.borrow_mut();
-        if self.admit(state, at, len, true) {
+        // Where it counts is the record, in which it is a few words, however long it is.
+        if self.admit(state, at, len, true, 0) {
             state.writes.zero(at, len);
         }
     }
 
-    /// Whether a store is inside of the heap and of what a transaction may change.
+    /// Whether a store is inside of the heap and, with `logged` bytes more in the record, of what a transaction
+    /// may change.
     #[inline]
-    fn admit(&self, state: &mut State, at: PoolOffset, len: u64, aligned: bool) -> bool {
+    fn admit(&self, state: &mut State, at: PoolOffset, len: u64, aligned: bool, logged: u64) -> bool {
         if !self.heap.space.holds(at, len) || !aligned {
             Fault { kind: FaultKind::OutOfRange, at, len }.raise();
             return false;
@@ -110,7 +117,7 @@ impl<M: Medium> Tx<'_, M> {
         if state.writes.has_payloads() {
             state.writes.log_payloads(self.heap.memory(), at, len);
         }
-        let words = state.writes.words() as u64 + len / WORD;
+        let words = state.writes.words() as u64 + logged / WORD;
         words <= WORDS_UNASKED || self.allow(state, words)
     }
 

@@ -149,7 +149,7 @@ impl WriteSet {
     }
 
     /// Adds the entries that vouch for content in place.
-    #[inline]
+    #[cold]
     pub(crate) fn vouch(&mut self) {
         for Payload { at, len, crc } in self.payloads.drain(..) {
             self.record.push(Entry::Payload { at, len, crc });

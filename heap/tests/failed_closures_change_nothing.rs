@@ -4,12 +4,14 @@
 mod pool;
 
 use lode_heap::{HeapError, PBox, PCell, PVec, Persist, TypedHeap};
+use lode_layout::PoolOffset;
 use pool::{Medium, Pool};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 lode_heap::brand!(Erring);
 lode_heap::brand!(Panicking);
 lode_heap::brand!(Nesting);
+lode_heap::brand!(Catching);
 
 macro_rules! root {
     ($name:ident, $brand:ident) => {
@@ -42,6 +44,7 @@ macro_rules! root {
 root!(ErringRoot, Erring);
 root!(PanickingRoot, Panicking);
 root!(NestingRoot, Nesting);
+root!(CatchingRoot, Catching);
 
 #[derive(Debug, PartialEq)]
 enum Failure {
@@ -179,4 +182,41 @@ fn a_transaction_larger_than_a_ring_is_whole_and_larger_than_half_the_pool_is_re
     drop(heap);
     let heap = pool.heap();
     assert!((0..words).all(|word| heap.memory().load8(place.plus(word * 8)) == 7));
+}
+
+#[test]
+fn a_panic_of_a_nested_closure_that_is_caught_inside_dooms() {
+    let mut pool = Pool::new(1 << 20);
+    let heap = pool.typed::<Catching>();
+    let root = heap.root_or_init(|_| Ok(CatchingRoot::new(7))).unwrap();
+    let result = heap.run(|tx| {
+        let caught = catch_unwind(AssertUnwindSafe(|| {
+            heap.run(|tx| {
+                root.change(tx)?;
+                if root.count.get(tx)? == 99 {
+                    panic!("as planned");
+                }
+                Ok::<_, HeapError>(())
+            })
+        }));
+        assert!(caught.is_err());
+        root.list.push(tx, 1)
+    });
+    assert_eq!(result, Err(HeapError::NestedFailed));
+    assert!(root.is_new(&heap));
+}
+
+#[test]
+fn a_transaction_on_another_heap_does_not_hide_a_fault() {
+    let (mut pool, mut other_pool) = (Pool::new(1 << 20), Pool::new(1 << 20));
+    let (heap, other) = (pool.heap(), other_pool.heap());
+    let result = heap.run(|tx| {
+        let at = tx.alloc(64, 16, 1)?;
+        tx.store8(at, 1);
+        tx.store8(PoolOffset::new(1 << 30), 2);
+        // It has nothing to do with that fault.
+        other.run(|tx| tx.alloc(64, 16, 1).map(|_| ()))
+    });
+    assert!(matches!(result, Err(HeapError::Fault(_))), "{result:?}");
+    assert_eq!((heap.objects().count(), other.objects().count()), (0, 1));
 }

@@ -274,3 +274,25 @@ fn a_full_pool_can_be_emptied_and_filled_again_and_every_byte_comes_back() {
     let full = |index: usize| fills[index].2;
     assert!(fills.iter().all(|fill| fill.2 > 0) && full(7) >= full(0) / 10 * 9, "{fills:?}");
 }
+
+#[test]
+fn what_is_zeroed_takes_no_room_in_a_transaction() {
+    let mut pool = Pool::new(4 << 20);
+    let heap = pool.heap();
+    // More than half of what is free, when the object is there.
+    let size = largest(&heap) / 2;
+    let at = heap.run(|tx| tx.alloc_zeroed(size, 16, 1)).unwrap();
+    assert_eq!(heap.memory().load8(at.plus(size - 8)), 0);
+}
+
+#[test]
+fn an_alignment_that_is_no_power_of_two_is_refused_however_small() {
+    let mut pool = Pool::new(1 << 20);
+    let heap = pool.heap();
+    for align in [3, 12, 48, 8192] {
+        assert_eq!(heap.run(|tx| tx.alloc(100, align, 1)), Err(HeapError::Alignment { align }));
+    }
+    for align in [0, 1, 2, 16, 4096] {
+        assert!(heap.run(|tx| tx.alloc(100, align, 1)).unwrap().get().is_multiple_of(align.max(16)));
+    }
+}

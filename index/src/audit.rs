@@ -14,7 +14,7 @@ use lode_heap::check::{Finding, Reach, Report, SpaceMap, check_log, check_slots}
 use lode_heap::{Heap, HeapError};
 use lode_layout::{Geometry, Header, PoolOffset};
 use lode_pmem::{Fault, Medium};
-use lode_pool::{CopyFault, Damage, Headers, PoolError, check_headers};
+use lode_pool::{CopyFault, Damage, DirtyShutdown, Headers, PoolError, check_headers};
 use std::sync::Arc;
 
 /// The layout of pools whose root is a tree.
@@ -133,6 +133,16 @@ fn header_finding(damage: &Damage) -> Finding {
             found: Some(found),
             want: Some(want),
             ..Finding::damage("the length of the medium", null, "the pool is cut short, so it is not opened")
+        },
+        Damage::DirtyShutdown(DirtyShutdown { was, now }) => Finding {
+            found: Some(now),
+            want: Some(was),
+            ..Finding::damage(
+                "the count of dirty shutdowns",
+                null,
+                "the memory modules lost data while the pool was open, so it is not opened; what was stored then \
+                 may be missing or old",
+            )
         },
         _ => Finding::damage("the header", null, "the pool is not opened"),
     }

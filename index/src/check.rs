@@ -11,12 +11,11 @@ use crate::node::{Node, Symbol};
 use crate::tree::Tree;
 use lode_heap::{Heap, HeapError, Object};
 use lode_layout::{
-    KEY_LEN_MAX, KV_LOAD_OFF, KvLoad, LINE, LeafHeader, NODE_BODY, NodeKind, PoolOffset, SlotKind,
-    TREE_CELLS_OFF, TREE_SIZE, TYPE_LEAF, TYPE_TREE, TreeSlot, WORD, leaf_crc,
+    KEY_LEN_MAX, KV_LOAD_OFF, KvLoad, LINE, NODE_BODY, NodeKind, PoolOffset, SlotKind, TREE_CELLS_OFF,
+    TREE_SIZE, TYPE_LEAF, TYPE_TREE, TreeSlot, WORD,
 };
 use lode_pmem::{Fault, Medium, Memory};
 use std::collections::HashSet;
-use zerocopy::IntoBytes;
 
 /// What a check comes upon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +41,12 @@ struct Pending {
     fork: Option<usize>,
 }
 
+/// How many bytes of objects a pass over a tree looks at: those of a sound one do not overlap, so they are no more than
+/// there are in the pool; as much again is for damage.
+pub(crate) fn bytes_looked_at(memory: &Memory) -> u64 {
+    memory.len().saturating_mul(2)
+}
+
 /// The check of one tree.
 struct Check<'a, M: Medium, F> {
     heap: &'a Heap<M>,
@@ -51,6 +56,8 @@ struct Check<'a, M: Medium, F> {
     /// Depths and symbols of the slots above the one that is looked at.
     path: Vec<(usize, Symbol)>,
     nodes: HashSet<PoolOffset>,
+    /// Bytes of objects that are still looked at.
+    room: u64,
     last_key: Option<Vec<u8>>,
     leaves: u64,
 }
@@ -63,7 +70,9 @@ impl<M: Medium> Tree<'_, M> {
     /// report with [`Heap::objects`].
     ///
     /// # Cost
-    /// Each node and leaf is read once; memory for the offsets of all inner nodes.
+    /// Each node and leaf is read once; memory for the offsets of all inner nodes. Whatever the pool holds: a node that
+    /// is come to again is damage, so there is no way around in circles and none longer than a key; and where many
+    /// slots lead to one leaf, the check ends after it has read twice as many bytes as the pool has.
     pub fn check(&self, visit: impl FnMut(Finding)) -> u64 {
         let heap = self.heap();
         let mut check = Check {
@@ -73,6 +82,7 @@ impl<M: Medium> Tree<'_, M> {
             pending: Vec::new(),
             path: Vec::new(),
             nodes: HashSet::new(),
+            room: bytes_looked_at(heap.memory()),
             last_key: None,
             leaves: 0,
         };
@@ -106,8 +116,13 @@ impl<M: Medium, F: FnMut(Finding)> Check<'_, M, F> {
     fn object(&mut self, at: PoolOffset, type_number: u64, len: u64) -> Option<Object> {
         match self.heap.object(at) {
             Ok(object) if object.type_number == type_number && object.size >= len => {
-                (self.visit)(Finding::Object(object));
-                return Some(object);
+                if let Some(room) = self.room.checked_sub(object.size) {
+                    self.room = room;
+                    (self.visit)(Finding::Object(object));
+                    return Some(object);
+                }
+                self.pending.clear();
+                self.damage("one of many slots of the tree that lead to the object", at);
             }
             Ok(_) | Err(HeapError::NoObject { .. }) => {
                 self.damage("the slot of the tree that leads to the object", at)
@@ -234,7 +249,7 @@ impl<M: Medium, F: FnMut(Finding)> Check<'_, M, F> {
         self.leaves += 1;
         let mut key = vec![0; header.key_len as usize];
         self.memory.read(at.plus(lode_layout::LEAF_HEADER), &mut key);
-        if self.crc(at, &header) != header.crc || !self.was_readable() {
+        if !leaf::is_sound(self.memory, at, &header) || !self.was_readable() {
             self.damage("the checksum of the leaf", at);
             return self.forget();
         }
@@ -259,13 +274,5 @@ impl<M: Medium, F: FnMut(Finding)> Check<'_, M, F> {
         self.path[from..]
             .iter()
             .all(|(depth, symbol)| *depth <= key.len() && Symbol::of(key, *depth) == *symbol)
-    }
-
-    /// The checksum that the leaf at `at` should have.
-    fn crc(&self, at: PoolOffset, header: &LeafHeader) -> u32 {
-        let len = header.leaf_len().unwrap_or(0).min(self.memory.len());
-        let mut words = vec![0u64; (len / WORD) as usize];
-        self.memory.read(at, words.as_mut_bytes());
-        leaf_crc(&words)
     }
 }

@@ -5,8 +5,9 @@ use crate::error::IndexError;
 use crate::node::Symbol;
 use crate::view::View;
 use lode_heap::{HeapError, Tx};
-use lode_layout::{LEAF_HEADER, LeafHeader, PoolOffset, TYPE_LEAF, WORD, encode_leaf, leaf_words};
-use lode_pmem::Medium;
+use lode_layout::{LEAF_HEADER, LeafHeader, PoolOffset, TYPE_LEAF, WORD, encode_leaf, leaf_crc, leaf_words};
+use lode_pmem::{Medium, Memory};
+use zerocopy::IntoBytes;
 
 /// Words of a leaf up to which it is put together without allocating memory.
 const SMALL_WORDS: usize = 16;
@@ -140,4 +141,12 @@ pub(crate) fn value_range(
         return Err(damaged);
     }
     Ok((leaf.plus(header.value_off()), header.value_len))
+}
+
+/// Whether the leaf at `leaf` has the checksum that its header says.
+pub(crate) fn is_sound(memory: &Memory, leaf: PoolOffset, header: &LeafHeader) -> bool {
+    let len = header.leaf_len().unwrap_or(0).min(memory.len());
+    let mut words = vec![0u64; (len / WORD) as usize];
+    memory.read(leaf, words.as_mut_bytes());
+    len > 0 && leaf_crc(&words) == header.crc
 }

@@ -15,6 +15,27 @@ pub struct Entry<'r> {
     pub key: Vec<u8>,
     /// The value that it had.
     pub value: Value<'r>,
+    memory: &'r Memory,
+    leaf: PoolOffset,
+}
+
+impl Entry<'_> {
+    /// That key and value are as they were written, which their checksum proves. Nobody may write to the tree
+    /// meanwhile: a new value of up to 8 bytes and its checksum are not stored at once.
+    ///
+    /// # Errors
+    /// [`IndexError::Corrupt`], [`IndexError::Fault`].
+    ///
+    /// # Cost
+    /// Reads all of both.
+    pub fn verify(&self) -> Result<(), IndexError> {
+        let is_sound = leaf::is_sound(self.memory, self.leaf, &leaf::header(self.memory, self.leaf));
+        match Fault::take() {
+            Some(fault) => Err(fault.into()),
+            None if is_sound => Ok(()),
+            None => Err(IndexError::Corrupt { what: "the checksum of the leaf", at: self.leaf }),
+        }
+    }
 }
 
 /// The entries of a range of keys, ascending from the front and descending from the back.
@@ -153,7 +174,7 @@ impl<'r, M: Medium> Range<'r, M> {
                 Way::Up => self.from = Bound::Excluded(key.clone()),
                 Way::Down => self.to = Bound::Excluded(key.clone()),
             }
-            return Ok(Some(Entry { key, value }));
+            return Ok(Some(Entry { key, value, memory, leaf }));
         }
         Ok(None)
     }

@@ -10,11 +10,14 @@
 //! 5. the bitmaps say of all that the tree reaches that it is allocated;
 //! 6. sound leaves that nothing leads to are inserted again, by ordinary transactions;
 //! 7. whatever nothing leads to is free, and the counts are right;
-//! 8. what is noted of a load is forgotten, if it is damaged or keys were lost.
+//! 8. what is noted of a load is forgotten, if it is damaged or keys were lost;
+//! 9. the header says that no writer has the pool open, and with that accepts what modules lost while one had.
 //!
 //! # Durability
 //! Each step can be stopped at any moment: the next repair finds what is left to do, and nothing that a later step
 //! needs is given up by an earlier one. So leaves that were unlinked in 4 stay allocated until they are back, in 6.
+//! A repair is a writer, so the header counts dirty shutdowns meanwhile, from where it did before if there was one: a
+//! pool whose repair was killed, or met another one, is still refused.
 
 use crate::audit::{LAYOUT_KV, check_content};
 use crate::error::IndexError;
@@ -27,7 +30,7 @@ use lode_layout::{
     tree_meta,
 };
 use lode_pmem::{Fault, Medium};
-use lode_pool::{Headers, PoolError, repair_headers};
+use lode_pool::{DirtyShutdown, Headers, PoolError, repair_headers};
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -55,14 +58,17 @@ pub struct Repair {
     pub lost_transactions: bool,
     /// Whether objects were left as they are, because their layout is unknown.
     pub left_alone: bool,
+    /// What the memory modules lost while a writer had the pool open. What was stored since then may be missing or
+    /// old without a trace; what is left is sound, and the pool can be opened again.
+    pub dirty_shutdown: Option<DirtyShutdown>,
     /// What a check of the repaired pool finds.
     pub after: Report,
 }
 
 impl Repair {
-    /// Whether anything was lost that was in the pool.
+    /// Whether anything was lost that was in the pool, or may have been: modules do not tell what they lost.
     pub fn lost_anything(&self) -> bool {
-        self.lost_transactions || !self.lost.is_empty()
+        self.dirty_shutdown.is_some() || self.lost_transactions || !self.lost.is_empty()
     }
 }
 
@@ -91,8 +97,8 @@ impl From<PoolError> for RepairError {
 /// pool open.
 ///
 /// # Errors
-/// [`RepairError::Pool`] when no header can be used: then nothing was written. Others leave a pool that can be
-/// repaired again.
+/// [`RepairError::Pool`] when no header can be used, or the pool has features that a writer must know and this
+/// program does not: then nothing was written. Others leave a pool that can be repaired again.
 ///
 /// # Durability
 /// The repaired pool is durable and closed when it returns. Killed before, it can be run again.
@@ -100,7 +106,11 @@ pub fn repair_pool<M: Medium>(medium: &Arc<M>, life: [u64; 2]) -> Result<Repair,
     let mut repair = Repair::default();
     Fault::take();
     repair.mended += u64::from(repair_headers(&**medium)?.is_some());
-    let header = *Headers::read(&**medium)?.current();
+    let mut headers = Headers::read(&**medium)?;
+    headers.check_writable()?;
+    repair.dirty_shutdown = headers.dirty_shutdown(&**medium);
+    headers.set_dirty_shutdowns(&**medium, headers.current().watched.or(medium.dirty_shutdowns()))?;
+    let header = *headers.current();
     let (uuid, geometry) = (*header.uuid.as_bytes(), header.geometry);
     repair_log(medium, &geometry, &uuid, life, &mut repair)?;
     if header.layout.as_str() == LAYOUT_KV {
@@ -116,6 +126,7 @@ pub fn repair_pool<M: Medium>(medium: &Arc<M>, life: [u64; 2]) -> Result<Repair,
     }
     check_content(&heap, &header, &geometry, &mut repair.after);
     heap.close()?;
+    headers.set_dirty_shutdowns(&**medium, None)?;
     Ok(repair)
 }
 
@@ -250,7 +261,8 @@ fn find_root<M: Medium>(
     SpaceMap::mend_root(medium, geometry, root.unwrap_or(PoolOffset::NULL))?;
     repair.mended += 1;
     // A single flipped bit in the word of a pool without a root is no loss.
-    Ok((root, root.is_none() && !word.is_power_of_two()))
+    let flipped = word ^ lode_layout::encode_root(PoolOffset::NULL);
+    Ok((root, root.is_none() && !flipped.is_power_of_two()))
 }
 
 /// Inserts each sound leaf that nothing leads to, unless its key is there. Returns the root, made if need be, and

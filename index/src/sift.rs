@@ -5,6 +5,7 @@
 //! store is of one word and leaves a tree that has less damage than before, so sifting can be stopped at any
 //! moment and begun again.
 
+use crate::check::bytes_looked_at;
 use crate::leaf;
 use crate::node::{Node, Symbol};
 use crate::repair::LostRange;
@@ -70,6 +71,8 @@ pub(crate) struct Sift<'a, M: Medium> {
     map: &'a mut SpaceMap,
     stack: Vec<Frame>,
     nodes: HashSet<PoolOffset>,
+    /// Bytes of leaves that are still looked at. What is unlinked for want of them is put back by who repairs.
+    room: u64,
     last_key: Option<Rc<Vec<u8>>>,
     open: Vec<Open>,
     /// Words that were stored.
@@ -95,6 +98,7 @@ impl<'a, M: Medium> Sift<'a, M> {
             map,
             stack: Vec::new(),
             nodes: HashSet::new(),
+            room: bytes_looked_at(medium.memory()),
             last_key: None,
             stored: 0,
             leaves: 0,
@@ -297,6 +301,7 @@ impl<'a, M: Medium> Sift<'a, M> {
         let room = self.map.object(at).filter(|(_, found)| *found == TYPE_LEAF).map(|(size, _)| size);
         self.is_dangling |= room.is_none();
         let room = room.ok_or(false)?;
+        self.room = self.room.checked_sub(room).ok_or(false)?;
         let key = match sound_key(self.memory(), at, room) {
             Some(key) => key,
             None => {

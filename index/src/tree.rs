@@ -12,7 +12,7 @@ use lode_heap::{Heap, Tx};
 use lode_layout::{KEY_LEN_MAX, PoolOffset, SLOT_REACH, TREE_SIZE, TYPE_TREE, tree_meta};
 use lode_pmem::{Fault, Medium, Memory};
 
-/// Attempts after which a transaction that holds locks of earlier operations gives up and starts again.
+/// Conflicts after which a transaction that holds locks of earlier operations gives up and starts again.
 const ATTEMPTS_HOLDING: u32 = 200;
 /// Attempts after which what never settles is taken for damage.
 const UNSETTLED_MAX: u32 = 1000;
@@ -211,7 +211,7 @@ impl<'h, M: Medium> Tree<'h, M> {
         }
         let _pin = self.heap.pin();
         let held = tx.lock_count();
-        let mut unsettled = 0;
+        let (mut conflicts, mut unsettled) = (0, 0);
         for round in 0.. {
             let attempted = if tx.is_clean() {
                 change.attempt(&Attempt { tx, view: self.heap.memory(), root: self.root })
@@ -223,11 +223,13 @@ impl<'h, M: Medium> Tree<'h, M> {
                     return Fault::take().map_or(Ok(answer), |fault| Err(give_up(tx, fault.into())));
                 }
                 Err(Miss::Failed(error)) => return Err(error),
-                Err(Miss::Conflict) => {}
+                Err(Miss::Conflict) => conflicts += 1,
+                // Whoever makes it so waits for nobody, so to hold locks meanwhile does no harm. Starting again
+                // would forget how often it was so, and damage would keep the transaction for ever.
                 Err(Miss::Unsettled(at)) => unsettled = self.unsettled(at, unsettled)?,
             }
             tx.unlock_since(held);
-            if held > 0 && round >= ATTEMPTS_HOLDING {
+            if held > 0 && conflicts >= ATTEMPTS_HOLDING {
                 return Err(tx.restart().into());
             }
             self.heap.medium().relax(round);

@@ -136,11 +136,18 @@ fn no_flip_makes_an_operation_panic_or_hang() {
         answers(&tree, &pool.questions);
         for _ in 0..20 {
             let key = &pool.questions[rng.usize(..pool.questions.len())];
-            let done: Result<bool, IndexError> = match rng.u8(..3) {
-                0 => tree.delete(key),
-                1 => tree.insert(key, &value(key)),
-                _ => tree.insert(&[key.as_slice(), &[rng.u8(..)]].concat(), b"new"),
-            };
+            let (what, byte, has_locks) = (rng.u8(..3), rng.u8(..), rng.bool());
+            let done: Result<bool, IndexError> = heap.run(|tx| {
+                if has_locks {
+                    // Of something else that the transaction changes.
+                    tx.lock(PoolOffset::NULL)?;
+                }
+                match what {
+                    0 => tree.delete_in(tx, key),
+                    1 => tree.insert_in(tx, key, &value(key)),
+                    _ => tree.insert_in(tx, &[key.as_slice(), &[byte]].concat(), b"new"),
+                }
+            });
             // Right or an error; it is enough that it comes back.
             let _ = done;
         }

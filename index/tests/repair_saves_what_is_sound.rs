@@ -104,3 +104,18 @@ fn of_damaged_logs() {
 fn of_anything() {
     rounds(false, |_| vec![FIXED..LEN]);
 }
+
+/// A device may give zeros for a block that it lost; those of a chunk table say that all is free.
+#[test]
+fn of_a_chunk_table_that_became_zeros() {
+    let mut image = Image::make(LEN, 120, true);
+    let table = image.header().geometry.extents()[0].start.get() as usize;
+    image.bytes[table..table + 4096].fill(0);
+    assert!(!image.check().is_clean());
+    let medium = image.medium();
+    let repair = repair_pool(&medium, LIFE).unwrap();
+    let (found, _) = contents(&medium).unwrap();
+    for key in image.content.keys().filter(|key| !found.contains_key(*key)) {
+        assert!(repair.lost.iter().any(|range| holds(range, key)), "{key:?} is missing: {repair:?}");
+    }
+}

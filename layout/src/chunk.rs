@@ -5,7 +5,8 @@
 //! chunks. So taking a span and giving it back is one atomic store each, and free neighbours need no merging.
 //!
 //! The table's own chunks come first in its extent and are never handed out. The word of the very first one,
-//! in the first extent, holds the root: where the pool's one object is from which all others are reached.
+//! in the first extent, holds the root: where the pool's one object is from which all others are reached. It is
+//! never zero: a table that has become all zeros, as a device may leave a lost block, is not an empty heap's.
 
 use crate::PoolOffset;
 use crate::word::{checked, unchecked};
@@ -75,9 +76,6 @@ pub const fn encode_root(at: PoolOffset) -> u64 {
 
 /// Where the root object is, which is [`PoolOffset::NULL`] while there is none; `None` if the word is damaged.
 pub const fn decode_root(word: u64) -> Option<PoolOffset> {
-    if word == 0 {
-        return Some(PoolOffset::NULL);
-    }
     match unchecked(word) {
         Some(payload) => Some(PoolOffset::new(payload << ROOT_SHIFT)),
         None => None,
@@ -103,7 +101,8 @@ mod test {
 
     #[test]
     fn roots_come_back_and_damage_is_found() {
-        assert_eq!(decode_root(0), Some(PoolOffset::NULL));
+        assert_eq!(decode_root(0), None);
+        assert_eq!(decode_root(encode_root(PoolOffset::NULL)), Some(PoolOffset::NULL));
         for at in [16, 0x8040, 1 << 50].map(PoolOffset::new) {
             assert_eq!(decode_root(encode_root(at)), Some(at));
             for bit in 0..64 {

@@ -125,7 +125,7 @@ const fn head(kind: u64, count: u64, at: PoolOffset) -> u64 {
 /// A record as a transaction composes it: room for a header, then entries.
 #[derive(Clone, Debug)]
 pub struct Record {
-    /// At least `len` words and the padding behind them.
+    /// At least `len` words and a line behind them, for the padding.
     words: Vec<u64>,
     len: usize,
 }
@@ -192,8 +192,9 @@ impl Record {
 
     #[inline]
     fn push_pair(&mut self, first: u64, second: u64) {
-        if let Some(pair) = self.words.get_mut(self.len..self.len + 2) {
-            pair.copy_from_slice(&[first, second]);
+        // With room for the padding, see `seal`.
+        if let Some(room) = self.words.get_mut(self.len..self.len + 2 + RECORD_LINE_WORDS) {
+            room[..2].copy_from_slice(&[first, second]);
             self.len += 2;
         } else {
             self.extend(&[first, second]);
@@ -203,8 +204,8 @@ impl Record {
     #[inline]
     fn extend(&mut self, words: &[u64]) {
         let end = self.len + words.len();
-        if end > self.words.len() {
-            self.grow(end);
+        if end + RECORD_LINE_WORDS > self.words.len() {
+            self.grow(end + RECORD_LINE_WORDS);
         }
         self.words[self.len..end].copy_from_slice(words);
         self.len = end;
@@ -235,9 +236,9 @@ impl Record {
         checksum: impl Fn(u32, &[u64]) -> u32,
     ) -> &[u64] {
         seal.close(&mut self.words[..self.len], sequence, ring_off, checksum);
-        let end = self.sealed_len();
-        self.words[self.len..end].fill(0);
-        &self.words[..end]
+        // A line whatever the padding needs: its length is known, so it takes no call.
+        self.words[self.len..self.len + RECORD_LINE_WORDS].fill(0);
+        &self.words[..self.sealed_len()]
     }
 }
 

@@ -187,6 +187,9 @@ impl<M: Medium> Medium for Counted<M> {
         self.drained();
         self.medium.log_write(at, bytes)
     }
+    fn dirty_shutdowns(&self) -> Option<u64> {
+        self.medium.dirty_shutdowns()
+    }
     fn relax(&self, round: u32) {
         self.medium.relax(round);
     }

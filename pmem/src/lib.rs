@@ -36,6 +36,7 @@
 //! 128 or 256 bytes costs what the memory takes to accept it, the same as the bare instructions.
 
 mod access;
+pub mod asymmetric;
 mod badblocks;
 pub mod bugs;
 mod checksum;

@@ -204,7 +204,8 @@ impl MappingOptions {
         }
         let statfs = rfs::fstatfs(file).map_err(|errno| PmemError::io("fstatfs", path, &errno.into()))?;
         let (report, flags, devices) = if self.private {
-            (RungReport::plain(Rung::None, RungHow::PrivateView), MapFlags::PRIVATE, Vec::new())
+            let devices = self.sysfs.block_devices(dev);
+            (RungReport::plain(Rung::None, RungHow::PrivateView), MapFlags::PRIVATE, devices)
         } else if let Some(name) = volatile_file_system(statfs.f_type as u32) {
             (
                 RungReport::plain(Rung::None, RungHow::VolatileFileSystem { name }),
@@ -286,12 +287,6 @@ impl Mapping {
     /// What the CPU is made to do: for reports.
     pub fn cpu(&self) -> Cpu {
         self.cpu
-    }
-
-    /// How often the modules below lost power with data on the way to the media, summed, when the medium was
-    /// opened. Nothing if there are none, or any of them doesn't tell.
-    pub fn dirty_shutdowns(&self) -> Option<u64> {
-        self.dirty_shutdowns
     }
 
     /// Makes the medium `len` bytes long, file and mapping, in place. The new bytes are allocated, and zero.
@@ -479,6 +474,10 @@ impl Medium for Mapping {
             }),
             _ => self.log_store(at, bytes),
         }
+    }
+
+    fn dirty_shutdowns(&self) -> Option<u64> {
+        self.dirty_shutdowns
     }
 }
 

@@ -70,6 +70,12 @@ pub trait Medium: Send + Sync {
     /// The kernel's refusal, after which the medium must not be trusted.
     fn log_write(&self, at: PoolOffset, bytes: &[u8]) -> Result<(), SyncError>;
 
+    /// How often the modules below lost power with data on the way to the media, summed, when the medium was
+    /// opened. Nothing if there are none, or any of them doesn't tell.
+    fn dirty_shutdowns(&self) -> Option<u64> {
+        None
+    }
+
     /// Called in a loop that waits for another thread, with the number of rounds so far.
     fn relax(&self, round: u32) {
         match round {
@@ -85,41 +91,50 @@ pub trait Medium: Send + Sync {
     }
 }
 
-impl<M: Medium + ?Sized> Medium for std::sync::Arc<M> {
-    fn memory(&self) -> &Memory {
-        (**self).memory()
-    }
-    fn rung(&self) -> Rung {
-        (**self).rung()
-    }
-    fn log_block(&self) -> u64 {
-        (**self).log_block()
-    }
-    fn store8(&self, at: PoolOffset, value: u64) {
-        (**self).store8(at, value);
-    }
-    fn store(&self, at: PoolOffset, bytes: &[u8]) {
-        (**self).store(at, bytes);
-    }
-    fn compare_exchange8(&self, at: PoolOffset, current: u64, new: u64) -> Result<u64, u64> {
-        (**self).compare_exchange8(at, current, new)
-    }
-    fn copy(&self, at: PoolOffset, bytes: &[u8]) {
-        (**self).copy(at, bytes);
-    }
-    fn flush(&self, at: PoolOffset, len: u64) {
-        (**self).flush(at, len);
-    }
-    fn drain(&self) -> Result<(), SyncError> {
-        (**self).drain()
-    }
-    fn log_write(&self, at: PoolOffset, bytes: &[u8]) -> Result<(), SyncError> {
-        (**self).log_write(at, bytes)
-    }
-    fn relax(&self, round: u32) {
-        (**self).relax(round);
-    }
-    fn wait_while(&self, gate: &Gate, blocked: &mut dyn FnMut() -> bool) {
-        (**self).wait_while(gate, blocked);
-    }
+macro_rules! forward {
+    ($($pointer:ty),*) => {$(
+        impl<M: Medium + ?Sized> Medium for $pointer {
+            fn memory(&self) -> &Memory {
+                (**self).memory()
+            }
+            fn rung(&self) -> Rung {
+                (**self).rung()
+            }
+            fn log_block(&self) -> u64 {
+                (**self).log_block()
+            }
+            fn store8(&self, at: PoolOffset, value: u64) {
+                (**self).store8(at, value);
+            }
+            fn store(&self, at: PoolOffset, bytes: &[u8]) {
+                (**self).store(at, bytes);
+            }
+            fn compare_exchange8(&self, at: PoolOffset, current: u64, new: u64) -> Result<u64, u64> {
+                (**self).compare_exchange8(at, current, new)
+            }
+            fn copy(&self, at: PoolOffset, bytes: &[u8]) {
+                (**self).copy(at, bytes);
+            }
+            fn flush(&self, at: PoolOffset, len: u64) {
+                (**self).flush(at, len);
+            }
+            fn drain(&self) -> Result<(), SyncError> {
+                (**self).drain()
+            }
+            fn log_write(&self, at: PoolOffset, bytes: &[u8]) -> Result<(), SyncError> {
+                (**self).log_write(at, bytes)
+            }
+            fn dirty_shutdowns(&self) -> Option<u64> {
+                (**self).dirty_shutdowns()
+            }
+            fn relax(&self, round: u32) {
+                (**self).relax(round);
+            }
+            fn wait_while(&self, gate: &Gate, blocked: &mut dyn FnMut() -> bool) {
+                (**self).wait_while(gate, blocked);
+            }
+        }
+    )*};
 }
+
+forward!(&M, std::sync::Arc<M>);

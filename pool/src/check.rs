@@ -1,6 +1,6 @@
 //! Damage in the headers: finding it without writing, repairing it without guessing.
 
-use crate::{CopyFault, HeaderCopy, Headers, PoolError};
+use crate::{CopyFault, DirtyShutdown, HeaderCopy, Headers, PoolError};
 use lode_pmem::Medium;
 use std::fmt;
 use uuid::Uuid;
@@ -35,6 +35,8 @@ pub enum Damage {
         /// The bytes that there are.
         found: u64,
     },
+    /// The modules lost data while a writer had the pool open.
+    DirtyShutdown(DirtyShutdown),
 }
 
 /// All damage in the headers. Never writes. An update that a crash interrupted is not damage.
@@ -48,8 +50,11 @@ pub fn check_headers<M: Medium>(medium: &M) -> Vec<Damage> {
     }
     let found = medium.memory().len();
     match Headers::among([a, b]) {
-        Ok(headers) if headers.current().fits(found).is_err() => {
-            damage.push(Damage::CutShort { want: headers.geometry().size(), found });
+        Ok(headers) => {
+            if headers.current().fits(found).is_err() {
+                damage.push(Damage::CutShort { want: headers.geometry().size(), found });
+            }
+            damage.extend(headers.dirty_shutdown(medium).map(Damage::DirtyShutdown));
         }
         Err(PoolError::TwoPools { a, b }) => damage.push(Damage::TwoPools { a, b }),
         Err(PoolError::CopiesDiffer { generation }) => damage.push(Damage::Differ { generation }),
@@ -61,7 +66,8 @@ pub fn check_headers<M: Medium>(medium: &M) -> Vec<Damage> {
 
 /// Writes the copy that is damaged or behind anew, from the other one. Returns which one it wrote, if any.
 ///
-/// A pool that is cut short stays so: its header is right, the bytes are missing.
+/// A pool that is cut short stays so: its header is right, the bytes are missing. A dirty shutdown stays noted, too,
+/// until somebody has looked at the content, and says so by [`Headers::set_dirty_shutdowns`].
 ///
 /// # Errors
 /// [`PoolError::Headers`] when no copy is valid, [`PoolError::Foreign`], [`PoolError::TwoPools`]
@@ -95,6 +101,7 @@ impl fmt::Display for Damage {
             Damage::CutShort { want, found } => {
                 write!(f, "the pool has {want} bytes, but only {found} of them are there")
             }
+            Damage::DirtyShutdown(shutdown) => write!(f, "{shutdown}"),
         }
     }
 }

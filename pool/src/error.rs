@@ -1,6 +1,6 @@
 //! Why something could not be done to a pool.
 
-use crate::{CopyFault, HeaderCopy, Holder};
+use crate::{CopyFault, DirtyShutdown, HeaderCopy, Holder};
 use lode_layout::{GeometryError, HeaderError, LayoutName, Rung};
 use lode_pmem::{Fault, PmemError, RungReport, SyncError};
 use rustix::io::Errno;
@@ -104,12 +104,7 @@ pub enum PoolError {
     /// The medium can't be used here, for another reason.
     Medium(Box<PmemError>),
     /// The modules lost data while a writer had the pool open: a flush to them failed when power did.
-    DirtyShutdown {
-        /// The count when the pool was opened.
-        was: u64,
-        /// The count now.
-        now: u64,
-    },
+    DirtyShutdown(DirtyShutdown),
     /// Another handle has the pool open, in a way that excludes this one.
     InUse {
         /// Who, where the kernel tells; one of them when there are several.
@@ -208,7 +203,7 @@ impl PoolError {
             PoolError::NotDurable { .. } => "choose another place, or ask for it with --durability none",
             PoolError::FixedSize => "make a larger namespace and copy the pool there",
             PoolError::AddressSpace { .. } => "close it, open it again, and grow it then",
-            PoolError::DirtyShutdown { .. } => "run `lode pool repair` to check it and accept what is left",
+            PoolError::DirtyShutdown(_) => "run `lode pool repair` to check it and accept what is left",
             PoolError::InUse { .. } => "wait until it is closed, or end that process",
             PoolError::Exists => "choose another name, or remove it first",
             PoolError::NotAFile => "name an ordinary file or a device-DAX node",
@@ -259,11 +254,7 @@ impl PoolError {
                 write!(f, "the pool can only grow to {reserved} bytes while it is open")
             }
             PoolError::Medium(error) => write!(f, "{error}"),
-            PoolError::DirtyShutdown { was, now } => write!(
-                f,
-                "the memory modules lost data while the pool was open: their count of dirty shutdowns went \
-                 from {was} to {now}"
-            ),
+            PoolError::DirtyShutdown(shutdown) => write!(f, "{shutdown}"),
             PoolError::InUse { holder: Some(holder) } => write!(f, "the pool is in use by {holder}"),
             PoolError::InUse { holder: None } => {
                 write!(f, "the pool is in use by a process that the kernel does not show")

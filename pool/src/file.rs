@@ -74,7 +74,7 @@ impl PoolFile {
         let file = open_locked(path, options.access)?;
         let mapping = map(&file, path, options)?;
         let headers = Headers::read(&mapping)?;
-        check(headers.current(), &mapping, options)?;
+        check(&headers, &mapping, options)?;
         let pool = PoolFile::assemble(path, file, mapping, headers, options.access);
         if options.access == Access::ReadWrite {
             let mut headers = pool.headers();
@@ -208,13 +208,13 @@ impl Drop for PoolFile {
 }
 
 /// Maps what may be a pool too damaged to open, for `check` (reading, a private view) and `repair`. Nothing is
-/// known of its headers. The lock lasts as long as the mapping.
+/// known of its headers, so the layout that `options` ask for means nothing. The lock lasts as long as the mapping.
 ///
 /// # Errors
 /// [`PoolError::InUse`], [`PoolError::NotAFile`] and [`PoolError::Io`], in [`PoolError::At`].
-pub fn map_unchecked(path: &Path, access: Access) -> Result<Mapping, PoolError> {
-    let mapped = open_locked(path, access).and_then(|mut file| {
-        let mapping = map(&file, path, &OpenOptions::new(access))?;
+pub fn map_unchecked(path: &Path, options: &OpenOptions) -> Result<Mapping, PoolError> {
+    let mapped = open_locked(path, options.access).and_then(|mut file| {
+        let mapping = map(&file, path, options)?;
         file.leave_to_others();
         Ok(mapping)
     });
@@ -258,23 +258,20 @@ pub(crate) fn found_rung(mapping: &Mapping) -> Rung {
 }
 
 /// Whether the pool may be opened in this way, on this medium.
-fn check(header: &Header, mapping: &Mapping, options: &OpenOptions) -> Result<(), PoolError> {
+fn check(headers: &Headers, mapping: &Mapping, options: &OpenOptions) -> Result<(), PoolError> {
+    let header = headers.current();
     if let Some(want) = options.layout
         && want != header.layout
     {
         return Err(PoolError::Layout { want: Box::new(want), found: Box::new(header.layout) });
     }
-    if let (Some(was), Some(now)) = (header.watched, mapping.dirty_shutdowns())
-        && was != now
-    {
-        return Err(PoolError::DirtyShutdown { was, now });
+    if let Some(shutdown) = headers.dirty_shutdown(mapping) {
+        return Err(PoolError::DirtyShutdown(shutdown));
     }
     if options.access == Access::ReadOnly {
         return Ok(());
     }
-    if header.ro_compat_unknown() != 0 {
-        return Err(PoolError::OnlyReadable { unknown: header.ro_compat_unknown() });
-    }
+    headers.check_writable()?;
     let found = found_rung(mapping);
     if options.rung.is_none() && found < header.rung_min {
         return Err(PoolError::RungTooWeak { want: header.rung_min, found });

@@ -5,7 +5,7 @@
 //! both say so. The crash table is in `header.md` of `lode-layout`.
 
 use crate::zero::zero_range;
-use crate::{CopyFault, HeaderCopy, PoolError};
+use crate::{CopyFault, DirtyShutdown, HeaderCopy, PoolError};
 use lode_layout::{Geometry, Header, HeaderError, Rung};
 use lode_pmem::Medium;
 
@@ -183,6 +183,12 @@ impl Headers {
         self.update(medium, |header| header.geometry = new)
     }
 
+    /// What the modules lost since a writer opened the pool, if it did not close it and they count that.
+    pub fn dirty_shutdown<M: Medium>(&self, medium: &M) -> Option<DirtyShutdown> {
+        let (was, now) = (self.current.watched?, medium.dirty_shutdowns()?);
+        (was != now).then_some(DirtyShutdown { was, now })
+    }
+
     /// Records the dirty shutdowns counted at open, or that no writer has the pool open any more.
     ///
     /// # Errors
@@ -219,7 +225,12 @@ impl Headers {
         self.newest
     }
 
-    fn check_writable(&self) -> Result<(), PoolError> {
+    /// That this handle may write to the pool.
+    ///
+    /// # Errors
+    /// [`PoolError::OnlyReadable`] when the pool has features that a writer must know and this program does not;
+    /// [`PoolError::Poisoned`] after a failed drain.
+    pub fn check_writable(&self) -> Result<(), PoolError> {
         if self.poisoned {
             return Err(PoolError::Poisoned);
         }

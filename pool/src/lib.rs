@@ -16,6 +16,7 @@
 
 mod check;
 mod create;
+mod dirty_shutdown;
 mod error;
 #[cfg(feature = "explore")]
 pub mod explore;
@@ -30,6 +31,7 @@ mod zero;
 
 pub use check::{Damage, check_headers, repair_headers};
 pub use create::CreateOptions;
+pub use dirty_shutdown::DirtyShutdown;
 pub use error::PoolError;
 pub use file::{OpenOptions, PoolFile, map_unchecked};
 pub use format::format;

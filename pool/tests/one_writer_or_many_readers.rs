@@ -5,7 +5,7 @@
 mod place;
 
 use lode_pmem::Medium;
-use lode_pool::{Access, Holder, PoolError, PoolFile, map_unchecked};
+use lode_pool::{Access, Holder, OpenOptions, PoolError, PoolFile, map_unchecked};
 use place::{create, folder, opening};
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -55,7 +55,7 @@ fn a_writer_excludes_everybody_in_its_process() {
         let holder = holder(&path, access);
         assert_eq!((holder.pid, holder.writes), (process::id(), true));
     }
-    assert!(map_unchecked(&path, Access::ReadOnly).is_err());
+    assert!(map_unchecked(&path, &OpenOptions::new(Access::ReadOnly)).is_err());
     // An engine that still has the mapping keeps the lock.
     let medium = pool.medium().clone();
     drop(pool);

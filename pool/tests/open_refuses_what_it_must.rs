@@ -7,8 +7,8 @@ mod place;
 use lode_layout::{HeaderError, LayoutName, Rung, header};
 use lode_pmem::{Medium, Sysfs};
 use lode_pool::{
-    Access, CopyFault, CreateOptions, Damage, HeaderCopy, OpenOptions, PoolError, PoolFile, check_headers,
-    map_unchecked, repair_headers,
+    Access, CopyFault, CreateOptions, Damage, DirtyShutdown, HeaderCopy, Headers, OpenOptions, PoolError,
+    PoolFile, check_headers, map_unchecked, repair_headers,
 };
 use place::{SIZE, SmallDisk, create, creating, folder, no_content, opening};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
@@ -95,11 +95,11 @@ fn one_damaged_copy_is_told_and_repaired() {
         assert_eq!(copy, HeaderCopy::A);
         assert!(matches!(fault, CopyFault::Invalid(HeaderError::Checksum { .. })));
     }
-    let view = map_unchecked(&path, Access::ReadOnly).unwrap();
+    let view = map_unchecked(&path, &OpenOptions::new(Access::ReadOnly)).unwrap();
     assert!(matches!(check_headers(&view)[..], [Damage::Copy { copy: HeaderCopy::A, .. }]));
     drop(view);
     assert!(fs::read(&path).unwrap() == before, "something was written");
-    let pool = map_unchecked(&path, Access::ReadWrite).unwrap();
+    let pool = map_unchecked(&path, &OpenOptions::new(Access::ReadWrite)).unwrap();
     assert_eq!(repair_headers(&pool).unwrap(), Some(HeaderCopy::A));
     drop(pool);
     assert_eq!(PoolFile::open(&path, &opening(Access::ReadOnly)).unwrap().damage(), None);
@@ -115,7 +115,7 @@ fn both_copies_damaged() {
         assert!(matches!(error, PoolError::Headers { .. }), "{error}");
         assert!(error.to_string().contains("both copies of the header are damaged"), "{error}");
     }
-    let view = map_unchecked(&path, Access::ReadOnly).unwrap();
+    let view = map_unchecked(&path, &OpenOptions::new(Access::ReadOnly)).unwrap();
     assert_eq!(check_headers(&view).len(), 2);
 }
 
@@ -245,12 +245,21 @@ fn modules_that_lost_data_while_the_pool_was_open() {
     drop(pool);
     drop(PoolFile::open(&path, &open(Access::ReadWrite, 4)).unwrap());
     // A crash with one.
-    let error = refusal(&path, &open(Access::ReadWrite, 5));
-    assert!(matches!(error, PoolError::DirtyShutdown { was: 4, now: 5 }), "{error}");
-    assert!(error.to_string().contains("run `lode pool repair`"), "{error}");
+    let shutdown = DirtyShutdown { was: 4, now: 5 };
+    for access in BOTH {
+        let error = refusal(&path, &open(access, 5));
+        assert!(matches!(error, PoolError::DirtyShutdown(found) if found == shutdown), "{error}");
+        assert!(error.to_string().contains("run `lode pool repair`"), "{error}");
+        let mapping = map_unchecked(&path, &open(access, 5)).unwrap();
+        assert_eq!(check_headers(&mapping), [Damage::DirtyShutdown(shutdown)]);
+    }
     // The way out.
-    let mapping = map_unchecked(&path, Access::ReadWrite).unwrap();
-    lode_pool::Headers::read(&mapping).unwrap().set_dirty_shutdowns(&mapping, None).unwrap();
+    let mapping = map_unchecked(&path, &open(Access::ReadWrite, 5)).unwrap();
+    assert_eq!(repair_headers(&mapping).unwrap(), None, "the content has not been looked at");
+    let mut headers = Headers::read(&mapping).unwrap();
+    assert_eq!(headers.dirty_shutdown(&mapping), Some(shutdown));
+    headers.set_dirty_shutdowns(&mapping, None).unwrap();
     drop(mapping);
-    PoolFile::open(&path, &open(Access::ReadWrite, 5)).unwrap();
+    let pool = PoolFile::open(&path, &open(Access::ReadWrite, 5)).unwrap();
+    assert_eq!(pool.header().watched, Some(5));
 }

@@ -5,7 +5,7 @@
 //! the same order and must end with the same contents.
 
 use crate::clock::{Lap, lap};
-use crate::contender::{AREA_WORDS, SLOTS, Transactions, Who};
+use crate::contender::{AREA_WORDS, NEAR_WORDS, SLOTS, Transactions, Who};
 use crate::ours;
 use crate::peers::PmemobjArea;
 use crate::plan::{Rung, Size};
@@ -18,8 +18,8 @@ type Side = Box<dyn Transactions>;
 
 #[derive(Clone, Copy)]
 enum Kind {
-    /// Change so many ranges.
-    Change(usize),
+    /// Change so many ranges among the first so many words.
+    Change(usize, u32),
     /// Replace the block in one of the first so many slots.
     Replace(u32),
     AllocFree,
@@ -31,9 +31,10 @@ const FILE_SLOTS: u32 = 64;
 /// The works on tmpfs.
 pub(super) fn line(size: &Size, seed: u64, folder: &Path) -> Result<Vec<Contest>> {
     let works = [
-        ("tx-1", Kind::Change(1)),
-        ("tx-4", Kind::Change(4)),
-        ("tx-16", Kind::Change(16)),
+        ("tx-1", Kind::Change(1, NEAR_WORDS)),
+        ("tx-4", Kind::Change(4, NEAR_WORDS)),
+        ("tx-16", Kind::Change(16, NEAR_WORDS)),
+        ("tx-16-wide", Kind::Change(16, AREA_WORDS)),
         ("tx-alloc", Kind::Replace(SLOTS)),
         ("alloc-free", Kind::AllocFree),
     ];
@@ -42,7 +43,7 @@ pub(super) fn line(size: &Size, seed: u64, folder: &Path) -> Result<Vec<Contest>
 
 /// The works on an ordinary file.
 pub(super) fn file(size: &Size, seed: u64, folder: &Path) -> Result<Vec<Contest>> {
-    let works = [("file-tx-1", Kind::Change(1)), ("file-tx-alloc", Kind::Replace(FILE_SLOTS))];
+    let works = [("file-tx-1", Kind::Change(1, NEAR_WORDS)), ("file-tx-alloc", Kind::Replace(FILE_SLOTS))];
     run(&works, size.rounds, size.file_transactions, seed, sides(folder, Rung::Commit)?)
 }
 
@@ -81,8 +82,8 @@ fn one_lap(kind: Kind, count: usize, seed: u64, side: &mut dyn Transactions) -> 
     let mut rng = Rng::with_seed(seed);
     let mut draw = |how_many: usize, below: u32| (0..how_many).map(|_| rng.u32(..below)).collect::<Vec<_>>();
     let (lap, done) = match kind {
-        Kind::Change(ranges) => {
-            let places = draw(count * ranges, AREA_WORDS);
+        Kind::Change(ranges, below) => {
+            let places = draw(count * ranges, below);
             lap(count as u64, || side.change(&places, ranges))
         }
         Kind::Replace(below) => {

@@ -77,6 +77,7 @@ fn print(scan: &Scan, jsonl: bool, what: &'static str) -> Result<Answer, Failure
     let mut count = 0;
     let mut each = |entry: Result<Entry<'_>, IndexError>| {
         let entry = entry.map_err(failure)?;
+        entry.verify().map_err(failure)?;
         let value = entry.value.to_vec().map_err(failure)?;
         out.write_all(format.print(&entry.key, &value).as_bytes()).map_err(Failure::output)?;
         progress.add(1);

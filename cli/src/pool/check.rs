@@ -6,7 +6,7 @@ use crate::progress::Progress;
 use lode_heap::OpenError;
 use lode_heap::check::{Finding, Report, Severity};
 use lode_index::check_pool;
-use lode_pool::{Access, map_unchecked};
+use lode_pool::{Access, Headers, OpenOptions, PoolError, map_unchecked};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::Arc;
@@ -45,9 +45,12 @@ pub(crate) fn run(path: &Path) -> Result<Answer, Failure> {
 
 /// Checks everything that there is, in a private view.
 pub(crate) fn check(path: &Path) -> Result<Report, Failure> {
-    let failure = Failure::of_pool("checking a pool", path);
-    let view =
-        map_unchecked(path, Access::ReadOnly).map_err(|error| failure(OpenError::from(error).into()))?;
+    let failure = |error| Failure::of_pool("checking a pool", path)(OpenError::from(error).into());
+    let view = map_unchecked(path, &OpenOptions::new(Access::ReadOnly)).map_err(failure)?;
+    // What another version wrote is not damaged, and only that version can check it.
+    if let Err(error @ PoolError::Foreign { .. }) = Headers::read(&view) {
+        return Err(failure(error.at(path)));
+    }
     Ok(check_pool(Arc::new(view)))
 }
 

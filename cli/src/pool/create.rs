@@ -8,7 +8,7 @@ use crate::progress::Progress;
 use bytesize::ByteSize;
 use clap::Args;
 use lode_heap::Pool;
-use lode_index::kv::{LAYOUT_NAME, Store};
+use lode_index::kv::{KvError, LAYOUT_NAME, Store};
 use lode_layout::LayoutName;
 use lode_pool::CreateOptions;
 use std::path::PathBuf;
@@ -47,15 +47,20 @@ pub(crate) fn run(create: &Create, durability: Durability) -> Result<Answer, Fai
         overwrite_device: create.overwrite_device,
         ..CreateOptions::new(create.size.as_u64(), create.layout)
     };
-    let failure = || Failure::of_pool("making a pool", &create.path);
     let progress = Progress::spinner("writing the pool");
-    let pool = Pool::create(&create.path, &options).map_err(|error| failure()(error.into()))?;
-    let (header, report) = (pool.header(), pool.report().clone());
-    if create.layout.as_str() == LAYOUT_NAME {
-        Store::over(pool).and_then(Store::close).map_err(failure())?;
+    let told = |pool: &Pool| (pool.header(), pool.report().clone());
+    let made = if create.layout.as_str() == LAYOUT_NAME {
+        Store::create(&create.path, &options).and_then(|store| {
+            let made = told(store.pool());
+            store.close().map(|()| made)
+        })
     } else {
-        pool.close().map_err(|error| failure()(error.into()))?;
-    }
+        Pool::create(&create.path, &options).map_err(KvError::from).and_then(|pool| {
+            let made = told(&pool);
+            Ok(pool.close().map(|()| made)?)
+        })
+    };
+    let (header, report) = made.map_err(Failure::of_pool("making a pool", &create.path))?;
     drop(progress);
     let text = format!(
         "{}: a pool of {}, layout {}, {report}\n",

@@ -49,8 +49,8 @@ impl<W: Write> Dump<W> {
 
 pub(crate) fn run(path: &Path, json: bool) -> Result<Answer, Failure> {
     let failure = || Failure::of_pool("printing a pool", path);
-    let mapping =
-        map_unchecked(path, Access::ReadOnly).map_err(|error| failure()(OpenError::from(error).into()))?;
+    let mapping = map_unchecked(path, &OpenOptions::new(Access::ReadOnly))
+        .map_err(|error| failure()(OpenError::from(error).into()))?;
     let mut dump = Dump { out: io::BufWriter::new(io::stdout().lock()), json };
     let uuid = print_headers(&mut dump, &mapping).map_err(Failure::output)?;
     if let Some(uuid) = uuid {

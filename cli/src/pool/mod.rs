@@ -29,6 +29,11 @@ pub(crate) enum PoolVerb {
     #[command(after_long_help = fields::help(check::FIELDS))]
     Check(One),
     /// Rebuild what can be derived, cut off the rest, and list what is lost
+    ///
+    /// This is the way on, too, when a pool is refused because its memory modules lost data while it was open (their
+    /// count of dirty shutdowns moved). Everything is checked, what is whole stays, and the pool can be opened again;
+    /// but what was stored after it was last opened may be missing or old, and no check can tell. So the exit code is
+    /// 3: compare with a backup, or do again what was done since then; a load is forgotten, so that it begins anew.
     #[command(after_long_help = fields::help(repair::FIELDS))]
     Repair(One),
     /// Say how full a pool is, and with what
@@ -54,7 +59,7 @@ pub(crate) fn run(verb: &PoolVerb, common: &Common) -> Result<Answer, Failure> {
         PoolVerb::Create(create) => create::run(create, common.durability),
         PoolVerb::Info(one) => info::run(&one.path),
         PoolVerb::Check(one) => check::run(&one.path),
-        PoolVerb::Repair(one) => repair::run(&one.path),
+        PoolVerb::Repair(one) => repair::run(&one.path, common.durability),
         PoolVerb::Stats(one) => stats::run(&one.path),
         PoolVerb::Dump(one) => dump::run(&one.path, common.json),
         PoolVerb::Grow(grow) => grow::run(grow, common.durability),

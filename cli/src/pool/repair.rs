@@ -1,13 +1,14 @@
 //! `lode pool repair`.
 
 use crate::answer::Answer;
+use crate::durability::Durability;
 use crate::failure::Failure;
 use crate::pool::check::{DAMAGED, findings, is_damaged};
 use crate::progress::Progress;
 use lode_heap::{OpenError, random_life};
 use lode_index::kv::escape;
 use lode_index::{LostRange, repair_pool};
-use lode_pool::{Access, map_unchecked};
+use lode_pool::{Access, DirtyShutdown, OpenOptions, map_unchecked};
 use serde_json::json;
 use std::path::Path;
 use std::sync::Arc;
@@ -18,15 +19,16 @@ pub(crate) const FIELDS: &[(&str, &str)] = &[
     ("brought_back", "keys that nothing led to any more and that are back"),
     ("lost", "between which keys some were lost: {after, before}, escaped as in TSV, null for either end"),
     ("lost_transactions", "whether a transaction was lost, so that keys may be missing or old anywhere"),
+    ("dirty_shutdown", "dirty shutdowns of the memory modules while the pool was open: {was, now}, or null"),
     ("left_alone", "whether objects were left as they are, because their layout is unknown"),
     ("findings", "what a check of the repaired pool finds: {severity, what, at, means}"),
 ];
 
-pub(crate) fn run(path: &Path) -> Result<Answer, Failure> {
+pub(crate) fn run(path: &Path, durability: Durability) -> Result<Answer, Failure> {
     let progress = Progress::spinner("repairing the pool");
     let failure = || Failure::of_pool("repairing a pool", path);
-    let medium =
-        map_unchecked(path, Access::ReadWrite).map_err(|error| failure()(OpenError::from(error).into()))?;
+    let options = OpenOptions { rung: durability.rung(), ..OpenOptions::new(Access::ReadWrite) };
+    let medium = map_unchecked(path, &options).map_err(|error| failure()(OpenError::from(error).into()))?;
     let life = random_life().map_err(|error| failure()(error.into()))?;
     let repair = repair_pool(&Arc::new(medium), life)
         .map_err(|error| Failure::new("repairing a pool", format_args!("{}: {error}", path.display())))?;
@@ -38,6 +40,12 @@ pub(crate) fn run(path: &Path) -> Result<Answer, Failure> {
     }
     if repair.lost_transactions {
         text += "lost: a transaction that had been acknowledged; keys may be missing or have old values\n";
+    }
+    if let Some(shutdown) = &repair.dirty_shutdown {
+        text += &format!(
+            "lost, perhaps: what was stored after the pool was last opened; keys may be missing or have old \
+             values, and whatever is left is whole: {shutdown}\n"
+        );
     }
     let damaged = is_damaged(&repair.after);
     if damaged {
@@ -59,6 +67,10 @@ pub(crate) fn run(path: &Path) -> Result<Answer, Failure> {
         .with("brought_back", repair.brought_back)
         .with("lost", repair.lost.iter().map(range).collect::<Vec<_>>())
         .with("lost_transactions", repair.lost_transactions)
+        .with(
+            "dirty_shutdown",
+            repair.dirty_shutdown.map(|DirtyShutdown { was, now }| json!({ "was": was, "now": now })),
+        )
         .with("left_alone", repair.left_alone)
         .with("findings", findings(&repair.after))
         .exit_with(code))

@@ -16,7 +16,7 @@ pub(super) fn apply<M: Medium>(medium: &M, body: &[u64], mut dirty: Option<&mut 
         while let Some((at, word)) = entries.next_word() {
             medium.store8(at, word);
             if let Some(dirty) = &mut dirty {
-                dirty.note(at, WORD);
+                dirty.note_word(at);
             }
         }
         let Some(Ok(entry)) = entries.next() else { return };

@@ -39,6 +39,12 @@ impl DirtyLines {
         }
     }
 
+    /// Notes the line of the aligned word at `at`.
+    #[inline]
+    pub(super) fn note_word(&mut self, at: PoolOffset) {
+        self.add(at.line());
+    }
+
     #[inline]
     fn add(&mut self, line: u64) {
         let region = self.region(line / REGION_LINES);

@@ -1,7 +1,8 @@
 //! Lanes: what a thread needs to itself between drawing a sequence number and the end of its home stores.
 
+use super::biased::{Bias, Biased, Hold, Owner};
 use super::dirty::DirtyLines;
-use crate::sync::{AtomicUsize, Ordering, SpinMutex, SpinMutexGuard, thread_local};
+use crate::sync::{AtomicUsize, Ordering, asymmetric, thread_local};
 use lode_pmem::Medium;
 use std::cell::Cell;
 
@@ -15,14 +16,16 @@ pub(super) struct LaneState {
     pub(super) offset: u64,
     /// Lines stored at home since the last checkpoint.
     pub(super) dirty: DirtyLines,
+    /// The thread that held the lane last.
+    holder: Owner,
 }
 
 /// A lane. It is held from before a sequence number is drawn until the home stores are done; so whoever holds
 /// all lanes knows that no transaction is between the two.
 #[derive(Debug)]
 #[repr(align(128))]
-pub(super) struct Lane {
-    state: SpinMutex<LaneState>,
+struct Lane {
+    state: Biased<LaneState>,
 }
 
 /// All lanes of a log.
@@ -40,55 +43,97 @@ thread_local! {
 
 impl Lanes {
     pub(super) fn new(count: usize) -> Lanes {
-        let lane =
-            || Lane { state: SpinMutex::new(LaneState { head: 0, offset: 0, dirty: DirtyLines::new() }) };
-        Lanes { lanes: (0..count).map(|_| lane()).collect(), next: AtomicUsize::new(0) }
+        let state = || LaneState { head: 0, offset: 0, dirty: DirtyLines::new(), holder: Owner::NOBODY };
+        let lanes = (0..count).map(|_| Lane { state: Biased::new(state()) }).collect();
+        Lanes { lanes, next: AtomicUsize::new(0) }
     }
 
-    /// Holds a free lane, by preference the one this thread held last; waits when there is none.
+    /// Holds a lane that is biased to this thread or free, by preference the one that it held last; waits when there
+    /// is none.
     #[inline]
-    pub(super) fn claim<M: Medium>(&self, medium: &M) -> (usize, SpinMutexGuard<'_, LaneState>) {
+    pub(super) fn claim<M: Medium>(&self, medium: &M) -> (usize, Hold<'_, LaneState>) {
         let hint = HINT.with(Cell::get);
-        if let Some(lane) = self.lanes.get(hint)
-            && let Some(state) = lane.state.try_lock()
-        {
-            return (hint, state);
+        if let Some(lane) = self.lanes.get(hint) {
+            if let Some(state) = lane.state.enter() {
+                return (hint, state);
+            }
+            if let Some(mut state) = lane.state.try_lock() {
+                state.holder = Owner::myself();
+                return (hint, state);
+            }
         }
         self.claim_any(medium)
     }
 
     #[cold]
-    fn claim_any<M: Medium>(&self, medium: &M) -> (usize, SpinMutexGuard<'_, LaneState>) {
+    fn claim_any<M: Medium>(&self, medium: &M) -> (usize, Hold<'_, LaneState>) {
         let start = match HINT.with(Cell::get) {
             // ORDER: none: the number only spreads threads over lanes.
             usize::MAX => self.next.fetch_add(1, Ordering::Relaxed),
             hint => hint,
         };
         for round in 0.. {
-            for step in 0..self.lanes.len() {
-                let index = (start + step) % self.lanes.len();
-                if let Some(state) = self.lanes[index].state.try_lock() {
-                    HINT.with(|hint| hint.set(index));
-                    return (index, state);
-                }
+            if let Some((index, mut state)) = self.find(start, medium) {
+                state.holder = Owner::myself();
+                HINT.with(|hint| hint.set(index));
+                return (index, state);
             }
             medium.relax(round);
         }
         unreachable!("the loop ends with a lane")
     }
 
+    /// A lane that can be had without waiting for a transaction, looked for from `start` on: one that is biased to
+    /// this thread, then a free one, then one that is biased to another thread, which may have ended.
+    fn find<M: Medium>(&self, start: usize, medium: &M) -> Option<(usize, Hold<'_, LaneState>)> {
+        let count = self.lanes.len();
+        let around = (0..count).map(|step| (start % count + step) % count);
+        let free = |index: usize| self.lanes[index].state.try_lock().map(|state| (index, state));
+        let mine = |index: usize| self.lanes[index].state.enter().map(|state| (index, state));
+        let found = around.clone().find_map(mine).or_else(|| around.clone().find_map(free));
+        if found.is_some() || self.end_solitude(medium) {
+            return found.or_else(|| around.clone().find_map(free));
+        }
+        let another = |bias| matches!(bias, Bias::To(_));
+        let evicted = |index: usize| Some((index, self.lanes[index].state.evict(another, wait_on(medium))?));
+        around.clone().find_map(evicted)
+    }
+
+    /// Opens the closed lanes, if one was alone.
+    fn end_solitude<M: Medium>(&self, medium: &M) -> bool {
+        let alone = |bias| matches!(bias, Bias::Alone(_));
+        let mut evicted = self.lanes.iter().filter_map(|lane| lane.state.evict(alone, wait_on(medium)));
+        let Some(mut state) = evicted.next() else { return false };
+        let holder = state.holder;
+        state.bias(Bias::To(holder));
+        self.lanes.iter().for_each(|lane| lane.state.open());
+        true
+    }
+
     /// Holds all lanes. Waits for transactions that are in their drain, never for a user's closure.
-    pub(super) fn claim_all<M: Medium>(&self, medium: &M) -> Vec<SpinMutexGuard<'_, LaneState>> {
-        self.lanes.iter().map(|lane| claim_one(lane, medium)).collect()
+    pub(super) fn claim_all<M: Medium>(&self, medium: &M) -> Vec<Hold<'_, LaneState>> {
+        Biased::lock_all(self.lanes.iter().map(|lane| &lane.state), wait_on(medium))
     }
 }
 
-fn claim_one<'a, M: Medium>(lane: &'a Lane, medium: &M) -> SpinMutexGuard<'a, LaneState> {
-    for round in 0.. {
-        if let Some(state) = lane.state.try_lock() {
-            return state;
-        }
-        medium.relax(round);
+/// Biases each lane of which `was_used` says so to the thread that held it last; a single one alone.
+pub(super) fn bias_used(lanes: &mut [Hold<'_, LaneState>], was_used: impl Fn(usize, &LaneState) -> bool) {
+    if !asymmetric::is_available() {
+        return;
     }
-    unreachable!("the loop ends with the lane")
+    let used: Vec<bool> = lanes.iter().enumerate().map(|(index, lane)| was_used(index, lane)).collect();
+    let is_alone = used.iter().filter(|used| **used).count() == 1;
+    for (lane, used) in lanes.iter_mut().zip(used) {
+        let bias = match (used, is_alone) {
+            (true, true) => Bias::Alone(lane.holder),
+            (true, false) => Bias::To(lane.holder),
+            (false, true) => Bias::Closed,
+            (false, false) => Bias::None,
+        };
+        lane.bias(bias);
+    }
+}
+
+fn wait_on<M: Medium>(medium: &M) -> impl FnMut(u32) {
+    |round| medium.relax(round)
 }

@@ -14,6 +14,7 @@
 //! A commit: one drain, the record's lines. A checkpoint: one flush for each distinct line, two drains.
 
 mod apply;
+mod biased;
 mod dirty;
 mod group;
 mod lane;
@@ -184,9 +185,7 @@ impl<M: Medium> Log<M> {
             drop(lane);
             self.checkpoint()?;
         };
-        // ORDER: drawn with the lane held, so that a checkpoint, which holds all lanes, never covers a number
-        // whose home stores are still to come; and with all locks held, so that dependent records are in order.
-        let sequence = self.next_sequence.0.fetch_add(1, Ordering::Relaxed);
+        let sequence = self.draw(lane.is_alone());
         let offset = lane.offset;
         debug_assert!(offset + len <= self.ring_len && len.is_multiple_of(self.medium.log_block()));
         let place = self.area.start.plus(ring as u64 * self.ring_len + offset);
@@ -207,6 +206,21 @@ impl<M: Medium> Log<M> {
             self.checkpoint_if_idle();
         }
         Ok(sequence)
+    }
+
+    /// Draws the next sequence number for a thread that holds a lane, and that lane `alone` or not.
+    #[inline]
+    fn draw(&self, alone: bool) -> u64 {
+        let next = &self.next_sequence.0;
+        // ORDER: drawn with the lane held, so that a checkpoint, which holds all lanes, never covers a number
+        // whose home stores are still to come; and with all locks held, so that dependent records are in order.
+        if !alone {
+            return next.fetch_add(1, Ordering::Relaxed);
+        }
+        // ORDER: no other lane can be held, so nobody else changes the number before this one is released.
+        let sequence = next.load(Ordering::Relaxed);
+        next.store(sequence + 1, Ordering::Relaxed);
+        sequence
     }
 
     #[cold]
@@ -337,6 +351,12 @@ impl<M: Medium> Log<M> {
             Some(group) => vec![group.head(&self.medium)],
             None => lanes.iter().map(|lane| lane.head).collect(),
         };
+        if self.group.is_none() {
+            // ORDER: none: the checkpointer alone changes the tails.
+            let was_used =
+                |ring: usize, lane: &LaneState| lane.head != self.tails[ring].load(Ordering::Relaxed);
+            lane::bias_used(&mut lanes, was_used);
+        }
         if bugs::CHECKPOINT_TOO_FAR.is_active() {
             drop(lanes);
             self.medium.relax(0);

@@ -200,3 +200,57 @@ fn all_of_a_group_return_when_it_is_durable() {
         other.join().unwrap();
     });
 }
+
+/// The first checkpoint leaves the one used lane to its thread alone. Then the lane is taken from it in the middle of
+/// a transaction: by a thread that needs one, by a checkpoint, or by both.
+fn a_lane_alone(another: bool, checkpoint: bool, preemptions: usize) {
+    explore(preemptions, move || {
+        let log = open(Rung::Line);
+        commit(&log, 0);
+        log.checkpoint().unwrap();
+        let spawn = |run: fn(&Log<Watched>)| {
+            let log = Arc::clone(&log);
+            thread::spawn(move || run(&log))
+        };
+        let another = another.then(|| spawn(|log| commit(log, 1)));
+        let checkpoint = checkpoint.then(|| spawn(|log| log.checkpoint().unwrap()));
+        commit(&log, 2);
+        another.into_iter().chain(checkpoint).for_each(|thread| thread.join().unwrap());
+        commit(&log, 3);
+        log.checkpoint().unwrap();
+        let mut numbers: Vec<u64> = log.medium().numbers.lock().unwrap().iter().flatten().copied().collect();
+        assert_eq!(Some(log.checkpointed()), numbers.iter().copied().max());
+        let drawn = numbers.len();
+        numbers.sort_unstable();
+        numbers.dedup();
+        assert_eq!(numbers.len(), drawn, "two transactions drew one number");
+    });
+}
+
+#[test]
+fn a_lane_is_given_up_to_another_thread() {
+    a_lane_alone(true, false, 3);
+}
+
+#[test]
+fn a_lane_is_given_up_to_a_checkpoint() {
+    a_lane_alone(false, true, 3);
+    a_lane_alone(true, true, 1);
+}
+
+/// With fewer lanes than threads, one that is biased to a thread which has ended is taken from it.
+#[test]
+fn lanes_of_threads_that_have_ended_are_used_again() {
+    explore(2, || {
+        let log = open(Rung::Line);
+        for index in 0..2 {
+            let gone = Arc::clone(&log);
+            thread::spawn(move || commit(&gone, index)).join().unwrap();
+        }
+        log.checkpoint().unwrap();
+        let other = Arc::clone(&log);
+        let other = thread::spawn(move || commit(&other, 2));
+        commit(&log, 3);
+        other.join().unwrap();
+    });
+}

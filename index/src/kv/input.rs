@@ -3,7 +3,7 @@
 use lode_layout::KvLoad;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Take, Write};
 use xxhash_rust::xxh3::Xxh3;
 
 /// Bytes that are read at a time.
@@ -22,7 +22,7 @@ pub struct Input {
 /// What was read from a pipe to compare it and must be read once more, and then the rest.
 #[derive(Debug)]
 struct Source {
-    again: Option<File>,
+    again: Option<Take<File>>,
     file: File,
 }
 
@@ -30,10 +30,13 @@ impl Read for Source {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         if let Some(again) = &mut self.again {
             let len = again.read(into)?;
+            if again.limit() == 0 {
+                // Now, and not when it is asked for more: then what is read next may have to be waited for.
+                self.again = None;
+            }
             if len > 0 || into.is_empty() {
                 return Ok(len);
             }
-            self.again = None;
         }
         self.file.read(into)
     }
@@ -93,8 +96,9 @@ impl Input {
             (Some(mut spool), _) => {
                 spool.write_all(self.reader.buffer())?;
                 self.reader.consume(self.reader.buffer().len());
+                let len = spool.stream_position()?;
                 spool.rewind()?;
-                self.reader.get_mut().again = Some(spool);
+                self.reader.get_mut().again = Some(spool.take(len)).filter(|spool| spool.limit() > 0);
             }
             (None, Some(start)) => {
                 self.reader.consume(self.reader.buffer().len());

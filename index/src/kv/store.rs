@@ -35,7 +35,7 @@ impl Store {
     /// [`KvError`].
     pub fn create(path: &Path, options: &CreateOptions) -> Result<Store, KvError> {
         let options = CreateOptions { layout: Store::layout(), ..options.clone() };
-        Store::over(Pool::create(path, &options)?)
+        Store::over(Pool::create_with(path, &options, |heap| heap.run(make_tree).map(drop))?)
     }
 
     /// Opens the store at `path`. The layout in `options` is replaced by `kv`.

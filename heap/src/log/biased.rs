@@ -1,0 +1,306 @@
+//! A lock that one thread takes again and again without a locked instruction.
+//!
+//! A locked instruction waits until the stores before it are in the cache; between the home stores of one
+//! transaction and the record of the next that is time in which nothing else goes on. A lock that is *biased* to a
+//! thread is taken by it with a plain store and a plain load. Who else wants it takes the bias away and then waits
+//! for a [heavy fence](asymmetric::heavy), after which either the thread has seen that, or its store is seen here.
+//!
+//! ```text
+//!   the thread of the bias              another thread
+//!     busy = true                         word = HELD
+//!     light fence                         heavy fence
+//!     word still mine? it is in           wait while busy
+//! ```
+
+#![allow(unsafe_code)]
+
+use crate::sync::{AtomicBool, AtomicU64, Ordering, asymmetric, thread_local};
+use cell::{MutPtr, UnsafeCell};
+use std::cell::Cell;
+// Not loom's: it is not reset from one execution to the next, and need not be.
+use std::ops::{Deref, DerefMut};
+use std::sync::atomic::AtomicU64 as Counter;
+
+/// Nobody has the lock, and anybody may take it.
+const FREE: u64 = 0;
+/// A thread has it that took it by a locked instruction.
+const HELD: u64 = 1;
+/// Nobody has it, and nobody may take it before the one lock that is biased [alone](Bias::Alone) is not any more.
+const CLOSED: u64 = 2;
+/// Added to an owner's word: no other lock of the group can be held.
+const ALONE: u64 = 1;
+
+/// A thread, told from all others of the process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Owner(u64);
+
+thread_local! {
+    /// This thread, once it has held a lock.
+    static MYSELF: Cell<Owner> = const { Cell::new(Owner::NOBODY) };
+}
+
+impl Owner {
+    /// One that no thread is. Owners are multiples of 4, so that their words differ from the others.
+    pub(super) const NOBODY: Owner = Owner(!3);
+
+    /// The calling thread.
+    pub(super) fn myself() -> Owner {
+        static NEXT: Counter = Counter::new(4);
+        if MYSELF.with(Cell::get) == Owner::NOBODY {
+            // ORDER: none: the number is only different from all others.
+            MYSELF.with(|myself| myself.set(Owner(NEXT.fetch_add(4, Ordering::Relaxed))));
+        }
+        MYSELF.with(Cell::get)
+    }
+}
+
+/// What a lock is when it is released.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Bias {
+    /// Anybody's.
+    None,
+    /// That thread's.
+    To(Owner),
+    /// That thread's, and no other lock of the group can be held as long as it is.
+    Alone(Owner),
+    /// Nobody's, until the one that is biased alone is not any more.
+    Closed,
+}
+
+impl Bias {
+    fn word(self) -> u64 {
+        match self {
+            Bias::None => FREE,
+            Bias::To(owner) => owner.0,
+            Bias::Alone(owner) => owner.0 | ALONE,
+            Bias::Closed => CLOSED,
+        }
+    }
+
+    fn of(word: u64) -> Bias {
+        match word {
+            FREE | HELD => Bias::None,
+            CLOSED => Bias::Closed,
+            owner if owner & ALONE == 0 => Bias::To(Owner(owner)),
+            owner => Bias::Alone(Owner(owner & !ALONE)),
+        }
+    }
+}
+
+/// A value behind such a lock.
+#[derive(Debug)]
+pub(super) struct Biased<T> {
+    word: AtomicU64,
+    /// Whether the thread of the bias has the lock.
+    busy: AtomicBool,
+    value: UnsafeCell<T>,
+}
+
+// SAFETY: - the value is reached through a `Hold` alone, and there is one at a time, see `Biased::hold`;
+// - so sharing the lock does no more than sending the value from one thread to the next.
+unsafe impl<T: Send> Sync for Biased<T> {}
+
+impl<T> Biased<T> {
+    pub(super) fn new(value: T) -> Biased<T> {
+        Biased { word: AtomicU64::new(FREE), busy: AtomicBool::new(false), value: UnsafeCell::new(value) }
+    }
+
+    /// Takes the lock if it is biased to the calling thread.
+    #[inline]
+    pub(super) fn enter(&self) -> Option<Hold<'_, T>> {
+        let owner = MYSELF.with(Cell::get);
+        // ORDER: none: the load below acquires.
+        let word = self.word.load(Ordering::Relaxed);
+        if word & !ALONE != owner.0 {
+            return None;
+        }
+        // ORDER: the store comes before the load below for every thread that has passed the heavy fence after it
+        // changed the word: it sees this store, or this thread sees the change.
+        self.busy.store(true, Ordering::Relaxed);
+        asymmetric::light();
+        // ORDER: see above. It acquires what was done under the lock before it was biased to this thread, which may
+        // have happened once more since the first load.
+        if self.word.load(Ordering::Acquire) == word {
+            return Some(self.hold(word, FREE));
+        }
+        // ORDER: nothing was done under the lock.
+        self.busy.store(false, Ordering::Relaxed);
+        None
+    }
+
+    /// Takes the lock if it is free.
+    pub(super) fn try_lock(&self) -> Option<Hold<'_, T>> {
+        // ORDER: acquires what was done under the lock.
+        let taken = self.word.compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed);
+        taken.is_ok().then(|| self.hold(HELD, FREE))
+    }
+
+    /// Takes the lock away from the thread to which it is biased as `is_wanted` says, once that thread is not in it.
+    pub(super) fn evict(
+        &self,
+        is_wanted: impl Fn(Bias) -> bool,
+        mut wait: impl FnMut(u32),
+    ) -> Option<Hold<'_, T>> {
+        // ORDER: none: the exchange below acquires.
+        let word = self.word.load(Ordering::Relaxed);
+        if word == HELD || !is_wanted(Bias::of(word)) || !self.stop(word) {
+            return None;
+        }
+        asymmetric::heavy();
+        self.wait_idle(&mut wait);
+        Some(self.hold(HELD, FREE))
+    }
+
+    /// Takes all locks of a group, whatever they are biased to. Whoever holds one of them must not wait for another.
+    pub(super) fn lock_all<'a>(
+        group: impl Iterator<Item = &'a Biased<T>> + Clone,
+        mut wait: impl FnMut(u32),
+    ) -> Vec<Hold<'a, T>>
+    where
+        T: 'a,
+    {
+        let mut is_biased = false;
+        for lock in group.clone() {
+            for round in 0.. {
+                // ORDER: none: the exchange in `stop` acquires.
+                let word = lock.word.load(Ordering::Relaxed);
+                if word != HELD && lock.stop(word) {
+                    is_biased |= matches!(Bias::of(word), Bias::To(_) | Bias::Alone(_));
+                    break;
+                }
+                wait(round);
+            }
+        }
+        if is_biased {
+            asymmetric::heavy();
+        }
+        let hold = |lock: &'a Biased<T>| {
+            lock.wait_idle(&mut wait);
+            lock.hold(HELD, FREE)
+        };
+        group.map(hold).collect()
+    }
+
+    /// Opens the lock if it was closed.
+    pub(super) fn open(&self) {
+        // ORDER: releases the end of the bias that had this lock closed.
+        let _ = self.word.compare_exchange(CLOSED, FREE, Ordering::Release, Ordering::Relaxed);
+    }
+
+    /// Makes the word HELD if it is still `word`.
+    fn stop(&self, word: u64) -> bool {
+        // ORDER: acquires what was done under the lock by whoever set the word.
+        self.word.compare_exchange(word, HELD, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+    }
+
+    /// Waits until the thread that had the bias is not in the lock. The word is HELD.
+    fn wait_idle(&self, wait: &mut impl FnMut(u32)) {
+        for round in 0.. {
+            // ORDER: acquires what that thread did under the lock.
+            if !self.busy.load(Ordering::Acquire) {
+                return;
+            }
+            wait(round);
+        }
+    }
+
+    /// The hold of a thread that has just made sure that it alone has the lock: it made the word HELD, and saw that
+    /// the thread of the bias is not in; or it is the thread of the bias, was seen to be in, and saw that the word was
+    /// still its own.
+    #[inline]
+    fn hold(&self, word: u64, then: u64) -> Hold<'_, T> {
+        Hold { lock: self, word, then, value: self.value.get_mut() }
+    }
+}
+
+/// The value, while the calling thread has the lock.
+#[derive(Debug)]
+pub(super) struct Hold<'a, T> {
+    lock: &'a Biased<T>,
+    /// The lock's word: HELD, or that of the bias, if it is the bias's thread that holds it.
+    word: u64,
+    /// What the word becomes when it was HELD.
+    then: u64,
+    value: MutPtr<T>,
+}
+
+impl<T> Hold<'_, T> {
+    /// Whether no other lock of the group can be held meanwhile.
+    #[inline]
+    pub(super) fn is_alone(&self) -> bool {
+        self.word != HELD && self.word & ALONE != 0
+    }
+
+    /// Sets what the lock will be, if it was not taken by the thread of its bias.
+    pub(super) fn bias(&mut self, bias: Bias) {
+        self.then = bias.word();
+    }
+}
+
+impl<T> Deref for Hold<'_, T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        // SAFETY: - this thread alone has the lock while the hold lives, see `Biased::hold`;
+        // - the reference ends with the borrow of the hold, so no exclusive one is made meanwhile.
+        unsafe { self.value.deref() }
+    }
+}
+
+impl<T> DerefMut for Hold<'_, T> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut T {
+        // SAFETY: - as for `deref`; the hold is borrowed exclusively, so this is the one reference.
+        unsafe { self.value.deref() }
+    }
+}
+
+impl<T> Drop for Hold<'_, T> {
+    #[inline]
+    fn drop(&mut self) {
+        if self.word == HELD {
+            // ORDER: releases what was done under the lock.
+            self.lock.word.store(self.then, Ordering::Release);
+        } else {
+            // ORDER: releases what was done under the lock to whoever waits for this thread to leave it.
+            self.lock.busy.store(false, Ordering::Release);
+        }
+    }
+}
+
+#[cfg(loom)]
+use loom::cell;
+
+/// Loom's form of the standard library's cell.
+#[cfg(not(loom))]
+mod cell {
+    #[derive(Debug)]
+    pub(super) struct UnsafeCell<T>(std::cell::UnsafeCell<T>);
+
+    #[derive(Debug)]
+    pub(super) struct MutPtr<T>(*mut T);
+
+    impl<T> UnsafeCell<T> {
+        pub(super) fn new(value: T) -> UnsafeCell<T> {
+            UnsafeCell(std::cell::UnsafeCell::new(value))
+        }
+
+        #[inline]
+        pub(super) fn get_mut(&self) -> MutPtr<T> {
+            MutPtr(self.0.get())
+        }
+    }
+
+    impl<T> MutPtr<T> {
+        /// # Safety
+        /// The value lives as long as the reference, which is the only one to it.
+        #[allow(clippy::mut_from_ref, reason = "loom's form")]
+        #[inline]
+        pub(super) unsafe fn deref(&self) -> &mut T {
+            // SAFETY: - the pointer is that of a cell, so it is not null, and aligned, and its value is initialised;
+            // - the caller sees to it that it lives, and that there is no other reference.
+            unsafe { &mut *self.0 }
+        }
+    }
+}
