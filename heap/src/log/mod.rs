@@ -168,10 +168,19 @@ impl<M: Medium> Log<M> {
         } else {
             self.commit_alone(record, continued)
         };
-        // A home store that met lost memory: the record is all there is of it, so no checkpoint may free it.
-        let result =
-            result.and_then(|sequence| Fault::take().map_or(Ok(sequence), |fault| Err(fault.into())));
-        result.inspect_err(|_| self.fail())
+        // Asked without touching the result: what is copied here waits for all home stores.
+        if result.is_err() || Fault::is_raised() {
+            return self.failed(result);
+        }
+        result
+    }
+
+    /// Accepts nothing more after a commit that went wrong. One whose home stores met lost memory did, too: its record
+    /// is all there is of it, so no checkpoint may free that.
+    #[cold]
+    fn failed(&self, result: Result<u64, HeapError>) -> Result<u64, HeapError> {
+        self.fail();
+        result.and_then(|sequence| Fault::take().map_or(Ok(sequence), |fault| Err(fault.into())))
     }
 
     #[inline]
