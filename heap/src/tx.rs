@@ -1,15 +1,15 @@
 //! A running transaction, as its closure sees it.
 
-use crate::alloc::central::{free_of, out_of_space};
+use crate::alloc::central::{FreeBlocks, out_of_space};
 use crate::alloc::limbo::Freed;
 use crate::alloc::{Block, Class, Found, Key, Span};
 use crate::error::HeapError;
-use crate::heap::{Heap, PAYLOAD_MIN, holds};
+use crate::heap::{Heap, PAYLOAD_MIN};
 use crate::locks::{Stripe, Version};
 use crate::session::{Made, MadeHuge, Session, State, refill_of};
 use lode_layout::{
-    CHUNK, Descriptor, Huge, PoolOffset, Record, SPAN_HEADER, Superblock, WORD, align_up, checked,
-    encode_root, unchecked,
+    CHUNK, Descriptor, Huge, PoolOffset, SPAN_HEADER, Superblock, WORD, align_up, checked, encode_root,
+    unchecked,
 };
 use lode_pmem::{Fault, FaultKind, Medium, Rung};
 use zerocopy::IntoBytes;
@@ -124,14 +124,23 @@ impl<M: Medium> Tx<'_, M> {
     /// Whether the transaction may come to `words` words.
     #[cold]
     fn allow(&self, state: &mut State, words: u64) -> bool {
-        let allowed = *state.words_allowed.get_or_insert_with(|| {
-            let free = self.heap.shared.central.fullness(&self.heap.space, self.heap.memory());
-            free.free_chunks * CHUNK / WORD / 2
-        });
+        let mut allowed = *state.words_allowed.get_or_insert_with(|| self.half_of_free());
+        if words > allowed && state.too_large.is_none() {
+            // An error shows again when the transaction commits.
+            let _ = self.heap.reclaim_for(state, || None);
+            allowed = self.half_of_free();
+            state.words_allowed = Some(allowed);
+        }
         if words > allowed {
             state.too_large.get_or_insert((words * WORD, allowed * WORD));
         }
         words <= allowed
+    }
+
+    /// Half of the free chunks, in words.
+    fn half_of_free(&self) -> u64 {
+        let free = self.heap.shared.central.fullness(&self.heap.space, self.heap.memory());
+        free.free_chunks * CHUNK / WORD / 2
     }
 
     /// Makes the object at `at` the root, from which all others are reached.
@@ -239,7 +248,10 @@ impl<M: Medium> Tx<'_, M> {
         let key = Key { class, type_number };
         let block = match state.magazines.of(key).pop() {
             Some(block) => block,
-            None => self.refill(state, key)?,
+            None => match self.refill(state, key)? {
+                Some(block) => block,
+                None => return self.alloc_huge(state, size, align, type_number),
+            },
         };
         self.heap.memory().prefetch_store(block.word);
         state.writes.set_bits(block.word, block.mask());
@@ -281,51 +293,48 @@ impl<M: Medium> Tx<'_, M> {
         Ok(at)
     }
 
-    /// Fetches free blocks of `key`, one of which is returned.
+    /// Fetches free blocks of `key`, one of which is returned; `None` when there is no block, nor room for a
+    /// superblock, which is longer than a span that would do for a single object.
     #[cold]
-    pub(crate) fn refill(&self, state: &mut State, key: Key) -> Result<Block, HeapError> {
+    pub(crate) fn refill(&self, state: &mut State, key: Key) -> Result<Option<Block>, HeapError> {
         let (space, memory) = (&self.heap.space, self.heap.memory());
         let want = refill_of(key.class);
+        // A superblock that the transaction makes is known to nobody else, so its blocks are found here only.
+        state.take_made_blocks(key, want);
         let blocks = state.magazines.of(key);
-        self.heap.shared.central.take_blocks(space, memory, key, want, blocks);
         if blocks.is_empty() {
-            self.heap.take_ripe();
+            self.heap.shared.central.take_blocks(space, memory, key, want, blocks);
+        }
+        if blocks.is_empty() && self.heap.take_ripe() {
             self.heap.shared.central.take_blocks(space, memory, key, want, blocks);
         }
         if blocks.is_empty() {
-            match self.make_superblock(state, key, want) {
+            if self.make_superblock(state, key)? {
+                state.take_made_blocks(key, want);
+            } else {
                 // Looking for a span has brought back blocks, maybe of this key.
-                Err(HeapError::OutOfSpace { .. }) => {
-                    let blocks = state.magazines.of(key);
-                    self.heap.shared.central.take_blocks(space, memory, key, want, blocks);
-                }
-                made => made?,
+                let blocks = state.magazines.of(key);
+                self.heap.shared.central.take_blocks(space, memory, key, want, blocks);
             }
         }
         let blocks = state.magazines.of(key);
         // Ascending addresses: what is made together lies together.
         blocks.reverse();
-        blocks.pop().ok_or(out_of_space(key.class.block_size()))
+        Ok(blocks.pop())
     }
 
-    /// Takes a span for a superblock of `key`; its header rides in this transaction.
-    fn make_superblock(&self, state: &mut State, key: Key, want: usize) -> Result<(), HeapError> {
+    /// Takes a span for a superblock of `key`, if there is one; its header rides in this transaction.
+    fn make_superblock(&self, state: &mut State, key: Key) -> Result<bool, HeapError> {
         let class = key.class;
         let chunks = class.span_chunks();
-        let span = self.heap.find_span(state, chunks, chunks)?.ok_or(out_of_space(class.block_size()))?;
+        let Some(span) = self.heap.find_span(state, chunks, chunks)? else { return Ok(false) };
         let shape = Superblock::plan(span.len(), class.block_size(), class.align(), key.type_number);
         let bitmap = vec![checked(0); shape.bitmap_words() as usize];
         self.describe(state, span, Descriptor::Superblock { chunks });
         state.writes.store_header(span.start, &shape.encode(span.start.get()), &bitmap);
-        let mut free = free_of(&shape, &vec![0; bitmap.len()]);
-        let blocks = state.magazines.of(key);
-        for index in 0..shape.block_count.min(want as u64) {
-            let block = Block::of(span.start, &shape, index);
-            free[((block.word.get() - span.start.get() - SPAN_HEADER) / WORD) as usize] &= !block.mask();
-            blocks.push(block);
-        }
+        let free = FreeBlocks::of(&shape, &vec![0; bitmap.len()]);
         state.made.push(Made { span, shape, key, free });
-        Ok(())
+        Ok(true)
     }
 
     fn alloc_huge(
@@ -468,76 +477,5 @@ impl<M: Medium> Tx<'_, M> {
         }
         self.free(at)?;
         Ok(moved)
-    }
-}
-
-impl<M: Medium> Heap<M> {
-    /// Takes a span of free chunks, by giving up empty superblocks if it must.
-    fn find_span(&self, state: &mut State, chunks: u64, align: u64) -> Result<Option<Span>, HeapError> {
-        if let Some(span) = self.take_span(chunks, align) {
-            return Ok(Some(span));
-        }
-        self.give_up_blocks(state);
-        // Large frees wait for the checkpoint; have it now.
-        if !self.shared.limbo().is_empty() {
-            self.log.checkpoint()?;
-            self.take_ripe();
-            if let Some(span) = self.take_span(chunks, align) {
-                return Ok(Some(span));
-            }
-        }
-        self.give_up_empty_superblocks()?;
-        let span = self.take_span(chunks, align);
-        state.starved |= span.is_none();
-        Ok(span)
-    }
-
-    /// Gives the free blocks of the calling thread to all, so that superblocks without a used block show.
-    pub(crate) fn give_up_blocks(&self, state: &mut State) {
-        for (key, mut blocks) in state.magazines.take_all() {
-            // Those of superblocks that the transaction itself makes are not known to the others yet.
-            let inside = |block: &Block| state.made.iter().any(|made| holds(made.span, block.at));
-            let own: Vec<Block> = blocks.extract_if(.., |block| inside(block)).collect();
-            state.magazines.of(key).extend(own);
-            self.shared.central.give_blocks(key, blocks.into_iter());
-        }
-        self.shared.bury(&mut state.limbo);
-        self.take_ripe();
-    }
-
-    pub(crate) fn take_span(&self, chunks: u64, align: u64) -> Option<Span> {
-        self.shared.central.take_span(&self.space, self.memory(), chunks, align)
-    }
-
-    /// Gives back what was freed, is covered by the checkpoint and held by no reader.
-    pub(crate) fn take_ripe(&self) {
-        let oldest = self.shared.readers.oldest();
-        let ripe = self.shared.limbo().take_ripe(self.log.checkpointed(), oldest);
-        for freed in ripe {
-            match freed {
-                Freed::Block(key, block) => self.shared.central.give_blocks(key, [block].into_iter()),
-                Freed::Span(span) => self.shared.central.give_span(span),
-            }
-        }
-    }
-
-    /// Makes free chunks of the superblocks that have no block in use: by a record of its own, since they are
-    /// nobody's, and a checkpoint, after which no record is left that could be replayed over them.
-    fn give_up_empty_superblocks(&self) -> Result<(), HeapError> {
-        let empty = self.shared.central.take_empty_superblocks(&self.space);
-        // As many descriptors as fit a record with certainty.
-        for part in empty.chunks(self.log.record_words_max() / 4) {
-            let mut record = Record::new();
-            for span in part {
-                let at = self.space.descriptor_at(span.start).expect("spans lie in extents");
-                record.push_word(at, Descriptor::Free.encode());
-            }
-            self.log.commit(&mut record, &[])?;
-            self.log.checkpoint()?;
-            for span in part {
-                self.shared.central.give_span(*span);
-            }
-        }
-        Ok(())
     }
 }

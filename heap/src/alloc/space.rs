@@ -113,6 +113,11 @@ impl Space {
         })
     }
 
+    /// Chunks of all extents, those of their tables included.
+    pub(crate) fn chunks(&self) -> u64 {
+        self.extents().map(|extent| extent.len / CHUNK).sum()
+    }
+
     fn extent_of(&self, at: PoolOffset) -> Option<Extent> {
         self.extents().find(|extent| extent.start <= at && at < extent.end())
     }
