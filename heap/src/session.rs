@@ -93,6 +93,11 @@ impl State {
         }
     }
 
+    /// Whether the transaction has allocated `block`.
+    pub(crate) fn has_taken(&self, block: Block) -> bool {
+        self.taken.iter().any(|(_, taken)| *taken == block)
+    }
+
     /// Whether the transaction has already freed what begins at `at`.
     pub(crate) fn has_freed(&self, at: PoolOffset) -> bool {
         if self.freed.len() > FEW {

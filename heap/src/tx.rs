@@ -204,6 +204,12 @@ impl<M: Medium> Tx<'_, M> {
         self.session.state.borrow_mut().doomed = true;
     }
 
+    /// Whether the transaction will be rolled back, whatever else it does.
+    pub(crate) fn is_lost(&self) -> bool {
+        let state = self.session.state.borrow();
+        state.doomed || state.conflict || state.too_large.is_some()
+    }
+
     /// Whether this transaction holds the lock that guards `at`.
     pub fn holds_lock(&self, at: PoolOffset) -> bool {
         self.session.state.borrow().held.contains(&self.heap.locks.stripe(at))
@@ -280,17 +286,22 @@ impl<M: Medium> Tx<'_, M> {
     pub fn alloc_with(&self, content: &[u64], align: u64, type_number: u64) -> Result<PoolOffset, HeapError> {
         let len = content.len() as u64 * WORD;
         let at = self.alloc(len, align, type_number)?;
+        self.store_new(at, content);
+        Ok(at)
+    }
+
+    /// Stores the first content of the object at `at`, which was just allocated.
+    fn store_new(&self, at: PoolOffset, content: &[u64]) {
+        let len = content.len() as u64 * WORD;
         let in_place = len > PAYLOAD_MIN && matches!(self.heap.medium().rung(), Rung::Line | Rung::Byte);
         if !in_place {
-            self.store_words(at, content);
-            return Ok(at);
+            return self.store_words(at, content);
         }
         // The space is nobody's: freed blocks of this size waited for readers and for the checkpoint. Should the
         // transaction fail, it was scratched on.
         self.heap.medium().copy(at, content.as_bytes());
         let crc = crc32c::crc32c(content.as_bytes());
         self.session.state.borrow_mut().writes.payload(at, len, crc);
-        Ok(at)
     }
 
     /// Fetches free blocks of `key`, one of which is returned; `None` when there is no block, nor room for a
@@ -383,8 +394,7 @@ impl<M: Medium> Tx<'_, M> {
         let state = &mut *self.session.state.borrow_mut();
         let none = HeapError::NoObject { at };
         if let Some((block, key, _)) = state.made_block(at) {
-            let taken = state.taken.iter().any(|(_, taken)| taken.at == at);
-            return if taken { self.free_block(state, key, block) } else { Err(none) };
+            return if state.has_taken(block) { self.free_block(state, key, block) } else { Err(none) };
         }
         if let Some(huge) = state.made_huge(at) {
             return self.free_span(state, huge.span, none);
@@ -392,11 +402,7 @@ impl<M: Medium> Tx<'_, M> {
         let memory = self.heap.memory();
         match self.heap.space.find(memory, at)? {
             Found::Block { block, span, class, shape } => {
-                let bits = memory.load8(block.word);
-                let allocated = unchecked(bits)
-                    .ok_or(HeapError::Corrupt { what: "the allocation bitmap", at: block.word })?;
-                let mine = || state.taken.iter().any(|(_, taken)| taken.at == at);
-                if allocated & block.mask() == 0 && !mine() {
+                if !self.is_allocated(state, block)? {
                     return Err(none);
                 }
                 self.heap.shared.central.meet_superblock(&self.heap.space, memory, span);
@@ -407,6 +413,13 @@ impl<M: Medium> Tx<'_, M> {
                 self.free_span(state, span, none)
             }
         }
+    }
+
+    /// Whether the block was allocated before the transaction or by it.
+    fn is_allocated(&self, state: &State, block: Block) -> Result<bool, HeapError> {
+        let bits = unchecked(self.heap.memory().load8(block.word))
+            .ok_or(HeapError::Corrupt { what: "the allocation bitmap", at: block.word })?;
+        Ok(bits & block.mask() != 0 || state.has_taken(block))
     }
 
     fn free_block(&self, state: &mut State, key: Key, block: Block) -> Result<(), HeapError> {
@@ -441,33 +454,51 @@ impl<M: Medium> Tx<'_, M> {
     /// As [`free`](Tx::free).
     pub fn object(&self, at: PoolOffset) -> Result<(u64, u64), HeapError> {
         let state = self.session.state.borrow();
-        if let Some((_, key, shape)) = state.made_block(at) {
-            return Ok((shape.block_size, key.type_number));
+        let none = HeapError::NoObject { at };
+        if let Some((block, key, shape)) = state.made_block(at) {
+            let there = !state.has_freed(at) && state.has_taken(block);
+            return if there { Ok((shape.block_size, key.type_number)) } else { Err(none) };
         }
         if let Some(huge) = state.made_huge(at) {
-            return Ok((huge.size, huge.type_number));
+            let there = !state.has_freed(huge.span.start);
+            return if there { Ok((huge.size, huge.type_number)) } else { Err(none) };
         }
-        Ok(match self.heap.space.find(self.heap.memory(), at)? {
-            Found::Block { shape, .. } => (shape.block_size, shape.type_number),
-            Found::Huge { span, object } => (span.len() - object.data_off, object.type_number),
-        })
+        match self.heap.space.find(self.heap.memory(), at)? {
+            Found::Block { block, shape, .. }
+                if !state.has_freed(at) && self.is_allocated(&state, block)? =>
+            {
+                Ok((shape.block_size, shape.type_number))
+            }
+            Found::Huge { span, object } if !state.has_freed(span.start) => {
+                Ok((span.len() - object.data_off, object.type_number))
+            }
+            _ => Err(none),
+        }
     }
 
     /// Makes the object at `at` hold at least `size` bytes; moves it, with its content, when it must. Returns
     /// where it is then.
     ///
     /// # Errors
-    /// As [`alloc`](Tx::alloc) and [`free`](Tx::free).
+    /// As [`alloc`](Tx::alloc) and [`free`](Tx::free). An object that is aligned so never fails to shrink for want of
+    /// space: it stays where it is.
+    ///
+    /// # Cost
+    /// That of [`alloc_with`](Tx::alloc_with), if it moves.
     pub fn resize(&self, at: PoolOffset, size: u64, align: u64) -> Result<PoolOffset, HeapError> {
         let (usable, type_number) = self.object(at)?;
-        let fits = size <= usable && (size >= usable / 2 || usable <= 64);
-        if fits && at.get().is_multiple_of(align.max(1)) {
+        let holds = size <= usable && at.get().is_multiple_of(checked_align(align)?);
+        if holds && (size >= usable / 2 || usable <= 64) {
             return Ok(at);
         }
-        let moved = self.alloc(size, align, type_number)?;
+        let moved = match self.alloc(size, align, type_number) {
+            // A smaller place would only have saved some.
+            Err(HeapError::OutOfSpace { .. }) if holds => return Ok(at),
+            moved => moved?,
+        };
         let mut content = vec![0u64; (size.min(usable) / WORD) as usize];
         self.read(at, content.as_mut_bytes());
-        self.store_words(moved, &content);
+        self.store_new(moved, &content);
         let rest = size.min(usable) % WORD;
         if rest > 0 {
             let mut tail = [0; WORD as usize];
@@ -475,7 +506,7 @@ impl<M: Medium> Tx<'_, M> {
             self.read(at.plus(from), &mut tail[..rest as usize]);
             self.store(moved.plus(from), &tail[..rest as usize]);
         }
-        self.free(at)?;
+        self.free(at).inspect_err(|_| self.doom())?;
         Ok(moved)
     }
 }
