@@ -5,7 +5,10 @@ use crate::crash::{self, Crash};
 use crate::demo::{self, Demo};
 use crate::durability::Durability;
 use crate::fields;
+use crate::ipmctl::{self, Ipmctl};
 use crate::kv::KvVerb;
+use crate::ndctl::{Daxctl, Ndctl};
+use crate::platform::PlatformVerb;
 use crate::pool::PoolVerb;
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
@@ -51,6 +54,16 @@ pub(crate) enum Noun {
     /// Put, get and scan keys and values in a pool of the layout `kv`
     #[command(subcommand)]
     Kv(KvVerb),
+    /// Emulate machines with persistent memory: plan, rehearse, look
+    #[command(subcommand)]
+    Platform(PlatformVerb),
+    /// Configure the modules of an emulated machine with the words of ipmctl
+    #[command(after_long_help = ipmctl::help())]
+    Ipmctl(Ipmctl),
+    /// List and change regions, namespaces and labels of an emulated machine with the words of ndctl
+    Ndctl(Ndctl),
+    /// List character devices of an emulated machine with the words of daxctl
+    Daxctl(Daxctl),
     /// Measure Lodestone and its peers side by side
     Bench(Bench),
     /// Cut the power of a simulated machine, and see what is left

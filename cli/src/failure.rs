@@ -52,6 +52,11 @@ impl Failure {
         Failure { message: message.strip_prefix("error: ").unwrap_or(&message).to_owned(), code: USAGE }
     }
 
+    /// The arguments are wrong in a way that only the library knows.
+    pub(crate) fn bad_usage(message: impl Into<String>) -> Failure {
+        Failure { message: message.into(), code: USAGE }
+    }
+
     /// Standard output can't be written.
     pub(crate) fn output(error: io::Error) -> Failure {
         if error.kind() == io::ErrorKind::BrokenPipe {

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!   arguments   what can be asked for: flags, help, manual pages and completions come from it
-//!   pool kv crash bench demo    one module for each noun: calls the libraries, makes an Answer
+//!   pool kv platform ipmctl ndctl crash bench demo
+//!               one module for each noun: calls the libraries, makes an Answer
 //!   answer      what is printed: text, or one JSON object          failure   why not, and the exit code
 //!   progress    bars and spinners on the terminal                   interrupt  SIGINT
 //! ```
@@ -19,8 +20,11 @@ mod durability;
 mod failure;
 mod fields;
 mod interrupt;
+mod ipmctl;
 mod kv;
 mod manual;
+mod ndctl;
+mod platform;
 mod pool;
 mod progress;
 
@@ -50,6 +54,10 @@ fn run(arguments: Arguments) -> Result<Answer, Failure> {
     match arguments.noun {
         Noun::Pool(verb) => pool::run(&verb, common),
         Noun::Kv(verb) => kv::run(&verb, common),
+        Noun::Platform(verb) => platform::run(&verb),
+        Noun::Ipmctl(words) => ipmctl::run(&words),
+        Noun::Ndctl(ndctl) => ndctl::run(&ndctl),
+        Noun::Daxctl(daxctl) => ndctl::run_daxctl(&daxctl),
         Noun::Crash(what) => crash::run(&what, common.durability),
         Noun::Demo(what) => demo::run(&what, common.durability.rung(), common.json),
         Noun::Bench(what) => bench::run(&what),

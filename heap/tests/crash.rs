@@ -3,12 +3,6 @@
 use lode_heap::explore::{HeapSubject, LogSubject};
 use lode_sim::{Budget, Machine, Report, Setup, Subject, explore};
 
-/// Images for each machine, times what LODE_BUDGET says.
-fn images(base: u64) -> u64 {
-    let factor = std::env::var("LODE_BUDGET").ok().and_then(|text| text.parse().ok());
-    base * factor.unwrap_or(1)
-}
-
 fn clean(name: &str, subject: &impl Subject, setup: Setup) {
     let report: Report = explore(subject, &setup);
     println!("{name}, {}, {} threads: {report}", setup.machine, setup.threads);
@@ -20,7 +14,7 @@ fn the_log_keeps_its_promise() {
     for (size, log_len) in [(0x10000, 0x4000), (0x10000, 0x8000)] {
         for machine in Machine::ALL {
             for threads in 1..=3 {
-                let budget = Budget { images: images(50_000), seconds: 100.0 };
+                let budget = Budget::scaled(50_000, 100.0);
                 let failing_drains = machine.rung == lode_pmem::Rung::Commit;
                 let operations = 150 / threads as u64;
                 let setup =
@@ -36,7 +30,7 @@ fn the_heap_keeps_its_promise() {
     for (size, sizes, count) in [(0x30000, 5, 30_000), (0x60000, 6, 2_000)] {
         for machine in Machine::ALL {
             for threads in 1..=3 {
-                let budget = Budget { images: images(count), seconds: 100.0 };
+                let budget = Budget::scaled(count, 100.0);
                 let failing_drains = machine.rung == lode_pmem::Rung::Commit;
                 let operations = 120 / threads as u64;
                 let setup =

@@ -4,17 +4,11 @@ use lode_index::explore::TreeSubject;
 use lode_pmem::Rung;
 use lode_sim::{Budget, Machine, Setup, explore};
 
-/// Images for each machine, times what LODE_BUDGET says.
-fn images(base: u64) -> u64 {
-    let factor = std::env::var("LODE_BUDGET").ok().and_then(|text| text.parse().ok());
-    base * factor.unwrap_or(1)
-}
-
 #[test]
 fn the_tree_keeps_its_promise() {
     for machine in Machine::ALL {
         for threads in 1..=3 {
-            let budget = Budget { images: images(10_000), seconds: 100.0 };
+            let budget = Budget::scaled(10_000, 100.0);
             let failing_drains = machine.rung == Rung::Commit;
             let operations = 90 / threads as u64;
             let setup = Setup { machine, threads, operations, budget, failing_drains, ..Setup::default() };

@@ -54,7 +54,8 @@ mod test {
 
     #[test]
     fn the_flipped_bit_is_found() {
-        for len in [1, 7, 64, 1000] {
+        let lengths: &[usize] = if cfg!(miri) { &[1, 7] } else { &[1, 7, 64, 1000] };
+        for len in lengths.iter().copied() {
             let bytes: Vec<u8> = (0..len).map(|byte: usize| (byte * 37) as u8).collect();
             let crc = crc32c::crc32c(&bytes);
             assert_eq!(flipped_bit_of(crc, &bytes), None);

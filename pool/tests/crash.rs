@@ -4,16 +4,10 @@ use lode_pmem::Rung;
 use lode_pool::explore::PoolSubject;
 use lode_sim::{Budget, Machine, Setup, explore};
 
-/// Images for each machine, times what LODE_BUDGET says.
-fn images(base: u64) -> u64 {
-    let factor = std::env::var("LODE_BUDGET").ok().and_then(|text| text.parse().ok());
-    base * factor.unwrap_or(1)
-}
-
 fn keeps_its_promise(subject: PoolSubject) {
     for machine in Machine::ALL {
         for threads in 1..=3 {
-            let budget = Budget { images: images(2_000), seconds: 5.0 };
+            let budget = Budget::scaled(2_000, 5.0);
             let failing_drains = machine.rung == Rung::Commit;
             let operations = 12 / threads as u64;
             let setup = Setup { machine, threads, operations, budget, failing_drains, ..Setup::default() };

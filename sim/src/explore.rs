@@ -37,6 +37,16 @@ pub struct Budget {
     pub seconds: f64,
 }
 
+impl Budget {
+    /// For tests: so many images, and seconds, times the number in the environment variable `LODE_BUDGET`, if it has
+    /// one: 10 for a night, 0.1 for a glance.
+    pub fn scaled(images: u64, seconds: f64) -> Budget {
+        let factor =
+            std::env::var("LODE_BUDGET").ok().and_then(|text| text.parse::<f64>().ok()).unwrap_or(1.0);
+        Budget { images: (images as f64 * factor) as u64, seconds: seconds * factor.max(1.0) }
+    }
+}
+
 /// How to explore.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Setup {

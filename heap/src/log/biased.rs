@@ -304,3 +304,69 @@ mod cell {
         }
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod test {
+    use super::*;
+    use std::thread;
+
+    const ROUNDS: u64 = if cfg!(miri) { 50 } else { 20_000 };
+
+    fn wait(_: u32) {
+        thread::yield_now();
+    }
+
+    /// The thread of the bias counts, while another one takes the lock away from it, counts too, and gives it back.
+    #[test]
+    fn a_lock_taken_away_has_one_holder() {
+        if !asymmetric::is_available() {
+            return;
+        }
+        let lock = Biased::new(0u64);
+        let give_back = |mut hold: Hold<'_, u64>, owner| {
+            *hold += 1;
+            hold.bias(Bias::To(owner));
+        };
+        let myself = Owner::myself();
+        thread::scope(|scope| {
+            give_back(lock.try_lock().expect("it is free"), myself);
+            let other = scope.spawn(|| {
+                let is_biased = |bias| matches!(bias, Bias::To(_));
+                let evict = || lock.evict(is_biased, wait).map(|hold| give_back(hold, myself));
+                (0..ROUNDS).filter(|_| evict().is_some()).count() as u64
+            });
+            let mine =
+                (0..ROUNDS).filter(|_| lock.enter().map(|mut hold| *hold += 1).is_some()).count() as u64;
+            let others = other.join().expect("no panic");
+            assert_eq!(
+                *lock.try_lock().map_or_else(|| lock.enter().expect("mine"), |hold| hold),
+                1 + mine + others
+            );
+        });
+    }
+
+    #[test]
+    fn locks_are_closed_while_one_is_held_alone() {
+        if !asymmetric::is_available() {
+            return;
+        }
+        let group = [Biased::new(()), Biased::new(())];
+        let mut all = Biased::lock_all(group.iter(), wait);
+        all[0].bias(Bias::Alone(Owner::myself()));
+        all[1].bias(Bias::Closed);
+        drop(all);
+        assert!(group[1].enter().is_none() && group[1].try_lock().is_none());
+        assert!(group[0].enter().expect("it is this thread's").is_alone());
+        group[1].open();
+        let hold = group[1].try_lock().expect("it is open");
+        assert!(!hold.is_alone());
+        drop(hold);
+        assert!(group[1].enter().is_none(), "it is nobody's");
+    }
+
+    #[test]
+    fn nobody_has_a_bias_before_a_first_hold() {
+        let lock = Biased::new(());
+        assert_eq!(thread::spawn(move || lock.enter().is_none()).join().ok(), Some(true));
+    }
+}

@@ -1,0 +1,118 @@
+//! `lode ipmctl`: the words of ipmctl, on an emulated machine.
+
+mod grammar;
+
+use crate::answer::Answer;
+use crate::arguments::EXIT_CODES;
+use crate::failure::Failure;
+use crate::platform::{Place, failed};
+use clap::Args;
+use grammar::{Request, parse};
+use lode_platform::ipmctl::{Display, created_goals, goals_to_confirm};
+use lode_platform::{Directory, Format, GoalRequest, Handle, Platform, Purpose, Targets};
+use std::io::{self, BufRead, IsTerminal, Write};
+
+/// What can be asked, for help and manual page.
+const WORDS: &str = "\
+Words:
+  show -topology [-dimm IDS] [-socket IDS]      what is plugged in
+  show -dimm [IDS] [-socket IDS]                the modules; -a tells everything
+  show -memoryresources                         what all capacity is used for
+  show -region [-socket IDS]                    mapped persistent memory
+  show -goal [-dimm IDS] [-socket IDS]          what changes at the next start
+  show -dimm [IDS] -pcd Config                  what firmware keeps on the modules
+  show -sensor [KINDS] [-dimm IDS]              what the modules measure
+  show -system -capabilities                    what platform and firmware can do
+  create -goal [-dimm IDS] [-socket IDS] [MemoryMode=%] [Reserved=%]
+         [PersistentMemoryType=AppDirect|AppDirectNotInterleaved]
+         [NamespaceLabelVersion=1.1|1.2]        divide modules anew at the next start
+  delete -goal [-dimm IDS] [-socket IDS]        take that back
+
+Options:
+  -a, -all        all values                    -u, -units UNIT     B, MB, MiB, GB, GiB, TB or TiB
+  -d, -display V  these values                  -o, -output FORMAT  text or nvmxml
+  -f, -force      do not ask";
+
+/// The end of the help.
+pub(crate) fn help() -> String {
+    format!("{WORDS}\n\n{EXIT_CODES}")
+}
+
+/// What ipmctl is asked of which machine.
+#[derive(Args, Debug)]
+pub(crate) struct Ipmctl {
+    #[command(flatten)]
+    pub(crate) place: Place,
+    /// What ipmctl is asked, in its own words
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true, value_name = "WORDS")]
+    words: Vec<String>,
+}
+
+pub(crate) fn run(ipmctl: &Ipmctl) -> Result<Answer, Failure> {
+    let text = match parse(&ipmctl.words)? {
+        Request::Help => format!("{WORDS}\n"),
+        Request::Show { subject, targets, display } => {
+            let directory = ipmctl.place.open(Purpose::Look)?;
+            let shown = directory.platform().show(&subject, &targets, &display);
+            shown.map_err(failed("showing a machine"))?
+        }
+        Request::CreateGoal { request, display, force } => {
+            create_goal(&mut ipmctl.place.open(Purpose::Change)?, &request, &display, force)?
+        }
+        Request::DeleteGoal { targets, force } => {
+            delete_goal(&mut ipmctl.place.open(Purpose::Change)?, &targets, force)?
+        }
+    };
+    Ok(Answer::text(text.clone()).with("output", text))
+}
+
+fn create_goal(
+    directory: &mut Directory,
+    request: &GoalRequest,
+    display: &Display,
+    force: bool,
+) -> Result<String, Failure> {
+    let failed = || failed("creating a goal");
+    let goals = directory.platform().plan_goals(request).map_err(failed())?;
+    if !force && display.format == Format::Text {
+        let table = goals_to_confirm(directory.platform(), &goals, display).map_err(failed())?;
+        confirm(&format!("{table}Do you want to continue? [y/n] "), "creating a goal")?;
+    }
+    let change = |platform: &mut Platform| {
+        platform.create_goals(goals.clone());
+        created_goals(platform, &goals, display)
+    };
+    directory.change(change).map_err(failed())
+}
+
+fn delete_goal(directory: &mut Directory, targets: &Targets, force: bool) -> Result<String, Failure> {
+    let failed = || failed("deleting a goal");
+    let mut platform = directory.platform().clone();
+    let with_goals = platform.delete_goals(targets).map_err(failed())?;
+    if with_goals.is_empty() {
+        return Ok("There are no goal configs defined in the system.\n".to_owned());
+    }
+    let asked = |module: &Handle| format!("Delete memory allocation goal from DIMM {module}");
+    if !force {
+        for module in &with_goals {
+            confirm(&format!("{}? [y/n] ", asked(module)), "deleting a goal")?;
+        }
+    }
+    directory.change(|platform| platform.delete_goals(targets)).map_err(failed())?;
+    Ok(with_goals.iter().map(|module| format!("{}: Success\n", asked(module))).collect())
+}
+
+/// Asks; anything but yes is a failure.
+fn confirm(question: &str, what: &str) -> Result<(), Failure> {
+    let mut out = io::stdout().lock();
+    out.write_all(question.as_bytes()).and_then(|()| out.flush()).map_err(Failure::output)?;
+    let mut answer = String::new();
+    io::stdin().lock().read_line(&mut answer).map_err(|error| Failure::new("reading the answer", error))?;
+    if !io::stdin().is_terminal() {
+        writeln!(out).map_err(Failure::output)?;
+    }
+    match answer.trim() {
+        "y" | "Y" | "yes" => Ok(()),
+        _ => Err(Failure::new(what, "not confirmed, nothing is changed; -f does not ask")),
+    }
+}

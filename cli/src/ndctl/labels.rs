@@ -1,0 +1,126 @@
+//! `lode ndctl init-labels`, `zero-labels`, `read-labels` and `write-labels`.
+
+use super::{counted, number};
+use crate::answer::Answer;
+use crate::failure::Failure;
+use crate::platform::{Place, failed};
+use clap::{Args, ValueEnum};
+use lode_platform::{Directory, LabelVersion, Purpose};
+use std::fs;
+use std::path::PathBuf;
+
+/// Which labels, in ndctl's words.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum VersionWord {
+    /// Those before UEFI
+    #[value(name = "1.1")]
+    V1_1,
+    /// Those of UEFI
+    #[value(name = "1.2")]
+    V1_2,
+}
+
+#[derive(Args, Debug)]
+pub(super) struct Modules {
+    /// Their names, as nmem0, or all
+    #[arg(required = true, value_name = "DIMM")]
+    names: Vec<String>,
+}
+
+impl Modules {
+    fn numbers(&self, directory: &Directory) -> Result<Vec<usize>, Failure> {
+        let modules = &directory.platform().machine.modules;
+        let mut numbers = Vec::new();
+        for name in &self.names {
+            match name.as_str() {
+                "all" => numbers.extend((0..modules.len()).filter(|index| modules[*index].usable())),
+                name => numbers.push(number(name, "nmem")?),
+            }
+        }
+        Ok(numbers)
+    }
+
+    pub(super) fn zero(&self, place: &Place) -> Result<Answer, Failure> {
+        self.change(place, "zeroed", None, true)
+    }
+
+    fn change(
+        &self,
+        place: &Place,
+        done: &str,
+        version: Option<LabelVersion>,
+        force: bool,
+    ) -> Result<Answer, Failure> {
+        let mut directory = place.open(Purpose::Change)?;
+        let numbers = self.numbers(&directory)?;
+        let change = directory.change(|platform| {
+            numbers.iter().try_for_each(|index| platform.init_labels(*index, version, force))
+        });
+        change.map_err(failed("making labels"))?;
+        Ok(counted(done, numbers.len(), "nmem"))
+    }
+}
+
+#[derive(Args, Debug)]
+pub(super) struct Init {
+    #[command(flatten)]
+    modules: Modules,
+    /// Which labels
+    #[arg(short = 'V', long, value_name = "VERSION", default_value = "1.2")]
+    label_version: VersionWord,
+    /// Though there are labels
+    #[arg(short, long)]
+    force: bool,
+}
+
+impl Init {
+    pub(super) fn run(&self, place: &Place) -> Result<Answer, Failure> {
+        let version = match self.label_version {
+            VersionWord::V1_1 => LabelVersion::V1_1,
+            VersionWord::V1_2 => LabelVersion::V1_2,
+        };
+        self.modules.change(place, "initialized", Some(version), self.force)
+    }
+}
+
+#[derive(Args, Debug)]
+pub(super) struct Read {
+    /// Its name, as nmem0
+    #[arg(value_name = "DIMM")]
+    name: String,
+    /// Into this file; without it, to standard output
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+impl Read {
+    pub(super) fn run(&self, place: &Place) -> Result<Answer, Failure> {
+        let directory = place.open(Purpose::Look)?;
+        let bytes = directory.label_area(number(&self.name, "nmem")?).map_err(failed("reading labels"))?;
+        let Some(path) = &self.output else { return Ok(Answer::text(bytes)) };
+        fs::write(path, bytes).map_err(|error| Failure::io("writing labels", path, &error))?;
+        Ok(counted("read", 1, "nmem"))
+    }
+}
+
+#[derive(Args, Debug)]
+pub(super) struct Write {
+    /// Its name, as nmem0
+    #[arg(value_name = "DIMM")]
+    name: String,
+    /// From this file
+    #[arg(short, long, value_name = "FILE")]
+    input: PathBuf,
+}
+
+impl Write {
+    pub(super) fn run(&self, place: &Place) -> Result<Answer, Failure> {
+        let bytes =
+            fs::read(&self.input).map_err(|error| Failure::io("reading labels", &self.input, &error))?;
+        let index = number(&self.name, "nmem")?;
+        let mut directory = place.open(Purpose::Change)?;
+        let change = directory.change(|platform| platform.write_labels_of(index, bytes));
+        change.map_err(failed("writing labels"))?;
+        Ok(counted("wrote", 1, "nmem"))
+    }
+}

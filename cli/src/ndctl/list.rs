@@ -1,0 +1,97 @@
+//! `lode ndctl list` and `lode daxctl list`.
+
+use super::namespace::ModeWord;
+use super::printed;
+use crate::answer::Answer;
+use crate::failure::Failure;
+use crate::platform::Place;
+use clap::{ArgAction, Args};
+use lode_platform::Purpose;
+use lode_platform::ndctl::{Included, ListFilter, ListRequest};
+
+#[derive(Args, Debug)]
+pub(super) struct List {
+    /// Include buses
+    #[arg(short = 'B', long)]
+    buses: bool,
+    /// Include modules
+    #[arg(short = 'D', long)]
+    dimms: bool,
+    /// Include regions
+    #[arg(short = 'R', long)]
+    regions: bool,
+    /// Include namespaces, as without any of these
+    #[arg(short = 'N', long)]
+    namespaces: bool,
+    /// Include what modules tell of their health
+    #[arg(short = 'H', long)]
+    health: bool,
+    /// Include character devices
+    #[arg(short = 'X', long)]
+    device_dax: bool,
+    /// Include what is disabled
+    #[arg(short, long)]
+    idle: bool,
+    /// Print sizes for people
+    #[arg(short = 'u', long)]
+    human: bool,
+    /// Include more; twice for buses, modules and regions; three times for everything
+    #[arg(short, long, action = ArgAction::Count)]
+    verbose: u8,
+    /// Only this bus
+    #[arg(short, long, value_name = "BUS")]
+    bus: Option<String>,
+    /// Only this module
+    #[arg(short, long, value_name = "DIMM")]
+    dimm: Option<String>,
+    /// Only this region
+    #[arg(short, long, value_name = "REGION")]
+    region: Option<String>,
+    /// Only this namespace
+    #[arg(short, long, value_name = "NAMESPACE")]
+    namespace: Option<String>,
+    /// Only namespaces of this mode
+    #[arg(short, long, value_name = "MODE")]
+    mode: Option<ModeWord>,
+}
+
+impl List {
+    pub(super) fn run(&self, place: &Place) -> Result<Answer, Failure> {
+        let included = Included {
+            buses: self.buses,
+            modules: self.dimms,
+            regions: self.regions,
+            namespaces: self.namespaces,
+            health: self.health,
+            dax: self.device_dax,
+            idle: self.idle,
+            verbose: self.verbose,
+        };
+        let filter = ListFilter {
+            bus: self.bus.clone(),
+            module: self.dimm.clone(),
+            region: self.region.clone(),
+            namespace: self.namespace.clone(),
+            mode: self.mode.map(ModeWord::mode),
+        };
+        let directory = place.open(Purpose::Look)?;
+        Ok(printed(directory.platform().list(&ListRequest { included, filter, human: self.human })))
+    }
+}
+
+#[derive(Args, Debug)]
+pub(super) struct DaxList {
+    /// Include their regions
+    #[arg(short = 'R', long)]
+    regions: bool,
+    /// Print sizes for people
+    #[arg(short = 'u', long)]
+    human: bool,
+}
+
+impl DaxList {
+    pub(super) fn run(&self, place: &Place) -> Result<Answer, Failure> {
+        let directory = place.open(Purpose::Look)?;
+        Ok(printed(directory.platform().list_dax(self.regions, self.human)))
+    }
+}

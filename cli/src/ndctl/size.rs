@@ -1,0 +1,33 @@
+//! Sizes as ndctl takes them: K, M, G and T are powers of 1024; words like MiB and GB are taken, too.
+
+use bytesize::ByteSize;
+
+/// The bytes that a word means.
+pub(super) fn parse(word: &str) -> Result<u64, String> {
+    let shift = match word.bytes().last().map(|byte| byte.to_ascii_uppercase()) {
+        Some(b'K') => 10,
+        Some(b'M') => 20,
+        Some(b'G') => 30,
+        Some(b'T') => 40,
+        _ => return word.parse::<ByteSize>().map(|size| size.as_u64()),
+    };
+    let number: u64 = word[..word.len() - 1].parse().map_err(|error| format!("{error}"))?;
+    number.checked_mul(1 << shift).ok_or_else(|| "more than 16 EiB".to_owned())
+}
+
+#[cfg(test)]
+mod test {
+    use super::parse;
+
+    #[test]
+    fn letters_are_binary_and_words_what_they_say() {
+        assert_eq!(parse("128M"), Ok(128 << 20));
+        assert_eq!(parse("1g"), Ok(1 << 30));
+        assert_eq!(parse("16MiB"), Ok(16 << 20));
+        assert_eq!(parse("1GB"), Ok(1_000_000_000));
+        assert_eq!(parse("479857737728"), Ok(479_857_737_728));
+        for bad in ["", "M", "1.5G", "xM", "99999999999T"] {
+            assert!(parse(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! `lode platform init`.
+
+use super::{Place, failed};
+use crate::answer::Answer;
+use crate::failure::Failure;
+use clap::Args;
+use lode_platform::machine::{INCLUDED, Machine};
+use lode_platform::{Directory, PlatformError};
+use std::ffi::OsStr;
+use std::fs;
+use std::path::PathBuf;
+
+/// Make a machine, in a directory that holds nothing yet
+#[derive(Args, Debug)]
+#[command(after_long_help = included())]
+pub(crate) struct Init {
+    /// A machine that is included, or a file that describes one (FILE.toml)
+    machine: PathBuf,
+    #[command(flatten)]
+    place: Place,
+}
+
+fn included() -> String {
+    let names = INCLUDED.map(|(name, _)| format!("  {name}\n")).concat();
+    format!("Machines that are included:\n{names}")
+}
+
+pub(crate) fn run(init: &Init) -> Result<Answer, Failure> {
+    let text = text(init)?;
+    let made =
+        Directory::init(&init.place.state, &init.machine, &text).map_err(failed("making a machine"))?;
+    let machine = &made.platform().machine;
+    let root = made.root().display().to_string();
+    let (name, count) = (&machine.name, machine.modules.len());
+    let text = format!("{root}: {name} with {count} modules, none of them configured\n");
+    Ok(Answer::text(text).with("state", root).with("machine", name.as_str()).with("modules", count))
+}
+
+/// What describes the machine: a file if it looks like one, or what is included under the name.
+fn text(init: &Init) -> Result<String, Failure> {
+    let looks_like_a_file = init.machine.extension() == Some(OsStr::new("toml")) || init.machine.exists();
+    if looks_like_a_file {
+        return fs::read_to_string(&init.machine)
+            .map_err(|error| Failure::io("reading a machine", &init.machine, &error));
+    }
+    let source = init.machine.clone();
+    Machine::included(&init.machine.to_string_lossy())
+        .map(str::to_owned)
+        .map_err(|fault| failed("making a machine")(PlatformError::Machine { source, fault }))
+}

@@ -1,0 +1,141 @@
+//! A start of the machine: firmware takes goals into effect.
+
+use crate::machine::Handle;
+use crate::platform::Platform;
+use crate::state::{InterleaveSet, Member, Partition};
+
+impl Platform {
+    /// Starts the machine anew. Goals take effect: their modules leave the sets that they were in, are divided
+    /// anew and form new sets; they get new label areas, and what they held is gone. Regions and namespaces that were
+    /// disabled are enabled again, and namespaces are numbered as they lie.
+    /// Returns the modules that were divided anew.
+    pub fn reboot(&mut self) -> Vec<Handle> {
+        let goals = std::mem::take(&mut self.state.goals);
+        let changed: Vec<Handle> = goals.iter().map(|goal| goal.module).collect();
+        let state = &mut self.state;
+        state.boots += 1;
+        state.disabled_regions.clear();
+        state.namespaces.clear();
+        state.sets.retain(|set| !set.members.iter().any(|member| changed.contains(&member.module)));
+        state.partitions.retain(|partition| !changed.contains(&partition.module));
+        let mut new: Vec<(u32, InterleaveSet)> = Vec::new();
+        for goal in &goals {
+            let (module, memory, reserved) = (goal.module, goal.memory, goal.reserved);
+            state.partitions.push(Partition { module, memory, reserved });
+            let mut offset = Platform::persistent_start(memory);
+            for share in &goal.shares {
+                let member = Member { module, offset };
+                match new.iter_mut().find(|(number, _)| *number == share.set) {
+                    Some((_, set)) => set.members.push(member),
+                    None => {
+                        let set =
+                            InterleaveSet { share: share.size, labels: goal.labels, members: vec![member] };
+                        new.push((share.set, set));
+                    }
+                }
+                offset += share.size;
+            }
+        }
+        state.sets.extend(new.into_iter().map(|(_, set)| set));
+        let machine = &self.machine;
+        let place = |set: &InterleaveSet| {
+            let first = set.members[0];
+            (first.module.socket(), machine.module_index(first.module), first.offset)
+        };
+        self.state.sets.sort_by_key(place);
+        self.state.partitions.sort_by_key(|partition| machine.module_index(partition.module));
+        for goal in &goals {
+            // An area that is too small for labels stays blank, as firmware leaves it.
+            let _ = self.format_labels(goal.module, goal.labels);
+        }
+        changed
+    }
+}
+
+#[cfg(test)]
+mod test {
+    use crate::goal::{GoalRequest, PersistentKind, Targets};
+    use crate::machine::{Handle, INCLUDED, Machine};
+    use crate::platform::{Capacities, Platform};
+    use crate::region::Origin;
+
+    const GIB: u64 = 1 << 30;
+
+    /// The two ids that ipmctl and ndctl showed on the real machine come out of the modules' identities.
+    #[test]
+    fn ids_of_interleave_sets_are_derived() {
+        let mut platform = Platform::new(Machine::parse(INCLUDED[0].1).unwrap());
+        let goals = platform.plan_goals(&GoalRequest::default()).unwrap();
+        platform.create_goals(goals);
+        assert!(platform.state.sets.is_empty(), "a goal waits for the next start");
+        assert_eq!(platform.reboot().len(), 3);
+        let regions = platform.regions();
+        let ids = regions.iter().map(|region| match region.origin {
+            Origin::Set { id, .. } => Some(id),
+            Origin::Memmap => None,
+        });
+        let ids: Vec<_> = ids.into_iter().collect();
+        assert_eq!(ids, [Some(0x8baa_eeb8_535e_2444), Some(0x7fe0_da90_c532_8a22), None, None]);
+        assert_eq!(regions[0].size, 504 * GIB);
+        assert_eq!(regions[3].base, 1176 * GIB);
+        assert_eq!(regions[3].socket, 1);
+        assert!(platform.state.goals.is_empty());
+    }
+
+    #[test]
+    fn a_new_goal_replaces_set_and_partition() {
+        let mut platform = Platform::new(Machine::parse(INCLUDED[2].1).unwrap());
+        for percent in [0, 50] {
+            let request = GoalRequest { memory_percent: percent, ..GoalRequest::default() };
+            let goals = platform.plan_goals(&request).unwrap();
+            platform.create_goals(goals);
+            platform.reboot();
+        }
+        let module = &platform.machine.modules[0];
+        let expected = Capacities {
+            total: module.capacity,
+            memory: 63 * GIB,
+            app_direct: 63 * GIB,
+            inaccessible: module.capacity - 126 * GIB,
+            ..Capacities::default()
+        };
+        assert_eq!(platform.capacities(module), expected);
+        assert_eq!(platform.state.sets[0].members[1].offset, 63 * GIB + (256 << 20));
+        assert_eq!((platform.regions().len(), platform.state.boots), (2, 3));
+        assert!(platform.memory_mode());
+    }
+
+    #[test]
+    fn modules_of_one_socket_change_alone() {
+        let mut platform = Platform::new(Machine::parse(INCLUDED[2].1).unwrap());
+        let targets = Targets { sockets: vec![1], ..Targets::default() };
+        let kind = PersistentKind::AppDirectNotInterleaved;
+        let request = GoalRequest { targets, kind, ..GoalRequest::default() };
+        let goals = platform.plan_goals(&request).unwrap();
+        platform.create_goals(goals);
+        platform.reboot();
+        let goals = platform.plan_goals(&GoalRequest {
+            targets: Targets { sockets: vec![0], ..Targets::default() },
+            ..GoalRequest::default()
+        });
+        platform.create_goals(goals.unwrap());
+        platform.reboot();
+        let sizes: Vec<_> =
+            platform.regions().iter().map(|region| (region.socket, region.size / GIB)).collect();
+        assert_eq!(sizes, [(0, 252), (1, 126), (1, 126)], "socket 0 comes first though it came last");
+        assert!(platform.regions()[0].has(Handle(0x101)));
+    }
+
+    #[test]
+    fn a_module_in_two_sets_gives_them_one_range_each() {
+        let text = INCLUDED[4].1.replacen("1344MiB", "3344MiB", 1);
+        let mut platform = Platform::new(Machine::parse(&text).unwrap());
+        let goals = platform.plan_goals(&GoalRequest::default()).unwrap();
+        platform.create_goals(goals);
+        platform.reboot();
+        let first = Handle(1);
+        let shares: Vec<_> =
+            platform.state.sets_of(first).map(|(set, member)| (set.share / GIB, member.offset)).collect();
+        assert_eq!(shares, [(1, 256 << 20), (2, (256 << 20) + GIB)]);
+    }
+}

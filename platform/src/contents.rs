@@ -1,0 +1,111 @@
+//! What lies on the modules: label areas, the first blocks of namespaces, and what is to be written there.
+
+use crate::machine::Handle;
+use crate::platform::Platform;
+use crate::state::LabelVersion;
+use lode_layout::{LabelArea, LabelError, LabelFormat, LabelUpdate, LabelWrite};
+use std::collections::BTreeMap;
+
+/// Bytes of a block that tells what a namespace is.
+pub(crate) const INFO_BLOCK: u64 = 4096;
+
+/// What lies on the modules, as far as anybody asked for it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Contents {
+    /// The label areas; one that is not here is blank.
+    areas: BTreeMap<Handle, Result<LabelArea, LabelError>>,
+    /// Blocks of media by module and offset; one that is not here is all zeros.
+    blocks: BTreeMap<(Handle, u64), Vec<u8>>,
+    /// What is to be written, in this order.
+    writes: Vec<ModuleWrite>,
+}
+
+/// One write to a module.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum ModuleWrite {
+    /// Into its label area.
+    Labels(Handle, LabelWrite),
+    /// Into its media, at this offset.
+    Media(Handle, u64, Vec<u8>),
+}
+
+impl Contents {
+    /// Takes over the bytes of a label area.
+    pub(crate) fn load_area(&mut self, module: Handle, bytes: &[u8]) {
+        self.areas.insert(module, LabelArea::read(bytes));
+    }
+
+    /// Takes over a block of media.
+    pub(crate) fn load_block(&mut self, module: Handle, off: u64, bytes: Vec<u8>) {
+        self.blocks.insert((module, off), bytes);
+    }
+
+    /// The label area of a module.
+    pub(crate) fn area(&self, module: Handle) -> Result<&LabelArea, LabelError> {
+        self.areas.get(&module).map_or(Err(LabelError::Blank), |area| area.as_ref().map_err(|error| *error))
+    }
+
+    /// A block of media; none if it is all zeros.
+    pub(crate) fn block(&self, module: Handle, off: u64) -> Option<&[u8]> {
+        self.blocks.get(&(module, off)).map(Vec::as_slice)
+    }
+
+    /// Changes a label area.
+    pub(crate) fn update(&mut self, module: Handle, update: LabelUpdate) {
+        self.writes.extend(update.writes.into_iter().map(|write| ModuleWrite::Labels(module, write)));
+        self.areas.insert(module, Ok(update.after));
+    }
+
+    /// Makes a label area blank.
+    pub(crate) fn erase(&mut self, module: Handle, size: u64) {
+        let writes = match self.areas.get(&module) {
+            None => Vec::new(),
+            Some(Ok(area)) => area.erase(),
+            // Whatever is there, it is no area that could be read.
+            Some(Err(_)) => vec![LabelWrite { off: 0, bytes: vec![0; size as usize] }],
+        };
+        self.writes.extend(writes.into_iter().map(|write| ModuleWrite::Labels(module, write)));
+        self.areas.remove(&module);
+    }
+
+    /// Writes all of a label area.
+    pub(crate) fn replace(&mut self, module: Handle, bytes: Vec<u8>) {
+        self.load_area(module, &bytes);
+        self.writes.push(ModuleWrite::Labels(module, LabelWrite { off: 0, bytes }));
+    }
+
+    /// Writes a block of media.
+    pub(crate) fn write_block(&mut self, module: Handle, off: u64, bytes: &[u8]) {
+        self.blocks.insert((module, off), bytes.to_vec());
+        self.writes.push(ModuleWrite::Media(module, off, bytes.to_vec()));
+    }
+
+    /// What is to be written, which is taken to be done from now on.
+    pub(crate) fn take_writes(&mut self) -> Vec<ModuleWrite> {
+        std::mem::take(&mut self.writes)
+    }
+}
+
+impl LabelVersion {
+    /// The format on the medium.
+    pub(crate) fn format(self) -> LabelFormat {
+        match self {
+            LabelVersion::V1_1 => LabelFormat::V1_1,
+            LabelVersion::V1_2 => LabelFormat::V1_2,
+        }
+    }
+}
+
+impl Platform {
+    /// Makes a module's label area anew, empty.
+    ///
+    /// # Errors
+    /// Sizes that no area has.
+    pub(crate) fn format_labels(&mut self, module: Handle, version: LabelVersion) -> Result<(), LabelError> {
+        let Some(size) = self.machine.module(module).map(|module| module.label_area) else { return Ok(()) };
+        let update = LabelArea::format(size, version.format())?;
+        self.contents.erase(module, size);
+        self.contents.update(module, update);
+        Ok(())
+    }
+}

@@ -1,0 +1,311 @@
+//! A directory that holds the state of a platform, and changes it in one piece.
+//!
+//! ```text
+//! lock            an empty file that commands lock: one that changes, or any number that look
+//! machine.toml    the machine, as it was given
+//! state.toml      what the machine remembers
+//! modules/        for each module 0x0001.media, as large as its capacity and sparse, and 0x0001.labels
+//! journal         a change that is under way; see `journal.rs`
+//! ```
+
+mod journal;
+mod step;
+
+use crate::contents::{Contents, INFO_BLOCK, ModuleWrite};
+use crate::error::PlatformError;
+use crate::machine::{Handle, Machine, MachineFault};
+use crate::platform::Platform;
+use crate::state::{STATE_FORMAT, State};
+use journal::{Change, FileWrite, JOURNAL, JOURNAL_NEW};
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+use serde::Deserialize;
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use step::Step;
+
+const LOCK: &str = "lock";
+const MACHINE: &str = "machine.toml";
+const STATE: &str = "state.toml";
+const MODULES: &str = "modules";
+
+/// What a command wants of the directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// Look: others may look, too.
+    Look,
+    /// Change: nobody else may use it.
+    Change,
+}
+
+/// A directory that holds the state of a platform, locked as long as this lives.
+#[derive(Debug)]
+pub struct Directory {
+    root: PathBuf,
+    /// Holds the lock of the kernel.
+    _lock: File,
+    platform: Platform,
+}
+
+impl Directory {
+    /// Makes a directory for a machine that a text describes; `source` is where the text came from.
+    ///
+    /// # Errors
+    /// The text describes no machine, the directory holds something, the kernel refuses.
+    ///
+    /// # Durability
+    /// When it returns, the directory is durable. `state.toml` comes last: without it the directory is none, and
+    /// what is in it can be removed.
+    pub fn init(root: &Path, source: &Path, text: &str) -> Result<Directory, PlatformError> {
+        let machine = Machine::parse(text).map_err(|fault| machine_error(source, fault))?;
+        let io = |what: &'static str, path: &Path| {
+            let path = path.to_owned();
+            move |error| PlatformError::Io { what, path, error }
+        };
+        match fs::read_dir(root).map(|mut entries| entries.next().is_some()) {
+            Ok(false) => {}
+            Ok(true) => return Err(PlatformError::NotEmpty { path: root.to_owned() }),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(io("reading", root)(error)),
+        }
+        fs::create_dir_all(root.join(MODULES)).map_err(io("making", root))?;
+        let lock = File::create_new(root.join(LOCK)).map_err(io("making", root))?;
+        take(&lock, Purpose::Change, root)?;
+        for module in &machine.modules {
+            for (path, size) in [
+                (media_path(module.handle), module.capacity),
+                (labels_path(module.handle), module.label_area),
+            ] {
+                let path = root.join(path);
+                let file = File::create_new(&path).map_err(io("making", &path))?;
+                file.set_len(size).map_err(io("making", &path))?;
+            }
+        }
+        let platform = Platform::new(machine);
+        let steps = [Step::Create(MACHINE.into(), text.as_bytes().to_vec()), Step::PersistAll];
+        let steps = steps.into_iter().chain(change_of_state(&platform.state).steps());
+        for step in steps {
+            step.run(root).map_err(io("writing", &root.join(step.path())))?;
+        }
+        Ok(Directory { root: root.to_owned(), _lock: lock, platform })
+    }
+
+    /// Opens a directory. A change that was interrupted is finished first.
+    ///
+    /// # Errors
+    /// It holds no platform, a newer one or a damaged one; another command uses it; the kernel refuses.
+    pub fn open(root: &Path, purpose: Purpose) -> Result<Directory, PlatformError> {
+        let no_state = || PlatformError::NoState { path: root.to_owned() };
+        let lock = OpenOptions::new().read(true).open(root.join(LOCK)).map_err(|_| no_state())?;
+        let interrupted = || root.join(JOURNAL).exists() || root.join(JOURNAL_NEW).exists();
+        take(&lock, purpose, root)?;
+        if interrupted() {
+            take(&lock, Purpose::Change, root)?;
+            finish(root)?;
+        }
+        let text = read(root, STATE)?.ok_or_else(no_state)?;
+        let state = parse_state(root, &text)?;
+        let text = read(root, MACHINE)?.ok_or_else(no_state)?;
+        let path = root.join(MACHINE);
+        let machine = Machine::parse(&text).map_err(|fault| machine_error(&path, fault))?;
+        let mut platform = Platform { machine, state, contents: Contents::default() };
+        load_areas(root, &mut platform)?;
+        load_blocks(root, &mut platform)?;
+        Ok(Directory { root: root.to_owned(), _lock: lock, platform })
+    }
+
+    /// The platform.
+    pub fn platform(&self) -> &Platform {
+        &self.platform
+    }
+
+    /// Where it is.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Changes the platform to what `change` makes of it, and returns what `change` returns.
+    ///
+    /// # Errors
+    /// Those of `change`, and then nothing is changed; the kernel refuses, and then nothing is changed, either,
+    /// except with [`PlatformError::Interrupted`], after which the next command finishes the change.
+    ///
+    /// # Durability
+    /// Killed at any moment, the directory holds the platform before or after the change, never between. When it
+    /// returns, the change is durable.
+    pub fn change<T>(
+        &mut self,
+        change: impl FnOnce(&mut Platform) -> Result<T, PlatformError>,
+    ) -> Result<T, PlatformError> {
+        let mut platform = self.platform.clone();
+        let answer = change(&mut platform)?;
+        let changed = self.change_to(&mut platform);
+        if !changed.writes.is_empty() {
+            write(&self.root, &changed)?;
+        }
+        self.platform = platform;
+        Ok(answer)
+    }
+
+    /// What is to be written so that the directory holds this platform.
+    fn change_to(&self, platform: &mut Platform) -> Change {
+        let writes = platform.contents.take_writes();
+        let mut writes: Vec<FileWrite> = writes.iter().map(file_write).collect();
+        if platform.state != self.platform.state {
+            writes.extend(change_of_state(&platform.state).writes);
+        }
+        Change { writes }
+    }
+
+    /// The bytes of a module's label area.
+    ///
+    /// # Errors
+    /// There is no module nmemN, or the kernel refuses.
+    pub fn label_area(&self, index: usize) -> Result<Vec<u8>, PlatformError> {
+        let module =
+            self.platform.machine.modules.get(index).ok_or(PlatformError::UnknownDevice { index })?;
+        let path = self.root.join(labels_path(module.handle));
+        fs::read(&path).map_err(|error| PlatformError::Io { what: "reading", path, error })
+    }
+}
+
+fn file_write(write: &ModuleWrite) -> FileWrite {
+    match write {
+        ModuleWrite::Labels(module, write) => FileWrite::bytes(labels_path(*module), write.off, &write.bytes),
+        ModuleWrite::Media(module, off, bytes) => FileWrite::bytes(media_path(*module), *off, bytes),
+    }
+}
+
+/// Reads the label areas. One that takes no space in its file was never written, and is not read.
+fn load_areas(root: &Path, platform: &mut Platform) -> Result<(), PlatformError> {
+    for module in &platform.machine.modules {
+        let path = root.join(labels_path(module.handle));
+        let read = fs::metadata(&path)
+            .and_then(|file| if file.blocks() == 0 { Ok(None) } else { fs::read(&path).map(Some) });
+        match read {
+            Ok(Some(bytes)) => platform.contents.load_area(module.handle, &bytes),
+            Ok(None) => {}
+            Err(error) => return Err(PlatformError::Io { what: "reading", path, error }),
+        }
+    }
+    Ok(())
+}
+
+/// Reads the blocks that say what was made of the namespaces that the labels tell of.
+fn load_blocks(root: &Path, platform: &mut Platform) -> Result<(), PlatformError> {
+    for (module, off) in platform.info_places() {
+        let path = root.join(media_path(module));
+        let mut bytes = vec![0; INFO_BLOCK as usize];
+        let read = File::open(&path).and_then(|file| file.read_exact_at(&mut bytes, off));
+        read.map_err(|error| PlatformError::Io { what: "reading", path, error })?;
+        platform.contents.load_block(module, off, bytes);
+    }
+    Ok(())
+}
+
+/// Makes a change durable, and does it.
+fn write(root: &Path, change: &Change) -> Result<(), PlatformError> {
+    for step in change.steps_to_note(journal_text(change)) {
+        if let Err(error) = step.run(root) {
+            let what = "noting a change in";
+            // The change is not done as long as the journal lacks its name.
+            return match fs::remove_file(root.join(JOURNAL_NEW)) {
+                Err(_) if root.join(JOURNAL).exists() => {
+                    Err(PlatformError::Interrupted { what, path: root.to_owned(), error })
+                }
+                _ => Err(PlatformError::Io { what, path: root.to_owned(), error }),
+            };
+        }
+    }
+    run_to_finish(root, change)
+}
+
+fn run_to_finish(root: &Path, change: &Change) -> Result<(), PlatformError> {
+    for step in change.steps_to_finish() {
+        let path = root.join(step.path());
+        step.run(root).map_err(|error| PlatformError::Interrupted { what: "writing", path, error })?;
+    }
+    Ok(())
+}
+
+/// Finishes a change that was interrupted, or takes away what was noted of one that was not done.
+fn finish(root: &Path) -> Result<(), PlatformError> {
+    let path = root.join(JOURNAL_NEW);
+    match fs::remove_file(&path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            return Err(PlatformError::Io { what: "removing", path, error });
+        }
+        _ => {}
+    }
+    let Some(text) = read(root, JOURNAL)? else { return Ok(()) };
+    run_to_finish(root, &parse(root, JOURNAL, &text)?)
+}
+
+fn change_of_state(state: &State) -> Change {
+    Change { writes: vec![FileWrite::Whole { file: STATE.into(), text: state_text(state) }] }
+}
+
+/// Takes the lock of the directory, or says that somebody else has it.
+fn take(lock: &File, purpose: Purpose, root: &Path) -> Result<(), PlatformError> {
+    let operation = match purpose {
+        Purpose::Look => FlockOperation::NonBlockingLockShared,
+        Purpose::Change => FlockOperation::NonBlockingLockExclusive,
+    };
+    flock(lock, operation).map_err(|errno| match errno {
+        Errno::WOULDBLOCK => PlatformError::InUse { path: root.to_owned() },
+        errno => PlatformError::Io { what: "locking", path: root.to_owned(), error: errno.into() },
+    })
+}
+
+fn media_path(module: Handle) -> PathBuf {
+    Path::new(MODULES).join(format!("{module}.media"))
+}
+
+fn labels_path(module: Handle) -> PathBuf {
+    Path::new(MODULES).join(format!("{module}.labels"))
+}
+
+fn machine_error(source: &Path, fault: MachineFault) -> PlatformError {
+    PlatformError::Machine { source: source.to_owned(), fault }
+}
+
+/// The text of a file of the directory; none if there is no such file.
+fn read(root: &Path, name: &str) -> Result<Option<String>, PlatformError> {
+    let path = root.join(name);
+    match fs::read_to_string(&path) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(PlatformError::Io { what: "reading", path, error }),
+    }
+}
+
+fn parse<T: for<'a> Deserialize<'a>>(root: &Path, name: &str, text: &str) -> Result<T, PlatformError> {
+    toml::from_str(text)
+        .map_err(|error| PlatformError::Corrupt { path: root.join(name), says: error.message().to_owned() })
+}
+
+/// The state that a text holds. The format is looked at first: a newer one may have other fields.
+fn parse_state(root: &Path, text: &str) -> Result<State, PlatformError> {
+    #[derive(Deserialize)]
+    struct Format {
+        format: u32,
+    }
+    let Format { format } = parse(root, STATE, text)?;
+    if format > STATE_FORMAT {
+        return Err(PlatformError::Newer { path: root.to_owned(), found: format, known: STATE_FORMAT });
+    }
+    parse(root, STATE, text)
+}
+
+fn state_text(state: &State) -> String {
+    toml::to_string(state).expect("a state has nothing that TOML can't say")
+}
+
+fn journal_text(change: &Change) -> String {
+    toml::to_string(change).expect("a change has nothing that TOML can't say")
+}
+
+#[cfg(test)]
+mod test;

@@ -1,0 +1,153 @@
+//! Crashes, bad directories and two commands at once.
+
+use super::*;
+use crate::goal::GoalRequest;
+use crate::machine::INCLUDED;
+use crate::state::Goal;
+use tempfile::TempDir;
+
+fn init() -> (TempDir, Directory) {
+    let folder = TempDir::new().unwrap();
+    let (name, text) = INCLUDED[4];
+    let directory = Directory::init(&folder.path().join("state"), Path::new(name), text).unwrap();
+    (folder, directory)
+}
+
+fn goals(platform: &Platform) -> Vec<Goal> {
+    platform.plan_goals(&GoalRequest::default()).unwrap()
+}
+
+/// What a change killed in the middle of `step` leaves of it, and not the whole: nothing, or a part of the bytes.
+fn halves(step: &Step) -> Vec<Step> {
+    match step {
+        Step::Create(path, bytes) => {
+            [0, bytes.len() / 2].map(|len| Step::Create(path.clone(), bytes[..len].to_vec())).to_vec()
+        }
+        Step::Write(path, off, bytes) => {
+            vec![Step::Write(path.clone(), *off, bytes[..bytes.len() / 2].to_vec())]
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// Kills a change after each of its steps and in the middle of each that writes: the next command finds the state
+/// before or after, the journal gone, and what it finds a second time is the same.
+#[test]
+fn a_change_that_is_killed_is_done_or_not_done() {
+    let (_folder, mut directory) = init();
+    let root = directory.root.clone();
+    let before = directory.platform.state.clone();
+    let mut after = directory.platform.clone();
+    after.create_goals(goals(&after));
+    let mut change = directory.change_to(&mut after);
+    change.writes.push(FileWrite::bytes(labels_path(after.machine.modules[1].handle), 512, b"label"));
+    let noted = change.steps_to_note(journal_text(&change));
+    let steps: Vec<Step> = noted.iter().cloned().chain(change.steps_to_finish()).collect();
+    let mut found = Vec::new();
+    for stop in 0..=steps.len() {
+        let halves = steps.get(stop).map(halves).unwrap_or_default();
+        for half in halves.into_iter().map(Some).chain([None]) {
+            drop(directory);
+            for step in steps[..stop].iter().chain(half.as_ref()) {
+                step.run(&root).unwrap();
+            }
+            directory = Directory::open(&root, Purpose::Look).unwrap();
+            let state = &directory.platform.state;
+            let label = fs::read(root.join(labels_path(after.machine.modules[1].handle))).unwrap();
+            let done = *state == after.state;
+            assert!(done || *state == before, "between, after {stop} steps and {half:?}");
+            assert_eq!(&label[512..517], if done { b"label".as_slice() } else { &[0; 5] }, "{stop} {half:?}");
+            assert!(!root.join(JOURNAL).exists() && !root.join(JOURNAL_NEW).exists(), "{stop} {half:?}");
+            found.push((stop, done));
+            let undo = [
+                FileWrite::Whole { file: STATE.into(), text: state_text(&before) },
+                FileWrite::bytes(labels_path(after.machine.modules[1].handle), 512, &[0; 5]),
+            ];
+            write(&root, &Change { writes: undo.into() }).unwrap();
+        }
+    }
+    let first = found.iter().find(|(_, done)| *done).unwrap().0;
+    assert_eq!(first, noted.len() - 1, "done as soon as the journal has its name");
+    assert!(found.iter().all(|(stop, done)| *done == (*stop >= first)), "{found:?}");
+}
+
+#[test]
+fn a_change_that_the_kernel_refuses_changes_nothing_or_is_finished_later() {
+    let (_folder, mut directory) = init();
+    let root = directory.root.clone();
+    // A folder in the way of the journal: it can't be noted.
+    fs::create_dir(root.join(JOURNAL_NEW)).unwrap();
+    let refused = directory.change(|platform| {
+        platform.create_goals(goals(platform));
+        Ok(())
+    });
+    assert!(matches!(refused, Err(PlatformError::Io { .. })), "{refused:?}");
+    assert!(directory.platform.state.goals.is_empty());
+    fs::remove_dir(root.join(JOURNAL_NEW)).unwrap();
+    // A folder in the way of the state: noted, not finished.
+    fs::create_dir(root.join("state.new")).unwrap();
+    let refused = directory.change(|platform| {
+        platform.create_goals(goals(platform));
+        Ok(())
+    });
+    assert!(matches!(refused, Err(PlatformError::Interrupted { .. })), "{refused:?}");
+    drop(directory);
+    fs::remove_dir(root.join("state.new")).unwrap();
+    assert_eq!(Directory::open(&root, Purpose::Look).unwrap().platform.state.goals.len(), 2);
+}
+
+#[test]
+fn one_command_changes_or_many_look() {
+    let (_folder, directory) = init();
+    let root = directory.root.clone();
+    for purpose in [Purpose::Look, Purpose::Change] {
+        let refused = Directory::open(&root, purpose);
+        assert!(matches!(refused, Err(PlatformError::InUse { .. })), "{refused:?}");
+    }
+    drop(directory);
+    let first = Directory::open(&root, Purpose::Look).unwrap();
+    let second = Directory::open(&root, Purpose::Look).unwrap();
+    assert!(matches!(Directory::open(&root, Purpose::Change), Err(PlatformError::InUse { .. })));
+    drop((first, second));
+    Directory::open(&root, Purpose::Change).unwrap();
+}
+
+#[test]
+fn what_is_no_state_directory_is_refused_and_left_as_it_is() {
+    let (folder, directory) = init();
+    let root = directory.root.clone();
+    drop(directory);
+    let state = fs::read_to_string(root.join(STATE)).unwrap();
+    let newer = state.replace("format = 1", "format = 2\nfuture = true");
+    fs::write(root.join(STATE), &newer).unwrap();
+    let refused = Directory::open(&root, Purpose::Change);
+    assert!(matches!(refused, Err(PlatformError::Newer { found: 2, known: 1, .. })), "{refused:?}");
+    fs::write(root.join(STATE), "format = 1\nboots = \"many\"").unwrap();
+    let refused = Directory::open(&root, Purpose::Look);
+    assert!(matches!(refused, Err(PlatformError::Corrupt { .. })), "{refused:?}");
+    let (name, text) = INCLUDED[3];
+    let refused = Directory::init(&root, Path::new(name), text);
+    assert!(matches!(refused, Err(PlatformError::NotEmpty { .. })), "{refused:?}");
+    fs::write(folder.path().join("foreign"), "").unwrap();
+    let refused = Directory::init(folder.path(), Path::new(name), text);
+    assert!(matches!(refused, Err(PlatformError::NotEmpty { .. })), "{refused:?}");
+    assert!(!folder.path().join(MODULES).exists(), "nothing is made beside what is there");
+    let refused = Directory::open(folder.path(), Purpose::Look);
+    assert!(matches!(refused, Err(PlatformError::NoState { .. })), "{refused:?}");
+    let refused = Directory::init(&folder.path().join("new"), Path::new("x.toml"), "name = 1");
+    assert!(matches!(refused, Err(PlatformError::Machine { .. })), "{refused:?}");
+    assert!(!folder.path().join("new").exists(), "nothing is made for a bad machine");
+}
+
+#[test]
+fn modules_have_sparse_files_of_their_size() {
+    use std::os::unix::fs::MetadataExt;
+    let folder = TempDir::new().unwrap();
+    let (name, text) = INCLUDED[0];
+    let directory = Directory::init(folder.path(), Path::new(name), text).unwrap();
+    let media = fs::metadata(folder.path().join("modules/0x0001.media")).unwrap();
+    assert_eq!((media.len(), media.blocks()), (258_512 << 20, 0));
+    let labels = fs::metadata(folder.path().join("modules/0x1001.labels")).unwrap();
+    assert_eq!(labels.len(), 128 << 10);
+    assert_eq!(directory.platform().machine.modules.len(), 4);
+}

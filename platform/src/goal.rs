@@ -1,0 +1,313 @@
+//! Goals: how the capacity of modules is to be divided from the next start on.
+
+use crate::error::PlatformError;
+use crate::machine::{Handle, Health, Module, Security};
+use crate::platform::Platform;
+use crate::region::Region;
+use crate::state::{Goal, LabelVersion, Share};
+use lode_layout::{align_down, align_up};
+
+/// Over how many modules a memory controller can interleave, the most first.
+const WAYS: [usize; 8] = [16, 12, 8, 6, 4, 3, 2, 1];
+/// To how many sets a module can belong.
+const SETS_MAX: usize = 2;
+
+/// What is asked of the modules.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct GoalRequest {
+    /// For which modules and sockets.
+    pub targets: Targets,
+    /// How much of each module is to be volatile memory, in percent.
+    pub memory_percent: u8,
+    /// How much of each module is not to be mapped, in percent.
+    pub reserved_percent: u8,
+    /// What the rest is to be.
+    pub kind: PersistentKind,
+    /// Which labels are to be written.
+    pub labels: LabelVersion,
+}
+
+/// Modules that a command is about.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Targets {
+    /// These modules; all if there is none.
+    pub modules: Vec<Handle>,
+    /// The modules of these sockets; of all if there is none.
+    pub sockets: Vec<u16>,
+}
+
+/// How persistent memory is mapped.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PersistentKind {
+    /// Over all modules of a socket.
+    #[default]
+    AppDirect,
+    /// Each module by itself.
+    AppDirectNotInterleaved,
+}
+
+impl Platform {
+    /// The modules that a command is about, in the order of firmware's tables.
+    ///
+    /// # Errors
+    /// [`UnknownModule`](PlatformError::UnknownModule), [`UnknownSocket`](PlatformError::UnknownSocket).
+    pub fn targets(&self, targets: &Targets) -> Result<Vec<&Module>, PlatformError> {
+        if let Some(module) = targets.modules.iter().find(|module| self.machine.module(**module).is_none()) {
+            return Err(PlatformError::UnknownModule { module: *module });
+        }
+        let sockets = self.machine.sockets();
+        if let Some(socket) = targets.sockets.iter().find(|socket| !sockets.contains(socket)) {
+            return Err(PlatformError::UnknownSocket { socket: *socket });
+        }
+        let meant = |module: &&Module| {
+            (targets.modules.is_empty() || targets.modules.contains(&module.handle))
+                && (targets.sockets.is_empty() || targets.sockets.contains(&module.handle.socket()))
+        };
+        Ok(self.machine.modules.iter().filter(meant).collect())
+    }
+
+    /// The goals that a request comes to.
+    ///
+    /// # Errors
+    /// A module that is unknown, dead, locked, has a goal already or would leave its set; percentages that can't
+    /// be met.
+    pub fn plan_goals(&self, request: &GoalRequest) -> Result<Vec<Goal>, PlatformError> {
+        let (memory, reserved) = (request.memory_percent, request.reserved_percent);
+        if u32::from(memory) + u32::from(reserved) > 100 {
+            return Err(PlatformError::Percentages { memory, reserved });
+        }
+        let modules = self.goal_targets(&request.targets)?;
+        let mut goals = Vec::new();
+        let mut rest = Vec::new();
+        for module in &modules {
+            let usable = self.machine.usable_capacity(module);
+            let reserved = self.part(module, usable, reserved)?;
+            let memory = self.part(module, usable, memory)?.min(usable - reserved);
+            rest.push(usable - memory - reserved);
+            let labels = request.labels;
+            goals.push(Goal { module: module.handle, memory, reserved, labels, shares: Vec::new() });
+        }
+        let first = self.state.goals.iter().flat_map(|goal| &goal.shares).map(|share| share.set + 1).max();
+        let mut sets = Sets { goals: &mut goals, rest, next: first.unwrap_or(0) };
+        match request.kind {
+            PersistentKind::AppDirectNotInterleaved => sets.one_for_each(),
+            PersistentKind::AppDirect => sets.interleaved(),
+        }
+        Ok(goals)
+    }
+
+    /// The modules that goals can be made for.
+    fn goal_targets(&self, targets: &Targets) -> Result<Vec<&Module>, PlatformError> {
+        let mut modules = self.targets(targets)?;
+        if targets.modules.is_empty() {
+            modules.retain(|module| module.health != Health::NonFunctional);
+        }
+        let in_use: Vec<(Region, String)> = self
+            .regions()
+            .into_iter()
+            .filter_map(|region| {
+                let namespaces = self.namespaces(&region).into_iter();
+                let name = namespaces.filter(|one| one.uuid.is_some()).map(|one| one.device()).next()?;
+                Some((region, name))
+            })
+            .collect();
+        for module in &modules {
+            let module = *module;
+            if module.health == Health::NonFunctional {
+                return Err(PlatformError::DeadModule { module: module.handle });
+            }
+            if module.security == Security::Locked {
+                return Err(PlatformError::LockedModule { module: module.handle });
+            }
+            if self.state.goal(module.handle).is_some() {
+                return Err(PlatformError::GoalPending { module: module.handle });
+            }
+            if let Some((_, namespace)) = in_use.iter().find(|(region, _)| region.has(module.handle)) {
+                let namespace = namespace.clone();
+                return Err(PlatformError::ModuleInUse { module: module.handle, namespace });
+            }
+            let shared = self.state.sets_of(module.handle).flat_map(|(set, _)| &set.members);
+            for member in shared {
+                if !modules.iter().any(|other| other.handle == member.module) {
+                    return Err(PlatformError::SetSplit { module: module.handle, other: member.module });
+                }
+            }
+        }
+        if modules.is_empty() { Err(PlatformError::NoModules) } else { Ok(modules) }
+    }
+
+    /// A part of a module's usable bytes, rounded to what firmware can give.
+    fn part(&self, module: &Module, usable: u64, percent: u8) -> Result<u64, PlatformError> {
+        let alignment = self.machine.alignment;
+        let exact = (u128::from(usable) * u128::from(percent) / 100) as u64;
+        let (below, above) = (align_down(exact, alignment), align_up(exact, alignment));
+        let part = if exact - below < above - exact { below } else { above };
+        if part == 0 && percent > 0 {
+            let capacity = module.capacity;
+            return Err(PlatformError::TooSmallAPart { percent, module: module.handle, capacity, alignment });
+        }
+        Ok(part)
+    }
+
+    /// Notes goals, which take effect at the next start.
+    pub fn create_goals(&mut self, goals: Vec<Goal>) {
+        self.state.goals.extend(goals);
+    }
+
+    /// Takes back the goals of these modules; returns those that had one.
+    ///
+    /// # Errors
+    /// [`UnknownModule`](PlatformError::UnknownModule), [`UnknownSocket`](PlatformError::UnknownSocket).
+    pub fn delete_goals(&mut self, targets: &Targets) -> Result<Vec<Handle>, PlatformError> {
+        let meant: Vec<Handle> = self.targets(targets)?.iter().map(|module| module.handle).collect();
+        let deleted =
+            meant.into_iter().filter(|module| self.state.goal(*module).is_some()).collect::<Vec<_>>();
+        self.state.goals.retain(|goal| !deleted.contains(&goal.module));
+        Ok(deleted)
+    }
+}
+
+/// Divides what goals leave for persistent memory into sets.
+struct Sets<'a> {
+    goals: &'a mut [Goal],
+    /// Bytes of each goal's module that are in no set yet.
+    rest: Vec<u64>,
+    /// The number of the next set.
+    next: u32,
+}
+
+impl Sets<'_> {
+    fn one_for_each(&mut self) {
+        for index in 0..self.goals.len() {
+            self.add(&[index], self.rest[index]);
+        }
+    }
+
+    /// Over each socket's modules what all of them have, then what is left on the larger ones, as often as a
+    /// module can be in a set.
+    fn interleaved(&mut self) {
+        let mut sockets: Vec<u16> = self.goals.iter().map(|goal| goal.module.socket()).collect();
+        sockets.dedup();
+        for socket in sockets {
+            for _ in 0..SETS_MAX {
+                let left =
+                    |index: &usize| self.goals[*index].module.socket() == socket && self.rest[*index] > 0;
+                let members: Vec<usize> = (0..self.goals.len()).filter(left).collect();
+                let share = members.iter().map(|index| self.rest[*index]).min().unwrap_or(0);
+                let mut members = members.as_slice();
+                while let Some(ways) = WAYS.into_iter().find(|ways| *ways <= members.len()) {
+                    let (set, others) = members.split_at(ways);
+                    self.add(set, share);
+                    members = others;
+                }
+            }
+        }
+    }
+
+    fn add(&mut self, members: &[usize], share: u64) {
+        if share == 0 {
+            return;
+        }
+        for index in members {
+            self.goals[*index].shares.push(Share { set: self.next, size: share });
+            self.rest[*index] -= share;
+        }
+        self.next += 1;
+    }
+}
+
+#[cfg(test)]
+mod test {
+    use super::*;
+    use crate::machine::{INCLUDED, Machine};
+
+    const GIB: u64 = 1 << 30;
+
+    fn platform(text: &str) -> Platform {
+        Platform::new(Machine::parse(text).unwrap())
+    }
+
+    /// Module, GiB of memory, and set and GiB of each share.
+    type Brief = (u32, u64, Vec<(u32, u64)>);
+
+    fn shares(goals: &[Goal]) -> Vec<Brief> {
+        let gib = |share: &Share| (share.set, share.size / GIB);
+        let goal = |goal: &Goal| (goal.module.0, goal.memory / GIB, goal.shares.iter().map(gib).collect());
+        goals.iter().map(goal).collect()
+    }
+
+    #[test]
+    fn dead_modules_are_left_out_and_refused_by_name() {
+        let platform = platform(INCLUDED[0].1);
+        let all = platform.plan_goals(&GoalRequest::default()).unwrap();
+        let expected = [(1, 0, vec![(0, 252)]), (0x101, 0, vec![(0, 252)]), (0x1001, 0, vec![(1, 252)])];
+        assert_eq!(shares(&all), expected);
+        let targets = Targets { modules: vec![Handle(0x1101)], ..Targets::default() };
+        let refused = platform.plan_goals(&GoalRequest { targets, ..GoalRequest::default() });
+        assert!(matches!(refused, Err(PlatformError::DeadModule { module: Handle(0x1101) })), "{refused:?}");
+    }
+
+    #[test]
+    fn parts_are_rounded_to_what_firmware_gives_and_what_is_left_is_mapped() {
+        let platform = platform(INCLUDED[2].1);
+        let request = GoalRequest { memory_percent: 33, reserved_percent: 10, ..GoalRequest::default() };
+        let goals = platform.plan_goals(&request).unwrap();
+        assert_eq!((goals[0].memory, goals[0].reserved), (42 * GIB, 13 * GIB), "41.58 and 12.6 of 126");
+        assert_eq!(goals[0].shares[0].size, 71 * GIB);
+        let all = GoalRequest { memory_percent: 100, ..GoalRequest::default() };
+        assert_eq!(shares(&platform.plan_goals(&all).unwrap())[3], (0x1101, 126, vec![]));
+    }
+
+    #[test]
+    fn impossible_parts_are_refused() {
+        let platform = platform(INCLUDED[4].1);
+        let request = |memory_percent, reserved_percent| GoalRequest {
+            memory_percent,
+            reserved_percent,
+            ..GoalRequest::default()
+        };
+        let refused = platform.plan_goals(&request(60, 41));
+        assert!(
+            matches!(refused, Err(PlatformError::Percentages { memory: 60, reserved: 41 })),
+            "{refused:?}"
+        );
+        let refused = platform.plan_goals(&request(49, 0));
+        assert!(matches!(refused, Err(PlatformError::TooSmallAPart { percent: 49, .. })), "{refused:?}");
+        assert!(platform.plan_goals(&request(50, 0)).is_ok());
+    }
+
+    #[test]
+    fn unequal_modules_share_what_all_have_and_the_larger_ones_the_rest() {
+        let text = INCLUDED[4].1.replacen("1344MiB", "3344MiB", 1);
+        let goals = platform(&text).plan_goals(&GoalRequest::default()).unwrap();
+        assert_eq!(shares(&goals), [(1, 0, vec![(0, 1), (1, 2)]), (0x101, 0, vec![(0, 1)])]);
+    }
+
+    #[test]
+    fn sets_have_as_many_modules_as_controllers_can_interleave() {
+        let mut text = INCLUDED[4].1.to_owned();
+        for slot in 2..7 {
+            let module = format!(
+                "[[module]]\nhandle = 0x0{slot}01\nphysical_id = 1\nlocator = \"X\"\ncapacity = \"1344MiB\"\n"
+            );
+            text += &format!("{module}id = \"8089-a2-2140-0000001{slot}\"\n");
+        }
+        let goals = platform(&text).plan_goals(&GoalRequest::default()).unwrap();
+        let sets: Vec<u32> = goals.iter().map(|goal| goal.shares[0].set).collect();
+        assert_eq!(sets, [0, 0, 0, 0, 0, 0, 1], "six and one of seven");
+    }
+
+    #[test]
+    fn a_second_goal_and_half_a_set_are_refused() {
+        let mut platform = platform(INCLUDED[2].1);
+        let goals = platform.plan_goals(&GoalRequest::default()).unwrap();
+        platform.create_goals(goals);
+        let refused = platform.plan_goals(&GoalRequest::default());
+        assert!(matches!(refused, Err(PlatformError::GoalPending { module: Handle(1) })), "{refused:?}");
+        platform.reboot();
+        let targets = Targets { modules: vec![Handle(0x101)], ..Targets::default() };
+        let refused = platform.plan_goals(&GoalRequest { targets, ..GoalRequest::default() });
+        let Err(PlatformError::SetSplit { module, other }) = refused else { panic!("{refused:?}") };
+        assert_eq!((module.0, other.0), (0x101, 1));
+    }
+}

@@ -1,0 +1,63 @@
+//! `ipmctl show -region`.
+
+use super::{Display, nothing, print};
+use crate::error::PlatformError;
+use crate::goal::Targets;
+use crate::listing::{Column, Record, Records};
+use crate::machine::{Health, Security};
+use crate::platform::Platform;
+use crate::region::{Origin, Region};
+
+const COLUMNS: [Column; 6] = [
+    Column("SocketID", 9),
+    Column("ISetID", 20),
+    Column("PersistentMemoryType", 24),
+    Column("Capacity", 25),
+    Column("FreeCapacity", 25),
+    Column("HealthState", 19),
+];
+
+impl Platform {
+    pub(super) fn show_regions(&self, targets: &Targets, display: &Display) -> Result<String, PlatformError> {
+        self.targets(targets)?;
+        let meant = |region: &Region| targets.sockets.is_empty() || targets.sockets.contains(&region.socket);
+        let regions = self.regions().into_iter().filter(meant);
+        let records: Vec<Record> =
+            regions.filter_map(|region| self.region_record(&region, display)).collect();
+        if records.is_empty() {
+            return Ok(nothing("There are no Regions defined in the system.", display));
+        }
+        let head = Some("ISetID");
+        let records = Records { list_tag: "RegionList", tag: "Region", part_tag: "", head, records };
+        print(records, &COLUMNS, display)
+    }
+
+    fn region_record(&self, region: &Region, display: &Display) -> Option<Record> {
+        let Origin::Set { id, members, .. } = &region.origin else { return None };
+        let kind = if members.len() == 1 { "AppDirectNotInterleaved" } else { "AppDirect" };
+        let dimms: Vec<String> = members.iter().map(|member| member.module.to_string()).collect();
+        Some(
+            Record::new()
+                .with("SocketID", format!("{:#06x}", region.socket))
+                .with("ISetID", format!("{id:#018x}"))
+                .with("PersistentMemoryType", kind)
+                .with("Capacity", self.capacity(region.size, display))
+                .with("FreeCapacity", self.capacity(self.free(region), display))
+                .with("HealthState", self.region_health(region))
+                .with("DimmID", dimms.join(", ")),
+        )
+    }
+
+    fn region_health(&self, region: &Region) -> &'static str {
+        let modules = || region.members().iter().filter_map(|member| self.machine.module(member.module));
+        if modules().any(|module| module.health == Health::NonFunctional) {
+            "Error"
+        } else if modules().any(|module| module.security == Security::Locked) {
+            "Locked"
+        } else if modules().any(|module| self.state.goal(module.handle).is_some()) {
+            "Pending"
+        } else {
+            "Healthy"
+        }
+    }
+}

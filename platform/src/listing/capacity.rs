@@ -1,0 +1,107 @@
+//! Capacities as ipmctl prints them.
+
+use crate::machine::IpmctlGeneration;
+use std::str::FromStr;
+
+/// In what capacities are printed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Unit {
+    /// Bytes.
+    B,
+    /// 10^6 bytes.
+    MB,
+    /// 2^20 bytes.
+    MiB,
+    /// 10^9 bytes.
+    GB,
+    /// 2^30 bytes.
+    #[default]
+    GiB,
+    /// 10^12 bytes.
+    TB,
+    /// 2^40 bytes.
+    TiB,
+}
+
+impl Unit {
+    /// All of them with their words.
+    pub const ALL: [(Unit, &'static str); 7] = [
+        (Unit::B, "B"),
+        (Unit::MB, "MB"),
+        (Unit::MiB, "MiB"),
+        (Unit::GB, "GB"),
+        (Unit::GiB, "GiB"),
+        (Unit::TB, "TB"),
+        (Unit::TiB, "TiB"),
+    ];
+
+    fn bytes(self) -> u64 {
+        match self {
+            Unit::B => 1,
+            Unit::MB => 1_000_000,
+            Unit::MiB => 1 << 20,
+            Unit::GB => 1_000_000_000,
+            Unit::GiB => 1 << 30,
+            Unit::TB => 1_000_000_000_000,
+            Unit::TiB => 1 << 40,
+        }
+    }
+}
+
+impl FromStr for Unit {
+    type Err = ();
+
+    fn from_str(word: &str) -> Result<Unit, ()> {
+        Unit::ALL
+            .into_iter()
+            .find(|(_, known)| known.eq_ignore_ascii_case(word))
+            .map(|(unit, _)| unit)
+            .ok_or(())
+    }
+}
+
+/// How many digits behind the point; what is beyond them is cut off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Digits(u32);
+
+impl Digits {
+    /// Those of a generation.
+    pub(crate) fn of(generation: IpmctlGeneration) -> Digits {
+        match generation {
+            IpmctlGeneration::One => Digits(1),
+            IpmctlGeneration::Three => Digits(3),
+        }
+    }
+
+    /// A capacity in bytes, as text.
+    pub(crate) fn show(self, bytes: u64, unit: Unit) -> String {
+        let word = Unit::ALL.into_iter().find(|(known, _)| *known == unit).map_or("", |(_, word)| word);
+        let whole = bytes / unit.bytes();
+        if unit == Unit::B {
+            return format!("{whole} {word}");
+        }
+        let scale = 10_u128.pow(self.0);
+        let part = u128::from(bytes % unit.bytes()) * scale / u128::from(unit.bytes());
+        format!("{whole}.{part:0width$} {word}", width = self.0 as usize)
+    }
+}
+
+#[cfg(test)]
+mod test {
+    use super::*;
+
+    #[test]
+    fn digits_are_cut_off() {
+        let (one, three) = (Digits::of(IpmctlGeneration::One), Digits::of(IpmctlGeneration::Three));
+        let module = 258_512 << 20;
+        assert_eq!(one.show(module, Unit::GiB), "252.4 GiB", "252.453");
+        assert_eq!(three.show(module, Unit::GiB), "252.453 GiB");
+        assert_eq!(one.show(module * 12, Unit::GiB), "3029.4 GiB");
+        assert_eq!(three.show(module, Unit::TB), "0.271 TB");
+        assert_eq!(one.show(module, Unit::B), "271069478912 B");
+        assert_eq!(three.show(0, Unit::MiB), "0.000 MiB");
+        assert_eq!(one.show(u64::MAX, Unit::MiB), "17592186044415.9 MiB");
+        assert_eq!("gib".parse(), Ok(Unit::GiB));
+        assert_eq!("KiB".parse::<Unit>(), Err(()));
+    }
+}

@@ -1,0 +1,337 @@
+//! Machine files: TOML in, a machine or what is wrong with the file out.
+
+use super::{
+    Dram, Handle, Health, IpmctlGeneration, KernelVersion, Machine, Memmap, Module, PersistenceDomain,
+    Profile, Security, Sensors, nearest,
+};
+use bytesize::ByteSize;
+use lode_layout::ModuleId;
+use serde::Deserialize;
+use std::collections::BTreeSet;
+use std::fmt;
+use std::ops::Range;
+use toml::Spanned;
+
+/// Bytes of a label storage area where the file does not say.
+const LABEL_AREA: u64 = 128 << 10;
+/// Bytes of which firmware gives capacity in whole multiples where the file does not say.
+const ALIGNMENT: u64 = 1 << 30;
+/// The most bytes a module may have: what 52 bits of physical address reach.
+const CAPACITY_MAX: u64 = 1 << 52;
+
+/// What is wrong with a machine, or with the name of one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum MachineFault {
+    /// The file is not what a machine file is.
+    Syntax {
+        /// Where, from 1.
+        line: usize,
+        /// Where in the line, in characters from 1.
+        column: usize,
+        /// What the parser says.
+        says: String,
+        /// The word that was probably meant.
+        meant: Option<String>,
+    },
+    /// A value that the machine can't have.
+    Value {
+        /// Where, from 1.
+        line: usize,
+        /// Where in the line, in characters from 1.
+        column: usize,
+        /// Of what.
+        what: &'static str,
+        /// The value.
+        found: String,
+        /// What it could be.
+        want: &'static str,
+    },
+    /// No machine of this name is included.
+    NotIncluded {
+        /// The name.
+        name: String,
+        /// The name that was probably meant.
+        meant: Option<String>,
+    },
+}
+
+impl fmt::Display for MachineFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            MachineFault::Syntax { line, column, says, meant } => {
+                write!(f, "line {line}, column {column}: {says}")?;
+                meant.as_ref().map_or(Ok(()), |meant| write!(f, "; was `{meant}` meant?"))
+            }
+            MachineFault::Value { line, column, what, found, want } => {
+                write!(f, "line {line}, column {column}: {what} can't be {found}: it is {want}")
+            }
+            MachineFault::NotIncluded { name, meant } => {
+                write!(f, "no machine {name} is included, and there is no file of this name")?;
+                let known = super::INCLUDED.map(|(name, _)| name).join(", ");
+                match meant {
+                    Some(meant) => write!(f, "; was `{meant}` meant?"),
+                    None => write!(f, "; included are {known}"),
+                }
+            }
+        }
+    }
+}
+
+impl std::error::Error for MachineFault {}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Source {
+    name: String,
+    profile: ProfileSource,
+    alignment: Option<Spanned<ByteSize>>,
+    #[serde(rename = "module", default)]
+    modules: Vec<ModuleSource>,
+    #[serde(default)]
+    dram: Vec<DramSource>,
+    #[serde(default)]
+    memmap: Vec<MemmapSource>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ProfileSource {
+    ipmctl: Spanned<u32>,
+    ndctl: Spanned<u32>,
+    kernel: Spanned<String>,
+    #[serde(default)]
+    persistence_domain: PersistenceDomain,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ModuleSource {
+    handle: Spanned<u32>,
+    physical_id: u16,
+    locator: String,
+    capacity: Option<Spanned<ByteSize>>,
+    id: Option<Spanned<String>>,
+    firmware: Option<String>,
+    part_number: Option<String>,
+    #[serde(default)]
+    health: Health,
+    #[serde(default)]
+    security: Security,
+    label_area: Option<Spanned<ByteSize>>,
+    #[serde(default)]
+    sensors: Sensors,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct DramSource {
+    socket: u16,
+    physical_id: u16,
+    locator: String,
+    capacity: Spanned<ByteSize>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct MemmapSource {
+    start: Spanned<ByteSize>,
+    size: Spanned<ByteSize>,
+}
+
+/// The machine that a text describes.
+pub(super) fn parse(text: &str) -> Result<Machine, MachineFault> {
+    let source: Source = toml::from_str(text).map_err(|error| syntax(text, &error))?;
+    let reader = Reader { text };
+    let alignment = source.alignment.as_ref();
+    Ok(Machine {
+        name: source.name,
+        profile: reader.profile(&source.profile)?,
+        alignment: alignment.map_or(Ok(ALIGNMENT), |found| reader.power_of_two(found, "the alignment"))?,
+        modules: reader.modules(source.modules)?,
+        dram: source.dram.into_iter().map(|dram| reader.dram(dram)).collect::<Result<_, _>>()?,
+        memmap: source.memmap.iter().map(|range| reader.memmap(range)).collect::<Result<_, _>>()?,
+    })
+}
+
+fn syntax(text: &str, error: &toml::de::Error) -> MachineFault {
+    let (line, column) = place(text, error.span().unwrap_or(0..0));
+    // The parser puts words in backquotes: first the one that it found, then those that it knows.
+    let mut words = error.message().split('`').skip(1).step_by(2);
+    let found = words.next().unwrap_or_default();
+    let meant = nearest(found, words).map(str::to_owned);
+    MachineFault::Syntax {
+        line,
+        column,
+        says: error.message().lines().next().unwrap_or_default().to_owned(),
+        meant,
+    }
+}
+
+/// Line and column of a range's start, both from 1.
+fn place(text: &str, span: Range<usize>) -> (usize, usize) {
+    let before = text.get(..span.start).unwrap_or(text);
+    let line = before.rsplit('\n').next().unwrap_or_default();
+    (before.matches('\n').count() + 1, line.chars().count() + 1)
+}
+
+/// Checks values, and knows where they stand.
+struct Reader<'a> {
+    text: &'a str,
+}
+
+impl Reader<'_> {
+    fn fault<T: ToString>(&self, found: &Spanned<T>, what: &'static str, want: &'static str) -> MachineFault {
+        let (line, column) = place(self.text, found.span());
+        MachineFault::Value { line, column, what, found: found.get_ref().to_string(), want }
+    }
+
+    fn profile(&self, source: &ProfileSource) -> Result<Profile, MachineFault> {
+        let ipmctl = match source.ipmctl.get_ref() {
+            1 => IpmctlGeneration::One,
+            2 | 3 => IpmctlGeneration::Three,
+            _ => return Err(self.fault(&source.ipmctl, "the generation of ipmctl", "1, 2 or 3")),
+        };
+        let ndctl = *source.ndctl.get_ref();
+        if !(64..1000).contains(&ndctl) {
+            return Err(self.fault(&source.ndctl, "the version of ndctl", "64 or later"));
+        }
+        let kernel = KernelVersion::parse(source.kernel.get_ref())
+            .ok_or_else(|| self.fault(&source.kernel, "the kernel", "two numbers, as 6.1"))?;
+        Ok(Profile { ipmctl, ndctl, kernel, domain: source.persistence_domain })
+    }
+
+    fn modules(&self, sources: Vec<ModuleSource>) -> Result<Vec<Module>, MachineFault> {
+        let (mut handles, mut ids) = (BTreeSet::new(), BTreeSet::new());
+        let mut modules = Vec::new();
+        for source in sources {
+            if !handles.insert(*source.handle.get_ref()) {
+                return Err(self.fault(
+                    &source.handle,
+                    "the handle of a second module",
+                    "unique in a machine",
+                ));
+            }
+            if let Some(id) = &source.id
+                && !ids.insert(id.get_ref().clone())
+            {
+                return Err(self.fault(id, "the identity of a second module", "unique in the world"));
+            }
+            modules.push(self.module(source)?);
+        }
+        Ok(modules)
+    }
+
+    fn module(&self, source: ModuleSource) -> Result<Module, MachineFault> {
+        let identity = source.id.as_ref().map(|id| {
+            let want = "vendor, location, date and serial number, as 8089-a2-1834-000016b0";
+            id.get_ref().parse::<ModuleId>().map_err(|_| self.fault(id, "the identity of a module", want))
+        });
+        if *source.handle.get_ref() > Handle::MAX.0 {
+            return Err(self.fault(&source.handle, "the handle", "at most 0xfffffff"));
+        }
+        if source.health != Health::NonFunctional && (source.capacity.is_none() || source.id.is_none()) {
+            let want = "of a module with capacity and id: only dead modules lack them";
+            return Err(self.fault(&source.handle, "the handle", want));
+        }
+        let capacity = source.capacity.as_ref().map_or(Ok(0), |found| match found.get_ref().as_u64() {
+            bytes if bytes < CAPACITY_MAX && bytes % (1 << 20) == 0 => Ok(bytes),
+            _ => Err(self.fault(found, "the capacity", "whole MiB, below 4 PiB")),
+        })?;
+        let label_area =
+            source.label_area.as_ref().map_or(Ok(LABEL_AREA), |found| match found.get_ref().as_u64() {
+                bytes if (1024..=1 << 28).contains(&bytes) && bytes % 256 == 0 => Ok(bytes),
+                _ => Err(self.fault(found, "the label area", "1KiB to 256MiB in multiples of 256 bytes")),
+            })?;
+        Ok(Module {
+            handle: Handle(*source.handle.get_ref()),
+            physical_id: source.physical_id,
+            locator: source.locator,
+            capacity,
+            identity: identity.transpose()?,
+            firmware: source.firmware,
+            part_number: source.part_number,
+            health: source.health,
+            security: source.security,
+            label_area,
+            sensors: source.sensors,
+        })
+    }
+
+    fn dram(&self, source: DramSource) -> Result<Dram, MachineFault> {
+        let capacity = match source.capacity.get_ref().as_u64() {
+            bytes if bytes < CAPACITY_MAX && bytes % (1 << 20) == 0 => bytes,
+            _ => return Err(self.fault(&source.capacity, "the capacity", "whole MiB, below 4 PiB")),
+        };
+        let DramSource { socket, physical_id, locator, .. } = source;
+        Ok(Dram { socket, physical_id, locator, capacity })
+    }
+
+    fn memmap(&self, source: &MemmapSource) -> Result<Memmap, MachineFault> {
+        let bytes = |found: &Spanned<ByteSize>, what, want| match found.get_ref().as_u64() {
+            bytes if bytes > 0 && bytes < CAPACITY_MAX && bytes % (16 << 20) == 0 => Ok(bytes),
+            _ => Err(self.fault(found, what, want)),
+        };
+        Ok(Memmap {
+            start: bytes(&source.start, "the start of memmap", "a multiple of 16MiB below 4PiB")?,
+            size: bytes(&source.size, "the size of memmap", "a multiple of 16MiB below 4PiB")?,
+        })
+    }
+
+    fn power_of_two(&self, found: &Spanned<ByteSize>, what: &'static str) -> Result<u64, MachineFault> {
+        match found.get_ref().as_u64() {
+            bytes if bytes.is_power_of_two() && bytes >= 1 << 20 => Ok(bytes),
+            _ => Err(self.fault(found, what, "a power of two from 1MiB")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod test {
+    use super::*;
+    use crate::machine::INCLUDED;
+
+    fn fault(text: &str) -> String {
+        parse(text).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn the_included_machines_are_sound_and_have_the_names_of_their_files() {
+        for (name, text) in INCLUDED {
+            let machine = parse(text).unwrap_or_else(|error| panic!("{name}: {error}"));
+            assert_eq!(machine.name, name);
+            assert!(!machine.modules.is_empty());
+        }
+    }
+
+    #[test]
+    fn a_typo_is_found_with_line_column_and_what_was_meant() {
+        let text = INCLUDED[3].1;
+        let typo = text.replace("capacity = \"1344MiB\"", "capcity = \"1344MiB\"");
+        let said = fault(&typo);
+        assert!(said.starts_with("line 14, column 1: unknown field `capcity`"), "{said}");
+        assert!(said.ends_with("was `capacity` meant?"), "{said}");
+        let said = fault(&text.replace("handle = 0x0001", "handle = 0x0001\nhealth = \"Healty\""));
+        assert!(said.contains("line 12, column 10") && said.ends_with("was `Healthy` meant?"), "{said}");
+        assert!(fault("name = ").starts_with("line 1, column 8"));
+    }
+
+    #[test]
+    fn values_that_cannot_be_are_refused_where_they_stand() {
+        let text = INCLUDED[4].1;
+        for (from, to, said) in [
+            ("kernel = \"6.1\"", "kernel = \"six\"", "the kernel can't be six"),
+            ("ipmctl = 3", "ipmctl = 7", "line 5, column 10: the generation of ipmctl can't be 7"),
+            ("handle = 0x0101", "handle = 0x0001", "the handle of a second module can't be 1"),
+            ("8089-a2-2140-00000002", "8089-a2-2140-00000001", "the identity of a second module"),
+            ("8089-a2-2140-00000002", "8089-a2-2140-2", "the identity of a module can't be"),
+            ("1344MiB", "1344MB", "the capacity can't be"),
+            ("2GiB", "2000000000B", "the capacity can't be"),
+        ] {
+            let changed = text.replacen(from, to, 1);
+            assert_ne!(changed, text, "{from}");
+            let fault = fault(&changed);
+            assert!(fault.contains(said), "{fault}");
+        }
+    }
+}

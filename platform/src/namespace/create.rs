@@ -1,0 +1,336 @@
+//! Making namespaces, with the rules and defaults of ndctl and the kernel.
+
+use crate::contents::INFO_BLOCK;
+use crate::error::PlatformError;
+use crate::namespace::{Namespace, Personality};
+use crate::platform::Platform;
+use crate::region::{Origin, Region};
+use crate::state::{LabelVersion, NamespaceState};
+use lode_layout::{
+    Abstraction, BttGeometry, BttInfo, BttVersion, Label, LabelFlags, LabelName, NamespaceLabel,
+    PAGE_MAP_OFF, PERSISTENT_MEMORY, PageMapInfo, PageMapPlace, PageMapRule, PageMapUser,
+};
+use uuid::Uuid;
+
+/// The smallest namespace that is not raw, in bytes.
+const SIZE_MIN: u64 = 16 << 20;
+/// What page maps are aligned to if nobody says, in bytes.
+const ALIGN: u64 = 2 << 20;
+const PAGE: u64 = 4096;
+/// What sizes of sectors a BTT can have.
+const SECTOR_SIZES: [u64; 7] = [512, 520, 528, 4096, 4104, 4160, 4224];
+/// The sector size of a BTT if nobody says.
+const SECTOR_SIZE: u64 = 4096;
+
+/// What is made of a namespace.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mode {
+    /// For file systems that map files.
+    #[default]
+    Fsdax,
+    /// A character device that is mapped.
+    Devdax,
+    /// Atomic sectors.
+    Sector,
+    /// As it is.
+    Raw,
+}
+
+impl Mode {
+    /// ndctl's word.
+    pub fn word(self) -> &'static str {
+        match self {
+            Mode::Fsdax => "fsdax",
+            Mode::Devdax => "devdax",
+            Mode::Sector => "sector",
+            Mode::Raw => "raw",
+        }
+    }
+}
+
+/// Where a page map is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum MapPlace {
+    /// In DRAM.
+    Mem,
+    /// In the namespace.
+    #[default]
+    Dev,
+}
+
+/// A namespace that is wanted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CreateNamespace {
+    /// In this region; in the first with enough space if none is named.
+    pub region: Option<u32>,
+    /// What is to be made of it.
+    pub mode: Mode,
+    /// Bytes; the largest free range if none are given.
+    pub size: Option<u64>,
+    /// Where its page map is to be.
+    pub map: MapPlace,
+    /// What its page map is to be aligned to, in bytes.
+    pub align: Option<u64>,
+    /// Bytes of a sector.
+    pub sector_size: Option<u64>,
+    /// What its user calls it.
+    pub name: String,
+    /// Who it is; somebody new if nobody says.
+    pub uuid: Option<Uuid>,
+}
+
+impl Platform {
+    /// Makes a namespace. `uuids` makes identities that nobody has.
+    ///
+    /// # Errors
+    /// No region has the space, the size is not aligned, the label areas are full or blank, the region is disabled.
+    pub fn create_namespace(
+        &mut self,
+        wanted: &CreateNamespace,
+        uuids: &mut dyn FnMut() -> Uuid,
+    ) -> Result<Namespace, PlatformError> {
+        let regions = self.regions();
+        let region = match wanted.region {
+            Some(number) => {
+                let found = regions.into_iter().find(|region| region.number == number);
+                found.ok_or(PlatformError::UnknownRegion { region: number })?
+            }
+            None => self.region_with_space(wanted, regions)?,
+        };
+        self.check_region(&region)?;
+        let size = self.size_in(&region, wanted)?;
+        let free = self.free_ranges(&region).into_iter().find(|range| range.end - range.start >= size);
+        let largest = self.largest_free(&region);
+        let no_space = PlatformError::NoSpace { region: Some(region.number), want: size, largest };
+        let offset = free.ok_or(no_space)?.start;
+        let uuid = wanted.uuid.unwrap_or_else(&mut *uuids);
+        if self
+            .regions()
+            .iter()
+            .any(|region| self.namespaces(region).iter().any(|one| one.uuid == Some(uuid)))
+        {
+            return Err(PlatformError::UuidTaken { uuid });
+        }
+        let number = self.free_number(&region);
+        self.write_labels(&region, wanted, uuid, offset, size)?;
+        self.write_info(&region, wanted, uuid, uuids(), offset..offset + size)?;
+        self.state.namespaces.push(NamespaceState { uuid, number, disabled: false });
+        let made = self.namespaces(&region).into_iter().find(|namespace| namespace.uuid == Some(uuid));
+        Ok(made.expect("a namespace whose labels were written is found"))
+    }
+
+    /// The first region, in the order in which ndctl looks at them, that can be used and has the space.
+    fn region_with_space(
+        &self,
+        wanted: &CreateNamespace,
+        mut regions: Vec<Region>,
+    ) -> Result<Region, PlatformError> {
+        crate::ndctl::sort_as_listed(&mut regions, Region::name);
+        let checked: Vec<_> = regions.iter().map(|region| self.check_region(region)).collect();
+        if checked.iter().all(Result::is_err)
+            && let Some(Err(error)) = checked.into_iter().next()
+        {
+            return Err(error);
+        }
+        regions.retain(|region| self.check_region(region).is_ok());
+        let largest = regions.iter().map(|region| self.largest_free(region)).max().unwrap_or(0);
+        let want = wanted.size.unwrap_or(SIZE_MIN);
+        let fits = |region: &Region| self.largest_free(region) >= want;
+        regions.into_iter().find(fits).ok_or(PlatformError::NoSpace { region: None, want, largest })
+    }
+
+    fn check_region(&self, region: &Region) -> Result<(), PlatformError> {
+        if !region.enabled {
+            return Err(PlatformError::RegionDisabled { region: region.number });
+        }
+        for member in region.members() {
+            let module = member.module;
+            self.contents.area(module).map_err(|error| PlatformError::Labels { module, error })?;
+        }
+        match region.origin {
+            Origin::Set { .. } => Ok(()),
+            Origin::Memmap => Err(PlatformError::NoLabels { region: region.number }),
+        }
+    }
+
+    /// The lowest number that no namespace of the region has.
+    fn free_number(&self, region: &Region) -> u32 {
+        let taken: Vec<u32> = self.namespaces(region).iter().map(|namespace| namespace.number).collect();
+        (0..).find(|number| !taken.contains(number)).unwrap_or(u32::MAX)
+    }
+
+    /// The bytes of the namespace, checked as ndctl checks them.
+    fn size_in(&self, region: &Region, wanted: &CreateNamespace) -> Result<u64, PlatformError> {
+        let ways = region.members().len() as u64;
+        let align = match wanted.mode {
+            Mode::Fsdax | Mode::Devdax => wanted.align.unwrap_or(ALIGN),
+            Mode::Sector | Mode::Raw => PAGE,
+        };
+        if ![PAGE, ALIGN, 1 << 30].contains(&align)
+            || (wanted.align.is_some() && align != wanted.align.unwrap_or(0))
+        {
+            return Err(PlatformError::Align { align: wanted.align.unwrap_or(align) });
+        }
+        let unit = (align * ways).max(self.region_align(region).unwrap_or(0));
+        let size = match wanted.size {
+            Some(size) => size,
+            None => self.largest_free(region) / unit * unit,
+        };
+        if size % unit != 0 {
+            let fitting = size.next_multiple_of(unit);
+            return Err(PlatformError::Misaligned { size, ways, unit, fitting });
+        }
+        if size == 0 || (size < SIZE_MIN && wanted.mode != Mode::Raw) {
+            let largest = self.largest_free(region);
+            let want = size.max(SIZE_MIN);
+            return Err(match wanted.size {
+                Some(_) => PlatformError::TooSmall { size, size_min: SIZE_MIN },
+                None => PlatformError::NoSpace { region: Some(region.number), want, largest },
+            });
+        }
+        Ok(size)
+    }
+
+    /// The labels of a new namespace: first all of them as still being written, then as they stay.
+    fn write_labels(
+        &mut self,
+        region: &Region,
+        wanted: &CreateNamespace,
+        uuid: Uuid,
+        offset: u64,
+        size: u64,
+    ) -> Result<(), PlatformError> {
+        let Origin::Set { id, members, .. } = &region.origin else { return Ok(()) };
+        let version = self.labels_of(region);
+        let ways = members.len() as u64;
+        let name = LabelName::new(&wanted.name);
+        let first = members[0].module;
+        let name = name.map_err(|error| PlatformError::Labels { module: first, error })?;
+        let is_new = version == LabelVersion::V1_2;
+        for flags in [LabelFlags::UPDATING, LabelFlags::default()] {
+            for (position, member) in members.iter().enumerate() {
+                let label = Label::Namespace(NamespaceLabel {
+                    uuid,
+                    name,
+                    flags,
+                    label_count: ways as u16,
+                    position: position as u16,
+                    set_cookie: *id,
+                    lba_size: if is_new { self.label_sector_size(wanted)? } else { 0 },
+                    dpa: member.offset + offset / ways,
+                    raw_size: size / ways,
+                    alignment: 0,
+                    type_guid: if is_new { PERSISTENT_MEMORY } else { Uuid::nil() },
+                    abstraction: if is_new { abstraction(wanted.mode) } else { Abstraction::None },
+                });
+                let module = member.module;
+                let labels = |error| PlatformError::Labels { module, error };
+                let update = self.contents.area(module).and_then(|area| area.put(&label)).map_err(labels)?;
+                self.contents.update(module, update);
+            }
+        }
+        Ok(())
+    }
+
+    /// Bytes of a sector as labels say them: those of a BTT are the BTT's own affair.
+    fn label_sector_size(&self, wanted: &CreateNamespace) -> Result<u64, PlatformError> {
+        match (wanted.mode, wanted.sector_size) {
+            (Mode::Sector, _) | (_, None) => Ok(512),
+            (_, Some(size @ (512 | 4096))) => Ok(size),
+            (_, Some(size)) => Err(PlatformError::SectorSize { size }),
+        }
+    }
+
+    /// Which labels the modules of a region have.
+    fn labels_of(&self, region: &Region) -> LabelVersion {
+        let module = region.members().first().map(|member| member.module);
+        let set = module.and_then(|module| self.state.sets_of(module).next());
+        set.map_or(LabelVersion::V1_2, |(set, _)| set.labels)
+    }
+
+    /// The blocks that say what is made of a namespace. One of an older namespace names that one, and is passed over.
+    fn write_info(
+        &mut self,
+        region: &Region,
+        wanted: &CreateNamespace,
+        parent_uuid: Uuid,
+        uuid: Uuid,
+        range: std::ops::Range<u64>,
+    ) -> Result<(), PlatformError> {
+        let size = range.end - range.start;
+        let refused = |error| PlatformError::Info { size, error };
+        match wanted.mode {
+            Mode::Raw => {}
+            Mode::Fsdax | Mode::Devdax => {
+                let user =
+                    if wanted.mode == Mode::Fsdax { PageMapUser::FileSystem } else { PageMapUser::Device };
+                let place = match wanted.map {
+                    MapPlace::Mem => PageMapPlace::Dram,
+                    MapPlace::Dev => PageMapPlace::Namespace,
+                };
+                let by_sections = self.machine.profile.kernel.rounds_to_sections();
+                let rule = if by_sections { PageMapRule::Sections } else { PageMapRule::Pages };
+                let (start, align) = (region.base + range.start, wanted.align.unwrap_or(ALIGN));
+                let planned = PageMapInfo::plan(user, place, rule, start, size, align).map_err(refused)?;
+                let info = PageMapInfo { uuid, parent_uuid, ..planned };
+                self.write_at(region, range.start + PAGE_MAP_OFF, &info.encode());
+            }
+            Mode::Sector => {
+                let wanted_size = wanted.sector_size.unwrap_or(SECTOR_SIZE);
+                if !SECTOR_SIZES.contains(&wanted_size) {
+                    return Err(PlatformError::SectorSize { size: wanted_size });
+                }
+                let version = match self.labels_of(region) {
+                    LabelVersion::V1_1 => BttVersion::V1_1,
+                    LabelVersion::V1_2 => BttVersion::V2_0,
+                };
+                for (at, geometry) in BttGeometry::plan(size, wanted_size as u32, version).map_err(refused)? {
+                    let info = BttInfo { uuid, parent_uuid, is_read_only: false, version, geometry }.encode();
+                    self.write_at(region, range.start + at, &info);
+                    self.write_at(region, range.start + at + geometry.infooff(), &info);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Clears the blocks that could say what was made of a namespace at this offset.
+    pub(crate) fn clear_info(&mut self, region: &Region, offset: u64) {
+        for at in [0, INFO_BLOCK] {
+            let place = region.place(offset + at);
+            let there = place.and_then(|(module, off)| self.contents.block(module, off));
+            if there.is_some_and(|bytes| bytes.iter().any(|byte| *byte != 0)) {
+                self.write_at(region, offset + at, &[0; INFO_BLOCK as usize]);
+            }
+        }
+    }
+
+    /// Writes a block, which lies on one module since it is a whole line of the interleave set.
+    fn write_at(&mut self, region: &Region, offset: u64, block: &[u8]) {
+        if let Some((module, off)) = region.place(offset) {
+            self.contents.write_block(module, off, block);
+        }
+    }
+}
+
+fn abstraction(mode: Mode) -> Abstraction {
+    match mode {
+        Mode::Fsdax => Abstraction::PageMap,
+        Mode::Devdax => Abstraction::DeviceDax,
+        Mode::Sector => Abstraction::Btt2,
+        Mode::Raw => Abstraction::None,
+    }
+}
+
+impl Namespace {
+    /// What was made of it.
+    pub fn mode(&self) -> Mode {
+        match &self.personality {
+            Personality::Raw => Mode::Raw,
+            Personality::Legacy => Mode::Fsdax,
+            Personality::PageMap(info) if info.user == PageMapUser::Device => Mode::Devdax,
+            Personality::PageMap(_) => Mode::Fsdax,
+            Personality::Sectors { .. } => Mode::Sector,
+        }
+    }
+}

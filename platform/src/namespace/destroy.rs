@@ -1,0 +1,182 @@
+//! Unmaking namespaces, and switching them and their regions off and on.
+
+use crate::error::PlatformError;
+use crate::namespace::{CreateNamespace, MapPlace, Namespace, Personality};
+use crate::platform::Platform;
+use crate::region::Region;
+use crate::state::NamespaceState;
+use lode_layout::{LabelFormat, PageMapPlace};
+use uuid::Uuid;
+
+impl Platform {
+    /// The namespace that the kernel calls so, as `namespace0.0`, and its region.
+    ///
+    /// # Errors
+    /// [`UnknownNamespace`](PlatformError::UnknownNamespace).
+    pub fn namespace(&self, name: &str) -> Result<(Region, Namespace), PlatformError> {
+        for region in self.regions() {
+            let found = self.namespaces(&region).into_iter().find(|namespace| namespace.device() == name);
+            if let Some(namespace) = found {
+                return Ok((region, namespace));
+            }
+        }
+        Err(PlatformError::UnknownNamespace { name: name.to_owned() })
+    }
+
+    /// The names of all namespaces that have labels, those of one region if it is named.
+    pub fn labelled_namespaces(&self, region: Option<u32>) -> Vec<String> {
+        let regions =
+            self.regions().into_iter().filter(|one| region.is_none_or(|number| one.number == number));
+        let namespaces = regions.flat_map(|region| self.namespaces(&region));
+        namespaces.filter(|namespace| namespace.uuid.is_some()).map(|namespace| namespace.device()).collect()
+    }
+
+    /// Unmakes a namespace: its data is not reached any more.
+    ///
+    /// # Errors
+    /// It is unknown, has no labels, or is in use and nobody said that this does not matter.
+    pub fn destroy_namespace(&mut self, name: &str, force: bool) -> Result<(), PlatformError> {
+        let (region, namespace) = self.namespace(name)?;
+        let Some(uuid) = namespace.uuid else {
+            return Err(PlatformError::NoLabels { region: region.number });
+        };
+        if namespace.enabled && !force {
+            return Err(PlatformError::NamespaceActive { name: name.to_owned() });
+        }
+        self.clear_info(&region, namespace.offset);
+        for member in region.members() {
+            let module = member.module;
+            let update = self.contents.area(module).and_then(|area| area.remove(uuid));
+            self.contents.update(module, update.map_err(|error| PlatformError::Labels { module, error })?);
+        }
+        self.state.namespaces.retain(|known| known.uuid != uuid);
+        Ok(())
+    }
+
+    /// Makes something else of a namespace: what `wanted` leaves open stays as it is. The data is not kept.
+    ///
+    /// # Errors
+    /// Those of [`destroy_namespace`](Platform::destroy_namespace) and
+    /// [`create_namespace`](Platform::create_namespace).
+    pub fn reconfigure_namespace(
+        &mut self,
+        name: &str,
+        wanted: &CreateNamespace,
+        force: bool,
+        uuids: &mut dyn FnMut() -> Uuid,
+    ) -> Result<Namespace, PlatformError> {
+        let (region, namespace) = self.namespace(name)?;
+        self.destroy_namespace(name, force)?;
+        let mut wanted = wanted.clone();
+        wanted.region = Some(region.number);
+        wanted.size = wanted.size.or(Some(namespace.size));
+        if wanted.name.is_empty() {
+            wanted.name = namespace.name;
+        }
+        if let Personality::PageMap(info) = namespace.personality
+            && info.place == PageMapPlace::Dram
+        {
+            wanted.map = MapPlace::Mem;
+        }
+        self.create_namespace(&wanted, uuids)
+    }
+
+    /// Switches a namespace on or off, until the next start; returns whether it was otherwise before.
+    ///
+    /// # Errors
+    /// It is unknown or has no labels.
+    pub fn enable_namespace(&mut self, name: &str, enable: bool) -> Result<bool, PlatformError> {
+        let (region, namespace) = self.namespace(name)?;
+        let Some(uuid) = namespace.uuid else {
+            return Err(PlatformError::NoLabels { region: region.number });
+        };
+        if enable && !region.enabled {
+            return Err(PlatformError::RegionDisabled { region: region.number });
+        }
+        self.state.namespaces.retain(|known| known.uuid != uuid);
+        self.state.namespaces.push(NamespaceState { uuid, number: namespace.number, disabled: !enable });
+        Ok(namespace.enabled != enable)
+    }
+
+    /// Switches a region on or off, until the next start; returns whether it was otherwise before.
+    ///
+    /// # Errors
+    /// It is unknown, or can't be switched on since a module of it is dead or locked.
+    pub fn enable_region(&mut self, number: u32, enable: bool) -> Result<bool, PlatformError> {
+        let find =
+            |platform: &Platform| platform.regions().into_iter().find(|region| region.number == number);
+        let before = find(self).ok_or(PlatformError::UnknownRegion { region: number })?;
+        self.state.disabled_regions.retain(|disabled| *disabled != number);
+        if !enable {
+            self.state.disabled_regions.push(number);
+        }
+        match find(self) {
+            Some(after) if enable && !after.enabled => Err(PlatformError::RegionDisabled { region: number }),
+            _ => Ok(before.enabled != enable),
+        }
+    }
+
+    /// Makes the label area of a module anew, or blank without a version. Its namespaces are gone.
+    ///
+    /// # Errors
+    /// There is no such module, a region of it is in use, or it holds labels and nobody said that this does not matter.
+    pub fn init_labels(
+        &mut self,
+        index: usize,
+        version: Option<crate::LabelVersion>,
+        force: bool,
+    ) -> Result<(), PlatformError> {
+        let module = self.module_for_labels(index)?;
+        let labels = |error| PlatformError::Labels { module, error };
+        let (handle, size) = (module, self.machine.modules[index].label_area);
+        match version {
+            Some(_) if self.contents.area(handle).is_ok() && !force => {
+                return Err(PlatformError::LabelsThere { module });
+            }
+            Some(version) => self.format_labels(handle, version).map_err(labels)?,
+            None => self.contents.erase(handle, size),
+        }
+        if let Some(version) = version {
+            let sets = &mut self.state.sets;
+            let has =
+                |set: &&mut crate::InterleaveSet| set.members.iter().any(|member| member.module == handle);
+            sets.iter_mut().filter(has).for_each(|set| set.labels = version);
+        }
+        Ok(())
+    }
+
+    /// Replaces all of a module's label area.
+    ///
+    /// # Errors
+    /// There is no such module, a region of it is in use, or the bytes are not as many as the area has.
+    pub fn write_labels_of(&mut self, index: usize, bytes: Vec<u8>) -> Result<(), PlatformError> {
+        let module = self.module_for_labels(index)?;
+        let size = self.machine.modules[index].label_area;
+        if bytes.len() as u64 != size {
+            return Err(PlatformError::LabelAreaSize { module, size, found: bytes.len() as u64 });
+        }
+        self.contents.replace(module, bytes);
+        if let Ok(area) = self.contents.area(module) {
+            let version = match area.index().format() {
+                LabelFormat::V1_1 => crate::LabelVersion::V1_1,
+                _ => crate::LabelVersion::V1_2,
+            };
+            let has =
+                |set: &&mut crate::InterleaveSet| set.members.iter().any(|member| member.module == module);
+            self.state.sets.iter_mut().filter(has).for_each(|set| set.labels = version);
+        }
+        Ok(())
+    }
+
+    /// The module nmemN, if its labels may be changed: no region that it is part of is in use.
+    fn module_for_labels(&self, index: usize) -> Result<crate::Handle, PlatformError> {
+        let found = self.machine.modules.get(index).ok_or(PlatformError::UnknownDevice { index })?;
+        if !found.usable() {
+            return Err(PlatformError::DeadModule { module: found.handle });
+        }
+        match self.regions().iter().find(|region| region.enabled && region.has(found.handle)) {
+            Some(region) => Err(PlatformError::RegionActive { region: region.number, module: found.handle }),
+            None => Ok(found.handle),
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! JSON as json-c prints it for ndctl: keys in the order in which they were added, sizes and addresses for people
+//! or for programs.
+
+use std::fmt::Write;
+
+/// A value.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Json {
+    Text(String),
+    Number(i64),
+    /// A number with a fraction, as text.
+    Fraction(String),
+    /// Bytes: for people in GiB and GB.
+    Size(u64),
+    /// An address or an id: for people in hexadecimal digits.
+    Hex(u64),
+    Array(Vec<Json>),
+    Object(Vec<(&'static str, Json)>),
+}
+
+impl Json {
+    /// The text, for people or for programs.
+    pub(super) fn print(&self, human: bool) -> String {
+        let mut text = String::new();
+        self.write(&mut text, human, 0);
+        text
+    }
+
+    fn write(&self, text: &mut String, human: bool, depth: usize) {
+        match self {
+            Json::Text(value) => quote(text, value),
+            Json::Number(value) => *text += &value.to_string(),
+            Json::Fraction(value) => *text += value,
+            Json::Size(bytes) if human => *text += &size(*bytes),
+            Json::Hex(value) if human => *text += &format!("\"{value:#x}\""),
+            // json-c keeps 64 bits with a sign.
+            Json::Size(value) | Json::Hex(value) => *text += &(*value as i64).to_string(),
+            Json::Array(values) => {
+                let write = |text: &mut String, value: &Json| value.write(text, human, depth + 1);
+                nest(text, depth, ['[', ']'], values, write);
+            }
+            Json::Object(fields) => {
+                let write = |text: &mut String, (name, value): &(&str, Json)| {
+                    quote(text, name);
+                    *text += ":";
+                    value.write(text, human, depth + 1);
+                };
+                nest(text, depth, ['{', '}'], fields, write);
+            }
+        }
+    }
+}
+
+fn nest<T>(text: &mut String, depth: usize, marks: [char; 2], parts: &[T], write: impl Fn(&mut String, &T)) {
+    text.push(marks[0]);
+    for (index, part) in parts.iter().enumerate() {
+        *text += if index == 0 { "\n" } else { ",\n" };
+        *text += &"  ".repeat(depth + 1);
+        write(text, part);
+    }
+    *text += "\n";
+    *text += &"  ".repeat(depth);
+    text.push(marks[1]);
+}
+
+fn quote(text: &mut String, value: &str) {
+    text.push('"');
+    for character in value.chars() {
+        match character {
+            '"' => *text += "\\\"",
+            '\\' => *text += "\\\\",
+            '/' => *text += "\\/",
+            '\n' => *text += "\\n",
+            control if control < ' ' => {
+                let _ = write!(text, "\\u{:04x}", u32::from(control));
+            }
+            other => text.push(other),
+        }
+    }
+    text.push('"');
+}
+
+/// Bytes for people: as they are below 5000 KiB, with two digits in MiB and MB below 2 GiB, else in GiB and GB.
+fn size(bytes: u64) -> String {
+    let (unit, binary, word, decimal_word) = match bytes {
+        0..5_120_000 => return bytes.to_string(),
+        5_120_000..0x8000_0000 => (1_000_000_u128, 1_u128 << 20, "MiB", "MB"),
+        _ => (1_000_000_000, 1 << 30, "GiB", "GB"),
+    };
+    let bytes = u128::from(bytes);
+    let (of_binary, of_decimal) = ((bytes * 200 / binary).div_ceil(2), (bytes / (unit / 200)).div_ceil(2));
+    let two = |hundredths: u128| format!("{}.{:02}", hundredths / 100, hundredths % 100);
+    format!("\"{} {word} ({} {decimal_word})\"", two(of_binary), two(of_decimal))
+}
+
+#[cfg(test)]
+mod test {
+    use super::*;
+
+    #[test]
+    fn sizes_for_people() {
+        assert_eq!(size(504 << 30), "\"504.00 GiB (541.17 GB)\"");
+        assert_eq!(size(252 << 30), "\"252.00 GiB (270.58 GB)\"");
+        assert_eq!(size(16 << 20), "\"16.00 MiB (16.78 MB)\"");
+        assert_eq!(size(5_119_999), "5119999");
+        assert_eq!(size(0x8000_0000), "\"2.00 GiB (2.15 GB)\"");
+    }
+
+    #[test]
+    fn as_json_c_prints() {
+        let value = Json::Object(vec![
+            ("name", Json::Text("a\"/b".to_owned())),
+            ("id", Json::Hex(u64::MAX)),
+            ("list", Json::Array(vec![Json::Number(-1), Json::Number(2)])),
+        ]);
+        let text = "{\n  \"name\":\"a\\\"\\/b\",\n  \"id\":-1,\n  \"list\":[\n    -1,\n    2\n  ]\n}";
+        assert_eq!(value.print(false), text);
+        assert!(value.print(true).contains("\"id\":\"0xffffffffffffffff\""));
+    }
+}

@@ -1,0 +1,151 @@
+//! Regions: ranges of physical addresses that are persistent memory.
+
+use crate::machine::Handle;
+use crate::platform::Platform;
+use crate::state::{InterleaveSet, LabelVersion, Member};
+use lode_layout::{Interleave, SetInfo, set_cookie, set_cookie_v1_1};
+
+/// Bytes below 4 GiB that belong to devices, so that DRAM goes on above.
+const DEVICE_HOLE: u64 = 2 << 30;
+/// Bytes that the memory controller puts on one module before it goes to the next.
+pub(crate) const INTERLEAVE_LINE: u64 = Interleave::LINE;
+/// Where addresses above the device hole begin.
+const HIGH: u64 = 4 << 30;
+
+/// A range of physical addresses that is persistent memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Region {
+    /// N of regionN.
+    pub number: u32,
+    /// Its first physical address.
+    pub base: u64,
+    /// Bytes.
+    pub size: u64,
+    /// The socket, from 0.
+    pub socket: u16,
+    /// What it is made of.
+    pub origin: Origin,
+    /// Whether it can be used: not disabled, and no module of it dead or locked.
+    pub enabled: bool,
+}
+
+/// What a region is made of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// An interleave set.
+    Set {
+        /// The id of the set: what firmware and labels call it.
+        id: u64,
+        /// Bytes that each module gives.
+        share: u64,
+        /// The modules, by their position.
+        members: Vec<Member>,
+    },
+    /// DRAM that the kernel was told to take for persistent memory: without labels.
+    Memmap,
+}
+
+impl Region {
+    /// The regions of a machine, in the order of their numbers.
+    pub(crate) fn all(platform: &Platform) -> Vec<Region> {
+        let mut regions = Vec::new();
+        let mut next = 0;
+        for socket in platform.machine.sockets() {
+            next = after_dram(next, platform.visible_dram(socket));
+            next += platform.memory_on(socket);
+            for set in &platform.state.sets {
+                if set.members.first().is_none_or(|member| member.module.socket() != socket) {
+                    continue;
+                }
+                let region = Region::of_set(platform, set, regions.len() as u32, next);
+                next += region.size;
+                regions.push(region);
+            }
+        }
+        for range in &platform.machine.memmap {
+            let number = regions.len() as u32;
+            regions.push(Region {
+                number,
+                base: range.start,
+                size: range.size,
+                socket: platform.socket_at(range.start),
+                origin: Origin::Memmap,
+                enabled: !platform.state.disabled_regions.contains(&number),
+            });
+        }
+        regions
+    }
+
+    fn of_set(platform: &Platform, set: &InterleaveSet, number: u32, base: u64) -> Region {
+        let modules = || set.members.iter().filter_map(|member| platform.machine.module(member.module));
+        let identities = modules().filter_map(|module| module.identity).enumerate();
+        let infos = identities
+            .map(|(position, module)| SetInfo { region_off: position as u64 * INTERLEAVE_LINE, module })
+            .collect::<Vec<_>>();
+        let id = match set.labels {
+            LabelVersion::V1_1 => set_cookie_v1_1(&infos),
+            LabelVersion::V1_2 => set_cookie(&infos),
+        };
+        Region {
+            number,
+            base,
+            size: set.share * set.members.len() as u64,
+            socket: set.members.first().map_or(0, |member| member.module.socket()),
+            origin: Origin::Set { id, share: set.share, members: set.members.clone() },
+            enabled: modules().all(|module| module.usable())
+                && !platform.state.disabled_regions.contains(&number),
+        }
+    }
+
+    /// Its name in the kernel.
+    pub fn name(&self) -> String {
+        format!("region{}", self.number)
+    }
+
+    /// The modules, by their position; none where it has none.
+    pub fn members(&self) -> &[Member] {
+        match &self.origin {
+            Origin::Set { members, .. } => members,
+            Origin::Memmap => &[],
+        }
+    }
+
+    /// Whether a module is part of it.
+    pub fn has(&self, module: Handle) -> bool {
+        self.members().iter().any(|member| member.module == module)
+    }
+}
+
+impl Platform {
+    /// Bytes of volatile memory that the modules of a socket give.
+    fn memory_on(&self, socket: u16) -> u64 {
+        let partitions = self.state.partitions.iter().filter(|partition| partition.module.socket() == socket);
+        partitions.map(|partition| partition.memory).sum()
+    }
+
+    /// Bytes of a socket's DRAM that have addresses: in memory mode it is a cache, and has none.
+    fn visible_dram(&self, socket: u16) -> u64 {
+        if self.memory_mode() { 0 } else { self.machine.dram_capacity(socket) }
+    }
+
+    /// The socket whose memory is at this physical address: the last one where none is.
+    fn socket_at(&self, address: u64) -> u16 {
+        let sockets = self.machine.sockets();
+        let mut end = 0;
+        for socket in &sockets {
+            end = after_dram(end, self.visible_dram(*socket)) + self.memory_on(*socket);
+            let sets = self.state.sets.iter().filter(|set| set.members[0].module.socket() == *socket);
+            end += sets.map(|set| set.share * set.members.len() as u64).sum::<u64>();
+            if address < end {
+                return *socket;
+            }
+        }
+        sockets.last().copied().unwrap_or(0)
+    }
+}
+
+/// Where the addresses after a socket's DRAM begin, when the DRAM begins at `start`.
+fn after_dram(start: u64, dram: u64) -> u64 {
+    let below = DEVICE_HOLE.saturating_sub(start);
+    if start < HIGH && dram > below { start.max(HIGH) + dram - below } else { start + dram }
+}

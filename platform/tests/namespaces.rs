@@ -1,0 +1,255 @@
+//! Namespaces live in labels and first blocks on the modules, and come back from there.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use lode_platform::machine::Machine;
+use lode_platform::ndctl::{Included, ListRequest};
+use lode_platform::{
+    CreateNamespace, Directory, GoalRequest, LabelVersion, MapPlace, Mode, Platform, PlatformError, Purpose,
+};
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
+use uuid::Uuid;
+
+/// A machine in a directory, its modules configured, and identities that count up.
+struct Emulated {
+    _folder: TempDir,
+    root: PathBuf,
+    next: u128,
+}
+
+impl Emulated {
+    fn new(machine: &str, labels: LabelVersion) -> Emulated {
+        let folder = TempDir::new().unwrap();
+        let root = folder.path().join("state");
+        let text = Machine::included(machine).unwrap();
+        let mut directory = Directory::init(&root, Path::new(machine), text).unwrap();
+        directory
+            .change(|platform| {
+                let goals = platform.plan_goals(&GoalRequest { labels, ..GoalRequest::default() })?;
+                platform.create_goals(goals);
+                platform.reboot();
+                Ok(())
+            })
+            .unwrap();
+        Emulated { _folder: folder, root, next: 1 }
+    }
+
+    fn change<T>(
+        &self,
+        change: impl FnOnce(&mut Platform) -> Result<T, PlatformError>,
+    ) -> Result<T, PlatformError> {
+        Directory::open(&self.root, Purpose::Change)?.change(change)
+    }
+
+    fn create(&mut self, wanted: &CreateNamespace) -> Result<String, PlatformError> {
+        let mut next = self.next;
+        let made = self.change(|platform| {
+            platform.create_namespace(wanted, &mut || {
+                next += 1;
+                Uuid::from_u128(next)
+            })
+        });
+        self.next = next;
+        made.map(|namespace| namespace.device())
+    }
+
+    fn list(&self) -> String {
+        let directory = Directory::open(&self.root, Purpose::Look).unwrap();
+        let included = Included { regions: true, namespaces: true, idle: true, ..Included::default() };
+        directory.platform().list(&ListRequest { included, ..ListRequest::default() })
+    }
+
+    fn namespaces(&self) -> Vec<(String, Mode, u64, bool)> {
+        let directory = Directory::open(&self.root, Purpose::Look).unwrap();
+        let platform = directory.platform();
+        let all = platform.regions().into_iter().flat_map(|region| platform.namespaces(&region));
+        all.map(|one| (one.device(), one.mode(), one.size, one.enabled)).collect()
+    }
+}
+
+fn wanted(mode: Mode, mib: u64) -> CreateNamespace {
+    CreateNamespace { mode, size: Some(mib << 20), ..CreateNamespace::default() }
+}
+
+#[test]
+fn namespaces_of_every_mode_come_back_from_the_modules() {
+    for labels in [LabelVersion::V1_1, LabelVersion::V1_2] {
+        let mut machine = Emulated::new("lab-pair", labels);
+        for (mode, mib) in [(Mode::Fsdax, 512), (Mode::Devdax, 256), (Mode::Sector, 128), (Mode::Raw, 32)] {
+            machine.create(&wanted(mode, mib)).unwrap();
+        }
+        let expected = [(Mode::Fsdax, 512), (Mode::Devdax, 256), (Mode::Sector, 128), (Mode::Raw, 32)];
+        let expected: Vec<_> = expected
+            .into_iter()
+            .enumerate()
+            .map(|(number, (mode, mib))| (format!("namespace0.{number}"), mode, mib << 20, true))
+            .collect();
+        assert_eq!(machine.namespaces(), expected, "{labels:?}");
+        let list = machine.list();
+        assert!(
+            list.contains("\"chardev\":\"dax0.1\"") && list.contains("\"blockdev\":\"pmem0.2s\""),
+            "{list}"
+        );
+        let directory = Directory::open(&machine.root, Purpose::Look).unwrap();
+        let overview = directory.platform().overview();
+        assert!(overview.contains("    namespace0.1: 0.2 GiB, devdax, /dev/dax0.1\n"), "{overview}");
+        drop(directory);
+        let free = (2048 - 512 - 256 - 128 - 32) << 20;
+        assert!(list.contains(&format!("\"available_size\":{free},")), "{list}");
+        machine.change(|platform| Ok(platform.reboot())).unwrap();
+        assert_eq!(machine.namespaces(), expected, "{labels:?}, after a start");
+    }
+}
+
+#[test]
+fn a_destroyed_namespace_leaves_its_space_and_its_number() {
+    let mut machine = Emulated::new("lab-pair", LabelVersion::V1_2);
+    for _ in 0..3 {
+        machine.create(&wanted(Mode::Fsdax, 512)).unwrap();
+    }
+    let refused = machine.change(|platform| platform.destroy_namespace("namespace0.1", false));
+    assert!(matches!(refused, Err(PlatformError::NamespaceActive { .. })), "{refused:?}");
+    machine.change(|platform| platform.enable_namespace("namespace0.1", false)).unwrap();
+    assert!(!machine.namespaces()[1].3);
+    machine.change(|platform| platform.destroy_namespace("namespace0.1", false)).unwrap();
+    let left: Vec<_> = machine.namespaces().into_iter().map(|(name, ..)| name).collect();
+    assert_eq!(left, ["namespace0.0", "namespace0.2"]);
+    // In its place something raw: the block that told of a page map is gone.
+    assert_eq!(machine.create(&wanted(Mode::Raw, 512)).unwrap(), "namespace0.1");
+    assert_eq!(machine.namespaces()[1].1, Mode::Raw);
+    machine.change(|platform| platform.destroy_namespace("namespace0.0", true)).unwrap();
+    machine.change(|platform| Ok(platform.reboot())).unwrap();
+    let numbered: Vec<_> = machine.namespaces().into_iter().map(|(name, mode, ..)| (name, mode)).collect();
+    assert_eq!(numbered, [("namespace0.0".into(), Mode::Raw), ("namespace0.1".into(), Mode::Fsdax)]);
+}
+
+#[test]
+fn a_namespace_is_reconfigured_in_its_place() {
+    let mut machine = Emulated::new("lab-one", LabelVersion::V1_2);
+    let name = "data".to_owned();
+    machine.create(&CreateNamespace { name, map: MapPlace::Mem, ..wanted(Mode::Fsdax, 256) }).unwrap();
+    let devdax = CreateNamespace { mode: Mode::Devdax, ..CreateNamespace::default() };
+    let mut next = 100;
+    let mut uuids = || {
+        next += 1;
+        Uuid::from_u128(next)
+    };
+    machine
+        .change(|platform| platform.reconfigure_namespace("namespace0.0", &devdax, true, &mut uuids))
+        .unwrap();
+    let list = machine.list();
+    for part in ["\"mode\":\"devdax\"", "\"map\":\"mem\"", "\"name\":\"data\"", "\"chardev\":\"dax0.0\""] {
+        assert!(list.contains(part), "no {part} in {list}");
+    }
+}
+
+#[test]
+fn what_does_not_fit_is_refused_and_changes_nothing() {
+    let mut machine = Emulated::new("lab-pair", LabelVersion::V1_2);
+    let before = machine.list();
+    use PlatformError as E;
+    let refused = machine.create(&wanted(Mode::Fsdax, 24));
+    assert!(
+        matches!(refused, Err(E::Misaligned { ways: 2, fitting, .. }) if fitting == 32 << 20),
+        "{refused:?}"
+    );
+    let refused = machine.create(&wanted(Mode::Fsdax, 4096));
+    assert!(
+        matches!(refused, Err(E::NoSpace { region: None, largest, .. }) if largest == 2 << 30),
+        "{refused:?}"
+    );
+    let refused = machine.create(&CreateNamespace { region: Some(7), ..CreateNamespace::default() });
+    assert!(matches!(refused, Err(E::UnknownRegion { region: 7 })), "{refused:?}");
+    let refused = machine.create(&CreateNamespace { align: Some(3 << 20), ..wanted(Mode::Fsdax, 64) });
+    assert!(matches!(refused, Err(E::Align { .. })), "{refused:?}");
+    let refused = machine.create(&CreateNamespace { sector_size: Some(1000), ..wanted(Mode::Sector, 64) });
+    assert!(matches!(refused, Err(E::SectorSize { size: 1000 })), "{refused:?}");
+    let refused = machine.create(&CreateNamespace { name: "n".repeat(64), ..wanted(Mode::Raw, 64) });
+    assert!(matches!(refused, Err(E::Labels { .. })), "{refused:?}");
+    assert_eq!(machine.list(), before);
+    machine.change(|platform| platform.enable_region(0, false)).unwrap();
+    let refused = machine.create(&CreateNamespace { region: Some(0), ..CreateNamespace::default() });
+    assert!(matches!(refused, Err(E::RegionDisabled { region: 0 })), "{refused:?}");
+}
+
+#[test]
+fn what_was_made_of_an_older_namespace_is_passed_over() {
+    let mut machine = Emulated::new("lab-one", LabelVersion::V1_2);
+    for mode in [Mode::Fsdax, Mode::Sector] {
+        machine.create(&wanted(mode, 256)).unwrap();
+        machine.change(|platform| platform.enable_region(0, false)).unwrap();
+        machine.change(|platform| platform.init_labels(0, Some(LabelVersion::V1_2), true)).unwrap();
+        machine.change(|platform| platform.enable_region(0, true)).unwrap();
+        machine.create(&wanted(Mode::Raw, 256)).unwrap();
+        assert_eq!(machine.namespaces()[0].1, Mode::Raw);
+        machine.change(|platform| platform.destroy_namespace("namespace0.0", true)).unwrap();
+    }
+}
+
+#[test]
+fn a_goal_does_not_take_the_space_of_namespaces() {
+    let mut machine = Emulated::new("lab-pair", LabelVersion::V1_2);
+    machine.create(&wanted(Mode::Raw, 64)).unwrap();
+    let refused = machine.change(|platform| platform.plan_goals(&GoalRequest::default()));
+    let Err(PlatformError::ModuleInUse { namespace, .. }) = refused else { panic!("{refused:?}") };
+    assert_eq!(namespace, "namespace0.0");
+}
+
+#[test]
+fn there_are_as_many_namespaces_as_label_slots_but_one() {
+    let text = Machine::included("lab-one").unwrap().replace("firmware", "label_area = \"2KiB\"\nfirmware");
+    let folder = TempDir::new().unwrap();
+    let mut directory = Directory::init(&folder.path().join("s"), Path::new("small"), &text).unwrap();
+    let mut next = 0;
+    let mut made = 0;
+    let refused = directory.change(|platform| {
+        let goals = platform.plan_goals(&GoalRequest::default())?;
+        platform.create_goals(goals);
+        platform.reboot();
+        Ok(())
+    });
+    refused.unwrap();
+    let error = loop {
+        let change = directory.change(|platform| {
+            platform.create_namespace(&wanted(Mode::Raw, 16), &mut || {
+                next += 1;
+                Uuid::from_u128(next)
+            })
+        });
+        match change {
+            Ok(_) => made += 1,
+            Err(error) => break error,
+        }
+    };
+    assert!(error.to_string().contains("label slots are in use"), "{error}");
+    assert!((1..10).contains(&made), "{made}");
+}
+
+#[test]
+fn labels_are_made_anew_copied_and_torn() {
+    let mut machine = Emulated::new("lab-pair", LabelVersion::V1_2);
+    machine.create(&wanted(Mode::Fsdax, 512)).unwrap();
+    let area = Directory::open(&machine.root, Purpose::Look).unwrap().label_area(1).unwrap();
+    let refused = machine.change(|platform| platform.init_labels(1, Some(LabelVersion::V1_2), true));
+    assert!(matches!(refused, Err(PlatformError::RegionActive { .. })), "{refused:?}");
+    machine.change(|platform| platform.enable_region(0, false)).unwrap();
+    let refused = machine.change(|platform| platform.init_labels(1, Some(LabelVersion::V1_2), false));
+    assert!(matches!(refused, Err(PlatformError::LabelsThere { .. })), "{refused:?}");
+    machine.change(|platform| platform.init_labels(1, Some(LabelVersion::V1_2), true)).unwrap();
+    assert!(machine.namespaces().is_empty(), "a namespace with half of its labels is none");
+    let refused = machine.change(|platform| platform.write_labels_of(1, vec![0; 100]));
+    assert!(matches!(refused, Err(PlatformError::LabelAreaSize { found: 100, .. })), "{refused:?}");
+    machine.change(|platform| platform.write_labels_of(1, area)).unwrap();
+    assert_eq!(machine.namespaces().len(), 1, "back again");
+    // Both index blocks torn: the region has no labels that could be used, and says so.
+    machine.change(|platform| platform.write_labels_of(1, vec![0x5a; 128 << 10])).unwrap();
+    machine.change(|platform| platform.enable_region(0, true)).unwrap();
+    let refused = machine.create(&wanted(Mode::Raw, 64));
+    assert!(matches!(refused, Err(PlatformError::Labels { .. })), "{refused:?}");
+    machine.change(|platform| platform.enable_region(0, false)).unwrap();
+    machine.change(|platform| platform.init_labels(1, None, true)).unwrap();
+    let area = Directory::open(&machine.root, Purpose::Look).unwrap().label_area(1).unwrap();
+    assert!(area.iter().all(|byte| *byte == 0), "what was torn is gone, too");
+    assert_eq!(machine.namespaces()[0].1, Mode::Raw, "without labels a region is one namespace");
+}
