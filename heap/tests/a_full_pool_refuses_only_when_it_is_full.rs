@@ -90,6 +90,10 @@ fn a_large_transaction_counts_what_was_freed() {
     let words = vec![7; (whole / 4 / 8) as usize];
     for size in [40, 5000, whole / 2] {
         free(&heap, fill(&heap, size, 1, 1), 9);
-        heap.run(|tx| Ok::<_, HeapError>(tx.store_words(target, &words))).unwrap();
+        heap.run(|tx| {
+            tx.store_words(target, &words);
+            Ok::<_, HeapError>(())
+        })
+        .unwrap();
     }
 }

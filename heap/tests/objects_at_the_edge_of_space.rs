@@ -20,7 +20,11 @@ fn mark(heap: &Heap<Medium>, at: PoolOffset, size: u64, seed: u64) {
     let bytes: Vec<u8> = (0..size).map(|index| (seed.wrapping_mul(index + 3) >> 2) as u8).collect();
     // In parts that fit the log: where nothing is free there is no other place for them.
     for (part, index) in bytes.chunks(1024).zip(0..) {
-        heap.run(|tx| Ok::<_, HeapError>(tx.store(at.plus(index * 1024), part))).unwrap();
+        heap.run(|tx| {
+            tx.store(at.plus(index * 1024), part);
+            Ok::<_, HeapError>(())
+        })
+        .unwrap();
     }
 }
 

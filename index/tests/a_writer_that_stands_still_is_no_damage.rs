@@ -134,7 +134,11 @@ fn damage_is_found_beside_a_writer_that_never_rests() {
         scope.spawn(|| {
             while !is_over.load(Ordering::Relaxed) {
                 let write = 1 + writes.fetch_add(1, Ordering::Relaxed);
-                heap.run(|tx| Ok::<_, HeapError>(tx.store8(object, write))).unwrap();
+                heap.run(|tx| {
+                    tx.store8(object, write);
+                    Ok::<_, HeapError>(())
+                })
+                .unwrap();
             }
         });
         let found = tree.insert(b"c", b"3");
