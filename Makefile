@@ -3,11 +3,12 @@
 SOAK_MINUTES ?= 60
 export PATH := $(PATH):$(or $(CARGO_HOME),$(HOME)/.cargo)/bin
 
-.PHONY: help run test soak bench
+.PHONY: help run test lab soak bench
 
 help:
 	@echo 'make run      build lode and run its demo'
 	@echo 'make test     run all tests; the time of each stage is printed'
+	@echo 'make lab      boot real kernels on emulated persistent memory and run lode there; a part of make test'
 	@echo 'make soak     run the same tests with larger budgets and new seeds for SOAK_MINUTES=$(SOAK_MINUTES)'
 	@echo 'make bench    measure Lodestone and its peers side by side'
 
@@ -19,6 +20,10 @@ run:
 test:
 	setup/install.sh test
 	cargo xtask ci
+
+lab:
+	setup/install.sh lab
+	cargo xtask ci lab
 
 soak:
 	setup/install.sh test

@@ -2,7 +2,9 @@
 # Installs what one purpose needs and this machine lacks, and nothing else. Running it again changes nothing.
 #
 #   setup/install.sh run      what `make run` needs: the pinned stable toolchain, a C linker, the demo's word list
-#   setup/install.sh test     that, and the nightly toolchain for fuzzing and Miri, cargo-fuzz, the tests' packages
+#   setup/install.sh test     that, and the nightly toolchain for fuzzing and Miri, cargo-fuzz, the tests' packages,
+#                             and what `make lab` needs
+#   setup/install.sh lab      what `make run` needs, QEMU, tools for its guests, and Debian's kernels
 #   setup/install.sh bench    what `make run` needs, and the peers' packages
 #
 # Debian packages are installed as root, through sudo if need be. Everything else goes into rustup's own folder
@@ -92,16 +94,55 @@ cargo_tools() {
     done < <(entries "$1")
 }
 
+# Unpacks Debian's kernels for the lab into target/lab/kernels, a folder for each series. They are not installed.
+# One that is there is not replaced by a newer one: remove the folder for that.
+kernels() {
+    local series package folder new kernels=${CARGO_TARGET_DIR:-target}/lab/kernels
+    if [ "$(dpkg --print-architecture 2>/dev/null)" != amd64 ]; then
+        say "the lab needs Debian on amd64: it will be skipped"
+        return
+    fi
+    # The metapackage of Debian 12's own kernel has no series in its name.
+    for series in 6.1: 6.12:-6.12; do
+        folder=$kernels/${series%%:*}
+        if [ -e "$folder" ]; then
+            continue
+        fi
+        as_root apt-get update --quiet
+        package=$(apt-cache depends "linux-image${series#*:}-amd64" 2>/dev/null |
+            sed -n 's/^ *Depends: \(linux-image-[0-9][^ ]*\)$/\1/p' | head -n1) || true
+        if [ -z "$package" ]; then
+            say "apt knows no kernel ${series%%:*} (its source is bookworm-security): the lab will leave it out"
+            continue
+        fi
+        say "unpacking $package into $folder"
+        new=$kernels/new
+        rm -rf "$new"
+        mkdir -p "$new"
+        (cd "$new" && apt-get download --quiet "$package")
+        dpkg-deb --extract "$new"/linux-image-*.deb "$new"
+        rm "$new"/linux-image-*.deb
+        /sbin/depmod --basedir "$new" "${package#linux-image-}"
+        mv "$new" "$folder"
+    done
+}
+
 case ${1:-} in
     run)
         debian_packages setup/packages-run.txt
         stable run
         ;;
     test)
-        debian_packages setup/packages-run.txt setup/packages-test.txt
+        debian_packages setup/packages-run.txt setup/packages-test.txt setup/packages-lab.txt
         stable test
         toolchain "$(cat setup/nightly.txt)" miri,rust-src x86_64-unknown-linux-gnu
         cargo_tools setup/tools-test.txt
+        kernels
+        ;;
+    lab)
+        debian_packages setup/packages-run.txt setup/packages-lab.txt
+        stable lab
+        kernels
         ;;
     bench)
         debian_packages setup/packages-run.txt bench/packages.txt

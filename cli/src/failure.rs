@@ -109,8 +109,14 @@ fn with_next_step(error: &KvError) -> String {
     format!("{error}{step}")
 }
 
-fn heap_error(error: &KvError) -> Option<HeapError> {
-    let mut cause: Option<&(dyn Error + 'static)> = Some(error);
+/// What went wrong in the heap, if that is behind the error.
+pub(crate) fn heap_error(error: &KvError) -> Option<HeapError> {
+    // A transparent error hides what it holds: its source is the source of that.
+    let mut cause: Option<&(dyn Error + 'static)> = Some(match error {
+        KvError::Index(error) => error,
+        KvError::Pool(error) => error,
+        error => error,
+    });
     while let Some(error) = cause {
         if let Some(IndexError::Heap(error)) = error.downcast_ref() {
             return Some(*error);

@@ -33,6 +33,7 @@ use arguments::{Arguments, Noun};
 use clap::Parser;
 use failure::Failure;
 use std::ffi::OsStr;
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -40,13 +41,22 @@ fn main() -> ExitCode {
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(error) if error.use_stderr() && asked_for_json => return Failure::usage(&error).report(true),
-        Err(error) => error.exit(),
+        Err(error) if error.use_stderr() => error.exit(),
+        Err(asked_for) => {
+            return print_asked_for(&asked_for).unwrap_or_else(|failure| failure.report(asked_for_json));
+        }
     };
     let json = arguments.common.json;
     match run(arguments).and_then(|answer| answer.print(json)) {
         Ok(code) => code,
         Err(failure) => failure.report(json),
     }
+}
+
+/// Prints help or the version, which clap takes for errors.
+fn print_asked_for(asked_for: &clap::Error) -> Result<ExitCode, Failure> {
+    asked_for.print().and_then(|()| io::stdout().flush()).map_err(Failure::output)?;
+    Ok(ExitCode::SUCCESS)
 }
 
 fn run(arguments: Arguments) -> Result<Answer, Failure> {

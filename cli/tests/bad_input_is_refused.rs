@@ -4,7 +4,7 @@
 
 mod run;
 
-use run::{Place, budget, command, lode, lode_reading, seed, skip, text};
+use run::{Place, Ran, budget, command, lode, lode_reading, seed, skip, text};
 use std::fs;
 use std::process::Stdio;
 
@@ -42,7 +42,11 @@ fn one_damaged_header_copy_is_used_around_told_and_repaired() {
     assert_eq!(check.code, Some(3), "{check:?}");
     assert!(check.out.contains("header") && check.out.contains("lode pool repair"), "{check:?}");
     assert_eq!(fs::read(&place.pool).unwrap(), bytes, "a check writes nothing");
-    assert!(lode(["pool", "repair", place.pool()]).good().contains("repaired, nothing is lost"));
+    assert!(
+        lode(["pool", "repair", place.pool()])
+            .good()
+            .contains("repaired; nothing is lost that a checksum can tell")
+    );
     lode(["pool", "check", place.pool()]).good();
 }
 
@@ -247,7 +251,7 @@ impl Drop for Mount {
 fn a_pool_that_has_no_room_for_what_it_is_to_hold_is_not_made() {
     let place = Place::new();
     let small = place.folder.path().join("small");
-    lode(["pool", "create", text(&small), "--size", "64KiB"]).fails(1, &[text(&small), "no room"]);
+    lode(["pool", "create", text(&small), "--size", "64KiB"]).fails(1, &[text(&small), "too few"]);
     assert!(!small.exists());
 }
 
@@ -276,4 +280,38 @@ fn export_and_scan_print_nothing_that_is_damaged() {
 fn wrong_arguments_are_named_in_json_too() {
     let ran = lode(["pool", "create", "--json"]);
     ran.fails(2, &["--size <SIZE>", "<PATH>"]);
+}
+
+#[test]
+fn a_size_that_is_too_small_is_told_with_the_least_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("small.pool");
+    for size in [64 << 10, (160 << 10) - 1] {
+        let size = size.to_string();
+        lode(["pool", "create", "--size", &size, text(&path)])
+            .fails(1, &[text(&path), &size, "too few", "163840"]);
+        assert!(!path.exists());
+    }
+    lode(["pool", "create", "--size", "163840", text(&path)]).good();
+    lode(["kv", "put", text(&path), "k", "v"]).good();
+}
+
+#[test]
+fn help_that_can_not_be_written_is_an_error() {
+    for asked_for in [&["--help"][..], &["--version"], &["kv", "load", "--help"], &["completions", "bash"]] {
+        let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let ran = Ran::of(
+            command(asked_for)
+                .stdout(full)
+                .stderr(Stdio::piped())
+                .spawn()
+                .unwrap()
+                .wait_with_output()
+                .unwrap(),
+        );
+        ran.fails(1, &["writing the output", "No space left"]);
+    }
+    for folder in ["/dev/full", "/dev/full/folder"] {
+        lode(["manual", folder]).fails(1, &["writing manual pages", folder]);
+    }
 }

@@ -6,6 +6,7 @@ mod run;
 
 use run::{Place, budget, command, lode, seed, text};
 use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
 use std::collections::{HashMap, HashSet};
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -105,6 +106,88 @@ fn sigkill_at_random_moments() {
         }
     }
     println!("{killed} kills, {finished} loads finished");
+}
+
+/// Lines of which many have the same key, and the number of the line in each value.
+fn lines_with_few_keys(count: u64, keys: u64, rng: &mut fastrand::Rng) -> Vec<(String, String)> {
+    (1..=count).map(|line| (format!("key{}", rng.u64(..keys)), format!("line {line}"))).collect()
+}
+
+/// Notes the latest line of each key that the load acknowledges as JSON; kills it after `count` that are news.
+fn follow_lines(mut child: Child, latest: &mut HashMap<String, u64>, count: usize) -> Option<i32> {
+    let out = BufReader::new(child.stdout.take().unwrap());
+    let mut news = 0;
+    for line in out.lines() {
+        // A line that was cut acknowledges nothing.
+        let Ok(told) = serde_json::from_str::<Value>(&line.unwrap()) else { break };
+        let (Some(key), Some(line)) = (told["acknowledged"].as_str(), told["line"].as_u64()) else { break };
+        let known = latest.entry(key.to_owned()).or_default();
+        if line > *known {
+            *known = line;
+            news += 1;
+        }
+        if news == count {
+            send(&child, Signal::KILL);
+        }
+    }
+    child.wait().unwrap().code()
+}
+
+/// Each key has the value of the latest line that was ever acknowledged for it, or of a later one. Returns the keys.
+#[track_caller]
+fn verify_lines(pool: &str, lines: &[(String, String)], latest: &HashMap<String, u64>) -> usize {
+    let exported = lode(["kv", "export", pool]).good();
+    let mut there = HashMap::new();
+    for pair in exported.lines() {
+        let (key, value) = pair.split_once('\t').unwrap();
+        let line: u64 = value.strip_prefix("line ").unwrap().parse().unwrap();
+        assert_eq!(lines[line as usize - 1].0, key, "{pair} was never loaded so");
+        there.insert(key, line);
+    }
+    for (key, line) in latest {
+        let found = there.get(key.as_str());
+        assert!(
+            found >= Some(line),
+            "{key}: line {line} was acknowledged, and the value is that of {found:?}"
+        );
+    }
+    there.len()
+}
+
+#[test]
+fn no_kill_brings_an_older_value_back() {
+    const KEYS: u64 = 400;
+    let mut rng = fastrand::Rng::with_seed(seed());
+    let (mut kills, mut kills_of_this) = (0, 0);
+    while kills < 20 * budget() {
+        let lines = lines_with_few_keys(4000, KEYS, &mut rng);
+        let place = Place::new();
+        let input = place
+            .file("in.tsv", lines.iter().map(|(key, value)| format!("{key}\t{value}\n")).collect::<String>());
+        let mut latest = HashMap::new();
+        loop {
+            // Most end while it does again what it had done.
+            let count = if rng.u8(..3) == 0 { rng.usize(..1500) } else { rng.usize(..60) };
+            let threads = THREADS.to_string();
+            let mut load =
+                command(["kv", "load", place.pool(), text(&input), "--ack", "--json", "--threads", &threads]);
+            let child = load.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+            let code = follow_lines(child, &mut latest, count);
+            let keys = verify_lines(place.pool(), &lines, &latest);
+            match code {
+                None => (kills, kills_of_this) = (kills + 1, kills_of_this + 1),
+                Some(code) => {
+                    assert_eq!((code, keys), (0, latest.len()));
+                    break;
+                }
+            }
+        }
+        lode(["pool", "check", place.pool()]).good();
+        let last: HashMap<_, _> = lines.iter().zip(1..).map(|((key, _), line)| (key.clone(), line)).collect();
+        verify_lines(place.pool(), &lines, &last);
+        assert!(kills_of_this < 400, "the load gets nowhere");
+        kills_of_this = 0;
+    }
 }
 
 #[test]

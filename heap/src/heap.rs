@@ -9,7 +9,7 @@ use crate::locks::{LockTable, Version};
 use crate::log::{Damaged, Log, LogArea, Recovery};
 use crate::readers::{Pin, Readers};
 use crate::session::{Inherit, Session, State};
-use crate::sync::{Mutex, MutexGuard};
+use crate::sync::{Mutex, MutexGuard, SpinMutex};
 use crate::tx::Tx;
 use lode_layout::{CHUNK, Entry, Geometry, PoolOffset, Record, WORD, align_up, decode_root, encode_root};
 use lode_pmem::{Fault, Medium, Memory, Rung};
@@ -27,6 +27,8 @@ pub(crate) struct Shared {
     pub(crate) central: Central,
     pub(crate) limbo: Mutex<SharedLimbo>,
     pub(crate) readers: Readers,
+    /// Held by the thread that reclaims; only ever tried.
+    pub(crate) reclaiming: SpinMutex<()>,
 }
 
 impl Shared {
@@ -125,7 +127,8 @@ impl<M: Medium> Heap<M> {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let (log, recovery) = Log::restart(medium, log_area(geometry), uuid, life, damaged)?;
         let limbo = Mutex::new(SharedLimbo::default());
-        let shared = Shared { central: Central::default(), limbo, readers: Readers::new() };
+        let (central, readers, reclaiming) = (Central::default(), Readers::new(), SpinMutex::new(()));
+        let shared = Shared { central, limbo, readers, reclaiming };
         let heap = Heap {
             // ORDER: none: the number is only different from all others.
             number: NUMBER.fetch_add(1, Ordering::Relaxed),
@@ -196,8 +199,8 @@ impl<M: Medium> Heap<M> {
     /// changed when it returns an error or panics. Called inside of another closure on the same heap it joins
     /// that transaction.
     ///
-    /// A closure that meets a lock of another transaction is started again, so its effects outside of the heap
-    /// must bear repetition.
+    /// A closure that meets a lock of another transaction is started again, and so is one that finds no space which
+    /// its end makes free. So its effects outside of the heap must bear repetition.
     ///
     /// # Errors
     /// What the closure returns, or a [`HeapError`]. Only [`HeapError::InDoubt`] leaves open whether the
@@ -217,12 +220,15 @@ impl<M: Medium> Heap<M> {
         if session.active.get() {
             return self.join(&session, closure);
         }
+        let mut reclaimed = false;
         for round in 0.. {
             let running = Running::begin(self, &session);
             let result = closure(&Tx { heap: self, session: &session });
             // The closure's value stays where it is until the end is known: a copy behind the fence would have
             // to wait for all home stores.
             match running.end(result.is_ok()) {
+                // A pin that the closure had may have kept what this thread freed before from being used again.
+                End::RolledBack if !reclaimed && self.reclaim() => reclaimed = true,
                 End::Committed | End::RolledBack => return result,
                 End::Failed(error) => return Err(error.into()),
                 End::Conflict => self.medium().relax(round.min(BACKOFF_ROUNDS_MAX)),
@@ -259,19 +265,6 @@ impl<M: Medium> Heap<M> {
     pub(crate) fn holds_lock(&self, at: PoolOffset) -> bool {
         let session = self.session();
         session.active.get() && session.state.borrow().held.contains(&self.locks.stripe(at))
-    }
-
-    /// Makes usable again what the calling thread has freed, when the last transaction found no space. False if
-    /// it did find some.
-    #[cold]
-    pub(crate) fn reclaim(&self) -> bool {
-        let session = self.session();
-        let state = &mut *session.state.borrow_mut();
-        let starved = std::mem::take(&mut state.was_starved);
-        if starved {
-            self.give_up_blocks(state);
-        }
-        starved
     }
 
     /// Makes the transaction in `state` durable and visible.
@@ -331,9 +324,14 @@ impl<M: Medium> Heap<M> {
                 break self.log.commit(&mut record, &body);
             }
             let chunks = align_up(rest.len() as u64 * WORD, CHUNK) / CHUNK;
-            let span = self.take_span(chunks, 1).or_else(|| self.shared.central.take_longest(chunks));
-            let Some(span) = span else {
-                break Err(HeapError::OutOfSpace { wanted: rest.len() as u64 * WORD });
+            let longest = || {
+                self.take_span(chunks, 1).or_else(|| self.shared.central.take_longest(self.memory(), chunks))
+            };
+            let span = match longest().map_or_else(|| self.reclaim_for(state, longest), |span| Ok(Some(span)))
+            {
+                Ok(Some(span)) => span,
+                Ok(None) => break Err(HeapError::OutOfSpace { wanted: rest.len() as u64 * WORD }),
+                Err(error) => break Err(error),
             };
             spans.push(span);
             let (part, later) = rest.split_at(rest.len().min((span.len() / WORD) as usize));

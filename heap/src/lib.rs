@@ -19,6 +19,7 @@ mod log;
 mod pool;
 mod ptr;
 mod readers;
+mod reclaim;
 mod reservation;
 mod session;
 mod sync;

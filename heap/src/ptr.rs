@@ -476,8 +476,9 @@ impl<T: Persist<B>, B: Brand, M: Medium> Deref for Owned<'_, T, B, M> {
 
 impl<T: Persist<B>, B: Brand, M: Medium> Drop for Owned<'_, T, B, M> {
     fn drop(&mut self) {
-        // A panic rolls everything back. An error dooms the transaction, so it is not lost.
-        if !std::thread::panicking() {
+        // A transaction that is lost keeps nothing. Any other one may commit, even while its thread unwinds from a
+        // panic, which may be none of its own or be caught in it. An error dooms it, so the object is not lost.
+        if !self.tx.raw().is_lost() {
             let _ = free_owned(self.tx, self.at, walk_of::<T, B>());
         }
     }

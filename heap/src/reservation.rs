@@ -56,16 +56,16 @@ impl<M: Medium> Tx<'_, M> {
     fn fetch(&self, size: u64, align: u64, type_number: u64) -> Result<(Place, PoolOffset), HeapError> {
         let state = &mut *self.session.state.borrow_mut();
         let align = checked_align(align)?;
-        let Some(class) = Class::of(size.max(1), align) else {
-            let (span, data_off) = self.find_huge(state, size, align)?;
-            return Ok((Place::Span(span), span.start.plus(data_off)));
-        };
-        let key = Key { class, type_number };
-        let block = match state.magazines.of(key).pop() {
-            Some(block) => block,
-            None => self.refill(state, key)?,
-        };
-        Ok((Place::Block(key, block), block.at))
+        if let Some(class) = Class::of(size.max(1), align) {
+            let key = Key { class, type_number };
+            let kept = state.magazines.of(key).pop();
+            let block = kept.map_or_else(|| self.refill(state, key), |block| Ok(Some(block)))?;
+            if let Some(block) = block {
+                return Ok((Place::Block(key, block), block.at));
+            }
+        }
+        let (span, data_off) = self.find_huge(state, size, align)?;
+        Ok((Place::Span(span), span.start.plus(data_off)))
     }
 
     /// Makes the reserved space an object, with the content that it has now. Should the transaction fail, it

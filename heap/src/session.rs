@@ -1,5 +1,6 @@
 //! What a thread keeps for a heap: the transaction that it is in, and free blocks of its own.
 
+use crate::alloc::central::FreeBlocks;
 use crate::alloc::limbo::{Freed, Limbo};
 use crate::alloc::magazine::Magazines;
 use crate::alloc::{Block, Class, Key, Span};
@@ -25,8 +26,8 @@ pub(crate) struct Made {
     pub(crate) span: Span,
     pub(crate) shape: Superblock,
     pub(crate) key: Key,
-    /// Blocks that no magazine has yet, 48 to a word.
-    pub(crate) free: Vec<u64>,
+    /// Blocks that no magazine has yet.
+    pub(crate) free: FreeBlocks,
 }
 
 /// An object in a span of its own that the running transaction makes.
@@ -92,6 +93,11 @@ impl State {
         }
     }
 
+    /// Whether the transaction has allocated `block`.
+    pub(crate) fn has_taken(&self, block: Block) -> bool {
+        self.taken.iter().any(|(_, taken)| *taken == block)
+    }
+
     /// Whether the transaction has already freed what begins at `at`.
     pub(crate) fn has_freed(&self, at: PoolOffset) -> bool {
         if self.freed.len() > FEW {
@@ -126,6 +132,14 @@ impl State {
         let index = into / made.shape.block_size;
         let exact = index * made.shape.block_size == into && index < made.shape.block_count;
         exact.then(|| (Block::of(made.span.start, &made.shape, index), made.key, made.shape))
+    }
+
+    /// Moves up to `want` blocks of the superblocks of `key` that this transaction makes to the magazine.
+    pub(crate) fn take_made_blocks(&mut self, key: Key, want: usize) {
+        let blocks = self.magazines.of(key);
+        for made in self.made.iter_mut().filter(|made| made.key == key) {
+            made.free.take(made.span.start, &made.shape, want.saturating_sub(blocks.len()), blocks);
+        }
     }
 
     pub(crate) fn made_huge(&self, at: PoolOffset) -> Option<MadeHuge> {

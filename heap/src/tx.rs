@@ -1,15 +1,15 @@
 //! A running transaction, as its closure sees it.
 
-use crate::alloc::central::{free_of, out_of_space};
+use crate::alloc::central::{FreeBlocks, out_of_space};
 use crate::alloc::limbo::Freed;
 use crate::alloc::{Block, Class, Found, Key, Span};
 use crate::error::HeapError;
-use crate::heap::{Heap, PAYLOAD_MIN, holds};
+use crate::heap::{Heap, PAYLOAD_MIN};
 use crate::locks::{Stripe, Version};
 use crate::session::{Made, MadeHuge, Session, State, refill_of};
 use lode_layout::{
-    CHUNK, Descriptor, Huge, PoolOffset, Record, SPAN_HEADER, Superblock, WORD, align_up, checked,
-    encode_root, unchecked,
+    CHUNK, Descriptor, Huge, PoolOffset, SPAN_HEADER, Superblock, WORD, align_up, checked, encode_root,
+    unchecked,
 };
 use lode_pmem::{Fault, FaultKind, Medium, Rung};
 use zerocopy::IntoBytes;
@@ -124,14 +124,23 @@ impl<M: Medium> Tx<'_, M> {
     /// Whether the transaction may come to `words` words.
     #[cold]
     fn allow(&self, state: &mut State, words: u64) -> bool {
-        let allowed = *state.words_allowed.get_or_insert_with(|| {
-            let free = self.heap.shared.central.fullness(&self.heap.space, self.heap.memory());
-            free.free_chunks * CHUNK / WORD / 2
-        });
+        let mut allowed = *state.words_allowed.get_or_insert_with(|| self.half_of_free());
+        if words > allowed && state.too_large.is_none() {
+            // An error shows again when the transaction commits.
+            let _ = self.heap.reclaim_for(state, || None);
+            allowed = self.half_of_free();
+            state.words_allowed = Some(allowed);
+        }
         if words > allowed {
             state.too_large.get_or_insert((words * WORD, allowed * WORD));
         }
         words <= allowed
+    }
+
+    /// Half of the free chunks, in words.
+    fn half_of_free(&self) -> u64 {
+        let free = self.heap.shared.central.fullness(&self.heap.space, self.heap.memory());
+        free.free_chunks * CHUNK / WORD / 2
     }
 
     /// Makes the object at `at` the root, from which all others are reached.
@@ -195,6 +204,12 @@ impl<M: Medium> Tx<'_, M> {
         self.session.state.borrow_mut().doomed = true;
     }
 
+    /// Whether the transaction will be rolled back, whatever else it does.
+    pub(crate) fn is_lost(&self) -> bool {
+        let state = self.session.state.borrow();
+        state.doomed || state.conflict || state.too_large.is_some()
+    }
+
     /// Whether this transaction holds the lock that guards `at`.
     pub fn holds_lock(&self, at: PoolOffset) -> bool {
         self.session.state.borrow().held.contains(&self.heap.locks.stripe(at))
@@ -239,7 +254,10 @@ impl<M: Medium> Tx<'_, M> {
         let key = Key { class, type_number };
         let block = match state.magazines.of(key).pop() {
             Some(block) => block,
-            None => self.refill(state, key)?,
+            None => match self.refill(state, key)? {
+                Some(block) => block,
+                None => return self.alloc_huge(state, size, align, type_number),
+            },
         };
         self.heap.memory().prefetch_store(block.word);
         state.writes.set_bits(block.word, block.mask());
@@ -268,64 +286,66 @@ impl<M: Medium> Tx<'_, M> {
     pub fn alloc_with(&self, content: &[u64], align: u64, type_number: u64) -> Result<PoolOffset, HeapError> {
         let len = content.len() as u64 * WORD;
         let at = self.alloc(len, align, type_number)?;
+        self.store_new(at, content);
+        Ok(at)
+    }
+
+    /// Stores the first content of the object at `at`, which was just allocated.
+    fn store_new(&self, at: PoolOffset, content: &[u64]) {
+        let len = content.len() as u64 * WORD;
         let in_place = len > PAYLOAD_MIN && matches!(self.heap.medium().rung(), Rung::Line | Rung::Byte);
         if !in_place {
-            self.store_words(at, content);
-            return Ok(at);
+            return self.store_words(at, content);
         }
         // The space is nobody's: freed blocks of this size waited for readers and for the checkpoint. Should the
         // transaction fail, it was scratched on.
         self.heap.medium().copy(at, content.as_bytes());
         let crc = crc32c::crc32c(content.as_bytes());
         self.session.state.borrow_mut().writes.payload(at, len, crc);
-        Ok(at)
     }
 
-    /// Fetches free blocks of `key`, one of which is returned.
+    /// Fetches free blocks of `key`, one of which is returned; `None` when there is no block, nor room for a
+    /// superblock, which is longer than a span that would do for a single object.
     #[cold]
-    pub(crate) fn refill(&self, state: &mut State, key: Key) -> Result<Block, HeapError> {
+    pub(crate) fn refill(&self, state: &mut State, key: Key) -> Result<Option<Block>, HeapError> {
         let (space, memory) = (&self.heap.space, self.heap.memory());
         let want = refill_of(key.class);
+        // A superblock that the transaction makes is known to nobody else, so its blocks are found here only.
+        state.take_made_blocks(key, want);
         let blocks = state.magazines.of(key);
-        self.heap.shared.central.take_blocks(space, memory, key, want, blocks);
         if blocks.is_empty() {
-            self.heap.take_ripe();
+            self.heap.shared.central.take_blocks(space, memory, key, want, blocks);
+        }
+        if blocks.is_empty() && self.heap.take_ripe() {
             self.heap.shared.central.take_blocks(space, memory, key, want, blocks);
         }
         if blocks.is_empty() {
-            match self.make_superblock(state, key, want) {
+            if self.make_superblock(state, key)? {
+                state.take_made_blocks(key, want);
+            } else {
                 // Looking for a span has brought back blocks, maybe of this key.
-                Err(HeapError::OutOfSpace { .. }) => {
-                    let blocks = state.magazines.of(key);
-                    self.heap.shared.central.take_blocks(space, memory, key, want, blocks);
-                }
-                made => made?,
+                let blocks = state.magazines.of(key);
+                self.heap.shared.central.take_blocks(space, memory, key, want, blocks);
             }
         }
         let blocks = state.magazines.of(key);
         // Ascending addresses: what is made together lies together.
         blocks.reverse();
-        blocks.pop().ok_or(out_of_space(key.class.block_size()))
+        Ok(blocks.pop())
     }
 
-    /// Takes a span for a superblock of `key`; its header rides in this transaction.
-    fn make_superblock(&self, state: &mut State, key: Key, want: usize) -> Result<(), HeapError> {
+    /// Takes a span for a superblock of `key`, if there is one; its header rides in this transaction.
+    fn make_superblock(&self, state: &mut State, key: Key) -> Result<bool, HeapError> {
         let class = key.class;
         let chunks = class.span_chunks();
-        let span = self.heap.find_span(state, chunks, chunks)?.ok_or(out_of_space(class.block_size()))?;
+        let Some(span) = self.heap.find_span(state, chunks, chunks)? else { return Ok(false) };
         let shape = Superblock::plan(span.len(), class.block_size(), class.align(), key.type_number);
         let bitmap = vec![checked(0); shape.bitmap_words() as usize];
         self.describe(state, span, Descriptor::Superblock { chunks });
         state.writes.store_header(span.start, &shape.encode(span.start.get()), &bitmap);
-        let mut free = free_of(&shape, &vec![0; bitmap.len()]);
-        let blocks = state.magazines.of(key);
-        for index in 0..shape.block_count.min(want as u64) {
-            let block = Block::of(span.start, &shape, index);
-            free[((block.word.get() - span.start.get() - SPAN_HEADER) / WORD) as usize] &= !block.mask();
-            blocks.push(block);
-        }
+        let free = FreeBlocks::of(&shape, &vec![0; bitmap.len()]);
         state.made.push(Made { span, shape, key, free });
-        Ok(())
+        Ok(true)
     }
 
     fn alloc_huge(
@@ -374,8 +394,7 @@ impl<M: Medium> Tx<'_, M> {
         let state = &mut *self.session.state.borrow_mut();
         let none = HeapError::NoObject { at };
         if let Some((block, key, _)) = state.made_block(at) {
-            let taken = state.taken.iter().any(|(_, taken)| taken.at == at);
-            return if taken { self.free_block(state, key, block) } else { Err(none) };
+            return if state.has_taken(block) { self.free_block(state, key, block) } else { Err(none) };
         }
         if let Some(huge) = state.made_huge(at) {
             return self.free_span(state, huge.span, none);
@@ -383,11 +402,7 @@ impl<M: Medium> Tx<'_, M> {
         let memory = self.heap.memory();
         match self.heap.space.find(memory, at)? {
             Found::Block { block, span, class, shape } => {
-                let bits = memory.load8(block.word);
-                let allocated = unchecked(bits)
-                    .ok_or(HeapError::Corrupt { what: "the allocation bitmap", at: block.word })?;
-                let mine = || state.taken.iter().any(|(_, taken)| taken.at == at);
-                if allocated & block.mask() == 0 && !mine() {
+                if !self.is_allocated(state, block)? {
                     return Err(none);
                 }
                 self.heap.shared.central.meet_superblock(&self.heap.space, memory, span);
@@ -398,6 +413,13 @@ impl<M: Medium> Tx<'_, M> {
                 self.free_span(state, span, none)
             }
         }
+    }
+
+    /// Whether the block was allocated before the transaction or by it.
+    fn is_allocated(&self, state: &State, block: Block) -> Result<bool, HeapError> {
+        let bits = unchecked(self.heap.memory().load8(block.word))
+            .ok_or(HeapError::Corrupt { what: "the allocation bitmap", at: block.word })?;
+        Ok(bits & block.mask() != 0 || state.has_taken(block))
     }
 
     fn free_block(&self, state: &mut State, key: Key, block: Block) -> Result<(), HeapError> {
@@ -432,33 +454,51 @@ impl<M: Medium> Tx<'_, M> {
     /// As [`free`](Tx::free).
     pub fn object(&self, at: PoolOffset) -> Result<(u64, u64), HeapError> {
         let state = self.session.state.borrow();
-        if let Some((_, key, shape)) = state.made_block(at) {
-            return Ok((shape.block_size, key.type_number));
+        let none = HeapError::NoObject { at };
+        if let Some((block, key, shape)) = state.made_block(at) {
+            let there = !state.has_freed(at) && state.has_taken(block);
+            return if there { Ok((shape.block_size, key.type_number)) } else { Err(none) };
         }
         if let Some(huge) = state.made_huge(at) {
-            return Ok((huge.size, huge.type_number));
+            let there = !state.has_freed(huge.span.start);
+            return if there { Ok((huge.size, huge.type_number)) } else { Err(none) };
         }
-        Ok(match self.heap.space.find(self.heap.memory(), at)? {
-            Found::Block { shape, .. } => (shape.block_size, shape.type_number),
-            Found::Huge { span, object } => (span.len() - object.data_off, object.type_number),
-        })
+        match self.heap.space.find(self.heap.memory(), at)? {
+            Found::Block { block, shape, .. }
+                if !state.has_freed(at) && self.is_allocated(&state, block)? =>
+            {
+                Ok((shape.block_size, shape.type_number))
+            }
+            Found::Huge { span, object } if !state.has_freed(span.start) => {
+                Ok((span.len() - object.data_off, object.type_number))
+            }
+            _ => Err(none),
+        }
     }
 
     /// Makes the object at `at` hold at least `size` bytes; moves it, with its content, when it must. Returns
     /// where it is then.
     ///
     /// # Errors
-    /// As [`alloc`](Tx::alloc) and [`free`](Tx::free).
+    /// As [`alloc`](Tx::alloc) and [`free`](Tx::free). An object that is aligned so never fails to shrink for want of
+    /// space: it stays where it is.
+    ///
+    /// # Cost
+    /// That of [`alloc_with`](Tx::alloc_with), if it moves.
     pub fn resize(&self, at: PoolOffset, size: u64, align: u64) -> Result<PoolOffset, HeapError> {
         let (usable, type_number) = self.object(at)?;
-        let fits = size <= usable && (size >= usable / 2 || usable <= 64);
-        if fits && at.get().is_multiple_of(align.max(1)) {
+        let holds = size <= usable && at.get().is_multiple_of(checked_align(align)?);
+        if holds && (size >= usable / 2 || usable <= 64) {
             return Ok(at);
         }
-        let moved = self.alloc(size, align, type_number)?;
+        let moved = match self.alloc(size, align, type_number) {
+            // A smaller place would only have saved some.
+            Err(HeapError::OutOfSpace { .. }) if holds => return Ok(at),
+            moved => moved?,
+        };
         let mut content = vec![0u64; (size.min(usable) / WORD) as usize];
         self.read(at, content.as_mut_bytes());
-        self.store_words(moved, &content);
+        self.store_new(moved, &content);
         let rest = size.min(usable) % WORD;
         if rest > 0 {
             let mut tail = [0; WORD as usize];
@@ -466,78 +506,7 @@ impl<M: Medium> Tx<'_, M> {
             self.read(at.plus(from), &mut tail[..rest as usize]);
             self.store(moved.plus(from), &tail[..rest as usize]);
         }
-        self.free(at)?;
+        self.free(at).inspect_err(|_| self.doom())?;
         Ok(moved)
-    }
-}
-
-impl<M: Medium> Heap<M> {
-    /// Takes a span of free chunks, by giving up empty superblocks if it must.
-    fn find_span(&self, state: &mut State, chunks: u64, align: u64) -> Result<Option<Span>, HeapError> {
-        if let Some(span) = self.take_span(chunks, align) {
-            return Ok(Some(span));
-        }
-        self.give_up_blocks(state);
-        // Large frees wait for the checkpoint; have it now.
-        if !self.shared.limbo().is_empty() {
-            self.log.checkpoint()?;
-            self.take_ripe();
-            if let Some(span) = self.take_span(chunks, align) {
-                return Ok(Some(span));
-            }
-        }
-        self.give_up_empty_superblocks()?;
-        let span = self.take_span(chunks, align);
-        state.starved |= span.is_none();
-        Ok(span)
-    }
-
-    /// Gives the free blocks of the calling thread to all, so that superblocks without a used block show.
-    pub(crate) fn give_up_blocks(&self, state: &mut State) {
-        for (key, mut blocks) in state.magazines.take_all() {
-            // Those of superblocks that the transaction itself makes are not known to the others yet.
-            let inside = |block: &Block| state.made.iter().any(|made| holds(made.span, block.at));
-            let own: Vec<Block> = blocks.extract_if(.., |block| inside(block)).collect();
-            state.magazines.of(key).extend(own);
-            self.shared.central.give_blocks(key, blocks.into_iter());
-        }
-        self.shared.bury(&mut state.limbo);
-        self.take_ripe();
-    }
-
-    pub(crate) fn take_span(&self, chunks: u64, align: u64) -> Option<Span> {
-        self.shared.central.take_span(&self.space, self.memory(), chunks, align)
-    }
-
-    /// Gives back what was freed, is covered by the checkpoint and held by no reader.
-    pub(crate) fn take_ripe(&self) {
-        let oldest = self.shared.readers.oldest();
-        let ripe = self.shared.limbo().take_ripe(self.log.checkpointed(), oldest);
-        for freed in ripe {
-            match freed {
-                Freed::Block(key, block) => self.shared.central.give_blocks(key, [block].into_iter()),
-                Freed::Span(span) => self.shared.central.give_span(span),
-            }
-        }
-    }
-
-    /// Makes free chunks of the superblocks that have no block in use: by a record of its own, since they are
-    /// nobody's, and a checkpoint, after which no record is left that could be replayed over them.
-    fn give_up_empty_superblocks(&self) -> Result<(), HeapError> {
-        let empty = self.shared.central.take_empty_superblocks(&self.space);
-        // As many descriptors as fit a record with certainty.
-        for part in empty.chunks(self.log.record_words_max() / 4) {
-            let mut record = Record::new();
-            for span in part {
-                let at = self.space.descriptor_at(span.start).expect("spans lie in extents");
-                record.push_word(at, Descriptor::Free.encode());
-            }
-            self.log.commit(&mut record, &[])?;
-            self.log.checkpoint()?;
-            for span in part {
-                self.shared.central.give_span(*span);
-            }
-        }
-        Ok(())
     }
 }

@@ -11,10 +11,11 @@ fn clean(name: &str, subject: &impl Subject, setup: Setup) {
 
 #[test]
 fn the_log_keeps_its_promise() {
-    for (size, log_len) in [(0x10000, 0x4000), (0x10000, 0x8000)] {
+    // One of them is no power of two, as in most pools.
+    for (size, log_len) in [(0x10000, 0x4000), (0x10000, 0x5000), (0x10000, 0x8000)] {
         for machine in Machine::ALL {
             for threads in 1..=3 {
-                let budget = Budget::scaled(50_000, 100.0);
+                let budget = Budget::scaled(35_000, 100.0);
                 let failing_drains = machine.rung == lode_pmem::Rung::Commit;
                 let operations = 150 / threads as u64;
                 let setup =

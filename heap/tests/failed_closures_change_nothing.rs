@@ -12,6 +12,7 @@ lode_heap::brand!(Erring);
 lode_heap::brand!(Panicking);
 lode_heap::brand!(Nesting);
 lode_heap::brand!(Catching);
+lode_heap::brand!(Unwinding);
 
 macro_rules! root {
     ($name:ident, $brand:ident) => {
@@ -204,6 +205,43 @@ fn a_panic_of_a_nested_closure_that_is_caught_inside_dooms() {
     });
     assert_eq!(result, Err(HeapError::NestedFailed));
     assert!(root.is_new(&heap));
+}
+
+/// A transaction that a destructor runs, and one that catches a panic, commit: objects that they drop are freed.
+#[test]
+fn what_is_dropped_while_a_panic_unwinds_is_freed_if_the_transaction_commits() {
+    struct Tidy<'a>(&'a TypedHeap<Unwinding, Medium>, &'a PBox<u64, Unwinding>);
+    impl Drop for Tidy<'_> {
+        fn drop(&mut self) {
+            let done = self.0.run(|tx| {
+                drop(tx.alloc(1)?);
+                drop(self.1.take(tx)?);
+                self.1.set(tx, tx.alloc(2)?)
+            });
+            assert_eq!(done, Ok(()));
+        }
+    }
+    let mut pool = Pool::new(1 << 20);
+    let heap = pool.typed::<Unwinding>();
+    let root = heap.root_or_init(|_| Ok(PBox::null())).unwrap();
+    heap.run(|tx| root.set(tx, tx.alloc(5)?)).unwrap();
+    let objects = heap.objects().count();
+    let caught = catch_unwind(AssertUnwindSafe(|| {
+        let _tidy = Tidy(&heap, root);
+        panic!("as planned");
+    }));
+    assert!(caught.is_err());
+    assert_eq!((root.load(&heap.guard()), heap.objects().count()), (Ok(Some(&2)), objects));
+    heap.run(|tx| {
+        let caught = catch_unwind(AssertUnwindSafe(|| {
+            let _owned = tx.alloc(3);
+            panic!("as planned");
+        }));
+        assert!(caught.is_err());
+        root.set(tx, tx.alloc(4)?)
+    })
+    .unwrap();
+    assert_eq!((root.load(&heap.guard()), heap.objects().count()), (Ok(Some(&4)), objects));
 }
 
 #[test]

@@ -14,8 +14,11 @@ use lode_pmem::{Fault, Medium, Memory};
 
 /// Conflicts after which a transaction that holds locks of earlier operations gives up and starts again.
 const ATTEMPTS_HOLDING: u32 = 200;
-/// Attempts after which what never settles is taken for damage.
-const UNSETTLED_MAX: u32 = 1000;
+/// Attempts after which what does not settle is looked at more closely.
+const UNSETTLED_MAX: u32 = 100;
+/// Further attempts, each begun when all earlier home stores were done, after which it is damage even beside writers
+/// that never rest.
+const UNSETTLED_APART_MAX: u32 = 200;
 /// A root object has cells of a line each.
 const TREE_ALIGN: u64 = 64;
 
@@ -211,7 +214,7 @@ impl<'h, M: Medium> Tree<'h, M> {
         }
         let _pin = self.heap.pin();
         let held = tx.lock_count();
-        let (mut conflicts, mut unsettled) = (0, 0);
+        let (mut conflicts, mut unrest) = (0, Unrest::default());
         for round in 0.. {
             let attempted = if tx.is_clean() {
                 change.attempt(&Attempt { tx, view: self.heap.memory(), root: self.root })
@@ -226,7 +229,7 @@ impl<'h, M: Medium> Tree<'h, M> {
                 Err(Miss::Conflict) => conflicts += 1,
                 // Whoever makes it so waits for nobody, so to hold locks meanwhile does no harm. Starting again
                 // would forget how often it was so, and damage would keep the transaction for ever.
-                Err(Miss::Unsettled(at)) => unsettled = self.unsettled(at, unsettled)?,
+                Err(Miss::Unsettled(at)) => self.outlast(at, &mut unrest)?,
             }
             tx.unlock_since(held);
             if held > 0 && conflicts >= ATTEMPTS_HOLDING {
@@ -237,14 +240,36 @@ impl<'h, M: Medium> Tree<'h, M> {
         unreachable!("the loop ends with an answer")
     }
 
+    /// Waits for whoever makes the tree unsettled at `at`; an error if nobody does.
+    ///
+    /// Only home stores change a tree, so whoever it is stands in the middle of them, and may be kept from the CPU
+    /// there for any time. A checkpoint waits until they are done. What is still so in an attempt between two
+    /// checkpoints with no transaction between them was done by nobody.
     #[cold]
-    fn unsettled(&self, at: PoolOffset, rounds: u32) -> Result<u32, IndexError> {
-        match Fault::take() {
-            Some(fault) => Err(fault.into()),
-            None if rounds >= UNSETTLED_MAX => Err(IndexError::Corrupt { what: "the node of the tree", at }),
-            None => Ok(rounds + 1),
+    fn outlast(&self, at: PoolOffset, unrest: &mut Unrest) -> Result<(), IndexError> {
+        if let Some(fault) = Fault::take() {
+            return Err(fault.into());
         }
+        unrest.attempts += 1;
+        if unrest.attempts <= UNSETTLED_MAX {
+            return Ok(());
+        }
+        let log = self.heap.log();
+        log.checkpoint()?;
+        let before = unrest.checkpointed.replace(log.checkpointed());
+        if before == unrest.checkpointed || unrest.attempts > UNSETTLED_MAX + UNSETTLED_APART_MAX {
+            return Err(IndexError::Corrupt { what: "the node of the tree", at });
+        }
+        Ok(())
     }
+}
+
+/// What an operation knows of attempts that found the tree unsettled.
+#[derive(Debug, Default)]
+struct Unrest {
+    attempts: u32,
+    /// The last number whose home stores were done before the attempt began; nothing if nobody asked.
+    checkpointed: Option<u64>,
 }
 
 /// Keeps a transaction in which half of a change is stored from being committed.

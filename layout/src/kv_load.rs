@@ -16,7 +16,7 @@ struct LoadBytes {
     offset: u64,
     lines: u64,
     hash: [u64; 2],
-    reserved: u64,
+    begun: u64,
 }
 
 /// How much of an input is in a tree, as long as nothing else changes the tree.
@@ -30,6 +30,9 @@ pub struct KvLoad {
     pub lines: u64,
     /// XXH3, 128 bits, of the input before the offset.
     pub hash: [u64; 2],
+    /// Bytes of the input; no line that ends after them has changed the tree. Those between the offset and here may
+    /// have, some of them or all. At least the offset.
+    pub begun: u64,
 }
 
 /// Words that no writer has written like this.
@@ -42,8 +45,8 @@ impl KvLoad {
 
     /// The words as stored.
     pub fn encode(&self) -> [u64; KV_LOAD_WORDS] {
-        let KvLoad { how, offset, lines, hash } = *self;
-        let mut bytes = LoadBytes { crc: 0, how, offset, lines, hash, reserved: 0 };
+        let KvLoad { how, offset, lines, hash, begun } = *self;
+        let mut bytes = LoadBytes { crc: 0, how, offset, lines, hash, begun };
         bytes.crc = crc(&bytes);
         transmute!(bytes)
     }
@@ -57,9 +60,9 @@ impl KvLoad {
             return Ok(None);
         }
         let bytes: LoadBytes = transmute!(*words);
-        let LoadBytes { how, offset, lines, hash, .. } = bytes;
-        let intact = bytes.crc == crc(&bytes) && how != 0;
-        if intact { Ok(Some(KvLoad { how, offset, lines, hash })) } else { Err(KvDamage) }
+        let LoadBytes { how, offset, lines, hash, begun, .. } = bytes;
+        let intact = bytes.crc == crc(&bytes) && how != 0 && begun >= offset;
+        if intact { Ok(Some(KvLoad { how, offset, lines, hash, begun })) } else { Err(KvDamage) }
     }
 }
 
@@ -73,7 +76,7 @@ mod test {
 
     #[test]
     fn loads_come_back_and_every_flipped_bit_is_found() {
-        let load = KvLoad { how: 1, offset: 985_084, lines: 104_334, hash: [3, 4] };
+        let load = KvLoad { how: 1, offset: 985_084, lines: 104_334, hash: [3, 4], begun: 985_099 };
         let words = load.encode();
         assert_eq!(KvLoad::decode(&words), Ok(Some(load)));
         assert_eq!(KvLoad::decode(&KvLoad::NONE), Ok(None));

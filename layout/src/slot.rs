@@ -87,6 +87,7 @@ mod test {
     use super::*;
 
     #[test]
+    #[cfg_attr(miri, ignore = "thousands of checksums: minutes to hours")]
     fn slots_come_back_and_every_flipped_bit_is_found() {
         let uuid = [9; 16];
         for closed in [false, true] {

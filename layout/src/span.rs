@@ -150,6 +150,7 @@ mod test {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "thousands of checksums: minutes to hours")]
     fn headers_come_back_and_every_flipped_bit_is_found() {
         let superblock = Superblock::plan(CHUNK, 32, 16, 0xABCD);
         let huge = Huge { size: 100_000, data_off: 64, type_number: 1 << 63 };

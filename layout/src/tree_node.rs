@@ -73,7 +73,7 @@ struct TreeRoot {
     load_offset: u64,
     load_lines: u64,
     load_hash: [u64; 2],
-    reserved: u64,
+    load_begun: u64,
     cells: [[u64; 8]; TREE_CELLS as usize],
 }
 
@@ -84,7 +84,7 @@ pub(crate) const DRAWING_256: Drawing = drawing!("node256", Node256, [meta, end,
 pub(crate) const DRAWING_TREE: Drawing = drawing!(
     "tree",
     TreeRoot,
-    [meta, slot, load_crc, load_how, load_offset, load_lines, load_hash, reserved, cells]
+    [meta, slot, load_crc, load_how, load_offset, load_lines, load_hash, load_begun, cells]
 );
 
 const _: () = assert!(core::mem::offset_of!(TreeRoot, cells) as u64 == TREE_CELLS_OFF);

@@ -45,6 +45,15 @@ impl Fault {
         PENDING.with(|pending| if pending.get().is_some() { pending.take() } else { None })
     }
 
+    /// Whether there is a fault that [`take`](Fault::take) would return.
+    ///
+    /// # Cost
+    /// As of `take`.
+    #[inline]
+    pub fn is_raised() -> bool {
+        PENDING.with(|pending| pending.get().is_some())
+    }
+
     /// Remembers `self` unless an earlier fault waits to be taken.
     #[cold]
     pub fn raise(self) {

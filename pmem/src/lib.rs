@@ -40,6 +40,7 @@ pub mod asymmetric;
 mod badblocks;
 pub mod bugs;
 mod checksum;
+mod chunks;
 mod counted;
 mod cpu;
 mod cycles;

@@ -1,5 +1,6 @@
 //! Real media: a file, a device or anonymous memory, mapped.
 
+use crate::chunks::PrivateChunks;
 use crate::reservation::{Reservation, page};
 use crate::sysfs::{Device, Sysfs};
 use crate::{
@@ -23,6 +24,7 @@ const LARGE_PAGE: usize = 2 << 20;
 /// The address space that is held for growth, unless the user says how much.
 const RESERVE_MIN: u64 = 64 << 30;
 const RESERVE_FACTOR: u64 = 16;
+const READ_WRITE: ProtFlags = ProtFlags::READ.union(ProtFlags::WRITE);
 
 /// How to map. Made by [`Mapping::options`].
 #[derive(Clone, Debug, Default)]
@@ -80,6 +82,8 @@ struct Found {
     align: usize,
     devices: Vec<Device>,
     fixed_size: bool,
+    /// For a private view, where the kernel makes none: the bytes that it lets be replaced at a time.
+    chunk: Option<usize>,
 }
 
 impl MappingOptions {
@@ -96,7 +100,8 @@ impl MappingOptions {
     }
 
     /// Maps a private view: stores change this process's copy of a page and never reach the file, which may
-    /// be open for reading only.
+    /// be open for reading only. Of a device-DAX node, which the kernel maps for all or not at all, the first store
+    /// to a chunk copies all of it, as large as the device's alignment.
     pub fn private_view(mut self) -> MappingOptions {
         self.private = true;
         self
@@ -216,7 +221,7 @@ impl MappingOptions {
             let devices = self.sysfs.block_devices(dev);
             (RungReport::plain(Rung::Commit, RungHow::MapSyncRefused), MapFlags::SHARED, devices)
         };
-        Ok(Found { report, flags, len, align: LARGE_PAGE, devices, fixed_size: false })
+        Ok(Found { report, flags, len, align: LARGE_PAGE, devices, fixed_size: false, chunk: None })
     }
 
     fn find_device(&self, path: &Path, dev: u64) -> Result<Found, PmemError> {
@@ -228,14 +233,14 @@ impl MappingOptions {
         } else {
             RungReport::plain(Rung::None, RungHow::VolatileDevice { name: device.name.clone() })
         };
-        let flags = if self.private { MapFlags::PRIVATE } else { MapFlags::SHARED };
         Ok(Found {
             report,
-            flags,
+            flags: MapFlags::SHARED,
             len,
             align: align.max(LARGE_PAGE),
             devices: vec![device],
             fixed_size: true,
+            chunk: self.private.then_some(align),
         })
     }
 
@@ -254,7 +259,12 @@ impl MappingOptions {
             size(wanted).map_err(|_| too_large()).map(|size| Reservation::closed(size, found.align))?;
         // Where address space is limited (ulimit -v), a pool that can't grow is better than none.
         let reservation = wide.or_else(|_| Reservation::closed(needed, found.align)).map_err(refused)?;
-        reservation.open_file(0..needed, file.as_fd(), 0, found.flags).map_err(refused)?;
+        let protection = if found.chunk.is_some() { ProtFlags::READ } else { READ_WRITE };
+        reservation.open_file(0..needed, file.as_fd(), 0, protection, found.flags).map_err(refused)?;
+        if let Some(size) = found.chunk {
+            let chunks = PrivateChunks::new(size);
+            return Ok(Memory::private_over(reservation, found.len, chunks, Some(path)));
+        }
         let shared = !self.private;
         if shared {
             reservation.keep_from_children().map_err(|error| PmemError::io("madvise", path, &error))?;
@@ -309,7 +319,7 @@ impl Mapping {
             .map_err(|failed| refused("fsync")(io::Error::from_raw_os_error(failed.errno)))?;
         let grown = self.memory.grow_with(len, |reservation, pages| {
             let offset = pages.start as u64;
-            reservation.open_file(pages, backing.file.as_fd(), offset, backing.flags)?;
+            reservation.open_file(pages, backing.file.as_fd(), offset, READ_WRITE, backing.flags)?;
             reservation.keep_from_children()
         });
         grown.map_err(|error| {
@@ -520,9 +530,8 @@ fn volatile_file_system(magic: u32) -> Option<&'static str> {
 /// Whether the kernel maps the file so that a page's metadata is durable before a store to it.
 fn map_sync_accepted(file: &File) -> io::Result<bool> {
     let flags = MapFlags::SHARED_VALIDATE | MapFlags::SYNC;
-    let protection = ProtFlags::READ | ProtFlags::WRITE;
     // SAFETY: - a null hint lets the kernel choose, so no existing mapping is replaced.
-    match unsafe { mm::mmap(ptr::null_mut(), page(), protection, flags, file, 0) } {
+    match unsafe { mm::mmap(ptr::null_mut(), page(), READ_WRITE, flags, file, 0) } {
         Ok(place) => {
             // SAFETY: - the mapping is our own, of just now, and nothing refers to it.
             unsafe { mm::munmap(place, page()) }?;

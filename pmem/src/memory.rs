@@ -1,5 +1,6 @@
 //! Mapped bytes at a fixed address, and the loads and stores that can't go wrong silently.
 
+use crate::chunks::PrivateChunks;
 use crate::live::Live;
 use crate::reservation::{Reservation, page};
 use crate::{Fault, FaultKind, access, fixup};
@@ -20,6 +21,10 @@ use std::sync::{Mutex, PoisonError, RwLock};
 pub struct Memory {
     base: NonNull<u8>,
     len: AtomicU64,
+    /// As `len`, or 0 where a store must make its chunk private first: so the bounds check that each store has
+    /// asks for both.
+    storable: AtomicU64,
+    chunks: Option<PrivateChunks>,
     live: &'static Live,
     /// What is known to be lost, from the kernel's lists; what faults have shown is in `live`.
     bad: RwLock<Vec<Range<u64>>>,
@@ -62,7 +67,20 @@ impl Memory {
         let base = reservation.base();
         let live = Live::enter(base.as_ptr().expose_provenance(), reservation.size(), shared, path);
         let (bad, growing) = Default::default();
-        Memory { base, len: AtomicU64::new(len), live, bad, growing, reservation }
+        let (len, storable) = (AtomicU64::new(len), AtomicU64::new(len));
+        Memory { base, len, storable, chunks: None, live, bad, growing, reservation }
+    }
+
+    /// The same over a shared mapping that is open for reading only: a store goes to a private copy of its chunk.
+    pub(crate) fn private_over(
+        reservation: Reservation,
+        len: u64,
+        chunks: PrivateChunks,
+        path: Option<&Path>,
+    ) -> Memory {
+        let mut memory = Memory::over(reservation, len, false, path);
+        (memory.storable, memory.chunks) = (AtomicU64::new(0), Some(chunks));
+        memory
     }
 
     /// Makes anonymous memory longer, in place; the new bytes are zero.
@@ -89,6 +107,10 @@ impl Memory {
         }
         // ORDER: the pages are open before any thread's bounds check lets it touch them.
         self.len.fetch_max(len, Ordering::Release);
+        if self.chunks.is_none() {
+            // ORDER: as above.
+            self.storable.fetch_max(len, Ordering::Release);
+        }
         Ok(())
     }
 
@@ -166,8 +188,7 @@ impl Memory {
     /// Stores an aligned word atomically, releasing what was stored before. For implementers of `Medium`.
     #[inline]
     pub fn store8(&self, at: PoolOffset, value: u64) {
-        if !self.holds_word(at) {
-            out_of_range(at, 8);
+        if !self.takes_word(at) && !self.owned(at, 8, 8) {
             return;
         }
         // SAFETY: - the whole word lies inside the mapping, and is aligned, as just checked.
@@ -186,14 +207,16 @@ impl Memory {
     /// may have been.
     #[inline]
     pub(crate) fn store_all(&self, at: PoolOffset, bytes: &[u8]) -> bool {
-        let Some(place) = self.span(at, bytes.len()) else { return false };
-        let (place, from) = (place.as_ptr(), bytes.as_ptr());
+        if !self.takes(at, bytes.len()) && !self.owned(at, bytes.len(), 1) {
+            return false;
+        }
+        let (place, from) = (self.base.as_ptr().wrapping_add(at.get() as usize), bytes.as_ptr());
         let head = (at.get().wrapping_neg() as usize % 8).min(bytes.len());
         let body = (bytes.len() - head) & !7;
         let tail = bytes.len() - head - body;
         let (behind_body, body_from) = (place.wrapping_add(head), from.wrapping_add(head));
         let (tail_place, tail_from) = (behind_body.wrapping_add(body), body_from.wrapping_add(body));
-        // SAFETY: - the first part of the range that `span` checked.
+        // SAFETY: - the first part of the range, which lies inside the mapping, as just checked.
         let head_done = head == 0 || unsafe { access::store_bytes(place, from, head) };
         // SAFETY: - its second part, which begins at a multiple of 8.
         let body_done = head_done && unsafe { access::store_words(behind_body, body_from, body) };
@@ -207,8 +230,7 @@ impl Memory {
     /// The word found, when it was not `current`.
     #[inline]
     pub fn compare_exchange8(&self, at: PoolOffset, current: u64, new: u64) -> Result<u64, u64> {
-        if !self.holds_word(at) {
-            out_of_range(at, 8);
+        if !self.takes_word(at) && !self.owned(at, 8, 8) {
             return Ok(current);
         }
         // SAFETY: - the whole word lies inside the mapping, and is aligned, as just checked.
@@ -301,6 +323,40 @@ impl Memory {
         }
         // SAFETY: - the range lies inside the mapping, as just checked.
         Some(unsafe { self.base.add(at.get() as usize) })
+    }
+
+    /// Whether a range can be stored to as it is mapped.
+    #[inline]
+    fn takes(&self, at: PoolOffset, len: usize) -> bool {
+        // ORDER: as in `len`.
+        let total = self.storable.load(Ordering::Relaxed);
+        len as u64 <= total && at.get() <= total - len as u64
+    }
+
+    /// Whether an aligned word can be stored to as it is mapped.
+    #[inline(always)]
+    fn takes_word(&self, at: PoolOffset) -> bool {
+        // ORDER: as in `len`.
+        at.get().rotate_right(3) < self.storable.load(Ordering::Relaxed) >> 3
+    }
+
+    /// Makes the chunks private that a range at a multiple of `align` touches; whether it can be stored to now.
+    /// Otherwise a fault was raised.
+    #[cold]
+    fn owned(&self, at: PoolOffset, len: usize, align: u64) -> bool {
+        let total = self.len();
+        let fits = len as u64 <= total && at.get() <= total - len as u64;
+        let inside = fits && at.get().is_multiple_of(align);
+        match &self.chunks {
+            Some(chunks) if inside => {
+                let start = at.get() as usize;
+                chunks.own(start..start + len, &self.reservation)
+            }
+            _ => {
+                out_of_range(at, len as u64);
+                false
+            }
+        }
     }
 
     #[inline(always)]

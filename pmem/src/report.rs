@@ -52,6 +52,9 @@ pub struct Backing {
     pub name: String,
     /// The region's `persistence_domain`, where the kernel knows it.
     pub domain: Option<String>,
+    /// Whether the kernel takes the region for read-only, as it does when a module has no energy to keep what is
+    /// stored. It still maps a device-DAX node there for writing.
+    pub read_only: bool,
 }
 
 /// What the user should know about a rung.
@@ -66,16 +69,18 @@ pub enum RungWarning {
 }
 
 impl RungReport {
-    /// The rung of memory that the kernel maps directly, given what is below: the weakest of it counts.
+    /// The rung of memory that the kernel maps directly, given what is below: the weakest of it counts. What is
+    /// read-only keeps nothing.
     pub(crate) fn of_direct(backing: Vec<Backing>, how: fn(Vec<Backing>) -> RungHow) -> RungReport {
         let known = |backing: &Backing| backing.domain.as_deref().is_some_and(|domain| domain != "unknown");
         let all_cached = backing.iter().all(|backing| backing.domain.as_deref() == Some("cpu_cache"));
         let all_known = !backing.is_empty() && backing.iter().all(known);
-        RungReport {
-            rung: if all_known && all_cached { Rung::Byte } else { Rung::Line },
-            how: how(backing),
-            warning: (!all_known).then_some(RungWarning::DomainUnknown),
-        }
+        let rung = match () {
+            () if backing.iter().any(|backing| backing.read_only) => Rung::None,
+            () if all_known && all_cached => Rung::Byte,
+            () => Rung::Line,
+        };
+        RungReport { rung, how: how(backing), warning: (!all_known).then_some(RungWarning::DomainUnknown) }
     }
 
     /// A rung that is found without a doubt.
@@ -122,6 +127,9 @@ fn write_domains(f: &mut fmt::Formatter<'_>, backing: &[Backing]) -> fmt::Result
     for backing in backing {
         let domain = backing.domain.as_deref().unwrap_or("unknown");
         write!(f, ", persistence_domain of {} is {domain}", backing.name)?;
+        if backing.read_only {
+            write!(f, ", {} is read-only and may not keep what is stored", backing.name)?;
+        }
     }
     Ok(())
 }
@@ -141,6 +149,7 @@ mod test {
 
     fn backing(domains: &[Option<&str>]) -> Vec<Backing> {
         let named = |(index, domain): (usize, &Option<&str>)| Backing {
+            read_only: false,
             name: format!("region{index}"),
             domain: domain.map(str::to_owned),
         };
@@ -163,6 +172,18 @@ mod test {
             let report = RungReport::of_direct(backing(domains), RungHow::MapSync);
             assert_eq!((report.rung, report.warning.is_none()), (rung, sure), "{domains:?}");
         }
+    }
+
+    #[test]
+    fn what_is_read_only_keeps_nothing() {
+        let mut regions = backing(&[Some("cpu_cache"), Some("memory_controller")]);
+        regions[1].read_only = true;
+        let report = RungReport::of_direct(regions, RungHow::DeviceDax);
+        assert_eq!(
+            report.to_string(),
+            "none: device-DAX, persistence_domain of region0 is cpu_cache, persistence_domain of region1 is \
+             memory_controller, region1 is read-only and may not keep what is stored"
+        );
     }
 
     #[test]

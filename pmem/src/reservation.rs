@@ -1,6 +1,6 @@
 //! Address space held for a mapping, so that it can grow without moving.
 
-use rustix::mm::{self, MapFlags, MprotectFlags, ProtFlags};
+use rustix::mm::{self, MapFlags, MprotectFlags, MremapFlags, ProtFlags};
 use std::io;
 use std::ops::Range;
 use std::os::fd::BorrowedFd;
@@ -59,7 +59,8 @@ impl Reservation {
         self.size
     }
 
-    fn at(&self, offset: usize) -> NonNull<u8> {
+    /// The address of `offset`.
+    pub(crate) fn at(&self, offset: usize) -> NonNull<u8> {
         assert!(offset <= self.size);
         // SAFETY: - inside the reservation, or one past its end, as just checked.
         unsafe { self.base.add(offset) }
@@ -80,15 +81,40 @@ impl Reservation {
         pages: Range<usize>,
         file: BorrowedFd<'_>,
         offset: u64,
+        protection: ProtFlags,
         flags: MapFlags,
     ) -> io::Result<()> {
         assert!(pages.start <= pages.end && pages.end <= self.size);
-        let protection = ProtFlags::READ | ProtFlags::WRITE;
         let place = self.at(pages.start).as_ptr().cast();
         // SAFETY: - the range is ours, as just checked, and what is replaced held nothing: callers open each
         //           page once.
         unsafe { mm::mmap(place, pages.len(), protection, flags | MapFlags::FIXED, file, offset) }?;
         Ok(())
+    }
+
+    /// Puts `copy` in the place of as many open bytes from `start` on. Who loads meanwhile finds the old ones or
+    /// the new ones.
+    ///
+    /// # Errors
+    /// What mremap(2) says. Nothing can be accessed there then.
+    pub(crate) fn replace(&self, start: usize, copy: Reservation) -> io::Result<()> {
+        assert!(start <= self.size && copy.size <= self.size - start);
+        let (old, new) = (copy.base.as_ptr().cast(), self.at(start).as_ptr().cast());
+        let flags = MremapFlags::MAYMOVE;
+        // SAFETY: - what moves belongs to `copy`, to which nobody has a reference.
+        //         - what is replaced is ours, as just checked, and is still mapped afterwards, with the same bytes
+        //           by the caller's word.
+        let moved = unsafe { mm::mremap_fixed(old, copy.size, copy.size, flags, new) };
+        // Where the copy was is nobody's now.
+        let size = copy.size;
+        std::mem::forget(copy);
+        moved.map(drop).map_err(|errno| {
+            // The kernel may have taken the old bytes away already: nothing else must come to lie there.
+            let flags = MapFlags::PRIVATE | MapFlags::FIXED | MapFlags::NORESERVE;
+            // SAFETY: - the range is ours, as checked above, and who accesses it gets a fault.
+            let held = unsafe { mm::mmap_anonymous(new, size, ProtFlags::empty(), flags) };
+            if held.is_ok() { errno.into() } else { std::process::abort() }
+        })
     }
 
     /// Keeps the range out of the children that this process forks.

@@ -97,8 +97,9 @@ impl Device {
     /// What a report says of it.
     pub(crate) fn backing(&self) -> Backing {
         let name = self.region.as_deref().map_or_else(|| self.name.clone(), file_name);
-        let domain = self.region.as_deref().and_then(|region| text(&region.join("persistence_domain")));
-        Backing { name, domain }
+        let of_region = |attribute| self.region.as_deref().and_then(|region| text(&region.join(attribute)));
+        let read_only = of_region("read_only").as_deref() == Some("1");
+        Backing { name, domain: of_region("persistence_domain"), read_only }
     }
 
     /// The number in one of its attributes.

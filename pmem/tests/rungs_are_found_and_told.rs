@@ -143,3 +143,17 @@ fn a_device_on_no_region_is_volatile() {
     let refused = mapping.unwrap_err();
     assert!(refused.to_string().contains("none: dax0.0 is on no nd region"), "{refused}");
 }
+
+#[test]
+fn a_device_on_a_region_that_is_read_only_keeps_nothing() {
+    let attributes = [("mappings", "1"), ("persistence_domain", "memory_controller"), ("read_only", "1")];
+    let (_root, mapping) = as_device_dax("devices/ndbus0/region3", &attributes);
+    let refused = mapping.unwrap_err();
+    assert!(
+        refused.to_string().contains("region3 is read-only and may not keep what is stored"),
+        "{refused}"
+    );
+    let attributes = [("mappings", "1"), ("read_only", "0")];
+    let (_root, mapping) = as_device_dax("devices/ndbus0/region3", &attributes);
+    assert_eq!(mapping.unwrap().rung(), Rung::Line);
+}

@@ -73,6 +73,7 @@ pub(crate) const STAGES: &[Stage] = &[
     },
     Stage { name: "corpora", what: "fuzz corpora replay on the stable toolchain", run: corpora },
     Stage { name: "fuzz", what: "fuzz targets build on the nightly toolchain", run: fuzz },
+    Stage { name: "lab", what: "lode on real kernels and emulated persistent memory", run: lab },
 ];
 
 /// The run of one stage.
@@ -227,4 +228,9 @@ fn fuzz(run: &mut Run) -> Result<Verdict> {
     }
     let cargo = Cargo::nightly(run.workspace, "fuzz build")?;
     Ok(run.call(cargo)?.into())
+}
+
+/// The scenarios of the lab, each on each kernel.
+fn lab(run: &mut Run) -> Result<Verdict> {
+    Ok(run.stable("run --locked --quiet --package lode-lab")?.into())
 }

@@ -24,8 +24,10 @@ pub(crate) const ABOUT: &str = "\
 Put every line of a text, each in a durable transaction of its own; several threads share syncs.
 
 Loading the same input again finishes the rest: how far a load has come is noted in the pool, with a hash of the \
-input up to there, in transactions of the load itself, and at the end in that of the last key. It is compared with \
-what is read. Another input, or one whose beginning has changed, is loaded from its start; so is the same one after \
+input up to there, every few hundred lines, and at the end in the transaction of the last key. It is compared with \
+what is read. Lines that were done after the last note are found in the pool, and putting those lines again changes \
+nothing: a key that was acknowledged keeps that line's value, or gets the one of a later line, however often the load \
+is killed. An input that ends before what an earlier load of it had begun is refused. Another input, or one whose beginning has changed, is loaded from its start; so is the same one after \
 `lode kv put` or `delete` changed the pool.
 
 Of two lines with the same key the later one counts.";
@@ -35,7 +37,11 @@ pub(crate) const FIELDS: &[(&str, &str)] = &[
         "acknowledged",
         "with --ack: a key that is durable, one object a line, escaped as in TSV; the rest is in the last line",
     ),
-    ("lines_before", "lines of the input that an earlier load of it had done"),
+    ("line", "with --ack: the line of the input whose value it has, from 1, or the value of a later one"),
+    (
+        "lines_before",
+        "lines of the input that an earlier load of it had done, or whose value their key had anyway",
+    ),
     ("lines", "lines of the input that are done now"),
     ("offset", "bytes of the input that are done now"),
     ("put", "keys that were put by this command"),
@@ -92,17 +98,17 @@ struct Teller {
 }
 
 impl LoadEvents for Teller {
-    fn durable(&self, key: &[u8]) -> io::Result<()> {
+    fn durable(&self, line: u64, key: &[u8]) -> io::Result<()> {
         self.progress.add(1);
         if !self.ack {
             return Ok(());
         }
-        let line = match self.json {
-            true => format!("{}\n", json!({ "acknowledged": escape(key) })),
+        let told = match self.json {
+            true => format!("{}\n", json!({ "acknowledged": escape(key), "line": line })),
             false => format!("{}\n", escape(key)),
         };
         let mut out = io::stdout().lock();
-        out.write_all(line.as_bytes())?;
+        out.write_all(told.as_bytes())?;
         out.flush()
     }
 

@@ -2,16 +2,19 @@
 
 use crate::answer::Answer;
 use crate::durability::Durability;
-use crate::failure::Failure;
+use crate::failure::{Failure, heap_error};
 use crate::pool::size;
 use crate::progress::Progress;
 use bytesize::ByteSize;
 use clap::Args;
-use lode_heap::Pool;
+use lode_heap::{HeapError, Pool};
 use lode_index::kv::{KvError, LAYOUT_NAME, Store};
 use lode_layout::LayoutName;
 use lode_pool::CreateOptions;
 use std::path::PathBuf;
+
+/// The least bytes of a pool with a tree in it, which is a test's to prove.
+const KV_SIZE_MIN: u64 = 160 << 10;
 
 pub(crate) const FIELDS: &[(&str, &str)] = &[
     ("path", "where the pool is"),
@@ -41,6 +44,19 @@ fn layout(text: &str) -> Result<LayoutName, String> {
     LayoutName::new(text).map_err(|error| error.to_string())
 }
 
+/// Why there is no pool. One that has no room for what is in it from the start is too small.
+fn why_not(create: &Create, error: KvError) -> Failure {
+    let what = "making a pool";
+    match heap_error(&error) {
+        Some(HeapError::OutOfSpace { .. }) => {
+            let (path, size) = (create.path.display(), create.size.as_u64());
+            let why = "bytes are too few for a heap and a tree in it, they need";
+            Failure::new(what, format_args!("{path}: {size} {why} {KV_SIZE_MIN}; choose another size"))
+        }
+        _ => Failure::of_pool(what, &create.path)(error),
+    }
+}
+
 pub(crate) fn run(create: &Create, durability: Durability) -> Result<Answer, Failure> {
     let options = CreateOptions {
         rung: durability.rung(),
@@ -60,7 +76,7 @@ pub(crate) fn run(create: &Create, durability: Durability) -> Result<Answer, Fai
             Ok(pool.close().map(|()| made)?)
         })
     };
-    let (header, report) = made.map_err(Failure::of_pool("making a pool", &create.path))?;
+    let (header, report) = made.map_err(|error| why_not(create, error))?;
     drop(progress);
     let text = format!(
         "{}: a pool of {}, layout {}, {report}\n",

@@ -34,6 +34,9 @@ pub(crate) enum PoolVerb {
     /// count of dirty shutdowns moved). Everything is checked, what is whole stays, and the pool can be opened again;
     /// but what was stored after it was last opened may be missing or old, and no check can tell. So the exit code is
     /// 3: compare with a backup, or do again what was done since then; a load is forgotten, so that it begins anew.
+    ///
+    /// What is not listed as lost is lost only if no checksum can tell: what is whole but old, as where a part of an older
+    /// copy of the pool was put over it, looks as if it had been stored last. Compare with a backup after that, too.
     #[command(after_long_help = fields::help(repair::FIELDS))]
     Repair(One),
     /// Say how full a pool is, and with what

@@ -55,7 +55,7 @@ pub(crate) fn run(path: &Path, durability: Durability) -> Result<Answer, Failure
         (true, _, _) => "still damaged; restore a backup",
         (false, true, _) => "repaired, what is listed is lost",
         (false, false, 0) => "nothing to repair",
-        (false, false, _) => "repaired, nothing is lost",
+        (false, false, _) => "repaired; nothing is lost that a checksum can tell",
     };
     text += &format!("{}: {verdict}\n", path.display());
     let code = if damaged || repair.lost_anything() { DAMAGED } else { 0 };

@@ -6,7 +6,7 @@ use super::spans::FreeSpans;
 use crate::HeapError;
 use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering};
 use lode_layout::{CHECKED_BITS, CHUNK, PoolOffset, Superblock};
-use lode_pmem::Memory;
+use lode_pmem::{Fault, Memory};
 use std::collections::HashMap;
 use std::sync::PoisonError;
 
@@ -26,37 +26,56 @@ struct Known {
     span: Span,
     shape: Superblock,
     key: Key,
-    /// Free blocks, 48 to a word, like the bitmap on the medium.
-    free: Vec<u64>,
-    free_count: u64,
+    free: FreeBlocks,
 }
 
-impl Known {
-    fn take(&mut self, want: usize, into: &mut Vec<Block>) {
-        let mut wanted = want.min(self.free_count as usize);
-        self.free_count -= wanted as u64;
-        for (word, bits) in self.free.iter_mut().enumerate() {
+/// Blocks of a superblock that nobody has.
+#[derive(Debug)]
+pub(crate) struct FreeBlocks {
+    /// 48 to a word, like the bitmap on the medium.
+    words: Vec<u64>,
+    count: u64,
+}
+
+impl FreeBlocks {
+    /// The blocks of `shape` that are not in `allocated`, 48 to a word.
+    pub(crate) fn of(shape: &Superblock, allocated: &[u64]) -> FreeBlocks {
+        let bits = u64::from(CHECKED_BITS);
+        let blocks_of = |word: u64| (shape.block_count - word * bits).min(bits);
+        let all = |word: u64| (1u64 << blocks_of(word)) - 1;
+        let words: Vec<u64> = allocated.iter().zip(0..).map(|(used, word)| all(word) & !used).collect();
+        let count = words.iter().map(|bits| u64::from(bits.count_ones())).sum();
+        FreeBlocks { words, count }
+    }
+
+    /// Moves up to `want` of them, the first ones of the superblock `shape` at `span`, to `into`.
+    pub(crate) fn take(&mut self, span: PoolOffset, shape: &Superblock, want: usize, into: &mut Vec<Block>) {
+        let mut wanted = want.min(self.count as usize);
+        self.count -= wanted as u64;
+        for (word, bits) in self.words.iter_mut().enumerate() {
             while wanted > 0 && *bits != 0 {
                 let index = word as u64 * u64::from(CHECKED_BITS) + u64::from(bits.trailing_zeros());
                 *bits &= *bits - 1;
-                into.push(Block::of(self.span.start, &self.shape, index));
+                into.push(Block::of(span, shape, index));
                 wanted -= 1;
             }
         }
     }
+}
 
+impl Known {
     fn give(&mut self, block: Block) {
         let index = (block.at.get() - self.span.start.get() - self.shape.data_off) / self.shape.block_size;
-        let bits = &mut self.free[(index / u64::from(CHECKED_BITS)) as usize];
+        let bits = &mut self.free.words[(index / u64::from(CHECKED_BITS)) as usize];
         let was_taken = *bits & block.mask() == 0;
         // With a seeded bug two transactions may free a block: what that loses is for the explorer to find.
         debug_assert!(was_taken || cfg!(lode_bugs), "a block was freed twice");
         *bits |= block.mask();
-        self.free_count += u64::from(was_taken);
+        self.free.count += u64::from(was_taken);
     }
 
     fn is_empty(&self) -> bool {
-        self.free_count == self.shape.block_count
+        self.free.count == self.shape.block_count
     }
 }
 
@@ -101,10 +120,20 @@ impl Central {
         loop {
             while let Some(start) = state.partial.get_mut(&key).and_then(|starts| starts.last().copied()) {
                 // The span may have been given up since, and be a superblock of another key by now.
-                let usable = |known: &&mut Known| known.key == key && known.free_count > 0;
+                let usable = |known: &&mut Known| known.key == key && known.free.count > 0;
                 if let Some(known) = state.known.get_mut(&start).filter(usable) {
-                    known.take(want, into);
-                    return;
+                    let (from, size) = (into.len(), known.shape.block_size);
+                    known.free.take(known.span.start, &known.shape, want, into);
+                    // Blocks of which bytes are lost are nobody's until the pool is opened again.
+                    let mut index = 0;
+                    into.retain(|block| {
+                        index += 1;
+                        index <= from || memory.locate(block.at, size).is_ok()
+                    });
+                    if into.len() > from {
+                        return;
+                    }
+                    continue;
                 }
                 state.partial.entry(key).and_modify(|starts| _ = starts.pop());
             }
@@ -155,7 +184,7 @@ impl Central {
         };
         let mut state = self.enter();
         loop {
-            let taken = state.free.take(chunks, align, extent_start);
+            let taken = state.take_sound(memory, |free| free.take(chunks, align, extent_start));
             if taken.is_some() || !self.scan(&mut state, space, memory) {
                 return taken;
             }
@@ -176,8 +205,8 @@ impl Central {
     }
 
     /// Takes the longest free span, at most `chunks_max` chunks of it.
-    pub(crate) fn take_longest(&self, chunks_max: u64) -> Option<Span> {
-        self.enter().free.take_longest(chunks_max)
+    pub(crate) fn take_longest(&self, memory: &Memory, chunks_max: u64) -> Option<Span> {
+        self.enter().take_sound(memory, |free| free.take_longest(chunks_max))
     }
 
     /// Takes back chunks whose descriptors are zero.
@@ -185,8 +214,8 @@ impl Central {
         self.enter().free.give(span);
     }
 
-    /// Takes in a superblock that is on the medium, of which the blocks `free` (48 to a word) are nobody's.
-    pub(crate) fn add_superblock(&self, span: Span, shape: Superblock, key: Key, free: Vec<u64>) {
+    /// Takes in a superblock that is on the medium, of which the blocks `free` are nobody's.
+    pub(crate) fn add_superblock(&self, span: Span, shape: Superblock, key: Key, free: FreeBlocks) {
         self.enter().add(span, shape, key, free);
     }
 
@@ -197,13 +226,19 @@ impl Central {
         Fullness {
             free_chunks: state.free.chunks(),
             longest_chunks: state.free.longest(),
-            free_block_bytes: state.known.values().map(|k| k.free_count * k.shape.block_size).sum(),
+            free_block_bytes: state.known.values().map(|k| k.free.count * k.shape.block_size).sum(),
         }
     }
 
     /// Looks at some more chunks; false when all have been looked at.
     fn scan(&self, state: &mut State, space: &Space, memory: &Memory) -> bool {
+        // What is lost of a chunk that was merely looked at is not a fault of the transaction that wants space.
+        let earlier = Fault::take();
         let more = state.scan(space, memory);
+        Fault::take();
+        if let Some(fault) = earlier {
+            fault.raise();
+        }
         // ORDER: releases what the scan found to those who find a span below.
         self.met_below.store(state.met_below(space), Ordering::Release);
         more
@@ -215,12 +250,26 @@ impl Central {
 }
 
 impl State {
-    fn add(&mut self, span: Span, shape: Superblock, key: Key, free: Vec<u64>) {
-        let free_count = free.iter().map(|bits| u64::from(bits.count_ones())).sum();
-        if free_count > 0 {
+    fn add(&mut self, span: Span, shape: Superblock, key: Key, free: FreeBlocks) {
+        if free.count > 0 {
             self.partial.entry(key).or_default().push(span.start);
         }
-        self.known.insert(span.start, Known { span, shape, key, free, free_count });
+        self.known.insert(span.start, Known { span, shape, key, free });
+    }
+
+    /// Takes a free span of which no byte is lost. Chunks that have lost some are nobody's until the pool is opened
+    /// again.
+    fn take_sound(&mut self, memory: &Memory, take: impl Fn(&mut FreeSpans) -> Option<Span>) -> Option<Span> {
+        let is_sound = |span: &Span| memory.locate(span.start, span.len()).is_ok();
+        loop {
+            let span = take(&mut self.free)?;
+            if is_sound(&span) {
+                return Some(span);
+            }
+            let chunks =
+                (0..span.chunks).map(|index| Span { start: span.start.plus(index * CHUNK), chunks: 1 });
+            chunks.filter(is_sound).for_each(|chunk| self.free.give(chunk));
+        }
     }
 
     fn give_block(&mut self, block: Block, key: Key) {
@@ -234,7 +283,7 @@ impl State {
             return;
         };
         known.give(block);
-        if known.free_count == 1 {
+        if known.free.count == 1 {
             let start = known.span.start;
             self.partial.entry(key).or_default().push(start);
         }
@@ -291,20 +340,12 @@ impl State {
                 let class = Class::of_block_size(shape.block_size);
                 if let (Some(class), Ok(allocated)) = (class, bitmap(memory, span.start, &shape)) {
                     let key = Key { class, type_number: shape.type_number };
-                    self.add(span, shape, key, free_of(&shape, &allocated));
+                    self.add(span, shape, key, FreeBlocks::of(&shape, &allocated));
                 }
             }
             SpanKind::Huge(_) => {}
         }
     }
-}
-
-/// The blocks of `shape` that are not in `allocated`, 48 to a word.
-pub(crate) fn free_of(shape: &Superblock, allocated: &[u64]) -> Vec<u64> {
-    let bits = u64::from(CHECKED_BITS);
-    let blocks_of = |word: u64| (shape.block_count - word * bits).min(bits);
-    let all = |word: u64| (1u64 << blocks_of(word)) - 1;
-    allocated.iter().zip(0..).map(|(used, word)| all(word) & !used).collect()
 }
 
 /// The error of a heap that has no room for `wanted` bytes.

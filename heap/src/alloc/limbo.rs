@@ -82,7 +82,8 @@ impl SharedLimbo {
         taken
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.waiting.is_empty()
+    /// Whether something waits that no reader holds and the checkpoint does not cover.
+    pub(crate) fn waits_for_checkpoint(&self, checkpointed: u64, oldest: u64) -> bool {
+        self.waiting.iter().any(|(sequence, epoch, _)| *sequence > checkpointed && *epoch < oldest)
     }
 }

@@ -7,6 +7,10 @@
 //!        +-- free, once durable --> Limbo (until no reader can hold it) -----------+
 //! ```
 //!
+//! Blocks of a superblock that a transaction makes are its own until it commits. A transaction that finds no space has
+//! all reclaimed that can be, see `reclaim.rs`, before it is refused. An object for which there is no block, and no
+//! room for a superblock of many chunks, gets a span of its own.
+//!
 //! # Cost
 //! No fence: allocating and freeing are entries of the record of the transaction that does it.
 

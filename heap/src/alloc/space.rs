@@ -113,6 +113,11 @@ impl Space {
         })
     }
 
+    /// Chunks of all extents, those of their tables included.
+    pub(crate) fn chunks(&self) -> u64 {
+        self.extents().map(|extent| extent.len / CHUNK).sum()
+    }
+
     fn extent_of(&self, at: PoolOffset) -> Option<Extent> {
         self.extents().find(|extent| extent.start <= at && at < extent.end())
     }
@@ -195,6 +200,10 @@ impl Space {
 fn head_of(memory: &Memory, extent: &Extent, chunk: u64) -> Result<(u64, Descriptor), HeapError> {
     for step in [1, SPAN_CHUNKS[1], SPAN_CHUNKS[0]] {
         let head = lode_layout::align_down(chunk, step);
+        if head < extent.table_len / CHUNK {
+            // The table's own words are no descriptors; the first of all says where the root is.
+            break;
+        }
         let at = extent.start.plus(head * WORD);
         match Descriptor::decode(memory.load8(at)) {
             None => return Err(HeapError::Corrupt { what: "the chunk descriptor", at }),

@@ -338,10 +338,7 @@ mod test {
             let mine =
                 (0..ROUNDS).filter(|_| lock.enter().map(|mut hold| *hold += 1).is_some()).count() as u64;
             let others = other.join().expect("no panic");
-            assert_eq!(
-                *lock.try_lock().map_or_else(|| lock.enter().expect("mine"), |hold| hold),
-                1 + mine + others
-            );
+            assert_eq!(*lock.try_lock().unwrap_or_else(|| lock.enter().expect("mine")), 1 + mine + others);
         });
     }
 

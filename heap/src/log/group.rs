@@ -94,12 +94,12 @@ impl Group {
         let len = record.sealed_len() as u64 * WORD;
         let at = state.open.start + state.open.words.as_bytes().len() as u64;
         let wraps = at % self.ring_len + align_up(len, block) > self.ring_len;
-        let end = if wraps { align_up(at, self.ring_len) } else { at } + align_up(len, block);
+        let end = if wraps { at.next_multiple_of(self.ring_len) } else { at } + align_up(len, block);
         if end - tail > self.ring_len || (wraps && state.open.wrap.is_some()) {
             return Ok(None);
         }
         if wraps {
-            let padded = (align_up(at, self.ring_len) - state.open.start) / 8;
+            let padded = (at.next_multiple_of(self.ring_len) - state.open.start) / 8;
             state.open.words.resize(padded as usize, 0);
             state.open.wrap = Some(state.open.words.len());
         }

@@ -148,7 +148,8 @@ impl<M: Medium> Log<M> {
     /// `continued` are the entries to which a final `Continue` entry leads. Returns the sequence number.
     ///
     /// # Errors
-    /// [`HeapError::InDoubt`] when this record's log write failed, [`HeapError::Poisoned`] after any that did.
+    /// [`HeapError::InDoubt`] when this record's log write failed, [`HeapError::Fault`] when it is durable and met
+    /// lost memory at home, [`HeapError::Poisoned`] after either.
     ///
     /// # Durability
     /// Durable and visible on return, all entries or, after a crash before, none.
@@ -167,7 +168,19 @@ impl<M: Medium> Log<M> {
         } else {
             self.commit_alone(record, continued)
         };
-        result.inspect_err(|_| self.fail())
+        // Asked without touching the result: what is copied here waits for all home stores.
+        if result.is_err() || Fault::is_raised() {
+            return self.failed(result);
+        }
+        result
+    }
+
+    /// Accepts nothing more after a commit that went wrong. One whose home stores met lost memory did, too: its record
+    /// is all there is of it, so no checkpoint may free that.
+    #[cold]
+    fn failed(&self, result: Result<u64, HeapError>) -> Result<u64, HeapError> {
+        self.fail();
+        result.and_then(|sequence| Fault::take().map_or(Ok(sequence), |fault| Err(fault.into())))
     }
 
     #[inline]

@@ -76,7 +76,7 @@ impl<M: Medium> Log<M> {
             records.sort_by_key(|record| record.ring);
         }
         if !bugs::RECOVERY_SLOT_FIRST.is_active() {
-            replay(&medium, &records)?;
+            replay(&medium, &records, damaged)?;
         }
         let last = records.last().map_or(newest.sequence, |record| record.sequence);
         let slot = Slot {
@@ -92,7 +92,7 @@ impl<M: Medium> Log<M> {
             slots::write(&medium, &uuid, &slot)?;
         }
         if bugs::RECOVERY_SLOT_FIRST.is_active() {
-            replay(&medium, &records)?;
+            replay(&medium, &records, damaged)?;
         }
         let recovery = Recovery { was_closed: newest.closed, replayed: records.len() as u64, doubtful };
         Ok((Log::start(medium, area, uuid, &slot), recovery))
@@ -111,19 +111,25 @@ pub(super) fn above(last: u64) -> Result<u64, HeapError> {
     last.checked_add(SEQUENCE_GAP).filter(|number| *number < u64::MAX / 2).ok_or(exhausted)
 }
 
-/// Repeats the home stores of `records`, in their order, and makes them durable.
-pub(super) fn replay<M: Medium>(medium: &M, records: &[Found]) -> Result<(), HeapError> {
+/// Repeats the home stores of `records`, in their order, and makes them durable. Those to lost memory are an error,
+/// or left out if recovery is to go on.
+pub(super) fn replay<M: Medium>(medium: &M, records: &[Found], damaged: Damaged) -> Result<(), HeapError> {
     let mut dirty = DirtyLines::new();
     for record in records {
         for body in [&record.body, &record.continued] {
             apply::apply(medium, body, (medium.rung() == Rung::Line).then_some(&mut dirty));
         }
     }
-    if let Some(fault) = Fault::take() {
+    let lost = Fault::take();
+    if let (Some(fault), Damaged::Refuse) = (lost, damaged) {
         return Err(fault.into());
     }
     for (at, len) in dirty.ranges() {
         medium.flush(at, len);
+    }
+    // Lines that can't be flushed are those that could not be stored to.
+    if lost.is_some() {
+        Fault::take();
     }
     // ORDER: home is durable before the new slot says that the old records are not needed.
     medium.drain().map_err(HeapError::InDoubt)

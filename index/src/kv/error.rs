@@ -29,6 +29,16 @@ pub enum KvError {
         /// What is wrong with it.
         error: LineError,
     },
+    /// The input ends between lines that an earlier load of it had begun.
+    #[error(
+        "the input ends after byte {end}, and an earlier load of it had begun lines up to byte {begun}; load all of it"
+    )]
+    Cut {
+        /// Bytes of the input.
+        end: u64,
+        /// Bytes of the input that the earlier load had begun.
+        begun: u64,
+    },
     /// A line was read, but the pool did not take it.
     #[error("line {line}: {error}")]
     Refused {

@@ -153,7 +153,18 @@ impl Input {
 
     /// What has been read, as a load notes it.
     pub(super) fn mark(&self, how: u32) -> KvLoad {
-        KvLoad { how, offset: self.offset, lines: self.lines, hash: words(&self.hash) }
+        let Input { offset, lines, .. } = *self;
+        KvLoad { how, offset, lines, hash: words(&self.hash), begun: offset }
+    }
+
+    /// Bytes of the input that are counted.
+    pub(super) fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// Bytes of the input that are here, counted or not: for more of them one may have to wait.
+    pub(super) fn received(&self) -> u64 {
+        self.offset + self.reader.buffer().len() as u64
     }
 
     /// Whether all is read. Waits for a pipe to say.

@@ -1,16 +1,35 @@
 //! Loading a text: one durable transaction a line, by threads that share group commits.
 //!
-//! The lines are divided by a hash of the key, so that of two lines with one key the later one counts. They go
-//! out in blocks. How much of the input is in the tree with nothing missing before it rides in transactions of
-//! one of the threads, and at the end in that of the last key. So a load that was killed goes on at most a few
-//! blocks before where it was, and putting those lines again changes nothing.
+//! The lines are divided by a hash of the key, so that all lines with one key are put by one thread, in their order.
+//! They go out in blocks, and each thread gets its part of every block, so none is more than a few blocks behind.
+//!
+//! # Why nothing that was acknowledged is lost, through any number of kills
+//!
+//! A note in the pool, a [`KvLoad`], says how much of the input is in the tree with nothing missing before it, its
+//! `offset`, and how much of it was ever begun, `begun`. A line is begun only when a durable note covers it. So after
+//! a kill each line before the offset is done, each that ends after `begun` is not, and of those between nobody
+//! knows. Of the lines between that have one key, those that are done are the first ones, because one thread put
+//! them in their order. So the key has the value of the last of them that is done, if any is; and that it was put is
+//! what an acknowledgement says.
+//!
+//! The load that goes on reads all lines between before it begins with any of them. For each key it looks for the
+//! last of them with the value that the key has in the tree, and passes over that line and those before it: the tree
+//! is as if they had just been put. The last line that was done has that value, so it is passed over, too, and what is
+//! put after it are lines after it, in their order. If none of them has that value, none was done. Either way the
+//! value of a key never goes back, wherever the next kill comes; and a line that counts as done is one whose value the
+//! key has, or had before a later one. If the input ends, or can't be read, before `begun`, nothing of it is begun.
+//!
+//! `begun` is what was received of the input when it was noted. So whoever sends the same input again has all that
+//! the load waits for, and sends it without having to be told of a line.
 
 use crate::kv::input::Line;
 use crate::kv::progress::{Block, Progress};
 use crate::kv::{Format, Input, KvError, LineError, Pair, Store};
 use crate::{IndexError, Tree};
+use lode_heap::HeapError;
 use lode_layout::KvLoad;
 use lode_pmem::Medium;
+use std::collections::HashSet;
 use std::io;
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -22,7 +41,9 @@ use xxhash_rust::xxh3::xxh3_64;
 /// Lines that go out together, for each thread.
 const PART_LINES: usize = 16;
 /// Bytes of lines after which a block goes out though it has fewer lines.
-const BLOCK_LEN: usize = 1 << 20;
+const BLOCK_LEN: u64 = 1 << 20;
+/// Lines after which it is noted again how far the load has come.
+const NOTE_LINES: u64 = 512;
 /// Blocks that wait for a thread.
 const BLOCKS_WAITING: usize = 2;
 /// Bytes that a byte of a pair takes in a line at most, as `\xHH`.
@@ -50,11 +71,11 @@ pub struct LoadOptions {
 
 /// Whoever wants to hear of a load, from any of its threads.
 pub trait LoadEvents: Sync {
-    /// The key is durable with its value.
+    /// The key is durable with the value that the line with that number, from 1, gives it, or a later one.
     ///
     /// # Errors
     /// When nobody can be told: the load ends.
-    fn durable(&self, key: &[u8]) -> io::Result<()>;
+    fn durable(&self, line: u64, key: &[u8]) -> io::Result<()>;
 
     /// The line with that number, from 1, was passed over.
     fn skipped(&self, line: u64, error: &LineError);
@@ -66,7 +87,7 @@ pub trait LoadEvents: Sync {
 /// What a load did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LoadReport {
-    /// Lines that an earlier load of the same input had done.
+    /// Lines that an earlier load of the same input had done, or whose value their key had anyway.
     pub lines_before: u64,
     /// Lines of the input that are done now.
     pub lines: u64,
@@ -88,6 +109,7 @@ struct Loader<'s, M: Medium, E> {
     events: &'s E,
     options: LoadOptions,
     progress: Progress,
+    there: AtomicU64,
     put: AtomicU64,
     replaced: AtomicU64,
     failed: AtomicBool,
@@ -98,6 +120,8 @@ struct Loader<'s, M: Medium, E> {
 struct Part {
     block: Arc<Block>,
     lines: Vec<Numbered>,
+    /// Whether an earlier load may have done some of them.
+    again: bool,
 }
 
 /// A line's pair, and its number from 1.
@@ -121,23 +145,28 @@ impl<M: Medium> Store<M> {
     /// same input, by an earlier load that was the last to change it, only the rest.
     ///
     /// # Errors
-    /// [`KvError::Line`] and [`KvError::Input`]: everything before is loaded. [`KvError::Refused`],
-    /// [`KvError::Acknowledge`]: so is everything that was told to `events`.
+    /// [`KvError::Line`] and [`KvError::Input`]: everything before is loaded, but no line that an earlier load had
+    /// begun if not all of those can be read. [`KvError::Cut`]: nothing is changed. [`KvError::Refused`],
+    /// [`KvError::Acknowledge`]: everything that was told to `events` is loaded.
     ///
     /// # Durability
-    /// Each key is durable before `events` hears of it; everything is, on return.
+    /// Each key is durable before `events` hears of it; everything is, on return. From then on it has that value or
+    /// the one of a later line, however often this load is killed and done again.
     ///
     /// # Cost
-    /// One drain a key, shared by all threads on the rung `commit`.
+    /// One drain a key, shared by all threads on the rung `commit`, and one more for some hundred lines, or for as
+    /// many as a pipe has at a time.
     pub fn load<E: LoadEvents>(
         &mut self,
         mut input: Input,
         options: &LoadOptions,
         events: &E,
     ) -> Result<LoadReport, KvError> {
-        let remembered = self.loaded()?.filter(|load| load.how == options.how());
-        if let Some(load) = remembered {
-            input.take_up(&load).map_err(KvError::Input)?;
+        let mut noted = input.mark(options.how());
+        if let Some(load) = self.loaded()?.filter(|load| load.how == options.how())
+            && input.take_up(&load).map_err(KvError::Input)?
+        {
+            noted = load;
         }
         let begin = input.mark(options.how());
         let loader = Loader {
@@ -145,12 +174,13 @@ impl<M: Medium> Store<M> {
             events,
             options: *options,
             progress: Progress::new(begin),
+            there: AtomicU64::new(0),
             put: AtomicU64::new(0),
             replaced: AtomicU64::new(0),
             failed: AtomicBool::new(false),
             failure: Mutex::new(None),
         };
-        loader.run(&mut input, &begin)
+        loader.run(&mut input, &begin, noted)
     }
 }
 
@@ -162,28 +192,28 @@ impl LoadOptions {
 }
 
 impl<M: Medium, E: LoadEvents> Loader<'_, M, E> {
-    fn run(self, input: &mut Input, begin: &KvLoad) -> Result<LoadReport, KvError> {
+    fn run(self, input: &mut Input, begin: &KvLoad, mut noted: KvLoad) -> Result<LoadReport, KvError> {
         let mut skipped = 0;
         let ending = thread::scope(|scope| {
             let threads = 0..self.options.threads.get();
             let senders: Vec<SyncSender<Part>> = threads
-                .map(|thread| {
+                .map(|_| {
                     let (sender, parts) = sync_channel(BLOCKS_WAITING);
                     let loader = &self;
-                    scope.spawn(move || loader.work(&parts, thread == 0));
+                    scope.spawn(move || loader.work(&parts));
                     sender
                 })
                 .collect();
-            self.distribute(input, &senders, &mut skipped)
+            self.distribute(input, &senders, &mut noted, &mut skipped)
         });
         let ending = match self.failure.lock().unwrap_or_else(PoisonError::into_inner).take() {
             Some(failure) => Ending::Bad(failure),
             None => ending,
         };
         let complete = matches!(ending, Ending::Complete(_));
-        let reached = self.finish(ending, input)?;
+        let reached = self.finish(ending, input, &mut noted)?;
         Ok(LoadReport {
-            lines_before: begin.lines,
+            lines_before: begin.lines + count(&self.there),
             lines: reached.lines,
             offset: reached.offset,
             put: count(&self.put),
@@ -193,18 +223,36 @@ impl<M: Medium, E: LoadEvents> Loader<'_, M, E> {
         })
     }
 
-    /// Reads block after block and sends each part to its thread.
-    fn distribute(&self, input: &mut Input, senders: &[SyncSender<Part>], skipped: &mut u64) -> Ending {
+    /// Reads block after block and sends each part to its thread. The first block has all that an earlier load of
+    /// this input had begun.
+    fn distribute(
+        &self,
+        input: &mut Input,
+        senders: &[SyncSender<Part>],
+        noted: &mut KvLoad,
+        skipped: &mut u64,
+    ) -> Ending {
+        let mut begun = Some(noted.begun).filter(|begun| *begun > input.offset());
         for number in 0.. {
             let mut parts: Vec<Vec<Numbered>> = senders.iter().map(|_| Vec::new()).collect();
-            let (end, ending) = self.fill(input, &mut parts, skipped);
-            let taken = parts.iter().filter(|lines| !lines.is_empty()).count();
-            let block = Arc::new(Block::new(number, end, taken));
-            if taken == 0 {
-                self.progress.block_done(&block);
+            let (end, ending) = self.fill(input, &mut parts, begun.unwrap_or(0), skipped);
+            let ending = match (ending, begun.filter(|begun| *begun > input.offset())) {
+                (Some(Ending::Stopped), _) => return Ending::Stopped,
+                (Some(Ending::Complete(_)), Some(begun)) => {
+                    return Ending::Bad(KvError::Cut { end: input.offset(), begun });
+                }
+                (Some(bad @ Ending::Bad(KvError::Input(_))), Some(_)) => return bad,
+                // A line that can't be loaded ended the earlier load, too: nothing after it was begun.
+                (ending, _) => ending,
+            };
+            if let Err(error) = self.note_before(&end, input, noted) {
+                self.fail(error);
+                return Ending::Stopped;
             }
-            for (sender, lines) in senders.iter().zip(parts).filter(|(_, lines)| !lines.is_empty()) {
-                if sender.send(Part { block: Arc::clone(&block), lines }).is_err() {
+            let block = Arc::new(Block::new(number, end, parts.len()));
+            let again = begun.take().is_some();
+            for (sender, lines) in senders.iter().zip(parts) {
+                if sender.send(Part { block: Arc::clone(&block), lines, again }).is_err() {
                     // The thread failed, and has said why.
                     return Ending::Stopped;
                 }
@@ -216,18 +264,30 @@ impl<M: Medium, E: LoadEvents> Loader<'_, M, E> {
         unreachable!("the loop ends with the input")
     }
 
-    /// Reads the lines of one block, but not the last one of the input if that holds a pair. Returns what is
-    /// loaded when they are, and how reading ended, if it did.
+    /// Sees to it that a durable note covers the lines before `end`, and from time to time that it is a new one.
+    fn note_before(&self, end: &KvLoad, input: &Input, noted: &mut KvLoad) -> Result<(), KvError> {
+        let is_due = self.progress.reached().lines >= noted.lines + NOTE_LINES;
+        if end.offset > noted.begun || is_due {
+            // ORDER: durable before any line that it covers for the first time is sent to a thread. Stop here: those
+            // lines are not begun, which is one of the things that may be of lines between its offset and `begun`.
+            self.note_reached(input.received(), noted)?;
+        }
+        Ok(())
+    }
+
+    /// Reads the lines of one block, but not the last one of the input if that holds a pair; at least all up to
+    /// byte `begun`. Returns what is loaded when they are, and how reading ended, if it did.
     fn fill(
         &self,
         input: &mut Input,
         parts: &mut [Vec<Numbered>],
+        begun: u64,
         skipped: &mut u64,
     ) -> (KvLoad, Option<Ending>) {
         let (how, lines_max) = (self.options.how(), PART_LINES * parts.len());
         let max = self.store.heap().memory().len().saturating_mul(ESCAPE_LEN);
-        let (mut line, mut lines, mut len) = (Vec::new(), 0, 0);
-        while lines < lines_max && len < BLOCK_LEN {
+        let (mut line, mut lines, begin) = (Vec::new(), 0, input.offset());
+        while input.offset() < begun || (lines < lines_max && input.offset() - begin < BLOCK_LEN) {
             if self.is_over() {
                 return (input.mark(how), Some(Ending::Stopped));
             }
@@ -273,34 +333,50 @@ impl<M: Medium, E: LoadEvents> Loader<'_, M, E> {
             if let Err(error) = input.advance(&line, read) {
                 return before(input, Ending::Bad(KvError::Input(error)));
             }
-            (lines, len) = (lines + 1, len + line.len());
-            if idle {
+            lines += 1;
+            if idle && input.offset() >= begun {
                 break;
             }
         }
         (input.mark(how), None)
     }
 
-    /// Puts the lines that one thread gets. One of the threads, which then never waits for another to do so,
-    /// notes how far the load has come.
-    fn work(&self, parts: &Receiver<Part>, notes: bool) {
-        let tree = match self.store.tree() {
-            Ok(tree) => tree,
-            Err(error) => return self.fail(error.into()),
-        };
-        for Part { block, lines } in parts {
-            let last = lines.len() - 1;
-            for (index, numbered) in lines.iter().enumerate() {
-                if self.is_over() {
-                    return;
+    /// Puts the lines that one thread gets.
+    fn work(&self, parts: &Receiver<Part>) {
+        let worked = self.store.tree().map_err(KvError::from).and_then(|tree| {
+            for part in parts {
+                if !self.put_part(&tree, &part)? {
+                    break;
                 }
-                let note = (notes && index == last).then(|| self.progress.reached_with(&block));
-                if let Err(error) = self.put(&tree, numbered, note.as_ref()) {
-                    return self.fail(error);
-                }
+                self.progress.part_done(&part.block);
             }
-            self.progress.part_done(&block);
+            Ok(())
+        });
+        if let Err(error) = worked {
+            self.fail(error);
         }
+    }
+
+    /// Puts the lines of one part. Whether it came to its end.
+    fn put_part(&self, tree: &Tree<'_, M>, part: &Part) -> Result<bool, KvError> {
+        let there = match part.again {
+            true => are_there(tree, &part.lines)?,
+            false => vec![false; part.lines.len()],
+        };
+        for (numbered, is_there) in part.lines.iter().zip(there) {
+            if self.is_over() {
+                return Ok(false);
+            }
+            if is_there {
+                // ORDER: none: it is read when the threads have ended.
+                self.there.fetch_add(1, Ordering::Relaxed);
+                // The load that put it may have been killed before it could say so.
+                self.acknowledge(numbered)?;
+            } else {
+                self.put(tree, numbered, None)?;
+            }
+        }
+        Ok(true)
     }
 
     fn put(&self, tree: &Tree<'_, M>, numbered: &Numbered, note: Option<&KvLoad>) -> Result<(), KvError> {
@@ -317,11 +393,15 @@ impl<M: Medium, E: LoadEvents> Loader<'_, M, E> {
         self.put.fetch_add(1, Ordering::Relaxed);
         // ORDER: as above.
         self.replaced.fetch_add(u64::from(replaced), Ordering::Relaxed);
-        self.events.durable(key).map_err(KvError::Acknowledge)
+        self.acknowledge(numbered)
+    }
+
+    fn acknowledge(&self, numbered: &Numbered) -> Result<(), KvError> {
+        self.events.durable(numbered.line, &numbered.pair.key).map_err(KvError::Acknowledge)
     }
 
     /// Puts the last pair, or notes how far the load came without one. Returns that.
-    fn finish(&self, ending: Ending, input: &Input) -> Result<KvLoad, KvError> {
+    fn finish(&self, ending: Ending, input: &Input, noted: &mut KvLoad) -> Result<KvLoad, KvError> {
         let ending = match ending {
             Ending::Complete(Some(last)) => {
                 let all = input.mark(self.options.how());
@@ -337,19 +417,22 @@ impl<M: Medium, E: LoadEvents> Loader<'_, M, E> {
             }
             other => other,
         };
-        let noted = self.note_reached();
+        let reached = self.note_reached(noted.begun, noted);
         match ending {
             // The first error is the one to tell; without the note the next load only does more.
             Ending::Bad(error) => Err(error),
-            _ => noted,
+            _ => reached,
         }
     }
 
-    /// Notes how far the load came, in a transaction of its own.
-    fn note_reached(&self) -> Result<KvLoad, KvError> {
+    /// Notes how far the load has come and that lines before `begun` may have been begun, in a transaction of its own,
+    /// unless `noted` says so already. Only the thread that reads the input does this, so notes never go back.
+    fn note_reached(&self, begun: u64, noted: &mut KvLoad) -> Result<KvLoad, KvError> {
         let reached = self.progress.reached();
-        if reached.lines > 0 && self.store.loaded()? != Some(reached) {
-            self.store.heap().run(|tx| self.store.note_load(tx, &reached))?;
+        let note = KvLoad { begun: begun.max(noted.begun), ..reached };
+        if *noted != note {
+            self.store.heap().run(|tx| self.store.note_load(tx, &note))?;
+            *noted = note;
         }
         Ok(reached)
     }
@@ -360,10 +443,34 @@ impl<M: Medium, E: LoadEvents> Loader<'_, M, E> {
     }
 
     fn fail(&self, error: KvError) {
-        self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+        let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+        if failure.as_ref().is_none_or(follows_another) {
+            *failure = Some(error);
+        }
+        drop(failure);
         // ORDER: as in `is_over`.
         self.failed.store(true, Ordering::Relaxed);
     }
+}
+
+/// Which of these lines, that an earlier load may have done, are to be passed over: the last one of each key whose
+/// value the key has, and those with this key before it.
+fn are_there<M: Medium>(tree: &Tree<'_, M>, lines: &[Numbered]) -> Result<Vec<bool>, IndexError> {
+    let mut settled: HashSet<&[u8]> = HashSet::new();
+    let mut there = vec![false; lines.len()];
+    for (is_there, Numbered { pair: Pair { key, value }, .. }) in there.iter_mut().zip(lines).rev() {
+        *is_there = settled.contains(key.as_slice()) || tree.get(key)?.as_ref() == Some(value);
+        if *is_there {
+            settled.insert(key);
+        }
+    }
+    Ok(there)
+}
+
+/// Whether the error comes of one that another thread had, and tells less than that.
+fn follows_another(error: &KvError) -> bool {
+    let (KvError::Index(error) | KvError::Refused { error, .. }) = error else { return false };
+    matches!(error, IndexError::Heap(HeapError::Poisoned))
 }
 
 fn count(counter: &AtomicU64) -> u64 {

@@ -47,29 +47,16 @@ impl Progress {
         self.enter().reached
     }
 
-    /// What will be loaded when the caller has loaded the last line of its part of `block`.
-    pub(super) fn reached_with(&self, block: &Block) -> KvLoad {
-        let state = self.enter();
-        // ORDER: acquires the ends of the other parts, whose lines are durable.
-        let is_last = block.parts_left.load(Ordering::Acquire) == 1;
-        if is_last && state.next == block.number { block.end } else { state.reached }
-    }
-
     /// One part of `block` is durable.
     pub(super) fn part_done(&self, block: &Block) {
         // ORDER: releases this part's end to the thread that ends the block, and acquires those before it.
         if block.parts_left.fetch_sub(1, Ordering::AcqRel) == 1 {
-            self.block_done(block);
-        }
-    }
-
-    /// All of `block` is durable.
-    pub(super) fn block_done(&self, block: &Block) {
-        let state = &mut *self.enter();
-        state.early.insert(block.number, block.end);
-        while let Some(end) = state.early.remove(&state.next) {
-            state.reached = end;
-            state.next += 1;
+            let state = &mut *self.enter();
+            state.early.insert(block.number, block.end);
+            while let Some(end) = state.early.remove(&state.next) {
+                state.reached = end;
+                state.next += 1;
+            }
         }
     }
 
@@ -84,7 +71,7 @@ mod test {
     use super::*;
 
     fn mark(lines: u64) -> KvLoad {
-        KvLoad { how: 1, offset: lines * 10, lines, hash: [lines; 2] }
+        KvLoad { how: 1, offset: lines * 10, lines, hash: [lines; 2], begun: lines * 10 }
     }
 
     #[test]
@@ -94,12 +81,11 @@ mod test {
             [(0, 5, 2), (1, 9, 1), (2, 12, 1)].map(|(n, end, parts)| Block::new(n, mark(end), parts)).into();
         progress.part_done(&blocks[1]);
         assert_eq!(progress.reached(), mark(0), "block 0 is missing");
-        assert_eq!(progress.reached_with(&blocks[2]), mark(0), "so is it for who ends block 2");
-        assert_eq!(progress.reached_with(&blocks[0]), mark(0), "another part is missing");
         progress.part_done(&blocks[0]);
-        assert_eq!(progress.reached_with(&blocks[0]), mark(5), "the caller's line is the last one");
+        assert_eq!(progress.reached(), mark(0), "another part of block 0 is missing");
         progress.part_done(&blocks[0]);
         assert_eq!(progress.reached(), mark(9));
-        assert_eq!(progress.reached_with(&blocks[2]), mark(12));
+        progress.part_done(&blocks[2]);
+        assert_eq!(progress.reached(), mark(12));
     }
 }

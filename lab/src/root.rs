@@ -1,0 +1,168 @@
+//! What a guest finds in its file system: tools of this machine with their libraries, and modules of its kernel.
+
+use crate::kernel::Kernel;
+use anyhow::{Context, Result, bail, ensure};
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// Programs of this machine. The shell must not be busybox: that prefers its own modprobe and mount to ours.
+const TOOLS: [&str; 10] = [
+    "/bin/dash",
+    "/bin/busybox",
+    "/bin/mount",
+    "/bin/umount",
+    "/bin/kmod",
+    "/usr/bin/ndctl",
+    "/usr/bin/daxctl",
+    "/sbin/mkfs.ext4",
+    "/sbin/mkfs.xfs",
+    "/usr/sbin/xfs_io",
+];
+
+/// Modules that scripts load, or that mounting makes the kernel load.
+const MODULES: [&str; 10] = [
+    "nfit",
+    "nd_pmem",
+    "dax_pmem",
+    "device_dax",
+    "virtio_pci",
+    "virtio_pmem",
+    "ext4",
+    "xfs",
+    "crc32c_generic",
+    "hwpoison_inject",
+];
+
+/// Builds the archive for guests of a kernel, in `folder`; returns its path.
+pub(crate) fn build(folder: &Path, kernel: &Kernel, lode: &Path) -> Result<PathBuf> {
+    let root = folder.join(format!("root-{}", kernel.series));
+    if root.exists() {
+        fs::remove_dir_all(&root)?;
+    }
+    for place in ["bin", "sbin", "usr/bin", "usr/sbin", "lab", "etc"] {
+        fs::create_dir_all(root.join(place))?;
+    }
+    let mut libraries = BTreeSet::new();
+    for tool in TOOLS {
+        let tool = Path::new(tool);
+        copy(tool, &root)?;
+        libraries.extend(needed(tool)?);
+    }
+    libraries.extend(needed(lode)?);
+    for library in libraries {
+        copy(&library, &root)?;
+    }
+    fs::copy(lode, root.join("bin/lode")).context("copying lode")?;
+    add_applets(&root)?;
+    add_modules(&root, kernel)?;
+    add_script(&root.join("init"), include_str!("../guest/init"))?;
+    add_script(&root.join("lab/functions"), include_str!("../guest/functions"))?;
+    let archive = folder.join(format!("root-{}.cpio", kernel.series));
+    pack(&root, &archive)?;
+    fs::remove_dir_all(&root)?;
+    Ok(archive)
+}
+
+/// Packs a folder as the kernel unpacks it at boot.
+pub(crate) fn pack(root: &Path, archive: &Path) -> Result<()> {
+    let mut names = Vec::new();
+    list(root, Path::new(""), &mut names)?;
+    let mut cpio = Command::new("cpio")
+        .args(["--create", "--format=newc", "--owner=0:0", "--quiet", "--null"])
+        .current_dir(root)
+        .stdin(Stdio::piped())
+        .stdout(File::create(archive)?)
+        .spawn()
+        .context("cpio")?;
+    let mut input = cpio.stdin.take().context("no standard input")?;
+    for name in names {
+        input.write_all(name.as_os_str().as_encoded_bytes())?;
+        input.write_all(b"\0")?;
+    }
+    drop(input);
+    ensure!(cpio.wait()?.success(), "cpio can't pack {}", root.display());
+    Ok(())
+}
+
+/// Everything below `root/folder`, folders before what is in them.
+fn list(root: &Path, folder: &Path, names: &mut Vec<PathBuf>) -> io::Result<()> {
+    for entry in fs::read_dir(root.join(folder))? {
+        let entry = entry?;
+        let name = folder.join(entry.file_name());
+        names.push(name.clone());
+        if entry.file_type()?.is_dir() {
+            list(root, &name, names)?;
+        }
+    }
+    Ok(())
+}
+
+/// Copies a file to its own path below `root`.
+fn copy(file: &Path, root: &Path) -> Result<()> {
+    let place = root.join(file.strip_prefix("/").unwrap_or(file));
+    fs::create_dir_all(place.parent().context("a path without a folder")?)?;
+    fs::copy(file, &place).with_context(|| format!("copying {}", file.display()))?;
+    Ok(())
+}
+
+/// The libraries that a program needs, with the loader.
+fn needed(program: &Path) -> Result<Vec<PathBuf>> {
+    let output = Command::new("ldd").arg(program).output().context("ldd")?;
+    let text = String::from_utf8(output.stdout)?;
+    if let Some(line) = text.lines().find(|line| line.contains("not found")) {
+        bail!("{} lacks a library: {}", program.display(), line.trim());
+    }
+    // "name => /path (address)", or "/path (address)"; a static program has none.
+    let path = |line: &str| {
+        let place = line.split("=> ").last()?.split_whitespace().next()?;
+        place.starts_with('/').then(|| PathBuf::from(place))
+    };
+    Ok(text.lines().filter_map(path).collect())
+}
+
+/// Names for busybox, and for modprobe, where no tool has them.
+fn add_applets(root: &Path) -> Result<()> {
+    let output = Command::new("/bin/busybox").arg("--list").output().context("busybox")?;
+    symlink("/bin/dash", root.join("bin/sh"))?;
+    symlink("/bin/kmod", root.join("sbin/modprobe"))?;
+    let folders = ["bin", "sbin", "usr/bin", "usr/sbin"].map(|folder| root.join(folder));
+    for applet in String::from_utf8(output.stdout)?.lines() {
+        if folders.iter().all(|folder| fs::symlink_metadata(folder.join(applet)).is_err()) {
+            symlink("/bin/busybox", root.join("bin").join(applet))?;
+        }
+    }
+    Ok(())
+}
+
+/// The modules, unpacked, and the list by which modprobe finds them.
+fn add_modules(root: &Path, kernel: &Kernel) -> Result<()> {
+    for module in kernel.modules(&MODULES)? {
+        let place = root.join(module.strip_prefix(&kernel.root)?);
+        fs::create_dir_all(place.parent().context("a path without a folder")?)?;
+        if module.extension().is_some_and(|extension| extension == "xz") {
+            let output = File::create(place.with_extension(""))?;
+            let mut xz = Command::new("xz");
+            xz.args(["--decompress", "--stdout"]).arg(&module).stdout(output);
+            ensure!(xz.status().context("xz")?.success(), "xz can't unpack {}", module.display());
+        } else {
+            fs::copy(&module, &place)?;
+        }
+    }
+    for list in ["modules.order", "modules.builtin", "modules.builtin.modinfo"] {
+        let name = Path::new("lib/modules").join(&kernel.release).join(list);
+        fs::copy(kernel.root.join(&name), root.join(&name))?;
+    }
+    let depmod = Command::new("/sbin/depmod").arg("--basedir").arg(root).arg(&kernel.release).status();
+    ensure!(depmod.context("depmod")?.success(), "depmod failed");
+    Ok(())
+}
+
+fn add_script(path: &Path, text: &str) -> Result<()> {
+    fs::write(path, text)?;
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755))?;
+    Ok(())
+}

@@ -1,0 +1,162 @@
+//! A scenario on a kernel: its boots in turn, and the verdict.
+
+use crate::guest::{self, End, Printed};
+use crate::kernel::Kernel;
+use crate::scenario::{Boot, Scenario};
+use crate::{machine, root};
+use anyhow::{Context, Result, bail, ensure};
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// A boot that takes longer has failed. Several times what any takes on a machine that does nothing else.
+const LIMIT: Duration = Duration::from_secs(120);
+/// What the init of every guest prints at last.
+const GOOD_END: &str = "lab: ended with status 0";
+/// What the kernel says when something is wrong with itself.
+const KERNEL_TROUBLE: [&str; 5] =
+    ["Kernel panic", "BUG:", "Oops:", "general protection fault", "WARNING: CPU"];
+
+/// A scenario, and the kernel that it runs on.
+pub(crate) struct Trial<'a> {
+    pub(crate) scenario: &'a Scenario,
+    pub(crate) kernel: &'a Kernel,
+    /// The archive of the guest's files.
+    pub(crate) root: &'a Path,
+    /// Where its modules, its consoles and what it printed are kept.
+    pub(crate) folder: PathBuf,
+}
+
+impl Trial<'_> {
+    /// Runs all boots. The modules stay only if one fails.
+    ///
+    /// # Errors
+    /// What was not as it must be, in words; the folder has the rest.
+    pub(crate) fn run(&self) -> Result<()> {
+        if self.folder.exists() {
+            fs::remove_dir_all(&self.folder)?;
+        }
+        fs::create_dir_all(&self.folder)?;
+        machine::make_modules(self.scenario, &self.folder)?;
+        let mut printed = Vec::new();
+        for (number, boot) in (1..).zip(&self.scenario.boots) {
+            printed = self.boot(number, boot, &printed).with_context(|| format!("boot {number}"))?;
+        }
+        for entry in fs::read_dir(&self.folder)? {
+            let path = entry?.path();
+            if path.extension().is_some_and(|extension| extension == "img") {
+                fs::remove_file(path)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Boots once and judges what it printed, which it returns.
+    fn boot(&self, number: usize, boot: &Boot, before: &[String]) -> Result<Vec<String>> {
+        let initramfs = self.folder.join("initramfs");
+        self.write_initramfs(&initramfs, boot, before)?;
+        let console = self.folder.join(format!("console-{number}.log"));
+        let mut command = machine::command(
+            self.scenario,
+            boot,
+            self.kernel,
+            &self.folder,
+            Path::new(&format!("console-{number}.log")),
+        );
+        let complaints = self.folder.join(format!("qemu-{number}.log"));
+        command.stderr(File::create(&complaints)?);
+        let printed = guest::run(command, boot.killed_at.as_deref(), LIMIT)?;
+        fs::remove_file(initramfs)?;
+        fs::write(self.folder.join(format!("printed-{number}.log")), printed.lines.join("\n") + "\n")?;
+        let complaints = fs::read_to_string(complaints)?;
+        // The console may hold anything.
+        let console = String::from_utf8_lossy(&fs::read(console).unwrap_or_default()).into_owned();
+        match judge(boot, &printed, &console) {
+            Err(error) if !complaints.is_empty() => {
+                Err(error.context(format!("QEMU says: {}", complaints.trim())))
+            }
+            other => other.map(|()| printed.lines),
+        }
+    }
+
+    /// The guest's files, the script, and what the boot before printed, one archive behind the other.
+    fn write_initramfs(&self, place: &Path, boot: &Boot, before: &[String]) -> Result<()> {
+        let extra = self.folder.join("extra");
+        fs::create_dir_all(extra.join("lab"))?;
+        fs::write(extra.join("lab/run"), &boot.run)?;
+        fs::write(extra.join("lab/printed"), before.join("\n") + "\n")?;
+        let archive = self.folder.join("extra.cpio");
+        root::pack(&extra, &archive)?;
+        let mut initramfs = File::create(place)?;
+        io::copy(&mut File::open(self.root)?, &mut initramfs)?;
+        io::copy(&mut File::open(&archive)?, &mut initramfs)?;
+        fs::remove_file(archive)?;
+        fs::remove_dir_all(extra)?;
+        Ok(())
+    }
+}
+
+/// Whether a boot went as it must.
+fn judge(boot: &Boot, printed: &Printed, console: &str) -> Result<()> {
+    let Printed { lines, end } = printed;
+    match (end, &boot.killed_at) {
+        (End::TimedOut, _) => bail!("it had not ended after {} s", LIMIT.as_secs()),
+        (End::Off, Some(text)) => bail!("it ended without printing what it was to be killed at: {text}"),
+        (End::Off, None) => {
+            let last = lines.iter().rfind(|line| line.starts_with("lab: ")).map_or("nothing", String::as_str);
+            ensure!(last == GOOD_END, "the script failed; the lab says: {last}");
+        }
+        (End::Killed, _) => {}
+    }
+    if let Some(line) =
+        console.lines().find(|line| KERNEL_TROUBLE.iter().any(|trouble| line.contains(trouble)))
+    {
+        bail!("the kernel says: {line}");
+    }
+    let mut left = lines.iter();
+    for want in &boot.prints {
+        ensure!(left.any(|line| line.contains(want)), "it did not print, or not in this order: {want}");
+    }
+    for never in &boot.never {
+        let found = lines.iter().find(|line| line.contains(never));
+        ensure!(found.is_none(), "it printed what it must not: {}", found.map_or("", String::as_str));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod test {
+    use super::*;
+
+    fn judged(prints: &[&str], never: &[&str], killed_at: Option<&str>, lines: &[&str], end: End) -> bool {
+        let owned = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
+        let (run, prints, never) = (String::new(), owned(prints), owned(never));
+        let killed_at = killed_at.map(str::to_owned);
+        let boot = Boot { run, prints, never, unarmed: false, killed_at };
+        judge(&boot, &Printed { lines: owned(lines), end }, "[ 0.1] booting").is_ok()
+    }
+
+    #[test]
+    fn a_run_is_good_only_if_it_ended_well_and_printed_all_in_order() {
+        let good = ["one line", "two lines", GOOD_END];
+        assert!(judged(&["one", "two"], &["three"], None, &good, End::Off));
+        assert!(!judged(&["two", "one"], &[], None, &good, End::Off), "another order");
+        assert!(!judged(&["one", "one"], &[], None, &good, End::Off), "a line counts once");
+        assert!(!judged(&["one"], &["two"], None, &good, End::Off), "what must not be there");
+        assert!(!judged(&["one"], &[], None, &good[..2], End::Off), "no end");
+        assert!(!judged(&["a"], &[], None, &["a", "lab: ended with status 1"], End::Off));
+        assert!(!judged(&["one"], &[], None, &good, End::TimedOut));
+        assert!(judged(&[], &[], Some("a"), &["a"], End::Killed));
+        assert!(!judged(&[], &[], Some("x"), &good, End::Off), "it was to be killed");
+    }
+
+    #[test]
+    fn trouble_of_the_kernel_is_no_success() {
+        let boot =
+            Boot { run: String::new(), prints: vec![], never: vec![], unarmed: false, killed_at: None };
+        let printed = Printed { lines: vec![GOOD_END.to_owned()], end: End::Off };
+        assert!(judge(&boot, &printed, "[ 0.1] fine").is_ok());
+        assert!(judge(&boot, &printed, "[ 3.0] BUG: unable to handle page fault").is_err());
+    }
+}

@@ -1,0 +1,140 @@
+//! Private copies of parts of a mapping that the kernel can't make private: that of a device-DAX node.
+
+use crate::access;
+use crate::reservation::Reservation;
+use std::alloc::{Layout, handle_alloc_error};
+use std::collections::HashSet;
+use std::ops::Range;
+use std::sync::{Mutex, PoisonError};
+
+/// The chunks of a shared mapping, open for reading only, that have been replaced by private copies. Who stores
+/// makes the chunk private first; all others stay what is on the medium.
+///
+/// # Cost
+/// The first store to a chunk copies all of it; every store asks under a lock.
+#[derive(Debug)]
+pub(crate) struct PrivateChunks {
+    size: usize,
+    owned: Mutex<HashSet<usize>>,
+}
+
+impl PrivateChunks {
+    /// Of a mapping of which the kernel lets chunks of `size` bytes be replaced, and nothing less.
+    pub(crate) fn new(size: usize) -> PrivateChunks {
+        PrivateChunks { size, owned: Mutex::default() }
+    }
+
+    /// Makes the chunks private that `range` touches; whether that could be done. If not, some of their bytes
+    /// can't be read, of which a fault has been raised: to go on with a copy would turn them into zeros.
+    pub(crate) fn own(&self, range: Range<usize>, reservation: &Reservation) -> bool {
+        let mut owned = self.owned.lock().unwrap_or_else(PoisonError::into_inner);
+        if range.is_empty() {
+            return true;
+        }
+        (range.start / self.size..range.end.div_ceil(self.size)).all(|chunk| {
+            let good = owned.contains(&chunk) || self.replace(chunk, reservation);
+            if good {
+                owned.insert(chunk);
+            }
+            good
+        })
+    }
+
+    fn replace(&self, chunk: usize, reservation: &Reservation) -> bool {
+        let start = chunk * self.size;
+        let copy = Reservation::opened(self.size).unwrap_or_else(|_| self.no_memory());
+        let from = reservation.at(start);
+        assert!(self.size <= reservation.size() - start);
+        // SAFETY: - `from` is followed by a whole chunk of the reservation, as just checked.
+        //         - the copy has the size of a chunk, and nobody else knows it.
+        let copied = unsafe { access::copy_out(from.as_ptr(), copy.base().as_ptr(), self.size) };
+        if copied && reservation.replace(start, copy).is_err() {
+            self.no_memory();
+        }
+        copied
+    }
+
+    /// As where the kernel finds no page for a private copy that it makes itself, there is no going on.
+    fn no_memory(&self) -> ! {
+        handle_alloc_error(Layout::array::<u8>(self.size).unwrap_or(Layout::new::<u8>()))
+    }
+}
+
+#[cfg(test)]
+mod test {
+    use super::*;
+    use crate::reservation::page;
+    use crate::{Fault, FaultKind, Memory};
+    use lode_layout::PoolOffset;
+    use rustix::mm::{MapFlags, ProtFlags};
+    use std::fs::File;
+    use std::os::fd::AsFd;
+    use std::os::unix::fs::FileExt;
+
+    const CHUNK: u64 = 16 << 10;
+
+    fn at(bytes: u64) -> PoolOffset {
+        PoolOffset::new(bytes)
+    }
+
+    /// A file of four chunks in which each word is its own offset, and a view of it, mapped as device-DAX can be.
+    fn view() -> (File, Memory) {
+        let file = tempfile::tempfile().unwrap();
+        let words: Vec<u8> = (0..4 * CHUNK).step_by(8).flat_map(u64::to_le_bytes).collect();
+        file.write_all_at(&words, 0).unwrap();
+        let reservation = Reservation::closed(words.len(), page()).unwrap();
+        let pages = 0..words.len();
+        reservation.open_file(pages, file.as_fd(), 0, ProtFlags::READ, MapFlags::SHARED).unwrap();
+        let chunks = PrivateChunks::new(CHUNK as usize);
+        (file, Memory::private_over(reservation, 4 * CHUNK, chunks, None))
+    }
+
+    #[test]
+    fn stores_of_every_kind_are_seen_here_and_never_reach_the_file() {
+        let (file, view) = view();
+        view.store8(at(8), 1);
+        assert_eq!(view.compare_exchange8(at(CHUNK), CHUNK, 2), Ok(CHUNK));
+        assert_eq!(view.compare_exchange8(at(CHUNK), CHUNK, 3), Err(2));
+        view.store(at(2 * CHUNK - 4), &[0xff; 8]);
+        assert_eq!(Fault::take(), None);
+        assert_eq!((view.load8(at(8)), view.load8(at(16)), view.load8(at(CHUNK))), (1, 16, 2));
+        assert_eq!(view.load8(at(2 * CHUNK)), (2 * CHUNK) | 0xffff_ffff);
+        assert_eq!(view.load8(at(2 * CHUNK - 16)), 2 * CHUNK - 16);
+        let mut word = [0; 8];
+        for offset in [8, CHUNK, 2 * CHUNK - 8, 2 * CHUNK] {
+            file.read_exact_at(&mut word, offset).unwrap();
+            assert_eq!(u64::from_le_bytes(word), offset);
+        }
+        // What was not stored to is still the file's.
+        file.write_all_at(&[7; 8], 3 * CHUNK).unwrap();
+        assert_eq!(view.load8(at(3 * CHUNK)), 0x0707_0707_0707_0707);
+    }
+
+    #[test]
+    fn stores_past_the_end_or_unaligned_are_faults() {
+        let (_file, view) = view();
+        for (offset, len) in [(4 * CHUNK, 8), (4 * CHUNK - 4, 8), (4, 8), (u64::MAX - 7, 8)] {
+            view.store8(at(offset), 1);
+            let fault = Fault { kind: FaultKind::OutOfRange, at: at(offset), len };
+            assert_eq!(Fault::take(), Some(fault));
+        }
+        view.store(at(4 * CHUNK - 4), &[1; 8]);
+        assert_eq!(Fault::take().map(|fault| fault.kind), Some(FaultKind::OutOfRange));
+        view.store(at(4 * CHUNK), &[]);
+        assert_eq!(Fault::take(), None);
+    }
+
+    #[test]
+    fn a_chunk_of_which_bytes_are_lost_takes_no_store() {
+        let (file, view) = view();
+        file.set_len(2 * CHUNK + page() as u64).unwrap();
+        view.store8(at(2 * CHUNK), 1);
+        let fault = Fault { kind: FaultKind::Poison, at: at(2 * CHUNK + page() as u64), len: page() as u64 };
+        assert_eq!(Fault::take(), Some(fault));
+        assert_eq!(view.load8(at(2 * CHUNK)), 2 * CHUNK, "what can be read is as it was");
+        view.load8(at(3 * CHUNK - 8));
+        assert_eq!(Fault::take().map(|fault| fault.kind), Some(FaultKind::Poison), "and what can't be, too");
+        view.store8(at(8), 1);
+        assert_eq!((view.load8(at(8)), Fault::take()), (1, None));
+    }
+}
