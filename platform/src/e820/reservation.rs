@@ -5,8 +5,8 @@ use crate::error::PlatformError;
 use lode_layout::{align_down, align_up};
 use std::fmt;
 
-/// Bytes of a section of memory: the kernel maps persistent memory in whole ones, and refuses with the error 95 what begins
-/// or ends within one.
+/// Bytes of a section of memory: the kernel maps persistent memory in whole ones, and refuses with the error 95 what
+/// begins or ends within one.
 pub const SECTION: u64 = 128 << 20;
 /// RAM below is left to the kernel and to what the boot loader puts there, in bytes.
 const FLOOR: u64 = 1 << 30;
@@ -35,7 +35,7 @@ impl fmt::Display for Reservation {
         let word = |bytes: u64| {
             let unit = [(1 << 30, "G"), (1 << 20, "M"), (1 << 10, "K")]
                 .into_iter()
-                .find(|(unit, _)| bytes > 0 && bytes % unit == 0);
+                .find(|(unit, _)| bytes > 0 && bytes.is_multiple_of(*unit));
             unit.map_or_else(|| format!("{bytes:#x}"), |(unit, letter)| format!("{}{letter}", bytes / unit))
         };
         write!(f, "memmap={}!{}", word(self.len), word(self.start))
@@ -43,8 +43,8 @@ impl fmt::Display for Reservation {
 }
 
 impl MemoryMap {
-    /// A part of RAM of at least `size` bytes, in whole sections: the first one from 4 GiB on, or the first one from 1 GiB
-    /// on if there is none.
+    /// A part of RAM of at least `size` bytes, in whole sections: the first one from 4 GiB on, or the first one from
+    /// 1 GiB on if there is none.
     ///
     /// # Errors
     /// No range of RAM has so many bytes in whole sections.

@@ -20,8 +20,8 @@ pub struct SectorTable {
 }
 
 impl Directory {
-    /// Checks the table of a namespace with atomic sectors: in each arena both info blocks, the flog, and that each block
-    /// is that of one sector or free. It changes nothing.
+    /// Checks the table of a namespace with atomic sectors: in each arena both info blocks, the flog, and that each
+    /// block is that of one sector or free. It changes nothing.
     ///
     /// # Errors
     /// There is no such namespace, it has no such table, or the first thing that is wrong with it; the kernel refuses.
