@@ -2,19 +2,19 @@
 
 use crate::answer::Answer;
 use crate::durability::Durability;
-use crate::failure::{Failure, heap_error};
+use crate::failure::Failure;
 use crate::pool::size;
 use crate::progress::Progress;
 use bytesize::ByteSize;
 use clap::Args;
-use lode_heap::{HeapError, Pool};
+use lode_heap::Pool;
 use lode_index::kv::{KvError, LAYOUT_NAME, Store};
 use lode_layout::LayoutName;
 use lode_pool::CreateOptions;
 use std::path::PathBuf;
 
-/// The least bytes of a pool with a tree in it, which is a test's to prove.
-const KV_SIZE_MIN: u64 = 160 << 10;
+/// The least bytes of a pool with a tree in it: fewer would have no room for keys.
+const KV_SIZE_MIN: u64 = 128 << 10;
 
 pub(crate) const FIELDS: &[(&str, &str)] = &[
     ("path", "where the pool is"),
@@ -44,20 +44,16 @@ fn layout(text: &str) -> Result<LayoutName, String> {
     LayoutName::new(text).map_err(|error| error.to_string())
 }
 
-/// Why there is no pool. One that has no room for what is in it from the start is too small.
-fn why_not(create: &Create, error: KvError) -> Failure {
-    let what = "making a pool";
-    match heap_error(&error) {
-        Some(HeapError::OutOfSpace { .. }) => {
-            let (path, size) = (create.path.display(), create.size.as_u64());
-            let why = "bytes are too few for a heap and a tree in it, they need";
-            Failure::new(what, format_args!("{path}: {size} {why} {KV_SIZE_MIN}; choose another size"))
-        }
-        _ => Failure::of_pool(what, &create.path)(error),
-    }
-}
-
 pub(crate) fn run(create: &Create, durability: Durability) -> Result<Answer, Failure> {
+    let (what, holds_tree) = ("making a pool", create.layout.as_str() == LAYOUT_NAME);
+    if holds_tree && create.size.as_u64() < KV_SIZE_MIN {
+        let (path, size) = (create.path.display(), create.size.as_u64());
+        let why = "bytes are too few for a pool with a tree in it, it needs";
+        return Err(Failure::new(
+            what,
+            format_args!("{path}: {size} {why} {KV_SIZE_MIN}; choose another size"),
+        ));
+    }
     let options = CreateOptions {
         rung: durability.rung(),
         overwrite_device: create.overwrite_device,
@@ -65,7 +61,7 @@ pub(crate) fn run(create: &Create, durability: Durability) -> Result<Answer, Fai
     };
     let progress = Progress::spinner("writing the pool");
     let told = |pool: &Pool| (pool.header(), pool.report().clone());
-    let made = if create.layout.as_str() == LAYOUT_NAME {
+    let made = if holds_tree {
         Store::create(&create.path, &options).and_then(|store| {
             let made = told(store.pool());
             store.close().map(|()| made)
@@ -76,7 +72,7 @@ pub(crate) fn run(create: &Create, durability: Durability) -> Result<Answer, Fai
             Ok(pool.close().map(|()| made)?)
         })
     };
-    let (header, report) = made.map_err(|error| why_not(create, error))?;
+    let (header, report) = made.map_err(Failure::of_pool(what, &create.path))?;
     drop(progress);
     let text = format!(
         "{}: a pool of {}, layout {}, {report}\n",
