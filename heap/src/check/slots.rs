@@ -7,6 +7,7 @@
 
 use super::{Finding, Report, Severity};
 use crate::HeapError;
+use crate::log::SEQUENCE_GAP;
 use crate::log::slots::{self, Copy};
 use lode_layout::{SLOT_WORDS, Slot};
 use lode_pmem::Medium;
@@ -68,13 +69,15 @@ fn report_copy(copy: &Copy, whole: Option<Slot>, newest: Option<Slot>, uuid: &[u
 
 /// Whether a single bit makes the difference, in a way that no torn write makes it. A slot that is replaced has a
 /// smaller generation and sequence number than the one that replaces it; one of the two may say that the pool is
-/// closed; lives are random.
+/// closed; lives are random. A recovery that finds a slot torn writes that of the same generation, with a sequence
+/// number far above, and can be stopped, too: what it wrote may even complete the slot that was torn.
 fn is_flipped(whole: &[u64; SLOT_WORDS], copy: &[u64; SLOT_WORDS], is_replaced: bool) -> bool {
     let mut differ = whole.iter().zip(copy).zip(0..).filter(|((a, b), _)| a != b);
     match (differ.next(), differ.next()) {
         (Some(((a, b), word)), None) => {
             let may_be_other = match word {
-                GENERATION | SEQUENCE => b < a || is_replaced,
+                GENERATION => b < a || is_replaced,
+                SEQUENCE => b < a || is_replaced || a ^ b >= SEQUENCE_GAP,
                 RINGS => a ^ b == CLOSED,
                 _ => false,
             };

@@ -42,7 +42,7 @@ const RING_LEN_MIN: u64 = 2 * BLOCK;
 /// Transactions that can wait for one synced write together, on the commit rung.
 const GROUP_LANES: usize = if cfg!(loom) { 2 } else { 64 };
 /// Numbers that are skipped at recovery: more than can have been drawn without leaving a record.
-const SEQUENCE_GAP: u64 = 1 << 32;
+pub(crate) const SEQUENCE_GAP: u64 = 1 << 32;
 
 /// Where a log lies in its pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
