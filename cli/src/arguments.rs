@@ -57,12 +57,12 @@ pub(crate) enum Noun {
     /// Emulate machines with persistent memory: plan, rehearse, look
     #[command(subcommand)]
     Platform(PlatformVerb),
-    /// Configure the modules of an emulated machine with the words of ipmctl
+    /// Show the modules of a machine, and configure those of an emulated one, with the words of ipmctl
     #[command(after_long_help = ipmctl::help())]
     Ipmctl(Ipmctl),
-    /// List and change regions, namespaces and labels of an emulated machine with the words of ndctl
+    /// List regions and namespaces of a machine, and change those of an emulated one, with the words of ndctl
     Ndctl(Ndctl),
-    /// List character devices of an emulated machine with the words of daxctl
+    /// List character devices of a machine with the words of daxctl
     Daxctl(Daxctl),
     /// Measure Lodestone and its peers side by side
     Bench(Bench),

@@ -110,7 +110,7 @@ fn with_next_step(error: &KvError) -> String {
 }
 
 /// What went wrong in the heap, if that is behind the error.
-pub(crate) fn heap_error(error: &KvError) -> Option<HeapError> {
+fn heap_error(error: &KvError) -> Option<HeapError> {
     // A transparent error hides what it holds: its source is the source of that.
     let mut cause: Option<&(dyn Error + 'static)> = Some(match error {
         KvError::Index(error) => error,

@@ -30,6 +30,12 @@ impl Progress {
         Progress::show(ProgressBar::with_draw_target(Some(len), ProgressDrawTarget::hidden()), template, what)
     }
 
+    /// Work of `len` bytes.
+    pub(crate) fn of_bytes(what: &'static str, len: u64) -> Progress {
+        let template = "   {wide_bar:.cyan/dim} {binary_bytes}/{binary_total_bytes} {msg} {elapsed}";
+        Progress::show(ProgressBar::with_draw_target(Some(len), ProgressDrawTarget::hidden()), template, what)
+    }
+
     /// Work that counts things of which nobody knows how many there are.
     pub(crate) fn counter(what: &'static str) -> Progress {
         Progress::show(ProgressBar::hidden(), "{spinner} {msg} {human_pos} {elapsed} {per_sec}", what)

@@ -1,5 +1,6 @@
 //! The header of a pool: any bytes are an error or a header that comes back as it was.
 
+use crate::page;
 use lode_layout::header::{LEN, MINOR};
 use lode_layout::{Geometry, Header, LayoutName, Rung};
 use uuid::Uuid;
@@ -10,9 +11,7 @@ const CRC_LEN: usize = 4;
 /// Reads the bytes as they are, and again with a checksum that fits, as a hostile writer leaves it.
 pub fn run(data: &[u8]) {
     check(data);
-    let mut page = [0; LEN];
-    let len = data.len().min(LEN);
-    page[..len].copy_from_slice(&data[..len]);
+    let mut page = page::<LEN>(data);
     seal(&mut page);
     check(&page);
 }

@@ -1,8 +1,9 @@
 //! The info blocks at the start of namespaces: any bytes are an error or a block that comes back as it was.
 
+use crate::page;
 use lode_layout::{
     BttGeometry, BttInfo, BttVersion, InfoBlockError, PageMapInfo, PageMapPlace, PageMapRule, PageMapUser,
-    fletcher64,
+    fletcher64_seal,
 };
 use uuid::Uuid;
 
@@ -14,9 +15,7 @@ const SUM_LEN: usize = 8;
 /// Reads the bytes as they are, and again with a checksum that fits, as a hostile writer leaves it.
 pub fn run(data: &[u8]) {
     check(data);
-    let mut page = [0; LEN];
-    let len = data.len().min(LEN);
-    page[..len].copy_from_slice(&data[..len]);
+    let mut page = page::<LEN>(data);
     seal(&mut page);
     check(&page);
 }
@@ -38,9 +37,7 @@ fn check(bytes: &[u8]) {
 
 /// Writes the checksum that fits the other bytes.
 fn seal(page: &mut [u8; LEN]) {
-    page[LEN - SUM_LEN..].fill(0);
-    let sum = fletcher64(page);
-    page[LEN - SUM_LEN..].copy_from_slice(&sum.to_le_bytes());
+    fletcher64_seal(page, LEN - SUM_LEN);
 }
 
 fn btt() -> Result<Vec<u8>, InfoBlockError> {

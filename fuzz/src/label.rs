@@ -2,7 +2,7 @@
 
 use lode_layout::{
     Abstraction, CxlNamespaceLabel, CxlRegionLabel, Label, LabelArea, LabelFlags, LabelFormat, LabelName,
-    LabelUpdate, NamespaceLabel, PERSISTENT_MEMORY, fletcher64,
+    LabelUpdate, NamespaceLabel, PERSISTENT_MEMORY, fletcher64_seal,
 };
 use uuid::Uuid;
 
@@ -19,7 +19,7 @@ pub fn run(data: &[u8]) {
     let len = data.len().min(AREA_LEN);
     area[..len].copy_from_slice(&data[..len]);
     for (number, part) in area.chunks_mut(PART_LEN).enumerate() {
-        seal(part, if number < 2 { 0x40 } else { 0xf8 });
+        fletcher64_seal(part, if number < 2 { 0x40 } else { 0xf8 });
     }
     check(&mut area);
 }
@@ -45,19 +45,10 @@ fn check(bytes: &mut [u8]) {
 
 /// Applies `update`, and reads what comes of it.
 fn apply(bytes: &mut [u8], update: &LabelUpdate) -> LabelArea {
-    for write in &update.writes {
-        bytes[write.off as usize..][..write.bytes.len()].copy_from_slice(&write.bytes);
-    }
+    update.writes.iter().for_each(|write| write.apply(bytes));
     let area = LabelArea::read(bytes).expect("an update leaves an area");
     assert_eq!(area, update.after);
     area
-}
-
-/// Writes the checksum that fits the other bytes at `at`.
-fn seal(part: &mut [u8], at: usize) {
-    part[at..at + 8].fill(0);
-    let sum = fletcher64(part);
-    part[at..at + 8].copy_from_slice(&sum.to_le_bytes());
 }
 
 /// A label of each kind.
@@ -142,7 +133,7 @@ mod test {
             bytes[0x40] ^= 1;
             bytes[PART_LEN + 0x40] ^= 1;
             assert!(LabelArea::read(&bytes).is_err(), "{name}");
-            bytes.chunks_mut(PART_LEN).take(2).for_each(|part| seal(part, 0x40));
+            bytes.chunks_mut(PART_LEN).take(2).for_each(|part| fletcher64_seal(part, 0x40));
             assert_eq!(LabelArea::read(&bytes).map(|area| area.labels().count()), Ok(1), "{name}");
         }
     }

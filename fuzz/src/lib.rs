@@ -13,9 +13,18 @@
 
 pub mod check;
 pub mod header;
+pub mod image;
 pub mod info_block;
 pub mod label;
 pub mod record;
+
+/// The first bytes of `data`, with zeros for those that it lacks.
+fn page<const LEN: usize>(data: &[u8]) -> [u8; LEN] {
+    let mut page = [0; LEN];
+    let len = data.len().min(LEN);
+    page[..len].copy_from_slice(&data[..len]);
+    page
+}
 
 /// Something that takes any bytes.
 pub struct Target {
@@ -31,6 +40,7 @@ pub struct Target {
 pub const TARGETS: &[Target] = &[
     Target { name: "check", run: check::run, seeds: check::seeds },
     Target { name: "header", run: header::run, seeds: header::seeds },
+    Target { name: "image", run: image::run, seeds: image::seeds },
     Target { name: "info_block", run: info_block::run, seeds: info_block::seeds },
     Target { name: "label", run: label::run, seeds: label::seeds },
     Target { name: "record", run: record::run, seeds: record::seeds },

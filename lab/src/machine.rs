@@ -3,41 +3,82 @@
 use crate::kernel::Kernel;
 use crate::scenario::{Boot, Scenario};
 use anyhow::Result;
-use std::fs::File;
+use std::fs::{self, File};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Bytes of a module that hold data, and those of its labels: the kernel wants regions of whole 16 MiB.
-const DATA_MIB: u64 = 512;
-const LABELS_MIB: u64 = 2;
+/// Bytes of a module that hold data, and those of its labels, unless the scenario makes its own.
+const DATA_LEN: u64 = 512 << 20;
+const LABELS_LEN: u64 = 2 << 20;
+/// The kernel wants regions of whole 16 MiB: what a file has above is labels.
+const DATA_UNIT: u64 = 16 << 20;
+/// Bytes of the labels of a CXL device: the kernel reads all of them.
+const CXL_LABELS_LEN: u64 = 1 << 20;
 
 /// The kernel's command line: a panic ends QEMU, what only costs time here is off, and a host that is busy with other
 /// things is no stall.
 const APPEND: &str = "console=ttyS0 panic=-1 nokaslr mitigations=off tsc=reliable cryptomgr.notests nowatchdog \
                       rcupdate.rcu_cpu_stall_suppress=1";
 
-/// Makes the files behind the modules of a scenario, empty.
+/// Makes the files behind the modules of a scenario, those that are not there yet, empty.
 pub(crate) fn make_modules(scenario: &Scenario, folder: &Path) -> Result<()> {
-    for index in 0..scenario.nvdimms {
-        File::create(folder.join(format!("nvdimm{index}.img")))?.set_len((DATA_MIB + LABELS_MIB) << 20)?;
-    }
-    for index in 0..scenario.virtio_pmems {
-        File::create(folder.join(format!("virtio{index}.img")))?.set_len(DATA_MIB << 20)?;
+    let nvdimms = (0..scenario.nvdimms).map(|index| (format!("nvdimm{index}.img"), DATA_LEN + LABELS_LEN));
+    let virtio_pmems = (0..scenario.virtio_pmems).map(|index| (format!("virtio{index}.img"), DATA_LEN));
+    let cxls = (0..scenario.cxls).flat_map(|index| {
+        [(format!("cxl{index}.img"), DATA_LEN), (format!("cxl-labels{index}.img"), CXL_LABELS_LEN)]
+    });
+    for (name, len) in nvdimms.chain(virtio_pmems).chain(cxls) {
+        let path = folder.join(name);
+        if !path.exists() {
+            File::create(path)?.set_len(len)?;
+        }
     }
     Ok(())
 }
 
-/// The command that boots a scenario's machine. The kernel's console goes to the file `console`; what the guest
-/// prints, to standard output.
+/// CXL memory devices, each on a root port of one host bridge, and a window for what they form.
+fn add_cxl(command: &mut Command, count: u32) {
+    if count == 0 {
+        return;
+    }
+    command.args(["-device", "pxb-cxl,bus_nr=12,bus=pcie.0,id=cxl0"]);
+    command.args(["-M", "cxl-fmw.0.targets.0=cxl0,cxl-fmw.0.size=4G"]);
+    for index in 0..count {
+        let file = |id: &str, name: &str, len: u64| {
+            format!("memory-backend-file,id={id}{index},share=on,mem-path={name}{index}.img,size={len}")
+        };
+        command.args([
+            "-object",
+            &file("cm", "cxl", DATA_LEN),
+            "-object",
+            &file("cl", "cxl-labels", CXL_LABELS_LEN),
+        ]);
+        command.args([
+            "-device",
+            &format!("cxl-rp,port={index},bus=cxl0,id=cxlport{index},chassis={index},slot={index}"),
+        ]);
+        command.args([
+            "-device",
+            &format!("cxl-type3,bus=cxlport{index},memdev=cm{index},lsa=cl{index},id=cxlmem{index}"),
+        ]);
+    }
+}
+
+/// The command that boots a scenario's machine, with `more` on the kernel's command line. The kernel's console goes to
+/// the file `console`; what the guest prints, to standard output.
 ///
 /// Emulation, never KVM, so that every machine runs the same. Names in the folder are the command's own.
+///
+/// # Errors
+/// A module has no file.
 pub(crate) fn command(
     scenario: &Scenario,
     boot: &Boot,
     kernel: &Kernel,
     folder: &Path,
     console: &Path,
-) -> Command {
+    more: &str,
+) -> Result<Command> {
     let persistence = scenario
         .persistence
         .as_ref()
@@ -47,29 +88,38 @@ pub(crate) fn command(
     command.current_dir(folder).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command.args(["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"]);
     command.args(["-accel", "tcg,thread=multi", "-cpu", "max", "-smp", "2"]);
-    command.args(["-machine", &format!("q35,nvdimm=on{persistence}"), "-m", "768M,slots=4,maxmem=8G"]);
+    let ram = format!("{}M,slots=4,maxmem=16G", scenario.ram_mib);
+    let cxl = if scenario.cxls > 0 { ",cxl=on" } else { "" };
+    command.args(["-machine", &format!("q35,nvdimm=on{persistence}{cxl}"), "-m", &ram]);
+    add_cxl(&mut command, scenario.cxls);
     command.args(["-chardev", &format!("file,id=console,path={}", console.display())]);
     command.args(["-serial", "chardev:console", "-serial", "stdio"]);
-    command.arg("-kernel").arg(&kernel.image).args(["-initrd", "initramfs", "-append", APPEND]);
+    command.arg("-kernel").arg(&kernel.image).args(["-initrd", "initramfs"]);
+    command.args(["-append", &format!("{APPEND} {more}")]);
     let unarmed = if boot.unarmed { "on" } else { "off" };
     for index in 0..scenario.nvdimms {
-        let (size, labels) = (DATA_MIB + LABELS_MIB, LABELS_MIB);
+        let size = fs::metadata(folder.join(format!("nvdimm{index}.img")))?.len();
+        let labels = match size % DATA_UNIT {
+            0 => String::new(),
+            labels => format!(",label-size={labels}"),
+        };
         command.args([
             "-object",
             &format!(
-                "memory-backend-file,id=nv{index},mem-path=nvdimm{index}.img,size={size}M,share=on,pmem=off"
+                "memory-backend-file,id=nv{index},mem-path=nvdimm{index}.img,size={size},share=on,pmem=off"
             ),
             "-device",
-            &format!("nvdimm,id=dimm{index},memdev=nv{index},label-size={labels}M,unarmed={unarmed}"),
+            &format!("nvdimm,id=dimm{index},memdev=nv{index}{labels},unarmed={unarmed}"),
         ]);
     }
     for index in 0..scenario.virtio_pmems {
+        let size = fs::metadata(folder.join(format!("virtio{index}.img")))?.len();
         command.args([
             "-object",
-            &format!("memory-backend-file,id=vp{index},mem-path=virtio{index}.img,size={DATA_MIB}M,share=on"),
+            &format!("memory-backend-file,id=vp{index},mem-path=virtio{index}.img,size={size},share=on"),
             "-device",
             &format!("virtio-pmem-pci,memdev=vp{index},id=virtio{index}"),
         ]);
     }
-    command
+    Ok(command)
 }

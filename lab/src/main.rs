@@ -80,13 +80,13 @@ fn main() -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let begin = Instant::now();
-    let lode = build_lode(&target)?;
+    let programs = build_programs(&target)?;
     let mut roots = BTreeMap::new();
     for kernel in &kernels {
-        roots.insert(kernel.series, root::build(&folder, kernel, &lode)?);
+        roots.insert(kernel.series, root::build(&folder, kernel, &programs)?);
     }
     println!("guests of {} are ready after {:.1} s", names(&kernels), begin.elapsed().as_secs_f64());
-    let trials = trials(&scenarios, &kernels, &roots, &folder);
+    let trials = trials(&scenarios, &kernels, &roots, (&programs[0], &folder));
     let cpus = || thread::available_parallelism().map_or(1, NonZeroUsize::get);
     let jobs = arguments.jobs.map_or_else(|| cpus().min(4), NonZeroUsize::get);
     let (passed, failed) = run_all(&trials, jobs, &folder);
@@ -134,13 +134,14 @@ fn is_there(program: &str) -> bool {
     env::split_paths(&folders).any(|folder| folder.join(program).exists())
 }
 
-/// Builds lode as it ships, in the profile that the tests have built it in already; returns the program.
-fn build_lode(target: &Path) -> Result<PathBuf> {
+/// Builds lode as it ships, in the profile that the tests have built it in already, and what guests have beside it;
+/// returns the programs.
+fn build_programs(target: &Path) -> Result<[PathBuf; 2]> {
     let mut cargo = Command::new("cargo");
-    cargo.args(["build", "--locked", "--profile", "test-release", "--package", "lode"]);
+    cargo.args(["build", "--locked", "--profile", "test-release", "--bin", "lode", "--bin", "replay-log"]);
     cargo.current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join(".."));
     ensure!(cargo.status().context("cargo")?.success(), "lode can't be built");
-    Ok(target.join("test-release/lode"))
+    Ok(["lode", "replay-log"].map(|program| target.join("test-release").join(program)))
 }
 
 /// Each scenario on each kernel. Those that can't be shown on a kernel say why.
@@ -148,7 +149,7 @@ fn trials<'a>(
     scenarios: &'a [Scenario],
     kernels: &'a [Kernel],
     roots: &'a BTreeMap<&str, PathBuf>,
-    folder: &Path,
+    (lode, folder): (&'a Path, &Path),
 ) -> Vec<Trial<'a>> {
     let mut trials = Vec::new();
     for scenario in scenarios {
@@ -158,7 +159,7 @@ fn trials<'a>(
                 Some(reason) => println!("SKIP lab/{name}: {reason}"),
                 None => {
                     let folder = folder.join("trials").join(name);
-                    trials.push(Trial { scenario, kernel, root: &roots[kernel.series], folder });
+                    trials.push(Trial { scenario, kernel, root: &roots[kernel.series], lode, folder });
                 }
             }
         }

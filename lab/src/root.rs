@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// Programs of this machine. The shell must not be busybox: that prefers its own modprobe and mount to ours.
-const TOOLS: [&str; 10] = [
+const TOOLS: [&str; 13] = [
     "/bin/dash",
     "/bin/busybox",
     "/bin/mount",
@@ -18,14 +18,18 @@ const TOOLS: [&str; 10] = [
     "/bin/kmod",
     "/usr/bin/ndctl",
     "/usr/bin/daxctl",
+    "/usr/bin/cxl",
+    "/sbin/dmsetup",
     "/sbin/mkfs.ext4",
     "/sbin/mkfs.xfs",
     "/usr/sbin/xfs_io",
+    "/usr/bin/setpriv",
 ];
 
 /// Modules that scripts load, or that mounting makes the kernel load.
-const MODULES: [&str; 10] = [
+const MODULES: [&str; 19] = [
     "nfit",
+    "nd_e820",
     "nd_pmem",
     "dax_pmem",
     "device_dax",
@@ -35,10 +39,18 @@ const MODULES: [&str; 10] = [
     "xfs",
     "crc32c_generic",
     "hwpoison_inject",
+    "brd",
+    "loop",
+    "dm-log-writes",
+    "cxl_acpi",
+    "cxl_pci",
+    "cxl_port",
+    "cxl_mem",
+    "cxl_pmem",
 ];
 
-/// Builds the archive for guests of a kernel, in `folder`; returns its path.
-pub(crate) fn build(folder: &Path, kernel: &Kernel, lode: &Path) -> Result<PathBuf> {
+/// Builds the archive for guests of a kernel, with our `programs`, in `folder`; returns its path.
+pub(crate) fn build(folder: &Path, kernel: &Kernel, programs: &[PathBuf]) -> Result<PathBuf> {
     let root = folder.join(format!("root-{}", kernel.series));
     if root.exists() {
         fs::remove_dir_all(&root)?;
@@ -52,11 +64,16 @@ pub(crate) fn build(folder: &Path, kernel: &Kernel, lode: &Path) -> Result<PathB
         copy(tool, &root)?;
         libraries.extend(needed(tool)?);
     }
-    libraries.extend(needed(lode)?);
+    for program in programs {
+        libraries.extend(needed(program)?);
+    }
     for library in libraries {
         copy(&library, &root)?;
     }
-    fs::copy(lode, root.join("bin/lode")).context("copying lode")?;
+    for program in programs {
+        let name = program.file_name().context("a program without a name")?;
+        fs::copy(program, root.join("bin").join(name)).with_context(|| program.display().to_string())?;
+    }
     add_applets(&root)?;
     add_modules(&root, kernel)?;
     add_script(&root.join("init"), include_str!("../guest/init"))?;

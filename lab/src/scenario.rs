@@ -18,9 +18,15 @@ pub(crate) struct Scenario {
     /// What the machine says of its memory modules when power fails: `mem-ctrl`, `cpu`, or nothing.
     #[serde(default)]
     pub(crate) persistence: Option<String>,
+    /// MiB of RAM, the modules apart.
+    #[serde(default = "ram_mib")]
+    pub(crate) ram_mib: u32,
     /// How many memory modules it has.
     #[serde(default)]
     pub(crate) nvdimms: u32,
+    /// How many CXL memory devices it has.
+    #[serde(default)]
+    pub(crate) cxls: u32,
     /// How many virtio-pmem devices it has.
     #[serde(default)]
     pub(crate) virtio_pmems: u32,
@@ -33,17 +39,31 @@ pub(crate) struct Scenario {
 }
 
 /// One time that the machine runs.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Boot {
+    /// What this machine does before the boot, in the folder of the trial: a script with `set -eu` that finds `lode`, and
+    /// may make the files of modules (`nvdimm0.img`, `virtio0.img`). What it puts into `host` the guest finds in
+    /// `/lab/host`.
+    #[serde(default)]
+    pub(crate) before: Option<String>,
     /// The script.
     pub(crate) run: String,
-    /// Parts of lines that it must print, in this order.
+    /// What this machine does after the boot, like `before`.
+    #[serde(default)]
+    pub(crate) after: Option<String>,
+    /// Parts of lines that it must print, in this order; the lines of `before` come first, those of `after` last.
     #[serde(default)]
     pub(crate) prints: Vec<String>,
     /// Parts of lines that it must not print.
     #[serde(default)]
     pub(crate) never: Vec<String>,
+    /// What the kernel's command line has behind what every boot has.
+    #[serde(default)]
+    pub(crate) append: String,
+    /// More of that: the first word that the boot before printed with this beginning.
+    #[serde(default)]
+    pub(crate) append_printed: Option<String>,
     /// Whether the modules can't be written.
     #[serde(default)]
     pub(crate) unarmed: bool,
@@ -51,6 +71,11 @@ pub(crate) struct Boot {
     /// `/lab/printed`.
     #[serde(default)]
     pub(crate) killed_at: Option<String>,
+}
+
+/// What a guest needs that does nothing special.
+fn ram_mib() -> u32 {
+    768
 }
 
 impl Scenario {

@@ -5,9 +5,11 @@ use crate::kernel::Kernel;
 use crate::scenario::{Boot, Scenario};
 use crate::{machine, root};
 use anyhow::{Context, Result, bail, ensure};
+use std::env;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 /// A boot that takes longer has failed. Several times what any takes on a machine that does nothing else.
@@ -18,18 +20,23 @@ const GOOD_END: &str = "lab: ended with status 0";
 const KERNEL_TROUBLE: [&str; 5] =
     ["Kernel panic", "BUG:", "Oops:", "general protection fault", "WARNING: CPU"];
 
+/// What the guest finds in `/lab/host`.
+const HOST: &str = "host";
+
 /// A scenario, and the kernel that it runs on.
 pub(crate) struct Trial<'a> {
     pub(crate) scenario: &'a Scenario,
     pub(crate) kernel: &'a Kernel,
     /// The archive of the guest's files.
     pub(crate) root: &'a Path,
+    /// The program, for what this machine does.
+    pub(crate) lode: &'a Path,
     /// Where its modules, its consoles and what it printed are kept.
     pub(crate) folder: PathBuf,
 }
 
 impl Trial<'_> {
-    /// Runs all boots. The modules stay only if one fails.
+    /// Runs all boots. The modules and what was made of them stay only if one fails.
     ///
     /// # Errors
     /// What was not as it must be, in words; the folder has the rest.
@@ -38,14 +45,15 @@ impl Trial<'_> {
             fs::remove_dir_all(&self.folder)?;
         }
         fs::create_dir_all(&self.folder)?;
-        machine::make_modules(self.scenario, &self.folder)?;
         let mut printed = Vec::new();
         for (number, boot) in (1..).zip(&self.scenario.boots) {
             printed = self.boot(number, boot, &printed).with_context(|| format!("boot {number}"))?;
         }
         for entry in fs::read_dir(&self.folder)? {
             let path = entry?.path();
-            if path.extension().is_some_and(|extension| extension == "img") {
+            if path.is_dir() {
+                fs::remove_dir_all(path)?;
+            } else if path.extension().is_some_and(|extension| extension == "img") {
                 fs::remove_file(path)?;
             }
         }
@@ -54,6 +62,11 @@ impl Trial<'_> {
 
     /// Boots once and judges what it printed, which it returns.
     fn boot(&self, number: usize, boot: &Boot, before: &[String]) -> Result<Vec<String>> {
+        let mut lines = Vec::new();
+        if let Some(script) = &boot.before {
+            lines.extend(self.on_host("before", number, script)?);
+        }
+        machine::make_modules(self.scenario, &self.folder)?;
         let initramfs = self.folder.join("initramfs");
         self.write_initramfs(&initramfs, boot, before)?;
         let console = self.folder.join(format!("console-{number}.log"));
@@ -63,12 +76,20 @@ impl Trial<'_> {
             self.kernel,
             &self.folder,
             Path::new(&format!("console-{number}.log")),
-        );
+            &added(boot, before)?,
+        )?;
         let complaints = self.folder.join(format!("qemu-{number}.log"));
         command.stderr(File::create(&complaints)?);
-        let printed = guest::run(command, boot.killed_at.as_deref(), LIMIT)?;
+        let mut printed = guest::run(command, boot.killed_at.as_deref(), LIMIT)?;
         fs::remove_file(initramfs)?;
         fs::write(self.folder.join(format!("printed-{number}.log")), printed.lines.join("\n") + "\n")?;
+        lines.append(&mut printed.lines);
+        // What a guest that failed left is not looked at: the lines tell.
+        let has_ended = lines.iter().any(|line| line == GOOD_END) || printed.end == End::Killed;
+        if let Some(script) = boot.after.as_ref().filter(|_| has_ended) {
+            lines.extend(self.on_host("after", number, script)?);
+        }
+        printed.lines = lines;
         let complaints = fs::read_to_string(complaints)?;
         // The console may hold anything.
         let console = String::from_utf8_lossy(&fs::read(console).unwrap_or_default()).into_owned();
@@ -80,12 +101,40 @@ impl Trial<'_> {
         }
     }
 
-    /// The guest's files, the script, and what the boot before printed, one archive behind the other.
+    /// Runs a script on this machine, in the trial's folder, with `lode` and a state directory of its own; what it prints.
+    fn on_host(&self, when: &str, number: usize, script: &str) -> Result<Vec<String>> {
+        let log = self.folder.join(format!("{when}-{number}.log"));
+        fs::create_dir_all(self.folder.join(HOST))?;
+        let paths = env::var_os("PATH").unwrap_or_default();
+        let own = self.lode.parent().context("a program without a folder")?.to_owned();
+        let paths = env::join_paths([own].into_iter().chain(env::split_paths(&paths)))?;
+        let output = File::create(&log)?;
+        let status = Command::new("/bin/sh")
+            .args(["-eu", "-c", script])
+            .current_dir(&self.folder)
+            .env("PATH", paths)
+            .env("LODE_STATE", "state")
+            .stdin(Stdio::null())
+            .stderr(output.try_clone()?)
+            .stdout(output)
+            .status()
+            .context("/bin/sh")?;
+        let text = String::from_utf8_lossy(&fs::read(&log)?).into_owned();
+        ensure!(status.success(), "the script {when} the boot failed: {}", text.trim());
+        Ok(text.lines().map(str::to_owned).collect())
+    }
+
+    /// The guest's files, the script, what this machine has for it, and what the boot before printed, one archive behind the other.
     fn write_initramfs(&self, place: &Path, boot: &Boot, before: &[String]) -> Result<()> {
         let extra = self.folder.join("extra");
         fs::create_dir_all(extra.join("lab"))?;
         fs::write(extra.join("lab/run"), &boot.run)?;
         fs::write(extra.join("lab/printed"), before.join("\n") + "\n")?;
+        fs::create_dir_all(extra.join("lab/host"))?;
+        for entry in fs::read_dir(self.folder.join(HOST)).into_iter().flatten() {
+            let entry = entry?;
+            fs::copy(entry.path(), extra.join("lab/host").join(entry.file_name()))?;
+        }
         let archive = self.folder.join("extra.cpio");
         root::pack(&extra, &archive)?;
         let mut initramfs = File::create(place)?;
@@ -95,6 +144,15 @@ impl Trial<'_> {
         fs::remove_dir_all(extra)?;
         Ok(())
     }
+}
+
+/// What the kernel's command line has besides, after a boot that printed these lines.
+fn added(boot: &Boot, before: &[String]) -> Result<String> {
+    let Some(beginning) = &boot.append_printed else { return Ok(boot.append.clone()) };
+    let mut words = before.iter().flat_map(|line| line.split_whitespace());
+    let word = words.find(|word| word.starts_with(beginning));
+    let word = word.with_context(|| format!("the boot before printed no word {beginning}..."))?;
+    Ok(format!("{} {word}", boot.append))
 }
 
 /// Whether a boot went as it must.
@@ -133,7 +191,7 @@ mod test {
         let owned = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
         let (run, prints, never) = (String::new(), owned(prints), owned(never));
         let killed_at = killed_at.map(str::to_owned);
-        let boot = Boot { run, prints, never, unarmed: false, killed_at };
+        let boot = Boot { run, prints, never, killed_at, ..Boot::default() };
         judge(&boot, &Printed { lines: owned(lines), end }, "[ 0.1] booting").is_ok()
     }
 
@@ -153,8 +211,7 @@ mod test {
 
     #[test]
     fn trouble_of_the_kernel_is_no_success() {
-        let boot =
-            Boot { run: String::new(), prints: vec![], never: vec![], unarmed: false, killed_at: None };
+        let boot = Boot::default();
         let printed = Printed { lines: vec![GOOD_END.to_owned()], end: End::Off };
         assert!(judge(&boot, &printed, "[ 0.1] fine").is_ok());
         assert!(judge(&boot, &printed, "[ 3.0] BUG: unable to handle page fault").is_err());

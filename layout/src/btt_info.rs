@@ -371,6 +371,7 @@ impl BttBytes {
 #[cfg(test)]
 mod test {
     use super::*;
+    use crate::fletcher::fletcher64_seal;
     use proptest::prelude::*;
 
     fn sample() -> BttInfo {
@@ -449,9 +450,7 @@ mod test {
 
     /// Bytes whose checksum is right.
     fn sealed(mut bytes: [u8; INFO_LEN]) -> [u8; INFO_LEN] {
-        let at = offset_of!(BttBytes, checksum);
-        let sum = fletcher64_without(&bytes, at);
-        bytes[at..].copy_from_slice(&sum.to_le_bytes());
+        fletcher64_seal(&mut bytes, offset_of!(BttBytes, checksum));
         bytes
     }
 

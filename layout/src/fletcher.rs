@@ -22,6 +22,16 @@ pub(crate) fn fletcher64_without(bytes: &[u8], hole: usize) -> u64 {
     sums.value()
 }
 
+/// Writes the Fletcher-64 of `bytes` into the 8 of them at `hole`, a multiple of 4, which count as zeros: what a
+/// format does that holds its own checksum.
+///
+/// # Panics
+/// If there are no 8 bytes at `hole`.
+pub fn fletcher64_seal(bytes: &mut [u8], hole: usize) {
+    let sum = fletcher64_without(bytes, hole);
+    bytes[hole..hole + 8].copy_from_slice(&sum.to_le_bytes());
+}
+
 /// The two sums of the words so far.
 #[derive(Default)]
 struct Sums {
@@ -59,10 +69,13 @@ mod test {
 
     #[test]
     fn a_hole_counts_as_zeros() {
-        let bytes: Vec<u8> = (1..=40).collect();
+        let mut bytes: Vec<u8> = (1..=40).collect();
         let mut zeroed = bytes.clone();
         zeroed[12..20].fill(0);
         assert_eq!(fletcher64_without(&bytes, 12), fletcher64(&zeroed));
         assert_eq!(fletcher64_without(&bytes, 32), fletcher64(&[&bytes[..32], &[0; 8]].concat()));
+        fletcher64_seal(&mut bytes, 12);
+        assert_eq!(bytes[12..20], fletcher64(&zeroed).to_le_bytes());
+        assert_eq!((&bytes[..12], &bytes[20..]), (&zeroed[..12], &zeroed[20..]));
     }
 }

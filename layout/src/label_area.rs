@@ -59,6 +59,14 @@ impl LabelWrite {
         debug_assert_eq!(place.end - place.start, bytes.len() as u64, "a write is as long as its place");
         LabelWrite { off: place.start, bytes }
     }
+
+    /// Does the write to `area`, the bytes of the whole area that it was made for.
+    ///
+    /// # Panics
+    /// If the area is too short for it.
+    pub fn apply(&self, area: &mut [u8]) {
+        area[self.off as usize..][..self.bytes.len()].copy_from_slice(&self.bytes);
+    }
 }
 
 impl LabelArea {

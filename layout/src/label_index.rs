@@ -3,7 +3,7 @@
 
 use crate::align_up;
 use crate::drawing::{Drawing, drawing};
-use crate::fletcher::fletcher64_without;
+use crate::fletcher::{fletcher64_seal, fletcher64_without};
 use crate::label::LabelFormat;
 use crate::label_error::IndexDamage;
 use crate::{LabelError, Want};
@@ -209,9 +209,7 @@ impl LabelIndex {
             checksum: 0.into(),
         };
         let mut bytes = [head.as_bytes(), &self.free].concat();
-        let hole = offset_of!(IndexBytes, checksum);
-        let checksum = fletcher64_without(&bytes, hole);
-        bytes[hole..hole + 8].copy_from_slice(&checksum.to_le_bytes());
+        fletcher64_seal(&mut bytes, offset_of!(IndexBytes, checksum));
         bytes
     }
 

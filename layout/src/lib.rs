@@ -49,7 +49,7 @@ pub use btt_info::{BttGeometry, BttInfo, BttVersion};
 pub use btt_map::{BttBlockState, BttMapEntry};
 pub use chunk::{Descriptor, decode_root, encode_root};
 pub use drawing::{DRAWINGS, Drawing, Field};
-pub use fletcher::fletcher64;
+pub use fletcher::{fletcher64, fletcher64_seal};
 pub use flip::flipped_bit_of;
 pub use geometry::{CHUNK, Contradiction, Extent, Geometry, GeometryError, Want};
 pub use header::{Header, HeaderError};

@@ -321,6 +321,7 @@ impl PageMapBytes {
 #[cfg(test)]
 mod test {
     use super::*;
+    use crate::fletcher::fletcher64_seal;
     use proptest::prelude::*;
 
     fn plan(rule: PageMapRule, size: u64, align: u64) -> Result<PageMapInfo, InfoBlockError> {
@@ -389,9 +390,7 @@ mod test {
 
     /// Bytes whose checksum is right.
     fn sealed(mut bytes: [u8; INFO_LEN]) -> [u8; INFO_LEN] {
-        let at = offset_of!(PageMapBytes, checksum);
-        let sum = fletcher64_without(&bytes, at);
-        bytes[at..].copy_from_slice(&sum.to_le_bytes());
+        fletcher64_seal(&mut bytes, offset_of!(PageMapBytes, checksum));
         bytes
     }
 

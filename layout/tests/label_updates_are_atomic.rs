@@ -26,10 +26,6 @@ fn label(number: u128) -> Label {
     })
 }
 
-fn apply(bytes: &mut [u8], write: &LabelWrite) {
-    bytes[write.off as usize..][..write.bytes.len()].copy_from_slice(&write.bytes);
-}
-
 /// What may be left of `write`: each beginning, each end, and lines and words in every other place.
 fn torn(write: &LabelWrite) -> Vec<Vec<bool>> {
     let len = write.bytes.len();
@@ -56,7 +52,7 @@ fn cuts(bytes: &[u8], writes: &[LabelWrite], mut check: impl FnMut(&[u8], usize)
             }
             check(&left, number);
         }
-        apply(&mut bytes, write);
+        write.apply(&mut bytes);
         check(&bytes, number + 1);
     }
 }
@@ -73,7 +69,7 @@ fn run(bytes: &mut [u8], update: &LabelUpdate, what: &str) -> LabelArea {
         seen[usize::from(is_after)] = true;
     });
     assert_eq!(seen, [true; 2], "{what}: both were left by some cut");
-    update.writes.iter().for_each(|write| apply(bytes, write));
+    update.writes.iter().for_each(|write| write.apply(bytes));
     LabelArea::read(bytes).expect("an area after")
 }
 
@@ -82,7 +78,7 @@ fn run(bytes: &mut [u8], update: &LabelUpdate, what: &str) -> LabelArea {
 fn every_cut_of_every_change_reads_as_before_or_after() {
     let mut bytes = vec![0; SIZE as usize];
     let format = LabelArea::format(SIZE, LabelFormat::V1_2).unwrap();
-    format.writes.iter().for_each(|write| apply(&mut bytes, write));
+    format.writes.iter().for_each(|write| write.apply(&mut bytes));
     let mut area = LabelArea::read(&bytes).unwrap();
     let uuid = |number| label(number).uuid();
     // Long enough that the sequence numbers go around the circle twice and slots are used again.
@@ -110,7 +106,7 @@ fn an_area_is_there_whole_or_not_at_all() {
             Err(LabelError::Blank | LabelError::NoIndex { .. }) => assert_eq!(done, 0, "{format}"),
             Err(error) => panic!("{error}"),
         });
-        update.writes.iter().for_each(|write| apply(&mut bytes, write));
+        update.writes.iter().for_each(|write| write.apply(&mut bytes));
         let area = LabelArea::read(&bytes).unwrap();
         assert_eq!(area, update.after);
         let erase = area.erase();

@@ -7,7 +7,7 @@ use crate::state::{InterleaveSet, Member, Partition};
 impl Platform {
     /// Starts the machine anew. Goals take effect: their modules leave the sets that they were in, are divided
     /// anew and form new sets; they get new label areas, and what they held is gone. Regions and namespaces that were
-    /// disabled are enabled again, and namespaces are numbered as they lie.
+    /// disabled are enabled again, namespaces are numbered as they lie, and the kernel finds what can't be read.
     /// Returns the modules that were divided anew.
     pub fn reboot(&mut self) -> Vec<Handle> {
         let goals = std::mem::take(&mut self.state.goals);
@@ -16,6 +16,8 @@ impl Platform {
         state.boots += 1;
         state.disabled_regions.clear();
         state.namespaces.clear();
+        state.known_errors.clear();
+        state.find_errors();
         state.sets.retain(|set| !set.members.iter().any(|member| changed.contains(&member.module)));
         state.partitions.retain(|partition| !changed.contains(&partition.module));
         let mut new: Vec<(u32, InterleaveSet)> = Vec::new();

@@ -1,6 +1,9 @@
 //! Why something could not be done to a platform.
 
+use crate::image::ImageFault;
 use crate::machine::{Handle, MachineFault};
+use crate::namespace::Mode;
+use crate::plan::Impossible;
 use lode_layout::{BttDamage, InfoBlockError, LabelError};
 use std::fmt;
 use std::io;
@@ -47,6 +50,52 @@ pub enum PlatformError {
     NotEmpty {
         /// The directory.
         path: PathBuf,
+    },
+    /// The folder is not what a kernel shows of a machine.
+    NoSysfs {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// Kernels don't tell it in sysfs.
+    NotInSysfs {
+        /// What.
+        what: &'static str,
+        /// The command that tells it.
+        ask: &'static str,
+    },
+    /// What is to be read is lost: the medium can't give it.
+    Poisoned {
+        /// The region that is read, or the module.
+        of: String,
+        /// Where the range begins, in bytes from its start.
+        offset: u64,
+        /// Bytes.
+        len: u64,
+        /// The module that it is on.
+        module: Handle,
+    },
+    /// The namespace does not have such sectors.
+    NoSuchSectors {
+        /// The namespace.
+        name: String,
+        /// The first sector.
+        first: u64,
+        /// How many.
+        count: u64,
+        /// How many it has.
+        has: u64,
+    },
+    /// More sectors than can be lost or found at a time.
+    TooManySectors {
+        /// How many.
+        count: u64,
+        /// The most.
+        most: u64,
+    },
+    /// The region is not made of modules.
+    NoModulesBehind {
+        /// The region.
+        region: u32,
     },
     /// Another command uses the directory.
     InUse {
@@ -146,6 +195,11 @@ pub enum PlatformError {
         /// Its number.
         region: u32,
     },
+    /// The namespace is switched off, so it has no device.
+    NamespaceDisabled {
+        /// Its name.
+        name: String,
+    },
     /// The region is in use, so the labels of its modules are not changed.
     RegionActive {
         /// Its number.
@@ -183,10 +237,12 @@ pub enum PlatformError {
         /// The next size that fits.
         fitting: u64,
     },
-    /// An alignment that page maps can't have.
+    /// An alignment that page maps can't have, or that is asked for where there is no page map.
     Align {
         /// The alignment in bytes.
         align: u64,
+        /// What the namespace was to be.
+        mode: Mode,
     },
     /// A namespace that is smaller than the kernel takes.
     TooSmall {
@@ -288,6 +344,34 @@ pub enum PlatformError {
         /// The bytes that were given.
         found: u64,
     },
+    /// An image that can't be used, or made.
+    Image {
+        /// Its file.
+        path: PathBuf,
+        /// What is wrong.
+        fault: Box<ImageFault>,
+    },
+    /// A namespace without a page map for file systems.
+    NotFsdax {
+        /// Its name.
+        name: String,
+    },
+    /// A program of this machine is not there.
+    NoProgram {
+        /// Its name.
+        program: &'static str,
+        /// The Debian package that has it.
+        package: &'static str,
+    },
+    /// A program of this machine failed.
+    ProgramFailed {
+        /// Its name.
+        program: &'static str,
+        /// What it says.
+        says: String,
+    },
+    /// Somebody wanted it to stop.
+    Stopped,
     /// The module shares an interleave set with one that the goal leaves as it is.
     SetSplit {
         /// The module that the goal is for.
@@ -295,6 +379,11 @@ pub enum PlatformError {
         /// The module that it shares a set with.
         other: Handle,
     },
+    /// A wish that no plan can meet.
+    Impossible(
+        /// Which, why, and the nearest one that can be met.
+        Box<Impossible>,
+    ),
 }
 
 impl fmt::Display for PlatformError {
@@ -304,6 +393,8 @@ impl fmt::Display for PlatformError {
             E::Machine { .. }
             | E::Io { .. }
             | E::Interrupted { .. }
+            | E::NoSysfs { .. }
+            | E::NotInSysfs { .. }
             | E::NoState { .. }
             | E::NotEmpty { .. }
             | E::InUse { .. }
@@ -327,6 +418,7 @@ impl fmt::Display for PlatformError {
             E::UnknownRegion { .. }
             | E::UnknownNamespace { .. }
             | E::RegionDisabled { .. }
+            | E::NamespaceDisabled { .. }
             | E::RegionActive { .. }
             | E::NoLabels { .. }
             | E::NamespaceActive { .. }
@@ -342,12 +434,27 @@ impl fmt::Display for PlatformError {
             | E::ArenaEnd { .. }
             | E::ArenaCopies { .. }
             | E::Arena { .. } => self.fmt_sectors(f),
+            E::Image { .. }
+            | E::NotFsdax { .. }
+            | E::NoProgram { .. }
+            | E::ProgramFailed { .. }
+            | E::Stopped => self.fmt_image(f),
+            E::Poisoned { .. }
+            | E::NoSuchSectors { .. }
+            | E::TooManySectors { .. }
+            | E::NoModulesBehind { .. } => self.fmt_media_errors(f),
+            E::Impossible(impossible) => impossible.fmt(f),
             E::NoMemoryMap | E::MemoryRange { .. } | E::NoRam { .. } => self.fmt_memory(f),
         }
     }
 }
 
 impl PlatformError {
+    /// An image that can't be used, or made.
+    pub(crate) fn image(path: impl Into<PathBuf>, fault: ImageFault) -> PlatformError {
+        PlatformError::Image { path: path.into(), fault: Box::new(fault) }
+    }
+
     /// Of machine files and directories.
     fn fmt_directory(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         use PlatformError as E;
@@ -360,6 +467,14 @@ impl PlatformError {
                     "{what} {}: {error}; the change is noted, the next command finishes it",
                     path.display()
                 )
+            }
+            E::NoSysfs { path } => write!(
+                f,
+                "{} is not what a kernel shows of a machine: there is no folder `bus` in it; the live one is /sys",
+                path.display()
+            ),
+            E::NotInSysfs { what, ask } => {
+                write!(f, "kernels don't tell {what} in sysfs; `{ask}` does, as root")
             }
             E::NoState { path } => {
                 write!(f, "{} holds no platform; `lode platform init` makes one", path.display())
@@ -445,6 +560,9 @@ impl PlatformError {
             E::RegionDisabled { region } => {
                 write!(f, "region{region} is disabled; `lode ndctl enable-region region{region}`")
             }
+            E::NamespaceDisabled { name } => {
+                write!(f, "{name} is disabled; `lode ndctl enable-namespace {name}`")
+            }
             E::RegionActive { region, module } => write!(
                 f,
                 "module {module} is part of region{region}, which is in use; \
@@ -466,7 +584,16 @@ impl PlatformError {
                 f,
                 "{size} bytes over {ways} modules are not a multiple of {unit} bytes; --size={fitting} is"
             ),
-            E::Align { align } => write!(f, "page maps can be aligned to 4K, 2M or 1G, not to {align} bytes"),
+            E::Align { mode: mode @ (Mode::Sector | Mode::Raw), .. } => {
+                write!(
+                    f,
+                    "mode {} has no page map that could be aligned: leave the alignment out",
+                    mode.word()
+                )
+            }
+            E::Align { align, .. } => {
+                write!(f, "page maps can be aligned to 4K, 2M or 1G, not to {align} bytes")
+            }
             E::TooSmall { size, size_min } => {
                 write!(f, "a namespace of {size} bytes is too small: this mode takes {size_min} and more")
             }
@@ -477,6 +604,28 @@ impl PlatformError {
             ),
             E::UuidTaken { uuid } => write!(f, "there is a namespace {uuid} already"),
             E::Info { size, error } => write!(f, "a namespace of {size} bytes can't be that: {error}"),
+            _ => Ok(()),
+        }
+    }
+
+    /// Of what can't be read.
+    fn fmt_media_errors(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        use PlatformError as E;
+        match self {
+            E::Poisoned { of, offset, len, module } => write!(
+                f,
+                "{of}: the range of {len} bytes at {offset:#x} can't be read: the memory is poisoned, on \
+                 module {module}; `lode ndctl list -RM` lists what is known to be lost"
+            ),
+            E::NoSuchSectors { name, first, count, has } => {
+                write!(f, "{name} has {has} sectors of 512 bytes: it can't be {count} from {first} on")
+            }
+            E::TooManySectors { count, most } => {
+                write!(f, "{count} sectors are too many at a time: {most} are the most")
+            }
+            E::NoModulesBehind { region } => {
+                write!(f, "region{region} is RAM that stands in for modules: it has no media errors")
+            }
             _ => Ok(()),
         }
     }
@@ -502,6 +651,25 @@ impl PlatformError {
                 "{want} bytes of RAM can't be had in one piece: the largest that would fit is {}M",
                 largest >> 20
             ),
+            _ => Ok(()),
+        }
+    }
+
+    /// Of images.
+    fn fmt_image(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        use PlatformError as E;
+        match self {
+            E::Image { path, fault } => write!(f, "{}: {fault}", path.display()),
+            E::NotFsdax { name } => write!(
+                f,
+                "{name} is not in use as fsdax; `lode ndctl create-namespace -e {name} -m fsdax -f` makes it so"
+            ),
+            E::NoProgram { program, package } => write!(
+                f,
+                "{program} is not on this machine; install it, on Debian with `apt-get install {package}`"
+            ),
+            E::ProgramFailed { program, says } => write!(f, "{program} failed: {says}"),
+            E::Stopped => f.write_str("it was stopped; nothing was changed"),
             _ => Ok(()),
         }
     }
@@ -534,6 +702,7 @@ impl std::error::Error for PlatformError {
             PlatformError::Info { error, .. } | PlatformError::ArenaInfo { error, .. } => Some(error),
             PlatformError::Arena { error, .. } => Some(error),
             PlatformError::Labels { error, .. } => Some(error),
+            PlatformError::Image { fault, .. } => Some(fault.as_ref()),
             _ => None,
         }
     }

@@ -3,14 +3,14 @@
 //! ```text
 //!   lode (cli)                 arguments and printing
 //!        |  Directory, Platform, listings as text
-//!   lode-platform              machine files, goals, regions, namespaces; one journal for each change
+//!   lode-platform              machine files, goals, regions, namespaces; one journal for each change; sysfs
 //!        |  labels, cookies            |  files, locks
 //!   lode-layout                kernel
 //! ```
 //!
 //! It does: describe a machine, keep its state in a directory so that each change is done or not done, take
-//! goals into effect at a reboot as firmware does, and say what ipmctl and ndctl say of it. It does not:
-//! print, start a thread, or touch a real machine.
+//! goals into effect at a reboot as firmware does, and say what ipmctl and ndctl say of it, and of a real machine as
+//! its kernel shows it in sysfs. It does not: print, start a thread, or change a real machine.
 #![forbid(unsafe_code)]
 
 pub mod machine;
@@ -21,21 +21,27 @@ mod directory;
 pub mod e820;
 mod error;
 mod goal;
+pub mod image;
 pub mod ipmctl;
 mod listing;
+mod media_error;
 mod namespace;
 pub mod ndctl;
-mod overview;
+mod picture;
+pub mod plan;
 mod platform;
 mod region;
 mod state;
+pub mod sysfs;
 
 pub use directory::{Directory, Purpose};
 pub use error::PlatformError;
 pub use goal::{GoalRequest, PersistentKind, Targets};
-pub use listing::{Format, Unit};
+pub use listing::{Format, Unit, one_line};
 pub use machine::{Handle, nearest};
+pub use media_error::{Injection, MediaError};
 pub use namespace::{CreateNamespace, MapPlace, Mode, Namespace, Personality, SectorTable};
+pub use picture::Palette;
 pub use platform::{Capacities, Platform};
 pub use region::{Origin, Region};
 pub use state::{

@@ -110,6 +110,12 @@ impl Region {
         }
     }
 
+    /// How it is spread over its modules; none where it has none.
+    pub(crate) fn interleave(&self) -> Option<Interleave> {
+        let Origin::Set { share, members, .. } = &self.origin else { return None };
+        Interleave::new(members.len() as u16, INTERLEAVE_LINE, *share).ok()
+    }
+
     /// Whether a module is part of it.
     pub fn has(&self, module: Handle) -> bool {
         self.members().iter().any(|member| member.module == module)
@@ -118,7 +124,7 @@ impl Region {
 
 impl Platform {
     /// Bytes of volatile memory that the modules of a socket give.
-    fn memory_on(&self, socket: u16) -> u64 {
+    pub(crate) fn memory_on(&self, socket: u16) -> u64 {
         let partitions = self.state.partitions.iter().filter(|partition| partition.module.socket() == socket);
         partitions.map(|partition| partition.memory).sum()
     }

@@ -1,7 +1,9 @@
 //! What a machine remembers: how its modules are divided, which sets they form, and what is to change.
 
 use crate::machine::Handle;
+use crate::media_error::MediaError;
 use serde::{Deserialize, Serialize};
+use std::fmt;
 use uuid::Uuid;
 
 /// The format of state directories that this program writes.
@@ -30,6 +32,12 @@ pub struct State {
     /// What is known of namespaces until the next start.
     #[serde(rename = "namespace", default, skip_serializing_if = "Vec::is_empty")]
     pub namespaces: Vec<NamespaceState>,
+    /// What the modules have lost: it can't be read until it is written.
+    #[serde(rename = "media_error", default, skip_serializing_if = "Vec::is_empty")]
+    pub media_errors: Vec<MediaError>,
+    /// What of that the kernel knows, and what it still believes.
+    #[serde(rename = "known_error", default, skip_serializing_if = "Vec::is_empty")]
+    pub known_errors: Vec<MediaError>,
 }
 
 /// What is known of a namespace until the next start.
@@ -117,6 +125,15 @@ pub enum LabelVersion {
     V1_2,
 }
 
+impl fmt::Display for LabelVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            LabelVersion::V1_1 => "1.1",
+            LabelVersion::V1_2 => "1.2",
+        })
+    }
+}
+
 impl State {
     /// A machine fresh from the factory: nothing is configured.
     pub fn new() -> State {
@@ -128,6 +145,8 @@ impl State {
             goals: Vec::new(),
             disabled_regions: Vec::new(),
             namespaces: Vec::new(),
+            media_errors: Vec::new(),
+            known_errors: Vec::new(),
         }
     }
 

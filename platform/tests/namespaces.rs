@@ -6,8 +6,8 @@ use lode_layout::{BttGeometry, BttVersion};
 use lode_platform::machine::Machine;
 use lode_platform::ndctl::{Included, ListRequest};
 use lode_platform::{
-    CreateNamespace, Directory, GoalRequest, LabelVersion, MapPlace, Mode, Platform, PlatformError, Purpose,
-    SectorTable,
+    CreateNamespace, Directory, GoalRequest, LabelVersion, MapPlace, Mode, Palette, Platform, PlatformError,
+    Purpose, SectorTable,
 };
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -96,14 +96,30 @@ fn namespaces_of_every_mode_come_back_from_the_modules() {
             "{list}"
         );
         let directory = Directory::open(&machine.root, Purpose::Look).unwrap();
-        let overview = directory.platform().overview();
-        assert!(overview.contains("    namespace0.1: 0.2 GiB, devdax, /dev/dax0.1\n"), "{overview}");
+        let picture = directory.platform().picture(100, Palette::Plain);
+        assert!(picture.contains("namespace0.1  devdax  256 MiB, 250 MiB usable  /dev/dax0.1 "), "{picture}");
         drop(directory);
         let free = (2048 - 512 - 256 - 128 - 32) << 20;
         assert!(list.contains(&format!("\"available_size\":{free},")), "{list}");
         machine.change(|platform| Ok(platform.reboot())).unwrap();
         assert_eq!(machine.namespaces(), expected, "{labels:?}, after a start");
     }
+}
+
+/// After a start nobody noted the numbers, and still unmaking one namespace leaves the others theirs.
+#[test]
+fn the_others_keep_their_numbers_when_one_is_unmade() {
+    let mut machine = Emulated::new("lab-pair", LabelVersion::V1_2);
+    for _ in 0..3 {
+        machine.create(&wanted(Mode::Raw, 32)).unwrap();
+    }
+    machine.change(|platform| Ok(platform.reboot())).unwrap();
+    machine.change(|platform| platform.destroy_namespace("namespace0.0", true)).unwrap();
+    let names: Vec<String> = machine.namespaces().into_iter().map(|(name, ..)| name).collect();
+    assert_eq!(names, ["namespace0.1", "namespace0.2"]);
+    machine.change(|platform| platform.destroy_namespace("namespace0.2", true)).unwrap();
+    machine.change(|platform| Ok(platform.reboot())).unwrap();
+    assert_eq!(machine.namespaces()[0].0, "namespace0.0", "numbered as they lie");
 }
 
 /// Changes bytes of every module of a machine, at an offset of what it gives to region0.

@@ -4,6 +4,7 @@ mod documents;
 mod drawings;
 mod excess;
 mod floors;
+mod members;
 mod order;
 mod size;
 mod source;
@@ -58,6 +59,7 @@ pub(crate) fn run(workspace: &Workspace) -> Result<bool> {
     findings.extend(unsafety::check_roots(&tree, workspace));
     findings.extend(words::check_files(&tree));
     findings.extend(floors::check(workspace, &tree));
+    findings.extend(members::check(workspace, &tree));
     findings.extend(drawings::check(&tree));
     findings.extend(documents::check_links(&tree));
     findings.extend(documents::check_decisions(&tree));

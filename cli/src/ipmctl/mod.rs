@@ -3,9 +3,9 @@
 mod grammar;
 
 use crate::answer::Answer;
-use crate::arguments::EXIT_CODES;
 use crate::failure::Failure;
-use crate::platform::{Place, failed};
+use crate::fields;
+use crate::platform::{Place, Seen, failed, real};
 use clap::Args;
 use grammar::{Request, parse};
 use lode_platform::ipmctl::{Display, created_goals, goals_to_confirm};
@@ -33,9 +33,14 @@ Options:
   -d, -display V  these values                  -o, -output FORMAT  text or nvmxml
   -f, -force      do not ask";
 
+const FIELDS: &[(&str, &str)] = &[
+    ("output", "what is printed without --json"),
+    ("commands", "instead, if a real machine would change: what to run"),
+];
+
 /// The end of the help.
 pub(crate) fn help() -> String {
-    format!("{WORDS}\n\n{EXIT_CODES}")
+    format!("{WORDS}\n\n{}", fields::help(FIELDS))
 }
 
 /// What ipmctl is asked of which machine.
@@ -52,9 +57,14 @@ pub(crate) fn run(ipmctl: &Ipmctl) -> Result<Answer, Failure> {
     let text = match parse(&ipmctl.words)? {
         Request::Help => format!("{WORDS}\n"),
         Request::Show { subject, targets, display } => {
-            let directory = ipmctl.place.open(Purpose::Look)?;
-            let shown = directory.platform().show(&subject, &targets, &display);
+            let shown = match ipmctl.place.look()? {
+                Seen::Emulated(directory) => directory.platform().show(&subject, &targets, &display),
+                Seen::Real(sysfs) => sysfs.show(&subject, &targets, &display),
+            };
             shown.map_err(failed("showing a machine"))?
+        }
+        _ if ipmctl.place.is_real() => {
+            return Ok(real::left_to_tools(&[real::command("ipmctl", ipmctl.words.clone())]));
         }
         Request::CreateGoal { request, display, force } => {
             create_goal(&mut ipmctl.place.open(Purpose::Change)?, &request, &display, force)?

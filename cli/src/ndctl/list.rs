@@ -4,10 +4,9 @@ use super::namespace::ModeWord;
 use super::printed;
 use crate::answer::Answer;
 use crate::failure::Failure;
-use crate::platform::Place;
+use crate::platform::{Place, Seen};
 use clap::{ArgAction, Args};
-use lode_platform::Purpose;
-use lode_platform::ndctl::{Included, ListFilter, ListRequest};
+use lode_platform::ndctl::{DaxRequest, Included, Inventory, ListFilter, ListRequest};
 
 #[derive(Args, Debug)]
 pub(super) struct List {
@@ -29,6 +28,9 @@ pub(super) struct List {
     /// Include character devices
     #[arg(short = 'X', long)]
     device_dax: bool,
+    /// Include each range that is known to be unreadable
+    #[arg(short = 'M', long)]
+    media_errors: bool,
     /// Include what is disabled
     #[arg(short, long)]
     idle: bool,
@@ -64,6 +66,7 @@ impl List {
             namespaces: self.namespaces,
             health: self.health,
             dax: self.device_dax,
+            media_errors: self.media_errors,
             idle: self.idle,
             verbose: self.verbose,
         };
@@ -74,16 +77,29 @@ impl List {
             namespace: self.namespace.clone(),
             mode: self.mode.map(ModeWord::mode),
         };
-        let directory = place.open(Purpose::Look)?;
-        Ok(printed(directory.platform().list(&ListRequest { included, filter, human: self.human })))
+        let request = ListRequest { included, filter, human: self.human };
+        Ok(printed(inventory(place)?.list(&request)))
     }
+}
+
+fn inventory(place: &Place) -> Result<Inventory, Failure> {
+    Ok(match place.look()? {
+        Seen::Emulated(directory) => directory.platform().inventory(),
+        Seen::Real(sysfs) => sysfs.inventory(),
+    })
 }
 
 #[derive(Args, Debug)]
 pub(super) struct DaxList {
+    /// Include devices, as without -R
+    #[arg(short = 'D', long)]
+    devices: bool,
     /// Include their regions
     #[arg(short = 'R', long)]
     regions: bool,
+    /// Include devices without size
+    #[arg(short, long)]
+    idle: bool,
     /// Print sizes for people
     #[arg(short = 'u', long)]
     human: bool,
@@ -91,7 +107,7 @@ pub(super) struct DaxList {
 
 impl DaxList {
     pub(super) fn run(&self, place: &Place) -> Result<Answer, Failure> {
-        let directory = place.open(Purpose::Look)?;
-        Ok(printed(directory.platform().list_dax(self.regions, self.human)))
+        let DaxList { devices, regions, idle, human } = *self;
+        Ok(printed(inventory(place)?.list_dax(&DaxRequest { devices, regions, idle, human })))
     }
 }

@@ -1,15 +1,27 @@
-//! `lode ndctl` and `lode daxctl`: the words of ndctl and daxctl, on an emulated machine.
+//! `lode ndctl` and `lode daxctl`: the words of ndctl and daxctl, on an emulated machine; on a real one they list, and
+//! leave the rest to those tools.
 
 mod labels;
 mod list;
+mod media;
 mod namespace;
 mod region;
 pub(crate) mod size;
 
 use crate::answer::Answer;
 use crate::failure::Failure;
-use crate::platform::Place;
+use crate::fields;
+use crate::platform::{Place, real};
 use clap::{Args, Subcommand};
+
+const OUTPUT: (&str, &str) = ("output", "what is printed without --json");
+const COMMANDS: (&str, &str) = ("commands", "instead, if the machine is a real one: what to run");
+/// The fields of listings.
+const LISTED: &[(&str, &str)] = &[OUTPUT];
+/// The fields of what prints what it made or found.
+const PRINTED: &[(&str, &str)] = &[OUTPUT, COMMANDS];
+/// The fields of what is done to several things.
+const COUNTED: &[(&str, &str)] = &[("count", "to how many it was done"), COMMANDS];
 
 /// What ndctl is asked of which machine.
 #[derive(Args, Debug)]
@@ -24,34 +36,70 @@ pub(crate) struct Ndctl {
 #[derive(Debug, Subcommand)]
 enum NdctlVerb {
     /// List modules, regions and namespaces as JSON
-    #[command(disable_version_flag = true)]
+    #[command(disable_version_flag = true, after_long_help = fields::help(LISTED))]
     List(list::List),
     /// Make a namespace, or something else of one
+    #[command(after_long_help = fields::help(PRINTED))]
     CreateNamespace(namespace::Create),
     /// Unmake namespaces
+    #[command(after_long_help = fields::help(COUNTED))]
     DestroyNamespace(namespace::Destroy),
     /// Switch namespaces on
+    #[command(after_long_help = fields::help(COUNTED))]
     EnableNamespace(namespace::Names),
     /// Switch namespaces off, until the next start
+    #[command(after_long_help = fields::help(COUNTED))]
     DisableNamespace(namespace::Names),
     /// Look at the tables that make the sectors of a namespace atomic
+    #[command(after_long_help = fields::help(COUNTED))]
     CheckNamespace(namespace::Names),
     /// Switch regions on
+    #[command(after_long_help = fields::help(COUNTED))]
     EnableRegion(region::Regions),
     /// Switch regions off, until the next start
+    #[command(after_long_help = fields::help(COUNTED))]
     DisableRegion(region::Regions),
     /// Make the label areas of modules anew
+    #[command(after_long_help = fields::help(COUNTED))]
     InitLabels(labels::Init),
     /// Make the label areas of modules blank
+    #[command(after_long_help = fields::help(COUNTED))]
     ZeroLabels(labels::Modules),
     /// Copy the label area of a module out
+    #[command(after_long_help = fields::help(COUNTED))]
     ReadLabels(labels::Read),
     /// Replace the label area of a module
+    #[command(after_long_help = fields::help(COUNTED))]
     WriteLabels(labels::Write),
+    /// Have modules lose sectors of a namespace, or find them again
+    #[command(after_long_help = fields::help(PRINTED))]
+    InjectError(media::Inject),
+    /// Search modules for what they have lost
+    #[command(after_long_help = fields::help(PRINTED))]
+    StartScrub(media::Buses),
+    /// Wait until modules are searched
+    #[command(after_long_help = fields::help(PRINTED))]
+    WaitScrub(media::Buses),
+}
+
+impl NdctlVerb {
+    /// What ndctl would do to a real machine; nothing for what we do ourselves.
+    fn for_tools(&self) -> Option<String> {
+        match self {
+            NdctlVerb::List(_) => None,
+            NdctlVerb::InjectError(media::Inject { clear: true, name, .. }) => {
+                Some(real::command("ndctl", ["clear-errors".to_owned(), name.clone()]))
+            }
+            _ => Some(real::same_words("ndctl")),
+        }
+    }
 }
 
 pub(crate) fn run(ndctl: &Ndctl) -> Result<Answer, Failure> {
     let place = &ndctl.place;
+    if let (true, Some(command)) = (place.is_real(), ndctl.verb.for_tools()) {
+        return Ok(real::left_to_tools(&[command]));
+    }
     match &ndctl.verb {
         NdctlVerb::List(list) => list.run(place),
         NdctlVerb::CreateNamespace(create) => create.run(place),
@@ -65,6 +113,9 @@ pub(crate) fn run(ndctl: &Ndctl) -> Result<Answer, Failure> {
         NdctlVerb::ZeroLabels(modules) => modules.zero(place),
         NdctlVerb::ReadLabels(read) => read.run(place),
         NdctlVerb::WriteLabels(write) => write.run(place),
+        NdctlVerb::InjectError(inject) => inject.run(place),
+        NdctlVerb::StartScrub(buses) => buses.scrub(place),
+        NdctlVerb::WaitScrub(buses) => buses.wait(place),
     }
 }
 
@@ -81,6 +132,7 @@ pub(crate) struct Daxctl {
 #[derive(Debug, Subcommand)]
 enum DaxctlVerb {
     /// List character devices as JSON
+    #[command(after_long_help = fields::help(LISTED))]
     List(list::DaxList),
 }
 

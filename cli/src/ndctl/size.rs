@@ -2,6 +2,9 @@
 
 use bytesize::ByteSize;
 
+/// What a word that is none should have been.
+const NO_SIZE: &str = "a size is a number below 2^64, alone or with a unit as K, M, G, T, MiB or GB";
+
 /// The bytes that a word means.
 pub(crate) fn parse(word: &str) -> Result<u64, String> {
     let shift = match word.bytes().last().map(|byte| byte.to_ascii_uppercase()) {
@@ -9,10 +12,14 @@ pub(crate) fn parse(word: &str) -> Result<u64, String> {
         Some(b'M') => 20,
         Some(b'G') => 30,
         Some(b'T') => 40,
-        _ => return word.parse::<ByteSize>().map(|size| size.as_u64()),
+        _ => {
+            // It takes all that is more for the largest that there is.
+            let size = word.parse::<ByteSize>().ok().filter(|size| size.as_u64() < u64::MAX);
+            return size.map(|size| size.as_u64()).ok_or_else(|| NO_SIZE.to_owned());
+        }
     };
-    let number: u64 = word[..word.len() - 1].parse().map_err(|error| format!("{error}"))?;
-    number.checked_mul(1 << shift).ok_or_else(|| "more than 16 EiB".to_owned())
+    let number: u64 = word[..word.len() - 1].parse().map_err(|_| NO_SIZE.to_owned())?;
+    number.checked_mul(1 << shift).ok_or_else(|| NO_SIZE.to_owned())
 }
 
 #[cfg(test)]
@@ -26,7 +33,7 @@ mod test {
         assert_eq!(parse("16MiB"), Ok(16 << 20));
         assert_eq!(parse("1GB"), Ok(1_000_000_000));
         assert_eq!(parse("479857737728"), Ok(479_857_737_728));
-        for bad in ["", "M", "1.5G", "xM", "99999999999T"] {
+        for bad in ["", "M", "1.5G", "xM", "99999999999T", "16EiB", "18446744073709551616", "many"] {
             assert!(parse(bad).is_err(), "{bad}");
         }
     }

@@ -3,12 +3,19 @@
 use super::{Place, failed};
 use crate::answer::Answer;
 use crate::failure::Failure;
+use crate::fields;
 use clap::Args;
 use lode_platform::machine::{INCLUDED, Machine};
 use lode_platform::{Directory, PlatformError};
 use std::ffi::OsStr;
 use std::fs;
 use std::path::PathBuf;
+
+const FIELDS: &[(&str, &str)] = &[
+    ("state", "the directory that holds the machine"),
+    ("machine", "its name"),
+    ("modules", "how many modules it has"),
+];
 
 /// Make a machine, in a directory that holds nothing yet
 #[derive(Args, Debug)]
@@ -22,17 +29,18 @@ pub(crate) struct Init {
 
 fn included() -> String {
     let names = INCLUDED.map(|(name, _)| format!("  {name}\n")).concat();
-    format!("Machines that are included:\n{names}")
+    format!("Machines that are included:\n{names}\n{}", fields::help(FIELDS))
 }
 
 pub(crate) fn run(init: &Init) -> Result<Answer, Failure> {
     let text = text(init)?;
-    let made =
-        Directory::init(&init.place.state, &init.machine, &text).map_err(failed("making a machine"))?;
+    let state = init.place.directory()?;
+    let made = Directory::init(state, &init.machine, &text).map_err(failed("making a machine"))?;
     let machine = &made.platform().machine;
     let root = made.root().display().to_string();
     let (name, count) = (&machine.name, machine.modules.len());
-    let text = format!("{root}: {name} with {count} modules, none of them configured\n");
+    let modules = if count == 1 { "module, not configured" } else { "modules, none of them configured" };
+    let text = format!("{root}: {name} with {count} {modules}\n");
     Ok(Answer::text(text).with("state", root).with("machine", name.as_str()).with("modules", count))
 }
 

@@ -1,24 +1,46 @@
 //! `lode platform`: emulated machines with persistent memory.
 
 mod e820;
+mod image;
 mod init;
+mod mkfs;
+mod plan;
+pub(crate) mod real;
+mod show;
+mod wishes;
 
 use crate::answer::Answer;
 use crate::failure::Failure;
+use crate::fields;
 use clap::{Args, Subcommand};
+use lode_platform::sysfs::Sysfs;
 use lode_platform::{Directory, PlatformError, Purpose};
 use serde_json::json;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+
+const REBOOT_FIELDS: &[(&str, &str)] = &[
+    ("boots", "how often the machine was started"),
+    ("modules", "the modules on which goals took effect"),
+    ("commands", "instead, if the machine is a real one: what to run"),
+];
 
 /// The verbs of `lode platform`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum PlatformVerb {
     /// Make a machine, in a directory that holds nothing yet
     Init(init::Init),
-    /// Draw sockets, modules and regions of a machine
-    Show(Place),
+    /// Draw modules, regions and namespaces of a machine, emulated or real
+    Show(show::Show),
     /// Start a machine anew, which takes goals into effect
+    #[command(after_long_help = fields::help(REBOOT_FIELDS))]
     Reboot(Place),
+    /// Make images that virtual machines boot with, and bring back what they did
+    #[command(subcommand)]
+    Image(image::ImageVerb),
+    /// Make a file system on an fsdax namespace
+    Mkfs(mkfs::Mkfs),
+    /// Plan what to do so that a machine has the namespaces that are wanted
+    Plan(plan::Plan),
     /// Read the memory map of a machine, and plan RAM that stands in for persistent memory
     E820(e820::E820),
 }
@@ -26,27 +48,62 @@ pub(crate) enum PlatformVerb {
 /// Where a machine is.
 #[derive(Args, Debug)]
 pub(crate) struct Place {
-    /// The directory that holds the machine
+    /// The directory that holds an emulated machine; without it, a real one is meant
     #[arg(long, value_name = "DIR", env = "LODE_STATE")]
-    state: PathBuf,
+    state: Option<PathBuf>,
+    /// A real machine, whatever LODE_STATE says: where its kernel shows what there is [default: /sys]
+    #[arg(long, value_name = "DIR")]
+    sysfs: Option<PathBuf>,
+}
+
+/// A machine to look at.
+pub(crate) enum Seen {
+    /// In a directory.
+    Emulated(Box<Directory>),
+    /// As its kernel shows it.
+    Real(Sysfs),
 }
 
 impl Place {
-    /// Opens the directory.
+    /// Whether the machine is a real one.
+    pub(crate) fn is_real(&self) -> bool {
+        self.sysfs.is_some() || self.state.is_none()
+    }
+
+    /// Looks at the machine.
+    pub(crate) fn look(&self) -> Result<Seen, Failure> {
+        if !self.is_real() {
+            return self.open(Purpose::Look).map(|directory| Seen::Emulated(Box::new(directory)));
+        }
+        let root = self.sysfs.as_deref().unwrap_or(Path::new(Sysfs::LIVE));
+        Sysfs::open(root).map(Seen::Real).map_err(failed("looking at a machine"))
+    }
+
+    /// Opens the directory of an emulated machine.
     pub(crate) fn open(&self, purpose: Purpose) -> Result<Directory, Failure> {
-        Directory::open(&self.state, purpose).map_err(failed("opening a machine"))
+        Directory::open(self.directory()?, purpose).map_err(failed("opening a machine"))
+    }
+
+    /// The directory of an emulated machine.
+    pub(crate) fn directory(&self) -> Result<&Path, Failure> {
+        let state = self.state.as_deref().filter(|_| !self.is_real());
+        state.ok_or_else(|| {
+            Failure::bad_usage(
+                "this is done to emulated machines: name the directory with --state or LODE_STATE",
+            )
+        })
     }
 }
 
 pub(crate) fn run(verb: &PlatformVerb) -> Result<Answer, Failure> {
     match verb {
         PlatformVerb::Init(init) => init::run(init),
-        PlatformVerb::Show(place) => {
-            let directory = place.open(Purpose::Look)?;
-            let text = directory.platform().overview();
-            Ok(Answer::text(text.clone()).with("output", text))
-        }
+        PlatformVerb::Show(show) => show::run(show),
+        PlatformVerb::Reboot(place) if place.is_real() => Ok(real::left_to_tools(&["reboot".to_owned()])),
         PlatformVerb::Reboot(place) => reboot(place),
+        PlatformVerb::Image(verb) => image::run(verb),
+        PlatformVerb::Mkfs(mkfs) => mkfs::run(mkfs),
+        PlatformVerb::Plan(plan) => plan::run(plan),
         PlatformVerb::E820(e820) => e820::run(e820),
     }
 }
@@ -70,6 +127,7 @@ pub(crate) fn failed(what: &'static str) -> impl FnOnce(PlatformError) -> Failur
         PlatformError::Percentages { .. } | PlatformError::UnknownValue { .. } => {
             Failure::bad_usage(error.to_string())
         }
+        PlatformError::Stopped => Failure::interrupted(format!("{what}: {error}")),
         _ => Failure::new(what, error),
     }
 }

@@ -13,9 +13,6 @@ use lode_layout::LayoutName;
 use lode_pool::CreateOptions;
 use std::path::PathBuf;
 
-/// The least bytes of a pool with a tree in it: fewer would have no room for keys.
-const KV_SIZE_MIN: u64 = 128 << 10;
-
 pub(crate) const FIELDS: &[(&str, &str)] = &[
     ("path", "where the pool is"),
     ("uuid", "its identity"),
@@ -46,14 +43,6 @@ fn layout(text: &str) -> Result<LayoutName, String> {
 
 pub(crate) fn run(create: &Create, durability: Durability) -> Result<Answer, Failure> {
     let (what, holds_tree) = ("making a pool", create.layout.as_str() == LAYOUT_NAME);
-    if holds_tree && create.size.as_u64() < KV_SIZE_MIN {
-        let (path, size) = (create.path.display(), create.size.as_u64());
-        let why = "bytes are too few for a pool with a tree in it, it needs";
-        return Err(Failure::new(
-            what,
-            format_args!("{path}: {size} {why} {KV_SIZE_MIN}; choose another size"),
-        ));
-    }
     let options = CreateOptions {
         rung: durability.rung(),
         overwrite_device: create.overwrite_device,

@@ -6,21 +6,21 @@ use lode_pmem::Medium;
 use zerocopy::IntoBytes;
 
 /// Applies every entry of `body` but [`Entry::Payload`] and [`Entry::Continue`], in order, and notes the
-/// touched lines in `dirty` where the medium has lines to flush.
+/// touched lines in `dirty` where the medium has lines to flush. `alone`: nobody else stores home meanwhile.
 ///
 /// Entries that can't be parsed end it: bodies come from a [`Record`](lode_layout::Record), checked by the record's seal.
 #[inline]
-pub(super) fn apply<M: Medium>(medium: &M, body: &[u64], mut dirty: Option<&mut DirtyLines>) {
+pub(super) fn apply<M: Medium>(medium: &M, body: &[u64], mut dirty: Option<&mut DirtyLines>, alone: bool) {
     let mut entries = Entries::new(body);
     loop {
         while let Some((at, word)) = entries.next_word() {
             medium.store8(at, word);
             if let Some(dirty) = &mut dirty {
-                dirty.note_word(at);
+                dirty.note(at, WORD);
             }
         }
         let Some(Ok(entry)) = entries.next() else { return };
-        let (at, len) = apply_one(medium, entry);
+        let (at, len) = apply_one(medium, entry, alone);
         if let Some(dirty) = &mut dirty
             && len > 0
         {
@@ -31,18 +31,18 @@ pub(super) fn apply<M: Medium>(medium: &M, body: &[u64], mut dirty: Option<&mut 
 
 /// Applies one entry, and returns the range that it stored to.
 #[inline]
-fn apply_one<M: Medium>(medium: &M, entry: Entry<'_>) -> (PoolOffset, u64) {
+fn apply_one<M: Medium>(medium: &M, entry: Entry<'_>, alone: bool) -> (PoolOffset, u64) {
     match entry {
         Entry::Words { at, words } => {
             medium.store(at, words.as_bytes());
             (at, words.len() as u64 * WORD)
         }
         Entry::SetBits { at, mask } => {
-            change_bits(medium, at, |bits| bits | mask);
+            change_bits(medium, at, alone, |bits| bits | mask);
             (at, WORD)
         }
         Entry::ClearBits { at, mask } => {
-            change_bits(medium, at, |bits| bits & !mask);
+            change_bits(medium, at, alone, |bits| bits & !mask);
             (at, WORD)
         }
         Entry::Bytes { at, len, words } => {
@@ -57,14 +57,18 @@ fn apply_one<M: Medium>(medium: &M, entry: Entry<'_>) -> (PoolOffset, u64) {
     }
 }
 
-/// Changes the bits of a checked word atomically: other threads may change other bits of it meanwhile.
+/// Changes the bits of a checked word; atomically where other threads may change other bits of it meanwhile. A locked
+/// instruction would wait for the home stores before it, and the fence before those.
 ///
 /// A word that is not intact stays as it is. In replay it may hold what a later record put there, and if it
 /// is damaged then `check` must still find it.
 #[inline]
-fn change_bits<M: Medium>(medium: &M, at: PoolOffset, change: impl Fn(u64) -> u64) {
+fn change_bits<M: Medium>(medium: &M, at: PoolOffset, alone: bool, change: impl Fn(u64) -> u64) {
     let mut word = medium.memory().load8(at);
     while let Some(bits) = unchecked(word) {
+        if alone {
+            return medium.store8(at, checked(change(bits)));
+        }
         match medium.compare_exchange8(at, word, checked(change(bits))) {
             Ok(_) => return,
             Err(found) => word = found,

@@ -35,22 +35,11 @@ impl DirtyLines {
     pub(super) fn note(&mut self, at: PoolOffset, len: u64) {
         let last = at.plus(len.saturating_sub(1)).line();
         for line in at.line()..=last {
-            self.add(line);
+            let region = self.region(line / REGION_LINES);
+            let word = line / 64 % 64;
+            region.touched |= 1 << word;
+            region.words[word as usize] |= 1 << (line % 64);
         }
-    }
-
-    /// Notes the line of the aligned word at `at`.
-    #[inline]
-    pub(super) fn note_word(&mut self, at: PoolOffset) {
-        self.add(at.line());
-    }
-
-    #[inline]
-    fn add(&mut self, line: u64) {
-        let region = self.region(line / REGION_LINES);
-        let word = line / 64 % 64;
-        region.touched |= 1 << word;
-        region.words[word as usize] |= 1 << (line % 64);
     }
 
     #[inline]

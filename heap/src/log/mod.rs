@@ -194,12 +194,13 @@ impl<M: Medium> Log<M> {
             drop(lane);
             self.checkpoint()?;
         };
-        let sequence = self.draw(lane.is_alone());
+        let alone = lane.is_alone();
+        let sequence = self.draw(alone);
         let offset = lane.offset;
         debug_assert!(offset + len <= self.ring_len && len.is_multiple_of(self.medium.log_block()));
         let place = self.area.start.plus(ring as u64 * self.ring_len + offset);
         if bugs::HOME_BEFORE_DRAIN.is_active() {
-            apply_all(&self.medium, record.body(), continued, None);
+            apply_all(&self.medium, record.body(), continued, None, alone);
         }
         // ORDER: the record is durable before the first home store: there is no undo to take one back. Stop
         // here: the record is whole and replayed, or torn and skipped, and the caller has not returned.
@@ -208,7 +209,7 @@ impl<M: Medium> Log<M> {
         lane.head += len;
         lane.offset = offset + len;
         let dirty = (self.medium.rung() == Rung::Line).then_some(&mut lane.dirty);
-        apply_all(&self.medium, record.body(), continued, dirty);
+        apply_all(&self.medium, record.body(), continued, dirty, alone);
         let half_full = self.half_full(ring, lane.head);
         drop(lane);
         if half_full {
@@ -246,7 +247,7 @@ impl<M: Medium> Log<M> {
             self.checkpoint()?;
         };
         group.settle(&self.medium, ticket)?;
-        apply_all(&self.medium, record.body(), continued, None);
+        apply_all(&self.medium, record.body(), continued, None, false);
         drop(lane);
         if self.half_full(0, group.head(&self.medium)) {
             self.checkpoint_if_idle();
@@ -285,13 +286,7 @@ impl<M: Medium> Log<M> {
     /// # Cost
     /// One flush for each distinct line stored at home since the last one, and two drains.
     pub fn checkpoint(&self) -> Result<(), HeapError> {
-        for round in 0.. {
-            if let Some(checkpointer) = self.checkpointer.try_lock() {
-                return self.checkpoint_held(checkpointer, false);
-            }
-            self.medium.relax(round);
-        }
-        unreachable!("the loop ends with the checkpointer")
+        self.checkpoint_held(self.wait_for_checkpointer(), false)
     }
 
     /// Has a checkpoint unless one is running. Should it fail, the log accepts nothing more; the transaction
@@ -308,9 +303,13 @@ impl<M: Medium> Log<M> {
     /// # Errors
     /// [`HeapError::Poisoned`] when a sync failed, now or before.
     pub fn close(&self) -> Result<(), HeapError> {
+        self.checkpoint_held(self.wait_for_checkpointer(), true)
+    }
+
+    fn wait_for_checkpointer(&self) -> SpinMutexGuard<'_, Checkpointer> {
         for round in 0.. {
             if let Some(checkpointer) = self.checkpointer.try_lock() {
-                return self.checkpoint_held(checkpointer, true);
+                return checkpointer;
             }
             self.medium.relax(round);
         }
@@ -401,10 +400,16 @@ impl<M: Medium> Log<M> {
 }
 
 #[inline]
-fn apply_all<M: Medium>(medium: &M, body: &[u64], continued: &[u64], mut dirty: Option<&mut DirtyLines>) {
-    apply::apply(medium, body, dirty.as_deref_mut());
+fn apply_all<M: Medium>(
+    medium: &M,
+    body: &[u64],
+    continued: &[u64],
+    mut dirty: Option<&mut DirtyLines>,
+    alone: bool,
+) {
+    apply::apply(medium, body, dirty.as_deref_mut(), alone);
     if !continued.is_empty() {
-        apply::apply(medium, continued, dirty);
+        apply::apply(medium, continued, dirty, alone);
     }
 }
 

@@ -21,6 +21,14 @@ pub(crate) struct Found {
     pub(super) continued: Vec<u64>,
 }
 
+impl Found {
+    /// Whether content outside of the ring became durable with it.
+    fn has_more_outside(&self) -> bool {
+        let is_outside = |entry| matches!(entry, Entry::Payload { .. } | Entry::Continue { .. });
+        Entries::new(&self.body).map_while(Result::ok).any(is_outside)
+    }
+}
+
 /// Something in the log that is not as a writer left it, or may not be.
 #[derive(Clone, Debug)]
 pub(crate) struct Flaw {
@@ -130,6 +138,9 @@ impl Past {
     /// have been changed by later records since. For the same reason a record is believed when a later one of any
     /// ring writes to the range: it could only do so after this one's locks were released.
     fn prove(&mut self, memory: &Memory, area: LogArea) {
+        if !self.records.iter().any(Found::has_more_outside) {
+            return;
+        }
         let mut later = Ranges::default();
         let mut newest_of_ring_seen = [false; RINGS_MAX as usize];
         let mut outside = Outside { left: memory.len() };

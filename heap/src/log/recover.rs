@@ -117,7 +117,7 @@ pub(super) fn replay<M: Medium>(medium: &M, records: &[Found], damaged: Damaged)
     let mut dirty = DirtyLines::new();
     for record in records {
         for body in [&record.body, &record.continued] {
-            apply::apply(medium, body, (medium.rung() == Rung::Line).then_some(&mut dirty));
+            apply::apply(medium, body, (medium.rung() == Rung::Line).then_some(&mut dirty), true);
         }
     }
     let lost = Fault::take();

@@ -122,11 +122,12 @@ impl Ring<'_> {
     /// Every sound record, needed or not.
     fn sound(&self) -> (Vec<Placed>, bool) {
         let mut sound = Vec::new();
+        let mut room = Vec::new();
         let mut vain = 0;
         let mut offset = 0;
         while offset < self.len && vain <= self.len / WORD * VAIN_FACTOR {
             let words = self.words_at(offset);
-            match self.record(offset, words) {
+            match self.record(offset, words, &mut room) {
                 Some(placed) => {
                     offset = placed.end();
                     sound.push(placed);
@@ -155,20 +156,30 @@ impl Ring<'_> {
     }
 
     fn load(&self, offset: u64, words: u64) -> Vec<u64> {
-        let mut record = vec![0u64; words as usize];
-        self.memory.read(self.start.plus(offset), record.as_mut_bytes());
+        let mut record = Vec::new();
+        self.load_into(&mut record, offset, words);
         record
     }
 
-    fn record(&self, offset: u64, words: u64) -> Option<Placed> {
-        if words > self.words_max(offset) {
+    fn load_into(&self, room: &mut Vec<u64>, offset: u64, words: u64) {
+        room.resize(words as usize, 0);
+        self.memory.read(self.start.plus(offset), room.as_mut_bytes());
+    }
+
+    /// The record at `offset`, of so many words, if it is sound; `room` is for its bytes.
+    fn record(&self, offset: u64, words: u64, room: &mut Vec<u64>) -> Option<Placed> {
+        // Most of a new ring is zeros, and no record has the number 0.
+        if words > self.words_max(offset)
+            || words == RECORD_HEADER_WORDS as u64 && self.sequence_at(offset) == 0
+        {
             return None;
         }
-        let record = self.load(offset, words);
+        self.load_into(room, offset, words);
+        let record = room.as_slice();
         if bugs::TORN_RECORD.is_active() && record[1] > self.checkpoint {
             return Some(Placed { offset, words, sequence: record[1] });
         }
-        let (_, sequence) = self.seal.open(&record, offset, checksum)?;
+        let (_, sequence) = self.seal.open(record, offset, checksum)?;
         Some(Placed { offset, words, sequence })
     }
 

@@ -1,6 +1,7 @@
 //! What can go wrong with a store, and with the lines of a load.
 
 use crate::IndexError;
+use crate::kv::STORE_SIZE_MIN;
 use lode_heap::{HeapError, OpenError};
 use lode_layout::{KEY_LEN_MAX, PoolOffset};
 use std::io;
@@ -12,6 +13,14 @@ pub enum KvError {
     /// The pool could not be made, opened, grown or closed.
     #[error(transparent)]
     Pool(#[from] OpenError),
+    /// The pool would have no room for keys.
+    #[error(
+        "{size} bytes are too few for a pool with a tree in it, it needs {STORE_SIZE_MIN}; choose another size"
+    )]
+    TooSmall {
+        /// Its bytes.
+        size: u64,
+    },
     /// The tree, or the heap under it.
     #[error(transparent)]
     Index(#[from] IndexError),

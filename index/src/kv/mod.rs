@@ -19,4 +19,4 @@ pub use escape::{escape, unescape};
 pub use format::{Format, Pair};
 pub use input::Input;
 pub use load::{LoadEvents, LoadOptions, LoadReport, OnError};
-pub use store::{LAYOUT_NAME, Store};
+pub use store::{LAYOUT_NAME, STORE_SIZE_MIN, Store};

@@ -13,6 +13,9 @@ use zerocopy::IntoBytes;
 /// The layout name of pools that hold a store.
 pub const LAYOUT_NAME: &str = "kv";
 
+/// The least bytes of a pool with a store in it: fewer would have no room for keys.
+pub const STORE_SIZE_MIN: u64 = 128 << 10;
+
 /// Keys and values in a pool of the layout `kv`: the pool's root is that of a tree.
 ///
 /// # Durability
@@ -32,8 +35,11 @@ impl Store {
     /// Makes a pool at `path` with nothing in it. The layout in `options` is replaced by `kv`.
     ///
     /// # Errors
-    /// [`KvError`].
+    /// [`KvError::TooSmall`] below [`STORE_SIZE_MIN`], and what a pool can't be made for.
     pub fn create(path: &Path, options: &CreateOptions) -> Result<Store, KvError> {
+        if options.size < STORE_SIZE_MIN {
+            return Err(KvError::TooSmall { size: options.size });
+        }
         let options = CreateOptions { layout: Store::layout(), ..options.clone() };
         Store::over(Pool::create_with(path, &options, |heap| heap.run(make_tree).map(drop))?)
     }

@@ -7,7 +7,8 @@
 //! journal       removed, and that is durable
 //! ```
 //!
-//! What the journal says can be written twice: it holds whole files, and bytes and zeros at offsets, no differences.
+//! What the journal says can be written twice: it holds whole files, and bytes and zeros at offsets, no differences. A
+//! file that takes the place of another one was durable before the journal; where it is gone, it has the place already.
 
 use super::step::Step;
 use serde::{Deserialize, Serialize};
@@ -40,6 +41,8 @@ pub(crate) enum FileWrite {
     Whole { file: PathBuf, text: String },
     /// These bytes, as hexadecimal digits, go into the file at this offset.
     Bytes { file: PathBuf, off: u64, hex: String },
+    /// The file is replaced by another one, which is durable.
+    Replaced { file: PathBuf, by: PathBuf },
     /// So many zeros go into the file at this offset.
     Zeros { file: PathBuf, off: u64, len: u64 },
 }
@@ -70,7 +73,7 @@ impl Change {
         let mut steps: Vec<Step> = self.writes.iter().flat_map(FileWrite::steps).collect();
         let written = self.writes.iter().filter_map(|write| match write {
             FileWrite::Bytes { file, .. } | FileWrite::Zeros { file, .. } => Some(file),
-            FileWrite::Whole { .. } => None,
+            FileWrite::Whole { .. } | FileWrite::Replaced { .. } => None,
         });
         let written: BTreeSet<&PathBuf> = written.collect();
         if written.len() > FILES_ONE_BY_ONE {
@@ -102,6 +105,10 @@ impl FileWrite {
                     Step::Rename(new, file.clone()),
                     Step::PersistNames(folder),
                 ]
+            }
+            FileWrite::Replaced { file, by } => {
+                let folder = file.parent().map(PathBuf::from).unwrap_or_default();
+                vec![Step::Replace(by.clone(), file.clone()), Step::PersistNames(folder)]
             }
             FileWrite::Bytes { file, off, hex } => {
                 vec![Step::Write(file.clone(), *off, from_hex(hex))]

@@ -1,43 +1,147 @@
-//! Reading the media of the modules.
+//! Reading the media of modules.
 
 use super::{Directory, media_path};
 use crate::error::PlatformError;
+use crate::image::sparse;
 use crate::machine::Handle;
+use crate::media_error::{MediaError, first_lost};
 use crate::region::{INTERLEAVE_LINE, Region};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::fs::File;
+use std::io;
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
 
-/// The media of the modules, each opened when it is first read.
+/// The media of modules, each opened when it is first read.
 #[derive(Debug)]
-pub(crate) struct Media<'d> {
-    directory: &'d Directory,
+pub(crate) struct Media {
+    /// The directory of the machine; the image, where there is only that.
+    path: PathBuf,
     files: BTreeMap<Handle, File>,
+    /// What they have lost.
+    lost: Vec<MediaError>,
 }
 
-impl<'d> Media<'d> {
-    pub(crate) fn new(directory: &'d Directory) -> Media<'d> {
-        Media { directory, files: BTreeMap::new() }
+impl Media {
+    /// The media of a machine.
+    pub(crate) fn new(directory: &Directory) -> Media {
+        let state = &directory.platform.state;
+        let lost = state.media_errors.iter().chain(&state.known_errors).copied().collect();
+        Media { path: directory.root.clone(), files: BTreeMap::new(), lost }
     }
 
-    /// The `len` bytes of the region from the start of a line on; what is behind the region is zeros.
+    /// The media of one module, which a file begins with.
+    pub(crate) fn of_file(path: &Path, module: Handle, file: File) -> Media {
+        Media { path: path.to_owned(), files: BTreeMap::from([(module, file)]), lost: Vec::new() }
+    }
+
+    /// The `len` bytes of the region from `offset` on; what is behind the region is zeros.
+    ///
+    /// # Errors
+    /// The medium has lost a part of it; the kernel refuses.
+    pub(crate) fn bytes(&mut self, region: &Region, offset: u64, len: u64) -> Result<Vec<u8>, PlatformError> {
+        let mut bytes = vec![0; len as usize];
+        self.read(region, offset, &mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// Reads bytes of the region from `offset` on; what is behind the region is left as it is.
+    ///
+    /// # Errors
+    /// The medium has lost a part of them; the kernel refuses.
+    pub(crate) fn read(
+        &mut self,
+        region: &Region,
+        offset: u64,
+        bytes: &mut [u8],
+    ) -> Result<(), PlatformError> {
+        self.check(region, offset..offset + bytes.len() as u64)?;
+        let Some(interleave) = region.interleave() else { return Ok(()) };
+        for piece in interleave.pieces(offset..offset + bytes.len() as u64) {
+            let member = region.members()[usize::from(piece.position)];
+            let start = (piece.region_off - offset) as usize;
+            let part = &mut bytes[start..start + piece.len as usize];
+            let read = self.file(member.module)?.read_exact_at(part, member.offset + piece.module_off);
+            read.map_err(|error| self.failed(member.module, error))?;
+        }
+        Ok(())
+    }
+
+    /// Refuses a range of the region of which something is lost.
+    ///
+    /// # Errors
+    /// [`PlatformError::Poisoned`].
+    pub(crate) fn check(&self, region: &Region, range: Range<u64>) -> Result<(), PlatformError> {
+        let Some(interleave) = region.interleave() else { return Ok(()) };
+        let lost = (0..).zip(region.members()).filter_map(|(position, member)| {
+            let share = interleave.share(position, range.clone());
+            let share = member.offset + share.start..member.offset + share.end;
+            let (off, len) = first_lost(&self.lost, member.module, &share)?;
+            Some((interleave.region_off(position, off - member.offset)?, len, member.module))
+        });
+        match lost.min() {
+            None => Ok(()),
+            Some((offset, len, module)) => {
+                Err(PlatformError::Poisoned { of: region.name(), offset, len, module })
+            }
+        }
+    }
+
+    /// The same for all of a module.
+    ///
+    /// # Errors
+    /// [`PlatformError::Poisoned`].
+    pub(crate) fn check_module(&self, module: Handle) -> Result<(), PlatformError> {
+        match first_lost(&self.lost, module, &(0..u64::MAX)) {
+            None => Ok(()),
+            Some((offset, len)) => {
+                Err(PlatformError::Poisoned { of: module.to_string(), offset, len, module })
+            }
+        }
+    }
+
+    /// The first byte in `range` of the region from which on there may be something else than zeros, rounded down to a
+    /// line of the interleave set; none if all of the rest is holes.
     ///
     /// # Errors
     /// The kernel refuses.
-    pub(crate) fn bytes(&mut self, region: &Region, offset: u64, len: u64) -> Result<Vec<u8>, PlatformError> {
-        let mut bytes = vec![0; len as usize];
-        let lines = (offset..).step_by(INTERLEAVE_LINE as usize);
-        for (line, at) in bytes.chunks_mut(INTERLEAVE_LINE as usize).zip(lines) {
-            let Some((module, off)) = region.place(at) else { continue };
-            let path = self.directory.root.join(media_path(module));
-            let io = |error| PlatformError::Io { what: "reading", path: path.clone(), error };
-            let file = match self.files.entry(module) {
-                Entry::Occupied(file) => file.into_mut(),
-                Entry::Vacant(none) => none.insert(File::open(&path).map_err(io)?),
-            };
-            file.read_exact_at(line, off).map_err(io)?;
+    pub(crate) fn next_data(
+        &mut self,
+        region: &Region,
+        range: Range<u64>,
+    ) -> Result<Option<u64>, PlatformError> {
+        let Some(interleave) = region.interleave() else { return Ok(None) };
+        let mut first: Option<u64> = None;
+        for (position, member) in (0..).zip(region.members()) {
+            let share = interleave.share(position, range.clone());
+            let share = member.offset + share.start..member.offset + share.end;
+            let data = sparse::next_data(self.file(member.module)?, share);
+            let data = data.map_err(|error| self.failed(member.module, error))?;
+            let off = data.and_then(|data| interleave.region_off(position, data.start - member.offset));
+            first = first.into_iter().chain(off).min();
         }
-        Ok(bytes)
+        Ok(first.map(|first| (first - first % INTERLEAVE_LINE).max(range.start)))
+    }
+
+    /// The file of a module's media.
+    pub(crate) fn file(&mut self, module: Handle) -> Result<&File, PlatformError> {
+        match self.files.entry(module) {
+            Entry::Occupied(file) => Ok(file.into_mut()),
+            Entry::Vacant(none) => {
+                let path = self.path.join(media_path(module));
+                match File::open(&path) {
+                    Ok(file) => Ok(none.insert(file)),
+                    Err(error) => Err(PlatformError::Io { what: "reading", path, error }),
+                }
+            }
+        }
+    }
+
+    /// An error of reading a module's media.
+    pub(crate) fn failed(&self, module: Handle, error: io::Error) -> PlatformError {
+        let path = if self.path.is_dir() { self.path.join(media_path(module)) } else { self.path.clone() };
+        PlatformError::Io { what: "reading", path, error }
     }
 }

@@ -6,10 +6,13 @@
 //! state.toml      what the machine remembers
 //! modules/        for each module 0x0001.media, as large as its capacity and sparse, and 0x0001.labels
 //! journal         a change that is under way; see `journal.rs`
+//! staged/         media that are being written, to take the place of others; see `staged.rs`
 //! ```
 
 mod journal;
+mod leftover;
 mod media;
+mod staged;
 mod step;
 
 use crate::contents::{Contents, INFO_BLOCK, ModuleWrite};
@@ -22,6 +25,8 @@ pub(crate) use media::Media;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use serde::Deserialize;
+use staged::STAGED;
+pub(crate) use staged::Staged;
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
@@ -31,6 +36,8 @@ use step::Step;
 const LOCK: &str = "lock";
 const MACHINE: &str = "machine.toml";
 const STATE: &str = "state.toml";
+/// The state before it is whole.
+const NEW_STATE: &str = "state.new";
 const MODULES: &str = "modules";
 
 /// What a command wants of the directory.
@@ -59,22 +66,28 @@ impl Directory {
     ///
     /// # Durability
     /// When it returns, the directory is durable. `state.toml` comes last: without it the directory is none, and
-    /// what is in it can be removed.
+    /// the next `init` removes what is in it.
+    ///
+    /// # Cost
+    /// Two files for each module, and one wait for the whole file system: a wait for each file costs fifty times as much.
+    /// ext4 passes over the places of files that were removed a moment ago, which makes new ones slow after many were.
     pub fn init(root: &Path, source: &Path, text: &str) -> Result<Directory, PlatformError> {
         let machine = Machine::parse(text).map_err(|fault| machine_error(source, fault))?;
         let io = |what: &'static str, path: &Path| {
             let path = path.to_owned();
             move |error| PlatformError::Io { what, path, error }
         };
-        match fs::read_dir(root).map(|mut entries| entries.next().is_some()) {
-            Ok(false) => {}
-            Ok(true) => return Err(PlatformError::NotEmpty { path: root.to_owned() }),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => return Err(io("reading", root)(error)),
-        }
+        let left = leftover::clear(root)?;
+        fs::create_dir_all(root).map_err(io("making", root))?;
+        let lock = match left {
+            Some(lock) => lock,
+            None => {
+                let lock = File::create_new(root.join(LOCK)).map_err(io("making", root))?;
+                take(&lock, Purpose::Change, root)?;
+                lock
+            }
+        };
         fs::create_dir_all(root.join(MODULES)).map_err(io("making", root))?;
-        let lock = File::create_new(root.join(LOCK)).map_err(io("making", root))?;
-        take(&lock, Purpose::Change, root)?;
         for module in &machine.modules {
             for (path, size) in [
                 (media_path(module.handle), module.capacity),
@@ -101,20 +114,13 @@ impl Directory {
     pub fn open(root: &Path, purpose: Purpose) -> Result<Directory, PlatformError> {
         let no_state = || PlatformError::NoState { path: root.to_owned() };
         let lock = OpenOptions::new().read(true).open(root.join(LOCK)).map_err(|_| no_state())?;
-        let interrupted = || root.join(JOURNAL).exists() || root.join(JOURNAL_NEW).exists();
+        let interrupted = || [JOURNAL, JOURNAL_NEW, STAGED].iter().any(|name| root.join(name).exists());
         take(&lock, purpose, root)?;
         if interrupted() {
             take(&lock, Purpose::Change, root)?;
             finish(root)?;
         }
-        let text = read(root, STATE)?.ok_or_else(no_state)?;
-        let state = parse_state(root, &text)?;
-        let text = read(root, MACHINE)?.ok_or_else(no_state)?;
-        let path = root.join(MACHINE);
-        let machine = Machine::parse(&text).map_err(|fault| machine_error(&path, fault))?;
-        let mut platform = Platform { machine, state, contents: Contents::default() };
-        load_areas(root, &mut platform)?;
-        load_blocks(root, &mut platform)?;
+        let platform = load(root)?;
         Ok(Directory { root: root.to_owned(), _lock: lock, platform })
     }
 
@@ -151,9 +157,46 @@ impl Directory {
         Ok(answer)
     }
 
+    /// Changes the platform like [`change`](Directory::change), and media of its modules at the same moment.
+    ///
+    /// # Errors
+    /// Those of [`change`](Directory::change).
+    ///
+    /// # Durability
+    /// That of [`change`](Directory::change), the media included.
+    pub(crate) fn change_media<T>(
+        &mut self,
+        mut staged: Staged,
+        change: impl FnOnce(&mut Platform) -> Result<T, PlatformError>,
+    ) -> Result<T, PlatformError> {
+        let mut platform = self.platform.clone();
+        let answer = change(&mut platform)?;
+        for (module, range) in staged.rewritten() {
+            platform.state.clear_errors(*module, range.start, range.end - range.start);
+        }
+        let mut changed = Change { writes: staged.replacements()? };
+        changed.writes.extend(self.change_to(&mut platform).writes);
+        let written = write(&self.root, &changed);
+        if let Err(PlatformError::Interrupted { .. }) = written {
+            staged.set_noted();
+        }
+        written?;
+        self.platform = load(&self.root)?;
+        Ok(answer)
+    }
+
     /// What is to be written so that the directory holds this platform.
     fn change_to(&self, platform: &mut Platform) -> Change {
         let writes = platform.contents.take_writes();
+        for write in &writes {
+            match write {
+                ModuleWrite::Media(module, off, bytes) => {
+                    platform.state.clear_errors(*module, *off, bytes.len() as u64);
+                }
+                ModuleWrite::Zeros(module, off, len) => platform.state.clear_errors(*module, *off, *len),
+                ModuleWrite::Labels(..) => {}
+            }
+        }
         let mut writes: Vec<FileWrite> = writes.iter().map(file_write).collect();
         if platform.state != self.platform.state {
             writes.extend(change_of_state(&platform.state).writes);
@@ -183,6 +226,20 @@ fn file_write(write: &ModuleWrite) -> FileWrite {
     }
 }
 
+/// The platform in a directory in which nothing is under way.
+fn load(root: &Path) -> Result<Platform, PlatformError> {
+    let no_state = || PlatformError::NoState { path: root.to_owned() };
+    let text = read(root, STATE)?.ok_or_else(no_state)?;
+    let state = parse_state(root, &text)?;
+    let text = read(root, MACHINE)?.ok_or_else(no_state)?;
+    let path = root.join(MACHINE);
+    let machine = Machine::parse(&text).map_err(|fault| machine_error(&path, fault))?;
+    let mut platform = Platform { machine, state, contents: Contents::default() };
+    load_areas(root, &mut platform)?;
+    load_blocks(root, &mut platform)?;
+    Ok(platform)
+}
+
 /// Reads the label areas. One that takes no space in its file was never written, and is not read.
 fn load_areas(root: &Path, platform: &mut Platform) -> Result<(), PlatformError> {
     for module in &platform.machine.modules {
@@ -198,9 +255,13 @@ fn load_areas(root: &Path, platform: &mut Platform) -> Result<(), PlatformError>
     Ok(())
 }
 
-/// Reads the blocks that say what was made of the namespaces that the labels tell of.
+/// Reads the blocks that say what was made of the namespaces that the labels tell of, as far as they can be read.
 fn load_blocks(root: &Path, platform: &mut Platform) -> Result<(), PlatformError> {
     for (module, off) in platform.info_places() {
+        // As for the kernel, what can't be read says nothing.
+        if platform.state.unreadable(module, &(off..off + INFO_BLOCK)).is_some() {
+            continue;
+        }
         let path = root.join(media_path(module));
         let mut bytes = vec![0; INFO_BLOCK as usize];
         let read = File::open(&path).and_then(|file| file.read_exact_at(&mut bytes, off));
@@ -235,7 +296,7 @@ fn run_to_finish(root: &Path, change: &Change) -> Result<(), PlatformError> {
     Ok(())
 }
 
-/// Finishes a change that was interrupted, or takes away what was noted of one that was not done.
+/// Finishes a change that was interrupted, or takes away what was noted and written of one that was not done.
 fn finish(root: &Path) -> Result<(), PlatformError> {
     let path = root.join(JOURNAL_NEW);
     match fs::remove_file(&path) {
@@ -244,8 +305,16 @@ fn finish(root: &Path) -> Result<(), PlatformError> {
         }
         _ => {}
     }
-    let Some(text) = read(root, JOURNAL)? else { return Ok(()) };
-    run_to_finish(root, &parse(root, JOURNAL, &text)?)
+    if let Some(text) = read(root, JOURNAL)? {
+        run_to_finish(root, &parse(root, JOURNAL, &text)?)?;
+    }
+    let path = root.join(STAGED);
+    match fs::remove_dir_all(&path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(PlatformError::Io { what: "removing", path, error })
+        }
+        _ => Ok(()),
+    }
 }
 
 fn change_of_state(state: &State) -> Change {

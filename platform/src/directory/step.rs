@@ -20,6 +20,8 @@ pub(crate) enum Step {
     PersistAll,
     /// A file gets another name, and what had that name is gone.
     Rename(PathBuf, PathBuf),
+    /// The same, unless it was done already: then the first file is not there.
+    Replace(PathBuf, PathBuf),
     /// The names in a folder become durable.
     PersistNames(PathBuf),
     /// Bytes at an offset of a file that is there.
@@ -38,6 +40,10 @@ impl Step {
             Step::Persist(path) => Ok(fsync(File::open(root.join(path))?)?),
             Step::PersistAll => Ok(syncfs(File::open(root)?)?),
             Step::Rename(from, to) => fs::rename(root.join(from), root.join(to)),
+            Step::Replace(from, to) => match fs::rename(root.join(from), root.join(to)) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+                renamed => renamed,
+            },
             Step::PersistNames(path) => {
                 let flags = OFlags::DIRECTORY.bits() as i32;
                 let folder = OpenOptions::new().read(true).custom_flags(flags).open(root.join(path))?;
@@ -60,6 +66,7 @@ impl Step {
             Step::Create(path, _)
             | Step::Persist(path)
             | Step::Rename(path, _)
+            | Step::Replace(_, path)
             | Step::PersistNames(path)
             | Step::Write(path, ..)
             | Step::Zero(path, ..)

@@ -148,9 +148,48 @@ fn what_is_no_state_directory_is_refused_and_left_as_it_is() {
     assert!(!folder.path().join("new").exists(), "nothing is made for a bad machine");
 }
 
+/// Whatever `init` had done when it was killed: the directory is none, and the next `init` makes a whole one. What is not
+/// of `init` is left as it is.
+#[test]
+fn what_an_interrupted_init_left_is_no_directory_and_in_nobodys_way() {
+    let (name, text) = INCLUDED[4];
+    let half = || {
+        let (folder, directory) = init();
+        let root = directory.root.clone();
+        fs::rename(root.join(STATE), root.join(NEW_STATE)).unwrap();
+        (folder, root)
+    };
+    let parts =
+        [NEW_STATE, MACHINE, "modules/0x0101.labels", "modules/0x0101.media", "modules/0x0001.labels"];
+    for gone in 0..=parts.len() {
+        let (_folder, root) = half();
+        parts[..gone].iter().for_each(|part| fs::remove_file(root.join(part)).unwrap());
+        fs::write(root.join("modules/0x0001.media"), "of a machine that is gone").unwrap();
+        let refused = Directory::open(&root, Purpose::Look);
+        assert!(matches!(refused, Err(PlatformError::NoState { .. })), "{refused:?}");
+        let made = Directory::init(&root, Path::new(name), text).unwrap();
+        assert!(matches!(Directory::init(&root, Path::new(name), text), Err(PlatformError::NotEmpty { .. })));
+        drop(made);
+        let media = fs::metadata(root.join("modules/0x0001.media")).unwrap();
+        assert_eq!((media.len(), media.blocks()), (1344 << 20, 0), "new, and nothing is in it");
+        Directory::open(&root, Purpose::Change).unwrap();
+    }
+    for foreign in ["notes.txt", "modules/notes.media", "modules/0x0001.txt"] {
+        let (_folder, root) = half();
+        fs::write(root.join(foreign), "").unwrap();
+        let refused = Directory::init(&root, Path::new(name), text);
+        assert!(matches!(refused, Err(PlatformError::NotEmpty { .. })), "{foreign}: {refused:?}");
+        assert!(root.join("modules/0x0001.media").exists(), "nothing is removed");
+    }
+    let (_folder, root) = half();
+    let busy = OpenOptions::new().read(true).open(root.join(LOCK)).unwrap();
+    take(&busy, Purpose::Change, &root).unwrap();
+    let refused = Directory::init(&root, Path::new(name), text);
+    assert!(matches!(refused, Err(PlatformError::InUse { .. })), "{refused:?}");
+}
+
 #[test]
 fn modules_have_sparse_files_of_their_size() {
-    use std::os::unix::fs::MetadataExt;
     let folder = TempDir::new().unwrap();
     let (name, text) = INCLUDED[0];
     let directory = Directory::init(folder.path(), Path::new(name), text).unwrap();
@@ -159,4 +198,39 @@ fn modules_have_sparse_files_of_their_size() {
     let labels = fs::metadata(folder.path().join("modules/0x1001.labels")).unwrap();
     assert_eq!(labels.len(), 128 << 10);
     assert_eq!(directory.platform().machine.modules.len(), 4);
+}
+
+/// Kills a change that replaces media after each of its steps: the next command finds media and state as before, or
+/// both as after.
+#[test]
+fn media_that_take_the_place_of_others_do_so_with_the_state_or_not_at_all() {
+    let (_folder, mut directory) = init();
+    let root = directory.root.clone();
+    let before = directory.platform.state.clone();
+    let mut after = directory.platform.clone();
+    after.create_goals(goals(&after));
+    let media = media_path(after.machine.modules[0].handle);
+    let by = PathBuf::from(STAGED).join("0x0001.media");
+    let mut change = Change { writes: vec![FileWrite::Replaced { file: media.clone(), by: by.clone() }] };
+    change.writes.extend(directory.change_to(&mut after).writes);
+    let noted = change.steps_to_note(journal_text(&change));
+    let steps: Vec<Step> = noted.iter().cloned().chain(change.steps_to_finish()).collect();
+    for stop in 0..=steps.len() {
+        drop(directory);
+        fs::write(root.join(&media), "old").unwrap();
+        fs::create_dir(root.join(STAGED)).unwrap();
+        fs::write(root.join(&by), "new").unwrap();
+        for step in &steps[..stop] {
+            step.run(&root).unwrap();
+        }
+        directory = Directory::open(&root, Purpose::Look).unwrap();
+        let is_done = directory.platform.state == after.state;
+        assert!(is_done || directory.platform.state == before, "between, after {stop} steps");
+        assert_eq!(is_done, stop + 1 >= noted.len(), "{stop}");
+        let found = fs::read_to_string(root.join(&media)).unwrap();
+        assert_eq!(found, if is_done { "new" } else { "old" }, "after {stop} steps");
+        assert!(!root.join(STAGED).exists() && !root.join(JOURNAL).exists(), "{stop}");
+        let undo = [FileWrite::Whole { file: STATE.into(), text: state_text(&before) }];
+        write(&root, &Change { writes: undo.into() }).unwrap();
+    }
 }

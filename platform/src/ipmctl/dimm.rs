@@ -18,7 +18,7 @@ const FIRST: [Column; 6] = [
 ];
 
 /// The columns of later generations.
-const LATER: [Column; 5] = [
+pub(crate) const LATER: [Column; 5] = [
     Column("DimmID", 22),
     Column("Capacity", 25),
     Column("LockState", 31),

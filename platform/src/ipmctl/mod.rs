@@ -15,7 +15,10 @@ use crate::listing::{Column, Digits, Format, Records, Unit};
 use crate::machine::IpmctlGeneration;
 use crate::platform::Platform;
 
+pub(crate) use dimm::LATER as DIMM_COLUMNS;
 pub use goal::{created_goals, goals_to_confirm};
+pub(crate) use region::COLUMNS as REGION_COLUMNS;
+pub(crate) use topology::COLUMNS as TOPOLOGY_COLUMNS;
 
 /// What ipmctl can be asked to show.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -95,7 +98,11 @@ impl Platform {
 }
 
 /// Records in the form that was asked for: a table of the usual values, or a list of others.
-fn print(mut records: Records, columns: &[Column], display: &Display) -> Result<String, PlatformError> {
+pub(crate) fn print(
+    mut records: Records,
+    columns: &[Column],
+    display: &Display,
+) -> Result<String, PlatformError> {
     if let Values::Only(names) = &display.values {
         let known = |name: &&String| records.records.iter().any(|record| record.knows(name));
         if let Some(name) = names.iter().find(|name| !known(name)) {
@@ -116,7 +123,7 @@ fn print(mut records: Records, columns: &[Column], display: &Display) -> Result<
 }
 
 /// What is said where there is nothing to show.
-fn nothing(message: &str, display: &Display) -> String {
+pub(crate) fn nothing(message: &str, display: &Display) -> String {
     match display.format {
         Format::Text => format!("{message}\n"),
         Format::Xml => {

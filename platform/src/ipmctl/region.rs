@@ -8,7 +8,7 @@ use crate::machine::{Health, Security};
 use crate::platform::Platform;
 use crate::region::{Origin, Region};
 
-const COLUMNS: [Column; 6] = [
+pub(crate) const COLUMNS: [Column; 6] = [
     Column("SocketID", 9),
     Column("ISetID", 20),
     Column("PersistentMemoryType", 24),

@@ -6,7 +6,7 @@ use crate::goal::Targets;
 use crate::listing::{Column, Record, Records};
 use crate::platform::Platform;
 
-const COLUMNS: [Column; 5] = [
+pub(crate) const COLUMNS: [Column; 5] = [
     Column("DimmID", 22),
     Column("MemoryType", 30),
     Column("Capacity", 25),

@@ -39,6 +39,8 @@ pub struct Machine {
     pub dram: Vec<Dram>,
     /// DRAM that the kernel was told to take for persistent memory.
     pub memmap: Vec<Memmap>,
+    /// Whether firmware looks for bad blocks; that of virtual machines does not.
+    pub firmware_scrubs: bool,
 }
 
 impl Machine {

@@ -93,6 +93,9 @@ pub enum Security {
     Locked,
     /// As it is until the next reboot.
     Frozen,
+    /// It knows of no passphrases, as the modules of virtual machines.
+    #[serde(rename = "Not supported")]
+    Unsupported,
 }
 
 impl Security {
@@ -103,16 +106,18 @@ impl Security {
             Security::Unlocked => "Unlocked",
             Security::Locked => "Locked",
             Security::Frozen => "Frozen",
+            Security::Unsupported => "Not supported",
         }
     }
 
-    /// The kernel's word.
-    pub fn kernel_word(self) -> &'static str {
+    /// The kernel's word, if it has one for it.
+    pub fn kernel_word(self) -> Option<&'static str> {
         match self {
-            Security::Disabled => "disabled",
-            Security::Unlocked => "unlocked",
-            Security::Locked => "locked",
-            Security::Frozen => "frozen",
+            Security::Disabled => Some("disabled"),
+            Security::Unlocked => Some("unlocked"),
+            Security::Locked => Some("locked"),
+            Security::Frozen => Some("frozen"),
+            Security::Unsupported => None,
         }
     }
 }

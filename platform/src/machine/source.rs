@@ -151,6 +151,7 @@ pub(super) fn parse(text: &str) -> Result<Machine, MachineFault> {
         modules: reader.modules(source.modules)?,
         dram: source.dram.into_iter().map(|dram| reader.dram(dram)).collect::<Result<_, _>>()?,
         memmap: source.memmap.iter().map(|range| reader.memmap(range)).collect::<Result<_, _>>()?,
+        firmware_scrubs: true,
     })
 }
 

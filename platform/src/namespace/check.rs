@@ -50,12 +50,12 @@ impl Directory {
 }
 
 /// What looks at the arenas of a namespace.
-struct ArenaCheck<'d> {
-    name: &'d str,
+struct ArenaCheck<'n> {
+    name: &'n str,
     region: Region,
     /// Where the namespace ends, in bytes from the start of the region.
     end: u64,
-    media: Media<'d>,
+    media: Media,
 }
 
 impl ArenaCheck<'_> {

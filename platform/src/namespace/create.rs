@@ -154,7 +154,7 @@ impl Platform {
     }
 
     /// The lowest number that no namespace of the region has.
-    fn free_number(&self, region: &Region) -> u32 {
+    pub(crate) fn free_number(&self, region: &Region) -> u32 {
         let taken: Vec<u32> = self.namespaces(region).iter().map(|namespace| namespace.number).collect();
         (0..).find(|number| !taken.contains(number)).unwrap_or(u32::MAX)
     }
@@ -169,7 +169,7 @@ impl Platform {
         if ![PAGE, ALIGN, 1 << 30].contains(&align)
             || (wanted.align.is_some() && align != wanted.align.unwrap_or(0))
         {
-            return Err(PlatformError::Align { align: wanted.align.unwrap_or(align) });
+            return Err(PlatformError::Align { align: wanted.align.unwrap_or(align), mode: wanted.mode });
         }
         let unit = (align * ways).max(self.region_align(region).unwrap_or(0));
         let size = match wanted.size {
@@ -177,7 +177,7 @@ impl Platform {
             None => self.largest_free(region) / unit * unit,
         };
         if size % unit != 0 {
-            let fitting = size.next_multiple_of(unit);
+            let fitting = size.checked_next_multiple_of(unit).unwrap_or(size - size % unit);
             return Err(PlatformError::Misaligned { size, ways, unit, fitting });
         }
         if size == 0 || (size < SIZE_MIN && wanted.mode != Mode::Raw) {
@@ -191,7 +191,7 @@ impl Platform {
         Ok(size)
     }
 
-    /// The labels of a new namespace: first all of them as still being written, then as they stay.
+    /// The labels of a new namespace.
     fn write_labels(
         &mut self,
         region: &Region,
@@ -200,28 +200,49 @@ impl Platform {
         offset: u64,
         size: u64,
     ) -> Result<(), PlatformError> {
-        let Origin::Set { id, members, .. } = &region.origin else { return Ok(()) };
-        let version = self.labels_of(region);
-        let ways = members.len() as u64;
+        let ways = region.members().len() as u64;
+        let Some(first) = region.members().first() else { return Ok(()) };
         let name = LabelName::new(&wanted.name);
-        let first = members[0].module;
-        let name = name.map_err(|error| PlatformError::Labels { module: first, error })?;
-        let is_new = version == LabelVersion::V1_2;
-        for flags in [LabelFlags::UPDATING, LabelFlags::default()] {
+        let name = name.map_err(|error| PlatformError::Labels { module: first.module, error })?;
+        let is_new = self.labels_of(region) == LabelVersion::V1_2;
+        let label = NamespaceLabel {
+            uuid,
+            name,
+            flags: LabelFlags::default(),
+            label_count: 0,
+            position: 0,
+            set_cookie: 0,
+            lba_size: if is_new { self.label_sector_size(wanted)? } else { 0 },
+            dpa: offset / ways,
+            raw_size: size / ways,
+            alignment: 0,
+            type_guid: if is_new { PERSISTENT_MEMORY } else { Uuid::nil() },
+            abstraction: if is_new { abstraction(wanted.mode) } else { Abstraction::None },
+        };
+        self.put_labels(region, &label)
+    }
+
+    /// Writes the labels of a namespace, one for each module of its region: first all of them as still being written,
+    /// then as they stay. `label` has its range in what the modules give to the region; set, count and position are
+    /// those of each module.
+    ///
+    /// # Errors
+    /// An area has no room, or another namespace has the range.
+    pub(crate) fn put_labels(
+        &mut self,
+        region: &Region,
+        label: &NamespaceLabel,
+    ) -> Result<(), PlatformError> {
+        let Origin::Set { id, members, .. } = &region.origin else { return Ok(()) };
+        for flags in [LabelFlags(label.flags.0 | LabelFlags::UPDATING.0), label.flags] {
             for (position, member) in members.iter().enumerate() {
                 let label = Label::Namespace(NamespaceLabel {
-                    uuid,
-                    name,
                     flags,
-                    label_count: ways as u16,
+                    label_count: members.len() as u16,
                     position: position as u16,
                     set_cookie: *id,
-                    lba_size: if is_new { self.label_sector_size(wanted)? } else { 0 },
-                    dpa: member.offset + offset / ways,
-                    raw_size: size / ways,
-                    alignment: 0,
-                    type_guid: if is_new { PERSISTENT_MEMORY } else { Uuid::nil() },
-                    abstraction: if is_new { abstraction(wanted.mode) } else { Abstraction::None },
+                    dpa: member.offset + label.dpa,
+                    ..*label
                 });
                 let module = member.module;
                 let labels = |error| PlatformError::Labels { module, error };
@@ -242,7 +263,7 @@ impl Platform {
     }
 
     /// Which labels the modules of a region have.
-    fn labels_of(&self, region: &Region) -> LabelVersion {
+    pub(crate) fn labels_of(&self, region: &Region) -> LabelVersion {
         let module = region.members().first().map(|member| member.module);
         let set = module.and_then(|module| self.state.sets_of(module).next());
         set.map_or(LabelVersion::V1_2, |(set, _)| set.labels)

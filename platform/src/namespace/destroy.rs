@@ -43,14 +43,38 @@ impl Platform {
         if namespace.enabled && !force {
             return Err(PlatformError::NamespaceActive { name: name.to_owned() });
         }
+        self.keep_numbers(&region);
         self.clear_info(&region, namespace.offset);
+        self.remove_labels(&region, uuid)?;
+        self.state.namespaces.retain(|known| known.uuid != uuid);
+        Ok(())
+    }
+
+    /// Frees the labels of a namespace on all modules of its region.
+    ///
+    /// # Errors
+    /// A module has none.
+    pub(crate) fn remove_labels(&mut self, region: &Region, uuid: Uuid) -> Result<(), PlatformError> {
         for member in region.members() {
             let module = member.module;
             let update = self.contents.area(module).and_then(|area| area.remove(uuid));
             self.contents.update(module, update.map_err(|error| PlatformError::Labels { module, error })?);
         }
-        self.state.namespaces.retain(|known| known.uuid != uuid);
         Ok(())
+    }
+
+    /// Notes the numbers of a region's namespaces: until the next start they stay, whatever happens to the others.
+    fn keep_numbers(&mut self, region: &Region) {
+        for namespace in self.namespaces(region) {
+            let Some(uuid) = namespace.uuid else { continue };
+            if !self.state.namespaces.iter().any(|known| known.uuid == uuid) {
+                self.state.namespaces.push(NamespaceState {
+                    uuid,
+                    number: namespace.number,
+                    disabled: false,
+                });
+            }
+        }
     }
 
     /// Makes something else of a namespace: what `wanted` leaves open stays as it is. The data is not kept.
@@ -155,6 +179,12 @@ impl Platform {
         if bytes.len() as u64 != size {
             return Err(PlatformError::LabelAreaSize { module, size, found: bytes.len() as u64 });
         }
+        self.replace_labels(module, bytes);
+        Ok(())
+    }
+
+    /// Replaces all of a module's label area by as many bytes.
+    pub(crate) fn replace_labels(&mut self, module: crate::Handle, bytes: Vec<u8>) {
         self.contents.replace(module, bytes);
         if let Ok(area) = self.contents.area(module) {
             let version = match area.index().format() {
@@ -165,7 +195,6 @@ impl Platform {
                 |set: &&mut crate::InterleaveSet| set.members.iter().any(|member| member.module == module);
             self.state.sets.iter_mut().filter(has).for_each(|set| set.labels = version);
         }
-        Ok(())
     }
 
     /// The module nmemN, if its labels may be changed: no region that it is part of is in use.

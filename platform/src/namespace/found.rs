@@ -5,8 +5,8 @@ use crate::machine::Handle;
 use crate::platform::Platform;
 use crate::region::{INTERLEAVE_LINE, Origin, Region};
 use lode_layout::{
-    BttGeometry, BttInfo, BttVersion, Interleave, Label, LabelFlags, NamespaceLabel, PAGE_MAP_OFF,
-    PageMapInfo, PageMapUser,
+    BttGeometry, BttInfo, BttVersion, Label, LabelFlags, NamespaceLabel, PAGE_MAP_OFF, PageMapInfo,
+    PageMapUser,
 };
 use uuid::Uuid;
 
@@ -70,6 +70,22 @@ impl Namespace {
         }
     }
 
+    /// Bytes of a sector as its user sees them.
+    pub fn user_sector_size(&self) -> u64 {
+        match &self.personality {
+            Personality::Sectors { sector_size, .. } => u64::from(*sector_size),
+            _ => self.sector_size,
+        }
+    }
+
+    /// Its page map, if it has one that lies in it.
+    pub fn page_map(&self) -> Option<&PageMapInfo> {
+        match &self.personality {
+            Personality::PageMap(info) => Some(info),
+            _ => None,
+        }
+    }
+
     /// The name of its block device in /dev; none if it has a character device.
     pub fn block_device(&self) -> Option<String> {
         let suffix = match &self.personality {
@@ -92,7 +108,8 @@ impl Platform {
     pub fn namespaces(&self, region: &Region) -> Vec<Namespace> {
         let Origin::Set { .. } = &region.origin else { return vec![self.whole(region, Personality::Legacy)] };
         if !self.has_labels(region) {
-            return vec![self.whole(region, Personality::Raw)];
+            // Without labels it has no identity, and an info block for it names none.
+            return vec![self.whole(region, self.personality(region, 0, region.size, Uuid::nil()))];
         }
         let mut found = self.labelled(region);
         let known = |uuid: Uuid| self.state.namespaces.iter().find(move |known| known.uuid == uuid);
@@ -135,7 +152,7 @@ impl Platform {
     }
 
     /// The labels on the first module of those namespaces of which every module has one, none still being written.
-    fn labelled(&self, region: &Region) -> Vec<NamespaceLabel> {
+    pub(crate) fn labelled(&self, region: &Region) -> Vec<NamespaceLabel> {
         let Origin::Set { id, share, members } = &region.origin else { return Vec::new() };
         let ways = members.len() as u16;
         let of_position = |position: u16, module: Handle, offset: u64| {
@@ -218,10 +235,13 @@ impl Platform {
         let mut places = Vec::new();
         for region in self.regions() {
             let ways = region.members().len() as u64;
-            for label in self.labelled(&region) {
-                let blocks = [0, INFO_BLOCK].into_iter();
-                places.extend(blocks.filter_map(|at| region.place(label.dpa * ways + at)));
-            }
+            let starts: Vec<u64> = if self.has_labels(&region) {
+                self.labelled(&region).iter().map(|label| label.dpa * ways).collect()
+            } else {
+                vec![0]
+            };
+            let blocks = starts.into_iter().flat_map(|start| [start, start + INFO_BLOCK]);
+            places.extend(blocks.filter_map(|at| region.place(at)));
         }
         places
     }
@@ -231,10 +251,8 @@ impl Region {
     /// Where a byte of the region lies: on which module, and where in its media. None behind the region, or where it
     /// has no modules.
     pub(crate) fn place(&self, offset: u64) -> Option<(Handle, u64)> {
-        let Origin::Set { share, members, .. } = &self.origin else { return None };
-        let interleave = Interleave::new(members.len() as u16, INTERLEAVE_LINE, *share).ok()?;
-        let piece = interleave.piece_at(offset)?;
-        let member = members.get(usize::from(piece.position))?;
+        let piece = self.interleave()?.piece_at(offset)?;
+        let member = self.members().get(usize::from(piece.position))?;
         Some((member.module, member.offset + piece.module_off))
     }
 

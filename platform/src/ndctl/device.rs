@@ -1,179 +1,167 @@
 //! Modules, regions and namespaces as ndctl tells of them.
 
-use super::json::Json;
+use super::dax::{ListedDevices, dax_region};
+use super::inventory::{NdCapabilities, NdHealth, NdMapping, NdModule, NdNamespace, NdPersonality, NdRegion};
+use super::json::{Fields, Json};
 use super::list::Included;
-use crate::machine::Module;
-use crate::namespace::{Namespace, Personality};
-use crate::ndctl::sort_as_listed;
-use crate::platform::Platform;
-use crate::region::{Origin, Region};
-use lode_layout::PageMapPlace;
+use super::media_errors::{Errors, namespace_errors, region_errors};
+use crate::namespace::{MapPlace, Mode};
 
-/// From this version on, listings of regions and namespaces tell alignments of regions.
-const TELLS_ALIGN: u32 = 69;
-/// From this version on, regions without labels tell that nothing in them is free.
-const TELLS_NOTHING_FREE: u32 = 65;
-
-type Fields = Vec<(&'static str, Json)>;
-
-fn text(value: impl ToString) -> Json {
-    Json::Text(value.to_string())
-}
-
-impl Platform {
-    pub(super) fn module_json(&self, module: &Module, included: &Included) -> Json {
-        let index = self.machine.module_index(module.handle).unwrap_or(0);
-        let mut fields: Fields = vec![("dev", text(format!("nmem{index}")))];
-        if let Some(identity) = module.identity {
-            fields.push(("id", text(identity)));
+impl NdModule {
+    pub(super) fn json(&self, included: &Included) -> Json {
+        let mut fields = Fields::default();
+        fields.add("dev", Json::text(format!("nmem{}", self.number)));
+        fields.add_some("id", self.id.as_ref().map(Json::text));
+        fields.add_some("handle", self.handle.map(Json::Hex));
+        fields.add_some("phys_id", self.physical_id.map(Json::Hex));
+        if !self.enabled {
+            fields.add("state", Json::text("disabled"));
         }
-        fields.push(("handle", Json::Hex(module.handle.0.into())));
-        fields.push(("phys_id", Json::Hex(module.physical_id.into())));
-        if !module.usable() {
-            fields.push(("state", text("disabled")));
+        for flag in &self.flags {
+            fields.add(flag, Json::Flag(true));
         }
-        if self.machine.profile.kernel.tells_security() && module.identity.is_some() {
-            fields.push(("security", text(module.security.kernel_word())));
+        fields.add_some("security", self.security.as_ref().map(Json::text));
+        if self.security_frozen {
+            fields.add("security_frozen", Json::Flag(true));
         }
         if included.health {
-            fields.push(("health", health(module)));
+            fields.add_some("health", self.health.as_ref().map(health));
         }
-        Json::Object(fields)
+        Json::Object(fields.into())
     }
+}
 
-    pub(super) fn region_json(&self, region: &Region, included: &Included, mappings: bool) -> Fields {
-        let profile = &self.machine.profile;
-        let mut fields: Fields = vec![("dev", text(region.name())), ("size", Json::Size(region.size))];
-        if let (Some(align), true) = (self.region_align(region), profile.ndctl >= TELLS_ALIGN) {
-            fields.push(("align", Json::Size(align)));
+fn health(health: &NdHealth) -> Json {
+    let mut fields = Fields::default();
+    match health {
+        NdHealth::Unknown => fields.add("health_state", Json::text("unknown")),
+        NdHealth::Told { state, media_celsius, controller_celsius, spares_percent, dirty_shutdowns } => {
+            let celsius = |degrees: &u32| Json::Fraction(format!("{degrees}.0"));
+            fields.add("health_state", Json::text(state));
+            fields.add("temperature_celsius", celsius(media_celsius));
+            fields.add("controller_temperature_celsius", celsius(controller_celsius));
+            fields.add("spares_percentage", Json::Number((*spares_percent).into()));
+            let used = 100_u32.saturating_sub(*spares_percent);
+            fields.add("life_used_percentage", Json::Number(used.into()));
+            fields.add("shutdown_state", Json::text("clean"));
+            fields.add("shutdown_count", Json::Number((*dirty_shutdowns).into()));
         }
-        let is_set = matches!(region.origin, Origin::Set { .. });
-        if is_set || profile.ndctl >= TELLS_NOTHING_FREE {
-            fields.push(("available_size", Json::Size(self.free(region))));
-            fields.push(("max_available_extent", Json::Size(self.largest_free(region))));
-        }
-        fields.push(("type", text("pmem")));
+    }
+    Json::Object(fields.into())
+}
+
+impl NdRegion {
+    /// All but its namespaces.
+    pub(super) fn json(&self, included: &Included, mapped: impl Fn(&NdMapping) -> bool) -> Fields {
+        let mut fields = Fields::default();
+        fields.add("dev", Json::text(format!("region{}", self.number)));
+        fields.add_some("size", self.size.map(Json::Size));
+        fields.add_some("align", self.align.map(Json::Size));
+        fields.add_some("available_size", self.available.map(Json::Size));
+        fields.add_some("max_available_extent", self.largest_available.map(Json::Size));
+        fields.add("type", Json::text("pmem"));
         if included.verbose > 0 {
-            fields.push(("numa_node", Json::Number(region.socket.into())));
-            fields.push(("target_node", Json::Number(self.target_node(region))));
+            fields.add_some("numa_node", self.numa_node.map(Json::Number));
+            fields.add_some("target_node", self.target_node.map(Json::Number));
         }
-        if let Origin::Set { id, share, members } = &region.origin {
-            fields.push(("iset_id", Json::Hex(*id)));
-            let mapping = |(position, member): (usize, &crate::Member)| {
-                let index = self.machine.module_index(member.module).unwrap_or(0);
-                Json::Object(vec![
-                    ("dimm", text(format!("nmem{index}"))),
-                    ("offset", Json::Hex(member.offset)),
-                    ("length", Json::Hex(*share)),
-                    ("position", Json::Number(position as i64)),
-                ])
-            };
-            if mappings {
-                // ndctl puts each mapping that it finds before the others.
-                fields
-                    .push(("mappings", Json::Array(members.iter().enumerate().map(mapping).rev().collect())));
-            }
+        fields.add_some("iset_id", self.set_id.filter(|_| self.has_labels).map(Json::Hex));
+        // ndctl puts each mapping that it finds before the others.
+        let mappings: Vec<Json> = self.mappings.iter().rev().filter(|one| mapped(one)).map(mapping).collect();
+        if included.modules && !mappings.is_empty() {
+            fields.add("mappings", Json::Array(mappings));
         }
-        if !region.enabled {
-            fields.push(("state", text("disabled")));
+        if !self.enabled {
+            fields.add("state", Json::text("disabled"));
         }
-        let domain = if is_set { profile.domain.word() } else { "unknown" };
-        fields.push(("persistence_domain", text(domain)));
+        fields.add_errors(region_errors(self, included.media_errors));
+        if included.verbose > 2 {
+            fields.add_some("capabilities", self.capabilities.as_ref().map(capabilities));
+        }
+        fields.add("persistence_domain", Json::text(self.persistence_domain));
         fields
     }
+}
 
-    pub(super) fn namespace_json(&self, region: &Region, namespace: &Namespace, included: &Included) -> Json {
-        let mut fields: Fields =
-            vec![("dev", text(namespace.device())), ("mode", text(namespace.mode().word()))];
-        let map = match &namespace.personality {
-            Personality::Legacy => Some("mem"),
-            Personality::PageMap(info) if info.place == PageMapPlace::Dram => Some("mem"),
-            Personality::PageMap(_) => Some("dev"),
-            Personality::Raw | Personality::Sectors { .. } => None,
+fn mapping(mapping: &NdMapping) -> Json {
+    let mut fields = Fields::default();
+    fields.add("dimm", Json::text(format!("nmem{}", mapping.module)));
+    fields.add("offset", Json::Hex(mapping.offset));
+    fields.add("length", Json::Hex(mapping.length));
+    fields.add_some("position", mapping.position.map(Json::Number));
+    Json::Object(fields.into())
+}
+
+fn capabilities(capabilities: &NdCapabilities) -> Json {
+    let sizes = |sizes: &[u64]| Json::Array(sizes.iter().map(|size| Json::Number(*size as i64)).collect());
+    let of_mode = |mode: Mode, key, bytes: &[u64]| {
+        Json::Object(vec![("mode", Json::text(mode.word())), (key, sizes(bytes))])
+    };
+    Json::Array(vec![
+        of_mode(Mode::Sector, "sector_sizes", &capabilities.sector_sizes),
+        of_mode(Mode::Fsdax, "alignments", &capabilities.fsdax_alignments),
+        of_mode(Mode::Devdax, "alignments", &capabilities.devdax_alignments),
+    ])
+}
+
+impl NdNamespace {
+    pub(super) fn json(&self, region: &NdRegion, included: &Included) -> Json {
+        let mut fields = Fields::default();
+        fields.add("dev", Json::text(self));
+        fields.add("mode", Json::text(self.mode().word()));
+        let (map, page_map) = match &self.personality {
+            NdPersonality::Raw | NdPersonality::Sector { .. } => (None, None),
+            NdPersonality::Legacy => (Some("mem"), None),
+            NdPersonality::Fsdax(map) | NdPersonality::Devdax(map, _) => (Some(place(map.place)), Some(map)),
         };
-        fields.extend(map.map(|map| ("map", text(map))));
-        fields.push(("size", Json::Size(namespace.usable())));
-        let own = match &namespace.personality {
-            Personality::PageMap(info) => Some(info.uuid),
-            Personality::Sectors { uuid, .. } => Some(*uuid),
-            Personality::Raw | Personality::Legacy => None,
+        fields.add_some("map", map.map(Json::text));
+        fields.add_some("size", self.size.map(Json::Size));
+        let own = match &self.personality {
+            NdPersonality::Sector { uuid } => Some(*uuid),
+            _ => page_map.map(|map| map.uuid),
         };
-        fields.extend(own.or(namespace.uuid).map(|uuid| ("uuid", text(uuid))));
-        if let (Some(raw), true, true) = (namespace.uuid, own.is_some(), included.verbose > 0) {
-            fields.push(("raw_uuid", text(raw)));
+        fields.add_some("uuid", own.or(self.uuid).map(Json::text));
+        if own.is_some() && included.verbose > 0 {
+            fields.add_some("raw_uuid", self.uuid.filter(|uuid| !uuid.is_nil()).map(Json::text));
         }
-        if let Some(device) = namespace.character_device() {
-            fields.push(if included.dax {
-                ("daxregion", daxregion(region, namespace, &device))
-            } else {
-                ("chardev", text(device))
-            });
-        } else {
-            let size = match &namespace.personality {
-                Personality::Sectors { sector_size, .. } => u64::from(*sector_size),
-                _ => namespace.sector_size,
-            };
-            fields.push(("sector_size", Json::Number(size as i64)));
+        if let NdPersonality::Devdax(_, Some(devices)) = &self.personality {
+            if included.dax {
+                fields.add("daxregion", dax_region(devices, ListedDevices::OfNamespace));
+            } else if let Some(device) = devices.devices.first() {
+                fields.add("chardev", Json::text(&device.name));
+            }
         }
-        if let Personality::PageMap(info) = &namespace.personality {
-            fields.push(("align", Json::Number(info.align.into())));
+        fields.add_some("sector_size", self.sector_size.map(|size| Json::Number(size as i64)));
+        let align = page_map.and_then(|map| map.align);
+        fields.add_some("align", align.map(|align| Json::Number(align as i64)));
+        fields.add_some("blockdev", self.block_device.as_ref().map(Json::text));
+        if !self.enabled {
+            fields.add("state", Json::text("disabled"));
         }
-        fields.extend(
-            namespace.block_device().filter(|_| namespace.enabled).map(|device| ("blockdev", text(device))),
-        );
-        if !namespace.enabled {
-            fields.push(("state", text("disabled")));
-        }
-        if !namespace.name.is_empty() {
-            fields.push(("name", text(&namespace.name)));
+        if !self.name.is_empty() {
+            fields.add("name", Json::text(&self.name));
         }
         if included.verbose > 0 {
-            fields.push(("numa_node", Json::Number(region.socket.into())));
-            fields.push(("target_node", Json::Number(self.target_node(region))));
+            fields.add_some("numa_node", self.numa_node.map(Json::Number));
+            fields.add_some("target_node", self.target_node.map(Json::Number));
         }
-        Json::Object(fields)
-    }
-
-    /// The node that the memory of a region becomes if the kernel takes it as memory: nodes after those of sockets.
-    fn target_node(&self, region: &Region) -> i64 {
-        (self.machine.sockets().len() as i64) + i64::from(region.number)
-    }
-
-    /// The regions of one kind, as ndctl lists them.
-    pub(super) fn listed_regions(&self) -> Vec<Region> {
-        let mut regions = self.regions();
-        sort_as_listed(&mut regions, Region::name);
-        regions
+        fields.add_errors(namespace_errors(self, region, included.media_errors));
+        Json::Object(fields.into())
     }
 }
 
-fn health(module: &Module) -> Json {
-    let sensors = &module.sensors;
-    let celsius = |degrees: u32| Json::Fraction(format!("{degrees}.0"));
-    Json::Object(vec![
-        ("health_state", text(module.health.smart_word())),
-        ("temperature_celsius", celsius(sensors.media_celsius)),
-        ("controller_temperature_celsius", celsius(sensors.controller_celsius)),
-        ("spares_percentage", Json::Number(sensors.remaining_percent.into())),
-        ("life_used_percentage", Json::Number(i64::from(100_u32.saturating_sub(sensors.remaining_percent)))),
-        ("shutdown_state", text("clean")),
-        ("shutdown_count", Json::Number(sensors.latched_dirty_shutdowns.into())),
-    ])
+fn place(place: Option<MapPlace>) -> &'static str {
+    match place {
+        None => "none",
+        Some(MapPlace::Mem) => "mem",
+        Some(MapPlace::Dev) => "dev",
+    }
 }
 
-/// The character device of a namespace, as daxctl tells of it.
-pub(super) fn daxregion(region: &Region, namespace: &Namespace, device: &str) -> Json {
-    let Personality::PageMap(info) = &namespace.personality else { return Json::Array(Vec::new()) };
-    Json::Object(vec![
-        ("id", Json::Number(region.number.into())),
-        ("size", Json::Size(namespace.usable())),
-        ("align", Json::Number(info.align.into())),
-        (
-            "devices",
-            Json::Array(vec![Json::Object(vec![
-                ("chardev", text(device)),
-                ("size", Json::Size(namespace.usable())),
-            ])]),
-        ),
-    ])
+impl Fields {
+    fn add_errors(&mut self, errors: Errors) {
+        if errors.sectors > 0 {
+            self.add("badblock_count", Json::Number(errors.sectors as i64));
+        }
+        self.add_some("badblocks", errors.listed.map(Json::Array));
+    }
 }

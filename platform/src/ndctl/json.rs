@@ -8,6 +8,8 @@ use std::fmt::Write;
 pub(super) enum Json {
     Text(String),
     Number(i64),
+    /// True or false.
+    Flag(bool),
     /// A number with a fraction, as text.
     Fraction(String),
     /// Bytes: for people in GiB and GB.
@@ -18,7 +20,32 @@ pub(super) enum Json {
     Object(Vec<(&'static str, Json)>),
 }
 
+/// The fields of an object, in the order in which they are added.
+#[derive(Debug, Default)]
+pub(super) struct Fields(Vec<(&'static str, Json)>);
+
+impl Fields {
+    pub(super) fn add(&mut self, name: &'static str, value: Json) {
+        self.0.push((name, value));
+    }
+
+    /// Adds a field if there is anything to say.
+    pub(super) fn add_some(&mut self, name: &'static str, value: Option<Json>) {
+        self.0.extend(value.map(|value| (name, value)));
+    }
+}
+
+impl From<Fields> for Vec<(&'static str, Json)> {
+    fn from(fields: Fields) -> Self {
+        fields.0
+    }
+}
+
 impl Json {
+    pub(super) fn text(value: impl ToString) -> Json {
+        Json::Text(value.to_string())
+    }
+
     /// The text, for people or for programs.
     pub(super) fn print(&self, human: bool) -> String {
         let mut text = String::new();
@@ -30,8 +57,11 @@ impl Json {
         match self {
             Json::Text(value) => quote(text, value),
             Json::Number(value) => *text += &value.to_string(),
+            Json::Flag(value) => *text += &value.to_string(),
             Json::Fraction(value) => *text += value,
             Json::Size(bytes) if human => *text += &size(*bytes),
+            // As C prints zero with a prefix: without it.
+            Json::Hex(0) if human => *text += "\"0\"",
             Json::Hex(value) if human => *text += &format!("\"{value:#x}\""),
             // json-c keeps 64 bits with a sign.
             Json::Size(value) | Json::Hex(value) => *text += &(*value as i64).to_string(),
@@ -116,5 +146,6 @@ mod test {
         let text = "{\n  \"name\":\"a\\\"\\/b\",\n  \"id\":-1,\n  \"list\":[\n    -1,\n    2\n  ]\n}";
         assert_eq!(value.print(false), text);
         assert!(value.print(true).contains("\"id\":\"0xffffffffffffffff\""));
+        assert_eq!(Json::Hex(0).print(true), "\"0\"");
     }
 }

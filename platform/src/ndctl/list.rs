@@ -1,11 +1,9 @@
-//! `ndctl list` and `daxctl list`.
+//! `ndctl list`.
 
-use super::device::daxregion;
-use super::json::Json;
-use crate::namespace::{Mode, Namespace};
-use crate::ndctl::sort_as_listed;
-use crate::platform::Platform;
-use crate::region::{Origin, Region};
+use super::inventory::{Inventory, NdBus, NdModule, NdNamespace, NdRegion};
+use super::json::{Fields, Json};
+use super::sort_as_listed;
+use crate::namespace::Mode;
 
 /// What is included in a listing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -22,6 +20,8 @@ pub struct Included {
     pub health: bool,
     /// `-X`: character devices in full.
     pub dax: bool,
+    /// `-M`: each range that is known to be unreadable.
+    pub media_errors: bool,
     /// `-i`: what is disabled, too.
     pub idle: bool,
     /// `-v`, once or more often.
@@ -54,38 +54,14 @@ pub struct ListRequest {
     pub human: bool,
 }
 
-/// Devices that one driver found.
-#[derive(Clone, Copy, PartialEq)]
-enum Bus {
-    /// Modules, as firmware tells of them.
-    Firmware,
-    /// DRAM that the kernel was told to take.
-    Memmap,
-}
-
-impl Bus {
-    fn provider(self) -> &'static str {
-        match self {
-            Bus::Firmware => "ACPI.NFIT",
-            Bus::Memmap => "e820",
-        }
-    }
-
-    fn name(self) -> String {
-        format!("ndbus{}", self as u32)
-    }
-
-    fn of(region: &Region) -> Bus {
-        if matches!(region.origin, Origin::Set { .. }) { Bus::Firmware } else { Bus::Memmap }
-    }
-}
-
 /// The arrays of a listing, empty ones left out when it is printed.
 #[derive(Default)]
 struct Arrays {
     modules: Vec<Json>,
     regions: Vec<Json>,
     namespaces: Vec<Json>,
+    /// Whether the last region has namespaces in it: then ndctl prints an object even around regions alone.
+    nested: bool,
 }
 
 impl Arrays {
@@ -122,7 +98,7 @@ impl ListRequest {
             (included.modules, included.buses, included.regions) = (true, true, true);
         }
         if included.verbose > 0 {
-            (included.namespaces, included.dax) = (true, true);
+            (included.namespaces, included.dax, included.media_errors) = (true, true, true);
         }
         if nothing(included) {
             included.namespaces = true;
@@ -132,69 +108,85 @@ impl ListRequest {
 }
 
 impl ListFilter {
-    fn takes_region(&self, platform: &Platform, region: &Region) -> bool {
-        let module = self.module.as_ref().is_none_or(|asked| {
-            region.members().iter().any(|member| {
-                let index = platform.machine.module_index(member.module).unwrap_or(0);
-                is_called(asked, "nmem", index)
-            })
-        });
-        module && self.region.as_ref().is_none_or(|asked| is_called(asked, "region", region.number as usize))
+    fn takes_bus(&self, bus: &NdBus) -> bool {
+        let called = |asked: &String| *asked == bus.provider || is_called(asked, "ndbus", bus.number);
+        let has = |asked: &String| bus.modules.iter().any(|module| is_called(asked, "nmem", module.number));
+        self.bus.as_ref().is_none_or(called)
+            && self.module.as_ref().is_none_or(|asked| asked == "all" || has(asked))
+            && (self.region.is_none() || bus.regions.iter().any(|region| self.names_region(region)))
+            && (self.namespace.is_none() || bus.regions.iter().any(|region| self.names_in_region(region)))
     }
 
-    fn takes_namespace(&self, namespace: &Namespace) -> bool {
-        let name = namespace.device();
-        self.namespace
-            .as_ref()
-            .is_none_or(|asked| *asked == name || name.strip_prefix("namespace") == Some(asked))
-            && self.mode.is_none_or(|mode| mode == namespace.mode())
+    fn takes_module(&self, bus: &NdBus, module: &NdModule) -> bool {
+        let asked = self.module.as_ref().is_none_or(|asked| is_called(asked, "nmem", module.number));
+        let part_of = |region: &&NdRegion| region.mappings.iter().any(|part| part.module == module.number);
+        let mut regions = bus.regions.iter().filter(part_of);
+        let filtered = self.region.is_some() || self.namespace.is_some();
+        asked
+            && (!filtered || regions.any(|region| self.names_region(region) && self.names_in_region(region)))
+    }
+
+    fn takes_region(&self, region: &NdRegion) -> bool {
+        let module = self.module.as_ref().is_none_or(|asked| {
+            asked == "all" || region.mappings.iter().any(|part| is_called(asked, "nmem", part.module))
+        });
+        module && self.names_region(region) && self.names_in_region(region)
+    }
+
+    fn names_region(&self, region: &NdRegion) -> bool {
+        self.region.as_ref().is_none_or(|asked| is_called(asked, "region", region.number))
+    }
+
+    fn names_in_region(&self, region: &NdRegion) -> bool {
+        self.namespace.is_none() || region.namespaces.iter().any(|namespace| self.names(namespace))
+    }
+
+    fn names(&self, namespace: &NdNamespace) -> bool {
+        let name = namespace.to_string();
+        self.namespace.as_ref().is_none_or(|asked| {
+            asked == "all" || *asked == name || name.strip_prefix("namespace") == Some(asked)
+        })
+    }
+
+    fn takes_namespace(&self, namespace: &NdNamespace) -> bool {
+        self.names(namespace) && self.mode.is_none_or(|mode| mode == namespace.mode())
     }
 }
 
 /// Whether a name or a number means the device with this number.
-fn is_called(asked: &str, prefix: &str, number: usize) -> bool {
+fn is_called(asked: &str, prefix: &str, number: u32) -> bool {
     asked == "all" || asked.strip_prefix(prefix).unwrap_or(asked) == number.to_string()
 }
 
-impl Platform {
+impl Inventory {
     /// What `ndctl list` prints; nothing if there is nothing.
     pub fn list(&self, request: &ListRequest) -> String {
         let request = request.resolved();
         let human = request.human;
-        let mut buses: Vec<Bus> = vec![Bus::Firmware];
-        if !self.machine.memmap.is_empty() {
-            buses.push(Bus::Memmap);
-        }
-        sort_as_listed(&mut buses, |bus| bus.name());
-        let takes = |bus: &Bus| {
-            let asked = request.filter.bus.as_ref();
-            asked.is_none_or(|asked| asked == bus.provider() || is_called(asked, "ndbus", *bus as usize))
-        };
+        let mut buses: Vec<&NdBus> = self.buses.iter().collect();
+        // ndctl finds buses by the devices through which commands are sent to them.
+        sort_as_listed(&mut buses, |bus| format!("ndctl{}", bus.number));
         let mut all = Arrays::default();
         let mut listed = Vec::new();
-        for bus in buses.into_iter().filter(takes) {
-            let arrays = self.list_bus(bus, &request);
+        for bus in buses.into_iter().filter(|bus| request.filter.takes_bus(bus)) {
+            let arrays = bus.arrays(&request);
             if request.included.buses {
-                let mut fields = vec![
-                    ("provider", Json::Text(bus.provider().to_owned())),
-                    ("dev", Json::Text(bus.name())),
-                ];
-                if bus == Bus::Firmware {
-                    fields.push(("scrub_state", Json::Text("idle".to_owned())));
-                }
+                let mut fields = bus.fields();
                 fields.extend(arrays.fields());
                 listed.push(Json::Object(fields));
             } else {
                 all.modules.extend(arrays.modules);
                 all.regions.extend(arrays.regions);
                 all.namespaces.extend(arrays.namespaces);
+                all.nested = arrays.nested;
             }
         }
+        let nested = all.nested;
         let mut fields = all.fields();
         let array = match fields.len() {
-            _ if request.included.buses => listed,
+            _ if !listed.is_empty() => listed,
             0 => return String::new(),
-            1 => match fields.remove(0).1 {
+            1 if !nested => match fields.remove(0).1 {
                 Json::Array(array) => array,
                 one => vec![one],
             },
@@ -203,30 +195,50 @@ impl Platform {
         print_array(array, human)
     }
 
-    fn list_bus(&self, bus: Bus, request: &ListRequest) -> Arrays {
+    /// What ndctl prints of one namespace, as after making it; nothing if there is none of that name.
+    pub fn describe(&self, name: &str, included: &Included, human: bool) -> String {
+        let regions = self.buses.iter().flat_map(|bus| &bus.regions);
+        let mut all = regions.flat_map(|region| region.namespaces.iter().map(move |one| (region, one)));
+        let found = all.find(|(_, namespace)| namespace.to_string() == name);
+        found
+            .map_or(String::new(), |(region, namespace)| namespace.json(region, included).print(human) + "\n")
+    }
+}
+
+impl NdBus {
+    fn fields(&self) -> Vec<(&'static str, Json)> {
+        let mut fields = Fields::default();
+        fields.add("provider", Json::text(&self.provider));
+        fields.add("dev", Json::text(format!("ndbus{}", self.number)));
+        let scrub = self.scrub_active.map(|active| if active { "active" } else { "idle" });
+        fields.add_some("scrub_state", scrub.map(Json::text));
+        fields.into()
+    }
+
+    fn arrays(&self, request: &ListRequest) -> Arrays {
         let mut arrays = Arrays::default();
-        let included = &request.included;
-        if included.modules && bus == Bus::Firmware {
-            let mut modules: Vec<usize> = (0..self.machine.modules.len()).collect();
-            sort_as_listed(&mut modules, |index| format!("nmem{index}"));
-            let asked = |index: &usize| {
-                request.filter.module.as_ref().is_none_or(|asked| is_called(asked, "nmem", *index))
-            };
-            let modules = modules.into_iter().filter(asked).map(|index| &self.machine.modules[index]);
-            let shown = modules.filter(|module| included.idle || module.usable());
-            arrays.modules = shown.map(|module| self.module_json(module, included)).collect();
+        let ListRequest { included, filter, .. } = request;
+        let shown = |module: &NdModule| included.idle || module.enabled;
+        if included.modules {
+            let mut modules: Vec<&NdModule> = self.modules.iter().collect();
+            sort_as_listed(&mut modules, |module| format!("nmem{}", module.number));
+            let modules = modules.into_iter().filter(|one| shown(one) && filter.takes_module(self, one));
+            arrays.modules = modules.map(|module| module.json(included)).collect();
         }
-        for region in self.listed_regions() {
-            if Bus::of(&region) != bus || !request.filter.takes_region(self, &region) {
-                continue;
-            }
-            let namespaces =
-                if included.namespaces { self.list_namespaces(&region, request) } else { Vec::new() };
+        let mut regions: Vec<&NdRegion> = self.regions.iter().collect();
+        sort_as_listed(&mut regions, |region| format!("region{}", region.number));
+        for region in regions.into_iter().filter(|region| filter.takes_region(region)) {
+            let namespaces = if included.namespaces { region.namespaces_json(request) } else { Vec::new() };
             if !included.regions {
                 arrays.namespaces.extend(namespaces);
             } else if included.idle || region.enabled {
-                let mut fields = self.region_json(&region, included, included.modules);
-                if !namespaces.is_empty() {
+                let mapped = |number: u32| {
+                    filter.module.as_ref().is_none_or(|asked| is_called(asked, "nmem", number))
+                        && self.modules.iter().any(|module| module.number == number && shown(module))
+                };
+                let mut fields: Vec<_> = region.json(included, |part| mapped(part.module)).into();
+                arrays.nested = !namespaces.is_empty();
+                if arrays.nested {
                     fields.push(("namespaces", Json::Array(namespaces)));
                 }
                 arrays.regions.push(Json::Object(fields));
@@ -234,52 +246,20 @@ impl Platform {
         }
         arrays
     }
+}
 
-    fn list_namespaces(&self, region: &Region, request: &ListRequest) -> Vec<Json> {
-        let mut namespaces = self.namespaces(region);
-        sort_as_listed(&mut namespaces, Namespace::device);
-        let shown = namespaces.iter().filter(|namespace| request.included.idle || namespace.enabled);
+impl NdRegion {
+    fn namespaces_json(&self, request: &ListRequest) -> Vec<Json> {
+        let mut namespaces: Vec<&NdNamespace> = self.namespaces.iter().collect();
+        sort_as_listed(&mut namespaces, |namespace| namespace.to_string());
+        let shown = namespaces.into_iter().filter(|namespace| request.included.idle || namespace.enabled);
         let taken = shown.filter(|namespace| request.filter.takes_namespace(namespace));
-        taken.map(|namespace| self.namespace_json(region, namespace, &request.included)).collect()
-    }
-
-    /// What ndctl prints of a namespace that it made or found.
-    pub fn describe_namespace(&self, namespace: &Namespace) -> String {
-        let region = self.regions().into_iter().find(|region| region.number == namespace.region);
-        let included = Included { dax: true, ..Included::default() };
-        region.map_or(String::new(), |region| {
-            self.namespace_json(&region, namespace, &included).print(false) + "\n"
-        })
-    }
-
-    /// What `daxctl list` prints: the character devices, in their regions if these are asked for.
-    pub fn list_dax(&self, regions: bool, human: bool) -> String {
-        let mut listed = Vec::new();
-        for region in self.listed_regions().into_iter().filter(|region| region.enabled) {
-            for namespace in self.namespaces(&region).into_iter().filter(|namespace| namespace.enabled) {
-                let Some(device) = namespace.character_device() else { continue };
-                if regions {
-                    listed.push(daxregion(&region, &namespace, &device));
-                    continue;
-                }
-                let align = match &namespace.personality {
-                    crate::Personality::PageMap(info) => i64::from(info.align),
-                    _ => 0,
-                };
-                listed.push(Json::Object(vec![
-                    ("chardev", Json::Text(device)),
-                    ("size", Json::Size(namespace.usable())),
-                    ("align", Json::Number(align)),
-                    ("mode", Json::Text("devdax".to_owned())),
-                ]));
-            }
-        }
-        if listed.is_empty() { String::new() } else { print_array(listed, human) }
+        taken.map(|namespace| namespace.json(self, &request.included)).collect()
     }
 }
 
 /// An array; for people, the one thing in it by itself.
-fn print_array(mut array: Vec<Json>, human: bool) -> String {
+pub(super) fn print_array(mut array: Vec<Json>, human: bool) -> String {
     if human && array.len() == 1 {
         return array.remove(0).print(human) + "\n";
     }

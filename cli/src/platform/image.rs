@@ -1,0 +1,346 @@
+//! `lode platform image`.
+
+use super::{Place, failed};
+use crate::answer::Answer;
+use crate::failure::Failure;
+use crate::fields;
+use crate::interrupt::Interrupt;
+use crate::ndctl::size;
+use crate::progress::Progress;
+use clap::{Args, Subcommand, ValueEnum};
+use lode_layout::NamespaceLabel;
+use lode_platform::image::{
+    ExportImage, Image, ImageContents, ImageForm, ImageNamespace, QemuSlot, Shape, Watch,
+};
+use lode_platform::{PlatformError, Purpose, one_line};
+use serde_json::{Value, json};
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+use uuid::Uuid;
+
+/// The verbs of `lode platform image`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ImageVerb {
+    /// Make an image of a region, a namespace or a module
+    Export(Export),
+    /// Bring back what a virtual machine did to an image
+    Import(Import),
+    /// List what an image holds
+    Show(Show),
+}
+
+pub(crate) fn run(verb: &ImageVerb) -> Result<Answer, Failure> {
+    match verb {
+        ImageVerb::Export(export) => export.run(),
+        ImageVerb::Import(import) => import.run(),
+        ImageVerb::Show(show) => show.run(),
+    }
+}
+
+const EXPORT_FIELDS: &[(&str, &str)] = &[
+    ("file", "the image"),
+    ("data_len", "bytes of data"),
+    ("label_len", "bytes of the label area behind it; 0 without one"),
+    ("namespaces", "the namespaces in it, by their names in this machine"),
+    ("qemu", "the options with which QEMU boots with it, one string each; none for a module as it is"),
+    ("base_align", "what its address in the virtual machine must be a multiple of, in bytes; 0 if nothing"),
+];
+
+const EXPORT_HELP: &str = "\
+An image for nvdimm is the region, or the namespace alone, in one piece, and behind it a label area for the module that \
+QEMU puts into the slot. Without --for, an image of a module (DIMM) is its media and its labels as they are, which only \
+`import` reads. An image for virtio-pmem is what the user of a namespace sees, without labels: of a namespace of mode \
+sector, its sectors. A kata-root is a file system as Kata Containers boots it. Images are sparse.";
+
+/// For what an image is, in words.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum FormWord {
+    /// `-device nvdimm`, with labels
+    Nvdimm,
+    /// `-device virtio-pmem-pci`, without labels
+    VirtioPmem,
+    /// A root file system for Kata Containers
+    KataRoot,
+}
+
+#[derive(Args, Debug)]
+#[command(after_help = EXPORT_HELP, after_long_help = format!("{EXPORT_HELP}\n\n{}", fields::help(EXPORT_FIELDS)))]
+pub(crate) struct Export {
+    /// What it is made of: region0, namespace0.0, nmem0 or 0x0001
+    #[arg(value_name = "REGION|NAMESPACE|DIMM")]
+    source: String,
+    /// The image, which must not be there yet
+    file: PathBuf,
+    /// What boots with it
+    #[arg(long = "for", value_name = "FORM", default_value = "nvdimm")]
+    form: FormWord,
+    /// The slot of the virtual machine that its labels are for
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    slot: u8,
+    #[command(flatten)]
+    place: Place,
+}
+
+impl Export {
+    fn run(&self) -> Result<Answer, Failure> {
+        let what = "making an image";
+        let interrupt = Interrupt::listen()?;
+        let directory = self.place.open(Purpose::Look)?;
+        let form = match self.form {
+            FormWord::Nvdimm => ImageForm::Nvdimm,
+            FormWord::VirtioPmem => ImageForm::VirtioPmem,
+            FormWord::KataRoot => ImageForm::KataRoot,
+        };
+        let wanted = ExportImage { source: self.source.clone(), form, slot: QemuSlot(self.slot) };
+        let len = directory.export_len(&wanted).map_err(failed(what))?;
+        let made = watched(what, len, &interrupt, |watch| {
+            directory.export_image(&wanted, &self.file, Uuid::new_v4(), watch)
+        });
+        let made = made.map_err(failed(what))?;
+        let file = self.file.display().to_string();
+        let (data, labels) = (made.shape.data_len, made.shape.label_len);
+        let mut text = format!("{file}: {data} bytes of data, {labels} bytes of labels");
+        if !made.namespaces.is_empty() {
+            text += &format!(", {}", made.namespaces.join(", "));
+        }
+        text += "\n";
+        if !made.qemu.is_empty() {
+            text += &format!("\nqemu-system-x86_64 {}\n", shell_line(&made.qemu));
+        }
+        if made.base_align > Shape::DATA_UNIT {
+            text += &format!(
+                "\nIts address in the virtual machine must be a multiple of {} bytes; that of the first module is one \
+                 of 1 GiB.\n",
+                made.base_align
+            );
+        }
+        let answer = Answer::text(text).with("file", file).with("data_len", data).with("label_len", labels);
+        let answer = answer.with("namespaces", made.namespaces).with("qemu", made.qemu);
+        Ok(answer.with("base_align", made.base_align))
+    }
+}
+
+/// Words as a shell takes them, an option and its value on each line.
+fn shell_line(words: &[String]) -> String {
+    let quoted = |word: &String| {
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_=,./:".contains(&byte);
+        if word.bytes().all(is_plain) { word.clone() } else { format!("'{}'", word.replace('\'', r"'\''")) }
+    };
+    let lines: Vec<String> =
+        words.chunks(2).map(|pair| pair.iter().map(quoted).collect::<Vec<_>>().join(" ")).collect();
+    lines.join(" \\\n    ")
+}
+
+const IMPORT_FIELDS: &[(&str, &str)] = &[
+    ("file", "the image"),
+    ("into", "what it went into"),
+    ("namespaces", "the namespaces that are there now"),
+    ("made", "how many of them are new"),
+    ("gone", "how many are not there any more"),
+];
+
+const IMPORT_HELP: &str = "\
+Data and namespaces of the region, the namespace or the module become those of the image; what the kernel made or \
+unmade there is made or unmade here. Where an image came from is known by the namespaces in it: the region, or the \
+namespace, that one of them has the uuid of, where it lies in the same place and the image has the size of one of it. \
+A module as it is is known by the set that its labels name. Where nothing tells, or the image is one for virtio-pmem, \
+--into does. An image whose labels are torn, overlap, are half-written or name a set that is neither QEMU's nor this \
+machine's is refused, and so is one that was cut off; nothing is changed then.";
+
+#[derive(Args, Debug)]
+#[command(after_help = IMPORT_HELP, after_long_help = format!("{IMPORT_HELP}\n\n{}", fields::help(IMPORT_FIELDS)))]
+pub(crate) struct Import {
+    /// The image
+    file: PathBuf,
+    /// What it goes into, where its labels don't tell: region0, namespace0.0, nmem0 or 0x0001
+    #[arg(long, value_name = "REGION|NAMESPACE|DIMM")]
+    into: Option<String>,
+    #[command(flatten)]
+    area: Area,
+    #[command(flatten)]
+    place: Place,
+}
+
+#[derive(Args, Debug)]
+struct Area {
+    /// Bytes of the label area, where the length of the file doesn't tell
+    #[arg(long, value_name = "SIZE", value_parser = size::parse)]
+    label_size: Option<u64>,
+}
+
+impl Import {
+    fn run(&self) -> Result<Answer, Failure> {
+        let what = "bringing an image back";
+        let interrupt = Interrupt::listen()?;
+        let image = Image::open(&self.file, self.area.label_size).map_err(failed(what))?;
+        let mut directory = self.place.open(Purpose::Change)?;
+        let len = image.shape().data_len;
+        let done = watched(what, len, &interrupt, |watch| {
+            directory.import_image(&image, self.into.as_deref(), watch)
+        });
+        let done = done.map_err(failed(what))?;
+        let file = self.file.display().to_string();
+        let text = format!(
+            "{file} went into {}: {} namespaces, {} of them new, {} gone\n",
+            done.into,
+            done.namespaces.len(),
+            done.made,
+            done.gone
+        );
+        let answer = Answer::text(text).with("file", file).with("into", done.into);
+        let answer = answer.with("namespaces", done.namespaces);
+        Ok(answer.with("made", done.made).with("gone", done.gone))
+    }
+}
+
+const SHOW_FIELDS: &[(&str, &str)] = &[
+    ("file", "the image"),
+    ("data_len", "bytes of data"),
+    ("label_len", "bytes of the label area behind it; 0 without one"),
+    ("version", "which labels it has, 1.1 or 1.2; null without any"),
+    (
+        "labels",
+        "of each label the slot of the label area, the uuid and the name of the namespace, the set as a number, position \
+         and count in the set, and dpa and size in bytes",
+    ),
+    ("slot", "the slot of the virtual machine that the labels are for; null if none tells"),
+    (
+        "namespaces",
+        "of each dev, as it is called in a virtual machine with this image alone, mode, uuid, name, offset and size in \
+         bytes, usable bytes, sector_size, and file_system: null, or its kind, label, uuid, and its offset in the data",
+    ),
+    ("listing", "what ndctl list -RNDBu prints in that virtual machine"),
+];
+
+#[derive(Args, Debug)]
+#[command(after_long_help = fields::help(SHOW_FIELDS))]
+pub(crate) struct Show {
+    /// The image
+    file: PathBuf,
+    /// Print what `ndctl list -RNDBu` prints in a virtual machine with this image alone
+    #[arg(long)]
+    ndctl: bool,
+    #[command(flatten)]
+    area: Area,
+}
+
+impl Show {
+    fn run(&self) -> Result<Answer, Failure> {
+        let what = "reading an image";
+        let image = Image::open(&self.file, self.area.label_size).map_err(failed(what))?;
+        let contents = image.contents().map_err(failed(what))?;
+        let shape = image.shape();
+        let file = self.file.display().to_string();
+        let text = if self.ndctl {
+            contents.listing.clone()
+        } else {
+            let labels =
+                contents.version.map_or("no labels".to_owned(), |version| format!("labels {version}"));
+            let slot = contents.slot.map_or(String::new(), |slot| format!(" for slot {}", slot.0));
+            let head = format!("{file}: {} bytes of data, {labels}{slot}\n", shape.data_len);
+            let foreign = contents.labels.iter().filter(|_| contents.slot.is_none());
+            head + &contents.namespaces.iter().map(line).chain(foreign.map(label_line)).collect::<String>()
+        };
+        let answer = Answer::text(text).with("file", file).with("data_len", shape.data_len);
+        Ok(with_contents(answer.with("label_len", shape.label_len), contents))
+    }
+}
+
+fn with_contents(answer: Answer, contents: ImageContents) -> Answer {
+    let namespaces: Vec<Value> = contents.namespaces.iter().map(namespace_json).collect();
+    let labels: Vec<Value> = contents.labels.iter().map(label_json).collect();
+    answer
+        .with("version", contents.version.map(|version| version.to_string()))
+        .with("labels", labels)
+        .with("slot", contents.slot.map(|slot| slot.0))
+        .with("namespaces", namespaces)
+        .with("listing", contents.listing)
+}
+
+/// A label for people.
+fn label_line((slot, label): &(u32, NamespaceLabel)) -> String {
+    format!(
+        "  label {slot}: {} \"{}\", module {} of {} in set {:#x}, {} bytes at {:#x}\n",
+        label.uuid,
+        one_line(&label.name.text()),
+        label.position,
+        label.label_count,
+        label.set_cookie,
+        label.raw_size,
+        label.dpa
+    )
+}
+
+fn label_json((slot, label): &(u32, NamespaceLabel)) -> Value {
+    json!({
+        "slot": slot,
+        "uuid": label.uuid.to_string(),
+        "name": label.name.text(),
+        "set": label.set_cookie,
+        "position": label.position,
+        "count": label.label_count,
+        "dpa": label.dpa,
+        "size": label.raw_size,
+    })
+}
+
+/// A namespace for people.
+fn line(one: &ImageNamespace) -> String {
+    let namespace = &one.namespace;
+    let mut text = format!(
+        "  {} {} at {:#x}: {} bytes, {} for the user, sectors of {}",
+        namespace.device(),
+        namespace.mode().word(),
+        namespace.offset,
+        namespace.size,
+        namespace.usable(),
+        namespace.user_sector_size()
+    );
+    if let Some(uuid) = namespace.uuid {
+        text += &format!(", {uuid}");
+    }
+    if !namespace.name.is_empty() {
+        text += &format!(", \"{}\"", one_line(&namespace.name));
+    }
+    if let Some(found) = &one.file_system {
+        text += &format!(", {} {}", found.kind, found.uuid);
+        if !found.label.is_empty() {
+            text += &format!(" \"{}\"", one_line(&found.label));
+        }
+    }
+    text + "\n"
+}
+
+fn namespace_json(one: &ImageNamespace) -> Value {
+    let namespace = &one.namespace;
+    let file_system = one.file_system.as_ref().map(|found| {
+        let uuid = found.uuid.to_string();
+        json!({ "kind": found.kind, "label": found.label, "uuid": uuid, "offset": found.off })
+    });
+    json!({
+        "dev": namespace.device(),
+        "mode": namespace.mode().word(),
+        "uuid": namespace.uuid.map(|uuid| uuid.to_string()),
+        "name": namespace.name,
+        "offset": namespace.offset,
+        "size": namespace.size,
+        "usable": namespace.usable(),
+        "sector_size": namespace.user_sector_size(),
+        "file_system": file_system,
+    })
+}
+
+/// Does long work under a bar of `len` bytes that SIGINT ends.
+pub(super) fn watched<T>(
+    what: &'static str,
+    len: u64,
+    interrupt: &Interrupt,
+    work: impl FnOnce(&mut Watch<'_>) -> Result<T, PlatformError>,
+) -> Result<T, PlatformError> {
+    let progress = Progress::of_bytes(what, len);
+    let mut tell = |bytes| {
+        progress.add(bytes);
+        if interrupt.is_heard() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    };
+    work(&mut Watch::new(&mut tell))
+}

@@ -1,0 +1,61 @@
+//! `lode platform mkfs`.
+
+use super::image::watched;
+use super::{Place, failed};
+use crate::answer::Answer;
+use crate::failure::Failure;
+use crate::fields;
+use crate::interrupt::Interrupt;
+use clap::{Args, ValueEnum};
+use lode_platform::Purpose;
+use lode_platform::image::FileSystemKind;
+use std::ffi::OsString;
+
+const FIELDS: &[(&str, &str)] = &[
+    ("namespace", "where it is"),
+    ("kind", "ext4 or xfs"),
+    ("uuid", "who it is"),
+    ("label", "what its user calls it"),
+];
+
+/// A kind of file system, in a word.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum KindWord {
+    /// Made by mke2fs
+    Ext4,
+    /// Made by mkfs.xfs
+    Xfs,
+}
+
+/// Make a file system on an fsdax namespace, with mke2fs or mkfs.xfs; what was there is gone
+#[derive(Args, Debug)]
+#[command(after_long_help = fields::help(FIELDS))]
+pub(crate) struct Mkfs {
+    /// The namespace, as namespace0.0
+    namespace: String,
+    /// Which file system
+    kind: KindWord,
+    #[command(flatten)]
+    place: Place,
+    /// What the program gets besides, as `-- -L name`, or `-- -d folder` for mke2fs, which copies the folder into it
+    #[arg(last = true, value_name = "OPTION")]
+    options: Vec<OsString>,
+}
+
+pub(crate) fn run(mkfs: &Mkfs) -> Result<Answer, Failure> {
+    let what = "making a file system";
+    let interrupt = Interrupt::listen()?;
+    let mut directory = mkfs.place.open(Purpose::Change)?;
+    let kind = match mkfs.kind {
+        KindWord::Ext4 => FileSystemKind::Ext4,
+        KindWord::Xfs => FileSystemKind::Xfs,
+    };
+    let (_, namespace) = directory.platform().namespace(&mkfs.namespace).map_err(failed(what))?;
+    let made = watched(what, namespace.usable(), &interrupt, |watch| {
+        directory.make_file_system(&mkfs.namespace, kind, &mkfs.options, watch)
+    });
+    let made = made.map_err(failed(what))?;
+    let text = format!("{}: {} {}\n", mkfs.namespace, made.kind, made.uuid);
+    let answer = Answer::text(text).with("namespace", mkfs.namespace.as_str()).with("kind", made.kind);
+    Ok(answer.with("uuid", made.uuid.to_string()).with("label", made.label))
+}

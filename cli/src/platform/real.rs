@@ -1,0 +1,73 @@
+//! Commands that would change a real machine: they are left to its own tools.
+
+use crate::answer::Answer;
+use serde_json::json;
+use std::env;
+
+/// Options of ours that other tools don't have, and whether a value follows them.
+const OURS: [(&str, bool); 4] =
+    [("--json", false), ("--sysfs", true), ("--state", true), ("--durability", true)];
+
+/// The command that `lode NOUN ...` was, for the tool of that name: it has the same words.
+pub(crate) fn same_words(noun: &str) -> String {
+    let words = env::args_os().map(|word| word.to_string_lossy().into_owned());
+    command(noun, words.skip_while(|word| word != noun).skip(1))
+}
+
+/// A line for a shell that runs `tool` with these words, without those that only we know.
+pub(crate) fn command(tool: &str, words: impl IntoIterator<Item = String>) -> String {
+    let mut line = tool.to_owned();
+    let mut is_value = false;
+    for word in words {
+        let ours = OURS.iter().find(|(name, _)| {
+            word.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('='))
+        });
+        match ours {
+            _ if is_value => is_value = false,
+            Some((name, takes_value)) => is_value = *takes_value && word == *name,
+            None => line += &format!(" {}", quoted(&word)),
+        }
+    }
+    line
+}
+
+/// A word as a shell takes it.
+fn quoted(word: &str) -> String {
+    let plain = |character: char| character.is_ascii_alphanumeric() || "-_=./,:+%@".contains(character);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
+/// What is answered in place of changing a real machine. What was asked for is not done, so the command has failed.
+pub(crate) fn left_to_tools(commands: &[String]) -> Answer {
+    let head = "# Nothing is done: a real machine is left to its own tools. As root, run:\n";
+    let text = commands.iter().fold(head.to_owned(), |text, command| text + command + "\n");
+    Answer::text(text).with("commands", json!(commands)).exit_with(1)
+}
+
+#[cfg(test)]
+mod test {
+    use super::command;
+
+    #[test]
+    fn words_of_ours_are_left_out_and_others_quoted() {
+        let words = [
+            "--sysfs",
+            "/sys",
+            "create-namespace",
+            "--json",
+            "-n",
+            "a b",
+            "--state=x",
+            "-s",
+            "1G",
+            "it's",
+            "",
+        ];
+        let line = command("ndctl", words.map(str::to_owned));
+        assert_eq!(line, r"ndctl create-namespace -n 'a b' -s 1G 'it'\''s' ''");
+    }
+}

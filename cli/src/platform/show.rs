@@ -1,0 +1,80 @@
+//! `lode platform show`.
+
+use super::{Place, Seen};
+use crate::answer::Answer;
+use crate::failure::Failure;
+use crate::fields;
+use clap::Args;
+use console::Term;
+use lode_platform::{Palette, Platform};
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// How wide a picture is that goes nowhere in particular.
+const WIDTH: usize = 100;
+
+const FIELDS: &[(&str, &str)] = &[
+    ("output", "the picture for the terminal, or the page with --html -"),
+    ("html", "with --html FILE: the file"),
+];
+
+/// Draw modules, regions and namespaces of a machine, emulated or real
+#[derive(Args, Debug)]
+#[command(after_long_help = fields::help(FIELDS))]
+pub(crate) struct Show {
+    #[command(flatten)]
+    place: Place,
+    /// Write a page with a drawing of an emulated machine into this file, which is replaced if it is there; `-` is the standard output
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+}
+
+pub(crate) fn run(show: &Show) -> Result<Answer, Failure> {
+    match (show.place.look()?, &show.html) {
+        (Seen::Emulated(directory), html) => draw(directory.platform(), html.as_deref()),
+        (Seen::Real(sysfs), None) => Ok(output(sysfs.overview())),
+        (Seen::Real(_), Some(_)) => {
+            Err(Failure::bad_usage("--html draws emulated machines; without it, real ones are told of"))
+        }
+    }
+}
+
+fn draw(platform: &Platform, html: Option<&Path>) -> Result<Answer, Failure> {
+    match html {
+        Some(path) if path == Path::new("-") => Ok(output(platform.page())),
+        Some(path) => {
+            write_whole(path, platform.page().as_bytes())?;
+            let path = path.display().to_string();
+            Ok(Answer::text(format!("{path}\n")).with("html", path))
+        }
+        None => {
+            let term = Term::stdout();
+            let width = term.size_checked().map_or(WIDTH, |(_, columns)| columns.into());
+            let colour = term.is_term() && console::colors_enabled();
+            Ok(output(platform.picture(width, if colour { Palette::Colour } else { Palette::Plain })))
+        }
+    }
+}
+
+fn output(text: String) -> Answer {
+    Answer::text(text.clone()).with("output", text)
+}
+
+/// Writes a file that has its name only when it is whole. What is there and no file, as a device or a pipe, is written as
+/// it is; where a link leads to a file, the link stays.
+fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    let failed = |error| Failure::io("writing a page", path, &error);
+    if path.metadata().is_ok_and(|there| !there.is_file()) {
+        let there = File::options().write(true).open(path);
+        return there.and_then(|mut there| there.write_all(bytes)).map_err(failed);
+    }
+    let target = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut builder = tempfile::Builder::new();
+    // As any file that a program makes: what the user's mask leaves of this.
+    let permissions = std::os::unix::fs::PermissionsExt::from_mode(0o666);
+    let mut file = builder.prefix(".lode-").permissions(permissions).tempfile_in(folder).map_err(failed)?;
+    file.write_all(bytes).map_err(failed)?;
+    file.persist(&target).map_err(|error| failed(error.error)).map(drop)
+}

@@ -1,0 +1,65 @@
+//! What an interrupted `init` leaves: a directory that is none yet, since `state.toml` comes last.
+
+use super::{JOURNAL, LOCK, MACHINE, MODULES, NEW_STATE, STATE, Step, take};
+use crate::directory::Purpose;
+use crate::error::PlatformError;
+use std::collections::BTreeSet;
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::path::Path;
+
+/// Makes sure that the directory is empty or not there: what an interrupted `init` left is removed. Returns the lock that
+/// it left, taken; nobody else can be at work there then.
+///
+/// # Errors
+/// It holds something else, another command makes it at this moment, the kernel refuses.
+pub(super) fn clear(root: &Path) -> Result<Option<File>, PlatformError> {
+    let failed = |path: &Path| {
+        let path = path.to_owned();
+        move |error| PlatformError::Io { what: "reading", path, error }
+    };
+    let Some(names) = names(root).map_err(failed(root))? else { return Ok(None) };
+    if names.is_empty() {
+        return Ok(None);
+    }
+    let ours = [LOCK, MACHINE, MODULES, NEW_STATE];
+    let not_empty = || PlatformError::NotEmpty { path: root.to_owned() };
+    if !names.contains(LOCK) || names.iter().any(|name| !ours.contains(&name.as_str())) {
+        return Err(not_empty());
+    }
+    let lock = OpenOptions::new().read(true).open(root.join(LOCK)).map_err(failed(&root.join(LOCK)))?;
+    take(&lock, Purpose::Change, root)?;
+    // Another `init` may have come to its end before the lock was free.
+    if root.join(STATE).exists() || root.join(JOURNAL).exists() {
+        return Err(not_empty());
+    }
+    let folder = root.join(MODULES);
+    let modules = self::names(&folder).map_err(failed(&folder))?.unwrap_or_default();
+    if modules.iter().any(|name| !is_of_module(name)) {
+        return Err(not_empty());
+    }
+    let files = modules.iter().map(|name| Path::new(MODULES).join(name));
+    let others = [MACHINE, NEW_STATE].into_iter().filter(|name| names.contains(*name)).map(Into::into);
+    for step in files.chain(others).map(Step::Remove) {
+        let path = root.join(step.path());
+        step.run(root).map_err(|error| PlatformError::Io { what: "removing", path, error })?;
+    }
+    Ok(Some(lock))
+}
+
+/// What is in a folder; none if there is no such folder.
+fn names(folder: &Path) -> io::Result<Option<BTreeSet<String>>> {
+    let entries = match fs::read_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        entries => entries?,
+    };
+    let name = |entry: io::Result<fs::DirEntry>| Ok(entry?.file_name().to_string_lossy().into_owned());
+    entries.map(name).collect::<io::Result<_>>().map(Some)
+}
+
+/// Whether a file has a name that those of modules have.
+fn is_of_module(name: &str) -> bool {
+    let handle = name.strip_suffix(".media").or_else(|| name.strip_suffix(".labels"));
+    let digits = handle.and_then(|handle| handle.strip_prefix("0x"));
+    digits.is_some_and(|digits| digits.len() >= 4 && digits.chars().all(|one| one.is_ascii_hexdigit()))
+}

@@ -1,0 +1,77 @@
+//! Copying a range of a region into a file that has it in one piece.
+
+use super::target::Window;
+use super::{Watch, sparse};
+use crate::directory::{Media, Staged};
+use crate::error::PlatformError;
+use std::fs::File;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+/// Copies the window into a file in which there is a hole so far.
+///
+/// # Cost
+/// It reads and writes what is no hole, in parts of a MiB.
+pub(super) fn flatten(
+    media: &mut Media,
+    window: &Window,
+    file: &File,
+    path: &Path,
+    watch: &mut Watch<'_>,
+) -> Result<(), PlatformError> {
+    let Window { region, range, image_off } = window;
+    // Holes, too: what is lost is no zeros.
+    media.check(region, range.clone())?;
+    let mut at = range.start;
+    let mut part = Vec::new();
+    while let Some(start) = media.next_data(region, at..range.end)? {
+        part.resize((range.end - start).min(sparse::PART) as usize, 0);
+        media.read(region, start, &mut part)?;
+        sparse::fill(file, image_off + start - range.start, &part).map_err(|error| PlatformError::Io {
+            what: "writing",
+            path: path.to_owned(),
+            error,
+        })?;
+        let end = start + part.len() as u64;
+        watch.done(end - at)?;
+        at = end;
+    }
+    watch.done(range.end - at)
+}
+
+/// Copies the data of a file from the window of an image to where it lies on the modules, where there is a hole so far.
+pub(super) fn spread(
+    file: &File,
+    path: &Path,
+    window: &Window,
+    staged: &Staged,
+    watch: &mut Watch<'_>,
+) -> Result<(), PlatformError> {
+    let Window { region, range, image_off } = window;
+    each_part(file, path, *image_off..window.image_end(), watch, |at, part| {
+        staged.fill(region, range.start + at - image_off, part)
+    })
+}
+
+/// Calls `take` with each part of a range of the file that is no hole, and where it begins.
+pub(super) fn each_part(
+    file: &File,
+    path: &Path,
+    range: Range<u64>,
+    watch: &mut Watch<'_>,
+    mut take: impl FnMut(u64, &[u8]) -> Result<(), PlatformError>,
+) -> Result<(), PlatformError> {
+    let reading = |error| PlatformError::Io { what: "reading", path: path.to_owned(), error };
+    let mut at = range.start;
+    let mut part = Vec::new();
+    while let Some(data) = sparse::next_data(file, at..range.end).map_err(reading)? {
+        part.resize((data.end - data.start).min(sparse::PART) as usize, 0);
+        file.read_exact_at(&mut part, data.start).map_err(reading)?;
+        take(data.start, &part)?;
+        let end = data.start + part.len() as u64;
+        watch.done(end - at)?;
+        at = end;
+    }
+    watch.done(range.end - at)
+}

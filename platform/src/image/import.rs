@@ -1,0 +1,371 @@
+//! Bringing back what a kernel did to an image.
+
+use super::file_system::data_range;
+use super::flatten::{each_part, spread};
+use super::sectors::Sectors;
+use super::target::{Target, Window};
+use super::used::check_whole;
+use super::{Image, ImageFault, Shape, Watch};
+use crate::directory::{Directory, Media, Staged};
+use crate::error::PlatformError;
+use crate::machine::Handle;
+use crate::namespace::Namespace;
+use crate::platform::Platform;
+use crate::region::{Origin, Region};
+use lode_layout::{Label, LabelArea, NamespaceLabel};
+use std::collections::BTreeSet;
+use std::os::unix::fs::FileExt;
+use uuid::Uuid;
+
+/// What an import did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Imported {
+    /// What the image went into.
+    pub into: String,
+    /// The namespaces that are there now, by their names in this machine.
+    pub namespaces: Vec<String>,
+    /// How many of them are new.
+    pub made: u64,
+    /// How many are gone.
+    pub gone: u64,
+}
+
+impl Directory {
+    /// Brings an image back into what it was made of: `into`, or what its labels tell. What is there is replaced by what
+    /// is in the image: the data, and the namespaces, those that a kernel made and unmade included.
+    ///
+    /// # Errors
+    /// The image is no whole one, is not as long as one of what it is to go into, nothing tells where it came from, or
+    /// the kernel refuses. Nothing is changed then.
+    ///
+    /// # Durability
+    /// Killed at any moment, all of it is as before or as after.
+    ///
+    /// # Cost
+    /// It writes the modules that have a part of it anew, holes apart.
+    pub fn import_image(
+        &mut self,
+        image: &Image,
+        into: Option<&str>,
+        watch: &mut Watch<'_>,
+    ) -> Result<Imported, PlatformError> {
+        let target = match into {
+            Some(name) => Target::find(self.platform(), name)?,
+            None => origin(self.platform(), image)?,
+        };
+        match &target {
+            Target::Module(module) => self.import_module(image, *module, watch),
+            Target::Namespace(region, namespace) if image.shape.label_len == 0 => {
+                self.import_bare(image, region, namespace, watch)
+            }
+            Target::Namespace(region, namespace) => {
+                let window = Window::new(self.platform(), region, Some(namespace));
+                self.import_window(image, &target, window, watch)
+            }
+            Target::Region(region) => {
+                let window = Window::new(self.platform(), region, None);
+                self.import_window(image, &target, window, watch)
+            }
+        }
+    }
+
+    /// An image with labels, into a region or a namespace.
+    fn import_window(
+        &mut self,
+        image: &Image,
+        target: &Target,
+        window: Window,
+        watch: &mut Watch<'_>,
+    ) -> Result<Imported, PlatformError> {
+        check_size(image, target, Shape::with_labels(window.image_end(), 0).data_len, image.shape.data_len)?;
+        let (_, labels) = image.labels().map_err(|fault| of_image(image, fault))?;
+        if image.area.is_none() && self.platform().has_labels(&window.region) {
+            return Err(of_image(image, ImageFault::NoLabels { into: target.name() }));
+        }
+        let wanted =
+            labels.iter().map(|label| in_region(label, &window)).collect::<Result<Vec<_>, ImageFault>>();
+        let wanted = wanted.map_err(|fault| of_image(image, fault))?;
+        // What can't be done is found before much is copied.
+        replace_namespaces(&mut self.platform().clone(), &window, &wanted)?;
+        let mut staged = Staged::new(self)?;
+        let mut media = Media::new(self);
+        copy_around(&mut staged, &mut media, &window, watch)?;
+        spread(&image.file, &image.path, &window, &staged, watch)?;
+        let (made, gone) =
+            self.change_media(staged, |platform| replace_namespaces(platform, &window, &wanted))?;
+        let namespaces = self.platform().namespaces(&window.region).into_iter();
+        let namespaces = namespaces.filter(|one| window.range.contains(&one.offset));
+        let namespaces = namespaces.map(|one| one.device()).collect();
+        Ok(Imported { into: target.name(), namespaces, made, gone })
+    }
+
+    /// An image of what the user of a namespace sees.
+    fn import_bare(
+        &mut self,
+        image: &Image,
+        region: &Region,
+        namespace: &Namespace,
+        watch: &mut Watch<'_>,
+    ) -> Result<Imported, PlatformError> {
+        let target = Target::Namespace(region.clone(), Box::new(namespace.clone()));
+        check_size(image, &target, Shape::bare(namespace.usable()).data_len, image.shape.data_len)?;
+        let mut media = Media::new(self);
+        let sectors = Sectors::open(&mut media, region, namespace)?;
+        let mut staged = Staged::new(self)?;
+        match (sectors, data_range(namespace)) {
+            (Some(sectors), _) => {
+                let nothing = Window {
+                    region: region.clone(),
+                    range: namespace.offset..namespace.offset,
+                    image_off: 0,
+                };
+                copy_around(&mut staged, &mut media, &nothing, watch)?;
+                sectors.write(&mut media, &staged, &image.file, &image.path, watch)?;
+            }
+            (None, Some(range)) => {
+                let window = Window { region: region.clone(), range, image_off: 0 };
+                copy_around(&mut staged, &mut media, &window, watch)?;
+                spread(&image.file, &image.path, &window, &staged, watch)?;
+            }
+            (None, None) => {}
+        }
+        self.change_media(staged, |_| Ok(()))?;
+        Ok(Imported { into: target.name(), namespaces: vec![namespace.device()], made: 0, gone: 0 })
+    }
+
+    /// A module as it is.
+    fn import_module(
+        &mut self,
+        image: &Image,
+        module: Handle,
+        watch: &mut Watch<'_>,
+    ) -> Result<Imported, PlatformError> {
+        let platform = self.platform();
+        let index = platform.machine.module_index(module).unwrap_or(0);
+        let (capacity, label_len) =
+            (platform.machine.modules[index].capacity, platform.machine.modules[index].label_area);
+        check_size(image, &Target::Module(module), capacity + label_len, image.shape.file_len())?;
+        let mut labels = vec![0; label_len as usize];
+        image.file.read_exact_at(&mut labels, capacity).map_err(|error| image.failed(error))?;
+        match LabelArea::read(&labels) {
+            Ok(area) => check_whole(&area).and_then(|()| check_sets(platform, module, &area)),
+            Err(lode_layout::LabelError::Blank) => Ok(()),
+            Err(error) => Err(ImageFault::Labels { off: capacity, error }),
+        }
+        .map_err(|fault| of_image(image, fault))?;
+        let before = identities(self.platform());
+        let mut staged = Staged::new(self)?;
+        staged.copy(&mut Media::new(self), module, 0..capacity, watch)?;
+        each_part(&image.file, &image.path, 0..capacity, watch, |at, part| {
+            staged.fill_module(module, at, part)
+        })?;
+        self.change_media(staged, |platform| {
+            platform.replace_labels(module, labels);
+            Ok(())
+        })?;
+        let namespaces = self.platform().labelled_namespaces(None);
+        let after = identities(self.platform());
+        let (made, gone) =
+            (after.difference(&before).count() as u64, before.difference(&after).count() as u64);
+        Ok(Imported { into: module.to_string(), namespaces, made, gone })
+    }
+
+    /// Replaces what the user of a namespace sees, which lies in it in one piece, by what is in a file.
+    pub(super) fn replace_data(
+        &mut self,
+        region: &Region,
+        namespace: &Namespace,
+        staged: Staged,
+        file: (&std::fs::File, &std::path::Path),
+        watch: &mut Watch<'_>,
+    ) -> Result<(), PlatformError> {
+        let Some(range) = data_range(namespace) else { return Ok(()) };
+        let mut staged = staged;
+        let window = Window { region: region.clone(), range, image_off: 0 };
+        copy_around(&mut staged, &mut Media::new(self), &window, watch)?;
+        spread(file.0, file.1, &window, &staged, watch)?;
+        self.change_media(staged, |_| Ok(()))
+    }
+}
+
+/// Who the namespaces of a machine are.
+fn identities(platform: &Platform) -> BTreeSet<Uuid> {
+    let namespaces = platform.regions().into_iter().flat_map(|region| platform.namespaces(&region));
+    namespaces.filter_map(|namespace| namespace.uuid).collect()
+}
+
+/// Copies the modules of the window, the window apart.
+fn copy_around(
+    staged: &mut Staged,
+    media: &mut Media,
+    window: &Window,
+    watch: &mut Watch<'_>,
+) -> Result<(), PlatformError> {
+    let Some(interleave) = window.region.interleave() else { return Ok(()) };
+    for (position, member) in (0..).zip(window.region.members()) {
+        let share = interleave.share(position, window.range.clone());
+        let share = member.offset + share.start..member.offset + share.end;
+        staged.copy(media, member.module, share, watch)?;
+    }
+    Ok(())
+}
+
+/// What an image came from, by the namespaces in it.
+fn origin(platform: &Platform, image: &Image) -> Result<Target, PlatformError> {
+    let labels = match image.labels() {
+        Ok((_, labels)) => labels,
+        Err(fault @ ImageFault::ForeignLabel { .. }) => {
+            return module_of(platform, image).ok_or_else(|| of_image(image, fault));
+        }
+        Err(fault) => return Err(of_image(image, fault)),
+    };
+    let uuids: BTreeSet<Uuid> = labels.iter().map(|label| label.uuid).collect();
+    let known = |region: &Region| -> Vec<Namespace> {
+        let namespaces = platform.namespaces(region).into_iter();
+        namespaces.filter(|one| one.uuid.is_some_and(|uuid| uuids.contains(&uuid))).collect()
+    };
+    let mut found = Vec::new();
+    for region in platform.regions().into_iter().filter(|region| matches!(region.origin, Origin::Set { .. }))
+    {
+        let known = known(&region);
+        let fits =
+            |window: &Window| Shape::with_labels(window.image_end(), 0).data_len == image.shape.data_len;
+        let lies = |namespace: &Namespace, window: &Window| {
+            labels.iter().any(|label| {
+                Some(label.uuid) == namespace.uuid
+                    && label.dpa + window.range.start == namespace.offset + window.image_off
+            })
+        };
+        let whole = Window::new(platform, &region, None);
+        if fits(&whole) && known.iter().any(|one| lies(one, &whole)) {
+            found.push(Target::Region(region.clone()));
+            continue;
+        }
+        for namespace in known {
+            let window = Window::new(platform, &region, Some(&namespace));
+            if fits(&window) && lies(&namespace, &window) {
+                found.push(Target::Namespace(region.clone(), Box::new(namespace)));
+            }
+        }
+    }
+    match <[Target; 1]>::try_from(found) {
+        // What can't be named can't be found, either: a region that is disabled.
+        Ok([target]) => Target::find(platform, &target.name()),
+        Err(_) => module_of(platform, image).ok_or_else(|| of_image(image, ImageFault::NoOrigin)),
+    }
+}
+
+/// The module that an image with the labels of a set of this machine is of.
+fn module_of(platform: &Platform, image: &Image) -> Option<Target> {
+    let modules = platform.machine.modules.iter();
+    let mut fitting = modules
+        .filter(|module| module.usable() && module.capacity + module.label_area == image.shape.file_len())
+        .filter(|module| {
+            let mut labels = vec![0; module.label_area as usize];
+            let read = image.file.read_exact_at(&mut labels, module.capacity);
+            let area = read.ok().and_then(|()| LabelArea::read(&labels).ok());
+            area.is_some_and(|area| {
+                area.labels().next().is_some() && check_sets(platform, module.handle, &area).is_ok()
+            })
+        });
+    let first = fitting.next().map(|module| Target::Module(module.handle));
+    if fitting.next().is_some() { None } else { first }
+}
+
+/// Whether all labels are of sets that the module is part of, in the place that it has there.
+fn check_sets(platform: &Platform, module: Handle, area: &LabelArea) -> Result<(), ImageFault> {
+    let regions = platform.regions();
+    let is_own = |label: &NamespaceLabel| {
+        regions.iter().any(|region| {
+            let Origin::Set { id, share, members } = &region.origin else { return false };
+            members.iter().enumerate().any(|(position, member)| {
+                let end = label.dpa.saturating_add(label.raw_size);
+                member.module == module
+                    && (*id, position as u16) == (label.set_cookie, label.position)
+                    && label.dpa >= member.offset
+                    && end <= member.offset + share
+            })
+        })
+    };
+    for (slot, label) in area.labels() {
+        match label {
+            Label::Namespace(label) if is_own(label) => {}
+            Label::Namespace(label) => {
+                return Err(ImageFault::ForeignLabel { slot, cookie: label.set_cookie });
+            }
+            _ => return Err(ImageFault::ForeignLabel { slot, cookie: 0 }),
+        }
+    }
+    Ok(())
+}
+
+fn check_size(image: &Image, into: &Target, want: u64, found: u64) -> Result<(), PlatformError> {
+    if want == found {
+        return Ok(());
+    }
+    Err(of_image(image, ImageFault::Size { into: into.name(), want, found }))
+}
+
+fn of_image(image: &Image, fault: ImageFault) -> PlatformError {
+    PlatformError::image(&image.path, fault)
+}
+
+/// The label of an image as that of the region whose window the image is: its range in the first module's share.
+fn in_region(label: &NamespaceLabel, window: &Window) -> Result<NamespaceLabel, ImageFault> {
+    let end = label.dpa + label.raw_size;
+    if label.dpa < window.image_off || end > window.image_end() {
+        return Err(ImageFault::Behind { uuid: label.uuid, end, len: window.image_end() });
+    }
+    let ways = window.region.members().len() as u64;
+    let (start, size) = (label.dpa - window.image_off + window.range.start, label.raw_size);
+    let unit = ways * lode_layout::BLOCK;
+    if !start.is_multiple_of(unit) || !size.is_multiple_of(unit) {
+        return Err(ImageFault::Uneven { uuid: label.uuid, start, size, unit });
+    }
+    Ok(NamespaceLabel { dpa: start / ways, raw_size: size / ways, ..*label })
+}
+
+/// Makes the labels of the window those of an image; how many namespaces are new, and how many are gone.
+fn replace_namespaces(
+    platform: &mut Platform,
+    window: &Window,
+    wanted: &[NamespaceLabel],
+) -> Result<(u64, u64), PlatformError> {
+    if !platform.has_labels(&window.region) {
+        return match wanted {
+            [] => Ok((0, 0)),
+            _ => Err(PlatformError::NoLabels { region: window.region.number }),
+        };
+    }
+    let ways = window.region.members().len() as u64;
+    let all = platform.labelled(&window.region);
+    let (inside, outside): (Vec<_>, Vec<_>) =
+        all.into_iter().partition(|label| window.range.contains(&(label.dpa * ways)));
+    let elsewhere = platform.regions().into_iter().filter(|region| region.number != window.region.number);
+    let mut taken: BTreeSet<Uuid> =
+        elsewhere.flat_map(|region| platform.labelled(&region)).map(|label| label.uuid).collect();
+    taken.extend(outside.iter().map(|label| label.uuid));
+    if let Some(label) = wanted.iter().find(|label| taken.contains(&label.uuid)) {
+        return Err(PlatformError::UuidTaken { uuid: label.uuid });
+    }
+    let gone: Vec<&NamespaceLabel> =
+        inside.iter().filter(|old| wanted.iter().all(|new| new.uuid != old.uuid)).collect();
+    for label in &gone {
+        platform.remove_labels(&window.region, label.uuid)?;
+    }
+    // A range that one namespace left may be that of another one: so all that changed go first.
+    let is_same = |old: &NamespaceLabel, new: &NamespaceLabel| {
+        let of = |one: &NamespaceLabel| NamespaceLabel { set_cookie: 0, label_count: 0, position: 0, ..*one };
+        of(old) == of(new)
+    };
+    let changed: Vec<&NamespaceLabel> =
+        wanted.iter().filter(|new| !inside.iter().any(|old| is_same(old, new))).collect();
+    for old in inside.iter().filter(|old| changed.iter().any(|new| new.uuid == old.uuid)) {
+        platform.remove_labels(&window.region, old.uuid)?;
+    }
+    for new in &changed {
+        platform.put_labels(&window.region, new)?;
+    }
+    let made = wanted.iter().filter(|new| inside.iter().all(|old| old.uuid != new.uuid)).count();
+    Ok((made as u64, gone.len() as u64))
+}

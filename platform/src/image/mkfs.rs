@@ -1,0 +1,148 @@
+//! Making a file system on a namespace.
+
+use super::file_system::HEAD;
+use super::{FileSystem, Watch};
+use crate::directory::{Directory, Staged};
+use crate::error::PlatformError;
+use crate::namespace::{Mode, Namespace};
+use std::ffi::OsString;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// Bytes of a block: those of a page, or files can't be mapped.
+const BLOCK: &str = "4096";
+
+/// A file system that can be made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileSystemKind {
+    /// By mke2fs.
+    Ext4,
+    /// By mkfs.xfs.
+    Xfs,
+}
+
+impl FileSystemKind {
+    /// The program that makes it.
+    pub fn program(self) -> &'static str {
+        match self {
+            FileSystemKind::Ext4 => "mke2fs",
+            FileSystemKind::Xfs => "mkfs.xfs",
+        }
+    }
+
+    /// The Debian package that has the program.
+    pub fn package(self) -> &'static str {
+        match self {
+            FileSystemKind::Ext4 => "e2fsprogs",
+            FileSystemKind::Xfs => "xfsprogs",
+        }
+    }
+
+    /// The program in the first of the folders that has it.
+    fn find(self, mut folders: impl Iterator<Item = PathBuf>) -> Result<PathBuf, PlatformError> {
+        let program = self.program();
+        let found = folders.find(|folder| folder.join(program).is_file());
+        let found = found.map(|folder| folder.join(program));
+        found.ok_or(PlatformError::NoProgram { program, package: self.package() })
+    }
+
+    fn options(self, sector_size: u64) -> Vec<String> {
+        match self {
+            FileSystemKind::Ext4 => ["-q", "-F", "-t", "ext4", "-b", BLOCK].map(str::to_owned).to_vec(),
+            FileSystemKind::Xfs => {
+                let [block, sector] = [format!("size={BLOCK}"), format!("size={sector_size}")];
+                ["-q", "-f", "-b", &block, "-s", &sector].map(str::to_owned).to_vec()
+            }
+        }
+    }
+}
+
+impl Directory {
+    /// Makes a file system on an fsdax namespace, with the program of this machine, which gets `options` besides those
+    /// that the namespace asks for. What was there is gone.
+    ///
+    /// # Errors
+    /// There is no such namespace, it is disabled or not fsdax, the program is not there or fails, or the kernel refuses. Nothing is
+    /// changed then.
+    ///
+    /// # Durability
+    /// Killed at any moment, the namespace is as before or as after.
+    pub fn make_file_system(
+        &mut self,
+        name: &str,
+        kind: FileSystemKind,
+        options: &[OsString],
+        watch: &mut Watch<'_>,
+    ) -> Result<FileSystem, PlatformError> {
+        let (region, namespace) = self.platform().namespace(name)?;
+        if !region.enabled {
+            return Err(PlatformError::RegionDisabled { region: region.number });
+        }
+        if !namespace.enabled {
+            return Err(PlatformError::NamespaceDisabled { name: name.to_owned() });
+        }
+        if namespace.mode() != Mode::Fsdax || namespace.page_map().is_none() {
+            return Err(PlatformError::NotFsdax { name: name.to_owned() });
+        }
+        let staged = Staged::new(self)?;
+        let path = staged.folder().join("file-system");
+        let making = |error| PlatformError::Io { what: "making", path: path.clone(), error };
+        let file = File::options().read(true).write(true).create_new(true).open(&path).map_err(making)?;
+        file.set_len(namespace.usable()).map_err(making)?;
+        run(kind, &namespace, options, &path)?;
+        let failed =
+            |says: &str| PlatformError::ProgramFailed { program: kind.program(), says: says.to_owned() };
+        // An option may have made the file longer: its end would be cut off.
+        if file.metadata().map_err(making)?.len() > namespace.usable() {
+            return Err(failed("the file system is larger than the namespace"));
+        }
+        let mut head = vec![0; HEAD as usize];
+        file.read_exact_at(&mut head, 0).map_err(making)?;
+        // An option may have kept the program from making one: what is there stays then.
+        let found = FileSystem::at(&head, 0);
+        let found = found.ok_or_else(|| failed("it made no file system of this kind"))?;
+        self.replace_data(&region, &namespace, staged, (&file, &path), watch)?;
+        Ok(found)
+    }
+}
+
+fn run(
+    kind: FileSystemKind,
+    namespace: &Namespace,
+    options: &[OsString],
+    path: &Path,
+) -> Result<(), PlatformError> {
+    let program = kind.program();
+    let paths = std::env::var_os("PATH").unwrap_or_default();
+    // Where Debian has it, and where a user's PATH may not look.
+    let folders = std::env::split_paths(&paths).chain(["/usr/sbin", "/sbin"].map(Into::into));
+    let mut command = Command::new(kind.find(folders)?);
+    command.args(kind.options(namespace.sector_size)).args(options).arg(path).stdin(Stdio::null());
+    let output = command.output();
+    let output =
+        output.map_err(|error| PlatformError::Io { what: "running", path: program.into(), error })?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = [output.stderr, output.stdout].concat();
+    let said = String::from_utf8_lossy(&said);
+    let lines: Vec<&str> = said.lines().map(str::trim).filter(|line| !line.is_empty()).take(3).collect();
+    Err(PlatformError::ProgramFailed { program, says: lines.join("; ") })
+}
+
+#[cfg(test)]
+mod test {
+    use super::*;
+
+    #[test]
+    fn a_program_that_is_missing_is_named_with_its_package() {
+        let folder = tempfile::tempdir().unwrap();
+        let folders = || [folder.path().join("none"), folder.path().to_owned()].into_iter();
+        let missing = FileSystemKind::Xfs.find(folders()).unwrap_err().to_string();
+        assert!(missing.contains("mkfs.xfs is not on") && missing.contains("xfsprogs"), "{missing}");
+        std::fs::write(folder.path().join("mkfs.xfs"), "").unwrap();
+        assert_eq!(FileSystemKind::Xfs.find(folders()).unwrap(), folder.path().join("mkfs.xfs"));
+    }
+}

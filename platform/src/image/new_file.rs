@@ -1,0 +1,94 @@
+//! A file that appears under its name when it is whole, or never.
+
+use super::ImageFault;
+use crate::error::PlatformError;
+use rustix::fs::{AtFlags, CWD, OFlags, fsync, linkat};
+use std::fs::{File, Permissions};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use tempfile::{Builder, NamedTempFile};
+
+/// Readable and writable by all that the umask lets, as for every file that a program makes.
+const MODE: u32 = 0o666;
+
+/// A file without its final name. Dropping it leaves nothing behind.
+#[derive(Debug)]
+pub(super) struct NewFile {
+    path: PathBuf,
+    folder: PathBuf,
+    file: Nameless,
+}
+
+/// A file that is not there for others.
+#[derive(Debug)]
+enum Nameless {
+    /// It has no name at all: who is killed leaves nothing, either.
+    Unlinked(File),
+    /// It has a hidden name, since the file system can't have files without one.
+    Hidden(NamedTempFile),
+}
+
+impl NewFile {
+    /// A file of `len` bytes, all of them a hole, that is going to be `path`.
+    pub(super) fn create(path: &Path, len: u64) -> Result<NewFile, PlatformError> {
+        if path.symlink_metadata().is_ok() {
+            return Err(PlatformError::image(path, ImageFault::Exists));
+        }
+        let folder = path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
+        let io = |error| PlatformError::Io { what: "making", path: path.to_owned(), error };
+        let file = Nameless::create(folder).map_err(io)?;
+        let new = NewFile { path: path.to_owned(), folder: folder.to_owned(), file };
+        new.file().set_len(len).map_err(io)?;
+        Ok(new)
+    }
+
+    /// The file.
+    pub(super) fn file(&self) -> &File {
+        match &self.file {
+            Nameless::Unlinked(file) => file,
+            Nameless::Hidden(file) => file.as_file(),
+        }
+    }
+
+    /// Gives the file its name, durably. A file that has the name by now stays as it is.
+    pub(super) fn publish(self) -> Result<(), PlatformError> {
+        let io = |error: io::Error| PlatformError::Io { what: "writing", path: self.path.clone(), error };
+        // ORDER: content before name. Stop here: no file, or one with a hidden name that says what it is.
+        self.file().sync_all().map_err(io)?;
+        let named = match self.file {
+            Nameless::Unlinked(file) => {
+                let unlinked = format!("/proc/self/fd/{}", file.as_raw_fd());
+                let linked = linkat(CWD, unlinked, CWD, &self.path, AtFlags::SYMLINK_FOLLOW);
+                linked.map_err(io::Error::from)
+            }
+            Nameless::Hidden(file) => {
+                file.persist_noclobber(&self.path).map(drop).map_err(|failed| failed.error)
+            }
+        };
+        named.map_err(|error| match error.kind() {
+            io::ErrorKind::AlreadyExists => PlatformError::image(&self.path, ImageFault::Exists),
+            _ => io(error),
+        })?;
+        // ORDER: the name before anybody is told that the image is there. Stop here: a whole file, or none.
+        File::open(&self.folder).and_then(|folder| Ok(fsync(folder)?)).map_err(io)
+    }
+}
+
+impl Nameless {
+    fn create(folder: &Path) -> io::Result<Nameless> {
+        let flags = OFlags::TMPFILE.bits() as i32;
+        match File::options().read(true).write(true).custom_flags(flags).mode(MODE).open(folder) {
+            // Kernels that don't know the flag take it for that of a folder, which can't be written.
+            Err(error)
+                if matches!(error.kind(), io::ErrorKind::Unsupported | io::ErrorKind::IsADirectory) =>
+            {
+                let mut builder = Builder::new();
+                builder.prefix(".lode-image-").permissions(Permissions::from_mode(MODE));
+                builder.tempfile_in(folder).map(Nameless::Hidden)
+            }
+            file => file.map(Nameless::Unlinked),
+        }
+    }
+}

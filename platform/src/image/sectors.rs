@@ -1,0 +1,292 @@
+//! The sectors of a namespace as its user sees them, through the table that makes them atomic.
+
+use super::{ImageFault, Watch, sparse};
+use crate::contents::INFO_BLOCK;
+use crate::directory::{Media, Staged};
+use crate::error::PlatformError;
+use crate::namespace::{Namespace, Personality};
+use crate::region::Region;
+use lode_layout::{BttBlockState, BttFlog, BttGeometry, BttInfo, BttMapEntry, BttVersion};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+/// Entries of the map that are read at once.
+const ENTRIES: u64 = 64 << 10;
+
+/// The table of a namespace.
+#[derive(Debug)]
+pub(super) struct Sectors<'r> {
+    name: String,
+    region: &'r Region,
+    /// Where the namespace ends, in bytes from the start of the region.
+    end: u64,
+    arenas: Vec<Arena>,
+}
+
+/// An arena of the table.
+#[derive(Debug)]
+struct Arena {
+    /// The number of it, from 0.
+    number: u64,
+    /// Where it begins, in bytes from the start of the region.
+    start: u64,
+    /// The first byte of its sectors, as the user counts them.
+    user_off: u64,
+    geometry: BttGeometry,
+    /// Writes that did not reach the map: the block that the entry may still have, and the one that it is to have.
+    unfinished: BTreeMap<u32, (u32, u32)>,
+}
+
+/// Sectors that lie one behind the other both for the user and in the data.
+#[derive(Clone, Copy, Debug)]
+struct Run {
+    lba: u64,
+    block: u64,
+    count: u64,
+}
+
+impl<'r> Sectors<'r> {
+    /// Reads the table, the maps apart; none if the namespace has none.
+    ///
+    /// # Errors
+    /// An arena that is damaged, or the kernel refuses.
+    pub(super) fn open(
+        media: &mut Media,
+        region: &'r Region,
+        namespace: &Namespace,
+    ) -> Result<Option<Sectors<'r>>, PlatformError> {
+        let Personality::Sectors { version, .. } = namespace.personality else { return Ok(None) };
+        let end = namespace.offset + namespace.size;
+        let mut sectors = Sectors { name: namespace.device(), region, end, arenas: Vec::new() };
+        let mut start = namespace.offset + BttVersion::arenas_off(version);
+        let mut user_off = 0;
+        loop {
+            let arena = sectors.arena(media, start, user_off)?;
+            let next = arena.geometry.nextoff();
+            user_off += arena.geometry.capacity();
+            sectors.arenas.push(arena);
+            match next {
+                Some(len) => start += len,
+                None => return Ok(Some(sectors)),
+            }
+        }
+    }
+
+    fn arena(&self, media: &mut Media, start: u64, user_off: u64) -> Result<Arena, PlatformError> {
+        let number = self.arenas.len() as u64;
+        let name = || self.name.clone();
+        let info = BttInfo::decode(&media.bytes(self.region, start, INFO_BLOCK)?);
+        let info = info.map_err(|error| PlatformError::ArenaInfo { name: name(), arena: number, error })?;
+        let geometry = info.geometry;
+        // So that no table is taken for larger than the namespace that it is in.
+        if start.saturating_add(geometry.infooff() + INFO_BLOCK) > self.end {
+            return Err(PlatformError::ArenaEnd { name: name(), arena: number });
+        }
+        let flog = media.bytes(self.region, start + geometry.flogoff(), BttFlog::len_of(&geometry))?;
+        let flog = BttFlog::decode(&flog, &geometry).map_err(|error| PlatformError::Arena {
+            name: name(),
+            arena: number,
+            error,
+        })?;
+        let moved = flog.current().filter(|entry| entry.free_block() != entry.written_block());
+        let unfinished = moved.map(|entry| (entry.lba, (entry.free_block(), entry.written_block())));
+        Ok(Arena { number, start, user_off, geometry, unfinished: unfinished.collect() })
+    }
+
+    /// The `len` bytes that the user sees from `off` on, of whole sectors of the first arena; none if there are fewer.
+    ///
+    /// # Errors
+    /// A map that is damaged, or the kernel refuses.
+    pub(super) fn bytes(&self, media: &mut Media, off: u64, len: u64) -> Result<Vec<u8>, PlatformError> {
+        let Some(arena) = self.arenas.first().filter(|arena| off + len <= arena.geometry.capacity()) else {
+            return Ok(Vec::new());
+        };
+        let external = u64::from(arena.geometry.external_lbasize());
+        let (first, last) = (off / external, (off + len).div_ceil(external));
+        let mut entries = self.entries(media, arena, first)?;
+        entries.truncate((last - first) as usize);
+        let mut bytes = Vec::new();
+        for (entry, lba) in entries.iter().zip(first as u32..) {
+            let block = u64::from(arena.block(lba, *entry));
+            let at =
+                arena.start + arena.geometry.dataoff() + block * u64::from(arena.geometry.internal_lbasize());
+            match entry.state {
+                BttBlockState::Zero | BttBlockState::Error => {
+                    bytes.resize(bytes.len() + external as usize, 0)
+                }
+                _ => bytes.extend(media.bytes(self.region, at, external)?),
+            }
+        }
+        let start = (off - first * external) as usize;
+        Ok(bytes.get(start..start + len as usize).unwrap_or_default().to_vec())
+    }
+
+    /// Copies what the user sees into a file in which there is a hole so far.
+    ///
+    /// # Errors
+    /// A sector that can't be read, a map that is damaged, or the kernel refuses.
+    pub(super) fn read(
+        &self,
+        media: &mut Media,
+        file: &File,
+        path: &Path,
+        watch: &mut Watch<'_>,
+    ) -> Result<(), PlatformError> {
+        let writing = |error| PlatformError::Io { what: "writing", path: path.to_owned(), error };
+        for arena in &self.arenas {
+            let (external, internal) =
+                (u64::from(arena.geometry.external_lbasize()), u64::from(arena.geometry.internal_lbasize()));
+            let mut first = 0;
+            while first < u64::from(arena.geometry.external_nlba()) {
+                let entries = self.entries(media, arena, first)?;
+                for run in self.runs(arena, first, &entries)? {
+                    let off = arena.start + arena.geometry.dataoff() + run.block * internal;
+                    let len = run.count * external;
+                    if media.next_data(self.region, off..off + len)?.is_none() {
+                        continue;
+                    }
+                    let bytes = media.bytes(self.region, off, len)?;
+                    sparse::fill(file, arena.user_off + run.lba * external, &bytes).map_err(writing)?;
+                }
+                first += entries.len() as u64;
+                watch.done(entries.len() as u64 * external)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes the user see what is in a file, which has as many bytes as the user sees.
+    ///
+    /// # Errors
+    /// A map that is damaged, or the kernel refuses.
+    pub(super) fn write(
+        &self,
+        media: &mut Media,
+        staged: &Staged,
+        file: &File,
+        path: &Path,
+        watch: &mut Watch<'_>,
+    ) -> Result<(), PlatformError> {
+        for arena in &self.arenas {
+            let external = u64::from(arena.geometry.external_lbasize());
+            let mut first = 0;
+            while first < u64::from(arena.geometry.external_nlba()) {
+                let entries = self.entries(media, arena, first)?;
+                let mut map = Vec::with_capacity(entries.len() * BttMapEntry::LEN as usize);
+                let at_once = (sparse::PART / external).max(1) as usize;
+                for (part, lba) in entries.chunks(at_once).zip((first..).step_by(at_once)) {
+                    let off = arena.user_off + lba * external;
+                    let bytes = read_part(file, off, part.len() as u64 * external).map_err(|error| {
+                        PlatformError::Io { what: "reading", path: path.to_owned(), error }
+                    })?;
+                    self.write_part(arena, staged, (lba, part), &bytes, &mut map)?;
+                }
+                let off = arena.start + arena.geometry.mapoff() + first * BttMapEntry::LEN;
+                staged.write(self.region, off, &map)?;
+                first += entries.len() as u64;
+                watch.done(entries.len() as u64 * external)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes sectors where they lie, those of zeros apart, and appends what the map is to say of them.
+    fn write_part(
+        &self,
+        arena: &Arena,
+        staged: &Staged,
+        (first, entries): (u64, &[BttMapEntry]),
+        bytes: &[u8],
+        map: &mut Vec<u8>,
+    ) -> Result<(), PlatformError> {
+        let (external, internal) = (arena.geometry.external_lbasize(), arena.geometry.internal_lbasize());
+        let sectors = bytes.chunks_exact(external as usize);
+        for ((entry, lba), sector) in entries.iter().zip(first as u32..).zip(sectors) {
+            let number = arena.block(lba, *entry);
+            let state = if sector.iter().any(|byte| *byte != 0) {
+                let off = u64::from(number) * u64::from(internal);
+                staged.write(self.region, arena.start + arena.geometry.dataoff() + off, sector)?;
+                BttBlockState::Normal
+            } else {
+                BttBlockState::Zero
+            };
+            map.extend(BttMapEntry { state, number }.encode());
+        }
+        Ok(())
+    }
+
+    /// Entries of the map of an arena from the one of sector `first` on.
+    fn entries(
+        &self,
+        media: &mut Media,
+        arena: &Arena,
+        first: u64,
+    ) -> Result<Vec<BttMapEntry>, PlatformError> {
+        let count = (u64::from(arena.geometry.external_nlba()) - first).min(ENTRIES);
+        let off = arena.start + arena.geometry.mapoff() + first * BttMapEntry::LEN;
+        let bytes = media.bytes(self.region, off, count * BttMapEntry::LEN)?;
+        let entries: Vec<BttMapEntry> =
+            bytes.as_chunks::<4>().0.iter().map(|bytes| BttMapEntry::decode(*bytes)).collect();
+        for (entry, lba) in entries.iter().zip(first as u32..) {
+            let (found, internal_nlba) = (arena.block(lba, *entry), arena.geometry.internal_nlba());
+            if found >= internal_nlba {
+                let error = lode_layout::BttDamage::MapNumber { lba, found, internal_nlba };
+                return Err(PlatformError::Arena { name: self.name.clone(), arena: arena.number, error });
+            }
+        }
+        Ok(entries)
+    }
+
+    /// What of these sectors has data, in pieces as long as they can be.
+    fn runs(&self, arena: &Arena, first: u64, entries: &[BttMapEntry]) -> Result<Vec<Run>, PlatformError> {
+        let external = u64::from(arena.geometry.external_lbasize());
+        let is_dense = arena.geometry.external_lbasize() == arena.geometry.internal_lbasize();
+        let count_max = if is_dense { sparse::PART / external } else { 1 };
+        let mut runs: Vec<Run> = Vec::new();
+        for (entry, lba) in entries.iter().zip(first..) {
+            match entry.state {
+                BttBlockState::Zero => continue,
+                BttBlockState::Error => {
+                    let sector = arena.user_off / external + lba;
+                    let fault = ImageFault::LostSector { name: self.name.clone(), sector };
+                    return Err(PlatformError::image(&self.name, fault));
+                }
+                BttBlockState::Initial | BttBlockState::Normal => {}
+            }
+            let block = u64::from(arena.block(lba as u32, *entry));
+            match runs.last_mut() {
+                Some(run)
+                    if run.count < count_max
+                        && (run.lba + run.count, run.block + run.count) == (lba, block) =>
+                {
+                    run.count += 1;
+                }
+                _ => runs.push(Run { lba, block, count: 1 }),
+            }
+        }
+        Ok(runs)
+    }
+}
+
+/// A range of a file; holes are not read.
+fn read_part(file: &File, off: u64, len: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = vec![0; len as usize];
+    if sparse::next_data(file, off..off + len)?.is_some() {
+        file.read_exact_at(&mut bytes, off)?;
+    }
+    Ok(bytes)
+}
+
+impl Arena {
+    /// The block of a sector, a write that did not reach the map included: opening the table would finish it.
+    fn block(&self, lba: u32, entry: BttMapEntry) -> u32 {
+        let block = entry.block(lba);
+        match self.unfinished.get(&lba) {
+            Some((old, new)) if *old == block => *new,
+            _ => block,
+        }
+    }
+}

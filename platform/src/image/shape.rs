@@ -1,0 +1,93 @@
+//! How the file of an image is divided.
+
+use super::ImageFault;
+use lode_layout::align_up;
+
+/// How the file of an image is divided: first the data, and behind it the label area, as QEMU has them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// Bytes of data.
+    pub data_len: u64,
+    /// Bytes of the label area; 0 in an image without one.
+    pub label_len: u64,
+}
+
+impl Shape {
+    /// What the kernel aligns regions to, in bytes: an image with labels has a multiple of it as data.
+    pub const DATA_UNIT: u64 = 16 << 20;
+    /// What the kernel aligns ranges with page maps to, in bytes: so it is with images without labels.
+    pub const BARE_UNIT: u64 = 2 << 20;
+    /// The smallest label area that QEMU gives a module, in bytes.
+    pub const LABELS_MIN: u64 = 128 << 10;
+    /// The largest label area that is looked at, in bytes.
+    pub const LABELS_MAX: u64 = 256 << 20;
+
+    /// An image with labels that has room for so many bytes of data.
+    pub fn with_labels(data_len: u64, label_len: u64) -> Shape {
+        let label_len = label_len.max(Shape::LABELS_MIN);
+        Shape { data_len: align_up(data_len, Shape::DATA_UNIT), label_len }
+    }
+
+    /// An image without labels that has room for so many bytes of data.
+    pub fn bare(data_len: u64) -> Shape {
+        Shape { data_len: align_up(data_len, Shape::BARE_UNIT), label_len: 0 }
+    }
+
+    /// How a file of `len` bytes is divided. Unless somebody says how long the label area is, it is what the file has
+    /// above a multiple of [`DATA_UNIT`](Shape::DATA_UNIT).
+    ///
+    /// # Errors
+    /// [`ImageFault::Length`] if no image is so long.
+    pub fn of_file(len: u64, label_len: Option<u64>) -> Result<Shape, ImageFault> {
+        let label_len = label_len.unwrap_or(len % Shape::DATA_UNIT);
+        let data_len = len.checked_sub(label_len).filter(|data_len| *data_len > 0);
+        let data_len = data_len.ok_or(ImageFault::Length { len })?;
+        if label_len > Shape::LABELS_MAX {
+            return Err(ImageFault::Length { len });
+        }
+        let is_bare = len.is_multiple_of(Shape::BARE_UNIT);
+        if !is_bare && (label_len < Shape::LABELS_MIN || !data_len.is_multiple_of(Shape::DATA_UNIT)) {
+            return Err(ImageFault::Length { len });
+        }
+        Ok(Shape { data_len, label_len })
+    }
+
+    /// Bytes of the file.
+    pub const fn file_len(&self) -> u64 {
+        self.data_len + self.label_len
+    }
+}
+
+#[cfg(test)]
+mod test {
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+
+    #[test]
+    fn the_length_tells_where_the_labels_begin() {
+        let shape = |len, label_len| Shape::of_file(len, label_len);
+        let divided = |data_len, label_len| Ok(Shape { data_len, label_len });
+        assert_eq!(shape(512 * MIB + (128 << 10), None), divided(512 * MIB, 128 << 10));
+        assert_eq!(shape(514 * MIB, None), divided(512 * MIB, 2 * MIB));
+        assert_eq!(shape(512 * MIB, None), divided(512 * MIB, 0));
+        assert_eq!(shape(512 * MIB, Some(16 * MIB)), divided(496 * MIB, 16 * MIB));
+        for cut in [0, 1, 4096, 512 * MIB - 4096, 512 * MIB + 4096, 511 * MIB] {
+            let found = shape(cut, None);
+            let is_long = cut % (16 * MIB) >= Shape::LABELS_MIN && cut > 16 * MIB;
+            assert_eq!(found.is_ok(), is_long, "{cut}: {found:?}");
+        }
+        assert_eq!(shape(MIB, Some(2 * MIB)), Err(ImageFault::Length { len: MIB }));
+        assert_eq!(shape(1 << 40, Some(1 << 39)), Err(ImageFault::Length { len: 1 << 40 }));
+    }
+
+    #[test]
+    fn what_is_made_is_read_back() {
+        for data_len in [1, 16 * MIB, 30 * MIB, 1 << 40] {
+            for shape in [Shape::with_labels(data_len, 0), Shape::with_labels(data_len, 256 << 10)] {
+                assert_eq!(Shape::of_file(shape.file_len(), None), Ok(shape));
+                assert!(shape.data_len >= data_len && shape.data_len < data_len + 16 * MIB);
+            }
+        }
+    }
+}

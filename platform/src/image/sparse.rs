@@ -1,0 +1,40 @@
+//! Files with holes.
+
+use rustix::fs::{SeekFrom, seek};
+use rustix::io::Errno;
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+
+/// Bytes that are read and written at once.
+pub(crate) const PART: u64 = 1 << 20;
+/// Bytes of the smallest hole that is kept.
+const GRAIN: usize = 4096;
+
+/// The first part of `range` of the file that may be something else than zeros; none if the rest is a hole.
+pub(crate) fn next_data(file: &File, range: Range<u64>) -> io::Result<Option<Range<u64>>> {
+    let start = match seek(file, SeekFrom::Data(range.start)) {
+        Ok(start) if start < range.end => start,
+        // There is no data behind it.
+        Ok(_) | Err(Errno::NXIO) => return Ok(None),
+        Err(errno) => return Err(errno.into()),
+    };
+    let end = match seek(file, SeekFrom::Hole(start)) {
+        Ok(end) => end.min(range.end),
+        Err(Errno::NXIO) => range.end,
+        Err(errno) => return Err(errno.into()),
+    };
+    Ok(Some(start..end))
+}
+
+/// Writes bytes into a part of a file that is a hole: where they are zeros it stays one.
+pub(crate) fn fill(file: &File, off: u64, bytes: &[u8]) -> io::Result<()> {
+    let grains = bytes.chunks(GRAIN).zip((off..).step_by(GRAIN));
+    for (grain, at) in grains {
+        if grain.iter().any(|byte| *byte != 0) {
+            file.write_all_at(grain, at)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,109 @@
+//! What an image is made of, or goes back into.
+
+use super::ImageFault;
+use crate::error::PlatformError;
+use crate::machine::{Handle, Health};
+use crate::namespace::Namespace;
+use crate::platform::Platform;
+use crate::region::{Origin, Region};
+use std::ops::Range;
+
+/// What an image is made of, or goes back into.
+#[derive(Clone, Debug)]
+pub(super) enum Target {
+    Region(Region),
+    Namespace(Region, Box<Namespace>),
+    Module(Handle),
+}
+
+impl Target {
+    /// What is called so: `region0`, `namespace0.0`, `nmem0` or `0x0001`.
+    pub(super) fn find(platform: &Platform, name: &str) -> Result<Target, PlatformError> {
+        let unknown = || PlatformError::image(name, ImageFault::UnknownSource { name: name.to_owned() });
+        if name.starts_with("namespace") {
+            let (region, namespace) = platform.namespace(name)?;
+            return Target::with_data(region, Some(namespace));
+        }
+        if let Some(number) = name.strip_prefix("region") {
+            let number = number.parse().map_err(|_| unknown())?;
+            let found = platform.regions().into_iter().find(|region| region.number == number);
+            return Target::with_data(found.ok_or(PlatformError::UnknownRegion { region: number })?, None);
+        }
+        let modules = &platform.machine.modules;
+        let module = if let Some(index) = name.strip_prefix("nmem") {
+            let index = index.parse().map_err(|_| unknown())?;
+            modules.get(index).ok_or(PlatformError::UnknownDevice { index })?
+        } else {
+            let digits = name.strip_prefix("0x").ok_or_else(unknown)?;
+            let module = Handle(u32::from_str_radix(digits, 16).map_err(|_| unknown())?);
+            platform.machine.module(module).ok_or(PlatformError::UnknownModule { module })?
+        };
+        let handle = module.handle;
+        match module.usable() {
+            true => Ok(Target::Module(handle)),
+            false if module.health == Health::NonFunctional => {
+                Err(PlatformError::DeadModule { module: handle })
+            }
+            false => Err(PlatformError::LockedModule { module: handle }),
+        }
+    }
+
+    /// A region, or a namespace in it, if its modules are in the directory and work.
+    fn with_data(region: Region, namespace: Option<Namespace>) -> Result<Target, PlatformError> {
+        let number = region.number;
+        if region.origin == Origin::Memmap {
+            let fault = ImageFault::NoData { region: number };
+            return Err(PlatformError::image(region.name(), fault));
+        }
+        if !region.enabled {
+            return Err(PlatformError::RegionDisabled { region: number });
+        }
+        Ok(match namespace {
+            Some(namespace) => Target::Namespace(region, Box::new(namespace)),
+            None => Target::Region(region),
+        })
+    }
+
+    /// Its name.
+    pub(super) fn name(&self) -> String {
+        match self {
+            Target::Region(region) => region.name(),
+            Target::Namespace(_, namespace) => namespace.device(),
+            Target::Module(module) => module.to_string(),
+        }
+    }
+}
+
+/// A range of a region, and where it lies in an image.
+#[derive(Clone, Debug)]
+pub(super) struct Window {
+    pub(super) region: Region,
+    /// In bytes from the start of the region.
+    pub(super) range: Range<u64>,
+    /// Where the range begins in the image, in bytes.
+    pub(super) image_off: u64,
+}
+
+impl Window {
+    /// All of a region, or a namespace: where its page maps find their data at addresses like those that it has here.
+    pub(super) fn new(platform: &Platform, region: &Region, namespace: Option<&Namespace>) -> Window {
+        let range = match namespace {
+            Some(namespace) => namespace.offset..namespace.offset + namespace.size,
+            None => 0..region.size,
+        };
+        let inside = platform.namespaces(region).into_iter().filter(|one| range.contains(&one.offset));
+        let align = inside.filter_map(|one| one.page_map().map(|info| u64::from(info.align))).max();
+        let image_off = (region.base + range.start) % align.filter(|align| *align > 0).unwrap_or(1);
+        Window { region: region.clone(), range, image_off }
+    }
+
+    /// Bytes of the range.
+    pub(super) fn len(&self) -> u64 {
+        self.range.end - self.range.start
+    }
+
+    /// Bytes of data that an image needs for it.
+    pub(super) fn image_end(&self) -> u64 {
+        self.image_off + self.len()
+    }
+}

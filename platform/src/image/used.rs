@@ -1,0 +1,242 @@
+//! An image as a file: what it holds, as a kernel that boots with it sees that.
+
+use super::{FileSystem, ImageFault, QemuSlot, Shape};
+use crate::contents::{Contents, INFO_BLOCK};
+use crate::directory::Media;
+use crate::error::PlatformError;
+use crate::machine::{Handle, Health, KernelVersion, Machine, Module, Profile, Security, Sensors};
+use crate::machine::{IpmctlGeneration, PersistenceDomain};
+use crate::namespace::Namespace;
+use crate::ndctl::{Included, ListRequest};
+use crate::platform::Platform;
+use crate::state::{InterleaveSet, LabelVersion, Member, State};
+use lode_layout::{Label, LabelArea, LabelError, LabelFlags, LabelFormat, NamespaceLabel};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use uuid::Uuid;
+
+/// An image of a module or of what a namespace holds.
+#[derive(Debug)]
+pub struct Image {
+    pub(super) path: PathBuf,
+    pub(super) file: File,
+    pub(super) shape: Shape,
+    /// The label area; none if there is none, or nothing in it.
+    pub(super) area: Option<LabelArea>,
+}
+
+/// A namespace in an image.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ImageNamespace {
+    /// The namespace, as a kernel that boots with the image alone finds it.
+    pub namespace: Namespace,
+    /// The file system on it, if it is one that is known.
+    pub file_system: Option<FileSystem>,
+}
+
+/// What an image holds, as a kernel that boots with it alone finds it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ImageContents {
+    /// The slot of the virtual machine that its labels are for; none without labels.
+    pub slot: Option<QemuSlot>,
+    /// Which labels it has.
+    pub version: Option<LabelVersion>,
+    /// The labels of namespaces, each with its slot of the label area.
+    pub labels: Vec<(u32, NamespaceLabel)>,
+    /// The namespaces, in their order; none if the labels are not of QEMU's modules.
+    pub namespaces: Vec<ImageNamespace>,
+    /// What `ndctl list -RNDBu` prints there.
+    pub listing: String,
+}
+
+impl Image {
+    /// Opens an image. Its label area is as long as `label_len` says, else as long as the length of the file tells.
+    ///
+    /// # Errors
+    /// No file, or one as long as no image is, a label area that can't be read, or the kernel refuses.
+    pub fn open(path: &Path, label_len: Option<u64>) -> Result<Image, PlatformError> {
+        let reading = |error| PlatformError::Io { what: "reading", path: path.to_owned(), error };
+        let fault = |fault| PlatformError::image(path, fault);
+        // Opening a pipe would wait for somebody who writes.
+        if !path.metadata().map_err(reading)?.is_file() {
+            return Err(fault(ImageFault::NoFile));
+        }
+        let file = File::open(path).map_err(reading)?;
+        let len = file.metadata().map_err(reading)?.len();
+        let shape = Shape::of_file(len, label_len).map_err(fault)?;
+        if shape.label_len == 0 {
+            return Ok(Image { path: path.to_owned(), file, shape, area: None });
+        }
+        let mut bytes = vec![0; shape.label_len as usize];
+        file.read_exact_at(&mut bytes, shape.data_len).map_err(reading)?;
+        let bare = Shape { data_len: len, label_len: 0 };
+        let (shape, area) = match LabelArea::read(&bytes) {
+            Ok(area) => (shape, Some(area)),
+            Err(LabelError::Blank) if label_len.is_some() || !len.is_multiple_of(Shape::BARE_UNIT) => {
+                (shape, None)
+            }
+            // It has the length of one without labels.
+            Err(LabelError::Blank | LabelError::AreaTooSmall { .. }) => (bare, None),
+            Err(error) => return Err(fault(ImageFault::Labels { off: shape.data_len, error })),
+        };
+        Ok(Image { path: path.to_owned(), file, shape, area })
+    }
+
+    /// How its file is divided.
+    pub fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    /// Which labels it has.
+    pub(super) fn version(&self) -> Option<LabelVersion> {
+        self.area.as_ref().map(|area| match area.index().format() {
+            LabelFormat::V1_1 => LabelVersion::V1_1,
+            _ => LabelVersion::V1_2,
+        })
+    }
+
+    /// The labels of its namespaces, all of them whole, beside each other and inside of the data; and the slot that they
+    /// are for, which an area without labels does not tell.
+    pub(super) fn labels(&self) -> Result<(Option<QemuSlot>, Vec<NamespaceLabel>), ImageFault> {
+        let (Some(area), Some(version)) = (&self.area, self.version()) else { return Ok((None, Vec::new())) };
+        check_whole(area)?;
+        let (mut slot_of_all, mut labels) = (None, Vec::new());
+        for (slot, label) in area.labels() {
+            let Label::Namespace(label) = label else {
+                return Err(ImageFault::ForeignLabel { slot, cookie: 0 });
+            };
+            let foreign = ImageFault::ForeignLabel { slot, cookie: label.set_cookie };
+            let qemu = QemuSlot::of_cookie(label.set_cookie, version).ok_or(foreign.clone())?;
+            if *slot_of_all.get_or_insert(qemu) != qemu || (label.label_count, label.position) != (1, 0) {
+                return Err(foreign);
+            }
+            let end = label.dpa.saturating_add(label.raw_size);
+            if end > self.shape.data_len {
+                return Err(ImageFault::Behind { uuid: label.uuid, end, len: self.shape.data_len });
+            }
+            labels.push(*label);
+        }
+        Ok((slot_of_all, labels))
+    }
+
+    /// What it holds.
+    ///
+    /// # Errors
+    /// Labels that are torn, overlap, are half-written or go on behind the data; the kernel refuses.
+    pub fn contents(&self) -> Result<ImageContents, PlatformError> {
+        let fault = |fault| PlatformError::image(&self.path, fault);
+        let slot = match self.labels() {
+            Ok((slot, _)) => slot,
+            // Of a module as it is, or of another machine: the labels are told.
+            Err(ImageFault::ForeignLabel { .. }) => None,
+            Err(other) => return Err(fault(other)),
+        };
+        let namespace = |(slot, label): (u32, &Label)| match label {
+            Label::Namespace(label) => Some((slot, *label)),
+            _ => None,
+        };
+        let labels = self.area.iter().flat_map(LabelArea::labels).filter_map(namespace).collect();
+        let (platform, module) = self.platform(slot.unwrap_or_default())?;
+        let file = self.file.try_clone().map_err(|error| self.failed(error))?;
+        let mut media = Media::of_file(&self.path, module, file);
+        let mut namespaces = Vec::new();
+        for region in platform.regions() {
+            for namespace in platform.namespaces(&region) {
+                let file_system = FileSystem::find(&mut media, &region, &namespace)?;
+                namespaces.push(ImageNamespace { namespace, file_system });
+            }
+        }
+        let included =
+            Included { buses: true, modules: true, regions: true, namespaces: true, ..Included::default() };
+        let listing = platform.list(&ListRequest { included, human: true, ..ListRequest::default() });
+        Ok(ImageContents { slot, version: self.version(), labels, namespaces, listing })
+    }
+
+    /// The machine that a kernel sees that boots with the image alone.
+    fn platform(&self, slot: QemuSlot) -> Result<(Platform, Handle), PlatformError> {
+        let handle = Handle(u32::from(slot.0) + 1);
+        let mut platform = Platform {
+            machine: machine(slot, handle, self.shape),
+            state: State::new(),
+            contents: Contents::default(),
+        };
+        let labels = self.version().unwrap_or_default();
+        let members = vec![Member { module: handle, offset: 0 }];
+        platform.state.sets.push(InterleaveSet { share: self.shape.data_len, labels, members });
+        if self.area.is_some() {
+            let mut bytes = vec![0; self.shape.label_len as usize];
+            let read = self.file.read_exact_at(&mut bytes, self.shape.data_len);
+            read.map_err(|error| self.failed(error))?;
+            platform.contents.load_area(handle, &bytes);
+        }
+        for (module, off) in platform.info_places() {
+            let mut bytes = vec![0; INFO_BLOCK as usize];
+            self.file.read_exact_at(&mut bytes, off).map_err(|error| self.failed(error))?;
+            platform.contents.load_block(module, off, bytes);
+        }
+        Ok((platform, handle))
+    }
+
+    pub(super) fn failed(&self, error: std::io::Error) -> PlatformError {
+        PlatformError::Io { what: "reading", path: self.path.clone(), error }
+    }
+}
+
+/// Whether every slot that is in use holds a label that was written to its end and of some bytes, and none is in the way
+/// of another or has its identity.
+pub(super) fn check_whole(area: &LabelArea) -> Result<(), ImageFault> {
+    if let Some((slot, damage)) = area.damaged().next() {
+        return Err(ImageFault::TornLabel { slot, damage: *damage });
+    }
+    if let Some(slots) = area.overlap() {
+        return Err(ImageFault::OverlappingLabels { slots });
+    }
+    let mut slots: BTreeMap<Uuid, u32> = BTreeMap::new();
+    for (slot, label) in area.labels() {
+        let Label::Namespace(label) = label else { continue };
+        let uuid = label.uuid;
+        if label.flags.has(LabelFlags::UPDATING) {
+            return Err(ImageFault::HalfWritten { uuid });
+        }
+        if label.raw_size == 0 {
+            return Err(ImageFault::EmptyLabel { slot });
+        }
+        if let Some(first) = slots.insert(uuid, slot) {
+            return Err(ImageFault::TwinLabels { slots: (first, slot), uuid });
+        }
+    }
+    Ok(())
+}
+
+/// A machine with the module that QEMU makes of an image, seen by kernel and ndctl of Debian 12.
+fn machine(slot: QemuSlot, handle: Handle, shape: Shape) -> Machine {
+    let module = Module {
+        handle,
+        physical_id: 0,
+        locator: format!("slot {}", slot.0),
+        capacity: shape.data_len,
+        identity: Some(slot.module()),
+        firmware: None,
+        part_number: None,
+        health: Health::Healthy,
+        security: Security::Unsupported,
+        label_area: shape.label_len,
+        sensors: Sensors::default(),
+    };
+    Machine {
+        name: "QEMU".to_owned(),
+        profile: Profile {
+            ipmctl: IpmctlGeneration::Three,
+            ndctl: 76,
+            kernel: KernelVersion { major: 6, minor: 1 },
+            domain: PersistenceDomain::MemoryController,
+        },
+        alignment: Shape::DATA_UNIT,
+        modules: vec![module],
+        dram: Vec::new(),
+        memmap: Vec::new(),
+        firmware_scrubs: false,
+    }
+}

@@ -1,0 +1,220 @@
+//! What there is on an emulated machine, as the tools of its profile know it.
+
+use super::inventory::{
+    DaxDevice, DaxMode, DaxRegion, Inventory, NdBus, NdCapabilities, NdHealth, NdMapping, NdModule,
+    NdNamespace, NdPageMap, NdPersonality, NdRegion,
+};
+use super::{DaxRequest, Included, ListRequest};
+use crate::machine::Module;
+use crate::namespace::{MapPlace, Namespace, Personality};
+use crate::platform::Platform;
+use crate::region::{Origin, Region};
+use lode_layout::{PageMapInfo, PageMapPlace};
+use uuid::Uuid;
+
+/// From this version on, listings of regions and namespaces tell alignments of regions.
+const TELLS_ALIGN: u32 = 69;
+/// From this version on, regions without labels tell that nothing in them is free.
+const TELLS_NOTHING_FREE: u32 = 65;
+/// From this version on, character devices tell how they are used.
+const TELLS_DAX_MODE: u32 = 66;
+/// From this version on, character devices tell what they are aligned to.
+const TELLS_DAX_ALIGN: u32 = 70;
+
+impl Platform {
+    /// What there is, as `ndctl list` would know it.
+    pub fn inventory(&self) -> Inventory {
+        let is_set = |region: &Region| matches!(region.origin, Origin::Set { .. });
+        let (sets, memmap): (Vec<_>, Vec<_>) = self.regions().into_iter().partition(is_set);
+        let regions = |regions: &[Region]| regions.iter().map(|region| self.nd_region(region)).collect();
+        let mut buses = vec![NdBus {
+            number: 0,
+            provider: "ACPI.NFIT".to_owned(),
+            scrub_active: self.machine.firmware_scrubs.then_some(false),
+            modules: (0..)
+                .zip(&self.machine.modules)
+                .map(|(number, one)| self.nd_module(number, one))
+                .collect(),
+            regions: regions(&sets),
+        }];
+        if !memmap.is_empty() {
+            let provider = "e820".to_owned();
+            buses.push(NdBus { number: 1, provider, regions: regions(&memmap), ..NdBus::default() });
+        }
+        let namespaces = buses.iter().flat_map(|bus| &bus.regions).flat_map(|region| &region.namespaces);
+        let dax_regions = namespaces.filter_map(|namespace| match &namespace.personality {
+            NdPersonality::Devdax(_, devices) => devices.clone(),
+            _ => None,
+        });
+        let dax_regions = dax_regions.collect();
+        Inventory { buses, dax_regions }
+    }
+
+    /// What `ndctl list` prints; nothing if there is nothing.
+    pub fn list(&self, request: &ListRequest) -> String {
+        self.inventory().list(request)
+    }
+
+    /// What `daxctl list` prints; nothing if there is nothing.
+    pub fn list_dax(&self, request: &DaxRequest) -> String {
+        self.inventory().list_dax(request)
+    }
+
+    /// What ndctl prints of a namespace that it made or found.
+    pub fn describe_namespace(&self, namespace: &Namespace) -> String {
+        let included = Included { dax: true, ..Included::default() };
+        self.inventory().describe(&namespace.device(), &included, false)
+    }
+
+    fn nd_module(&self, number: u32, module: &Module) -> NdModule {
+        let tells = self.machine.profile.kernel.tells_security() && module.identity.is_some();
+        let sensors = &module.sensors;
+        NdModule {
+            number,
+            id: module.identity.map(|identity| identity.to_string()),
+            handle: Some(module.handle.0.into()),
+            physical_id: Some(module.physical_id.into()),
+            enabled: module.usable(),
+            security: module.security.kernel_word().filter(|_| tells).map(str::to_owned),
+            health: Some(NdHealth::Told {
+                state: module.health.smart_word(),
+                media_celsius: sensors.media_celsius,
+                controller_celsius: sensors.controller_celsius,
+                spares_percent: sensors.remaining_percent,
+                dirty_shutdowns: sensors.latched_dirty_shutdowns,
+            }),
+            ..NdModule::default()
+        }
+    }
+
+    fn nd_region(&self, region: &Region) -> NdRegion {
+        let profile = &self.machine.profile;
+        let is_set = matches!(region.origin, Origin::Set { .. });
+        let tells_free = is_set || profile.ndctl >= TELLS_NOTHING_FREE;
+        let (set_id, share) = match &region.origin {
+            Origin::Set { id, share, .. } => (Some(*id), *share),
+            Origin::Memmap => (None, 0),
+        };
+        let members = (0..).zip(region.members());
+        let mappings = members.map(|(position, member)| NdMapping {
+            module: self.machine.module_index(member.module).unwrap_or(0) as u32,
+            offset: member.offset,
+            length: share,
+            position: Some(position),
+        });
+        NdRegion {
+            number: region.number,
+            base: Some(region.base),
+            size: Some(region.size),
+            align: self.region_align(region).filter(|_| profile.ndctl >= TELLS_ALIGN),
+            available: tells_free.then(|| self.free(region)),
+            largest_available: tells_free.then(|| self.largest_free(region)),
+            numa_node: Some(region.socket.into()),
+            target_node: Some(self.target_node(region)),
+            has_labels: self.has_labels(region),
+            set_id,
+            mappings: mappings.collect(),
+            enabled: region.enabled,
+            persistence_domain: if is_set { profile.domain.word() } else { "unknown" },
+            capabilities: Some(NdCapabilities {
+                sector_sizes: vec![512, 520, 528, 4096, 4104, 4160, 4224],
+                fsdax_alignments: vec![4096, 2 << 20, 1 << 30],
+                devdax_alignments: vec![4096, 2 << 20, 1 << 30],
+            }),
+            bad_blocks: self.region_bad_blocks(region),
+            namespaces: self.nd_namespaces(region),
+        }
+    }
+
+    /// The namespaces that the kernel knows of. Where there are labels, there is one of no size, which is the next one to
+    /// be made. Namespaces of a region that is disabled are not known.
+    fn nd_namespaces(&self, region: &Region) -> Vec<NdNamespace> {
+        if !region.enabled {
+            return Vec::new();
+        }
+        let found = self.namespaces(region);
+        let mut namespaces: Vec<_> = found.iter().map(|one| self.nd_namespace(region, one)).collect();
+        if self.has_labels(region) {
+            let next = NdNamespace::bare(region.number, self.free_number(region));
+            namespaces.push(NdNamespace {
+                size: Some(0),
+                uuid: Some(Uuid::nil()),
+                sector_size: Some(512),
+                enabled: false,
+                numa_node: Some(region.socket.into()),
+                target_node: Some(self.target_node(region)),
+                ..next
+            });
+        }
+        namespaces
+    }
+
+    fn nd_namespace(&self, region: &Region, namespace: &Namespace) -> NdNamespace {
+        // What is made of a namespace is known while it is enabled.
+        let namespace = &Namespace {
+            personality: match &namespace.personality {
+                Personality::PageMap(_) | Personality::Sectors { .. } if !namespace.enabled => {
+                    Personality::Raw
+                }
+                personality => personality.clone(),
+            },
+            ..namespace.clone()
+        };
+        let (start, len) = (region.base + namespace.offset, namespace.size);
+        let page_map = |info: &PageMapInfo| {
+            let place = if info.place == PageMapPlace::Dram { MapPlace::Mem } else { MapPlace::Dev };
+            NdPageMap { uuid: info.uuid, place: Some(place), align: Some(info.align.into()) }
+        };
+        let device = namespace.character_device();
+        let (personality, place) = match &namespace.personality {
+            Personality::Raw => (NdPersonality::Raw, (start, len)),
+            Personality::Legacy => (NdPersonality::Legacy, (start, len)),
+            Personality::Sectors { uuid, .. } => (NdPersonality::Sector { uuid: *uuid }, (start, len)),
+            Personality::PageMap(info) => {
+                let map = page_map(info);
+                let usable = namespace.usable();
+                let devices = device.map(|device| self.dax_region(region, namespace, map, device));
+                let personality = match devices {
+                    Some(devices) => NdPersonality::Devdax(map, Some(devices)),
+                    None => NdPersonality::Fsdax(map),
+                };
+                // What is kept for the page map lies before the data.
+                (personality, (start + len - usable, usable))
+            }
+        };
+        let sector_size = namespace.character_device().is_none().then(|| namespace.user_sector_size());
+        NdNamespace {
+            personality,
+            size: Some(namespace.usable()),
+            uuid: namespace.uuid,
+            sector_size,
+            block_device: namespace.block_device().filter(|_| namespace.enabled),
+            name: namespace.name.clone(),
+            enabled: namespace.enabled,
+            numa_node: Some(region.socket.into()),
+            target_node: Some(self.target_node(region)),
+            place: Some(place),
+            ..NdNamespace::bare(namespace.region, namespace.number)
+        }
+    }
+
+    fn dax_region(&self, region: &Region, namespace: &Namespace, map: NdPageMap, name: String) -> DaxRegion {
+        let (size, ndctl) = (namespace.usable(), self.machine.profile.ndctl);
+        let tells_mode = ndctl >= TELLS_DAX_MODE;
+        let device = DaxDevice {
+            name,
+            size,
+            target_node: tells_mode.then(|| self.target_node(region)),
+            align: map.align.filter(|_| ndctl >= TELLS_DAX_ALIGN),
+            mode: tells_mode.then_some(DaxMode::Devdax),
+            enabled: true,
+        };
+        let (number, align) = (region.number, map.align);
+        DaxRegion { number, path: None, size: Some(size), available: None, align, devices: vec![device] }
+    }
+
+    /// The node that the memory of a region becomes if the kernel takes it as memory: nodes after those of sockets.
+    fn target_node(&self, region: &Region) -> i64 {
+        (self.machine.sockets().len() as i64) + i64::from(region.number)
+    }
+}

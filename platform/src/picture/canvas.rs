@@ -1,0 +1,162 @@
+//! Cells with a character and an ink.
+
+/// Whether pictures on the terminal have colours.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Palette {
+    /// Characters alone.
+    #[default]
+    Plain,
+    /// Colours of the terminal.
+    Colour,
+}
+
+/// What a cell is drawn with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Ink {
+    #[default]
+    Text,
+    Frame,
+    Strong,
+    Quiet,
+    Memory,
+    Persistent,
+    Used,
+    Alarm,
+}
+
+impl Ink {
+    /// The codes that turn it on.
+    fn code(self) -> &'static str {
+        match self {
+            Ink::Text => "0",
+            Ink::Frame | Ink::Quiet => "2",
+            Ink::Strong => "1",
+            Ink::Memory => "33",
+            Ink::Persistent => "34",
+            Ink::Used => "36",
+            Ink::Alarm => "1;31",
+        }
+    }
+}
+
+/// A sheet of cells, which grows downwards.
+pub(super) struct Canvas {
+    width: usize,
+    lines: Vec<Vec<(char, Ink)>>,
+}
+
+/// What stands in the cell behind a character that takes two.
+const BEHIND: char = '\0';
+
+impl Canvas {
+    pub(super) fn new(width: usize) -> Canvas {
+        Canvas { width, lines: Vec::new() }
+    }
+
+    /// How many lines there are.
+    pub(super) fn height(&self) -> usize {
+        self.lines.len()
+    }
+
+    /// Puts a text there, as much of it as fits into `room` cells; returns how many it takes.
+    pub(super) fn put(&mut self, x: usize, y: usize, room: usize, text: &str, ink: Ink) -> usize {
+        while self.lines.len() <= y {
+            self.lines.push(vec![(' ', Ink::Text); self.width]);
+        }
+        let room = room.min(self.width.saturating_sub(x));
+        let mut taken = 0;
+        for (character, cells) in fitting(text, room) {
+            self.lines[y][x + taken] = (character, ink);
+            if cells == 2 {
+                self.lines[y][x + taken + 1] = (BEHIND, ink);
+            }
+            taken += cells;
+        }
+        taken
+    }
+
+    /// Puts the same character into `count` cells.
+    pub(super) fn fill(&mut self, x: usize, y: usize, count: usize, character: char, ink: Ink) {
+        self.put(x, y, count, &character.to_string().repeat(count), ink);
+    }
+
+    /// A box of `width` times `height` cells.
+    pub(super) fn frame(&mut self, x: usize, y: usize, width: usize, height: usize, ink: Ink) {
+        if width < 2 || height < 2 {
+            return;
+        }
+        let line = "─".repeat(width - 2);
+        self.put(x, y, width, &format!("┌{line}┐"), ink);
+        self.put(x, y + height - 1, width, &format!("└{line}┘"), ink);
+        for row in y + 1..y + height - 1 {
+            self.put(x, row, 1, "│", ink);
+            self.put(x + width - 1, row, 1, "│", ink);
+        }
+    }
+
+    /// The text, without spaces at the ends of lines.
+    pub(super) fn text(&self, palette: Palette) -> String {
+        let mut text = String::new();
+        for line in &self.lines {
+            let end = line.iter().rposition(|(character, _)| *character != ' ').map_or(0, |last| last + 1);
+            let mut ink = Ink::Text;
+            for (character, own) in line[..end].iter().filter(|(character, _)| *character != BEHIND) {
+                if palette == Palette::Colour && *own != ink && *character != ' ' {
+                    text += &format!("\x1b[0;{}m", own.code());
+                    ink = *own;
+                }
+                text.push(*character);
+            }
+            text += if ink == Ink::Text { "\n" } else { "\x1b[0m\n" };
+        }
+        text
+    }
+}
+
+/// The characters that fit, each with its cells; the last one that does not is `…`.
+fn fitting(text: &str, room: usize) -> Vec<(char, usize)> {
+    let all: Vec<(char, usize)> = text.chars().map(|one| (one, if is_wide(one) { 2 } else { 1 })).collect();
+    let cells = |part: &[(char, usize)]| part.iter().map(|(_, cells)| cells).sum::<usize>();
+    if cells(&all) <= room {
+        return all;
+    }
+    let mut kept = all;
+    while !kept.is_empty() && cells(&kept) + 1 > room {
+        kept.pop();
+    }
+    if room > 0 {
+        kept.push(('…', 1));
+    }
+    kept
+}
+
+/// How many cells a text takes.
+pub(super) fn cells(text: &str) -> usize {
+    fitting(text, usize::MAX).iter().map(|(_, cells)| cells).sum()
+}
+
+/// Whether a character takes two cells: those of East Asian scripts, and pictures.
+fn is_wide(character: char) -> bool {
+    matches!(
+        character,
+        '\u{1100}'..='\u{115f}' | '\u{2e80}'..='\u{a4cf}' | '\u{ac00}'..='\u{d7a3}' | '\u{f900}'..='\u{faff}'
+            | '\u{fe30}'..='\u{fe6f}' | '\u{ff00}'..='\u{ff60}' | '\u{ffe0}'..='\u{ffe6}'
+            | '\u{1f300}'..='\u{1faff}' | '\u{20000}'..='\u{3fffd}'
+    )
+}
+
+#[cfg(test)]
+mod test {
+    use super::*;
+
+    #[test]
+    fn texts_are_cut_to_their_room_and_wide_characters_take_two_cells() {
+        let mut canvas = Canvas::new(8);
+        assert_eq!(canvas.put(0, 0, 4, "abcdef", Ink::Text), 4);
+        assert_eq!(canvas.put(4, 0, 9, "漢字漢字", Ink::Text), 3);
+        assert_eq!(canvas.put(7, 1, 9, "xy", Ink::Alarm), 1);
+        assert_eq!(canvas.text(Palette::Plain), "abc…漢…\n       …\n");
+        assert_eq!(canvas.text(Palette::Colour), "abc…漢…\n       \x1b[0;1;31m…\x1b[0m\n");
+        assert_eq!((cells("漢a"), canvas.height()), (3, 2));
+    }
+}

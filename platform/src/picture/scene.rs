@@ -1,0 +1,225 @@
+//! What is to be seen of a machine, in the order in which it is drawn.
+
+use crate::machine::{Health, Module, Security};
+use crate::namespace::Namespace;
+use crate::platform::Platform;
+use crate::region::{Origin, Region};
+
+/// A machine as it is drawn.
+pub(super) struct Scene<'p> {
+    pub(super) platform: &'p Platform,
+    pub(super) sockets: Vec<SocketView<'p>>,
+    /// Bytes of the largest module.
+    pub(super) largest: u64,
+}
+
+/// A socket with what belongs to it.
+pub(super) struct SocketView<'p> {
+    pub(super) number: u16,
+    /// Bytes of its DRAM.
+    pub(super) dram: u64,
+    /// Bytes of volatile memory that its modules give.
+    pub(super) memory: u64,
+    /// By controller, channel and slot.
+    pub(super) modules: Vec<ModuleView<'p>>,
+    pub(super) regions: Vec<RegionView>,
+}
+
+/// A module with what its capacity is used for.
+pub(super) struct ModuleView<'p> {
+    pub(super) module: &'p Module,
+    /// N of nmemN.
+    pub(super) index: usize,
+    /// From the start of the media to its end.
+    pub(super) parts: Vec<Part>,
+    /// Whether a goal waits for the next start.
+    pub(super) has_goal: bool,
+}
+
+/// A part of a module's capacity.
+pub(super) struct Part {
+    pub(super) what: Use,
+    /// Bytes.
+    pub(super) size: u64,
+}
+
+/// What capacity is used for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Use {
+    Memory,
+    /// Persistent, in the region with this number.
+    Region(u32),
+    Reserved,
+    Unconfigured,
+    /// Kept by firmware, or less than it gives in whole pieces.
+    Inaccessible,
+}
+
+/// A region with what is made of it.
+pub(super) struct RegionView {
+    pub(super) region: Region,
+    /// From its start to its end.
+    pub(super) pieces: Vec<Piece>,
+}
+
+/// A part of a region.
+pub(super) struct Piece {
+    /// The namespace; none where it is free.
+    pub(super) namespace: Option<Namespace>,
+    /// Bytes.
+    pub(super) size: u64,
+}
+
+impl<'p> Scene<'p> {
+    pub(super) fn of(platform: &'p Platform) -> Scene<'p> {
+        let machine = &platform.machine;
+        let regions = platform.regions();
+        let sockets = machine.sockets().into_iter().map(|number| {
+            let here = machine.modules.iter().enumerate().filter(|(_, one)| one.handle.socket() == number);
+            let view = |(index, module)| ModuleView::of(platform, &regions, index, module);
+            let mut modules: Vec<ModuleView<'p>> = here.map(view).collect();
+            modules.sort_by_key(|one| one.module.handle);
+            let own = regions.iter().filter(|region| region.socket == number);
+            SocketView {
+                number,
+                dram: machine.dram_capacity(number),
+                memory: platform.memory_on(number),
+                modules,
+                regions: own.map(|region| RegionView::of(platform, region)).collect(),
+            }
+        });
+        let largest = machine.modules.iter().map(|module| module.capacity).max().unwrap_or(0);
+        Scene { platform, sockets: sockets.collect(), largest }
+    }
+
+    /// The machine in a line: how many modules, how much of what.
+    pub(super) fn summary(&self) -> Vec<String> {
+        use crate::plan::amount::brief;
+        let uses = self.platform.all_capacities();
+        let count = self.platform.machine.modules.len();
+        let plural = if count == 1 { "" } else { "s" };
+        let mut parts = vec![format!("{count} module{plural}, {}", brief(uses.total))];
+        let all = [
+            (uses.app_direct, "persistent"),
+            (uses.memory, "volatile"),
+            (uses.reserved, "reserved"),
+            (uses.unconfigured, "not configured"),
+        ];
+        let used = all.into_iter().filter(|(bytes, _)| *bytes > 0);
+        parts.extend(used.map(|(bytes, what)| format!("{} {what}", brief(bytes))));
+        let boots = self.platform.state.boots;
+        parts.push(format!("started {boots} time{}", if boots == 1 { "" } else { "s" }));
+        parts
+    }
+}
+
+impl<'p> ModuleView<'p> {
+    fn of(platform: &Platform, regions: &[Region], index: usize, module: &'p Module) -> ModuleView<'p> {
+        let uses = platform.capacities(module);
+        let mut parts = vec![Part { what: Use::Memory, size: uses.memory }];
+        for region in regions {
+            if let Origin::Set { share, .. } = region.origin
+                && region.has(module.handle)
+            {
+                parts.push(Part { what: Use::Region(region.number), size: share });
+            }
+        }
+        parts.push(Part { what: Use::Reserved, size: uses.reserved });
+        parts.push(Part { what: Use::Unconfigured, size: uses.unconfigured });
+        parts.push(Part { what: Use::Inaccessible, size: uses.inaccessible });
+        parts.retain(|part| part.size > 0);
+        let has_goal = platform.state.goal(module.handle).is_some();
+        ModuleView { module, index, parts, has_goal }
+    }
+
+    /// How it is, in a few words, and whether all is well.
+    pub(super) fn condition(&self) -> (String, bool) {
+        let mut words = Vec::new();
+        match self.module.health {
+            Health::Healthy => {}
+            Health::NonFunctional => words.push("dead"),
+            other => words.push(other.word()),
+        }
+        if self.module.security == Security::Locked {
+            words.push("locked");
+        }
+        let well = words.is_empty();
+        if well {
+            words.push("healthy");
+        }
+        if self.has_goal {
+            words.push("goal waits");
+        }
+        (words.join(", "), well)
+    }
+}
+
+impl RegionView {
+    fn of(platform: &Platform, region: &Region) -> RegionView {
+        let mut pieces = Vec::new();
+        let mut at = 0;
+        for namespace in platform.namespaces(region) {
+            if namespace.offset > at {
+                pieces.push(Piece { namespace: None, size: namespace.offset - at });
+            }
+            at = at.max(namespace.offset.saturating_add(namespace.size));
+            pieces.push(Piece { size: namespace.size, namespace: Some(namespace) });
+        }
+        if at < region.size {
+            pieces.push(Piece { namespace: None, size: region.size - at });
+        }
+        RegionView { region: region.clone(), pieces }
+    }
+
+    /// Whether nothing is made of it.
+    pub(super) fn is_free(&self) -> bool {
+        self.pieces.iter().all(|piece| piece.namespace.is_none())
+    }
+
+    /// What it is made of, in words.
+    pub(super) fn made_of(&self) -> String {
+        match &self.region.origin {
+            Origin::Memmap => "DRAM, by memmap=".to_owned(),
+            Origin::Set { members, .. } if members.len() == 1 => "one module".to_owned(),
+            Origin::Set { members, .. } => format!("{} modules", members.len()),
+        }
+    }
+}
+
+/// Divides `width` into parts as large as `sizes` tell, each at least `least` wide if all fit so, and all together
+/// exactly `width`.
+pub(super) fn divide(width: usize, sizes: &[u64], least: usize) -> Vec<usize> {
+    let total: u128 = sizes.iter().map(|size| u128::from(*size)).sum();
+    if sizes.is_empty() || total == 0 {
+        return vec![0; sizes.len()];
+    }
+    let least = least.min(width / sizes.len());
+    let share = |size: u64| (u128::from(size) * width as u128 / total) as usize;
+    let mut parts: Vec<usize> = sizes.iter().map(|size| share(*size).max(least)).collect();
+    // What is too much is taken from the largest, what is left is given to it.
+    loop {
+        let sum: usize = parts.iter().sum();
+        let Some(most) = (0..parts.len()).max_by_key(|index| parts[*index]) else { return parts };
+        match sum.cmp(&width) {
+            std::cmp::Ordering::Equal => return parts,
+            std::cmp::Ordering::Less => parts[most] += width - sum,
+            std::cmp::Ordering::Greater => parts[most] -= 1,
+        }
+    }
+}
+
+#[cfg(test)]
+mod test {
+    use super::divide;
+
+    #[test]
+    fn parts_are_to_scale_and_fill_the_width() {
+        assert_eq!(divide(10, &[1, 1], 1), [5, 5]);
+        assert_eq!(divide(10, &[999, 1], 1), [9, 1]);
+        assert_eq!(divide(10, &[u64::MAX, u64::MAX, 0], 1), [5, 4, 1]);
+        assert_eq!(divide(3, &[1; 5], 2).iter().sum::<usize>(), 3);
+        assert_eq!(divide(7, &[3], 9), [7]);
+        assert_eq!(divide(7, &[], 9), []);
+        assert_eq!(divide(7, &[0, 0], 1), [0, 0]);
+    }
+}

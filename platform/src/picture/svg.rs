@@ -1,0 +1,456 @@
+//! The drawing of a machine, shape by shape.
+//!
+//! Each socket is a panel: modules as tanks that their capacity fills to scale, threads from the modules of a set to its
+//! region, and regions as bars to scale with namespaces in them. Colours and lines are classes of the page's style.
+
+use super::plain;
+use super::scene::{ModuleView, Part, RegionView, Scene, SocketView, Use, divide};
+use crate::machine::{Health, Security};
+use crate::namespace::{Mode, Namespace};
+use crate::plan::amount::brief;
+use crate::region::Origin;
+use std::fmt::{Display, Write};
+
+/// The width of the drawing, in its own units; all other lengths are in the same.
+pub(super) const WIDTH: usize = 1200;
+const MARGIN: usize = 28;
+const GAP: usize = 8;
+/// A module is at most so wide, and its tank so high.
+const MODULE_WIDTH: usize = 184;
+const TANK: usize = 112;
+/// From the top of a panel to its modules, from there to their tanks, and below them to the regions.
+const HEAD: usize = 64;
+const CAPTION: usize = 44;
+const THREADS: usize = 72;
+const REGION: usize = 62;
+/// A module that is narrower has its number alone beside the tank.
+const CAPTION_WIDTH: usize = 96;
+/// What a character takes, in the small writing and in the strong one.
+const CHARACTER: usize = 7;
+const STRONG: usize = 8;
+/// Regions beside each other are to scale, but no narrower than this as long as there is room.
+const REGION_WIDTH: usize = 120;
+/// How many colours there are for regions.
+const HUES: u32 = 6;
+
+/// A text in which nothing is markup.
+pub(super) fn escape(text: &str) -> String {
+    let mut escaped = String::new();
+    for character in plain(text).chars() {
+        match character {
+            '&' => escaped += "&amp;",
+            '<' => escaped += "&lt;",
+            '>' => escaped += "&gt;",
+            '"' => escaped += "&quot;",
+            '\'' => escaped += "&#39;",
+            // These are not in XML at all.
+            '\u{fffe}' | '\u{ffff}' => escaped.push('\u{fffd}'),
+            other => escaped.push(other),
+        }
+    }
+    escaped
+}
+
+/// The drawing.
+pub(super) fn draw(scene: &Scene<'_>) -> String {
+    let mut svg = Svg { text: String::new() };
+    let mut y = MARGIN / 2;
+    for socket in &scene.sockets {
+        y = svg.socket(scene, socket, y) + MARGIN;
+    }
+    let name = escape(&scene.platform.machine.name);
+    format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {y}\" role=\"img\" aria-label=\"{name}\">\n\
+         <defs><pattern id=\"hatch\" width=\"6\" height=\"6\" patternUnits=\"userSpaceOnUse\" \
+         patternTransform=\"rotate(45)\"><rect class=\"ground\" width=\"6\" height=\"6\"/>\
+         <rect class=\"line\" width=\"1.5\" height=\"6\"/></pattern></defs>\n{}</svg>\n",
+        svg.text
+    )
+}
+
+/// Where a module was drawn: its middle, and the lower edge.
+struct Anchor {
+    x: usize,
+    y: usize,
+}
+
+struct Svg {
+    text: String,
+}
+
+impl Svg {
+    fn add(&mut self, shape: impl Display) {
+        let _ = writeln!(self.text, "{shape}");
+    }
+
+    fn rect(&mut self, class: &str, x: usize, y: usize, width: usize, height: usize) {
+        self.add(format_args!(
+            "<rect class=\"{class}\" x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\"/>"
+        ));
+    }
+
+    fn rounded(&mut self, class: &str, x: usize, y: usize, width: usize, height: usize, radius: usize) {
+        self.add(format_args!(
+            "<rect class=\"{class}\" x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\" rx=\"{radius}\"/>"
+        ));
+    }
+
+    /// A text, cut to its room.
+    fn write(&mut self, class: &str, x: usize, y: usize, room: usize, text: &str) {
+        let most = room / if class.contains("name") { STRONG } else { CHARACTER };
+        let text = plain(text);
+        let text = match text.chars().count() {
+            count if count <= most => text,
+            _ if most < 3 => return,
+            _ => text.chars().take(most - 1).chain(['…']).collect(),
+        };
+        self.add(format_args!("<text class=\"{class}\" x=\"{x}\" y=\"{y}\">{}</text>", escape(&text)));
+    }
+
+    /// The first of the texts that fits; the last one, cut, if none does.
+    fn write_fitting(&mut self, class: &str, x: usize, y: usize, room: usize, texts: &[String]) {
+        let wide = if class.contains("name") { STRONG } else { CHARACTER };
+        let fits = |text: &&String| plain(text).chars().count() <= room / wide;
+        if let Some(text) = texts.iter().find(fits).or(texts.last()) {
+            self.write(class, x, y, room, text);
+        }
+    }
+
+    fn open(&mut self, class: &str, name: &str, title: &str) {
+        let (name, title) = (escape(name), escape(title));
+        self.add(format_args!("<g class=\"{class}\" data-name=\"{name}\"><title>{title}</title>"));
+    }
+
+    fn close(&mut self) {
+        self.add("</g>");
+    }
+
+    /// Draws a socket; returns where it ends.
+    fn socket(&mut self, scene: &Scene<'_>, socket: &SocketView<'_>, top: usize) -> usize {
+        let rows = region_rows(&socket.regions);
+        let modules = if socket.modules.is_empty() { 0 } else { CAPTION + TANK + 20 };
+        let threads = if socket.modules.is_empty() || rows.is_empty() { 0 } else { THREADS };
+        let height = HEAD + modules + threads + rows.len() * (REGION + 18) + 14;
+        let name = format!("socket {}", socket.number);
+        self.open("socket", &name, &format!("{name}: {} of DRAM", brief(socket.dram)));
+        self.rounded("panel", 1, top, WIDTH - 2, height, 14);
+        self.write("title", MARGIN, top + 34, 300, &format!("Socket {}", socket.number));
+        self.dram(scene, socket, top + 18);
+        let anchors = self.modules(scene, socket, top + HEAD);
+        let mut y = top + HEAD + modules + threads;
+        for row in rows {
+            self.row(socket, row, &anchors, y);
+            y += REGION + 18;
+        }
+        self.close();
+        top + height
+    }
+
+    /// DRAM and volatile memory, at the right of the head.
+    fn dram(&mut self, scene: &Scene<'_>, socket: &SocketView<'_>, y: usize) {
+        let cache = scene.platform.memory_mode();
+        let role = if cache { "DRAM, a cache" } else { "DRAM" };
+        let mut x = WIDTH - MARGIN;
+        let mut chips = vec![("chip", format!("{} {role}", brief(socket.dram)))];
+        if socket.memory > 0 {
+            chips.push(("chip memory", format!("{} volatile memory", brief(socket.memory))));
+        }
+        for (class, text) in chips.iter().rev() {
+            let width = (text.chars().count() + 3) * CHARACTER;
+            x -= width;
+            self.rounded(class, x, y, width, 24, 12);
+            self.write("small", x + 11, y + 16, width, text);
+            x -= GAP;
+        }
+    }
+
+    fn modules(&mut self, scene: &Scene<'_>, socket: &SocketView<'_>, top: usize) -> Vec<Anchor> {
+        let count = socket.modules.len().max(1);
+        let room = WIDTH - 2 * MARGIN;
+        let step = ((room + GAP) / count).clamp(1, MODULE_WIDTH + GAP);
+        let width = step.saturating_sub(GAP.min(step / 4));
+        let mut anchors = Vec::new();
+        for (number, view) in socket.modules.iter().enumerate() {
+            let x = MARGIN + number * step;
+            let before =
+                number.checked_sub(1).map(|before| socket.modules[before].module.handle.controller());
+            let controller = view.module.handle.controller();
+            if before != Some(controller) {
+                let mut same = socket.modules[number..].iter();
+                let own = same.position(|one| one.module.handle.controller() != controller);
+                let own = own.unwrap_or(socket.modules.len() - number);
+                let text = format!("controller {controller}");
+                self.write("quiet small", x, top, own * step, &text);
+                self.add(format_args!(
+                    "<path class=\"rule\" d=\"M{x} {0}H{1}\"/>",
+                    top + 6,
+                    x + own * step - (step - width)
+                ));
+            }
+            self.module(scene, view, x, top + 10, width);
+            anchors.push(Anchor { x: x + width / 2, y: top + CAPTION + TANK + 8 });
+        }
+        anchors
+    }
+
+    fn module(&mut self, scene: &Scene<'_>, view: &ModuleView<'_>, x: usize, y: usize, width: usize) {
+        let module = view.module;
+        let (condition, well) = view.condition();
+        let dead = module.health == Health::NonFunctional;
+        self.open(
+            if well { "module" } else { "module ill" },
+            &module.handle.to_string(),
+            &module_title(view),
+        );
+        let name = format!("nmem{}", view.index);
+        if width >= CAPTION_WIDTH {
+            self.write("name", x, y + 16, width - 50, &name);
+            let dot = if well { "dot" } else { "dot alarm" };
+            self.add(format_args!(
+                "<circle class=\"{dot}\" cx=\"{}\" cy=\"{}\" r=\"5\"/>",
+                x + width - 8,
+                y + 11
+            ));
+            let under = if well { module.locator.clone() } else { condition };
+            let class = if well { "quiet small" } else { "alarm small" };
+            self.write(class, x, y + 30, width, &under);
+        } else {
+            let short = if (name.len() + 1) * CHARACTER <= width { name } else { view.index.to_string() };
+            self.write(
+                if well { "small" } else { "alarm small" },
+                x,
+                y + 30,
+                width.max(3 * CHARACTER),
+                &short,
+            );
+        }
+        let tank = (y + CAPTION - 10, TANK);
+        let largest = u128::from(scene.largest.max(1));
+        let height = (u128::from(module.capacity) * tank.1 as u128 / largest) as usize;
+        let height = if dead { tank.1 } else { height.max(12) };
+        let bottom = tank.0 + tank.1 + 6;
+        self.rounded("tank", x, bottom - height, width, height, 5);
+        if dead {
+            let (left, right, upper) = (x + 8, x + width - 8, bottom - height + 8);
+            let lower = bottom - 8;
+            self.add(format_args!(
+                "<path class=\"cross\" d=\"M{left} {upper}L{right} {lower}M{right} {upper}L{left} {lower}\"/>"
+            ));
+        } else {
+            self.fill(view, x, bottom, width, height);
+        }
+        if module.security == Security::Locked {
+            let (middle, upper) = (x + width / 2, bottom - height / 2 - 8);
+            self.add(format_args!(
+                "<g class=\"lock\"><path d=\"M{0} {upper}v-5a6 6 0 0 1 12 0v5\"/><rect x=\"{1}\" y=\"{upper}\" \
+                 width=\"20\" height=\"15\" rx=\"3\"/></g>",
+                middle - 6,
+                middle - 10
+            ));
+        }
+        self.close();
+    }
+
+    /// The parts of a module from the bottom of its tank upwards, so that persistent memory is near its region: what is
+    /// behind the volatile memory on the media is below it here.
+    fn fill(&mut self, view: &ModuleView<'_>, x: usize, bottom: usize, width: usize, height: usize) {
+        let order = |part: &&Part| match part.what {
+            Use::Region(number) => (0, number),
+            Use::Memory => (1, 0),
+            Use::Reserved => (2, 0),
+            Use::Unconfigured => (3, 0),
+            Use::Inaccessible => (4, 0),
+        };
+        let mut parts: Vec<&Part> = view.parts.iter().collect();
+        parts.sort_by_key(order);
+        let sizes: Vec<u64> = parts.iter().map(|part| part.size).collect();
+        let mut y = bottom - 2;
+        let inner = width.saturating_sub(4).max(1);
+        for (part, high) in parts.iter().zip(divide(height - 4, &sizes, 1)) {
+            y -= high;
+            let class = match part.what {
+                Use::Memory => "fill memory".to_owned(),
+                Use::Region(number) => format!("fill hue{}", number % HUES),
+                Use::Reserved => "fill reserved".to_owned(),
+                Use::Unconfigured => "fill blank".to_owned(),
+                Use::Inaccessible => "fill kept".to_owned(),
+            };
+            self.rect(&class, x + 2, y, inner, high);
+            let label = match part.what {
+                Use::Unconfigured => "not configured".to_owned(),
+                Use::Inaccessible => continue,
+                _ => brief(part.size),
+            };
+            if high >= 18 && (label.chars().count() + 1) * CHARACTER <= inner {
+                let class = match part.what {
+                    Use::Unconfigured | Use::Reserved => "quiet small",
+                    Use::Memory => "bright small",
+                    _ => "inside small",
+                };
+                self.write(class, x + 8, y + high / 2 + 4, inner, &label);
+            }
+        }
+    }
+
+    /// Regions beside each other, and the threads that lead to them.
+    fn row(&mut self, socket: &SocketView<'_>, row: &[RegionView], anchors: &[Anchor], y: usize) {
+        let room = WIDTH - 2 * MARGIN - GAP * (row.len() - 1);
+        let sizes: Vec<u64> = row.iter().map(|view| view.region.size).collect();
+        let mut x = MARGIN;
+        for (view, width) in row.iter().zip(divide(room, &sizes, REGION_WIDTH)) {
+            let hue = view.region.number % HUES;
+            let members: Vec<&Anchor> = anchors
+                .iter()
+                .zip(&socket.modules)
+                .filter(|(_, module)| view.region.has(module.module.handle))
+                .map(|(anchor, _)| anchor)
+                .collect();
+            for (number, anchor) in members.iter().enumerate() {
+                let end = x + width * (2 * number + 1) / (2 * members.len());
+                let (from, to) = (anchor.y, y + 16);
+                let bend = (to - from) / 2;
+                self.add(format_args!(
+                    "<path class=\"thread stroke{hue}\" d=\"M{0} {from}C{0} {1} {end} {2} {end} {to}\"/>",
+                    anchor.x,
+                    from + bend,
+                    to - bend
+                ));
+            }
+            self.region(view, x, y, width);
+            x += width + GAP;
+        }
+    }
+
+    fn region(&mut self, view: &RegionView, x: usize, y: usize, width: usize) {
+        let region = &view.region;
+        let off = if region.enabled { "" } else { " off" };
+        self.open(&format!("region{off}"), &region.name(), &region_title(view));
+        let (bar, high) = (y + 16, REGION - 18);
+        self.rounded(&format!("bar stroke{}", region.number % HUES), x, bar, width, high, 6);
+        let sizes: Vec<u64> = view.pieces.iter().map(|piece| piece.size).collect();
+        let mut at = x + 2;
+        for (piece, wide) in view.pieces.iter().zip(divide(width - 4, &sizes, 3)) {
+            match &piece.namespace {
+                Some(namespace) => self.namespace(namespace, at, bar + 2, wide, high - 4),
+                None => {
+                    let text = format!("{} free", brief(piece.size));
+                    let needed = (text.chars().count() + 2) * CHARACTER;
+                    if needed <= wide {
+                        self.write("quiet small", at + 8, bar + high / 2 + 4, wide, &text);
+                    }
+                }
+            }
+            at += wide;
+        }
+        let class = if region.enabled { "small" } else { "alarm small" };
+        let disabled = if region.enabled { "" } else { ", disabled" };
+        let (name, size) = (region.name(), brief(region.size));
+        let texts = [
+            format!("{name} · {size} of {}{disabled}", view.made_of()),
+            format!("{name} · {size}{disabled}"),
+            name,
+            format!("r{}", region.number),
+        ];
+        self.write_fitting(class, x, y + REGION + 11, width, &texts);
+        self.close();
+    }
+
+    fn namespace(&mut self, namespace: &Namespace, x: usize, y: usize, width: usize, height: usize) {
+        let off = if namespace.enabled { "" } else { " off" };
+        self.open(&format!("namespace{off}"), &namespace.device(), &namespace_title(namespace));
+        let class = format!("space {}", mode_class(namespace));
+        self.rounded(&class, x, y, width.saturating_sub(1).max(1), height, 4);
+        let (device, number) = (namespace.device(), format!("{}.{}", namespace.region, namespace.number));
+        let mut texts = vec![device.clone(), number];
+        if !namespace.name.is_empty() {
+            texts.insert(0, format!("{} ({device})", namespace.name));
+        }
+        self.write_fitting("name", x + 8, y + 17, width.saturating_sub(10), &texts);
+        let (mode, size) = (namespace.mode().word().to_owned(), brief(namespace.size));
+        let texts = [format!("{mode}, {size}"), mode];
+        self.write_fitting("small", x + 8, y + 32, width.saturating_sub(10), &texts);
+        self.close();
+    }
+}
+
+/// Regions that are drawn beside each other: so many in a row that each has a place to be seen.
+fn region_rows(regions: &[RegionView]) -> Vec<&[RegionView]> {
+    regions.chunks(24).collect()
+}
+
+fn mode_class(namespace: &Namespace) -> &'static str {
+    match namespace.mode() {
+        Mode::Fsdax => "fsdax",
+        Mode::Devdax => "devdax",
+        Mode::Sector => "sector",
+        Mode::Raw => "raw",
+    }
+}
+
+fn module_title(view: &ModuleView<'_>) -> String {
+    let module = view.module;
+    let mut lines = vec![
+        format!("nmem{}, {}, {}", view.index, module.handle, module.locator),
+        format!(
+            "controller {}, channel {}, slot {}",
+            module.handle.controller(),
+            module.handle.channel(),
+            module.handle.slot()
+        ),
+        view.condition().0,
+    ];
+    if module.capacity > 0 {
+        lines.push(format!("{} in all", brief(module.capacity)));
+    }
+    lines.extend(view.parts.iter().map(|part| {
+        let what = match part.what {
+            Use::Memory => "volatile memory".to_owned(),
+            Use::Region(number) => format!("in region{number}"),
+            Use::Reserved => "reserved".to_owned(),
+            Use::Unconfigured => "not configured".to_owned(),
+            Use::Inaccessible => "kept by firmware".to_owned(),
+        };
+        format!("{} {what}", brief(part.size))
+    }));
+    if let Some(firmware) = &module.firmware {
+        lines.push(format!("firmware {firmware}"));
+    }
+    titled(&lines)
+}
+
+fn region_title(view: &RegionView) -> String {
+    let region = &view.region;
+    let mut lines = vec![format!("{}, {} of {}", region.name(), brief(region.size), view.made_of())];
+    if let Origin::Set { id, members, .. } = &region.origin {
+        lines.push(format!("interleave set {id:#018x}"));
+        let members: Vec<String> = members.iter().map(|member| member.module.to_string()).collect();
+        lines.push(members.join(" "));
+    }
+    lines.push(format!("from {:#x} on", region.base));
+    if !region.enabled {
+        lines.push("disabled".to_owned());
+    }
+    titled(&lines)
+}
+
+fn namespace_title(namespace: &Namespace) -> String {
+    let device = namespace.block_device().or_else(|| namespace.character_device()).unwrap_or_default();
+    let mut lines = vec![
+        format!("{}, {}", namespace.device(), namespace.mode().word()),
+        format!("{}, {} usable", brief(namespace.size), brief(namespace.usable())),
+        format!("/dev/{device}"),
+    ];
+    if !namespace.name.is_empty() {
+        lines.push(format!("called {}", namespace.name));
+    }
+    lines.extend(namespace.uuid.map(|uuid| uuid.to_string()));
+    if !namespace.enabled {
+        lines.push("disabled".to_owned());
+    }
+    titled(&lines)
+}
+
+/// Lines of a tooltip: each without what would begin another.
+fn titled(lines: &[String]) -> String {
+    lines.iter().map(|line| plain(line)).collect::<Vec<_>>().join(" · ")
+}

@@ -1,0 +1,391 @@
+//! The picture of a machine in box characters.
+
+use super::canvas::{Canvas, Ink, Palette, cells};
+use super::plain;
+use super::scene::{ModuleView, Part, Piece, RegionView, Scene, SocketView, Use, divide};
+use crate::machine::Health;
+use crate::namespace::Namespace;
+use crate::plan::amount::brief;
+use crate::platform::Platform;
+use crate::region::Origin;
+
+/// Below this width a picture is wider than its terminal.
+const WIDTH_MIN: usize = 40;
+/// Above this width lines are hard to follow.
+const WIDTH_MAX: usize = 100;
+/// The cells of a module that is drawn in full, at least and at most.
+const CARD: (usize, usize) = (22, 40);
+const CARD_HEIGHT: usize = 5;
+/// A socket with more modules has a line for each instead.
+const CARDS_MAX: usize = 12;
+/// The cells of a module that has a line, at least.
+const LINE_CELLS: usize = 23;
+/// The cells of a piece of a region with a text in it, its edge included, at least.
+const PIECE_CELLS: usize = 4;
+/// On a socket with more regions, those with nothing in them have a line each.
+const REGIONS_MAX: usize = 6;
+/// In a machine with more sockets, one stands for those that are like it.
+const SOCKETS_MAX: usize = 8;
+
+impl Platform {
+    /// Sockets, modules, interleave sets, regions and namespaces as a picture on the terminal, at most `width` cells
+    /// wide, and never wider than 100 or narrower than 40.
+    pub fn picture(&self, width: usize, palette: Palette) -> String {
+        let scene = Scene::of(self);
+        let mut canvas = Canvas::new(width.clamp(WIDTH_MIN, WIDTH_MAX));
+        let picture = Picture { scene: &scene, width: width.clamp(WIDTH_MIN, WIDTH_MAX) };
+        picture.draw(&mut canvas);
+        canvas.text(palette)
+    }
+}
+
+struct Picture<'s, 'p> {
+    scene: &'s Scene<'p>,
+    width: usize,
+}
+
+impl Picture<'_, '_> {
+    fn draw(&self, canvas: &mut Canvas) {
+        let name = plain(&self.scene.platform.machine.name);
+        let x = canvas.put(0, 0, self.width, &name, Ink::Strong);
+        let (mut x, mut y) = (x + 2, 0);
+        for (number, part) in self.scene.summary().iter().enumerate() {
+            let text = if number == 0 { part.clone() } else { format!(" · {part}") };
+            if x + cells(&text) > self.width {
+                (x, y) = (2, y + 1);
+                x += canvas.put(x, y, self.width - 2, part, Ink::Text);
+            } else {
+                x += canvas.put(x, y, self.width, &text, Ink::Text);
+            }
+        }
+        self.legend(canvas);
+        let mut shown: Option<(String, u16)> = None;
+        let mut alike: Vec<&SocketView<'_>> = Vec::new();
+        for socket in &self.scene.sockets {
+            let looks = looks(socket);
+            if self.scene.sockets.len() > SOCKETS_MAX && shown.as_ref().is_some_and(|(one, _)| *one == looks)
+            {
+                alike.push(socket);
+                continue;
+            }
+            self.alike(canvas, &std::mem::take(&mut alike), &shown);
+            self.socket(canvas, socket);
+            shown = Some((looks, socket.number));
+        }
+        self.alike(canvas, &alike, &shown);
+    }
+
+    /// What the characters in bars mean, as far as they are there.
+    fn legend(&self, canvas: &mut Canvas) {
+        let parts = || self.scene.sockets.iter().flat_map(|one| &one.modules).flat_map(|one| &one.parts);
+        let there = |what: Use| parts().any(|part| mark(part.what) == mark(what));
+        let all = [
+            (Use::Memory, "volatile memory"),
+            (Use::Region(0), "persistent, in a region"),
+            (Use::Reserved, "reserved"),
+            (Use::Unconfigured, "not configured"),
+            (Use::Inaccessible, "kept by firmware"),
+        ];
+        let (y, mut x) = (canvas.height(), 0);
+        for (what, words) in all.into_iter().filter(|(what, _)| there(*what)) {
+            let (character, ink) = mark(what);
+            if x + cells(words) + 5 > self.width {
+                break;
+            }
+            x += 2;
+            canvas.fill(x, y, 2, character, ink);
+            x += 3 + canvas.put(x + 3, y, self.width, words, Ink::Quiet);
+        }
+    }
+
+    /// Says which sockets look like the one that is drawn.
+    fn alike(&self, canvas: &mut Canvas, alike: &[&SocketView<'_>], shown: &Option<(String, u16)>) {
+        let (Some(first), Some(last), Some((_, like))) = (alike.first(), alike.last(), shown) else { return };
+        let indexes: Vec<usize> =
+            alike.iter().flat_map(|one| &one.modules).map(|module| module.index).collect();
+        let regions: Vec<u32> =
+            alike.iter().flat_map(|one| &one.regions).map(|view| view.region.number).collect();
+        let range = |from: String, to: String| if from == to { from } else { format!("{from} to {to}") };
+        let mut parts = Vec::new();
+        if let (Some(from), Some(to)) = (indexes.iter().min(), indexes.iter().max()) {
+            parts.push(range(format!("nmem{from}"), format!("nmem{to}")));
+        }
+        if let (Some(from), Some(to)) = (regions.iter().min(), regions.iter().max()) {
+            parts.push(range(format!("region{from}"), format!("region{to}")));
+        }
+        let (from, to) = (first.number, last.number);
+        let what =
+            if from == to { format!("socket {from} looks") } else { format!("sockets {from} to {to} look") };
+        let text = format!("… {what} like socket {like}: {}", parts.join(", "));
+        canvas.put(0, canvas.height(), self.width, &text, Ink::Quiet);
+    }
+
+    fn socket(&self, canvas: &mut Canvas, socket: &SocketView<'_>) {
+        let top = canvas.height();
+        let mut y = top + 1;
+        if socket.modules.len() <= CARDS_MAX {
+            y = self.cards(canvas, socket, y);
+        } else {
+            y = self.lines(canvas, socket, y);
+        }
+        let largest = socket.regions.iter().map(|one| one.region.size).max().unwrap_or(0);
+        for region in &socket.regions {
+            let is_brief = socket.regions.len() > REGIONS_MAX && region.is_free();
+            y = self.region(canvas, region, largest, y, is_brief);
+        }
+        canvas.frame(0, top, self.width, y + 1 - top, Ink::Frame);
+        let cache = if self.scene.platform.memory_mode() { ", a cache" } else { "" };
+        let mut title = format!(" {} of DRAM{cache} ", brief(socket.dram));
+        if socket.memory > 0 {
+            title += &format!("─ {} of volatile memory ", brief(socket.memory));
+        }
+        let x = 2 + canvas.put(2, top, self.width - 4, &format!(" socket {} ", socket.number), Ink::Strong);
+        canvas.put(x + 1, top, self.width - x - 3, &title, Ink::Text);
+    }
+
+    /// The modules in full, those of a controller in a row if it can be.
+    fn cards(&self, canvas: &mut Canvas, socket: &SocketView<'_>, top: usize) -> usize {
+        let inner = self.width - 4;
+        let most = (inner / CARD.0).max(1);
+        let of = |controller: u16| {
+            socket.modules.iter().filter(|one| one.module.handle.controller() == controller).count()
+        };
+        let row = (0..16).map(of).max().unwrap_or(1).max(1);
+        // Rows of a controller that is too long are of the same length.
+        let columns = row.div_ceil(row.div_ceil(most));
+        let columns = if columns == 1 { socket.modules.len().clamp(1, most) } else { columns };
+        let width = (inner / columns).min(CARD.1);
+        let mut y = top;
+        let mut rest = socket.modules.as_slice();
+        while let Some(first) = rest.first() {
+            let same = |one: &&ModuleView<'_>| {
+                row == 1 || one.module.handle.controller() == first.module.handle.controller()
+            };
+            let count = rest.iter().take(columns).take_while(same).count();
+            let (here, others) = rest.split_at(count);
+            for (column, module) in here.iter().enumerate() {
+                self.card(canvas, module, 2 + column * width, y, width);
+            }
+            rest = others;
+            y += CARD_HEIGHT;
+        }
+        y
+    }
+
+    fn card(&self, canvas: &mut Canvas, view: &ModuleView<'_>, x: usize, y: usize, width: usize) {
+        let (module, room) = (view.module, width - 4);
+        canvas.frame(x, y, width, CARD_HEIGHT, Ink::Frame);
+        let (condition, well) = view.condition();
+        let condition = format!(" {condition} ");
+        let ink = if well { Ink::Quiet } else { Ink::Alarm };
+        canvas.put(x + 2, y, room, &format!(" nmem{} {} ", view.index, module.handle), Ink::Strong);
+        let space = room.min(cells(&condition));
+        canvas.put(x + 2 + room - space, y + 4, space, &condition, ink);
+        let capacity = if module.capacity == 0 { "does not tell".to_owned() } else { brief(module.capacity) };
+        let space = room.saturating_sub(cells(&capacity) + 1);
+        canvas.put(x + 2, y + 1, space, &plain(&module.locator), Ink::Text);
+        canvas.put(x + 2 + room - cells(&capacity), y + 1, room, &capacity, Ink::Text);
+        self.bar(canvas, view, x + 2, y + 2, room);
+        let parts: Vec<&Part> = view.parts.iter().filter(|part| part.what != Use::Inaccessible).collect();
+        let text = |separator: &str, words: fn(&Part) -> String| {
+            parts.iter().map(|part| words(part)).collect::<Vec<_>>().join(separator)
+        };
+        let long = text(", ", words);
+        let text = if cells(&long) <= room { long } else { text(" ", short_words) };
+        canvas.put(x + 2, y + 3, room, &text, Ink::Text);
+    }
+
+    /// What a module is used for, as long as its capacity tells beside the largest.
+    fn bar(&self, canvas: &mut Canvas, view: &ModuleView<'_>, x: usize, y: usize, room: usize) {
+        if view.module.health == Health::NonFunctional {
+            canvas.fill(x, y, room, '╳', Ink::Alarm);
+            return;
+        }
+        let largest = u128::from(self.scene.largest.max(1));
+        let len = (u128::from(view.module.capacity) * room as u128 / largest) as usize;
+        let sizes: Vec<u64> = view.parts.iter().map(|part| part.size).collect();
+        let mut at = x;
+        for (part, width) in view.parts.iter().zip(divide(len.max(1), &sizes, 1)) {
+            let (character, ink) = mark(part.what);
+            canvas.fill(at, y, width, character, ink);
+            at += width;
+        }
+    }
+
+    /// The modules with a line for each, in columns.
+    fn lines(&self, canvas: &mut Canvas, socket: &SocketView<'_>, top: usize) -> usize {
+        let inner = self.width - 4;
+        let columns = (inner / LINE_CELLS).max(1);
+        let width = inner / columns;
+        let rows = socket.modules.len().div_ceil(columns);
+        let name = |view: &ModuleView<'_>| format!("nmem{}", view.index);
+        let longest = socket.modules.iter().map(|view| name(view).len()).max().unwrap_or(0);
+        for (number, view) in socket.modules.iter().enumerate() {
+            let (x, y) = (2 + number / rows * width, top + number % rows);
+            canvas.put(x, y, longest, &name(view), Ink::Strong);
+            let (condition, well) = view.condition();
+            let room = width - longest - 3;
+            if view.module.usable() && !view.has_goal {
+                self.bar(canvas, view, x + longest + 1, y, room - 2);
+                let sign = if well { "" } else { "!" };
+                canvas.put(x + longest + room, y, 1, sign, Ink::Alarm);
+            } else {
+                let ink = if well { Ink::Quiet } else { Ink::Alarm };
+                canvas.put(x + longest + 1, y, room, &condition, ink);
+            }
+        }
+        top + rows
+    }
+
+    fn region(
+        &self,
+        canvas: &mut Canvas,
+        view: &RegionView,
+        largest: u64,
+        top: usize,
+        is_brief: bool,
+    ) -> usize {
+        let (inner, region) = (self.width - 4, &view.region);
+        let mut x = 2 + canvas.put(2, top, inner, &region.name(), Ink::Strong);
+        let mut text = format!("  {} of {}", brief(region.size), view.made_of());
+        if let Origin::Set { id, .. } = &region.origin {
+            text += &format!("  set {id:#018x}");
+        }
+        if is_brief {
+            text += "  free";
+        }
+        x += canvas.put(x, top, inner + 2 - x, &text, Ink::Text);
+        if !region.enabled {
+            canvas.put(x, top, inner + 2 - x, "  disabled", Ink::Alarm);
+        }
+        if is_brief {
+            return top + 1;
+        }
+        let least = (view.pieces.len() * PIECE_CELLS + 1).clamp(12, inner);
+        let share = (u128::from(region.size) * inner as u128 / u128::from(largest.max(1))) as usize;
+        let width = share.clamp(least, inner);
+        self.pieces(canvas, &view.pieces, top + 1, width);
+        let mut y = top + 4;
+        for namespace in view.pieces.iter().filter_map(|piece| piece.namespace.as_ref()) {
+            let ink = if namespace.enabled { Ink::Text } else { Ink::Quiet };
+            canvas.put(4, y, inner - 2, &namespace_words(namespace), ink);
+            y += 1;
+        }
+        y
+    }
+
+    /// A box that is divided as the region is.
+    fn pieces(&self, canvas: &mut Canvas, pieces: &[Piece], y: usize, width: usize) {
+        let x = 2;
+        canvas.frame(x, y, width, 3, Ink::Frame);
+        let sizes: Vec<u64> = pieces.iter().map(|piece| piece.size).collect();
+        let has_edges = pieces.len() * PIECE_CELLS < width;
+        let least = if has_edges { PIECE_CELLS } else { 0 };
+        let mut at = x;
+        // With edges each piece begins with one, and the last edge is the end of the box.
+        let room = if has_edges { width - 1 } else { width - 2 };
+        for (number, (piece, cells_of)) in pieces.iter().zip(divide(room, &sizes, least)).enumerate() {
+            let ink = if piece.namespace.is_some() { Ink::Used } else { Ink::Quiet };
+            if !has_edges {
+                let character = if piece.namespace.is_some() { '█' } else { '·' };
+                canvas.fill(at + 1, y + 1, cells_of, character, ink);
+                at += cells_of;
+                continue;
+            }
+            if number > 0 {
+                for (row, character) in ["┬", "│", "┴"].into_iter().enumerate() {
+                    canvas.put(at, y + row, 1, character, Ink::Frame);
+                }
+            }
+            let inside = cells_of - 1;
+            if piece.namespace.is_none() {
+                canvas.fill(at + 1, y + 1, inside, '·', Ink::Quiet);
+            }
+            // The longest text that fits.
+            if let Some(text) = texts(piece).into_iter().find(|text| cells(text) <= inside) {
+                canvas.put(at + 1, y + 1, inside, &text, ink);
+            }
+            at += cells_of;
+        }
+    }
+}
+
+/// What may be written into a piece of a region, the longest first.
+fn texts(piece: &Piece) -> Vec<String> {
+    let Some(namespace) = &piece.namespace else {
+        let size = brief(piece.size);
+        return vec![format!(" free {size} "), format!(" {size} "), "free".to_owned()];
+    };
+    let (name, mode) = (namespace.device(), namespace.mode().word());
+    let number = format!("{}.{}", namespace.region, namespace.number);
+    vec![format!(" {name} {mode} "), format!(" {number} {mode} "), format!("{number} {mode}"), number]
+}
+
+/// How a use looks in a bar.
+fn mark(what: Use) -> (char, Ink) {
+    match what {
+        Use::Memory => ('▒', Ink::Memory),
+        Use::Region(_) => ('█', Ink::Persistent),
+        Use::Reserved => ('░', Ink::Quiet),
+        Use::Unconfigured => ('·', Ink::Quiet),
+        Use::Inaccessible => ('▏', Ink::Quiet),
+    }
+}
+
+fn words(part: &Part) -> String {
+    let size = brief(part.size);
+    match part.what {
+        Use::Memory => format!("{size} memory"),
+        Use::Region(number) => format!("{size} region{number}"),
+        Use::Reserved => format!("{size} reserved"),
+        Use::Unconfigured => "not configured".to_owned(),
+        Use::Inaccessible => String::new(),
+    }
+}
+
+/// The same with the character of the bar in place of the word.
+fn short_words(part: &Part) -> String {
+    let (character, _) = mark(part.what);
+    let region = match part.what {
+        Use::Region(number) => format!(" region{number}"),
+        _ => String::new(),
+    };
+    format!("{character}{}{region}", brief(part.size))
+}
+
+fn namespace_words(namespace: &Namespace) -> String {
+    let device = namespace.block_device().or_else(|| namespace.character_device()).unwrap_or_default();
+    let (name, mode, size) = (namespace.device(), namespace.mode().word(), brief(namespace.size));
+    let mut text = format!("{name:<14}{mode:<8}{size}");
+    if namespace.usable() != namespace.size {
+        text += &format!(", {} usable", brief(namespace.usable()));
+    }
+    text += &format!("  /dev/{device}");
+    if !namespace.name.is_empty() {
+        text += &format!("  \"{}\"", plain(&namespace.name));
+    }
+    if !namespace.enabled {
+        text += "  disabled";
+    }
+    text
+}
+
+/// What a socket looks like, numbers and names apart.
+fn looks(socket: &SocketView<'_>) -> String {
+    let mut text = format!("{} {}", socket.dram, socket.memory);
+    for module in &socket.modules {
+        text += &format!("\n{} {:?}", module.module.capacity, module.condition());
+        for part in &module.parts {
+            text += &format!(" {:?} {}", mark(part.what), part.size);
+        }
+    }
+    for view in &socket.regions {
+        text += &format!("\n{} {}", view.region.enabled, view.made_of());
+        for piece in &view.pieces {
+            let namespace = piece.namespace.as_ref();
+            let what = namespace.map(|one| (one.mode(), one.enabled, one.usable(), one.name.clone()));
+            text += &format!(" {what:?} {}", piece.size);
+        }
+    }
+    text
+}

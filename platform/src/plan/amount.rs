@@ -1,0 +1,44 @@
+//! Bytes as people read them, and as commands take them.
+
+/// The units, the largest first.
+const UNITS: [(u64, &str); 4] = [(1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
+
+/// Bytes for people: at most two digits behind the point, cut off.
+pub(crate) fn brief(bytes: u64) -> String {
+    let Some((unit, word)) = UNITS.into_iter().find(|(unit, _)| bytes >= *unit) else {
+        return format!("{bytes} B");
+    };
+    let hundredths = u128::from(bytes % unit) * 100 / u128::from(unit);
+    let part = match hundredths {
+        0 => String::new(),
+        tenths if tenths % 10 == 0 => format!(".{}", tenths / 10),
+        hundredths => format!(".{hundredths:02}"),
+    };
+    format!("{}{part} {word}", bytes / unit)
+}
+
+/// Bytes as a command takes them: not one is lost.
+pub(crate) fn exact(bytes: u64) -> String {
+    match UNITS.into_iter().find(|(unit, _)| bytes > 0 && bytes.is_multiple_of(*unit)) {
+        Some((unit, word)) => format!("{}{word}", bytes / unit),
+        None => bytes.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod test {
+    use super::*;
+
+    #[test]
+    fn bytes_for_people_and_for_commands() {
+        let both = |bytes| (brief(bytes), exact(bytes));
+        let texts = |brief: &str, exact: &str| (brief.to_owned(), exact.to_owned());
+        assert_eq!(both(0), texts("0 B", "0"));
+        assert_eq!(both(1023), texts("1023 B", "1023"));
+        assert_eq!(both(1512 << 30), texts("1.47 TiB", "1512GiB"));
+        assert_eq!(both(1 << 40), texts("1 TiB", "1TiB"));
+        assert_eq!(both((1 << 30) + (1 << 29)), texts("1.5 GiB", "1536MiB"));
+        assert_eq!(both((3 << 20) + 1), texts("3 MiB", "3145729"));
+        assert_eq!(both(u64::MAX), texts("16777215.99 TiB", "18446744073709551615"));
+    }
+}

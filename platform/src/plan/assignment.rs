@@ -1,0 +1,210 @@
+//! Which wish is met on which socket, in free ranges or after its modules were divided anew.
+
+use super::group::Group;
+use super::trial::{Uuids, nearer};
+use super::wish::{Rest, Wish};
+use crate::error::PlatformError;
+use crate::goal::PersistentKind;
+use crate::machine::{Handle, Module};
+use crate::platform::Platform;
+use std::collections::BTreeMap;
+
+/// Which wish is met where.
+#[derive(Clone)]
+pub(super) struct Assignment<'p> {
+    /// The machine as it is.
+    platform: &'p Platform,
+    /// The machine with the wishes that are met in free ranges, made one after the other.
+    in_place: Platform,
+    pub(super) sockets: BTreeMap<u16, SocketPlan>,
+}
+
+/// What happens to a socket.
+#[derive(Clone, Debug, Default)]
+pub(super) struct SocketPlan {
+    /// Modules that answer and are not locked.
+    pub(super) modules: Vec<Handle>,
+    /// How its modules are divided anew; nothing is if there are no groups.
+    pub(super) groups: Vec<Group>,
+    /// The wishes that are met here, in their order.
+    pub(super) wishes: Vec<Wish>,
+}
+
+impl<'p> Assignment<'p> {
+    /// Nothing is assigned to these sockets, whose modules are to be divided anew whatever is wished if `anew`.
+    pub(super) fn new(platform: &'p Platform, sockets: &[u16], anew: bool) -> Assignment<'p> {
+        let plan = |socket: u16| {
+            let on = |module: &&Module| module.handle.socket() == socket && module.usable();
+            let modules: Vec<Handle> =
+                platform.machine.modules.iter().filter(on).map(|module| module.handle).collect();
+            let all = || Group::new(&modules, PersistentKind::AppDirect, Vec::new());
+            let groups = if anew && !modules.is_empty() { vec![all()] } else { Vec::new() };
+            SocketPlan { modules, groups, wishes: Vec::new() }
+        };
+        let sockets = sockets.iter().map(|socket| (*socket, plan(*socket))).collect();
+        Assignment { platform, in_place: platform.clone(), sockets }
+    }
+
+    /// Finds a place for a wish; returns the bytes that its namespace gets. Nothing changes if there is none.
+    ///
+    /// # Errors
+    /// Why there is none where it comes nearest.
+    pub(super) fn add(&mut self, wish: &Wish, uuids: Uuids<'_>) -> Result<u64, PlatformError> {
+        let want = wish.namespace.size.unwrap_or(0);
+        let mut nearest = PlatformError::NoSpace { region: None, want, largest: 0 };
+        for anew in [false, true] {
+            for socket in self.candidates(wish, anew) {
+                match self.add_to(socket, wish, anew, uuids) {
+                    Ok(size) => return Ok(size),
+                    Err(error) => nearest = nearer(nearest, error),
+                }
+            }
+        }
+        Err(nearest)
+    }
+
+    /// The sockets that a wish may be met on: first as they are planned so far, then, those where least is lost
+    /// first, the ones that would have to be divided anew for it.
+    fn candidates(&self, wish: &Wish, anew: bool) -> Vec<u16> {
+        let named = self.sockets.iter().filter(|(socket, _)| wish.socket.is_none_or(|one| one == **socket));
+        if !anew {
+            return named.map(|(socket, _)| *socket).collect();
+        }
+        let mut others: Vec<u16> =
+            named.filter(|(_, plan)| plan.groups.is_empty()).map(|(socket, _)| *socket).collect();
+        others.sort_by_cached_key(|socket| self.at_stake(*socket));
+        others
+    }
+
+    /// Bytes of namespaces and of volatile memory that are lost if a socket is divided anew.
+    fn at_stake(&self, socket: u16) -> u64 {
+        let regions = self.platform.regions();
+        let here = regions.iter().filter(|region| region.socket == socket && !region.members().is_empty());
+        let namespaces: u64 =
+            here.flat_map(|region| self.platform.namespaces(region)).map(|namespace| namespace.size).sum();
+        let partitions = self.platform.state.partitions.iter();
+        let memory: u64 =
+            partitions.filter(|one| one.module.socket() == socket).map(|partition| partition.memory).sum();
+        namespaces + memory
+    }
+
+    fn add_to(
+        &mut self,
+        socket: u16,
+        wish: &Wish,
+        anew: bool,
+        uuids: Uuids<'_>,
+    ) -> Result<u64, PlatformError> {
+        let Some(plan) = self.sockets.get(&socket) else {
+            return Err(PlatformError::UnknownSocket { socket });
+        };
+        let mut wish = Wish { socket: Some(socket), ..wish.clone() };
+        if plan.groups.is_empty() && !anew {
+            let made = self.in_place.grant(&wish, uuids)?;
+            wish.namespace.size = made.wanted.size;
+            if let Some(plan) = self.sockets.get_mut(&socket) {
+                plan.wishes.push(wish);
+            }
+            return Ok(made.namespace.size);
+        }
+        let mut plan = plan.clone();
+        plan.wishes.push(wish);
+        let size = plan.divide(self.platform, uuids)?;
+        self.sockets.insert(socket, plan);
+        Ok(size)
+    }
+
+    /// Gives what wishes leave to the rest, and leaves sockets as they are whose modules are divided so already, if
+    /// their wishes fit into free ranges.
+    pub(super) fn give_rest(&mut self, rest: Option<Rest>, uuids: Uuids<'_>) {
+        let platform = self.platform;
+        for (socket, plan) in &mut self.sockets {
+            let rest = rest.unwrap_or_else(|| {
+                let partitions = &platform.state.partitions;
+                let gives = |one: &crate::Partition| one.module.socket() == *socket && one.memory > 0;
+                if partitions.iter().any(gives) { Rest::MemoryMode } else { Rest::AppDirect }
+            });
+            plan.groups.iter_mut().for_each(|group| group.give_rest(rest, platform, uuids));
+            if rest == Rest::Unconfigured && plan.wishes.is_empty() {
+                let blank = |module: &Handle| {
+                    platform.state.partition(*module).is_none() && platform.state.goal(*module).is_none()
+                };
+                plan.groups.retain(|group| !group.modules.iter().all(blank));
+            }
+            if plan.groups.is_empty() || !plan.groups.iter().all(|group| group.is_so(platform, uuids)) {
+                continue;
+            }
+            let mut attempt = self.in_place.clone();
+            if plan.wishes.iter().all(|wish| attempt.grant(wish, uuids).is_ok()) {
+                self.in_place = attempt;
+                plan.groups.clear();
+            }
+        }
+    }
+}
+
+impl SocketPlan {
+    /// Divides the modules so that all wishes can be met; returns the bytes that the last one gets.
+    fn divide(&mut self, platform: &Platform, uuids: Uuids<'_>) -> Result<u64, PlatformError> {
+        use PersistentKind::{AppDirect, AppDirectNotInterleaved};
+        let (single, together): (Vec<Wish>, Vec<Wish>) = self.wishes.iter().cloned().partition(is_alone);
+        let count = self.modules.len();
+        if count == 0 {
+            return Err(PlatformError::NoModules);
+        }
+        let splits: Vec<usize> = match (single.is_empty(), together.is_empty()) {
+            (true, _) => vec![count],
+            (false, true) => vec![0],
+            (false, false) => (1..count).rev().collect(),
+        };
+        let want = self.wishes.last().and_then(|wish| wish.namespace.size).unwrap_or(0);
+        let mut refused = PlatformError::NoSpace { region: None, want, largest: 0 };
+        for split in splits {
+            let (shared, own) = self.modules.split_at(split);
+            let mut groups = Vec::new();
+            if !shared.is_empty() {
+                groups.push(Group::new(shared, AppDirect, together.clone()));
+            }
+            if !own.is_empty() {
+                groups.push(Group::new(own, AppDirectNotInterleaved, single.clone()));
+            }
+            match meet(&mut groups, platform, uuids) {
+                Ok(()) => {
+                    self.fix_sizes(&groups);
+                    self.groups = groups;
+                    return Ok(self.wishes.last().and_then(|wish| wish.namespace.size).unwrap_or(0));
+                }
+                Err(error) => refused = nearer(refused, error),
+            }
+        }
+        Err(refused)
+    }
+
+    /// Takes over the sizes that the wishes got.
+    fn fix_sizes(&mut self, groups: &[Group]) {
+        let granted =
+            |kind| groups.iter().filter(move |group| group.kind == kind).flat_map(|one| &one.wishes);
+        let mut shared = granted(PersistentKind::AppDirect);
+        let mut own = granted(PersistentKind::AppDirectNotInterleaved);
+        for wish in &mut self.wishes {
+            let met = if is_alone(wish) { own.next() } else { shared.next() };
+            wish.namespace.size = met.map_or(wish.namespace.size, |met| met.namespace.size);
+        }
+    }
+}
+
+/// Whether a wish wants a module for itself.
+fn is_alone(wish: &Wish) -> bool {
+    wish.kind == Some(PersistentKind::AppDirectNotInterleaved)
+}
+
+/// Meets the wishes of all groups, which fixes the sizes of those that are as large as possible.
+fn meet(groups: &mut [Group], platform: &Platform, uuids: Uuids<'_>) -> Result<(), PlatformError> {
+    for group in groups {
+        let (_, made) = group.attempt(platform, uuids)?;
+        for (wish, made) in group.wishes.iter_mut().zip(made) {
+            wish.namespace.size = made.wanted.size;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,93 @@
+//! The steps of a plan as commands of ipmctl and ndctl.
+
+use super::step::Step;
+use crate::goal::{GoalRequest, PersistentKind};
+use crate::namespace::{CreateNamespace, MapPlace};
+use crate::state::LabelVersion;
+use std::fmt::Display;
+
+impl Step {
+    /// The command that does it on a real machine, as a shell takes it.
+    pub fn command(&self) -> String {
+        match self {
+            Step::DestroyNamespace { name, .. } => format!("ndctl destroy-namespace -f {name}"),
+            Step::DeleteGoals { modules } => format!("ipmctl delete -f -goal -dimm {}", list(modules)),
+            Step::CreateGoals { request } => create_goal(request),
+            Step::Reboot => "reboot".to_owned(),
+            Step::CreateNamespace { wanted, .. } => create_namespace(wanted),
+        }
+    }
+}
+
+fn create_goal(request: &GoalRequest) -> String {
+    let mut text = "ipmctl create -f -goal".to_owned();
+    if !request.targets.modules.is_empty() {
+        text += &format!(" -dimm {}", list(&request.targets.modules));
+    }
+    if !request.targets.sockets.is_empty() {
+        text += &format!(" -socket {}", list(&request.targets.sockets));
+    }
+    for (property, percent) in
+        [("MemoryMode", request.memory_percent), ("Reserved", request.reserved_percent)]
+    {
+        if percent > 0 {
+            text += &format!(" {property}={percent}");
+        }
+    }
+    text += match request.kind {
+        PersistentKind::AppDirect => " PersistentMemoryType=AppDirect",
+        PersistentKind::AppDirectNotInterleaved => " PersistentMemoryType=AppDirectNotInterleaved",
+    };
+    if request.labels == LabelVersion::V1_1 {
+        text += " NamespaceLabelVersion=1.1";
+    }
+    text
+}
+
+fn create_namespace(wanted: &CreateNamespace) -> String {
+    let mut text = "ndctl create-namespace".to_owned();
+    if let Some(region) = wanted.region {
+        text += &format!(" -r region{region}");
+    }
+    text += &format!(" -m {}", wanted.mode.word());
+    for (option, bytes) in [("-s", wanted.size), ("-a", wanted.align), ("-l", wanted.sector_size)] {
+        if let Some(bytes) = bytes {
+            text += &format!(" {option} {bytes}");
+        }
+    }
+    if wanted.map == MapPlace::Mem {
+        text += " -M mem";
+    }
+    if !wanted.name.is_empty() {
+        text += &format!(" --name={}", word(&wanted.name));
+    }
+    if let Some(uuid) = wanted.uuid {
+        text += &format!(" -u {uuid}");
+    }
+    text
+}
+
+fn list<T: Display>(things: &[T]) -> String {
+    things.iter().map(T::to_string).collect::<Vec<_>>().join(",")
+}
+
+/// A word as a shell takes it: in quotes if it has any character that shells may read otherwise.
+pub(super) fn word(text: &str) -> String {
+    let plain = |character: char| character.is_ascii_alphanumeric() || "-_./:+,@%".contains(character);
+    if !text.is_empty() && text.chars().all(plain) {
+        return text.to_owned();
+    }
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod test {
+    use super::*;
+
+    #[test]
+    fn words_are_quoted_where_shells_read_them_otherwise() {
+        assert_eq!(word("data-1"), "data-1");
+        assert_eq!(word("$(reboot) it's"), r"'$(reboot) it'\''s'");
+        assert_eq!(word(""), "''");
+    }
+}

@@ -1,0 +1,109 @@
+//! Modules of a socket that get the same goal.
+
+use super::trial::{Made, Uuids};
+use super::wish::{Rest, Wish};
+use crate::error::PlatformError;
+use crate::goal::{GoalRequest, PersistentKind, Targets};
+use crate::machine::Handle;
+use crate::platform::Platform;
+use crate::state::{InterleaveSet, Partition};
+
+/// Modules of a socket that get the same goal, and the wishes that are to be met on them.
+#[derive(Clone, Debug)]
+pub(super) struct Group {
+    pub(super) modules: Vec<Handle>,
+    pub(super) kind: PersistentKind,
+    pub(super) wishes: Vec<Wish>,
+    /// How much of each module is to be volatile memory.
+    pub(super) memory_percent: u8,
+    /// How much of each module is not to be mapped.
+    pub(super) reserved_percent: u8,
+}
+
+impl Group {
+    /// Modules that are all mapped.
+    pub(super) fn new(modules: &[Handle], kind: PersistentKind, wishes: Vec<Wish>) -> Group {
+        Group { modules: modules.to_vec(), kind, wishes, memory_percent: 0, reserved_percent: 0 }
+    }
+
+    /// What is asked of the modules.
+    pub(super) fn request(&self) -> GoalRequest {
+        GoalRequest {
+            targets: Targets { modules: self.modules.clone(), sockets: Vec::new() },
+            memory_percent: self.memory_percent,
+            reserved_percent: self.reserved_percent,
+            kind: self.kind,
+            ..GoalRequest::default()
+        }
+    }
+
+    /// Divides the modules and meets the wishes on a machine that has these modules alone. Returns that machine, and
+    /// what was made.
+    ///
+    /// # Errors
+    /// The goal is impossible, or a wish does not fit.
+    pub(super) fn attempt(
+        &self,
+        platform: &Platform,
+        uuids: Uuids<'_>,
+    ) -> Result<(Platform, Vec<Made>), PlatformError> {
+        let mut bench = platform.with_only(&self.modules);
+        let goals = bench.plan_goals(&self.request())?;
+        bench.create_goals(goals);
+        bench.reboot();
+        let made = self.wishes.iter().map(|wish| bench.grant(wish, uuids)).collect::<Result<_, _>>()?;
+        Ok((bench, made))
+    }
+
+    /// Gives as much to the rest as the wishes leave.
+    pub(super) fn give_rest(&mut self, rest: Rest, platform: &Platform, uuids: Uuids<'_>) {
+        if rest == Rest::AppDirect {
+            return;
+        }
+        // What is less than half of a piece can't be asked for, and more may be possible.
+        let fits = |group: &Group, uuids: Uuids<'_>| {
+            matches!(group.attempt(platform, uuids), Ok(_) | Err(PlatformError::TooSmallAPart { .. }))
+        };
+        let (mut most, mut too_much) = (0_u8, 101_u8);
+        while too_much - most > 1 {
+            let percent = most.midpoint(too_much);
+            self.set_percent(rest, percent);
+            if fits(self, uuids) { most = percent } else { too_much = percent }
+        }
+        self.set_percent(rest, most);
+        if self.attempt(platform, uuids).is_err() {
+            self.set_percent(rest, 0);
+        }
+    }
+
+    fn set_percent(&mut self, rest: Rest, percent: u8) {
+        match rest {
+            Rest::MemoryMode => self.memory_percent = percent,
+            Rest::Unconfigured => self.reserved_percent = percent,
+            Rest::AppDirect => {}
+        }
+    }
+
+    /// Whether the modules are divided so already, the version of their labels apart.
+    pub(super) fn is_so(&self, platform: &Platform, uuids: Uuids<'_>) -> bool {
+        let Ok((bench, _)) = self.attempt(platform, uuids) else { return false };
+        let ours = |module: Handle| self.modules.contains(&module);
+        let partitions = |platform: &Platform| {
+            let all = platform.state.partitions.iter().copied();
+            let mut found: Vec<Partition> = all.filter(|one| ours(one.module)).collect();
+            found.sort_by_key(|partition| partition.module);
+            found
+        };
+        let sets = |platform: &Platform| {
+            let all = platform.state.sets.iter();
+            let mut found: Vec<InterleaveSet> =
+                all.filter(|set| set.members.iter().any(|member| ours(member.module))).cloned().collect();
+            found.iter_mut().for_each(|set| set.labels = crate::LabelVersion::default());
+            found.sort_by_key(|set| set.members.first().map(|member| (member.module, member.offset)));
+            found
+        };
+        !self.modules.iter().any(|module| platform.state.goal(*module).is_some())
+            && partitions(&bench) == partitions(platform)
+            && sets(&bench) == sets(platform)
+    }
+}

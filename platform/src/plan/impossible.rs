@@ -1,0 +1,270 @@
+//! Why a wish can't be met, and the nearest one that can.
+
+use super::amount::brief;
+use super::assignment::Assignment;
+use super::trial::Uuids;
+use super::wish::Wish;
+use crate::error::PlatformError;
+use crate::goal::PersistentKind;
+use crate::machine::{Handle, Health, Module};
+use crate::platform::Platform;
+use std::fmt;
+
+/// A wish that can't be met.
+#[derive(Debug)]
+pub struct Impossible {
+    /// The wish; none if it is none of them by itself.
+    pub wish: Option<Wish>,
+    /// What is in its way.
+    pub obstacle: Obstacle,
+    /// The nearest wish that can be met in its place.
+    pub nearest: Option<Wish>,
+}
+
+/// What is in the way of a wish.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Obstacle {
+    /// There is no such socket.
+    NoSocket {
+        /// What was asked for.
+        socket: u16,
+        /// The sockets that there are.
+        sockets: Vec<u16>,
+    },
+    /// No module could be used.
+    NoModules {
+        /// The socket; none if all were looked at.
+        socket: Option<u16>,
+        /// The modules that are there and can't be used.
+        unusable: Vec<Unusable>,
+    },
+    /// Only one module could be used, so nothing can be interleaved.
+    OneModule {
+        /// The socket; none if all were looked at.
+        socket: Option<u16>,
+        /// The modules that are there and can't be used.
+        unusable: Vec<Unusable>,
+    },
+    /// There is not so much capacity.
+    Capacity {
+        /// Bytes that were asked for; none for as much as possible.
+        want: Option<u64>,
+        /// Bytes that could be had.
+        largest: u64,
+        /// The socket; none if all were looked at.
+        socket: Option<u16>,
+        /// The modules that are there and can't be used.
+        unusable: Vec<Unusable>,
+        /// Whether other wishes take what is missing.
+        shared: bool,
+    },
+    /// A rule that capacity does not help with: alignment, label space, sizes of sectors.
+    Rule(
+        /// What breaks it.
+        Box<PlatformError>,
+    ),
+}
+
+/// A module that can't be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unusable {
+    /// Which.
+    pub module: Handle,
+    /// Where it is plugged in.
+    pub locator: String,
+    /// Why, in a word.
+    pub why: &'static str,
+}
+
+impl Unusable {
+    /// Why a module can't be used; none if it can.
+    pub(crate) fn of(module: &Module) -> Option<Unusable> {
+        let why = if module.health == Health::NonFunctional { "dead" } else { "locked" };
+        let found = Unusable { module: module.handle, locator: module.locator.clone(), why };
+        (!module.usable()).then_some(found)
+    }
+}
+
+impl fmt::Display for Unusable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "module {} ({}) is {}", self.module, self.locator, self.why)
+    }
+}
+
+impl fmt::Display for Impossible {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(wish) = &self.wish {
+            write!(f, "{} is impossible: ", wish.options())?;
+        }
+        self.obstacle.fmt(f)?;
+        match &self.nearest {
+            Some(nearest) => {
+                let size = nearest.namespace.size.map_or(String::new(), |size| format!(" ({})", brief(size)));
+                write!(f, "; the nearest that is possible is {}{size}", nearest.options())
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+impl fmt::Display for Obstacle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Obstacle::NoSocket { socket, sockets } => {
+                let known: Vec<String> = sockets.iter().map(u16::to_string).collect();
+                write!(f, "there is no socket {socket}; the machine has {}", known.join(", "))
+            }
+            Obstacle::NoModules { socket, unusable } => {
+                let (who, none) = (who(*socket), if socket.is_some() { "no" } else { "a" });
+                write!(f, "{who} has {none} module that could be used{}", because(unusable))
+            }
+            Obstacle::OneModule { socket, unusable } => {
+                let (who, no) = (who(*socket), no(*socket));
+                write!(f, "{who} has {no}two modules to interleave{}", because(unusable))
+            }
+            Obstacle::Capacity { want, largest, socket, unusable, shared } => {
+                let (who, no, because) = (who(*socket), no(*socket), because(unusable));
+                let left = if *shared { " left beside the other wishes" } else { "" };
+                match (want.map(brief), largest) {
+                    (None, _) => write!(f, "{who} has {no}space{left}{because}"),
+                    (Some(want), 0) => write!(f, "{who} has {no}{want}{left}{because}"),
+                    (Some(want), most) => {
+                        write!(f, "{who} has {no}{want} for it, but at most {}{left}{because}", brief(*most))
+                    }
+                }
+            }
+            Obstacle::Rule(error) => match &**error {
+                PlatformError::Misaligned { size, ways, unit, .. } => {
+                    write!(f, "{size} bytes over {ways} modules are not a multiple of {unit} bytes")
+                }
+                error => error.fmt(f),
+            },
+        }
+    }
+}
+
+fn who(socket: Option<u16>) -> String {
+    socket.map_or("no socket".to_owned(), |socket| format!("socket {socket}"))
+}
+
+/// What follows the socket: `no socket` says no already.
+fn no(socket: Option<u16>) -> &'static str {
+    if socket.is_some() { "no " } else { "" }
+}
+
+fn because(unusable: &[Unusable]) -> String {
+    unusable.iter().map(|one| format!("; {one}")).collect()
+}
+
+impl Platform {
+    /// A plan that is about a socket which is not there.
+    pub(super) fn no_socket(
+        &self,
+        socket: u16,
+        wish: Option<&Wish>,
+        anew: bool,
+        uuids: Uuids<'_>,
+    ) -> PlatformError {
+        let sockets = self.machine.sockets();
+        let near = sockets.iter().copied().min_by_key(|known| known.abs_diff(socket));
+        let moved = wish.zip(near).map(|(wish, near)| Wish { socket: Some(near), ..wish.clone() });
+        let nearest = moved.and_then(|wish| {
+            let assignment = Assignment::new(self, wish.socket.as_slice(), anew);
+            match assignment.clone().add(&wish, uuids) {
+                Ok(_) => Some(wish),
+                Err(error) => nearest(&assignment, &wish, &error, uuids),
+            }
+        });
+        let obstacle = Obstacle::NoSocket { socket, sockets };
+        PlatformError::Impossible(Box::new(Impossible { wish: wish.cloned(), obstacle, nearest }))
+    }
+
+    /// Why a wish can't be met beside what is assigned already.
+    pub(super) fn impossible(
+        &self,
+        assignment: &Assignment<'_>,
+        wish: &Wish,
+        error: PlatformError,
+        uuids: Uuids<'_>,
+    ) -> PlatformError {
+        let nearest = nearest(assignment, wish, &error, uuids);
+        let socket = wish.socket;
+        let on = |module: &&Module| socket.is_none_or(|socket| socket == module.handle.socket());
+        let unusable: Vec<Unusable> =
+            self.machine.modules.iter().filter(on).filter_map(Unusable::of).collect();
+        let counts = assignment.sockets.iter().filter(|(known, _)| socket.is_none_or(|one| one == **known));
+        let most = counts.map(|(_, plan)| plan.modules.len()).max().unwrap_or(0);
+        let together = wish.kind == Some(PersistentKind::AppDirect);
+        let obstacle = match error {
+            _ if most == 0 => Obstacle::NoModules { socket, unusable },
+            _ if together && most == 1 => Obstacle::OneModule { socket, unusable },
+            PlatformError::NoSpace { largest, .. } => Obstacle::Capacity {
+                want: wish.namespace.size,
+                largest: largest_of(&nearest, wish, largest),
+                socket,
+                unusable,
+                shared: assignment.sockets.values().any(|plan| !plan.wishes.is_empty()),
+            },
+            error => Obstacle::Rule(Box::new(error)),
+        };
+        PlatformError::Impossible(Box::new(Impossible { wish: Some(wish.clone()), obstacle, nearest }))
+    }
+}
+
+/// Bytes that could be had: those of the nearest wish, or what is free, unless that is not what is missing.
+fn largest_of(nearest: &Option<Wish>, wish: &Wish, free: u64) -> u64 {
+    let less = |size: &u64| wish.namespace.size.is_none_or(|want| *size < want);
+    let offered = nearest.as_ref().and_then(|wish| wish.namespace.size);
+    offered.filter(less).or(Some(free).filter(less)).unwrap_or(0)
+}
+
+/// The nearest wish that can be met beside what is assigned already: tried, not computed.
+fn nearest(
+    assignment: &Assignment<'_>,
+    wish: &Wish,
+    error: &PlatformError,
+    uuids: Uuids<'_>,
+) -> Option<Wish> {
+    let want = wish.namespace.size.unwrap_or(0);
+    let mut attempt = |wish: &Wish| assignment.clone().add(wish, uuids);
+    let sized = |size: Option<u64>| {
+        let mut wish = wish.clone();
+        wish.namespace.size = size;
+        wish
+    };
+    let mut open: Vec<u64> = match error {
+        PlatformError::Misaligned { unit, fitting, .. } => vec![*fitting, fitting.saturating_sub(*unit)],
+        PlatformError::TooSmall { size_min, .. } => vec![*size_min],
+        _ => Vec::new(),
+    };
+    let mut sizes: Vec<u64> = Vec::new();
+    // What is aligned may be too small, and the least that is taken may have to be aligned.
+    while let Some(size) = open.pop() {
+        match attempt(&sized(Some(size))) {
+            Ok(_) => sizes.push(size),
+            Err(PlatformError::Misaligned { fitting, .. }) if fitting > size => open.push(fitting),
+            Err(PlatformError::TooSmall { size_min, .. }) if size_min > size => open.push(size_min),
+            Err(_) => {}
+        }
+    }
+    if let Some(size) = sizes.into_iter().min_by_key(|size| size.abs_diff(want)) {
+        return Some(sized(Some(size)));
+    }
+    if wish.namespace.size.is_some()
+        && let Ok(size) = attempt(&sized(None))
+    {
+        return Some(sized(Some(size)));
+    }
+    if wish.kind == Some(PersistentKind::AppDirect) {
+        let mut other = Wish { kind: None, ..wish.clone() };
+        for size in [wish.namespace.size, None] {
+            other.namespace.size = size;
+            if let Ok(size) = attempt(&other) {
+                other.namespace.size = Some(size);
+                return Some(other);
+            }
+        }
+    }
+    None
+}

@@ -1,0 +1,231 @@
+//! Plans: what to do to a machine so that it holds what is wanted, what it is like then, and what is lost.
+//!
+//! A plan has no rules of its own. Whether a wish can be met is found out by meeting it on a copy of the machine, with the
+//! code that meets it when the plan is carried out; so a plan that was made can be carried out.
+//!
+//! ```text
+//!   wish        what is wanted                           assignment  which wish on which socket
+//!   trial       meets one on a copy                      group       how modules of a socket are divided
+//!   step        what is done        command  in the words of ipmctl and ndctl
+//!   loss, note  what goes, and what to know              table       what is there afterwards
+//!   impossible  why a wish can't be met, and the nearest one that can
+//! ```
+
+pub(crate) mod amount;
+mod assignment;
+mod command;
+mod group;
+mod impossible;
+mod loss;
+mod note;
+mod step;
+mod table;
+mod text;
+mod trial;
+mod wish;
+
+pub use impossible::{Impossible, Obstacle, Unusable};
+pub use loss::Loss;
+pub use note::Note;
+pub use step::Step;
+pub use table::{Holding, Row, Table};
+pub use wish::{PlanRequest, Rest, Wish};
+
+use crate::error::PlatformError;
+use crate::goal::{GoalRequest, PersistentKind, Targets};
+use crate::machine::{Handle, Health};
+use crate::platform::Platform;
+use assignment::{Assignment, SocketPlan};
+use std::collections::BTreeSet;
+use trial::Uuids;
+use uuid::Uuid;
+
+/// What to do to a machine so that it holds what is wanted.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// What to do, in this order.
+    pub steps: Vec<Step>,
+    /// What is lost.
+    pub losses: Vec<Loss>,
+    /// What to know besides.
+    pub notes: Vec<Note>,
+    /// What the machine is like afterwards.
+    pub table: Table,
+}
+
+impl Platform {
+    /// Plans how the machine comes to hold what is wanted. `uuids` makes identities that nobody has.
+    ///
+    /// # Errors
+    /// [`Impossible`](PlatformError::Impossible): one of the wishes can't be met, and why.
+    ///
+    /// # Cost
+    /// Each namespace is made a few times, and each socket that wishes are for is divided a few times, in DRAM.
+    pub fn plan(
+        &self,
+        request: &PlanRequest,
+        uuids: &mut dyn FnMut() -> Uuid,
+    ) -> Result<Plan, PlatformError> {
+        let sockets = self.sockets_of(request, uuids)?;
+        let mut assignment = Assignment::new(self, &sockets, request.rest.is_some());
+        // What is to be as large as possible comes behind what has a size, and what may be anywhere behind what may not.
+        let mut wishes: Vec<&Wish> = request.wishes.iter().collect();
+        wishes.sort_by_key(|wish| (wish.namespace.size.is_none(), wish.socket.is_none()));
+        for wish in wishes {
+            let before = assignment.clone();
+            if let Err(error) = assignment.add(wish, uuids) {
+                return Err(self.impossible(&before, wish, error, uuids));
+            }
+        }
+        assignment.give_rest(request.rest, uuids);
+        let (steps, after) = self.carry_out(&assignment, uuids).map_err(|error| {
+            let obstacle = Obstacle::Rule(Box::new(error));
+            PlatformError::Impossible(Box::new(Impossible { wish: None, obstacle, nearest: None }))
+        })?;
+        let mut losses = Loss::between(self, &after);
+        losses.extend(steps.iter().filter_map(|step| match step {
+            Step::DeleteGoals { modules } => Some(Loss::Goals { modules: modules.clone() }),
+            _ => None,
+        }));
+        Ok(Plan { losses, notes: self.notes(request, &assignment, &after), table: after.table(), steps })
+    }
+
+    /// Does the steps of a plan. It leads to the plan's table if the machine is as it was when the plan was made.
+    ///
+    /// # Errors
+    /// A step is impossible, because the machine is not as it was.
+    pub fn follow(&mut self, plan: &Plan, uuids: &mut dyn FnMut() -> Uuid) -> Result<(), PlatformError> {
+        plan.steps.iter().try_for_each(|step| step.run(self, uuids))
+    }
+
+    /// The sockets that a plan is about.
+    fn sockets_of(&self, request: &PlanRequest, uuids: Uuids<'_>) -> Result<Vec<u16>, PlatformError> {
+        let known = self.machine.sockets();
+        let named: BTreeSet<u16> = match request.wishes.as_slice() {
+            [] => request.sockets.iter().copied().collect(),
+            wishes if wishes.iter().any(|wish| wish.socket.is_none()) => BTreeSet::new(),
+            wishes => wishes.iter().filter_map(|wish| wish.socket).collect(),
+        };
+        let all_named = request.wishes.iter().filter_map(|wish| wish.socket).chain(named.iter().copied());
+        for socket in all_named {
+            if !known.contains(&socket) {
+                let wish = request.wishes.iter().find(|wish| wish.socket == Some(socket));
+                return Err(self.no_socket(socket, wish, request.rest.is_some(), uuids));
+            }
+        }
+        Ok(if named.is_empty() { known } else { named.into_iter().collect() })
+    }
+
+    /// The steps that lead to what is assigned, and the machine after them.
+    fn carry_out(
+        &self,
+        assignment: &Assignment<'_>,
+        uuids: Uuids<'_>,
+    ) -> Result<(Vec<Step>, Platform), PlatformError> {
+        let mut steps = Vec::new();
+        let mut after = self.clone();
+        let changed = || assignment.sockets.values().flat_map(|plan| &plan.groups);
+        let modules: Vec<Handle> = changed().flat_map(|group| group.modules.iter().copied()).collect();
+        for region in self.regions() {
+            if !modules.iter().any(|module| region.has(*module)) {
+                continue;
+            }
+            for one in self.namespaces(&region).into_iter().filter(|one| one.uuid.is_some()) {
+                let (name, mode) = (one.device(), one.mode());
+                steps.push(Step::DestroyNamespace { name, mode, size: one.size });
+            }
+        }
+        let pending: Vec<Handle> =
+            modules.iter().copied().filter(|module| self.state.goal(*module).is_some()).collect();
+        if !pending.is_empty() {
+            steps.push(Step::DeleteGoals { modules: pending });
+        }
+        let torn = self.torn_modules(assignment);
+        if !torn.is_empty() {
+            // A goal takes whole sets, and these sets are to be torn apart: so first they are no sets any more.
+            let kind = PersistentKind::AppDirectNotInterleaved;
+            let targets = Targets { modules: torn, ..Targets::default() };
+            let request = GoalRequest { targets, kind, ..GoalRequest::default() };
+            steps.extend([Step::CreateGoals { request }, Step::Reboot]);
+        }
+        steps.extend(self.requests(assignment).into_iter().map(|request| Step::CreateGoals { request }));
+        if !modules.is_empty() {
+            steps.push(Step::Reboot);
+        }
+        steps.iter().try_for_each(|step| step.run(&mut after, uuids))?;
+        for wish in assignment.sockets.values().flat_map(|plan| &plan.wishes) {
+            let made = after.grant(wish, uuids)?;
+            let name = made.namespace.device();
+            steps.push(Step::CreateNamespace { wanted: made.wanted, socket: made.socket, name });
+        }
+        Ok((steps, after))
+    }
+
+    /// The modules of sockets where a set is torn apart, since its modules come to be in several groups.
+    fn torn_modules(&self, assignment: &Assignment<'_>) -> Vec<Handle> {
+        let is_torn = |plan: &SocketPlan| {
+            let group_of = |module: Handle| plan.groups.iter().position(|one| one.modules.contains(&module));
+            let mut sets = self.state.sets.iter();
+            plan.groups.len() > 1
+                && sets.any(|set| {
+                    let groups = set.members.iter().map(|member| group_of(member.module));
+                    groups.collect::<BTreeSet<_>>().len() > 1
+                })
+        };
+        let torn = assignment.sockets.values().filter(|plan| is_torn(plan));
+        torn.flat_map(|plan| plan.modules.iter().copied()).collect()
+    }
+
+    /// The goals of all groups, those that ask the same of whole sockets as one.
+    fn requests(&self, assignment: &Assignment<'_>) -> Vec<GoalRequest> {
+        let mut requests: Vec<GoalRequest> = Vec::new();
+        for (socket, plan) in &assignment.sockets {
+            for group in &plan.groups {
+                let mut request = group.request();
+                if self.is_whole(*socket, plan) {
+                    request.targets = Targets { modules: Vec::new(), sockets: vec![*socket] };
+                    let same = |other: &&mut GoalRequest| {
+                        let targets = request.targets.clone();
+                        !other.targets.sockets.is_empty()
+                            && GoalRequest { targets, ..(**other).clone() } == request
+                    };
+                    if let Some(other) = requests.iter_mut().find(same) {
+                        other.targets.sockets.push(*socket);
+                        continue;
+                    }
+                }
+                requests.push(request);
+            }
+        }
+        let all: Vec<u16> = self.machine.sockets();
+        let has_modules = |socket: &u16| {
+            self.machine
+                .modules
+                .iter()
+                .any(|one| one.handle.socket() == *socket && one.health != Health::NonFunctional)
+        };
+        let all: Vec<u16> = all.into_iter().filter(has_modules).collect();
+        for request in requests.iter_mut().filter(|request| request.targets.sockets == all) {
+            request.targets.sockets.clear();
+        }
+        requests
+    }
+
+    /// Whether a goal for the socket is a goal for the one group that it has.
+    fn is_whole(&self, socket: u16, plan: &SocketPlan) -> bool {
+        let on = |handle: Handle| handle.socket() == socket;
+        let alive = self.machine.modules.iter().filter(|one| one.health != Health::NonFunctional);
+        let all = alive.filter(|module| on(module.handle)).count();
+        plan.groups.len() == 1 && plan.groups[0].modules.len() == all
+    }
+}
+
+impl GoalRequest {
+    /// How the modules are mapped, in words.
+    pub(crate) fn kind_words(&self) -> &'static str {
+        match self.kind {
+            PersistentKind::AppDirect => "interleaved",
+            PersistentKind::AppDirectNotInterleaved => "each module by itself",
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! What the capacity of a machine's modules is used for, as a table.
+
+use super::amount::brief;
+use crate::listing::one_line;
+use crate::namespace::Mode;
+use crate::platform::{Capacities, Platform};
+use crate::region::{Origin, Region};
+
+/// What the capacity of a machine's modules is used for, socket by socket.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Table {
+    /// In the order of sockets and regions.
+    pub rows: Vec<Row>,
+}
+
+/// One use of capacity.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Row {
+    /// The socket.
+    pub socket: u16,
+    /// The number of the region, if it is one.
+    pub region: Option<u32>,
+    /// How many modules share it.
+    pub modules: usize,
+    /// Bytes.
+    pub size: u64,
+    /// What it is.
+    pub holding: Holding,
+}
+
+/// What capacity is used for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Holding {
+    /// Volatile memory.
+    Memory,
+    /// A namespace.
+    Namespace {
+        /// What the kernel calls it.
+        name: String,
+        /// What is made of it.
+        mode: Mode,
+        /// Bytes that its user gets.
+        usable: u64,
+        /// What its user calls it.
+        label: String,
+        /// The node in /dev.
+        device: String,
+        /// Whether it is switched on.
+        enabled: bool,
+    },
+    /// Mapped and free.
+    Free,
+    /// Left out by a goal.
+    Reserved,
+    /// Nobody said what it is to be.
+    Unconfigured,
+}
+
+impl Holding {
+    /// What it is, in a word.
+    pub fn word(&self) -> &str {
+        match self {
+            Holding::Memory => "memory",
+            Holding::Namespace { name, .. } => name,
+            Holding::Free => "free",
+            Holding::Reserved => "reserved",
+            Holding::Unconfigured => "not configured",
+        }
+    }
+}
+
+impl Platform {
+    /// What the capacity of the modules is used for.
+    pub fn table(&self) -> Table {
+        let regions = self.regions();
+        let mut rows = Vec::new();
+        for socket in self.machine.sockets() {
+            let here = self.machine.modules.iter().filter(|module| module.handle.socket() == socket);
+            let uses: Vec<Capacities> = here.map(|module| self.capacities(module)).collect();
+            let plain = |holding: Holding, bytes: fn(&Capacities) -> u64| Row {
+                socket,
+                region: None,
+                modules: uses.iter().filter(|one| bytes(one) > 0).count(),
+                size: uses.iter().map(bytes).sum(),
+                holding,
+            };
+            rows.push(plain(Holding::Memory, |one| one.memory));
+            for region in regions.iter().filter(|region| region.socket == socket) {
+                self.region_rows(region, &mut rows);
+            }
+            rows.push(plain(Holding::Reserved, |one| one.reserved));
+            rows.push(plain(Holding::Unconfigured, |one| one.unconfigured));
+        }
+        rows.retain(|row| row.size > 0);
+        Table { rows }
+    }
+
+    fn region_rows(&self, region: &Region, rows: &mut Vec<Row>) {
+        let row = |size, holding| Row {
+            socket: region.socket,
+            region: Some(region.number),
+            modules: region.members().len(),
+            size,
+            holding,
+        };
+        for namespace in self.namespaces(region) {
+            let device = namespace.block_device().or_else(|| namespace.character_device());
+            let holding = Holding::Namespace {
+                name: namespace.device(),
+                mode: namespace.mode(),
+                usable: namespace.usable(),
+                device: device.unwrap_or_default(),
+                enabled: namespace.enabled,
+                label: namespace.name,
+            };
+            rows.push(row(namespace.size, holding));
+        }
+        if matches!(region.origin, Origin::Set { .. }) {
+            rows.push(row(self.free(region), Holding::Free));
+        }
+    }
+}
+
+impl Table {
+    /// What stands over the columns.
+    pub(crate) const HEAD: [&str; 9] =
+        ["socket", "region", "modules", "what", "size", "mode", "usable", "device", "name"];
+
+    /// For people: a line for each row, with a head.
+    pub fn text(&self) -> String {
+        let mut lines = vec![Table::HEAD.map(str::to_owned)];
+        lines.extend(self.rows.iter().map(Row::cells));
+        align(&lines)
+    }
+}
+
+impl Row {
+    /// What stands under each [`HEAD`](Table::HEAD).
+    pub(crate) fn cells(&self) -> [String; 9] {
+        let region = self.region.map_or(String::new(), |region| format!("region{region}"));
+        let [mode, usable, device, name] = match &self.holding {
+            Holding::Namespace { mode, usable, label, device, enabled, .. } => {
+                let off = if *enabled { "" } else { ", disabled" };
+                let mode = format!("{}{off}", mode.word());
+                [mode, brief(*usable), format!("/dev/{device}"), one_line(label)]
+            }
+            _ => <[String; 4]>::default(),
+        };
+        let (socket, modules) = (self.socket.to_string(), self.modules.to_string());
+        let (what, size) = (self.holding.word().to_owned(), brief(self.size));
+        [socket, region, modules, what, size, mode, usable, device, name]
+    }
+}
+
+/// Columns under each other, two spaces between them.
+fn align<const COLUMNS: usize>(lines: &[[String; COLUMNS]]) -> String {
+    let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0);
+    let widths: [usize; COLUMNS] = std::array::from_fn(width);
+    let mut text = String::new();
+    for line in lines {
+        let cells = line.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}"));
+        text += cells.collect::<Vec<_>>().join("  ").trim_end();
+        text.push('\n');
+    }
+    text
+}

@@ -1,0 +1,103 @@
+//! A plan for people.
+
+use super::amount::brief;
+use super::step::Step;
+use super::{Loss, Note, Plan};
+use crate::goal::GoalRequest;
+use crate::listing::one_line;
+use std::fmt::Display;
+
+impl Plan {
+    /// The plan for people: steps, losses, notes, and the table.
+    pub fn text(&self) -> String {
+        let mut text = String::new();
+        if self.steps.is_empty() {
+            text += "Nothing is to be done.\n";
+        } else {
+            text += "Steps:\n";
+            for (step, number) in self.steps.iter().zip(1..) {
+                text += &format!("  {number}. {}\n", step.describe());
+            }
+        }
+        text += &block("Lost", &self.losses, "nothing");
+        if !self.notes.is_empty() {
+            text += &block("To know", &self.notes, "");
+        }
+        text + "\nAfterwards:\n" + &indented(&self.table.text())
+    }
+
+    /// The commands that carry it out on a real machine, as lines of a shell, with what is lost as comments.
+    pub fn commands(&self) -> String {
+        let mut text = String::new();
+        let lost = self.losses.iter().map(Loss::to_string);
+        let notes = self.notes.iter().map(Note::to_string);
+        text.extend(lost.map(|loss| format!("# lost: {}\n", one_line(&loss))));
+        text.extend(notes.map(|note| format!("# {}\n", one_line(&note))));
+        for (index, step) in self.steps.iter().enumerate() {
+            text += &format!("{}\n", step.command());
+            if *step == Step::Reboot && index + 1 < self.steps.len() {
+                text += "# when the machine is up again\n";
+            }
+        }
+        text
+    }
+}
+
+impl Step {
+    /// What is done, for people.
+    pub fn describe(&self) -> String {
+        match self {
+            Step::DestroyNamespace { name, mode, size } => {
+                format!("unmake {name} ({}, {})", mode.word(), brief(*size))
+            }
+            Step::DeleteGoals { modules } => format!("take back the goals of {}", list(modules)),
+            Step::CreateGoals { request } => format!("make a goal for {}", request.describe()),
+            Step::Reboot => "start the machine anew, which takes goals into effect".to_owned(),
+            Step::CreateNamespace { wanted, socket, name } => {
+                let size = wanted.size.map_or(String::new(), |size| format!(" of {}", brief(size)));
+                let region = wanted.region.unwrap_or_default();
+                let called = if wanted.name.is_empty() { "" } else { ", called " };
+                let label = one_line(&wanted.name);
+                let mode = wanted.mode.word();
+                format!("make {name}, {mode}{size}, in region{region} of socket {socket}{called}{label}")
+            }
+        }
+    }
+}
+
+impl GoalRequest {
+    fn describe(&self) -> String {
+        let targets = match (&self.targets.sockets[..], &self.targets.modules[..]) {
+            ([], []) => "all modules".to_owned(),
+            ([one], _) => format!("the modules of socket {one}"),
+            ([], modules) => list(modules),
+            (sockets, _) => format!("the modules of sockets {}", list(sockets)),
+        };
+        let mut parts = Vec::new();
+        if self.memory_percent > 0 {
+            parts.push(format!("{}% memory", self.memory_percent));
+        }
+        if self.reserved_percent > 0 {
+            parts.push(format!("{}% left out", self.reserved_percent));
+        }
+        if self.memory_percent + self.reserved_percent < 100 {
+            let rest = if parts.is_empty() { "all" } else { "the rest" };
+            parts.push(format!("{rest} persistent, {}", self.kind_words()));
+        }
+        format!("{targets}: {}", parts.join(", "))
+    }
+}
+
+fn list<T: Display>(things: &[T]) -> String {
+    things.iter().map(T::to_string).collect::<Vec<_>>().join(", ")
+}
+
+fn block<T: Display>(head: &str, things: &[T], none: &str) -> String {
+    let lines = things.iter().map(|thing| format!("  {}\n", one_line(&thing.to_string())));
+    let lines: String = lines.collect();
+    if lines.is_empty() { format!("\n{head}: {none}.\n") } else { format!("\n{head}:\n{lines}") }
+}
+
+fn indented(text: &str) -> String {
+    text.lines().map(|line| format!("  {line}\n")).collect()
+}

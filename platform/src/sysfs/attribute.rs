@@ -1,0 +1,121 @@
+//! Attributes in the folders of sysfs.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// A folder of sysfs. What can't be read in it, for whatever reason, is unknown.
+#[derive(Clone, Debug)]
+pub(super) struct Folder(PathBuf);
+
+impl Folder {
+    pub(super) fn new(path: impl Into<PathBuf>) -> Folder {
+        Folder(path.into())
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// The folder of this name in it, there or not.
+    pub(super) fn folder(&self, name: impl AsRef<Path>) -> Folder {
+        Folder(self.0.join(name))
+    }
+
+    /// Whether there is something of this name.
+    pub(super) fn has(&self, name: &str) -> bool {
+        fs::symlink_metadata(self.0.join(name)).is_ok()
+    }
+
+    /// The text of an attribute.
+    pub(super) fn text(&self, name: &str) -> Option<String> {
+        fs::read_to_string(self.0.join(name)).ok().map(|text| text.trim().to_owned())
+    }
+
+    /// An attribute that is a number: decimal, or hexadecimal behind `0x`.
+    pub(super) fn number(&self, name: &str) -> Option<u64> {
+        number(&self.text(name)?)
+    }
+
+    /// An attribute that is a number, and below zero where there is none.
+    pub(super) fn natural(&self, name: &str) -> Option<i64> {
+        self.text(name)?.parse().ok().filter(|number| *number >= 0)
+    }
+
+    /// The numbers of an attribute that lists what can be chosen.
+    pub(super) fn numbers(&self, name: &str) -> Option<Vec<u64>> {
+        let text = self.text(name)?;
+        Some(text.split_whitespace().filter_map(|word| number(word.trim_matches(['[', ']']))).collect())
+    }
+
+    /// The number in brackets of an attribute that lists what can be chosen, or its one number.
+    pub(super) fn chosen(&self, name: &str) -> Option<u64> {
+        let text = self.text(name)?;
+        let chosen = text.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map(|(word, _)| word);
+        number(chosen.unwrap_or(&text))
+    }
+
+    /// The driver that has the device of this folder.
+    pub(super) fn driver(&self) -> Option<String> {
+        let target = fs::read_link(self.0.join("driver")).ok()?;
+        Some(target.file_name()?.to_string_lossy().into_owned())
+    }
+
+    /// The names in it, in no order.
+    pub(super) fn names(&self) -> Vec<String> {
+        let entries = fs::read_dir(&self.0).into_iter().flatten().flatten();
+        entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+    }
+
+    /// The folders in it that are called by `prefix` and a number, with that number.
+    pub(super) fn numbered(&self, prefix: &str) -> Vec<(u32, Folder)> {
+        let number = |name: &String| name.strip_prefix(prefix)?.parse().ok();
+        self.names().iter().filter_map(|name| Some((number(name)?, self.folder(name)))).collect()
+    }
+
+    /// The folders in it that are called by `prefix` and two numbers with a dot between, with those.
+    pub(super) fn twice_numbered(&self, prefix: &str) -> Vec<(u32, u32, Folder)> {
+        let numbers = |name: &String| {
+            let (first, second) = name.strip_prefix(prefix)?.split_once('.')?;
+            Some((first.parse().ok()?, second.parse().ok()?))
+        };
+        let found = self.names();
+        let found = found.iter().filter_map(|name| numbers(name).map(|(a, b)| (a, b, self.folder(name))));
+        found.collect()
+    }
+}
+
+fn number(text: &str) -> Option<u64> {
+    match text.strip_prefix("0x") {
+        Some(digits) => u64::from_str_radix(digits, 16).ok(),
+        None => text.parse().ok(),
+    }
+}
+
+#[cfg(test)]
+mod test {
+    use super::*;
+
+    #[test]
+    fn attributes_are_numbers_words_or_unknown() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = Folder::new(place.path());
+        for (name, text) in
+            [("size", "4096\n"), ("align", "0x200000\n"), ("node", "-1\n"), ("sizes", "512 [4096] 4104 \n")]
+        {
+            fs::write(place.path().join(name), text).unwrap();
+        }
+        std::os::unix::fs::symlink("../bus/nd/drivers/nd_pmem", place.path().join("driver")).unwrap();
+        for name in ["namespace3.11", "namespaces", "nmem7", "nmem7x"] {
+            fs::create_dir(place.path().join(name)).unwrap();
+        }
+        assert_eq!((folder.number("size"), folder.number("align")), (Some(4096), Some(2 << 20)));
+        assert_eq!((folder.natural("node"), folder.natural("size")), (None, Some(4096)));
+        assert_eq!(folder.numbers("sizes"), Some(vec![512, 4096, 4104]));
+        assert_eq!((folder.chosen("sizes"), folder.chosen("size")), (Some(4096), Some(4096)));
+        assert_eq!((folder.number("none"), folder.number("sizes"), folder.text("nmem7")), (None, None, None));
+        assert_eq!(folder.driver().as_deref(), Some("nd_pmem"));
+        assert_eq!(folder.numbered("nmem").iter().map(|(number, _)| *number).collect::<Vec<_>>(), [7]);
+        let twice = folder.twice_numbered("namespace");
+        assert_eq!(twice.iter().map(|(a, b, _)| (*a, *b)).collect::<Vec<_>>(), [(3, 11)]);
+    }
+}

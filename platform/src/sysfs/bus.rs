@@ -1,0 +1,49 @@
+//! Buses and modules.
+
+use super::attribute::Folder;
+use super::region;
+use crate::ndctl::{NdBus, NdHealth, NdModule};
+
+/// What can go wrong with a module: the kernel's word, and ndctl's. In ndctl's order.
+const FLAGS: [(&str, &str); 6] = [
+    ("map_fail", "flag_failed_map"),
+    ("save_fail", "flag_failed_save"),
+    ("not_armed", "flag_failed_arm"),
+    ("restore_fail", "flag_failed_restore"),
+    ("flush_fail", "flag_failed_flush"),
+    ("smart_event", "flag_smart_event"),
+];
+
+/// The bus ndbusN in this folder.
+pub(super) fn read(number: u32, folder: &Folder) -> NdBus {
+    // How often modules were searched, and a plus sign while they are.
+    let scrub = folder.folder("nfit").text("scrub");
+    let modules = folder.numbered("nmem");
+    let regions = folder.numbered("region");
+    NdBus {
+        number,
+        provider: folder.text("provider").unwrap_or_default(),
+        scrub_active: scrub.map(|text| text.ends_with('+')),
+        modules: modules.into_iter().map(|(number, folder)| module(number, &folder)).collect(),
+        regions: regions.into_iter().map(|(number, folder)| region::read(number, &folder)).collect(),
+    }
+}
+
+fn module(number: u32, folder: &Folder) -> NdModule {
+    let nfit = folder.folder("nfit");
+    let words = nfit.text("flags").unwrap_or_default();
+    let is_set = |word: &str| words.split_whitespace().any(|one| one == word);
+    let commands = folder.text("commands").unwrap_or_default();
+    let tells_health = commands.split_whitespace().any(|command| command == "smart");
+    NdModule {
+        number,
+        id: nfit.text("id").or_else(|| folder.folder("cxl").text("id")),
+        handle: nfit.number("handle"),
+        physical_id: nfit.number("phys_id"),
+        enabled: folder.driver().is_some(),
+        flags: FLAGS.iter().filter(|(word, _)| is_set(word)).map(|(_, name)| *name).collect(),
+        security: folder.text("security"),
+        security_frozen: folder.number("frozen").is_some_and(|frozen| frozen != 0),
+        health: tells_health.then_some(NdHealth::Unknown),
+    }
+}

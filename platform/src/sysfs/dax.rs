@@ -1,0 +1,61 @@
+//! Character devices.
+
+use super::attribute::Folder;
+use crate::ndctl::{DaxDevice, DaxMode, DaxRegion};
+use std::fs;
+use std::path::Path;
+
+/// The driver that gives a device to the kernel as memory.
+const MEMORY_DRIVER: &str = "kmem";
+
+/// What the character devices of the machine are made from.
+pub(super) fn regions(root: &Folder) -> Vec<DaxRegion> {
+    let mut regions: Vec<(Folder, DaxRegion)> = Vec::new();
+    for (_, _, link) in root.folder("bus/dax/devices").twice_numbered("dax") {
+        let Ok(device) = fs::canonicalize(link.path()) else { continue };
+        let Some(parent) = device.parent().map(Folder::new) else { continue };
+        if regions.iter().any(|(known, _)| known.path() == parent.path()) {
+            continue;
+        }
+        if let Some(mut region) = region(&parent) {
+            region.path = path_of(root.path(), parent.path());
+            regions.push((parent, region));
+        }
+    }
+    regions.into_iter().map(|(_, region)| region).collect()
+}
+
+/// The region whose devices are in this folder, if it is one.
+pub(super) fn region(folder: &Folder) -> Option<DaxRegion> {
+    let region = folder.folder("dax_region");
+    let number = region.number("id")?;
+    let devices = folder.twice_numbered("dax").into_iter();
+    let devices = devices.map(|(region, number, folder)| device(region, number, &folder));
+    Some(DaxRegion {
+        number: u32::try_from(number).ok()?,
+        path: None,
+        size: region.number("size"),
+        available: region.number("available_size"),
+        align: region.number("align"),
+        devices: devices.collect(),
+    })
+}
+
+fn device(region: u32, number: u32, folder: &Folder) -> DaxDevice {
+    let driver = folder.driver();
+    let is_memory = driver.as_deref() == Some(MEMORY_DRIVER);
+    DaxDevice {
+        name: format!("dax{region}.{number}"),
+        size: folder.number("size").unwrap_or(0),
+        target_node: folder.natural("target_node"),
+        align: folder.number("align").filter(|align| *align > 0),
+        mode: Some(if is_memory { DaxMode::SystemRam } else { DaxMode::Devdax }),
+        enabled: driver.is_some(),
+    }
+}
+
+/// Where a folder is below `devices`.
+fn path_of(root: &Path, folder: &Path) -> Option<String> {
+    let devices = fs::canonicalize(root).ok()?.join("devices");
+    Some(format!("/{}", folder.strip_prefix(devices).ok()?.display()))
+}

@@ -1,0 +1,173 @@
+//! What ipmctl shows, as far as sysfs tells it.
+
+use super::Sysfs;
+use crate::error::PlatformError;
+use crate::goal::Targets;
+use crate::ipmctl::{DIMM_COLUMNS, Display, REGION_COLUMNS, Subject, TOPOLOGY_COLUMNS, nothing, print};
+use crate::listing::{Digits, Record, Records};
+use crate::machine::{Handle, IpmctlGeneration};
+use crate::ndctl::{Inventory, NdModule, NdRegion};
+
+const UNKNOWN: &str = "N/A";
+
+impl Sysfs {
+    /// What ipmctl shows of the subject, as text. What sysfs does not tell is `N/A`.
+    ///
+    /// # Errors
+    /// Modules, sockets or values that are not there; subjects of which sysfs tells nothing.
+    pub fn show(
+        &self,
+        subject: &Subject,
+        targets: &Targets,
+        display: &Display,
+    ) -> Result<String, PlatformError> {
+        let inventory = self.inventory();
+        let known = |what, ask| Err(PlatformError::NotInSysfs { what, ask });
+        match subject {
+            Subject::Topology => topology(&inventory, targets, display),
+            Subject::Dimm => dimms(&inventory, targets, display),
+            Subject::Region => regions(&inventory, targets, display),
+            Subject::MemoryResources => known("what capacity is used for", "ipmctl show -memoryresources"),
+            Subject::Goal => known("goals", "ipmctl show -goal"),
+            Subject::Pcd => known("what firmware keeps on modules", "ipmctl show -dimm -pcd Config"),
+            Subject::Sensor(_) => known("sensors", "ipmctl show -sensor"),
+            Subject::Capabilities => known("what firmware can do", "ipmctl show -system -capabilities"),
+        }
+    }
+}
+
+fn handle(module: &NdModule) -> Option<Handle> {
+    Some(Handle(u32::try_from(module.handle?).ok()?))
+}
+
+/// The modules that firmware has numbers for, those of the targets if any are named.
+fn targeted<'a>(
+    inventory: &'a Inventory,
+    targets: &Targets,
+) -> Result<Vec<(Handle, &'a NdModule)>, PlatformError> {
+    let all = inventory.modules().into_iter().filter_map(|module| Some((handle(module)?, module)));
+    let all: Vec<_> = all.collect();
+    if let Some(module) = targets.modules.iter().find(|asked| all.iter().all(|(handle, _)| handle != *asked))
+    {
+        return Err(PlatformError::UnknownModule { module: *module });
+    }
+    let has = |socket: &u16| all.iter().any(|(handle, _)| handle.socket() == *socket);
+    if let Some(socket) = targets.sockets.iter().find(|socket| !has(socket)) {
+        return Err(PlatformError::UnknownSocket { socket: *socket });
+    }
+    let meant = |(handle, _): &(Handle, &NdModule)| {
+        (targets.modules.is_empty() || targets.modules.contains(handle))
+            && (targets.sockets.is_empty() || targets.sockets.contains(&handle.socket()))
+    };
+    Ok(all.into_iter().filter(meant).collect())
+}
+
+fn hex(number: impl Into<u64>) -> String {
+    format!("{:#06x}", number.into())
+}
+
+fn placed(record: Record, handle: Handle) -> Record {
+    record
+        .with("SocketID", hex(handle.socket()))
+        .with("MemControllerID", hex(handle.controller()))
+        .with("ChannelID", hex(handle.channel()))
+        .with("ChannelPos", handle.slot())
+}
+
+fn physical_id(module: &NdModule) -> String {
+    module.physical_id.map_or(UNKNOWN.to_owned(), hex)
+}
+
+fn topology(inventory: &Inventory, targets: &Targets, display: &Display) -> Result<String, PlatformError> {
+    let record = |(handle, module): (Handle, &NdModule)| {
+        let record = Record::new()
+            .with("DimmID", handle)
+            .with("MemoryType", "Logical Non-Volatile Device")
+            .with("Capacity", UNKNOWN)
+            .with("PhysicalID", physical_id(module))
+            .with("DeviceLocator", UNKNOWN);
+        placed(record, handle)
+    };
+    let records: Vec<Record> = targeted(inventory, targets)?.into_iter().map(record).collect();
+    if records.is_empty() {
+        return Ok(nothing("No DIMMs in the system.", display));
+    }
+    let head = Some("DimmID");
+    let records = Records { list_tag: "DimmTopologyList", tag: "DimmTopology", part_tag: "", head, records };
+    print(records, &TOPOLOGY_COLUMNS, display)
+}
+
+fn dimms(inventory: &Inventory, targets: &Targets, display: &Display) -> Result<String, PlatformError> {
+    let regions = inventory.regions();
+    let record = |(handle, module): (Handle, &NdModule)| {
+        let mapped = regions.iter().flat_map(|region| &region.mappings);
+        let mapped: u64 = mapped.filter(|part| part.module == module.number).map(|part| part.length).sum();
+        let record = Record::new()
+            .with("DimmID", handle)
+            .with("Capacity", UNKNOWN)
+            .with("LockState", lock_state(module))
+            .with("HealthState", if module.flags.is_empty() { "Unknown" } else { "Critical failure" })
+            .with("FWVersion", UNKNOWN)
+            .with("HealthStateReason", module.flags.join(", "))
+            .with("PhysicalID", physical_id(module))
+            .with("DimmHandle", handle)
+            .with("DimmUID", module.id.as_deref().unwrap_or(UNKNOWN));
+        placed(record, handle)
+            .with("AppDirectCapacity", Digits::of(IpmctlGeneration::Three).show(mapped, display.unit))
+    };
+    let records: Vec<Record> = targeted(inventory, targets)?.into_iter().map(record).collect();
+    if records.is_empty() {
+        return Ok(nothing("No DIMMs in the system.", display));
+    }
+    let records = Records { list_tag: "DimmList", tag: "Dimm", part_tag: "", head: Some("DimmID"), records };
+    print(records, &DIMM_COLUMNS, display)
+}
+
+/// ipmctl's word for the kernel's.
+fn lock_state(module: &NdModule) -> &'static str {
+    match module.security.as_deref() {
+        Some("disabled") => "Disabled",
+        Some("unlocked") => "Unlocked",
+        Some("locked") => "Locked",
+        Some("frozen") => "Frozen",
+        _ => UNKNOWN,
+    }
+}
+
+fn regions(inventory: &Inventory, targets: &Targets, display: &Display) -> Result<String, PlatformError> {
+    targeted(inventory, targets)?;
+    let numbers = |region: &NdRegion| -> Vec<Handle> {
+        let module = |number: u32| inventory.modules().into_iter().find(|module| module.number == number);
+        region.mappings.iter().filter_map(|part| handle(module(part.module)?)).collect()
+    };
+    let capacity = |bytes: Option<u64>| {
+        let digits = Digits::of(IpmctlGeneration::Three);
+        bytes.map_or(UNKNOWN.to_owned(), |bytes| digits.show(bytes, display.unit))
+    };
+    let mut records = Vec::new();
+    for region in inventory.regions() {
+        let handles = numbers(region);
+        let (Some(id), Some(first)) = (region.set_id, handles.first()) else { continue };
+        if !targets.sockets.is_empty() && !targets.sockets.contains(&first.socket()) {
+            continue;
+        }
+        let kind = if region.mappings.len() == 1 { "AppDirectNotInterleaved" } else { "AppDirect" };
+        let dimms: Vec<String> = handles.iter().map(ToString::to_string).collect();
+        records.push(
+            Record::new()
+                .with("SocketID", hex(first.socket()))
+                .with("ISetID", format!("{id:#018x}"))
+                .with("PersistentMemoryType", kind)
+                .with("Capacity", capacity(region.size))
+                .with("FreeCapacity", capacity(region.available))
+                .with("HealthState", "Unknown")
+                .with("DimmID", dimms.join(", ")),
+        );
+    }
+    if records.is_empty() {
+        return Ok(nothing("There are no Regions defined in the system.", display));
+    }
+    let head = Some("ISetID");
+    let records = Records { list_tag: "RegionList", tag: "Region", part_tag: "", head, records };
+    print(records, &REGION_COLUMNS, display)
+}

@@ -1,0 +1,75 @@
+//! What the kernel of a real machine tells in sysfs: no root, no library. What can't be read is unknown.
+//!
+//! ```text
+//! bus/nd/devices/ndbusN     a link to the bus; below that, as its parts:
+//!   nmemN                   modules
+//!   regionN                 regions
+//!     namespaceN.N          namespaces
+//!     pfnN.N daxN.N bttN.N  what is made of them
+//! bus/dax/devices/daxN.N    a link to each character device
+//! bus/cxl/devices/memN      a link to each CXL memory device
+//! ```
+//!
+//! Documentation/ABI/testing/sysfs-bus-nvdimm, sysfs-bus-nfit, sysfs-bus-dax and sysfs-bus-cxl of Linux.
+
+mod attribute;
+mod bad_blocks;
+mod bus;
+mod cxl;
+mod dax;
+mod ipmctl;
+mod namespace;
+mod overview;
+mod region;
+
+pub use cxl::CxlDevice;
+
+use crate::error::PlatformError;
+use crate::ndctl::Inventory;
+use attribute::Folder;
+use std::path::Path;
+
+/// Where a kernel shows what there is.
+#[derive(Clone, Debug)]
+pub struct Sysfs {
+    root: Folder,
+}
+
+impl Sysfs {
+    /// Where the kernel of this machine shows it.
+    pub const LIVE: &'static str = "/sys";
+
+    /// What is below this folder: `/sys`, or a copy of one.
+    ///
+    /// # Errors
+    /// [`NoSysfs`](PlatformError::NoSysfs): the folder has no `bus` in it.
+    pub fn open(root: &Path) -> Result<Sysfs, PlatformError> {
+        let folder = Folder::new(root);
+        if !folder.has("bus") {
+            return Err(PlatformError::NoSysfs { path: root.to_owned() });
+        }
+        Ok(Sysfs { root: folder })
+    }
+
+    /// Where it is.
+    pub fn root(&self) -> &Path {
+        self.root.path()
+    }
+
+    /// What there is of persistent memory, as far as anybody may read it.
+    ///
+    /// # Cost
+    /// It reads about 30 small files for each module, region and namespace.
+    pub fn inventory(&self) -> Inventory {
+        let buses = self.root.folder("bus/nd/devices").numbered("ndbus");
+        Inventory {
+            buses: buses.into_iter().map(|(number, folder)| bus::read(number, &folder)).collect(),
+            dax_regions: dax::regions(&self.root),
+        }
+    }
+
+    /// The CXL memory devices, in the order of their numbers.
+    pub fn cxl_devices(&self) -> Vec<CxlDevice> {
+        cxl::devices(&self.root)
+    }
+}

@@ -1,0 +1,76 @@
+//! Namespaces, and what is made of them.
+
+use super::attribute::Folder;
+use super::{bad_blocks, dax};
+use crate::namespace::MapPlace;
+use crate::ndctl::{NdNamespace, NdPageMap, NdPersonality};
+use uuid::Uuid;
+
+/// The sector size where the kernel names none, in bytes.
+const SECTOR_SIZE: u64 = 512;
+/// What the kernel calls namespaces that are all of a region without labels.
+const WITHOUT_LABELS: u64 = 4;
+
+/// The namespaces of the region in this folder.
+pub(super) fn all(region: &Folder) -> Vec<NdNamespace> {
+    let found = region.twice_numbered("namespace").into_iter();
+    found.map(|(of, number, folder)| read(region, of, number, &folder)).collect()
+}
+
+fn read(region: &Folder, of: u32, number: u32, folder: &Folder) -> NdNamespace {
+    let holder = folder.text("holder").filter(|holder| !holder.is_empty());
+    let holder = holder.map(|name| region.folder(name));
+    // What is made of a namespace has the device, and an address of its own.
+    let top = holder.as_ref().unwrap_or(folder);
+    let personality = personality(folder, holder.as_ref());
+    let is_sector = matches!(personality, NdPersonality::Sector { .. });
+    let in_memory = if is_sector { folder } else { top };
+    let block_device = top.folder("block").names().into_iter().next();
+    let labelled = folder.number("nstype") != Some(WITHOUT_LABELS);
+    let sector_size = match &personality {
+        NdPersonality::Devdax(..) => None,
+        NdPersonality::Sector { .. } => top.chosen("sector_size"),
+        _ => Some(folder.chosen("sector_size").filter(|size| *size > 0).unwrap_or(SECTOR_SIZE)),
+    };
+    NdNamespace {
+        personality,
+        size: top.number("size"),
+        uuid: labelled.then(|| uuid(folder)),
+        sector_size,
+        bad_blocks: block_device
+            .as_ref()
+            .map_or(Vec::new(), |device| bad_blocks::read(&top.folder("block").folder(device), &[])),
+        block_device,
+        name: folder.text("alt_name").unwrap_or_default(),
+        enabled: folder.driver().or_else(|| holder.as_ref()?.driver()).is_some(),
+        numa_node: folder.natural("numa_node"),
+        target_node: folder.natural("target_node"),
+        place: in_memory.number("resource").zip(in_memory.number("size")),
+        ..NdNamespace::bare(of, number)
+    }
+}
+
+fn personality(folder: &Folder, holder: Option<&Folder>) -> NdPersonality {
+    let mode = folder.text("mode").unwrap_or_default();
+    match (mode.as_str(), holder) {
+        ("memory", None) => NdPersonality::Legacy,
+        ("memory", Some(holder)) => NdPersonality::Fsdax(page_map(holder)),
+        ("dax", Some(holder)) => NdPersonality::Devdax(page_map(holder), dax::region(holder)),
+        ("safe", Some(holder)) => NdPersonality::Sector { uuid: uuid(holder) },
+        _ => NdPersonality::Raw,
+    }
+}
+
+fn page_map(folder: &Folder) -> NdPageMap {
+    let place = match folder.text("mode").as_deref() {
+        Some("ram") => Some(MapPlace::Mem),
+        Some("pmem") => Some(MapPlace::Dev),
+        _ => None,
+    };
+    NdPageMap { uuid: uuid(folder), place, align: folder.number("align") }
+}
+
+/// Who it is; nobody yet where nothing was made.
+fn uuid(folder: &Folder) -> Uuid {
+    folder.text("uuid").and_then(|text| text.parse().ok()).unwrap_or_default()
+}

@@ -1,0 +1,75 @@
+//! Regions.
+
+use super::attribute::Folder;
+use super::{bad_blocks, namespace};
+use crate::machine::PersistenceDomain;
+use crate::ndctl::{NdCapabilities, NdMapping, NdRegion};
+
+/// What the kernel calls regions whose namespaces have labels.
+const WITH_LABELS: u64 = 5;
+
+/// The region regionN in this folder.
+pub(super) fn read(number: u32, folder: &Folder) -> NdRegion {
+    let mappings = mappings(folder);
+    // Which modules a range lies on is plain only where there is one.
+    let modules = match mappings.as_slice() {
+        [one] => vec![one.module],
+        _ => Vec::new(),
+    };
+    let has_labels = folder.number("nstype") == Some(WITH_LABELS);
+    // A region without labels is one namespace, whatever its modules have.
+    let free = |name| if has_labels { folder.number(name) } else { Some(0) };
+    NdRegion {
+        number,
+        base: folder.number("resource"),
+        size: folder.number("size"),
+        align: folder.number("align"),
+        available: free("available_size"),
+        largest_available: free("max_available_extent"),
+        numa_node: folder.natural("numa_node"),
+        target_node: folder.natural("target_node"),
+        has_labels,
+        set_id: folder.number("set_cookie"),
+        mappings,
+        enabled: folder.driver().is_some(),
+        persistence_domain: domain(folder.text("persistence_domain").as_deref()).word(),
+        capabilities: capabilities(folder),
+        bad_blocks: bad_blocks::read(folder, &modules),
+        namespaces: namespace::all(folder),
+    }
+}
+
+fn domain(word: Option<&str>) -> PersistenceDomain {
+    match word {
+        Some("cpu_cache") => PersistenceDomain::CpuCache,
+        Some("memory_controller") => PersistenceDomain::MemoryController,
+        _ => PersistenceDomain::Unknown,
+    }
+}
+
+/// The parts that are on modules: lines of module, offset, length and position.
+fn mappings(folder: &Folder) -> Vec<NdMapping> {
+    let count = folder.number("mappings").unwrap_or(0);
+    let mapping = |number| {
+        let text = folder.text(&format!("mapping{number}"))?;
+        let mut words = text.split(',');
+        Some(NdMapping {
+            module: words.next()?.strip_prefix("nmem")?.parse().ok()?,
+            offset: words.next()?.parse().ok()?,
+            length: words.next()?.parse().ok()?,
+            position: words.next().and_then(|word| word.parse().ok()),
+        })
+    };
+    (0..count).filter_map(mapping).collect()
+}
+
+/// What can be made of the namespaces that are not yet made.
+fn capabilities(folder: &Folder) -> Option<NdCapabilities> {
+    let seed = |name| folder.text(name).filter(|seed| !seed.is_empty()).map(|seed| folder.folder(seed));
+    let (btt, pfn, dax) = (seed("btt_seed")?, seed("pfn_seed")?, seed("dax_seed")?);
+    Some(NdCapabilities {
+        sector_sizes: btt.numbers("sector_size").unwrap_or_default(),
+        fsdax_alignments: pfn.numbers("supported_alignments").unwrap_or_default(),
+        devdax_alignments: dax.numbers("supported_alignments").unwrap_or_default(),
+    })
+}

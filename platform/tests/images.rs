@@ -1,0 +1,577 @@
+//! Images hold what lies on the modules, in one piece and with labels of their own, and bring it back.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use lode_layout::{
+    BttFlog, BttInfo, InfoBlockError, Interleave, Label, LabelArea, LabelError, LabelFlags, LabelFormat,
+    NamespaceLabel,
+};
+use lode_platform::image::{
+    ExportImage, Exported, FileSystemKind, Image, ImageFault, ImageForm, Imported, QemuSlot, Shape, Watch,
+};
+use lode_platform::machine::Machine;
+use lode_platform::{
+    CreateNamespace, Directory, GoalRequest, LabelVersion, Mode, Platform, PlatformError, Purpose,
+};
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::ops::ControlFlow;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
+use uuid::Uuid;
+
+const MIB: u64 = 1 << 20;
+/// Where the persistent capacity begins on the media of a module.
+const MODULE_START: u64 = 256 * MIB;
+const LABELS_LEN: u64 = 128 << 10;
+
+/// A machine in a directory, its modules interleaved, with a namespace of each mode.
+struct Emulated {
+    folder: TempDir,
+    ways: u64,
+}
+
+impl Emulated {
+    fn new(ways: u64, labels: LabelVersion) -> Emulated {
+        let machine = Emulated { folder: TempDir::new().unwrap(), ways };
+        let text = machine_text(ways);
+        let mut directory = Directory::init(&machine.state(), Path::new("text"), &text).unwrap();
+        let modes = [Mode::Fsdax, Mode::Sector, Mode::Devdax, Mode::Raw];
+        directory
+            .change(|platform| {
+                let goals = platform.plan_goals(&GoalRequest { labels, ..GoalRequest::default() })?;
+                platform.create_goals(goals);
+                platform.reboot();
+                for (number, mode) in (1..).zip(modes) {
+                    let size = Some(96 * MIB);
+                    let name = format!("number {number}");
+                    let wanted = CreateNamespace { mode, size, name, ..CreateNamespace::default() };
+                    platform.create_namespace(&wanted, &mut counted(number * 10))?;
+                }
+                Ok(())
+            })
+            .unwrap();
+        machine
+    }
+
+    fn state(&self) -> PathBuf {
+        self.folder.path().join("state")
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn open(&self, purpose: Purpose) -> Directory {
+        Directory::open(&self.state(), purpose).unwrap()
+    }
+
+    fn media(&self, position: u64) -> File {
+        let path = self.state().join(format!("modules/0x{position:02}01.media"));
+        File::options().read(true).write(true).open(path).unwrap()
+    }
+
+    /// The module and the offset in its media where a byte of the region lies.
+    fn place(&self, region_off: u64) -> (u64, u64) {
+        let (line, rest) = (region_off / Interleave::LINE, region_off % Interleave::LINE);
+        (line % self.ways, MODULE_START + line / self.ways * Interleave::LINE + rest)
+    }
+
+    fn write(&self, region_off: u64, bytes: &[u8]) {
+        let (module, off) = self.place(region_off);
+        self.media(module).write_all_at(bytes, off).unwrap();
+    }
+
+    fn read(&self, region_off: u64, len: usize) -> Vec<u8> {
+        let (module, off) = self.place(region_off);
+        let mut bytes = vec![0; len];
+        self.media(module).read_exact_at(&mut bytes, off).unwrap();
+        bytes
+    }
+
+    fn export_as(&self, source: &str, form: ImageForm, name: &str) -> Result<Exported, PlatformError> {
+        let wanted = ExportImage { source: source.to_owned(), form, slot: QemuSlot(2) };
+        let mut go_on = |_| ControlFlow::Continue(());
+        let uuid = Uuid::from_u128(77);
+        self.open(Purpose::Look).export_image(&wanted, &self.path(name), uuid, &mut Watch::new(&mut go_on))
+    }
+
+    fn export(&self, source: &str, name: &str) -> Exported {
+        self.export_as(source, ImageForm::Nvdimm, name).unwrap()
+    }
+
+    fn import(&self, name: &str, into: Option<&str>) -> Result<Imported, PlatformError> {
+        let image = Image::open(&self.path(name), None)?;
+        let mut go_on = |_| ControlFlow::Continue(());
+        self.open(Purpose::Change).import_image(&image, into, &mut Watch::new(&mut go_on))
+    }
+
+    /// Names, modes, offsets and sizes.
+    fn namespaces(&self) -> Vec<(String, Mode, u64, u64)> {
+        let directory = self.open(Purpose::Look);
+        let platform = directory.platform();
+        let all = platform.regions().into_iter().flat_map(|region| platform.namespaces(&region));
+        all.map(|one| (one.name.clone(), one.mode(), one.offset, one.size)).collect()
+    }
+
+    /// All bytes of the state directory that are no hole, by file and offset.
+    fn bytes(&self) -> BTreeMap<(PathBuf, u64), Vec<u8>> {
+        let mut all = BTreeMap::new();
+        let mut folders = vec![self.state()];
+        while let Some(folder) = folders.pop() {
+            for entry in fs::read_dir(folder).unwrap() {
+                let path = entry.unwrap().path();
+                if path.is_dir() {
+                    folders.push(path);
+                    continue;
+                }
+                let file = File::open(&path).unwrap();
+                let mut at = 0;
+                while let Ok(start) = rustix::fs::seek(&file, rustix::fs::SeekFrom::Data(at)) {
+                    let end = rustix::fs::seek(&file, rustix::fs::SeekFrom::Hole(start)).unwrap();
+                    let mut bytes = vec![0; (end - start) as usize];
+                    file.read_exact_at(&mut bytes, start).unwrap();
+                    for (part, off) in bytes.chunks(4096).zip((start..).step_by(4096)) {
+                        if part.iter().any(|byte| *byte != 0) {
+                            all.insert((path.clone(), off), part.to_vec());
+                        }
+                    }
+                    at = end;
+                }
+            }
+        }
+        all
+    }
+
+    fn change_image(&self, name: &str, off: u64, bytes: &[u8]) {
+        let file = File::options().write(true).open(self.path(name)).unwrap();
+        file.write_all_at(bytes, off).unwrap();
+    }
+
+    /// The label area of an image, and where it begins.
+    fn area(&self, name: &str) -> (LabelArea, u64) {
+        let file = File::open(self.path(name)).unwrap();
+        let shape = Shape::of_file(file.metadata().unwrap().len(), None).unwrap();
+        let mut bytes = vec![0; shape.label_len as usize];
+        file.read_exact_at(&mut bytes, shape.data_len).unwrap();
+        (LabelArea::read(&bytes).unwrap(), shape.data_len)
+    }
+
+    /// Puts a label into an image, as a kernel does.
+    fn put(&self, name: &str, label: NamespaceLabel) {
+        let (area, off) = self.area(name);
+        for write in area.put(&Label::Namespace(label)).unwrap().writes {
+            self.change_image(name, off + write.off, &write.bytes);
+        }
+    }
+
+    /// The label of an image of the namespace with this name.
+    fn label(&self, image: &str, name: &str) -> NamespaceLabel {
+        let (area, _) = self.area(image);
+        let mut labels = area.labels().filter_map(|(_, label)| match label {
+            Label::Namespace(label) if label.name.text() == name => Some(*label),
+            _ => None,
+        });
+        labels.next().unwrap()
+    }
+}
+
+fn counted(first: u128) -> impl FnMut() -> Uuid {
+    let mut next = first;
+    move || {
+        next += 1;
+        Uuid::from_u128(next)
+    }
+}
+
+/// So many modules on a socket, of which each gives a GiB.
+fn machine_text(ways: u64) -> String {
+    let text = Machine::included("lab-one").unwrap();
+    let module = &text[text.find("[[module]]").unwrap()..text.find("[[dram]]").unwrap()];
+    let more = (1..ways).map(|position| {
+        module
+            .replace("0x0001", &format!("0x{position:02}01"))
+            .replace("2140-00000001", &format!("2140-000000{:02}", position + 1))
+            .replace("0x0020", &format!("0x{:04x}", 0x20 + position))
+            .replace("DIMM_A2", &format!("DIMM_B{position}"))
+    });
+    text.replace(module, &(module.to_owned() + &more.collect::<String>()))
+}
+
+fn fault(error: PlatformError) -> ImageFault {
+    match error {
+        PlatformError::Image { fault, .. } => *fault,
+        other => panic!("{other}"),
+    }
+}
+
+#[test]
+fn a_region_is_flattened_and_comes_back() {
+    for ways in [1, 2, 3] {
+        for labels in [LabelVersion::V1_1, LabelVersion::V1_2] {
+            let machine = Emulated::new(ways, labels);
+            let offs = [0, 4095, 5000, 8192, 400 * MIB - 1, 600 * MIB + 77, ways * 1024 * MIB - 1];
+            for (number, off) in (1..).zip(offs) {
+                machine.write(off, &[number]);
+            }
+            let before = machine.bytes();
+            let made = machine.export("region0", "image");
+            assert_eq!(made.shape, Shape { data_len: ways << 30, label_len: LABELS_LEN });
+            let image = File::open(machine.path("image")).unwrap();
+            assert!(image.metadata().unwrap().blocks() * 512 < 2 * MIB, "it is sparse");
+            for (number, off) in (1..).zip(offs) {
+                let mut byte = [0];
+                image.read_exact_at(&mut byte, off).unwrap();
+                assert_eq!(byte, [number], "{ways} ways, {off}");
+            }
+            let done = machine.import("image", None).unwrap();
+            assert_eq!((done.into.as_str(), done.made, done.gone), ("region0", 0, 0));
+            assert!(machine.bytes() == before, "{ways} ways, labels {labels}: not as before");
+            for (number, off) in (100..).zip(offs) {
+                machine.change_image("image", off, &[number]);
+            }
+            machine.change_image("image", 12 * 4096, &[0; 4096]);
+            machine.import("image", None).unwrap();
+            for (number, off) in (100..).zip(offs) {
+                assert_eq!(machine.read(off, 1), [number], "{ways} ways, {off}");
+            }
+        }
+    }
+}
+
+#[test]
+fn an_image_is_listed_as_the_region_is() {
+    let machine = Emulated::new(3, LabelVersion::V1_2);
+    let made = machine.export("region0", "image");
+    assert_eq!(made.namespaces, ["namespace0.0", "namespace0.1", "namespace0.2", "namespace0.3"]);
+    let contents = Image::open(&machine.path("image"), None).unwrap().contents().unwrap();
+    assert_eq!((contents.slot, contents.version), (Some(QemuSlot(2)), Some(LabelVersion::V1_2)));
+    let found = contents.namespaces.iter().map(|one| &one.namespace);
+    let found: Vec<_> = found.map(|one| (one.name.clone(), one.mode(), one.offset, one.size)).collect();
+    assert_eq!(found, machine.namespaces());
+    for (_, label) in &contents.labels {
+        assert_eq!((label.label_count, label.position), (1, 0));
+        assert_eq!(label.set_cookie, QemuSlot(2).cookie(LabelVersion::V1_2));
+    }
+    assert!(contents.listing.contains("\"id\":\"8680-58341200\""), "{}", contents.listing);
+    assert!(made.qemu.iter().any(|word| word.ends_with("label-size=131072,slot=2")), "{:?}", made.qemu);
+}
+
+#[test]
+fn a_namespace_is_alone_in_its_image() {
+    let machine = Emulated::new(2, LabelVersion::V1_2);
+    machine.write(288 * MIB + 5000, b"of the namespace");
+    machine.write(384 * MIB, b"of nobody");
+    let made = machine.export("namespace0.3", "image");
+    assert_eq!(made.shape.data_len, 96 * MIB);
+    machine.change_image("image", 95 * MIB, b"of the kernel");
+    let before = machine.namespaces();
+    let done = machine.import("image", None).unwrap();
+    assert_eq!((done.into.as_str(), done.namespaces.len()), ("namespace0.3", 1));
+    assert_eq!(machine.read(288 * MIB + 5000, 16), b"of the namespace");
+    assert_eq!(machine.read((288 + 95) * MIB, 13), b"of the kernel");
+    assert_eq!(machine.read(384 * MIB, 9), b"of nobody");
+    assert_eq!(machine.namespaces(), before);
+    let label = machine.label("image", "number 4");
+    assert_eq!((label.dpa, label.raw_size), (0, 96 * MIB));
+}
+
+#[test]
+fn what_a_kernel_made_and_unmade_comes_back() {
+    let machine = Emulated::new(2, LabelVersion::V1_2);
+    machine.export("region0", "image");
+    let old = machine.label("image", "number 2");
+    let (area, off) = machine.area("image");
+    for write in area.remove(old.uuid).unwrap().writes {
+        machine.change_image("image", off + write.off, &write.bytes);
+    }
+    let name = lode_layout::LabelName::new("of the kernel").unwrap();
+    let new = NamespaceLabel { uuid: Uuid::from_u128(99), name, dpa: 512 * MIB, raw_size: 64 * MIB, ..old };
+    machine.put("image", new);
+    let done = machine.import("image", None).unwrap();
+    assert_eq!((done.made, done.gone, done.namespaces.len()), (1, 1, 4));
+    let names: Vec<_> = machine.namespaces().into_iter().map(|(name, ..)| name).collect();
+    assert_eq!(names, ["number 1", "number 3", "number 4", "of the kernel"]);
+    assert_eq!(machine.namespaces()[3].2, 512 * MIB);
+    machine.import("image", None).unwrap();
+    assert_eq!(machine.namespaces().len(), 4, "a second time changes nothing");
+}
+
+#[test]
+fn sectors_are_what_the_user_sees() {
+    let machine = Emulated::new(3, LabelVersion::V1_2);
+    machine.export_as("namespace0.1", ImageForm::VirtioPmem, "sectors").unwrap();
+    let offs = [0, 4096 * 5 + 9, 90 * MIB];
+    for (number, off) in (1..).zip(offs) {
+        machine.change_image("sectors", off, &[number]);
+    }
+    machine.import("sectors", Some("namespace0.1")).unwrap();
+    machine.export_as("namespace0.1", ImageForm::VirtioPmem, "again").unwrap();
+    assert!(fs::read(machine.path("again")).unwrap() == fs::read(machine.path("sectors")).unwrap());
+    machine.open(Purpose::Look).check_namespace("namespace0.1").unwrap();
+    // What became zeros does not lie behind them.
+    machine.change_image("sectors", 90 * MIB, &[0]);
+    machine.import("sectors", Some("namespace0.1")).unwrap();
+    fs::remove_file(machine.path("again")).unwrap();
+    machine.export_as("namespace0.1", ImageForm::VirtioPmem, "again").unwrap();
+    assert!(fs::read(machine.path("again")).unwrap() == fs::read(machine.path("sectors")).unwrap());
+    machine.open(Purpose::Look).check_namespace("namespace0.1").unwrap();
+}
+
+/// Nobody makes such sectors, but a guest may write what says so.
+#[test]
+fn sectors_larger_than_a_part_come_back() {
+    let machine = Emulated::new(1, LabelVersion::V1_2);
+    let mut directory = machine.open(Purpose::Change);
+    let wanted = CreateNamespace { mode: Mode::Sector, size: Some(608 * MIB), ..CreateNamespace::default() };
+    let create = |platform: &mut Platform| platform.create_namespace(&wanted, &mut counted(900));
+    let start = directory.change(create).unwrap().offset;
+    drop(directory);
+    let mut block = vec![0; 4096];
+    machine.media(0).read_exact_at(&mut block, MODULE_START + start).unwrap();
+    let geometry = BttInfo::decode(&block).unwrap().geometry;
+    let count = ((geometry.mapoff() - geometry.dataoff()) / (2 * MIB)) as u32;
+    let sector = (2 * MIB) as u32;
+    for (field, value) in [(0x38, sector), (0x3c, count - 256), (0x40, sector), (0x44, count)] {
+        block[field..field + 4].copy_from_slice(&value.to_le_bytes());
+    }
+    let Err(InfoBlockError::Checksum { want, .. }) = BttInfo::decode(&block) else { panic!("no other sum") };
+    block[4088..].copy_from_slice(&want.to_le_bytes());
+    machine.write(start, &block);
+    let geometry = BttInfo::decode(&block).unwrap().geometry;
+    let mut flog = BttFlog::new(&geometry).encode();
+    // There are fewer sectors than lanes: all of them wrote the first one last.
+    for lane in flog.chunks_mut(BttFlog::LANE_LEN as usize) {
+        lane[..4].fill(0);
+    }
+    machine.write(start + geometry.flogoff(), &flog);
+    machine.export_as("namespace0.4", ImageForm::VirtioPmem, "bare").unwrap();
+    machine.change_image("bare", 3 * 2 * MIB + 7, b"in the fourth sector");
+    machine.import("bare", Some("namespace0.4")).unwrap();
+    machine.export_as("namespace0.4", ImageForm::VirtioPmem, "again").unwrap();
+    assert!(fs::read(machine.path("bare")).unwrap() == fs::read(machine.path("again")).unwrap());
+}
+
+#[test]
+fn a_module_as_it_is_comes_back() {
+    let machine = Emulated::new(2, LabelVersion::V1_2);
+    machine.write(4096 + 7, b"on the second module");
+    let before = machine.bytes();
+    let made = machine.export("nmem1", "module");
+    assert!(made.qemu.is_empty());
+    let contents = Image::open(&machine.path("module"), None).unwrap().contents().unwrap();
+    assert_eq!((contents.slot, contents.labels.len()), (None, 4));
+    let done = machine.import("module", None).unwrap();
+    assert_eq!(done.into, "0x0101");
+    assert!(machine.bytes() == before);
+    let wrong = machine.import("module", Some("0x0001")).unwrap_err();
+    assert!(matches!(fault(wrong), ImageFault::ForeignLabel { .. }));
+    assert!(machine.bytes() == before);
+}
+
+/// It said how many more or fewer there are: of one that came for one that went, nothing.
+#[test]
+fn a_module_tells_what_came_and_what_went() {
+    let machine = Emulated::new(1, LabelVersion::V1_2);
+    machine.export("nmem0", "module");
+    let mut directory = machine.open(Purpose::Change);
+    let another = |platform: &mut Platform| {
+        platform.destroy_namespace("namespace0.3", true)?;
+        let wanted = CreateNamespace { mode: Mode::Raw, size: Some(48 * MIB), ..CreateNamespace::default() };
+        platform.create_namespace(&wanted, &mut counted(900)).map(drop)
+    };
+    directory.change(another).unwrap();
+    drop(directory);
+    let done = machine.import("module", None).unwrap();
+    assert_eq!((done.namespaces.len(), done.made, done.gone), (4, 1, 1));
+}
+
+#[test]
+fn a_region_that_is_disabled_takes_nothing() {
+    let machine = Emulated::new(2, LabelVersion::V1_2);
+    machine.export("region0", "region");
+    machine.export("namespace0.0", "namespace");
+    let mut directory = machine.open(Purpose::Change);
+    directory.change(|platform| platform.enable_region(0, false)).unwrap();
+    let mut go_on = |_| ControlFlow::Continue(());
+    let watch = &mut Watch::new(&mut go_on);
+    let no_mkfs = directory.make_file_system("namespace0.0", FileSystemKind::Ext4, &[], watch);
+    drop(directory);
+    assert!(matches!(no_mkfs, Err(PlatformError::RegionDisabled { region: 0 })), "{no_mkfs:?}");
+    for (image, into) in [("region", None), ("namespace", None), ("region", Some("region0"))] {
+        let refused = machine.import(image, into);
+        assert!(matches!(refused, Err(PlatformError::RegionDisabled { region: 0 })), "{refused:?}");
+    }
+}
+
+#[test]
+fn a_root_lies_behind_two_partition_tables() {
+    let machine = Emulated::new(2, LabelVersion::V1_2);
+    // A superblock of ext4: the magic number, and that files are mapped by extents.
+    let data = 2 * MIB;
+    let (start, mut block) = (data + 1024, vec![0; 1024]);
+    block[0x38..0x3a].copy_from_slice(&[0x53, 0xef]);
+    block[0x60] = 0x40;
+    machine.write(start, &block);
+    let made = machine.export_as("namespace0.0", ImageForm::KataRoot, "root").unwrap();
+    assert_eq!(made.shape, Shape { data_len: 128 * MIB, label_len: 0 });
+    let contents = Image::open(&machine.path("root"), None).unwrap().contents().unwrap();
+    let [found] = contents.namespaces.as_slice() else { panic!("{contents:?}") };
+    assert_eq!(found.namespace.mode(), Mode::Fsdax);
+    assert_eq!(found.file_system.as_ref().map(|found| (found.kind, found.off)), Some(("ext4", MIB)));
+    let refused = machine.export_as("namespace0.3", ImageForm::KataRoot, "none").unwrap_err();
+    assert!(matches!(fault(refused), ImageFault::Form { .. }));
+}
+
+/// Each image is changed in one way that a kernel does not, and is refused without a change here.
+#[test]
+fn bad_images_are_refused_and_change_nothing() {
+    let machine = Emulated::new(3, LabelVersion::V1_2);
+    let before = machine.bytes();
+    let data_len = 3 << 30;
+    let area_off = data_len;
+    let refused = |what: &str, change: &dyn Fn(&str)| {
+        machine.export("region0", what);
+        change(what);
+        let refused = fault(machine.import(what, None).unwrap_err());
+        // What a kernel could not live with either is not listed.
+        let is_listed = Image::open(&machine.path(what), None).and_then(|image| image.contents()).is_ok();
+        let (no_origin, foreign) = (ImageFault::NoOrigin, ImageFault::ForeignLabel { slot: 4, cookie: 7 });
+        let is_sound =
+            [no_origin, foreign].contains(&refused) || matches!(refused, ImageFault::Uneven { .. });
+        assert_eq!(is_listed, is_sound, "{what}");
+        assert!(machine.bytes() == before, "{what}: something was changed");
+        fs::remove_file(machine.path(what)).unwrap();
+        refused
+    };
+    let cut = |what: &str, len: u64| {
+        File::options().write(true).open(machine.path(what)).unwrap().set_len(len).unwrap();
+    };
+    let found = refused("cut-in-labels", &|what| cut(what, data_len + 4096));
+    assert_eq!(found, ImageFault::Length { len: data_len + 4096 });
+    let found = refused("cut-in-data", &|what| cut(what, data_len - 4096));
+    assert_eq!(found, ImageFault::NoOrigin);
+    assert_eq!(refused("cut-behind-data", &|what| cut(what, data_len)), ImageFault::NoOrigin);
+    let found = refused("torn-index", &|what| {
+        machine.change_image(what, area_off + 100, &[0x5a; 8]);
+        machine.change_image(what, area_off + 256 + 100, &[0x5a; 8]);
+    });
+    assert!(matches!(found, ImageFault::Labels { error: LabelError::NoIndex { .. }, .. }), "{found}");
+    let found = refused("torn-label", &|what| machine.change_image(what, area_off + 512 + 256 + 20, b"torn"));
+    assert!(matches!(found, ImageFault::TornLabel { slot: 1, .. }), "{found}");
+    let of_kernel = |label: NamespaceLabel| NamespaceLabel { uuid: Uuid::from_u128(99), ..label };
+    let found = refused("half-written", &|what| {
+        let label = machine.label(what, "number 1");
+        machine.put(what, NamespaceLabel { flags: LabelFlags::UPDATING, ..label });
+    });
+    assert!(matches!(found, ImageFault::HalfWritten { .. }), "{found}");
+    let found = refused("foreign", &|what| {
+        let label = of_kernel(machine.label(what, "number 1"));
+        machine.put(what, NamespaceLabel { set_cookie: 7, dpa: 512 * MIB, ..label });
+    });
+    assert_eq!(found, ImageFault::ForeignLabel { slot: 4, cookie: 7 });
+    let found = refused("behind", &|what| {
+        let label = of_kernel(machine.label(what, "number 1"));
+        machine.put(what, NamespaceLabel { dpa: data_len - 48 * MIB, ..label });
+    });
+    assert!(matches!(found, ImageFault::Behind { .. }), "{found}");
+    let found = refused("uneven", &|what| {
+        let label = of_kernel(machine.label(what, "number 1"));
+        machine.put(what, NamespaceLabel { dpa: 512 * MIB, raw_size: 64 * MIB, ..label });
+    });
+    assert!(matches!(found, ImageFault::Uneven { unit: 12288, .. }), "{found}");
+    let found = refused("uneven-start", &|what| {
+        let label = of_kernel(machine.label(what, "number 1"));
+        machine.put(what, NamespaceLabel { dpa: 512 * MIB, raw_size: 48 * MIB, ..label });
+    });
+    assert!(matches!(found, ImageFault::Uneven { unit: 12288, .. }), "{found}");
+    let found = refused("overlapping", &|what| put_fifth(&machine, what, 4096, 204));
+    assert_eq!(found, ImageFault::OverlappingLabels { slots: (0, 4) });
+    let found = refused("twins", &|what| put_fifth(&machine, what, 1024 * MIB, 200));
+    assert_eq!(found, ImageFault::TwinLabels { slots: (0, 4), uuid: Uuid::from_u128(200) });
+    let found = refused("empty", &|what| {
+        let label = of_kernel(machine.label(what, "number 1"));
+        machine.put(what, NamespaceLabel { dpa: 512 * MIB, raw_size: 0, ..label });
+    });
+    assert_eq!(found, ImageFault::EmptyLabel { slot: 4 });
+}
+
+/// Makes the area anew with five labels, of the namespaces 200 to 204, the last of which is of `uuid` and at `dpa`: with the
+/// bytes that it has in an area in which it is in no other's way.
+fn put_fifth(machine: &Emulated, what: &str, dpa: u64, uuid: u128) {
+    let label = machine.label(what, "number 1");
+    let area = |(others, others_dpa): (u128, u64), fifth: u128, fifth_dpa: u64| {
+        let mut update = LabelArea::format(LABELS_LEN, LabelFormat::V1_2).unwrap();
+        let others = (0..4).map(|number| (others + u128::from(number), others_dpa + number * 96 * MIB));
+        for (uuid, dpa) in others.chain([(fifth, fifth_dpa)]) {
+            let label = NamespaceLabel { uuid: Uuid::from_u128(uuid), dpa, ..label };
+            let next = update.after.put(&Label::Namespace(label)).unwrap();
+            update.writes.extend(next.writes);
+            update.after = next.after;
+        }
+        update.writes
+    };
+    let area_off = machine.ways << 30;
+    for write in area((200, 0), 204, 1024 * MIB) {
+        machine.change_image(what, area_off + write.off, &write.bytes);
+    }
+    let slot = 512 + 4 * 256;
+    let write = area((300, 1536 * MIB), uuid, dpa).into_iter().find(|write| write.off == slot).unwrap();
+    machine.change_image(what, area_off + slot, &write.bytes);
+}
+
+#[test]
+fn an_image_goes_only_where_it_fits() {
+    let machine = Emulated::new(2, LabelVersion::V1_2);
+    machine.export("namespace0.0", "one");
+    machine.export_as("namespace0.0", ImageForm::VirtioPmem, "bare").unwrap();
+    let before = machine.bytes();
+    let refused = |name: &str, into| fault(machine.import(name, into).unwrap_err());
+    let found = refused("one", Some("region0"));
+    let ImageFault::Size { into, want, found } = found else { panic!("{found}") };
+    assert_eq!((into.as_str(), want, found), ("region0", 2 << 30, 96 * MIB));
+    assert_eq!(refused("bare", None), ImageFault::NoOrigin);
+    assert!(matches!(refused("bare", Some("namespace0.1")), ImageFault::Size { .. }));
+    assert!(matches!(refused("one", Some("volume0")), ImageFault::UnknownSource { .. }));
+    let taken = machine.import("one", Some("namespace0.3")).unwrap_err();
+    assert!(matches!(taken, PlatformError::UuidTaken { .. }), "{taken}");
+    assert!(machine.bytes() == before);
+}
+
+#[test]
+fn nothing_half_made_is_left() {
+    let machine = Emulated::new(2, LabelVersion::V1_2);
+    machine.export("region0", "image");
+    let exists = machine.export_as("region0", ImageForm::Nvdimm, "image").unwrap_err();
+    assert_eq!(fault(exists), ImageFault::Exists);
+    let before = machine.bytes();
+    let image = Image::open(&machine.path("image"), None).unwrap();
+    let mut stop = |_| ControlFlow::Break(());
+    let mut directory = machine.open(Purpose::Change);
+    let stopped = directory.import_image(&image, None, &mut Watch::new(&mut stop));
+    assert!(matches!(stopped, Err(PlatformError::Stopped)), "{stopped:?}");
+    let wanted =
+        ExportImage { source: "region0".to_owned(), form: ImageForm::Nvdimm, slot: QemuSlot::default() };
+    let path = machine.path("second");
+    let names = || fs::read_dir(machine.folder.path()).unwrap().count();
+    let before_export = names();
+    // Who is killed at this moment leaves what there is now.
+    let mut stop = |_| {
+        assert_eq!(names(), before_export, "a file has a name before it is whole");
+        ControlFlow::Break(())
+    };
+    let stopped = directory.export_image(&wanted, &path, Uuid::nil(), &mut Watch::new(&mut stop));
+    assert!(matches!(stopped, Err(PlatformError::Stopped)), "{stopped:?}");
+    drop(directory);
+    assert!(machine.bytes() == before);
+    let names: Vec<_> =
+        fs::read_dir(machine.folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(names.len(), 2, "{names:?}");
+    // What a killed command left is taken away by the next one.
+    fs::create_dir(machine.state().join("staged")).unwrap();
+    fs::write(machine.state().join("staged/0x0001.media"), "half").unwrap();
+    drop(machine.open(Purpose::Look));
+    assert!(!machine.state().join("staged").exists());
+    assert!(machine.bytes() == before);
+}

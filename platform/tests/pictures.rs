@@ -1,0 +1,223 @@
+//! Pictures of the included machines are golden files; pages hold everything, and nothing in them is markup that should
+//! be a name.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use lode_platform::machine::{INCLUDED, Machine};
+use lode_platform::plan::{PlanRequest, Rest, Wish};
+use lode_platform::{CreateNamespace, GoalRequest, Mode, Palette, Platform};
+use roxmltree::{Document, Node};
+use std::collections::BTreeSet;
+use std::fs;
+use uuid::Uuid;
+
+/// What somebody calls a thing who wants to see it become markup.
+const HOSTILE: &str = "</text><script>&\"'\u{202e}\u{1b}[31m";
+
+fn uuids() -> impl FnMut() -> Uuid {
+    let mut next = 0;
+    move || {
+        next += 1;
+        Uuid::from_u128(next)
+    }
+}
+
+fn machine(text: &str) -> Platform {
+    Platform::new(Machine::parse(text).unwrap())
+}
+
+/// The machine with the namespaces of these modes and sizes in MiB, none of which is where it can't be.
+fn with_namespaces(mut platform: Platform, rest: Option<Rest>, wishes: &[(Mode, u64, &str)]) -> Platform {
+    let wish = |(mode, mib, name): &(Mode, u64, &str)| {
+        let (size, name) = (Some(mib << 20), (*name).to_owned());
+        let namespace = CreateNamespace { mode: *mode, size, name, ..CreateNamespace::default() };
+        Wish { namespace, ..Wish::default() }
+    };
+    let wishes = wishes.iter().map(wish).collect();
+    let request = PlanRequest { wishes, rest, ..PlanRequest::default() };
+    let plan = platform.plan(&request, &mut uuids()).unwrap_or_else(|error| panic!("{error}"));
+    platform.follow(&plan, &mut uuids()).unwrap();
+    platform
+}
+
+/// The included machines in use: several modes, memory mode, a goal that waits, something switched off.
+fn in_use(name: &str) -> Platform {
+    let platform = machine(Machine::included(name).unwrap());
+    match name {
+        "fujitsu-primergy" => {
+            let wishes = [
+                (Mode::Fsdax, 200 << 10, "database"),
+                (Mode::Sector, 32 << 10, ""),
+                (Mode::Devdax, 252 << 10, ""),
+            ];
+            with_namespaces(platform, Some(Rest::AppDirect), &wishes)
+        }
+        "e4-pmserver" => {
+            let wishes =
+                [(Mode::Fsdax, 600 << 10, "db"), (Mode::Raw, 300 << 10, ""), (Mode::Devdax, 120 << 10, "")];
+            with_namespaces(platform, Some(Rest::MemoryMode), &wishes)
+        }
+        "e4-storage" => {
+            let mut platform = with_namespaces(platform, None, &[(Mode::Sector, 96 << 10, "journal")]);
+            platform.enable_namespace("namespace0.0", false).unwrap();
+            let mut request =
+                GoalRequest { memory_percent: 50, reserved_percent: 10, ..GoalRequest::default() };
+            request.targets.sockets = vec![1];
+            let goals = platform.plan_goals(&request).unwrap();
+            platform.create_goals(goals);
+            platform
+        }
+        "lab-one" => with_namespaces(platform, None, &vec![(Mode::Raw, 16, ""); 40]),
+        _ => {
+            let wishes = [
+                (Mode::Fsdax, 512, ""),
+                (Mode::Devdax, 256, ""),
+                (Mode::Sector, 128, "ünï 漢字"),
+                (Mode::Raw, 32, ""),
+            ];
+            with_namespaces(platform, None, &wishes)
+        }
+    }
+}
+
+/// Sockets with 24 modules each.
+fn large(sockets: u32, modules: u32) -> Platform {
+    let mut text = "name = \"large\"\n[profile]\nipmctl = 3\nndctl = 76\nkernel = \"6.1\"\n".to_owned();
+    for number in 0..sockets * modules {
+        let (socket, slot) = (number / modules, number % modules);
+        let handle = (socket << 12) | ((slot / 6) << 8) | ((slot % 6) << 4) | 1;
+        text += &format!(
+            "[[module]]\nhandle = {handle}\nphysical_id = {number}\nlocator = \"CPU{socket}_{slot}\"\n\
+             capacity = \"258512MiB\"\nid = \"8089-a2-2018-{number:08x}\"\n"
+        );
+    }
+    machine(&text)
+}
+
+#[test]
+fn pictures_of_the_included_machines() {
+    let mut different = Vec::new();
+    for (name, text) in INCLUDED {
+        for (state, platform) in [("new", machine(text)), ("used", in_use(name))] {
+            let picture = platform.picture(100, Palette::Plain);
+            let path = format!("{}/tests/pictures/{name}-{state}.txt", env!("CARGO_MANIFEST_DIR"));
+            let golden = fs::read_to_string(&path).unwrap_or_default();
+            if picture != golden {
+                let ours = format!("{}/{name}-{state}.txt", env!("CARGO_TARGET_TMPDIR"));
+                fs::write(&ours, &picture).unwrap();
+                different.push(format!("{path} is not {ours}"));
+            }
+        }
+    }
+    assert!(different.is_empty(), "{different:#?}");
+}
+
+#[test]
+fn pictures_are_as_wide_as_their_terminal_and_have_colours_only_where_asked() {
+    for (name, _) in INCLUDED {
+        let platform = in_use(name);
+        for width in [0, 40, 57, 80, 100, 300] {
+            let picture = platform.picture(width, Palette::Plain);
+            let cells =
+                |line: &str| line.chars().map(|one| if "漢字".contains(one) { 2 } else { 1 }).sum::<usize>();
+            let widest = picture.lines().map(cells).max().unwrap();
+            assert!(widest <= width.clamp(40, 100), "{name} in {width}:\n{picture}");
+            assert!(!picture.contains('\x1b'));
+        }
+        assert!(platform.picture(100, Palette::Colour).contains("\x1b[0;36m"), "{name}");
+    }
+}
+
+#[test]
+fn sockets_that_look_alike_are_drawn_once() {
+    let mut platform = large(64, 24);
+    let goals = platform.plan_goals(&GoalRequest::default()).unwrap();
+    platform.create_goals(goals);
+    platform.reboot();
+    let picture = platform.picture(100, Palette::Plain);
+    assert!(picture.lines().count() < 40, "{picture}");
+    let last = "… sockets 1 to 63 look like socket 0: nmem24 to nmem1535, region2 to region127\n";
+    assert!(picture.ends_with(last), "{picture}");
+    let namespace = CreateNamespace { region: Some(60), ..CreateNamespace::default() };
+    platform.create_namespace(&namespace, &mut uuids()).unwrap();
+    let picture = platform.picture(100, Palette::Plain);
+    assert!(picture.contains("sockets 1 to 29 look like socket 0"), "{picture}");
+    assert!(
+        picture.contains("namespace60.0") && picture.contains("sockets 32 to 63 look like socket 31"),
+        "{picture}"
+    );
+}
+
+/// The drawing of a page, which is XML by itself.
+fn drawing(page: &str) -> &str {
+    let start = page.find("<svg").unwrap();
+    &page[start..page.find("</svg>").unwrap() + "</svg>".len()]
+}
+
+fn names<'a>(document: &'a Document<'a>, class: &str) -> Vec<&'a str> {
+    let own = |node: &Node<'_, '_>| {
+        node.attribute("class").is_some_and(|classes| classes.split(' ').next() == Some(class))
+    };
+    document.descendants().filter(own).filter_map(|node| node.attribute("data-name")).collect()
+}
+
+#[test]
+fn pages_hold_every_module_region_and_namespace_once() {
+    let all = INCLUDED.map(|(name, _)| in_use(name)).into_iter();
+    for platform in all.chain([large(3, 24), large(1, 1)]) {
+        let page = platform.page();
+        let document = Document::parse(drawing(&page)).unwrap_or_else(|error| panic!("{error}\n{page}"));
+        let modules: BTreeSet<String> =
+            platform.machine.modules.iter().map(|module| module.handle.to_string()).collect();
+        let drawn = names(&document, "module");
+        assert_eq!(drawn.len(), modules.len());
+        assert_eq!(drawn.into_iter().map(str::to_owned).collect::<BTreeSet<_>>(), modules);
+        let regions = platform.regions();
+        let mut expected: Vec<String> = regions.iter().map(|region| region.name()).collect();
+        let mut drawn = names(&document, "region");
+        expected.sort();
+        drawn.sort_unstable();
+        assert_eq!(drawn, expected);
+        let namespaces = regions.iter().flat_map(|region| platform.namespaces(region));
+        let mut expected: Vec<String> = namespaces.map(|namespace| namespace.device()).collect();
+        let mut drawn = names(&document, "namespace");
+        expected.sort();
+        drawn.sort_unstable();
+        assert_eq!(drawn, expected);
+        // Nothing is drawn outside of the drawing.
+        let number =
+            |node: &Node<'_, '_>, name: &str| node.attribute(name).and_then(|text| text.parse::<i64>().ok());
+        let height = document.root_element().attribute("viewBox").unwrap().split(' ').nth(3).unwrap();
+        for node in document.descendants().filter(|node| node.has_tag_name("rect")) {
+            let end = |at, len| number(&node, at).unwrap_or(0) + number(&node, len).unwrap_or(0);
+            assert!(end("x", "width") <= 1200 && end("y", "height") <= height.parse().unwrap(), "{node:?}");
+        }
+    }
+}
+
+#[test]
+fn hostile_names_stay_names() {
+    let quoted = toml_text(HOSTILE);
+    let text = Machine::included("lab-pair").unwrap();
+    let text = text.replace("\"lab-pair\"", &quoted).replace("\"CPU0_DIMM_A2\"", &quoted);
+    let platform = with_namespaces(machine(&text), None, &[(Mode::Raw, 1024, HOSTILE)]);
+    let page = platform.page();
+    assert!(!page.contains("<script") && !page.contains('\u{1b}') && !page.contains('\u{202e}'), "{page}");
+    assert_eq!(page.matches("</text>&lt;").count(), 0);
+    let document = Document::parse(drawing(&page)).unwrap();
+    let seen = "</text><script>&\"'\u{fffd}\u{fffd}[31m";
+    let titles =
+        document.descendants().filter(|node| node.has_tag_name("title")).filter_map(|node| node.text());
+    assert_eq!(titles.filter(|title| title.contains(seen)).count(), 2, "of a module and of a namespace");
+    assert_eq!(document.root_element().attribute("aria-label"), Some(seen));
+    for palette in [Palette::Plain, Palette::Colour] {
+        let picture = platform.picture(100, palette);
+        assert!(!picture.contains("\x1b[31m") && !picture.contains('\u{202e}'), "{picture:?}");
+        assert!(picture.contains("</text><script>&"), "{picture}");
+    }
+}
+
+fn toml_text(text: &str) -> String {
+    let characters = text.chars().map(|one| format!("\\U{:08x}", u32::from(one)));
+    format!("\"{}\"", characters.collect::<String>())
+}

@@ -1,0 +1,306 @@
+//! A plan that is carried out leads to the table that it showed, and a wish that is called possible is.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use lode_platform::machine::{INCLUDED, Machine};
+use lode_platform::plan::{Holding, Loss, Obstacle, PlanRequest, Rest, Step, Wish};
+use lode_platform::{
+    CreateNamespace, Directory, GoalRequest, MapPlace, Mode, PersistentKind, Platform, PlatformError, Purpose,
+};
+use proptest::collection::vec;
+use proptest::option;
+use proptest::prelude::*;
+use proptest::sample::select;
+use std::collections::BTreeSet;
+use std::path::Path;
+use tempfile::TempDir;
+use uuid::Uuid;
+
+const MIB: u64 = 1 << 20;
+const GIB: u64 = 1 << 30;
+
+/// Identities that count up from here on.
+fn uuids(first: u128) -> impl FnMut() -> Uuid {
+    let mut next = first << 64;
+    move || {
+        next += 1;
+        Uuid::from_u128(next)
+    }
+}
+
+fn machine(name: &str) -> Platform {
+    Platform::new(Machine::parse(Machine::included(name).unwrap()).unwrap())
+}
+
+fn wish(mode: Mode, size: u64, socket: u16) -> Wish {
+    let namespace = CreateNamespace { mode, size: Some(size), ..CreateNamespace::default() };
+    Wish { namespace, socket: Some(socket), kind: None }
+}
+
+fn plan(platform: &Platform, request: &PlanRequest) -> Result<lode_platform::plan::Plan, PlatformError> {
+    platform.plan(request, &mut uuids(1))
+}
+
+/// Why a request is impossible, in words.
+#[track_caller]
+fn refused(platform: &Platform, wishes: Vec<Wish>) -> String {
+    plan(platform, &PlanRequest { wishes, ..PlanRequest::default() }).unwrap_err().to_string()
+}
+
+/// Texts of machines: those that are included, one with a locked module, and one with modules of several sizes.
+fn texts() -> Vec<String> {
+    let mut texts: Vec<String> = INCLUDED.iter().map(|(_, text)| (*text).to_owned()).collect();
+    let pmserver = Machine::included("e4-pmserver").unwrap();
+    texts.push(pmserver.replacen("handle = 0x1021", "security = \"Locked\"\nhandle = 0x1021", 1));
+    texts.push(pmserver.replacen("258512MiB", "129456MiB", 2).replace("4.18", "6.1"));
+    let pair = Machine::included("lab-pair").unwrap();
+    texts.push(pair.replace("1344MiB", "5440MiB").replacen("5440MiB", "3392MiB", 1));
+    texts.push(pair.replacen("firmware", "label_area = \"1024B\"\nfirmware", 2));
+    texts
+}
+
+fn any_wish() -> impl Strategy<Value = Wish> {
+    let mode = select(vec![Mode::Fsdax, Mode::Devdax, Mode::Sector, Mode::Raw]);
+    // Sizes in units that fit most sets, of every order of magnitude.
+    let size = (0_u64..18, 1_u64..12).prop_map(|(shift, count)| (48 * MIB * count) << shift >> 3);
+    let kind = select(vec![PersistentKind::AppDirect, PersistentKind::AppDirectNotInterleaved]);
+    let map = select(vec![MapPlace::Dev, MapPlace::Mem]);
+    (mode, option::weighted(0.85, size), option::of(0_u16..3), option::weighted(0.4, kind), map).prop_map(
+        |(mode, size, socket, kind, map)| {
+            let namespace = CreateNamespace { mode, size, map, ..CreateNamespace::default() };
+            Wish { namespace, socket: socket.map(|socket| socket % 2), kind }
+        },
+    )
+}
+
+fn any_request() -> impl Strategy<Value = PlanRequest> {
+    let rest = option::of(select(vec![Rest::MemoryMode, Rest::AppDirect, Rest::Unconfigured]));
+    (vec(any_wish(), 0..5), rest).prop_map(|(mut wishes, rest)| {
+        // Names tell them apart.
+        for (number, wish) in wishes.iter_mut().enumerate() {
+            wish.namespace.name = format!("wish {number}");
+        }
+        PlanRequest { wishes, rest, ..PlanRequest::default() }
+    })
+}
+
+/// What a machine went through before: goals, perhaps not yet in effect, and namespaces.
+#[derive(Clone, Debug)]
+struct Past {
+    memory_percent: Option<u8>,
+    namespaces: Vec<u64>,
+    goal_waits: bool,
+}
+
+fn any_past() -> impl Strategy<Value = Past> {
+    let percent = option::of(select(vec![0_u8, 0, 50, 100]));
+    (percent, vec(1_u64..40, 0..3), any::<bool>()).prop_map(|(memory_percent, namespaces, goal_waits)| Past {
+        memory_percent,
+        namespaces,
+        goal_waits,
+    })
+}
+
+impl Past {
+    fn happen(&self, platform: &mut Platform) {
+        let Some(memory_percent) = self.memory_percent else { return };
+        let modules = platform.machine.modules.iter().filter(|module| module.usable());
+        let modules = modules.map(|module| module.handle).collect();
+        let mut request = GoalRequest { memory_percent, ..GoalRequest::default() };
+        request.targets.modules = modules;
+        let goals = platform.plan_goals(&request).unwrap();
+        platform.create_goals(goals);
+        platform.reboot();
+        let mut identities = uuids(7);
+        for size in &self.namespaces {
+            let size = Some(size * 48 * MIB);
+            // The regions may be too small, or there is none.
+            let _ = platform
+                .create_namespace(&CreateNamespace { size, ..CreateNamespace::default() }, &mut identities);
+        }
+        if self.goal_waits {
+            let _ = platform.plan_goals(&request).map(|goals| platform.create_goals(goals));
+        }
+    }
+}
+
+fn identities(platform: &Platform) -> BTreeSet<Uuid> {
+    let regions = platform.regions();
+    regions.iter().flat_map(|region| platform.namespaces(region)).filter_map(|one| one.uuid).collect()
+}
+
+/// Every wish is met, as it was wished.
+fn check_wishes(request: &PlanRequest, steps: &[Step], after: &Platform) {
+    let made: Vec<(&CreateNamespace, u16)> = steps
+        .iter()
+        .filter_map(|step| match step {
+            Step::CreateNamespace { wanted, socket, .. } => Some((wanted, *socket)),
+            _ => None,
+        })
+        .collect();
+    for wish in &request.wishes {
+        let regions = after.regions();
+        let ways = |number: Option<u32>| regions[number.unwrap() as usize].members().len();
+        let found = made.iter().position(|(wanted, socket)| {
+            wanted.name == wish.namespace.name
+                && (wanted.mode, wanted.map) == (wish.namespace.mode, wish.namespace.map)
+                && wish.namespace.size.is_none_or(|size| wanted.size == Some(size))
+                && wish.socket.is_none_or(|wished| wished == *socket)
+                && match wish.kind {
+                    None => true,
+                    Some(PersistentKind::AppDirect) => ways(wanted.region) > 1,
+                    Some(PersistentKind::AppDirectNotInterleaved) => ways(wanted.region) == 1,
+                }
+        });
+        assert!(found.is_some(), "{wish:?} is not in {steps:?}");
+    }
+    assert_eq!(made.len(), request.wishes.len());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(128))]
+
+    /// Planned, carried out in a directory, opened again: the table is the one that was shown; what is not there any
+    /// more was named; wishes are met. A wish that is offered in place of an impossible one is possible.
+    #[test]
+    fn a_plan_leads_to_the_table_that_it_showed(number in 0..texts().len(), past in any_past(), request in any_request()) {
+        let folder = TempDir::new().unwrap();
+        let root = folder.path().join("state");
+        let mut directory = Directory::init(&root, Path::new("machine"), &texts()[number]).unwrap();
+        directory.change(|platform| { past.happen(platform); Ok(()) }).unwrap();
+        let before = directory.platform().clone();
+        match plan(&before, &request) {
+            Ok(plan) => {
+                directory.change(|platform| platform.follow(&plan, &mut uuids(2))).unwrap();
+                drop(directory);
+                let directory = Directory::open(&root, Purpose::Look).unwrap();
+                let after = directory.platform();
+                prop_assert_eq!(&after.table(), &plan.table);
+                check_wishes(&request, &plan.steps, after);
+                let gone = identities(&before).difference(&identities(after)).count();
+                let named = |loss: &&Loss| matches!(loss, Loss::Namespace { .. });
+                prop_assert_eq!(plan.losses.iter().filter(named).count(), gone);
+                let memory = |platform: &Platform| platform.all_capacities().memory;
+                let named = plan.losses.iter().any(|loss| matches!(loss, Loss::Memory { .. }));
+                prop_assert!(memory(after) >= memory(&before) || named);
+            }
+            Err(PlatformError::Impossible(impossible)) => {
+                if let (Some(nearest), [_]) = (&impossible.nearest, request.wishes.as_slice()) {
+                    let offered = PlanRequest { wishes: vec![nearest.clone()], ..request.clone() };
+                    prop_assert!(plan(&before, &offered).is_ok(), "{impossible}");
+                }
+                // What is of the right size and fits into a fresh machine is not called impossible for want of space.
+                if let Obstacle::Capacity { want: Some(want), largest, .. } = impossible.obstacle {
+                    prop_assert!(largest < want, "{impossible}");
+                }
+            }
+            Err(other) => prop_assert!(false, "{other}"),
+        }
+    }
+}
+
+#[test]
+fn the_rest_becomes_memory_and_nothing_more_than_needed_is_changed() {
+    let mut platform = machine("e4-pmserver");
+    let mut request = PlanRequest {
+        wishes: vec![wish(Mode::Fsdax, 999 * GIB, 0)],
+        rest: Some(Rest::MemoryMode),
+        ..PlanRequest::default()
+    };
+    let first = plan(&platform, &request).unwrap();
+    let commands: Vec<String> = first.steps.iter().map(Step::command).collect();
+    assert_eq!(
+        commands,
+        [
+            "ipmctl create -f -goal -socket 0 MemoryMode=33 PersistentMemoryType=AppDirect",
+            "reboot",
+            "ndctl create-namespace -r region0 -m fsdax -s 1072668082176",
+        ]
+    );
+    assert!(first.losses.is_empty());
+    platform.follow(&first, &mut uuids(2)).unwrap();
+    // What fits into the free range is made there.
+    request = PlanRequest { wishes: vec![wish(Mode::Raw, 12 * GIB, 0)], ..PlanRequest::default() };
+    let second = plan(&platform, &request).unwrap();
+    assert_eq!(second.steps.len(), 1, "{:?}", second.steps);
+    // What does not is made of modules that nobody uses, and memory mode stays where there was some.
+    request.wishes = vec![Wish { socket: None, ..wish(Mode::Raw, 300 * GIB, 0) }];
+    let third = plan(&platform, &request).unwrap();
+    assert!(third.losses.is_empty(), "{:?}", third.losses);
+    assert!(matches!(third.steps[0], Step::CreateGoals { .. }));
+    // With what is in use, it is said what is lost.
+    request.wishes = vec![wish(Mode::Raw, 300 * GIB, 0)];
+    let fourth = plan(&platform, &request).unwrap();
+    let lost: Vec<String> = fourth.losses.iter().map(Loss::to_string).collect();
+    assert_eq!(lost[0], "namespace0.0 (fsdax, 999 GiB) with all its data");
+    let memory = |row: &&lode_platform::plan::Row| row.holding == Holding::Memory;
+    assert!(fourth.table.rows.iter().find(memory).unwrap().size > 1000 * GIB, "{}", fourth.table.text());
+}
+
+#[test]
+fn a_second_plan_for_the_same_rest_does_nothing() {
+    for rest in [Rest::MemoryMode, Rest::AppDirect, Rest::Unconfigured] {
+        let mut platform = machine("e4-storage");
+        let request = PlanRequest { rest: Some(rest), ..PlanRequest::default() };
+        let first = plan(&platform, &request).unwrap();
+        assert_eq!(first.steps.is_empty(), rest == Rest::Unconfigured, "a new machine is not configured");
+        platform.follow(&first, &mut uuids(2)).unwrap();
+        assert_eq!(plan(&platform, &request).unwrap().steps, []);
+    }
+}
+
+#[test]
+fn what_is_impossible_is_told_in_words_with_the_nearest_that_is_possible() {
+    let pmserver = machine("e4-pmserver");
+    let said = refused(&pmserver, vec![wish(Mode::Fsdax, 1536 * GIB, 0)]);
+    assert_eq!(
+        said,
+        "--fsdax 1536GiB --socket 0 is impossible: socket 0 has no 1.5 TiB for it, but at most 1.47 TiB; the nearest \
+         that is possible is --fsdax 1512GiB --socket 0 (1.47 TiB)"
+    );
+    let said = refused(&pmserver, vec![wish(Mode::Fsdax, GIB, 1)]);
+    assert!(said.contains("1073741824 bytes over 6 modules are not a multiple of 12582912 bytes"), "{said}");
+    assert!(said.ends_with("--fsdax 1020MiB --socket 1 (1020 MiB)"), "{said}");
+    // The nearest of a wish that is both too small and not aligned was the largest that there is.
+    for (mode, nearest) in [(Mode::Fsdax, "--fsdax 24MiB"), (Mode::Sector, "--sector 16392KiB")] {
+        let said = refused(&pmserver, vec![wish(mode, 1, 1)]);
+        assert!(said.contains(&format!("the nearest that is possible is {nearest} --socket 1")), "{said}");
+    }
+    // Rounded up, it would be more than 64 bits hold.
+    let said = refused(&pmserver, vec![wish(Mode::Fsdax, u64::MAX, 1)]);
+    assert!(
+        said.ends_with("the nearest that is possible is --fsdax 1512GiB --socket 1 (1.47 TiB)"),
+        "{said}"
+    );
+    let aligned = CreateNamespace { align: Some(2 * MIB), ..wish(Mode::Sector, 24 * MIB, 1).namespace };
+    let said = refused(&pmserver, vec![Wish { namespace: aligned, ..Wish::default() }]);
+    assert!(
+        said.ends_with("mode sector has no page map that could be aligned: leave the alignment out"),
+        "{said}"
+    );
+    let said = refused(&pmserver, vec![wish(Mode::Raw, 12 * GIB, 5)]);
+    assert!(said.contains("there is no socket 5; the machine has 0, 1; the nearest"), "{said}");
+    let said = refused(&pmserver, vec![wish(Mode::Raw, 1500 * GIB, 0), wish(Mode::Raw, 24 * GIB, 0)]);
+    assert!(said.contains("but at most 12 GiB left beside the other wishes"), "{said}");
+    let said = refused(&pmserver, vec![Wish { socket: None, ..wish(Mode::Raw, 3072 * GIB, 0) }]);
+    assert!(said.contains("no socket has 3 TiB for it, but at most 1.47 TiB; the nearest"), "{said}");
+    let fujitsu = machine("fujitsu-primergy");
+    let said = refused(&fujitsu, vec![wish(Mode::Fsdax, 300 * GIB, 1)]);
+    assert!(said.contains("at most 252 GiB; module 0x1101 (CPU2_DIMM_D2) is dead"), "{said}");
+    let together = Wish { kind: Some(PersistentKind::AppDirect), ..wish(Mode::Fsdax, 100 * GIB, 1) };
+    let said = refused(&fujitsu, vec![together]);
+    assert!(said.contains("socket 1 has no two modules to interleave; module 0x1101"), "{said}");
+    assert!(said.ends_with("--fsdax 100GiB --socket 1 (100 GiB)"), "{said}");
+    let text = Machine::included("lab-one").unwrap();
+    let locked = text.replace("firmware", "security = \"Locked\"\nfirmware");
+    let locked = Platform::new(Machine::parse(&locked).unwrap());
+    let said = refused(&locked, vec![wish(Mode::Raw, GIB, 0)]);
+    assert!(said.contains("no module that could be used; module 0x0001 (CPU0_DIMM_A2) is locked"), "{said}");
+    let small = text.replace("firmware", "label_area = \"1024B\"\nfirmware");
+    let small = Platform::new(Machine::parse(&small).unwrap());
+    let said = refused(&small, vec![wish(Mode::Raw, 16 * MIB, 0); 3]);
+    assert!(said.contains("the labels of module 0x0001"), "{said}");
+    let odd = CreateNamespace { sector_size: Some(100), ..wish(Mode::Sector, GIB, 0).namespace };
+    let odd = Wish { namespace: odd, ..Wish::default() };
+    assert!(refused(&machine("lab-one"), vec![odd]).contains("sectors can't have 100 bytes"));
+}
