@@ -205,6 +205,11 @@ impl LabelArea {
         &self.index
     }
 
+    /// How many new labels it has room for: its last free slot is kept, so that labels can be changed.
+    pub fn slots_left(&self) -> u64 {
+        (self.index.free_slots().count() as u64).saturating_sub(1)
+    }
+
     /// The labels and their slots, in the order of the slots.
     pub fn labels(&self) -> impl Iterator<Item = (u32, &Label)> {
         self.used.iter().filter_map(|(slot, label)| Some((*slot, label.as_ref().ok()?)))

@@ -212,6 +212,13 @@ pub enum PlatformError {
         /// Its number.
         region: u32,
     },
+    /// The labels of the region have no room for another namespace.
+    NoSlots {
+        /// Its number.
+        region: u32,
+    },
+    /// It is a step of a plan for a real machine.
+    OnlyReal,
     /// The namespace is in use.
     NamespaceActive {
         /// Its name.
@@ -421,6 +428,8 @@ impl fmt::Display for PlatformError {
             | E::NamespaceDisabled { .. }
             | E::RegionActive { .. }
             | E::NoLabels { .. }
+            | E::NoSlots { .. }
+            | E::OnlyReal
             | E::NamespaceActive { .. }
             | E::NoSpace { .. }
             | E::Misaligned { .. }
@@ -573,6 +582,11 @@ impl PlatformError {
                 "region{region} has no labels, so it is one namespace that stays as it is; where modules have label \
                  areas, `lode ndctl init-labels` makes them"
             ),
+            E::NoSlots { region } => write!(
+                f,
+                "the labels of region{region} have no room for another namespace; `ndctl destroy-namespace` makes room"
+            ),
+            E::OnlyReal => f.write_str("this is done to real machines; emulated ones have no CXL devices"),
             E::NamespaceActive { name } => {
                 write!(f, "{name} is in use; disable it first, or say -f")
             }

@@ -75,8 +75,13 @@ impl Place {
         if !self.is_real() {
             return self.open(Purpose::Look).map(|directory| Seen::Emulated(Box::new(directory)));
         }
+        self.sysfs().map(Seen::Real)
+    }
+
+    /// What the kernel of a real machine shows.
+    pub(crate) fn sysfs(&self) -> Result<Sysfs, Failure> {
         let root = self.sysfs.as_deref().unwrap_or(Path::new(Sysfs::LIVE));
-        Sysfs::open(root).map(Seen::Real).map_err(failed("looking at a machine"))
+        Sysfs::open(root).map_err(failed("looking at a machine"))
     }
 
     /// Opens the directory of an emulated machine.

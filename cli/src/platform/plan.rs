@@ -1,5 +1,6 @@
 //! `lode platform plan`.
 
+use super::real::left_to_tools;
 use super::wishes::Wishes;
 use super::{Place, failed};
 use crate::answer::Answer;
@@ -28,10 +29,14 @@ Each of --socket, --interleaved, --not-interleaved, --map, --align, --sector-siz
 before it; before the first wish, to all that do not say otherwise. Sockets that no wish names stay as they are,
 unless a wish leaves the socket open.
 
+A plan for an emulated machine may divide its modules anew. One for a real machine begins with what its kernel
+shows: regions, labels, and CXL devices that regions can be made of; it is never carried out, but printed.
+
 Examples:
   lode platform plan --fsdax 1.25TiB --socket 0 --interleaved --rest memory-mode
   lode platform plan --fsdax max --socket 0 --devdax 200GiB --socket 1 --commands
-  lode platform plan --rest memory-mode --apply";
+  lode platform plan --rest memory-mode --apply
+  lode platform plan --sysfs /sys --fsdax 64GiB --devdax max --commands";
 
 /// Plan what to do so that a machine has the namespaces that are wanted
 #[derive(Args, Debug)]
@@ -85,6 +90,9 @@ pub(crate) fn run(plan: &Plan) -> Result<Answer, Failure> {
             "nothing is wanted: name namespaces, as --fsdax 100GiB, or what the capacity is for, as --rest memory-mode",
         ));
     }
+    if plan.place.is_real() {
+        return real(plan, &request);
+    }
     let mut directory = plan.place.open(if plan.apply { Purpose::Change } else { Purpose::Look })?;
     let made = directory.platform().plan(&request, &mut Uuid::new_v4).map_err(failed("planning"))?;
     let mut text = if plan.commands { made.commands() } else { made.text() };
@@ -103,15 +111,36 @@ pub(crate) fn run(plan: &Plan) -> Result<Answer, Failure> {
         }
         text += "\nDone, as one change.\n";
     }
+    Ok(answer(text, &made, plan.apply))
+}
+
+/// Plans for a real machine, which is left to its tools.
+fn real(plan: &Plan, request: &PlanRequest) -> Result<Answer, Failure> {
+    if request.rest.is_some() {
+        return Err(Failure::bad_usage(
+            "kernels don't tell how firmware divides modules, so --rest is for emulated machines: describe this one in a \
+             file, `lode platform init FILE.toml --state DIR`, and plan there with --commands",
+        ));
+    }
+    let made = plan.place.sysfs()?.plan(request).map_err(failed("planning"))?;
+    if plan.apply {
+        let commands: Vec<String> = made.commands().lines().map(str::to_owned).collect();
+        return Ok(left_to_tools(&commands));
+    }
+    let text = if plan.commands { made.commands() } else { made.text() };
+    Ok(answer(text, &made, false))
+}
+
+fn answer(text: String, made: &lode_platform::plan::Plan, applied: bool) -> Answer {
     let steps: Vec<Value> =
         made.steps.iter().map(|step| json!({ "what": step.describe(), "command": step.command() })).collect();
     let words = |texts: Vec<String>| Value::from(texts);
-    Ok(Answer::text(text)
+    Answer::text(text)
         .with("steps", steps)
         .with("lost", words(made.losses.iter().map(ToString::to_string).collect()))
         .with("notes", words(made.notes.iter().map(ToString::to_string).collect()))
         .with("table", made.table.rows.iter().map(row).collect::<Vec<_>>())
-        .with("applied", plan.apply))
+        .with("applied", applied)
 }
 
 fn row(row: &Row) -> Value {

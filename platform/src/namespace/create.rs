@@ -2,82 +2,16 @@
 
 use crate::contents::INFO_BLOCK;
 use crate::error::PlatformError;
-use crate::namespace::{Namespace, Personality};
+use crate::namespace::room::SIZE_MIN;
+use crate::namespace::{CreateNamespace, Mode, Namespace, Personality};
 use crate::platform::Platform;
 use crate::region::{Origin, Region};
 use crate::state::{LabelVersion, NamespaceState};
 use lode_layout::{
     Abstraction, BttFlog, BttGeometry, BttInfo, BttVersion, Label, LabelFlags, LabelName, NamespaceLabel,
-    PAGE_MAP_OFF, PERSISTENT_MEMORY, PageMapInfo, PageMapPlace, PageMapRule, PageMapUser,
+    PAGE_MAP_OFF, PERSISTENT_MEMORY, PageMapInfo, PageMapRule, PageMapUser,
 };
 use uuid::Uuid;
-
-/// The smallest namespace that is not raw, in bytes.
-const SIZE_MIN: u64 = 16 << 20;
-/// What page maps are aligned to if nobody says, in bytes.
-const ALIGN: u64 = 2 << 20;
-const PAGE: u64 = 4096;
-/// What sizes of sectors a BTT can have.
-const SECTOR_SIZES: [u64; 7] = [512, 520, 528, 4096, 4104, 4160, 4224];
-/// The sector size of a BTT if nobody says.
-const SECTOR_SIZE: u64 = 4096;
-
-/// What is made of a namespace.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Mode {
-    /// For file systems that map files.
-    #[default]
-    Fsdax,
-    /// A character device that is mapped.
-    Devdax,
-    /// Atomic sectors.
-    Sector,
-    /// As it is.
-    Raw,
-}
-
-impl Mode {
-    /// ndctl's word.
-    pub fn word(self) -> &'static str {
-        match self {
-            Mode::Fsdax => "fsdax",
-            Mode::Devdax => "devdax",
-            Mode::Sector => "sector",
-            Mode::Raw => "raw",
-        }
-    }
-}
-
-/// Where a page map is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum MapPlace {
-    /// In DRAM.
-    Mem,
-    /// In the namespace.
-    #[default]
-    Dev,
-}
-
-/// A namespace that is wanted.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct CreateNamespace {
-    /// In this region; in the first with enough space if none is named.
-    pub region: Option<u32>,
-    /// What is to be made of it.
-    pub mode: Mode,
-    /// Bytes; the largest free range if none are given.
-    pub size: Option<u64>,
-    /// Where its page map is to be.
-    pub map: MapPlace,
-    /// What its page map is to be aligned to, in bytes.
-    pub align: Option<u64>,
-    /// Bytes of a sector.
-    pub sector_size: Option<u64>,
-    /// What its user calls it.
-    pub name: String,
-    /// Who it is; somebody new if nobody says.
-    pub uuid: Option<Uuid>,
-}
 
 impl Platform {
     /// Makes a namespace. `uuids` makes identities that nobody has.
@@ -98,11 +32,9 @@ impl Platform {
             None => self.region_with_space(wanted, regions)?,
         };
         self.check_region(&region)?;
-        let size = self.size_in(&region, wanted)?;
+        let size = self.room(&region).size(wanted)?;
         let free = self.free_ranges(&region).into_iter().find(|range| range.end - range.start >= size);
-        let largest = self.largest_free(&region);
-        let no_space = PlatformError::NoSpace { region: Some(region.number), want: size, largest };
-        let offset = free.ok_or(no_space)?.start;
+        let offset = free.expect("the largest free range has the room").start;
         let uuid = wanted.uuid.unwrap_or_else(&mut *uuids);
         if self
             .regions()
@@ -159,38 +91,6 @@ impl Platform {
         (0..).find(|number| !taken.contains(number)).unwrap_or(u32::MAX)
     }
 
-    /// The bytes of the namespace, checked as ndctl checks them.
-    fn size_in(&self, region: &Region, wanted: &CreateNamespace) -> Result<u64, PlatformError> {
-        let ways = region.members().len() as u64;
-        let align = match wanted.mode {
-            Mode::Fsdax | Mode::Devdax => wanted.align.unwrap_or(ALIGN),
-            Mode::Sector | Mode::Raw => PAGE,
-        };
-        if ![PAGE, ALIGN, 1 << 30].contains(&align)
-            || (wanted.align.is_some() && align != wanted.align.unwrap_or(0))
-        {
-            return Err(PlatformError::Align { align: wanted.align.unwrap_or(align), mode: wanted.mode });
-        }
-        let unit = (align * ways).max(self.region_align(region).unwrap_or(0));
-        let size = match wanted.size {
-            Some(size) => size,
-            None => self.largest_free(region) / unit * unit,
-        };
-        if size % unit != 0 {
-            let fitting = size.checked_next_multiple_of(unit).unwrap_or(size - size % unit);
-            return Err(PlatformError::Misaligned { size, ways, unit, fitting });
-        }
-        if size == 0 || (size < SIZE_MIN && wanted.mode != Mode::Raw) {
-            let largest = self.largest_free(region);
-            let want = size.max(SIZE_MIN);
-            return Err(match wanted.size {
-                Some(_) => PlatformError::TooSmall { size, size_min: SIZE_MIN },
-                None => PlatformError::NoSpace { region: Some(region.number), want, largest },
-            });
-        }
-        Ok(size)
-    }
-
     /// The labels of a new namespace.
     fn write_labels(
         &mut self,
@@ -212,7 +112,7 @@ impl Platform {
             label_count: 0,
             position: 0,
             set_cookie: 0,
-            lba_size: if is_new { self.label_sector_size(wanted)? } else { 0 },
+            lba_size: if is_new { wanted.label_sector_size()? } else { 0 },
             dpa: offset / ways,
             raw_size: size / ways,
             alignment: 0,
@@ -253,15 +153,6 @@ impl Platform {
         Ok(())
     }
 
-    /// Bytes of a sector as labels say them: those of a BTT are the BTT's own affair.
-    fn label_sector_size(&self, wanted: &CreateNamespace) -> Result<u64, PlatformError> {
-        match (wanted.mode, wanted.sector_size) {
-            (Mode::Sector, _) | (_, None) => Ok(512),
-            (_, Some(size @ (512 | 4096))) => Ok(size),
-            (_, Some(size)) => Err(PlatformError::SectorSize { size }),
-        }
-    }
-
     /// Which labels the modules of a region have.
     pub(crate) fn labels_of(&self, region: &Region) -> LabelVersion {
         let module = region.members().first().map(|member| member.module);
@@ -279,33 +170,21 @@ impl Platform {
         range: std::ops::Range<u64>,
     ) -> Result<(), PlatformError> {
         let size = range.end - range.start;
-        let refused = |error| PlatformError::Info { size, error };
         match wanted.mode {
             Mode::Raw => {}
             Mode::Fsdax | Mode::Devdax => {
-                let user =
-                    if wanted.mode == Mode::Fsdax { PageMapUser::FileSystem } else { PageMapUser::Device };
-                let place = match wanted.map {
-                    MapPlace::Mem => PageMapPlace::Dram,
-                    MapPlace::Dev => PageMapPlace::Namespace,
-                };
                 let by_sections = self.machine.profile.kernel.rounds_to_sections();
                 let rule = if by_sections { PageMapRule::Sections } else { PageMapRule::Pages };
-                let (start, align) = (region.base + range.start, wanted.align.unwrap_or(ALIGN));
-                let planned = PageMapInfo::plan(user, place, rule, start, size, align).map_err(refused)?;
+                let planned = wanted.page_map(rule, region.base + range.start, size)?;
                 let info = PageMapInfo { uuid, parent_uuid, ..planned };
                 self.write_at(region, range.start + PAGE_MAP_OFF, &info.encode());
             }
             Mode::Sector => {
-                let wanted_size = wanted.sector_size.unwrap_or(SECTOR_SIZE);
-                if !SECTOR_SIZES.contains(&wanted_size) {
-                    return Err(PlatformError::SectorSize { size: wanted_size });
-                }
                 let version = match self.labels_of(region) {
                     LabelVersion::V1_1 => BttVersion::V1_1,
                     LabelVersion::V1_2 => BttVersion::V2_0,
                 };
-                for (at, geometry) in BttGeometry::plan(size, wanted_size as u32, version).map_err(refused)? {
+                for (at, geometry) in wanted.arenas(version, size)? {
                     let info = BttInfo { uuid, parent_uuid, is_read_only: false, version, geometry }.encode();
                     self.write_at(region, range.start + at, &info);
                     self.write_arena(region, range.start + at, &geometry);
@@ -324,7 +203,7 @@ impl Platform {
         }
         let mut flog = BttFlog::new(geometry).encode();
         flog.resize((geometry.infooff() - geometry.flogoff()) as usize, 0);
-        for (block, at) in flog.chunks(PAGE as usize).zip((0..).step_by(PAGE as usize)) {
+        for (block, at) in flog.chunks(INFO_BLOCK as usize).zip((0..).step_by(INFO_BLOCK as usize)) {
             self.write_at(region, offset + geometry.flogoff() + at, block);
         }
     }

@@ -4,8 +4,11 @@ mod check;
 mod create;
 mod destroy;
 mod found;
+mod room;
 mod space;
+mod wanted;
 
 pub use check::SectorTable;
-pub use create::{CreateNamespace, MapPlace, Mode};
 pub use found::{Namespace, Personality};
+pub(crate) use room::Room;
+pub use wanted::{CreateNamespace, MapPlace, Mode};

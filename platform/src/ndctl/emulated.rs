@@ -9,7 +9,7 @@ use crate::machine::Module;
 use crate::namespace::{MapPlace, Namespace, Personality};
 use crate::platform::Platform;
 use crate::region::{Origin, Region};
-use lode_layout::{PageMapInfo, PageMapPlace};
+use lode_layout::{LabelArea, PageMapInfo, PageMapPlace};
 use uuid::Uuid;
 
 /// From this version on, listings of regions and namespaces tell alignments of regions.
@@ -83,6 +83,8 @@ impl Platform {
                 spares_percent: sensors.remaining_percent,
                 dirty_shutdowns: sensors.latched_dirty_shutdowns,
             }),
+            has_label_area: module.label_area > 0,
+            free_slots: self.contents.area(module.handle).ok().map(LabelArea::slots_left),
             ..NdModule::default()
         }
     }
@@ -122,6 +124,7 @@ impl Platform {
                 devdax_alignments: vec![4096, 2 << 20, 1 << 30],
             }),
             bad_blocks: self.region_bad_blocks(region),
+            seed: self.has_labels(region).then(|| self.free_number(region)),
             namespaces: self.nd_namespaces(region),
         }
     }
@@ -138,6 +141,7 @@ impl Platform {
             let next = NdNamespace::bare(region.number, self.free_number(region));
             namespaces.push(NdNamespace {
                 size: Some(0),
+                span: Some(0),
                 uuid: Some(Uuid::nil()),
                 sector_size: Some(512),
                 enabled: false,
@@ -186,6 +190,7 @@ impl Platform {
         NdNamespace {
             personality,
             size: Some(namespace.usable()),
+            span: Some(namespace.size),
             uuid: namespace.uuid,
             sector_size,
             block_device: namespace.block_device().filter(|_| namespace.enabled),

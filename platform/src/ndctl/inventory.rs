@@ -61,6 +61,10 @@ pub struct NdModule {
     pub security_frozen: bool,
     /// How it is; none where modules don't tell.
     pub health: Option<NdHealth>,
+    /// Whether it has an area for labels, written or not.
+    pub has_label_area: bool,
+    /// How many namespaces more its labels have room for; none where they are not written yet.
+    pub free_slots: Option<u64>,
 }
 
 /// How a module is.
@@ -116,6 +120,8 @@ pub struct NdRegion {
     pub capabilities: Option<NdCapabilities>,
     /// What of it is known to be unreadable.
     pub bad_blocks: Vec<BadBlocks>,
+    /// The number of the namespace that the kernel keeps for the next one to be made.
+    pub seed: Option<u32>,
     /// The namespaces.
     pub namespaces: Vec<NdNamespace>,
 }
@@ -166,6 +172,8 @@ pub struct NdNamespace {
     pub personality: NdPersonality,
     /// Bytes that its user gets.
     pub size: Option<u64>,
+    /// Bytes, those that are kept for its own purposes included; 0 if it is still to be made.
+    pub span: Option<u64>,
     /// Who it is; none where it has no labels.
     pub uuid: Option<Uuid>,
     /// Bytes of a sector; none where it has none.
@@ -277,6 +285,7 @@ impl NdNamespace {
             number,
             personality: NdPersonality::Raw,
             size: None,
+            span: None,
             uuid: None,
             sector_size: None,
             block_device: None,

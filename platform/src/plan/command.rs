@@ -1,5 +1,6 @@
-//! The steps of a plan as commands of ipmctl and ndctl.
+//! The steps of a plan as commands of ipmctl, ndctl and cxl.
 
+use super::real::CxlRegion;
 use super::step::Step;
 use crate::goal::{GoalRequest, PersistentKind};
 use crate::namespace::{CreateNamespace, MapPlace};
@@ -14,6 +15,14 @@ impl Step {
             Step::DeleteGoals { modules } => format!("ipmctl delete -f -goal -dimm {}", list(modules)),
             Step::CreateGoals { request } => create_goal(request),
             Step::Reboot => "reboot".to_owned(),
+            Step::LabelRegion { region, modules } => {
+                let modules: String = modules.iter().map(|number| format!(" nmem{number}")).collect();
+                format!(
+                    "ndctl disable-region region{region} && ndctl init-labels -V 1.2{modules} && \
+                     ndctl enable-region region{region}"
+                )
+            }
+            Step::FormRegion { region } => form_region(region),
             Step::CreateNamespace { wanted, .. } => create_namespace(wanted),
         }
     }
@@ -42,6 +51,12 @@ fn create_goal(request: &GoalRequest) -> String {
         text += " NamespaceLabelVersion=1.1";
     }
     text
+}
+
+fn form_region(region: &CxlRegion) -> String {
+    let CxlRegion { window, devices, size, .. } = region;
+    let names: String = devices.iter().map(|number| format!(" mem{number}")).collect();
+    format!("cxl create-region -m -t pmem -d {window} -w {} -s {size}{names}", devices.len())
 }
 
 fn create_namespace(wanted: &CreateNamespace) -> String {

@@ -1,13 +1,14 @@
 //! Why a wish can't be met, and the nearest one that can.
 
-use super::amount::brief;
+use super::amount::{brief, exact};
 use super::assignment::Assignment;
 use super::trial::Uuids;
 use super::wish::Wish;
 use crate::error::PlatformError;
 use crate::goal::PersistentKind;
-use crate::machine::{Handle, Health, Module};
+use crate::machine::{Health, Module};
 use crate::platform::Platform;
+use std::collections::BTreeSet;
 use std::fmt;
 
 /// A wish that can't be met.
@@ -46,6 +47,15 @@ pub enum Obstacle {
         /// The modules that are there and can't be used.
         unusable: Vec<Unusable>,
     },
+    /// Of a real machine: no region is as it must be, and none can be made so.
+    NoRegion {
+        /// The socket; none if all were looked at.
+        socket: Option<u16>,
+        /// What it must be.
+        kind: Option<PersistentKind>,
+        /// What is there and can't be used.
+        unusable: Vec<Unusable>,
+    },
     /// There is not so much capacity.
     Capacity {
         /// Bytes that were asked for; none for as much as possible.
@@ -54,7 +64,7 @@ pub enum Obstacle {
         largest: u64,
         /// The socket; none if all were looked at.
         socket: Option<u16>,
-        /// The modules that are there and can't be used.
+        /// What is there and can't be used.
         unusable: Vec<Unusable>,
         /// Whether other wishes take what is missing.
         shared: bool,
@@ -66,14 +76,12 @@ pub enum Obstacle {
     ),
 }
 
-/// A module that can't be used.
+/// What can't be used: a module, or on a real machine a region or a CXL device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unusable {
     /// Which.
-    pub module: Handle,
-    /// Where it is plugged in.
-    pub locator: String,
-    /// Why, in a word.
+    pub what: String,
+    /// Why: what it is.
     pub why: &'static str,
 }
 
@@ -81,14 +89,14 @@ impl Unusable {
     /// Why a module can't be used; none if it can.
     pub(crate) fn of(module: &Module) -> Option<Unusable> {
         let why = if module.health == Health::NonFunctional { "dead" } else { "locked" };
-        let found = Unusable { module: module.handle, locator: module.locator.clone(), why };
-        (!module.usable()).then_some(found)
+        let what = format!("module {} ({})", module.handle, module.locator);
+        (!module.usable()).then_some(Unusable { what, why })
     }
 }
 
 impl fmt::Display for Unusable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "module {} ({}) is {}", self.module, self.locator, self.why)
+        write!(f, "{} is {}", self.what, self.why)
     }
 }
 
@@ -123,6 +131,15 @@ impl fmt::Display for Obstacle {
                 let (who, no) = (who(*socket), no(*socket));
                 write!(f, "{who} has {no}two modules to interleave{}", because(unusable))
             }
+            Obstacle::NoRegion { socket, kind, unusable } => {
+                let (who, none) = (who(*socket), if socket.is_some() { "no" } else { "a" });
+                let kind = match kind {
+                    None => "",
+                    Some(PersistentKind::AppDirect) => " over several modules",
+                    Some(PersistentKind::AppDirectNotInterleaved) => " on one module",
+                };
+                write!(f, "{who} has {none} region{kind} that could be used{}", because(unusable))
+            }
             Obstacle::Capacity { want, largest, socket, unusable, shared } => {
                 let (who, no, because) = (who(*socket), no(*socket), because(unusable));
                 let left = if *shared { " left beside the other wishes" } else { "" };
@@ -135,8 +152,12 @@ impl fmt::Display for Obstacle {
                 }
             }
             Obstacle::Rule(error) => match &**error {
+                PlatformError::Misaligned { size, ways: 1, unit, .. } => {
+                    write!(f, "{} is not a multiple of {}", exact(*size), exact(*unit))
+                }
                 PlatformError::Misaligned { size, ways, unit, .. } => {
-                    write!(f, "{size} bytes over {ways} modules are not a multiple of {unit} bytes")
+                    let (size, unit) = (exact(*size), exact(*unit));
+                    write!(f, "{size} over {ways} modules is not a multiple of {unit}")
                 }
                 error => error.fmt(f),
             },
@@ -213,21 +234,29 @@ impl Platform {
 }
 
 /// Bytes that could be had: those of the nearest wish, or what is free, unless that is not what is missing.
-fn largest_of(nearest: &Option<Wish>, wish: &Wish, free: u64) -> u64 {
+pub(super) fn largest_of(nearest: &Option<Wish>, wish: &Wish, free: u64) -> u64 {
     let less = |size: &u64| wish.namespace.size.is_none_or(|want| *size < want);
     let offered = nearest.as_ref().and_then(|wish| wish.namespace.size);
     offered.filter(less).or(Some(free).filter(less)).unwrap_or(0)
 }
 
-/// The nearest wish that can be met beside what is assigned already: tried, not computed.
+/// The nearest wish that can be met beside what is assigned already.
 fn nearest(
     assignment: &Assignment<'_>,
     wish: &Wish,
     error: &PlatformError,
     uuids: Uuids<'_>,
 ) -> Option<Wish> {
+    nearest_by(wish, error, &mut |wish| assignment.clone().add(wish, uuids))
+}
+
+/// The nearest wish that can be met: tried, not computed. An attempt returns the bytes that the wish would get.
+pub(super) fn nearest_by(
+    wish: &Wish,
+    error: &PlatformError,
+    attempt: &mut dyn FnMut(&Wish) -> Result<u64, PlatformError>,
+) -> Option<Wish> {
     let want = wish.namespace.size.unwrap_or(0);
-    let mut attempt = |wish: &Wish| assignment.clone().add(wish, uuids);
     let sized = |size: Option<u64>| {
         let mut wish = wish.clone();
         wish.namespace.size = size;
@@ -236,24 +265,29 @@ fn nearest(
     let mut open: Vec<u64> = match error {
         PlatformError::Misaligned { unit, fitting, .. } => vec![*fitting, fitting.saturating_sub(*unit)],
         PlatformError::TooSmall { size_min, .. } => vec![*size_min],
+        PlatformError::NoSpace { largest, .. } => vec![*largest],
         _ => Vec::new(),
     };
-    let mut sizes: Vec<u64> = Vec::new();
-    // What is aligned may be too small, and the least that is taken may have to be aligned.
+    let (mut tried, mut sizes) = (BTreeSet::new(), Vec::new());
+    // What is aligned may be too small or not there, and the least that is taken may have to be aligned.
     while let Some(size) = open.pop() {
+        if size == 0 || !tried.insert(size) {
+            continue;
+        }
         match attempt(&sized(Some(size))) {
             Ok(_) => sizes.push(size),
-            Err(PlatformError::Misaligned { fitting, .. }) if fitting > size => open.push(fitting),
-            Err(PlatformError::TooSmall { size_min, .. }) if size_min > size => open.push(size_min),
+            Err(PlatformError::Misaligned { fitting, unit, .. }) => {
+                open.extend([fitting, fitting.saturating_sub(unit)]);
+            }
+            Err(PlatformError::TooSmall { size_min, .. }) => open.push(size_min),
+            Err(PlatformError::NoSpace { largest, .. }) => open.push(largest),
             Err(_) => {}
         }
     }
-    if let Some(size) = sizes.into_iter().min_by_key(|size| size.abs_diff(want)) {
-        return Some(sized(Some(size)));
+    if sizes.is_empty() && wish.namespace.size.is_some() {
+        sizes.extend(attempt(&sized(None)));
     }
-    if wish.namespace.size.is_some()
-        && let Ok(size) = attempt(&sized(None))
-    {
+    if let Some(size) = sizes.into_iter().min_by_key(|size| size.abs_diff(want)) {
         return Some(sized(Some(size)));
     }
     if wish.kind == Some(PersistentKind::AppDirect) {

@@ -6,9 +6,10 @@
 //! ```text
 //!   wish        what is wanted                           assignment  which wish on which socket
 //!   trial       meets one on a copy                      group       how modules of a socket are divided
-//!   step        what is done        command  in the words of ipmctl and ndctl
+//!   step        what is done        command  in the words of ipmctl, ndctl and cxl
 //!   loss, note  what goes, and what to know              table       what is there afterwards
 //!   impossible  why a wish can't be met, and the nearest one that can
+//!   real        the same for a real machine, as far as its kernel shows it
 //! ```
 
 pub(crate) mod amount;
@@ -18,6 +19,7 @@ mod group;
 mod impossible;
 mod loss;
 mod note;
+mod real;
 mod step;
 mod table;
 mod text;
@@ -27,6 +29,7 @@ mod wish;
 pub use impossible::{Impossible, Obstacle, Unusable};
 pub use loss::Loss;
 pub use note::Note;
+pub use real::{CxlRegion, plan as plan_real};
 pub use step::Step;
 pub use table::{Holding, Row, Table};
 pub use wish::{PlanRequest, Rest, Wish};

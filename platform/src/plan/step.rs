@@ -1,5 +1,6 @@
 //! The steps of a plan.
 
+use super::real::CxlRegion;
 use crate::error::PlatformError;
 use crate::goal::{GoalRequest, Targets};
 use crate::machine::Handle;
@@ -31,6 +32,18 @@ pub enum Step {
     },
     /// The machine is started anew.
     Reboot,
+    /// Of a real machine: the modules of a region without labels get labels, so that namespaces can be made in it.
+    LabelRegion {
+        /// N of regionN.
+        region: u32,
+        /// Its modules: N of nmemN.
+        modules: Vec<u32>,
+    },
+    /// Of a real machine: CXL devices become a region.
+    FormRegion {
+        /// Which.
+        region: CxlRegion,
+    },
     /// A namespace is made.
     CreateNamespace {
         /// In which region, how large.
@@ -46,7 +59,7 @@ impl Step {
     /// Does it.
     ///
     /// # Errors
-    /// Those of what is done.
+    /// Those of what is done, and [`OnlyReal`](PlatformError::OnlyReal) where an emulated machine has no such thing.
     pub fn run(&self, platform: &mut Platform, uuids: &mut dyn FnMut() -> Uuid) -> Result<(), PlatformError> {
         match self {
             Step::DestroyNamespace { name, .. } => platform.destroy_namespace(name, true),
@@ -63,6 +76,7 @@ impl Step {
                 platform.reboot();
                 Ok(())
             }
+            Step::LabelRegion { .. } | Step::FormRegion { .. } => Err(PlatformError::OnlyReal),
             Step::CreateNamespace { wanted, .. } => platform.create_namespace(wanted, uuids).map(drop),
         }
     }

@@ -53,6 +53,14 @@ impl Step {
             Step::DeleteGoals { modules } => format!("take back the goals of {}", list(modules)),
             Step::CreateGoals { request } => format!("make a goal for {}", request.describe()),
             Step::Reboot => "start the machine anew, which takes goals into effect".to_owned(),
+            Step::LabelRegion { region, .. } => {
+                format!("write labels for region{region}, so that it can be divided")
+            }
+            Step::FormRegion { region } => {
+                let devices: Vec<String> = region.devices.iter().map(|one| format!("mem{one}")).collect();
+                let (number, size, window) = (region.number, brief(region.size), &region.window);
+                format!("make region{number}, {size}, of {} in {window}", devices.join(" + "))
+            }
             Step::CreateNamespace { wanted, socket, name } => {
                 let size = wanted.size.map_or(String::new(), |size| format!(" of {}", brief(size)));
                 let region = wanted.region.unwrap_or_default();

@@ -56,7 +56,12 @@ impl Folder {
 
     /// The driver that has the device of this folder.
     pub(super) fn driver(&self) -> Option<String> {
-        let target = fs::read_link(self.0.join("driver")).ok()?;
+        self.target("driver")
+    }
+
+    /// The name of what a link leads to.
+    pub(super) fn target(&self, name: &str) -> Option<String> {
+        let target = fs::read_link(self.0.join(name)).ok()?;
         Some(target.file_name()?.to_string_lossy().into_owned())
     }
 

@@ -34,7 +34,7 @@ fn module(number: u32, folder: &Folder) -> NdModule {
     let words = nfit.text("flags").unwrap_or_default();
     let is_set = |word: &str| words.split_whitespace().any(|one| one == word);
     let commands = folder.text("commands").unwrap_or_default();
-    let tells_health = commands.split_whitespace().any(|command| command == "smart");
+    let knows = |command| commands.split_whitespace().any(|known| known == command);
     NdModule {
         number,
         id: nfit.text("id").or_else(|| folder.folder("cxl").text("id")),
@@ -44,6 +44,8 @@ fn module(number: u32, folder: &Folder) -> NdModule {
         flags: FLAGS.iter().filter(|(word, _)| is_set(word)).map(|(_, name)| *name).collect(),
         security: folder.text("security"),
         security_frozen: folder.number("frozen").is_some_and(|frozen| frozen != 0),
-        health: tells_health.then_some(NdHealth::Unknown),
+        health: knows("smart").then_some(NdHealth::Unknown),
+        has_label_area: knows("set_data"),
+        free_slots: folder.number("available_slots"),
     }
 }

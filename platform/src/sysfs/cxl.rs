@@ -1,9 +1,32 @@
-//! CXL memory devices.
+//! CXL memory devices, and the windows of addresses that regions of them are made in.
+//!
+//! ```text
+//! bus/cxl/devices/root0/decoder0.0           a window (CXL 3.1, 9.18.1.3), and the host bridges behind it
+//!                      /port1/endpoint2      what a device is to the ports above it
+//!                            /decoder2.0     what gives a part of the device to a region
+//! bus/cxl/devices/mem0                       the device, to which the endpoint leads by uport
+//! ```
 
 use super::attribute::Folder;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Component, Path};
+
+/// What there is of CXL memory.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Cxl {
+    /// The memory devices, in the order of their numbers.
+    pub devices: Vec<CxlDevice>,
+    /// The windows of addresses, in the order of their names.
+    pub windows: Vec<CxlWindow>,
+    /// Of each port between windows and devices, how many regions more it can decode.
+    pub ports: BTreeMap<String, u32>,
+    /// The numbers of the regions that there are.
+    pub regions: BTreeSet<u32>,
+}
 
 /// A CXL memory device.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CxlDevice {
     /// N of memN.
     pub number: u32,
@@ -17,12 +40,49 @@ pub struct CxlDevice {
     pub persistent: Option<u64>,
     /// The NUMA node that is nearest.
     pub numa_node: Option<i64>,
+    /// How it is reached; none where no driver has it, or no port leads to it.
+    pub endpoint: Option<CxlEndpoint>,
 }
 
-/// All of them, in the order of their numbers.
-pub(super) fn devices(root: &Folder) -> Vec<CxlDevice> {
-    let mut found = root.folder("bus/cxl/devices").numbered("mem");
-    found.sort_by_key(|(number, _)| *number);
+/// What a device is to the ports above it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CxlEndpoint {
+    /// The host bridge, by the number that windows call it.
+    pub bridge: Option<u64>,
+    /// The ports that lead to it, the host bridge's first.
+    pub ports: Vec<String>,
+    /// Bytes of persistent memory that regions have.
+    pub taken: u64,
+    /// How many regions more it can be part of.
+    pub decoders: u32,
+}
+
+/// A window of addresses: what the kernel calls a root decoder.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CxlWindow {
+    /// Its name, as `decoder0.0`.
+    pub name: String,
+    /// Bytes that no region has; none where the kernel tells them root alone.
+    pub free: Option<u64>,
+    /// The host bridges that it is spread over, by their position.
+    pub bridges: Vec<u64>,
+    /// Whether persistent memory may be in it.
+    pub persistent: bool,
+    /// The number of the region that is made in it next.
+    pub next_region: Option<u32>,
+}
+
+/// What there is in this sysfs.
+pub(super) fn read(root: &Folder) -> Cxl {
+    let bus = root.folder("bus/cxl/devices");
+    let mut devices = bus.numbered("mem");
+    devices.sort_by_key(|(number, _)| *number);
+    let mut decoders = bus.twice_numbered("decoder");
+    decoders.sort_by_key(|(port, number, _)| (*port, *number));
+    let is_window = |folder: &Folder| folder.text("devtype").as_deref() == Some("cxl_decoder_root");
+    let (windows, others): (Vec<_>, Vec<_>) =
+        decoders.into_iter().partition(|(_, _, folder)| is_window(folder));
+    let endpoints = bus.numbered("endpoint");
     let device = |(number, folder): (u32, Folder)| CxlDevice {
         number,
         serial: folder.number("serial"),
@@ -30,6 +90,75 @@ pub(super) fn devices(root: &Folder) -> Vec<CxlDevice> {
         volatile: folder.folder("ram").number("size"),
         persistent: folder.folder("pmem").number("size"),
         numa_node: folder.natural("numa_node"),
+        endpoint: endpoints
+            .iter()
+            .find(|(_, endpoint)| endpoint.target("uport") == Some(format!("mem{number}")))
+            .map(|(number, folder)| endpoint(&bus, folder, &decoders_of(&others, *number))),
     };
-    found.into_iter().map(device).collect()
+    let ports = bus.numbered("port").into_iter();
+    Cxl {
+        devices: devices.into_iter().map(device).collect(),
+        windows: windows.iter().map(|(port, number, folder)| window(*port, *number, folder)).collect(),
+        ports: ports
+            .map(|(number, _)| (format!("port{number}"), free(&decoders_of(&others, number))))
+            .collect(),
+        regions: bus.numbered("region").into_iter().map(|(number, _)| number).collect(),
+    }
+}
+
+/// The decoders of this port or endpoint.
+fn decoders_of(all: &[(u32, u32, Folder)], port: u32) -> Vec<&Folder> {
+    all.iter().filter(|(of, _, _)| *of == port).map(|(_, _, folder)| folder).collect()
+}
+
+/// How many decoders no region has.
+fn free(decoders: &[&Folder]) -> u32 {
+    let has_region = |folder: &&&Folder| folder.text("region").is_some_and(|name| !name.is_empty());
+    decoders.iter().filter(|folder| !has_region(folder)).count() as u32
+}
+
+fn endpoint(bus: &Folder, folder: &Folder, decoders: &[&Folder]) -> CxlEndpoint {
+    let path = fs::canonicalize(folder.path()).unwrap_or_default();
+    let names: Vec<String> = path.components().filter_map(name).collect();
+    let ports: Vec<String> = names.iter().filter(|name| numbered(name, "port")).cloned().collect();
+    let root = names.iter().find(|name| numbered(name, "root"));
+    let of_pmem = decoders.iter().filter(|one| one.text("mode").as_deref() == Some("pmem"));
+    CxlEndpoint {
+        bridge: root.zip(ports.first()).and_then(|(root, port)| bridge(bus, root, port)),
+        ports,
+        taken: of_pmem.filter_map(|one| one.number("dpa_size")).sum(),
+        decoders: free(decoders),
+    }
+}
+
+/// The number by which the windows below `root` call the host bridge that is `port`.
+fn bridge(bus: &Folder, root: &str, port: &str) -> Option<u64> {
+    let device = bus.folder(port).target("uport")?;
+    let root = bus.folder(root);
+    let ids = root.names().into_iter().filter_map(|name| name.strip_prefix("dport")?.parse().ok());
+    ids.into_iter().find(|id: &u64| root.target(&format!("dport{id}")).as_ref() == Some(&device))
+}
+
+fn window(port: u32, number: u32, folder: &Folder) -> CxlWindow {
+    let regions = folder.numbered("region").into_iter();
+    let taken: u64 = regions.filter_map(|(_, region)| region.number("size")).sum();
+    let targets = folder.text("target_list").unwrap_or_default();
+    CxlWindow {
+        name: format!("decoder{port}.{number}"),
+        free: folder.number("size").map(|size| size.saturating_sub(taken)),
+        bridges: targets.split(',').filter_map(|id| id.trim().parse().ok()).collect(),
+        persistent: folder.number("cap_pmem") == Some(1),
+        next_region: folder
+            .text("create_pmem_region")
+            .and_then(|name| name.strip_prefix("region")?.parse().ok()),
+    }
+}
+
+fn name(component: Component<'_>) -> Option<String> {
+    Some(Path::new(&component).to_str()?.to_owned())
+}
+
+/// Whether a name is `prefix` and a number.
+fn numbered(name: &str, prefix: &str) -> bool {
+    name.strip_prefix(prefix).is_some_and(|rest| rest.parse::<u32>().is_ok())
 }

@@ -22,7 +22,7 @@ mod namespace;
 mod overview;
 mod region;
 
-pub use cxl::CxlDevice;
+pub use cxl::{Cxl, CxlDevice, CxlEndpoint, CxlWindow};
 
 use crate::error::PlatformError;
 use crate::ndctl::Inventory;
@@ -68,8 +68,8 @@ impl Sysfs {
         }
     }
 
-    /// The CXL memory devices, in the order of their numbers.
-    pub fn cxl_devices(&self) -> Vec<CxlDevice> {
-        cxl::devices(&self.root)
+    /// What there is of CXL memory.
+    pub fn cxl(&self) -> Cxl {
+        cxl::read(&self.root)
     }
 }

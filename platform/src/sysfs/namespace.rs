@@ -35,6 +35,7 @@ fn read(region: &Folder, of: u32, number: u32, folder: &Folder) -> NdNamespace {
     NdNamespace {
         personality,
         size: top.number("size"),
+        span: folder.number("size"),
         uuid: labelled.then(|| uuid(folder)),
         sector_size,
         bad_blocks: block_device

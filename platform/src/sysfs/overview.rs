@@ -29,7 +29,7 @@ impl Sysfs {
                 }
             }
         }
-        for device in self.cxl_devices() {
+        for device in self.cxl().devices {
             text += &format!("{}\n", cxl_line(&device));
         }
         if text.lines().count() == 1 {

@@ -35,8 +35,13 @@ pub(super) fn read(number: u32, folder: &Folder) -> NdRegion {
         persistence_domain: domain(folder.text("persistence_domain").as_deref()).word(),
         capabilities: capabilities(folder),
         bad_blocks: bad_blocks::read(folder, &modules),
+        seed: seed(folder),
         namespaces: namespace::all(folder),
     }
+}
+
+fn seed(folder: &Folder) -> Option<u32> {
+    folder.text("namespace_seed")?.split_once('.')?.1.parse().ok()
 }
 
 fn domain(word: Option<&str>) -> PersistenceDomain {

@@ -1,0 +1,72 @@
+//! What sizes namespaces may have in a region.
+
+use super::wanted::ALIGN;
+use crate::error::PlatformError;
+use crate::namespace::{CreateNamespace, Mode};
+use crate::platform::Platform;
+use crate::region::Region;
+
+/// The smallest namespace that is not raw, in bytes.
+pub(crate) const SIZE_MIN: u64 = 16 << 20;
+const PAGE: u64 = 4096;
+/// What page maps can be aligned to, in bytes.
+const ALIGNMENTS: [u64; 3] = [PAGE, ALIGN, 1 << 30];
+
+/// What a region has for one more namespace.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Room {
+    /// N of regionN.
+    pub(crate) region: u32,
+    /// How many modules it is spread over.
+    pub(crate) ways: u64,
+    /// What the kernel aligns its namespaces to, in bytes; none if it does not.
+    pub(crate) align: Option<u64>,
+    /// The largest range that no namespace has, in bytes.
+    pub(crate) largest: u64,
+}
+
+impl Room {
+    /// The bytes of a namespace in it, checked as ndctl checks them.
+    ///
+    /// # Errors
+    /// The size is not aligned, too small, or not there.
+    pub(crate) fn size(&self, wanted: &CreateNamespace) -> Result<u64, PlatformError> {
+        let align = match wanted.mode {
+            Mode::Fsdax | Mode::Devdax => wanted.align.unwrap_or(ALIGN),
+            Mode::Sector | Mode::Raw => PAGE,
+        };
+        if !ALIGNMENTS.contains(&align) || (wanted.align.is_some() && align != wanted.align.unwrap_or(0)) {
+            return Err(PlatformError::Align { align: wanted.align.unwrap_or(align), mode: wanted.mode });
+        }
+        let &Room { region, ways, largest, .. } = self;
+        let unit = (align * ways).max(self.align.unwrap_or(0));
+        let size = wanted.size.unwrap_or(largest / unit * unit);
+        if !size.is_multiple_of(unit) {
+            let fitting = size.checked_next_multiple_of(unit).unwrap_or(size - size % unit);
+            return Err(PlatformError::Misaligned { size, ways, unit, fitting });
+        }
+        if size == 0 || (size < SIZE_MIN && wanted.mode != Mode::Raw) {
+            let want = size.max(SIZE_MIN);
+            return Err(match wanted.size {
+                Some(_) => PlatformError::TooSmall { size, size_min: SIZE_MIN },
+                None => PlatformError::NoSpace { region: Some(region), want, largest },
+            });
+        }
+        if size > largest {
+            return Err(PlatformError::NoSpace { region: Some(region), want: size, largest });
+        }
+        Ok(size)
+    }
+}
+
+impl Platform {
+    /// What a region has for one more namespace.
+    pub(super) fn room(&self, region: &Region) -> Room {
+        Room {
+            region: region.number,
+            ways: region.members().len() as u64,
+            align: self.region_align(region),
+            largest: self.largest_free(region),
+        }
+    }
+}
