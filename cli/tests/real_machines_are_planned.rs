@@ -7,6 +7,8 @@ mod run;
 
 use captured::{contents, unpacked};
 use run::{Ran, lode, text};
+use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::Path;
 
 fn plan(sysfs: &Path, words: &str) -> Ran {
@@ -114,6 +116,23 @@ fn impossible_wishes_and_changes_are_refused() {
         ("", 2, &["nothing is wanted"]),
     ] {
         plan(sysfs.path(), words).fails(code, parts);
+    }
+    let region = sysfs.path().join("bus/nd/devices/region2").canonicalize().unwrap();
+    for (change, why) in [("read_only", "read-only"), ("driver", "disabled")] {
+        let attribute = region.join(change);
+        let (was, driver) = (fs::read(&attribute), fs::read_link(&attribute));
+        fs::remove_file(&attribute).unwrap();
+        if driver.is_err() {
+            fs::write(&attribute, "1\n").unwrap();
+        }
+        plan(sysfs.path(), "--raw 768M").fails(1, &["at most 512 MiB", &format!("region2 is {why}")]);
+        let made = plan(sysfs.path(), "--raw 256M").good();
+        assert!(made.contains("unmake namespace0.0"), "{made}");
+        fs::remove_file(&attribute).ok();
+        match driver {
+            Ok(target) => symlink(target, &attribute).unwrap(),
+            Err(_) => fs::write(&attribute, was.unwrap()).unwrap(),
+        }
     }
     let left = plan(sysfs.path(), "--raw 16M --apply");
     let answer = "# Nothing is done: a real machine is left to its own tools. As root, run:\n\

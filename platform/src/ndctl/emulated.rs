@@ -117,6 +117,7 @@ impl Platform {
             set_id,
             mappings: mappings.collect(),
             enabled: region.enabled,
+            read_only: false,
             persistence_domain: if is_set { profile.domain.word() } else { "unknown" },
             capabilities: Some(NdCapabilities {
                 sector_sizes: vec![512, 520, 528, 4096, 4104, 4160, 4224],

@@ -114,6 +114,8 @@ pub struct NdRegion {
     pub mappings: Vec<NdMapping>,
     /// Whether the kernel uses it.
     pub enabled: bool,
+    /// Whether nothing in it can be changed.
+    pub read_only: bool,
     /// What power loss leaves, in ndctl's word.
     pub persistence_domain: &'static str,
     /// What can be made of namespaces in it; none where the kernel does not say.

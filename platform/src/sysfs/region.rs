@@ -32,6 +32,7 @@ pub(super) fn read(number: u32, folder: &Folder) -> NdRegion {
         set_id: folder.number("set_cookie"),
         mappings,
         enabled: folder.driver().is_some(),
+        read_only: folder.number("read_only") == Some(1),
         persistence_domain: domain(folder.text("persistence_domain").as_deref()).word(),
         capabilities: capabilities(folder),
         bad_blocks: bad_blocks::read(folder, &modules),

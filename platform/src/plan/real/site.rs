@@ -79,6 +79,9 @@ pub(super) fn unusable(inventory: &Inventory, region: &NdRegion) -> Option<&'sta
     if !region.enabled {
         return Some("disabled");
     }
+    if region.read_only {
+        return Some("read-only");
+    }
     if region.size.is_none() || region.has_labels && region.largest_available.is_none() {
         return Some("of unknown size");
     }
