@@ -16,9 +16,9 @@ const DATA_UNIT: u64 = 16 << 20;
 const CXL_LABELS_LEN: u64 = 1 << 20;
 
 /// The kernel's command line: a panic ends QEMU, what only costs time here is off, and a host that is busy with other
-/// things is no stall.
-const APPEND: &str = "console=ttyS0 panic=-1 nokaslr mitigations=off tsc=reliable cryptomgr.notests nowatchdog \
-                      rcupdate.rcu_cpu_stall_suppress=1";
+/// things is no stall, and no broken timer.
+const APPEND: &str = "console=ttyS0 panic=-1 nokaslr mitigations=off tsc=reliable no_timer_check cryptomgr.notests \
+                      nowatchdog rcupdate.rcu_cpu_stall_suppress=1";
 
 /// Makes the files behind the modules of a scenario, those that are not there yet, empty.
 pub(crate) fn make_modules(scenario: &Scenario, folder: &Path) -> Result<()> {

@@ -19,7 +19,7 @@ mod root;
 mod scenario;
 mod trial;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Error, Result, bail, ensure};
 use clap::Parser;
 use kernel::{Kernel, SERIES};
 use scenario::Scenario;
@@ -177,13 +177,19 @@ fn run_all(trials: &[Trial], jobs: usize, folder: &Path) -> (usize, usize) {
             scope.spawn(move || work(waiting, &sender));
         }
         drop(sender);
-        let mut counts = (0, 0);
+        let (mut passed, mut failures) = (0, Vec::new());
         for outcome in receiver {
             tell(&outcome, folder);
-            let count = if outcome.result.is_ok() { &mut counts.0 } else { &mut counts.1 };
-            *count += 1;
+            match outcome.result {
+                Ok(()) => passed += 1,
+                Err(error) => failures.push((outcome.name, error)),
+            }
         }
-        counts
+        // At the end, where the last lines of a log show them.
+        for (name, error) in &failures {
+            println!("{}", fail_line(name, error));
+        }
+        (passed, failures.len())
     })
 }
 
@@ -214,6 +220,13 @@ fn tell(outcome: &Outcome, folder: &Path) {
     }
 }
 
+/// What `cargo xtask ci` reads: a trial that failed, and why, on one line.
+fn fail_line(trial: &str, error: &Error) -> String {
+    let reason = format!("{error:#}");
+    let lines: Vec<&str> = reason.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    format!("FAIL lab/{}: {}", trial.replace(" on ", "-"), lines.join("; "))
+}
+
 /// Prints the end of what a guest printed.
 fn print_end(path: &Path) {
     const LINES: usize = 30;
@@ -227,5 +240,20 @@ fn print_end(path: &Path) {
     }
     for line in &lines[lines.len().saturating_sub(LINES)..] {
         println!("    {line}");
+    }
+}
+
+#[cfg(test)]
+mod test {
+    use super::*;
+    use anyhow::anyhow;
+
+    #[test]
+    fn why_a_trial_failed_fits_on_a_line() {
+        let error = anyhow!("the script before the boot failed: 1c1\n< a\n---\n\n> b\n").context("boot 2");
+        assert_eq!(
+            fail_line("image-modes on 6.12", &error),
+            "FAIL lab/image-modes-6.12: boot 2: the script before the boot failed: 1c1; < a; ---; > b"
+        );
     }
 }

@@ -158,19 +158,24 @@ fn added(boot: &Boot, before: &[String]) -> Result<String> {
 /// Whether a boot went as it must.
 fn judge(boot: &Boot, printed: &Printed, console: &str) -> Result<()> {
     let Printed { lines, end } = printed;
-    match (end, &boot.killed_at) {
-        (End::TimedOut, _) => bail!("it had not ended after {} s", LIMIT.as_secs()),
-        (End::Off, Some(text)) => bail!("it ended without printing what it was to be killed at: {text}"),
-        (End::Off, None) => {
-            let last = lines.iter().rfind(|line| line.starts_with("lab: ")).map_or("nothing", String::as_str);
-            ensure!(last == GOOD_END, "the script failed; the lab says: {last}");
-        }
-        (End::Killed, _) => {}
-    }
+    // First, for what else is wrong follows from it.
     if let Some(line) =
         console.lines().find(|line| KERNEL_TROUBLE.iter().any(|trouble| line.contains(trouble)))
     {
         bail!("the kernel says: {line}");
+    }
+    let last = || format!("the last lines are: {}", lines[lines.len().saturating_sub(2)..].join("; "));
+    match (end, &boot.killed_at) {
+        (End::TimedOut, _) => bail!("it had not ended after {} s; {}", LIMIT.as_secs(), last()),
+        (End::Off, Some(text)) => {
+            bail!("it ended without printing what it was to be killed at, {text}; {}", last());
+        }
+        (End::Off, None) => {
+            let good =
+                lines.iter().rfind(|line| line.starts_with("lab: ")).is_some_and(|line| line == GOOD_END);
+            ensure!(good, "the script failed; {}", last());
+        }
+        (End::Killed, _) => {}
     }
     let mut left = lines.iter();
     for want in &boot.prints {
@@ -215,5 +220,18 @@ mod test {
         let printed = Printed { lines: vec![GOOD_END.to_owned()], end: End::Off };
         assert!(judge(&boot, &printed, "[ 0.1] fine").is_ok());
         assert!(judge(&boot, &printed, "[ 3.0] BUG: unable to handle page fault").is_err());
+        let cut = Printed { lines: Vec::new(), end: End::Off };
+        let error =
+            judge(&boot, &cut, "[ 3.0] Kernel panic - not syncing").map_err(|error| error.to_string());
+        assert_eq!(error, Err("the kernel says: [ 3.0] Kernel panic - not syncing".to_owned()));
+    }
+
+    #[test]
+    fn what_was_printed_last_tells_why_a_script_failed() {
+        let lines = ["one", "lode: two", "lab: ended with status 1"].map(str::to_owned).to_vec();
+        let error =
+            judge(&Boot::default(), &Printed { lines, end: End::Off }, "").map_err(|error| error.to_string());
+        let want = "the script failed; the last lines are: lode: two; lab: ended with status 1";
+        assert_eq!(error, Err(want.to_owned()));
     }
 }

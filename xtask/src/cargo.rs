@@ -1,5 +1,6 @@
-//! Running cargo: its output is echoed while the tests in it are counted.
+//! Running cargo: its output is echoed while the tests in it are counted, and those that failed are noted.
 
+use crate::failure::{Complaints, Printed};
 use crate::tally::Tally;
 use crate::workspace::Workspace;
 use anyhow::{Context, Result, anyhow};
@@ -64,20 +65,32 @@ impl Cargo {
             self.command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().context(self.shown)?;
         let errors = child.stderr.take().context("no standard error")?;
         let output = child.stdout.take().context("no standard output")?;
-        let reader = thread::spawn(move || echo(errors, &mut io::stderr()));
-        let mut tally = echo(output, &mut io::stdout())?;
-        tally.add(reader.join().map_err(|_| anyhow!("the reader of standard error panicked"))??);
+        let reader = thread::spawn(move || {
+            let mut complaints = Complaints::default();
+            echo(errors, &mut io::stderr(), |line| complaints.read(line)).map(|tally| (tally, complaints))
+        });
+        let mut printed = Printed::default();
+        let mut tally = echo(output, &mut io::stdout(), |line| printed.read(line))?;
+        let (complained, mut complaints) =
+            reader.join().map_err(|_| anyhow!("the reader of standard error panicked"))??;
+        tally.add(complained);
+        tally.error = complaints.error.take();
+        let (failures, unfinished) = printed.failures(complaints);
+        tally.failures = failures;
+        tally.failed += unfinished;
         Ok(Outcome { success: child.wait()?.success(), tally })
     }
 }
 
-/// Copies lines as they come and counts the tests in them.
-fn echo(from: impl Read, to: &mut impl Write) -> io::Result<Tally> {
+/// Copies lines as they come, counts the tests in them, and passes each on.
+fn echo(from: impl Read, to: &mut impl Write, mut read: impl FnMut(&str)) -> io::Result<Tally> {
     let mut tally = Tally::default();
     let mut lines = BufReader::new(from);
     let mut line = Vec::new();
     while lines.read_until(b'\n', &mut line)? > 0 {
-        tally.read(String::from_utf8_lossy(&line).trim_end());
+        let text = String::from_utf8_lossy(&line);
+        tally.read(text.trim_end());
+        read(text.trim_end());
         to.write_all(&line)?;
         line.clear();
     }

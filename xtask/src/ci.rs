@@ -1,5 +1,6 @@
 //! The stages of `make test`, in turn, and the table that closes them.
 
+use crate::failure::Failure;
 use crate::stages::{Run, STAGES, Stage, Verdict};
 use crate::tally::Tally;
 use crate::workspace::Workspace;
@@ -45,6 +46,7 @@ fn run_stage(workspace: &Workspace, stage: &Stage) -> Report {
     let mut run = Run::new(workspace);
     let verdict = (stage.run)(&mut run).unwrap_or_else(|error| {
         eprintln!("{}: {error:#}", stage.name);
+        run.tally.error = Some(format!("{error:#}"));
         Verdict::Failed
     });
     let time = start.elapsed();
@@ -57,21 +59,41 @@ fn parse_skips(text: &str) -> BTreeMap<String, String> {
     lines.filter_map(|line| line.split_once(": ")).map(|(name, why)| (name.into(), why.into())).collect()
 }
 
-/// Prints the closing table, the skips, and the line that CI reads; whether all is well.
+/// Prints the closing table, what failed, the skips, and the line that CI reads; whether all is well.
+///
+/// Often nobody sees more of a run than these lines.
 fn close(reports: Vec<Report>, expected: &BTreeMap<String, String>) -> bool {
     println!("\n{:<10} {:>8} {:>7} {:>7}  result", "stage", "seconds", "passed", "failed");
     let mut total = Tally::default();
-    let mut failures = 0;
+    let mut count = 0;
     for Report { name, verdict, tally, time } in reports {
         let seconds = time.as_secs_f64();
         println!("{name:<10} {seconds:>8.1} {:>7} {:>7}  {verdict}", tally.passed, tally.failed);
         // A stage that fails without a failed test counts as one, so that the sum is 0 only if all is well.
-        failures += if verdict == Verdict::Failed { tally.failed.max(1) } else { 0 };
-        total.add(tally);
+        count += if verdict == Verdict::Failed { tally.failed.max(1) } else { 0 };
+        let failures = failures_of(name, verdict, &tally);
+        total.add(Tally { failures, ..tally });
+    }
+    for failure in &total.failures {
+        println!("failed: {failure}");
     }
     let surprises = print_skips(&total.skips, expected);
-    println!("{} passed, {} failed", total.passed, failures + surprises);
-    failures + surprises == 0
+    println!("{} passed, {} failed", total.passed, count + surprises);
+    count + surprises == 0
+}
+
+/// What failed in a stage, each with the name of the stage in front.
+fn failures_of(stage: &str, verdict: Verdict, tally: &Tally) -> Vec<Failure> {
+    let named = |failure: &Failure| match failure.name.starts_with(&format!("{stage}/")) {
+        true => failure.clone(),
+        false => Failure { name: format!("{stage}: {}", failure.name), ..failure.clone() },
+    };
+    let mut failures: Vec<Failure> = tally.failures.iter().map(named).collect();
+    if verdict == Verdict::Failed && failures.is_empty() {
+        let reason = tally.error.as_ref().and_then(|error| error.lines().next()).map(str::to_owned);
+        failures.push(Failure { name: stage.to_owned(), reason });
+    }
+    failures
 }
 
 /// Prints which tests skipped themselves; how many of them were not expected to.
@@ -96,7 +118,12 @@ mod test {
 
     fn report(verdict: Verdict, passed: u64, failed: u64, skip: Option<&str>) -> Report {
         let skips = skip.into_iter().map(|name| (name.to_owned(), "no hardware".to_owned())).collect();
-        Report { name: "test", verdict, tally: Tally { passed, failed, skips }, time: Duration::ZERO }
+        Report {
+            name: "test",
+            verdict,
+            tally: Tally { passed, failed, skips, ..Tally::default() },
+            time: Duration::ZERO,
+        }
     }
 
     #[test]
@@ -111,6 +138,24 @@ mod test {
             !close(vec![report(Verdict::Failed, 0, 0, None)], &none),
             "a lint that failed without a test"
         );
+    }
+
+    #[test]
+    fn what_failed_is_named_after_its_stage() {
+        let failure = |name: &str, reason: Option<&str>| Failure {
+            name: name.to_owned(),
+            reason: reason.map(str::to_owned),
+        };
+        let shown = |stage, failures: Vec<Failure>, error: Option<&str>| {
+            let tally = Tally { failures, error: error.map(str::to_owned), ..Tally::default() };
+            failures_of(stage, Verdict::Failed, &tally).iter().map(Failure::to_string).collect::<Vec<_>>()
+        };
+        assert_eq!(shown("test", vec![failure("-p a --lib b", Some("c"))], None), ["test: -p a --lib b: c"]);
+        assert_eq!(shown("lab", vec![failure("lab/demo-6.1", None)], None), ["lab/demo-6.1"]);
+        assert_eq!(shown("clippy", Vec::new(), Some("error: unused\nmore")), ["clippy: error: unused"]);
+        assert_eq!(shown("fmt", Vec::new(), None), ["fmt"]);
+        let passed = Tally { error: Some("error, it says".into()), ..Tally::default() };
+        assert_eq!(failures_of("test", Verdict::Passed, &passed), []);
     }
 
     #[test]

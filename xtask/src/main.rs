@@ -14,6 +14,7 @@
 mod cargo;
 mod ci;
 mod cost;
+mod failure;
 mod man;
 mod soak;
 mod stages;

@@ -33,6 +33,9 @@ pub(crate) fn run(workspace: &Workspace, minutes: u64) -> Result<bool> {
         passed += run.tally.passed;
         if !good {
             println!("round {rounds} failed; to repeat it: LODE_SEED={seed} LODE_BUDGET={BUDGET} cargo test");
+            for failure in &run.tally.failures {
+                println!("failed: {failure}");
+            }
             println!("{passed} passed, {} failed", run.tally.failed.max(1));
             return Ok(false);
         }

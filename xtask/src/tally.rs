@@ -1,5 +1,6 @@
 //! Counting the tests in what cargo prints.
 
+use crate::failure::Failure;
 use std::collections::BTreeMap;
 
 /// Tests that ran, and tests that said why they could not.
@@ -9,6 +10,10 @@ pub(crate) struct Tally {
     pub(crate) failed: u64,
     /// The reason of each test that skipped itself, by the test's name.
     pub(crate) skips: BTreeMap<String, String>,
+    /// The tests that failed, as far as they are known by name, and what else went wrong.
+    pub(crate) failures: Vec<Failure>,
+    /// The first error that is no failed test.
+    pub(crate) error: Option<String>,
 }
 
 impl Tally {
@@ -28,6 +33,8 @@ impl Tally {
         self.passed += other.passed;
         self.failed += other.failed;
         self.skips.extend(other.skips);
+        self.failures.extend(other.failures);
+        self.error = self.error.take().or(other.error);
     }
 }
 

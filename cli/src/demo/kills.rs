@@ -6,10 +6,12 @@ use crate::failure::Failure;
 use crate::progress::Progress;
 use lode_index::kv::{KvError, Store, unescape};
 use lode_pool::{Access, OpenOptions};
+use rustix::pipe::fcntl_setpipe_size;
 use serde_json::{Value, json};
 use std::collections::HashSet;
 use std::env;
-use std::io::{BufRead, BufReader};
+use std::io::{self, BufRead, BufReader, PipeReader, PipeWriter};
+use std::ops::RangeInclusive;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread;
@@ -19,6 +21,11 @@ use std::time::{Duration, Instant};
 const THREADS: usize = 16;
 /// The kill comes up to so much later than the word that it waits for.
 const DELAY_MAX: Duration = Duration::from_millis(4);
+/// The part of all words that may be on their way from the loader, as bytes: of a loader that gets far ahead of what is
+/// read here, little is left when it is killed, or nothing.
+const AHEAD_SHARE: usize = 64;
+/// The fewest bytes that a pipe can hold, and as many as it has anyway.
+const PIPE_LENS: RangeInclusive<usize> = 4096..=65536;
 
 /// What the loads left.
 pub(super) struct Loaded {
@@ -78,6 +85,7 @@ pub(super) fn load(
     let mut seen = Vec::new();
     stage.say(format!("{} words, {THREADS} threads that share syncs, {kills} kills", words.len()));
     let progress = Progress::of_items("words acknowledged", words.len() as u64);
+    let text_len = words.all().iter().map(|word| word.len() + 1).sum();
     let begin = Instant::now();
     let mut checking = Duration::ZERO;
     let complete = loop {
@@ -86,7 +94,9 @@ pub(super) fn load(
         // At random, and so that some words are left for those that follow.
         let kill_after = (kills_left > 0).then(|| 1 + rng.u64(0..(left * 2 / (kills_left * 2 + 1)).max(1)));
         let delay = DELAY_MAX.mul_f64(rng.f64());
-        let end = journal.follow(spawn(pool, input)?, kill_after, delay, until, &progress)?;
+        let (lines, output) = pipe(text_len)?;
+        let loader = spawn(pool, input, output)?;
+        let end = journal.follow(loader, lines, kill_after, delay, until, &progress)?;
         stage.check()?;
         if end == End::Finished {
             break true;
@@ -128,11 +138,20 @@ fn describe(number: usize, kill: &Kill) -> String {
     )
 }
 
-fn spawn(pool: &Path, input: &Path) -> Result<Child, Failure> {
+/// A pipe for a loader of words that are `text_len` bytes in all. When its share of them has not been read, the loader waits.
+fn pipe(text_len: usize) -> Result<(BufReader<PipeReader>, PipeWriter), Failure> {
+    let (reader, writer) = io::pipe().map_err(|error| Failure::new("making a pipe for the loader", error))?;
+    let len = (text_len / AHEAD_SHARE).clamp(*PIPE_LENS.start(), *PIPE_LENS.end());
+    // Where that is refused, the kills come later, and no other harm is done.
+    let _ = fcntl_setpipe_size(&writer, len);
+    Ok((BufReader::with_capacity(len / 4, reader), writer))
+}
+
+fn spawn(pool: &Path, input: &Path, output: PipeWriter) -> Result<Child, Failure> {
     let own = env::current_exe().map_err(|error| Failure::new("finding the program itself", error))?;
     let mut command = Command::new(&own);
     command.args(["kv", "load", "--ack", "--threads", &THREADS.to_string()]).arg(pool).arg(input);
-    command.stdin(Stdio::null()).stdout(Stdio::piped());
+    command.stdin(Stdio::null()).stdout(output);
     command.spawn().map_err(|error| Failure::io("starting the loader", &own, &error))
 }
 
@@ -141,13 +160,13 @@ impl Journal<'_> {
     fn follow(
         &mut self,
         mut loader: Child,
+        mut lines: BufReader<PipeReader>,
         kill_after: Option<u64>,
         delay: Duration,
         until: Instant,
         progress: &Progress,
     ) -> Result<End, Failure> {
         let lost = |error| Failure::new("following the loader", error);
-        let mut lines = BufReader::new(loader.stdout.take().expect("asked for a pipe"));
         let (mut line, mut count, mut end) = (Vec::new(), 0, End::Finished);
         loop {
             line.clear();
@@ -214,4 +233,20 @@ impl Journal<'_> {
 
 fn wrong(what: String) -> Failure {
     Failure::new("verifying the pool after a kill", what)
+}
+
+#[cfg(test)]
+mod test {
+    use super::*;
+    use rustix::pipe::fcntl_getpipe_size;
+
+    #[test]
+    fn a_loader_is_not_far_ahead_of_what_is_read() -> Result<(), Failure> {
+        for (text_len, want) in [(0, 4096), (40_000, 4096), (1 << 20, 16_384), (1 << 30, 65_536)] {
+            let (reader, writer) = pipe(text_len)?;
+            assert_eq!(fcntl_getpipe_size(&writer).ok(), Some(want), "{text_len} bytes of words");
+            assert!(reader.capacity() <= want / 4, "{text_len} bytes of words");
+        }
+        Ok(())
+    }
 }
