@@ -6,6 +6,8 @@ mod run;
 
 use run::{Place, documented, fields, lode, lode_reading, text};
 use std::collections::BTreeSet;
+use std::fs;
+use tempfile::TempDir;
 
 #[test]
 fn pools_are_made_looked_at_and_grown() {
@@ -278,4 +280,16 @@ fn the_demo_kills_verifies_and_measures() {
     let operations = demo["operations"].as_array().unwrap();
     assert_eq!(operations.len(), 4 * demo["media"].as_array().unwrap().len());
     assert_eq!(lode(["kv", "count", demo["pool"].as_str().unwrap()]).good(), "3000\n");
+}
+
+/// What is lost with the power is refused unless it is asked for, and then it is asked for to the end.
+#[test]
+fn the_demo_runs_where_it_is_told_to() {
+    let place = TempDir::new_in("/dev/shm").unwrap();
+    let words = place.path().join("words");
+    fs::write(&words, "stone\nlode\nlodestone\n").unwrap();
+    let demo = ["demo", "--folder", text(place.path()), "--words", text(&words), "--kills", "0", "--json"];
+    lode(demo).fails(1, &["lost with the power", "--durability none"]);
+    let ran = lode(demo.into_iter().chain(["--durability", "none"])).object();
+    assert_eq!((&ran["acknowledged"], &ran["media"][0]["rung"]), (&3.into(), &"none".into()), "{ran}");
 }

@@ -75,17 +75,18 @@ pub(super) struct Cost {
     pub(super) bytes: f64,
 }
 
-/// Measures on the file system of `folder`, and for each other rung on memory.
+/// Measures on the file system of `folder`, on the rung that was asked for, and for each other rung on memory.
 pub(super) fn all(
     stage: &Stage,
     folder: &Path,
+    durability: Option<Rung>,
     words: &Words,
     rng: &mut fastrand::Rng,
 ) -> Result<Vec<Measured>, Failure> {
     let _progress = Progress::spinner("measuring");
     let mut keys: Vec<&[u8]> = words.all().iter().map(Vec::as_slice).collect();
     rng.shuffle(&mut keys);
-    let mut measured = vec![one(stage, folder, None, &keys)?];
+    let mut measured = vec![one(stage, folder, durability, &keys)?];
     let in_memory = tempfile::Builder::new().prefix("lode-demo-").tempdir_in(IN_MEMORY).ok();
     let place = in_memory.as_ref().map_or(folder, |in_memory| in_memory.path());
     for rung in [Rung::Line, Rung::Byte, Rung::None] {

@@ -125,7 +125,7 @@ pub(crate) fn run(demo: &Demo, durability: Option<Rung>, json: bool) -> Result<A
     stage.say(format!("check: {report}; all is as it was written"));
 
     stage.begin("What it costs here");
-    let measured = measure::all(&stage, folder.path(), &words, &mut rng)?;
+    let measured = measure::all(&stage, folder.path(), durability, &words, &mut rng)?;
     stage.say(tables::operations(&measured).to_string());
     stage.say(tables::media(&measured).to_string());
     stage.say(tables::LEGEND);
