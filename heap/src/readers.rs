@@ -81,14 +81,17 @@ impl Readers {
         self.epoch.fetch_add(1, Ordering::SeqCst)
     }
 
-    /// The oldest epoch in which a reader is pinned: blocks unlinked in earlier ones have no reader.
+    /// The epoch before which what was unlinked has no reader: the oldest one in which a reader is pinned, and not
+    /// later than the current one, since what others unlink after this look may well have a reader.
     pub(crate) fn oldest(&self) -> u64 {
-        // ORDER: either this sees a reader's claim, or the reader's loads, which follow its claim, see what was
-        // unlinked before this fence; then it can't come to hold it.
+        // ORDER: what was unlinked in epochs that are over was unlinked before the fence. Either what follows sees a
+        // reader's claim, or the reader's loads, which follow its claim, see what was unlinked before the fence; then
+        // it can't come to hold it.
+        let current = self.epoch.load(Ordering::SeqCst);
         fence(Ordering::SeqCst);
         let used = self.used.load(Ordering::SeqCst);
         let pinned = self.slots[..used].iter().map(|slot| slot.0.load(Ordering::SeqCst));
-        pinned.filter(|epoch| *epoch != FREE).min().unwrap_or(u64::MAX)
+        pinned.filter(|epoch| *epoch != FREE).fold(current, u64::min)
     }
 }
 

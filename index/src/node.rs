@@ -3,7 +3,7 @@
 use crate::hints::Candidates;
 use crate::view::View;
 use lode_layout::{
-    NODE_BODY, NODE_END, NODE_META, NodeKind, PoolOffset, TreeSlot, WORD, align_down, tree_meta,
+    LINE, NODE_BODY, NODE_END, NODE_META, NodeKind, PoolOffset, TreeSlot, WORD, align_down, tree_meta,
 };
 
 /// A node that a slot led to, or the root object, which is like a node that has an end slot only.
@@ -133,14 +133,34 @@ pub(crate) fn find(view: &impl View, at: PoolOffset, kind: NodeKind, byte: u8) -
     let is_it = |slot: TreeSlot| slot.byte() == byte && !slot.is_empty();
     let found = match kind {
         NodeKind::N4 => few(view, at, is_it),
-        NodeKind::N16 => hinted::<2>(view, at, kind, byte, is_it),
-        NodeKind::N48 => hinted::<6>(view, at, kind, byte, is_it),
+        NodeKind::N16 => {
+            prefetch_slots::<{ slot_lines(NodeKind::N16) }>(view, at);
+            hinted::<2>(view, at, kind, byte, is_it)
+        }
+        NodeKind::N48 => {
+            prefetch_slots::<{ slot_lines(NodeKind::N48) }>(view, at);
+            hinted::<6>(view, at, kind, byte, is_it)
+        }
         NodeKind::N256 => {
             let place = slot_at(at, kind, usize::from(byte));
             Some((place, TreeSlot::from_word(view.load8(place))))
         }
     };
     found.unwrap_or((PoolOffset::NULL, TreeSlot::EMPTY))
+}
+
+/// Lines of a node of `kind` after its first one.
+const fn slot_lines(kind: NodeKind) -> u64 {
+    (kind.size() - 1) / LINE
+}
+
+/// Brings the `LINES` lines after that of the hints near: which of them has the slot is known only when the hints are
+/// here, and by then it is, too.
+#[inline(always)]
+fn prefetch_slots<const LINES: u64>(view: &impl View, at: PoolOffset) {
+    for line in 0..LINES {
+        view.prefetch(at.plus((line + 1) * LINE));
+    }
 }
 
 /// The first slot that `wanted` accepts in a node of 4.

@@ -8,6 +8,9 @@ use lode_pmem::{Medium, Memory};
 pub(crate) trait View {
     /// The aligned word at `at`.
     fn load8(&self, at: PoolOffset) -> u64;
+
+    /// Brings the line at `at` near.
+    fn prefetch(&self, at: PoolOffset);
 }
 
 impl View for Memory {
@@ -15,11 +18,21 @@ impl View for Memory {
     fn load8(&self, at: PoolOffset) -> u64 {
         Memory::load8(self, at)
     }
+
+    #[inline(always)]
+    fn prefetch(&self, at: PoolOffset) {
+        self.prefetch_load(at);
+    }
 }
 
 impl<M: Medium> View for Tx<'_, M> {
     #[inline]
     fn load8(&self, at: PoolOffset) -> u64 {
         Tx::load8(self, at)
+    }
+
+    #[inline]
+    fn prefetch(&self, at: PoolOffset) {
+        self.heap().memory().prefetch_load(at);
     }
 }

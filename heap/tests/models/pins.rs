@@ -4,8 +4,8 @@ use super::yielding::Yielding;
 use crate::explore;
 use crate::readers::Readers;
 use loom::cell::Cell;
-use loom::sync::Arc;
 use loom::sync::atomic::{AtomicBool, Ordering};
+use loom::sync::{Arc, Mutex};
 use loom::thread;
 
 /// A block that a word leads to.
@@ -76,4 +76,43 @@ fn two_readers_and_one_who_frees() {
             reader.join().unwrap();
         }
     });
+}
+
+/// As frees that all threads share are used again: by a thread that looked at the readers by itself, beside a reader
+/// and a thread that frees, and perhaps pins after that.
+fn look_beside_a_free(preemptions: usize, pins_again: bool) {
+    explore(preemptions, move || {
+        let shared = Shared::new();
+        let limbo = Arc::new(Mutex::new(None));
+        if pins_again {
+            // Both slots have been used.
+            let _pins = [shared.readers.pin(&shared.medium), shared.readers.pin(&shared.medium)];
+        }
+        let reader = Arc::clone(&shared);
+        let reader = thread::spawn(move || reader.read());
+        let (freer, freed) = (Arc::clone(&shared), Arc::clone(&limbo));
+        let freer = thread::spawn(move || {
+            freer.linked.store(false, Ordering::Release);
+            let epoch = freer.readers.advance();
+            *freed.lock().unwrap() = Some(epoch);
+            let _pin = pins_again.then(|| freer.readers.pin(&freer.medium));
+        });
+        let oldest = shared.readers.oldest();
+        let epoch: Option<u64> = *limbo.lock().unwrap();
+        if epoch.is_some_and(|epoch| epoch < oldest) {
+            shared.block.set(2);
+        }
+        reader.join().unwrap();
+        freer.join().unwrap();
+    });
+}
+
+#[test]
+fn a_look_at_the_readers_says_nothing_of_later_frees() {
+    look_beside_a_free(3, false);
+}
+
+#[test]
+fn a_younger_reader_says_nothing_of_later_frees() {
+    look_beside_a_free(4, true);
 }

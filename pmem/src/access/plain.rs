@@ -40,6 +40,10 @@ pub(crate) unsafe fn load1(base: *const u8, at: usize) -> u8 {
 
 /// Does nothing here.
 #[inline]
+pub(crate) fn prefetch_load(_base: *const u8, _at: usize) {}
+
+/// Does nothing here.
+#[inline]
 pub(crate) fn prefetch_store(_base: *mut u8, _at: usize) {}
 
 /// Stores an aligned word at `at` bytes after `base`.

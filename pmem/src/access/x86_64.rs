@@ -38,6 +38,16 @@ pub(crate) unsafe fn load1(base: *const u8, at: usize) -> u8 {
     value as u8
 }
 
+/// Brings the line at `at` bytes after `base` near, to be loaded from. Any address will do, as in `prefetch_store`.
+#[inline(always)]
+pub(crate) fn prefetch_load(base: *const u8, at: usize) {
+    // SAFETY: - PREFETCHT0 never faults and changes nothing.
+    unsafe {
+        asm!("prefetcht0 [{base} + {at}]", base = in(reg) base, at = in(reg) at,
+             options(nostack, preserves_flags, readonly));
+    }
+}
+
 /// Brings the line at `at` bytes after `base` near, to be stored to. Any address will do: nothing comes of one that
 /// is not mapped.
 #[inline(always)]
