@@ -235,7 +235,7 @@ fn completions_and_manual_pages_come_from_the_arguments() {
     assert!(lode(["completions", "bash"]).good().contains("_lode"));
     let folder = place.folder.path().join("man");
     lode(["manual", text(&folder)]).good();
-    let page = std::fs::read_to_string(folder.join("lode-kv-load.1")).unwrap();
+    let page = fs::read_to_string(folder.join("lode-kv-load.1")).unwrap();
     assert!(page.contains("acknowledged"), "JSON fields are in the page");
 }
 
