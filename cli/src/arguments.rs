@@ -67,7 +67,7 @@ pub(crate) enum Noun {
     /// Measure Lodestone and its peers side by side
     Bench(Bench),
     /// Cut the power of a simulated machine, and see what is left
-    #[command(after_long_help = fields::help(crash::FIELDS))]
+    #[command(long_about = crash::ABOUT, after_long_help = fields::help(crash::FIELDS))]
     Crash(Crash),
     /// Load words while being killed, and show what each operation costs on this machine
     #[command(after_long_help = fields::help(demo::FIELDS))]

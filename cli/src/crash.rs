@@ -26,17 +26,19 @@ pub(crate) const FIELDS: &[(&str, &str)] = &[
     ),
 ];
 
+pub(crate) const ABOUT: &str = "\
+Cut the power of a simulated machine, and see what is left.
+
+Runs the engine on a simulated medium, cuts the power at every drain and between, builds the states that may be left, \
+recovers from each, twice, and compares with what was promised. All machines take part: x86 and Arm on the rungs line \
+and byte, and sectors on the rung commit; --durability chooses one rung.";
+
 #[derive(Args, Debug)]
-#[command(
-    after_help = "Runs the engine on a simulated medium, cuts the power at every drain and between, builds the states \
-that may be left, recovers from each, twice, and compares with what was promised. All machines take part: x86 and Arm \
-on the rungs line and byte, and sectors on the rung commit; --durability chooses one rung."
-)]
 pub(crate) struct Crash {
     /// What to explore
     engine: Engine,
     /// Different states of the medium to recover from, all machines together
-    #[arg(long, value_name = "N", default_value_t = 50_000)]
+    #[arg(long, value_name = "N", default_value_t = 50_000, value_parser = clap::value_parser!(u64).range(1..))]
     images: u64,
     /// Where the workload's choices come from; the same seed explores the same
     #[arg(long, value_name = "S", default_value_t = 1)]

@@ -1,10 +1,16 @@
-//! SIGINT: long work ends at a good place. A second one ends the process at once, like a crash.
+//! Signals. SIGINT: long work ends at a good place. A second one ends the process at once, like a crash.
 
 use crate::failure::{Failure, INTERRUPTED};
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::flag;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+
+/// From now on a file that would become larger than `ulimit -f` allows is an error, and does not end the process.
+pub(crate) fn survive_file_limit() {
+    // Should this fail, the kernel does what it always did.
+    let _ = flag::register(SIGXFSZ, Arc::default());
+}
 
 /// Whether the user wants the work to end.
 #[derive(Clone, Debug)]

@@ -5,7 +5,7 @@
 //!   pool kv platform ipmctl ndctl crash bench demo
 //!               one module for each noun: calls the libraries, makes an Answer
 //!   answer      what is printed: text, or one JSON object          failure   why not, and the exit code
-//!   progress    bars and spinners on the terminal                   interrupt  SIGINT
+//!   progress    bars and spinners on the terminal                   interrupt  signals
 //! ```
 //!
 //! It does: read arguments and print. It does not: know how anything is stored.
@@ -37,6 +37,7 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    interrupt::survive_file_limit();
     let asked_for_json = std::env::args_os().any(|argument| argument == OsStr::new("--json"));
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,

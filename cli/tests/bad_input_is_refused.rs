@@ -60,7 +60,9 @@ fn two_damaged_header_copies_are_too_many() {
     for look in LOOKS {
         lode(look.iter().copied().chain([place.pool()])).fails(1, &[place.pool(), "header"]);
     }
-    assert_eq!(lode(["pool", "check", place.pool()]).code, Some(3));
+    let check = lode(["pool", "check", place.pool()]);
+    assert_eq!(check.code, Some(3));
+    assert!(check.out.contains("restore the pool from a backup"), "repair can do nothing: {check:?}");
 }
 
 #[test]
@@ -70,7 +72,43 @@ fn a_pool_that_is_shorter_than_it_says() {
     file.set_len(7 << 20).unwrap();
     drop(file);
     lode(["kv", "count", place.pool()]).fails(1, &["8388608 bytes", "only 7340032"]);
-    assert_eq!(lode(["pool", "check", place.pool()]).code, Some(3));
+    let check = lode(["pool", "check", place.pool()]);
+    assert_eq!(check.code, Some(3));
+    assert!(check.out.contains("only 7340032"), "{check:?}");
+    let repair = lode(["pool", "repair", place.pool()]).good();
+    assert!(repair.contains("1.0 MiB (1048576 bytes) at its end are zeros now"), "{repair}");
+    assert!(lode(["pool", "check", place.pool()]).good().contains("no damage"));
+}
+
+/// What a repair tells of the keys that it can't bring back, wherever the file was cut.
+#[test]
+fn what_a_pool_loses_that_was_cut_short_is_listed() {
+    let place = Place::of_size("1MiB");
+    let lines: String = (0..4000).map(|key| format!("key{key:04}\tvalue of {key}\n")).collect();
+    lode_reading(["kv", "load", place.pool()], lines.as_bytes()).good();
+    let whole = fs::read(&place.pool).unwrap();
+    for len in [5_000, 30_000, 90_000, 111_111, 150_000, 200_001, 262_144, 400_000, 900_000] {
+        fs::write(&place.pool, &whole[..len]).unwrap();
+        let repair = lode(["pool", "repair", place.pool(), "--json"]);
+        let told = repair.object();
+        let lost = told["lost"].as_array().unwrap();
+        let holds = |range: &serde_json::Value, key: &str| {
+            range["after"].as_str().is_none_or(|after| after < key)
+                && range["before"].as_str().is_none_or(|before| key < before)
+        };
+        let left = lode(["kv", "export", place.pool()]).good();
+        let left: std::collections::HashSet<&str> = left.lines().collect();
+        let missing: Vec<&str> = lines.lines().filter(|line| !left.contains(line)).collect();
+        let untold = missing.iter().find(|line| {
+            let key = line.split('\t').next().unwrap();
+            told["lost_transactions"] == false && !lost.iter().any(|range| holds(range, key))
+        });
+        assert_eq!(untold, None, "cut to {len} bytes: {told}");
+        assert_eq!(repair.code, Some(if missing.is_empty() { 0 } else { 3 }), "cut to {len} bytes: {told}");
+        assert_eq!(told["missing"], whole.len() - len);
+        lode(["pool", "check", place.pool()]).good();
+        lode(["kv", "put", place.pool(), "new", "value"]).good();
+    }
 }
 
 #[test]
@@ -114,6 +152,11 @@ fn values_that_the_pool_has_no_room_for() {
     let place = Place::of_size("1MiB");
     let input = place.file("in", format!("small\tv\nlarge\t{}\n", "v".repeat(1 << 20)));
     lode(["kv", "load", place.pool(), text(&input)]).fails(1, &["line 2", "grow the pool"]);
+    assert_eq!(
+        lode(["pool", "info", place.pool(), "--json"]).object()["closed"],
+        true,
+        "though the load failed"
+    );
     assert_eq!(lode(["kv", "get", place.pool(), "small"]).good(), "v\n");
     lode(["pool", "check", place.pool()]).good();
     lode(["pool", "grow", place.pool(), "--size", "8MiB"]).good();
@@ -306,4 +349,33 @@ fn help_that_can_not_be_written_is_an_error() {
     for folder in ["/dev/full", "/dev/full/folder"] {
         lode(["manual", folder]).fails(1, &["writing manual pages", folder]);
     }
+}
+
+#[test]
+fn more_threads_than_there_are() {
+    let place = Place::new();
+    let input = place.file("in", "a\n");
+    lode(["kv", "load", place.pool(), text(&input), "--threads", "1000000"]).fails(2, &["1..=1024"]);
+    // No address space for a thousand stacks.
+    let limited =
+        format!("ulimit -v 400000; exec {} kv load \"$@\" --threads 1024", env!("CARGO_BIN_EXE_lode"));
+    let mut shell = std::process::Command::new("sh");
+    let ran = shell.args(["-c", &limited, "sh", place.pool(), text(&input)]).output().unwrap();
+    Ran::of(ran).fails(1, &["threads can't be started", "--threads 1"]);
+    lode(["kv", "load", place.pool(), text(&input)]).good();
+}
+
+#[test]
+fn files_larger_than_the_shell_allows() {
+    let place = Place::of_size("1MiB");
+    let created = place.folder.path().join("new");
+    for arguments in [["create", text(&created)], ["grow", place.pool()]] {
+        let limited = format!("ulimit -f 4096; exec {} pool \"$@\" --size 64MiB", env!("CARGO_BIN_EXE_lode"));
+        let mut shell = std::process::Command::new("sh");
+        let ran = shell.args(["-c", &limited, "sh"]).args(arguments).output().unwrap();
+        Ran::of(ran).fails(1, &["File too large", "ulimit -f"]);
+    }
+    assert!(!created.exists());
+    assert_eq!(lode(["pool", "info", place.pool(), "--json"]).object()["closed"], true);
+    lode(["pool", "check", place.pool()]).good();
 }

@@ -41,6 +41,11 @@ fn a_rung_can_be_forced_and_is_remembered() {
     let created = lode(["pool", "create", text(&forced), "--size", "1MiB", "--durability", "line", "--json"]);
     assert_eq!(created.object()["rung"], "line");
     assert_eq!(lode(["pool", "info", text(&forced), "--json"]).object()["rung_forced"], "line");
+    let more = lode(["pool", "info", text(&forced)]).good();
+    assert!(more.contains("line: more than the medium was known to keep"), "{more}");
+    lode(["kv", "put", place.pool(), "k", "v", "--durability", "none"]).good();
+    let less = lode(["pool", "info", place.pool()]).good();
+    assert!(less.contains("none: less than the pool was made for"), "{less}");
     lode(["kv", "put", text(&forced), "k", "v"]).fails(1, &["--durability"]);
     lode(["kv", "put", text(&forced), "k", "v", "--durability", "line"]).good();
     assert_eq!(lode(["kv", "get", text(&forced), "k"]).good(), "v\n");
@@ -77,6 +82,10 @@ fn scans_are_in_byte_order_between_their_bounds() {
     assert_eq!(scan(&["--prefix", "a", "--reverse"]), "ab\t3\na\t2\n");
     assert_eq!(scan(&["--from", "a", "--to", "b"]), "a\t2\nab\t3\n", "--to is exclusive");
     assert_eq!(scan(&["--from", "aa", "--reverse", "--limit", "2"]), "\\xff\t4\nb\t1\n");
+    assert_eq!(scan(&["--prefix", "a", "--from", "aa"]), "ab\t3\n", "what lies in both");
+    assert_eq!(scan(&["--prefix", "a", "--to", "ab"]), "a\t2\n");
+    assert_eq!(scan(&["--prefix", "a", "--from", "A", "--to", "z", "--reverse"]), "ab\t3\na\t2\n");
+    assert_eq!(scan(&["--prefix", "b", "--to", "a"]), "");
     assert_eq!(scan(&["--limit", "0"]), "");
     assert_eq!(scan(&["--from", "b", "--to", "a"]), "");
 }
@@ -120,6 +129,8 @@ fn loading_again_finishes_the_rest() {
     assert_eq!((&longer["put"], &longer["lines_before"]), (&1.into(), &2.into()), "only what was added");
     assert_eq!(load("a\nB\nc\n")["put"], 3, "the beginning has changed");
     assert_eq!(load("a\nB\nc\nd")["put"], 1);
+    assert!(lode(["pool", "repair", place.pool()]).good().contains("nothing to repair"));
+    assert_eq!(load("a\nB\nc\nd")["lines_before"], 4, "a repair of a sound pool does not forget the load");
     assert_eq!(load("a\nB\nc\ndd\n")["put"], 4, "the last line has grown");
     lode(["kv", "delete", place.pool(), "a"]).good();
     assert_eq!(load("a\nB\nc\ndd\n")["put"], 4, "something else has changed the pool");
@@ -205,7 +216,7 @@ fn usage_is_checked() {
         &["pool", "create", "x", "--size", "big"],
         &["pool", "create", "x", "--size", "1MiB", "--layout", "a\nb"],
         &["kv", "load", "x", "--threads", "0"],
-        &["kv", "scan", "x", "--prefix", "a", "--from", "b"],
+        &["kv", "scan", "x", "--limit", "-1"],
         &["kv", "get", "x", "k", "--durability", "eternal"],
         &["frobnicate"],
     ] {

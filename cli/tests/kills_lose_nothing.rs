@@ -4,15 +4,15 @@
 
 mod run;
 
-use run::{Place, budget, command, lode, seed, text};
+use run::{Place, Ran, budget, command, lode, lode_reading, seed, text};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::collections::{HashMap, HashSet};
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, Stdio};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Keys that may be durable without having been acknowledged: one a thread.
 const THREADS: usize = 8;
@@ -251,4 +251,34 @@ fn signals_during_create_leave_no_pool_or_a_whole_one() {
         whole += 1;
     }
     println!("{whole} pools were whole");
+}
+
+/// The input is a pipe that has nothing, nothing more, or half a line; and nobody knows when that changes.
+#[test]
+fn sigint_ends_a_load_that_waits_for_its_input() {
+    for (sent, loaded) in [("", 0), ("a\t1\nb\t2\n", 2), ("a\t1\nb\t2\nhalf", 2)] {
+        for earlier in [false, true] {
+            let place = Place::new();
+            if earlier {
+                lode_reading(["kv", "load", place.pool()], b"a\t1\nb\t2\n").good();
+            }
+            let mut load = command(["kv", "load", place.pool()]);
+            let mut load = load.stdin(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+            let mut pipe = load.stdin.take().unwrap();
+            pipe.write_all(sent.as_bytes()).unwrap();
+            thread::sleep(Duration::from_millis(300));
+            send(&load, Signal::INT);
+            let begun = Instant::now();
+            while load.try_wait().unwrap().is_none() {
+                assert!(begun.elapsed() < Duration::from_secs(20), "{sent:?}: it still waits");
+                thread::sleep(Duration::from_millis(10));
+            }
+            drop(pipe);
+            let ended = Ran::of(load.wait_with_output().unwrap());
+            ended.fails(130, &["interrupted", "goes on from there"]);
+            let loaded = if earlier { 2 } else { loaded };
+            assert_eq!(lode(["kv", "count", place.pool()]).good(), format!("{loaded}\n"), "{sent:?}");
+            assert_eq!(lode(["pool", "info", place.pool(), "--json"]).object()["closed"], true);
+        }
+    }
 }

@@ -232,6 +232,8 @@ impl<M: Medium> Heap<M> {
                 End::Committed | End::RolledBack => return result,
                 End::Failed(error) => return Err(error.into()),
                 End::Conflict => self.medium().relax(round.min(BACKOFF_ROUNDS_MAX)),
+                // Who waits may look up from time to time only, and is to find the lock free then.
+                End::Crossed => self.medium().relax(BACKOFF_ROUNDS_MAX),
             }
         }
         unreachable!("the loop ends with a result")
@@ -503,8 +505,13 @@ impl<'a, M: Medium> Running<'a, M> {
                 }
             },
             (_, conflict) => {
+                let is_crossed = state.is_crossed;
                 self.heap.roll_back(state);
-                if conflict { End::Conflict } else { End::RolledBack }
+                match (conflict, is_crossed) {
+                    (false, _) => End::RolledBack,
+                    (true, false) => End::Conflict,
+                    (true, true) => End::Crossed,
+                }
             }
         };
         self.heap.forget(state);
@@ -538,6 +545,8 @@ enum End {
     Failed(HeapError),
     /// It met a lock and is to start again.
     Conflict,
+    /// The same, when somebody who waits for a lock that it held may be in its way.
+    Crossed,
 }
 
 impl<M: Medium> Drop for Running<'_, M> {

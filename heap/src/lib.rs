@@ -1,6 +1,6 @@
 //! Floor 4: one-fence durable transactions, and an allocator that needs no fence of its own.
 //!
-//! [`Heap`] and [`Tx`] are the engine: offsets, words and bytes. [`TypedHeap`] is what programs use.
+//! [`Heap`] and [`Tx`] are the engine: offsets, words and bytes. [`TypedPool`] is what programs use.
 #![doc = include_str!("typed/typed.md")]
 #![deny(unsafe_code)]
 
@@ -32,6 +32,9 @@ pub use error::HeapError;
 pub use heap::Heap;
 pub use locks::Version;
 pub use lode_heap_derive::Persist;
+pub use lode_layout::LayoutName;
+pub use lode_pmem::Rung;
+pub use lode_pool::{Access, CreateOptions, OpenOptions};
 pub use log::{Log, LogArea, Recovery};
 pub use pool::{OpenError, Pool, random_life};
 pub use ptr::{Brand, Owned, PBox, PCell, Persist};
@@ -41,5 +44,5 @@ pub use tx::Tx;
 pub use typed::owners::Owners;
 #[doc(hidden)]
 pub use typed::type_hash;
-pub use typed::{Claim, Guard, PMutex, PString, PVec, TypedHeap, TypedTx};
+pub use typed::{Claim, Guard, PMutex, PString, PVec, TypedHeap, TypedPool, TypedTx};
 pub use walk::{ClassStats, HeapStats, Object};

@@ -21,7 +21,7 @@ impl Version {
 }
 
 /// A stripe of the table: offsets that share one share their lock.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Stripe(u32);
 
 /// One versioned lock for each of many offsets.

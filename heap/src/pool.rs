@@ -1,6 +1,6 @@
 //! A pool in a file, open: its headers and lock, and the heap that is in it.
 
-use crate::{Heap, HeapError, Recovery};
+use crate::{Brand, Heap, HeapError, Recovery, TypedHeap, TypedPool};
 use lode_layout::{Header, LayoutName};
 use lode_pmem::{Mapping, Medium, RungReport};
 use lode_pool::{Access, CreateOptions, OpenOptions, PoolError, PoolFile};
@@ -141,7 +141,22 @@ impl<M: Medium> Pool<M> {
         let medium = wrap(Arc::clone(file.medium()));
         let opened = Heap::open(medium, &header.geometry, header.uuid.into_bytes(), random_life()?);
         let (heap, recovery) = opened.map_err(OpenError::heap(file.path()))?;
-        Ok(Pool { heap, file, recovery })
+        Ok(Pool::over_heap(heap, file, recovery))
+    }
+
+    pub(crate) fn over_heap(heap: Heap<M>, file: PoolFile, recovery: Recovery) -> Pool<M> {
+        Pool { heap, file, recovery }
+    }
+
+    /// Puts the pool under the brand `B`, so that the compiler checks the types of its objects. No other handle may
+    /// store to the medium from then on.
+    ///
+    /// # Errors
+    /// [`HeapError::BrandTaken`], in [`OpenError::Heap`], while another heap is open under the brand.
+    pub fn typed<B: Brand>(self) -> Result<TypedPool<B, M>, OpenError> {
+        let Pool { heap, file, recovery } = self;
+        let heap = TypedHeap::new(heap).map_err(OpenError::heap(file.path()))?;
+        Ok(TypedPool::over(heap, file, recovery))
     }
 
     /// The heap.

@@ -56,6 +56,8 @@ pub(crate) struct State {
     pub(crate) too_large: Option<(u64, u64)>,
     /// A lock could not be had: the closure is to be started again.
     pub(crate) conflict: bool,
+    /// That lock came before one that was held.
+    pub(crate) is_crossed: bool,
     /// A nested closure failed, so the whole transaction must.
     pub(crate) doomed: bool,
     /// Reservations that the running transaction publishes.
@@ -85,6 +87,7 @@ impl State {
             words_allowed: None,
             too_large: None,
             conflict: false,
+            is_crossed: false,
             doomed: false,
             published: Vec::new(),
             starved: false,
@@ -156,6 +159,7 @@ impl State {
         self.words_allowed = None;
         self.too_large = None;
         self.conflict = false;
+        self.is_crossed = false;
         self.doomed = false;
         if !self.published.is_empty() {
             self.published.clear();

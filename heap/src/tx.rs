@@ -20,10 +20,11 @@ const ALIGN_MAX: u64 = 4096;
 const ALIGN_MIN: u64 = 16;
 /// Words of a record up to which nobody asks how large a transaction may be.
 const WORDS_UNASKED: u64 = 4096;
-/// Rounds for which a transaction that holds no lock waits for one.
+/// Rounds for which a transaction waits for a lock that comes after all that it holds.
 const PATIENCE: u32 = 1 << 14;
-/// Rounds for which it waits when it holds others.
-const PATIENCE_HOLDING: u32 = 200;
+/// Rounds for which it waits for one that comes before: where transactions wait for each other in a circle, one of them
+/// does that, and gives up before anybody sleeps.
+const PATIENCE_CROSSED: u32 = 96;
 
 /// The alignment that an object gets when `align` was asked for.
 pub(crate) fn checked_align(align: u64) -> Result<u64, HeapError> {
@@ -160,9 +161,11 @@ impl<M: Medium> Tx<'_, M> {
             if state.held.contains(&stripe) || self.try_lock(state, stripe, self.heap.locks.version(stripe)) {
                 return Ok(());
             }
-            let patience = if state.held.is_empty() { PATIENCE } else { PATIENCE_HOLDING };
+            let is_crossed = state.held.iter().any(|held| *held > stripe);
+            let patience = if is_crossed { PATIENCE_CROSSED } else { PATIENCE };
             if round >= patience {
                 state.conflict = true;
+                state.is_crossed = is_crossed;
                 return Err(HeapError::Conflict);
             }
             self.heap.medium().relax(round);

@@ -58,7 +58,7 @@ mod view;
 pub use audit::{LAYOUT_KV, check_pool};
 pub use check::Finding;
 pub use error::IndexError;
-pub use range::{Entry, Range};
+pub use range::{Entry, Range, prefix_end};
 pub use reader::{Reader, Value};
 pub use repair::{LostRange, Repair, RepairError, repair_pool};
 pub use tree::Tree;

@@ -64,7 +64,8 @@ impl<'h, M: Medium> Reader<'h, M> {
 
     /// The entries whose keys begin with `prefix`.
     pub fn prefix(&self, prefix: &[u8]) -> Range<'_, M> {
-        self.between(Bound::Included(prefix.to_vec()), after_prefix(prefix))
+        let end = prefix_end(prefix).map_or(Bound::Unbounded, Bound::Excluded);
+        self.between(Bound::Included(prefix.to_vec()), end)
     }
 
     /// All entries.
@@ -93,12 +94,14 @@ impl<'h, M: Medium> Reader<'h, M> {
     }
 }
 
-/// The bound behind all keys that begin with `prefix`.
-fn after_prefix(prefix: &[u8]) -> Bound<Vec<u8>> {
-    let Some(last) = prefix.iter().rposition(|byte| *byte != u8::MAX) else { return Bound::Unbounded };
+/// The least key that comes after all keys that begin with `prefix`; none where no key does. Ranges within a prefix end
+/// there.
+#[must_use]
+pub fn prefix_end(prefix: &[u8]) -> Option<Vec<u8>> {
+    let last = prefix.iter().rposition(|byte| *byte != u8::MAX)?;
     let mut end = prefix[..=last].to_vec();
     end[last] += 1;
-    Bound::Excluded(end)
+    Some(end)
 }
 
 fn key_of(bound: &Bound<Vec<u8>>) -> Option<&[u8]> {

@@ -11,8 +11,8 @@ use crate::node::{Node, Symbol};
 use crate::repair::LostRange;
 use lode_heap::check::{Reach, SpaceMap};
 use lode_layout::{
-    KEY_LEN_MAX, LEAF_HEADER, LINE, LeafHeader, NODE_END, NodeKind, PoolOffset, SKIP_MAX, SlotKind,
-    TREE_CELLS, TREE_CELLS_OFF, TREE_SIZE, TYPE_LEAF, TreeSlot, WORD, flipped_bit_of, leaf_crc, unchecked,
+    KEY_LEN_MAX, LEAF_HEADER, LINE, LeafHeader, NodeKind, PoolOffset, SKIP_MAX, SlotKind, TREE_CELLS,
+    TREE_CELLS_OFF, TREE_SIZE, TYPE_LEAF, TreeSlot, WORD, flipped_bit_of, leaf_crc, unchecked,
 };
 use lode_pmem::{Fault, Medium, Memory};
 use std::collections::HashSet;
@@ -120,8 +120,9 @@ impl<'a, M: Medium> Sift<'a, M> {
         self.map.reach(self.memory(), root);
         let holder = Node::root(root);
         self.mend(holder.meta_at(), holder.meta());
-        for off in (NODE_END + WORD..TREE_SIZE).step_by(WORD as usize) {
-            if off < TREE_CELLS_OFF || !off.is_multiple_of(LINE) {
+        // Between the slot and the cells is what is noted of a load, which the keys can't tell.
+        for off in (TREE_CELLS_OFF..TREE_SIZE).step_by(WORD as usize) {
+            if !off.is_multiple_of(LINE) {
                 self.mend(root.plus(off), 0);
             }
         }

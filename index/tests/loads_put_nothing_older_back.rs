@@ -69,7 +69,7 @@ fn part(key: &str) -> u64 {
     xxhash_rust::xxh3::xxh3_64(key.as_bytes()) % 2
 }
 
-fn input(path: &Path, text: &str) -> Input {
+fn input(path: &Path, text: &str) -> Input<'static> {
     fs::write(path, text).unwrap();
     Input::new(File::open(path).unwrap())
 }
@@ -101,4 +101,19 @@ fn a_line_that_was_acknowledged_is_not_undone_by_a_line_before_it() {
     let report = store.load(input(&path, &all), &OPTIONS, &Refusing::new(0, 0)).unwrap();
     assert!(report.complete && report.lines_before >= reached, "{report:?}");
     assert_eq!(value(&store), LINES);
+}
+
+#[test]
+fn another_input_is_told_from_one_that_was_cut_by_its_first_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut store, path) = (store(&folder), folder.path().join("in.tsv"));
+    let load = |store: &mut Store, text: &str, events| store.load(input(&path, text), &OPTIONS, &events);
+    let all = text(LINES);
+    // The first line is never done, so the load has come to no line at all.
+    load(&mut store, &all, Refusing::new(1, 70)).unwrap_err();
+    let cut = load(&mut store, &text(2), Refusing::new(0, 0)).unwrap_err();
+    assert!(matches!(cut, KvError::Cut { .. }), "{cut:?}");
+    let report = load(&mut store, "another\tinput\nhot\tline 0\n", Refusing::new(0, 0)).unwrap();
+    assert_eq!((report.complete, report.put, report.lines_before), (true, 2, 0));
+    assert_eq!(store.get(b"hot").unwrap().unwrap(), b"line 0");
 }

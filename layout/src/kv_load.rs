@@ -28,7 +28,7 @@ pub struct KvLoad {
     pub offset: u64,
     /// The lines before the offset.
     pub lines: u64,
-    /// XXH3, 128 bits, of the input before the offset.
+    /// XXH3, 128 bits, of the input before the offset; of its first line if that is 0.
     pub hash: [u64; 2],
     /// Bytes of the input; no line that ends after them has changed the tree. Those between the offset and here may
     /// have, some of them or all. At least the offset.

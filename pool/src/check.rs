@@ -66,7 +66,8 @@ pub fn check_headers<M: Medium>(medium: &M) -> Vec<Damage> {
 
 /// Writes the copy that is damaged or behind anew, from the other one. Returns which one it wrote, if any.
 ///
-/// A pool that is cut short stays so: its header is right, the bytes are missing. A dirty shutdown stays noted, too,
+/// A pool that is cut short stays so: its header is right, the bytes are missing, and
+/// [`map_to_repair`](crate::map_to_repair) is what puts others in their place. A dirty shutdown stays noted, too,
 /// until somebody has looked at the content, and says so by [`Headers::set_dirty_shutdowns`].
 ///
 /// # Errors

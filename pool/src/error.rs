@@ -277,6 +277,7 @@ fn is_no_pool(fault: &CopyFault) -> bool {
 
 fn step_after(errno: i32) -> Option<&'static str> {
     Some(match Errno::from_raw_os_error(errno) {
+        Errno::FBIG => "choose a smaller size: the file system, or `ulimit -f`, allows no file of that one",
         Errno::NOSPC | Errno::DQUOT => "free space, or choose a smaller size",
         Errno::ACCESS | Errno::PERM => "ask for permission, or choose another place",
         Errno::ROFS => "open it for reading, or choose a file system that is mounted for writing",

@@ -1,6 +1,7 @@
 //! A pool in a file or on a device, open.
 
 use crate::lock::LockedFile;
+use crate::new_file::allocate;
 use crate::{Access, CopyFault, HeaderCopy, Headers, PoolError};
 use lode_layout::{Header, LayoutName, Rung};
 use lode_pmem::{Mapping, Medium, PmemError, RungHow, Sysfs};
@@ -130,7 +131,7 @@ impl PoolFile {
     ///
     /// # Errors
     /// Always [`PoolError::At`]. In it: [`PoolError::Io`] when the disk is full, [`PoolError::Geometry`],
-    /// [`PoolError::AddressSpace`], on a device [`PoolError::CutShort`], [`PoolError::OpenedForReading`],
+    /// [`PoolError::AddressSpace`], on a device [`PoolError::FixedSize`], [`PoolError::OpenedForReading`],
     /// [`PoolError::Forked`], and those of [`Headers::update`]. The pool has its old size then and is usable.
     ///
     /// # Durability
@@ -151,9 +152,6 @@ impl PoolFile {
             // crash may have stopped an earlier growth.
             Err(PmemError::Shrink { .. }) => {}
             Err(PmemError::FixedSize { .. }) if new.size() <= self.medium.memory().len() => {}
-            Err(PmemError::FixedSize { .. }) => {
-                return Err(PoolError::CutShort { want: new.size(), found: self.medium.memory().len() });
-            }
             other => other.map_err(PoolError::medium)?,
         }
         if self.file.file().metadata().map_err(PoolError::std("stat"))?.is_file() {
@@ -207,8 +205,8 @@ impl Drop for PoolFile {
     }
 }
 
-/// Maps what may be a pool too damaged to open, for `check` (reading, a private view) and `repair`. Nothing is
-/// known of its headers, so the layout that `options` ask for means nothing. The lock lasts as long as the mapping.
+/// Maps what may be a pool too damaged to open, for a check (reading, a private view). Nothing is known of its
+/// headers, so the layout that `options` ask for means nothing. The lock lasts as long as the mapping.
 ///
 /// # Errors
 /// [`PoolError::InUse`], [`PoolError::NotAFile`] and [`PoolError::Io`], in [`PoolError::At`].
@@ -217,6 +215,34 @@ pub fn map_unchecked(path: &Path, options: &OpenOptions) -> Result<Mapping, Pool
         let mapping = map(&file, path, options)?;
         file.leave_to_others();
         Ok(mapping)
+    });
+    mapped.map_err(|error| error.at(path))
+}
+
+/// Maps what may be a pool too damaged to open, for a repair, with the lock for writing. A file that was cut short is
+/// first made as long as the header in it says: what is missing reads as zeros from then on, and who repairs the
+/// content finds out what was lost with it. Returns the number of those bytes, too.
+///
+/// # Errors
+/// As [`map_unchecked`]; [`PoolError::Io`] when the disk has no room for what is missing: the file has its old length
+/// then. A device that is too short is mapped as it is.
+pub fn map_to_repair(path: &Path, options: &OpenOptions) -> Result<(Mapping, u64), PoolError> {
+    let mapped = open_locked(path, Access::ReadWrite).and_then(|mut file| {
+        let options = OpenOptions { access: Access::ReadWrite, ..options.clone() };
+        let mapping = map(&file, path, &options)?;
+        let found = mapping.memory().len();
+        let want = Headers::choose(&mapping).map_or(found, |headers| headers.geometry().size());
+        let is_file = file.file().metadata().map_err(PoolError::std("stat"))?.is_file();
+        let is_short = is_file && want > found;
+        let mapping = if is_short {
+            drop(mapping);
+            allocate(file.file(), want)?;
+            map(&file, path, &options)?
+        } else {
+            mapping
+        };
+        file.leave_to_others();
+        Ok((mapping, if is_short { want - found } else { 0 }))
     });
     mapped.map_err(|error| error.at(path))
 }

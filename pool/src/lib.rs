@@ -33,7 +33,7 @@ pub use check::{Damage, check_headers, repair_headers};
 pub use create::CreateOptions;
 pub use dirty_shutdown::DirtyShutdown;
 pub use error::PoolError;
-pub use file::{OpenOptions, PoolFile, map_unchecked};
+pub use file::{OpenOptions, PoolFile, map_to_repair, map_unchecked};
 pub use format::format;
 pub use header_copy::{CopyFault, HeaderCopy};
 pub use headers::Headers;

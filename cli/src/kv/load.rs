@@ -4,21 +4,23 @@ use crate::answer::Answer;
 use crate::arguments::Common;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
-use crate::kv::open_to_write;
+use crate::kv::{close_after, open_to_write};
 use crate::progress::Progress;
-use clap::{Args, ValueEnum};
+use clap::{Args, ValueEnum, value_parser};
 use lode_index::kv::{Format, Input, LineError, LoadEvents, LoadOptions, LoadReport, OnError, escape};
 use lode_layout::Rung;
 use lode_pmem::Medium;
 use serde_json::json;
 use std::fs::File;
 use std::io::{self, Write};
-use std::num::NonZeroUsize;
+use std::num::{NonZeroU16, NonZeroUsize};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
 /// Threads where a sync is what costs, so that many keys share one.
-const THREADS_SHARING: usize = 16;
+const THREADS_SHARING: u16 = 16;
+/// More of them only wait for each other.
+const THREADS_MAX: i64 = 1024;
 
 pub(crate) const ABOUT: &str = "\
 Put every line of a text, each in a durable transaction of its own; several threads share syncs.
@@ -27,8 +29,8 @@ Loading the same input again finishes the rest: how far a load has come is noted
 input up to there, every few hundred lines, and at the end in the transaction of the last key. It is compared with \
 what is read. Lines that were done after the last note are found in the pool, and putting those lines again changes \
 nothing: a key that was acknowledged keeps that line's value, or gets the one of a later line, however often the load \
-is killed. An input that ends before what an earlier load of it had begun is refused. Another input, or one whose beginning has changed, is loaded from its start; so is the same one after \
-`lode kv put` or `delete` changed the pool.
+is killed. An input that ends before what an earlier load of it had begun is refused. Another input, or one whose \
+beginning has changed, is loaded from its start; so is the same one after `lode kv put` or `delete` changed the pool.
 
 Of two lines with the same key the later one counts.";
 
@@ -67,8 +69,8 @@ pub(crate) struct Load {
     #[arg(long)]
     ack: bool,
     /// Threads that load [default: 16 where a sync is what costs, else 2]
-    #[arg(long, value_name = "N")]
-    threads: Option<NonZeroUsize>,
+    #[arg(long, value_name = "N", value_parser = value_parser!(u16).range(1..=THREADS_MAX))]
+    threads: Option<u16>,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -127,11 +129,12 @@ impl LoadEvents for Teller {
 
 pub(crate) fn run(load: &Load, common: &Common) -> Result<Answer, Failure> {
     let what = "loading";
-    let interrupt = Interrupt::listen()?;
+    // Opening a pipe waits for who writes to it, and no signal is to be heard and forgotten meanwhile.
     let input = open_input(&load.file)?;
+    let interrupt = Interrupt::listen()?;
     let mut store = open_to_write(&load.pool, common.durability, what)?;
     let sharing = store.heap().medium().rung() == Rung::Commit;
-    let threads = NonZeroUsize::new(if sharing { THREADS_SHARING } else { 2 }).expect("more than none");
+    let threads = load.threads.unwrap_or(if sharing { THREADS_SHARING } else { 2 });
     let options = LoadOptions {
         format: match load.format {
             LoadFormat::Keys => Format::Keys,
@@ -142,14 +145,13 @@ pub(crate) fn run(load: &Load, common: &Common) -> Result<Answer, Failure> {
             WrongLine::Stop => OnError::Stop,
             WrongLine::Skip => OnError::Skip,
         },
-        threads: load.threads.unwrap_or(threads),
+        threads: NonZeroUsize::from(NonZeroU16::new(threads).expect("at least one")),
     };
     let progress = Progress::counter("keys loaded");
     let teller = Teller { ack: load.ack, json: common.json, progress, interrupt };
     let loaded = store.load(input, &options, &teller);
     drop(teller);
-    let report = loaded.map_err(Failure::of_pool(what, &load.pool))?;
-    store.close().map_err(Failure::of_pool(what, &load.pool))?;
+    let report = close_after(store, loaded).map_err(Failure::of_pool(what, &load.pool))?;
     let resume = "what was loaded stays; the same command goes on from there";
     if !report.complete {
         return Err(Failure::interrupted(format!("interrupted after {} lines: {resume}", report.lines)));
@@ -157,7 +159,7 @@ pub(crate) fn run(load: &Load, common: &Common) -> Result<Answer, Failure> {
     Ok(answer(&report, load.ack))
 }
 
-fn open_input(path: &Path) -> Result<Input, Failure> {
+fn open_input(path: &Path) -> Result<Input<'static>, Failure> {
     let opened = if path == Path::new("-") {
         io::stdin().as_fd().try_clone_to_owned().map(File::from)
     } else {

@@ -12,7 +12,7 @@ use crate::fields;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use clap::Subcommand;
-use lode_index::kv::Store;
+use lode_index::kv::{KvError, Store};
 use lode_pool::{Access, OpenOptions};
 use std::path::Path;
 
@@ -58,6 +58,13 @@ pub(crate) fn run(verb: &KvVerb, common: &Common) -> Result<Answer, Failure> {
 fn open_to_write(path: &Path, durability: Durability, what: &'static str) -> Result<Store, Failure> {
     let options = OpenOptions { rung: durability.rung(), ..OpenOptions::new(Access::ReadWrite) };
     Store::open(path, &options).map_err(Failure::of_pool(what, path))
+}
+
+/// Ends the use of a store, whatever became of it: from here on no writer has the pool open. The first error is the one
+/// to tell.
+fn close_after<T>(store: Store, done: Result<T, KvError>) -> Result<T, KvError> {
+    let closed = store.close();
+    done.and_then(|done| closed.map(|()| done))
 }
 
 /// Opens a store to look at it.

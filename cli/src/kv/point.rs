@@ -3,7 +3,7 @@
 use crate::answer::Answer;
 use crate::durability::Durability;
 use crate::failure::Failure;
-use crate::kv::{open_to_read, open_to_write, with_bytes};
+use crate::kv::{close_after, open_to_read, open_to_write, with_bytes};
 use clap::Args;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
@@ -50,8 +50,7 @@ pub(crate) fn put(put: &Put, durability: Durability) -> Result<Answer, Failure> 
     let what = "putting a key";
     let store = open_to_write(&put.pool, durability, what)?;
     let replaced = store.put(put.key.as_bytes(), put.value.as_bytes());
-    let replaced = replaced.map_err(Failure::of_pool(what, &put.pool))?;
-    store.close().map_err(Failure::of_pool(what, &put.pool))?;
+    let replaced = close_after(store, replaced).map_err(Failure::of_pool(what, &put.pool))?;
     Ok(Answer::silent().with("replaced", replaced))
 }
 
@@ -70,8 +69,8 @@ pub(crate) fn get(key: &Key) -> Result<Answer, Failure> {
 pub(crate) fn delete(key: &Key, durability: Durability) -> Result<Answer, Failure> {
     let what = "deleting a key";
     let store = open_to_write(&key.pool, durability, what)?;
-    let deleted = store.delete(key.key.as_bytes()).map_err(Failure::of_pool(what, &key.pool))?;
-    store.close().map_err(Failure::of_pool(what, &key.pool))?;
+    let deleted = store.delete(key.key.as_bytes());
+    let deleted = close_after(store, deleted).map_err(Failure::of_pool(what, &key.pool))?;
     let code = if deleted { 0 } else { NOT_THERE };
     Ok(Answer::silent().with("deleted", deleted).exit_with(code))
 }

@@ -6,7 +6,7 @@ use crate::kv::open_to_read;
 use crate::progress::Progress;
 use clap::{Args, ValueEnum};
 use lode_index::kv::{Format, Store};
-use lode_index::{Entry, IndexError};
+use lode_index::{Entry, IndexError, prefix_end};
 use std::ffi::OsString;
 use std::io::{self, BufWriter, Write};
 use std::ops::Bound;
@@ -40,7 +40,7 @@ pub(crate) struct Scan {
     /// The pool's file or device
     pool: PathBuf,
     /// Only keys that begin with P
-    #[arg(long, value_name = "P", conflicts_with_all = ["from", "to"])]
+    #[arg(long, value_name = "P")]
     prefix: Option<OsString>,
     /// Only A and keys after it
     #[arg(long, value_name = "A")]
@@ -102,17 +102,23 @@ fn walk(
     failure: impl Fn(IndexError) -> Failure,
 ) -> Result<(), Failure> {
     let reader = store.tree().map_err(failure)?.reader();
-    let bytes = |text: &OsString| text.clone().into_vec();
-    let from = scan.from.as_ref().map_or(Bound::Unbounded, |from| Bound::Included(bytes(from)));
-    let to = scan.to.as_ref().map_or(Bound::Unbounded, |to| Bound::Excluded(bytes(to)));
-    let mut range = match &scan.prefix {
-        Some(prefix) => reader.prefix(&bytes(prefix)),
-        None => reader.range((from, to)),
-    };
+    let mut range = reader.range(bounds(scan));
     while let Some(entry) = if scan.reverse { range.next_back() } else { range.next() } {
         if !each(entry)? {
             break;
         }
     }
     Ok(())
+}
+
+/// The keys that lie in all of `--prefix`, `--from` and `--to`.
+fn bounds(scan: &Scan) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
+    let bytes = |text: &Option<OsString>| text.clone().map(OsString::into_vec);
+    let prefix = bytes(&scan.prefix).unwrap_or_default();
+    let to = match (prefix_end(&prefix), bytes(&scan.to)) {
+        (Some(end), Some(to)) => Some(end.min(to)),
+        (end, to) => end.or(to),
+    };
+    let from = bytes(&scan.from).unwrap_or_default().max(prefix);
+    (Bound::Included(from), to.map_or(Bound::Unbounded, Bound::Excluded))
 }

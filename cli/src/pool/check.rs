@@ -6,6 +6,7 @@ use crate::progress::Progress;
 use lode_heap::OpenError;
 use lode_heap::check::{Finding, Report, Severity};
 use lode_index::check_pool;
+use lode_pmem::Mapping;
 use lode_pool::{Access, Headers, OpenOptions, PoolError, map_unchecked};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -26,10 +27,16 @@ pub(crate) const FIELDS: &[(&str, &str)] = &[
 
 pub(crate) fn run(path: &Path) -> Result<Answer, Failure> {
     let progress = Progress::spinner("checking the pool");
-    let report = check(path)?;
+    let view = view(path)?;
+    let headers = Headers::read(&view);
+    let report = check_pool(Arc::new(view));
     drop(progress);
     let damaged = is_damaged(&report);
-    let verdict = if damaged { "damaged; run `lode pool repair`" } else { "no damage" };
+    let verdict = match (damaged, headers) {
+        (false, _) => "no damage".to_owned(),
+        (true, Ok(_)) => "damaged; run `lode pool repair`".to_owned(),
+        (true, Err(error)) => format!("damaged: {error}"),
+    };
     let text = format!("{report}\n{}: {verdict}\n", path.display());
     let code = if damaged { DAMAGED } else { 0 };
     Ok(Answer::text(text)
@@ -45,13 +52,18 @@ pub(crate) fn run(path: &Path) -> Result<Answer, Failure> {
 
 /// Checks everything that there is, in a private view.
 pub(crate) fn check(path: &Path) -> Result<Report, Failure> {
+    Ok(check_pool(Arc::new(view(path)?)))
+}
+
+/// A private view of what may be a pool.
+fn view(path: &Path) -> Result<Mapping, Failure> {
     let failure = |error| Failure::of_pool("checking a pool", path)(OpenError::from(error).into());
     let view = map_unchecked(path, &OpenOptions::new(Access::ReadOnly)).map_err(failure)?;
     // What another version wrote is not damaged, and only that version can check it.
     if let Err(error @ PoolError::Foreign { .. }) = Headers::read(&view) {
         return Err(failure(error.at(path)));
     }
-    Ok(check_pool(Arc::new(view)))
+    Ok(view)
 }
 
 /// Whether something is not as it was written. What a power cut can leave is none.

@@ -31,10 +31,11 @@ pub(crate) fn run(grow: &Grow, durability: Durability) -> Result<Answer, Failure
     let _progress = Progress::spinner("growing the pool");
     let grown = Pool::open(&grow.path, &options).and_then(|pool| {
         let before = pool.header().geometry.size();
-        pool.grow(grow.size.as_u64())?;
+        let grown = pool.grow(grow.size.as_u64());
         let after = pool.header().geometry.size();
-        pool.close()?;
-        Ok((before, after))
+        // Also after a failure: from here on no writer has the pool open.
+        let closed = pool.close();
+        grown.and(closed).map(|()| (before, after))
     });
     let (before, after) =
         grown.map_err(|error| Failure::of_pool("growing a pool", &grow.path)(error.into()))?;

@@ -19,7 +19,10 @@ pub(crate) const FIELDS: &[(&str, &str)] = &[
     ("created", "when it was made, in seconds since 1970"),
     ("log_bytes", "bytes of its log"),
     ("rung_min", "the rung it was made on; an open that can't offer it is refused"),
-    ("rung_forced", "the rung that a user forced above what the medium offers, or null"),
+    (
+        "rung_forced",
+        "the rung that a user forced last, against what the medium offers or the pool was made for; or null",
+    ),
     ("rung", "the rung that its medium offers now, or null if that can't be found out without writing"),
     ("how", "how that was found, or null"),
     ("closed", "whether the last writer closed it; otherwise the next one replays its log"),
@@ -50,7 +53,12 @@ pub(crate) fn run(path: &Path) -> Result<Answer, Failure> {
         ("state", state),
     ];
     if let Some(rung) = header.rung_forced {
-        rows.push(("forced rung", format!("{rung}: more than the medium was known to keep")));
+        let means = if rung < header.rung_min {
+            "less than the pool was made for"
+        } else {
+            "more than the medium was known to keep"
+        };
+        rows.push(("forced rung", format!("{rung}: {means}")));
     }
     if let Some(damage) = &damage {
         rows.push(("header", format!("{damage}; run `lode pool repair`")));

@@ -4,17 +4,19 @@ use crate::answer::Answer;
 use crate::durability::Durability;
 use crate::failure::Failure;
 use crate::pool::check::{DAMAGED, findings, is_damaged};
+use crate::pool::size;
 use crate::progress::Progress;
 use lode_heap::{OpenError, random_life};
 use lode_index::kv::escape;
 use lode_index::{LostRange, repair_pool};
-use lode_pool::{Access, DirtyShutdown, OpenOptions, map_unchecked};
+use lode_pool::{Access, DirtyShutdown, OpenOptions, map_to_repair};
 use serde_json::json;
 use std::path::Path;
 use std::sync::Arc;
 
 pub(crate) const FIELDS: &[(&str, &str)] = &[
     ("path", "where the pool is"),
+    ("missing", "bytes at the end that the file lacked; they are zeros now"),
     ("mended", "header copies, slots, records and words that were written anew"),
     ("brought_back", "keys that nothing led to any more and that are back"),
     ("lost", "between which keys some were lost: {after, before}, escaped as in TSV, null for either end"),
@@ -28,12 +30,17 @@ pub(crate) fn run(path: &Path, durability: Durability) -> Result<Answer, Failure
     let progress = Progress::spinner("repairing the pool");
     let failure = || Failure::of_pool("repairing a pool", path);
     let options = OpenOptions { rung: durability.rung(), ..OpenOptions::new(Access::ReadWrite) };
-    let medium = map_unchecked(path, &options).map_err(|error| failure()(OpenError::from(error).into()))?;
+    let (medium, missing) =
+        map_to_repair(path, &options).map_err(|error| failure()(OpenError::from(error).into()))?;
     let life = random_life().map_err(|error| failure()(error.into()))?;
     let repair = repair_pool(&Arc::new(medium), life)
         .map_err(|error| Failure::new("repairing a pool", format_args!("{}: {error}", path.display())))?;
     drop(progress);
-    let mut text = format!("mended {}, brought back {} keys\n", repair.mended, repair.brought_back);
+    let mut text = String::new();
+    if missing > 0 {
+        text += &format!("the file was cut short: {} at its end are zeros now\n", size(missing));
+    }
+    text += &format!("mended {}, brought back {} keys\n", repair.mended, repair.brought_back);
     for LostRange { after, before } in &repair.lost {
         let end = |key: &Option<Vec<u8>>, none: &str| key.as_ref().map_or(none.to_owned(), |key| escape(key));
         text += &format!("lost: keys between {} and {}\n", end(after, "the start"), end(before, "the end"));
@@ -51,7 +58,7 @@ pub(crate) fn run(path: &Path, durability: Durability) -> Result<Answer, Failure
     if damaged {
         text += &format!("{}\n", repair.after);
     }
-    let verdict = match (damaged, repair.lost_anything(), repair.mended) {
+    let verdict = match (damaged, repair.lost_anything(), repair.mended + missing) {
         (true, _, _) => "still damaged; restore a backup",
         (false, true, _) => "repaired, what is listed is lost",
         (false, false, 0) => "nothing to repair",
@@ -63,6 +70,7 @@ pub(crate) fn run(path: &Path, durability: Durability) -> Result<Answer, Failure
     let range = |lost: &LostRange| json!({ "after": end(&lost.after), "before": end(&lost.before) });
     Ok(Answer::text(text)
         .with("path", path.display().to_string())
+        .with("missing", missing)
         .with("mended", repair.mended)
         .with("brought_back", repair.brought_back)
         .with("lost", repair.lost.iter().map(range).collect::<Vec<_>>())

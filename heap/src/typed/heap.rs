@@ -5,7 +5,8 @@ use crate::{Brand, Heap, HeapError, HeapStats, Object, Persist, ptr};
 use lode_layout::{Geometry, PoolOffset};
 use lode_pmem::{Mapping, Medium, Rung};
 
-/// A heap whose objects have types, which the compiler checks. `B` is the pool's [brand](crate::brand).
+/// A heap whose objects have types, which the compiler checks. `B` is the pool's [brand](crate::brand). Of a pool in a
+/// file it is a part of the [`TypedPool`](crate::TypedPool).
 ///
 /// The medium belongs to the heap alone: who stores to it otherwise, by a handle of his own, breaks the types.
 #[derive(Debug)]
@@ -22,6 +23,11 @@ impl<B: Brand, M: Medium> TypedHeap<B, M> {
     /// [`HeapError::BrandTaken`] while another heap is open under it.
     pub fn new(heap: Heap<M>) -> Result<TypedHeap<B, M>, HeapError> {
         Ok(TypedHeap { _claimed: Claimed::take()?, heap })
+    }
+
+    /// The heap, no more under the brand.
+    pub(crate) fn into_raw(self) -> Heap<M> {
+        self.heap
     }
 
     #[inline]

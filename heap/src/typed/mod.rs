@@ -6,6 +6,7 @@ mod guard;
 mod heap;
 mod mutex;
 pub(crate) mod owners;
+mod pool;
 mod string;
 mod tx;
 #[doc(hidden)]
@@ -17,6 +18,7 @@ pub(crate) use brand::Claimed;
 pub use guard::Guard;
 pub use heap::TypedHeap;
 pub use mutex::PMutex;
+pub use pool::TypedPool;
 pub use string::PString;
 pub use tx::TypedTx;
 pub use vec::PVec;

@@ -40,7 +40,8 @@ pub enum KvError {
     },
     /// The input ends between lines that an earlier load of it had begun.
     #[error(
-        "the input ends after byte {end}, and an earlier load of it had begun lines up to byte {begun}; load all of it"
+        "the input ends after byte {end}, and an earlier load of it had begun lines up to byte {begun}; load all of it, \
+         or, if it is another input, have the earlier one forgotten by any `lode kv put`"
     )]
     Cut {
         /// Bytes of the input.
@@ -57,6 +58,9 @@ pub enum KvError {
         #[source]
         error: IndexError,
     },
+    /// The system has no room for so many threads. Nothing is changed.
+    #[error("the threads can't be started: {0}; load with fewer, as by --threads 1")]
+    Threads(#[source] io::Error),
     /// The input could not be read.
     #[error("the input can't be read: {0}")]
     Input(#[source] io::Error),

@@ -2,31 +2,64 @@
 
 use lode_layout::KvLoad;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Take, Write};
 use xxhash_rust::xxh3::Xxh3;
 
 /// Bytes that are read at a time.
 const READ_LEN: usize = 256 * 1024;
+/// How long a pipe is waited for at most before it is asked again whether to stop.
+const LOOK_UP: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
-/// A file, a pipe or a terminal to load from.
-pub struct Input {
-    reader: BufReader<Source>,
+/// A file, a pipe or a terminal to load from; for as long as what stops a load lives.
+pub struct Input<'a> {
+    reader: BufReader<Source<'a>>,
     /// Where it began, if it can be read again from there.
     start: Option<u64>,
     hash: Xxh3,
+    /// The hash of the first line, when that has been read.
+    first: [u64; 2],
     offset: u64,
     lines: u64,
 }
 
 /// What was read from a pipe to compare it and must be read once more, and then the rest.
-#[derive(Debug)]
-struct Source {
+struct Source<'a> {
     again: Option<Take<File>>,
     file: File,
+    /// Whether what is read next may have to be waited for.
+    waits: bool,
+    /// Whether to wait no more.
+    stopped: &'a dyn Fn() -> bool,
 }
 
-impl Read for Source {
+impl Source<'_> {
+    /// Waits until there is something to read, or the end.
+    fn wait(&self) -> io::Result<()> {
+        if !self.waits {
+            return Ok(());
+        }
+        loop {
+            if (self.stopped)() {
+                return Err(io::Error::other("reading was stopped"));
+            }
+            match self.poll(LOOK_UP) {
+                // A signal may be what stops it.
+                Ok(0) | Err(Errno::INTR) => {}
+                // Where the kernel can't tell, reading will.
+                Ok(_) | Err(_) => return Ok(()),
+            }
+        }
+    }
+
+    /// The number of files, 0 or 1, that can be read without waiting, at once or within this time.
+    fn poll(&self, within: Timespec) -> Result<usize, Errno> {
+        poll(&mut [PollFd::new(&self.file, PollFlags::IN)], Some(&within))
+    }
+}
+
+impl Read for Source<'_> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         if let Some(again) = &mut self.again {
             let len = again.read(into)?;
@@ -38,6 +71,7 @@ impl Read for Source {
                 return Ok(len);
             }
         }
+        self.wait()?;
         self.file.read(into)
     }
 }
@@ -53,42 +87,56 @@ pub(super) enum Line {
     End,
 }
 
-impl Input {
+impl Input<'static> {
     /// Reads `file` from where it stands.
-    pub fn new(mut file: File) -> Input {
+    pub fn new(mut file: File) -> Input<'static> {
         let is_file = file.metadata().is_ok_and(|metadata| metadata.is_file());
         let start = if is_file { file.stream_position().ok() } else { None };
-        let reader = BufReader::with_capacity(READ_LEN, Source { again: None, file });
-        Input { reader, start, hash: Xxh3::new(), offset: 0, lines: 0 }
+        let source = Source { again: None, file, waits: !is_file, stopped: &|| false };
+        let (hash, reader) = (Xxh3::new(), BufReader::with_capacity(READ_LEN, source));
+        Input { reader, start, first: words(&hash), hash, offset: 0, lines: 0 }
+    }
+}
+
+impl<'a> Input<'a> {
+    /// From now on reading fails, rather than to wait for a pipe or a terminal, as soon as `stopped` says so.
+    pub(super) fn stop_when(mut self, stopped: &'a dyn Fn() -> bool) -> Input<'a> {
+        self.reader.get_mut().stopped = stopped;
+        self
     }
 
     /// Passes over what `load` says is in the tree, if this is the input that it was. Otherwise everything is
     /// still to be read.
     pub(super) fn take_up(&mut self, load: &KvLoad) -> io::Result<bool> {
         let mut spool = if self.start.is_none() { Some(tempfile::tempfile()?) } else { None };
+        let only_first = load.offset == 0;
         let mut hash = Xxh3::new();
         let mut last = b'\n';
-        let mut left = load.offset;
+        let mut left = if only_first { load.begun } else { load.offset };
         while left > 0 {
             let bytes = self.reader.fill_buf()?;
-            let len = bytes.len().min(usize::try_from(left).unwrap_or(usize::MAX));
-            let Some(end) = bytes[..len].last() else { break };
+            let bytes = &bytes[..bytes.len().min(usize::try_from(left).unwrap_or(usize::MAX))];
+            let line_end = bytes.iter().position(|byte| *byte == b'\n').filter(|_| only_first);
+            let bytes = line_end.map_or(bytes, |end| &bytes[..=end]);
+            let Some(end) = bytes.last() else { break };
             last = *end;
-            hash.update(&bytes[..len]);
+            hash.update(bytes);
             if let Some(spool) = &mut spool {
-                spool.write_all(&bytes[..len])?;
+                spool.write_all(bytes)?;
             }
+            let len = bytes.len();
             self.reader.consume(len);
-            left -= len as u64;
+            left = if line_end.is_some() { 0 } else { left - len as u64 };
         }
         // A line that had no newline may have become a longer one.
         let at_line_end = last == b'\n' || self.is_at_end()?;
-        if left == 0 && words(&hash) == load.hash && at_line_end {
+        let is_same = left == 0 && words(&hash) == load.hash && at_line_end;
+        if is_same && !only_first {
             (self.hash, self.offset, self.lines) = (hash, load.offset, load.lines);
-            return Ok(true);
+        } else {
+            self.go_back(spool)?;
         }
-        self.go_back(spool)?;
-        Ok(false)
+        Ok(is_same)
     }
 
     fn go_back(&mut self, spool: Option<File>) -> io::Result<()> {
@@ -128,6 +176,9 @@ impl Input {
         if how == Line::TooLong {
             self.pass_over_rest()?;
         }
+        if self.lines == 0 {
+            self.first = words(&self.hash);
+        }
         self.lines += 1;
         Ok(())
     }
@@ -151,6 +202,11 @@ impl Input {
         self.lines
     }
 
+    /// The hash of the first line, or of nothing as long as that has not been read.
+    pub(super) fn first_line(&self) -> [u64; 2] {
+        self.first
+    }
+
     /// What has been read, as a load notes it.
     pub(super) fn mark(&self, how: u32) -> KvLoad {
         let Input { offset, lines, .. } = *self;
@@ -172,15 +228,14 @@ impl Input {
         Ok(self.reader.fill_buf()?.is_empty())
     }
 
-    /// Whether the other end of a pipe has nothing to read at the moment.
+    /// Whether the other end of a pipe has no line, or no end of one, to read at the moment.
     pub(super) fn is_idle(&self) -> bool {
         let source = self.reader.get_ref();
-        if self.start.is_some() || source.again.is_some() || !self.reader.buffer().is_empty() {
+        if self.start.is_some() || source.again.is_some() || self.reader.buffer().contains(&b'\n') {
             return false;
         }
-        let mut asked = [PollFd::new(&source.file, PollFlags::IN)];
         // Where the kernel can't tell, reading will.
-        poll(&mut asked, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).is_ok_and(|ready| ready == 0)
+        source.poll(Timespec { tv_sec: 0, tv_nsec: 0 }) == Ok(0)
     }
 }
 

@@ -21,6 +21,8 @@
 //!
 //! `begun` is what was received of the input when it was noted. So whoever sends the same input again has all that
 //! the load waits for, and sends it without having to be told of a line.
+//!
+//! The same input is one with the same hash up to the offset, or, as long as that is 0, with the same first line.
 
 use crate::kv::input::Line;
 use crate::kv::progress::{Block, Progress};
@@ -80,7 +82,8 @@ pub trait LoadEvents: Sync {
     /// The line with that number, from 1, was passed over.
     fn skipped(&self, line: u64, error: &LineError);
 
-    /// Whether the load is to end early. What was begun is finished.
+    /// Whether the load is to end early. What was begun is finished. Asked again and again, also while the input has
+    /// nothing to read.
     fn stopped(&self) -> bool;
 }
 
@@ -146,7 +149,7 @@ impl<M: Medium> Store<M> {
     ///
     /// # Errors
     /// [`KvError::Line`] and [`KvError::Input`]: everything before is loaded, but no line that an earlier load had
-    /// begun if not all of those can be read. [`KvError::Cut`]: nothing is changed. [`KvError::Refused`],
+    /// begun if not all of those can be read. [`KvError::Cut`], [`KvError::Threads`]: nothing is changed. [`KvError::Refused`],
     /// [`KvError::Acknowledge`]: everything that was told to `events` is loaded.
     ///
     /// # Durability
@@ -158,15 +161,20 @@ impl<M: Medium> Store<M> {
     /// many as a pipe has at a time.
     pub fn load<E: LoadEvents>(
         &mut self,
-        mut input: Input,
+        input: Input<'_>,
         options: &LoadOptions,
         events: &E,
     ) -> Result<LoadReport, KvError> {
+        let stopped = || events.stopped();
+        let mut input = input.stop_when(&stopped);
         let mut noted = input.mark(options.how());
-        if let Some(load) = self.loaded()?.filter(|load| load.how == options.how())
-            && input.take_up(&load).map_err(KvError::Input)?
-        {
-            noted = load;
+        if let Some(load) = self.loaded()?.filter(|load| load.how == options.how()) {
+            match input.take_up(&load) {
+                Ok(true) => noted = load,
+                Ok(false) => {}
+                Err(_) if events.stopped() => return Ok(LoadReport::default()),
+                Err(error) => return Err(KvError::Input(error)),
+            }
         }
         let begin = input.mark(options.how());
         let loader = Loader {
@@ -192,19 +200,20 @@ impl LoadOptions {
 }
 
 impl<M: Medium, E: LoadEvents> Loader<'_, M, E> {
-    fn run(self, input: &mut Input, begin: &KvLoad, mut noted: KvLoad) -> Result<LoadReport, KvError> {
+    fn run(self, input: &mut Input<'_>, begin: &KvLoad, mut noted: KvLoad) -> Result<LoadReport, KvError> {
         let mut skipped = 0;
         let ending = thread::scope(|scope| {
-            let threads = 0..self.options.threads.get();
-            let senders: Vec<SyncSender<Part>> = threads
-                .map(|_| {
-                    let (sender, parts) = sync_channel(BLOCKS_WAITING);
-                    let loader = &self;
-                    scope.spawn(move || loader.work(&parts));
-                    sender
-                })
-                .collect();
-            self.distribute(input, &senders, &mut noted, &mut skipped)
+            let start = |_| {
+                let (sender, parts) = sync_channel(BLOCKS_WAITING);
+                let loader = &self;
+                thread::Builder::new().spawn_scoped(scope, move || loader.work(&parts)).map(|_| sender)
+            };
+            let senders: Result<Vec<SyncSender<Part>>, _> =
+                (0..self.options.threads.get()).map(start).collect();
+            match senders {
+                Ok(senders) => self.distribute(input, &senders, &mut noted, &mut skipped),
+                Err(error) => Ending::Bad(KvError::Threads(error)),
+            }
         });
         let ending = match self.failure.lock().unwrap_or_else(PoisonError::into_inner).take() {
             Some(failure) => Ending::Bad(failure),
@@ -227,7 +236,7 @@ impl<M: Medium, E: LoadEvents> Loader<'_, M, E> {
     /// this input had begun.
     fn distribute(
         &self,
-        input: &mut Input,
+        input: &mut Input<'_>,
         senders: &[SyncSender<Part>],
         noted: &mut KvLoad,
         skipped: &mut u64,
@@ -265,12 +274,12 @@ impl<M: Medium, E: LoadEvents> Loader<'_, M, E> {
     }
 
     /// Sees to it that a durable note covers the lines before `end`, and from time to time that it is a new one.
-    fn note_before(&self, end: &KvLoad, input: &Input, noted: &mut KvLoad) -> Result<(), KvError> {
+    fn note_before(&self, end: &KvLoad, input: &Input<'_>, noted: &mut KvLoad) -> Result<(), KvError> {
         let is_due = self.progress.reached().lines >= noted.lines + NOTE_LINES;
         if end.offset > noted.begun || is_due {
             // ORDER: durable before any line that it covers for the first time is sent to a thread. Stop here: those
             // lines are not begun, which is one of the things that may be of lines between its offset and `begun`.
-            self.note_reached(input.received(), noted)?;
+            self.note_reached(input, input.received(), noted)?;
         }
         Ok(())
     }
@@ -279,7 +288,7 @@ impl<M: Medium, E: LoadEvents> Loader<'_, M, E> {
     /// byte `begun`. Returns what is loaded when they are, and how reading ended, if it did.
     fn fill(
         &self,
-        input: &mut Input,
+        input: &mut Input<'_>,
         parts: &mut [Vec<Numbered>],
         begun: u64,
         skipped: &mut u64,
@@ -291,10 +300,11 @@ impl<M: Medium, E: LoadEvents> Loader<'_, M, E> {
             if self.is_over() {
                 return (input.mark(how), Some(Ending::Stopped));
             }
-            let before = |input: &Input, ending| (input.mark(how), Some(ending));
+            let before = |input: &Input<'_>, ending| (input.mark(how), Some(ending));
             let read = match input.read_line(&mut line, max) {
                 Ok(Line::End) => return before(input, Ending::Complete(None)),
                 Ok(read) => read,
+                Err(_) if self.is_over() => return before(input, Ending::Stopped),
                 Err(error) => return before(input, Ending::Bad(KvError::Input(error))),
             };
             let number = input.lines() + 1;
@@ -401,7 +411,7 @@ impl<M: Medium, E: LoadEvents> Loader<'_, M, E> {
     }
 
     /// Puts the last pair, or notes how far the load came without one. Returns that.
-    fn finish(&self, ending: Ending, input: &Input, noted: &mut KvLoad) -> Result<KvLoad, KvError> {
+    fn finish(&self, ending: Ending, input: &Input<'_>, noted: &mut KvLoad) -> Result<KvLoad, KvError> {
         let ending = match ending {
             Ending::Complete(Some(last)) => {
                 let all = input.mark(self.options.how());
@@ -417,7 +427,7 @@ impl<M: Medium, E: LoadEvents> Loader<'_, M, E> {
             }
             other => other,
         };
-        let reached = self.note_reached(noted.begun, noted);
+        let reached = self.note_reached(input, noted.begun, noted);
         match ending {
             // The first error is the one to tell; without the note the next load only does more.
             Ending::Bad(error) => Err(error),
@@ -427,9 +437,10 @@ impl<M: Medium, E: LoadEvents> Loader<'_, M, E> {
 
     /// Notes how far the load has come and that lines before `begun` may have been begun, in a transaction of its own,
     /// unless `noted` says so already. Only the thread that reads the input does this, so notes never go back.
-    fn note_reached(&self, begun: u64, noted: &mut KvLoad) -> Result<KvLoad, KvError> {
+    fn note_reached(&self, input: &Input<'_>, begun: u64, noted: &mut KvLoad) -> Result<KvLoad, KvError> {
         let reached = self.progress.reached();
-        let note = KvLoad { begun: begun.max(noted.begun), ..reached };
+        let hash = if reached.offset == 0 { input.first_line() } else { reached.hash };
+        let note = KvLoad { begun: begun.max(noted.begun), hash, ..reached };
         if *noted != note {
             self.store.heap().run(|tx| self.store.note_load(tx, &note))?;
             *noted = note;

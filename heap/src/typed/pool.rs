@@ -1,0 +1,97 @@
+//! A pool in a file, under a brand.
+
+use super::TypedHeap;
+use crate::{Brand, OpenError, Pool, Recovery};
+use lode_layout::Header;
+use lode_pmem::{Mapping, Medium, RungReport};
+use lode_pool::{CreateOptions, OpenOptions, PoolFile};
+use std::ops::Deref;
+use std::path::Path;
+use std::sync::Arc;
+
+/// A pool in a file or on a device, open, whose objects have types: a [`TypedHeap`], to which it derefs, with the
+/// file's header and lock.
+///
+/// Dropping it instead of [`close`](TypedPool::close) is no damage: it is what a crash does.
+#[derive(Debug)]
+pub struct TypedPool<B: Brand, M: Medium = Arc<Mapping>> {
+    // In this order: the heap goes before the lock on the file does.
+    heap: TypedHeap<B, M>,
+    file: PoolFile,
+    recovery: Recovery,
+}
+
+impl<B: Brand> TypedPool<B> {
+    /// Makes a pool at `path` without a root, and opens it.
+    ///
+    /// # Errors
+    /// As [`Pool::create`] and [`Pool::typed`].
+    ///
+    /// # Durability
+    /// As [`Pool::create`].
+    pub fn create(path: &Path, options: &CreateOptions) -> Result<TypedPool<B>, OpenError> {
+        Pool::create(path, options)?.typed()
+    }
+
+    /// Opens the pool at `path`.
+    ///
+    /// # Errors
+    /// As [`Pool::open`] and [`Pool::typed`].
+    ///
+    /// # Durability
+    /// Every transaction that had returned in an earlier life is there.
+    pub fn open(path: &Path, options: &OpenOptions) -> Result<TypedPool<B>, OpenError> {
+        Pool::open(path, options)?.typed()
+    }
+}
+
+impl<B: Brand, M: Medium> TypedPool<B, M> {
+    pub(crate) fn over(heap: TypedHeap<B, M>, file: PoolFile, recovery: Recovery) -> TypedPool<B, M> {
+        TypedPool { heap, file, recovery }
+    }
+
+    /// The header as it is now.
+    pub fn header(&self) -> Header {
+        self.file.header()
+    }
+
+    /// The rung, and how it was found.
+    pub fn report(&self) -> &RungReport {
+        self.file.medium().report()
+    }
+
+    /// What opening found in the log.
+    pub fn recovery(&self) -> Recovery {
+        self.recovery
+    }
+
+    /// Makes the pool `size` bytes long, rounded down to chunks, while it is in use.
+    ///
+    /// # Errors
+    /// As [`Pool::grow`].
+    ///
+    /// # Durability
+    /// As [`Pool::grow`].
+    pub fn grow(&self, size: u64) -> Result<(), OpenError> {
+        self.file.grow(size)?;
+        self.heap.extend(&self.file.header().geometry);
+        Ok(())
+    }
+
+    /// Closes the pool: all is durable at home, and the next open has nothing to replay.
+    ///
+    /// # Errors
+    /// As [`Pool::close`].
+    pub fn close(self) -> Result<(), OpenError> {
+        let TypedPool { heap, file, recovery } = self;
+        Pool::over_heap(heap.into_raw(), file, recovery).close()
+    }
+}
+
+impl<B: Brand, M: Medium> Deref for TypedPool<B, M> {
+    type Target = TypedHeap<B, M>;
+
+    fn deref(&self) -> &TypedHeap<B, M> {
+        &self.heap
+    }
+}

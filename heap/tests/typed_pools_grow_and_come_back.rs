@@ -1,0 +1,54 @@
+//! A pool in a file, under a brand: it is a pool like any other, grows while it is open, and comes back.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use lode_heap::{Access, CreateOptions, HeapError, LayoutName, OpenError, OpenOptions, Pool, Rung};
+use lode_heap::{PString, PVec, Persist, TypedPool};
+
+lode_heap::brand!(Shelf);
+
+#[derive(Persist)]
+#[persist(brand = Shelf)]
+#[repr(C)]
+struct Root {
+    name: PString<Shelf>,
+    numbers: PVec<u64, Shelf>,
+}
+
+fn opening(access: Access) -> OpenOptions {
+    OpenOptions { rung: Some(Rung::None), ..OpenOptions::new(access) }
+}
+
+#[test]
+fn and_is_full_before_that() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("pool");
+    let options = CreateOptions {
+        rung: Some(Rung::None),
+        ..CreateOptions::new(1 << 20, LayoutName::new("mine").unwrap())
+    };
+    let pool = TypedPool::<Shelf>::create(&path, &options).unwrap();
+    let root = pool.root_or_init(|_| Ok(Root { name: PString::new(), numbers: PVec::new() })).unwrap();
+    pool.run(|tx| root.name.set(tx, "on the shelf")).unwrap();
+    let fill = || {
+        (0..1 << 20).find_map(|number| {
+            pool.run(|tx| root.numbers.push(tx, number)).err().map(|error| (number, error))
+        })
+    };
+    let (count, error) = fill().unwrap();
+    assert!(matches!(error, HeapError::OutOfSpace { .. } | HeapError::TooLarge { .. }), "{error}");
+    assert_eq!(pool.run(|tx| root.numbers.len(tx)).unwrap(), count, "the push that failed changed nothing");
+    pool.grow(16 << 20).unwrap();
+    pool.run(|tx| root.numbers.push(tx, 7)).unwrap();
+    assert_eq!(pool.header().geometry.size(), 16 << 20);
+    let taken = Pool::create(&folder.path().join("other"), &options).unwrap().typed::<Shelf>();
+    assert!(matches!(taken, Err(OpenError::Heap { error: HeapError::BrandTaken, .. })), "{taken:?}");
+    pool.close().unwrap();
+
+    let pool = TypedPool::<Shelf>::open(&path, &opening(Access::ReadOnly)).unwrap();
+    assert!(pool.recovery().was_closed);
+    let root = pool.root::<Root>().unwrap().unwrap();
+    let guard = pool.guard();
+    assert_eq!(root.name.load(&guard).unwrap(), "on the shelf");
+    assert_eq!(root.numbers.load_all(&guard).unwrap(), (0..count).chain([7]).collect::<Vec<_>>());
+}
