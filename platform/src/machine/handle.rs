@@ -20,6 +20,11 @@ impl Handle {
         (self.0 >> 12) as u16
     }
 
+    /// The node controller, from 0: the part above the 16 sockets of a node.
+    pub fn node(self) -> u16 {
+        (self.0 >> 16) as u16
+    }
+
     /// The memory controller of the socket, from 0.
     pub fn controller(self) -> u16 {
         (self.0 >> 8 & 0xf) as u16
