@@ -147,6 +147,16 @@ fn modules_and_regions_of_later_ipmctl() {
     assert_excerpt("notes-show-topology.txt", &show(&platform, Subject::Topology));
     create_goal(&mut platform, &GoalRequest::default());
     platform.reboot();
+    // One module of each controller in turn, as ndctl tells on that machine: the set's published id follows from it.
+    let lists = list(&platform, "DR");
+    for (module, position) in [("nmem0", 0), ("nmem2", 1), ("nmem1", 2), ("nmem3", 3)] {
+        let mapped = lists.split(&format!("\"dimm\":\"{module}\"")).nth(1).unwrap();
+        assert_eq!(
+            mapped.split("\"position\":").nth(1).and_then(|rest| rest.chars().next()),
+            Some(char::from_digit(position, 10).unwrap()),
+            "{lists}"
+        );
+    }
     create(&mut platform, &CreateNamespace::default(), 1, SEEN);
     let regions = show(&platform, Subject::Region);
     assert_eq!(regions, with_our_sets("notes-show-region.txt", &regions));

@@ -120,7 +120,9 @@ impl Platform {
             let offset = Platform::persistent_start(goal.memory) + before.sum::<u64>();
             Member { module: goal.module, offset }
         };
-        self.state.goals.iter().filter(same).map(member).collect()
+        let mut members: Vec<Member> = self.state.goals.iter().filter(same).map(member).collect();
+        members.sort_by_key(|member| member.module.turn());
+        members
     }
 
     fn identity_word(&self, member: &Member) -> String {

@@ -35,6 +35,11 @@ impl Handle {
         (self.0 >> 4 & 0xf) as u16
     }
 
+    /// By what firmware orders the modules of a set: one of each controller in turn.
+    pub(crate) fn turn(self) -> (u16, u16, u16) {
+        (self.channel(), self.slot(), self.controller())
+    }
+
     /// The slot of the channel, from 0.
     pub fn slot(self) -> u16 {
         (self.0 & 0xf) as u16
