@@ -87,7 +87,7 @@ fn changing_a_real_machine_is_left_to_its_tools() {
         ("ndctl", "inject-error namespace0.0 -B 8 -n 8 --clear", Some("ndctl clear-errors namespace0.0")),
         ("ndctl", "start-scrub", None),
         ("ipmctl", "create -goal MemoryMode=100", None),
-        ("ipmctl", "delete -f -goal", None),
+        ("ipmctl", "delete -goal", None),
     ];
     for (tool, words, instead) in cases {
         let ran = lode([tool, "--sysfs", text(sysfs.path())].into_iter().chain(words.split(' ')));

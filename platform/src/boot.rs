@@ -38,11 +38,14 @@ impl Platform {
                 offset += share.size;
             }
         }
+        for (_, set) in &mut new {
+            set.members.sort_by_key(|member| member.module.turn());
+        }
         state.sets.extend(new.into_iter().map(|(_, set)| set));
         let machine = &self.machine;
         let place = |set: &InterleaveSet| {
-            let first = set.members[0];
-            (first.module.socket(), machine.module_index(first.module), first.offset)
+            let first = set.members.iter().map(|member| machine.module_index(member.module)).min();
+            (set.members[0].module.socket(), first, set.members[0].offset)
         };
         self.state.sets.sort_by_key(place);
         self.state.partitions.sort_by_key(|partition| machine.module_index(partition.module));

@@ -8,7 +8,7 @@ use crate::state::{Goal, LabelVersion, Share};
 use lode_layout::{align_down, align_up};
 
 /// Over how many modules a memory controller can interleave, the most first.
-const WAYS: [usize; 8] = [16, 12, 8, 6, 4, 3, 2, 1];
+pub(crate) const WAYS: [usize; 8] = [16, 12, 8, 6, 4, 3, 2, 1];
 /// To how many sets a module can belong.
 const SETS_MAX: usize = 2;
 

@@ -12,7 +12,7 @@ pub(super) enum Request {
     Help,
     Show { subject: Subject, targets: Targets, display: Display },
     CreateGoal { request: GoalRequest, display: Display, force: bool },
-    DeleteGoal { targets: Targets, force: bool },
+    DeleteGoal { targets: Targets },
 }
 
 /// What a word that begins with a dash takes after it.
@@ -149,7 +149,7 @@ impl Words {
     }
 
     fn create_goal(&self) -> Result<Request, Failure> {
-        self.goal_wanted("create -goal")?;
+        self.goal_wanted("create -goal", &["-units", "-force"])?;
         let mut request = GoalRequest { targets: self.targets()?, ..GoalRequest::default() };
         for (name, value) in &self.properties {
             match *name {
@@ -174,18 +174,18 @@ impl Words {
     }
 
     fn delete_goal(&self) -> Result<Request, Failure> {
-        self.goal_wanted("delete -goal")?;
+        self.goal_wanted("delete -goal", &[])?;
         if let Some((name, _)) = self.properties.first() {
             return Err(Failure::bad_usage(format!("{name} means nothing to `delete -goal`")));
         }
-        Ok(Request::DeleteGoal { targets: self.targets()?, force: self.has("-force") })
+        Ok(Request::DeleteGoal { targets: self.targets()? })
     }
 
-    fn goal_wanted(&self, command: &str) -> Result<(), Failure> {
+    fn goal_wanted(&self, command: &str, own: &[&str]) -> Result<(), Failure> {
         if !self.has("-goal") {
             return Err(Failure::bad_usage(format!("`{command}` is all that can be done of this verb")));
         }
-        self.allow(command, &["-goal", "-dimm", "-socket", "-units", "-output", "-force"])
+        self.allow(command, &[&["-goal", "-dimm", "-socket", "-output"], own].concat())
     }
 
     fn targets(&self) -> Result<Targets, Failure> {
@@ -308,6 +308,7 @@ mod test {
             ("create -goal MemoryMod=10", "was `MemoryMode` meant?"),
             ("create -goal PersistentMemoryType=Direct", "type of persistent memory"),
             ("delete -goal Reserved=1", "means nothing to `delete -goal`"),
+            ("delete -f -goal", "-force means nothing to `delete -goal`"),
         ] {
             let refused = format!("{:?}", ask(line).unwrap_err());
             assert!(refused.contains(why) && refused.contains("code: 2"), "{line}: {refused}");

@@ -31,7 +31,7 @@ Words:
 Options:
   -a, -all        all values                    -u, -units UNIT     B, MB, MiB, GB, GiB, TB or TiB
   -d, -display V  these values                  -o, -output FORMAT  text or nvmxml
-  -f, -force      do not ask";
+  -f, -force      do not ask before goals are made";
 
 const FIELDS: &[(&str, &str)] = &[
     ("output", "what is printed without --json"),
@@ -69,9 +69,7 @@ pub(crate) fn run(ipmctl: &Ipmctl) -> Result<Answer, Failure> {
         Request::CreateGoal { request, display, force } => {
             create_goal(&mut ipmctl.place.open(Purpose::Change)?, &request, &display, force)?
         }
-        Request::DeleteGoal { targets, force } => {
-            delete_goal(&mut ipmctl.place.open(Purpose::Change)?, &targets, force)?
-        }
+        Request::DeleteGoal { targets } => delete_goal(&mut ipmctl.place.open(Purpose::Change)?, &targets)?,
     };
     Ok(Answer::text(text.clone()).with("output", text))
 }
@@ -95,21 +93,14 @@ fn create_goal(
     directory.change(change).map_err(failed())
 }
 
-fn delete_goal(directory: &mut Directory, targets: &Targets, force: bool) -> Result<String, Failure> {
-    let failed = || failed("deleting a goal");
-    let mut platform = directory.platform().clone();
-    let with_goals = platform.delete_goals(targets).map_err(failed())?;
-    if with_goals.is_empty() {
+fn delete_goal(directory: &mut Directory, targets: &Targets) -> Result<String, Failure> {
+    let deleted = directory.change(|platform| platform.delete_goals(targets));
+    let deleted = deleted.map_err(failed("deleting a goal"))?;
+    if deleted.is_empty() {
         return Ok("There are no goal configs defined in the system.\n".to_owned());
     }
-    let asked = |module: &Handle| format!("Delete memory allocation goal from DIMM {module}");
-    if !force {
-        for module in &with_goals {
-            confirm(&format!("{}? [y/n] ", asked(module)), "deleting a goal")?;
-        }
-    }
-    directory.change(|platform| platform.delete_goals(targets)).map_err(failed())?;
-    Ok(with_goals.iter().map(|module| format!("{}: Success\n", asked(module))).collect())
+    let line = |module: &Handle| format!("Delete memory allocation goal from DIMM {module}: Success\n");
+    Ok(deleted.iter().map(line).collect())
 }
 
 /// Asks; anything but yes is a failure.

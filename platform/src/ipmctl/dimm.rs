@@ -1,6 +1,6 @@
 //! `ipmctl show -dimm`.
 
-use super::{Display, print};
+use super::{Display, UNKNOWN, Values, print};
 use crate::error::PlatformError;
 use crate::goal::Targets;
 use crate::listing::{Column, Record, Records};
@@ -14,7 +14,7 @@ const FIRST: [Column; 6] = [
     Column("HealthState", 19),
     Column("ActionRequired", 15),
     Column("LockState", 31),
-    Column("FWVersion", 14),
+    Column("FWVersion", 13),
 ];
 
 /// The columns of later generations.
@@ -23,8 +23,10 @@ pub(crate) const LATER: [Column; 5] = [
     Column("Capacity", 25),
     Column("LockState", 31),
     Column("HealthState", 19),
-    Column("FWVersion", 14),
+    Column("FWVersion", 13),
 ];
+
+const NOT_APPLICABLE: &str = "N/A";
 
 impl Platform {
     pub(super) fn show_dimms(&self, targets: &Targets, display: &Display) -> Result<String, PlatformError> {
@@ -37,71 +39,175 @@ impl Platform {
     }
 
     fn dimm_record(&self, module: &Module, display: &Display) -> Record {
-        let dead = module.health == Health::NonFunctional;
-        let told = |value: String| if dead { "N/A".to_owned() } else { value };
-        let hex = |number: u32| format!("{number:#06x}");
+        if module.health != Health::NonFunctional {
+            return self.live_record(module, display);
+        }
+        let dead = self.dead_record(module, display);
+        match display.values {
+            Values::All => dead,
+            Values::Usual | Values::Only(_) => self.live_record(module, display).limited_to(&dead),
+        }
+    }
+
+    /// All that is told of a module that answers.
+    fn live_record(&self, module: &Module, display: &Display) -> Record {
+        let first = self.is_first_generation();
         let record = Record::new()
             .with("DimmID", module.handle)
             .with("Capacity", self.capacity(module.capacity, display))
-            .with("LockState", told(module.security.word().to_owned()))
-            .with("HealthState", module.health.word())
-            .with("FWVersion", module.firmware.as_deref().unwrap_or("N/A"));
-        let record = if self.is_first_generation() {
-            record.with("ActionRequired", told("0".to_owned()))
-        } else {
-            record
-        };
+            .with("LockState", module.security.word());
+        let optional = ["SVNDowngrade", "SecureErasePolicy", "S3ResumeOptIn", "FwActivateOptIn"];
+        let record = if first { record } else { unknown(record, &optional) };
         let record = record
-            .with("HealthStateReason", if module.health == Health::Healthy { "None" } else { "Unknown" })
-            .with("ManageabilityState", if dead { "Unmanageable" } else { "Manageable" })
-            .with("PhysicalID", hex(module.physical_id.into()))
+            .with("HealthState", module.health.word())
+            .with("HealthStateReason", health_reason(module))
+            .with("FWVersion", module.firmware.as_deref().unwrap_or(NOT_APPLICABLE))
+            .with("FWAPIVersion", UNKNOWN)
+            .with("InterfaceFormatCode", "0x0301 (Non-Energy Backed Byte Addressable)")
+            .with("ManageabilityState", "Manageable");
+        let record = if first { record } else { record.with("PopulationViolation", "No") };
+        let record = record
+            .with("PhysicalID", hex(module.physical_id))
             .with("DimmHandle", module.handle)
-            .with("DimmUID", module.identity.map_or("N/A".to_owned(), |identity| identity.to_string()))
-            .with("SocketID", hex(module.handle.socket().into()))
-            .with("MemControllerID", hex(module.handle.controller().into()))
-            .with("ChannelID", hex(module.handle.channel().into()))
-            .with("ChannelPos", module.handle.slot())
-            .with("MemoryType", "Logical Non-Volatile Device");
-        let record = identity_values(record, module)
-            .with("PartNumber", module.part_number.as_deref().unwrap_or("N/A"))
-            .with("DeviceLocator", &module.locator);
-        self.use_values(record, module, display)
+            .with("DimmUID", module.identity.map_or(UNKNOWN.to_owned(), |identity| identity.to_string()));
+        let record = placed(record, module).with("MemoryType", "Logical Non-Volatile Device");
+        let record = identified(record, module);
+        let record = self.with_uses(record, module, display);
+        let record = self.with_states(record, module);
+        if first { record.with("ActionRequired", 0) } else { record }
     }
 
-    /// What the module is used for, and in which state it is.
-    fn use_values(&self, record: Record, module: &Module, display: &Display) -> Record {
+    /// All that is told of a module that is there and does not answer.
+    fn dead_record(&self, module: &Module, display: &Display) -> Record {
+        let record = Record::new()
+            .with("DimmID", module.handle)
+            .with("Capacity", self.capacity(module.capacity, display))
+            .with("HealthState", module.health.word())
+            .with("HealthStateReason", health_reason(module))
+            .with("SubsystemDeviceID", UNKNOWN)
+            .with("SubsystemRevisionID", UNKNOWN);
+        let serial = module.identity.map_or(UNKNOWN.to_owned(), |identity| serial_word(identity.serial));
+        unknown(placed(record, module), &["BootStatus", "BootStatusRegister"])
+            .with("SerialNumber", serial)
+            .with("FWVersion", module.firmware.as_deref().unwrap_or(NOT_APPLICABLE))
+            .with("FWAPIVersion", NOT_APPLICABLE)
+            .with("PartNumber", module.part_number.as_deref().unwrap_or(NOT_APPLICABLE))
+    }
+
+    /// What the module's capacity is used for.
+    fn with_uses(&self, record: Record, module: &Module, display: &Display) -> Record {
         let uses = self.capacities(module);
-        let dead = module.health == Health::NonFunctional;
-        let capacity = |bytes| if dead { "N/A".to_owned() } else { self.capacity(bytes, display) };
-        let configured = self.state.partition(module.handle).is_some();
-        let sensors = &module.sensors;
-        record
+        let capacity = |bytes| self.capacity(bytes, display);
+        let record = record
             .with("MemoryCapacity", capacity(uses.memory))
             .with("AppDirectCapacity", capacity(uses.app_direct))
             .with("UnconfiguredCapacity", capacity(uses.unconfigured))
             .with("InaccessibleCapacity", capacity(uses.inaccessible))
-            .with("ReservedCapacity", capacity(uses.reserved))
-            .with("IsNew", u8::from(!configured))
-            .with("LatchedDirtyShutdownCount", sensors.latched_dirty_shutdowns)
-            .with("UnlatchedDirtyShutdownCount", sensors.unlatched_dirty_shutdowns)
+            .with("ReservedCapacity", capacity(uses.reserved));
+        unknown(record, &["PackageSparingCapable", "PackageSparingEnabled", "PackageSparesAvailable"])
+    }
+
+    /// In which state the module is.
+    fn with_states(&self, record: Record, module: &Module) -> Record {
+        let configured = self.state.partition(module.handle).is_some();
+        let record = record.with("IsNew", u8::from(!configured)).with("ViralPolicy", 0).with("ViralState", 0);
+        let record = unknown(
+            record,
+            &[
+                "PeakPowerBudget",
+                "AvgPowerLimit",
+                "MaxAveragePowerLimit",
+                "LatchedLastShutdownStatus",
+                "UnlatchedLastShutdownStatus",
+            ],
+        );
+        let record = record
+            .with("ThermalThrottleLossPercent", NOT_APPLICABLE)
+            .with("LastShutdownTime", UNKNOWN)
             .with("ModesSupported", "Memory Mode, App Direct")
             .with("SecurityCapabilities", "Encryption, Erase")
             .with("MasterPassphraseEnabled", 0)
-            .with("ConfigurationStatus", if configured { "Valid" } else { "Not configured" })
+            .with("ConfigurationStatus", if configured { "Valid" } else { "Not Configured" })
+            .with("SKUViolation", 0)
+            .with("ARSStatus", if self.machine.firmware_scrubs { "Completed" } else { UNKNOWN })
+            .with("OverwriteStatus", UNKNOWN)
+            .with("AitDramEnabled", 1)
+            .with("BootStatus", "Success")
+            .with("BootStatusRegister", UNKNOWN);
+        let record = ["ErrorInjectionEnabled", "MediaTemperatureInjectionEnabled", "SoftwareTriggersEnabled"]
+            .into_iter()
+            .fold(record, |record, trigger| record.with(trigger, 0))
+            .with("SoftwareTriggersEnabledDetails", "None");
+        let counters = [
+            "PoisonErrorInjectionsCounter",
+            "PoisonErrorClearCounter",
+            "MediaTemperatureInjectionsCounter",
+            "SoftwareTriggersCounter",
+        ];
+        counters
+            .into_iter()
+            .fold(record, |record, counter| record.with(counter, 0))
+            .with("MaxControllerTemperature", format!("{} C", module.sensors.controller_celsius))
+            .with("MaxMediaTemperature", format!("{} C", module.sensors.media_celsius))
+            .with("MixedSKU", 0)
     }
 }
 
-fn identity_values(record: Record, module: &Module) -> Record {
-    let Some(identity) = module.identity else { return record };
-    let vendor = u16::from_be_bytes(identity.vendor);
-    let record = record.with("Manufacturer", if vendor == 0x8089 { "Intel" } else { "Unknown" });
-    let record = record.with("VendorID", format!("{vendor:#06x}"));
-    let record = match identity.made {
-        Some((location, [year, week])) => record
-            .with("ManufacturingInfoValid", 1)
-            .with("ManufacturingLocation", format!("{location:#04x}"))
-            .with("ManufacturingDate", format!("{year:02x}-{week:02x}")),
-        None => record.with("ManufacturingInfoValid", 0),
-    };
-    record.with("SerialNumber", format!("{:#010x}", u32::from_be_bytes(identity.serial)))
+fn hex(number: u16) -> String {
+    format!("{number:#06x}")
+}
+
+/// The record with values that a machine file does not tell.
+fn unknown(record: Record, names: &[&'static str]) -> Record {
+    names.iter().fold(record, |record, name| record.with(name, UNKNOWN))
+}
+
+/// Where the module is plugged in.
+fn placed(record: Record, module: &Module) -> Record {
+    record
+        .with("SocketID", hex(module.handle.socket()))
+        .with("MemControllerID", hex(module.handle.controller()))
+        .with("ChannelID", hex(module.handle.channel()))
+        .with("ChannelPos", module.handle.slot())
+}
+
+/// Who made the module, and which one it is.
+fn identified(record: Record, module: &Module) -> Record {
+    let vendor = module.identity.map(|identity| u16::from_be_bytes(identity.vendor));
+    let vendor_word = vendor.map_or(UNKNOWN.to_owned(), hex);
+    let record = record
+        .with("Manufacturer", if vendor == Some(0x8089) { "Intel" } else { UNKNOWN })
+        .with("VendorID", &vendor_word);
+    let record = unknown(record, &["DeviceID", "RevisionID"]).with("SubsystemVendorID", &vendor_word);
+    let record =
+        unknown(record, &["SubsystemDeviceID", "SubsystemRevisionID"]).with("DeviceLocator", &module.locator);
+    let made = module.identity.and_then(|identity| identity.made);
+    let location = made.map_or(NOT_APPLICABLE.to_owned(), |(location, _)| format!("{location:#04x}"));
+    let date = made.map_or(NOT_APPLICABLE.to_owned(), |(_, [year, week])| format!("{year:02x}-{week:02x}"));
+    record
+        .with("ManufacturingInfoValid", u8::from(made.is_some()))
+        .with("ManufacturingLocation", location)
+        .with("ManufacturingDate", date)
+        .with("SerialNumber", module.identity.map_or(UNKNOWN.to_owned(), |one| serial_word(one.serial)))
+        .with("PartNumber", module.part_number.as_deref().unwrap_or(UNKNOWN))
+        .with("BankLabel", UNKNOWN)
+        .with("DataWidth", "64 b")
+        .with("TotalWidth", "72 b")
+        .with("Speed", UNKNOWN)
+        .with("FormFactor", "DIMM")
+        .with("ManufacturerID", vendor_word)
+        .with("ControllerRevisionID", UNKNOWN)
+}
+
+fn serial_word(serial: [u8; 4]) -> String {
+    format!("{:#010x}", u32::from_be_bytes(serial))
+}
+
+/// Why the module is as it is.
+fn health_reason(module: &Module) -> &'static str {
+    match module.health {
+        Health::Healthy => "None",
+        _ if module.sensors.remaining_percent == 0 => "Percentage remaining is 0",
+        _ => UNKNOWN,
+    }
 }

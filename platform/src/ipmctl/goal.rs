@@ -3,9 +3,10 @@
 use super::{Display, nothing, print};
 use crate::error::PlatformError;
 use crate::goal::Targets;
-use crate::listing::{Column, Record, Records};
+use crate::listing::{Column, Format, Record, Records};
 use crate::platform::Platform;
 use crate::state::Goal;
+use std::collections::BTreeSet;
 
 const COLUMNS: [Column; 5] = [
     Column("SocketID", 9),
@@ -15,8 +16,16 @@ const COLUMNS: [Column; 5] = [
     Column("AppDirect2Size", 18),
 ];
 
+/// What is told of each set that a module is to be in.
+const SET_VALUES: [[&str; 3]; 2] = [
+    ["AppDirect1Size", "AppDirect1Index", "AppDirect1Settings"],
+    ["AppDirect2Size", "AppDirect2Index", "AppDirect2Settings"],
+];
+
 const NO_GOALS: &str = "There are no goal configs defined in the system.\n\
                         Please use 'show -region' to display currently valid persistent memory regions.";
+
+const REBOOT: &str = "A reboot is required to process new memory allocation goals.\n";
 
 /// What is shown before goals are made, to be followed by a question.
 ///
@@ -40,10 +49,10 @@ pub fn created_goals(
     display: &Display,
 ) -> Result<String, PlatformError> {
     let table = platform.goal_table(goals, display)?;
-    Ok(format!(
-        "Created following region configuration goal\n{table}\
-         A reboot is required to process new memory allocation goals.\n"
-    ))
+    Ok(match display.format {
+        Format::Text => format!("Created following region configuration goal\n{table}{REBOOT}"),
+        Format::Xml => table,
+    })
 }
 
 impl Platform {
@@ -51,22 +60,48 @@ impl Platform {
         let modules = self.targets(targets)?;
         let goals =
             modules.iter().filter_map(|module| self.state.goal(module.handle)).cloned().collect::<Vec<_>>();
-        if goals.is_empty() { Ok(nothing(NO_GOALS, display)) } else { self.goal_table(&goals, display) }
+        if goals.is_empty() {
+            return Ok(nothing(NO_GOALS, display));
+        }
+        let table = self.goal_table(&goals, display)?;
+        Ok(if display.format == Format::Text { table + REBOOT } else { table })
     }
 
     fn goal_table(&self, goals: &[Goal], display: &Display) -> Result<String, PlatformError> {
         let record = |goal: &Goal| {
-            let share = |index: usize| goal.shares.get(index).map_or(0, |share| share.size);
-            Record::new()
+            let record = Record::new()
                 .with("SocketID", format!("{:#06x}", goal.module.socket()))
                 .with("DimmID", goal.module)
-                .with("MemorySize", self.capacity(goal.memory, display))
-                .with("AppDirect1Size", self.capacity(share(0), display))
-                .with("AppDirect2Size", self.capacity(share(1), display))
+                .with("MemorySize", self.capacity(goal.memory, display));
+            let record =
+                SET_VALUES.iter().enumerate().fold(record, |record, (index, [size, number, settings])| {
+                    let share = goal.shares.get(index);
+                    record
+                        .with(size, self.capacity(share.map_or(0, |share| share.size), display))
+                        .with(number, share.map_or("N/A".to_owned(), |share| (share.set + 1).to_string()))
+                        .with(
+                            settings,
+                            share
+                                .map_or("N/A".to_owned(), |share| settings_word(self.ways(share.set, goals))),
+                        )
+                });
+            record.with("Status", "New")
         };
         let records = goals.iter().map(record).collect();
         let head = Some("DimmID");
         let records = Records { list_tag: "ConfigGoalList", tag: "ConfigGoal", part_tag: "", head, records };
         print(records, &COLUMNS, display)
     }
+
+    /// How many modules are to be in a set, by these goals and those that are waiting already.
+    fn ways(&self, set: u32, goals: &[Goal]) -> usize {
+        let all = self.state.goals.iter().chain(goals);
+        let same = all.filter(|goal| goal.shares.iter().any(|share| share.set == set));
+        same.map(|goal| goal.module).collect::<BTreeSet<_>>().len()
+    }
+}
+
+/// Over how many modules a set is interleaved, and in pieces of which size.
+fn settings_word(ways: usize) -> String {
+    if ways == 1 { "x1".to_owned() } else { format!("x{ways} - 4KB IMC x 4KB Channel") }
 }

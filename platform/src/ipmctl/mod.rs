@@ -20,6 +20,9 @@ pub use goal::{created_goals, goals_to_confirm};
 pub(crate) use region::COLUMNS as REGION_COLUMNS;
 pub(crate) use topology::COLUMNS as TOPOLOGY_COLUMNS;
 
+/// The word for what ipmctl could not find out.
+pub(crate) const UNKNOWN: &str = "Unknown";
+
 /// What ipmctl can be asked to show.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Subject {

@@ -4,7 +4,7 @@ use super::Display;
 use crate::error::PlatformError;
 use crate::goal::Targets;
 use crate::listing::Format;
-use crate::machine::{Health, Module};
+use crate::machine::{Handle, Health, Module};
 use crate::platform::Platform;
 use crate::state::{Goal, Member};
 
@@ -14,18 +14,37 @@ const NAME_WIDTH: usize = 26;
 const VALID: u64 = 1;
 /// Nothing was ever configured.
 const NOT_CONFIGURED: u64 = 0;
+/// App Direct, in the table of a set.
+const APP_DIRECT: u64 = 2;
+/// Pieces of 4 KiB, for controllers and for channels.
+const FORMAT_4_KIB: u64 = 0x40;
+/// The bit of each number of ways, from the lowest on.
+const WAY_BITS: [usize; 8] = [1, 2, 3, 4, 6, 8, 12, 16];
 
-/// Lines of names and values.
+/// Lines of names and values, with the headings and the empty lines that later generations have between them.
 #[derive(Default)]
-struct Lines(Vec<(&'static str, String)>);
+struct Lines(Vec<Line>);
+
+enum Line {
+    Value(&'static str, String),
+    Heading(&'static str),
+    Empty,
+}
 
 impl Lines {
     fn add(&mut self, name: &'static str, value: impl ToString) {
-        self.0.push((name, value.to_string()));
+        self.0.push(Line::Value(name, value.to_string()));
     }
 
     fn hex(&mut self, name: &'static str, value: u64) {
         self.add(name, format!("{value:#x}"));
+    }
+
+    fn values(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        self.0.iter().filter_map(|line| match line {
+            Line::Value(name, value) => Some((*name, value.as_str())),
+            Line::Heading(_) | Line::Empty => None,
+        })
     }
 }
 
@@ -43,23 +62,13 @@ impl Platform {
             if module.health == Health::NonFunctional {
                 return Err(PlatformError::DeadModule { module: module.handle });
             }
-            let Lines(lines) = self.pcd_lines(module);
-            match display.format {
-                Format::Text => {
-                    text += &format!("---DimmID={}---\n", module.handle);
-                    let indent = if self.is_first_generation() { "" } else { "   " };
-                    for (name, value) in lines {
-                        text += &format!("{indent}{name:NAME_WIDTH$}: {value}\n");
-                    }
-                }
-                Format::Xml => {
-                    text += &format!("  <Dimm>\n   <DimmID>{}</DimmID>\n", module.handle);
-                    for (name, value) in lines {
-                        text += &format!("   <{name}>{value}</{name}>\n");
-                    }
-                    text += "  </Dimm>\n";
-                }
-            }
+            let later = !self.is_first_generation();
+            let lines = if later { self.later_lines(module) } else { self.pcd_lines(module) };
+            text += &match display.format {
+                Format::Text if later => later_text(module, &lines),
+                Format::Text => first_text(module, &lines),
+                Format::Xml => xml(module, &lines),
+            };
         }
         Ok(if display.format == Format::Xml { text + " </DimmList>\n" } else { text })
     }
@@ -88,9 +97,7 @@ impl Platform {
         lines.hex("InterleaveSetIndex", index);
         lines.hex("NumOfDimmsInInterleaveSet", members.len() as u64);
         for member in members {
-            let identity = self.machine.module(member.module).and_then(|module| module.identity);
-            let identity = identity.map_or("N/A".to_owned(), |identity| identity.to_string());
-            lines.add("DimmUniqueIdentifier", identity);
+            lines.add("DimmUniqueIdentifier", self.identity_word(member));
             lines.hex("PartitionOffset", member.offset);
             lines.hex("PmPartitionSize", share);
         }
@@ -100,16 +107,118 @@ impl Platform {
         lines.add("Table", "PCD Config Input");
         lines.hex("PartitionSize", goal.shares.iter().map(|share| share.size).sum());
         for share in &goal.shares {
-            let same = |other: &&Goal| other.shares.iter().any(|theirs| theirs.set == share.set);
-            let member = |goal: &Goal| {
-                let before = goal.shares.iter().take_while(|one| one.set != share.set).map(|one| one.size);
-                Member {
-                    module: goal.module,
-                    offset: Platform::persistent_start(goal.memory) + before.sum::<u64>(),
-                }
-            };
-            let members: Vec<Member> = self.state.goals.iter().filter(same).map(member).collect();
+            let members = self.goal_members(share.set);
             self.set_lines(lines, u64::from(share.set) + 1, share.size, &members);
         }
     }
+
+    /// The modules that are to be in a set, by their goals.
+    fn goal_members(&self, set: u32) -> Vec<Member> {
+        let same = |goal: &&Goal| goal.shares.iter().any(|share| share.set == set);
+        let member = |goal: &Goal| {
+            let before = goal.shares.iter().take_while(|one| one.set != set).map(|one| one.size);
+            let offset = Platform::persistent_start(goal.memory) + before.sum::<u64>();
+            Member { module: goal.module, offset }
+        };
+        let mut members: Vec<Member> = self.state.goals.iter().filter(same).map(member).collect();
+        members.sort_by_key(|member| member.module.turn());
+        members
+    }
+
+    fn identity_word(&self, member: &Member) -> String {
+        let identity = self.machine.module(member.module).and_then(|module| module.identity);
+        identity.map_or("N/A".to_owned(), |identity| identity.to_string())
+    }
+
+    /// As later generations show it: a heading for each table, and the tables of a set one below the other.
+    fn later_lines(&self, module: &Module) -> Lines {
+        let mut lines = Lines::default();
+        let uses = self.capacities(module);
+        let configured = self.state.partition(module.handle).is_some();
+        lines.0.push(Line::Heading("PCD Current Config"));
+        lines.hex("ConfigStatus", if configured { VALID } else { NOT_CONFIGURED });
+        lines.hex("VolatileMemSizeIntoSpa", uses.memory);
+        lines.hex("PersistentMemSizeIntoSpa", uses.app_direct);
+        lines.0.push(Line::Empty);
+        for (index, set) in self.state.sets.iter().enumerate() {
+            if set.members.iter().any(|member| member.module == module.handle) {
+                let memory = |module| self.state.partition(module).map_or(0, |partition| partition.memory);
+                self.later_set_lines(&mut lines, index as u64 + 1, set.share, &set.members, &memory);
+            }
+        }
+        if let Some(goal) = self.state.goal(module.handle) {
+            lines.0.push(Line::Heading("Platform Config Data Conf Input table"));
+            lines.hex("SequenceNumber", 1);
+            lines.0.push(Line::Empty);
+            lines.add("PcatTable", "PCD Partition Size Change");
+            lines.hex("PartitionSizeChangeStatus", 0);
+            lines.hex("PartitionSize", module.capacity - goal.memory);
+            lines.0.push(Line::Empty);
+            let memory = |module| self.state.goal(module).map_or(0, |goal| goal.memory);
+            for share in &goal.shares {
+                let members = self.goal_members(share.set);
+                self.later_set_lines(&mut lines, u64::from(share.set) + 1, share.size, &members, &memory);
+            }
+        }
+        lines
+    }
+
+    /// A set; offsets count from where a module's persistent memory begins, behind its volatile memory.
+    fn later_set_lines(
+        &self,
+        lines: &mut Lines,
+        index: u64,
+        share: u64,
+        members: &[Member],
+        memory: &dyn Fn(Handle) -> u64,
+    ) {
+        let way = WAY_BITS.iter().position(|ways| *ways == members.len());
+        lines.add("PcatTable", "PCD Interleave Info");
+        lines.hex("InterleaveSetIndex", index);
+        lines.hex("NumOfDimmsInInterleaveSet", members.len() as u64);
+        lines.hex("InterleaveMemoryType", APP_DIRECT);
+        lines.hex("InterleaveFormatChannel", FORMAT_4_KIB);
+        lines.hex("InterleaveFormatImc", FORMAT_4_KIB);
+        lines.hex("InterleaveFormatWays", way.map_or(0, |bit| 1 << bit));
+        lines.hex("MirrorEnable", 0);
+        lines.hex("InterleaveChangeStatus", 0);
+        lines.0.push(Line::Empty);
+        for member in members {
+            lines.add("IdentificationInfoTable", "PCD Identification Info");
+            // Spelled as ipmctl spells it.
+            lines.add("DimmUniqueIdentifer", self.identity_word(member));
+            let start = Platform::persistent_start(memory(member.module));
+            lines.hex("PartitionOffset", member.offset - start);
+            lines.hex("PmPartitionSize", share);
+            lines.0.push(Line::Empty);
+        }
+    }
+}
+
+fn first_text(module: &Module, lines: &Lines) -> String {
+    let head = format!("---DimmID={}---\n", module.handle);
+    lines.values().fold(head, |text, (name, value)| text + &format!("{name:NAME_WIDTH$}: {value}\n"))
+}
+
+fn later_text(module: &Module, lines: &Lines) -> String {
+    let head = format!("--DimmID:{}--\n--Pcd:Config--\n", module.handle);
+    lines.0.iter().fold(head, |text, line| {
+        text + &match line {
+            Line::Heading(table) => format!("   ---Table: {table}---\n"),
+            // The names of tables are padded by three columns, whatever their length; one name has a column more.
+            Line::Value(name @ ("PcatTable" | "IdentificationInfoTable"), value) => {
+                format!("      {name}   : {value}\n")
+            }
+            Line::Value(name @ "SequenceNumber", value) => format!("      {name:27}: {value}\n"),
+            Line::Value(name, value) => format!("      {name:NAME_WIDTH$}: {value}\n"),
+            Line::Empty => "\n".to_owned(),
+        }
+    })
+}
+
+fn xml(module: &Module, lines: &Lines) -> String {
+    let head = format!("  <Dimm>\n   <DimmID>{}</DimmID>\n", module.handle);
+    let text =
+        lines.values().fold(head, |text, (name, value)| text + &format!("   <{name}>{value}</{name}>\n"));
+    text + "  </Dimm>\n"
 }

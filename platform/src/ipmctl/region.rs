@@ -1,9 +1,9 @@
 //! `ipmctl show -region`.
 
-use super::{Display, nothing, print};
+use super::{Display, Values, nothing, print};
 use crate::error::PlatformError;
 use crate::goal::Targets;
-use crate::listing::{Column, Record, Records};
+use crate::listing::{Column, Format, Record, Records};
 use crate::machine::{Health, Security};
 use crate::platform::Platform;
 use crate::region::{Origin, Region};
@@ -21,31 +21,38 @@ impl Platform {
     pub(super) fn show_regions(&self, targets: &Targets, display: &Display) -> Result<String, PlatformError> {
         self.targets(targets)?;
         let meant = |region: &Region| targets.sockets.is_empty() || targets.sockets.contains(&region.socket);
-        let regions = self.regions().into_iter().filter(meant);
+        let sets = self.regions().into_iter().filter(|region| matches!(region.origin, Origin::Set { .. }));
+        let numbered = sets.zip(1_u32..).filter(|(region, _)| meant(region));
         let records: Vec<Record> =
-            regions.filter_map(|region| self.region_record(&region, display)).collect();
+            numbered.filter_map(|(region, number)| self.region_record(&region, number, display)).collect();
         if records.is_empty() {
             return Ok(nothing("There are no Regions defined in the system.", display));
         }
         let head = Some("ISetID");
         let records = Records { list_tag: "RegionList", tag: "Region", part_tag: "", head, records };
-        print(records, &COLUMNS, display)
+        // As XML they come with all their values, asked for or not.
+        let all = display.format == Format::Xml && display.values == Values::Usual;
+        let values = if all { Values::All } else { display.values.clone() };
+        print(records, &COLUMNS, &Display { values, ..*display })
     }
 
-    fn region_record(&self, region: &Region, display: &Display) -> Option<Record> {
+    fn region_record(&self, region: &Region, number: u32, display: &Display) -> Option<Record> {
         let Origin::Set { id, members, .. } = &region.origin else { return None };
         let kind = if members.len() == 1 { "AppDirectNotInterleaved" } else { "AppDirect" };
         let dimms: Vec<String> = members.iter().map(|member| member.module.to_string()).collect();
-        Some(
-            Record::new()
-                .with("SocketID", format!("{:#06x}", region.socket))
-                .with("ISetID", format!("{id:#018x}"))
-                .with("PersistentMemoryType", kind)
-                .with("Capacity", self.capacity(region.size, display))
-                .with("FreeCapacity", self.capacity(self.free(region), display))
-                .with("HealthState", self.region_health(region))
-                .with("DimmID", dimms.join(", ")),
-        )
+        let record = Record::new()
+            .with("SocketID", format!("{:#06x}", region.socket))
+            .with("PersistentMemoryType", kind)
+            .with("Capacity", self.capacity(region.size, display))
+            .with("FreeCapacity", self.capacity(self.free(region), display))
+            .with("HealthState", self.region_health(region))
+            .with("DimmID", dimms.join(", "));
+        // Text has no numbers of regions.
+        let record = match display.format {
+            Format::Text => record,
+            Format::Xml => record.with("RegionID", format!("{number:#06x}")),
+        };
+        Some(record.with("ISetID", format!("{id:#018x}")))
     }
 
     fn region_health(&self, region: &Region) -> &'static str {

@@ -35,12 +35,12 @@ impl Platform {
         let uses = self.all_capacities();
         let dram = self.machine.dram.iter().map(|dram| dram.capacity).sum::<u64>();
         let (volatile, cache) = if self.memory_mode() { (0, dram) } else { (dram, 0) };
-        // Persistent memory is never DRAM, and a cache never on a module.
+        // Persistent memory is never DRAM, and a cache never on a module; firmware keeps no DRAM for itself.
         let rows = [
             ("Volatile", Some(volatile), Some(uses.memory)),
             ("AppDirect", None, Some(uses.app_direct)),
             ("Cache", Some(cache), None),
-            ("Inaccessible", None, Some(uses.unconfigured + uses.inaccessible + uses.reserved)),
+            ("Inaccessible", Some(0), Some(uses.unconfigured + uses.inaccessible + uses.reserved)),
             ("Physical", Some(dram), Some(uses.total)),
         ];
         let capacity =
@@ -55,7 +55,7 @@ impl Platform {
         };
         let records = rows.map(record).into();
         let head = Some("MemoryType");
-        let (list_tag, tag) = ("MemoryResourcesList", "MemoryResources");
+        let (list_tag, tag) = ("MemoryResources", "data");
         print(Records { list_tag, tag, part_tag: "", head, records }, &COLUMNS, display)
     }
 }

@@ -49,7 +49,7 @@ impl Platform {
     /// The sensors of a module and what they read, in ipmctl's order.
     fn readings(&self, module: &Module) -> Vec<(&'static str, String)> {
         let sensors = &module.sensors;
-        vec![
+        let mut readings = vec![
             ("Health", module.health.word().to_owned()),
             ("MediaTemperature", format!("{}C", sensors.media_celsius)),
             ("ControllerTemperature", format!("{}C", sensors.controller_celsius)),
@@ -60,7 +60,13 @@ impl Platform {
             ("PowerCycles", (sensors.power_cycles + self.state.boots).to_string()),
             ("FwErrorCount", sensors.firmware_errors.to_string()),
             ("UnlatchedDirtyShutdownCount", sensors.unlatched_dirty_shutdowns.to_string()),
-        ]
+        ];
+        if !self.is_first_generation() {
+            // Temperatures do not change here.
+            readings.push(("MaxMediaTemperature", format!("{}C", sensors.media_celsius)));
+            readings.push(("MaxControllerTemperature", format!("{}C", sensors.controller_celsius)));
+        }
+        readings
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::{Display, Values, print};
 use crate::error::PlatformError;
+use crate::goal::WAYS;
 use crate::listing::{Record, Records};
 use crate::platform::Platform;
 
@@ -14,28 +15,57 @@ const USUAL: [&str; 5] = [
     "AllowedAppDirectMode",
 ];
 
+/// The least that ipmctl calls a namespace.
+const NAMESPACE_MIN: u64 = 1 << 30;
+
 impl Platform {
     pub(super) fn show_capabilities(&self, display: &Display) -> Result<String, PlatformError> {
-        let memory = if self.is_first_generation() { "2LM" } else { "Memory Mode" };
-        let ways = "x1 (ByOne), x2, x3, x4, x6, x8, x12, x16";
         let record = Record::new()
             .with("PlatformConfigSupported", 1)
             .with("Alignment", self.capacity(self.machine.alignment, display))
-            .with("AllowedVolatileMode", memory)
-            .with("CurrentVolatileMode", if self.memory_mode() { memory } else { "1LM" })
+            .with("AllowedVolatileMode", "Memory Mode")
+            .with("CurrentVolatileMode", if self.memory_mode() { "Memory Mode" } else { "1LM" })
             .with("AllowedAppDirectMode", "App Direct")
-            .with("ModesSupported", format!("1LM, {memory}, App Direct"))
-            .with("SupportedAppDirectSettings", ways)
-            .with("RecommendedAppDirectSettings", ways)
+            .with("ModesSupported", "1LM, Memory Mode, App Direct");
+        let record = if self.is_first_generation() { with_settings(record) } else { record };
+        let record = record
+            .with("MinNamespaceSize", self.capacity(NAMESPACE_MIN, display))
             .with("AppDirectMirrorSupported", 0)
             .with("DimmSpareSupported", 0)
             .with("AppDirectMigrationSupported", 0)
-            .with("AdrSupported", 1);
-        let (list_tag, tag) = ("SystemCapabilitiesList", "SystemCapabilities");
-        let mut records = Records { list_tag, tag, part_tag: "", head: None, records: vec![record] };
+            .with("RenameNamespaceSupported", 1)
+            .with("GrowAppDirectNamespaceSupported", 0)
+            .with("ShrinkAppDirectNamespaceSupported", 0)
+            .with("InitiateScrubSupported", 0)
+            .with("AdrSupported", 1)
+            .with("EraseDeviceDataSupported", 0)
+            .with("EnableDeviceSecuritySupported", 0)
+            .with("DisableDeviceSecuritySupported", 1)
+            .with("UnlockDeviceSecuritySupported", 0)
+            .with("FreezeDeviceSecuritySupported", 0)
+            .with("ChangeDevicePassphraseSupported", 0);
+        let record = if self.is_first_generation() {
+            record
+        } else {
+            with_settings(
+                record.with("ChangeMasterPassphraseSupported", 0).with("MasterEraseDeviceDataSupported", 0),
+            )
+        };
+        let list_tag = "SystemCapabilities";
+        let mut records = Records { list_tag, tag: "", part_tag: "", head: None, records: vec![record] };
         if display.values == Values::Usual {
             records.keep(&USUAL, "");
         }
         print(records, &[], display)
     }
+}
+
+/// The record with the ways in which modules can be interleaved.
+fn with_settings(record: Record) -> Record {
+    let ways = WAYS.iter().rev().map(|ways| match ways {
+        1 => "x1 (ByOne)".to_owned(),
+        ways => format!("x{ways} - 4KB iMC x 4KB Channel (4KB_4KB)"),
+    });
+    let ways = ways.collect::<Vec<_>>().join(", ");
+    record.with("SupportedAppDirectSettings", &ways).with("RecommendedAppDirectSettings", &ways)
 }

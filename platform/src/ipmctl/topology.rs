@@ -1,10 +1,11 @@
 //! `ipmctl show -topology`.
 
-use super::{Display, print};
+use super::{Display, UNKNOWN, print};
 use crate::error::PlatformError;
 use crate::goal::Targets;
 use crate::listing::{Column, Record, Records};
 use crate::platform::Platform;
+use lode_layout::align_down;
 
 pub(crate) const COLUMNS: [Column; 5] = [
     Column("DimmID", 22),
@@ -14,41 +15,47 @@ pub(crate) const COLUMNS: [Column; 5] = [
     Column("DeviceLocator", 15),
 ];
 
+/// The pieces in which the table of firmware (SMBIOS, type 17) tells the capacity of a module.
+const TOLD_PIECE: u64 = 64 << 20;
+
 impl Platform {
     pub(super) fn show_topology(
         &self,
         targets: &Targets,
         display: &Display,
     ) -> Result<String, PlatformError> {
+        let hex = |number: u16| format!("{number:#06x}");
         let mut records = Vec::new();
         for module in self.targets(targets)? {
-            records.push(
-                Record::new()
-                    .with("DimmID", module.handle)
-                    .with("MemoryType", "Logical Non-Volatile Device")
-                    .with("Capacity", self.capacity(module.capacity, display))
-                    .with("PhysicalID", format!("{:#06x}", module.physical_id))
-                    .with("DeviceLocator", &module.locator)
-                    .with("SocketID", format!("{:#06x}", module.handle.socket()))
-                    .with("MemControllerID", format!("{:#06x}", module.handle.controller()))
-                    .with("ChannelID", format!("{:#06x}", module.handle.channel()))
-                    .with("ChannelPos", module.handle.slot()),
-            );
+            let handle = module.handle;
+            let told = align_down(module.capacity, TOLD_PIECE);
+            let record = Record::new()
+                .with("DimmID", handle)
+                .with("MemoryType", "Logical Non-Volatile Device")
+                .with("Capacity", self.capacity(told, display))
+                .with("PhysicalID", hex(module.physical_id))
+                .with("DeviceLocator", &module.locator)
+                .with("SocketID", hex(handle.socket()))
+                .with("MemControllerID", hex(handle.controller()))
+                .with("ChannelID", hex(handle.channel()))
+                .with("ChannelPos", handle.slot())
+                .with("NodeControllerID", hex(handle.node()));
+            records.push(record.with("BankLabel", UNKNOWN));
         }
         // Naming modules leaves DRAM out: it has no number to be named by.
         let dram = if targets.modules.is_empty() { self.machine.dram.as_slice() } else { &[] };
         for dram in
             dram.iter().filter(|dram| targets.sockets.is_empty() || targets.sockets.contains(&dram.socket))
         {
-            records.push(
-                Record::new()
-                    .with("DimmID", "N/A")
-                    .with("MemoryType", "DDR4")
-                    .with("Capacity", self.capacity(dram.capacity, display))
-                    .with("PhysicalID", format!("{:#06x}", dram.physical_id))
-                    .with("DeviceLocator", &dram.locator)
-                    .with("SocketID", format!("{:#06x}", dram.socket)),
-            );
+            let record = Record::new()
+                .with("DimmID", "N/A")
+                .with("MemoryType", "DDR4")
+                .with("Capacity", self.capacity(dram.capacity, display))
+                .with("PhysicalID", hex(dram.physical_id))
+                .with("DeviceLocator", &dram.locator);
+            let places = ["SocketID", "MemControllerID", "ChannelID", "ChannelPos", "NodeControllerID"];
+            let record = places.into_iter().fold(record, |record, place| record.with(place, "N/A"));
+            records.push(record.with("BankLabel", UNKNOWN));
         }
         let head = Some("DimmID");
         let records =

@@ -60,29 +60,32 @@ impl FromStr for Unit {
     }
 }
 
-/// How many digits behind the point; what is beyond them is cut off.
+/// How many digits behind the point, and whether what is beyond them counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Digits(u32);
+pub(crate) struct Digits {
+    behind: u32,
+    rounded: bool,
+}
 
 impl Digits {
-    /// Those of a generation.
+    /// Those of a generation: the first cuts off what is beyond one digit, later ones round to three.
     pub(crate) fn of(generation: IpmctlGeneration) -> Digits {
         match generation {
-            IpmctlGeneration::One => Digits(1),
-            IpmctlGeneration::Three => Digits(3),
+            IpmctlGeneration::One => Digits { behind: 1, rounded: false },
+            IpmctlGeneration::Three => Digits { behind: 3, rounded: true },
         }
     }
 
     /// A capacity in bytes, as text.
     pub(crate) fn show(self, bytes: u64, unit: Unit) -> String {
         let word = Unit::ALL.into_iter().find(|(known, _)| *known == unit).map_or("", |(_, word)| word);
-        let whole = bytes / unit.bytes();
         if unit == Unit::B {
-            return format!("{whole} {word}");
+            return format!("{bytes} {word}");
         }
-        let scale = 10_u128.pow(self.0);
-        let part = u128::from(bytes % unit.bytes()) * scale / u128::from(unit.bytes());
-        format!("{whole}.{part:0width$} {word}", width = self.0 as usize)
+        let (scale, unit) = (10_u128.pow(self.behind), u128::from(unit.bytes()));
+        let half = if self.rounded { unit / 2 } else { 0 };
+        let all = (u128::from(bytes) * scale + half) / unit;
+        format!("{}.{:0width$} {word}", all / scale, all % scale, width = self.behind as usize)
     }
 }
 
@@ -91,7 +94,7 @@ mod test {
     use super::*;
 
     #[test]
-    fn digits_are_cut_off() {
+    fn digits_are_cut_off_or_rounded() {
         let (one, three) = (Digits::of(IpmctlGeneration::One), Digits::of(IpmctlGeneration::Three));
         let module = 258_512 << 20;
         assert_eq!(one.show(module, Unit::GiB), "252.4 GiB", "252.453");
@@ -101,6 +104,12 @@ mod test {
         assert_eq!(one.show(module, Unit::B), "271069478912 B");
         assert_eq!(three.show(0, Unit::MiB), "0.000 MiB");
         assert_eq!(one.show(u64::MAX, Unit::MiB), "17592186044415.9 MiB");
+        assert_eq!(three.show(u64::MAX, Unit::TiB), "16777216.000 TiB");
+        // As docs.pmem.io shows the volatile and the inaccessible memory of a server.
+        assert_eq!(three.show(390_656 << 20, Unit::TiB), "0.373 TiB", "0.37256");
+        assert_eq!(three.show(8_143 << 20, Unit::TiB), "0.008 TiB", "0.00777");
+        assert_eq!(three.show(5_583 << 20, Unit::TiB), "0.005 TiB", "0.00532");
+        assert_eq!(three.show(4 * 135_744_782_336, Unit::GiB), "505.689 GiB", "505.68872");
         assert_eq!("gib".parse(), Ok(Unit::GiB));
         assert_eq!("KiB".parse::<Unit>(), Err(()));
     }

@@ -23,7 +23,7 @@ pub(crate) struct Record {
 pub(crate) struct Records {
     /// The tag around all of them in XML.
     pub(crate) list_tag: &'static str,
-    /// The tag of each in XML.
+    /// The tag of each in XML; empty for one thing whose values stand in the tag around it.
     pub(crate) tag: &'static str,
     /// The tag of each part in XML.
     pub(crate) part_tag: &'static str,
@@ -52,6 +52,14 @@ impl Record {
     /// The same with these parts.
     pub(crate) fn with_parts(mut self, parts: Vec<Record>) -> Record {
         self.parts = parts;
+        self
+    }
+
+    /// The same with N/A for each value that the other one has not, and the other's for those that it has.
+    pub(crate) fn limited_to(mut self, other: &Record) -> Record {
+        for (name, value) in &mut self.values {
+            *value = other.value(name).unwrap_or("N/A").to_owned();
+        }
         self
     }
 
@@ -133,7 +141,10 @@ impl Records {
     pub(crate) fn xml(&self) -> String {
         let mut text = format!("<?xml version=\"1.0\"?>\n <{}>\n", self.list_tag);
         for record in &self.records {
-            element(&mut text, 2, self.tag, record, self.part_tag);
+            match self.tag {
+                "" => values(&mut text, 2, record, self.part_tag),
+                tag => element(&mut text, 2, tag, record, self.part_tag),
+            }
         }
         text + &format!(" </{}>\n", self.list_tag)
     }
@@ -142,13 +153,18 @@ impl Records {
 fn element(text: &mut String, depth: usize, tag: &str, record: &Record, part_tag: &str) {
     let indent = " ".repeat(depth);
     *text += &format!("{indent}<{tag}>\n");
+    values(text, depth + 1, record, part_tag);
+    *text += &format!("{indent}</{tag}>\n");
+}
+
+fn values(text: &mut String, depth: usize, record: &Record, part_tag: &str) {
+    let indent = " ".repeat(depth);
     for (name, value) in &record.values {
-        *text += &format!("{indent} <{name}>{}</{name}>\n", escaped(value));
+        *text += &format!("{indent}<{name}>{}</{name}>\n", escaped(value));
     }
     for part in &record.parts {
-        element(text, depth + 1, part_tag, part, "");
+        element(text, depth, part_tag, part, "");
     }
-    *text += &format!("{indent}</{tag}>\n");
 }
 
 fn escaped(value: &str) -> String {

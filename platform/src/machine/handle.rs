@@ -20,6 +20,11 @@ impl Handle {
         (self.0 >> 12) as u16
     }
 
+    /// The node controller, from 0: the part above the 16 sockets of a node.
+    pub fn node(self) -> u16 {
+        (self.0 >> 16) as u16
+    }
+
     /// The memory controller of the socket, from 0.
     pub fn controller(self) -> u16 {
         (self.0 >> 8 & 0xf) as u16
@@ -28,6 +33,11 @@ impl Handle {
     /// The channel of the controller, from 0.
     pub fn channel(self) -> u16 {
         (self.0 >> 4 & 0xf) as u16
+    }
+
+    /// By what firmware orders the modules of a set: one of each controller in turn.
+    pub(crate) fn turn(self) -> (u16, u16, u16) {
+        (self.channel(), self.slot(), self.controller())
     }
 
     /// The slot of the channel, from 0.

@@ -106,7 +106,7 @@ impl Security {
             Security::Unlocked => "Unlocked",
             Security::Locked => "Locked",
             Security::Frozen => "Frozen",
-            Security::Unsupported => "Not supported",
+            Security::Unsupported => "Not Supported",
         }
     }
 

@@ -20,7 +20,7 @@ pub struct Profile {
 pub enum IpmctlGeneration {
     /// 01.x: capacities with one digit, cut off.
     One,
-    /// 02.x and 03.x: capacities with three digits, cut off; memory resources as a table.
+    /// 02.x and 03.x: capacities rounded to three digits; memory resources as a table.
     Three,
 }
 

@@ -236,8 +236,8 @@ impl Reader<'_> {
             return Err(self.fault(&source.handle, "the handle", want));
         }
         let capacity = source.capacity.as_ref().map_or(Ok(0), |found| match found.get_ref().as_u64() {
-            bytes if bytes < CAPACITY_MAX && bytes % (1 << 20) == 0 => Ok(bytes),
-            _ => Err(self.fault(found, "the capacity", "whole MiB, below 4 PiB")),
+            bytes if bytes < CAPACITY_MAX && bytes % (64 << 10) == 0 => Ok(bytes),
+            _ => Err(self.fault(found, "the capacity", "whole pieces of 64 KiB, below 4 PiB")),
         })?;
         let label_area =
             source.label_area.as_ref().map_or(Ok(LABEL_AREA), |found| match found.get_ref().as_u64() {

@@ -12,7 +12,7 @@ impl Step {
     pub fn command(&self) -> String {
         match self {
             Step::DestroyNamespace { name, .. } => format!("ndctl destroy-namespace -f {name}"),
-            Step::DeleteGoals { modules } => format!("ipmctl delete -f -goal -dimm {}", list(modules)),
+            Step::DeleteGoals { modules } => format!("ipmctl delete -goal -dimm {}", list(modules)),
             Step::CreateGoals { request } => create_goal(request),
             Step::Reboot => "reboot".to_owned(),
             Step::LabelRegion { region, modules } => {

@@ -107,8 +107,8 @@ fn dimms(inventory: &Inventory, targets: &Targets, display: &Display) -> Result<
             .with("Capacity", UNKNOWN)
             .with("LockState", lock_state(module))
             .with("HealthState", if module.flags.is_empty() { "Unknown" } else { "Critical failure" })
-            .with("FWVersion", UNKNOWN)
             .with("HealthStateReason", module.flags.join(", "))
+            .with("FWVersion", UNKNOWN)
             .with("PhysicalID", physical_id(module))
             .with("DimmHandle", handle)
             .with("DimmUID", module.id.as_deref().unwrap_or(UNKNOWN));
@@ -156,12 +156,12 @@ fn regions(inventory: &Inventory, targets: &Targets, display: &Display) -> Resul
         records.push(
             Record::new()
                 .with("SocketID", hex(first.socket()))
-                .with("ISetID", format!("{id:#018x}"))
                 .with("PersistentMemoryType", kind)
                 .with("Capacity", capacity(region.size))
                 .with("FreeCapacity", capacity(region.available))
                 .with("HealthState", "Unknown")
-                .with("DimmID", dimms.join(", ")),
+                .with("DimmID", dimms.join(", "))
+                .with("ISetID", format!("{id:#018x}")),
         );
     }
     if records.is_empty() {
