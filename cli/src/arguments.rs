@@ -12,11 +12,12 @@ use crate::platform::PlatformVerb;
 use crate::pool::PoolVerb;
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
+use lode_pmem::MASK_VARIABLE;
 use std::path::PathBuf;
 
 /// What every manual page ends with.
 pub(crate) const EXIT_CODES: &str = "\
-Exit codes:
+Exit status:
   0    done
   1    failed, or the key is not there
   2    bad usage
@@ -24,9 +25,16 @@ Exit codes:
   130  interrupted (SIGINT); what was begun is finished, nothing is half-made
   141  nobody reads the output any more (SIGPIPE)";
 
+/// What the page of the program itself ends with.
+fn help() -> String {
+    let mask = "hides features of the CPU from lode, a list such as clwb,avx512f, to try other instructions";
+    let state = "the directory of an emulated machine, for commands that take --state";
+    format!("Environment:\n  {MASK_VARIABLE}  {mask}\n  LODE_STATE     {state}\n\n{EXIT_CODES}")
+}
+
 /// Keep keys and values in persistent memory, or in ordinary files, one fence a transaction.
 #[derive(Debug, Parser)]
-#[command(name = "lode", version, max_term_width = 100, after_long_help = EXIT_CODES, disable_help_subcommand = true)]
+#[command(name = "lode", version, max_term_width = 100, after_long_help = help(), disable_help_subcommand = true)]
 pub(crate) struct Arguments {
     #[command(flatten)]
     pub(crate) common: Common,

@@ -27,6 +27,7 @@ mod ndctl;
 mod platform;
 mod pool;
 mod progress;
+mod size;
 
 use answer::Answer;
 use arguments::{Arguments, Noun};

@@ -46,14 +46,19 @@ impl Progress {
         bar.set_message(what);
         let (sender, ended) = channel();
         let shown = bar.clone();
-        let watcher = thread::spawn(move || {
-            if ended.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
+        let watch = move || {
+            let is_going_on = |time| ended.recv_timeout(time) == Err(RecvTimeoutError::Timeout);
+            if is_going_on(PATIENCE) {
                 // Draws nothing where standard error is no terminal.
                 shown.set_draw_target(ProgressDrawTarget::stderr());
-                shown.enable_steady_tick(TICK);
+                while is_going_on(TICK) {
+                    shown.tick();
+                }
             }
-        });
-        Progress { bar, ended: Some(sender), watcher: Some(watcher) }
+        };
+        // Where there can't be a thread for it, the work is done without.
+        let watcher = thread::Builder::new().spawn(watch).ok();
+        Progress { bar, ended: Some(sender), watcher }
     }
 
     /// One more of what is counted is done.

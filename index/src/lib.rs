@@ -25,6 +25,40 @@
 //! Larger changes make a new node beside the old one. What is unlinked stays as it is until no reader is pinned
 //! that could have come to it.
 //!
+//! # Example
+//! ```
+//! use lode_heap::{CreateOptions, Rung};
+//! use lode_index::kv::Store;
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let folder = tempfile::tempdir()?;
+//! # let path = folder.path().join("stones.pool");
+//! // A pool in a file whose one content is a tree; `rung` is only here for memory that is lost with the power.
+//! let options = CreateOptions { rung: Some(Rung::None), ..CreateOptions::new(4 << 20, Store::layout()) };
+//! let store = Store::create(&path, &options)?;
+//! store.put(b"lodestone", b"magnetite")?;
+//! let tree = store.tree()?;
+//!
+//! // One transaction, one drain, both keys or none.
+//! store.heap().run(|tx| {
+//!     tree.insert_in(tx, b"basalt", b"volcanic")?;
+//!     tree.insert_in(tx, b"marble", b"metamorphic")
+//! })?;
+//!
+//! // A reader takes no lock, and runs beside writers.
+//! let reader = tree.reader();
+//! let found = reader.get(b"marble")?.ok_or("no marble")?;
+//! assert_eq!(found.to_vec()?, b"metamorphic");
+//! for (entry, key) in reader.prefix(b"l").zip(["lodestone"]) {
+//!     assert_eq!(entry?.key, key.as_bytes());
+//! }
+//! # drop(found);
+//! # drop(reader);
+//! store.close()?;
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! # Cost
 //! For keys and values of 8 bytes: an insertion is one drain and two lines of the log, a new value for an old
 //! key one drain and two lines, a lookup no store at all. A leaf has 32 bytes; all nodes together come to about as

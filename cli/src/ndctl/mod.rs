@@ -6,7 +6,6 @@ mod list;
 mod media;
 mod namespace;
 mod region;
-pub(crate) mod size;
 
 use crate::answer::Answer;
 use crate::failure::Failure;

@@ -1,9 +1,10 @@
 //! `lode ndctl create-namespace`, `destroy-namespace` and the like.
 
-use super::{counted, number, printed, size};
+use super::{counted, number, printed};
 use crate::answer::Answer;
 use crate::failure::Failure;
 use crate::platform::{Place, failed};
+use crate::size;
 use clap::{Args, ValueEnum};
 use lode_platform::{CreateNamespace, MapPlace, Mode, Purpose};
 use uuid::Uuid;

@@ -4,7 +4,7 @@ use super::failed;
 use crate::answer::Answer;
 use crate::failure::Failure;
 use crate::fields;
-use crate::ndctl::size;
+use crate::size;
 use clap::Args;
 use lode_platform::e820::{KERNEL_LOG, MemoryMap, kernel_log};
 use serde_json::{Value, json};

@@ -5,8 +5,8 @@ use crate::answer::Answer;
 use crate::failure::Failure;
 use crate::fields;
 use crate::interrupt::Interrupt;
-use crate::ndctl::size;
 use crate::progress::Progress;
+use crate::size;
 use clap::{Args, Subcommand, ValueEnum};
 use lode_layout::NamespaceLabel;
 use lode_platform::image::{

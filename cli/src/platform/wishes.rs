@@ -1,6 +1,6 @@
 //! Wishes on the command line: each option belongs to the wish before it.
 
-use crate::ndctl::size;
+use crate::size;
 use clap::builder::PossibleValuesParser;
 use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, value_parser};

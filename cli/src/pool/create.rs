@@ -5,7 +5,6 @@ use crate::durability::Durability;
 use crate::failure::Failure;
 use crate::pool::size;
 use crate::progress::Progress;
-use bytesize::ByteSize;
 use clap::Args;
 use lode_heap::Pool;
 use lode_index::kv::{KvError, LAYOUT_NAME, Store};
@@ -26,9 +25,9 @@ pub(crate) const FIELDS: &[(&str, &str)] = &[
 pub(crate) struct Create {
     /// A file that does not exist yet, or a device-DAX node
     path: PathBuf,
-    /// Its size: 64MiB, 1GiB, 1GB, or a number of bytes
-    #[arg(long, value_name = "SIZE")]
-    size: ByteSize,
+    /// Its size: 64MiB, 64M, 1GB, or a number of bytes
+    #[arg(long, value_name = "SIZE", value_parser = crate::size::parse)]
+    size: u64,
     /// What it is going to hold
     #[arg(long, value_name = "NAME", default_value = LAYOUT_NAME, value_parser = layout)]
     layout: LayoutName,
@@ -46,7 +45,7 @@ pub(crate) fn run(create: &Create, durability: Durability) -> Result<Answer, Fai
     let options = CreateOptions {
         rung: durability.rung(),
         overwrite_device: create.overwrite_device,
-        ..CreateOptions::new(create.size.as_u64(), create.layout)
+        ..CreateOptions::new(create.size, create.layout)
     };
     let progress = Progress::spinner("writing the pool");
     let told = |pool: &Pool| (pool.header(), pool.report().clone());

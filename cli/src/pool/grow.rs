@@ -5,7 +5,6 @@ use crate::durability::Durability;
 use crate::failure::Failure;
 use crate::pool::size;
 use crate::progress::Progress;
-use bytesize::ByteSize;
 use clap::Args;
 use lode_heap::Pool;
 use lode_pool::{Access, OpenOptions};
@@ -21,9 +20,9 @@ pub(crate) const FIELDS: &[(&str, &str)] = &[
 pub(crate) struct Grow {
     /// The pool's file
     path: PathBuf,
-    /// Its new size: 1GiB, 1GB, or a number of bytes
-    #[arg(long, value_name = "SIZE")]
-    size: ByteSize,
+    /// Its new size: 1GiB, 1G, 1GB, or a number of bytes
+    #[arg(long, value_name = "SIZE", value_parser = crate::size::parse)]
+    size: u64,
 }
 
 pub(crate) fn run(grow: &Grow, durability: Durability) -> Result<Answer, Failure> {
@@ -31,7 +30,7 @@ pub(crate) fn run(grow: &Grow, durability: Durability) -> Result<Answer, Failure
     let _progress = Progress::spinner("growing the pool");
     let grown = Pool::open(&grow.path, &options).and_then(|pool| {
         let before = pool.header().geometry.size();
-        let grown = pool.grow(grow.size.as_u64());
+        let grown = pool.grow(grow.size);
         let after = pool.header().geometry.size();
         // Also after a failure: from here on no writer has the pool open.
         let closed = pool.close();

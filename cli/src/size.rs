@@ -1,4 +1,4 @@
-//! Sizes as ndctl takes them: K, M, G and T are powers of 1024; words like MiB and GB are taken, too.
+//! Sizes on the command line, as ndctl takes them: K, M, G and T are powers of 1024; words like MiB and GB are taken, too.
 
 use bytesize::ByteSize;
 
