@@ -136,12 +136,14 @@ fn is_there(program: &str) -> bool {
 
 /// Builds lode as it ships, in the profile that the tests have built it in already, and what guests have beside it;
 /// returns the programs.
-fn build_programs(target: &Path) -> Result<[PathBuf; 2]> {
+fn build_programs(target: &Path) -> Result<[PathBuf; 3]> {
+    const PROGRAMS: [&str; 3] = ["lode", "replay-log", "poison"];
     let mut cargo = Command::new("cargo");
-    cargo.args(["build", "--locked", "--profile", "test-release", "--bin", "lode", "--bin", "replay-log"]);
+    cargo.args(["build", "--locked", "--profile", "test-release"]);
+    cargo.args(PROGRAMS.iter().flat_map(|program| ["--bin", program]));
     cargo.current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join(".."));
     ensure!(cargo.status().context("cargo")?.success(), "lode can't be built");
-    Ok(["lode", "replay-log"].map(|program| target.join("test-release").join(program)))
+    Ok(PROGRAMS.map(|program| target.join("test-release").join(program)))
 }
 
 /// Each scenario on each kernel. Those that can't be shown on a kernel say why.

@@ -27,7 +27,7 @@ const TOOLS: [&str; 13] = [
 ];
 
 /// Modules that scripts load, or that mounting makes the kernel load.
-const MODULES: [&str; 19] = [
+const MODULES: [&str; 18] = [
     "nfit",
     "nd_e820",
     "nd_pmem",
@@ -38,7 +38,6 @@ const MODULES: [&str; 19] = [
     "ext4",
     "xfs",
     "crc32c_generic",
-    "hwpoison_inject",
     "brd",
     "loop",
     "dm-log-writes",

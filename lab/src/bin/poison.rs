@@ -1,0 +1,45 @@
+//! Tells the kernel that a page of a file is lost, as a machine check would: madvise(2), MADV_HWPOISON.
+//!
+//! It needs root, and a kernel with CONFIG_MEMORY_FAILURE. The page is lost to all who map the file; the memory behind it
+//! is well.
+
+use anyhow::{Context, Result};
+use clap::Parser;
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
+use std::fs::File;
+use std::path::PathBuf;
+use std::ptr;
+
+/// Bytes of a page.
+const PAGE: u64 = 4096;
+/// Bytes that are mapped: device-DAX maps in whole pieces of its alignment, of which this is the usual one.
+const PIECE: u64 = 2 << 20;
+
+/// Tell the kernel that a page of a file is lost.
+#[derive(Parser)]
+#[command(name = "poison")]
+struct Arguments {
+    /// A file or a device-DAX node
+    file: PathBuf,
+    /// A byte of the page
+    offset: u64,
+}
+
+fn main() -> Result<()> {
+    let Arguments { file, offset } = Arguments::parse();
+    poison(&file, offset).with_context(|| format!("{}, byte {offset}", file.display()))
+}
+
+fn poison(path: &PathBuf, offset: u64) -> Result<()> {
+    let file = File::options().read(true).write(true).open(path)?;
+    let start = offset / PIECE * PIECE;
+    let protection = ProtFlags::READ | ProtFlags::WRITE;
+    // SAFETY: a new mapping, at a place that the kernel chooses.
+    let piece = unsafe { mmap(ptr::null_mut(), PIECE as usize, protection, MapFlags::SHARED, &file, start) }?;
+    let page = piece.wrapping_byte_add(((offset - start) / PAGE * PAGE) as usize);
+    // SAFETY: the page is in the mapping, which nobody else knows, and nothing is read from it any more.
+    let told = unsafe { madvise(page, PAGE as usize, Advice::LinuxHwPoison) };
+    // SAFETY: the mapping from above, which is used no more.
+    unsafe { munmap(piece, PIECE as usize) }?;
+    told.context("madvise")
+}
