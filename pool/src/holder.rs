@@ -4,6 +4,10 @@ use std::fmt;
 use std::fs;
 use std::process;
 
+/// How often the list of locks is read: a kernel gives it out in parts, and where another lock goes between two of them,
+/// one that stays is passed over.
+const READINGS: usize = 16;
+
 /// A process that has a pool open.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Holder {
@@ -18,8 +22,8 @@ pub struct Holder {
 impl Holder {
     /// Who holds a lock on the inode, by /proc/locks. A writer is named before a reader.
     pub(crate) fn find(device: u64, inode: u64) -> Option<Holder> {
-        let locks = fs::read_to_string("/proc/locks").ok()?;
-        let (pid, writes) = holder_in(&locks, device, inode)?;
+        let (pid, writes) =
+            (0..READINGS).find_map(|_| holder_in(&fs::read_to_string("/proc/locks").ok()?, device, inode))?;
         let command = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
         Some(Holder { pid, command: command.trim_end().to_owned(), writes })
     }
@@ -56,6 +60,9 @@ impl fmt::Display for Holder {
 #[cfg(test)]
 mod test {
     use super::*;
+    use std::fs::File;
+    use std::os::unix::fs::MetadataExt;
+    use std::sync::atomic::{AtomicBool, Ordering};
 
     const LOCKS: &str = "\
 1: POSIX  ADVISORY  WRITE 11 fe:00:7 0 EOF
@@ -74,6 +81,32 @@ mod test {
         assert_eq!(holder_in(LOCKS, device, 9), None);
         assert_eq!(holder_in(LOCKS, rustix::fs::makedev(0xfe, 1), 7), Some((14, true)));
         assert_eq!(holder_in("", device, 7), None);
+    }
+
+    /// Locks on other files come and go all the time, before and behind this one in the list.
+    #[test]
+    fn the_holder_is_found_while_others_lock() {
+        let others: Vec<File> = (0..300).map(|_| tempfile::tempfile().unwrap()).collect();
+        let held = tempfile::tempfile().unwrap();
+        let (early, late) = others.split_at(150);
+        early.iter().for_each(|file| file.lock().unwrap());
+        held.lock().unwrap();
+        late.iter().for_each(|file| file.lock().unwrap());
+        let at = held.metadata().unwrap();
+        let is_over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !is_over.load(Ordering::Relaxed) {
+                    for file in &others {
+                        file.unlock().unwrap();
+                        file.lock().unwrap();
+                    }
+                }
+            });
+            let found = (0..200).filter(|_| Holder::find(at.dev(), at.ino()).is_some()).count();
+            is_over.store(true, Ordering::Relaxed);
+            assert_eq!(found, 200);
+        });
     }
 
     #[test]
