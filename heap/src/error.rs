@@ -33,9 +33,6 @@ pub enum HeapError {
         "an earlier sync failed, so this handle accepts no more changes; close the pool and open it again"
     )]
     Poisoned,
-    /// The pool was opened for reading, and the transaction would change it.
-    #[error("the pool was opened for reading; open it for writing to change it")]
-    OpenedForReading,
     /// Something inside of the transaction failed and its error was dropped; half of its changes can't stay.
     #[error("an operation inside of the transaction failed, so the transaction does too")]
     NestedFailed,

@@ -63,8 +63,6 @@ impl Inherit for Shared {
 #[derive(Debug)]
 pub struct Heap<M: Medium> {
     number: u64,
-    /// Whether the medium is a view of one's own, in which a change would be durable for nobody.
-    is_for_reading: bool,
     pub(crate) log: Log<M>,
     pub(crate) space: Space,
     pub(crate) shared: Arc<Shared>,
@@ -134,20 +132,12 @@ impl<M: Medium> Heap<M> {
         let heap = Heap {
             // ORDER: none: the number is only different from all others.
             number: NUMBER.fetch_add(1, Ordering::Relaxed),
-            is_for_reading: false,
             log,
             space: Space::new(geometry),
             shared: Arc::new(shared),
             locks: LockTable::new(),
         };
         Ok((heap, recovery))
-    }
-
-    /// The heap of a pool that was opened for reading: from here on transactions that change anything are refused.
-    pub(crate) fn for_reading(self) -> Heap<M> {
-        let mut heap = self;
-        heap.is_for_reading = true;
-        heap
     }
 
     /// Makes everything durable at home, so that the next open has nothing to replay.
@@ -292,9 +282,6 @@ impl<M: Medium> Heap<M> {
         }
         if state.writes.is_empty() {
             return Ok(());
-        }
-        if self.is_for_reading {
-            return Err(HeapError::OpenedForReading);
         }
         if bugs::EARLY_UNLOCK.is_active() {
             for stripe in state.held.drain(..) {

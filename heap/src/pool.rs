@@ -108,8 +108,7 @@ impl Pool {
     }
 
     /// Opens the pool at `path`. For reading, what the last writer left in the log is replayed into a private
-    /// view, which [`recovery`](Pool::recovery) tells; nothing reaches the file, and transactions that change anything are
-    /// [refused](HeapError::OpenedForReading).
+    /// view, which [`recovery`](Pool::recovery) tells; nothing reaches the file.
     ///
     /// # Errors
     /// [`OpenError`].
@@ -142,7 +141,6 @@ impl<M: Medium> Pool<M> {
         let medium = wrap(Arc::clone(file.medium()));
         let opened = Heap::open(medium, &header.geometry, header.uuid.into_bytes(), random_life()?);
         let (heap, recovery) = opened.map_err(OpenError::heap(file.path()))?;
-        let heap = if file.access() == Access::ReadOnly { heap.for_reading() } else { heap };
         Ok(Pool::over_heap(heap, file, recovery))
     }
 
