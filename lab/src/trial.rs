@@ -14,6 +14,11 @@ use std::time::Duration;
 
 /// A boot that takes longer has failed. Several times what any takes on a machine that does nothing else.
 const LIMIT: Duration = Duration::from_secs(120);
+/// How often a machine is started that hangs before its init runs: emulated CPUs that wait for each other sometimes do,
+/// and nothing of ours has run by then.
+const ATTEMPTS: u32 = 3;
+/// What the kernel says when it comes to the init.
+const INIT_RUNS: &str = "Run /init as init process";
 /// What the init of every guest prints at last.
 const GOOD_END: &str = "lab: ended with status 0";
 /// What the kernel says when something is wrong with itself.
@@ -70,17 +75,29 @@ impl Trial<'_> {
         let initramfs = self.folder.join("initramfs");
         self.write_initramfs(&initramfs, boot, before)?;
         let console = self.folder.join(format!("console-{number}.log"));
-        let mut command = machine::command(
-            self.scenario,
-            boot,
-            self.kernel,
-            &self.folder,
-            Path::new(&format!("console-{number}.log")),
-            &added(boot, before)?,
-        )?;
         let complaints = self.folder.join(format!("qemu-{number}.log"));
-        command.stderr(File::create(&complaints)?);
-        let mut printed = guest::run(command, boot.killed_at.as_deref(), LIMIT)?;
+        let mut attempts = 0;
+        let mut printed = loop {
+            let mut command = machine::command(
+                self.scenario,
+                boot,
+                self.kernel,
+                &self.folder,
+                Path::new(&format!("console-{number}.log")),
+                &added(boot, before)?,
+            )?;
+            command.stderr(File::create(&complaints)?);
+            let printed = guest::run(command, boot.killed_at.as_deref(), LIMIT)?;
+            attempts += 1;
+            if printed.end == End::TimedOut && attempts < ATTEMPTS && hung_before_init(&console) {
+                println!(
+                    "{}: the emulated machine hung before its init ran; it is started again",
+                    self.scenario.name
+                );
+                continue;
+            }
+            break printed;
+        };
         fs::remove_file(initramfs)?;
         fs::write(self.folder.join(format!("printed-{number}.log")), printed.lines.join("\n") + "\n")?;
         lines.append(&mut printed.lines);
@@ -155,6 +172,11 @@ fn added(boot: &Boot, before: &[String]) -> Result<String> {
     Ok(format!("{} {word}", boot.append))
 }
 
+/// Whether a kernel that printed this did not come to its init.
+fn hung_before_init(console: &Path) -> bool {
+    !String::from_utf8_lossy(&fs::read(console).unwrap_or_default()).contains(INIT_RUNS)
+}
+
 /// Whether a boot went as it must.
 fn judge(boot: &Boot, printed: &Printed, console: &str) -> Result<()> {
     let Printed { lines, end } = printed;
@@ -212,6 +234,20 @@ mod test {
         assert!(!judged(&["one"], &[], None, &good, End::TimedOut));
         assert!(judged(&[], &[], Some("a"), &["a"], End::Killed));
         assert!(!judged(&[], &[], Some("x"), &good, End::Off), "it was to be killed");
+    }
+
+    #[test]
+    fn a_machine_hung_before_its_init_only_if_the_kernel_did_not_come_to_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let console = folder.path().join("console");
+        assert!(hung_before_init(&console), "it printed nothing at all");
+        for (text, hung) in [
+            ("[    0.872385] clocksource: Switched to clocksource tsc-early\n", true),
+            ("[    4.357540] Run /init as init process\n[    5.1] nd_pmem\n", false),
+        ] {
+            fs::write(&console, text).unwrap();
+            assert_eq!(hung_before_init(&console), hung);
+        }
     }
 
     #[test]
