@@ -1,4 +1,4 @@
-//! Writes the seeds of all targets into their corpora: `cargo run --no-default-features --example seeds`.
+//! Writes the seeds of all targets into their corpora: `cargo run -p lode-fuzz --example seeds`.
 
 use std::fs;
 use std::io;

@@ -33,7 +33,7 @@ fn every_seed_is_in_its_corpus() {
     for target in TARGETS {
         for (name, bytes) in (target.seeds)() {
             let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join(target.name).join(name);
-            let advice = "run `cargo run --no-default-features --example seeds` in fuzz/";
+            let advice = "run `cargo run -p lode-fuzz --example seeds`";
             assert!(fs::read(&file).is_ok_and(|found| found == bytes), "{} is old: {advice}", file.display());
         }
     }

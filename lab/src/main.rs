@@ -80,7 +80,7 @@ fn main() -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let begin = Instant::now();
-    let programs = build_programs(&target)?;
+    let programs = build_programs()?;
     let mut roots = BTreeMap::new();
     for kernel in &kernels {
         roots.insert(kernel.series, root::build(&folder, kernel, &programs)?);
@@ -136,14 +136,15 @@ fn is_there(program: &str) -> bool {
 
 /// Builds lode as it ships, in the profile that the tests have built it in already, and what guests have beside it;
 /// returns the programs.
-fn build_programs(target: &Path) -> Result<[PathBuf; 3]> {
+fn build_programs() -> Result<[PathBuf; 3]> {
     const PROGRAMS: [&str; 3] = ["lode", "replay-log", "poison"];
     let mut cargo = Command::new("cargo");
-    cargo.args(["build", "--locked", "--profile", "test-release"]);
+    cargo.args(["--config", ".cargo/shipped.toml", "build", "--locked", "--workspace", "--profile", "test"]);
     cargo.args(PROGRAMS.iter().flat_map(|program| ["--bin", program]));
-    cargo.current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join(".."));
+    let home = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    cargo.current_dir(&home);
     ensure!(cargo.status().context("cargo")?.success(), "lode can't be built");
-    Ok(PROGRAMS.map(|program| target.join("test-release").join(program)))
+    Ok(PROGRAMS.map(|program| home.join("target/shipped/debug").join(program)))
 }
 
 /// Each scenario on each kernel. Those that can't be shown on a kernel say why.

@@ -1,12 +1,15 @@
-//! Running cargo: its output is echoed while the tests in it are counted, and those that failed are noted.
+//! Running cargo: its output is passed on while the tests in it are counted, and those that failed are noted.
 
-use crate::failure::{Complaints, Printed};
+use crate::failure::Failures;
+use crate::log::Log;
 use crate::tally::Tally;
-use crate::workspace::Workspace;
+use crate::workspace::{Package, Workspace};
 use anyhow::{Context, Result, anyhow};
-use std::io::{BufRead, BufReader, Read, Write};
+use cargo_metadata::Message;
+use std::ffi::OsStr;
+use std::io::{BufRead, BufReader, Read};
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::{env, fs, io, thread};
 
 /// A call of cargo in the making.
@@ -22,11 +25,22 @@ pub(crate) struct Outcome {
     pub(crate) tally: Tally,
 }
 
+/// A test program that cargo built.
+#[derive(Clone, Debug)]
+pub(crate) struct Program {
+    /// What to pass to `cargo test` to run it: `-p lode-heap --test crash`.
+    pub(crate) name: String,
+    pub(crate) package: String,
+    pub(crate) path: PathBuf,
+    /// The folder of its package, in which it runs.
+    pub(crate) folder: PathBuf,
+}
+
 impl Cargo {
     /// Cargo of the pinned stable toolchain, in the root folder. The words are split at spaces.
     pub(crate) fn stable(workspace: &Workspace, words: &str) -> Cargo {
         let mut command = Command::new("cargo");
-        // No test may wait for somebody to type.
+        // No test may wait for input.
         command.current_dir(&workspace.root).args(words.split(' ')).stdin(Stdio::null());
         Cargo { command, shown: format!("cargo {words}") }
     }
@@ -43,7 +57,7 @@ impl Cargo {
     }
 
     /// Sets an environment variable.
-    pub(crate) fn set(mut self, name: &str, value: impl AsRef<std::ffi::OsStr>) -> Cargo {
+    pub(crate) fn set(mut self, name: &str, value: impl AsRef<OsStr>) -> Cargo {
         if name != "PATH" {
             self.shown = format!("{name}={:?} {}", value.as_ref(), self.shown);
         }
@@ -52,47 +66,86 @@ impl Cargo {
     }
 
     /// Adds an argument that may hold spaces.
-    pub(crate) fn argument(mut self, argument: impl AsRef<std::ffi::OsStr>) -> Cargo {
+    pub(crate) fn argument(mut self, argument: impl AsRef<OsStr>) -> Cargo {
         self.shown = format!("{} {}", self.shown, argument.as_ref().display());
         self.command.arg(argument);
         self
     }
 
     /// Runs it to its end.
-    pub(crate) fn run(mut self) -> Result<Outcome> {
-        println!("$ {}", self.shown);
+    pub(crate) fn run(self, log: Log) -> Result<Outcome> {
+        let (mut child, errors) = self.start(log)?;
+        let output = child.stdout.take().context("no standard output")?;
+        let (mut tally, mut failures) = (Tally::default(), Failures::default());
+        for_each_line(output, |line| {
+            tally.read(line);
+            failures.read(line);
+            log.line(line);
+        })?;
+        let (complained, error) =
+            errors.join().map_err(|_| anyhow!("the reader of standard error panicked"))??;
+        tally.add(complained);
+        let (failures, other) = failures.into_parts();
+        (tally.failures, tally.error) = (failures, error.or(other));
+        Ok(Outcome { success: child.wait()?.success(), tally })
+    }
+
+    /// Builds test programs, without running them; an error if one can't be built.
+    pub(crate) fn build(self, workspace: &Workspace, log: Log) -> Result<Vec<Program>> {
+        let (mut child, errors) =
+            self.argument("--no-run").argument("--message-format=json-render-diagnostics").start(log)?;
+        let output = BufReader::new(child.stdout.take().context("no standard output")?);
+        let mut programs = Vec::new();
+        for message in Message::parse_stream(output) {
+            let Message::CompilerArtifact(artifact) = message? else { continue };
+            let Some(path) = artifact.executable.filter(|_| artifact.profile.test) else { continue };
+            let is_of = |package: &&Package| package.id == artifact.package_id.repr;
+            let Some(package) = workspace.packages.iter().find(is_of) else { continue };
+            let kind = artifact.target.kind.first().map(ToString::to_string).unwrap_or_default();
+            let target = match kind.as_str() {
+                "test" | "bin" | "example" => format!("--{kind} {}", artifact.target.name),
+                _ => "--lib".to_owned(),
+            };
+            programs.push(Program {
+                name: format!("-p {} {target}", package.name),
+                package: package.name.clone(),
+                path: path.into(),
+                folder: workspace.root.join(&package.folder),
+            });
+        }
+        let (_, error) = errors.join().map_err(|_| anyhow!("the reader of standard error panicked"))??;
+        if child.wait()?.success() {
+            return Ok(programs);
+        }
+        Err(anyhow!(error.unwrap_or_else(|| "cargo could not build the tests".to_owned())))
+    }
+
+    /// Starts it, with a thread that passes on what it complains of.
+    fn start(mut self, log: Log) -> Result<(Child, thread::JoinHandle<io::Result<(Tally, Option<String>)>>)> {
+        log.line(&format!("$ {}", self.shown));
         let mut child =
             self.command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().context(self.shown)?;
         let errors = child.stderr.take().context("no standard error")?;
-        let output = child.stdout.take().context("no standard output")?;
         let reader = thread::spawn(move || {
-            let mut complaints = Complaints::default();
-            echo(errors, &mut io::stderr(), |line| complaints.read(line)).map(|tally| (tally, complaints))
+            let (mut tally, mut failures) = (Tally::default(), Failures::default());
+            for_each_line(errors, |line| {
+                tally.read(line);
+                failures.read(line);
+                log.line(line);
+            })?;
+            Ok((tally, failures.into_parts().1))
         });
-        let mut printed = Printed::default();
-        let mut tally = echo(output, &mut io::stdout(), |line| printed.read(line))?;
-        let (complained, mut complaints) =
-            reader.join().map_err(|_| anyhow!("the reader of standard error panicked"))??;
-        tally.add(complained);
-        tally.error = complaints.error.take();
-        let (failures, unfinished) = printed.failures(complaints);
-        tally.failures = failures;
-        tally.failed += unfinished;
-        Ok(Outcome { success: child.wait()?.success(), tally })
+        Ok((child, reader))
     }
 }
 
-/// Copies lines as they come, counts the tests in them, and passes each on.
-fn echo(from: impl Read, to: &mut impl Write, mut read: impl FnMut(&str)) -> io::Result<Tally> {
-    let mut tally = Tally::default();
+/// Calls `each` with each line as it comes.
+fn for_each_line(from: impl Read, mut each: impl FnMut(&str)) -> io::Result<()> {
     let mut lines = BufReader::new(from);
     let mut line = Vec::new();
     while lines.read_until(b'\n', &mut line)? > 0 {
-        let text = String::from_utf8_lossy(&line);
-        tally.read(text.trim_end());
-        read(text.trim_end());
-        to.write_all(&line)?;
+        each(String::from_utf8_lossy(&line).trim_end());
         line.clear();
     }
-    Ok(tally)
+    Ok(())
 }

@@ -1,20 +1,27 @@
-//! The stages of `make test`, in turn, and the table that closes them.
+//! The stages of `make test`, two at a time, and the tables that close them.
 
 use crate::failure::Failure;
+use crate::log::Log;
 use crate::stages::{Run, STAGES, Stage, Verdict};
 use crate::tally::Tally;
 use crate::workspace::Workspace;
 use anyhow::{Context, Result, bail};
 use std::collections::BTreeMap;
 use std::fs;
+use std::sync::Mutex;
+use std::thread;
 use std::time::{Duration, Instant};
 
 /// The tests that may skip themselves on a machine without special hardware, `NAME: why` on each line.
 const EXPECTED_SKIPS: &str = "xtask/expected-skips.txt";
+/// Stages that run at a time: where one of them waits, or uses a single core, the other one goes on.
+const LANES: usize = 2;
+/// How many of the tests are named that took longest.
+const LONGEST: usize = 10;
 
 /// How a stage ended.
 struct Report {
-    name: &'static str,
+    stage: &'static Stage,
     verdict: Verdict,
     tally: Tally,
     time: Duration,
@@ -23,35 +30,62 @@ struct Report {
 /// Prints what there is to run.
 pub(crate) fn print_list() -> bool {
     for stage in STAGES {
-        println!("{:<10} {}", stage.name, stage.what);
+        println!("{:<10} {:>3} min  {}", stage.name, stage.budget_min, stage.what);
     }
     true
 }
 
-/// Runs the stages of these names, or all; whether all is well.
-pub(crate) fn run(workspace: &Workspace, names: &[String]) -> Result<bool> {
+/// Runs the stages of these names, or all; whether all is well. With `budget`, a stage that takes longer than it may fails.
+pub(crate) fn run(workspace: &Workspace, names: &[String], budget: bool) -> Result<bool> {
     if let Some(name) = names.iter().find(|name| STAGES.iter().all(|stage| stage.name != **name)) {
         bail!("no stage is called {name}; `cargo xtask ci --list` prints them");
     }
-    let chosen =
-        STAGES.iter().filter(|stage| names.is_empty() || names.iter().any(|name| name == stage.name));
-    let reports: Vec<Report> = chosen.map(|stage| run_stage(workspace, stage)).collect();
+    let is_chosen = |stage: &&Stage| names.is_empty() || names.iter().any(|name| name == stage.name);
+    let chosen: Vec<&'static Stage> = STAGES.iter().filter(is_chosen).collect();
+    let begin = Instant::now();
+    let reports = run_all(workspace, &chosen);
     let expected = fs::read_to_string(workspace.root.join(EXPECTED_SKIPS)).context(EXPECTED_SKIPS)?;
-    Ok(close(reports, &parse_skips(&expected)))
+    println!("\n{:.0} s in all", begin.elapsed().as_secs_f64());
+    Ok(close(reports, &parse_skips(&expected), budget))
 }
 
-fn run_stage(workspace: &Workspace, stage: &Stage) -> Report {
-    println!("\n==== {}: {}", stage.name, stage.what);
+/// Runs the stages in their order, [`LANES`] at a time.
+fn run_all(workspace: &Workspace, chosen: &[&'static Stage]) -> Vec<Report> {
+    let waiting = Mutex::new(chosen.iter());
+    let reports = Mutex::new(Vec::new());
+    let lanes = LANES.min(chosen.len());
+    thread::scope(|scope| {
+        for _ in 0..lanes {
+            scope.spawn(|| {
+                loop {
+                    let Some(stage) = waiting.lock().expect("no panic while it is held").next() else {
+                        return;
+                    };
+                    let report = run_stage(workspace, stage, lanes > 1);
+                    reports.lock().expect("no panic while it is held").push(report);
+                }
+            });
+        }
+    });
+    let mut reports = reports.into_inner().expect("all lanes have ended");
+    let place = |report: &Report| chosen.iter().position(|stage| stage.name == report.stage.name);
+    reports.sort_by_key(place);
+    reports
+}
+
+fn run_stage(workspace: &Workspace, stage: &'static Stage, has_others: bool) -> Report {
+    let log = Log { stage: has_others.then_some(stage.name) };
+    log.line(&format!("==== {}: {}", stage.name, stage.what));
     let start = Instant::now();
-    let mut run = Run::new(workspace);
+    let mut run = Run::new(workspace, log);
     let verdict = (stage.run)(&mut run).unwrap_or_else(|error| {
-        eprintln!("{}: {error:#}", stage.name);
+        log.line(&format!("{}: {error:#}", stage.name));
         run.tally.error = Some(format!("{error:#}"));
         Verdict::Failed
     });
     let time = start.elapsed();
-    println!("==== {}: {verdict} in {:.1} s", stage.name, time.as_secs_f64());
-    Report { name: stage.name, verdict, tally: run.tally, time }
+    log.line(&format!("==== {}: {verdict} in {:.1} s", stage.name, time.as_secs_f64()));
+    Report { stage, verdict, tally: run.tally, time }
 }
 
 fn parse_skips(text: &str) -> BTreeMap<String, String> {
@@ -59,27 +93,48 @@ fn parse_skips(text: &str) -> BTreeMap<String, String> {
     lines.filter_map(|line| line.split_once(": ")).map(|(name, why)| (name.into(), why.into())).collect()
 }
 
-/// Prints the closing table, what failed, the skips, and the line that CI reads; whether all is well.
+/// Prints the closing tables, what failed, the skips, and the line that CI reads; whether all is well.
 ///
-/// Often nobody sees more of a run than these lines.
-fn close(reports: Vec<Report>, expected: &BTreeMap<String, String>) -> bool {
-    println!("\n{:<10} {:>8} {:>7} {:>7}  result", "stage", "seconds", "passed", "failed");
+/// Often these lines are all that is read of a run.
+fn close(reports: Vec<Report>, expected: &BTreeMap<String, String>, budget: bool) -> bool {
+    println!("\n{:<10} {:>8} {:>8} {:>7} {:>7}  result", "stage", "seconds", "budget", "passed", "failed");
     let mut total = Tally::default();
     let mut count = 0;
-    for Report { name, verdict, tally, time } in reports {
-        let seconds = time.as_secs_f64();
-        println!("{name:<10} {seconds:>8.1} {:>7} {:>7}  {verdict}", tally.passed, tally.failed);
+    for Report { stage, verdict, tally, time } in reports {
+        let (seconds, allowed) = (time.as_secs_f64(), stage.budget().as_secs());
+        let is_late = time > stage.budget();
+        let late = if is_late { ", over its budget" } else { "" };
+        println!(
+            "{:<10} {seconds:>8.1} {allowed:>8} {:>7} {:>7}  {verdict}{late}",
+            stage.name, tally.passed, tally.failed
+        );
         // A stage that fails without a failed test counts as one, so that the sum is 0 only if all is well.
         count += if verdict == Verdict::Failed { tally.failed.max(1) } else { 0 };
-        let failures = failures_of(name, verdict, &tally);
+        let mut failures = failures_of(stage.name, verdict, &tally);
+        if budget && is_late {
+            count += 1;
+            let reason = Some(format!("took {seconds:.0} s, and may take {allowed}"));
+            failures.push(Failure { name: stage.name.to_owned(), reason });
+        }
         total.add(Tally { failures, ..tally });
     }
+    print_longest(&mut total.times);
     for failure in &total.failures {
         println!("failed: {failure}");
     }
     let surprises = print_skips(&total.skips, expected);
     println!("{} passed, {} failed", total.passed, count + surprises);
     count + surprises == 0
+}
+
+fn print_longest(times: &mut [(Duration, String)]) {
+    times.sort_by_key(|(time, _)| std::cmp::Reverse(*time));
+    if !times.is_empty() {
+        println!("\nthe longest tests, in seconds:");
+    }
+    for (time, name) in times.iter().take(LONGEST) {
+        println!("{:>8.1}  {name}", time.as_secs_f64());
+    }
 }
 
 /// What failed in a stage, each with the name of the stage in front.
@@ -118,12 +173,8 @@ mod test {
 
     fn report(verdict: Verdict, passed: u64, failed: u64, skip: Option<&str>) -> Report {
         let skips = skip.into_iter().map(|name| (name.to_owned(), "no hardware".to_owned())).collect();
-        Report {
-            name: "test",
-            verdict,
-            tally: Tally { passed, failed, skips, ..Tally::default() },
-            time: Duration::ZERO,
-        }
+        let tally = Tally { passed, failed, skips, ..Tally::default() };
+        Report { stage: &STAGES[0], verdict, tally, time: Duration::ZERO }
     }
 
     #[test]
@@ -131,17 +182,25 @@ mod test {
         let none = BTreeMap::new();
         assert!(close(
             vec![report(Verdict::Passed, 3, 0, None), report(Verdict::Nothing, 0, 0, None)],
-            &none
+            &none,
+            true
         ));
-        assert!(!close(vec![report(Verdict::Failed, 3, 1, None)], &none));
+        assert!(!close(vec![report(Verdict::Failed, 3, 1, None)], &none, false));
         assert!(
-            !close(vec![report(Verdict::Failed, 0, 0, None)], &none),
+            !close(vec![report(Verdict::Failed, 0, 0, None)], &none, false),
             "a lint that failed without a test"
         );
     }
 
     #[test]
-    fn what_failed_is_named_after_its_stage() {
+    fn late_stage_fails_only_where_budgets_count() {
+        let late = || Report { time: STAGES[0].budget() * 2, ..report(Verdict::Passed, 3, 0, None) };
+        assert!(close(vec![late()], &BTreeMap::new(), false));
+        assert!(!close(vec![late()], &BTreeMap::new(), true));
+    }
+
+    #[test]
+    fn failures_are_named_after_their_stage() {
         let failure = |name: &str, reason: Option<&str>| Failure {
             name: name.to_owned(),
             reason: reason.map(str::to_owned),
@@ -159,9 +218,9 @@ mod test {
     }
 
     #[test]
-    fn a_skip_must_be_expected() {
+    fn skip_must_be_expected() {
         let expected = parse_skips("# why\ndax_maps: needs a DAX file system\n");
-        assert!(close(vec![report(Verdict::Passed, 1, 0, Some("dax_maps"))], &expected));
-        assert!(!close(vec![report(Verdict::Passed, 1, 0, Some("file_maps"))], &expected));
+        assert!(close(vec![report(Verdict::Passed, 1, 0, Some("dax_maps"))], &expected, false));
+        assert!(!close(vec![report(Verdict::Passed, 1, 0, Some("file_maps"))], &expected, false));
     }
 }

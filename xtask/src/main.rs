@@ -1,9 +1,9 @@
 //! `cargo xtask`: what contributors and CI run on the sources.
 //!
 //! ```text
-//!   ci     the stages of `make test`, in turn --+
-//!   soak   the same tests, larger, for a while -+-- cargo, with its output echoed and its tests counted
-//!   cost   golden files of drains, lines, bytes +
+//!   ci     the stages of `make test` -----------+-- cargo builds, in a few flavors; its output is passed on
+//!   soak   the same tests, larger, for a while -+-- pool: each test in a process of its own, on all cores
+//!   cost   golden files of drains, lines, bytes
 //!   man    the manual pages in man/, made by `lode` itself
 //!   tidy   the rules of CONTRIBUTING.md that no other tool checks: one file for each rule
 //! ```
@@ -15,7 +15,10 @@ mod cargo;
 mod ci;
 mod cost;
 mod failure;
+mod flavor;
+mod log;
 mod man;
+mod pool;
 mod soak;
 mod stages;
 mod tally;
@@ -24,6 +27,7 @@ mod workspace;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
+use log::Log;
 use std::process::ExitCode;
 use workspace::Workspace;
 
@@ -44,6 +48,9 @@ enum Task {
         /// Print the stages and what they do.
         #[arg(long)]
         list: bool,
+        /// Fail if a stage takes longer than its budget, which is for two slow cores.
+        #[arg(long)]
+        budget: bool,
     },
     /// Run the same tests with larger budgets and new seeds, again and again.
     Soak {
@@ -67,11 +74,11 @@ fn main() -> Result<ExitCode> {
     let workspace = Workspace::load()?;
     let good = match Arguments::parse().task {
         Task::Ci { list: true, .. } => ci::print_list(),
-        Task::Ci { stages, .. } => ci::run(&workspace, &stages)?,
+        Task::Ci { stages, budget, .. } => ci::run(&workspace, &stages, budget)?,
         Task::Soak { minutes } => soak::run(&workspace, minutes)?,
-        Task::Tidy => tidy::run(&workspace)?,
+        Task::Tidy => tidy::run(&workspace, Log::default())?,
         Task::Man => man::write(&workspace)?,
-        Task::Cost { accept } => cost::run(&workspace, accept)?.good(),
+        Task::Cost { accept } => cost::run(&workspace, accept)?,
     };
     Ok(if good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

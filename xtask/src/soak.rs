@@ -1,6 +1,7 @@
 //! `make soak`: the same tests with larger budgets and new seeds, again and again.
 
 use crate::cargo::Cargo;
+use crate::log::Log;
 use crate::stages::{Run, Verdict, bugs, loom, test};
 use crate::workspace::Workspace;
 use anyhow::{Context, Result};
@@ -23,7 +24,7 @@ pub(crate) fn run(workspace: &Workspace, minutes: u64) -> Result<bool> {
         rounds += 1;
         let seed = SystemTime::now().duration_since(UNIX_EPOCH)?.as_millis();
         println!("\n==== round {rounds}, LODE_SEED={seed} LODE_BUDGET={BUDGET}");
-        let mut run = Run::new(workspace);
+        let mut run = Run::new(workspace, Log::default());
         run.settings = vec![("LODE_SEED", seed.to_string()), ("LODE_BUDGET", BUDGET.to_string())];
         let mut good = true;
         for stage in [test, bugs, loom] {
@@ -53,8 +54,11 @@ fn fuzz(workspace: &Workspace) -> Result<bool> {
         let found = workspace.target.join("fuzzed").join(&target);
         fs::create_dir_all(&found)?;
         let limits = format!("-max_total_time={FUZZ_SECONDS} -print_final_stats=1");
-        let words = format!("fuzz run {target} {} fuzz/corpus/{target} -- {limits}", found.display());
-        good &= Cargo::nightly(workspace, &words)?.run()?.success;
+        let words = format!(
+            "fuzz run --features libfuzzer {target} {} fuzz/corpus/{target} -- {limits}",
+            found.display()
+        );
+        good &= Cargo::nightly(workspace, &words)?.run(Log::default())?.success;
     }
     Ok(good)
 }

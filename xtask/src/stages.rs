@@ -1,17 +1,23 @@
 //! What each stage of `make test` runs.
 
-use crate::cargo::Cargo;
+use crate::cargo::{Cargo, Program};
+use crate::flavor::Flavor;
+use crate::log::Log;
+use crate::pool::{self, Surroundings};
 use crate::tally::Tally;
+use crate::tidy;
 use crate::workspace::Workspace;
-use crate::{cost, man, tidy};
 use anyhow::Result;
 use std::fmt;
+use std::time::Duration;
 
 /// A named part of the tests.
 pub(crate) struct Stage {
     pub(crate) name: &'static str,
     /// What it shows, for the list.
     pub(crate) what: &'static str,
+    /// Minutes that it may take on two slow cores, beside another stage, with nothing built before.
+    pub(crate) budget_min: u64,
     pub(crate) run: fn(&mut Run) -> Result<Verdict>,
 }
 
@@ -40,53 +46,50 @@ impl From<bool> for Verdict {
     }
 }
 
-/// All stages: the quick ones first, so that a slip shows early.
-pub(crate) const STAGES: &[Stage] = &[
-    Stage { name: "fmt", what: "sources are formatted", run: fmt },
-    Stage {
-        name: "tidy",
-        what: "rules that no other tool checks",
-        run: |run| Ok(tidy::run(run.workspace)?.into()),
-    },
-    Stage { name: "clippy", what: "lints, warnings denied, all targets", run: clippy },
-    Stage { name: "docs", what: "documentation builds without a warning", run: docs },
-    Stage { name: "targets", what: "every crate compiles for aarch64", run: targets },
-    Stage { name: "features", what: "every crate compiles with each of its features", run: features },
-    Stage { name: "test", what: "all tests, optimised, with assertions and overflow checks", run: test },
-    Stage { name: "release", what: "all tests, without assertions and overflow checks", run: release },
-    Stage {
-        name: "man",
-        what: "manual pages are those that `lode` makes",
-        run: |run| Ok(man::check(run.workspace)?.into()),
-    },
-    Stage { name: "cost", what: "golden drains, lines and bytes of each operation", run: golden },
-    Stage { name: "bugs", what: "seeded bugs are found, in a build with cfg(lode_bugs)", run: bugs },
-    Stage {
-        name: "loom",
-        what: "lock-free parts in every interleaving: tests/loom.rs, cfg(loom)",
-        run: loom,
-    },
-    Stage {
-        name: "miri",
-        what: "tests without assembly and without a kernel under them, in Miri",
-        run: miri,
-    },
-    Stage { name: "corpora", what: "fuzz corpora replay on the stable toolchain", run: corpora },
-    Stage { name: "fuzz", what: "fuzz targets build on the nightly toolchain", run: fuzz },
-    Stage { name: "lab", what: "lode on real kernels and emulated persistent memory", run: lab },
-];
+macro_rules! stages {
+    ($($name:ident, $budget:literal min: $what:literal;)+) => {
+        /// All stages, in the order in which they begin, two at a time: the quick ones first, so that a slip shows early;
+        /// the interpreter, which uses one core, beside what compiles; last what uses all cores to its end.
+        pub(crate) const STAGES: &[Stage] =
+            &[$(Stage { name: stringify!($name), what: $what, budget_min: $budget, run: $name }),+];
+    };
+}
+
+stages! {
+    fmt, 1 min: "sources are formatted";
+    tidy, 1 min: "rules that no other tool checks";
+    clippy, 4 min: "lints, warnings denied, all targets";
+    miri, 12 min: "tests without assembly and without a kernel under them, in Miri";
+    docs, 1 min: "documentation builds without a warning";
+    test, 16 min: "all tests, optimised, with assertions and overflow checks";
+    targets, 2 min: "every crate compiles for aarch64";
+    features, 2 min: "every crate compiles with each of its features";
+    loom, 5 min: "lock-free parts in every interleaving: tests/loom.rs, cfg(loom)";
+    release, 8 min: "all tests, without assertions and overflow checks";
+    bugs, 8 min: "seeded bugs are found, in a build with cfg(lode_bugs)";
+    fuzz, 2 min: "fuzz targets build on the nightly toolchain";
+    lab, 12 min: "lode on real kernels and emulated persistent memory";
+}
+
+impl Stage {
+    /// The time that it may take.
+    pub(crate) fn budget(&self) -> Duration {
+        Duration::from_secs(60 * self.budget_min)
+    }
+}
 
 /// The run of one stage.
 pub(crate) struct Run<'a> {
     pub(crate) workspace: &'a Workspace,
     pub(crate) tally: Tally,
+    pub(crate) log: Log,
     /// Environment variables for the tests.
     pub(crate) settings: Vec<(&'static str, String)>,
 }
 
 impl<'a> Run<'a> {
-    pub(crate) fn new(workspace: &'a Workspace) -> Run<'a> {
-        Run { workspace, tally: Tally::default(), settings: Vec::new() }
+    pub(crate) fn new(workspace: &'a Workspace, log: Log) -> Run<'a> {
+        Run { workspace, tally: Tally::default(), log, settings: Vec::new() }
     }
 
     fn stable(&mut self, words: &str) -> Result<bool> {
@@ -97,9 +100,41 @@ impl<'a> Run<'a> {
         for (name, value) in &self.settings {
             cargo = cargo.set(name, value);
         }
-        let outcome = cargo.run()?;
+        let outcome = cargo.run(self.log)?;
         self.tally.add(outcome.tally);
         Ok(outcome.success)
+    }
+
+    /// Runs the tests of these programs on all cores.
+    fn run_tests(&mut self, programs: &[Program]) -> Result<Verdict> {
+        let surroundings = Surroundings { libraries: &self.workspace.libraries, settings: &self.settings };
+        let tally = pool::run(programs, &surroundings, self.log)?;
+        let good = tally.failed == 0;
+        self.tally.add(tally);
+        Ok(good.into())
+    }
+
+    /// Builds the tests of these packages, each `PACKAGE/TEST`, and runs them on all cores.
+    fn named_tests(
+        &mut self,
+        flavor: Flavor,
+        tests: impl Iterator<Item = (String, String)>,
+    ) -> Result<Verdict> {
+        let mut tests: Vec<(String, String)> = tests.collect();
+        if tests.is_empty() {
+            return Ok(Verdict::Nothing);
+        }
+        // All packages, and one call: so features are those of every other build.
+        let mut names: Vec<String> = tests.iter().map(|(_, test)| format!(" --test {test}")).collect();
+        names.sort();
+        names.dedup();
+        let cargo = flavor.cargo(self.workspace, &format!("test --locked --workspace{}", names.concat()));
+        let mut programs = cargo.build(self.workspace, self.log)?;
+        tests.sort();
+        programs.retain(|program| {
+            tests.iter().any(|(package, test)| program.name == format!("-p {package} --test {test}"))
+        });
+        self.run_tests(&programs)
     }
 
     /// Whether the folder is a workspace of its own beside this one, built apart because of what it depends on.
@@ -110,20 +145,18 @@ impl<'a> Run<'a> {
 
 fn fmt(run: &mut Run) -> Result<Verdict> {
     let mut good = run.stable("fmt --all --check")?;
-    for folder in ["fuzz", "bench"] {
-        if run.has_beside(folder) {
-            good &= run.stable(&format!("fmt --manifest-path {folder}/Cargo.toml --check"))?;
-        }
+    if run.has_beside("bench") {
+        good &= run.stable("fmt --manifest-path bench/Cargo.toml --check")?;
     }
     Ok(good.into())
 }
 
+fn tidy(run: &mut Run) -> Result<Verdict> {
+    Ok(tidy::run(run.workspace, run.log)?.into())
+}
+
 fn clippy(run: &mut Run) -> Result<Verdict> {
-    let mut good = run.stable("clippy --locked --workspace --all-targets -- -D warnings")?;
-    if run.has_beside("fuzz") {
-        good &= run.stable("clippy --locked --manifest-path fuzz/Cargo.toml --no-default-features --all-targets -- -D warnings")?;
-    }
-    Ok(good.into())
+    Ok(run.stable("clippy --locked --workspace --all-targets -- -D warnings")?.into())
 }
 
 fn docs(run: &mut Run) -> Result<Verdict> {
@@ -138,7 +171,8 @@ fn targets(run: &mut Run) -> Result<Verdict> {
 fn features(run: &mut Run) -> Result<Verdict> {
     let workspace = run.workspace;
     let mut verdict = Verdict::Nothing;
-    for package in workspace.packages.iter().filter(|package| !package.features.is_empty()) {
+    let packages = workspace.packages.iter().filter(|package| package.name != "lode-fuzz");
+    for package in packages.filter(|package| !package.features.is_empty()) {
         let each = package.features.iter().map(|feature| format!(" --features {feature}"));
         for choice in each.chain([String::new(), " --all-features".into()]) {
             let words = format!("check --locked --package {} --no-default-features{choice}", package.name);
@@ -150,51 +184,40 @@ fn features(run: &mut Run) -> Result<Verdict> {
 
 /// All tests as contributors run them.
 pub(crate) fn test(run: &mut Run) -> Result<Verdict> {
-    Ok(run.stable("test --locked --workspace --no-fail-fast")?.into())
+    let cargo = Flavor::Checked.cargo(run.workspace, "test --locked --workspace");
+    let programs = cargo.build(run.workspace, run.log)?;
+    let verdict = run.run_tests(&programs)?;
+    let good = run.stable("test --locked --workspace --doc --no-fail-fast")?;
+    Ok(if good { verdict } else { Verdict::Failed })
 }
 
 fn release(run: &mut Run) -> Result<Verdict> {
-    let words = "test --locked --workspace --exclude xtask --no-fail-fast --profile test-release --lib --bins --tests";
+    let cargo = Flavor::Shipped.cargo(run.workspace, "test --locked --workspace --lib --bins --tests");
+    let mut programs = cargo.build(run.workspace, run.log)?;
+    let left_out = &run.workspace.rules.release.left_out;
+    programs.retain(|program| !left_out.iter().any(|start| program.name.starts_with(start.as_str())));
     // The explorers have had their full round with assertions on.
-    Ok(run.call(Cargo::stable(run.workspace, words).set("LODE_BUDGET", "0.1"))?.into())
-}
-
-fn golden(run: &mut Run) -> Result<Verdict> {
-    if run.workspace.with_test("cost").next().is_none() {
-        return Ok(Verdict::Nothing);
-    }
-    let outcome = cost::run(run.workspace, false)?;
-    let good = outcome.good();
-    run.tally.add(outcome.tally);
-    Ok(good.into())
+    run.settings.push(("LODE_BUDGET", "0.1".into()));
+    run.run_tests(&programs)
 }
 
 /// The tests of `workspace.metadata.bugs`.
 pub(crate) fn bugs(run: &mut Run) -> Result<Verdict> {
-    let tests = &run.workspace.rules.bugs.tests;
-    built_apart(run, "lode_bugs", tests.iter().filter_map(|test| test.split_once('/')))
+    let pair =
+        |test: &String| test.split_once('/').map(|(package, test)| (package.to_owned(), test.to_owned()));
+    run.named_tests(Flavor::Bugs, run.workspace.rules.bugs.tests.iter().filter_map(pair))
 }
 
 /// The tests in `tests/loom.rs` of any crate.
 pub(crate) fn loom(run: &mut Run) -> Result<Verdict> {
-    let packages = run.workspace.with_test("loom");
-    built_apart(run, "loom", packages.map(|package| (package.name.as_str(), "loom")))
-}
-
-/// Runs tests, each given by its package and its name, in a build of their own with `--cfg` and this word.
-fn built_apart<'a>(
-    run: &mut Run,
-    cfg: &str,
-    tests: impl Iterator<Item = (&'a str, &'a str)>,
-) -> Result<Verdict> {
-    let mut verdict = Verdict::Nothing;
-    for (package, test) in tests {
-        let cargo = Cargo::stable(run.workspace, &format!("test --locked --package {package} --test {test}"))
-            .set("RUSTFLAGS", format!("--cfg {cfg}"))
-            .set("CARGO_TARGET_DIR", run.workspace.target.join(cfg));
-        verdict = (run.call(cargo)? && verdict != Verdict::Failed).into();
+    let packages: Vec<&str> = run.workspace.with_test("loom").map(|package| package.name.as_str()).collect();
+    if packages.is_empty() {
+        return Ok(Verdict::Nothing);
     }
-    Ok(verdict)
+    let selected: String = packages.iter().map(|package| format!(" --package {package}")).collect();
+    let words = format!("test --locked{selected} --test loom");
+    let programs = Flavor::Loom.cargo(run.workspace, &words).build(run.workspace, run.log)?;
+    run.run_tests(&programs)
 }
 
 fn miri(run: &mut Run) -> Result<Verdict> {
@@ -215,18 +238,11 @@ fn miri(run: &mut Run) -> Result<Verdict> {
     Ok(good.into())
 }
 
-fn corpora(run: &mut Run) -> Result<Verdict> {
-    if !run.has_beside("fuzz") {
-        return Ok(Verdict::Nothing);
-    }
-    Ok(run.stable("test --locked --manifest-path fuzz/Cargo.toml --no-default-features")?.into())
-}
-
 fn fuzz(run: &mut Run) -> Result<Verdict> {
     if !run.has_beside("fuzz") {
         return Ok(Verdict::Nothing);
     }
-    let cargo = Cargo::nightly(run.workspace, "fuzz build")?;
+    let cargo = Cargo::nightly(run.workspace, "fuzz build --dev --features libfuzzer")?;
     Ok(run.call(cargo)?.into())
 }
 

@@ -1,7 +1,8 @@
-//! Counting the tests in what cargo prints.
+//! Counting tests: what passed, what failed and why, what skipped itself, and how long each took.
 
 use crate::failure::Failure;
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 /// Tests that ran, and tests that said why they could not.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -14,10 +15,12 @@ pub(crate) struct Tally {
     pub(crate) failures: Vec<Failure>,
     /// The first error that is no failed test.
     pub(crate) error: Option<String>,
+    /// The time of each test that ran in a process of its own.
+    pub(crate) times: Vec<(Duration, String)>,
 }
 
 impl Tally {
-    /// Reads a line of output.
+    /// Reads a line of a test program's output.
     pub(crate) fn read(&mut self, line: &str) {
         if let Some(counts) = line.strip_prefix("test result: ") {
             self.passed += count(counts, "passed");
@@ -35,6 +38,7 @@ impl Tally {
         self.skips.extend(other.skips);
         self.failures.extend(other.failures);
         self.error = self.error.take().or(other.error);
+        self.times.extend(other.times);
     }
 }
 
@@ -50,7 +54,7 @@ mod test {
     use super::*;
 
     #[test]
-    fn reads_what_cargo_test_prints() {
+    fn reads_what_test_programs_print() {
         let mut tally = Tally::default();
         for line in [
             "running 3 tests",

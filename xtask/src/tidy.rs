@@ -1,5 +1,6 @@
 //! The rules of CONTRIBUTING.md that no other tool checks.
 
+mod costs;
 mod documents;
 mod drawings;
 mod excess;
@@ -12,6 +13,7 @@ mod tree;
 mod unsafety;
 mod words;
 
+use crate::log::Log;
 use crate::workspace::Workspace;
 use anyhow::Result;
 use source::Source;
@@ -43,7 +45,7 @@ impl fmt::Display for Finding {
 }
 
 /// Checks all rules and prints what breaks them; whether nothing does.
-pub(crate) fn run(workspace: &Workspace) -> Result<bool> {
+pub(crate) fn run(workspace: &Workspace, log: Log) -> Result<bool> {
     let tree = Tree::read(&workspace.root)?;
     let excess = excess::Excess::read(&workspace.root)?;
     let mut findings = Vec::new();
@@ -58,6 +60,7 @@ pub(crate) fn run(workspace: &Workspace) -> Result<bool> {
     findings.extend(excess.compare(&sizes));
     findings.extend(unsafety::check_roots(&tree, workspace));
     findings.extend(words::check_files(&tree));
+    findings.extend(costs::check(workspace));
     findings.extend(floors::check(workspace, &tree));
     findings.extend(members::check(workspace, &tree));
     findings.extend(drawings::check(&tree));
@@ -67,8 +70,8 @@ pub(crate) fn run(workspace: &Workspace) -> Result<bool> {
         .extend(documents::check_map(&tree, workspace.packages.iter().map(|package| package.name.as_str())));
     findings.sort();
     for finding in &findings {
-        println!("{finding}");
+        log.line(&finding.to_string());
     }
-    println!("tidy: {} files, {} findings", tree.files.len(), findings.len());
+    log.line(&format!("tidy: {} files, {} findings", tree.files.len(), findings.len()));
     Ok(findings.is_empty())
 }

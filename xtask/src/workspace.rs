@@ -5,12 +5,16 @@ use cargo_metadata::{DependencyKind, MetadataCommand, TargetKind};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// The workspace: where it is, its packages, and the rules in its metadata.
+#[derive(Default)]
 pub(crate) struct Workspace {
     pub(crate) root: PathBuf,
     /// Where cargo builds.
     pub(crate) target: PathBuf,
+    /// Libraries of the toolchain.
+    pub(crate) libraries: PathBuf,
     pub(crate) packages: Vec<Package>,
     pub(crate) rules: Rules,
 }
@@ -19,6 +23,8 @@ pub(crate) struct Workspace {
 #[derive(Default)]
 pub(crate) struct Package {
     pub(crate) name: String,
+    /// What cargo calls it in its messages.
+    pub(crate) id: String,
     /// Its folder, relative to the root.
     pub(crate) folder: PathBuf,
     pub(crate) features: Vec<String>,
@@ -44,6 +50,8 @@ pub(crate) struct Rules {
     pub(crate) miri: Tests,
     /// Tests to run in a build with the seeded bugs.
     pub(crate) bugs: Tests,
+    /// Tests that are not run without assertions.
+    pub(crate) release: LeftOut,
     /// Files and folders that may hold unsafe code.
     #[serde(rename = "unsafe")]
     pub(crate) unsafe_code: Allowed,
@@ -63,6 +71,13 @@ pub(crate) struct Tests {
     pub(crate) tests: Vec<String>,
 }
 
+/// Test programs by how their names begin: `-p PACKAGE --test TEST`.
+#[derive(Debug, Default, Deserialize)]
+pub(crate) struct LeftOut {
+    #[serde(rename = "left-out")]
+    pub(crate) left_out: Vec<String>,
+}
+
 /// A list of exceptions.
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct Allowed {
@@ -74,12 +89,15 @@ impl Workspace {
     pub(crate) fn load() -> Result<Workspace> {
         let metadata = MetadataCommand::new().no_deps().other_options(vec!["--locked".into()]).exec()?;
         let root = metadata.workspace_root.as_std_path();
+        let rustc = Command::new("rustc").current_dir(root).args(["--print", "target-libdir"]).output();
+        let libraries = rustc.context("rustc")?.stdout;
         let rules = serde_json::from_value(metadata.workspace_metadata.clone())
             .context("Cargo.toml: workspace.metadata is not as xtask/src/workspace.rs reads it")?;
         let packages = metadata.workspace_packages().into_iter().map(|package| read(root, package)).collect();
         Ok(Workspace {
             root: root.to_path_buf(),
             target: metadata.target_directory.into_std_path_buf(),
+            libraries: String::from_utf8(libraries)?.trim_end().into(),
             packages,
             rules,
         })
@@ -100,6 +118,7 @@ fn read(root: &Path, package: &cargo_metadata::Package) -> Package {
     let tests = package.targets.iter().filter(|target| target.kind.contains(&TargetKind::Test));
     Package {
         name: package.name.to_string(),
+        id: package.id.repr.clone(),
         folder: folder.strip_prefix(root).unwrap_or(folder).to_path_buf(),
         features: package.features.keys().cloned().collect(),
         tests: tests.map(|target| target.name.clone()).collect(),

@@ -75,7 +75,7 @@ mod test {
             ..Rules::default()
         };
         let packages = vec![package, self::package("tool", &["high"])];
-        let workspace = Workspace { root: "".into(), target: "".into(), packages, rules };
+        let workspace = Workspace { packages, rules, ..Workspace::default() };
         let tree = Tree::of(&[
             ("docs/decisions/crc.md", "`crc32c` because"),
             ("mid/Cargo.toml", "[dependencies]\nlow = 1\nhigh = 1\n"),

@@ -21,13 +21,12 @@ pub(super) fn check(workspace: &Workspace, tree: &Tree) -> Vec<Finding> {
 #[cfg(test)]
 mod test {
     use super::*;
-    use crate::workspace::{Package, Rules};
+    use crate::workspace::Package;
 
     #[test]
     fn a_crate_that_cargo_does_not_know_is_found() {
         let low = Package { name: "low".into(), folder: "low".into(), ..Package::default() };
-        let (root, target, rules) = ("".into(), "".into(), Rules::default());
-        let workspace = Workspace { root, target, packages: vec![low], rules };
+        let workspace = Workspace { packages: vec![low], ..Workspace::default() };
         let tree = Tree::of(&[
             ("Cargo.toml", "[workspace]"),
             ("alone/Cargo.toml", "[package]\n[workspace]\n"),

@@ -117,7 +117,7 @@ mod test {
         let package = |name: &str| Package { name: name.into(), folder: name.into(), ..Package::default() };
         let rules = Rules { unsafe_code: Allowed { allowed: vec!["pmem/src/".into()] }, ..Rules::default() };
         let packages = ["pmem", "pool", "sim"].map(package).into();
-        let workspace = Workspace { root: "".into(), target: "".into(), packages, rules };
+        let workspace = Workspace { packages, rules, ..Workspace::default() };
         let tree = Tree::of(&[
             ("pmem/src/lib.rs", ""),
             ("pool/src/lib.rs", "#![forbid(unsafe_code)]"),

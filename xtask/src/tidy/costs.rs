@@ -1,0 +1,16 @@
+//! A golden file of costs has a test that measures it.
+
+use super::Finding;
+use crate::workspace::Workspace;
+
+/// Golden files that no test compares with anything.
+pub(super) fn check(workspace: &Workspace) -> Vec<Finding> {
+    let unmeasured =
+        workspace.packages.iter().filter(|package| !package.tests.iter().any(|test| test == "cost"));
+    let goldens = unmeasured.map(|package| package.folder.join("tests/cost.golden"));
+    let left = goldens.filter(|golden| workspace.root.join(golden).exists());
+    left.map(|golden| {
+        Finding::new(&golden.display().to_string(), 1, "costs", "no tests/cost.rs measures it: delete it")
+    })
+    .collect()
+}
