@@ -115,6 +115,7 @@ mod test {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "minutes in the interpreter: in `make soak`")]
     fn each_block_has_one_owner() {
         let free = geometry().external_nlba() + 3;
         assert_eq!(count(None, &[]), Ok(()), "a new table");

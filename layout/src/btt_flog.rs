@@ -225,6 +225,7 @@ mod test {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "minutes in the interpreter: in `make soak`")]
     fn the_entry_counts_that_follows_the_other() {
         for (first, second, counts) in [(1, 2, 5), (2, 3, 5), (3, 1, 5), (2, 1, 6), (3, 2, 6), (1, 3, 6)] {
             for (place, places) in [(1, BttFlogPlaces::FirstAndSecond), (2, BttFlogPlaces::FirstAndThird)] {
@@ -274,6 +275,7 @@ mod test {
 
     proptest! {
         #[test]
+        #[cfg_attr(miri, ignore = "minutes in the interpreter: in `make soak`")]
         fn no_flog_panics(changes in prop::collection::vec((0usize..256 * 64, any::<u8>()), 1..24)) {
             let mut bytes = BttFlog::new(&geometry()).encode();
             for (at, byte) in changes {

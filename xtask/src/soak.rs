@@ -2,7 +2,7 @@
 
 use crate::cargo::Cargo;
 use crate::log::Log;
-use crate::stages::{Run, Verdict, bugs, loom, test};
+use crate::stages::{Run, Verdict, bugs, loom, miri, test};
 use crate::workspace::Workspace;
 use anyhow::{Context, Result};
 use std::fs;
@@ -25,9 +25,10 @@ pub(crate) fn run(workspace: &Workspace, minutes: u64) -> Result<bool> {
         let seed = SystemTime::now().duration_since(UNIX_EPOCH)?.as_millis();
         println!("\n==== round {rounds}, LODE_SEED={seed} LODE_BUDGET={BUDGET}");
         let mut run = Run::new(workspace, Log::default());
+        run.is_soak = true;
         run.settings = vec![("LODE_SEED", seed.to_string()), ("LODE_BUDGET", BUDGET.to_string())];
         let mut good = true;
-        for stage in [test, bugs, loom] {
+        for stage in [test, bugs, loom, miri] {
             good &= stage(&mut run)? != Verdict::Failed;
         }
         good &= fuzz(workspace)?;

@@ -85,11 +85,13 @@ pub(crate) struct Run<'a> {
     pub(crate) log: Log,
     /// Environment variables for the tests.
     pub(crate) settings: Vec<(&'static str, String)>,
+    /// Whether tests run that take too long for `make test`.
+    pub(crate) is_soak: bool,
 }
 
 impl<'a> Run<'a> {
     pub(crate) fn new(workspace: &'a Workspace, log: Log) -> Run<'a> {
-        Run { workspace, tally: Tally::default(), log, settings: Vec::new() }
+        Run { workspace, tally: Tally::default(), log, settings: Vec::new(), is_soak: false }
     }
 
     fn stable(&mut self, words: &str) -> Result<bool> {
@@ -220,13 +222,16 @@ pub(crate) fn loom(run: &mut Run) -> Result<Verdict> {
     run.run_tests(&programs)
 }
 
-fn miri(run: &mut Run) -> Result<Verdict> {
+pub(crate) fn miri(run: &mut Run) -> Result<Verdict> {
     let workspace = run.workspace;
+    let long = if run.is_soak { " --include-ignored" } else { "" };
     let mut good = true;
     for tests in &workspace.rules.miri.tests {
         let words = match tests.split_once('/') {
-            None => format!("miri test --locked --no-fail-fast --package {tests}"),
-            Some((package, module)) => format!("miri test --locked --package {package} --lib -- {module}"),
+            None => format!("miri test --locked --no-fail-fast --package {tests} --{long}"),
+            Some((package, module)) => {
+                format!("miri test --locked --package {package} --lib -- {module}{long}")
+            }
         };
         let cargo = Cargo::nightly(workspace, &words)?
             .set("CARGO_PROFILE_TEST_OPT_LEVEL", "0")
