@@ -78,10 +78,4 @@ pub enum HeapError {
     /// What was asked for can't be done inside of a transaction.
     #[error("this can't be done inside of a transaction")]
     InTransaction,
-    /// The reservation was published or belongs to another heap.
-    #[error("the reservation of {at} was already published")]
-    Published {
-        /// Where the object is.
-        at: PoolOffset,
-    },
 }

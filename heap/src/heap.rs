@@ -165,6 +165,12 @@ impl<M: Medium> Heap<M> {
         self.log.medium().memory()
     }
 
+    /// A number that no other heap of the process has.
+    #[inline]
+    pub(crate) fn number(&self) -> u64 {
+        self.number
+    }
+
     /// The log under the heap.
     pub fn log(&self) -> &Log<M> {
         &self.log
@@ -300,10 +306,6 @@ impl<M: Medium> Heap<M> {
             for made in state.made.drain(..) {
                 self.shared.central.add_superblock(made.span, made.shape, made.key, made.free);
             }
-        }
-        for published in state.published.drain(..) {
-            // ORDER: releases the commit; pairs with the load of the reservation's owner.
-            published.store(true, Ordering::Release);
         }
         state.taken.clear();
         state.huge.clear();

@@ -39,7 +39,7 @@ pub use log::{Log, LogArea, Recovery};
 pub use pool::{OpenError, Pool, random_life};
 pub use ptr::{Brand, Owned, PBox, PCell, Persist};
 pub use readers::Pin;
-pub use reservation::Reservation;
+pub use reservation::{NotPublished, Reservation, Reservations, Reserved};
 pub use tx::Tx;
 pub use typed::owners::Owners;
 #[doc(hidden)]
