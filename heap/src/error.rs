@@ -33,6 +33,12 @@ pub enum HeapError {
         "an earlier sync failed, so this handle accepts no more changes; close the pool and open it again"
     )]
     Poisoned,
+    /// The pool was opened for reading, so what a transaction changes would be gone with the handle. Returned by the first
+    /// allocation, or at the end of the transaction; one that only reads succeeds.
+    #[error(
+        "the pool was opened for reading, and the transaction would change it; open the pool for writing"
+    )]
+    ReadOnly,
     /// Something inside of the transaction failed and its error was dropped; half of its changes can't stay.
     #[error("an operation inside of the transaction failed, so the transaction does too")]
     NestedFailed,

@@ -85,7 +85,8 @@ impl<M: Medium> Heap<M> {
     }
 
     /// Opens the heap of the pool `uuid`: repeats what its last life left in the log, and begins the life
-    /// `life`, a random number.
+    /// `life`, a random number. On a private view the heap is for reading: a transaction that would change it fails with
+    /// [`HeapError::ReadOnly`].
     ///
     /// # Errors
     /// As [`Log::recover`].
@@ -103,7 +104,7 @@ impl<M: Medium> Heap<M> {
     }
 
     /// Opens a heap whose log may be damaged: replays what is sound of it and drops the rest, and begins a new life.
-    /// For `repair`, and for `check` in a private view.
+    /// For `repair`, and for `check` in a private view, which it may change.
     ///
     /// # Errors
     /// [`HeapError::Fault`], [`HeapError::InDoubt`], and [`HeapError::Corrupt`] when the slots have come to the
@@ -125,7 +126,10 @@ impl<M: Medium> Heap<M> {
         damaged: Damaged,
     ) -> Result<(Heap<M>, Recovery), HeapError> {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
-        let (log, recovery) = Log::restart(medium, log_area(geometry), uuid, life, damaged)?;
+        let (mut log, recovery) = Log::restart(medium, log_area(geometry), uuid, life, damaged)?;
+        if damaged == Damaged::Refuse && log.medium().memory().is_private_view() {
+            log.refuse_changes();
+        }
         let limbo = Mutex::new(SharedLimbo::default());
         let (central, readers, reclaiming) = (Central::default(), Readers::new(), SpinMutex::new(()));
         let shared = Shared { central, limbo, readers, reclaiming };
@@ -163,6 +167,19 @@ impl<M: Medium> Heap<M> {
     #[inline]
     pub fn memory(&self) -> &Memory {
         self.log.medium().memory()
+    }
+
+    /// Whether the heap lies in a private view of its pool, so that only transactions that change nothing succeed.
+    pub fn is_read_only(&self) -> bool {
+        self.log.is_read_only()
+    }
+
+    /// Fails when the heap is for reading.
+    ///
+    /// # Errors
+    /// [`HeapError::ReadOnly`].
+    pub fn check_changes(&self) -> Result<(), HeapError> {
+        if self.is_read_only() { Err(HeapError::ReadOnly) } else { Ok(()) }
     }
 
     /// A number that no other heap of the process has.
@@ -281,6 +298,7 @@ impl<M: Medium> Heap<M> {
             return Err(fault.into());
         }
         if let Some((wanted, limit)) = state.too_large {
+            self.check_changes()?;
             return Err(HeapError::TooLarge { wanted, limit });
         }
         if state.doomed {
@@ -319,6 +337,7 @@ impl<M: Medium> Heap<M> {
     /// says where. That space is used again only when the checkpoint covers the record.
     #[cold]
     fn commit_spilled(&self, state: &mut State) -> Result<u64, HeapError> {
+        self.log.check_accepts()?;
         let body = state.writes.record().body().to_vec();
         let mut record = Record::new();
         let mut spans = Vec::new();

@@ -108,7 +108,8 @@ impl Pool {
     }
 
     /// Opens the pool at `path`. For reading, what the last writer left in the log is replayed into a private
-    /// view, which [`recovery`](Pool::recovery) tells; nothing reaches the file.
+    /// view, which [`recovery`](Pool::recovery) tells; nothing reaches the file, and a transaction that would change
+    /// something fails with [`HeapError::ReadOnly`].
     ///
     /// # Errors
     /// [`OpenError`].

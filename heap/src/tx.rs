@@ -243,7 +243,7 @@ impl<M: Medium> Tx<'_, M> {
     /// `align` is a power of two up to 4096.
     ///
     /// # Errors
-    /// [`HeapError::OutOfSpace`], [`HeapError::Alignment`].
+    /// [`HeapError::OutOfSpace`], [`HeapError::Alignment`], [`HeapError::ReadOnly`].
     ///
     /// # Cost
     /// 16 bytes of the record; now and then those of a new superblock's header.
@@ -311,6 +311,8 @@ impl<M: Medium> Tx<'_, M> {
     /// superblock, which is longer than a span that would do for a single object.
     #[cold]
     pub(crate) fn refill(&self, state: &mut State, key: Key) -> Result<Option<Block>, HeapError> {
+        // No magazine of a heap for reading holds a block, so each allocation comes here, or to `find_huge`.
+        self.heap.check_changes()?;
         let (space, memory) = (&self.heap.space, self.heap.memory());
         let want = refill_of(key.class);
         // A superblock that the transaction makes is known to nobody else, so its blocks are found here only.
@@ -375,6 +377,7 @@ impl<M: Medium> Tx<'_, M> {
         size: u64,
         align: u64,
     ) -> Result<(Span, u64), HeapError> {
+        self.heap.check_changes()?;
         let data_off = align_up(SPAN_HEADER, align);
         let len = size.checked_add(data_off + CHUNK - 1).ok_or(out_of_space(size))?;
         let span = self.heap.find_span(state, len / CHUNK, 1)?.ok_or(out_of_space(size))?;

@@ -8,7 +8,7 @@ use crate::leaf;
 use crate::node::Node;
 use crate::reader::Reader;
 use crate::view::View;
-use lode_heap::{Heap, Tx};
+use lode_heap::{Heap, HeapError, Tx};
 use lode_layout::{KEY_LEN_MAX, PoolOffset, SLOT_REACH, TREE_SIZE, TYPE_TREE, tree_meta};
 use lode_pmem::{Fault, Medium, Memory};
 
@@ -70,12 +70,18 @@ impl<'h, M: Medium> Tree<'h, M> {
         Ok(Tree { heap, root })
     }
 
+    /// The tree of a pool without a root object that was opened for reading: empty, and it can't be changed.
+    pub(crate) fn absent(heap: &'h Heap<M>) -> Tree<'h, M> {
+        Tree { heap, root: PoolOffset::NULL }
+    }
+
     /// The heap that the tree is in.
     pub fn heap(&self) -> &'h Heap<M> {
         self.heap
     }
 
-    /// Where the root object is.
+    /// Where the root object is; [`PoolOffset::NULL`] for the tree of a [`Store`](crate::kv::Store) without one, which is
+    /// empty.
     pub fn root(&self) -> PoolOffset {
         self.root
     }
@@ -197,6 +203,9 @@ impl<'h, M: Medium> Tree<'h, M> {
     /// # Errors
     /// [`IndexError::Fault`].
     pub fn count(&self) -> Result<u64, IndexError> {
+        if self.root.is_null() {
+            return Ok(0);
+        }
         let sum = count::sum(self.heap.memory(), self.root);
         Fault::take().map_or(Ok(sum), |fault| Err(fault.into()))
     }
@@ -211,6 +220,9 @@ impl<'h, M: Medium> Tree<'h, M> {
     ) -> Result<C::Answer, IndexError> {
         if key.len() > KEY_LEN_MAX {
             return Err(IndexError::KeyTooLong { len: key.len() });
+        }
+        if self.root.is_null() {
+            return Err(HeapError::ReadOnly.into());
         }
         let _pin = self.heap.pin();
         let held = tx.lock_count();

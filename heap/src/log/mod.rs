@@ -70,7 +70,10 @@ pub struct Log<M: Medium> {
     next_sequence: Apart<AtomicU64>,
     checkpointed: AtomicU64,
     checkpointer: SpinMutex<Checkpointer>,
+    /// Set once nothing more is accepted.
     failed: AtomicBool,
+    /// Whether that is because the medium is not to be changed.
+    is_read_only: bool,
 }
 
 /// A word that every transaction changes, on cache lines of its own: what lies beside it is read by all and would
@@ -121,8 +124,33 @@ impl<M: Medium> Log<M> {
                 dirty: DirtyLines::new(),
             }),
             failed: AtomicBool::new(false),
+            is_read_only: false,
             medium,
         }
+    }
+
+    /// Accepts nothing from now on, because what it would write is lost with the medium.
+    pub(crate) fn refuse_changes(&mut self) {
+        self.is_read_only = true;
+        self.fail();
+    }
+
+    /// Whether it accepts nothing for that reason.
+    #[inline]
+    pub(crate) fn is_read_only(&self) -> bool {
+        self.is_read_only
+    }
+
+    /// Fails when the log accepts nothing more.
+    #[inline]
+    pub(crate) fn check_accepts(&self) -> Result<(), HeapError> {
+        // ORDER: none: a thread that misses another's failure gets its own from the medium.
+        if self.failed.load(Ordering::Relaxed) { Err(self.refusal()) } else { Ok(()) }
+    }
+
+    #[cold]
+    fn refusal(&self) -> HeapError {
+        if self.is_read_only { HeapError::ReadOnly } else { HeapError::Poisoned }
     }
 
     /// The medium under the log.
@@ -149,7 +177,7 @@ impl<M: Medium> Log<M> {
     ///
     /// # Errors
     /// [`HeapError::InDoubt`] when this record's log write failed, [`HeapError::Fault`] when it is durable and met
-    /// lost memory at home, [`HeapError::Poisoned`] after either.
+    /// lost memory at home, [`HeapError::Poisoned`] after either; [`HeapError::ReadOnly`].
     ///
     /// # Durability
     /// Durable and visible on return, all entries or, after a crash before, none.
@@ -159,10 +187,7 @@ impl<M: Medium> Log<M> {
     #[inline]
     pub fn commit(&self, record: &mut Record, continued: &[u64]) -> Result<u64, HeapError> {
         debug_assert!(record.len() <= self.record_words_max());
-        // ORDER: none: a thread that misses another's failure gets its own from the medium.
-        if self.failed.load(Ordering::Relaxed) {
-            return Err(HeapError::Poisoned);
-        }
+        self.check_accepts()?;
         let result = if self.group.is_some() {
             self.commit_grouped(record, continued)
         } else {
@@ -278,7 +303,7 @@ impl<M: Medium> Log<M> {
     /// Makes all home stores so far durable, and frees the log's space. Waits for a checkpoint that is running.
     ///
     /// # Errors
-    /// [`HeapError::Poisoned`] when a sync failed, now or before.
+    /// [`HeapError::Poisoned`] when a sync failed, now or before; [`HeapError::ReadOnly`].
     ///
     /// # Durability
     /// Every home store of a transaction that returned before the call is durable on return.
@@ -303,6 +328,9 @@ impl<M: Medium> Log<M> {
     /// # Errors
     /// [`HeapError::Poisoned`] when a sync failed, now or before.
     pub fn close(&self) -> Result<(), HeapError> {
+        if self.is_read_only {
+            return Ok(());
+        }
         self.checkpoint_held(self.wait_for_checkpointer(), true)
     }
 
@@ -321,10 +349,7 @@ impl<M: Medium> Log<M> {
         mut checkpointer: SpinMutexGuard<'_, Checkpointer>,
         closed: bool,
     ) -> Result<(), HeapError> {
-        // ORDER: none: as in `commit`.
-        if self.failed.load(Ordering::Relaxed) {
-            return Err(HeapError::Poisoned);
-        }
+        self.check_accepts()?;
         let Checkpointer { generation, dirty } = &mut *checkpointer;
         let (sequence, heads) = self.note(dirty);
         if self.medium.rung() != Rung::None {
