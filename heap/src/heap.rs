@@ -152,7 +152,8 @@ impl<M: Medium> Heap<M> {
         self.log.close()
     }
 
-    /// Takes in what the pool has grown by. The new space is on the medium, and its header says so durably.
+    /// Takes in what the pool has grown by. The new space is on the medium, and its header says so durably. An older
+    /// geometry than that of an earlier call changes nothing.
     pub fn extend(&self, geometry: &Geometry) {
         self.space.extend(geometry);
     }
@@ -227,7 +228,7 @@ impl<M: Medium> Heap<M> {
     ///
     /// # Errors
     /// What the closure returns, or a [`HeapError`]. Only [`HeapError::InDoubt`] leaves open whether the
-    /// transaction happened.
+    /// transaction happened; what it has allocated is left alone until the pool is opened again.
     ///
     /// # Durability
     /// Durable on return of the outermost call.
@@ -368,10 +369,18 @@ impl<M: Medium> Heap<M> {
                 break Err(error);
             }
         };
-        let epoch = self.shared.readers.advance();
-        let mut limbo = self.shared.limbo();
-        for span in spans {
-            limbo.add(written.as_ref().copied().unwrap_or(0), epoch, Freed::Span(span));
+        // In doubt, the record may lead to them: nobody gets them before the pool is opened again.
+        let free_from = match written {
+            Ok(sequence) => Some(sequence),
+            Err(HeapError::InDoubt(_)) => None,
+            Err(_) => Some(0),
+        };
+        if let Some(sequence) = free_from {
+            let epoch = self.shared.readers.advance();
+            let mut limbo = self.shared.limbo();
+            for span in spans {
+                limbo.add(sequence, epoch, Freed::Span(span));
+            }
         }
         written
     }
@@ -387,7 +396,7 @@ impl<M: Medium> Heap<M> {
         padded.resize(align_up(words.len() as u64, medium.log_block() / WORD) as usize, 0);
         // ORDER: the entries are durable before the record that leads to them is written. Stop here: nothing
         // leads to them.
-        medium.log_write(at, padded.as_bytes()).map_err(HeapError::InDoubt)
+        medium.log_write(at, padded.as_bytes()).map_err(HeapError::from)
     }
 
     /// Puts what the transaction `sequence` freed where it waits until it can be used again.

@@ -28,7 +28,7 @@ mod typed;
 mod walk;
 mod writeset;
 
-pub use error::HeapError;
+pub use error::{Doubt, HeapError};
 pub use heap::Heap;
 pub use locks::Version;
 pub use lode_heap_derive::Persist;

@@ -24,7 +24,7 @@ mod ring;
 pub(crate) mod slots;
 
 use crate::sync::{AtomicBool, AtomicU64, Ordering, SpinMutex, SpinMutexGuard};
-use crate::{HeapError, bugs};
+use crate::{Doubt, HeapError, bugs};
 use dirty::DirtyLines;
 use group::Group;
 use lane::{LaneState, Lanes};
@@ -176,8 +176,9 @@ impl<M: Medium> Log<M> {
     /// `continued` are the entries to which a final `Continue` entry leads. Returns the sequence number.
     ///
     /// # Errors
-    /// [`HeapError::InDoubt`] when this record's log write failed, [`HeapError::Fault`] when it is durable and met
-    /// lost memory at home, [`HeapError::Poisoned`] after either; [`HeapError::ReadOnly`].
+    /// [`HeapError::InDoubt`] when this record's log write failed, or when it is durable and met lost memory at home;
+    /// [`HeapError::Poisoned`] after either; [`HeapError::ReadOnly`]. A [`Fault`] that the calling thread raised before and
+    /// did not take counts as one of its home stores.
     ///
     /// # Durability
     /// Durable and visible on return, all entries or, after a crash before, none.
@@ -193,19 +194,33 @@ impl<M: Medium> Log<M> {
         } else {
             self.commit_alone(record, continued)
         };
-        // Asked without touching the result: what is copied here waits for all home stores.
-        if result.is_err() || Fault::is_raised() {
-            return self.failed(result);
+        if result.is_err() {
+            self.fail();
         }
         result
     }
 
-    /// Accepts nothing more after a commit that went wrong. One whose home stores met lost memory did, too: its record
-    /// is all there is of it, so no checkpoint may free that.
+    /// As [`commit`](Log::commit), beside a transaction of the calling thread, whose faults are not this record's.
+    pub(crate) fn commit_apart(&self, record: &mut Record) -> Result<u64, HeapError> {
+        let earlier = Fault::take();
+        let committed = self.commit(record, &[]);
+        earlier.into_iter().for_each(Fault::raise);
+        committed
+    }
+
+    /// Ends a commit whose home stores are done: with `lane` still held, the log accepts nothing more if they met lost
+    /// memory. The record is all there is of them, so no checkpoint may free it.
+    #[inline]
+    fn check_home<L>(&self, lane: &L) -> Result<(), HeapError> {
+        // Asked of the thread, not of a result: what is copied here waits for all home stores.
+        if Fault::is_raised() { Err(self.lose_home(lane)) } else { Ok(()) }
+    }
+
     #[cold]
-    fn failed(&self, result: Result<u64, HeapError>) -> Result<u64, HeapError> {
+    fn lose_home<L>(&self, _held: &L) -> HeapError {
         self.fail();
-        result.and_then(|sequence| Fault::take().map_or(Ok(sequence), |fault| Err(fault.into())))
+        let fault = Fault::take().expect("asked before");
+        HeapError::InDoubt(Doubt::Home(fault))
     }
 
     #[inline]
@@ -230,12 +245,13 @@ impl<M: Medium> Log<M> {
         // ORDER: the record is durable before the first home store: there is no undo to take one back. Stop
         // here: the record is whole and replayed, or torn and skipped, and the caller has not returned.
         let sealed = record.seal(self.seals[ring], sequence, offset, checksum).as_bytes();
-        self.medium.log_write(place, sealed).map_err(HeapError::InDoubt)?;
+        self.medium.log_write(place, sealed).map_err(HeapError::from)?;
         lane.head += len;
         lane.offset = offset + len;
         let dirty = (self.medium.rung() == Rung::Line).then_some(&mut lane.dirty);
         apply_all(&self.medium, record.body(), continued, dirty, alone);
         let half_full = self.half_full(ring, lane.head);
+        self.check_home(&lane)?;
         drop(lane);
         if half_full {
             self.checkpoint_if_idle();
@@ -273,6 +289,7 @@ impl<M: Medium> Log<M> {
         };
         group.settle(&self.medium, ticket)?;
         apply_all(&self.medium, record.body(), continued, None, false);
+        self.check_home(&lane)?;
         drop(lane);
         if self.half_full(0, group.head(&self.medium)) {
             self.checkpoint_if_idle();
@@ -346,12 +363,27 @@ impl<M: Medium> Log<M> {
 
     fn checkpoint_held(
         &self,
+        checkpointer: SpinMutexGuard<'_, Checkpointer>,
+        closed: bool,
+    ) -> Result<(), HeapError> {
+        // Those of a transaction of the calling thread are not the checkpoint's.
+        let earlier = Fault::take();
+        let done = self.checkpoint_apart(checkpointer, closed);
+        earlier.into_iter().for_each(Fault::raise);
+        done
+    }
+
+    fn checkpoint_apart(
+        &self,
         mut checkpointer: SpinMutexGuard<'_, Checkpointer>,
         closed: bool,
     ) -> Result<(), HeapError> {
         self.check_accepts()?;
         let Checkpointer { generation, dirty } = &mut *checkpointer;
         let (sequence, heads) = self.note(dirty);
+        // ORDER: asked after all lanes were held: a commit whose home stores met lost memory said so before it released
+        // its lane. Stop here: the old slot counts, and the record is replayed.
+        self.check_accepts()?;
         if self.medium.rung() != Rung::None {
             self.persist_home(dirty)?;
         }
