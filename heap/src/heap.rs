@@ -5,6 +5,7 @@ use crate::alloc::magazine::Magazines;
 use crate::alloc::{Central, Space};
 use crate::bugs;
 use crate::error::HeapError;
+use crate::faults::told;
 use crate::locks::{LockTable, Version};
 use crate::log::{Damaged, Log, LogArea, Recovery};
 use crate::readers::{Pin, Readers};
@@ -73,14 +74,17 @@ impl<M: Medium> Heap<M> {
     /// Makes an empty heap in a pool whose chunk tables are zero.
     ///
     /// # Errors
-    /// [`HeapError::InDoubt`] when the medium can't make it durable.
+    /// [`HeapError::InDoubt`] when the medium can't make it durable; [`HeapError::Fault`].
     ///
     /// # Durability
     /// Durable on return.
     pub fn format(medium: &M, geometry: &Geometry, uuid: &[u8; 16], life: [u64; 2]) -> Result<(), HeapError> {
         let root_at = Space::new(geometry).root_at();
-        medium.store8(root_at, encode_root(PoolOffset::NULL));
-        medium.flush(root_at, WORD);
+        told(|| {
+            medium.store8(root_at, encode_root(PoolOffset::NULL));
+            medium.flush(root_at, WORD);
+            Ok(())
+        })?;
         Log::format(medium, log_area(geometry), uuid, life)
     }
 
@@ -197,11 +201,13 @@ impl<M: Medium> Heap<M> {
     /// Where the root object is; [`PoolOffset::NULL`] while there is none.
     ///
     /// # Errors
-    /// [`HeapError::Corrupt`] when the word that says so is damaged.
+    /// [`HeapError::Corrupt`] when the word that says so is damaged; [`HeapError::Fault`].
     pub fn root(&self) -> Result<PoolOffset, HeapError> {
         let at = self.space.root_at();
-        let root = decode_root(self.memory().load8(at));
-        root.ok_or(HeapError::Corrupt { what: "the word that says where the root is", at })
+        told(|| {
+            let root = decode_root(self.memory().load8(at));
+            root.ok_or(HeapError::Corrupt { what: "the word that says where the root is", at })
+        })
     }
 
     /// Pins the calling thread: what it can reach stays as it is until the pin is dropped.
@@ -222,6 +228,9 @@ impl<M: Medium> Heap<M> {
     /// Runs `closure` as a transaction: all that it changed is durable when this returns `Ok`, and nothing is
     /// changed when it returns an error or panics. Called inside of another closure on the same heap it joins
     /// that transaction.
+    ///
+    /// A closure that reads what the memory can't deliver reads zeros; the transaction fails with [`HeapError::Fault`] then,
+    /// whatever the closure makes of them.
     ///
     /// A closure that meets a lock of another transaction is started again, and so is one that finds no space which
     /// its end makes free. So its effects outside of the heap must bear repetition.
@@ -390,7 +399,8 @@ impl<M: Medium> Heap<M> {
         let medium = self.medium();
         if medium.rung() != Rung::Commit {
             medium.copy(at, words.as_bytes());
-            return Ok(());
+            // No record may lead to entries that are not there.
+            return Fault::take().map_or(Ok(()), |fault| Err(fault.into()));
         }
         let mut padded = words.to_vec();
         padded.resize(align_up(words.len() as u64, medium.log_block() / WORD) as usize, 0);
@@ -509,15 +519,15 @@ impl<M: Medium> Drop for Heap<M> {
 struct Running<'a, M: Medium> {
     heap: &'a Heap<M>,
     session: &'a Session,
-    /// A fault with which the transaction on another heap is to fail in whose closure this one runs.
+    /// A fault that the thread had before, which is not this transaction's: of loads past the heap, or of the transaction
+    /// on another heap in whose closure this one runs, which is to fail with it.
     outer: Option<Fault>,
 }
 
 impl<'a, M: Medium> Running<'a, M> {
     #[inline]
     fn begin(heap: &'a Heap<M>, session: &'a Session) -> Running<'a, M> {
-        // A fault of earlier reads is not this transaction's.
-        let outer = Fault::take().filter(|_| Session::is_any_active());
+        let outer = Fault::take();
         session.active.set(true);
         Running { heap, session, outer }
     }
@@ -531,16 +541,21 @@ impl<'a, M: Medium> Running<'a, M> {
                 Ok(()) => End::Committed,
                 Err(error) => {
                     self.heap.undo(state, error);
+                    // The error tells of it.
+                    Fault::take();
                     End::Failed(error)
                 }
             },
             (_, conflict) => {
                 let is_crossed = state.is_crossed;
                 self.heap.roll_back(state);
-                match (conflict, is_crossed) {
-                    (false, _) => End::RolledBack,
-                    (true, false) => End::Conflict,
-                    (true, true) => End::Crossed,
+                match (conflict, is_crossed, Fault::take()) {
+                    (false, _, None) => End::RolledBack,
+                    // What the closure returned follows from zeros.
+                    (false, _, Some(fault)) => End::Failed(fault.into()),
+                    // The next attempt reads again.
+                    (true, false, _) => End::Conflict,
+                    (true, true, _) => End::Crossed,
                 }
             }
         };
@@ -585,5 +600,8 @@ impl<M: Medium> Drop for Running<'_, M> {
         self.heap.roll_back(state);
         self.heap.forget(state);
         self.session.active.set(false);
+        // The panic tells of the transaction's own fault.
+        Fault::take();
+        self.outer.into_iter().for_each(Fault::raise);
     }
 }

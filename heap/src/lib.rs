@@ -13,6 +13,7 @@ pub mod check;
 mod error;
 #[cfg(feature = "explore")]
 pub mod explore;
+mod faults;
 mod heap;
 mod locks;
 mod log;

@@ -8,6 +8,7 @@
 //! ```
 
 use crate::alloc::{Block, Class, Key, Span};
+use crate::faults::told;
 use crate::heap::PAYLOAD_MIN;
 use crate::tx::checked_align;
 use crate::{Heap, HeapError, Tx};
@@ -299,8 +300,10 @@ impl Kept {
         if end.is_none_or(|end| end > self.size) {
             return Err(HeapError::NoObject { at: self.at.plus(off) });
         }
-        medium.store(self.at.plus(off), bytes);
-        Ok(())
+        told(|| {
+            medium.store(self.at.plus(off), bytes);
+            Ok(())
+        })
     }
 }
 
@@ -319,7 +322,7 @@ impl<M: Medium> Reservation<'_, M> {
     /// publishes it, as they are then.
     ///
     /// # Errors
-    /// [`HeapError::NoObject`] when the range is not inside of it.
+    /// [`HeapError::NoObject`] when the range is not inside of it; [`HeapError::Fault`].
     pub fn store(&self, off: u64, bytes: &[u8]) -> Result<(), HeapError> {
         self.kept.store(self.heap.medium(), off, bytes)
     }
@@ -343,7 +346,8 @@ impl Reserved<'_> {
     /// durable if it publishes the object.
     ///
     /// # Errors
-    /// [`HeapError::NoObject`] when the range is not inside of it, or when `tx` is one of another heap.
+    /// [`HeapError::NoObject`] when the range is not inside of it, or when `tx` is one of another heap;
+    /// [`HeapError::Fault`].
     pub fn store<M: Medium>(&self, tx: &Tx<'_, M>, off: u64, bytes: &[u8]) -> Result<(), HeapError> {
         self.check_heap(tx)?;
         self.kept.store(tx.heap.medium(), off, bytes)

@@ -208,12 +208,6 @@ impl Session {
         known.unwrap_or_else(|| Session::begin(heap, heir()))
     }
 
-    /// Whether this thread is in a transaction, on whatever heap.
-    #[cold]
-    pub(crate) fn is_any_active() -> bool {
-        SESSIONS.with(|sessions| sessions.borrow().iter().any(|session| session.active.get()))
-    }
-
     #[cold]
     fn begin(heap: u64, heir: Weak<dyn Inherit>) -> Rc<Session> {
         let (active, state) = (Cell::new(false), RefCell::new(State::new(heir)));

@@ -60,12 +60,11 @@ impl<'h, M: Medium> Tree<'h, M> {
     /// Opens the tree whose root object is at `root`.
     ///
     /// # Errors
-    /// [`IndexError::NoTree`], [`IndexError::PoolTooLarge`].
+    /// [`IndexError::NoTree`], [`IndexError::PoolTooLarge`], [`IndexError::Fault`].
     pub fn open(heap: &'h Heap<M>, root: PoolOffset) -> Result<Tree<'h, M>, IndexError> {
         check_reach(heap.memory())?;
         if heap.memory().load8(Node::root(root).meta_at()) != tree_meta() {
-            Fault::take();
-            return Err(IndexError::NoTree { at: root });
+            return Err(Fault::take().map_or(IndexError::NoTree { at: root }, IndexError::from));
         }
         Ok(Tree { heap, root })
     }
