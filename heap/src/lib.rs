@@ -41,7 +41,7 @@ pub use pool::{OpenError, Pool, random_life};
 pub use ptr::{Brand, Owned, PBox, PCell, Persist};
 pub use readers::Pin;
 pub use reservation::{NotPublished, Reservation, Reservations, Reserved};
-pub use tx::Tx;
+pub use tx::{Held, Tx};
 pub use typed::owners::Owners;
 #[doc(hidden)]
 pub use typed::type_hash;

@@ -107,7 +107,8 @@ impl<'h, M: Medium> Tree<'h, M> {
     /// Gives `key` the value `value`; whether it had another one before.
     ///
     /// # Errors
-    /// [`IndexError::KeyTooLong`], [`IndexError::Corrupt`], [`IndexError::Fault`], [`IndexError::Heap`].
+    /// [`IndexError::KeyTooLong`], [`IndexError::Corrupt`], [`IndexError::Fault`], [`IndexError::Heap`];
+    /// [`IndexError::OtherPool`] where the caller gives the transaction.
     ///
     /// # Durability
     /// Durable on return.
@@ -191,6 +192,7 @@ impl<'h, M: Medium> Tree<'h, M> {
     /// # Errors
     /// [`IndexError::Corrupt`], [`IndexError::Fault`].
     pub fn get_in(&self, tx: &Tx<'_, M>, key: &[u8]) -> Result<Option<Vec<u8>>, IndexError> {
+        self.check_heap(tx)?;
         let _pin = self.heap.pin();
         let found = crate::descend::candidate(tx, self.root, key)?.filter(|leaf| leaf::is_of(tx, *leaf, key));
         let value = found.map(|leaf| copy_value(tx, leaf)).transpose()?;
@@ -209,6 +211,12 @@ impl<'h, M: Medium> Tree<'h, M> {
         Fault::take().map_or(Ok(sum), |fault| Err(fault.into()))
     }
 
+    /// Fails for a transaction of another heap, which would store there at this one's offsets.
+    #[inline]
+    fn check_heap(&self, tx: &Tx<'_, M>) -> Result<(), IndexError> {
+        if std::ptr::eq(tx.heap(), self.heap) { Ok(()) } else { Err(IndexError::OtherPool) }
+    }
+
     /// Tries `change` until nobody comes between.
     #[inline]
     fn change<C: Change<M>>(
@@ -220,11 +228,12 @@ impl<'h, M: Medium> Tree<'h, M> {
         if key.len() > KEY_LEN_MAX {
             return Err(IndexError::KeyTooLong { len: key.len() });
         }
+        self.check_heap(tx)?;
         if self.root.is_null() {
             return Err(HeapError::ReadOnly.into());
         }
         let _pin = self.heap.pin();
-        let held = tx.lock_count();
+        let held = tx.held();
         let (mut conflicts, mut unrest) = (0, Unrest::default());
         for round in 0.. {
             let attempted = if tx.is_clean() {
@@ -243,7 +252,7 @@ impl<'h, M: Medium> Tree<'h, M> {
                 Err(Miss::Unsettled(at)) => self.outlast(at, &mut unrest)?,
             }
             tx.unlock_since(held);
-            if held > 0 && conflicts >= ATTEMPTS_HOLDING {
+            if held.is_any() && conflicts >= ATTEMPTS_HOLDING {
                 return Err(tx.restart().into());
             }
             self.heap.medium().relax(round);
@@ -347,7 +356,7 @@ impl<M: Medium, F: FnMut(Option<&[u8]>) -> Option<Vec<u8>>> Change<M> for Update
     type Answer = ();
 
     fn attempt<V: View>(&mut self, attempt: &Attempt<'_, '_, M, V>) -> Result<(), Miss> {
-        let held = attempt.tx.lock_count();
+        let held = attempt.tx.held();
         let spot = attempt.spot(self.key)?;
         let old = match &spot {
             Spot::There(step) => Some(copy_value(attempt.tx, step.slot.at())?),
