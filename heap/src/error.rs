@@ -1,7 +1,7 @@
 //! What can go wrong in a heap.
 
 use lode_layout::PoolOffset;
-use lode_pmem::{Fault, SyncError};
+use lode_pmem::{Fault, FaultKind, SyncError};
 
 /// Why an operation on a heap failed. Unless a variant says otherwise, nothing was changed and the heap goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -84,4 +84,15 @@ pub enum HeapError {
         /// Where the object is.
         at: PoolOffset,
     },
+}
+
+impl HeapError {
+    /// Whether it tells of damage: of something on the medium that is not as it was written, or can't be read.
+    pub fn is_damage(&self) -> bool {
+        match self {
+            HeapError::Corrupt { .. } | HeapError::NoObject { .. } | HeapError::WrongType { .. } => true,
+            HeapError::Fault(fault) => fault.kind != FaultKind::Forked,
+            _ => false,
+        }
+    }
 }
