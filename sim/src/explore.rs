@@ -28,9 +28,11 @@ const SHRINK_IMAGES: u64 = 5000;
 /// One in this many crash points is looked at closely where a run has more images than its budget; of the others few
 /// images are tried, so that many are visited.
 const CLOSE_ONE_IN: u64 = 12;
-/// What is tried at such a crash point.
+/// What is tried at these others.
 const GLANCE: Limits = Limits { exhaustive: 16, samples: 6, singles: 2 };
-/// Units of which each is tried alone at the other ones.
+/// How much more often than others a crash point is visited that has all before it which a drain makes durable.
+const BEFORE_DRAIN: f64 = 4.0;
+/// Units of which each is tried alone at a crash point that is looked at closely.
 const SINGLES: usize = 12;
 /// What is tried inside of a recovery, at each crash point.
 const NESTED: Limits = Limits { exhaustive: 16, samples: 4, singles: 12 };
@@ -306,6 +308,9 @@ impl<'s, S: Subject> Search<'s, S> {
             is_fresh |= moment.advance(&run.notes, point);
             // The end is always looked at: after a failed sync, nothing follows for long.
             let is_end = point == run.events.len();
+            let is_before_drain =
+                matches!(run.events.get(point), Some(Event::Drain { .. } | Event::Synced { .. }));
+            let share = if is_before_drain { BEFORE_DRAIN * share } else { share };
             if !is_fresh || (rng.f64() >= share && !is_end) {
                 continue;
             }
