@@ -16,9 +16,11 @@ use std::ops::ControlFlow::{self, Break, Continue};
 use std::time::Instant;
 
 /// Crash images that one run may have are at least this many, where the budget has them.
-const RUN_IMAGES_MIN: u64 = 4096;
+const RUN_IMAGES_MIN: u64 = 512;
 /// The budget is spread over at least this many runs.
-const RUNS_MIN: u64 = 16;
+const RUNS_MIN: u64 = 64;
+/// The crash points of a run by which the number of its images is estimated.
+const ESTIMATED_POINTS: usize = 256;
 /// Runs in a row without a new image, after which none is to be expected.
 const STALE_RUNS_MAX: u32 = 100;
 /// Images for each attempt to find a violation in a shorter workload.
@@ -163,7 +165,7 @@ fn options(model: &mut Model) -> (Vec<Options>, bool) {
     let option = |unit: &u32| {
         let versions = model.versions(*unit);
         let (count, newest) = (versions.len() as u16, versions.newest() as u16);
-        Options { count, newest, is_hot: model.hot().contains(unit) }
+        Options { count, newest, is_hot: model.hot().contains(unit), writers: model.writers(*unit) }
     };
     let is_whole = !model.dirty().iter().any(|unit| model.versions(*unit).is_sample());
     (model.dirty().iter().map(option).collect(), is_whole)
@@ -263,14 +265,17 @@ impl<'s, S: Subject> Search<'s, S> {
         let images = self.setup.budget.images;
         let target = (images / RUNS_MIN).max(RUN_IMAGES_MIN.min(images));
         let mut model = Model::new(self.setup.machine, &run.start);
-        let mut total = 1u64;
+        let points = run.events.iter().filter(|event| changes_images(**event)).count();
+        let step = (points / ESTIMATED_POINTS).max(1);
+        let (mut total, mut point) = (1u64, 0);
         for event in &run.events {
             model.apply(*event);
-            if changes_images(*event) {
+            point += usize::from(changes_images(*event));
+            if changes_images(*event) && point.is_multiple_of(step) {
                 total = total.saturating_add(choice::visits(&options(&mut model).0, self.limits()));
             }
         }
-        target as f64 / total as f64
+        target as f64 / total as f64 / step as f64
     }
 
     fn explore_run(&mut self, seed: u64, run: &Run<S::Operation>) -> ControlFlow<End> {

@@ -7,6 +7,7 @@ use crate::touched::Touched;
 use lode_layout::{LINE, PoolOffset, WORD, align_down};
 use lode_pmem::{Fault, FaultKind, Gate, Medium, Memory, Rung, SyncError};
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Rounds of [`Medium::relax`] after which a lone thread is said to wait for ever.
@@ -28,7 +29,7 @@ pub struct SimMedium {
     touched: Touched,
     tape: Tape,
     recording: AtomicBool,
-    pub(crate) schedule: Option<Schedule>,
+    pub(crate) schedule: Option<Arc<Schedule>>,
     drains: AtomicU64,
     failing_drain: Option<u64>,
     is_armed: AtomicBool,
@@ -68,7 +69,7 @@ impl SimMedium {
     }
 
     /// Lets logical threads take turns as `schedule` says.
-    pub(crate) fn scheduled(mut self, schedule: Option<Schedule>) -> SimMedium {
+    pub(crate) fn scheduled(mut self, schedule: Option<Arc<Schedule>>) -> SimMedium {
         self.schedule = schedule;
         self
     }
@@ -152,7 +153,8 @@ impl SimMedium {
             let (now, rest) = bytes.split_at(bytes.len().min(WORD as usize - skip));
             let mut word = [0; WORD as usize];
             if now.len() < word.len() {
-                word = self.memory.load8(PoolOffset::new(start)).to_le_bytes();
+                // Not `load8`, which is a switching point where seeded bugs are built in.
+                self.memory.read(PoolOffset::new(start), &mut word);
             }
             word[skip..skip + now.len()].copy_from_slice(now);
             each((start / WORD) as u32, u64::from_le_bytes(word));

@@ -42,6 +42,8 @@ struct Unit {
     folded: u64,
     /// The stores before this one were lost by a failed sync, unless the unit is stored to again.
     doubted: u64,
+    /// The threads that copied to it and have not drained since, a bit each.
+    writers: u8,
     versions: Option<Versions>,
 }
 
@@ -130,6 +132,11 @@ impl Model {
         &self.hot
     }
 
+    /// The threads that copied to a unit since their own last drain, a bit each.
+    pub(crate) fn writers(&self, unit: u32) -> u8 {
+        self.units[unit as usize].writers
+    }
+
     /// What a unit is sure to hold.
     pub(crate) fn base(&self, unit: u32) -> &[u64] {
         &self.base[unit as usize * self.unit_words..][..self.unit_words]
@@ -170,6 +177,7 @@ impl Model {
             Event::Copy { word, value, thread } => {
                 self.push(word, value, Path::Past(thread));
                 let unit = self.unit_of(word);
+                self.units[unit as usize].writers |= 1 << thread;
                 let copied = &mut self.waits[thread as usize].copied;
                 if copied.last() != Some(&unit) {
                     copied.push(unit);
@@ -225,6 +233,7 @@ impl Model {
             self.hold(unit, stores, |path| path == Path::Cached);
         }
         for unit in copied {
+            self.units[unit as usize].writers &= !(1 << thread);
             self.hold(unit, u64::MAX, |path| path == Path::Past(thread));
         }
         if self.machine.rung == Rung::Byte {
