@@ -79,6 +79,8 @@ pub struct Setup {
     pub samples: u64,
     /// One in this many recoveries is recorded, and power is cut inside of it. 0: none.
     pub nested_one_in: u64,
+    /// Whether a violation is looked for in shorter workloads, which takes up to a second for each.
+    pub shrink: bool,
 }
 
 impl Default for Setup {
@@ -94,6 +96,7 @@ impl Default for Setup {
             exhaustive: 1 << 11,
             samples: 32,
             nested_one_in: 256,
+            shrink: true,
         }
     }
 }
@@ -105,8 +108,8 @@ impl Default for Setup {
 pub fn explore<S: Subject>(subject: &S, setup: &Setup) -> Report {
     let mut report = Search::new(subject, setup).explore();
     let Some(violation) = report.violation.take() else { return report };
-    if let Fate::Stopped(Stop::Hang { .. }) = violation.fate {
-        // Each attempt to shrink it would hang as long.
+    // Each attempt to shrink a run that hangs would hang as long.
+    if !setup.shrink || matches!(violation.fate, Fate::Stopped(Stop::Hang { .. })) {
         report.violation = Some(violation);
         return report;
     }

@@ -1,7 +1,8 @@
 //! `make soak`: the same tests with larger budgets and new seeds, again and again.
 
 use crate::cargo::Cargo;
-use crate::stages::{Run, Verdict, bugs, loom, test};
+use crate::mutants::Selection;
+use crate::stages::{Run, Verdict, bugs, loom, mutants, test};
 use crate::workspace::Workspace;
 use anyhow::{Context, Result};
 use std::fs;
@@ -28,6 +29,10 @@ pub(crate) fn run(workspace: &Workspace, minutes: u64) -> Result<bool> {
         let mut good = true;
         for stage in [test, bugs, loom] {
             good &= stage(&mut run)? != Verdict::Failed;
+        }
+        // A mutant that is killed in one round is killed in all.
+        if rounds == 1 {
+            good &= mutants(&mut run, &Selection::All)? != Verdict::Failed;
         }
         good &= fuzz(workspace)?;
         passed += run.tally.passed;

@@ -1,6 +1,7 @@
 //! What each stage of `make test` runs.
 
 use crate::cargo::Cargo;
+use crate::mutants::Selection;
 use crate::tally::Tally;
 use crate::workspace::Workspace;
 use crate::{cost, man, tidy};
@@ -61,6 +62,11 @@ pub(crate) const STAGES: &[Stage] = &[
     },
     Stage { name: "cost", what: "golden drains, lines and bytes of each operation", run: golden },
     Stage { name: "bugs", what: "seeded bugs are found, in a build with cfg(lode_bugs)", run: bugs },
+    Stage {
+        name: "mutants",
+        what: "a tenth of the mutants in xtask/mutants.toml is killed",
+        run: |run| mutants(run, &Selection::Tenth(0)),
+    },
     Stage {
         name: "loom",
         what: "lock-free parts in every interleaving: tests/loom.rs, cfg(loom)",
@@ -173,6 +179,14 @@ fn golden(run: &mut Run) -> Result<Verdict> {
 pub(crate) fn bugs(run: &mut Run) -> Result<Verdict> {
     let tests = &run.workspace.rules.bugs.tests;
     built_apart(run, "lode_bugs", tests.iter().filter_map(|test| test.split_once('/')))
+}
+
+/// The mutants of the selection.
+pub(crate) fn mutants(run: &mut Run, selection: &Selection) -> Result<Verdict> {
+    let tally = crate::mutants::run(run.workspace, selection)?;
+    let good = tally.failed == 0;
+    run.tally.add(tally);
+    Ok(good.into())
 }
 
 /// The tests in `tests/loom.rs` of any crate.

@@ -5,6 +5,7 @@ mod drawings;
 mod excess;
 mod floors;
 mod members;
+mod mutants;
 mod order;
 mod size;
 mod source;
@@ -60,6 +61,7 @@ pub(crate) fn run(workspace: &Workspace) -> Result<bool> {
     findings.extend(words::check_files(&tree));
     findings.extend(floors::check(workspace, &tree));
     findings.extend(members::check(workspace, &tree));
+    findings.extend(mutants::check(&tree, &workspace.packages));
     findings.extend(drawings::check(&tree));
     findings.extend(documents::check_links(&tree));
     findings.extend(documents::check_decisions(&tree));
