@@ -46,6 +46,25 @@ pub(crate) struct Crash {
     /// Logical threads
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u8).range(1..=3))]
     threads: u8,
+    /// Only this machine, instead of all
+    #[arg(long, value_name = "NAME", value_parser = named_machine)]
+    machine: Option<Machine>,
+    /// Only this workload of the engine, by its number from 1, instead of all
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=WORKLOADS_MAX))]
+    workload: Option<u8>,
+    /// Report a loss as it was found, without a search for a shorter run that has it
+    #[arg(long)]
+    no_shrink: bool,
+}
+
+/// The most workloads that an engine has.
+const WORKLOADS_MAX: i64 = 2;
+
+/// The machine that reports give this name.
+fn named_machine(name: &str) -> Result<Machine, String> {
+    let names = Machine::ALL.map(|machine| machine.to_string());
+    let found = Machine::ALL.into_iter().zip(&names).find(|(_, known)| *known == name);
+    found.map(|(machine, _)| machine).ok_or_else(|| format!("the machines are {}", names.join(", ")))
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -125,16 +144,42 @@ fn explored(subject: &impl Subject, setup: &Setup) -> Report {
     explore(subject, setup)
 }
 
+impl Crash {
+    /// The workloads that were asked for.
+    fn workloads(&self) -> Result<&'static [Workload], Failure> {
+        let all = self.engine.workloads();
+        let Some(number) = self.workload else { return Ok(all) };
+        all.get(usize::from(number) - 1..usize::from(number)).ok_or_else(|| {
+            let count = all.len();
+            Failure::new(
+                "exploring",
+                format!("the engine has no workload {number}: --workload takes 1 to {count}"),
+            )
+        })
+    }
+}
+
+/// Why no machine is left.
+fn no_machine(crash: &Crash) -> String {
+    match crash.machine {
+        Some(machine) => {
+            format!("--machine {machine} is not of the rung that --durability names: leave one out")
+        }
+        None => "the rung none keeps nothing, so there is nothing to explore".into(),
+    }
+}
+
 pub(crate) fn run(crash: &Crash, durability: Durability) -> Result<Answer, Failure> {
     let machines: Vec<Machine> = Machine::ALL
         .into_iter()
         .filter(|machine| durability.rung().is_none_or(|rung| rung == machine.rung))
+        .filter(|machine| crash.machine.is_none_or(|chosen| chosen == *machine))
         .collect();
     if machines.is_empty() {
-        return Err(Failure::new("exploring", "the rung none keeps nothing, so there is nothing to explore"));
+        return Err(Failure::new("exploring", no_machine(crash)));
     }
+    let workloads = crash.workloads()?;
     let progress = Progress::spinner("exploring");
-    let workloads = crash.engine.workloads();
     let share = crash.images.div_ceil((machines.len() * workloads.len()) as u64);
     let (mut text, mut rows, mut violations, mut images) = (String::new(), Vec::new(), Vec::new(), 0);
     for machine in machines {
@@ -146,6 +191,7 @@ pub(crate) fn run(crash: &Crash, durability: Durability) -> Result<Answer, Failu
                 seed: crash.seed,
                 budget: Budget { images: share, seconds: SECONDS_MAX },
                 failing_drains: machine.rung == lode_layout::Rung::Commit,
+                shrink: !crash.no_shrink,
                 ..Setup::default()
             };
             let report = explore(&setup);

@@ -1,7 +1,17 @@
-//! What threads share words by and wait for one another with: the standard library's, and loom's in a build
-//! with `cfg(loom)`, which tries every interleaving of them.
+//! What threads share words by and wait for one another with: the standard library's; loom's in a build with
+//! `cfg(loom)`, which tries every interleaving of them; and in a build with `cfg(lode_bugs)` those of which each
+//! operation is a switching point for the crash explorer.
 
-#[cfg(not(loom))]
+#[cfg(all(lode_bugs, not(loom)))]
+mod real {
+    pub(crate) use lode_pmem::asymmetric;
+    pub(crate) use lode_pmem::stepped::{AtomicBool, AtomicU64, AtomicUsize, Mutex, Mutex as SpinMutex};
+    pub(crate) use std::sync::atomic::{Ordering, fence};
+    pub(crate) use std::sync::{MutexGuard, MutexGuard as SpinMutexGuard};
+    pub(crate) use std::thread_local;
+}
+
+#[cfg(not(any(loom, lode_bugs)))]
 mod real {
     pub(crate) use lode_pmem::asymmetric;
     pub(crate) use spin::mutex::{SpinMutex, SpinMutexGuard};

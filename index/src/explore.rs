@@ -13,6 +13,8 @@ const UUID: [u8; 16] = [9; 16];
 const KEYS: u64 = 28;
 /// Lengths of values in words: the first changes in place, the last lies past the log.
 const LENS: [usize; 4] = [1, 1, 3, 140];
+/// One in this many operations comes after a checkpoint that its thread asked for.
+const CHECKPOINT_ONE_IN: u8 = 24;
 
 /// A tree in a pool of `size` bytes whose transactions fail now and then.
 #[derive(Clone, Copy, Debug)]
@@ -111,8 +113,10 @@ impl Engine {
                         step.writes.push((*key, Some(new)));
                     }
                     None => {
-                        tree.delete_in(tx, &bytes(*key))?;
-                        step.writes.push((*key, None));
+                        // That a key is not there says nothing of the moment at which the transaction commits.
+                        if tree.delete_in(tx, &bytes(*key))? {
+                            step.writes.push((*key, None));
+                        }
                     }
                 }
             }
@@ -185,12 +189,18 @@ impl Subject for TreeSubject {
     }
 
     fn run(&self, engine: &Engine, actor: &mut Actor<'_, Step>) {
+        // With few keys, threads meet on the same ones, and nodes shrink as often as they grow.
+        let keys = [KEYS, KEYS / 2, 6][actor.rng.usize(..3)];
         for _ in 0..actor.operations {
+            if actor.rng.u8(..CHECKPOINT_ONE_IN) == 0 {
+                // A failure shows in the next commit.
+                let _ = engine.heap.log().checkpoint();
+            }
             // Inserts come first, so that nodes grow; then as many deletions.
             let count = [1, 1, 1, 2, 3][actor.rng.usize(..5)];
             let mut changes: Vec<(u64, Option<usize>)> = Vec::new();
             while changes.len() < count {
-                let key = actor.rng.u64(..KEYS);
+                let key = actor.rng.u64(..keys);
                 let words = (actor.rng.u8(..10) < 6).then(|| LENS[actor.rng.usize(..LENS.len())]);
                 if changes.iter().all(|(other, _)| *other != key) {
                     changes.push((key, words));

@@ -142,7 +142,8 @@ impl<'h, M: Medium> Tree<'h, M> {
         self.heap.run(|tx| self.delete_in(tx, key))
     }
 
-    /// As [`delete`](Tree::delete), as a part of `tx`.
+    /// As [`delete`](Tree::delete), as a part of `tx`. A key that is not there is not locked: another transaction may
+    /// add it before `tx` commits.
     ///
     /// # Errors
     /// As [`delete`](Tree::delete). When it is one of the heap the transaction must end, so pass it on.

@@ -54,6 +54,8 @@ mod medium;
 mod memory;
 mod report;
 mod reservation;
+#[cfg(lode_bugs)]
+pub mod stepped;
 mod sysfs;
 
 pub use checksum::checksum;

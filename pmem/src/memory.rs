@@ -143,6 +143,8 @@ impl Memory {
     /// The aligned word at `at`, acquired from whoever stored it. Media are little-endian.
     #[inline(always)]
     pub fn load8(&self, at: PoolOffset) -> u64 {
+        #[cfg(lode_bugs)]
+        crate::stepped::step();
         if !self.holds_word(at) {
             return out_of_range(at, 8);
         }

@@ -11,7 +11,12 @@ pub(crate) struct Options {
     pub(crate) newest: u16,
     /// Whether it was stored to since the last drain.
     pub(crate) is_hot: bool,
+    /// The threads that copied to it since their own last drain, a bit each.
+    pub(crate) writers: u8,
 }
+
+/// For each thread that copied to some unit: states in which all of these units are torn at once.
+const TORN_STATES: u64 = 3;
 
 /// How many states are tried where there are too many to try all.
 #[derive(Clone, Copy, Debug)]
@@ -20,6 +25,8 @@ pub(crate) struct Limits {
     pub(crate) exhaustive: u64,
     /// States drawn by seed, otherwise.
     pub(crate) samples: u64,
+    /// Units of which each is tried alone, otherwise.
+    pub(crate) singles: usize,
 }
 
 /// The number of states, at most `u64::MAX`.
@@ -35,7 +42,32 @@ pub(crate) fn states_log2(units: &[Options]) -> f64 {
 /// About how many states [`choose`] visits.
 pub(crate) fn visits(units: &[Options], limits: Limits) -> u64 {
     let states = states(units);
-    if states <= limits.exhaustive { states } else { 2 + 2 * units.len() as u64 + limits.samples }
+    let torn = TORN_STATES * writers(units).count() as u64;
+    let singles = units.len().min(limits.singles);
+    if states <= limits.exhaustive { states } else { 2 + 2 * singles as u64 + torn + limits.samples }
+}
+
+/// The threads that copied to units, a bit each.
+fn writers(units: &[Options]) -> impl Iterator<Item = u8> + use<> {
+    let all = units.iter().fold(0, |all, unit| all | unit.writers);
+    (0..u8::BITS).map(|thread| 1 << thread).filter(move |writer| all & writer != 0)
+}
+
+impl Options {
+    /// Whether a thread may still be storing to it.
+    fn is_recent(&self) -> bool {
+        self.is_hot || self.writers != 0
+    }
+}
+
+/// The units of which each is tried alone in its content, the oldest or the newest: those stored to of late first.
+fn singles(units: &[Options], count: usize, rng: &mut fastrand::Rng) -> Vec<usize> {
+    let (recent, rest): (Vec<usize>, Vec<usize>) =
+        (0..units.len()).partition(|unit| units[*unit].is_recent());
+    let mut chosen = rng.choose_multiple(recent, count);
+    let more = count - chosen.len();
+    chosen.extend(rng.choose_multiple(rest, more));
+    chosen
 }
 
 /// Whether all states are visited.
@@ -62,16 +94,23 @@ pub(crate) fn choose<B>(
     let newest: Vec<u16> = units.iter().map(|unit| unit.newest).collect();
     visit(&state)?;
     visit(&newest)?;
-    for unit in 0..units.len() {
+    let singles = singles(units, limits.singles, rng);
+    for unit in singles.iter().copied() {
         state[unit] = newest[unit];
         visit(&state)?;
         state[unit] = 0;
     }
     state.clone_from(&newest);
-    for unit in 0..units.len() {
+    for unit in singles {
         state[unit] = 0;
         visit(&state)?;
         state[unit] = newest[unit];
+    }
+    for writer in writers(units) {
+        for rest in 0..TORN_STATES {
+            tear(&mut state, units, writer, rest, rng);
+            visit(&state)?;
+        }
     }
     for _ in 0..limits.samples {
         draw(&mut state, units, rng);
@@ -90,6 +129,20 @@ fn draw(state: &mut [u16], units: &[Options], rng: &mut fastrand::Rng) {
             0 if !unit.is_hot => 0,
             1 if !unit.is_hot => unit.newest,
             _ => drawn,
+        };
+    }
+}
+
+/// Draws a state in which each unit that `writer` copied to is torn, if it can be: one write that was cut short shows in
+/// all of its copies. The others are all old, all new, or either.
+fn tear(state: &mut [u16], units: &[Options], writer: u8, rest: u64, rng: &mut fastrand::Rng) {
+    for (choice, unit) in state.iter_mut().zip(units) {
+        *choice = match rest {
+            // What is neither the oldest content nor the newest lies behind both.
+            _ if unit.writers & writer != 0 && unit.count > 2 => rng.u16(2..unit.count),
+            0 => 0,
+            1 => unit.newest,
+            _ => rng.u16(0..2) * unit.newest,
         };
     }
 }
@@ -123,15 +176,15 @@ mod test {
 
     #[test]
     fn small_products_are_visited_whole_and_once() {
-        let units = [3, 1, 4].map(|count| Options { count, newest: count - 1, is_hot: true });
-        let list = visited(&units, Limits { exhaustive: 12, samples: 0 });
+        let units = [3, 1, 4].map(|count| Options { count, newest: count - 1, is_hot: true, writers: 0 });
+        let list = visited(&units, Limits { exhaustive: 12, samples: 0, singles: 12 });
         assert_eq!((list.len(), list.iter().collect::<HashSet<_>>().len()), (12, 12));
     }
 
     #[test]
     fn large_products_get_none_all_singles_and_all_but_ones() {
-        let units = [Options { count: 3, newest: 1, is_hot: true }; 20];
-        let limits = Limits { exhaustive: 2048, samples: 7 };
+        let units = [Options { count: 3, newest: 1, is_hot: true, writers: 0 }; 20];
+        let limits = Limits { exhaustive: 2048, samples: 7, singles: 20 };
         let list = visited(&units, limits);
         assert_eq!(list.len() as u64, visits(&units, limits));
         let new_ones = |state: &Vec<u16>| state.iter().filter(|choice| **choice == 1).count();
@@ -140,5 +193,17 @@ mod test {
         }
         assert!(list.iter().flatten().all(|choice| *choice < 3));
         assert!(list.iter().flatten().any(|choice| *choice == 2), "samples draw every version");
+    }
+    #[test]
+    fn what_one_thread_wrote_is_torn_at_once() {
+        let unit = |writers| Options { count: 9, newest: 1, is_hot: false, writers };
+        let units: Vec<Options> = (0..60).map(|index| unit(if index % 20 == 7 { 2 } else { 0 })).collect();
+        let limits = Limits { exhaustive: 2048, samples: 0, singles: 5 };
+        let list = visited(&units, limits);
+        assert_eq!(list.len() as u64, visits(&units, limits));
+        let is_torn = |state: &Vec<u16>| [7, 27, 47].iter().all(|unit| state[*unit] >= 2);
+        let torn: Vec<_> = list.iter().filter(|state| is_torn(state)).collect();
+        assert_eq!(torn.len() as u64, TORN_STATES);
+        assert!([0, 1].iter().all(|rest| torn.iter().any(|state| state[0] == *rest && state[59] == *rest)));
     }
 }

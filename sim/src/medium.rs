@@ -7,6 +7,7 @@ use crate::touched::Touched;
 use lode_layout::{LINE, PoolOffset, WORD, align_down};
 use lode_pmem::{Fault, FaultKind, Gate, Medium, Memory, Rung, SyncError};
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Rounds of [`Medium::relax`] after which a lone thread is said to wait for ever.
@@ -28,7 +29,7 @@ pub struct SimMedium {
     touched: Touched,
     tape: Tape,
     recording: AtomicBool,
-    pub(crate) schedule: Option<Schedule>,
+    pub(crate) schedule: Option<Arc<Schedule>>,
     drains: AtomicU64,
     failing_drain: Option<u64>,
     is_armed: AtomicBool,
@@ -68,7 +69,7 @@ impl SimMedium {
     }
 
     /// Lets logical threads take turns as `schedule` says.
-    pub(crate) fn scheduled(mut self, schedule: Option<Schedule>) -> SimMedium {
+    pub(crate) fn scheduled(mut self, schedule: Option<Arc<Schedule>>) -> SimMedium {
         self.schedule = schedule;
         self
     }
@@ -108,7 +109,14 @@ impl SimMedium {
 
     fn step(&self) {
         if let Some(schedule) = &self.schedule {
-            schedule.step();
+            schedule.step(false);
+        }
+    }
+
+    /// A step that makes something durable.
+    fn step_durable(&self) {
+        if let Some(schedule) = &self.schedule {
+            schedule.step(true);
         }
     }
 
@@ -152,7 +160,8 @@ impl SimMedium {
             let (now, rest) = bytes.split_at(bytes.len().min(WORD as usize - skip));
             let mut word = [0; WORD as usize];
             if now.len() < word.len() {
-                word = self.memory.load8(PoolOffset::new(start)).to_le_bytes();
+                // Not `load8`, which is a switching point where seeded bugs are built in.
+                self.memory.read(PoolOffset::new(start), &mut word);
             }
             word[skip..skip + now.len()].copy_from_slice(now);
             each((start / WORD) as u32, u64::from_le_bytes(word));
@@ -220,7 +229,7 @@ impl Medium for SimMedium {
     fn copy(&self, at: PoolOffset, bytes: &[u8]) {
         let (place, len) = (at.get(), bytes.len() as u64);
         assert!(place.is_multiple_of(WORD) && len.is_multiple_of(WORD), "a copy is of whole words");
-        self.step();
+        self.step_durable();
         let thread = schedule::current();
         match self.machine.rung {
             Rung::Commit => self.put(at, bytes, |word, value| Event::Store { word, value }),
@@ -238,7 +247,7 @@ impl Medium for SimMedium {
     }
 
     fn drain(&self) -> Result<(), SyncError> {
-        self.step();
+        self.step_durable();
         match self.machine.rung {
             Rung::Commit => self.write_out(0, self.unit_of(self.memory.len()) - 1),
             _ => {
@@ -252,7 +261,7 @@ impl Medium for SimMedium {
         let (len, block) = (bytes.len() as u64, self.log_block());
         let is_whole = at.get().is_multiple_of(block) && len.is_multiple_of(block);
         assert!(is_whole, "a log write is of whole log blocks");
-        self.step();
+        self.step_durable();
         if len == 0 || !self.admit(at, len) {
             return Ok(());
         }
@@ -267,7 +276,7 @@ impl Medium for SimMedium {
             _ => self.put(at, bytes, |word, value| Event::Copy { word, value, thread }),
         }
         // Another thread may run between the write and its completion.
-        self.step();
+        self.step_durable();
         if self.machine.rung == Rung::Commit {
             return self.write_out(self.unit_of(at.get()), self.unit_of(at.get() + len - 1));
         }

@@ -42,6 +42,10 @@ struct Unit {
     folded: u64,
     /// The stores before this one were lost by a failed sync, unless the unit is stored to again.
     doubted: u64,
+    /// The threads that copied to it and have not drained since, a bit each.
+    writers: u8,
+    /// Whether it was stored to since the last drain.
+    is_hot: bool,
     versions: Option<Versions>,
 }
 
@@ -125,9 +129,14 @@ impl Model {
         &self.dirty
     }
 
-    /// The units stored to since the last drain.
-    pub(crate) fn hot(&self) -> &[u32] {
-        &self.hot
+    /// Whether a unit was stored to since the last drain.
+    pub(crate) fn is_hot(&self, unit: u32) -> bool {
+        self.units[unit as usize].is_hot
+    }
+
+    /// The threads that copied to a unit since their own last drain, a bit each.
+    pub(crate) fn writers(&self, unit: u32) -> u8 {
+        self.units[unit as usize].writers
     }
 
     /// What a unit is sure to hold.
@@ -170,6 +179,7 @@ impl Model {
             Event::Copy { word, value, thread } => {
                 self.push(word, value, Path::Past(thread));
                 let unit = self.unit_of(word);
+                self.units[unit as usize].writers |= 1 << thread;
                 let copied = &mut self.waits[thread as usize].copied;
                 if copied.last() != Some(&unit) {
                     copied.push(unit);
@@ -201,7 +211,7 @@ impl Model {
         let word = (word as usize % self.unit_words) as u8;
         state.pending.push(Pending { word, path, held: false, value });
         state.versions = None;
-        if !self.hot.contains(&unit) {
+        if !std::mem::replace(&mut state.is_hot, true) {
             self.hot.push(unit);
         }
     }
@@ -225,6 +235,7 @@ impl Model {
             self.hold(unit, stores, |path| path == Path::Cached);
         }
         for unit in copied {
+            self.units[unit as usize].writers &= !(1 << thread);
             self.hold(unit, u64::MAX, |path| path == Path::Past(thread));
         }
         if self.machine.rung == Rung::Byte {
@@ -272,8 +283,8 @@ impl Model {
 
     /// Forgets the units that have no pending stores any more.
     fn tidy(&mut self) {
-        self.hot.clear();
-        let Model { dirty, units, settled, .. } = self;
+        let Model { dirty, units, settled, hot, .. } = self;
+        hot.drain(..).for_each(|unit| units[unit as usize].is_hot = false);
         dirty.retain(|unit| {
             let keep = !units[*unit as usize].pending.is_empty();
             if !keep {

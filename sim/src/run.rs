@@ -7,7 +7,7 @@ use crate::tape::Event;
 use crate::{Setup, SimMedium, Subject};
 use lode_layout::{PoolOffset, WORD, bug};
 use lode_pmem::{Fault, Medium, Rung};
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
@@ -22,8 +22,22 @@ pub(crate) struct Run<T> {
     pub(crate) notes: Vec<Note<T>>,
 }
 
-/// Runs the workload with a seed.
+/// Runs the workload with a seed, in threads of its own: what engines keep for a thread is as in a new process.
 pub(crate) fn run<S: Subject>(
+    subject: &S,
+    setup: &Setup,
+    seed: u64,
+    operations: u64,
+) -> Result<Run<S::Operation>, Fate> {
+    let chosen = bug::chosen();
+    let whole = || {
+        bug::inherit(chosen);
+        run_here(subject, setup, seed, operations)
+    };
+    thread::scope(|scope| scope.spawn(whole).join().unwrap_or_else(|payload| resume_unwind(payload)))
+}
+
+fn run_here<S: Subject>(
     subject: &S,
     setup: &Setup,
     seed: u64,
@@ -31,9 +45,9 @@ pub(crate) fn run<S: Subject>(
 ) -> Result<Run<S::Operation>, Fate> {
     let unusable = |error: String| Fate::Unusable { error };
     let mut rng = fastrand::Rng::with_seed(seed);
-    let schedule = (setup.threads > 1).then(|| Schedule::new(setup.threads, rng.u64(..)));
+    let schedule = (setup.threads > 1).then(|| Arc::new(Schedule::new(setup.threads, rng.u64(..))));
     let fails = setup.failing_drains && setup.machine.rung == Rung::Commit && rng.bool();
-    let failing = fails.then(|| rng.u64(0..2 + 2 * operations * setup.threads as u64));
+    let failing = fails.then(|| rng.u64(0..2 + operations * setup.threads as u64));
     let medium =
         SimMedium::new(subject.size(), setup.machine).map_err(|error| unusable(error.to_string()))?;
     let medium = Arc::new(medium.failing_drain(failing).scheduled(schedule));
@@ -70,7 +84,7 @@ fn run_threads<'h, S: Subject>(
 where
     S::Operation: 'h,
 {
-    let stopped = Mutex::new(None);
+    let (stopped, faulty) = (Mutex::new(None), Mutex::new(None));
     let chosen = bug::chosen();
     let live = |thread: usize| {
         let enter = || {
@@ -78,9 +92,16 @@ where
             if let Some(schedule) = &medium.schedule {
                 schedule.enter(thread);
             }
-            subject.run(engine, &mut actor(thread));
+            let end = catch_unwind(AssertUnwindSafe(|| subject.run(engine, &mut actor(thread))));
+            Schedule::end();
+            if let Some(fault) = Fault::take() {
+                *faulty.lock().unwrap_or_else(PoisonError::into_inner) = Some(fault);
+            }
+            end
         };
-        let message = catch_unwind(AssertUnwindSafe(enter)).err().and_then(message);
+        // The baton is handed on when what the engine keeps for the thread is gone, too.
+        let end = thread::scope(|scope| scope.spawn(enter).join()).and_then(|end| end);
+        let message = end.err().and_then(message);
         let stop = message.map(|message| Stop::Panic { thread, message });
         match &medium.schedule {
             Some(schedule) => schedule.leave(thread, stop),
@@ -97,9 +118,12 @@ where
             }
         });
     }
-    let stop = medium.schedule.as_ref().and_then(Schedule::stop);
+    let stop = medium.schedule.as_ref().and_then(|schedule| schedule.stop());
     match stop.or(stopped.into_inner().unwrap_or_else(PoisonError::into_inner)) {
         Some(stop) => Err(Fate::Stopped(stop)),
-        None => Ok(()),
+        None => match faulty.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            Some(fault) => Err(Fate::Unusable { error: fault.to_string() }),
+            None => Ok(()),
+        },
     }
 }

@@ -1,16 +1,24 @@
 //! The scheduler: logical threads hand a baton to each other at calls of the medium, as a seed says.
+//!
+//! In a build with `--cfg lode_bugs` operations on words and locks that threads share, and loads from the medium, are
+//! switching points too ([`lode_pmem::stepped`]). In a share of the runs a thread that gives up the baton is stalled:
+//! it gets no turn for a drawn number of the others' calls, or until no other thread gets on.
 
 use std::any::Any;
 use std::cell::Cell;
 use std::fmt;
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, Thread};
 use std::time::Duration;
 
 /// Calls in a row that only wait, after which the threads are said to wait for each other.
 const IDLE_MAX: u64 = 20_000;
+/// A thread keeps the baton at all but one of so many calls that make something durable, or more often gives it up.
+const DURABLE_KEEP: u32 = 8;
+/// One in so many of these switches stalls the thread, or more.
+const DURABLE_STALL_ONE_IN: u32 = 16;
 /// Seconds without any call of the medium, after which the holder of the baton is said to hang.
 const HANG_S: u32 = 5;
 /// Rounds of spinning for the baton before the thread is parked.
@@ -22,6 +30,14 @@ const NOBODY: usize = usize::MAX;
 
 thread_local! {
     static CURRENT: Cell<u8> = const { Cell::new(0) };
+    /// Whether the thread is at its end, where it must not unwind.
+    static ENDING: Cell<bool> = const { Cell::new(false) };
+}
+
+#[cfg(lode_bugs)]
+thread_local! {
+    /// Operations on shared words that the thread has left before one at which another thread may run.
+    static UNSEEN: Cell<u32> = const { Cell::new(0) };
 }
 
 /// The number of the logical thread that calls.
@@ -104,14 +120,64 @@ struct Inner {
     rng: fastrand::Rng,
     /// A thread keeps the baton at all but one of this many calls.
     keep: u32,
+    /// And at all but one, on average, of this many operations on shared words.
+    #[cfg(lode_bugs)]
+    keep_words: u32,
     states: Vec<State>,
     handles: Vec<Option<Thread>>,
     /// Calls that may have changed what another thread waits for.
     progress: u64,
     /// Calls since the last one that did more than wait.
     idle: u64,
+    stalls: Stalls,
     switches: Vec<u8>,
     stop: Option<Stop>,
+}
+
+/// Which threads get no turn.
+#[derive(Debug)]
+struct Stalls {
+    /// Calls of the other threads for which each thread gets no turn.
+    calls_left: Vec<u32>,
+    /// Stalls that the run may still have.
+    left: u32,
+    /// One in this many switches stalls.
+    one_in: u32,
+    /// Calls in a row that only wait, after which the threads are said to wait for a stalled one.
+    idle_max: u64,
+}
+
+impl Stalls {
+    fn new(threads: usize, rng: &mut fastrand::Rng) -> Stalls {
+        let left = [0, 0, 1, 2, 8, 64][rng.usize(0..6)];
+        let one_in = [2, 16, 128, 1024][rng.usize(0..4)];
+        let idle_max = [8, 64, 1024][rng.usize(0..3)];
+        Stalls { calls_left: vec![0; threads], left, one_in, idle_max }
+    }
+
+    fn is_any(&self) -> bool {
+        self.calls_left.iter().any(|calls| *calls > 0)
+    }
+
+    /// Counts a call of `me`.
+    fn count(&mut self, me: usize) {
+        for calls in
+            self.calls_left.iter_mut().enumerate().filter(|(thread, _)| *thread != me).map(|(_, c)| c)
+        {
+            *calls = calls.saturating_sub(1);
+        }
+    }
+
+    /// Stalls the thread `me`, if that is drawn.
+    fn draw(&mut self, me: usize, durable: bool, rng: &mut fastrand::Rng) -> bool {
+        let one_in = if durable { self.one_in.min(DURABLE_STALL_ONE_IN) } else { self.one_in };
+        if self.left == 0 || rng.u32(0..one_in) != 0 {
+            return false;
+        }
+        self.left -= 1;
+        self.calls_left[me] = 1 << rng.u32(2..15);
+        true
+    }
 }
 
 /// The scheduler of one run.
@@ -129,9 +195,13 @@ impl Schedule {
         let mut rng = fastrand::Rng::with_seed(seed);
         let keep = [1, 2, 4, 16, 64][rng.usize(0..5)];
         let turn = rng.usize(0..threads);
+        let stalls = Stalls::new(threads, &mut rng);
         let inner = Inner {
-            rng,
             keep,
+            #[cfg(lode_bugs)]
+            keep_words: [4, 16, 64, 256, 2048][rng.usize(0..5)],
+            rng,
+            stalls,
             states: vec![State::Ready; threads],
             handles: vec![None; threads],
             progress: 1,
@@ -150,15 +220,23 @@ impl Schedule {
     }
 
     /// Makes the calling thread the logical thread `me`, and waits for its first turn.
-    pub(crate) fn enter(&self, me: usize) {
+    pub(crate) fn enter(self: &Arc<Schedule>, me: usize) {
         CURRENT.set(me as u8);
+        #[cfg(lode_bugs)]
+        lode_pmem::stepped::install(Some(self.clone()));
         // ORDER: none needed, see `is_shared`.
         self.started.fetch_add(1, Ordering::Relaxed);
         self.inner().handles[me] = Some(thread::current());
         self.await_turn(me);
     }
 
-    /// Ends the logical thread `me` and hands the baton on.
+    /// Says that the calling thread is at its end: it keeps the baton until [`leave`](Schedule::leave), but what it
+    /// does on its way out does not end by unwinding.
+    pub(crate) fn end() {
+        ENDING.set(true);
+    }
+
+    /// Ends the logical thread `me`, which has run to its end, and hands the baton on.
     pub(crate) fn leave(&self, me: usize, stop: Option<Stop>) {
         // ORDER: none needed, see `is_shared`.
         self.started.fetch_sub(1, Ordering::Relaxed);
@@ -181,8 +259,9 @@ impl Schedule {
         self.inner().stop.clone()
     }
 
-    /// A call of the medium: another thread may run first.
-    pub(crate) fn step(&self) {
+    /// A call of the medium: another thread may run first. More often, and with more stalls, where the call is one that
+    /// makes something `durable`: there are far fewer of these than of stores.
+    pub(crate) fn step(&self, durable: bool) {
         if !self.is_shared() {
             return;
         }
@@ -193,11 +272,22 @@ impl Schedule {
         }
         inner.progress += 1;
         inner.idle = 0;
-        let keep = inner.keep;
+        inner.stalls.count(me);
+        let keep = if durable { inner.keep.min(DURABLE_KEEP) } else { inner.keep };
         if inner.rng.u32(0..keep) == 0 {
-            self.hand_on(inner, me);
-            self.await_turn(me);
+            self.switch(inner, me, durable);
         }
+    }
+
+    /// Gives up the baton, which may come back at once, or not for long.
+    fn switch(&self, mut inner: MutexGuard<'_, Inner>, me: usize, durable: bool) {
+        let Inner { stalls, rng, idle, .. } = &mut *inner;
+        if stalls.draw(me, durable, rng) {
+            // From here on others may wait for this thread in vain.
+            *idle = 0;
+        }
+        self.hand_on(inner, me);
+        self.await_turn(me);
     }
 
     /// A round of a loop that waits for another thread: another one runs first if it can.
@@ -208,8 +298,7 @@ impl Schedule {
             return;
         }
         inner.progress += 1;
-        inner.idle += 1;
-        if inner.idle > IDLE_MAX {
+        if self.is_idle(&mut inner, me) {
             let switches = inner.switches.clone();
             return self.give_up(inner, Stop::Livelock { switches });
         }
@@ -222,15 +311,14 @@ impl Schedule {
 
     /// Lets other threads run while `blocked` says so.
     pub(crate) fn wait_while(&self, blocked: &mut dyn FnMut() -> bool) {
-        self.step();
+        self.step(false);
         let me = current() as usize;
         while blocked() {
             let mut inner = self.inner();
             if self.is_stopped(&inner) {
                 return;
             }
-            inner.idle += 1;
-            if inner.idle > IDLE_MAX {
+            if self.is_idle(&mut inner, me) {
                 let switches = inner.switches.clone();
                 return self.give_up(inner, Stop::Livelock { switches });
             }
@@ -241,7 +329,19 @@ impl Schedule {
         self.inner().states[me] = State::Ready;
     }
 
-    /// Gives the baton to a thread that can run; stops the run if none can.
+    /// Counts a call of `me` that only waits. Whether there were so many in a row that no thread gets on; stalled
+    /// threads are let go first.
+    fn is_idle(&self, inner: &mut Inner, me: usize) -> bool {
+        inner.idle += 1;
+        inner.stalls.count(me);
+        if inner.idle > inner.stalls.idle_max && inner.stalls.is_any() {
+            inner.stalls.calls_left.fill(0);
+            inner.idle = 0;
+        }
+        inner.idle > IDLE_MAX
+    }
+
+    /// Gives the baton to a thread that can run, stalled only if no other one can; stops the run if none can.
     fn hand_on(&self, mut inner: MutexGuard<'_, Inner>, me: usize) {
         let progress = inner.progress;
         let can_run = |state: &State| match state {
@@ -251,6 +351,9 @@ impl Schedule {
         };
         let mut able: Vec<usize> =
             (0..self.threads).filter(|thread| can_run(&inner.states[*thread])).collect();
+        if able.iter().any(|thread| inner.stalls.calls_left[*thread] == 0) {
+            able.retain(|thread| inner.stalls.calls_left[*thread] == 0);
+        }
         if able.len() > 1 && matches!(inner.states[me], State::Waiting(_)) {
             able.retain(|thread| *thread != me);
         }
@@ -264,6 +367,7 @@ impl Schedule {
             let switches = inner.switches.clone();
             return self.give_up(inner, Stop::Deadlock { waiting, switches });
         };
+        inner.stalls.calls_left[next] = 0;
         if next == me {
             return;
         }
@@ -310,14 +414,14 @@ impl Schedule {
     fn give_up(&self, mut inner: MutexGuard<'_, Inner>, stop: Stop) {
         inner.stop.get_or_insert(stop);
         self.wake_all(inner);
-        if !thread::panicking() {
+        if !thread::panicking() && !ENDING.get() {
             resume_unwind(Box::new(Stopped));
         }
     }
 
     /// Unwinds the calling thread if the run was stopped; tells it so if it unwinds already.
     fn is_stopped(&self, inner: &Inner) -> bool {
-        if inner.stop.is_some() && !thread::panicking() {
+        if inner.stop.is_some() && !thread::panicking() && !ENDING.get() {
             resume_unwind(Box::new(Stopped));
         }
         inner.stop.is_some()
@@ -329,5 +433,33 @@ impl Schedule {
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Operations on words that the threads share.
+#[cfg(lode_bugs)]
+impl lode_pmem::stepped::Turns for Schedule {
+    fn step(&self) {
+        let left = UNSEEN.get();
+        if left > 0 || ENDING.get() || !self.is_shared() {
+            return UNSEEN.set(left.saturating_sub(1));
+        }
+        let mut inner = self.inner();
+        if self.is_stopped(&inner) {
+            return;
+        }
+        let keep = inner.keep_words;
+        UNSEEN.set(inner.rng.u32(0..2 * keep));
+        // It may have changed what others wait for, but to have seen a word is not to have got on.
+        inner.progress += 1;
+        self.switch(inner, current() as usize, false);
+    }
+
+    fn wait(&self) -> bool {
+        let takes_turns = self.is_shared() && self.stop().is_none();
+        if takes_turns {
+            self.relax();
+        }
+        takes_turns
     }
 }

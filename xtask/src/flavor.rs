@@ -2,6 +2,8 @@
 
 use crate::cargo::Cargo;
 use crate::workspace::Workspace;
+use std::ffi::OsString;
+use std::path::Path;
 
 /// A build of the workspace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,15 +19,29 @@ pub(crate) enum Flavor {
 }
 
 impl Flavor {
+    /// The name of its file in `.cargo/`.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Flavor::Checked => "config",
+            Flavor::Shipped => "shipped",
+            Flavor::Bugs => "bugs",
+            Flavor::Loom => "loom",
+        }
+    }
+
+    /// The options of cargo, in front of its command, for a workspace whose root is `root`, or a copy of it.
+    pub(crate) fn options(self, root: &Path) -> Vec<OsString> {
+        if self == Flavor::Checked {
+            return Vec::new();
+        }
+        vec!["--config".into(), root.join(".cargo").join(self.name()).with_extension("toml").into()]
+    }
+
     /// A call of cargo that builds so.
     pub(crate) fn cargo(self, workspace: &Workspace, words: &str) -> Cargo {
-        let configured =
-            |name: &str| Cargo::stable(workspace, &format!("--config .cargo/{name}.toml {words}"));
         match self {
             Flavor::Checked => Cargo::stable(workspace, words),
-            Flavor::Shipped => configured("shipped"),
-            Flavor::Bugs => configured("bugs"),
-            Flavor::Loom => configured("loom"),
+            _ => Cargo::stable(workspace, &format!("--config .cargo/{}.toml {words}", self.name())),
         }
     }
 }

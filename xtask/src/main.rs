@@ -5,6 +5,7 @@
 //!   soak   the same tests, larger, for a while -+-- pool: each test in a process of its own, on all cores
 //!   cost   golden files of drains, lines, bytes
 //!   man    the manual pages in man/, made by `lode` itself
+//!   mutants  lines of the code replaced one at a time, each to be noticed by a test
 //!   tidy   the rules of CONTRIBUTING.md that no other tool checks: one file for each rule
 //! ```
 //!
@@ -18,6 +19,7 @@ mod failure;
 mod flavor;
 mod log;
 mod man;
+mod mutants;
 mod pool;
 mod soak;
 mod stages;
@@ -28,6 +30,7 @@ mod workspace;
 use anyhow::Result;
 use clap::{Parser, Subcommand};
 use log::Log;
+use mutants::Selection;
 use std::process::ExitCode;
 use workspace::Workspace;
 
@@ -60,6 +63,20 @@ enum Task {
     },
     /// Check the rules that no other tool checks.
     Tidy,
+    /// Replace lines of the sources, one at a time, and see whether a test notices: those of xtask/mutants.toml.
+    Mutants {
+        /// Mutants to run; a tenth of the list when none is named.
+        names: Vec<String>,
+        /// Run another tenth of the list, from 0 to 9.
+        #[arg(long, value_name = "K", default_value_t = 0, conflicts_with = "names")]
+        tenth: usize,
+        /// Run the whole list.
+        #[arg(long, conflicts_with_all = ["names", "tenth"])]
+        all: bool,
+        /// Look for explorations that kill them, and print the lines for the list.
+        #[arg(long)]
+        search: bool,
+    },
     /// Make the manual pages in man/ anew.
     Man,
     /// Compare the golden cost files with what the operations cost.
@@ -77,6 +94,18 @@ fn main() -> Result<ExitCode> {
         Task::Ci { stages, budget, .. } => ci::run(&workspace, &stages, budget)?,
         Task::Soak { minutes } => soak::run(&workspace, minutes)?,
         Task::Tidy => tidy::run(&workspace, Log::default())?,
+        Task::Mutants { names, tenth, all, search } => {
+            let selection = match (all, names.is_empty()) {
+                (true, _) => Selection::All,
+                (false, true) => Selection::Tenth(tenth),
+                (false, false) => Selection::Named(names),
+            };
+            if search {
+                mutants::search(&workspace, &selection)?
+            } else {
+                mutants::run(&workspace, &selection, Log::default())?.failed == 0
+            }
+        }
         Task::Man => man::write(&workspace)?,
         Task::Cost { accept } => cost::run(&workspace, accept)?,
     };

@@ -2,7 +2,8 @@
 
 use crate::cargo::Cargo;
 use crate::log::Log;
-use crate::stages::{Run, Verdict, bugs, loom, miri, test};
+use crate::mutants::Selection;
+use crate::stages::{Run, Verdict, bugs, loom, miri, mutants_of, test};
 use crate::workspace::Workspace;
 use anyhow::{Context, Result};
 use std::fs;
@@ -30,6 +31,10 @@ pub(crate) fn run(workspace: &Workspace, minutes: u64) -> Result<bool> {
         let mut good = true;
         for stage in [test, bugs, loom, miri] {
             good &= stage(&mut run)? != Verdict::Failed;
+        }
+        // A mutant that is killed in one round is killed in all.
+        if rounds == 1 {
+            good &= mutants_of(&mut run, &Selection::All)? != Verdict::Failed;
         }
         good &= fuzz(workspace)?;
         passed += run.tally.passed;

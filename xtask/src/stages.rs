@@ -3,6 +3,7 @@
 use crate::cargo::{Cargo, Program};
 use crate::flavor::Flavor;
 use crate::log::Log;
+use crate::mutants::Selection;
 use crate::pool::{self, Surroundings};
 use crate::tally::Tally;
 use crate::tidy;
@@ -67,6 +68,7 @@ stages! {
     loom, 5 min: "lock-free parts in every interleaving: tests/loom.rs, cfg(loom)";
     release, 8 min: "all tests, without assertions and overflow checks";
     bugs, 8 min: "seeded bugs are found, in a build with cfg(lode_bugs)";
+    mutants, 4 min: "a tenth of the mutants in xtask/mutants.toml is killed";
     fuzz, 2 min: "fuzz targets build on the nightly toolchain";
     lab, 12 min: "lode on real kernels and emulated persistent memory";
 }
@@ -208,6 +210,19 @@ pub(crate) fn bugs(run: &mut Run) -> Result<Verdict> {
     let pair =
         |test: &String| test.split_once('/').map(|(package, test)| (package.to_owned(), test.to_owned()));
     run.named_tests(Flavor::Bugs, run.workspace.rules.bugs.tests.iter().filter_map(pair))
+}
+
+/// The first tenth of the mutants.
+fn mutants(run: &mut Run) -> Result<Verdict> {
+    mutants_of(run, &Selection::Tenth(0))
+}
+
+/// The mutants of the selection.
+pub(crate) fn mutants_of(run: &mut Run, selection: &Selection) -> Result<Verdict> {
+    let tally = crate::mutants::run(run.workspace, selection, run.log)?;
+    let good = tally.failed == 0;
+    run.tally.add(tally);
+    Ok(good.into())
 }
 
 /// The tests in `tests/loom.rs` of any crate.

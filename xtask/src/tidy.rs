@@ -6,6 +6,7 @@ mod drawings;
 mod excess;
 mod floors;
 mod members;
+mod mutants;
 mod order;
 mod size;
 mod source;
@@ -63,6 +64,7 @@ pub(crate) fn run(workspace: &Workspace, log: Log) -> Result<bool> {
     findings.extend(costs::check(workspace));
     findings.extend(floors::check(workspace, &tree));
     findings.extend(members::check(workspace, &tree));
+    findings.extend(mutants::check(&tree, &workspace.packages));
     findings.extend(drawings::check(&tree));
     findings.extend(documents::check_links(&tree));
     findings.extend(documents::check_decisions(&tree));

@@ -197,7 +197,9 @@ impl Central {
         // What the scan has not come to stays: it would find the chunks free a second time.
         let below = state.met_below(space);
         let empty = state.known.values().filter(|known| known.is_empty() && known.span.start.get() < below);
-        let empty: Vec<Span> = empty.map(|known| known.span).collect();
+        let mut empty: Vec<Span> = empty.map(|known| known.span).collect();
+        // A map has no order, and a run of the crash explorer must be the same each time.
+        empty.sort_unstable_by_key(|span| span.start);
         for span in &empty {
             state.known.remove(&span.start);
         }

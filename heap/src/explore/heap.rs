@@ -1,6 +1,6 @@
 //! The heap: a root with slots, whose objects transactions allocate, rewrite, replace, copy and free.
 
-use crate::check::{Report, Severity, SpaceMap, check_log, check_slots};
+use crate::check::{Reach, Report, Severity, SpaceMap, check_log, check_slots};
 use crate::{Heap, HeapError, Tx};
 use lode_layout::{Geometry, PoolOffset, WORD};
 use lode_sim::oracle::{Access, Registers, WrongRegisters};
@@ -14,7 +14,13 @@ const UUID: [u8; 16] = [8; 16];
 const ROOT_TYPE: u64 = 1;
 const OBJECT_TYPE: u64 = 2;
 /// Bits of an object's first word that say how many it has; its number is above them.
-const WORDS_MASK: u64 = 0xFFFF;
+const WORDS_MASK: u64 = 0x7FFF;
+/// Says in an object's first word that the others are zero.
+const ZEROED: u64 = 0x8000;
+/// One in this many operations comes after a checkpoint that its thread asked for.
+const CHECKPOINT_ONE_IN: u8 = 24;
+/// One in this many transactions changes several slots, so that its record may be longer than a ring takes.
+const WIDE_ONE_IN: u8 = 10;
 /// Words of objects: small ones share superblocks, the larger ones are written past the log, the largest have
 /// a span of their own.
 const SIZES: [u64; 6] = [1, 5, 30, 150, 260, 4200];
@@ -55,6 +61,18 @@ pub enum Wrong {
         /// Where it is.
         at: PoolOffset,
     },
+    /// A slot leads to an object that is free, or to one that another slot has.
+    Free {
+        /// The slot.
+        slot: u64,
+        /// Where the object should be.
+        at: PoolOffset,
+    },
+    /// An object is allocated and no slot leads to it.
+    Leaked {
+        /// Where it is.
+        at: PoolOffset,
+    },
 }
 
 impl fmt::Display for Wrong {
@@ -62,17 +80,32 @@ impl fmt::Display for Wrong {
         match self {
             Wrong::Registers(wrong) => wrong.fmt(f),
             Wrong::Object { slot, at } => write!(f, "slot {slot} has an object at {at} that is not whole"),
+            Wrong::Free { slot, at } => {
+                write!(f, "slot {slot} leads to {at}, which is free or another slot's")
+            }
+            Wrong::Leaked { at } => write!(f, "the object at {at} is allocated, and no slot leads to it"),
         }
     }
 }
 
 /// A slot's object: its number, or that it is not whole.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Object {
+enum Object {
     /// Its number; 0 where the slot leads nowhere.
     Whole(u64),
     /// It is not whole, and begins here.
     Broken(PoolOffset),
+    /// It is free, or another slot's, and begins here.
+    Free(PoolOffset),
+}
+
+/// What a recovered heap has.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Contents {
+    /// The slots' objects.
+    objects: Vec<Object>,
+    /// An allocated object to which no slot leads.
+    leaked: Option<PoolOffset>,
 }
 
 fn slot_at(root: PoolOffset, slot: u64) -> PoolOffset {
@@ -84,9 +117,14 @@ fn life(number: u64) -> [u64; 2] {
     [0x9E37_79B9_7F4A_7C15, 0xD1B5_4A32_D192_ED03].map(|odd: u64| odd.wrapping_mul(number))
 }
 
-/// What the object of this number and length holds.
+/// What the object of this number and length holds, if it is not zeroed.
 fn content(number: u64, words: u64) -> Vec<u64> {
     (0..words).map(|word| if word == 0 { number << 16 | words } else { number ^ word }).collect()
+}
+
+/// The first word of the zeroed object of this number and length.
+fn zeroed(number: u64, words: u64) -> u64 {
+    number << 16 | ZEROED | words
 }
 
 /// The number of the object that a slot leads to, as `load` sees it.
@@ -95,63 +133,135 @@ fn number(load: impl Fn(PoolOffset) -> u64, slot: PoolOffset) -> Object {
     if at.is_null() {
         return Object::Whole(0);
     }
-    let (number, words) = (load(at) >> 16, load(at) & WORDS_MASK);
-    let whole = words > 0 && (1..words).all(|word| load(at.plus(word * WORD)) == number ^ word);
+    let first = load(at);
+    let (number, words) = (first >> 16, first & WORDS_MASK);
+    let want = |word| if first & ZEROED == 0 { number ^ word } else { 0 };
+    let whole = words > 0 && (1..words).all(|word| load(at.plus(word * WORD)) == want(word));
     if whole { Object::Whole(number) } else { Object::Broken(at) }
 }
 
 impl Engine {
     fn step(&self, tx: &Tx<'_, Arc<SimMedium>>, plan: &Plan) -> Result<Step, HeapError> {
         let mut step = Step::default();
-        for slot in [plan.slot, plan.from] {
-            tx.lock(slot_at(self.root, slot))?;
+        for slot in plan.slots.iter().chain([&plan.from]) {
+            tx.lock(slot_at(self.root, *slot))?;
         }
-        let at = slot_at(self.root, plan.slot);
-        let old = PoolOffset::new(tx.load8(at));
-        let mut new = PoolOffset::NULL;
-        let mut value = 0;
         if plan.copies {
             let Object::Whole(seen) = number(|at| tx.load8(at), slot_at(self.root, plan.from)) else {
                 panic!("a broken object was read");
             };
             step.reads.push((plan.from, seen));
         }
-        if plan.words > 0 {
-            value = plan.number;
-            new = if plan.rewrites && !old.is_null() {
-                tx.store_words(old, &content(value, tx.load8(old) & WORDS_MASK));
-                old
-            } else {
-                tx.alloc_with(&content(value, plan.words), 16, OBJECT_TYPE)?
-            };
+        for slot in &plan.slots {
+            self.change(tx, plan, slot_at(self.root, *slot))?;
+            step.writes.push((*slot, plan.value()));
         }
+        Ok(step)
+    }
+
+    /// Gives one slot what the plan says.
+    fn change(&self, tx: &Tx<'_, Arc<SimMedium>>, plan: &Plan, at: PoolOffset) -> Result<(), HeapError> {
+        let old = PoolOffset::new(tx.load8(at));
+        let new = match plan.words {
+            0 => PoolOffset::NULL,
+            _ if plan.rewrites && !old.is_null() => {
+                let words = tx.load8(old) & WORDS_MASK;
+                if plan.zeroes {
+                    tx.zero(old, words * WORD);
+                    tx.store8(old, zeroed(plan.number, words));
+                } else {
+                    tx.store_words(old, &content(plan.number, words));
+                }
+                old
+            }
+            words if plan.zeroes => {
+                let new = tx.alloc_zeroed(words * WORD, 16, OBJECT_TYPE)?;
+                tx.store8(new, zeroed(plan.number, words));
+                new
+            }
+            words => tx.alloc_with(&content(plan.number, words), 16, OBJECT_TYPE)?,
+        };
         if new != old {
             tx.store8(at, new.get());
             if !old.is_null() {
                 tx.free(old)?;
             }
         }
-        step.writes.push((plan.slot, value));
-        Ok(step)
+        Ok(())
     }
 }
 
 /// What a transaction is to do.
 struct Plan {
-    slot: u64,
+    /// The slots to change, in no order.
+    slots: Vec<u64>,
     from: u64,
     copies: bool,
     words: u64,
-    /// Whether an object that the slot has is rewritten where it is.
+    /// Whether an object that a slot has is rewritten where it is.
     rewrites: bool,
+    /// Whether new content is zeros, but for the first word.
+    zeroes: bool,
     number: u64,
     fails: bool,
+}
+
+impl Plan {
+    /// What the slots have after it.
+    fn value(&self) -> u64 {
+        if self.words == 0 { 0 } else { self.number }
+    }
+}
+
+impl HeapSubject {
+    fn plan(&self, engine: &Engine, actor: &mut Actor<'_, Step>) -> Plan {
+        let is_wide = actor.rng.u8(..WIDE_ONE_IN) == 0;
+        let first = actor.rng.u64(..SLOTS);
+        let count = if is_wide { actor.rng.u64(2..=SLOTS) } else { 1 };
+        let largest = self.sizes - 1;
+        // The largest objects, where they have spans of their own, come and go often enough for these to be used again.
+        let size = if actor.rng.u8(..8) == 0 { largest } else { actor.rng.usize(..self.sizes) };
+        let words = if is_wide { SIZES[size.min(3)] } else { SIZES[size] };
+        Plan {
+            slots: (first..first + count).map(|slot| slot % SLOTS).collect(),
+            from: actor.rng.u64(..SLOTS),
+            copies: actor.rng.bool(),
+            words: if actor.rng.u8(..5) == 0 { 0 } else { words },
+            // ORDER: none: the number is only different from all others.
+            number: engine.number.fetch_add(1, Ordering::Relaxed),
+            rewrites: actor.rng.u8(..3) == 0,
+            zeroes: actor.rng.u8(..4) == 0,
+            fails: actor.rng.u8(..8) == 0,
+        }
+    }
+
+    fn contents(&self, heap: &Heap<Arc<SimMedium>>, geometry: &Geometry) -> Result<Contents, HeapError> {
+        let memory = heap.memory();
+        let mut report = Report::default();
+        let mut map = SpaceMap::read(memory, geometry, &mut report);
+        if let Some(damage) = report.findings.first() {
+            return Err(HeapError::Corrupt { what: damage.what, at: damage.at });
+        }
+        let root = heap.root()?;
+        map.reach(memory, root);
+        let mut object = |slot| {
+            let at = PoolOffset::new(memory.load8(slot_at(root, slot)));
+            if !at.is_null() && map.reach(memory, at) != Reach::First {
+                return Object::Free(at);
+            }
+            number(|at| memory.load8(at), slot_at(root, slot))
+        };
+        let objects = (0..SLOTS).map(&mut object).collect();
+        let mut leaked = None;
+        map.unreached(memory, |at| leaked = leaked.or(Some(at)));
+        Ok(Contents { objects, leaked })
+    }
 }
 
 impl Subject for HeapSubject {
     type Engine = Engine;
     type Operation = Step;
-    type Contents = Vec<Object>;
+    type Contents = Contents;
     type Legal = Registers<u64, u64>;
     type Wrong = Wrong;
     type Error = HeapError;
@@ -181,19 +291,13 @@ impl Subject for HeapSubject {
 
     fn run(&self, engine: &Engine, actor: &mut Actor<'_, Step>) {
         for _ in 0..actor.operations {
-            let words = SIZES[actor.rng.usize(..self.sizes)];
-            let plan = Plan {
-                slot: actor.rng.u64(..SLOTS),
-                from: actor.rng.u64(..SLOTS),
-                copies: actor.rng.bool(),
-                words: if actor.rng.u8(..5) == 0 { 0 } else { words },
-                // ORDER: none: the number is only different from all others.
-                number: engine.number.fetch_add(1, Ordering::Relaxed),
-                rewrites: actor.rng.u8(..3) == 0,
-                fails: actor.rng.u8(..8) == 0,
-            };
-            let value = if plan.words == 0 { 0 } else { plan.number };
-            let ticket = actor.begin(Step { reads: Vec::new(), writes: vec![(plan.slot, value)] });
+            if actor.rng.u8(..CHECKPOINT_ONE_IN) == 0 {
+                // A failure shows in the next commit.
+                let _ = engine.heap.log().checkpoint();
+            }
+            let plan = self.plan(engine, actor);
+            let writes = plan.slots.iter().map(|slot| (*slot, plan.value())).collect();
+            let ticket = actor.begin(Step { reads: Vec::new(), writes });
             let result = engine.heap.run(|tx| {
                 let step = engine.step(tx, &plan)?;
                 actor.revise(ticket, step);
@@ -217,14 +321,7 @@ impl Subject for HeapSubject {
             return Err(HeapError::Corrupt { what: damage.what, at: damage.at });
         }
         let (heap, _) = Heap::open(medium, &geometry, UUID, life(4))?;
-        let mut report = Report::default();
-        SpaceMap::read(heap.memory(), &geometry, &mut report);
-        if let Some(damage) = report.findings.first() {
-            return Err(HeapError::Corrupt { what: damage.what, at: damage.at });
-        }
-        let root = heap.root()?;
-        let load = |at| heap.memory().load8(at);
-        Ok((0..SLOTS).map(|slot| number(load, slot_at(root, slot))).collect())
+        self.contents(&heap, &geometry)
     }
 
     fn legal(&self, moment: &Moment<Step>) -> Self::Legal {
@@ -239,13 +336,16 @@ impl Subject for HeapSubject {
 
     fn check(&self, legal: &Self::Legal, contents: &Self::Contents) -> Result<(), Wrong> {
         let found: Result<Vec<(u64, u64)>, Wrong> = contents
+            .objects
             .iter()
             .zip(0..)
             .map(|(object, slot)| match *object {
                 Object::Whole(number) => Ok((slot, number)),
                 Object::Broken(at) => Err(Wrong::Object { slot, at }),
+                Object::Free(at) => Err(Wrong::Free { slot, at }),
             })
             .collect();
-        legal.check(&found?).map_err(Wrong::Registers)
+        legal.check(&found?).map_err(Wrong::Registers)?;
+        contents.leaked.map_or(Ok(()), |at| Err(Wrong::Leaked { at }))
     }
 }

@@ -11,6 +11,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 const REGISTERS: u64 = 64;
 const UUID: [u8; 16] = [7; 16];
+/// Set in values that a transaction stores before its own, which must never be found.
+const PASSING: u64 = 1 << 63;
+/// One in this many operations comes after a checkpoint that its thread asked for.
+const CHECKPOINT_ONE_IN: u8 = 24;
 
 /// A log of some length, and the registers behind it.
 #[derive(Clone, Copy, Debug)]
@@ -101,12 +105,24 @@ impl Subject for LogSubject {
 
     fn run(&self, engine: &Engine, actor: &mut Actor<'_, Write>) {
         for _ in 0..actor.operations {
+            if actor.rng.u8(..CHECKPOINT_ONE_IN) == 0 {
+                // A failure shows in the next commit.
+                let _ = engine.log.checkpoint();
+            }
             let count = if actor.rng.u8(..4) == 0 { actor.rng.u64(8..40) } else { actor.rng.u64(1..4) };
+            // Long records come close to the end of their ring, and fill it.
+            let is_long = actor.rng.u8(..6) == 0;
+            let words_min = if is_long { actor.rng.usize(..engine.log.record_words_max() - 90) } else { 0 };
             let registers: BTreeSet<u64> = (0..count).map(|_| actor.rng.u64(..REGISTERS)).collect();
             engine.lock(engine.log.medium(), &registers);
             // ORDER: none: the number is only different from all others.
             let value = engine.value.fetch_add(1, Ordering::Relaxed);
             let mut record = Record::new();
+            while record.len() < words_min {
+                let register = actor.rng.usize(..registers.len());
+                let register = registers.iter().nth(register).expect("one of them");
+                record.push_word(self.home(*register), value | PASSING);
+            }
             for register in &registers {
                 record.push_word(self.home(*register), value);
             }

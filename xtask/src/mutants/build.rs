@@ -1,0 +1,141 @@
+//! Building the copy: the programs that tell mutants from sound code, each with all mutants in it.
+
+use super::list::Killer;
+use crate::flavor::Flavor;
+use crate::log::Log;
+use crate::workspace::Workspace;
+use anyhow::{Context, Result, bail};
+use cargo_metadata::{Artifact, Message, TargetKind};
+use std::collections::BTreeMap;
+use std::io::BufReader;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// The test with which `lode` is built.
+const BUILT_WITH: &str = "a_power_cut_loses_nothing";
+
+/// A program of the copy.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Program {
+    Lode,
+    Test { package: String, test: String },
+    Loom,
+}
+
+impl Program {
+    /// The program that `killer` runs.
+    pub(super) fn of(killer: &Killer) -> Program {
+        match killer {
+            Killer::Crash(_) => Program::Lode,
+            Killer::Loom(_) => Program::Loom,
+            Killer::Test { package, test, .. } => {
+                Program::Test { package: package.clone(), test: test.clone() }
+            }
+        }
+    }
+
+    /// Package and test of the build.
+    fn target(&self) -> (&str, &str) {
+        match self {
+            Program::Lode => ("lode", BUILT_WITH),
+            Program::Loom => ("lode-heap", "loom"),
+            Program::Test { package, test } => (package, test),
+        }
+    }
+
+    /// What cargo is told to build. All packages are selected where that can be, so that features are those of every
+    /// other build, and other people's crates are there already.
+    fn words(&self) -> String {
+        let (package, test) = self.target();
+        match self {
+            Program::Loom => format!("test --no-run --locked --package {package} --test {test}"),
+            _ if test == "lib" => format!("test --no-run --locked --package {package} --lib"),
+            _ => format!("test --no-run --locked --workspace --test {test}"),
+        }
+    }
+
+    fn flavor(&self) -> Flavor {
+        if *self == Program::Loom { Flavor::Loom } else { Flavor::Bugs }
+    }
+
+    fn is_made_by(&self, artifact: &Artifact) -> bool {
+        let is = |kind| artifact.target.kind.contains(&kind);
+        artifact.package_id.repr.contains(&format!("#{}@", self.target().0))
+            && match self {
+                Program::Lode => {
+                    is(TargetKind::Bin) && artifact.target.name == "lode" && !artifact.profile.test
+                }
+                Program::Test { test, .. } if test == "lib" => is(TargetKind::Lib) && artifact.profile.test,
+                Program::Loom | Program::Test { .. } => {
+                    is(TargetKind::Test) && artifact.target.name == self.target().1
+                }
+            }
+    }
+}
+
+/// Where the programs are, and the folder that each runs in.
+#[derive(Debug, Default)]
+pub(super) struct Programs {
+    at: BTreeMap<Program, (PathBuf, PathBuf)>,
+}
+
+impl Programs {
+    /// Builds `program` from the copy, unless that was done.
+    ///
+    /// # Errors
+    /// Cargo fails: a mutated line does not compile, if the workspace does.
+    pub(super) fn build(
+        &mut self,
+        workspace: &Workspace,
+        copy: &Path,
+        program: &Program,
+        log: Log,
+    ) -> Result<()> {
+        if self.at.contains_key(program) {
+            return Ok(());
+        }
+        let words = program.words();
+        log.line(&format!("$ cargo {words}, in {}", copy.display()));
+        let mut child = Command::new("cargo")
+            .args(program.flavor().options(&workspace.root))
+            .args(words.split(' '))
+            .arg("--message-format=json-render-diagnostics")
+            .arg("--target-dir")
+            .arg(workspace.target.join("mutants/built").join(program.flavor().name()))
+            .current_dir(copy)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .context("cargo")?;
+        let mut made = None;
+        for message in Message::parse_stream(BufReader::new(child.stdout.take().context("no output")?)) {
+            if let Message::CompilerArtifact(artifact) = message?
+                && program.is_made_by(&artifact)
+            {
+                let folder = artifact.manifest_path.parent().map(|folder| folder.as_std_path().to_path_buf());
+                made = artifact.executable.map(|path| path.into_std_path_buf()).zip(folder);
+            }
+        }
+        if !child.wait()?.success() {
+            bail!("the copy does not build: see above for the mutated line that does not compile");
+        }
+        let (executable, folder) = made.with_context(|| format!("cargo {words} made no program"))?;
+        self.at.insert(program.clone(), (executable, folder));
+        Ok(())
+    }
+
+    /// The command that runs `killer`, on sound code as it stands.
+    pub(super) fn command(&self, killer: &Killer) -> Result<Command> {
+        let (program, folder) = self.at.get(&Program::of(killer)).context("not built")?;
+        // A mutant may ask for more memory than there is.
+        let mut command = Command::new("sh");
+        command.args(["-c", "ulimit -v 16000000 -c 0; exec \"$@\"", "sh"]).arg(program).current_dir(folder);
+        match killer {
+            Killer::Crash(arguments) => command.args(arguments.split_whitespace()),
+            Killer::Loom(test) => command.args([test, "--exact"]),
+            Killer::Test { filter, .. } => command.args(filter.split_whitespace()),
+        };
+        command.env("CARGO_MANIFEST_DIR", folder).env_remove("LODE_MUTANT").stdin(Stdio::null());
+        Ok(command)
+    }
+}
