@@ -126,12 +126,3 @@ fn of_words_and_objects() {
     assert_eq!(heap.objects().map(is_lost).collect::<Vec<_>>(), [true]);
     assert_eq!(Fault::take(), None);
 }
-
-#[test]
-#[should_panic(expected = "a guard can't be made inside of a transaction")]
-fn a_guard_is_for_outside_of_transactions() {
-    lode_heap::brand!(Outside);
-    let (_file, heap) = pool();
-    let heap = TypedHeap::<Outside, _>::new(heap).unwrap();
-    let _ = heap.run(|_| Ok::<_, HeapError>(drop(heap.guard())));
-}

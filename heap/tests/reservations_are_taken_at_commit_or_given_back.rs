@@ -46,7 +46,7 @@ fn published_with_their_content_or_given_back() {
         let reserved = heap.reserve(size, 64, TYPE).unwrap();
         let other = heap.reserve(size, 64, TYPE).unwrap();
         let at = reserved.at();
-        assert!(at.get() % 64 == 0 && at.get().abs_diff(other.at().get()) >= size);
+        assert!(at.get().is_multiple_of(64) && at.get().abs_diff(other.at().get()) >= size);
         reserved.store(0, &content).unwrap();
         assert!(reserved.store(1, &content).is_err());
         assert_eq!(heap.next_object(PoolOffset::NULL), Ok(None));
@@ -87,11 +87,7 @@ fn one_that_is_not_published_is_given_back_at_the_commit() {
         let heap = pool.heap();
         let all: Vec<_> = (0..3).map(|_| heap.reserve(size, 64, TYPE).unwrap()).collect();
         let places: Vec<_> = all.iter().map(Reservation::at).collect();
-        let published = heap.run_with(all, |tx, mut all| {
-            drop(all.pop());
-            drop(all.remove(0));
-            tx.publish(all.remove(0))
-        });
+        let published = heap.run_with(all, |tx, mut all| tx.publish(all.swap_remove(1)));
         assert_eq!(published.unwrap(), places[1]);
         let mut free = HashSet::new();
         while let Ok(place) = heap.run(|tx| tx.alloc(size, 64, TYPE)) {
@@ -202,6 +198,7 @@ fn a_transaction_in_doubt_leaves_the_space_to_nobody() {
         assert!(matches!(error, HeapError::InDoubt(_)), "{error}");
         assert!(reservations.is_none());
         drop(reservations);
+
         // The record did reach the medium. A new owner of the space would spoil the content that it vouches for.
         let mut again = Vec::new();
         while let Ok(other) = heap.reserve(size, 64, TYPE) {

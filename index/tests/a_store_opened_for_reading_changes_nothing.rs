@@ -78,7 +78,7 @@ fn only_reads(path: &Path, pairs: &[(&[u8], &[u8])]) {
         assert_eq!(store.tree().unwrap().insert(b"new", b"value"), Err(HeapError::ReadOnly.into()));
         let updated = store.tree().unwrap().update(b"key", |_| Some(b"8 bytes.".to_vec()));
         assert_eq!(updated, Err(HeapError::ReadOnly.into()));
-        let made = store.heap().run(|tx| Tree::create(tx));
+        let made = store.heap().run(Tree::create);
         assert_eq!(made, Err(HeapError::ReadOnly.into()));
         let options =
             LoadOptions { format: Format::Tsv, on_error: OnError::Stop, threads: NonZeroUsize::MIN };

@@ -2,7 +2,7 @@ use lode_heap::{Guard, HeapError, PCell, TypedTx};
 
 lode_heap::brand!(Mine);
 
-fn stale(cell: &PCell<u64, Mine>, tx: &TypedTx<'_, Mine>) -> u64 {
+fn stale(cell: &PCell<u64, Mine>, tx: &TypedTx<'_, Mine>) -> Result<u64, HeapError> {
     cell.load(tx)
 }
 

@@ -10,12 +10,15 @@ use std::sync::{Arc, Mutex};
 /// Called with the range of a store, before it.
 type Listener = Box<dyn Fn(PoolOffset, u64) + Send>;
 
+/// Called by a thread that waits.
+type Waiting = Box<dyn Fn() + Send>;
+
 #[derive(Clone)]
 pub(crate) struct Troubled {
     inner: Arc<Mapping>,
     refuses: Arc<AtomicBool>,
     listener: Arc<Mutex<Option<Listener>>>,
-    waiting: Arc<Mutex<Option<Box<dyn Fn() + Send>>>>,
+    waiting: Arc<Mutex<Option<Waiting>>>,
 }
 
 impl fmt::Debug for Troubled {
