@@ -1,0 +1,131 @@
+//! `attack`: attacks the library and the program, and prints what it finds and how to repeat it.
+#![forbid(unsafe_code)]
+
+use anyhow::{Context, Result, ensure};
+use clap::{Args, Parser, Subcommand};
+use lode_attack::files::{self, Library, Program, Samples, Way};
+use lode_attack::{FOUND_CODE, Finding, Progress, STALL_LIMIT};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+/// Samples of one worker.
+const SAMPLES: u64 = 200;
+/// The same, where each is many runs of the program.
+const SAMPLES_PROGRAM: u64 = 20;
+
+/// Attack pools at random, and print what is not as promised.
+#[derive(Parser)]
+#[command(name = "attack")]
+struct Arguments {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Subcommand)]
+enum What {
+    /// Damage files, and read, check and repair them
+    Files(Files),
+}
+
+/// What all attacks understand.
+#[derive(Args)]
+struct Run {
+    /// Minutes of new seeds
+    #[arg(long, default_value_t = 1)]
+    minutes: u64,
+    /// The first seed
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Take steps here, and note them in this file
+    #[arg(long, hide = true)]
+    progress: Option<PathBuf>,
+}
+
+#[derive(Args)]
+struct Files {
+    #[command(flatten)]
+    run: Run,
+    /// The program to attack, `lode`, instead of the library
+    #[arg(long)]
+    lode: Option<PathBuf>,
+    /// Only this sample of the seed
+    #[arg(long)]
+    sample: Option<u64>,
+    /// Samples of each seed
+    #[arg(long)]
+    samples: Option<u64>,
+    /// Where to copy the damaged pools on which something was found
+    #[arg(long)]
+    keep: Option<PathBuf>,
+}
+
+fn main() -> Result<ExitCode> {
+    let found = match Arguments::parse().what {
+        What::Files(files) => attack_files(&files)?,
+    };
+    Ok(ExitCode::from(if found == 0 { 0 } else { FOUND_CODE as u8 }))
+}
+
+/// Has workers attack seed after seed until the minutes are over; returns the number of findings.
+fn supervise(run: &Run, is_single: bool, worker: impl Fn(u64) -> Vec<String>) -> Result<usize> {
+    let program = std::env::current_exe().context("the attacker's own program")?;
+    let (begin, limit) = (Instant::now(), Duration::from_secs(run.minutes * 60));
+    let (mut found, mut seed) = (0, run.seed);
+    loop {
+        let arguments = worker(seed);
+        let ran = lode_attack::run(&program, &arguments, STALL_LIMIT)?;
+        print!("{}", ran.out);
+        for finding in &ran.findings {
+            println!("{finding}\n  repeat: attack {}", arguments.join(" "));
+        }
+        found += ran.findings.len();
+        seed += 1;
+        if is_single || begin.elapsed() >= limit {
+            println!("{} seeds, {found} findings", seed - run.seed);
+            return Ok(found);
+        }
+    }
+}
+
+fn path(path: &Path) -> Result<String> {
+    let text = path.to_str().map(str::to_owned);
+    text.with_context(|| format!("{} is not UTF-8", path.display()))
+}
+
+fn attack_files(files: &Files) -> Result<usize> {
+    let Some(progress) = &files.run.progress else {
+        let mut rest = Vec::new();
+        for (name, value) in [("--lode", &files.lode), ("--keep", &files.keep)] {
+            if let Some(value) = value {
+                rest.extend([name.to_owned(), path(value)?]);
+            }
+        }
+        for (name, value) in [("--sample", files.sample), ("--samples", files.samples)] {
+            rest.extend(value.iter().flat_map(|value| [name.to_owned(), value.to_string()]));
+        }
+        let worker = |seed: u64| {
+            let fixed = ["files".to_owned(), "--seed".to_owned(), seed.to_string()];
+            fixed.into_iter().chain(rest.clone()).collect()
+        };
+        return supervise(&files.run, files.sample.is_some(), worker);
+    };
+    lode_attack::listen();
+    let count = files.samples.unwrap_or(if files.lode.is_some() { SAMPLES_PROGRAM } else { SAMPLES });
+    ensure!(count > 0, "--samples 0 attacks nothing; ask for more");
+    let numbers = files.sample.map_or(0..count, |sample| sample..sample + 1);
+    let samples = Samples { seed: files.run.seed, numbers, keep: files.keep.clone() };
+    let way: Box<dyn Way> = match &files.lode {
+        Some(lode) => Box::new(Program::new(lode)?),
+        None => Box::new(Library),
+    };
+    let progress = Progress::over(progress)?;
+    let mut found = 0;
+    let tell = &mut |finding: Finding| {
+        found += 1;
+        finding.tell();
+    };
+    let tally = files::attack(&samples, &*way, &mut progress.thread(0), tell)?;
+    println!("seed {}: {tally:?}", files.run.seed);
+    Ok(found)
+}
