@@ -13,6 +13,7 @@
 //! It does not: look into the engine. It knows promises, not how they are kept.
 #![forbid(unsafe_code)]
 
+pub mod api;
 pub mod files;
 mod panics;
 mod progress;
@@ -21,3 +22,8 @@ mod trial;
 pub use panics::listen;
 pub use progress::{Progress, Steps};
 pub use trial::{FOUND_CODE, Finding, Ran, STALL_LIMIT, run};
+
+/// Makes a folder for pools that need not outlive the machine: in memory where there is such a place.
+pub(crate) fn scratch() -> std::io::Result<tempfile::TempDir> {
+    tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir())
+}

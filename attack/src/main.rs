@@ -3,6 +3,7 @@
 
 use anyhow::{Context, Result, ensure};
 use clap::{Args, Parser, Subcommand};
+use lode_attack::api::{self, Part, Sequence};
 use lode_attack::files::{self, Library, Program, Samples, Way};
 use lode_attack::{FOUND_CODE, Finding, Progress, STALL_LIMIT};
 use std::path::{Path, PathBuf};
@@ -24,6 +25,8 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum What {
+    /// Call the library at random, and compare with a model
+    Api(Api),
     /// Damage files, and read, check and repair them
     Files(Files),
 }
@@ -40,6 +43,21 @@ struct Run {
     /// Take steps here, and note them in this file
     #[arg(long, hide = true)]
     progress: Option<PathBuf>,
+}
+
+#[derive(Args)]
+struct Api {
+    #[command(flatten)]
+    run: Run,
+    /// What to call: heap, store, typed, threads, full [default: each in turn]
+    #[arg(long)]
+    part: Option<Part>,
+    /// Steps of a sequence [default: 30 to 400, by its part]
+    #[arg(long)]
+    steps: Option<u64>,
+    /// Only these steps of the sequence
+    #[arg(long, value_delimiter = ',')]
+    only: Option<Vec<u64>>,
 }
 
 #[derive(Args)]
@@ -62,30 +80,62 @@ struct Files {
 
 fn main() -> Result<ExitCode> {
     let found = match Arguments::parse().what {
+        What::Api(api) => attack_api(&api)?,
         What::Files(files) => attack_files(&files)?,
     };
-    Ok(ExitCode::from(if found == 0 { 0 } else { FOUND_CODE as u8 }))
+    Ok(if found == 0 { ExitCode::SUCCESS } else { ExitCode::from(FOUND_CODE) })
 }
 
-/// Has workers attack seed after seed until the minutes are over; returns the number of findings.
-fn supervise(run: &Run, is_single: bool, worker: impl Fn(u64) -> Vec<String>) -> Result<usize> {
-    let program = std::env::current_exe().context("the attacker's own program")?;
+/// Runs `attack` for seed after seed until the minutes are over; returns the number of findings.
+fn for_minutes(run: &Run, is_single: bool, mut attack: impl FnMut(u64) -> Result<usize>) -> Result<usize> {
     let (begin, limit) = (Instant::now(), Duration::from_secs(run.minutes * 60));
     let (mut found, mut seed) = (0, run.seed);
     loop {
-        let arguments = worker(seed);
-        let ran = lode_attack::run(&program, &arguments, STALL_LIMIT)?;
-        print!("{}", ran.out);
-        for finding in &ran.findings {
-            println!("{finding}\n  repeat: attack {}", arguments.join(" "));
-        }
-        found += ran.findings.len();
+        found += attack(seed)?;
         seed += 1;
         if is_single || begin.elapsed() >= limit {
             println!("{} seeds, {found} findings", seed - run.seed);
             return Ok(found);
         }
     }
+}
+
+/// Has a worker attack, and prints what it says; returns what it found.
+fn supervise(arguments: &[String]) -> Result<Vec<Finding>> {
+    let program = std::env::current_exe().context("the attacker's own program")?;
+    let ran = lode_attack::run(&program, arguments, STALL_LIMIT)?;
+    print!("{}", ran.out);
+    Ok(ran.findings)
+}
+
+fn words(words: &[&str]) -> Vec<String> {
+    words.iter().map(|word| (*word).to_owned()).collect()
+}
+
+fn attack_api(api: &Api) -> Result<usize> {
+    let sequence = |part: Part, seed: u64| {
+        let all = || (0..api.steps.unwrap_or(part.steps())).collect();
+        Sequence { part, seed, steps: api.only.clone().unwrap_or_else(all) }
+    };
+    if let Some(progress) = &api.run.progress {
+        lode_attack::listen();
+        let part = api.part.context("a worker attacks one part")?;
+        let done = sequence(part, api.run.seed).run(&Progress::over(progress)?);
+        return Ok(done.map_or_else(|finding| {
+            finding.tell();
+            1
+        }, |()| 0));
+    }
+    let parts = api.part.map_or(api::PARTS.to_vec(), |part| vec![part]);
+    for_minutes(&api.run, api.only.is_some(), |seed| {
+        let mut found = 0;
+        for part in &parts {
+            let Some((finding, repeat)) = api::attack(&sequence(*part, seed), &mut supervise)? else { continue };
+            println!("{finding}\n  repeat: {repeat}");
+            found += 1;
+        }
+        Ok(found)
+    })
 }
 
 fn path(path: &Path) -> Result<String> {
@@ -104,11 +154,12 @@ fn attack_files(files: &Files) -> Result<usize> {
         for (name, value) in [("--sample", files.sample), ("--samples", files.samples)] {
             rest.extend(value.iter().flat_map(|value| [name.to_owned(), value.to_string()]));
         }
-        let worker = |seed: u64| {
-            let fixed = ["files".to_owned(), "--seed".to_owned(), seed.to_string()];
-            fixed.into_iter().chain(rest.clone()).collect()
-        };
-        return supervise(&files.run, files.sample.is_some(), worker);
+        return for_minutes(&files.run, files.sample.is_some(), |seed| {
+            let arguments = [words(&["files", "--seed", &seed.to_string()]), rest.clone()].concat();
+            let findings = supervise(&arguments)?;
+            findings.iter().for_each(|finding| println!("{finding}"));
+            Ok(findings.len())
+        });
     };
     lode_attack::listen();
     let count = files.samples.unwrap_or(if files.lode.is_some() { SAMPLES_PROGRAM } else { SAMPLES });

@@ -18,7 +18,9 @@ const LOOK_EVERY: Duration = Duration::from_millis(10);
 /// What a line of a worker begins with that tells a finding.
 const FOUND: &str = "FOUND ";
 /// The exit code of a worker that has found something.
-pub const FOUND_CODE: i32 = 3;
+pub const FOUND_CODE: u8 = 3;
+/// The class of a worker that stands still.
+pub(crate) const HANG: &str = "hang";
 
 /// Something that is not as was promised.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -115,11 +117,11 @@ pub fn run(program: &Path, arguments: &[String], limit: Duration) -> Result<Ran>
     let end = ended.map(|status| (status.code(), status.signal()));
     match end {
         None => ran.findings.push(Finding::new(
-            "hang",
+            HANG,
             format_args!("no step began for {} s; the last ones: {steps}", limit.as_secs()),
         )),
         Some((Some(0), _)) => {}
-        Some((Some(FOUND_CODE), _)) if !ran.findings.is_empty() => {}
+        Some((Some(code), _)) if code == i32::from(FOUND_CODE) && !ran.findings.is_empty() => {}
         Some((code, signal)) => ran.findings.push(Finding::new(
             "death",
             format_args!("exit code {code:?}, signal {signal:?}, at {steps}: {}", last_words()),

@@ -4,6 +4,7 @@ use crate::files::Victim;
 use crate::files::victim::LINE;
 use fastrand::Rng;
 use std::fmt;
+use std::ops::Range;
 
 const PAGE: u64 = 4096;
 
@@ -131,6 +132,12 @@ impl Damage {
         Damage { kind, edits, len }
     }
 
+    /// Whether a byte of `range` is changed.
+    pub(crate) fn touches(&self, range: &Range<u64>) -> bool {
+        range.end > self.len
+            || self.edits.iter().any(|(at, bytes)| *at < range.end && range.start < at + bytes.len() as u64)
+    }
+
     /// Returns `image` with the damage done.
     pub fn apply(&self, image: &[u8]) -> Vec<u8> {
         let mut damaged = image.to_vec();
@@ -156,7 +163,7 @@ impl fmt::Display for Damage {
 /// A byte of the file: anywhere, or in one of the structures, each as likely.
 fn place(rng: &mut Rng, victim: &Victim) -> u64 {
     let all = victim.image.len() as u64;
-    let inside = |rng: &mut Rng, ranges: &[std::ops::Range<u64>]| {
+    let inside = |rng: &mut Rng, ranges: &[Range<u64>]| {
         let range = ranges.get(rng.usize(..ranges.len().max(1)))?;
         Some(rng.u64(range.clone()))
     };

@@ -1,7 +1,7 @@
 //! Whether what a damaged pool answers is right.
 
 use crate::files::way::{Answer, Pair, Refusal, Repaired, Wanted, Way};
-use crate::files::{Tally, Victim};
+use crate::files::{Damage, Tally, Victim};
 use anyhow::Result;
 use fastrand::Rng;
 use std::collections::BTreeMap;
@@ -9,18 +9,15 @@ use std::fmt::Display;
 use std::fs;
 use std::path::Path;
 
-/// Keys that are looked up in each sample.
-const LOOKUPS: usize = 16;
-
 /// A class of findings, and what was found.
 pub(crate) type Tell<'a> = dyn FnMut(&'static str, String) + 'a;
 
-/// Uses the pool at `path`, which is `victim` with damage and has the bytes `image`, in all ways in which a user
+/// Uses the pool at `path`, which is `victim` with `damage`, in all ways in which a user
 /// does, and tells of each answer that is wrong.
 pub(crate) fn judge(
     rng: &mut Rng,
     victim: &Victim,
-    image: &[u8],
+    damage: &Damage,
     path: &Path,
     way: &dyn Way,
     tally: &mut Tally,
@@ -32,9 +29,7 @@ pub(crate) fn judge(
     for wanted in wanted(rng, victim) {
         judge_pairs("scan", &way.scan(path, &wanted), &wanted, victim, tell);
     }
-    for _ in 0..LOOKUPS {
-        judge_lookup(rng, victim, path, way, tell);
-    }
+    judge_lookups(&lookups(rng, victim, damage, way.lookups()), victim, path, way, tell);
     match way.count(path) {
         Ok(count) if count != victim.pairs.len() as u64 => {
             tell("wrong-count", format!("count says {count}, and {} keys are there", victim.pairs.len()));
@@ -49,7 +44,7 @@ pub(crate) fn judge(
     {
         tell("check-missed", format!("check finds no damage, and export says {refusal:?}"));
     }
-    if fs::read(path)? != image {
+    if fs::read(path)? != damage.apply(&victim.image) {
         tell("written", "the file has changed, and it was only read".into());
     }
     if rng.u8(..3) == 0 {
@@ -126,25 +121,35 @@ fn short(bytes: &[u8]) -> impl Display {
     format!("{:?}[{}]", String::from_utf8_lossy(&bytes[..bytes.len().min(24)]), bytes.len())
 }
 
-/// Looks up a key that is there, or one that is not.
-fn judge_lookup(rng: &mut Rng, victim: &Victim, path: &Path, way: &dyn Way, tell: &mut Tell<'_>) {
-    let Some(mut key) = key(rng, victim) else { return };
-    if rng.u8(..8) == 0 {
-        key.push(rng.u8(1..));
+/// Draws keys to look up: those whose leaves are damaged, others, and some that are not there.
+fn lookups(rng: &mut Rng, victim: &Victim, damage: &Damage, count: usize) -> Vec<Vec<u8>> {
+    let hit = victim.leaves.iter().filter(|leaf| damage.touches(leaf)).filter_map(|leaf| victim.key_of(leaf));
+    let mut keys: Vec<Vec<u8>> = hit.take(count / 2).collect();
+    while keys.len() < count {
+        let Some(mut key) = key(rng, victim) else { break };
+        if rng.u8(..8) == 0 {
+            key.push(rng.u8(1..));
+        }
+        keys.push(key);
     }
-    let want = victim.pairs.get(&key);
+    keys
+}
+
+fn judge_lookups(keys: &[Vec<u8>], victim: &Victim, path: &Path, way: &dyn Way, tell: &mut Tell<'_>) {
     for verify in [false, true] {
-        let answer = way.get(path, &key, verify);
-        broke("get", &answer, tell);
-        match answer {
-            Ok(Some(value)) if want != Some(&value) => {
-                let want = want.map_or("absent".to_owned(), |want| short(want).to_string());
-                tell("wrong-value", format!("get {} is {}, and it is {want}", short(&key), short(&value)));
+        for (key, answer) in keys.iter().zip(way.get(path, keys, verify)) {
+            broke("get", &answer, tell);
+            let want = victim.pairs.get(key);
+            match answer {
+                Ok(Some(value)) if want != Some(&value) => {
+                    let want = want.map_or("absent".to_owned(), |want| short(want).to_string());
+                    tell("wrong-value", format!("get {} is {}, and it is {want}", short(key), short(&value)));
+                }
+                Ok(None) if verify && want.is_some() => {
+                    tell("wrong-absence", format!("get --verify says that {} is not there", short(key)));
+                }
+                _ => {}
             }
-            Ok(None) if verify && want.is_some() => {
-                tell("wrong-absence", format!("get --verify says that {} is not there", short(&key)));
-            }
-            _ => {}
         }
     }
 }

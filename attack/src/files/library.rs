@@ -59,11 +59,18 @@ impl Way for Library {
         })
     }
 
-    fn get(&self, pool: &Path, key: &[u8], verify: bool) -> Answer<Option<Vec<u8>>> {
+    fn get(&self, pool: &Path, keys: &[Vec<u8>], verify: bool) -> Vec<Answer<Option<Vec<u8>>>> {
         if verify {
-            return Err(Refusal::Unasked);
+            return vec![Err(Refusal::Unasked); keys.len()];
         }
-        guarded(|| open(pool)?.get(key).map_err(said))
+        match guarded(|| open(pool)) {
+            Ok(store) => keys.iter().map(|key| guarded(|| store.get(key).map_err(said))).collect(),
+            Err(refusal) => vec![Err(refusal); keys.len()],
+        }
+    }
+
+    fn lookups(&self) -> usize {
+        500
     }
 
     fn count(&self, pool: &Path) -> Answer<u64> {

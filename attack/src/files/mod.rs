@@ -22,6 +22,7 @@ pub use way::{Answer, Pair, Refusal, Repaired, Wanted, Way};
 
 use crate::Finding;
 use crate::progress::Steps;
+use crate::scratch;
 use anyhow::Result;
 use fastrand::Rng;
 use std::fs;
@@ -62,7 +63,7 @@ pub fn attack(
     steps: &mut Steps<'_>,
     found: &mut dyn FnMut(Finding),
 ) -> Result<Tally> {
-    let folder = tempfile::tempdir()?;
+    let folder = scratch()?;
     let path = folder.path().join("victim.pool");
     let victim = Victim::make(samples.seed, &path)?;
     let mut tally = Tally::default();
@@ -74,7 +75,7 @@ pub fn attack(
         fs::write(&path, &image)?;
         tally.samples += 1;
         let mut kept = None;
-        judge::judge(&mut rng, &victim, &image, &path, way, &mut tally, &mut |class, what| {
+        judge::judge(&mut rng, &victim, &damage, &path, way, &mut tally, &mut |class, what| {
             kept = kept.take().or_else(|| keep(samples, number, &image));
             let file = kept.as_deref().map_or(String::new(), |path| format!("; the file: {}", path.display()));
             let repeat = format!("--seed {} --sample {number}", samples.seed);

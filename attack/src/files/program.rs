@@ -64,6 +64,24 @@ impl Program {
         }
     }
 
+    fn get_one(&self, pool: &Path, key: &[u8], verify: bool) -> Answer<Option<Vec<u8>>> {
+        if key.contains(&0) || (verify && !self.can_verify) {
+            return Err(Refusal::Unasked);
+        }
+        let mut arguments = words(if verify { &["kv", "get", "--verify"] } else { &["kv", "get"] }, pool);
+        arguments.extend(["--".into(), bytes(key)]);
+        let mut ended = self.run(&arguments)?;
+        match ended.code {
+            0 => {
+                // The newline behind the value is not the value's.
+                ended.out.pop();
+                Ok(Some(ended.out))
+            }
+            NOT_THERE if ended.err.is_empty() => Ok(None),
+            _ => Err(refused(ended)),
+        }
+    }
+
     /// What it printed, if it succeeded.
     fn good(&self, arguments: &[OsString]) -> Answer<Vec<u8>> {
         let ended = self.run(arguments)?;
@@ -153,22 +171,12 @@ impl Way for Program {
         self.pairs(&arguments)
     }
 
-    fn get(&self, pool: &Path, key: &[u8], verify: bool) -> Answer<Option<Vec<u8>>> {
-        if key.contains(&0) || (verify && !self.can_verify) {
-            return Err(Refusal::Unasked);
-        }
-        let mut arguments = words(if verify { &["kv", "get", "--verify"] } else { &["kv", "get"] }, pool);
-        arguments.extend(["--".into(), bytes(key)]);
-        let mut ended = self.run(&arguments)?;
-        match ended.code {
-            0 => {
-                // The newline behind the value is not the value's.
-                ended.out.pop();
-                Ok(Some(ended.out))
-            }
-            NOT_THERE if ended.err.is_empty() => Ok(None),
-            _ => Err(refused(ended)),
-        }
+    fn get(&self, pool: &Path, keys: &[Vec<u8>], verify: bool) -> Vec<Answer<Option<Vec<u8>>>> {
+        keys.iter().map(|key| self.get_one(pool, key, verify)).collect()
+    }
+
+    fn lookups(&self) -> usize {
+        6
     }
 
     fn count(&self, pool: &Path) -> Answer<u64> {

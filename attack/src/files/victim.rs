@@ -5,7 +5,7 @@ use anyhow::Result;
 use fastrand::Rng;
 use lode_heap::{CreateOptions, Rung};
 use lode_index::kv::Store;
-use lode_layout::{PoolOffset, TYPE_LEAF, TYPE_TREE};
+use lode_layout::{LEAF_HEADER, LeafHeader, PoolOffset, TYPE_LEAF, TYPE_TREE};
 use std::collections::BTreeMap;
 use std::fs;
 use std::ops::Range;
@@ -96,6 +96,15 @@ impl Victim {
         }
         let (image, tables) = (Vec::new(), Vec::new());
         Ok(Victim { pairs, image, is_closed, log, root, nodes, leaves, tables })
+    }
+
+    /// Returns the key in the leaf that lies at `leaf`.
+    pub(crate) fn key_of(&self, leaf: &Range<u64>) -> Option<Vec<u8>> {
+        let bytes = self.image.get(leaf.start as usize..leaf.end as usize)?;
+        let words: &[[u8; 8]] = bytes.as_chunks().0;
+        let word = |number: usize| words.get(number).map(|word| u64::from_le_bytes(*word));
+        let header = LeafHeader::from_words([word(0)?, word(1)?]);
+        bytes.get(LEAF_HEADER as usize..)?.get(..header.key_len as usize).map(<[u8]>::to_vec)
     }
 
     fn find_tables(&self) -> Vec<u64> {

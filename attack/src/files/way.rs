@@ -65,8 +65,11 @@ pub trait Way {
     fn export(&self, pool: &Path) -> Answer<Vec<Pair>>;
     /// A part of them.
     fn scan(&self, pool: &Path, wanted: &Wanted) -> Answer<Vec<Pair>>;
-    /// The value of a key; none where it is told that there is none. With `verify`, absence is proven.
-    fn get(&self, pool: &Path, key: &[u8], verify: bool) -> Answer<Option<Vec<u8>>>;
+    /// The values of keys, one answer each; none where it is told that there is no such key. With `verify`, absence is
+    /// proven.
+    fn get(&self, pool: &Path, keys: &[Vec<u8>], verify: bool) -> Vec<Answer<Option<Vec<u8>>>>;
+    /// How many keys to look up.
+    fn lookups(&self) -> usize;
     /// The number of keys.
     fn count(&self, pool: &Path) -> Answer<u64>;
     /// Whether damage was found.

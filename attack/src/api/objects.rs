@@ -1,0 +1,98 @@
+//! What a heap is to hold.
+
+use super::{Done, ensure};
+use crate::Finding;
+use fastrand::Rng;
+use lode_heap::Heap;
+use lode_layout::{PoolOffset, WORD};
+use lode_pmem::Mapping;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// The heap under attack.
+pub(super) type PoolHeap = Heap<Arc<Mapping>>;
+
+/// An object.
+#[derive(Clone, Debug)]
+pub(super) struct Known {
+    pub(super) type_number: u64,
+    pub(super) content: Rc<Vec<u8>>,
+}
+
+/// Objects and where they begin.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Objects(pub(super) BTreeMap<PoolOffset, Known>);
+
+impl Objects {
+    /// Adds an object; a finding when it lies over another.
+    pub(super) fn add(&mut self, at: PoolOffset, known: Known) -> Done {
+        let len = known.content.len() as u64;
+        self.clear_of(at, len)?;
+        self.0.insert(at, known);
+        Ok(())
+    }
+
+    /// A finding when `len` bytes at `at` lie over an object.
+    pub(super) fn clear_of(&self, at: PoolOffset, len: u64) -> Done {
+        let end = at.get() + len.max(1);
+        let before = self.0.range(..PoolOffset::new(end)).next_back();
+        let over = before.filter(|(other, known)| other.get() + known.content.len().max(1) as u64 > at.get());
+        ensure(
+            over.is_none(),
+            "overlap",
+            format_args!("{len} bytes at {at} lie over {:?}", over.map(|(at, known)| (at, known.content.len()))),
+        )
+    }
+
+    /// One of the objects.
+    pub(super) fn any(&self, rng: &mut Rng) -> Option<PoolOffset> {
+        self.0.keys().nth(rng.usize(..self.0.len().max(1))).copied()
+    }
+
+    /// A finding when the heap does not hold these objects and no others.
+    pub(super) fn compare(&self, heap: &PoolHeap) -> Done {
+        let mut there = BTreeMap::new();
+        for object in heap.objects() {
+            let object = object.map_err(|error| Finding::new("walk", error))?;
+            there.insert(object.at, object);
+        }
+        for (at, known) in &self.0 {
+            let found = there.remove(at);
+            let Some(object) = found else {
+                return Err(Finding::new("lost", format_args!("{} bytes at {at} are gone", known.content.len())));
+            };
+            let fits = object.type_number == known.type_number && object.size >= known.content.len() as u64;
+            ensure(fits, "changed", format_args!("the object {object:?} was {} bytes", known.content.len()))?;
+            let same = heap.memory().equals(*at, &known.content);
+            ensure(same, "changed", format_args!("the content of {} bytes at {at}", known.content.len()))?;
+        }
+        ensure(there.is_empty(), "besides", format_args!("objects that are nobody's: {there:?}"))
+    }
+}
+
+/// Words that hold `content`.
+pub(super) fn words(content: &[u8]) -> Vec<u64> {
+    let mut bytes = content.to_vec();
+    bytes.resize(content.len().next_multiple_of(WORD as usize), 0);
+    bytes.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word)).collect()
+}
+
+/// Content that is no other object's.
+pub(super) fn content(rng: &mut Rng, len: usize) -> Vec<u8> {
+    let mut bytes = vec![0; len];
+    rng.fill(&mut bytes);
+    bytes
+}
+
+/// A size of an object.
+pub(super) fn size(rng: &mut Rng) -> usize {
+    match rng.u8(..10) {
+        0 => 64,
+        1 => 2000,
+        2 => 4000,
+        3 => 50_000,
+        4 => [1, 8, 16, 1023, 1024, 1025, 4096, 16_384][rng.usize(..8)],
+        _ => super::magnitude(rng, 1 << 16).max(1),
+    }
+}
