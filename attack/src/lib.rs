@@ -15,6 +15,7 @@
 
 pub mod api;
 pub mod files;
+pub mod kill;
 mod panics;
 mod progress;
 mod trial;

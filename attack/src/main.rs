@@ -4,8 +4,10 @@
 use anyhow::{Context, Result, ensure};
 use clap::{Args, Parser, Subcommand};
 use lode_attack::api::{self, Part, Sequence};
+use lode_attack::kill::{self, Kills, Work};
 use lode_attack::files::{self, Library, Program, Samples, Way};
 use lode_attack::{FOUND_CODE, Finding, Progress, STALL_LIMIT};
+use lode_heap::Rung;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -29,6 +31,11 @@ enum What {
     Api(Api),
     /// Damage files, and read, check and repair them
     Files(Files),
+    /// Kill a process that runs transactions, and compare what is left with what it acknowledged
+    Kill(Kill),
+    /// Run transactions until killed
+    #[command(hide = true)]
+    Child(Child),
 }
 
 /// What all attacks understand.
@@ -40,6 +47,9 @@ struct Run {
     /// The first seed
     #[arg(long, default_value_t = 1)]
     seed: u64,
+    /// Seconds without a step after which a worker is taken to hang
+    #[arg(long, default_value_t = STALL_LIMIT.as_secs())]
+    stall: u64,
     /// Take steps here, and note them in this file
     #[arg(long, hide = true)]
     progress: Option<PathBuf>,
@@ -78,10 +88,52 @@ struct Files {
     keep: Option<PathBuf>,
 }
 
+#[derive(Args)]
+struct Kill {
+    #[command(flatten)]
+    run: Run,
+    /// What the process does: pairs, ledger [default: each in turn]
+    #[arg(long)]
+    work: Option<Work>,
+    /// On which rung: line, commit [default: each in turn]
+    #[arg(long, value_parser = rung)]
+    rung: Option<Rung>,
+    /// Kills of each seed
+    #[arg(long, default_value_t = 20)]
+    kills: u64,
+}
+
+#[derive(Args)]
+struct Child {
+    #[arg(long)]
+    work: Work,
+    #[arg(long, value_parser = rung)]
+    rung: Rung,
+    #[arg(long)]
+    seed: u64,
+    #[arg(long)]
+    pool: PathBuf,
+    #[arg(long)]
+    journal: PathBuf,
+}
+
+fn rung(text: &str) -> Result<Rung, String> {
+    match text {
+        "line" => Ok(Rung::Line),
+        "commit" => Ok(Rung::Commit),
+        _ => Err("choose line or commit".to_owned()),
+    }
+}
+
 fn main() -> Result<ExitCode> {
     let found = match Arguments::parse().what {
         What::Api(api) => attack_api(&api)?,
         What::Files(files) => attack_files(&files)?,
+        What::Kill(kill) => attack_kill(&kill)?,
+        What::Child(Child { work, rung, seed, pool, journal }) => {
+            kill::child(&Kills { work, rung, seed, count: 0 }, &pool, &journal)?;
+            0
+        }
     };
     Ok(if found == 0 { ExitCode::SUCCESS } else { ExitCode::from(FOUND_CODE) })
 }
@@ -101,9 +153,9 @@ fn for_minutes(run: &Run, is_single: bool, mut attack: impl FnMut(u64) -> Result
 }
 
 /// Has a worker attack, and prints what it says; returns what it found.
-fn supervise(arguments: &[String]) -> Result<Vec<Finding>> {
+fn supervise(arguments: &[String], limit: Duration) -> Result<Vec<Finding>> {
     let program = std::env::current_exe().context("the attacker's own program")?;
-    let ran = lode_attack::run(&program, arguments, STALL_LIMIT)?;
+    let ran = lode_attack::run(&program, arguments, limit)?;
     print!("{}", ran.out);
     Ok(ran.findings)
 }
@@ -126,11 +178,12 @@ fn attack_api(api: &Api) -> Result<usize> {
             1
         }, |()| 0));
     }
+    let limit = Duration::from_secs(api.run.stall);
     let parts = api.part.map_or(api::PARTS.to_vec(), |part| vec![part]);
     for_minutes(&api.run, api.only.is_some(), |seed| {
         let mut found = 0;
         for part in &parts {
-            let Some((finding, repeat)) = api::attack(&sequence(*part, seed), &mut supervise)? else { continue };
+            let Some((finding, repeat)) = api::attack(&sequence(*part, seed), limit, &mut supervise)? else { continue };
             println!("{finding}\n  repeat: {repeat}");
             found += 1;
         }
@@ -156,7 +209,7 @@ fn attack_files(files: &Files) -> Result<usize> {
         }
         return for_minutes(&files.run, files.sample.is_some(), |seed| {
             let arguments = [words(&["files", "--seed", &seed.to_string()]), rest.clone()].concat();
-            let findings = supervise(&arguments)?;
+            let findings = supervise(&arguments, Duration::from_secs(files.run.stall))?;
             findings.iter().for_each(|finding| println!("{finding}"));
             Ok(findings.len())
         });
@@ -179,4 +232,25 @@ fn attack_files(files: &Files) -> Result<usize> {
     let tally = files::attack(&samples, &*way, &mut progress.thread(0), tell)?;
     println!("seed {}: {tally:?}", files.run.seed);
     Ok(found)
+}
+
+fn attack_kill(kill: &Kill) -> Result<usize> {
+    let program = std::env::current_exe().context("the attacker's own program")?;
+    let works = kill.work.map_or(vec![Work::Pairs, Work::Ledger], |work| vec![work]);
+    let rungs = kill.rung.map_or(vec![Rung::Line, Rung::Commit], |rung| vec![rung]);
+    for_minutes(&kill.run, false, |seed| {
+        let mut found = 0;
+        for work in &works {
+            for rung in &rungs {
+                let kills = Kills { work: *work, rung: *rung, seed, count: kill.kills };
+                let tell = &mut |finding: Finding| {
+                    found += 1;
+                    println!("{finding} ({work} on {rung}, seed {seed})");
+                };
+                let acknowledged = kill::attack(&kills, &program, tell)?;
+                println!("seed {seed}: {work} on {rung}: {} kills, {acknowledged} acknowledged", kill.kills);
+            }
+        }
+        Ok(found)
+    })
 }

@@ -62,7 +62,7 @@ pub(super) fn run(sequence: &Sequence, progress: &Progress) -> Done {
 }
 
 /// A finding when a check finds damage.
-pub(super) fn check(path: &Path) -> Done {
+pub(crate) fn check(path: &Path) -> Done {
     let view: Mapping = must("map", map_unchecked(path, &OpenOptions::new(Access::ReadOnly)))?;
     let report = check_pool(Arc::new(view));
     ensure(report.worst() != Some(Severity::Damage), "damage", format_args!("a check finds {report}"))
@@ -176,7 +176,7 @@ impl<'h> Life<'h> {
         let mut mine: Vec<(PoolOffset, u64, Vec<u8>)> = Vec::new();
         let (heap, mut choices) = (self.heap, rng.fork());
         let victims: Vec<PoolOffset> = (0..rng.usize(..4)).filter_map(|_| model.any(rng)).collect();
-        let room = OBJECTS_MAX.saturating_sub(model.0.len());
+        let room = OBJECTS_MAX.saturating_sub(model.all.len());
         let freed = std::thread::scope(|scope| {
             let work = scope.spawn(|| {
                 for _ in 0..choices.usize(..20).min(room) {
@@ -198,7 +198,7 @@ impl<'h> Life<'h> {
             model.add(at, Known { type_number, content: Rc::new(content) })?;
         }
         for at in freed {
-            model.0.remove(&at);
+            model.all.remove(&at);
         }
         self.clear_of_held(model)
     }
@@ -249,25 +249,27 @@ fn change(
     match (rng.u8(..6), next.any(rng)) {
         (0 | 1, Some(at)) => {
             tx.free(at)?;
+            next.uproot(tx, at, PoolOffset::NULL);
             note(ensure(tx.free(at) == Err(HeapError::NoObject { at }), "freed-twice", at));
-            next.0.remove(&at);
+            next.all.remove(&at);
         }
         (2, Some(at)) => {
-            let known = next.0[&at].clone();
+            let known = next.all[&at].clone();
             let bytes = size(rng);
             let moved = tx.resize(at, bytes as u64, 16)?;
             let content = content(rng, bytes);
             tx.store(moved, &content);
-            next.0.remove(&at);
+            next.uproot(tx, at, moved);
+            next.all.remove(&at);
             note(next.add(moved, Known { content: Rc::new(content), ..known }));
         }
         (3, Some(at)) => {
-            let known = next.0[&at].clone();
+            let known = next.all[&at].clone();
             let bytes = content(rng, known.content.len());
             tx.store(at, &bytes);
-            next.0.insert(at, Known { content: Rc::new(bytes), ..known });
+            next.all.insert(at, Known { content: Rc::new(bytes), ..known });
         }
-        _ if next.0.len() < OBJECTS_MAX => {
+        _ if next.all.len() < OBJECTS_MAX => {
             let bytes = size(rng);
             let (content, type_number) = (content(rng, bytes), rng.u64(1..4));
             let align = 1 << rng.u32(4..13);
@@ -280,6 +282,7 @@ fn change(
             };
             if rng.u8(..4) == 0 {
                 tx.set_root(at);
+                next.root = Some(at);
             }
             note(next.add(at, Known { type_number, content: Rc::new(content) }));
         }

@@ -12,6 +12,10 @@ mod store;
 mod threads;
 mod typed;
 
+pub(crate) use heap::check;
+pub(crate) use objects::{PoolHeap, content};
+pub(crate) use publish::publish_with;
+
 use crate::Finding;
 use crate::panics::caught;
 use crate::progress::Progress;
@@ -20,6 +24,7 @@ use anyhow::Result;
 use fastrand::Rng;
 use std::fmt;
 use std::str::FromStr;
+use std::time::Duration;
 
 /// What a sequence calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,22 +89,24 @@ impl Part {
 }
 
 /// Has a worker run `sequence`; if it finds something, makes the sequence shorter. Returns what was found last, and the
-/// command that repeats it. `supervise` runs a worker with arguments.
+/// command that repeats it. `supervise` runs a worker with
+/// arguments, and takes it to hang when no step begins for so long.
 ///
 /// # Errors
 /// A worker can't be started.
 pub fn attack(
     sequence: &Sequence,
-    supervise: &mut dyn FnMut(&[String]) -> Result<Vec<Finding>>,
+    limit: Duration,
+    supervise: &mut dyn FnMut(&[String], Duration) -> Result<Vec<Finding>>,
 ) -> Result<Option<(Finding, String)>> {
-    let Some(mut finding) = supervise(&sequence.arguments(&sequence.steps))?.into_iter().next() else {
+    let Some(mut finding) = supervise(&sequence.arguments(&sequence.steps), limit)?.into_iter().next() else {
         return Ok(None);
     };
     let mut steps = sequence.steps.clone();
     // Threads take turns as they like, and each hang would have to be waited for.
     if !matches!(sequence.part, Part::Threads | Part::Full) && finding.class != HANG {
         steps = shrink(&steps, |steps| {
-            let found = supervise(&sequence.arguments(steps)).ok().and_then(|found| found.into_iter().next());
+            let found = supervise(&sequence.arguments(steps), SHRINK_STALL).ok().and_then(|found| found.into_iter().next());
             let same = found.filter(|found| found.class == finding.class);
             same.map(|same| finding = same).is_some()
         });
@@ -108,7 +115,7 @@ pub fn attack(
 }
 
 /// A step, or a sequence, that found something.
-type Done = std::result::Result<(), Finding>;
+pub(crate) type Done = std::result::Result<(), Finding>;
 
 impl Sequence {
     /// Runs it up to the first finding.
@@ -146,6 +153,9 @@ impl Sequence {
     }
 }
 
+/// How long a step may take while a sequence is made shorter. One that takes longer is left out, or not: no report
+/// follows from it.
+const SHRINK_STALL: Duration = Duration::from_secs(5);
 /// Runs of [`shrink`] at most.
 const SHRINK_RUNS: u32 = 100;
 
@@ -204,15 +214,15 @@ impl Ending {
 }
 
 /// The error of a closure that ends early on purpose.
-const EARLY: lode_heap::HeapError = lode_heap::HeapError::InTransaction;
+pub(crate) const EARLY: lode_heap::HeapError = lode_heap::HeapError::InTransaction;
 
 /// A finding when `holds` is false.
-fn ensure(holds: bool, class: &str, what: impl fmt::Display) -> Done {
+pub(crate) fn ensure(holds: bool, class: &str, what: impl fmt::Display) -> Done {
     if holds { Ok(()) } else { Err(Finding::new(class, what)) }
 }
 
 /// The error of a call that must succeed, as a finding.
-fn must<T, E: fmt::Display>(call: &str, result: std::result::Result<T, E>) -> std::result::Result<T, Finding> {
+pub(crate) fn must<T, E: fmt::Display>(call: &str, result: std::result::Result<T, E>) -> std::result::Result<T, Finding> {
     result.map_err(|error| Finding::new("refused", format_args!("{call}: {error}")))
 }
 

@@ -3,7 +3,7 @@
 use super::{Done, ensure};
 use crate::Finding;
 use fastrand::Rng;
-use lode_heap::Heap;
+use lode_heap::{Heap, Tx};
 use lode_layout::{PoolOffset, WORD};
 use lode_pmem::Mapping;
 use std::collections::BTreeMap;
@@ -11,7 +11,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 /// The heap under attack.
-pub(super) type PoolHeap = Heap<Arc<Mapping>>;
+pub(crate) type PoolHeap = Heap<Arc<Mapping>>;
 
 /// An object.
 #[derive(Clone, Debug)]
@@ -22,21 +22,24 @@ pub(super) struct Known {
 
 /// Objects and where they begin.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Objects(pub(super) BTreeMap<PoolOffset, Known>);
+pub(super) struct Objects {
+    pub(super) all: BTreeMap<PoolOffset, Known>,
+    pub(super) root: Option<PoolOffset>,
+}
 
 impl Objects {
     /// Adds an object; a finding when it lies over another.
     pub(super) fn add(&mut self, at: PoolOffset, known: Known) -> Done {
         let len = known.content.len() as u64;
         self.clear_of(at, len)?;
-        self.0.insert(at, known);
+        self.all.insert(at, known);
         Ok(())
     }
 
     /// A finding when `len` bytes at `at` lie over an object.
     pub(super) fn clear_of(&self, at: PoolOffset, len: u64) -> Done {
         let end = at.get() + len.max(1);
-        let before = self.0.range(..PoolOffset::new(end)).next_back();
+        let before = self.all.range(..PoolOffset::new(end)).next_back();
         let over = before.filter(|(other, known)| other.get() + known.content.len().max(1) as u64 > at.get());
         ensure(
             over.is_none(),
@@ -45,19 +48,30 @@ impl Objects {
         )
     }
 
+    /// Leads the root from `at`, if it is there, to `to`.
+    pub(super) fn uproot(&mut self, tx: &Tx<'_, Arc<Mapping>>, at: PoolOffset, to: PoolOffset) {
+        if self.root == Some(at) {
+            tx.set_root(to);
+            self.root = Some(to).filter(|to| !to.is_null());
+        }
+    }
+
     /// One of the objects.
     pub(super) fn any(&self, rng: &mut Rng) -> Option<PoolOffset> {
-        self.0.keys().nth(rng.usize(..self.0.len().max(1))).copied()
+        self.all.keys().nth(rng.usize(..self.all.len().max(1))).copied()
     }
 
     /// A finding when the heap does not hold these objects and no others.
     pub(super) fn compare(&self, heap: &PoolHeap) -> Done {
+        let root = heap.root().map_err(|error| Finding::new("walk", error))?;
+        let want = self.root.unwrap_or(PoolOffset::NULL);
+        ensure(root == want, "changed", format_args!("the root is {root}, and was {want}"))?;
         let mut there = BTreeMap::new();
         for object in heap.objects() {
             let object = object.map_err(|error| Finding::new("walk", error))?;
             there.insert(object.at, object);
         }
-        for (at, known) in &self.0 {
+        for (at, known) in &self.all {
             let found = there.remove(at);
             let Some(object) = found else {
                 return Err(Finding::new("lost", format_args!("{} bytes at {at} are gone", known.content.len())));
@@ -79,7 +93,7 @@ pub(super) fn words(content: &[u8]) -> Vec<u64> {
 }
 
 /// Content that is no other object's.
-pub(super) fn content(rng: &mut Rng, len: usize) -> Vec<u8> {
+pub(crate) fn content(rng: &mut Rng, len: usize) -> Vec<u8> {
     let mut bytes = vec![0; len];
     rng.fill(&mut bytes);
     bytes

@@ -5,7 +5,7 @@ use super::{Done, EARLY, ensure, must};
 use crate::Finding;
 use crate::panics::{Deliberate, deliberate};
 use fastrand::Rng;
-use lode_heap::{HeapError, Reservation};
+use lode_heap::{HeapError, Reservation, Tx};
 use lode_layout::PoolOffset;
 use lode_pmem::Mapping;
 use std::rc::Rc;
@@ -136,4 +136,16 @@ fn patch(rng: &mut Rng, len: usize) -> (usize, Vec<u8>) {
     let from = rng.usize(..len);
     let count = rng.usize(1..=len - from);
     (from, content(rng, count))
+}
+
+/// Publishes `reservation` in a transaction with what `also` does.
+pub(crate) fn publish_with(
+    heap: &PoolHeap,
+    reservation: Reservation<'_, Arc<Mapping>>,
+    mut also: impl FnMut(&Tx<'_, Arc<Mapping>>, PoolOffset) -> Result<(), HeapError>,
+) -> Result<(), HeapError> {
+    heap.run(|tx| {
+        tx.publish(&reservation)?;
+        also(tx, reservation.at())
+    })
 }

@@ -235,18 +235,16 @@ fn change(
 
 fn update(tree: &PoolTree<'_>, rng: &mut Rng, model: &mut Model) -> Done {
     let (key, new) = (key(rng, model), value(rng));
-    let removes = rng.u8(..4) == 0;
+    let leaves = rng.u8(..4) == 0;
     let mut seen = None;
     let result = tree.update(&key, |old| {
         seen = old.map(<[u8]>::to_vec);
-        if removes { None } else { Some(new.clone()) }
+        if leaves { None } else { Some(new.clone()) }
     });
     match result {
         Ok(_) => {
             ensure(seen.as_ref() == model.get(&key), "answer", "update is shown another value")?;
-            if removes {
-                model.remove(&key);
-            } else {
+            if !leaves {
                 model.insert(key, new);
             }
             Ok(())
@@ -276,11 +274,21 @@ fn scan(tree: &PoolTree<'_>, rng: &mut Rng, model: &Model) -> Done {
         let Some(entry) = entry else { return Err(Finding::new("scan", "a scan ends early")) };
         let entry = must("scan", entry)?;
         let (key, value) = if forward { want[front] } else { want[back - 1] };
-        let same = entry.key == *key && must("scan", entry.value.to_vec())? == *value;
-        ensure(same, "scan", format_args!("number {front} of {} is another entry", want.len()))?;
+        let found = (entry.key, must("scan", entry.value.to_vec())?);
+        let place = if forward { front } else { back - 1 };
+        ensure(
+            found == (key.clone(), value.clone()),
+            "scan",
+            format_args!("number {place} of {} is {}, not {}", want.len(), show(&found.0, &found.1), show(key, value)),
+        )?;
         (front, back) = if forward { (front + 1, back) } else { (front, back - 1) };
     }
     ensure(range.next().is_none() && range.next_back().is_none(), "scan", "a scan does not end")
+}
+
+/// A key, and how long its value is.
+fn show(key: &[u8], value: &[u8]) -> String {
+    format!("{:?}[{}] with {} bytes", &key[..key.len().min(40)], key.len(), value.len())
 }
 
 /// A value that was found stays as it is for as long as its reader lives.
