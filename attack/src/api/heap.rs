@@ -175,7 +175,8 @@ impl<'h> Life<'h> {
     fn thread(&self, rng: &mut Rng, model: &mut Objects) -> Done {
         let mut mine: Vec<(PoolOffset, u64, Vec<u8>)> = Vec::new();
         let (heap, mut choices) = (self.heap, rng.fork());
-        let victims: Vec<PoolOffset> = (0..rng.usize(..4)).filter_map(|_| model.any(rng)).collect();
+        let victims = (0..rng.usize(..4)).filter_map(|_| model.any(rng));
+        let victims: Vec<PoolOffset> = victims.filter(|at| model.root != Some(*at)).collect();
         let room = OBJECTS_MAX.saturating_sub(model.all.len());
         let freed = std::thread::scope(|scope| {
             let work = scope.spawn(|| {
@@ -195,7 +196,7 @@ impl<'h> Life<'h> {
         let freed = must("a thread", freed.map_err(|_| "it panicked"))?;
         for (at, type_number, content) in mine {
             // What was freed was freed after this was made.
-            model.add(at, Known { type_number, content: Rc::new(content) })?;
+            model.add(at, Known { type_number, content: Rc::new(content), origin: "a thread's" })?;
         }
         for at in freed {
             model.all.remove(&at);
@@ -261,13 +262,13 @@ fn change(
             tx.store(moved, &content);
             next.uproot(tx, at, moved);
             next.all.remove(&at);
-            note(next.add(moved, Known { content: Rc::new(content), ..known }));
+            note(next.add(moved, Known { content: Rc::new(content), origin: "resized", ..known }));
         }
         (3, Some(at)) => {
             let known = next.all[&at].clone();
             let bytes = content(rng, known.content.len());
             tx.store(at, &bytes);
-            next.all.insert(at, Known { content: Rc::new(bytes), ..known });
+            next.all.insert(at, Known { content: Rc::new(bytes), origin: "stored to", ..known });
         }
         _ if next.all.len() < OBJECTS_MAX => {
             let bytes = size(rng);
@@ -284,7 +285,7 @@ fn change(
                 tx.set_root(at);
                 next.root = Some(at);
             }
-            note(next.add(at, Known { type_number, content: Rc::new(content) }));
+            note(next.add(at, Known { type_number, content: Rc::new(content), origin: "allocated" }));
         }
         _ => {}
     }

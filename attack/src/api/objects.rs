@@ -7,6 +7,7 @@ use lode_heap::{Heap, Tx};
 use lode_layout::{PoolOffset, WORD};
 use lode_pmem::Mapping;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -18,6 +19,14 @@ pub(crate) type PoolHeap = Heap<Arc<Mapping>>;
 pub(super) struct Known {
     pub(super) type_number: u64,
     pub(super) content: Rc<Vec<u8>>,
+    /// How it came to be, for reports.
+    pub(super) origin: &'static str,
+}
+
+impl fmt::Display for Known {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} bytes ({})", self.content.len(), self.origin)
+    }
 }
 
 /// Objects and where they begin.
@@ -44,7 +53,7 @@ impl Objects {
         ensure(
             over.is_none(),
             "overlap",
-            format_args!("{len} bytes at {at} lie over {:?}", over.map(|(at, known)| (at, known.content.len()))),
+            format_args!("{len} bytes at {at} lie over {:?}", over.map(|(at, known)| format!("{known} at {at}"))),
         )
     }
 
@@ -74,12 +83,12 @@ impl Objects {
         for (at, known) in &self.all {
             let found = there.remove(at);
             let Some(object) = found else {
-                return Err(Finding::new("lost", format_args!("{} bytes at {at} are gone", known.content.len())));
+                return Err(Finding::new("lost", format_args!("{known} at {at} are gone")));
             };
             let fits = object.type_number == known.type_number && object.size >= known.content.len() as u64;
-            ensure(fits, "changed", format_args!("the object {object:?} was {} bytes", known.content.len()))?;
+            ensure(fits, "changed", format_args!("the object {object:?} was {known}"))?;
             let same = heap.memory().equals(*at, &known.content);
-            ensure(same, "changed", format_args!("the content of {} bytes at {at}", known.content.len()))?;
+            ensure(same, "changed", format_args!("the content of {known} at {at}"))?;
         }
         ensure(there.is_empty(), "besides", format_args!("objects that are nobody's: {there:?}"))
     }

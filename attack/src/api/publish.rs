@@ -56,6 +56,20 @@ enum How {
     Restart,
 }
 
+impl From<How> for &'static str {
+    fn from(how: How) -> &'static str {
+        match how {
+            How::Plain => "published",
+            How::DropInside => "published, dropped in the closure",
+            How::StoreAfter => "published, then stored to by the reservation",
+            How::StoreByTransaction => "published, then stored to by the transaction",
+            How::Error => "published after an error",
+            How::Panic => "published after a panic",
+            How::Restart => "published twice, started again",
+        }
+    }
+}
+
 const HOW: [How; 7] = [
     How::Plain,
     How::DropInside,
@@ -124,7 +138,7 @@ pub(super) fn publish(
                 content[from..from + patch.len()].copy_from_slice(&patch);
             }
             let type_number = heap.object(at).map_or(0, |object| object.type_number);
-            model.add(at, Known { type_number, content: Rc::new(content) })
+            model.add(at, Known { type_number, content: Rc::new(content), origin: how.into() })
         }
         Some(Err(HeapError::OutOfSpace { .. } | HeapError::TooLarge { .. })) | None => Ok(()),
         Some(Err(error)) => Err(Finding::new("refused", format_args!("publish ({how:?}): {error}"))),

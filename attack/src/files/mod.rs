@@ -29,6 +29,9 @@ use std::fs;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+/// Seeds that differ by this many make victims of the same kind: large or small, closed or not.
+pub const SEEDS: u64 = 6;
+
 /// Samples of a run, and where findings are kept.
 #[derive(Clone, Debug)]
 pub struct Samples {

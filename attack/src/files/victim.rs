@@ -36,7 +36,7 @@ pub struct Victim {
 pub(crate) const LINE: u64 = 64;
 
 impl Victim {
-    /// Makes the victim that belongs to `seed`, at `path`: of 3,000 keys, or of 200 in a pool so small that most
+    /// Makes the victim that belongs to `seed`, at `path`: of 3,000 keys, or of 300 in a pool so small that most
     /// damage hits something; closed or not.
     ///
     /// # Errors
@@ -44,7 +44,7 @@ impl Victim {
     pub fn make(seed: u64, path: &Path) -> Result<Victim> {
         let mut rng = Rng::with_seed(seed);
         let (is_small, is_closed) = (seed.is_multiple_of(2), !seed.is_multiple_of(3));
-        let (size, keys) = if is_small { (512 << 10, 200) } else { (6 << 20, 3000) };
+        let (size, keys) = if is_small { (1 << 20, 300) } else { (6 << 20, 3000) };
         // What damage does to a pool does not depend on its rung, and on this one nothing waits for a disk.
         let options = CreateOptions { rung: Some(Rung::Line), ..CreateOptions::new(size, Store::layout()) };
         let store = Store::create(path, &options)?;
@@ -149,7 +149,7 @@ fn pair(rng: &mut Rng, number: u64, is_small: bool) -> Pair {
         11..17 => bytes(9..200),
         17 | 18 if is_small => bytes(9..300),
         17 | 18 => bytes(1000..5000),
-        _ if is_small => bytes(1000..3000),
+        _ if is_small => bytes(1000..2000),
         _ if number.is_multiple_of(3) => bytes(20_000..40_000),
         _ => format!("{:>20}", number).into_bytes(),
     };
