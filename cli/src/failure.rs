@@ -1,6 +1,6 @@
 //! Why a command could not be done.
 
-use lode_heap::{HeapError, OpenError};
+use lode_heap::{Doubt, HeapError, OpenError};
 use lode_index::IndexError;
 use lode_index::kv::KvError;
 use lode_pool::PoolError;
@@ -100,6 +100,7 @@ fn names_its_place(error: &KvError) -> bool {
 /// The error, and what to do about it where it does not say so itself.
 fn with_next_step(error: &KvError) -> String {
     let step = match heap_error(error) {
+        Some(HeapError::InDoubt(Doubt::Home(_))) => "",
         Some(HeapError::InDoubt(_)) => {
             "; look for errors of the device in the kernel's log, then run it again"
         }

@@ -3,6 +3,27 @@
 use lode_layout::PoolOffset;
 use lode_pmem::{Fault, SyncError};
 
+/// Why it is open whether a transaction happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Doubt {
+    /// Its log write failed: its record is on the medium or not.
+    #[error("it may or may not be there after reopening: {0}")]
+    Log(SyncError),
+    /// Its record is durable, and memory that it changes is lost. Opening the pool stores it again, and fails while that
+    /// memory is lost; `lode pool repair` keeps all of the transaction but what lies there.
+    #[error(
+        "its record is durable, and memory that it changes is lost: {0}; close the pool and open it again, and run          `lode pool repair` if that fails"
+    )]
+    Home(Fault),
+}
+
+impl From<SyncError> for HeapError {
+    fn from(error: SyncError) -> HeapError {
+        HeapError::InDoubt(Doubt::Log(error))
+    }
+}
+
 /// Why an operation on a heap failed. Unless a variant says otherwise, nothing was changed and the heap goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -25,18 +46,26 @@ pub enum HeapError {
     /// again; pass it on with `?`.
     #[error("another transaction holds a lock that this one needs")]
     Conflict,
-    /// The log write of this transaction failed: it may or may not be there when the pool is opened again.
-    #[error("the transaction is in doubt, it may or may not be there after reopening: {0}")]
-    InDoubt(SyncError),
+    /// The transaction may or may not be there when the pool is opened again. This handle accepts no more changes, and
+    /// gives what the transaction has allocated to no other.
+    #[error("the transaction is in doubt: {0}")]
+    InDoubt(Doubt),
     /// An earlier sync failed; this handle writes no more. What was acknowledged before is safe.
     #[error(
         "an earlier sync failed, so this handle accepts no more changes; close the pool and open it again"
     )]
     Poisoned,
+    /// The pool was opened for reading, so what a transaction changes would be gone with the handle. Returned by the first
+    /// allocation, or at the end of the transaction; one that only reads succeeds.
+    #[error(
+        "the pool was opened for reading, and the transaction would change it; open the pool for writing"
+    )]
+    ReadOnly,
     /// Something inside of the transaction failed and its error was dropped; half of its changes can't stay.
     #[error("an operation inside of the transaction failed, so the transaction does too")]
     NestedFailed,
-    /// The memory or the medium could not deliver bytes that were needed.
+    /// The memory or the medium could not deliver bytes that were needed. A transaction that fails so has changed
+    /// nothing.
     #[error(transparent)]
     Fault(#[from] Fault),
     /// The medium holds something that can't be right.
@@ -78,10 +107,4 @@ pub enum HeapError {
     /// What was asked for can't be done inside of a transaction.
     #[error("this can't be done inside of a transaction")]
     InTransaction,
-    /// The reservation was published or belongs to another heap.
-    #[error("the reservation of {at} was already published")]
-    Published {
-        /// Where the object is.
-        at: PoolOffset,
-    },
 }

@@ -5,6 +5,7 @@ use crate::alloc::magazine::Magazines;
 use crate::alloc::{Central, Space};
 use crate::bugs;
 use crate::error::HeapError;
+use crate::faults::told;
 use crate::locks::{LockTable, Version};
 use crate::log::{Damaged, Log, LogArea, Recovery};
 use crate::readers::{Pin, Readers};
@@ -73,19 +74,23 @@ impl<M: Medium> Heap<M> {
     /// Makes an empty heap in a pool whose chunk tables are zero.
     ///
     /// # Errors
-    /// [`HeapError::InDoubt`] when the medium can't make it durable.
+    /// [`HeapError::InDoubt`] when the medium can't make it durable; [`HeapError::Fault`].
     ///
     /// # Durability
     /// Durable on return.
     pub fn format(medium: &M, geometry: &Geometry, uuid: &[u8; 16], life: [u64; 2]) -> Result<(), HeapError> {
         let root_at = Space::new(geometry).root_at();
-        medium.store8(root_at, encode_root(PoolOffset::NULL));
-        medium.flush(root_at, WORD);
+        told(|| {
+            medium.store8(root_at, encode_root(PoolOffset::NULL));
+            medium.flush(root_at, WORD);
+            Ok(())
+        })?;
         Log::format(medium, log_area(geometry), uuid, life)
     }
 
     /// Opens the heap of the pool `uuid`: repeats what its last life left in the log, and begins the life
-    /// `life`, a random number.
+    /// `life`, a random number. On a private view the heap is for reading: a transaction that would change it fails with
+    /// [`HeapError::ReadOnly`].
     ///
     /// # Errors
     /// As [`Log::recover`].
@@ -103,7 +108,7 @@ impl<M: Medium> Heap<M> {
     }
 
     /// Opens a heap whose log may be damaged: replays what is sound of it and drops the rest, and begins a new life.
-    /// For `repair`, and for `check` in a private view.
+    /// For `repair`, and for `check` in a private view, which it may change.
     ///
     /// # Errors
     /// [`HeapError::Fault`], [`HeapError::InDoubt`], and [`HeapError::Corrupt`] when the slots have come to the
@@ -125,7 +130,10 @@ impl<M: Medium> Heap<M> {
         damaged: Damaged,
     ) -> Result<(Heap<M>, Recovery), HeapError> {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
-        let (log, recovery) = Log::restart(medium, log_area(geometry), uuid, life, damaged)?;
+        let (mut log, recovery) = Log::restart(medium, log_area(geometry), uuid, life, damaged)?;
+        if damaged == Damaged::Refuse && log.medium().memory().is_private_view() {
+            log.refuse_changes();
+        }
         let limbo = Mutex::new(SharedLimbo::default());
         let (central, readers, reclaiming) = (Central::default(), Readers::new(), SpinMutex::new(()));
         let shared = Shared { central, limbo, readers, reclaiming };
@@ -148,7 +156,8 @@ impl<M: Medium> Heap<M> {
         self.log.close()
     }
 
-    /// Takes in what the pool has grown by. The new space is on the medium, and its header says so durably.
+    /// Takes in what the pool has grown by. The new space is on the medium, and its header says so durably. An older
+    /// geometry than that of an earlier call changes nothing.
     pub fn extend(&self, geometry: &Geometry) {
         self.space.extend(geometry);
     }
@@ -165,6 +174,25 @@ impl<M: Medium> Heap<M> {
         self.log.medium().memory()
     }
 
+    /// Whether the heap lies in a private view of its pool, so that only transactions that change nothing succeed.
+    pub fn is_read_only(&self) -> bool {
+        self.log.is_read_only()
+    }
+
+    /// Fails when the heap is for reading.
+    ///
+    /// # Errors
+    /// [`HeapError::ReadOnly`].
+    pub fn check_changes(&self) -> Result<(), HeapError> {
+        if self.is_read_only() { Err(HeapError::ReadOnly) } else { Ok(()) }
+    }
+
+    /// A number that no other heap of the process has.
+    #[inline]
+    pub(crate) fn number(&self) -> u64 {
+        self.number
+    }
+
     /// The log under the heap.
     pub fn log(&self) -> &Log<M> {
         &self.log
@@ -173,11 +201,13 @@ impl<M: Medium> Heap<M> {
     /// Where the root object is; [`PoolOffset::NULL`] while there is none.
     ///
     /// # Errors
-    /// [`HeapError::Corrupt`] when the word that says so is damaged.
+    /// [`HeapError::Corrupt`] when the word that says so is damaged; [`HeapError::Fault`].
     pub fn root(&self) -> Result<PoolOffset, HeapError> {
         let at = self.space.root_at();
-        let root = decode_root(self.memory().load8(at));
-        root.ok_or(HeapError::Corrupt { what: "the word that says where the root is", at })
+        told(|| {
+            let root = decode_root(self.memory().load8(at));
+            root.ok_or(HeapError::Corrupt { what: "the word that says where the root is", at })
+        })
     }
 
     /// Pins the calling thread: what it can reach stays as it is until the pin is dropped.
@@ -199,12 +229,15 @@ impl<M: Medium> Heap<M> {
     /// changed when it returns an error or panics. Called inside of another closure on the same heap it joins
     /// that transaction.
     ///
+    /// A closure that reads what the memory can't deliver reads zeros; the transaction fails with [`HeapError::Fault`] then,
+    /// whatever the closure makes of them.
+    ///
     /// A closure that meets a lock of another transaction is started again, and so is one that finds no space which
     /// its end makes free. So its effects outside of the heap must bear repetition.
     ///
     /// # Errors
     /// What the closure returns, or a [`HeapError`]. Only [`HeapError::InDoubt`] leaves open whether the
-    /// transaction happened.
+    /// transaction happened; what it has allocated is left alone until the pool is opened again.
     ///
     /// # Durability
     /// Durable on return of the outermost call.
@@ -275,6 +308,7 @@ impl<M: Medium> Heap<M> {
             return Err(fault.into());
         }
         if let Some((wanted, limit)) = state.too_large {
+            self.check_changes()?;
             return Err(HeapError::TooLarge { wanted, limit });
         }
         if state.doomed {
@@ -301,10 +335,6 @@ impl<M: Medium> Heap<M> {
                 self.shared.central.add_superblock(made.span, made.shape, made.key, made.free);
             }
         }
-        for published in state.published.drain(..) {
-            // ORDER: releases the commit; pairs with the load of the reservation's owner.
-            published.store(true, Ordering::Release);
-        }
         state.taken.clear();
         state.huge.clear();
         if !state.freed.is_empty() {
@@ -317,6 +347,7 @@ impl<M: Medium> Heap<M> {
     /// says where. That space is used again only when the checkpoint covers the record.
     #[cold]
     fn commit_spilled(&self, state: &mut State) -> Result<u64, HeapError> {
+        self.log.check_accepts()?;
         let body = state.writes.record().body().to_vec();
         let mut record = Record::new();
         let mut spans = Vec::new();
@@ -347,10 +378,18 @@ impl<M: Medium> Heap<M> {
                 break Err(error);
             }
         };
-        let epoch = self.shared.readers.advance();
-        let mut limbo = self.shared.limbo();
-        for span in spans {
-            limbo.add(written.as_ref().copied().unwrap_or(0), epoch, Freed::Span(span));
+        // In doubt, the record may lead to them: nobody gets them before the pool is opened again.
+        let free_from = match written {
+            Ok(sequence) => Some(sequence),
+            Err(HeapError::InDoubt(_)) => None,
+            Err(_) => Some(0),
+        };
+        if let Some(sequence) = free_from {
+            let epoch = self.shared.readers.advance();
+            let mut limbo = self.shared.limbo();
+            for span in spans {
+                limbo.add(sequence, epoch, Freed::Span(span));
+            }
         }
         written
     }
@@ -360,13 +399,14 @@ impl<M: Medium> Heap<M> {
         let medium = self.medium();
         if medium.rung() != Rung::Commit {
             medium.copy(at, words.as_bytes());
-            return Ok(());
+            // No record may lead to entries that are not there.
+            return Fault::take().map_or(Ok(()), |fault| Err(fault.into()));
         }
         let mut padded = words.to_vec();
         padded.resize(align_up(words.len() as u64, medium.log_block() / WORD) as usize, 0);
         // ORDER: the entries are durable before the record that leads to them is written. Stop here: nothing
         // leads to them.
-        medium.log_write(at, padded.as_bytes()).map_err(HeapError::InDoubt)
+        medium.log_write(at, padded.as_bytes()).map_err(HeapError::from)
     }
 
     /// Puts what the transaction `sequence` freed where it waits until it can be used again.
@@ -479,15 +519,15 @@ impl<M: Medium> Drop for Heap<M> {
 struct Running<'a, M: Medium> {
     heap: &'a Heap<M>,
     session: &'a Session,
-    /// A fault with which the transaction on another heap is to fail in whose closure this one runs.
+    /// A fault that the thread had before, which is not this transaction's: of loads past the heap, or of the transaction
+    /// on another heap in whose closure this one runs, which is to fail with it.
     outer: Option<Fault>,
 }
 
 impl<'a, M: Medium> Running<'a, M> {
     #[inline]
     fn begin(heap: &'a Heap<M>, session: &'a Session) -> Running<'a, M> {
-        // A fault of earlier reads is not this transaction's.
-        let outer = Fault::take().filter(|_| Session::is_any_active());
+        let outer = Fault::take();
         session.active.set(true);
         Running { heap, session, outer }
     }
@@ -501,16 +541,21 @@ impl<'a, M: Medium> Running<'a, M> {
                 Ok(()) => End::Committed,
                 Err(error) => {
                     self.heap.undo(state, error);
+                    // The error tells of it.
+                    Fault::take();
                     End::Failed(error)
                 }
             },
             (_, conflict) => {
                 let is_crossed = state.is_crossed;
                 self.heap.roll_back(state);
-                match (conflict, is_crossed) {
-                    (false, _) => End::RolledBack,
-                    (true, false) => End::Conflict,
-                    (true, true) => End::Crossed,
+                match (conflict, is_crossed, Fault::take()) {
+                    (false, _, None) => End::RolledBack,
+                    // What the closure returned follows from zeros.
+                    (false, _, Some(fault)) => End::Failed(fault.into()),
+                    // The next attempt reads again.
+                    (true, false, _) => End::Conflict,
+                    (true, true, _) => End::Crossed,
                 }
             }
         };
@@ -555,5 +600,8 @@ impl<M: Medium> Drop for Running<'_, M> {
         self.heap.roll_back(state);
         self.heap.forget(state);
         self.session.active.set(false);
+        // The panic tells of the transaction's own fault.
+        Fault::take();
+        self.outer.into_iter().for_each(Fault::raise);
     }
 }

@@ -13,6 +13,7 @@ pub mod check;
 mod error;
 #[cfg(feature = "explore")]
 pub mod explore;
+mod faults;
 mod heap;
 mod locks;
 mod log;
@@ -28,7 +29,7 @@ mod typed;
 mod walk;
 mod writeset;
 
-pub use error::HeapError;
+pub use error::{Doubt, HeapError};
 pub use heap::Heap;
 pub use locks::Version;
 pub use lode_heap_derive::Persist;
@@ -39,8 +40,8 @@ pub use log::{Log, LogArea, Recovery};
 pub use pool::{OpenError, Pool, random_life};
 pub use ptr::{Brand, Owned, PBox, PCell, Persist};
 pub use readers::Pin;
-pub use reservation::Reservation;
-pub use tx::Tx;
+pub use reservation::{NotPublished, Reservation, Reservations, Reserved};
+pub use tx::{Held, Tx};
 pub use typed::owners::Owners;
 #[doc(hidden)]
 pub use typed::type_hash;

@@ -108,7 +108,8 @@ impl Pool {
     }
 
     /// Opens the pool at `path`. For reading, what the last writer left in the log is replayed into a private
-    /// view, which [`recovery`](Pool::recovery) tells; nothing reaches the file.
+    /// view, which [`recovery`](Pool::recovery) tells; nothing reaches the file, and a transaction that would change
+    /// something fails with [`HeapError::ReadOnly`].
     ///
     /// # Errors
     /// [`OpenError`].
@@ -208,9 +209,7 @@ impl<M: Medium> Pool<M> {
     /// # Durability
     /// The new size is durable on return; after a crash before that the pool has its old or new size.
     pub fn grow(&self, size: u64) -> Result<(), OpenError> {
-        self.file.grow(size)?;
-        self.heap.extend(&self.file.header().geometry);
-        Ok(())
+        Ok(self.file.grow_with(size, |geometry| self.heap.extend(geometry))?)
     }
 
     /// Closes the pool: all is durable at home, and the next open has nothing to replay.

@@ -1,15 +1,22 @@
 //! Reservations: space for an object, taken outside of a transaction and filled at leisure, that a later
 //! transaction makes an object, or that is given back. The medium knows nothing of it before.
+//!
+//! ```text
+//!   Heap::reserve -> Reservation --run_with--> Reserved --Tx::publish--> an object, at the commit
+//!                        ^                        |  not published: given back at the commit
+//!                        +--- error, with its cause
+//! ```
 
 use crate::alloc::{Block, Class, Key, Span};
+use crate::faults::told;
 use crate::heap::PAYLOAD_MIN;
 use crate::tx::checked_align;
 use crate::{Heap, HeapError, Tx};
 use lode_layout::{Descriptor, Huge, PoolOffset, WORD, align_up};
 use lode_pmem::{Medium, Rung};
 use std::fmt;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::marker::PhantomData;
+use std::mem;
 use zerocopy::IntoBytes;
 
 /// What of the heap is kept.
@@ -19,16 +26,130 @@ enum Place {
     Span(Span),
 }
 
-/// Space for an object that is nobody's yet. [`Tx::publish`](crate::Tx::publish) makes it an object; dropped
-/// before, the space is given back. After a crash it is free.
-pub struct Reservation<'h, M: Medium> {
-    heap: &'h Heap<M>,
+/// The reserved space.
+#[derive(Clone, Copy, Debug)]
+struct Kept {
     at: PoolOffset,
     size: u64,
     type_number: u64,
     place: Place,
-    /// Set when a transaction that published it is durable.
-    published: Arc<AtomicBool>,
+}
+
+/// Space for an object that is nobody's yet. [`Heap::run_with`] takes it into a transaction, in which
+/// [`Tx::publish`](crate::Tx::publish) makes it an object. Dropping it gives the space back. After a crash the space is
+/// free.
+pub struct Reservation<'h, M: Medium> {
+    heap: &'h Heap<M>,
+    kept: Kept,
+    /// Whether the last attempt of the transaction has published it.
+    is_published: bool,
+}
+
+/// A reservation inside of a transaction, for one attempt of its closure. [`Tx::publish`](crate::Tx::publish) consumes
+/// it, so its content can't change past the log once the transaction has taken note of it; later stores go through the
+/// transaction.
+pub struct Reserved<'t> {
+    /// Of which heap.
+    heap: u64,
+    kept: Kept,
+    is_published: &'t mut bool,
+    /// It stays in the thread of its transaction.
+    thread: PhantomData<*const ()>,
+}
+
+/// What [`Heap::run_with`] takes into a transaction: a [`Reservation`], an array or a vector of them. The closure gets
+/// as many [`Reserved`], in the same shape.
+pub trait Reservations: Attempted {
+    /// What the closure gets.
+    type Reserved<'t>;
+}
+
+/// How [`Reservations`] go through a transaction. Not to be named, so not to be implemented, outside of this crate.
+pub trait Attempted: Sized {
+    /// Begins an attempt.
+    fn attempt(&mut self) -> Self::Reserved<'_>
+    where
+        Self: Reservations;
+
+    /// Ends the transaction: what it has published belongs to the heap, and all of it does `in_doubt`. The rest is
+    /// given back.
+    fn settle(self, in_doubt: bool);
+}
+
+impl<M: Medium> Reservations for Reservation<'_, M> {
+    type Reserved<'t> = Reserved<'t>;
+}
+
+impl<M: Medium, const N: usize> Reservations for [Reservation<'_, M>; N] {
+    type Reserved<'t> = [Reserved<'t>; N];
+}
+
+impl<M: Medium> Reservations for Vec<Reservation<'_, M>> {
+    type Reserved<'t> = Vec<Reserved<'t>>;
+}
+
+impl<M: Medium> Attempted for Reservation<'_, M> {
+    fn attempt(&mut self) -> <Self as Reservations>::Reserved<'_> {
+        self.is_published = false;
+        let is_published = &mut self.is_published;
+        Reserved { heap: self.heap.number(), kept: self.kept, is_published, thread: PhantomData }
+    }
+
+    fn settle(self, in_doubt: bool) {
+        if self.is_published || in_doubt {
+            mem::forget(self);
+        }
+    }
+}
+
+impl<M: Medium, const N: usize> Attempted for [Reservation<'_, M>; N] {
+    fn attempt(&mut self) -> <Self as Reservations>::Reserved<'_> {
+        self.each_mut().map(Reservation::attempt)
+    }
+
+    fn settle(self, in_doubt: bool) {
+        self.into_iter().for_each(|reservation| reservation.settle(in_doubt));
+    }
+}
+
+impl<M: Medium> Attempted for Vec<Reservation<'_, M>> {
+    fn attempt(&mut self) -> <Self as Reservations>::Reserved<'_> {
+        self.iter_mut().map(Reservation::attempt).collect()
+    }
+
+    fn settle(self, in_doubt: bool) {
+        self.into_iter().for_each(|reservation| reservation.settle(in_doubt));
+    }
+}
+
+/// A transaction of [`Heap::run_with`] that failed, with the reservations that it was given.
+#[derive(Debug, thiserror::Error)]
+#[error("{error}")]
+pub struct NotPublished<E, S> {
+    /// What the closure returned, or the [`HeapError`] of the transaction.
+    pub error: E,
+    /// The reservations, as they were before; `None` after [`HeapError::InDoubt`], when the space may hold objects and is
+    /// left alone until the pool is opened again.
+    pub reservations: Option<S>,
+}
+
+impl<S> From<NotPublished<HeapError, S>> for HeapError {
+    /// The error alone. The reservations are given back.
+    fn from(failed: NotPublished<HeapError, S>) -> HeapError {
+        failed.error
+    }
+}
+
+/// Why a transaction with reservations failed: only the heap's own word tells whether they are in doubt.
+enum Why<E> {
+    Heap(HeapError),
+    Closure(E),
+}
+
+impl<E> From<HeapError> for Why<E> {
+    fn from(error: HeapError) -> Why<E> {
+        Why::Heap(error)
+    }
 }
 
 impl<M: Medium> Heap<M> {
@@ -46,8 +167,65 @@ impl<M: Medium> Heap<M> {
         }
         // Fetching blocks may make a superblock, which is a transaction of its own.
         let (place, at) = self.run(|tx| tx.fetch(size, align, type_number))?;
-        let published = Arc::new(AtomicBool::new(false));
-        Ok(Reservation { heap: self, at, size, type_number, place, published })
+        let kept = Kept { at, size, type_number, place };
+        Ok(Reservation { heap: self, kept, is_published: false })
+    }
+
+    /// Runs `closure` as a transaction, as [`run`](Heap::run) does, which may publish `reservations`: one, an array or a
+    /// vector of them. Each attempt of the closure gets them anew.
+    ///
+    /// When the transaction commits, those that it has published are objects, and the others are given back. When it
+    /// fails, all are as before and returned with the error; when it panics, they are given back.
+    ///
+    /// ```
+    /// # use lode_heap::{HeapError, Heap};
+    /// # fn example<M: lode_pmem::Medium>(heap: &Heap<M>) -> Result<(), HeapError> {
+    /// let (head, body) = (heap.reserve(16, 8, 1)?, heap.reserve(4000, 8, 2)?);
+    /// body.store(0, b"filled before the transaction")?;
+    /// let at = body.at().get();
+    /// heap.run_with([head, body], |tx, [head, body]| {
+    ///     tx.publish(body)?;
+    ///     let head = tx.publish(head)?;
+    ///     tx.store8(head, at);
+    ///     tx.set_root(head);
+    ///     Ok::<_, HeapError>(())
+    /// })?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`NotPublished`], with what the closure returns, or a [`HeapError`]: [`HeapError::InTransaction`] inside of
+    /// another closure on the same heap.
+    ///
+    /// # Durability
+    /// Durable on return, with the content of what was published.
+    ///
+    /// # Cost
+    /// That of [`run`](Heap::run), and of [`Tx::publish`](crate::Tx::publish).
+    pub fn run_with<S: Reservations, R, E: From<HeapError>>(
+        &self,
+        mut reservations: S,
+        mut closure: impl FnMut(&Tx<'_, M>, S::Reserved<'_>) -> Result<R, E>,
+    ) -> Result<R, NotPublished<E, S>> {
+        if self.in_transaction() {
+            let error = HeapError::InTransaction.into();
+            return Err(NotPublished { error, reservations: Some(reservations) });
+        }
+        let (error, in_doubt) = match self.run(|tx| closure(tx, reservations.attempt()).map_err(Why::Closure))
+        {
+            Ok(value) => {
+                reservations.settle(false);
+                return Ok(value);
+            }
+            Err(Why::Heap(error)) => (error.into(), matches!(error, HeapError::InDoubt(_))),
+            Err(Why::Closure(error)) => (error, false),
+        };
+        if in_doubt {
+            reservations.settle(true);
+            return Err(NotPublished { error, reservations: None });
+        }
+        Err(NotPublished { error, reservations: Some(reservations) })
     }
 }
 
@@ -68,44 +246,36 @@ impl<M: Medium> Tx<'_, M> {
         Ok((Place::Span(span), span.start.plus(data_off)))
     }
 
-    /// Makes the reserved space an object, with the content that it has now. Should the transaction fail, it
-    /// is reserved as before. The object can be freed by later transactions, not by this one.
+    /// Makes the reserved space an object, with the content that it has now; returns where it is. The transaction can
+    /// store to it, and free it no more: later transactions can.
     ///
     /// # Errors
-    /// [`HeapError::Published`] when that was done before; [`HeapError::NoObject`] when the reservation is one of
-    /// another heap.
+    /// [`HeapError::NoObject`] when the reservation is one of another heap.
     ///
     /// # Durability
     /// Object and content are durable with the transaction.
     ///
     /// # Cost
     /// 16 bytes of the record. Content up to 1 KiB goes through the record; above, its lines are flushed under the
-    /// transaction's one drain. On the commit rung all content goes through the log.
-    pub fn publish(&self, reservation: &Reservation<'_, M>) -> Result<(), HeapError> {
-        let at = reservation.at;
-        if !std::ptr::eq(self.heap, reservation.heap) {
-            return Err(HeapError::NoObject { at });
-        }
-        reservation.check()?;
+    /// transaction's one drain. On the commit rung all content goes through the log. Content above 1 KiB to which the
+    /// transaction stores once more goes through the log, too.
+    pub fn publish(&self, reserved: Reserved<'_>) -> Result<PoolOffset, HeapError> {
+        reserved.check_heap(self)?;
+        let Kept { at, size, type_number, place } = reserved.kept;
         {
             let state = &mut *self.session.state.borrow_mut();
-            if state.published.iter().any(|flag| Arc::ptr_eq(flag, &reservation.published)) {
-                return Err(HeapError::Published { at });
-            }
-            state.published.push(Arc::clone(&reservation.published));
-            match reservation.place {
+            match place {
                 Place::Block(_, block) => state.writes.set_bits(block.word, block.mask()),
                 Place::Span(span) => {
-                    let data_off = at.get() - span.start.get();
-                    let object =
-                        Huge { size: reservation.size, data_off, type_number: reservation.type_number };
+                    let object = Huge { size, data_off: at.get() - span.start.get(), type_number };
                     self.describe(state, span, Descriptor::Huge { chunks: span.chunks });
                     state.writes.store_header(span.start, &object.encode(span.start.get()), &[]);
                 }
             }
         }
-        self.take_content(at, align_up(reservation.size, WORD));
-        Ok(())
+        *reserved.is_published = true;
+        self.take_content(at, align_up(size, WORD));
+        Ok(at)
     }
 
     /// Puts what lies in a new object into the record, or what vouches for it.
@@ -123,52 +293,74 @@ impl<M: Medium> Tx<'_, M> {
     }
 }
 
+impl Kept {
+    /// Stores past the log to space that is nobody's.
+    fn store<M: Medium>(&self, medium: &M, off: u64, bytes: &[u8]) -> Result<(), HeapError> {
+        let end = off.checked_add(bytes.len() as u64);
+        if end.is_none_or(|end| end > self.size) {
+            return Err(HeapError::NoObject { at: self.at.plus(off) });
+        }
+        told(|| {
+            medium.store(self.at.plus(off), bytes);
+            Ok(())
+        })
+    }
+}
+
 impl<M: Medium> Reservation<'_, M> {
     /// Where the object will be.
     pub fn at(&self) -> PoolOffset {
-        self.at
+        self.kept.at
     }
 
     /// Bytes that were asked for.
     pub fn size(&self) -> u64 {
-        self.size
+        self.kept.size
     }
 
     /// Stores bytes at `off` from the start of the object. They become durable with the transaction that
     /// publishes it, as they are then.
     ///
     /// # Errors
-    /// [`HeapError::NoObject`] when the range is not inside of it; [`HeapError::Published`].
+    /// [`HeapError::NoObject`] when the range is not inside of it; [`HeapError::Fault`].
     pub fn store(&self, off: u64, bytes: &[u8]) -> Result<(), HeapError> {
-        self.check()?;
-        let end = off.checked_add(bytes.len() as u64);
-        if end.is_none_or(|end| end > self.size) {
-            return Err(HeapError::NoObject { at: self.at.plus(off) });
-        }
-        self.heap.medium().store(self.at.plus(off), bytes);
-        Ok(())
+        self.kept.store(self.heap.medium(), off, bytes)
     }
 
     /// Gives the space back.
     pub fn cancel(self) {}
+}
 
-    /// Whether it is still to be published.
-    fn check(&self) -> Result<(), HeapError> {
-        if self.is_published() { Err(HeapError::Published { at: self.at }) } else { Ok(()) }
+impl Reserved<'_> {
+    /// Where the object will be.
+    pub fn at(&self) -> PoolOffset {
+        self.kept.at
     }
 
-    fn is_published(&self) -> bool {
-        // ORDER: acquires; pairs with the commit of the transaction that published it.
-        self.published.load(Ordering::Acquire)
+    /// Bytes that were asked for.
+    pub fn size(&self) -> u64 {
+        self.kept.size
+    }
+
+    /// Stores bytes at `off` from the start of the object, past the log: they stay if the transaction fails, and become
+    /// durable if it publishes the object.
+    ///
+    /// # Errors
+    /// [`HeapError::NoObject`] when the range is not inside of it, or when `tx` is one of another heap;
+    /// [`HeapError::Fault`].
+    pub fn store<M: Medium>(&self, tx: &Tx<'_, M>, off: u64, bytes: &[u8]) -> Result<(), HeapError> {
+        self.check_heap(tx)?;
+        self.kept.store(tx.heap.medium(), off, bytes)
+    }
+
+    fn check_heap<M: Medium>(&self, tx: &Tx<'_, M>) -> Result<(), HeapError> {
+        if self.heap == tx.heap.number() { Ok(()) } else { Err(HeapError::NoObject { at: self.kept.at }) }
     }
 }
 
 impl<M: Medium> Drop for Reservation<'_, M> {
     fn drop(&mut self) {
-        if self.is_published() {
-            return;
-        }
-        match self.place {
+        match self.kept.place {
             Place::Block(key, block) => self.heap.shared.central.give_blocks(key, [block].into_iter()),
             Place::Span(span) => self.heap.shared.central.give_span(span),
         }
@@ -177,6 +369,14 @@ impl<M: Medium> Drop for Reservation<'_, M> {
 
 impl<M: Medium> fmt::Debug for Reservation<'_, M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Reservation").field("at", &self.at).field("size", &self.size).finish_non_exhaustive()
+        let Kept { at, size, .. } = self.kept;
+        f.debug_struct("Reservation").field("at", &at).field("size", &size).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Reserved<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Kept { at, size, .. } = self.kept;
+        f.debug_struct("Reserved").field("at", &at).field("size", &size).finish_non_exhaustive()
     }
 }

@@ -11,8 +11,7 @@ use lode_layout::{CHUNK, PoolOffset, Superblock};
 use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
 use std::rc::Rc;
-use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Weak};
+use std::sync::Weak;
 
 /// What outlives a thread that goes: whoever takes back its free blocks.
 pub(crate) trait Inherit: Send + Sync {
@@ -60,8 +59,6 @@ pub(crate) struct State {
     pub(crate) is_crossed: bool,
     /// A nested closure failed, so the whole transaction must.
     pub(crate) doomed: bool,
-    /// Reservations that the running transaction publishes.
-    pub(crate) published: Vec<Arc<AtomicBool>>,
     /// No span could be had.
     pub(crate) starved: bool,
     /// No span could be had in the transaction before.
@@ -89,7 +86,6 @@ impl State {
             conflict: false,
             is_crossed: false,
             doomed: false,
-            published: Vec::new(),
             starved: false,
             was_starved: false,
             heir,
@@ -161,9 +157,6 @@ impl State {
         self.conflict = false;
         self.is_crossed = false;
         self.doomed = false;
-        if !self.published.is_empty() {
-            self.published.clear();
-        }
         self.was_starved = std::mem::take(&mut self.starved);
     }
 
@@ -213,12 +206,6 @@ impl Session {
             sessions.iter().find(|session| session.heap == heap).map(Rc::clone)
         });
         known.unwrap_or_else(|| Session::begin(heap, heir()))
-    }
-
-    /// Whether this thread is in a transaction, on whatever heap.
-    #[cold]
-    pub(crate) fn is_any_active() -> bool {
-        SESSIONS.with(|sessions| sessions.borrow().iter().any(|session| session.active.get()))
     }
 
     #[cold]

@@ -32,6 +32,21 @@ pub(crate) fn checked_align(align: u64) -> Result<u64, HeapError> {
     if fine { Ok(align.max(ALIGN_MIN)) } else { Err(HeapError::Alignment { align }) }
 }
 
+/// The locks that a transaction held at some moment, and what it had stored by then.
+#[derive(Clone, Copy, Debug)]
+pub struct Held {
+    count: usize,
+    words: usize,
+}
+
+impl Held {
+    /// Whether there was any lock.
+    #[inline]
+    pub fn is_any(self) -> bool {
+        self.count > 0
+    }
+}
+
 /// A transaction: what it stores is seen by itself at once, and by others when it is durable.
 ///
 /// Stores outside of the heap's space raise a [`Fault`], with which the transaction then fails.
@@ -218,19 +233,23 @@ impl<M: Medium> Tx<'_, M> {
         self.session.state.borrow().held.contains(&self.heap.locks.stripe(at))
     }
 
-    /// Releases the locks that were taken since `count` were held. For optimistic readers that start again;
-    /// nothing may have been stored under them.
-    pub fn unlock_since(&self, count: usize) {
-        let state = &mut *self.session.state.borrow_mut();
-        for stripe in state.held.drain(count..) {
-            self.heap.locks.release(stripe);
-        }
+    /// Notes which locks are held, for [`unlock_since`](Tx::unlock_since).
+    #[inline]
+    pub fn held(&self) -> Held {
+        let state = self.session.state.borrow();
+        Held { count: state.held.len(), words: state.writes.words() }
     }
 
-    /// Locks that are held.
-    #[inline]
-    pub fn lock_count(&self) -> usize {
-        self.session.state.borrow().held.len()
+    /// Releases the locks that were taken since `held` was noted. For optimistic readers that start again. If anything was
+    /// stored since, all stay until the transaction is over: others may not see what lies under them before.
+    pub fn unlock_since(&self, held: Held) {
+        let state = &mut *self.session.state.borrow_mut();
+        if state.writes.words() != held.words {
+            return;
+        }
+        for stripe in state.held.drain(held.count.min(state.held.len())..) {
+            self.heap.locks.release(stripe);
+        }
     }
 
     /// Has the closure started again, as after a conflict: pass the error on.
@@ -243,7 +262,7 @@ impl<M: Medium> Tx<'_, M> {
     /// `align` is a power of two up to 4096.
     ///
     /// # Errors
-    /// [`HeapError::OutOfSpace`], [`HeapError::Alignment`].
+    /// [`HeapError::OutOfSpace`], [`HeapError::Alignment`], [`HeapError::ReadOnly`].
     ///
     /// # Cost
     /// 16 bytes of the record; now and then those of a new superblock's header.
@@ -311,6 +330,8 @@ impl<M: Medium> Tx<'_, M> {
     /// superblock, which is longer than a span that would do for a single object.
     #[cold]
     pub(crate) fn refill(&self, state: &mut State, key: Key) -> Result<Option<Block>, HeapError> {
+        // No magazine of a heap for reading holds a block, so each allocation comes here, or to `find_huge`.
+        self.heap.check_changes()?;
         let (space, memory) = (&self.heap.space, self.heap.memory());
         let want = refill_of(key.class);
         // A superblock that the transaction makes is known to nobody else, so its blocks are found here only.
@@ -375,6 +396,7 @@ impl<M: Medium> Tx<'_, M> {
         size: u64,
         align: u64,
     ) -> Result<(Span, u64), HeapError> {
+        self.heap.check_changes()?;
         let data_off = align_up(SPAN_HEADER, align);
         let len = size.checked_add(data_off + CHUNK - 1).ok_or(out_of_space(size))?;
         let span = self.heap.find_span(state, len / CHUNK, 1)?.ok_or(out_of_space(size))?;

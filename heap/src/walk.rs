@@ -2,6 +2,7 @@
 
 use crate::alloc::space::bitmap;
 use crate::alloc::{Block, Found, Span, SpanKind};
+use crate::faults::told;
 use crate::{Heap, HeapError};
 use lode_layout::{CHECKED_BITS, CHUNK, Extent, PoolOffset};
 use lode_pmem::Medium;
@@ -69,8 +70,12 @@ impl<M: Medium> Heap<M> {
     /// The object that begins at `at`, as it was last committed.
     ///
     /// # Errors
-    /// [`HeapError::NoObject`] when none does; [`HeapError::Corrupt`].
+    /// [`HeapError::NoObject`] when none does; [`HeapError::Corrupt`], [`HeapError::Fault`].
     pub fn object(&self, at: PoolOffset) -> Result<Object, HeapError> {
+        told(|| self.object_at(at))
+    }
+
+    fn object_at(&self, at: PoolOffset) -> Result<Object, HeapError> {
         match self.space.find(self.memory(), at)? {
             Found::Block { block, span, class, shape } => {
                 let allocated = bitmap(self.memory(), span, &shape)?;
@@ -89,11 +94,15 @@ impl<M: Medium> Heap<M> {
     /// The first object behind the offset `after`, or of all with [`PoolOffset::NULL`]; `None` at the end.
     ///
     /// # Errors
-    /// [`HeapError::Corrupt`] when a descriptor or header is damaged.
+    /// [`HeapError::Corrupt`] when a descriptor or header is damaged; [`HeapError::Fault`].
     ///
     /// # Cost
     /// That of looking for it from `after` on.
     pub fn next_object(&self, after: PoolOffset) -> Result<Option<Object>, HeapError> {
+        told(|| self.first_behind(after))
+    }
+
+    fn first_behind(&self, after: PoolOffset) -> Result<Option<Object>, HeapError> {
         for extent in self.space.extents().filter(|extent| after < extent.end()) {
             let tables = extent.table_len / CHUNK;
             let near = after.get().saturating_sub(extent.start.get()) / CHUNK;
@@ -155,11 +164,15 @@ impl<M: Medium> Heap<M> {
     /// How full the heap is.
     ///
     /// # Errors
-    /// [`HeapError::Corrupt`] when a descriptor or header is damaged.
+    /// [`HeapError::Corrupt`] when a descriptor or header is damaged; [`HeapError::Fault`].
     ///
     /// # Cost
     /// Reads all chunk descriptors and bitmaps.
     pub fn stats(&self) -> Result<HeapStats, HeapError> {
+        told(|| self.counted())
+    }
+
+    fn counted(&self) -> Result<HeapStats, HeapError> {
         let mut stats = HeapStats::default();
         let mut classes: BTreeMap<u64, ClassStats> = BTreeMap::new();
         for extent in self.space.extents() {

@@ -62,7 +62,7 @@ fn space_that_was_freed_is_found_again_at_once() {
             }
         };
         assert!(matches!(refused, HeapError::OutOfSpace { .. }), "{refused}");
-        counts.push(root.count.load(&heap.guard()));
+        counts.push(root.count.load(&heap.guard()).unwrap());
         while pop().unwrap() {}
         // One object of another kind takes what all the links had.
         heap.run(|tx| root.bytes.extend_from_slice(tx, &whole)).unwrap();

@@ -36,7 +36,7 @@ macro_rules! root {
             fn is_new(&self, heap: &TypedHeap<$brand, Medium>) -> bool {
                 let guard = heap.guard();
                 let child = self.child.load(&guard).unwrap();
-                self.count.load(&guard) == 7 && self.list.load_len(&guard) == 0 && child.is_none()
+                self.count.load(&guard) == Ok(7) && self.list.load_len(&guard) == 0 && child.is_none()
             }
         }
     };
@@ -145,7 +145,7 @@ fn nested_closures_join_and_their_errors_doom() {
     })
     .unwrap();
     let guard = heap.guard();
-    assert_eq!((root.count.load(&guard), root.list.load_all(&guard)), (9, Ok(vec![3])));
+    assert_eq!((root.count.load(&guard), root.list.load_all(&guard)), (Ok(9), Ok(vec![3])));
 }
 
 #[test]

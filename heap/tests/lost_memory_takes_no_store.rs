@@ -1,7 +1,7 @@
 //! Memory that a pool has lost is an error to whoever stores there, and nobody is given any of it.
 #![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
 
-use lode_heap::{Heap, HeapError};
+use lode_heap::{Doubt, Heap, HeapError};
 use lode_layout::{Geometry, PoolOffset};
 use lode_pmem::{Fault, FaultKind, Mapping, Medium as _, Rung};
 use std::fs::File;
@@ -35,7 +35,7 @@ fn a_store_to_an_object_that_is_lost_is_not_acknowledged() {
         Ok::<_, HeapError>(())
     });
     let fault = Fault { kind: FaultKind::Poison, at: PoolOffset::new(page), len: PAGE };
-    assert_eq!(stored, Err(HeapError::Fault(fault)));
+    assert_eq!(stored, Err(HeapError::InDoubt(Doubt::Home(fault))));
     // The record is all there is of it, so no checkpoint may free it: the heap takes nothing more.
     assert_eq!(heap.run(|tx| tx.alloc(64, 8, 1)), Err(HeapError::Poisoned));
     drop(heap);

@@ -49,8 +49,8 @@ fn wide_cells_locked_data_and_vectors_are_whole() {
         let mut seen = 0;
         while !done.load(Ordering::Relaxed) {
             let guard = heap.guard();
-            assert!(all_equal(&root.wide.load(&guard)));
-            let pair = root.pair.read(&guard, |pair| pair.each_ref().map(|cell| cell.load(&guard)));
+            assert!(all_equal(&root.wide.load(&guard).unwrap()));
+            let pair = root.pair.read(&guard, |pair| pair.each_ref().map(|cell| cell.load(&guard).unwrap()));
             assert!(all_equal(&pair), "{pair:?}");
             let vec = root.vec.load_all(&guard).unwrap();
             assert!(vec.is_empty() || all_equal(&vec) && vec.len() as u64 == vec[0] % 40 + 1, "{vec:?}");

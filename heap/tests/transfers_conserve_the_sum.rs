@@ -63,7 +63,7 @@ fn crossed_locks_make_progress_and_the_sum_stays() {
         scope.spawn(|| {
             for _ in 0..1000 {
                 let guard = heap.guard();
-                let account = bank.accounts[0].read(&guard, |account| account.load(&guard));
+                let account = bank.accounts[0].read(&guard, |account| account.load(&guard).unwrap());
                 assert!(account.abs() < START + 4 * TRANSFERS as i64);
             }
         });

@@ -4,6 +4,7 @@
 
 use lode_heap::{Access, CreateOptions, HeapError, LayoutName, OpenError, OpenOptions, Pool, Rung};
 use lode_heap::{PString, PVec, Persist, TypedPool};
+use std::sync::Barrier;
 
 lode_heap::brand!(Shelf);
 
@@ -51,4 +52,35 @@ fn and_is_full_before_that() {
     let guard = pool.guard();
     assert_eq!(root.name.load(&guard).unwrap(), "on the shelf");
     assert_eq!(root.numbers.load_all(&guard).unwrap(), (0..count).chain([7]).collect::<Vec<_>>());
+}
+
+/// Whichever of two growers ends last, all that the larger one added is there.
+#[test]
+fn by_two_threads_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    for round in 0..20 {
+        let path = folder.path().join(format!("pool{round}"));
+        let options = CreateOptions {
+            rung: Some(Rung::None),
+            ..CreateOptions::new(1 << 20, LayoutName::new("mine").unwrap())
+        };
+        let pool = Pool::create(&path, &options).unwrap();
+        let start = Barrier::new(2);
+        std::thread::scope(|threads| {
+            for odd in 0..2 {
+                let (pool, start) = (&pool, &start);
+                threads.spawn(move || {
+                    start.wait();
+                    for step in 1..=8 {
+                        // Whichever is too small by now is refused.
+                        let _ = pool.grow((1 << 20) + ((2 * step + odd) << 16));
+                    }
+                });
+            }
+        });
+        let size = pool.header().geometry.size();
+        let free = pool.heap().stats().unwrap().largest_free;
+        assert!(size == (1 << 20) + (17 << 16) && free > size / 10 * 9, "round {round}: {free} of {size}");
+        assert!(pool.heap().run(|tx| tx.alloc(free - 4096, 8, 1)).is_ok(), "round {round}");
+    }
 }

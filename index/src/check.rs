@@ -86,6 +86,9 @@ impl<M: Medium> Tree<'_, M> {
             last_key: None,
             leaves: 0,
         };
+        if self.root().is_null() {
+            return 0;
+        }
         check.root(self.root());
         while let Some(pending) = check.pending.pop() {
             check.follow(&pending);

@@ -4,7 +4,7 @@
 //! once; what others change there afterwards it does not see. So a scan yields each key that was there all the
 //! time, once, with a value that it had at some moment of the scan; keys that come or go meanwhile, perhaps.
 
-use crate::descend::any_leaf;
+use crate::descend::{any_leaf, root_slot};
 use crate::error::IndexError;
 use crate::leaf::{self, Match};
 use crate::node::{Node, Symbol};
@@ -48,7 +48,7 @@ impl<'r> Cursor<'r> {
         way: Way,
         start: Option<&[u8]>,
     ) -> Result<Cursor<'r>, IndexError> {
-        let slot = Node::root(root).end_slot(memory);
+        let slot = root_slot(memory, root);
         let mut cursor = Cursor { memory, way, pending: Vec::new(), passed: 0 };
         match start {
             None => cursor.push(slot, 0)?,

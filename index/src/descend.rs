@@ -49,6 +49,12 @@ fn unknown(at: PoolOffset) -> IndexError {
     IndexError::Corrupt { what: "the slot of the tree", at }
 }
 
+/// The slot of the root object at `root`. The tree without a root object is empty.
+#[inline(always)]
+pub(crate) fn root_slot(view: &impl View, root: PoolOffset) -> TreeSlot {
+    if root.is_null() { TreeSlot::EMPTY } else { Node::root(root).end_slot(view) }
+}
+
 /// The leaf that `key` has if it has one; the only one that needs to be compared with it.
 #[inline(always)]
 pub(crate) fn candidate(
@@ -57,7 +63,7 @@ pub(crate) fn candidate(
     key: &[u8],
 ) -> Result<Option<PoolOffset>, IndexError> {
     let mut place = Node::root(root).end();
-    let mut slot = TreeSlot::from_word(view.load8(place));
+    let mut slot = root_slot(view, root);
     let mut depth = 0;
     loop {
         let kind = match slot.kind() {
@@ -108,7 +114,7 @@ fn descend_noting(
     mut note: impl FnMut(Step),
 ) -> Result<Descent, IndexError> {
     let holder = Node::root(root);
-    let mut step = Step { holder, place: holder.end(), slot: holder.end_slot(view), base: 0 };
+    let mut step = Step { holder, place: holder.end(), slot: root_slot(view, root), base: 0 };
     let mut skipped = false;
     loop {
         let stop = match step.slot.kind() {

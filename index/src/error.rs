@@ -28,6 +28,9 @@ pub enum IndexError {
         /// Where it was looked for.
         at: PoolOffset,
     },
+    /// The transaction is one of another heap than the tree's. Nothing was changed.
+    #[error("the transaction is one of another pool than the tree; begin it on the heap of the tree")]
+    OtherPool,
     /// The medium holds something that can't be right.
     #[error("{what} at {at} is damaged; `lode pool check` shows how far")]
     Corrupt {

@@ -235,7 +235,7 @@ fn repair_tree<M: Medium>(
 
 fn drain<M: Medium>(medium: &M) -> Result<(), HeapError> {
     // ORDER: what was unlinked is durable before anything is made of its space. Stop here: the next repair goes on.
-    medium.drain().map_err(HeapError::InDoubt)
+    medium.drain().map_err(HeapError::from)
 }
 
 /// The root object of the tree, if there is one; and whether a pool that had one has none any more.

@@ -8,7 +8,7 @@ use crate::leaf;
 use crate::node::Node;
 use crate::reader::Reader;
 use crate::view::View;
-use lode_heap::{Heap, Tx};
+use lode_heap::{Heap, HeapError, Tx};
 use lode_layout::{KEY_LEN_MAX, PoolOffset, SLOT_REACH, TREE_SIZE, TYPE_TREE, tree_meta};
 use lode_pmem::{Fault, Medium, Memory};
 
@@ -60,14 +60,18 @@ impl<'h, M: Medium> Tree<'h, M> {
     /// Opens the tree whose root object is at `root`.
     ///
     /// # Errors
-    /// [`IndexError::NoTree`], [`IndexError::PoolTooLarge`].
+    /// [`IndexError::NoTree`], [`IndexError::PoolTooLarge`], [`IndexError::Fault`].
     pub fn open(heap: &'h Heap<M>, root: PoolOffset) -> Result<Tree<'h, M>, IndexError> {
         check_reach(heap.memory())?;
         if heap.memory().load8(Node::root(root).meta_at()) != tree_meta() {
-            Fault::take();
-            return Err(IndexError::NoTree { at: root });
+            return Err(Fault::take().map_or(IndexError::NoTree { at: root }, IndexError::from));
         }
         Ok(Tree { heap, root })
+    }
+
+    /// The tree of a pool without a root object that was opened for reading: empty, and it can't be changed.
+    pub(crate) fn absent(heap: &'h Heap<M>) -> Tree<'h, M> {
+        Tree { heap, root: PoolOffset::NULL }
     }
 
     /// The heap that the tree is in.
@@ -75,7 +79,8 @@ impl<'h, M: Medium> Tree<'h, M> {
         self.heap
     }
 
-    /// Where the root object is.
+    /// Where the root object is; [`PoolOffset::NULL`] for the tree of a [`Store`](crate::kv::Store) without one, which is
+    /// empty.
     pub fn root(&self) -> PoolOffset {
         self.root
     }
@@ -102,7 +107,8 @@ impl<'h, M: Medium> Tree<'h, M> {
     /// Gives `key` the value `value`; whether it had another one before.
     ///
     /// # Errors
-    /// [`IndexError::KeyTooLong`], [`IndexError::Corrupt`], [`IndexError::Fault`], [`IndexError::Heap`].
+    /// [`IndexError::KeyTooLong`], [`IndexError::Corrupt`], [`IndexError::Fault`], [`IndexError::Heap`];
+    /// [`IndexError::OtherPool`] where the caller gives the transaction.
     ///
     /// # Durability
     /// Durable on return.
@@ -186,6 +192,7 @@ impl<'h, M: Medium> Tree<'h, M> {
     /// # Errors
     /// [`IndexError::Corrupt`], [`IndexError::Fault`].
     pub fn get_in(&self, tx: &Tx<'_, M>, key: &[u8]) -> Result<Option<Vec<u8>>, IndexError> {
+        self.check_heap(tx)?;
         let _pin = self.heap.pin();
         let found = crate::descend::candidate(tx, self.root, key)?.filter(|leaf| leaf::is_of(tx, *leaf, key));
         let value = found.map(|leaf| copy_value(tx, leaf)).transpose()?;
@@ -197,8 +204,17 @@ impl<'h, M: Medium> Tree<'h, M> {
     /// # Errors
     /// [`IndexError::Fault`].
     pub fn count(&self) -> Result<u64, IndexError> {
+        if self.root.is_null() {
+            return Ok(0);
+        }
         let sum = count::sum(self.heap.memory(), self.root);
         Fault::take().map_or(Ok(sum), |fault| Err(fault.into()))
+    }
+
+    /// Fails for a transaction of another heap, which would store there at this one's offsets.
+    #[inline]
+    fn check_heap(&self, tx: &Tx<'_, M>) -> Result<(), IndexError> {
+        if std::ptr::eq(tx.heap(), self.heap) { Ok(()) } else { Err(IndexError::OtherPool) }
     }
 
     /// Tries `change` until nobody comes between.
@@ -212,8 +228,12 @@ impl<'h, M: Medium> Tree<'h, M> {
         if key.len() > KEY_LEN_MAX {
             return Err(IndexError::KeyTooLong { len: key.len() });
         }
+        self.check_heap(tx)?;
+        if self.root.is_null() {
+            return Err(HeapError::ReadOnly.into());
+        }
         let _pin = self.heap.pin();
-        let held = tx.lock_count();
+        let held = tx.held();
         let (mut conflicts, mut unrest) = (0, Unrest::default());
         for round in 0.. {
             let attempted = if tx.is_clean() {
@@ -232,7 +252,7 @@ impl<'h, M: Medium> Tree<'h, M> {
                 Err(Miss::Unsettled(at)) => self.outlast(at, &mut unrest)?,
             }
             tx.unlock_since(held);
-            if held > 0 && conflicts >= ATTEMPTS_HOLDING {
+            if held.is_any() && conflicts >= ATTEMPTS_HOLDING {
                 return Err(tx.restart().into());
             }
             self.heap.medium().relax(round);
@@ -336,7 +356,7 @@ impl<M: Medium, F: FnMut(Option<&[u8]>) -> Option<Vec<u8>>> Change<M> for Update
     type Answer = ();
 
     fn attempt<V: View>(&mut self, attempt: &Attempt<'_, '_, M, V>) -> Result<(), Miss> {
-        let held = attempt.tx.lock_count();
+        let held = attempt.tx.held();
         let spot = attempt.spot(self.key)?;
         let old = match &spot {
             Spot::There(step) => Some(copy_value(attempt.tx, step.slot.at())?),

@@ -29,6 +29,7 @@ pub struct Memory {
     /// What is known to be lost, from the kernel's lists; what faults have shown is in `live`.
     bad: RwLock<Vec<Range<u64>>>,
     growing: Mutex<()>,
+    is_private_view: bool,
     reservation: Reservation,
 }
 
@@ -68,7 +69,9 @@ impl Memory {
         let live = Live::enter(base.as_ptr().expose_provenance(), reservation.size(), shared, path);
         let (bad, growing) = Default::default();
         let (len, storable) = (AtomicU64::new(len), AtomicU64::new(len));
-        Memory { base, len, storable, chunks: None, live, bad, growing, reservation }
+        // What has a path and is not shared.
+        let is_private_view = path.is_some() && !shared;
+        Memory { base, len, storable, chunks: None, live, bad, growing, is_private_view, reservation }
     }
 
     /// The same over a shared mapping that is open for reading only: a store goes to a private copy of its chunk.
@@ -125,6 +128,11 @@ impl Memory {
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// Whether it is a private view of a file or device, in which stores are lost with the memory.
+    pub fn is_private_view(&self) -> bool {
+        self.is_private_view
     }
 
     /// The length up to which the memory can grow, in bytes.

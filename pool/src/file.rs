@@ -3,7 +3,7 @@
 use crate::lock::LockedFile;
 use crate::new_file::allocate;
 use crate::{Access, CopyFault, HeaderCopy, Headers, PoolError};
-use lode_layout::{Header, LayoutName, Rung};
+use lode_layout::{Geometry, Header, LayoutName, Rung};
 use lode_pmem::{Mapping, Medium, PmemError, RungHow, Sysfs};
 use rustix::fs::fsync;
 use rustix::io::retry_on_intr;
@@ -140,10 +140,22 @@ impl PoolFile {
     /// # Cost
     /// Allocates the new space, writes its chunk table; four syncs on the rung `commit`.
     pub fn grow(&self, size: u64) -> Result<(), PoolError> {
-        self.grown(size).map_err(|error| error.at(&self.path))
+        self.grow_with(size, |_| ())
     }
 
-    fn grown(&self, size: u64) -> Result<(), PoolError> {
+    /// As [`grow`](PoolFile::grow); tells `grown` the new geometry before any other growth begins, so an engine hears of
+    /// all in their order.
+    ///
+    /// # Errors
+    /// As [`grow`](PoolFile::grow).
+    ///
+    /// # Durability
+    /// As [`grow`](PoolFile::grow); the new size is durable when `grown` is called.
+    pub fn grow_with(&self, size: u64, grown: impl FnOnce(&Geometry)) -> Result<(), PoolError> {
+        self.grow_telling(size, grown).map_err(|error| error.at(&self.path))
+    }
+
+    fn grow_telling(&self, size: u64, grown: impl FnOnce(&Geometry)) -> Result<(), PoolError> {
         self.check_here()?;
         let mut headers = self.headers();
         let new = headers.geometry().grow(size).map_err(PoolError::Geometry)?;
@@ -159,7 +171,9 @@ impl PoolFile {
             // is longer than the pool, which keeps its old size.
             retry_on_intr(|| fsync(self.file.file())).map_err(|errno| PoolError::io("fsync", errno))?;
         }
-        headers.grow(&*self.medium, size)
+        headers.grow(&*self.medium, size)?;
+        grown(headers.geometry());
+        Ok(())
     }
 
     /// Says that no writer has the pool open any more, so that dirty shutdowns from now on do not concern it.

@@ -61,7 +61,7 @@ fn walk(head: &Head, guard: &Guard<'_, List>) -> Result<u64, HeapError> {
     let mut digest = 0;
     let mut next = head.first.load(guard)?;
     while let Some(stop) = next {
-        digest = fold(digest, stop.value.load(guard));
+        digest = fold(digest, stop.value.load(guard)?);
         next = stop.next.load(guard)?;
     }
     Ok(digest)

@@ -88,19 +88,19 @@ impl Space {
         space
     }
 
-    /// Takes in what the pool has grown by.
+    /// Takes in what the pool has grown by. An older geometry changes nothing: each word only grows.
     pub(crate) fn extend(&self, geometry: &Geometry) {
         for (place, extent) in self.extents.iter().zip(geometry.extents()) {
             for (word, value) in place.iter().zip([extent.start.get(), extent.len, extent.table_len]) {
                 // ORDER: none: the count below releases a new extent; a longer one is used once this returned.
-                word.store(value, Ordering::Relaxed);
+                word.fetch_max(value, Ordering::Relaxed);
             }
         }
         let end = geometry.extents().last().map_or(0, |extent| extent.end().get());
         // ORDER: none: a store to the new space follows an allocation there, which acquires the extents.
-        self.end.store(end, Ordering::Relaxed);
+        self.end.fetch_max(end, Ordering::Relaxed);
         // ORDER: releases the extents' words.
-        self.count.store(geometry.extents().len(), Ordering::Release);
+        self.count.fetch_max(geometry.extents().len(), Ordering::Release);
     }
 
     pub(crate) fn extents(&self) -> impl Iterator<Item = Extent> + '_ {
@@ -264,4 +264,34 @@ pub(crate) fn bitmap(memory: &Memory, span: PoolOffset, shape: &Superblock) -> R
             unchecked(memory.load8(at)).ok_or(HeapError::Corrupt { what: "the allocation bitmap", at })
         })
         .collect()
+}
+
+#[cfg(all(test, not(loom)))]
+mod test {
+    use super::*;
+
+    /// Two threads that grow a pool tell the heap in any order.
+    #[test]
+    fn an_older_geometry_takes_nothing_back() {
+        let small = Geometry::plan(1 << 20).expect("a geometry");
+        let sizes = [2 << 20, 8 << 20, 300 << 20, 4 << 30];
+        let steps: Vec<Geometry> = sizes
+            .iter()
+            .scan(small, |last, size| {
+                *last = last.grow(*size).expect("a geometry");
+                Some(*last)
+            })
+            .collect();
+        let newest = steps.last().expect("some");
+        assert!(newest.extents().len() > 1);
+        for first in &steps {
+            let space = Space::new(&small);
+            space.extend(newest);
+            space.extend(first);
+            space.extend(&small);
+            assert_eq!(space.extents().collect::<Vec<_>>(), newest.extents());
+            let last = PoolOffset::new(newest.size() - WORD);
+            assert!(space.holds(last, WORD) && !space.holds(last, WORD + 1));
+        }
+    }
 }

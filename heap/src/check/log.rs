@@ -75,7 +75,7 @@ pub fn mend_log<M: Medium>(
         medium.store8(flip.at, medium.memory().load8(flip.at) ^ flip.mask);
         medium.flush(flip.at, WORD);
         // ORDER: the record is whole before it is replayed. Stop here: it is, or it is mended the next time.
-        medium.drain().map_err(HeapError::InDoubt)?;
+        medium.drain().map_err(HeapError::from)?;
         mended += 1;
     }
 }

@@ -369,7 +369,7 @@ fn store<M: Medium>(medium: &M, at: PoolOffset, word: u64) {
 
 fn drain<M: Medium>(medium: &M) -> Result<(), HeapError> {
     // ORDER: what was mended is durable before the next step relies on it. Stop here: the next repair does the rest.
-    medium.drain().map_err(HeapError::InDoubt)
+    medium.drain().map_err(HeapError::from)
 }
 
 fn index_of(span: Span, shape: &Superblock, at: PoolOffset) -> Option<u64> {

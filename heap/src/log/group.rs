@@ -121,7 +121,7 @@ impl Group {
                     return Ok(());
                 }
                 if let Some(error) = state.failed {
-                    return Err(HeapError::InDoubt(error));
+                    return Err(error.into());
                 }
                 // ORDER: none: it changes under the lock that is held.
                 if !self.writing.load(Ordering::Relaxed) {
@@ -197,7 +197,7 @@ impl Group {
             state.spare = batch.words;
         }
         self.written.open();
-        written.map_err(HeapError::InDoubt)
+        written.map_err(HeapError::from)
     }
 
     fn enter(&self) -> MutexGuard<'_, State> {

@@ -24,7 +24,7 @@ mod ring;
 pub(crate) mod slots;
 
 use crate::sync::{AtomicBool, AtomicU64, Ordering, SpinMutex, SpinMutexGuard};
-use crate::{HeapError, bugs};
+use crate::{Doubt, HeapError, bugs};
 use dirty::DirtyLines;
 use group::Group;
 use lane::{LaneState, Lanes};
@@ -70,7 +70,10 @@ pub struct Log<M: Medium> {
     next_sequence: Apart<AtomicU64>,
     checkpointed: AtomicU64,
     checkpointer: SpinMutex<Checkpointer>,
+    /// Set once nothing more is accepted.
     failed: AtomicBool,
+    /// Whether that is because the medium is not to be changed.
+    is_read_only: bool,
 }
 
 /// A word that every transaction changes, on cache lines of its own: what lies beside it is read by all and would
@@ -121,8 +124,33 @@ impl<M: Medium> Log<M> {
                 dirty: DirtyLines::new(),
             }),
             failed: AtomicBool::new(false),
+            is_read_only: false,
             medium,
         }
+    }
+
+    /// Accepts nothing from now on, because what it would write is lost with the medium.
+    pub(crate) fn refuse_changes(&mut self) {
+        self.is_read_only = true;
+        self.fail();
+    }
+
+    /// Whether it accepts nothing for that reason.
+    #[inline]
+    pub(crate) fn is_read_only(&self) -> bool {
+        self.is_read_only
+    }
+
+    /// Fails when the log accepts nothing more.
+    #[inline]
+    pub(crate) fn check_accepts(&self) -> Result<(), HeapError> {
+        // ORDER: none: a thread that misses another's failure gets its own from the medium.
+        if self.failed.load(Ordering::Relaxed) { Err(self.refusal()) } else { Ok(()) }
+    }
+
+    #[cold]
+    fn refusal(&self) -> HeapError {
+        if self.is_read_only { HeapError::ReadOnly } else { HeapError::Poisoned }
     }
 
     /// The medium under the log.
@@ -148,8 +176,9 @@ impl<M: Medium> Log<M> {
     /// `continued` are the entries to which a final `Continue` entry leads. Returns the sequence number.
     ///
     /// # Errors
-    /// [`HeapError::InDoubt`] when this record's log write failed, [`HeapError::Fault`] when it is durable and met
-    /// lost memory at home, [`HeapError::Poisoned`] after either.
+    /// [`HeapError::InDoubt`] when this record's log write failed, or when it is durable and met lost memory at home;
+    /// [`HeapError::Poisoned`] after either; [`HeapError::ReadOnly`]. A [`Fault`] that the calling thread raised before and
+    /// did not take counts as one of its home stores.
     ///
     /// # Durability
     /// Durable and visible on return, all entries or, after a crash before, none.
@@ -159,28 +188,39 @@ impl<M: Medium> Log<M> {
     #[inline]
     pub fn commit(&self, record: &mut Record, continued: &[u64]) -> Result<u64, HeapError> {
         debug_assert!(record.len() <= self.record_words_max());
-        // ORDER: none: a thread that misses another's failure gets its own from the medium.
-        if self.failed.load(Ordering::Relaxed) {
-            return Err(HeapError::Poisoned);
-        }
+        self.check_accepts()?;
         let result = if self.group.is_some() {
             self.commit_grouped(record, continued)
         } else {
             self.commit_alone(record, continued)
         };
-        // Asked without touching the result: what is copied here waits for all home stores.
-        if result.is_err() || Fault::is_raised() {
-            return self.failed(result);
+        if result.is_err() {
+            self.fail();
         }
         result
     }
 
-    /// Accepts nothing more after a commit that went wrong. One whose home stores met lost memory did, too: its record
-    /// is all there is of it, so no checkpoint may free that.
+    /// As [`commit`](Log::commit), beside a transaction of the calling thread, whose faults are not this record's.
+    pub(crate) fn commit_apart(&self, record: &mut Record) -> Result<u64, HeapError> {
+        let earlier = Fault::take();
+        let committed = self.commit(record, &[]);
+        earlier.into_iter().for_each(Fault::raise);
+        committed
+    }
+
+    /// Ends a commit whose home stores are done: with `lane` still held, the log accepts nothing more if they met lost
+    /// memory. The record is all there is of them, so no checkpoint may free it.
+    #[inline]
+    fn check_home<L>(&self, lane: &L) -> Result<(), HeapError> {
+        // Asked of the thread, not of a result: what is copied here waits for all home stores.
+        if Fault::is_raised() { Err(self.lose_home(lane)) } else { Ok(()) }
+    }
+
     #[cold]
-    fn failed(&self, result: Result<u64, HeapError>) -> Result<u64, HeapError> {
+    fn lose_home<L>(&self, _held: &L) -> HeapError {
         self.fail();
-        result.and_then(|sequence| Fault::take().map_or(Ok(sequence), |fault| Err(fault.into())))
+        let fault = Fault::take().expect("asked before");
+        HeapError::InDoubt(Doubt::Home(fault))
     }
 
     #[inline]
@@ -205,12 +245,13 @@ impl<M: Medium> Log<M> {
         // ORDER: the record is durable before the first home store: there is no undo to take one back. Stop
         // here: the record is whole and replayed, or torn and skipped, and the caller has not returned.
         let sealed = record.seal(self.seals[ring], sequence, offset, checksum).as_bytes();
-        self.medium.log_write(place, sealed).map_err(HeapError::InDoubt)?;
+        self.medium.log_write(place, sealed).map_err(HeapError::from)?;
         lane.head += len;
         lane.offset = offset + len;
         let dirty = (self.medium.rung() == Rung::Line).then_some(&mut lane.dirty);
         apply_all(&self.medium, record.body(), continued, dirty, alone);
         let half_full = self.half_full(ring, lane.head);
+        self.check_home(&lane)?;
         drop(lane);
         if half_full {
             self.checkpoint_if_idle();
@@ -248,6 +289,7 @@ impl<M: Medium> Log<M> {
         };
         group.settle(&self.medium, ticket)?;
         apply_all(&self.medium, record.body(), continued, None, false);
+        self.check_home(&lane)?;
         drop(lane);
         if self.half_full(0, group.head(&self.medium)) {
             self.checkpoint_if_idle();
@@ -278,7 +320,7 @@ impl<M: Medium> Log<M> {
     /// Makes all home stores so far durable, and frees the log's space. Waits for a checkpoint that is running.
     ///
     /// # Errors
-    /// [`HeapError::Poisoned`] when a sync failed, now or before.
+    /// [`HeapError::Poisoned`] when a sync failed, now or before; [`HeapError::ReadOnly`].
     ///
     /// # Durability
     /// Every home store of a transaction that returned before the call is durable on return.
@@ -303,6 +345,9 @@ impl<M: Medium> Log<M> {
     /// # Errors
     /// [`HeapError::Poisoned`] when a sync failed, now or before.
     pub fn close(&self) -> Result<(), HeapError> {
+        if self.is_read_only {
+            return Ok(());
+        }
         self.checkpoint_held(self.wait_for_checkpointer(), true)
     }
 
@@ -318,15 +363,27 @@ impl<M: Medium> Log<M> {
 
     fn checkpoint_held(
         &self,
+        checkpointer: SpinMutexGuard<'_, Checkpointer>,
+        closed: bool,
+    ) -> Result<(), HeapError> {
+        // Those of a transaction of the calling thread are not the checkpoint's.
+        let earlier = Fault::take();
+        let done = self.checkpoint_apart(checkpointer, closed);
+        earlier.into_iter().for_each(Fault::raise);
+        done
+    }
+
+    fn checkpoint_apart(
+        &self,
         mut checkpointer: SpinMutexGuard<'_, Checkpointer>,
         closed: bool,
     ) -> Result<(), HeapError> {
-        // ORDER: none: as in `commit`.
-        if self.failed.load(Ordering::Relaxed) {
-            return Err(HeapError::Poisoned);
-        }
+        self.check_accepts()?;
         let Checkpointer { generation, dirty } = &mut *checkpointer;
         let (sequence, heads) = self.note(dirty);
+        // ORDER: asked after all lanes were held: a commit whose home stores met lost memory said so before it released
+        // its lane. Stop here: the old slot counts, and the record is replayed.
+        self.check_accepts()?;
         if self.medium.rung() != Rung::None {
             self.persist_home(dirty)?;
         }

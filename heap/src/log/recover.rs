@@ -132,5 +132,5 @@ pub(super) fn replay<M: Medium>(medium: &M, records: &[Found], damaged: Damaged)
         Fault::take();
     }
     // ORDER: home is durable before the new slot says that the old records are not needed.
-    medium.drain().map_err(HeapError::InDoubt)
+    medium.drain().map_err(HeapError::from)
 }

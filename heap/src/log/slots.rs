@@ -29,7 +29,7 @@ pub(crate) fn write<M: Medium>(medium: &M, uuid: &[u8; 16], slot: &Slot) -> Resu
         // ORDER: as above.
         medium.log_write(home, block.as_bytes())
     };
-    stored.map_err(HeapError::InDoubt)
+    stored.map_err(HeapError::from)
 }
 
 /// One of the four copies, as it lies there.

@@ -27,15 +27,19 @@ impl<T: Persist<B> + Copy, B: Brand> PCell<T, B> {
 
     /// The value as it was last committed. Inside of a transaction, [`get`](PCell::get) is meant.
     ///
+    /// # Errors
+    /// [`HeapError::Fault`] when a value larger than 8 bytes can't be read. A smaller one is loaded as any field of the
+    /// object that holds it, and lost memory under such a reference ends the process.
+    ///
     /// # Cost
     /// A load for values of up to 8 bytes. Larger ones are copied, and copied again when they changed meanwhile.
     #[inline]
-    pub fn load<M: Medium>(&self, guard: &Guard<'_, B, M>) -> T {
+    pub fn load<M: Medium>(&self, guard: &Guard<'_, B, M>) -> Result<T, HeapError> {
         if Self::IS_SMALL {
-            return Self::value_in(self.load_word());
+            return Ok(Self::value_in(self.load_word()));
         }
         let at = offset_of(guard.memory(), self);
-        guard.undisturbed(at, || value_of(|bytes| guard.memory().read(at, bytes)))
+        guard.copied(at, || value_of(|bytes| guard.memory().read(at, bytes)))
     }
 
     /// Stores `value` in the transaction.

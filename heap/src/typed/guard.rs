@@ -1,9 +1,10 @@
 //! Reading outside of a transaction.
 
 use super::TypedHeap;
+use crate::faults::told;
 use crate::{Brand, HeapError, Pin};
 use lode_layout::PoolOffset;
-use lode_pmem::{Fault, Mapping, Medium, Memory};
+use lode_pmem::{Mapping, Medium, Memory};
 use std::fmt;
 use std::sync::atomic::{Ordering, fence};
 
@@ -47,9 +48,7 @@ impl<'a, B: Brand, M: Medium> Guard<'a, B, M> {
 
     /// As [`undisturbed`](Guard::undisturbed), for reads that copy out of the pool.
     pub(crate) fn copied<R>(&self, at: PoolOffset, read: impl FnMut() -> R) -> Result<R, HeapError> {
-        Fault::take();
-        let result = self.undisturbed(at, read);
-        Fault::take().map_or(Ok(result), |fault| Err(fault.into()))
+        told(|| Ok(self.undisturbed(at, read)))
     }
 }
 

@@ -73,9 +73,7 @@ impl<B: Brand, M: Medium> TypedPool<B, M> {
     /// # Durability
     /// As [`Pool::grow`].
     pub fn grow(&self, size: u64) -> Result<(), OpenError> {
-        self.file.grow(size)?;
-        self.heap.extend(&self.file.header().geometry);
-        Ok(())
+        Ok(self.file.grow_with(size, |geometry| self.heap.extend(geometry))?)
     }
 
     /// Closes the pool: all is durable at home, and the next open has nothing to replay.

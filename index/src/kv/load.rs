@@ -150,7 +150,8 @@ impl<M: Medium> Store<M> {
     /// # Errors
     /// [`KvError::Line`] and [`KvError::Input`]: everything before is loaded, but no line that an earlier load had
     /// begun if not all of those can be read. [`KvError::Cut`], [`KvError::Threads`]: nothing is changed. [`KvError::Refused`],
-    /// [`KvError::Acknowledge`]: everything that was told to `events` is loaded.
+    /// [`KvError::Acknowledge`]: everything that was told to `events` is loaded. [`KvError::Index`] with
+    /// [`HeapError::ReadOnly`](lode_heap::HeapError::ReadOnly) in a pool that was opened for reading.
     ///
     /// # Durability
     /// Each key is durable before `events` hears of it; everything is, on return. From then on it has that value or
@@ -165,6 +166,7 @@ impl<M: Medium> Store<M> {
         options: &LoadOptions,
         events: &E,
     ) -> Result<LoadReport, KvError> {
+        self.heap().check_changes()?;
         let stopped = || events.stopped();
         let mut input = input.stop_when(&stopped);
         let mut noted = input.mark(options.how());

@@ -23,6 +23,7 @@ pub const STORE_SIZE_MIN: u64 = 128 << 10;
 #[derive(Debug)]
 pub struct Store<M: Medium = Arc<Mapping>> {
     pool: Pool<M>,
+    /// Null in a pool without a tree that was opened for reading.
     root: PoolOffset,
 }
 
@@ -68,17 +69,18 @@ impl<M: Medium> Store<M> {
     }
 
     /// The store in `pool`. Where there is none yet the tree is made, in one transaction; in a pool that was
-    /// opened for reading that happens in its private view.
+    /// opened for reading the store is empty.
     ///
     /// # Errors
     /// [`KvError`].
     pub fn over(pool: Pool<M>) -> Result<Store<M>, KvError> {
         let mut root = pool.heap().root()?;
-        if root.is_null() {
+        if root.is_null() && !pool.heap().is_read_only() {
             root = pool.heap().run(make_tree)?;
         }
-        Tree::open(pool.heap(), root)?;
-        Ok(Store { pool, root })
+        let store = Store { pool, root };
+        store.tree()?;
+        Ok(store)
     }
 
     /// The pool that it is in.
@@ -96,7 +98,7 @@ impl<M: Medium> Store<M> {
     /// # Errors
     /// [`IndexError::NoTree`] when it was damaged since the store was opened.
     pub fn tree(&self) -> Result<Tree<'_, M>, IndexError> {
-        Tree::open(self.heap(), self.root)
+        if self.root.is_null() { Ok(Tree::absent(self.heap())) } else { Tree::open(self.heap(), self.root) }
     }
 
     /// A copy of the value of `key`, if it is there.
@@ -111,7 +113,7 @@ impl<M: Medium> Store<M> {
     /// here: loading that input again would load all of it.
     ///
     /// # Errors
-    /// [`KvError::Index`].
+    /// [`KvError::Index`], with [`HeapError::ReadOnly`] in a pool that was opened for reading.
     ///
     /// # Durability
     /// Durable on return.
@@ -119,6 +121,7 @@ impl<M: Medium> Store<M> {
     /// # Cost
     /// One drain.
     pub fn put(&self, key: &[u8], value: &[u8]) -> Result<bool, KvError> {
+        self.heap().check_changes()?;
         let tree = self.tree()?;
         self.heap().run(|tx| {
             self.forget_load(tx)?;
@@ -130,7 +133,7 @@ impl<M: Medium> Store<M> {
     /// [`put`](Store::put).
     ///
     /// # Errors
-    /// [`KvError::Index`].
+    /// [`KvError::Index`], with [`HeapError::ReadOnly`] in a pool that was opened for reading.
     ///
     /// # Durability
     /// Durable on return.
@@ -138,6 +141,7 @@ impl<M: Medium> Store<M> {
     /// # Cost
     /// One drain, none if the key was not there.
     pub fn delete(&self, key: &[u8]) -> Result<bool, KvError> {
+        self.heap().check_changes()?;
         let tree = self.tree()?;
         self.heap().run(|tx| {
             let was_there = tree.delete_in(tx, key)?;
@@ -161,6 +165,9 @@ impl<M: Medium> Store<M> {
     /// # Errors
     /// [`KvError::Load`].
     pub fn loaded(&self) -> Result<Option<KvLoad>, KvError> {
+        if self.root.is_null() {
+            return Ok(None);
+        }
         let mut words = [0; KV_LOAD_WORDS];
         self.heap().memory().read(self.load_at(), words.as_mut_bytes());
         if let Some(fault) = Fault::take() {

@@ -1,0 +1,15 @@
+//! Faults at the border of this crate: each call takes the faults of its own reads and stores, and leaves those that its
+//! caller raised before.
+
+use crate::HeapError;
+use lode_pmem::Fault;
+
+/// Returns what `access` does, or the fault that it raised. An earlier fault of the thread stays raised.
+#[inline]
+pub(crate) fn told<R>(access: impl FnOnce() -> Result<R, HeapError>) -> Result<R, HeapError> {
+    let earlier = Fault::take();
+    let result = access();
+    let own = Fault::take();
+    earlier.into_iter().for_each(Fault::raise);
+    own.map_or(result, |fault| Err(fault.into()))
+}
