@@ -158,7 +158,7 @@ pub(crate) fn run(crash: &Crash, durability: Durability) -> Result<Answer, Failu
         }
     }
     drop(progress);
-    let code = if violations.is_empty() { 0 } else { crate::pool::check::DAMAGED };
+    let code = if violations.is_empty() { 0 } else { crate::failure::DAMAGED };
     Ok(Answer::text(text)
         .with("engine", crash.engine.to_possible_value().map(|value| value.get_name().to_owned()))
         .with("seed", crash.seed)

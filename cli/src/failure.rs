@@ -14,6 +14,8 @@ use std::process::ExitCode;
 /// The exit code of what failed.
 const FAILED: u8 = 1;
 const USAGE: u8 = 2;
+/// The exit code of what found damage, or of a repair that lost something.
+pub(crate) const DAMAGED: u8 = 3;
 /// 128 + SIGINT, as shells have it.
 pub(crate) const INTERRUPTED: u8 = 130;
 /// 128 + SIGPIPE.
@@ -30,6 +32,11 @@ impl Failure {
     /// `what` could not be done, because of `why`, which also says where.
     pub(crate) fn new(what: impl fmt::Display, why: impl fmt::Display) -> Failure {
         Failure { message: format!("{what}: {why}"), code: FAILED }
+    }
+
+    /// `what` met damage: `why` says where it is, and what to do.
+    pub(crate) fn damage(what: impl fmt::Display, why: impl fmt::Display) -> Failure {
+        Failure { code: DAMAGED, ..Failure::new(what, why) }
     }
 
     /// An error of the kernel at `path`.
@@ -72,10 +79,14 @@ impl Failure {
 
     /// A command about the pool at `path` failed.
     pub(crate) fn of_pool(what: &'static str, path: &Path) -> impl FnOnce(KvError) -> Failure {
-        move |error| match error {
-            KvError::Acknowledge(error) => Failure::output(error),
-            error if names_its_place(&error) => Failure::new(what, with_next_step(&error)),
-            error => Failure::new(what, format_args!("{}: {}", path.display(), with_next_step(&error))),
+        move |error| {
+            let code = if error.is_damage() { DAMAGED } else { FAILED };
+            let failure = match error {
+                KvError::Acknowledge(error) => return Failure::output(error),
+                error if names_its_place(&error) => Failure::new(what, with_next_step(&error)),
+                error => Failure::new(what, format_args!("{}: {}", path.display(), with_next_step(&error))),
+            };
+            Failure { code, ..failure }
         }
     }
 

@@ -309,7 +309,7 @@ fn export_and_scan_print_nothing_that_is_damaged() {
     for verb in ["export", "scan"] {
         let ran = lode(["kv", verb, place.pool()]);
         assert_eq!(ran.out, "");
-        ran.fails(1, &[place.pool(), "the checksum of the leaf", "lode pool check"]);
+        ran.fails(3, &[place.pool(), "the checksum of the leaf", "lode pool check"]);
     }
 }
 

@@ -1,7 +1,7 @@
 //! What can go wrong in a heap.
 
 use lode_layout::PoolOffset;
-use lode_pmem::{Fault, SyncError};
+use lode_pmem::{Fault, FaultKind, SyncError};
 
 /// Why it is open whether a transaction happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -107,4 +107,15 @@ pub enum HeapError {
     /// What was asked for can't be done inside of a transaction.
     #[error("this can't be done inside of a transaction")]
     InTransaction,
+}
+
+impl HeapError {
+    /// Whether it tells of damage: of something on the medium that is not as it was written, or can't be read.
+    pub fn is_damage(&self) -> bool {
+        match self {
+            HeapError::Corrupt { .. } | HeapError::NoObject { .. } | HeapError::WrongType { .. } => true,
+            HeapError::Fault(fault) => fault.kind != FaultKind::Forked,
+            _ => false,
+        }
+    }
 }

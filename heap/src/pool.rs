@@ -57,6 +57,11 @@ impl<E> From<PoolError> for NotMade<E> {
 }
 
 impl OpenError {
+    /// Whether the heap is damaged. A file that can't be opened as a pool may as well be none.
+    pub fn is_damage(&self) -> bool {
+        matches!(self, OpenError::Heap { error, .. } if error.is_damage())
+    }
+
     fn heap(path: &Path) -> impl FnOnce(HeapError) -> OpenError {
         move |error| OpenError::Heap { path: path.to_owned(), error }
     }

@@ -4,7 +4,7 @@ use crate::alloc::space::bitmap;
 use crate::alloc::{Block, Found, Span, SpanKind};
 use crate::faults::told;
 use crate::{Heap, HeapError};
-use lode_layout::{CHECKED_BITS, CHUNK, Extent, PoolOffset};
+use lode_layout::{CHECKED_BITS, CHUNK, Extent, PoolOffset, unchecked};
 use lode_pmem::Medium;
 use std::collections::BTreeMap;
 
@@ -88,6 +88,27 @@ impl<M: Medium> Heap<M> {
             Found::Huge { span, object } => {
                 Ok(Object { at, size: span.len() - object.data_off, type_number: object.type_number })
             }
+        }
+    }
+
+    /// Returns whether an allocated object of this type begins at `at`, as it was last committed.
+    ///
+    /// # Errors
+    /// [`HeapError::Corrupt`] when the descriptor, the header or the bitmap that tells is damaged.
+    ///
+    /// # Cost
+    /// Loads of a descriptor, a header and one word of a bitmap.
+    #[inline]
+    pub fn is_allocated(&self, at: PoolOffset, type_number: u64) -> Result<bool, HeapError> {
+        match self.space.find(self.memory(), at) {
+            Ok(Found::Block { block, shape, .. }) => {
+                let damaged = HeapError::Corrupt { what: "the allocation bitmap", at: block.word };
+                let allocated = unchecked(self.memory().load8(block.word)).ok_or(damaged)?;
+                Ok(allocated & block.mask() != 0 && shape.type_number == type_number)
+            }
+            Ok(Found::Huge { object, .. }) => Ok(object.type_number == type_number),
+            Err(HeapError::NoObject { .. }) => Ok(false),
+            Err(error) => Err(error),
         }
     }
 

@@ -22,8 +22,9 @@
 //! second [`lock`](Attempt::lock) then has nothing to compare, and does not need to, for the first one's version
 //! is older than all that was read.
 
-use crate::descend::Step;
+use crate::descend::{Descent, Step, Stop, descend};
 use crate::error::IndexError;
+use crate::lookup::{Link, Lookup};
 use crate::node::Node;
 use crate::view::View;
 use lode_heap::{HeapError, Tx, Version};
@@ -92,6 +93,23 @@ impl<M: Medium, V: View> Attempt<'_, '_, M, V> {
             return Err(Miss::Conflict);
         }
         Ok(met)
+    }
+
+    /// Lookups in the pool as the transaction sees it.
+    pub(crate) fn lookup(&self) -> Lookup<'_, '_, M, V> {
+        Lookup { heap: self.tx.heap(), view: self.view, tx: Some(self.tx) }
+    }
+
+    /// Makes certain of a `key` that was not found: the leaf that would have it, if there is one, is sound.
+    #[cold]
+    pub(crate) fn vouch_for_absence(&self, key: &[u8]) -> Result<(), Miss> {
+        let Descent { step, stop, .. } = descend(self.view, self.root, key, key.len())?;
+        match stop {
+            Stop::Leaf if self.lookup().settle(&Link::from(&step), |leaf| leaf.is_of(key))? => {
+                Err(Miss::Conflict)
+            }
+            Stop::Leaf | Stop::Empty | Stop::Absent(_) | Stop::Inside(_) => Ok(()),
+        }
     }
 
     /// Step 4 above. Nothing may have been allocated or stored before the last lock is taken.

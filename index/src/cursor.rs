@@ -3,16 +3,20 @@
 //! A cursor keeps the slots that it has still to follow, the next one on top. It takes all children of a node at
 //! once; what others change there afterwards it does not see. So a scan yields each key that was there all the
 //! time, once, with a value that it had at some moment of the scan; keys that come or go meanwhile, perhaps.
+//!
+//! A node at rest has a child, and its hints say which. One that looks otherwise is damaged, unless a writer is at
+//! work in it; see [`unrest`](crate::unrest). After damage a cursor goes on with the slots that it knows.
 
-use crate::descend::{any_leaf, root_slot};
+use crate::checked::{self, Copied, Torn};
+use crate::descend::root_slot;
 use crate::error::IndexError;
-use crate::leaf::{self, Match};
+use crate::leaf::Match;
+use crate::lookup::{Link, Lookup};
 use crate::node::{Node, Symbol};
-use lode_layout::{KEY_LEN_MAX, PoolOffset, SlotKind, TreeSlot};
-use lode_pmem::Memory;
-
-/// Attempts to find a leaf below a node that others change.
-const LEAF_ATTEMPTS: u32 = 1000;
+use crate::unrest::{Unrest, at_rest};
+use lode_heap::Heap;
+use lode_layout::{KEY_LEN_MAX, META_DEAD, NodeKind, PoolOffset, SlotKind, TreeSlot};
+use lode_pmem::{Fault, Medium, Memory};
 
 /// Where a cursor goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,133 +28,274 @@ pub(crate) enum Way {
 /// A slot that is still to be followed.
 #[derive(Clone, Copy, Debug)]
 struct Pending {
-    slot: TreeSlot,
+    link: Link,
+    symbol: Symbol,
     /// Key bytes that come before those that it skips.
     base: usize,
+    /// Nodes above it.
+    level: usize,
+}
+
+/// A child of a node.
+#[derive(Clone, Copy, Debug)]
+struct Child {
+    symbol: Symbol,
+    link: Link,
 }
 
 /// A place between two leaves.
 #[derive(Debug)]
-pub(crate) struct Cursor<'r> {
-    memory: &'r Memory,
+pub(crate) struct Cursor<'r, M: Medium> {
+    heap: &'r Heap<M>,
     way: Way,
     pending: Vec<Pending>,
+    /// Memory for the children of a node.
+    children: Vec<Child>,
+    /// Depths and symbols of the slots that lead to the last leaf.
+    path: Vec<(usize, Symbol)>,
     /// Nodes that were passed since the last leaf.
     passed: usize,
+    /// Whether it may begin anywhere before its start, because the way there is damaged.
+    pub(crate) begins_early: bool,
+    /// After damage, bytes that are still looked at: slots may lead to the same nodes and leaves again and again.
+    room: Option<u64>,
 }
 
-impl<'r> Cursor<'r> {
-    /// Before all leaves of the tree at `root`, as seen by one who goes `way`; before `start` if there is one, or
-    /// at most one leaf before that.
-    pub(crate) fn new(
-        memory: &'r Memory,
-        root: PoolOffset,
-        way: Way,
-        start: Option<&[u8]>,
-    ) -> Result<Cursor<'r>, IndexError> {
-        let slot = root_slot(memory, root);
-        let mut cursor = Cursor { memory, way, pending: Vec::new(), passed: 0 };
-        match start {
-            None => cursor.push(slot, 0)?,
-            Some(key) => cursor.seek(slot, key)?,
-        }
-        Ok(cursor)
+impl<'r, M: Medium> Cursor<'r, M> {
+    pub(crate) fn new(heap: &'r Heap<M>, way: Way) -> Cursor<'r, M> {
+        let (pending, children, path) = (Vec::new(), Vec::new(), Vec::new());
+        Cursor { heap, way, pending, children, path, passed: 0, begins_early: false, room: None }
     }
 
-    /// The next leaf.
-    pub(crate) fn next(&mut self) -> Result<Option<PoolOffset>, IndexError> {
-        while let Some(Pending { slot, base }) = self.pending.pop() {
-            match slot.kind() {
+    fn memory(&self) -> &'r Memory {
+        self.heap.memory()
+    }
+
+    /// Goes before all leaves of the tree at `root`, as seen by one who goes that way; before `start` if there is one,
+    /// or at most one leaf before that, or, after an error, anywhere before that.
+    pub(crate) fn begin(&mut self, root: PoolOffset, start: Option<&[u8]>) -> Result<(), IndexError> {
+        let holder = Node::root(root);
+        let link = Link { holder: root, place: holder.end(), slot: root_slot(self.memory(), root) };
+        let from = Pending { link, symbol: Symbol::End, base: 0, level: 0 };
+        match start {
+            None => self.push(from),
+            Some(key) => self.seek(from, key).inspect_err(|_| self.begins_early = true),
+        }
+    }
+
+    /// The link to the next leaf. After an error the next call goes on with what comes after the damage.
+    pub(crate) fn next(&mut self) -> Result<Option<Link>, IndexError> {
+        while let Some(Pending { link, symbol, base, level }) = self.pending.pop() {
+            self.path.truncate(level);
+            if let Some(last) = self.path.last_mut() {
+                *last = (base - 1, symbol);
+            }
+            match link.slot.kind() {
                 SlotKind::Leaf => {
                     self.passed = 0;
-                    return Ok(Some(slot.at()));
+                    return Ok(Some(link));
                 }
                 SlotKind::Node(kind) => {
-                    let node = Node { at: slot.at(), kind: Some(kind), depth: base + slot.skip() };
-                    self.pass(&node)?;
-                    self.push_children(&node, |_| true)?;
+                    let node = Node { at: link.slot.at(), kind: Some(kind), depth: base + link.slot.skip() };
+                    self.pass(&node, kind)?;
+                    let pushed = self.push_children(&node, |_| true);
+                    self.path.push((node.depth, Symbol::End));
+                    pushed?;
                 }
                 SlotKind::Empty => {}
-                SlotKind::Unknown => return Err(damaged(slot.at())),
+                SlotKind::Unknown => return Err(damaged_slot(&link)),
             }
         }
         Ok(None)
     }
 
-    /// Puts on top what comes after `key`, on the way, below `slot`; and at last the one leaf that may have it.
-    fn seek(&mut self, mut slot: TreeSlot, key: &[u8]) -> Result<(), IndexError> {
-        let mut base = 0;
-        while let SlotKind::Node(kind) = slot.kind() {
-            let node = Node { at: slot.at(), kind: Some(kind), depth: base + slot.skip() };
-            self.pass(&node)?;
-            if slot.skip() > 0
-                && let Match::Differs { at, theirs } = self.compare_below(slot, base, key)?
-                && at < node.depth
-            {
-                // All keys below come after `key`, or all before it.
-                if self.is_after(theirs, Symbol::of(key, at)) {
-                    self.push(slot, base)?;
+    /// Whether the slots above the last leaf are those of `key`.
+    pub(crate) fn leads_to(&self, key: &[u8]) -> bool {
+        is_on_path(key, &self.path)
+    }
+
+    /// Takes in that there is damage.
+    pub(crate) fn note_damage(&mut self) {
+        // Objects of a sound tree do not overlap, so what it has is no more than there is; as much again is for damage.
+        self.room.get_or_insert(self.memory().len().saturating_mul(2));
+    }
+
+    /// Makes sure that a cursor past damage comes to an end; `len` bytes are about to be looked at.
+    pub(crate) fn look_at(&mut self, len: u64, at: PoolOffset) -> Result<(), IndexError> {
+        if let Some(room) = &mut self.room {
+            match room.checked_sub(len) {
+                Some(rest) => *room = rest,
+                None => {
+                    self.pending.clear();
+                    let what = "one of many slots of the tree that lead to the object";
+                    return Err(IndexError::Corrupt { what, at });
                 }
-                return Ok(());
-            }
-            let symbol = Symbol::of(key, node.depth);
-            let way = self.way;
-            self.push_children(&node, |theirs| is_after(way, theirs, symbol))?;
-            slot = node.find(self.memory, symbol).1;
-            base = node.depth + 1;
-        }
-        self.push(slot, base)
-    }
-
-    fn is_after(&self, theirs: Symbol, ours: Symbol) -> bool {
-        is_after(self.way, theirs, ours)
-    }
-
-    fn compare_below(&self, slot: TreeSlot, base: usize, key: &[u8]) -> Result<Match, IndexError> {
-        for _ in 0..LEAF_ATTEMPTS {
-            if let Some(leaf) = any_leaf(self.memory, slot, base)? {
-                return Ok(leaf::compare(self.memory, leaf, key));
             }
         }
-        Err(damaged(slot.at()))
+        Ok(())
+    }
+
+    /// Puts on top what comes after `key`, on the way, behind `from`; and at last the one leaf that may have it.
+    fn seek(&mut self, from: Pending, key: &[u8]) -> Result<(), IndexError> {
+        let (mut next, mut damage) = (from, None);
+        while let SlotKind::Node(kind) = next.link.slot.kind() {
+            let Pending { link, base, level, .. } = next;
+            let node = Node { at: link.slot.at(), kind: Some(kind), depth: base + link.slot.skip() };
+            self.pass(&node, kind)?;
+            if link.slot.skip() > 0 {
+                match self.compare_below(&node, key) {
+                    Ok(Match::Differs { at, theirs }) if at < node.depth => {
+                        // All keys below come after `key`, or all before it.
+                        if is_after(self.way, theirs, Symbol::of(key, at)) {
+                            self.push(next)?;
+                        }
+                        return damage.map_or(Ok(()), Err);
+                    }
+                    Ok(_) => {}
+                    Err(error) => {
+                        self.push(next)?;
+                        return Err(error);
+                    }
+                }
+            }
+            let (symbol, way) = (Symbol::of(key, node.depth), self.way);
+            if let Err(error) = self.push_children(&node, |theirs| is_after(way, theirs, symbol)) {
+                damage.get_or_insert(error);
+            }
+            self.path.push((node.depth, symbol));
+            let (place, slot) = node.find(self.memory(), symbol);
+            let link = Link { holder: node.at, place, slot };
+            next = Pending { link, symbol, base: node.depth + 1, level: level + 1 };
+        }
+        self.push(next)?;
+        damage.map_or(Ok(()), Err)
+    }
+
+    /// Compares `key` with a leaf below `node`; any one tells the bytes that lead to the node.
+    fn compare_below(&self, node: &Node, key: &[u8]) -> Result<Match, IndexError> {
+        let (mut node, mut path, mut children) = (*node, self.path.clone(), Vec::new());
+        loop {
+            // A child will do, also of a node that has damaged ones.
+            let settled = self.read_settled(&node, &mut children);
+            let Some(Child { symbol, link }) = children.first().copied() else {
+                return settled.and(Err(damaged(node.at)));
+            };
+            path.push((node.depth, symbol));
+            match link.slot.kind() {
+                SlotKind::Leaf => return self.compare(&link, key, &path),
+                SlotKind::Node(kind) => {
+                    let depth = node.depth + 1 + link.slot.skip();
+                    node = Node { at: link.slot.at(), kind: Some(kind), depth };
+                    self.check(&node, kind)?;
+                }
+                SlotKind::Empty | SlotKind::Unknown => return Err(damaged_slot(&link)),
+            }
+        }
+    }
+
+    fn compare(&self, link: &Link, key: &[u8], path: &[(usize, Symbol)]) -> Result<Match, IndexError> {
+        let look = |leaf: &Copied<'_>| is_on_path(leaf.key(), path).then(|| leaf.compare(key));
+        let found = match checked::read(self.memory(), link.slot.at(), look) {
+            Ok(found) => found,
+            Err(Torn) => Lookup { heap: self.heap, view: self.memory(), tx: None }.settle(link, look)?,
+        };
+        found.ok_or(misplaced(link.slot.at()))
     }
 
     /// A tree that has a leaf below each node leads to one past no more nodes than a key has bytes.
-    fn pass(&mut self, node: &Node) -> Result<(), IndexError> {
+    fn pass(&mut self, node: &Node, kind: NodeKind) -> Result<(), IndexError> {
+        self.look_at(kind.size(), node.at)?;
         self.passed += 1;
-        if node.depth > KEY_LEN_MAX || self.passed > 2 * KEY_LEN_MAX + 2 {
+        if self.passed > 2 * KEY_LEN_MAX + 2 {
             return Err(damaged(node.at));
         }
-        Ok(())
+        self.check(node, kind)
     }
 
-    /// Puts those children of `node` on top whose symbols `wanted` accepts, the next one last.
+    /// Whether the node's meta word says what the slot said that leads to it.
+    fn check(&self, node: &Node, kind: NodeKind) -> Result<(), IndexError> {
+        if node.depth > KEY_LEN_MAX {
+            return Err(damaged(node.at));
+        }
+        let meta = self.memory().load8(node.meta_at());
+        // A node that was replaced since keeps what it had.
+        if meta == kind.meta(node.depth) || meta == META_DEAD { Ok(()) } else { Err(damaged(node.at)) }
+    }
+
+    /// Puts those children of `node` on top whose symbols `wanted` accepts, the next one last. After an error, those
+    /// that there are.
     fn push_children(&mut self, node: &Node, wanted: impl Fn(Symbol) -> bool) -> Result<(), IndexError> {
-        let end = Some(node.end_slot(self.memory)).filter(|slot| !slot.is_empty() && wanted(Symbol::End));
-        let base = node.depth + 1;
-        if self.way == Way::Down {
-            end.map_or(Ok(()), |slot| self.push(slot, base))?;
-        }
-        let first = self.pending.len();
-        for slot in node.children(self.memory).filter(|slot| wanted(Symbol::Byte(slot.byte()))) {
-            self.push(slot, base)?;
-        }
-        match self.way {
-            Way::Up => self.pending[first..].sort_unstable_by_key(|pending| !pending.slot.byte()),
-            Way::Down => self.pending[first..].sort_unstable_by_key(|pending| pending.slot.byte()),
-        }
+        let mut children = std::mem::take(&mut self.children);
+        let settled = self.read_settled(node, &mut children);
         if self.way == Way::Up {
-            end.map_or(Ok(()), |slot| self.push(slot, base))?;
+            children.reverse();
         }
-        Ok(())
+        let (base, level) = (node.depth + 1, self.path.len() + 1);
+        let mut wanted = children.iter().filter(|child| wanted(child.symbol));
+        let pushed = wanted.try_for_each(|Child { symbol, link }| {
+            self.push(Pending { link: *link, symbol: *symbol, base, level })
+        });
+        self.children = children;
+        settled.and(pushed)
     }
 
-    fn push(&mut self, slot: TreeSlot, base: usize) -> Result<(), IndexError> {
-        // No more slots can wait than there are words in the pool.
-        if self.pending.len() as u64 > self.memory.len() / 8 {
-            return Err(damaged(slot.at()));
+    /// Reads the children of `node`. Returns an error where they can't be those of a node; waits for a writer that is
+    /// about to change them.
+    fn read_settled(&self, node: &Node, children: &mut Vec<Child>) -> Result<(), IndexError> {
+        if self.read_children(node, children) {
+            return Ok(());
         }
-        self.pending.push(Pending { slot, base });
+        let mut unrest = Unrest::default();
+        for round in 0.. {
+            let (is_sound, is_at_rest) = at_rest(self.heap, node.at, || self.read_children(node, children));
+            if let Some(fault) = Fault::take() {
+                return Err(fault.into());
+            }
+            if is_sound {
+                return Ok(());
+            }
+            let damage = IndexError::Corrupt { what: "the children of the node of the tree", at: node.at };
+            if is_at_rest {
+                return Err(damage);
+            }
+            unrest.outlast(self.heap, damage)?;
+            self.heap.medium().relax(round);
+        }
+        unreachable!("the loop ends with an answer")
+    }
+
+    /// Reads the children of `node` in the order of their symbols; whether there are any, each once and with its hint.
+    fn read_children(&self, node: &Node, children: &mut Vec<Child>) -> bool {
+        let memory = self.memory();
+        children.clear();
+        let mut child = |symbol: Symbol, place: PoolOffset, slot: TreeSlot| {
+            if !slot.is_empty() {
+                children.push(Child { symbol, link: Link { holder: node.at, place, slot } });
+            }
+        };
+        child(Symbol::End, node.end(), node.end_slot(memory));
+        let mut is_sound = true;
+        for index in 0..node.capacity() {
+            let (place, slot) = (node.place(index), node.slot(memory, index));
+            let hint = match node.kind {
+                Some(NodeKind::N256) if !slot.is_empty() => index as u8,
+                _ => node.hint_of(place).map_or(slot.byte(), |(at, shift)| (memory.load8(at) >> shift) as u8),
+            };
+            is_sound &= hint == slot.byte();
+            child(Symbol::Byte(slot.byte()), place, slot);
+        }
+        if node.kind != Some(NodeKind::N256) {
+            children.sort_unstable_by_key(|child| child.symbol);
+        }
+        is_sound && !children.is_empty() && children.is_sorted_by(|a, b| a.symbol < b.symbol)
+    }
+
+    fn push(&mut self, pending: Pending) -> Result<(), IndexError> {
+        // No more slots can wait than there are words in the pool.
+        if self.pending.len() as u64 > self.memory().len() / 8 {
+            return Err(damaged_slot(&pending.link));
+        }
+        self.pending.push(pending);
         Ok(())
     }
 }
@@ -162,6 +307,19 @@ fn is_after(way: Way, theirs: Symbol, ours: Symbol) -> bool {
     }
 }
 
+fn is_on_path(key: &[u8], path: &[(usize, Symbol)]) -> bool {
+    path.iter().all(|(depth, symbol)| *depth <= key.len() && Symbol::of(key, *depth) == *symbol)
+}
+
+/// The damage of a leaf that is not in its place.
+pub(crate) fn misplaced(at: PoolOffset) -> IndexError {
+    IndexError::Corrupt { what: "the way to the leaf of the tree", at }
+}
+
 fn damaged(at: PoolOffset) -> IndexError {
     IndexError::Corrupt { what: "the node of the tree", at }
+}
+
+fn damaged_slot(link: &Link) -> IndexError {
+    IndexError::Corrupt { what: "the slot of the tree", at: link.place }
 }

@@ -39,8 +39,11 @@ impl<M: Medium, V: View> Attempt<'_, '_, M, V> {
     pub(crate) fn removal(&self, key: &[u8]) -> Result<Option<(PoolOffset, Removal)>, Miss> {
         let descent = descend(self.view, self.root, key, key.len())?;
         let step = descent.step;
-        let found = matches!(descent.stop, Stop::Leaf) && leaf::is_of(self.view, step.slot.at(), key);
-        if !found {
+        if !matches!(descent.stop, Stop::Leaf) {
+            return Ok(None);
+        }
+        if !leaf::is_of(self.view, step.slot.at(), key) {
+            self.vouch_for_absence(key)?;
             return Ok(None);
         }
         let met = self.meet_holder(&step)?;

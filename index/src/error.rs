@@ -2,7 +2,7 @@
 
 use lode_heap::HeapError;
 use lode_layout::{KEY_LEN_MAX, PoolOffset};
-use lode_pmem::Fault;
+use lode_pmem::{Fault, FaultKind};
 
 /// Why an operation on a tree failed. Unless a variant says otherwise, nothing was changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -46,6 +46,18 @@ pub enum IndexError {
     /// [`HeapError::Conflict`] is to be passed on.
     #[error(transparent)]
     Heap(HeapError),
+}
+
+impl IndexError {
+    /// Whether it tells of damage: of something on the medium that is not as it was written, or can't be read.
+    pub fn is_damage(&self) -> bool {
+        match self {
+            IndexError::Corrupt { .. } | IndexError::NoTree { .. } => true,
+            IndexError::Fault(fault) => fault.kind != FaultKind::Forked,
+            IndexError::Heap(error) => error.is_damage(),
+            IndexError::KeyTooLong { .. } | IndexError::PoolTooLarge { .. } => false,
+        }
+    }
 }
 
 impl From<HeapError> for IndexError {

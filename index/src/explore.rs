@@ -140,7 +140,7 @@ fn contents(heap: &Heap<Arc<SimMedium>>) -> Result<Contents, IndexError> {
     let mut keys = Vec::new();
     for key in 0..KEYS {
         if let Some(found) = reader.get(&bytes(key))? {
-            match number(&found.to_vec()?) {
+            match number(&found) {
                 Some(number) => keys.push((key, number)),
                 None => unsound = Some(format!("the value of key {key} is not whole")),
             }

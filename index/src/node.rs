@@ -95,11 +95,16 @@ impl Node {
         Some((self.at.plus(NODE_BODY + align_down(index, WORD)), (index % WORD) as u32 * 8))
     }
 
+    /// Where slot number `index` is, the end slot not counted.
+    #[inline]
+    pub(crate) fn place(&self, index: usize) -> PoolOffset {
+        self.kind.map_or(self.end(), |kind| slot_at(self.at, kind, index))
+    }
+
     /// What slot number `index` holds, the end slot not counted.
     #[inline]
     pub(crate) fn slot(&self, view: &impl View, index: usize) -> TreeSlot {
-        let at = self.kind.map_or(self.end(), |kind| slot_at(self.at, kind, index));
-        TreeSlot::from_word(view.load8(at))
+        TreeSlot::from_word(view.load8(self.place(index)))
     }
 
     /// Slots, the end slot not counted.

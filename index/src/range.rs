@@ -1,57 +1,43 @@
 //! Scans: keys and values between two bounds, from both ends.
 
-use crate::cursor::{Cursor, Way};
+use crate::checked::{self, Copied, Value};
+use crate::cursor::{Cursor, Way, misplaced};
 use crate::error::IndexError;
 use crate::leaf;
-use crate::reader::{Reader, Value};
-use lode_layout::{KEY_LEN_MAX, LEAF_HEADER, PoolOffset};
-use lode_pmem::{Fault, Medium, Memory};
+use crate::lookup::{Link, Lookup};
+use crate::reader::Reader;
+use lode_heap::Heap;
+use lode_pmem::{Fault, Medium};
 use std::ops::{Bound, RangeBounds};
 
-/// A key and its value.
-#[derive(Clone, Debug)]
-pub struct Entry<'r> {
+/// A key and its value: copies of the bytes whose checksum was verified.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
     /// The key.
     pub key: Vec<u8>,
     /// The value that it had.
-    pub value: Value<'r>,
-    memory: &'r Memory,
-    leaf: PoolOffset,
-}
-
-impl Entry<'_> {
-    /// That key and value are as they were written, which their checksum proves. Nobody may write to the tree
-    /// meanwhile: a new value of up to 8 bytes and its checksum are not stored at once.
-    ///
-    /// # Errors
-    /// [`IndexError::Corrupt`], [`IndexError::Fault`].
-    ///
-    /// # Cost
-    /// Reads all of both.
-    pub fn verify(&self) -> Result<(), IndexError> {
-        let is_sound = leaf::is_sound(self.memory, self.leaf, &leaf::header(self.memory, self.leaf));
-        match Fault::take() {
-            Some(fault) => Err(fault.into()),
-            None if is_sound => Ok(()),
-            None => Err(IndexError::Corrupt { what: "the checksum of the leaf", at: self.leaf }),
-        }
-    }
+    pub value: Value,
 }
 
 /// The entries of a range of keys, ascending from the front and descending from the back.
 ///
 /// It yields each key that is there all the time, once, with a value that it had at some moment of the scan. Keys
-/// that come or go meanwhile are there or not. After an error it ends.
+/// that come or go meanwhile are there or not. What it yields is right, or an error: [`IndexError::Corrupt`],
+/// [`IndexError::Fault`], and [`IndexError::Heap`] as for [`Reader::get`].
+///
+/// An error stands for the keys that were not seen because of one damage: they lie between the entries before and after
+/// it. The next call goes on after them. A range without errors has all its keys, unless damage emptied a slot:
+/// [`Store::count_proven`](crate::kv::Store::count_proven) proves that it did not.
 ///
 /// # Cost
-/// Each node is read once a direction, each key is copied; no lock, no store.
+/// Each node is read once a direction, each leaf is copied and its checksum verified; no lock, no store.
 #[derive(Debug)]
 pub struct Range<'r, M: Medium> {
     reader: &'r Reader<'r, M>,
     from: Bound<Vec<u8>>,
     to: Bound<Vec<u8>>,
-    front: Option<Cursor<'r>>,
-    back: Option<Cursor<'r>>,
+    front: Option<Cursor<'r, M>>,
+    back: Option<Cursor<'r, M>>,
     is_over: bool,
 }
 
@@ -77,7 +63,7 @@ impl<'h, M: Medium> Reader<'h, M> {
     ///
     /// # Errors
     /// [`IndexError::Corrupt`], [`IndexError::Fault`].
-    pub fn first(&self) -> Result<Option<Entry<'_>>, IndexError> {
+    pub fn first(&self) -> Result<Option<Entry>, IndexError> {
         self.iter().next().transpose()
     }
 
@@ -85,7 +71,7 @@ impl<'h, M: Medium> Reader<'h, M> {
     ///
     /// # Errors
     /// [`IndexError::Corrupt`], [`IndexError::Fault`].
-    pub fn last(&self) -> Result<Option<Entry<'_>>, IndexError> {
+    pub fn last(&self) -> Result<Option<Entry>, IndexError> {
         self.iter().next_back().transpose()
     }
 
@@ -127,44 +113,35 @@ fn is_below(to: &Bound<Vec<u8>>, key: &[u8]) -> bool {
     }
 }
 
-/// A copy of the key of the leaf at `leaf`.
-fn copy_key(memory: &Memory, leaf: PoolOffset) -> Result<Vec<u8>, IndexError> {
-    let len = leaf::header(memory, leaf).key_len as usize;
-    if len > KEY_LEN_MAX {
-        return Err(IndexError::Corrupt { what: "the header of the leaf", at: leaf });
-    }
-    let mut key = vec![0; len];
-    memory.read(leaf.plus(LEAF_HEADER), &mut key);
-    Ok(key)
-}
-
-impl<'r, M: Medium> Range<'r, M> {
+impl<M: Medium> Range<'_, M> {
     /// The next entry from one end, which becomes the bound there.
-    fn step(&mut self, way: Way) -> Result<Option<Entry<'r>>, IndexError> {
-        let memory = self.reader.memory();
+    fn step(&mut self, way: Way) -> Result<Option<Entry>, IndexError> {
+        let heap = self.reader.heap();
         let (cursor, start) = match way {
             Way::Up => (&mut self.front, &self.from),
             Way::Down => (&mut self.back, &self.to),
         };
         let is_first = cursor.is_none();
-        if cursor.is_none() {
-            *cursor = Some(Cursor::new(memory, self.reader.root(), way, key_of(start))?);
+        let cursor = cursor.get_or_insert_with(|| Cursor::new(heap, way));
+        if is_first {
+            cursor.begin(self.reader.root(), key_of(start))?;
         }
-        let Some(cursor) = cursor else { return Ok(None) };
         let mut skipped = false;
-        while let Some(leaf) = cursor.next()? {
-            let key = copy_key(memory, leaf)?;
+        while let Some(link) = cursor.next()? {
+            let entry = read_entry(heap, cursor, &link)?;
+            if !cursor.leads_to(&entry.key) {
+                return Err(misplaced(link.slot.at()));
+            }
             let (is_behind, is_before_end) = match way {
-                Way::Up => (is_above(&self.from, &key), is_below(&self.to, &key)),
-                Way::Down => (is_below(&self.to, &key), is_above(&self.from, &key)),
+                Way::Up => (is_above(&self.from, &entry.key), is_below(&self.to, &entry.key)),
+                Way::Down => (is_below(&self.to, &entry.key), is_above(&self.from, &entry.key)),
             };
             if !is_behind {
-                // Only the first leaf of all may lie before the bound; later ones ascend, or descend.
-                if !is_first || skipped {
-                    return Err(IndexError::Corrupt {
-                        what: "the order of the keys before the leaf",
-                        at: leaf,
-                    });
+                // Only the first leaf of all may lie before the bound; later ones ascend, or descend. After damage on
+                // the way to the bound a cursor begins anywhere before it.
+                if !cursor.begins_early && (!is_first || skipped) {
+                    let at = link.slot.at();
+                    return Err(IndexError::Corrupt { what: "the order of the keys before the leaf", at });
                 }
                 skipped = true;
                 continue;
@@ -172,17 +149,17 @@ impl<'r, M: Medium> Range<'r, M> {
             if !is_before_end {
                 return Ok(None);
             }
-            let value = Value::of(memory, leaf)?;
+            cursor.begins_early = false;
             match way {
-                Way::Up => self.from = Bound::Excluded(key.clone()),
-                Way::Down => self.to = Bound::Excluded(key.clone()),
+                Way::Up => self.from = Bound::Excluded(entry.key.clone()),
+                Way::Down => self.to = Bound::Excluded(entry.key.clone()),
             }
-            return Ok(Some(Entry { key, value, memory, leaf }));
+            return Ok(Some(entry));
         }
         Ok(None)
     }
 
-    fn guarded(&mut self, way: Way) -> Option<Result<Entry<'r>, IndexError>> {
+    fn guarded(&mut self, way: Way) -> Option<Result<Entry, IndexError>> {
         if self.is_over {
             return None;
         }
@@ -191,13 +168,36 @@ impl<'r, M: Medium> Range<'r, M> {
             Some(fault) => Err(fault.into()),
             None => stepped,
         };
-        self.is_over = !matches!(answer, Ok(Some(_)));
+        self.is_over = matches!(answer, Ok(None));
+        if answer.is_err() {
+            let cursor = match way {
+                Way::Up => &mut self.front,
+                Way::Down => &mut self.back,
+            };
+            cursor.iter_mut().for_each(Cursor::note_damage);
+        }
         answer.transpose()
     }
 }
 
-impl<'r, M: Medium> Iterator for Range<'r, M> {
-    type Item = Result<Entry<'r>, IndexError>;
+/// The entry of the leaf to which `link` led.
+fn read_entry<M: Medium>(
+    heap: &Heap<M>,
+    cursor: &mut Cursor<'_, M>,
+    link: &Link,
+) -> Result<Entry, IndexError> {
+    let (memory, leaf) = (heap.memory(), link.slot.at());
+    let copy = |leaf: &Copied<'_>| Entry { key: leaf.key().to_vec(), value: leaf.value() };
+    cursor.look_at(leaf::header(memory, leaf).leaf_len().unwrap_or(0).min(memory.len()), leaf)?;
+    let lookup = Lookup { heap, view: memory, tx: None };
+    match checked::read(memory, leaf, copy) {
+        Ok(entry) if lookup.is_leaf(leaf) => Ok(entry),
+        _ => lookup.settle(link, copy),
+    }
+}
+
+impl<M: Medium> Iterator for Range<'_, M> {
+    type Item = Result<Entry, IndexError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         self.guarded(Way::Up)

@@ -1,13 +1,15 @@
 //! Lookups without locks.
 
+use crate::checked::Value;
 use crate::descend::candidate;
 use crate::error::IndexError;
 use crate::leaf;
+use crate::lookup::Lookup;
 use lode_heap::{Heap, Pin};
 use lode_layout::{PoolOffset, WORD};
 use lode_pmem::{Fault, Medium, Memory};
 
-/// A pinned reader: for lookups and scans that take no lock and copy nothing.
+/// A pinned reader: for lookups and scans that take no lock.
 #[derive(Debug)]
 pub struct Reader<'h, M: Medium> {
     heap: &'h Heap<M>,
@@ -15,9 +17,10 @@ pub struct Reader<'h, M: Medium> {
     _pin: Pin<'h>,
 }
 
-/// The value that a key had when it was looked up. It stays that for as long as the reader lives.
+/// The value that a key had when it was looked up by [`get_unchecked`](Reader::get_unchecked). It stays that for as
+/// long as the reader lives. No checksum was verified.
 #[derive(Clone, Copy, Debug)]
-pub struct Value<'r> {
+pub struct UncheckedValue<'r> {
     memory: &'r Memory,
     at: PoolOffset,
     len: u64,
@@ -35,11 +38,40 @@ impl<'h, M: Medium> Reader<'h, M> {
         self.root
     }
 
+    pub(crate) fn heap(&self) -> &'h Heap<M> {
+        self.heap
+    }
+
     pub(crate) fn memory(&self) -> &'h Memory {
         self.heap.memory()
     }
 
-    /// The value of `key`, if it is there.
+    /// Returns the value of `key`: the right one, which its checksum proves, or an error.
+    ///
+    /// `None` means that the tree leads to no such key. A lookup does not prove that it should not: where damage
+    /// emptied a slot, the keys behind it look absent. [`Store::get_proven`](crate::kv::Store::get_proven) proves
+    /// absence, and [`Tree::check`](crate::Tree::check) finds every damage.
+    ///
+    /// # Errors
+    /// [`IndexError::Corrupt`]: a leaf that has the key, or would have it, has a wrong checksum, or is not allocated.
+    /// [`IndexError::Fault`]. [`IndexError::Heap`] when a checkpoint failed that would have told damage from a writer
+    /// at work.
+    ///
+    /// # Cost
+    /// Two cache lines a node, one where the node has 256 slots, and those of the leaf, which is copied; then the
+    /// checksum, and three lines by which the heap tells what is allocated. Leaves of more than 128 bytes and values of
+    /// more than 24 are copied to allocated memory. No store; a checkpoint, perhaps, where a wrong checksum and a
+    /// lock that is held meet.
+    #[inline]
+    pub fn get(&self, key: &[u8]) -> Result<Option<Value>, IndexError> {
+        Lookup { heap: self.heap, view: self.memory(), tx: None }.get(self.root, key)
+    }
+
+    /// Returns the value of `key` as it lies in memory.
+    ///
+    /// It does not prove that the value is the one that was stored: neither checksum nor allocation are looked at, so
+    /// a damaged bit of the value is returned with it, and one of the key makes it look absent.
+    /// [`get`](Reader::get) does.
     ///
     /// # Errors
     /// [`IndexError::Corrupt`], [`IndexError::Fault`].
@@ -47,7 +79,7 @@ impl<'h, M: Medium> Reader<'h, M> {
     /// # Cost
     /// Two cache lines a node, one where the node has 256 slots, and those of the leaf. No store.
     #[inline]
-    pub fn get(&self, key: &[u8]) -> Result<Option<Value<'_>>, IndexError> {
+    pub fn get_unchecked(&self, key: &[u8]) -> Result<Option<UncheckedValue<'_>>, IndexError> {
         let memory = self.heap.memory();
         let found = match candidate(memory, self.root, key)? {
             Some(leaf) if leaf::is_of(memory, leaf, key) => Some(leaf),
@@ -56,18 +88,18 @@ impl<'h, M: Medium> Reader<'h, M> {
         if let Some(fault) = Fault::take() {
             return Err(fault.into());
         }
-        found.map(|leaf| Value::of(memory, leaf)).transpose()
+        found.map(|leaf| UncheckedValue::of(memory, leaf)).transpose()
     }
 }
 
-impl<'r> Value<'r> {
+impl<'r> UncheckedValue<'r> {
     /// The value of the leaf at `leaf`.
     #[inline]
-    pub(crate) fn of(memory: &'r Memory, leaf: PoolOffset) -> Result<Value<'r>, IndexError> {
+    fn of(memory: &'r Memory, leaf: PoolOffset) -> Result<UncheckedValue<'r>, IndexError> {
         let (at, len) = leaf::value_range(memory, leaf, memory.len())?;
         // ORDER: one load, so that all bytes are of one value; see `leaf::change`.
         let small = if len <= WORD { memory.load8(at).to_le_bytes() } else { [0; WORD as usize] };
-        Ok(Value { memory, at, len, small })
+        Ok(UncheckedValue { memory, at, len, small })
     }
 
     /// Its length in bytes.

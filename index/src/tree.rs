@@ -1,12 +1,15 @@
 //! The tree: what can be asked of it and done to it.
 
 use crate::attempt::{Attempt, Miss};
+use crate::checked::Value;
 use crate::count;
+use crate::cursor::{Cursor, Way};
 use crate::error::IndexError;
 use crate::insert::Spot;
-use crate::leaf;
+use crate::lookup::{Link, Lookup};
 use crate::node::Node;
 use crate::reader::Reader;
+use crate::unrest::Unrest;
 use crate::view::View;
 use lode_heap::{Heap, HeapError, Tx};
 use lode_layout::{KEY_LEN_MAX, PoolOffset, SLOT_REACH, TREE_SIZE, TYPE_TREE, tree_meta};
@@ -14,11 +17,6 @@ use lode_pmem::{Fault, Medium, Memory};
 
 /// Conflicts after which a transaction that holds locks of earlier operations gives up and starts again.
 const ATTEMPTS_HOLDING: u32 = 200;
-/// Attempts after which what does not settle is looked at more closely.
-const UNSETTLED_MAX: u32 = 100;
-/// Further attempts, each begun when all earlier home stores were done, after which it is damage even beside writers
-/// that never rest.
-const UNSETTLED_APART_MAX: u32 = 200;
 /// A root object has cells of a line each.
 const TREE_ALIGN: u64 = 64;
 
@@ -94,17 +92,17 @@ impl<'h, M: Medium> Tree<'h, M> {
         Reader::new(self.heap, self.root)
     }
 
-    /// A copy of the value of `key`, if it is there.
+    /// Returns a copy of the value of `key`, as [`Reader::get`] does: the right one or an error, or `None`, which is
+    /// not proved.
     ///
     /// # Errors
-    /// [`IndexError::Corrupt`], [`IndexError::Fault`].
+    /// As [`Reader::get`].
     pub fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, IndexError> {
-        let reader = self.reader();
-        let value = reader.get(key)?;
-        value.map(|value| value.to_vec()).transpose()
+        Ok(self.reader().get(key)?.map(Value::into_vec))
     }
 
-    /// Gives `key` the value `value`; whether it had another one before.
+    /// Gives `key` the value `value`; whether it had another one before. The leaves that lie on the way are not
+    /// verified: where one is damaged, that it had none is not proved, as for [`get`](Tree::get).
     ///
     /// # Errors
     /// [`IndexError::KeyTooLong`], [`IndexError::Corrupt`], [`IndexError::Fault`], [`IndexError::Heap`];
@@ -129,7 +127,7 @@ impl<'h, M: Medium> Tree<'h, M> {
         self.change(tx, key, &mut Insert { key, value })
     }
 
-    /// Removes `key`; whether it was there.
+    /// Removes `key`; whether it was there. That it was not is proved as little as by [`get`](Tree::get).
     ///
     /// # Errors
     /// [`IndexError::Corrupt`], [`IndexError::Fault`], [`IndexError::Heap`].
@@ -190,16 +188,16 @@ impl<'h, M: Medium> Tree<'h, M> {
     /// Takes no lock: until the transaction is over others may change the key, unless it has changed it.
     ///
     /// # Errors
-    /// [`IndexError::Corrupt`], [`IndexError::Fault`].
+    /// As [`Reader::get`].
     pub fn get_in(&self, tx: &Tx<'_, M>, key: &[u8]) -> Result<Option<Vec<u8>>, IndexError> {
         self.check_heap(tx)?;
         let _pin = self.heap.pin();
-        let found = crate::descend::candidate(tx, self.root, key)?.filter(|leaf| leaf::is_of(tx, *leaf, key));
-        let value = found.map(|leaf| copy_value(tx, leaf)).transpose()?;
-        Fault::take().map_or(Ok(value), |fault| Err(fault.into()))
+        let value = Lookup { heap: self.heap, view: tx, tx: Some(tx) }.get(self.root, key)?;
+        Ok(value.map(Value::into_vec))
     }
 
-    /// The number of keys; while others add and remove keys, about what it was at some moment of the call.
+    /// The number of keys, as the tree has counted them; while others add and remove keys, about what it was at some
+    /// moment of the call. Nothing proves it: [`Store::count_proven`](crate::kv::Store::count_proven) does.
     ///
     /// # Errors
     /// [`IndexError::Fault`].
@@ -215,6 +213,25 @@ impl<'h, M: Medium> Tree<'h, M> {
     #[inline]
     fn check_heap(&self, tx: &Tx<'_, M>) -> Result<(), IndexError> {
         if std::ptr::eq(tx.heap(), self.heap) { Ok(()) } else { Err(IndexError::OtherPool) }
+    }
+
+    /// Returns the number of leaves to which the tree leads, for as long as there are no more than `most`.
+    ///
+    /// # Cost
+    /// Reads each node once, and no leaf.
+    pub(crate) fn count_leaves(&self, most: u64) -> Result<u64, IndexError> {
+        let _pin = self.heap.pin();
+        let mut cursor = Cursor::new(self.heap, Way::Up);
+        let mut count = 0;
+        let mut walk = || {
+            cursor.begin(self.root, None)?;
+            while count <= most && cursor.next()?.is_some() {
+                count += 1;
+            }
+            Ok(())
+        };
+        let walked = walk();
+        Fault::take().map_or(walked, |fault| Err(fault.into())).map(|()| count)
     }
 
     /// Tries `change` until nobody comes between.
@@ -249,7 +266,9 @@ impl<'h, M: Medium> Tree<'h, M> {
                 Err(Miss::Conflict) => conflicts += 1,
                 // Whoever makes it so waits for nobody, so to hold locks meanwhile does no harm. Starting again
                 // would forget how often it was so, and damage would keep the transaction for ever.
-                Err(Miss::Unsettled(at)) => self.outlast(at, &mut unrest)?,
+                Err(Miss::Unsettled(at)) => {
+                    unrest.outlast(self.heap, IndexError::Corrupt { what: "the node of the tree", at })?;
+                }
             }
             tx.unlock_since(held);
             if held.is_any() && conflicts >= ATTEMPTS_HOLDING {
@@ -259,37 +278,6 @@ impl<'h, M: Medium> Tree<'h, M> {
         }
         unreachable!("the loop ends with an answer")
     }
-
-    /// Waits for whoever makes the tree unsettled at `at`; an error if nobody does.
-    ///
-    /// Only home stores change a tree, so whoever it is stands in the middle of them, and may be kept from the CPU
-    /// there for any time. A checkpoint waits until they are done. What is still so in an attempt between two
-    /// checkpoints with no transaction between them was done by nobody.
-    #[cold]
-    fn outlast(&self, at: PoolOffset, unrest: &mut Unrest) -> Result<(), IndexError> {
-        if let Some(fault) = Fault::take() {
-            return Err(fault.into());
-        }
-        unrest.attempts += 1;
-        if unrest.attempts <= UNSETTLED_MAX {
-            return Ok(());
-        }
-        let log = self.heap.log();
-        log.checkpoint()?;
-        let before = unrest.checkpointed.replace(log.checkpointed());
-        if before == unrest.checkpointed || unrest.attempts > UNSETTLED_MAX + UNSETTLED_APART_MAX {
-            return Err(IndexError::Corrupt { what: "the node of the tree", at });
-        }
-        Ok(())
-    }
-}
-
-/// What an operation knows of attempts that found the tree unsettled.
-#[derive(Debug, Default)]
-struct Unrest {
-    attempts: u32,
-    /// The last number whose home stores were done before the attempt began; nothing if nobody asked.
-    checkpointed: Option<u64>,
 }
 
 /// Keeps a transaction in which half of a change is stored from being committed.
@@ -314,13 +302,6 @@ fn check_reach(memory: &Memory) -> Result<(), IndexError> {
         return Err(IndexError::PoolTooLarge { len, max: SLOT_REACH });
     }
     Ok(())
-}
-
-fn copy_value<M: Medium>(tx: &Tx<'_, M>, leaf: PoolOffset) -> Result<Vec<u8>, IndexError> {
-    let (at, len) = leaf::value_range(tx, leaf, tx.heap().memory().len())?;
-    let mut value = vec![0; len as usize];
-    tx.read(at, &mut value);
-    Ok(value)
 }
 
 /// An operation that changes the tree.
@@ -359,8 +340,8 @@ impl<M: Medium, F: FnMut(Option<&[u8]>) -> Option<Vec<u8>>> Change<M> for Update
         let held = attempt.tx.held();
         let spot = attempt.spot(self.key)?;
         let old = match &spot {
-            Spot::There(step) => Some(copy_value(attempt.tx, step.slot.at())?),
-            _ => None,
+            Spot::There(step) => Some(attempt.lookup().settle(&Link::from(step), |leaf| leaf.value())?),
+            _ => attempt.vouch_for_absence(self.key).map(|()| None)?,
         };
         match (self.decide)(old.as_deref()) {
             Some(new) => or_give_up(attempt.tx, attempt.put(&spot, self.key, &new)),

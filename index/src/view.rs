@@ -11,6 +11,12 @@ pub(crate) trait View {
 
     /// Brings the line at `at` near.
     fn prefetch(&self, at: PoolOffset);
+
+    /// Copies the bytes at `at` to `into`.
+    fn read(&self, at: PoolOffset, into: &mut [u8]);
+
+    /// Bytes that there are.
+    fn len(&self) -> u64;
 }
 
 impl View for Memory {
@@ -23,6 +29,14 @@ impl View for Memory {
     fn prefetch(&self, at: PoolOffset) {
         self.prefetch_load(at);
     }
+
+    fn read(&self, at: PoolOffset, into: &mut [u8]) {
+        Memory::read(self, at, into);
+    }
+
+    fn len(&self) -> u64 {
+        Memory::len(self)
+    }
 }
 
 impl<M: Medium> View for Tx<'_, M> {
@@ -34,5 +48,13 @@ impl<M: Medium> View for Tx<'_, M> {
     #[inline]
     fn prefetch(&self, at: PoolOffset) {
         self.heap().memory().prefetch_load(at);
+    }
+
+    fn read(&self, at: PoolOffset, into: &mut [u8]) {
+        Tx::read(self, at, into);
+    }
+
+    fn len(&self) -> u64 {
+        self.heap().memory().len()
     }
 }

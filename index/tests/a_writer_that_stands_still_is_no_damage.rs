@@ -4,7 +4,7 @@
 
 use lode_heap::{Heap, HeapError};
 use lode_index::{Finding, IndexError, Tree};
-use lode_layout::{Geometry, META_DEAD, NODE_END, NODE_META, PoolOffset, TreeSlot};
+use lode_layout::{Geometry, META_DEAD, NODE_BODY, NODE_END, NODE_META, PoolOffset, TreeSlot};
 use lode_pmem::{Gate, Mapping, Medium, Memory, Rung, SyncError};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
@@ -13,16 +13,25 @@ const LEN: u64 = 4 << 20;
 /// Rounds for which somebody waits before the writer goes on: longer than any that is not waited for on purpose.
 const ROUNDS: u64 = 3000;
 
-/// A medium that keeps a writer which stores the mark of a dead node where it is.
+/// A value that keeps its writer where it is, before it has stored the checksum.
+const STOP: &[u8; 8] = b"stand by";
+
+/// A medium that keeps a writer which stores the mark of a dead node, an empty slot, or [`STOP`] where it is.
 struct Stopping {
     mapping: Mapping,
     is_stopped: AtomicBool,
+    /// Times that a writer may still pass.
+    passes: AtomicU64,
     rounds: AtomicU64,
     may_go_on: AtomicBool,
 }
 
 impl Stopping {
     fn stop(&self) {
+        let pass = |passes: u64| passes.checked_sub(1);
+        if self.passes.fetch_update(Ordering::AcqRel, Ordering::Acquire, pass).is_ok() {
+            return;
+        }
         self.is_stopped.store(true, Ordering::Release);
         while self.rounds.load(Ordering::Acquire) < ROUNDS && !self.may_go_on.load(Ordering::Acquire) {
             thread::yield_now();
@@ -42,7 +51,7 @@ impl Medium for Stopping {
     }
     fn store8(&self, at: PoolOffset, value: u64) {
         self.mapping.store8(at, value);
-        if value == META_DEAD {
+        if value == META_DEAD || value == u64::from_le_bytes(*STOP) {
             self.stop();
         }
     }
@@ -76,7 +85,8 @@ impl Medium for Stopping {
 fn heap() -> Heap<Stopping> {
     let mapping = Mapping::options().rung(Rung::Line).map_anonymous(LEN).unwrap();
     let (is_stopped, may_go_on) = (AtomicBool::new(false), AtomicBool::new(false));
-    let medium = Stopping { mapping, is_stopped, rounds: AtomicU64::new(0), may_go_on };
+    let (passes, rounds) = (AtomicU64::new(0), AtomicU64::new(0));
+    let medium = Stopping { mapping, is_stopped, passes, rounds, may_go_on };
     let geometry = Geometry::plan(LEN).unwrap();
     Heap::format(&medium, &geometry, &[9; 16], [1, 1]).unwrap();
     Heap::open(medium, &geometry, [9; 16], [2, 2]).unwrap().0
@@ -119,6 +129,94 @@ fn a_writer_that_stands_still_in_its_home_stores_is_waited_for() {
     assert_eq!(tree.get(b"c"), Ok(Some(b"3".to_vec())));
     let is_damage = |finding| matches!(finding, Finding::Damage(_));
     assert_eq!(tree.check(|finding| assert!(!is_damage(finding))), 3);
+}
+
+/// Lets `writer` come to where the medium keeps it, and `reader` wait for it there.
+fn beside<T>(
+    heap: &Heap<Stopping>,
+    writer: impl Fn() -> Result<(), IndexError> + Sync,
+    reader: impl Fn() -> T,
+) -> T {
+    let medium = heap.medium();
+    medium.is_stopped.store(false, Ordering::Release);
+    medium.may_go_on.store(false, Ordering::Release);
+    medium.rounds.store(0, Ordering::Release);
+    thread::scope(|scope| {
+        let written = scope.spawn(&writer);
+        while !medium.is_stopped.load(Ordering::Acquire) {
+            thread::yield_now();
+        }
+        medium.rounds.store(0, Ordering::Release);
+        let read = reader();
+        let waited = medium.rounds.load(Ordering::Acquire);
+        medium.may_go_on.store(true, Ordering::Release);
+        written.join().unwrap().unwrap();
+        assert!(waited >= ROUNDS, "{waited}");
+        read
+    })
+}
+
+#[test]
+fn a_value_without_its_checksum_is_waited_for() {
+    let heap = heap();
+    let (tree, _) = tree(&heap);
+    let small = |number: u64| number.to_le_bytes().to_vec();
+    tree.insert(b"a", &small(1)).unwrap();
+    let write = || tree.insert(b"a", STOP).map(drop);
+    assert_eq!(beside(&heap, write, || tree.get(b"a")), Ok(Some(STOP.to_vec())));
+    tree.insert(b"a", &small(2)).unwrap();
+    assert_eq!(beside(&heap, write, || heap.run(|tx| tree.get_in(tx, b"a"))), Ok(Some(STOP.to_vec())));
+    tree.insert(b"a", &small(3)).unwrap();
+    let scan = || tree.reader().iter().map(|entry| Ok(entry?.value.into_vec())).collect();
+    let scanned: Result<Vec<Vec<u8>>, IndexError> = beside(&heap, write, scan);
+    assert_eq!(scanned, Ok(vec![STOP.to_vec(), b"2".to_vec()]));
+    tree.insert(b"a", &small(4)).unwrap();
+    // The leaf that would have the key, of which a writer changes the value.
+    let absent = || tree.delete(b"absent");
+    assert_eq!(beside(&heap, write, absent), Ok(false));
+}
+
+#[test]
+fn an_empty_node_is_waited_for() {
+    let heap = heap();
+    let (tree, node) = tree(&heap);
+    let slots: Vec<PoolOffset> = (0..4).map(|index| node.plus(NODE_BODY + index * 8)).collect();
+    let words: Vec<u64> = slots.iter().map(|slot| heap.memory().load8(*slot)).collect();
+    // Between the home stores, and for nobody before or after.
+    let write = || {
+        heap.run(|tx| {
+            tx.lock(node)?;
+            slots[1..].iter().for_each(|slot| tx.store8(*slot, 0));
+            tx.store8(slots[0], 0);
+            slots.iter().zip(&words).for_each(|(slot, word)| tx.store8(*slot, *word));
+            Ok(())
+        })
+    };
+    heap.medium().passes.store(slots.len() as u64 - 1, Ordering::Release);
+    let scan = || tree.reader().iter().map(|entry| Ok(entry?.key)).collect();
+    let scanned: Result<Vec<Vec<u8>>, IndexError> = beside(&heap, write, scan);
+    assert_eq!(scanned, Ok(vec![b"a".to_vec(), b"b".to_vec()]));
+}
+
+/// Who waits for a lock would wait for ever: the transaction that holds it waits for the lookup.
+#[test]
+fn damage_is_found_under_a_lock_that_is_held() {
+    let heap = heap();
+    let (tree, node) = tree(&heap);
+    let leaf = TreeSlot::from_word(heap.memory().load8(node.plus(NODE_BODY))).at();
+    let crc = heap.memory().load8(leaf);
+    heap.medium().store8(leaf, crc ^ 1);
+    let damage = IndexError::Corrupt { what: "the checksum of the leaf", at: leaf };
+    assert_eq!(tree.get(b"a"), Err(damage));
+    assert_eq!(tree.delete(b"absent"), Err(damage));
+    let found: Result<_, IndexError> = heap.run(|tx| {
+        tx.lock(node)?;
+        let other = thread::scope(|scope| scope.spawn(|| tree.get(b"a")).join().unwrap());
+        Ok((other, tree.get(b"a"), tree.get_in(tx, b"a")))
+    });
+    assert_eq!(found, Ok((Err(damage), Err(damage), Err(damage))));
+    heap.medium().store8(leaf, crc);
+    assert_eq!(tree.get(b"a"), Ok(Some(b"1".to_vec())));
 }
 
 #[test]

@@ -127,7 +127,7 @@ fn scan<M: Medium>(
         };
         let found = found.map(|entry| {
             let entry = entry.expect("a sound tree");
-            (Runs(entry.key), Runs(entry.value.to_vec().expect("a value")))
+            (Runs(entry.key), Runs(entry.value.into_vec()))
         });
         let expected = expected.map(|(key, value)| (Runs(key.clone()), Runs(value.clone())));
         assert_eq!(found, expected);

@@ -3,7 +3,7 @@
 
 mod fixture;
 
-use lode_index::{Finding, IndexError, Tree};
+use lode_index::{Entry, Finding, IndexError, Tree};
 use lode_layout::PoolOffset;
 use lode_pmem::{Mapping, Medium};
 use std::sync::Arc;
@@ -48,9 +48,8 @@ fn answers<M: Medium>(tree: &Tree<'_, M>, keys: &[Vec<u8>]) -> Vec<Option<Vec<u8
         let mut range = reader.range(b"a".to_vec()..b"z".to_vec());
         let mut all = Some(Vec::new());
         while let Some(entry) = if is_up { range.next() } else { range.next_back() } {
-            let entry = entry.and_then(|entry| Ok((entry.key, entry.value.to_vec()?)));
             match entry {
-                Ok((key, value)) => all.as_mut().map(|all| all.extend([key, value].concat())),
+                Ok(Entry { key, value }) => all.as_mut().map(|all| all.extend([&key[..], &value].concat())),
                 Err(_) => all.take().map(|_| ()),
             };
         }

@@ -72,7 +72,9 @@ pub use rung::Rung;
 pub use set_info::{ModuleId, ModuleIdError, SetInfo, set_cookie, set_cookie_v1_1};
 pub use slot::{SLOT_BLOCKS, SLOT_COPY_STRIDE, SLOT_WORDS, Slot};
 pub use span::{Huge, SPAN_HEADER, SpanHeaderWords, Superblock};
-pub use tree_leaf::{KEY_LEN_MAX, LEAF_HEADER, LeafHeader, encode_leaf, leaf_crc, leaf_words};
+pub use tree_leaf::{
+    KEY_LEN_MAX, LEAF_HEADER, LeafHeader, encode_leaf, leaf_crc, leaf_crc_append, leaf_words,
+};
 pub use tree_node::{
     META_DEAD, NODE_BODY, NODE_END, NODE_META, TREE_CELLS, TREE_CELLS_OFF, TREE_SIZE, TYPE_LEAF, TYPE_TREE,
     tree_meta,

@@ -77,6 +77,12 @@ pub fn leaf_crc(words: &[u64]) -> u32 {
     crc32c::crc32c(&words.as_bytes()[core::mem::offset_of!(LeafHeader, key_len)..])
 }
 
+/// The checksum `crc` of the beginning of a leaf, by [`leaf_crc`], carried on over the `words` that follow it.
+#[inline]
+pub fn leaf_crc_append(crc: u32, words: &[u64]) -> u32 {
+    crc32c::crc32c_append(crc, words.as_bytes())
+}
+
 #[cfg(test)]
 mod test {
     use super::*;
@@ -95,6 +101,7 @@ mod test {
             assert_eq!(&words.as_bytes()[16..][..key.len()], key);
             assert_eq!(&words.as_bytes()[header.value_off() as usize..][..value.len()], value);
             assert_eq!(header.crc, leaf_crc(&words));
+            assert_eq!(header.crc, leaf_crc_append(leaf_crc(&words[..2]), &words[2..]));
             for bit in 0..words.len() * 64 {
                 let mut damaged = words.clone();
                 damaged[bit / 64] ^= 1 << (bit % 64);

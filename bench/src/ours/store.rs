@@ -3,7 +3,7 @@
 use super::pool::Mapped;
 use super::tree::TreePool;
 use crate::contender::{Store, VALUE_LEN, Value};
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result};
 use lode_heap::Heap;
 use lode_pmem::{Medium, Rung};
 use std::path::Path;
@@ -40,9 +40,6 @@ impl<M: Medium> Store for TreeStore<M> {
     fn get(&self, key: u64) -> Result<Option<Value>> {
         let reader = self.tree.tree()?.reader();
         let Some(found) = reader.get(&key.to_be_bytes())? else { return Ok(None) };
-        let mut value = [0; VALUE_LEN];
-        ensure!(found.len() == VALUE_LEN as u64, "a value of {} bytes", found.len());
-        found.read(0, &mut value)?;
-        Ok(Some(value))
+        Ok(Some(found.as_bytes().try_into().with_context(|| format!("a value of {} bytes", found.len()))?))
     }
 }

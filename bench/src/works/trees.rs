@@ -1,7 +1,7 @@
-//! art-insert, art-reinsert and art-lookup on random keys and on words, and art-insert on a file.
+//! art-insert, art-reinsert, art-lookup and lookup-checked on random keys and on words, and art-insert on a file.
 //!
 //! On tmpfs each round begins with an empty tree in a fresh pool, because what counts is the whole way from empty to
-//! full; the three works of a round share its tree. Pools are as the sides make them by default: the first touch of a
+//! full; the works of a round share its tree. Pools are as the sides make them by default: the first touch of a
 //! page is part of an insert, and one who needs fewer pages is rewarded for it. `--touched` takes that out. On a file each side keeps one tree
 //! over all rounds. Each work has its own order of the keys, drawn anew each round, the same for all sides.
 
@@ -12,21 +12,21 @@ use crate::ours;
 use crate::peers::{Blart, Congee, PmemobjTree};
 use crate::plan::{Rung, Size};
 use crate::rounds::{Contest, same_digest, take_turns};
-use anyhow::{Result, bail};
+use anyhow::{Result, bail, ensure};
 use fastrand::Rng;
 use std::fs;
 use std::path::Path;
 
 /// The works on random keys of 8 bytes.
 pub(super) fn random(size: &Size, seed: u64, folder: &Path) -> Result<Vec<Contest>> {
-    let works = ["art-insert-random", "art-reinsert-random", "art-lookup-random"];
+    let works = ["art-insert-random", "art-reinsert-random", "art-lookup-random", "lookup-checked-random"];
     let keys = Keys::new(KeySet::Random, size.keys, &mut Rng::with_seed(seed))?;
     line(&works, &keys, &[Who::Libpmemobj, Who::Blart, Who::Congee], size, seed, folder)
 }
 
 /// The works on English words.
 pub(super) fn words(size: &Size, seed: u64, folder: &Path) -> Result<Vec<Contest>> {
-    let works = ["art-insert-words", "art-reinsert-words", "art-lookup-words"];
+    let works = ["art-insert-words", "art-reinsert-words", "art-lookup-words", "lookup-checked-words"];
     let keys = Keys::new(KeySet::Words, size.words, &mut Rng::with_seed(seed))?;
     line(&works, &keys, &[Who::Libpmemobj, Who::Blart], size, seed, folder)
 }
@@ -89,10 +89,13 @@ fn line(
         let (reinsert, done) = lap(ops, || tree.insert(&orders.reinsert));
         done?;
         let (lookup, found) = lap(ops, || tree.lookup(&orders.lookup));
-        *digest = digest.rotate_left(7) ^ found?;
+        let found = found?;
+        *digest = digest.rotate_left(7) ^ found;
+        let (checked, found_again) = lap(ops, || tree.lookup_checked(&orders.lookup));
+        ensure!(found_again? == found, "a checked lookup finds something else");
         drop(tree);
         clear(folder)?;
-        Ok(vec![insert, reinsert, lookup])
+        Ok(vec![insert, reinsert, lookup, checked])
     })?;
     for contest in &mut contests {
         contest.digest = same_digest(&contest.work, &sides)?;

@@ -208,8 +208,7 @@ impl Journal<'_> {
             let reader = tree.reader();
             for entry in reader.iter() {
                 let entry = entry.map_err(|error| failure(error.into()))?;
-                let value = entry.value.to_vec().map_err(|error| failure(error.into()))?;
-                if self.words.value(&entry.key).as_ref() != Some(&value) {
+                if self.words.value(&entry.key).as_deref() != Some(entry.value.as_bytes()) {
                     return Err(wrong(format!("{:?} is there and was never loaded so", entry.key)));
                 }
                 if self.acknowledged.contains(&entry.key) {

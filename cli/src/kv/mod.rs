@@ -26,19 +26,19 @@ pub(crate) enum KvVerb {
     #[command(after_long_help = fields::help(point::PUT_FIELDS))]
     Put(point::Put),
     /// Print the value of a key, as it is, and a newline
-    #[command(after_long_help = fields::help(point::GET_FIELDS))]
-    Get(point::Key),
+    #[command(long_about = point::GET_ABOUT, after_long_help = fields::help(point::GET_FIELDS))]
+    Get(point::Get),
     /// Remove a key
     #[command(after_long_help = fields::help(point::DELETE_FIELDS))]
     Delete(point::Key),
     /// Print the number of keys
-    #[command(after_long_help = fields::help(point::COUNT_FIELDS))]
+    #[command(long_about = point::COUNT_ABOUT, after_long_help = fields::help(point::COUNT_FIELDS))]
     Count(point::Whole),
     /// Print all keys and values, in byte order of the keys
-    #[command(after_long_help = fields::help(scan::FIELDS))]
+    #[command(long_about = scan::EXPORT_ABOUT, after_long_help = fields::help(scan::FIELDS))]
     Export(scan::Export),
     /// Print the keys and values of a range, in byte order of the keys
-    #[command(after_long_help = fields::help(scan::FIELDS))]
+    #[command(long_about = scan::SCAN_ABOUT, after_long_help = fields::help(scan::FIELDS))]
     Scan(scan::Scan),
 }
 
@@ -46,7 +46,7 @@ pub(crate) fn run(verb: &KvVerb, common: &Common) -> Result<Answer, Failure> {
     match verb {
         KvVerb::Load(load) => load::run(load, common),
         KvVerb::Put(put) => point::put(put, common.durability),
-        KvVerb::Get(key) => point::get(key),
+        KvVerb::Get(get) => point::get(get),
         KvVerb::Delete(key) => point::delete(key, common.durability),
         KvVerb::Count(whole) => point::count(&whole.pool),
         KvVerb::Export(export) => scan::export(export, common.json),

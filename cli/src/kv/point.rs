@@ -14,12 +14,28 @@ const NOT_THERE: u8 = 1;
 
 pub(crate) const PUT_FIELDS: &[(&str, &str)] = &[("replaced", "whether the key had a value before")];
 pub(crate) const GET_FIELDS: &[(&str, &str)] = &[
-    ("found", "whether the key is there; if not, the exit code is 1"),
+    (
+        "found",
+        "whether the key is there; if not, the exit code is 1, and 3 where that can't be proved though it was to be",
+    ),
     ("value", "its value; value_b64, in base64, where that is not UTF-8"),
 ];
 pub(crate) const DELETE_FIELDS: &[(&str, &str)] =
     &[("deleted", "whether the key was there; if not, the exit code is 1")];
 pub(crate) const COUNT_FIELDS: &[(&str, &str)] = &[("count", "the number of keys")];
+
+pub(crate) const GET_ABOUT: &str = "\
+Print the value of a key, as it is, and a newline.
+
+A value that is printed is the one that was stored: its checksum proves it. Where it does not, or where the leaf that \
+would have the key is damaged, the exit code is 3 and nothing is printed. That a key is not there (exit code 1) is not \
+proved, unless --verify is given: damage that emptied a slot of the tree hides the keys behind it.";
+
+pub(crate) const COUNT_ABOUT: &str = "\
+Print the number of keys.
+
+All nodes of the tree are read, and the keys to which they lead compared with those that the tree has counted. Where \
+they differ the exit code is 3 and nothing is printed.";
 
 #[derive(Args, Debug)]
 pub(crate) struct Put {
@@ -30,6 +46,15 @@ pub(crate) struct Put {
     /// The value
     #[arg(allow_hyphen_values = true)]
     value: OsString,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Get {
+    #[command(flatten)]
+    key: Key,
+    /// Prove it where the key is not there: reads the whole tree, and exits with 3 if there is damage
+    #[arg(long)]
+    verify: bool,
 }
 
 #[derive(Args, Debug)]
@@ -54,10 +79,12 @@ pub(crate) fn put(put: &Put, durability: Durability) -> Result<Answer, Failure> 
     Ok(Answer::silent().with("replaced", replaced))
 }
 
-pub(crate) fn get(key: &Key) -> Result<Answer, Failure> {
+pub(crate) fn get(Get { key, verify }: &Get) -> Result<Answer, Failure> {
     let what = "getting a key";
-    let store = open_to_read(&key.pool, what)?;
-    match store.get(key.key.as_bytes()).map_err(Failure::of_pool(what, &key.pool))? {
+    let mut store = open_to_read(&key.pool, what)?;
+    let bytes = key.key.as_bytes();
+    let found = if *verify { store.get_proven(bytes) } else { store.get(bytes) };
+    match found.map_err(Failure::of_pool(what, &key.pool))? {
         None => Ok(Answer::silent().with("found", false).exit_with(NOT_THERE)),
         Some(value) => {
             let answer = Answer::text([&value[..], b"\n"].concat()).with("found", true);
@@ -77,7 +104,7 @@ pub(crate) fn delete(key: &Key, durability: Durability) -> Result<Answer, Failur
 
 pub(crate) fn count(pool: &Path) -> Result<Answer, Failure> {
     let what = "counting keys";
-    let store = open_to_read(pool, what)?;
-    let count = store.count().map_err(Failure::of_pool(what, pool))?;
+    let mut store = open_to_read(pool, what)?;
+    let count = store.count_proven().map_err(Failure::of_pool(what, pool))?;
     Ok(Answer::text(format!("{count}\n")).with("count", count))
 }

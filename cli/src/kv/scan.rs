@@ -5,10 +5,11 @@ use crate::failure::Failure;
 use crate::kv::open_to_read;
 use crate::progress::Progress;
 use clap::{Args, ValueEnum};
-use lode_index::kv::{Format, Store};
+use lode_index::kv::{Format, KvError, Store, escape};
 use lode_index::{Entry, IndexError, prefix_end};
+use serde_json::json;
 use std::ffi::OsString;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, StdoutLock, Write};
 use std::ops::Bound;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
@@ -17,6 +18,22 @@ pub(crate) const FIELDS: &[(&str, &str)] = &[
     ("key", "a key, one object a line; key_b64, in base64, where it is not UTF-8"),
     ("value", "its value; value_b64, in base64, where it is not UTF-8"),
 ];
+
+pub(crate) const EXPORT_ABOUT: &str = "\
+Print all keys and values, in byte order of the keys.
+
+What is printed is what was stored: checksums prove it. Damage is passed over: for each one the keys are named between \
+which it lies, and the exit code is 3. It is 0 only when as many keys were printed as the tree has counted.";
+
+pub(crate) const SCAN_ABOUT: &str = "\
+Print the keys and values of a range, in byte order of the keys.
+
+What is printed is what was stored: checksums prove it. Damage is passed over: for each one the keys are named between \
+which it lies, and the exit code is 3. A scan of all keys is compared with their number, as an export is. A scan of a \
+part is not, unless --verify is given: damage that emptied a slot of the tree hides the keys behind it.";
+
+/// Damages that are told one by one.
+const TOLD_MAX: u64 = 20;
 
 #[derive(Args, Debug)]
 pub(crate) struct Export {
@@ -54,61 +71,129 @@ pub(crate) struct Scan {
     /// At most N keys
     #[arg(long, value_name = "N")]
     limit: Option<u64>,
+    /// Prove that no key is missing: reads all nodes of the tree, and exits with 3 if they lead to other than all keys
+    #[arg(long)]
+    verify: bool,
+}
+
+/// What is printed, and what can't be.
+struct Printer<'a> {
+    scan: &'a Scan,
+    what: &'static str,
+    format: Format,
+    out: BufWriter<StdoutLock<'static>>,
+    progress: Progress,
+    /// Keys that were printed.
+    count: u64,
+    /// The last one.
+    last: Option<Vec<u8>>,
+    /// Damages since then.
+    pending: Vec<IndexError>,
+    damages: u64,
 }
 
 pub(crate) fn export(export: &Export, json: bool) -> Result<Answer, Failure> {
     let jsonl = json || export.format == ExportFormat::Jsonl;
-    let whole =
-        Scan { pool: export.pool.clone(), prefix: None, from: None, to: None, reverse: false, limit: None };
-    print(&whole, jsonl, "exporting")
+    let (prefix, from, to, limit) = (None, None, None, None);
+    let whole = Scan { pool: export.pool.clone(), prefix, from, to, reverse: false, limit, verify: false };
+    print(&whole, jsonl, json, "exporting")
 }
 
 pub(crate) fn scan(scan: &Scan, json: bool) -> Result<Answer, Failure> {
-    print(scan, json, "scanning")
+    print(scan, json, json, "scanning")
 }
 
-fn print(scan: &Scan, jsonl: bool, what: &'static str) -> Result<Answer, Failure> {
-    let store = open_to_read(&scan.pool, what)?;
-    let failure = |error: IndexError| Failure::of_pool(what, &scan.pool)(error.into());
-    let format = if jsonl { Format::Jsonl } else { Format::Tsv };
-    let progress = Progress::counter("keys printed");
-    let mut out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
-    let limit = scan.limit.unwrap_or(u64::MAX);
-    let mut count = 0;
-    let mut each = |entry: Result<Entry<'_>, IndexError>| {
-        let entry = entry.map_err(failure)?;
-        entry.verify().map_err(failure)?;
-        let value = entry.value.to_vec().map_err(failure)?;
-        out.write_all(format.print(&entry.key, &value).as_bytes()).map_err(Failure::output)?;
-        progress.add(1);
-        count += 1;
-        Ok(count < limit)
+fn print(scan: &Scan, jsonl: bool, json: bool, what: &'static str) -> Result<Answer, Failure> {
+    let mut store = open_to_read(&scan.pool, what)?;
+    let mut printer = Printer {
+        scan,
+        what,
+        format: if jsonl { Format::Jsonl } else { Format::Tsv },
+        out: BufWriter::with_capacity(1 << 16, io::stdout().lock()),
+        progress: Progress::counter("keys printed"),
+        count: 0,
+        last: None,
+        pending: Vec::new(),
+        damages: 0,
     };
-    if limit > 0 {
-        walk(&store, scan, &mut each, failure)?;
+    let is_whole = printer.walk(&store, json)?;
+    printer.out.flush().map_err(Failure::output)?;
+    let Printer { count, damages, .. } = printer;
+    let pool = scan.pool.display();
+    if damages > 0 {
+        let why = format!(
+            "{pool}: {count} keys are printed, and others are not, by {damages} damages; run `lode pool check` to see \
+             them, and `lode pool repair`, which keeps what is sound"
+        );
+        return Err(Failure::damage(what, why));
     }
-    out.flush().map_err(Failure::output)?;
+    let failure = |error: KvError| Failure::of_pool(what, &scan.pool)(error);
+    let all = if scan.verify { store.count_proven() } else { store.count() }.map_err(failure)?;
+    if is_whole && all != count {
+        let why = format!(
+            "{pool}: {count} keys are printed, and the tree has counted {all}: keys are lost, or the count is damaged; \
+             run `lode pool check` to see, and `lode pool repair`, which keeps what is sound"
+        );
+        return Err(Failure::damage(what, why));
+    }
     Ok(Answer::silent())
 }
 
-/// What is done with an entry; whether to go on.
-type Each<'a> = dyn FnMut(Result<Entry<'_>, IndexError>) -> Result<bool, Failure> + 'a;
+impl Printer<'_> {
+    /// Prints the entries of the range; whether those are all that the tree has.
+    fn walk(&mut self, store: &Store, json: bool) -> Result<bool, Failure> {
+        let failure = |error: IndexError| Failure::of_pool(self.what, &self.scan.pool)(error.into());
+        let reader = store.tree().map_err(failure)?.reader();
+        let limit = self.scan.limit.unwrap_or(u64::MAX);
+        let mut range = reader.range(bounds(self.scan));
+        while self.count < limit {
+            match if self.scan.reverse { range.next_back() } else { range.next() } {
+                Some(Ok(entry)) => self.entry(entry, json)?,
+                Some(Err(error)) if error.is_damage() => {
+                    self.damages += 1;
+                    if self.damages <= TOLD_MAX {
+                        self.pending.push(error);
+                    }
+                }
+                Some(Err(error)) => return Err(Failure::of_pool(self.what, &self.scan.pool)(error.into())),
+                None => {
+                    self.tell_damages(None, json);
+                    let Scan { prefix, from, to, .. } = self.scan;
+                    return Ok(prefix.is_none() && from.is_none() && to.is_none());
+                }
+            }
+        }
+        Ok(false)
+    }
 
-/// Hands the entries of the range to `each` until it says no.
-fn walk(
-    store: &Store,
-    scan: &Scan,
-    each: &mut Each<'_>,
-    failure: impl Fn(IndexError) -> Failure,
-) -> Result<(), Failure> {
-    let reader = store.tree().map_err(failure)?.reader();
-    let mut range = reader.range(bounds(scan));
-    while let Some(entry) = if scan.reverse { range.next_back() } else { range.next() } {
-        if !each(entry)? {
-            break;
+    fn entry(&mut self, entry: Entry, json: bool) -> Result<(), Failure> {
+        self.tell_damages(Some(&entry.key), json);
+        let line = self.format.print(&entry.key, &entry.value);
+        self.out.write_all(line.as_bytes()).map_err(Failure::output)?;
+        self.progress.add(1);
+        self.count += 1;
+        self.last = Some(entry.key);
+        Ok(())
+    }
+
+    /// Tells of each damage that lies between the last key and `next`.
+    fn tell_damages(&mut self, next: Option<&[u8]>, json: bool) {
+        for error in std::mem::take(&mut self.pending) {
+            let ends = [self.last.as_deref(), next].map(|key| key.map(escape));
+            let [after, before] = if self.scan.reverse { [&ends[1], &ends[0]] } else { [&ends[0], &ends[1]] };
+            let range = match (after, before) {
+                (None, None) => "keys".to_owned(),
+                (Some(after), None) => format!("keys after {after}"),
+                (None, Some(before)) => format!("keys before {before}"),
+                (Some(after), Some(before)) => format!("keys after {after} and before {before}"),
+            };
+            let pool = self.scan.pool.display();
+            self.progress.note(&match json {
+                true => json!({ "damage": error.to_string(), "after": after, "before": before }).to_string(),
+                false => format!("lode: {}: {pool}: {range} are not seen: {error}", self.what),
+            });
         }
     }
-    Ok(())
 }
 
 /// The keys that lie in all of `--prefix`, `--from` and `--to`.

@@ -1,7 +1,7 @@
 //! `lode pool check`.
 
 use crate::answer::Answer;
-use crate::failure::Failure;
+use crate::failure::{DAMAGED, Failure};
 use crate::progress::Progress;
 use lode_heap::OpenError;
 use lode_heap::check::{Finding, Report, Severity};
@@ -11,9 +11,6 @@ use lode_pool::{Access, Headers, OpenOptions, PoolError, map_unchecked};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::Arc;
-
-/// The exit code of a check that found damage, and of a repair that lost something.
-pub(crate) const DAMAGED: u8 = 3;
 
 pub(crate) const FIELDS: &[(&str, &str)] = &[
     ("path", "where the pool is"),

@@ -2,8 +2,8 @@
 
 use crate::answer::Answer;
 use crate::durability::Durability;
-use crate::failure::Failure;
-use crate::pool::check::{DAMAGED, findings, is_damaged};
+use crate::failure::{DAMAGED, Failure};
+use crate::pool::check::{findings, is_damaged};
 use crate::pool::size;
 use crate::progress::Progress;
 use lode_heap::{OpenError, random_life};

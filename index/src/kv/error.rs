@@ -4,7 +4,7 @@ use crate::IndexError;
 use crate::kv::STORE_SIZE_MIN;
 use lode_heap::{HeapError, OpenError};
 use lode_layout::{KEY_LEN_MAX, PoolOffset};
-use std::io;
+use std::{fmt, io};
 
 /// Why something could not be done to a store.
 #[derive(Debug, thiserror::Error)]
@@ -24,6 +24,23 @@ pub enum KvError {
     /// The tree, or the heap under it.
     #[error(transparent)]
     Index(#[from] IndexError),
+    /// A key was not found, and damage may be why.
+    #[error("the key is not found, which damage may be the reason of: {0}")]
+    Unproven(#[source] IndexError),
+    /// The tree leads to more or fewer keys than it has counted.
+    #[error(
+        "the tree leads to {} keys, and has counted {counted} of them at {at}: keys are lost, or the count is damaged; \
+         `lode pool check` shows how far",
+        Found { found: *found, counted: *counted }
+    )]
+    Count {
+        /// The keys that it has counted.
+        counted: u64,
+        /// The keys to which it leads; one more than it has counted where there are more.
+        found: u64,
+        /// Where the count is.
+        at: PoolOffset,
+    },
     /// What is noted of a load is damaged.
     #[error("the note of the last load at {at} is damaged; `lode pool check` shows how far")]
     Load {
@@ -67,6 +84,31 @@ pub enum KvError {
     /// A key was durable, but whoever is to hear of it can't.
     #[error("the acknowledgement can't be written: {0}")]
     Acknowledge(#[source] io::Error),
+}
+
+/// Prints keys that were found, of which there may be more.
+struct Found {
+    found: u64,
+    counted: u64,
+}
+
+impl fmt::Display for Found {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let more = if self.found > self.counted { " or more" } else { "" };
+        write!(f, "{}{more}", self.found)
+    }
+}
+
+impl KvError {
+    /// Whether it tells of damage: of something on the medium that is not as it was written, or can't be read.
+    pub fn is_damage(&self) -> bool {
+        match self {
+            KvError::Unproven(_) | KvError::Count { .. } | KvError::Load { .. } => true,
+            KvError::Index(error) | KvError::Refused { error, .. } => error.is_damage(),
+            KvError::Pool(error) => error.is_damage(),
+            _ => false,
+        }
+    }
 }
 
 impl From<HeapError> for KvError {

@@ -1,9 +1,9 @@
 //! A pool whose content is one tree of keys and values.
 
 use crate::kv::KvError;
-use crate::{IndexError, Tree};
+use crate::{Finding, IndexError, Tree};
 use lode_heap::{Heap, HeapError, Pool, Tx};
-use lode_layout::{KV_LOAD_OFF, KV_LOAD_WORDS, KvLoad, LayoutName, PoolOffset};
+use lode_layout::{KV_LOAD_OFF, KV_LOAD_WORDS, KvLoad, LayoutName, PoolOffset, TREE_CELLS_OFF};
 use lode_pmem::{Fault, Mapping, Medium};
 use lode_pool::{CreateOptions, OpenOptions};
 use std::path::Path;
@@ -101,12 +101,39 @@ impl<M: Medium> Store<M> {
         if self.root.is_null() { Ok(Tree::absent(self.heap())) } else { Tree::open(self.heap(), self.root) }
     }
 
-    /// A copy of the value of `key`, if it is there.
+    /// Returns a copy of the value of `key`: the right one, which its checksum proves, or an error. `None` means that
+    /// the tree leads to no such key, and is not proved; [`get_proven`](Store::get_proven) proves it.
     ///
     /// # Errors
-    /// [`KvError::Index`].
+    /// [`KvError::Index`], as [`Tree::get`].
     pub fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, KvError> {
         Ok(self.tree()?.get(key)?)
+    }
+
+    /// As [`get`](Store::get), but `None` is proved as well: every node and leaf of the tree is sound and in its place,
+    /// the tree has as many leaves as it has counted keys, and none of them has `key`. For the time of that nobody may
+    /// change the tree, hence `&mut`. The reasons are in docs/decisions/proof-of-absence.md.
+    ///
+    /// # Errors
+    /// [`KvError::Index`] as [`Tree::get`]; [`KvError::Unproven`] when the key is not found and there is damage, so
+    /// that it may be a key that was lost.
+    ///
+    /// # Cost
+    /// That of a lookup when the key is there, else that of [`Tree::check`]: each node and leaf is read once.
+    pub fn get_proven(&mut self, key: &[u8]) -> Result<Option<Vec<u8>>, KvError> {
+        let tree = self.tree()?;
+        let found = tree.get(key)?;
+        if found.is_none() {
+            let mut damage = None;
+            tree.check(|finding| match finding {
+                Finding::Damage(error) => drop(damage.get_or_insert(error)),
+                Finding::Object(_) => {}
+            });
+            if let Some(error) = damage {
+                return Err(KvError::Unproven(error));
+            }
+        }
+        Ok(found)
     }
 
     /// Gives `key` the value `value`; whether it had another one before. What is remembered of a load ends
@@ -152,12 +179,31 @@ impl<M: Medium> Store<M> {
         })
     }
 
-    /// The number of keys.
+    /// Returns the number of keys, as [`Tree::count`]: the tree has counted them, and nothing proves it.
     ///
     /// # Errors
     /// [`KvError::Index`].
     pub fn count(&self) -> Result<u64, KvError> {
         Ok(self.tree()?.count()?)
+    }
+
+    /// Returns the number of keys, to each of which a slot of the tree leads: as many as the tree has counted. For the
+    /// time of that nobody may change the tree, hence `&mut`.
+    ///
+    /// # Errors
+    /// [`KvError::Index`] when a node is damaged; [`KvError::Count`] when there are more or fewer.
+    ///
+    /// # Cost
+    /// Reads each node once, and no leaf.
+    pub fn count_proven(&mut self) -> Result<u64, KvError> {
+        let tree = self.tree()?;
+        let counted = tree.count()?;
+        let found = tree.count_leaves(counted)?;
+        if found != counted {
+            let at = self.root.plus(TREE_CELLS_OFF);
+            return Err(KvError::Count { counted, found, at });
+        }
+        Ok(counted)
     }
 
     /// How much of which input the tree holds, if nothing else has changed it since that load.

@@ -1,0 +1,198 @@
+//! Leaves that are read whole: only a copy whose checksum is right is compared, cut up and returned.
+//!
+//! A value of up to 8 bytes changes in place by two stores, so a copy taken between them has a wrong checksum and
+//! no damage: [`Torn`]. `unrest` tells the two apart.
+
+use crate::leaf::{self, Match};
+use crate::view::View;
+use lode_layout::{KEY_LEN_MAX, LEAF_HEADER, LeafHeader, PoolOffset, WORD, leaf_crc, leaf_crc_append};
+use std::fmt;
+use std::ops::Deref;
+use zerocopy::IntoBytes;
+
+/// Words of a leaf up to which it is copied without allocating memory.
+const SMALL_WORDS: usize = 16;
+/// Words of a leaf from which its checksum is verified before memory is allocated: a damaged length is not believed.
+const LARGE_WORDS: usize = 1 << 17;
+/// Words that are verified at a time then.
+const PART_WORDS: usize = 512;
+/// Words of a value up to which it is kept without allocating memory.
+const FEW_WORDS: usize = 3;
+
+/// The bytes of a leaf and its checksum do not belong together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Torn;
+
+/// The value of a key: a copy of the bytes whose checksum was verified.
+#[derive(Clone)]
+pub struct Value(Bytes);
+
+#[derive(Clone)]
+enum Bytes {
+    Few { len: u8, words: [u64; FEW_WORDS] },
+    Many(Vec<u8>),
+}
+
+/// A copy of a leaf whose checksum is right. As a [`View`] it begins at offset 0.
+pub(crate) struct Copied<'a> {
+    words: &'a [u64],
+    header: LeafHeader,
+}
+
+/// Calls `with` with a copy of the leaf at `leaf`. What could not be read is the caller's to ask for.
+#[inline(always)]
+pub(crate) fn read<R>(
+    view: &impl View,
+    leaf: PoolOffset,
+    with: impl FnOnce(&Copied<'_>) -> R,
+) -> Result<R, Torn> {
+    let first = [view.load8(leaf), view.load8(leaf.plus(WORD))];
+    let header = LeafHeader::from_words(first);
+    let len = (header.leaf_len().ok_or(Torn)? / WORD) as usize;
+    if len > SMALL_WORDS {
+        let words = read_many(view, leaf, &header, len)?;
+        return Ok(with(&Copied { words: &words, header: LeafHeader::from_words([words[0], words[1]]) }));
+    }
+    let mut words = [0; SMALL_WORDS];
+    words[..2].copy_from_slice(&first);
+    for (index, word) in words[..len].iter_mut().enumerate().skip(2) {
+        *word = view.load8(leaf.plus(index as u64 * WORD));
+    }
+    let words = &words[..len];
+    if leaf_crc(words) == header.crc { Ok(with(&Copied { words, header })) } else { Err(Torn) }
+}
+
+/// A copy of a leaf of `len` words, which may be anything.
+#[cold]
+fn read_many(view: &impl View, leaf: PoolOffset, header: &LeafHeader, len: usize) -> Result<Vec<u64>, Torn> {
+    let room = view.len().saturating_sub(leaf.get()) / WORD;
+    if len as u64 > room || header.key_len as usize > KEY_LEN_MAX {
+        return Err(Torn);
+    }
+    if len > LARGE_WORDS && !is_sound_in_parts(view, leaf, len) {
+        return Err(Torn);
+    }
+    let mut words = vec![0; len];
+    view.read(leaf, words.as_mut_bytes());
+    // The bytes may be others by now, of a leaf whose value changes.
+    let found = LeafHeader::from_words([words[0], words[1]]);
+    let is_sound = found.leaf_len() == header.leaf_len() && leaf_crc(&words) == found.crc;
+    if is_sound { Ok(words) } else { Err(Torn) }
+}
+
+fn is_sound_in_parts(view: &impl View, leaf: PoolOffset, len: usize) -> bool {
+    let mut part = [0; PART_WORDS];
+    let (mut crc, mut found) = (0, 0);
+    for first in (0..len).step_by(PART_WORDS) {
+        let words = &mut part[..PART_WORDS.min(len - first)];
+        view.read(leaf.plus(first as u64 * WORD), words.as_mut_bytes());
+        if first == 0 {
+            (crc, found) = (words[0] as u32, leaf_crc(words));
+        } else {
+            found = leaf_crc_append(found, words);
+        }
+    }
+    crc == found
+}
+
+/// The value of `key`, if the leaf at `leaf` is that of `key`.
+#[inline(always)]
+pub(crate) fn value_of(view: &impl View, leaf: PoolOffset, key: &[u8]) -> Result<Option<Value>, Torn> {
+    read(view, leaf, |copied| copied.is_of(key).then(|| copied.value()))
+}
+
+impl Copied<'_> {
+    /// Whether it is the leaf of `key`.
+    #[inline(always)]
+    pub(crate) fn is_of(&self, key: &[u8]) -> bool {
+        leaf::is_of(self, PoolOffset::NULL, key)
+    }
+
+    /// Compares `key` with it.
+    pub(crate) fn compare(&self, key: &[u8]) -> Match {
+        leaf::compare(self, PoolOffset::NULL, key)
+    }
+
+    /// The key.
+    pub(crate) fn key(&self) -> &[u8] {
+        &self.words.as_bytes()[LEAF_HEADER as usize..][..self.header.key_len as usize]
+    }
+
+    /// The value.
+    #[inline(always)]
+    pub(crate) fn value(&self) -> Value {
+        let (first, len) = ((self.header.value_off() / WORD) as usize, self.header.value_len as usize);
+        if len > FEW_WORDS * WORD as usize {
+            return Value(Bytes::Many(self.words[first..].as_bytes()[..len].to_vec()));
+        }
+        let words = std::array::from_fn(|index| self.words.get(first + index).copied().unwrap_or(0));
+        Value(Bytes::Few { len: len as u8, words })
+    }
+}
+
+impl View for Copied<'_> {
+    #[inline(always)]
+    fn load8(&self, at: PoolOffset) -> u64 {
+        self.words.get((at.get() / WORD) as usize).copied().unwrap_or(0)
+    }
+
+    fn prefetch(&self, _at: PoolOffset) {}
+
+    fn read(&self, at: PoolOffset, into: &mut [u8]) {
+        into.copy_from_slice(&self.words.as_bytes()[at.get() as usize..][..into.len()]);
+    }
+
+    fn len(&self) -> u64 {
+        self.words.len() as u64 * WORD
+    }
+}
+
+impl Value {
+    /// Its bytes.
+    #[inline]
+    pub fn as_bytes(&self) -> &[u8] {
+        match &self.0 {
+            Bytes::Few { len, words } => &words.as_bytes()[..usize::from(*len)],
+            Bytes::Many(bytes) => bytes,
+        }
+    }
+
+    /// Its bytes, without copying those of a long one.
+    #[inline]
+    pub fn into_vec(self) -> Vec<u8> {
+        match self.0 {
+            Bytes::Many(bytes) => bytes,
+            few @ Bytes::Few { .. } => Value(few).as_bytes().to_vec(),
+        }
+    }
+}
+
+impl Deref for Value {
+    type Target = [u8];
+
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        self.as_bytes()
+    }
+}
+
+impl AsRef<[u8]> for Value {
+    #[inline]
+    fn as_ref(&self) -> &[u8] {
+        self
+    }
+}
+
+impl PartialEq for Value {
+    fn eq(&self, other: &Value) -> bool {
+        **self == **other
+    }
+}
+
+impl Eq for Value {}
+
+impl fmt::Debug for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Value").field(&self.as_bytes()).finish()
+    }
+}

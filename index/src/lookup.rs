@@ -1,0 +1,137 @@
+//! Lookups that return what is right, or an error.
+//!
+//! What a lookup returns has been verified twice: the copy of the leaf has its checksum, and the heap says that a leaf
+//! is allocated there. The second tells the leaf from an older one of the same key, to which a damaged slot may lead.
+//! Absence is not verified so: `Store::get_proven` is there for that. But a leaf that would have the key, and
+//! has a wrong checksum, is damage and no absence.
+
+use crate::checked::{self, Copied, Torn, Value};
+use crate::descend::{Descent, Step, Stop, candidate, descend};
+use crate::error::IndexError;
+use crate::unrest::{Unrest, at_rest};
+use crate::view::View;
+use lode_heap::{Heap, Tx};
+use lode_layout::{META_DEAD, NODE_META, PoolOffset, TYPE_LEAF, TreeSlot};
+use lode_pmem::{Fault, Medium};
+
+/// A slot that leads to a leaf.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Link {
+    /// The node that has the slot.
+    pub(crate) holder: PoolOffset,
+    /// Where the slot is.
+    pub(crate) place: PoolOffset,
+    /// What it held.
+    pub(crate) slot: TreeSlot,
+}
+
+impl From<&Step> for Link {
+    fn from(step: &Step) -> Link {
+        Link { holder: step.holder.at, place: step.place, slot: step.slot }
+    }
+}
+
+/// The pool as a lookup sees it.
+pub(crate) struct Lookup<'a, 'h, M: Medium, V> {
+    pub(crate) heap: &'a Heap<M>,
+    pub(crate) view: &'a V,
+    /// The transaction that the lookup is part of.
+    pub(crate) tx: Option<&'a Tx<'h, M>>,
+}
+
+/// Why an answer can't be given at once.
+#[derive(Clone, Copy, Debug)]
+enum Doubt {
+    Torn,
+    NotAllocated,
+}
+
+impl From<Torn> for Doubt {
+    fn from(_: Torn) -> Doubt {
+        Doubt::Torn
+    }
+}
+
+impl<M: Medium, V: View> Lookup<'_, '_, M, V> {
+    /// The value of `key` in the tree at `root`, if it is there.
+    #[inline(always)]
+    pub(crate) fn get(&self, root: PoolOffset, key: &[u8]) -> Result<Option<Value>, IndexError> {
+        let found = match candidate(self.view, root, key) {
+            Ok(None) => Ok(None),
+            Ok(Some(leaf)) => match checked::value_of(self.view, leaf, key) {
+                Ok(value) if value.is_none() || self.is_leaf(leaf) => Ok(value),
+                _ => return self.get_settled(root, key),
+            },
+            Err(error) => Err(error),
+        };
+        Fault::take().map_or(found, |fault| Err(fault.into()))
+    }
+
+    /// As [`get`](Lookup::get), after something did not look as in a tree at rest.
+    #[cold]
+    fn get_settled(&self, root: PoolOffset, key: &[u8]) -> Result<Option<Value>, IndexError> {
+        if let Some(fault) = Fault::take() {
+            return Err(fault.into());
+        }
+        let Descent { step, stop, .. } = descend(self.view, root, key, key.len())?;
+        let found = match stop {
+            Stop::Leaf => self.settle(&Link::from(&step), |leaf| leaf.is_of(key).then(|| leaf.value())),
+            Stop::Empty | Stop::Absent(_) | Stop::Inside(_) => Ok(None),
+        };
+        Fault::take().map_or(found, |fault| Err(fault.into()))
+    }
+
+    /// Calls `with` with a copy of the leaf to which `link` led. Returns an error if leaf or link are damaged; waits
+    /// for a writer that is about to change them.
+    pub(crate) fn settle<R>(&self, link: &Link, with: impl Fn(&Copied<'_>) -> R) -> Result<R, IndexError> {
+        let leaf = link.slot.at();
+        let mut unrest = Unrest::default();
+        for round in 0.. {
+            let look = || {
+                let read = checked::read(self.view, leaf, &with).map_err(Doubt::from);
+                let read = read.and_then(|it| self.is_leaf(leaf).then_some(it).ok_or(Doubt::NotAllocated));
+                let is_in_tree = self.view.load8(link.holder.plus(NODE_META)) != META_DEAD;
+                (read, is_in_tree, self.view.load8(link.place) == link.slot.word())
+            };
+            let ((read, is_in_tree, is_linked), is_at_rest) = at_rest(self.heap, link.holder, look);
+            if let Some(fault) = Fault::take() {
+                return Err(fault.into());
+            }
+            let damage = match read {
+                Ok(read) => return Ok(read),
+                Err(Doubt::Torn) => IndexError::Corrupt { what: "the checksum of the leaf", at: leaf },
+                // It was unlinked meanwhile, and is as it was.
+                Err(Doubt::NotAllocated) if !(is_in_tree && is_linked) => {
+                    match checked::read(self.view, leaf, &with) {
+                        Ok(read) => return Ok(read),
+                        Err(Torn) => IndexError::Corrupt { what: "the checksum of the leaf", at: leaf },
+                    }
+                }
+                Err(Doubt::NotAllocated) => IndexError::Corrupt {
+                    what: "the slot of the tree that leads to the object",
+                    at: link.place,
+                },
+            };
+            // Nobody else stores under a lock of the transaction's own.
+            let is_at_rest = is_at_rest || self.tx.is_some_and(|tx| tx.holds_lock(link.holder));
+            if is_at_rest && is_in_tree {
+                return Err(damage);
+            }
+            unrest.outlast(self.heap, damage)?;
+            self.heap.medium().relax(round);
+        }
+        unreachable!("the loop ends with an answer")
+    }
+
+    /// Whether the heap says that a leaf is at `leaf`, or can't tell because it is damaged itself.
+    #[inline(always)]
+    pub(crate) fn is_leaf(&self, leaf: PoolOffset) -> bool {
+        match self.tx.filter(|tx| !tx.is_clean()) {
+            None => self.heap.is_allocated(leaf, TYPE_LEAF).unwrap_or(true),
+            Some(tx) => tx.object(leaf).map_or_else(
+                |error| !matches!(error, lode_heap::HeapError::NoObject { .. }),
+                |(_, type_number)| type_number == TYPE_LEAF,
+            ),
+        }
+    }
+}
