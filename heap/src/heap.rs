@@ -213,10 +213,11 @@ impl<M: Medium> Heap<M> {
     /// Pins the calling thread: what it can reach stays as it is until the pin is dropped.
     ///
     /// # Cost
-    /// One locked instruction. Freed blocks are kept from use for as long as a pin is older than they are.
+    /// One locked instruction, none if the thread is pinned already. Freed blocks are kept from use for as long as a pin
+    /// is older than they are.
     #[inline]
     pub fn pin(&self) -> Pin<'_> {
-        self.shared.readers.pin(self.medium())
+        self.shared.readers.pin()
     }
 
     /// The version of the lock that guards `at`, for [`Tx::lock_unchanged`].

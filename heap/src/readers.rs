@@ -2,76 +2,253 @@
 //!
 //! A reader pins the current epoch before it follows its first pointer. A block that was unlinked may be used
 //! again once every reader that was pinned then has let go.
+//!
+//! A thread has one slot, in which it shows the epoch of its oldest pin; further pins only count in the thread. There are
+//! as many slots as threads want: they lie in tables of which each is twice as long as the one before, made when
+//! they are needed, and kept as long as the heap. So no reader ever waits.
 
 use crate::sync::{AtomicU64, AtomicUsize, Ordering, fence, fence_after_exchange, thread_local};
-use lode_pmem::Medium;
 use std::cell::Cell;
+use std::marker::PhantomData;
+use std::sync::OnceLock;
+// Not loom's: it is not reset from one execution to the next, and need not be.
+use std::sync::atomic::AtomicU64 as Counter;
 
-/// Readers that can be pinned at once; more wait.
-const SLOTS: usize = if cfg!(loom) { 2 } else { 128 };
+/// Slots of the first table.
+const SLOTS: usize = if cfg!(loom) { 1 } else { 128 };
+/// Tables after the first one: more than memory can hold.
+const TABLES: usize = 40;
+/// Heaps on which a thread can be pinned at once with one slot each. On more of them it has a slot for each pin.
+const HEAPS: usize = 8;
 
 const FREE: u64 = 0;
+
+/// The number of no heap's readers.
+const NONE: u64 = u64::MAX;
 
 #[derive(Debug)]
 #[repr(align(64))]
 struct ReaderSlot(AtomicU64);
 
-/// The epochs and who is pinned in them.
+type Table = Box<[ReaderSlot]>;
+
+/// The epochs, and the threads that are pinned in them.
 #[derive(Debug)]
 pub(crate) struct Readers {
+    /// Tells them from those of all other heaps, also of ones that were here before.
+    number: u64,
     /// The current epoch, from 1.
     epoch: AtomicU64,
-    slots: Box<[ReaderSlot]>,
+    first: Table,
+    more: [OnceLock<Table>; TABLES],
     /// Slots that were ever used lie below this.
     used: AtomicUsize,
 }
 
 /// A pinned reader: what was reachable when it was made stays as it is until it is dropped.
+///
+/// It ends in the thread that made it. Other threads may read by way of it meanwhile.
 #[derive(Debug)]
 pub struct Pin<'a> {
     slot: &'a ReaderSlot,
+    counted: Option<Counted>,
+    /// As a lock's guard: shared, but not sent.
+    _of_this_thread: PhantomData<std::sync::MutexGuard<'static, ()>>,
+}
+
+/// Where a pin is counted.
+#[derive(Clone, Copy, Debug)]
+struct Counted {
+    /// Which of [`PINNED`].
+    place: usize,
+    /// Which group of it.
+    group: usize,
+}
+
+/// The pins of one thread on one heap, in two groups: those of the epoch that the thread's slot shows, and younger ones.
+struct Pinned {
+    /// Of the heap's readers.
+    number: Cell<u64>,
+    /// The slot that the thread has while it is pinned, and has had last when it is not.
+    slot: Cell<usize>,
+    /// Pins of each group.
+    counts: [Cell<usize>; 2],
+    /// Which group is the older one.
+    older: Cell<usize>,
+    /// The epoch of each group: that of its first pin.
+    epochs: [Cell<u64>; 2],
+}
+
+impl Pinned {
+    const NEW: Pinned = Pinned {
+        number: Cell::new(NONE),
+        slot: Cell::new(usize::MAX),
+        counts: [const { Cell::new(0) }; 2],
+        older: Cell::new(0),
+        epochs: [const { Cell::new(FREE) }; 2],
+    };
+
+    #[inline]
+    fn is_idle(&self) -> bool {
+        // When the older group is empty the younger one becomes it.
+        self.counts[self.older.get() & 1].get() == 0
+    }
+
+    /// Counts the first pin, in `epoch`.
+    #[inline]
+    fn begin(&self, epoch: u64) -> usize {
+        let group = self.older.get() & 1;
+        self.counts[group].set(1);
+        self.epochs[group].set(epoch);
+        group
+    }
+
+    /// Counts another pin, in `epoch`.
+    #[inline]
+    fn join(&self, epoch: u64) -> usize {
+        let older = self.older.get() & 1;
+        let younger = older ^ 1;
+        // The slot shows no later epoch than that of either group, so all that the new pin may come to hold is kept.
+        let group = match self.counts[younger].get() {
+            0 if self.epochs[older].get() == epoch => older,
+            0 => {
+                self.epochs[younger].set(epoch);
+                younger
+            }
+            _ => younger,
+        };
+        self.counts[group].set(self.counts[group].get() + 1);
+        group
+    }
+
+    /// Counts a pin of `group` less; what the slot has to show now, if that is something else.
+    #[inline]
+    fn leave(&self, group: usize) -> Option<u64> {
+        let group = group & 1;
+        let count = self.counts[group].get() - 1;
+        self.counts[group].set(count);
+        if count > 0 || group != self.older.get() & 1 {
+            return None;
+        }
+        let younger = group ^ 1;
+        if self.counts[younger].get() == 0 {
+            return Some(FREE);
+        }
+        self.older.set(younger);
+        Some(self.epochs[younger].get())
+    }
 }
 
 thread_local! {
-    static HINT: Cell<usize> = const { Cell::new(usize::MAX) };
+    /// The pins of this thread; those on a heap are where its number says. They have no destructor, so that pins can
+    /// be dropped at the very end of a thread.
+    static PINNED: [Pinned; HEAPS] = const { [const { Pinned::NEW }; HEAPS] };
 }
 
 impl Readers {
     pub(crate) fn new() -> Readers {
-        let slots = (0..SLOTS).map(|_| ReaderSlot(AtomicU64::new(FREE))).collect();
-        Readers { epoch: AtomicU64::new(1), slots, used: AtomicUsize::new(0) }
+        static NEXT: Counter = Counter::new(0);
+        // ORDER: none: the number is only different from all others.
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let (epoch, used) = (AtomicU64::new(1), AtomicUsize::new(0));
+        Readers { number, epoch, first: table(0), more: [const { OnceLock::new() }; TABLES], used }
     }
 
     /// Pins the calling thread.
     ///
     /// # Cost
-    /// One locked instruction.
+    /// One locked instruction; none if the thread is pinned already.
     #[inline]
-    pub(crate) fn pin<M: Medium>(&self, medium: &M) -> Pin<'_> {
-        // ORDER: an old epoch is safe: it only keeps blocks longer.
-        let epoch = self.epoch.load(Ordering::Relaxed);
-        if let Some(slot) = self.slots.get(HINT.with(Cell::get))
-            && slot.claim(epoch)
+    pub(crate) fn pin(&self) -> Pin<'_> {
+        let pinned = |all: &[Pinned; HEAPS]| self.pin_as(&all[self.place()]);
+        // A thread that has no such storage any more gets a slot for each pin.
+        PINNED.try_with(pinned).unwrap_or_else(|_| self.pin_uncounted())
+    }
+
+    #[inline]
+    fn pin_as(&self, pinned: &Pinned) -> Pin<'_> {
+        // ORDER: an old epoch is safe: it only keeps blocks longer. It acquires what was unlinked before it began, so
+        // that a pin that joins others, with no fence of its own, can't come to hold that: the slot may show this
+        // epoch when the others are gone.
+        let epoch = self.epoch.load(Ordering::Acquire);
+        if pinned.number.get() == self.number
+            && let Some(slot) = self.slot(pinned.slot.get())
         {
-            return Pin { slot };
+            if !pinned.is_idle() {
+                return self.counted(slot, pinned.join(epoch));
+            }
+            if slot.claim(epoch) {
+                return self.counted(slot, pinned.begin(epoch));
+            }
         }
-        self.pin_any(medium)
+        self.pin_first(pinned)
+    }
+
+    /// Pins a thread that has no slot, nor one that it had before and nobody has now.
+    #[cold]
+    fn pin_first(&self, pinned: &Pinned) -> Pin<'_> {
+        if !pinned.is_idle() {
+            // It is pinned on another heap whose pins are counted in this place.
+            return self.pin_uncounted();
+        }
+        let (index, slot, epoch) = self.claim_any();
+        pinned.number.set(self.number);
+        pinned.slot.set(index);
+        self.counted(slot, pinned.begin(epoch))
     }
 
     #[cold]
-    fn pin_any<M: Medium>(&self, medium: &M) -> Pin<'_> {
-        for round in 0.. {
-            for (index, slot) in self.slots.iter().enumerate() {
-                // ORDER: the mark is raised before the slot is used, so that `oldest` looks at the slot.
-                self.used.fetch_max(index + 1, Ordering::SeqCst);
-                if slot.claim(self.epoch.load(Ordering::SeqCst)) {
-                    HINT.with(|hint| hint.set(index));
-                    return Pin { slot };
-                }
+    fn pin_uncounted(&self) -> Pin<'_> {
+        Pin { slot: self.claim_any().1, counted: None, _of_this_thread: PhantomData }
+    }
+
+    #[inline]
+    fn counted<'a>(&self, slot: &'a ReaderSlot, group: usize) -> Pin<'a> {
+        let counted = Some(Counted { place: self.place(), group });
+        Pin { slot, counted, _of_this_thread: PhantomData }
+    }
+
+    /// Which of [`PINNED`] is for these readers.
+    #[inline]
+    fn place(&self) -> usize {
+        self.number as usize % HEAPS
+    }
+
+    /// Claims the first slot that is free, and makes more when none is.
+    fn claim_any(&self) -> (usize, &ReaderSlot, u64) {
+        for index in 0.. {
+            let slot = self.slot_or_new(index);
+            // ORDER: none: the claim says whether it is really free.
+            if slot.0.load(Ordering::Relaxed) != FREE {
+                continue;
             }
-            medium.relax(round);
+            // ORDER: the mark is raised before the slot is used, and after its table is there, so that `oldest` looks
+            // at the slot.
+            self.used.fetch_max(index + 1, Ordering::SeqCst);
+            let epoch = self.epoch.load(Ordering::SeqCst);
+            if slot.claim(epoch) {
+                return (index, slot, epoch);
+            }
         }
         unreachable!("the loop ends with a slot")
+    }
+
+    /// Slot number `index`, if its table is there.
+    #[inline]
+    fn slot(&self, index: usize) -> Option<&ReaderSlot> {
+        if index < SLOTS {
+            return self.first.get(index);
+        }
+        let (table, within) = table_of(index);
+        self.more.get(table - 1)?.get()?.get(within)
+    }
+
+    fn slot_or_new(&self, index: usize) -> &ReaderSlot {
+        let (number, within) = table_of(index);
+        match number {
+            0 => &self.first[within],
+            _ => &self.more[number - 1].get_or_init(|| table(number))[within],
+        }
     }
 
     /// Ends the current epoch and returns its number: what was unlinked before the call was unlinked in it or
@@ -86,13 +263,41 @@ impl Readers {
     pub(crate) fn oldest(&self) -> u64 {
         // ORDER: what was unlinked in epochs that are over was unlinked before the fence. Either what follows sees a
         // reader's claim, or the reader's loads, which follow its claim, see what was unlinked before the fence; then
-        // it can't come to hold it.
+        // it can't come to hold it. A later pin of the same thread follows the same claim.
         let current = self.epoch.load(Ordering::SeqCst);
         fence(Ordering::SeqCst);
         let used = self.used.load(Ordering::SeqCst);
-        let pinned = self.slots[..used].iter().map(|slot| slot.0.load(Ordering::SeqCst));
+        let tables = std::iter::once(&self.first).chain(self.more.iter().map_while(OnceLock::get));
+        let slots = tables.flat_map(|table| table.iter()).take(used);
+        // ORDER: as above. An epoch that takes the place of an older one in a slot is that of a pin that was there
+        // before, so each of both keeps what it holds; the store releases the loads of the pins that are gone.
+        let pinned = slots.map(|slot| slot.0.load(Ordering::SeqCst));
         pinned.filter(|epoch| *epoch != FREE).fold(current, u64::min)
     }
+}
+
+impl Drop for Readers {
+    fn drop(&mut self) {
+        // Pins that were forgotten count no more. In other threads the place is another heap's when its number says so.
+        let _ = PINNED.try_with(|all| {
+            let pinned = &all[self.place()];
+            if pinned.number.get() == self.number {
+                pinned.number.set(NONE);
+                pinned.counts.iter().for_each(|count| count.set(0));
+            }
+        });
+    }
+}
+
+/// Table number `number`, with all slots free.
+fn table(number: usize) -> Table {
+    (0..SLOTS << number).map(|_| ReaderSlot(AtomicU64::new(FREE))).collect()
+}
+
+/// The table of slot number `index`, and its place there.
+fn table_of(index: usize) -> (usize, usize) {
+    let table = (index / SLOTS + 1).ilog2() as usize;
+    (table, index - ((1 << table) - 1) * SLOTS)
 }
 
 impl ReaderSlot {
@@ -108,7 +313,113 @@ impl ReaderSlot {
 impl Drop for Pin<'_> {
     #[inline]
     fn drop(&mut self) {
-        // ORDER: releases the reader's loads: who sees the free slot may overwrite what was read.
-        self.slot.0.store(FREE, Ordering::Release);
+        // A thread that counted the pin has its count as long as the pin.
+        let shown = self.counted.map_or(Some(FREE), |Counted { place, group }| {
+            PINNED.try_with(|all| all[place % HEAPS].leave(group)).unwrap_or(Some(FREE))
+        });
+        if let Some(epoch) = shown {
+            // ORDER: releases the loads of the pins that are gone: a thread that sees the slot free, or a younger epoch
+            // in it, may overwrite what was read.
+            self.slot.0.store(epoch, Ordering::Release);
+        }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod test {
+    use super::*;
+
+    #[test]
+    fn tables_follow_one_another() {
+        let mut next = (0, 0);
+        for index in 0..10_000 {
+            assert_eq!(table_of(index), next);
+            next.1 += 1;
+            if next.1 == SLOTS << next.0 {
+                next = (next.0 + 1, 0);
+            }
+        }
+    }
+
+    #[test]
+    fn a_thread_has_one_slot() {
+        let readers = Readers::new();
+        let pins: Vec<Pin<'_>> = (0..1000)
+            .map(|number| {
+                if number % 10 == 0 {
+                    readers.advance();
+                }
+                readers.pin()
+            })
+            .collect();
+        assert_eq!(readers.used.load(Ordering::SeqCst), 1);
+        assert_eq!(readers.oldest(), 2);
+        drop(pins);
+        assert_eq!(readers.oldest(), 101);
+    }
+
+    #[test]
+    fn a_slot_shows_the_oldest_pin_whatever_the_order() {
+        let readers = Readers::new();
+        let first = readers.pin();
+        readers.advance();
+        let second = readers.pin();
+        assert_eq!(readers.oldest(), 1);
+        drop(first);
+        assert_eq!(readers.oldest(), 2);
+        readers.advance();
+        let third = readers.pin();
+        drop(third);
+        assert_eq!(readers.oldest(), 2);
+        let third = readers.pin();
+        drop(second);
+        assert_eq!(readers.oldest(), 3);
+        drop(third);
+        readers.advance();
+        assert_eq!(readers.oldest(), 4);
+    }
+
+    #[test]
+    fn heaps_are_told_apart() {
+        let all: Vec<Readers> = (0..3 * HEAPS).map(|_| Readers::new()).collect();
+        let pins: Vec<Pin<'_>> = all.iter().flat_map(|readers| [readers.pin(), readers.pin()]).collect();
+        for readers in &all {
+            readers.advance();
+            assert_eq!(readers.oldest(), 1);
+        }
+        drop(pins);
+        assert!(all.iter().all(|readers| readers.oldest() == 2));
+    }
+
+    #[test]
+    fn a_forgotten_pin_ends_with_its_heap() {
+        let first = Readers::new();
+        std::mem::forget(first.pin());
+        first.advance();
+        assert_eq!(first.oldest(), 1);
+        let pin = first.pin();
+        drop(pin);
+        assert_eq!(first.oldest(), 1);
+        let place = first.place();
+        drop(first);
+        // One that is counted in the same place.
+        let other = std::iter::repeat_with(Readers::new).find(|other| other.place() == place);
+        let other = other.expect("there is always another one");
+        assert!(other.pin().counted.is_some());
+    }
+
+    #[test]
+    fn pins_can_be_dropped_with_the_threads_storage() {
+        std::thread_local! {
+            static LAST: std::cell::RefCell<Option<Pin<'static>>> = const { std::cell::RefCell::new(None) };
+        }
+        let readers: &'static Readers = Box::leak(Box::new(Readers::new()));
+        let pinned = std::thread::spawn(|| {
+            LAST.with_borrow_mut(|last| *last = Some(readers.pin()));
+            readers.advance();
+            readers.oldest()
+        });
+        assert_eq!(pinned.join().ok(), Some(1));
+        assert_eq!(readers.oldest(), 2);
     }
 }

@@ -1,6 +1,5 @@
 //! A block is not used again while a pinned reader can hold it.
 
-use super::yielding::Yielding;
 use crate::explore;
 use crate::readers::Readers;
 use loom::cell::Cell;
@@ -11,7 +10,6 @@ use loom::thread;
 /// A block that a word leads to.
 struct Shared {
     readers: Readers,
-    medium: Yielding,
     linked: AtomicBool,
     /// loom reports any access beside a change.
     block: Cell<u64>,
@@ -19,12 +17,17 @@ struct Shared {
 
 impl Shared {
     fn new() -> Arc<Shared> {
-        let (readers, medium) = (Readers::new(), Yielding::new(4096));
-        Arc::new(Shared { readers, medium, linked: AtomicBool::new(true), block: Cell::new(1) })
+        let readers = Readers::new();
+        Arc::new(Shared { readers, linked: AtomicBool::new(true), block: Cell::new(1) })
     }
 
     fn read(&self) {
-        let _pin = self.readers.pin(&self.medium);
+        let _pin = self.readers.pin();
+        self.look();
+    }
+
+    /// Reads the block, if the word still leads to it.
+    fn look(&self) {
         if self.linked.load(Ordering::Acquire) {
             assert_eq!(self.block.get(), 1, "the block was used again");
         }
@@ -78,6 +81,43 @@ fn two_readers_and_one_who_frees() {
     });
 }
 
+/// The slot shows the younger pin's epoch when the older pin is gone.
+#[test]
+fn a_pin_that_outlives_the_one_that_it_joined_keeps_its_block() {
+    explore(4, || {
+        let shared = Shared::new();
+        let reader = Arc::clone(&shared);
+        let reader = thread::spawn(move || {
+            let older = reader.readers.pin();
+            let younger = reader.readers.pin();
+            drop(older);
+            reader.look();
+            drop(younger);
+        });
+        shared.reuse();
+        reader.join().unwrap();
+    });
+}
+
+#[test]
+fn what_an_older_pin_found_outlives_the_ones_that_joined_it() {
+    explore(3, || {
+        let shared = Shared::new();
+        let reader = Arc::clone(&shared);
+        let reader = thread::spawn(move || {
+            let older = reader.readers.pin();
+            let found = reader.linked.load(Ordering::Acquire);
+            reader.read();
+            if found {
+                assert_eq!(reader.block.get(), 1, "the block was used again");
+            }
+            drop(older);
+        });
+        shared.reuse();
+        reader.join().unwrap();
+    });
+}
+
 /// As frees that all threads share are used again: by a thread that looked at the readers by itself, beside a reader
 /// and a thread that frees, and perhaps pins after that.
 fn look_beside_a_free(preemptions: usize, pins_again: bool) {
@@ -85,8 +125,10 @@ fn look_beside_a_free(preemptions: usize, pins_again: bool) {
         let shared = Shared::new();
         let limbo = Arc::new(Mutex::new(None));
         if pins_again {
-            // Both slots have been used.
-            let _pins = [shared.readers.pin(&shared.medium), shared.readers.pin(&shared.medium)];
+            // Two slots have been used, the second one of which made the list longer.
+            let _pin = shared.readers.pin();
+            let other = Arc::clone(&shared);
+            thread::spawn(move || drop(other.readers.pin())).join().unwrap();
         }
         let reader = Arc::clone(&shared);
         let reader = thread::spawn(move || reader.read());
@@ -95,7 +137,7 @@ fn look_beside_a_free(preemptions: usize, pins_again: bool) {
             freer.linked.store(false, Ordering::Release);
             let epoch = freer.readers.advance();
             *freed.lock().unwrap() = Some(epoch);
-            let _pin = pins_again.then(|| freer.readers.pin(&freer.medium));
+            let _pin = pins_again.then(|| freer.readers.pin());
         });
         let oldest = shared.readers.oldest();
         let epoch: Option<u64> = *limbo.lock().unwrap();
