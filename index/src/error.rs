@@ -55,7 +55,7 @@ impl IndexError {
             IndexError::Corrupt { .. } | IndexError::NoTree { .. } => true,
             IndexError::Fault(fault) => fault.kind != FaultKind::Forked,
             IndexError::Heap(error) => error.is_damage(),
-            IndexError::KeyTooLong { .. } | IndexError::PoolTooLarge { .. } => false,
+            IndexError::KeyTooLong { .. } | IndexError::PoolTooLarge { .. } | IndexError::OtherPool => false,
         }
     }
 }

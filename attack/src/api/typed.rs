@@ -274,12 +274,14 @@ fn clear_all(pool: &Typed, root: &Root, model: &mut Model) -> Done {
 fn compare(pool: &Typed, model: &Model) -> Done {
     let root = root(pool)?;
     let guard = pool.guard();
+    let pair = root.pair.read(&guard, |pair| [pair[0].load(&guard), pair[1].load(&guard)]);
+    let [first, second] = pair.map(|value| must("load", value));
     let mut found = Model {
-        wide: root.wide.load(&guard),
+        wide: must("load", root.wide.load(&guard))?,
         list: Vec::new(),
         numbers: must("load", root.numbers.load_all(&guard))?,
         text: must("load", root.text.load(&guard))?,
-        pair: root.pair.read(&guard, |pair| [pair[0].load(&guard), pair[1].load(&guard)]),
+        pair: [first?, second?],
     };
     let mut next = must("load", root.list.load(&guard))?;
     while let Some(link) = next {

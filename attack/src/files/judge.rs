@@ -73,11 +73,11 @@ fn wanted(rng: &mut Rng, victim: &Victim) -> Vec<Wanted> {
     if from > to && to.is_some() {
         (from, to) = (to, from);
     }
-    let (reverse, limit) = (rng.bool(), Some(rng.usize(1..50)));
+    let (reverse, limit, verify) = (rng.bool(), Some(rng.usize(1..50)), rng.bool());
     vec![
-        Wanted { prefix, reverse, ..Wanted::default() },
-        Wanted { from, to, ..Wanted::default() },
-        Wanted { limit, reverse, ..Wanted::default() },
+        Wanted { prefix, reverse, verify: !verify, ..Wanted::default() },
+        Wanted { from, to, verify, ..Wanted::default() },
+        Wanted { limit, reverse, verify, ..Wanted::default() },
         Wanted { reverse: true, ..Wanted::default() },
     ]
 }
@@ -95,6 +95,16 @@ fn judge_pairs(
 ) {
     broke(command, answer, tell);
     let Ok(pairs) = answer else { return };
+    if !wanted.verify && !wanted.is_whole() {
+        // What a part lacks is not proved; what it has is right, and in order.
+        let all = Wanted { limit: None, ..wanted.clone() }.of(victim.pairs.iter());
+        let mut rest = all.iter();
+        if let Some((key, value)) = pairs.iter().find(|pair| !rest.any(|other| other == *pair)) {
+            let what = format!("{command} succeeds, with {} = {} ({wanted:?})", short(key), short(value));
+            tell("wrong-pairs", what);
+        }
+        return;
+    }
     let want = wanted.of(victim.pairs.iter());
     if let Some(difference) = difference(&want, pairs) {
         let class = if pairs.len() < want.len() { "silent-loss" } else { "wrong-pairs" };

@@ -5,13 +5,16 @@ use crate::panics::caught;
 use lode_heap::check::Severity;
 use lode_heap::{Rung, random_life};
 use lode_index::kv::Store;
-use lode_index::{IndexError, check_pool, prefix_end, repair_pool};
+use lode_index::{check_pool, prefix_end, repair_pool};
 use lode_pmem::Mapping;
 use lode_pool::{Access, OpenOptions, map_to_repair, map_unchecked};
 use std::fmt::Display;
 use std::ops::Bound;
 use std::path::Path;
 use std::sync::Arc;
+
+/// Keys of a sample whose absence is to be proved.
+const PROVEN_MAX: usize = 20;
 
 /// Uses a pool through the library, as the program does.
 #[derive(Clone, Copy, Debug, Default)]
@@ -37,7 +40,7 @@ impl Way for Library {
 
     fn scan(&self, pool: &Path, wanted: &Wanted) -> Answer<Vec<Pair>> {
         guarded(|| {
-            let store = open(pool)?;
+            let mut store = open(pool)?;
             let reader = store.tree().map_err(said)?.reader();
             let to = match (prefix_end(&wanted.prefix), wanted.to.clone()) {
                 (Some(end), Some(to)) => Some(end.min(to)),
@@ -49,21 +52,26 @@ impl Way for Library {
             let mut pairs = Vec::new();
             while pairs.len() < wanted.limit.unwrap_or(usize::MAX) {
                 let Some(entry) = (if wanted.reverse { range.next_back() } else { range.next() }) else { break };
-                let pair = entry.and_then(|entry| {
-                    entry.verify()?;
-                    Ok::<_, IndexError>((entry.key.clone(), entry.value.to_vec()?))
-                });
-                pairs.push(pair.map_err(said)?);
+                let entry = entry.map_err(said)?;
+                pairs.push((entry.key, entry.value.into_vec()));
+            }
+            drop(range);
+            drop(reader);
+            let all = if wanted.verify { store.count_proven() } else { store.count() }.map_err(said)?;
+            if wanted.is_whole() && all != pairs.len() as u64 {
+                return Err(said(format_args!("{} keys, and the tree has counted {all}", pairs.len())));
             }
             Ok(pairs)
         })
     }
 
     fn get(&self, pool: &Path, keys: &[Vec<u8>], verify: bool) -> Vec<Answer<Option<Vec<u8>>>> {
-        if verify {
-            return vec![Err(Refusal::Unasked); keys.len()];
-        }
+        // To prove that a key is absent reads the whole tree.
+        let keys = if verify { &keys[..keys.len().min(PROVEN_MAX)] } else { keys };
         match guarded(|| open(pool)) {
+            Ok(mut store) if verify => {
+                keys.iter().map(|key| guarded(|| store.get_proven(key).map_err(said))).collect()
+            }
             Ok(store) => keys.iter().map(|key| guarded(|| store.get(key).map_err(said))).collect(),
             Err(refusal) => vec![Err(refusal); keys.len()],
         }
@@ -74,7 +82,7 @@ impl Way for Library {
     }
 
     fn count(&self, pool: &Path) -> Answer<u64> {
-        guarded(|| open(pool)?.count().map_err(said))
+        guarded(|| open(pool)?.count_proven().map_err(said))
     }
 
     fn check(&self, pool: &Path) -> Answer<bool> {

@@ -152,7 +152,9 @@ impl Way for Program {
         let mut option = |name: &str, value: &[u8]| {
             arguments.push(bytes(&[format!("--{name}=").as_bytes(), value].concat()));
         };
-        option("prefix", &wanted.prefix);
+        if !wanted.prefix.is_empty() {
+            option("prefix", &wanted.prefix);
+        }
         if let Some(from) = &wanted.from {
             option("from", from);
         }
@@ -164,6 +166,12 @@ impl Way for Program {
         }
         if wanted.reverse {
             arguments.push("--reverse".into());
+        }
+        if wanted.verify {
+            if !self.can_verify {
+                return Err(Refusal::Unasked);
+            }
+            arguments.push("--verify".into());
         }
         if arguments.iter().any(|argument| argument.as_bytes().contains(&0)) {
             return Err(Refusal::Unasked);

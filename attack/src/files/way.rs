@@ -43,9 +43,16 @@ pub struct Wanted {
     pub reverse: bool,
     /// At most so many.
     pub limit: Option<usize>,
+    /// That no key is missing is proved.
+    pub verify: bool,
 }
 
 impl Wanted {
+    /// Whether all keys are wanted.
+    pub fn is_whole(&self) -> bool {
+        self.prefix.is_empty() && self.from.is_none() && self.to.is_none() && self.limit.is_none()
+    }
+
     /// Returns what a scan of `pairs`, in order, is to print.
     pub fn of<'a>(&self, pairs: impl DoubleEndedIterator<Item = (&'a Vec<u8>, &'a Vec<u8>)>) -> Vec<Pair> {
         let within = |key: &[u8]| {
@@ -65,7 +72,7 @@ pub trait Way {
     fn export(&self, pool: &Path) -> Answer<Vec<Pair>>;
     /// A part of them.
     fn scan(&self, pool: &Path, wanted: &Wanted) -> Answer<Vec<Pair>>;
-    /// The values of keys, one answer each; none where it is told that there is no such key. With `verify`, absence is
+    /// The values of keys, one answer each, for the first ones or all; none where it is told that there is no such key. With `verify`, absence is
     /// proven.
     fn get(&self, pool: &Path, keys: &[Vec<u8>], verify: bool) -> Vec<Answer<Option<Vec<u8>>>>;
     /// How many keys to look up.
