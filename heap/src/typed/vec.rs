@@ -122,6 +122,10 @@ impl<T: Persist<B> + Copy, B: Brand> PVec<T, B> {
         tx: &TypedTx<'_, B, M>,
         values: &[T],
     ) -> Result<(), HeapError> {
+        if values.is_empty() {
+            // A vector that never held anything has no buffer to store to.
+            return Ok(());
+        }
         let raw = tx.raw();
         let Elements { buffer, len } = self.elements(raw)?;
         let room = if buffer.is_null() { 0 } else { raw.usable_size(buffer)? / Self::SIZE.max(1) };

@@ -1,0 +1,121 @@
+//! What a heap is to hold.
+
+use super::{Done, ensure};
+use crate::Finding;
+use fastrand::Rng;
+use lode_heap::{Heap, Tx};
+use lode_layout::{PoolOffset, WORD};
+use lode_pmem::Mapping;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// The heap under attack.
+pub(crate) type PoolHeap = Heap<Arc<Mapping>>;
+
+/// An object.
+#[derive(Clone, Debug)]
+pub(super) struct Known {
+    pub(super) type_number: u64,
+    pub(super) content: Rc<Vec<u8>>,
+    /// How it came to be, for reports.
+    pub(super) origin: &'static str,
+}
+
+impl fmt::Display for Known {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} bytes ({})", self.content.len(), self.origin)
+    }
+}
+
+/// Objects and where they begin.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Objects {
+    pub(super) all: BTreeMap<PoolOffset, Known>,
+    pub(super) root: Option<PoolOffset>,
+}
+
+impl Objects {
+    /// Adds an object; a finding when it lies over another.
+    pub(super) fn add(&mut self, at: PoolOffset, known: Known) -> Done {
+        let len = known.content.len() as u64;
+        self.clear_of(at, len)?;
+        self.all.insert(at, known);
+        Ok(())
+    }
+
+    /// A finding when `len` bytes at `at` lie over an object.
+    pub(super) fn clear_of(&self, at: PoolOffset, len: u64) -> Done {
+        let end = at.get() + len.max(1);
+        let before = self.all.range(..PoolOffset::new(end)).next_back();
+        let over = before.filter(|(other, known)| other.get() + known.content.len().max(1) as u64 > at.get());
+        ensure(
+            over.is_none(),
+            "overlap",
+            format_args!("{len} bytes at {at} lie over {:?}", over.map(|(at, known)| format!("{known} at {at}"))),
+        )
+    }
+
+    /// Leads the root from `at`, if it is there, to `to`.
+    pub(super) fn uproot(&mut self, tx: &Tx<'_, Arc<Mapping>>, at: PoolOffset, to: PoolOffset) {
+        if self.root == Some(at) {
+            tx.set_root(to);
+            self.root = Some(to).filter(|to| !to.is_null());
+        }
+    }
+
+    /// One of the objects.
+    pub(super) fn any(&self, rng: &mut Rng) -> Option<PoolOffset> {
+        self.all.keys().nth(rng.usize(..self.all.len().max(1))).copied()
+    }
+
+    /// A finding when the heap does not hold these objects and no others.
+    pub(super) fn compare(&self, heap: &PoolHeap) -> Done {
+        let root = heap.root().map_err(|error| Finding::new("walk", error))?;
+        let want = self.root.unwrap_or(PoolOffset::NULL);
+        ensure(root == want, "changed", format_args!("the root is {root}, and was {want}"))?;
+        let mut there = BTreeMap::new();
+        for object in heap.objects() {
+            let object = object.map_err(|error| Finding::new("walk", error))?;
+            there.insert(object.at, object);
+        }
+        for (at, known) in &self.all {
+            let found = there.remove(at);
+            let Some(object) = found else {
+                return Err(Finding::new("lost", format_args!("{known} at {at} are gone")));
+            };
+            let fits = object.type_number == known.type_number && object.size >= known.content.len() as u64;
+            ensure(fits, "changed", format_args!("the object {object:?} was {known}"))?;
+            let same = heap.memory().equals(*at, &known.content);
+            ensure(same, "changed", format_args!("the content of {known} at {at}"))?;
+        }
+        ensure(there.is_empty(), "besides", format_args!("objects that are nobody's: {there:?}"))
+    }
+}
+
+/// Words that hold `content`.
+pub(super) fn words(content: &[u8]) -> Vec<u64> {
+    let mut bytes = content.to_vec();
+    bytes.resize(content.len().next_multiple_of(WORD as usize), 0);
+    bytes.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word)).collect()
+}
+
+/// Content that is no other object's.
+pub(crate) fn content(rng: &mut Rng, len: usize) -> Vec<u8> {
+    let mut bytes = vec![0; len];
+    rng.fill(&mut bytes);
+    bytes
+}
+
+/// A size of an object.
+pub(super) fn size(rng: &mut Rng) -> usize {
+    match rng.u8(..10) {
+        0 => 64,
+        1 => 2000,
+        2 => 4000,
+        3 => 50_000,
+        4 => [1, 8, 16, 1023, 1024, 1025, 4096, 16_384][rng.usize(..8)],
+        _ => super::magnitude(rng, 1 << 16).max(1),
+    }
+}

@@ -1,0 +1,51 @@
+//! A pool that is open for reading refuses each change, and stays as it is.
+
+use super::store::Model;
+use super::{Done, ensure, must};
+use fastrand::Rng;
+use lode_heap::{Access, HeapError, OpenOptions};
+use lode_index::IndexError;
+use lode_index::kv::Store;
+use std::path::Path;
+
+/// Opens the store at `path` for reading, and tries each change.
+pub(super) fn attack(path: &Path, model: &Model) -> Done {
+    let before = must("read", std::fs::read(path))?;
+    let store = must("open for reading", Store::open(path, &OpenOptions::new(Access::ReadOnly)))?;
+    super::store::compare(&store, model)?;
+    let key = model.keys().next().cloned().unwrap_or_default();
+    let tree = must("tree", store.tree())?;
+    let heap = store.heap();
+    let refused = |call: &str, is_refused: bool| {
+        ensure(is_refused, "read-only", format_args!("{call} in a pool that is open for reading succeeds"))
+    };
+    refused("put", store.put(b"a new key", b"value").is_err())?;
+    refused("put of a key that is there", store.put(&key, b"value").is_err())?;
+    refused("insert", tree.insert(b"a new key", b"value").is_err())?;
+    refused("update", tree.update(&key, |_| Some(b"value".to_vec())).is_err())?;
+    if model.contains_key(&key) {
+        refused("delete", store.delete(&key).is_err())?;
+    }
+    let many = heap.run(|tx| {
+        tree.insert_in(tx, b"one", b"1")?;
+        tree.insert_in(tx, b"two", b"2")
+    });
+    refused("a transaction", many.is_err())?;
+    let made = heap.run(|tx| tx.alloc_with(&[1, 2, 3], 16, 7));
+    refused("alloc", made.is_err())?;
+    let stored = heap.run(|tx| {
+        tx.store8(tree.root().plus(64), 1);
+        Ok::<_, HeapError>(())
+    });
+    refused("a store", stored.is_err())?;
+    refused("grow", store.pool().grow(64 << 20).is_err())?;
+    let read = heap.run(|tx| Ok::<_, IndexError>(tree.get_in(tx, &key)?));
+    ensure(must("a transaction that reads", read)? == model.get(&key).cloned(), "answer", "get in a transaction")?;
+    super::store::compare(&store, model)?;
+    match Rng::new().bool() {
+        true => must("close", store.close())?,
+        false => drop(store),
+    }
+    let after = must("read", std::fs::read(path))?;
+    ensure(before == after, "written", "the file of a pool that was open for reading has changed")
+}

@@ -1,0 +1,381 @@
+//! The tree and the store over it: changes one by one and many in a transaction, scans, readers that are held.
+
+use super::heap::check;
+use super::{Done, EARLY, Ending, Sequence, ensure, magnitude, must, refused};
+use crate::panics::{Deliberate, deliberate};
+use crate::progress::{Progress, Steps};
+use crate::{Finding, scratch};
+use fastrand::Rng;
+use lode_heap::{Access, CreateOptions, HeapError, OpenOptions, Rung, Tx};
+use lode_index::kv::{KvError, Store};
+use lode_index::{IndexError, Tree};
+use lode_pmem::Mapping;
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::path::Path;
+use std::sync::Arc;
+
+pub(super) const SIZE: u64 = 4 << 20;
+const KEYS_MAX: usize = 1500;
+
+/// What a store is to hold.
+pub(super) type Model = BTreeMap<Vec<u8>, Vec<u8>>;
+
+/// How the last step of a life leaves the pool.
+enum Leave {
+    End,
+    Close,
+    Drop,
+    ReadOnly,
+}
+
+pub(super) fn run(sequence: &Sequence, progress: &Progress) -> Done {
+    let folder = must("a folder", scratch())?;
+    let path = folder.path().join("store.pool");
+    let mut store = create(&path, SIZE)?;
+    let mut model = Model::new();
+    let mut steps = sequence.steps.iter();
+    let mut noted = progress.thread(0);
+    loop {
+        let leave = live(sequence, &mut steps, &store, &mut model, &mut noted)?;
+        match leave {
+            Leave::Drop => drop(store),
+            _ => must("close", store.close())?,
+        }
+        check(&path)?;
+        if matches!(leave, Leave::ReadOnly) {
+            refused::attack(&path, &model)?;
+        }
+        store = open(&path)?;
+        compare(&store, &model)?;
+        if matches!(leave, Leave::End) {
+            return Ok(());
+        }
+    }
+}
+
+/// Makes a store on a rung on which nothing waits for a disk.
+pub(super) fn create(path: &Path, size: u64) -> Result<Store, Finding> {
+    let options = CreateOptions { rung: Some(Rung::Line), ..CreateOptions::new(size, Store::layout()) };
+    must("create", Store::create(path, &options))
+}
+
+pub(super) fn open(path: &Path) -> Result<Store, Finding> {
+    let options = OpenOptions { rung: Some(Rung::Line), ..OpenOptions::new(Access::ReadWrite) };
+    must("open", Store::open(path, &options))
+}
+
+/// Whether the pool, or a half of what is free, has no room for a change.
+pub(super) fn is_full(error: &KvError) -> bool {
+    matches!(error, KvError::Index(error) if is_full_index(error))
+}
+
+fn is_full_index(error: &IndexError) -> bool {
+    matches!(error, IndexError::Heap(HeapError::OutOfSpace { .. } | HeapError::TooLarge { .. }))
+}
+
+fn live<'a>(
+    sequence: &Sequence,
+    steps: &mut impl Iterator<Item = &'a u64>,
+    store: &Store,
+    model: &mut Model,
+    noted: &mut Steps<'_>,
+) -> Result<Leave, Finding> {
+    let tree = must("tree", store.tree())?;
+    let mut readers = Vec::new();
+    for number in steps {
+        let mut rng = sequence.rng(*number);
+        let kind = rng.u8(..48);
+        noted.begin(format_args!("store step {number} of kind {kind}, {} readers", readers.len()));
+        match kind {
+            0..10 => put(store, &mut rng, model)?,
+            10..14 => delete(store, &mut rng, model)?,
+            14..26 => transaction(store, &tree, &mut rng, model)?,
+            26..29 => update(&tree, &mut rng, model)?,
+            29..33 => scan(&tree, &mut rng, model)?,
+            33..36 => held_value(store, &tree, &mut rng, model)?,
+            36 | 37 => {
+                let count = [1, 10, 40, 150][rng.usize(..4)];
+                readers.extend((0..count).map(|_| tree.reader()));
+            }
+            38 | 39 => readers.clear(),
+            40 => fill(store, &mut rng, model, readers.is_empty())?,
+            41 => thread(store, &mut rng, model)?,
+            42 => return Ok(Leave::Close),
+            43 => return Ok(Leave::Drop),
+            44 => return Ok(Leave::ReadOnly),
+            _ => lookups(store, &mut rng, model)?,
+        }
+        if number.is_multiple_of(8) {
+            compare(store, model)?;
+        }
+    }
+    compare(store, model)?;
+    Ok(Leave::End)
+}
+
+/// A key: of few forms, so that keys meet, begin alike, and are the beginning of others.
+fn key(rng: &mut Rng, model: &Model) -> Vec<u8> {
+    if rng.bool()
+        && let Some(key) = model.keys().nth(rng.usize(..model.len().max(1)))
+    {
+        return key.clone();
+    }
+    match rng.u8(..6) {
+        0 => rng.u16(..500).to_be_bytes().to_vec(),
+        1 => format!("{}", rng.u16(..2000)).into_bytes(),
+        2 => format!("/a/long/way/to/{}/{}", rng.u8(..3), rng.u8(..)).into_bytes(),
+        3 => vec![rng.u8(..3); magnitude(rng, 40)],
+        4 => vec![b'l'; magnitude(rng, 4000)],
+        _ => (0..magnitude(rng, 16)).map(|_| rng.u8(..)).collect(),
+    }
+}
+
+fn value(rng: &mut Rng) -> Vec<u8> {
+    let len = if rng.u8(..20) == 0 { magnitude(rng, 30_000) } else { magnitude(rng, 600) };
+    super::objects::content(rng, len)
+}
+
+fn put(store: &Store, rng: &mut Rng, model: &mut Model) -> Done {
+    if model.len() >= KEYS_MAX {
+        return delete(store, rng, model);
+    }
+    let (key, value) = (key(rng, model), value(rng));
+    match store.put(&key, &value) {
+        Ok(replaced) => {
+            let before = model.insert(key, value);
+            ensure(before.is_some() == replaced, "answer", format_args!("put says replaced: {replaced}"))
+        }
+        Err(error) if is_full(&error) => Ok(()),
+        Err(error) => Err(Finding::new("refused", format_args!("put: {error}"))),
+    }
+}
+
+fn delete(store: &Store, rng: &mut Rng, model: &mut Model) -> Done {
+    let key = key(rng, model);
+    match store.delete(&key) {
+        Ok(deleted) => {
+            let before = model.remove(&key);
+            ensure(before.is_some() == deleted, "answer", format_args!("delete says {deleted}"))
+        }
+        Err(error) if is_full(&error) => Ok(()),
+        Err(error) => Err(Finding::new("refused", format_args!("delete: {error}"))),
+    }
+}
+
+type PoolTree<'h> = Tree<'h, Arc<Mapping>>;
+
+/// Some changes in one transaction, with lookups that see them.
+fn transaction(store: &Store, tree: &PoolTree<'_>, rng: &mut Rng, model: &mut Model) -> Done {
+    let (ending, count) = (Ending::draw(rng), 1 + rng.usize(..12));
+    let choices = rng.fork();
+    let (mut next, mut broken, mut rounds) = (model.clone(), Ok(()), 0);
+    let result = deliberate(|| {
+        store.heap().run(|tx| {
+            let mut rng = choices.clone();
+            (next, broken) = (model.clone(), Ok(()));
+            rounds += 1;
+            for step in 0..count {
+                if step == count / 2 && matches!(ending, Ending::Nested | Ending::NestedError) {
+                    let inner = store.heap().run(|tx| {
+                        change(tx, tree, &mut rng, &mut next, &mut broken)?;
+                        if ending == Ending::Nested { Ok(()) } else { Err(IndexError::Heap(EARLY)) }
+                    });
+                    if ending == Ending::Nested {
+                        inner?;
+                    }
+                }
+                change(tx, tree, &mut rng, &mut next, &mut broken)?;
+            }
+            match ending {
+                Ending::Error => Err(IndexError::Heap(EARLY)),
+                Ending::Panic => std::panic::resume_unwind(Box::new(Deliberate)),
+                Ending::Restart if rounds == 1 => Err(tx.restart().into()),
+                _ => Ok(()),
+            }
+        })
+    });
+    broken?;
+    match result {
+        Some(Ok(())) => {
+            ensure(ending.commits(), "committed", format_args!("a transaction that ended by {ending:?}"))?;
+            *model = next;
+            Ok(())
+        }
+        Some(Err(error)) if is_full_index(&error) => Ok(()),
+        None => Ok(()),
+        Some(Err(error)) => {
+            ensure(!ending.commits(), "refused", format_args!("a transaction ({ending:?}): {error}"))
+        }
+    }
+}
+
+fn change(
+    tx: &Tx<'_, Arc<Mapping>>,
+    tree: &PoolTree<'_>,
+    rng: &mut Rng,
+    next: &mut Model,
+    broken: &mut Done,
+) -> Result<(), IndexError> {
+    let key = key(rng, next);
+    let holds = match rng.u8(..4) {
+        0 => tree.delete_in(tx, &key)? == next.remove(&key).is_some(),
+        1 => tree.get_in(tx, &key)?.as_ref() == next.get(&key),
+        _ if next.len() < KEYS_MAX => {
+            let value = value(rng);
+            tree.insert_in(tx, &key, &value)? == next.insert(key, value).is_some()
+        }
+        _ => true,
+    };
+    if !holds && broken.is_ok() {
+        *broken = Err(Finding::new("answer", "a change inside of a transaction has a wrong answer"));
+    }
+    Ok(())
+}
+
+fn update(tree: &PoolTree<'_>, rng: &mut Rng, model: &mut Model) -> Done {
+    let (key, new) = (key(rng, model), value(rng));
+    let leaves = rng.u8(..4) == 0;
+    let mut seen = None;
+    let result = tree.update(&key, |old| {
+        seen = old.map(<[u8]>::to_vec);
+        if leaves { None } else { Some(new.clone()) }
+    });
+    match result {
+        Ok(_) => {
+            ensure(seen.as_ref() == model.get(&key), "answer", "update is shown another value")?;
+            if !leaves {
+                model.insert(key, new);
+            }
+            Ok(())
+        }
+        Err(error) if is_full_index(&error) => Ok(()),
+        Err(error) => Err(Finding::new("refused", format_args!("update: {error}"))),
+    }
+}
+
+/// A part of the keys, from both ends.
+fn scan(tree: &PoolTree<'_>, rng: &mut Rng, model: &Model) -> Done {
+    let reader = tree.reader();
+    let (mut from, mut to) = (key(rng, model), key(rng, model));
+    if from > to {
+        std::mem::swap(&mut from, &mut to);
+    }
+    let bounds = (Bound::Included(from), if rng.bool() { Bound::Excluded(to) } else { Bound::Included(to) });
+    if matches!(&bounds, (Bound::Included(from), Bound::Excluded(to)) if from == to) {
+        return Ok(());
+    }
+    let want: Vec<_> = model.range::<Vec<u8>, _>(bounds.clone()).collect();
+    let mut range = reader.range::<Vec<u8>>(bounds);
+    let (mut front, mut back) = (0, want.len());
+    for _ in 0..want.len() {
+        let forward = rng.u8(..3) != 0;
+        let entry = if forward { range.next() } else { range.next_back() };
+        let Some(entry) = entry else { return Err(Finding::new("scan", "a scan ends early")) };
+        let entry = must("scan", entry)?;
+        let (key, value) = if forward { want[front] } else { want[back - 1] };
+        let found = (entry.key, entry.value.into_vec());
+        let place = if forward { front } else { back - 1 };
+        ensure(
+            found == (key.clone(), value.clone()),
+            "scan",
+            format_args!("number {place} of {} is {}, not {}", want.len(), show(&found.0, &found.1), show(key, value)),
+        )?;
+        (front, back) = if forward { (front + 1, back) } else { (front, back - 1) };
+    }
+    ensure(range.next().is_none() && range.next_back().is_none(), "scan", "a scan does not end")
+}
+
+/// A key, and how long its value is.
+fn show(key: &[u8], value: &[u8]) -> String {
+    format!("{:?}[{}] with {} bytes", &key[..key.len().min(40)], key.len(), value.len())
+}
+
+/// A value that was found stays as it is for as long as its reader lives.
+fn held_value(store: &Store, tree: &PoolTree<'_>, rng: &mut Rng, model: &mut Model) -> Done {
+    let reader = tree.reader();
+    let key = key(rng, model);
+    let held = must("get", reader.get_unchecked(&key))?;
+    let want = model.get(&key).cloned();
+    for _ in 0..10 {
+        put(store, rng, model)?;
+        delete(store, rng, model)?;
+    }
+    let gone = must("delete", store.delete(&key))?;
+    ensure(gone == model.remove(&key).is_some(), "answer", format_args!("delete says {gone}"))?;
+    put(store, rng, model)?;
+    let found = must("read", held.map(|value| value.to_vec()).transpose())?;
+    ensure(found == want, "changed", "a value changes under its reader")
+}
+
+fn lookups(store: &Store, rng: &mut Rng, model: &Model) -> Done {
+    for _ in 0..20 {
+        let key = key(rng, model);
+        let found = must("get", store.get(&key))?;
+        ensure(found.as_ref() == model.get(&key), "answer", format_args!("get of {key:?}"))?;
+    }
+    let count = must("count", store.count())?;
+    ensure(count == model.len() as u64, "answer", format_args!("count says {count}, {} are there", model.len()))
+}
+
+/// Fills the pool until it refuses, empties it of that, and the same must fit again.
+fn fill(store: &Store, rng: &mut Rng, model: &mut Model, can_reuse: bool) -> Done {
+    let value = value(rng);
+    let mut counts = [0u32; 2];
+    for count in &mut counts {
+        loop {
+            let key = [b"fill".to_vec(), count.to_be_bytes().to_vec(), vec![b'f'; 200]].concat();
+            match store.put(&key, &value) {
+                Ok(_) => *count += 1,
+                Err(error) if is_full(&error) => break,
+                Err(error) => return Err(Finding::new("refused", format_args!("filling: {error}"))),
+            }
+        }
+        lookups(store, rng, model).or_else(|finding| match &*finding.class {
+            // It counts the keys of the model only.
+            "answer" if finding.what.starts_with("count") => Ok(()),
+            _ => Err(finding),
+        })?;
+        for number in 0..*count {
+            let key = [b"fill".to_vec(), number.to_be_bytes().to_vec(), vec![b'f'; 200]].concat();
+            let deleted = must("delete in a full pool", store.delete(&key))?;
+            ensure(deleted, "lost", format_args!("key {number} of {count} in a full pool"))?;
+        }
+    }
+    ensure(
+        counts[1] >= counts[0] || !can_reuse,
+        "full",
+        format_args!("{} keys with {} bytes fit, then {}", counts[0], value.len(), counts[1]),
+    )
+}
+
+/// A thread that changes the store, and ends.
+fn thread(store: &Store, rng: &mut Rng, model: &mut Model) -> Done {
+    let mut choices = rng.fork();
+    let work = std::thread::scope(|scope| {
+        let thread = scope.spawn(|| {
+            for _ in 0..30 {
+                put(store, &mut choices, model)?;
+                delete(store, &mut choices, model)?;
+            }
+            Ok(())
+        });
+        thread.join()
+    });
+    must("a thread", work.map_err(|_| "it panicked"))?
+}
+
+/// A finding when the store does not hold what the model says.
+pub(super) fn compare(store: &Store, model: &Model) -> Done {
+    let reader = must("tree", store.tree())?.reader();
+    let mut want = model.iter();
+    for entry in reader.iter() {
+        let entry = must("scan", entry)?;
+        let value = entry.value.into_vec();
+        let same = want.next().is_some_and(|(key, known)| entry.key == *key && value == *known);
+        ensure(same, "changed", format_args!("the store holds {:?} with {} bytes", entry.key, value.len()))?;
+    }
+    ensure(want.next().is_none(), "lost", "the store holds fewer keys than were put")?;
+    let count = must("count", store.count())?;
+    ensure(count == model.len() as u64, "answer", format_args!("count says {count}, {} are there", model.len()))
+}

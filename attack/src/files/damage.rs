@@ -1,0 +1,199 @@
+//! What is done to a file.
+
+use crate::files::Victim;
+use crate::files::victim::LINE;
+use fastrand::Rng;
+use std::fmt;
+use std::ops::Range;
+
+const PAGE: u64 = 4096;
+
+/// A kind of damage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// One flipped bit.
+    Bit,
+    /// Eight of them, close together or anywhere.
+    EightBits,
+    /// A line of 64 bytes is random.
+    LineRandom,
+    /// A line is all zeros.
+    LineZero,
+    /// A line is all ones.
+    LineOnes,
+    /// A page of 4 KiB is random.
+    PageRandom,
+    /// A page is all zeros.
+    PageZero,
+    /// A page is all ones.
+    PageOnes,
+    /// Two pages are in each other's place.
+    PagesSwapped,
+    /// A sound line lies over another.
+    LineOver,
+    /// A digit of a key or value is another one.
+    Digit,
+    /// The file is shorter.
+    CutShort,
+    /// The file is longer.
+    Extended,
+}
+
+/// All kinds.
+pub(crate) const KINDS: [Kind; 13] = [
+    Kind::Bit,
+    Kind::EightBits,
+    Kind::LineRandom,
+    Kind::LineZero,
+    Kind::LineOnes,
+    Kind::PageRandom,
+    Kind::PageZero,
+    Kind::PageOnes,
+    Kind::PagesSwapped,
+    Kind::LineOver,
+    Kind::Digit,
+    Kind::CutShort,
+    Kind::Extended,
+];
+
+/// One damage: bytes at places, and a length.
+#[derive(Clone, Debug)]
+pub struct Damage {
+    /// What it is.
+    pub kind: Kind,
+    edits: Vec<(u64, Vec<u8>)>,
+    len: u64,
+}
+
+impl Damage {
+    /// Draws a damage of any kind at a place of any kind, no-ops apart.
+    pub fn draw(rng: &mut Rng, victim: &Victim) -> Damage {
+        loop {
+            let kind = KINDS[rng.usize(..KINDS.len())];
+            let damage = Damage::of(kind, rng, victim);
+            if damage.apply(&victim.image) != victim.image {
+                return damage;
+            }
+        }
+    }
+
+    fn of(kind: Kind, rng: &mut Rng, victim: &Victim) -> Damage {
+        let image = &victim.image;
+        let all = image.len() as u64;
+        let mut len = all;
+        let line = |at: u64| at / LINE * LINE;
+        let page = |at: u64| at / PAGE * PAGE;
+        let flip = |rng: &mut Rng, at: u64| (at, vec![image[at as usize] ^ (1 << rng.u8(..8))]);
+        let copy = |at: u64, len: u64| image[at as usize..][..len as usize].to_vec();
+        let random = |rng: &mut Rng, len: u64| (0..len).map(|_| rng.u8(..)).collect::<Vec<u8>>();
+        let at = place(rng, victim);
+        let edits = match kind {
+            Kind::Bit => vec![flip(rng, at)],
+            Kind::EightBits => {
+                let near = rng.bool();
+                let any = |rng: &mut Rng| if near { page(at) + rng.u64(..PAGE) } else { place(rng, victim) };
+                let mut places: Vec<u64> = (0..8).map(|_| any(rng)).collect();
+                // Two flips of one byte would be one edit over the other.
+                places.sort_unstable();
+                places.dedup();
+                places.into_iter().map(|at| flip(rng, at)).collect()
+            }
+            Kind::LineRandom => vec![(line(at), random(rng, LINE))],
+            Kind::LineZero => vec![(line(at), vec![0; LINE as usize])],
+            Kind::LineOnes => vec![(line(at), vec![0xFF; LINE as usize])],
+            Kind::PageRandom => vec![(page(at), random(rng, PAGE))],
+            Kind::PageZero => vec![(page(at), vec![0; PAGE as usize])],
+            Kind::PageOnes => vec![(page(at), vec![0xFF; PAGE as usize])],
+            Kind::PagesSwapped => {
+                let (one, other) = (page(at), page(place(rng, victim)));
+                vec![(one, copy(other, PAGE)), (other, copy(one, PAGE))]
+            }
+            Kind::LineOver => {
+                let from = place_like(rng, victim, at);
+                vec![(line(at), copy(line(from), LINE))]
+            }
+            Kind::Digit => digit(rng, victim).into_iter().collect(),
+            Kind::CutShort => {
+                len = match rng.u8(..4) {
+                    0 => rng.u64(..all),
+                    1 => all - rng.u64(1..=PAGE),
+                    2 => page(rng.u64(..all)),
+                    _ => place(rng, victim),
+                };
+                Vec::new()
+            }
+            Kind::Extended => {
+                let more = if rng.bool() { rng.u64(1..=PAGE) } else { rng.u64(1..=all) };
+                let zeros = rng.bool();
+                len = all + more;
+                vec![(all, if zeros { vec![0; more as usize] } else { random(rng, more) })]
+            }
+        };
+        Damage { kind, edits, len }
+    }
+
+    /// Whether a byte of `range` is changed.
+    pub(crate) fn touches(&self, range: &Range<u64>) -> bool {
+        range.end > self.len
+            || self.edits.iter().any(|(at, bytes)| *at < range.end && range.start < at + bytes.len() as u64)
+    }
+
+    /// Returns `image` with the damage done.
+    pub fn apply(&self, image: &[u8]) -> Vec<u8> {
+        let mut damaged = image.to_vec();
+        damaged.resize(self.len as usize, 0);
+        for (at, bytes) in &self.edits {
+            damaged[*at as usize..][..bytes.len()].copy_from_slice(bytes);
+        }
+        damaged
+    }
+}
+
+impl fmt::Display for Damage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let places: Vec<String> = self.edits.iter().map(|(at, _)| format!("{at:#x}")).collect();
+        match self.kind {
+            Kind::CutShort => write!(f, "CutShort to {} bytes", self.len),
+            Kind::Extended => write!(f, "Extended to {} bytes", self.len),
+            kind => write!(f, "{kind:?} at {}", places.join(" ")),
+        }
+    }
+}
+
+/// A byte of the file: anywhere, or in one of the structures, each as likely.
+fn place(rng: &mut Rng, victim: &Victim) -> u64 {
+    let all = victim.image.len() as u64;
+    let inside = |rng: &mut Rng, ranges: &[Range<u64>]| {
+        let range = ranges.get(rng.usize(..ranges.len().max(1)))?;
+        Some(rng.u64(range.clone()))
+    };
+    let drawn = match rng.u8(..12) {
+        0 => None,
+        1 => Some(rng.u64(..victim.log.start)),
+        2 => Some(rng.u64(victim.log.clone())),
+        3..6 => rng.choice(&victim.tables).map(|line| line + rng.u64(..LINE)),
+        6 => inside(rng, &victim.root),
+        7..9 => inside(rng, &victim.nodes),
+        _ => inside(rng, &victim.leaves),
+    };
+    drawn.unwrap_or_else(|| rng.u64(..all)).min(all - 1)
+}
+
+/// A byte of a structure of the same kind as the one at `at`, at the same distance from its start.
+fn place_like(rng: &mut Rng, victim: &Victim, at: u64) -> u64 {
+    for ranges in [&victim.nodes, &victim.leaves] {
+        if let Some(range) = ranges.iter().find(|range| range.contains(&at)) {
+            let other = &ranges[rng.usize(..ranges.len())];
+            return (other.start + (at - range.start)).min(other.end - 1);
+        }
+    }
+    place(rng, victim)
+}
+
+/// Another digit in the place of one in a leaf.
+fn digit(rng: &mut Rng, victim: &Victim) -> Option<(u64, Vec<u8>)> {
+    let leaf = rng.choice(&victim.leaves)?;
+    let digits: Vec<u64> = leaf.clone().filter(|at| victim.image[*at as usize].is_ascii_digit()).collect();
+    let at = *rng.choice(&digits)?;
+    Some((at, vec![rng.u8(b'0'..=b'9')]))
+}

@@ -1,0 +1,230 @@
+//! A pool used through the program `lode`.
+
+use crate::files::way::{Answer, Pair, Refusal, Repaired, Wanted, Way};
+use anyhow::{Context, Result};
+use lode_index::kv::{Format, unescape};
+use serde_json::Value;
+use std::ffi::{OsStr, OsString};
+use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How long a command may take before it is taken to hang; it takes milliseconds.
+const COMMAND_LIMIT: Duration = Duration::from_secs(60);
+/// Exit codes of `lode`: not done or not there, wrong usage, damaged.
+const SAID: [i32; 3] = [1, 2, DAMAGED];
+const NOT_THERE: i32 = 1;
+const DAMAGED: i32 = 3;
+
+/// Uses a pool as a user does, by `lode`.
+#[derive(Clone, Debug)]
+pub struct Program {
+    lode: PathBuf,
+    can_verify: bool,
+}
+
+/// How a command ended that was not broken.
+struct Ended {
+    code: i32,
+    out: Vec<u8>,
+    err: String,
+}
+
+impl Program {
+    /// The program at `lode`.
+    ///
+    /// # Errors
+    /// It can't be run.
+    pub fn new(lode: &Path) -> Result<Program> {
+        let help = Command::new(lode).args(["kv", "get", "--help"]).output();
+        let help = help.with_context(|| lode.display().to_string())?;
+        let can_verify = String::from_utf8_lossy(&help.stdout).contains("--verify");
+        Ok(Program { lode: lode.to_owned(), can_verify })
+    }
+
+    fn run(&self, arguments: &[OsString]) -> Answer<Ended> {
+        let broke = |how: String| Refusal::Broke(format!("lode {arguments:?}: {how}"));
+        let mut command = Command::new(&self.lode);
+        command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().map_err(|error| broke(error.to_string()))?;
+        let reads = [child.stdout.take().map(reader), child.stderr.take().map(reader)];
+        let status = wait(&mut child).map_err(|error| broke(error.to_string()))?;
+        let [out, err] = reads.map(|read| read.and_then(|read| read.join().ok()).unwrap_or_default());
+        let err = String::from_utf8_lossy(&err).into_owned();
+        match status {
+            None => Err(broke(format!("it has not ended after {} s", COMMAND_LIMIT.as_secs()))),
+            Some(status) => match status.code() {
+                Some(code) if code == 0 || SAID.contains(&code) => Ok(Ended { code, out, err }),
+                code => Err(broke(format!("code {code:?}, signal {:?}: {err}", status.signal()))),
+            },
+        }
+    }
+
+    fn get_one(&self, pool: &Path, key: &[u8], verify: bool) -> Answer<Option<Vec<u8>>> {
+        if key.contains(&0) || (verify && !self.can_verify) {
+            return Err(Refusal::Unasked);
+        }
+        let mut arguments = words(if verify { &["kv", "get", "--verify"] } else { &["kv", "get"] }, pool);
+        arguments.extend(["--".into(), bytes(key)]);
+        let mut ended = self.run(&arguments)?;
+        match ended.code {
+            0 => {
+                // The newline behind the value is not the value's.
+                ended.out.pop();
+                Ok(Some(ended.out))
+            }
+            NOT_THERE if ended.err.is_empty() => Ok(None),
+            _ => Err(refused(ended)),
+        }
+    }
+
+    /// What it printed, if it succeeded.
+    fn good(&self, arguments: &[OsString]) -> Answer<Vec<u8>> {
+        let ended = self.run(arguments)?;
+        if ended.code == 0 { Ok(ended.out) } else { Err(refused(ended)) }
+    }
+
+    fn pairs(&self, arguments: &[OsString]) -> Answer<Vec<Pair>> {
+        let out = self.good(arguments)?;
+        let lines = out.split_inclusive(|byte| *byte == b'\n');
+        lines
+            .map(|line| {
+                let line = line.strip_suffix(b"\n").unwrap_or(line);
+                let pair = Format::Tsv.parse(line);
+                pair.map(|pair| (pair.key, pair.value)).map_err(|error| Refusal::Broke(error.to_string()))
+            })
+            .collect()
+    }
+}
+
+/// An error, which a user must be told.
+fn refused(ended: Ended) -> Refusal {
+    if ended.err.is_empty() && ended.code != DAMAGED {
+        return Refusal::Broke(format!("code {} without a word", ended.code));
+    }
+    Refusal::Said(ended.err)
+}
+
+fn reader(mut pipe: impl Read + Send + 'static) -> thread::JoinHandle<Vec<u8>> {
+    thread::spawn(move || {
+        let mut bytes = Vec::new();
+        // What came before an error is compared all the same.
+        let _ = pipe.read_to_end(&mut bytes);
+        bytes
+    })
+}
+
+/// Waits for the end; none, and the child is killed, when it does not come.
+fn wait(child: &mut Child) -> std::io::Result<Option<ExitStatus>> {
+    let since = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(Some(status));
+        }
+        if since.elapsed() > COMMAND_LIMIT {
+            child.kill()?;
+            child.wait()?;
+            return Ok(None);
+        }
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
+fn words(fixed: &[&str], pool: &Path) -> Vec<OsString> {
+    fixed.iter().map(OsString::from).chain([pool.as_os_str().to_owned()]).collect()
+}
+
+fn bytes(bytes: &[u8]) -> OsString {
+    OsStr::from_bytes(bytes).to_owned()
+}
+
+impl Way for Program {
+    fn export(&self, pool: &Path) -> Answer<Vec<Pair>> {
+        self.pairs(&words(&["kv", "export"], pool))
+    }
+
+    fn scan(&self, pool: &Path, wanted: &Wanted) -> Answer<Vec<Pair>> {
+        let mut arguments = words(&["kv", "scan"], pool);
+        let mut option = |name: &str, value: &[u8]| {
+            arguments.push(bytes(&[format!("--{name}=").as_bytes(), value].concat()));
+        };
+        if !wanted.prefix.is_empty() {
+            option("prefix", &wanted.prefix);
+        }
+        if let Some(from) = &wanted.from {
+            option("from", from);
+        }
+        if let Some(to) = &wanted.to {
+            option("to", to);
+        }
+        if let Some(limit) = wanted.limit {
+            option("limit", limit.to_string().as_bytes());
+        }
+        if wanted.reverse {
+            arguments.push("--reverse".into());
+        }
+        if wanted.verify {
+            if !self.can_verify {
+                return Err(Refusal::Unasked);
+            }
+            arguments.push("--verify".into());
+        }
+        if arguments.iter().any(|argument| argument.as_bytes().contains(&0)) {
+            return Err(Refusal::Unasked);
+        }
+        self.pairs(&arguments)
+    }
+
+    fn get(&self, pool: &Path, keys: &[Vec<u8>], verify: bool) -> Vec<Answer<Option<Vec<u8>>>> {
+        keys.iter().map(|key| self.get_one(pool, key, verify)).collect()
+    }
+
+    fn lookups(&self) -> usize {
+        6
+    }
+
+    fn count(&self, pool: &Path) -> Answer<u64> {
+        let out = self.good(&words(&["kv", "count"], pool))?;
+        let text = String::from_utf8_lossy(&out);
+        text.trim().parse().map_err(|_| Refusal::Broke(format!("count prints {text:?}")))
+    }
+
+    fn check(&self, pool: &Path) -> Answer<bool> {
+        let ended = self.run(&words(&["pool", "check"], pool))?;
+        match ended.code {
+            0 => Ok(false),
+            DAMAGED => Ok(true),
+            _ => Err(refused(ended)),
+        }
+    }
+
+    fn repair(&self, pool: &Path) -> Answer<Repaired> {
+        let ended = self.run(&words(&["--durability", "none", "--json", "pool", "repair"], pool))?;
+        if ended.code != 0 && ended.code != DAMAGED {
+            return Err(refused(ended));
+        }
+        let text = String::from_utf8_lossy(&ended.out);
+        let said: Value =
+            serde_json::from_str(&text).map_err(|error| Refusal::Broke(format!("{error}: {text}")))?;
+        let end = |value: &Value| value.as_str().and_then(|text| unescape(text.as_bytes()).ok());
+        let lost = said["lost"].as_array().map_or(&[][..], |lost| lost);
+        let repaired = Repaired {
+            is_damaged: said["findings"].as_array().is_some_and(|findings| {
+                findings.iter().any(|finding| finding["severity"] == "damage")
+            }),
+            lost_transactions: said["lost_transactions"] == true || said["dirty_shutdown"].is_object(),
+            lost: lost.iter().map(|range| (end(&range["after"]), end(&range["before"]))).collect(),
+        };
+        let is_quiet = repaired == Repaired::default();
+        match (ended.code, is_quiet) {
+            (0, false) | (DAMAGED, true) => {
+                Err(Refusal::Broke(format!("code {} for {repaired:?}", ended.code)))
+            }
+            _ => Ok(repaired),
+        }
+    }
+}

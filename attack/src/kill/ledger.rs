@@ -1,0 +1,139 @@
+//! Objects under SIGKILL: each thread keeps some in slots of a table, and replaces one in each transaction.
+
+use super::{Journal, Kills, THREADS, choices, judge_number};
+use crate::api::{Done, PoolHeap, check, content, ensure, must, publish_with};
+use crate::Finding;
+use anyhow::{Result, bail};
+use lode_heap::{Access, CreateOptions, HeapError, LayoutName, OpenOptions, Pool, Tx};
+use lode_layout::{PoolOffset, WORD};
+use lode_pmem::Mapping;
+use std::path::Path;
+use std::sync::Arc;
+use std::thread;
+
+const SIZE: u64 = 4 << 20;
+/// Objects of a thread.
+const SLOTS: u64 = 16;
+/// Words of a thread's part of the table: its number, and where each object is.
+const PART: u64 = 1 + SLOTS;
+/// Bytes of the part, on lines of its own.
+const PART_LEN: u64 = (PART * WORD).next_multiple_of(64);
+const OBJECT_TYPE: u64 = 2;
+
+fn part_at(root: PoolOffset, thread: u64) -> PoolOffset {
+    root.plus(thread * PART_LEN)
+}
+
+fn slot_at(part: PoolOffset, number: u64) -> PoolOffset {
+    part.plus((1 + number % SLOTS) * WORD)
+}
+
+/// The object that the transaction `number` makes.
+fn object(seed: u64, thread: u64, number: u64) -> Vec<u8> {
+    let mut rng = choices(seed, thread, number);
+    let len = match rng.u8(..8) {
+        0 => 40_000,
+        1 => 4000,
+        2 => 64,
+        _ => rng.usize(1..3000),
+    };
+    content(&mut rng, len)
+}
+
+/// Makes the pool; returns how to compare it after each kill.
+pub(super) fn create(
+    kills: &Kills,
+    pool: &Path,
+) -> Result<Box<dyn FnMut(&Path, &Journal) -> Done>> {
+    let options =
+        CreateOptions { rung: Some(kills.rung), ..CreateOptions::new(SIZE, LayoutName::new("ledger")?) };
+    let made = Pool::create(pool, &options)?;
+    made.heap().run(|tx| {
+        let root = tx.alloc_zeroed(THREADS * PART_LEN, 64, 1)?;
+        tx.set_root(root);
+        Ok::<_, HeapError>(())
+    })?;
+    made.close()?;
+    let kills = *kills;
+    Ok(Box::new(move |pool, journal| {
+        check(pool)?;
+        let pool = must("open", Pool::open(pool, &OpenOptions::new(Access::ReadOnly)))?;
+        let heap = pool.heap();
+        let root = must("root", heap.root())?;
+        let mut live = 1;
+        for thread in 0..THREADS {
+            live += compare(heap, &kills, journal, part_at(root, thread), thread)?;
+        }
+        let count = heap.objects().count() as u64;
+        ensure(count == live, "besides", format_args!("{count} objects, and {live} are in slots"))
+    }))
+}
+
+/// Compares the objects of a thread; returns how many there are.
+fn compare(
+    heap: &PoolHeap,
+    kills: &Kills,
+    journal: &Journal,
+    part: PoolOffset,
+    thread: u64,
+) -> Result<u64, Finding> {
+    let number = heap.memory().load8(part);
+    judge_number(journal, thread, number)?;
+    let first = number.saturating_sub(SLOTS) + 1;
+    for last in first..=number {
+        let at = PoolOffset::new(heap.memory().load8(slot_at(part, last)));
+        let want = object(kills.seed, thread, last);
+        let there = must("object", heap.object(at))?;
+        let fits = there.type_number == OBJECT_TYPE && there.size >= want.len() as u64;
+        let same = fits && heap.memory().equals(at, &want);
+        ensure(same, "torn", format_args!("thread {thread} at {number}: the object {last} at {at} is another"))?;
+    }
+    Ok(number + 1 - first)
+}
+
+pub(super) fn child(kills: &Kills, pool: &Path, journal: &Journal) -> Result<()> {
+    let options = OpenOptions { rung: Some(kills.rung), ..OpenOptions::new(Access::ReadWrite) };
+    let pool = Pool::open(pool, &options)?;
+    let (heap, root) = (pool.heap(), pool.heap().root()?);
+    thread::scope(|scope| {
+        let works: Vec<_> = (0..THREADS)
+            .map(|thread| scope.spawn(move || work(heap, kills, journal, part_at(root, thread), thread)))
+            .collect();
+        works.into_iter().try_for_each(|work| match work.join() {
+            Ok(done) => done,
+            Err(_) => bail!("a thread panicked"),
+        })
+    })
+}
+
+fn work(heap: &PoolHeap, kills: &Kills, journal: &Journal, part: PoolOffset, thread: u64) -> Result<()> {
+    let begun = heap.memory().load8(part);
+    // What a kill has caught between the pool and the journal is acknowledged by the next life.
+    journal.acknowledge(thread, begun)?;
+    for number in begun + 1.. {
+        let slot = slot_at(part, number);
+        let content = object(kills.seed, thread, number);
+        let replace = |tx: &Tx<'_, Arc<Mapping>>, at: PoolOffset| {
+            let old = PoolOffset::new(tx.load8(slot));
+            if !old.is_null() {
+                tx.free(old)?;
+            }
+            tx.store8(slot, at.get());
+            tx.store8(part, number);
+            Ok(())
+        };
+        if number.is_multiple_of(3) {
+            heap.run(|tx| {
+                let at = tx.alloc(content.len() as u64, 16, OBJECT_TYPE)?;
+                tx.store(at, &content);
+                replace(tx, at)
+            })?;
+        } else {
+            let reservation = heap.reserve(content.len() as u64, 16, OBJECT_TYPE)?;
+            reservation.store(0, &content)?;
+            publish_with(heap, reservation, replace)?;
+        }
+        journal.acknowledge(thread, number)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,138 @@
+//! Keys and values under SIGKILL.
+
+use super::{Journal, Kills, THREADS, choices, judge_number};
+use crate::Finding;
+use crate::api::{Done, EARLY, check, ensure, must};
+use crate::panics::{Deliberate, deliberate};
+use anyhow::{Result, bail};
+use lode_heap::{Access, CreateOptions, OpenOptions};
+use lode_index::IndexError;
+use lode_index::kv::Store;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::thread;
+
+const SIZE: u64 = 8 << 20;
+/// Keys of a thread, so many that its share of the pool is never full.
+const KEYS: u16 = 40;
+
+/// What the keys of a thread are to hold, after so many transactions.
+#[derive(Default)]
+struct Known {
+    number: u64,
+    pairs: BTreeMap<Vec<u8>, Vec<u8>>,
+}
+
+/// A change of one key: its new value, or none.
+type Change = (Vec<u8>, Option<Vec<u8>>);
+
+fn number_key(thread: u64) -> Vec<u8> {
+    format!("{thread}#number").into_bytes()
+}
+
+/// What the transaction `number` of `thread` changes.
+fn changes(seed: u64, thread: u64, number: u64) -> Vec<Change> {
+    let mut rng = choices(seed, thread, number);
+    let count = rng.usize(1..6);
+    (0..count)
+        .map(|_| {
+            let key = format!("{thread}/{}", rng.u16(..KEYS)).into_bytes();
+            let len = if rng.u8(..30) == 0 { rng.usize(..15_000) } else { rng.usize(..300) };
+            let value = (rng.u8(..4) != 0).then(|| crate::api::content(&mut rng, len));
+            (key, value)
+        })
+        .collect()
+}
+
+/// Makes the pool; returns how to compare it after each kill.
+pub(super) fn create(
+    kills: &Kills,
+    pool: &Path,
+) -> Result<Box<dyn FnMut(&Path, &Journal) -> Done>> {
+    let options = CreateOptions { rung: Some(kills.rung), ..CreateOptions::new(SIZE, Store::layout()) };
+    Store::create(pool, &options)?.close()?;
+    let kills = *kills;
+    let mut threads: Vec<Known> = (0..THREADS).map(|_| Known::default()).collect();
+    Ok(Box::new(move |pool, journal| {
+        check(pool)?;
+        let store = must("open", Store::open(pool, &OpenOptions::new(Access::ReadOnly)))?;
+        for (thread, known) in (0..THREADS).zip(&mut threads) {
+            compare(&store, &kills, journal, thread, known)?;
+        }
+        Ok(())
+    }))
+}
+
+fn compare(store: &Store, kills: &Kills, journal: &Journal, thread: u64, known: &mut Known) -> Done {
+    let number = number_of(store, thread)?;
+    judge_number(journal, thread, number)?;
+    while known.number < number {
+        known.number += 1;
+        for (key, value) in changes(kills.seed, thread, known.number) {
+            match value {
+                Some(value) => known.pairs.insert(key, value),
+                None => known.pairs.remove(&key),
+            };
+        }
+    }
+    let reader = must("tree", store.tree())?.reader();
+    let mut want = known.pairs.iter();
+    for entry in reader.prefix(format!("{thread}/").as_bytes()) {
+        let entry = must("scan", entry)?;
+        let value = entry.value.into_vec();
+        let same = want.next().is_some_and(|(key, known)| entry.key == *key && value == *known);
+        ensure(same, "torn", format_args!("thread {thread} at {number}: {:?} is another", entry.key))?;
+    }
+    ensure(want.next().is_none(), "torn", format_args!("thread {thread} at {number} misses keys"))
+}
+
+fn number_of(store: &Store, thread: u64) -> Result<u64, Finding> {
+    let value = must("get", store.get(&number_key(thread)))?;
+    Ok(value.and_then(|value| value.try_into().ok()).map_or(0, u64::from_le_bytes))
+}
+
+pub(super) fn child(kills: &Kills, pool: &Path, journal: &Journal) -> Result<()> {
+    let options = OpenOptions { rung: Some(kills.rung), ..OpenOptions::new(Access::ReadWrite) };
+    let store = Store::open(pool, &options)?;
+    let store = &store;
+    thread::scope(|scope| {
+        let works: Vec<_> =
+            (0..THREADS).map(|thread| scope.spawn(move || work(store, kills, journal, thread))).collect();
+        works.into_iter().try_for_each(|work| match work.join() {
+            Ok(done) => done,
+            Err(_) => bail!("a thread panicked"),
+        })
+    })
+}
+
+fn work(store: &Store, kills: &Kills, journal: &Journal, thread: u64) -> Result<()> {
+    let begun = number_of(store, thread).map_err(|finding| anyhow::anyhow!("{finding}"))?;
+    let tree = store.tree()?;
+    // What a kill has caught between the pool and the journal is acknowledged by the next life.
+    journal.acknowledge(thread, begun)?;
+    for number in begun + 1.. {
+        let changes = changes(kills.seed, thread, number);
+        let attempt = |ends: u64| {
+            store.heap().run(|tx| {
+                for (key, value) in &changes {
+                    match value {
+                        Some(value) => tree.insert_in(tx, key, value)?,
+                        None => tree.delete_in(tx, key)?,
+                    };
+                }
+                match ends {
+                    1 => return Err(IndexError::Heap(EARLY)),
+                    2 => std::panic::resume_unwind(Box::new(Deliberate)),
+                    _ => tree.insert_in(tx, &number_key(thread), &number.to_le_bytes()),
+                }
+            })
+        };
+        // What fails on purpose leaves nothing.
+        if number.is_multiple_of(7) {
+            deliberate(|| attempt(number / 7 % 2 + 1));
+        }
+        attempt(0)?;
+        journal.acknowledge(thread, number)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,30 @@
+//! An attacker of pools: what users, crashes and damage may do, at random, against a model.
+//!
+//! ```text
+//!   tests/*.rs, program `attack`      seeds in, findings out
+//!        |  Trial: a worker process, watched
+//!   api      random calls            kill   SIGKILL at random moments      files   damaged files
+//!        |                              |                                    |
+//!   lode-heap, lode-index: the library as a user calls it, and the program `lode`
+//! ```
+//!
+//! It does: everything that a safe program may do, and compares what comes of it with a model. A worker is a process of
+//! its own, which notes each step before it takes it: so a hang, an abort and a signal are findings with a step, too.
+//! It does not: look into the engine. It knows promises, not how they are kept.
+#![forbid(unsafe_code)]
+
+pub mod api;
+pub mod files;
+pub mod kill;
+mod panics;
+mod progress;
+mod trial;
+
+pub use panics::listen;
+pub use progress::{Progress, Steps};
+pub use trial::{FOUND_CODE, Finding, Ran, STALL_LIMIT, run};
+
+/// Makes a folder for pools that need not outlive the machine: in memory where there is such a place.
+pub(crate) fn scratch() -> std::io::Result<tempfile::TempDir> {
+    tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir())
+}

@@ -1,0 +1,165 @@
+//! A run of a worker process: how it ended, what it found, and at which step it died or stood still.
+
+use crate::progress::last_steps;
+use anyhow::{Context, Result};
+use std::fmt;
+use std::io::Read;
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How long no thread of a worker may begin a step before the worker is taken to hang. Steps take milliseconds, so
+/// even a machine a thousand times slower is not reported.
+pub const STALL_LIMIT: Duration = Duration::from_secs(60);
+/// How often a worker is looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(10);
+/// What a line of a worker begins with that tells a finding.
+const FOUND: &str = "FOUND ";
+/// The exit code of a worker that has found something.
+pub const FOUND_CODE: u8 = 3;
+/// The class of a worker that stands still.
+pub(crate) const HANG: &str = "hang";
+
+/// Something that is not as was promised.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// A short word for what was broken, the same for each finding of its kind.
+    pub class: String,
+    /// What happened.
+    pub what: String,
+}
+
+impl Finding {
+    /// A finding.
+    pub fn new(class: impl Into<String>, what: impl fmt::Display) -> Finding {
+        // One line each: findings pass through a pipe.
+        Finding { class: class.into(), what: what.to_string().replace('\n', " / ") }
+    }
+
+    /// Prints the finding as a worker tells it.
+    pub fn tell(&self) {
+        println!("{FOUND}{self}");
+    }
+
+    fn heard(line: &str) -> Option<Finding> {
+        let (class, what) = line.strip_prefix(FOUND)?.split_once(": ")?;
+        Some(Finding { class: class.into(), what: what.into() })
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.class, self.what)
+    }
+}
+
+/// What a worker did.
+#[derive(Debug, Default)]
+pub struct Ran {
+    /// What it found, or what its end shows.
+    pub findings: Vec<Finding>,
+    /// What else it printed.
+    pub out: String,
+}
+
+impl Ran {
+    /// Whether it found nothing and ended well.
+    pub fn is_good(&self) -> bool {
+        self.findings.is_empty()
+    }
+}
+
+/// Runs `program` with `arguments`, and with a file for its [`Progress`](crate::Progress) as the last one, until it
+/// ends or begins no step for `limit`.
+///
+/// # Errors
+/// The worker can't be started, or its files not be made.
+pub fn run(program: &Path, arguments: &[String], limit: Duration) -> Result<Ran> {
+    let status = tempfile::NamedTempFile::new()?;
+    let mut command = Command::new(program);
+    command.args(arguments).arg("--progress").arg(status.path());
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().with_context(|| program.display().to_string())?;
+    let mut out = child.stdout.take().context("a pipe")?;
+    let mut err = child.stderr.take().context("a pipe")?;
+    let reads = [
+        thread::spawn(move || read_all(&mut out)),
+        thread::spawn(move || read_all(&mut err)),
+    ];
+    let (mut seen, mut since) = (Vec::new(), Instant::now());
+    let ended = loop {
+        if let Some(status) = child.try_wait()? {
+            break Some(status);
+        }
+        let now = std::fs::read(status.path())?;
+        if now != seen {
+            (seen, since) = (now, Instant::now());
+        }
+        if since.elapsed() > limit {
+            child.kill()?;
+            child.wait()?;
+            break None;
+        }
+        thread::sleep(LOOK_EVERY);
+    };
+    let [out, err] = reads.map(|read| read.join().unwrap_or_default());
+    let steps = last_steps(&std::fs::read(status.path())?).join(", ");
+    let mut ran = Ran::default();
+    for line in out.lines() {
+        match Finding::heard(line) {
+            Some(finding) => ran.findings.push(finding),
+            None => ran.out += &format!("{line}\n"),
+        }
+    }
+    let last_words = || err.lines().rev().take(4).collect::<Vec<_>>().join(" | ");
+    let end = ended.map(|status| (status.code(), status.signal()));
+    match end {
+        None => ran.findings.push(Finding::new(
+            HANG,
+            format_args!("no step began for {} s; the last ones: {steps}", limit.as_secs()),
+        )),
+        Some((Some(0), _)) => {}
+        Some((Some(code), _)) if code == i32::from(FOUND_CODE) && !ran.findings.is_empty() => {}
+        Some((code, signal)) => ran.findings.push(Finding::new(
+            "death",
+            format_args!("exit code {code:?}, signal {signal:?}, at {steps}: {}", last_words()),
+        )),
+    }
+    Ok(ran)
+}
+
+fn read_all(pipe: &mut impl Read) -> String {
+    let mut bytes = Vec::new();
+    // What came before an error is still worth showing.
+    let _ = pipe.read_to_end(&mut bytes);
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+#[cfg(test)]
+mod test {
+    use super::*;
+
+    fn shell(script: &str, limit: Duration) -> Ran {
+        // The argument behind the script is `$0`, then come `--progress` and the file.
+        let arguments = ["-c".to_owned(), script.to_owned(), "worker".to_owned()];
+        run(Path::new("/bin/sh"), &arguments, limit).unwrap()
+    }
+
+    #[test]
+    fn findings_deaths_and_hangs_are_told_apart() {
+        let long = Duration::from_secs(3600);
+        assert!(shell("echo done", long).is_good());
+        let found = shell("echo 'FOUND class: what: it is'; echo more; exit 3", long);
+        assert_eq!(found.findings, [Finding::new("class", "what: it is")]);
+        assert_eq!(found.out, "more\n");
+        for script in ["exit 3", "exit 101", "kill -SEGV $$"] {
+            assert_eq!(shell(script, long).findings[0].class, "death", "{script}");
+        }
+        let step = r#"printf 'abcdefghstep 7' > "$2"; exec sleep 3600"#;
+        let hang = shell(step, Duration::from_millis(300));
+        assert_eq!(hang.findings[0].class, "hang");
+        assert!(hang.findings[0].what.contains("thread 0: step 7"), "{hang:?}");
+    }
+}

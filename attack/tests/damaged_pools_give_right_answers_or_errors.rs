@@ -1,0 +1,45 @@
+//! Flipped bits, lost lines and pages, files cut short: what a damaged pool answers is right, or an error.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod settings;
+
+use lode_attack::files::SEEDS;
+use settings::{PROGRAM, budget, seed};
+use std::path::Path;
+
+/// Samples of each victim. With the budget of soak, 10, they are 6,000 in all.
+const SAMPLES: f64 = 100.0;
+
+/// Damages the victim of one seed and judges each answer of the library, in a worker.
+fn attack(victim: u64) {
+    let samples = ((SAMPLES * budget()) as u64).max(4);
+    // The seed of a victim decides of which kind it is.
+    let seed = seed() * SEEDS + victim;
+    let arguments = ["files", "--seed", &seed.to_string(), "--samples", &samples.to_string()].map(str::to_owned);
+    let ran = lode_attack::run(Path::new(PROGRAM), &arguments, lode_attack::STALL_LIMIT).unwrap();
+    println!("{}", ran.out);
+    let found: Vec<String> = ran.findings.iter().map(|finding| format!("{finding}")).collect();
+    assert!(found.is_empty(), "{} findings, such as:\n{}", found.len(), found[..found.len().min(5)].join("\n"));
+}
+
+#[test]
+fn small_closed_pools() {
+    attack(2);
+    attack(4);
+}
+
+#[test]
+fn small_pools_that_were_not_closed() {
+    attack(0);
+}
+
+#[test]
+fn large_closed_pools() {
+    attack(1);
+    attack(5);
+}
+
+#[test]
+fn large_pools_that_were_not_closed() {
+    attack(3);
+}

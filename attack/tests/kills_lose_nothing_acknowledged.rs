@@ -1,0 +1,42 @@
+//! SIGKILL at random moments, on the rungs line and commit: each acknowledged transaction is there, and each that was in
+//! flight is whole or not there at all.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod settings;
+
+use lode_attack::kill::{self, Kills, Work};
+use lode_heap::Rung;
+use settings::{PROGRAM, budget, seed};
+use std::path::Path;
+
+/// Kills without a budget. With that of soak, 10, they are 1,000 on each rung.
+const KILLS: f64 = 50.0;
+
+fn attack(work: Work, rung: Rung) {
+    let kills = Kills { work, rung, seed: seed(), count: ((KILLS * budget()) as u64).max(2) };
+    let mut found = Vec::new();
+    let acknowledged = kill::attack(&kills, Path::new(PROGRAM), &mut |finding| found.push(finding)).unwrap();
+    println!("{} kills, {acknowledged} acknowledged", kills.count);
+    assert_eq!(found, [], "{kills:?}");
+    assert!(acknowledged >= kills.count, "a child acknowledges at least one transaction before it is killed");
+}
+
+#[test]
+fn keys_on_line() {
+    attack(Work::Pairs, Rung::Line);
+}
+
+#[test]
+fn keys_on_commit() {
+    attack(Work::Pairs, Rung::Commit);
+}
+
+#[test]
+fn objects_on_line() {
+    attack(Work::Ledger, Rung::Line);
+}
+
+#[test]
+fn objects_on_commit() {
+    attack(Work::Ledger, Rung::Commit);
+}
