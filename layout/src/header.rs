@@ -524,6 +524,7 @@ mod test {
 
     proptest! {
         #[test]
+        #[cfg_attr(miri, ignore = "minutes in the interpreter: in `make soak`")]
         fn no_bytes_panic(bytes in prop::collection::vec(any::<u8>(), 0..LEN + 8)) {
             prop_assert!(Header::decode(&bytes).is_err());
         }

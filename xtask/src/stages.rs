@@ -239,23 +239,29 @@ pub(crate) fn loom(run: &mut Run) -> Result<Verdict> {
 
 pub(crate) fn miri(run: &mut Run) -> Result<Verdict> {
     let workspace = run.workspace;
-    let long = if run.is_soak { " --include-ignored" } else { "" };
+    let rules = &workspace.rules.miri;
     let mut good = true;
-    for tests in &workspace.rules.miri.tests {
-        let words = match tests.split_once('/') {
-            None => format!("miri test --locked --no-fail-fast --package {tests} --{long}"),
-            Some((package, module)) => {
-                format!("miri test --locked --package {package} --lib -- {module}{long}")
-            }
-        };
-        let cargo = Cargo::nightly(workspace, &words)?
-            .set("CARGO_PROFILE_TEST_OPT_LEVEL", "0")
-            // Tests may read their own sources. Property tests need few cases: only how the code gets there counts.
-            .set("MIRIFLAGS", "-Zmiri-disable-isolation")
-            .set("PROPTEST_CASES", "4");
-        good &= run.call(cargo)?;
+    for tests in &rules.tests {
+        good &= interpret(run, tests, "")?;
+    }
+    for tests in if run.is_soak { &rules.soak[..] } else { &[] } {
+        good &= interpret(run, tests, " --include-ignored")?;
     }
     Ok(good.into())
+}
+
+/// Runs the tests of a package, or of a module of its library, in Miri.
+fn interpret(run: &mut Run, tests: &str, which: &str) -> Result<bool> {
+    let words = match tests.split_once('/') {
+        None => format!("miri test --locked --no-fail-fast --package {tests} --{which}"),
+        Some((package, module)) => format!("miri test --locked --package {package} --lib -- {module}{which}"),
+    };
+    let cargo = Cargo::nightly(run.workspace, &words)?
+        .set("CARGO_PROFILE_TEST_OPT_LEVEL", "0")
+        // Tests may read their own sources. Property tests need few cases: only how the code gets there counts.
+        .set("MIRIFLAGS", "-Zmiri-disable-isolation")
+        .set("PROPTEST_CASES", "4");
+    run.call(cargo)
 }
 
 fn fuzz(run: &mut Run) -> Result<Verdict> {

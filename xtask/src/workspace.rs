@@ -47,7 +47,7 @@ pub(crate) struct Rules {
     /// Crates outside of the floors.
     pub(crate) tools: Crates,
     /// Tests to run in Miri.
-    pub(crate) miri: Tests,
+    pub(crate) miri: Interpreted,
     /// Tests to run in a build with the seeded bugs.
     pub(crate) bugs: Tests,
     /// Tests that are not run without assertions.
@@ -69,6 +69,14 @@ pub(crate) struct Crates {
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct Tests {
     pub(crate) tests: Vec<String>,
+}
+
+/// Tests to run in Miri, each by its package and the module of its library.
+#[derive(Debug, Default, Deserialize)]
+pub(crate) struct Interpreted {
+    pub(crate) tests: Vec<String>,
+    /// Those that are too long for `make test`, which leaves them out by `ignore`.
+    pub(crate) soak: Vec<String>,
 }
 
 /// Test programs by how their names begin: `-p PACKAGE --test TEST`.

@@ -121,7 +121,9 @@ pub(super) fn publish<'h>(
         }
         Some(Ended::Failed(HeapError::OutOfSpace { .. } | HeapError::TooLarge { .. }, _)) | None => Ok(()),
         Some(Ended::Failed(HeapError::NestedFailed, _)) if how == How::NestedError => Ok(()),
-        Some(Ended::Failed(error, _)) => Err(Finding::new("refused", format_args!("publish ({how:?}): {error}"))),
+        Some(Ended::Failed(error, _)) => {
+            Err(Finding::new("refused", format_args!("publish ({how:?}): {error}")))
+        }
     }
 }
 

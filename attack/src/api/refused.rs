@@ -40,7 +40,11 @@ pub(super) fn attack(path: &Path, model: &Model) -> Done {
     refused("a store", stored.is_err())?;
     refused("grow", store.pool().grow(64 << 20).is_err())?;
     let read = heap.run(|tx| Ok::<_, IndexError>(tree.get_in(tx, &key)?));
-    ensure(must("a transaction that reads", read)? == model.get(&key).cloned(), "answer", "get in a transaction")?;
+    ensure(
+        must("a transaction that reads", read)? == model.get(&key).cloned(),
+        "answer",
+        "get in a transaction",
+    )?;
     super::store::compare(&store, model)?;
     match Rng::new().bool() {
         true => must("close", store.close())?,

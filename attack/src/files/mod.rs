@@ -80,7 +80,8 @@ pub fn attack(
         let mut kept = None;
         judge::judge(&mut rng, &victim, &damage, &path, way, &mut tally, &mut |class, what| {
             kept = kept.take().or_else(|| keep(samples, number, &image));
-            let file = kept.as_deref().map_or(String::new(), |path| format!("; the file: {}", path.display()));
+            let file =
+                kept.as_deref().map_or(String::new(), |path| format!("; the file: {}", path.display()));
             let repeat = format!("--seed {} --sample {number}", samples.seed);
             found(Finding::new(class, format_args!("{what} ({damage}; {repeat}{file})")));
         })?;

@@ -45,10 +45,7 @@ fn changes(seed: u64, thread: u64, number: u64) -> Vec<Change> {
 }
 
 /// Makes the pool; returns how to compare it after each kill.
-pub(super) fn create(
-    kills: &Kills,
-    pool: &Path,
-) -> Result<Box<dyn FnMut(&Path, &Journal) -> Done>> {
+pub(super) fn create(kills: &Kills, pool: &Path) -> Result<Box<dyn FnMut(&Path, &Journal) -> Done>> {
     let options = CreateOptions { rung: Some(kills.rung), ..CreateOptions::new(SIZE, Store::layout()) };
     Store::create(pool, &options)?.close()?;
     let kills = *kills;
