@@ -18,10 +18,10 @@ use std::path::PathBuf;
 /// What every manual page ends with.
 pub(crate) const EXIT_CODES: &str = "\
 Exit status:
-  0    done
+  0    done, and all of it and right
   1    failed, or the key is not there
   2    bad usage
-  3    the check found damage, or the repair lost something
+  3    there is damage in the pool, or the repair lost something
   130  interrupted (SIGINT); what was begun is finished, nothing is half-made
   141  nobody reads the output any more (SIGPIPE)";
 

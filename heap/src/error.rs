@@ -113,7 +113,7 @@ impl HeapError {
     /// Whether it tells of damage: of something on the medium that is not as it was written, or can't be read.
     pub fn is_damage(&self) -> bool {
         match self {
-            HeapError::Corrupt { .. } | HeapError::NoObject { .. } | HeapError::WrongType { .. } => true,
+            HeapError::Corrupt { .. } | HeapError::NoObject { .. } => true,
             HeapError::Fault(fault) => fault.kind != FaultKind::Forked,
             _ => false,
         }

@@ -7,7 +7,8 @@ mod fixture;
 use fixture::pool::{Content, Image};
 use lode_heap::Object;
 use lode_index::kv::{KvError, Store};
-use lode_layout::{PoolOffset, TYPE_LEAF};
+use lode_index::{IndexError, Range, Tree};
+use lode_layout::{NODE_BODY, NODE_END, NodeKind, PoolOffset, TYPE_LEAF, TreeSlot};
 use lode_pmem::{Medium, Memory};
 use lode_pool::{Access, OpenOptions};
 use std::collections::BTreeSet;
@@ -86,16 +87,15 @@ impl Victim {
         lines
     }
 
-    /// What is returned is right; the values of `leaves` were damaged.
+    /// Whatever a lookup returns is what was stored.
     fn ask(&mut self, damage: &str) {
         let tree = match self.store.tree() {
             Ok(tree) => tree,
             Err(_) => return,
         };
         for (key, value) in &self.content {
-            match tree.get(key) {
-                Ok(Some(found)) => assert_eq!(&found, value, "{key:?} after {damage}"),
-                Ok(None) | Err(_) => {}
+            if let Ok(Some(found)) = tree.get(key) {
+                assert_eq!(&found, value, "{key:?} after {damage}");
             }
             let in_tx = self.store.heap().run(|tx| tree.get_in(tx, key));
             assert!(in_tx.is_err() || in_tx == Ok(None) || in_tx == Ok(Some(value.clone())), "{damage}");
@@ -233,7 +233,7 @@ fn an_emptied_slot_is_a_count_that_does_not_fit() {
     let mut victim = Victim::make();
     assert_eq!(victim.store.count_proven().unwrap(), victim.content.len() as u64);
     let root = victim.store.tree().unwrap().root();
-    victim.store.heap().medium().store8(root.plus(lode_layout::NODE_END), 0);
+    victim.store.heap().medium().store8(root.plus(NODE_END), 0);
     let key = victim.content.keys().next().unwrap().clone();
     assert_eq!(victim.store.get(&key).unwrap(), None, "a lookup vouches for no absence");
     assert!(matches!(victim.store.get_proven(&key), Err(KvError::Unproven(_))));
@@ -258,4 +258,64 @@ fn the_unchecked_lookup_is_the_one_that_vouches_for_nothing() {
     victim.store(at, b"wrong");
     assert_eq!(reader.get_unchecked(key).unwrap().unwrap().as_small().unwrap()[..5], *b"wrong");
     assert!(reader.get(key).is_err());
+}
+
+/// A tree of the keys a0 to a9, below a node of their own, and b. Returns that node.
+fn two_levels<M: Medium>(tree: &Tree<'_, M>) -> PoolOffset {
+    for digit in b'0'..=b'9' {
+        tree.insert(&[b'a', digit], b"a value of some length").unwrap();
+    }
+    tree.insert(b"b", b"another").unwrap();
+    let memory = tree.heap().memory();
+    let top = TreeSlot::from_word(memory.load8(tree.root().plus(NODE_END))).at();
+    let slots = (0..4).map(|index| TreeSlot::from_word(memory.load8(top.plus(NODE_BODY + index * 8))));
+    slots.into_iter().find(|slot| slot.byte() == b'a').unwrap().at()
+}
+
+#[test]
+fn a_node_without_children_is_no_empty_range() {
+    let heap = fixture::format(fixture::memory(1 << 20));
+    let tree = fixture::plant(&heap);
+    let node = two_levels(&tree);
+    let damage = IndexError::Corrupt { what: "the children of the node of the tree", at: node };
+    let body = NodeKind::N16.size() - NODE_BODY;
+    let whole: Vec<u64> =
+        (0..body / 8).map(|word| heap.memory().load8(node.plus(NODE_BODY + word * 8))).collect();
+    (0..body / 8).for_each(|word| heap.medium().store8(node.plus(NODE_BODY + word * 8), 0));
+    let keys = |range: Range<'_, _>| range.map(|entry| entry.map(|entry| entry.key)).collect::<Vec<_>>();
+    let reader = tree.reader();
+    let b = || Ok(b"b".to_vec());
+    assert_eq!(keys(reader.iter()), [Err(damage), b()], "the scan goes on after it");
+    assert_eq!(reader.iter().rev().map(|entry| entry.is_ok()).collect::<Vec<_>>(), [true, false]);
+    assert_eq!(keys(reader.prefix(b"a")), [Err(damage)]);
+    assert_eq!(keys(reader.range(&b"a5"[..]..&b"a6"[..])), [Err(damage)]);
+    assert_eq!(keys(reader.range(&b"b"[..]..)), [b()]);
+    // Of a node with hints a single lost slot is found as well: its hint is still there.
+    whole
+        .iter()
+        .zip(0..)
+        .for_each(|(word, index)| heap.medium().store8(node.plus(NODE_BODY + index * 8), *word));
+    let slot = node.plus(NodeKind::N16.slots_off() + 8 * 4);
+    heap.medium().store8(slot, 0);
+    let found = keys(reader.prefix(b"a"));
+    assert_eq!((found.len(), found[0].clone()), (10, Err(damage)), "nine keys that are left");
+}
+
+/// A slot as it was before its key got another value: the leaf there has the key and a checksum that is right.
+#[test]
+fn an_old_leaf_is_no_value() {
+    let heap = fixture::format(fixture::memory(1 << 20));
+    let tree = fixture::plant(&heap);
+    let node = two_levels(&tree);
+    let slot = node.plus(NodeKind::N16.slots_off());
+    let old = heap.memory().load8(slot);
+    let key = [b'a', TreeSlot::from_word(old).byte()];
+    tree.insert(&key, b"the other value of that length").unwrap();
+    assert_ne!(heap.memory().load8(slot), old);
+    heap.medium().store8(slot, old);
+    let damage = IndexError::Corrupt { what: "the slot of the tree that leads to the object", at: slot };
+    assert_eq!(tree.get(&key), Err(damage));
+    assert_eq!(heap.run(|tx| tree.get_in(tx, &key)), Err(damage));
+    assert_eq!(tree.reader().iter().filter(|entry| *entry == Err(damage)).count(), 1);
+    assert_eq!(tree.reader().iter().filter(Result::is_ok).count(), 10);
 }

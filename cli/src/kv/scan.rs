@@ -122,8 +122,8 @@ fn print(scan: &Scan, jsonl: bool, json: bool, what: &'static str) -> Result<Ans
     let pool = scan.pool.display();
     if damages > 0 {
         let why = format!(
-            "{pool}: {count} keys are printed, and others are not, by {damages} damages; run `lode pool check` to see \
-             them, and `lode pool repair`, which keeps what is sound"
+            "{pool}: {count} keys are printed, and damage in {damages} places hides others; run `lode pool check` to see \
+             it, and `lode pool repair`, which keeps what is sound"
         );
         return Err(Failure::damage(what, why));
     }
