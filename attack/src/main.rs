@@ -4,8 +4,8 @@
 use anyhow::{Context, Result, ensure};
 use clap::{Args, Parser, Subcommand};
 use lode_attack::api::{self, Part, Sequence};
-use lode_attack::kill::{self, Kills, Work};
 use lode_attack::files::{self, Library, Program, Samples, Way};
+use lode_attack::kill::{self, Kills, Work};
 use lode_attack::{FOUND_CODE, Finding, Progress, STALL_LIMIT};
 use lode_heap::Rung;
 use std::path::{Path, PathBuf};
@@ -173,18 +173,23 @@ fn attack_api(api: &Api) -> Result<usize> {
         lode_attack::listen();
         let part = api.part.context("a worker attacks one part")?;
         let done = sequence(part, api.run.seed).run(&Progress::over(progress)?);
-        return Ok(done.map_or_else(|finding| {
-            finding.tell();
-            1
-        }, |()| 0));
+        return Ok(done.map_or_else(
+            |finding| {
+                finding.tell();
+                1
+            },
+            |()| 0,
+        ));
     }
     let limit = Duration::from_secs(api.run.stall);
     let parts = api.part.map_or(api::PARTS.to_vec(), |part| vec![part]);
     for_minutes(&api.run, api.only.is_some(), |seed| {
         let mut found = 0;
         for part in &parts {
-            let Some((finding, repeat)) = api::attack(&sequence(*part, seed), limit, &mut supervise)? else { continue };
-            println!("{finding}\n  repeat: {repeat}");
+            let Some((finding, repeat)) = api::attack(&sequence(*part, seed), limit, &mut supervise)? else {
+                continue;
+            };
+            println!("{finding}\n  repeat: attack {repeat}");
             found += 1;
         }
         Ok(found)

@@ -61,7 +61,8 @@ impl Steps<'_> {
 
 /// Returns the last step of each thread that took one, from the bytes of the file.
 pub(crate) fn last_steps(bytes: &[u8]) -> Vec<String> {
-    let slots = bytes.chunks(SLOT).enumerate().filter(|(_, slot)| slot.len() > COUNTER && slot[0..8] != [0; 8]);
+    let slots =
+        bytes.chunks(SLOT).enumerate().filter(|(_, slot)| slot.len() > COUNTER && slot[0..8] != [0; 8]);
     slots
         .map(|(number, slot)| {
             let text = slot[COUNTER..].split(|byte| *byte == 0).next().unwrap_or_default();

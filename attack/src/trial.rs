@@ -84,10 +84,7 @@ pub fn run(program: &Path, arguments: &[String], limit: Duration) -> Result<Ran>
     let mut child = command.spawn().with_context(|| program.display().to_string())?;
     let mut out = child.stdout.take().context("a pipe")?;
     let mut err = child.stderr.take().context("a pipe")?;
-    let reads = [
-        thread::spawn(move || read_all(&mut out)),
-        thread::spawn(move || read_all(&mut err)),
-    ];
+    let reads = [thread::spawn(move || read_all(&mut out)), thread::spawn(move || read_all(&mut err))];
     let (mut seen, mut since) = (Vec::new(), Instant::now());
     let ended = loop {
         if let Some(status) = child.try_wait()? {

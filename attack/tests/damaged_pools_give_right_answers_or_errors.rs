@@ -15,11 +15,17 @@ fn attack(victim: u64) {
     let samples = ((SAMPLES * budget()) as u64).max(4);
     // The seed of a victim decides of which kind it is.
     let seed = seed() * SEEDS + victim;
-    let arguments = ["files", "--seed", &seed.to_string(), "--samples", &samples.to_string()].map(str::to_owned);
+    let arguments =
+        ["files", "--seed", &seed.to_string(), "--samples", &samples.to_string()].map(str::to_owned);
     let ran = lode_attack::run(Path::new(PROGRAM), &arguments, lode_attack::STALL_LIMIT).unwrap();
     println!("{}", ran.out);
     let found: Vec<String> = ran.findings.iter().map(|finding| format!("{finding}")).collect();
-    assert!(found.is_empty(), "{} findings, such as:\n{}", found.len(), found[..found.len().min(5)].join("\n"));
+    assert!(
+        found.is_empty(),
+        "{} findings, such as:\n{}",
+        found.len(),
+        found[..found.len().min(5)].join("\n")
+    );
 }
 
 #[test]

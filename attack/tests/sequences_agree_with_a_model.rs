@@ -13,9 +13,11 @@ fn attack(part: Part, sequences: u64) {
     let mut found = Vec::new();
     for seed in first..first + count {
         let sequence = Sequence { part, seed, steps: (0..part.steps()).collect() };
-        let supervise =
-            &mut |arguments: &[String], limit| Ok(lode_attack::run(Path::new(PROGRAM), arguments, limit)?.findings);
-        if let Some((finding, repeat)) = api::attack(&sequence, lode_attack::STALL_LIMIT, supervise).unwrap() {
+        let supervise = &mut |arguments: &[String], limit| {
+            Ok(lode_attack::run(Path::new(PROGRAM), arguments, limit)?.findings)
+        };
+        if let Some((finding, repeat)) = api::attack(&sequence, lode_attack::STALL_LIMIT, supervise).unwrap()
+        {
             found.push(format!("{finding}\n  repeat: cargo run -p lode-attack -- {repeat}"));
         }
     }

@@ -160,7 +160,11 @@ impl<'h> Life<'h> {
         broken?;
         match result {
             Some(Ok(())) => {
-                ensure(ending.commits(), "committed", format_args!("a transaction that ended by {ending:?}"))?;
+                ensure(
+                    ending.commits(),
+                    "committed",
+                    format_args!("a transaction that ended by {ending:?}"),
+                )?;
                 *model = next;
                 self.clear_of_held(model)
             }

@@ -61,7 +61,9 @@ impl FromStr for Part {
 
     fn from_str(text: &str) -> std::result::Result<Part, String> {
         let part = PARTS.into_iter().find(|part| part.to_string() == text);
-        part.ok_or_else(|| format!("there is no part {text:?}; choose one of heap, store, typed, threads, full"))
+        part.ok_or_else(|| {
+            format!("there is no part {text:?}; choose one of heap, store, typed, threads, full")
+        })
     }
 }
 
@@ -88,16 +90,18 @@ impl Part {
     }
 }
 
+/// Runs a worker with arguments, and takes it to hang when no step begins for so long.
+pub type Supervise<'a> = dyn FnMut(&[String], Duration) -> Result<Vec<Finding>> + 'a;
+
 /// Has a worker run `sequence`; if it finds something, makes the sequence shorter. Returns what was found last, and the
-/// command that repeats it. `supervise` runs a worker with
-/// arguments, and takes it to hang when no step begins for so long.
+/// arguments of `attack` that repeat it.
 ///
 /// # Errors
 /// A worker can't be started.
 pub fn attack(
     sequence: &Sequence,
     limit: Duration,
-    supervise: &mut dyn FnMut(&[String], Duration) -> Result<Vec<Finding>>,
+    supervise: &mut Supervise<'_>,
 ) -> Result<Option<(Finding, String)>> {
     let Some(mut finding) = supervise(&sequence.arguments(&sequence.steps), limit)?.into_iter().next() else {
         return Ok(None);
@@ -106,12 +110,14 @@ pub fn attack(
     // Threads take turns as they like, and each hang would have to be waited for.
     if !matches!(sequence.part, Part::Threads | Part::Full) && finding.class != HANG {
         steps = shrink(&steps, |steps| {
-            let found = supervise(&sequence.arguments(steps), SHRINK_STALL).ok().and_then(|found| found.into_iter().next());
+            let found = supervise(&sequence.arguments(steps), SHRINK_STALL)
+                .ok()
+                .and_then(|found| found.into_iter().next());
             let same = found.filter(|found| found.class == finding.class);
             same.map(|same| finding = same).is_some()
         });
     }
-    Ok(Some((finding, format!("attack {}", sequence.arguments(&steps).join(" ")))))
+    Ok(Some((finding, sequence.arguments(&steps).join(" "))))
 }
 
 /// A step, or a sequence, that found something.
@@ -136,7 +142,9 @@ impl Sequence {
     /// What a worker is called with to take these of its steps.
     fn arguments(&self, steps: &[u64]) -> Vec<String> {
         let mut arguments: Vec<String> =
-            ["api", "--part", &self.part.to_string(), "--seed", &self.seed.to_string()].map(str::to_owned).into();
+            ["api", "--part", &self.part.to_string(), "--seed", &self.seed.to_string()]
+                .map(str::to_owned)
+                .into();
         let is_whole = steps.iter().copied().eq(0..steps.len() as u64);
         if is_whole {
             arguments.extend(["--steps".to_owned(), steps.len().to_string()]);
@@ -222,7 +230,10 @@ pub(crate) fn ensure(holds: bool, class: &str, what: impl fmt::Display) -> Done 
 }
 
 /// The error of a call that must succeed, as a finding.
-pub(crate) fn must<T, E: fmt::Display>(call: &str, result: std::result::Result<T, E>) -> std::result::Result<T, Finding> {
+pub(crate) fn must<T, E: fmt::Display>(
+    call: &str,
+    result: std::result::Result<T, E>,
+) -> std::result::Result<T, Finding> {
     result.map_err(|error| Finding::new("refused", format_args!("{call}: {error}")))
 }
 

@@ -53,7 +53,10 @@ impl Objects {
         ensure(
             over.is_none(),
             "overlap",
-            format_args!("{len} bytes at {at} lie over {:?}", over.map(|(at, known)| format!("{known} at {at}"))),
+            format_args!(
+                "{len} bytes at {at} lie over {:?}",
+                over.map(|(at, known)| format!("{known} at {at}"))
+            ),
         )
     }
 

@@ -279,7 +279,12 @@ fn scan(tree: &PoolTree<'_>, rng: &mut Rng, model: &Model) -> Done {
         ensure(
             found == (key.clone(), value.clone()),
             "scan",
-            format_args!("number {place} of {} is {}, not {}", want.len(), show(&found.0, &found.1), show(key, value)),
+            format_args!(
+                "number {place} of {} is {}, not {}",
+                want.len(),
+                show(&found.0, &found.1),
+                show(key, value)
+            ),
         )?;
         (front, back) = if forward { (front + 1, back) } else { (front, back - 1) };
     }
@@ -315,7 +320,11 @@ fn lookups(store: &Store, rng: &mut Rng, model: &Model) -> Done {
         ensure(found.as_ref() == model.get(&key), "answer", format_args!("get of {key:?}"))?;
     }
     let count = must("count", store.count())?;
-    ensure(count == model.len() as u64, "answer", format_args!("count says {count}, {} are there", model.len()))
+    ensure(
+        count == model.len() as u64,
+        "answer",
+        format_args!("count says {count}, {} are there", model.len()),
+    )
 }
 
 /// Fills the pool until it refuses, empties it of that, and the same must fit again.
@@ -377,5 +386,9 @@ pub(super) fn compare(store: &Store, model: &Model) -> Done {
     }
     ensure(want.next().is_none(), "lost", "the store holds fewer keys than were put")?;
     let count = must("count", store.count())?;
-    ensure(count == model.len() as u64, "answer", format_args!("count says {count}, {} are there", model.len()))
+    ensure(
+        count == model.len() as u64,
+        "answer",
+        format_args!("count says {count}, {} are there", model.len()),
+    )
 }

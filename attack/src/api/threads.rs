@@ -34,7 +34,9 @@ pub(super) fn run(sequence: &Sequence, progress: &Progress) -> Done {
         let threads = if rng.u8(..8) == 0 { 160 } else { rng.u64(1..=8) };
         let readers = [0, 0, 1, 1, 50][rng.usize(..5)];
         let changes = if threads > 8 { CHANGES / 20 } else { CHANGES };
-        progress.thread(0).begin(format_args!("threads step {number}: {threads} threads, {readers} readers each"));
+        progress
+            .thread(0)
+            .begin(format_args!("threads step {number}: {threads} threads, {readers} readers each"));
         let held = if threads > 8 { 1 } else { readers };
         let parts: Vec<Left> = thread::scope(|scope| {
             let works: Vec<_> = (0..threads)

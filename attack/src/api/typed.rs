@@ -7,8 +7,8 @@ use crate::progress::{Progress, Steps};
 use crate::{Finding, scratch};
 use fastrand::Rng;
 use lode_heap::{
-    Access, CreateOptions, HeapError, LayoutName, OpenOptions, PBox, PCell, PMutex, PString, PVec, Persist, Rung,
-    TypedPool, TypedTx,
+    Access, CreateOptions, HeapError, LayoutName, OpenOptions, PBox, PCell, PMutex, PString, PVec, Persist,
+    Rung, TypedPool, TypedTx,
 };
 use lode_pmem::Mapping;
 use std::sync::Arc;

@@ -165,13 +165,7 @@ fn judge_lookups(keys: &[Vec<u8>], victim: &Victim, path: &Path, way: &dyn Way, 
 }
 
 /// What is left after a repair is as it was; what is not there is told.
-fn judge_repair(
-    victim: &Victim,
-    path: &Path,
-    way: &dyn Way,
-    repaired: &Repaired,
-    tell: &mut Tell<'_>,
-) {
+fn judge_repair(victim: &Victim, path: &Path, way: &dyn Way, repaired: &Repaired, tell: &mut Tell<'_>) {
     let checked = way.check(path);
     broke("check after a repair", &checked, tell);
     if checked == Ok(true) && !repaired.is_damaged {
@@ -191,12 +185,16 @@ fn judge_repair(
     for (key, value) in &found {
         if victim.pairs.get(key) != Some(value) {
             let was = victim.pairs.get(key).map_or("absent".to_owned(), |value| short(value).to_string());
-            tell("repair-wrong", format!("{} = {} after a repair, and it was {was}", short(key), short(value)));
+            tell(
+                "repair-wrong",
+                format!("{} = {} after a repair, and it was {was}", short(key), short(value)),
+            );
         }
     }
     let is_told = |key: &Vec<u8>| {
         repaired.lost.iter().any(|(after, before)| {
-            after.as_ref().is_none_or(|after| key > after) && before.as_ref().is_none_or(|before| key < before)
+            after.as_ref().is_none_or(|after| key > after)
+                && before.as_ref().is_none_or(|before| key < before)
         })
     };
     let silent = victim.pairs.keys().filter(|key| !found.contains_key(*key) && !is_told(key));

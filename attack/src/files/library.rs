@@ -51,7 +51,9 @@ impl Way for Library {
             let mut range = reader.range::<Vec<u8>>(bounds);
             let mut pairs = Vec::new();
             while pairs.len() < wanted.limit.unwrap_or(usize::MAX) {
-                let Some(entry) = (if wanted.reverse { range.next_back() } else { range.next() }) else { break };
+                let Some(entry) = (if wanted.reverse { range.next_back() } else { range.next() }) else {
+                    break;
+                };
                 let entry = entry.map_err(said)?;
                 pairs.push((entry.key, entry.value.into_vec()));
             }

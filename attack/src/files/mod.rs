@@ -18,7 +18,7 @@ pub use damage::{Damage, Kind};
 pub use library::Library;
 pub use program::Program;
 pub use victim::Victim;
-pub use way::{Answer, Pair, Refusal, Repaired, Wanted, Way};
+pub use way::{Answer, End, Pair, Refusal, Repaired, Wanted, Way};
 
 use crate::Finding;
 use crate::progress::Steps;
@@ -80,7 +80,8 @@ pub fn attack(
         let mut kept = None;
         judge::judge(&mut rng, &victim, &damage, &path, way, &mut tally, &mut |class, what| {
             kept = kept.take().or_else(|| keep(samples, number, &image));
-            let file = kept.as_deref().map_or(String::new(), |path| format!("; the file: {}", path.display()));
+            let file =
+                kept.as_deref().map_or(String::new(), |path| format!("; the file: {}", path.display()));
             let repeat = format!("--seed {} --sample {number}", samples.seed);
             found(Finding::new(class, format_args!("{what} ({damage}; {repeat}{file})")));
         })?;

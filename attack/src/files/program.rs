@@ -213,9 +213,9 @@ impl Way for Program {
         let end = |value: &Value| value.as_str().and_then(|text| unescape(text.as_bytes()).ok());
         let lost = said["lost"].as_array().map_or(&[][..], |lost| lost);
         let repaired = Repaired {
-            is_damaged: said["findings"].as_array().is_some_and(|findings| {
-                findings.iter().any(|finding| finding["severity"] == "damage")
-            }),
+            is_damaged: said["findings"]
+                .as_array()
+                .is_some_and(|findings| findings.iter().any(|finding| finding["severity"] == "damage")),
             lost_transactions: said["lost_transactions"] == true || said["dirty_shutdown"].is_object(),
             lost: lost.iter().map(|range| (end(&range["after"]), end(&range["before"]))).collect(),
         };

@@ -71,6 +71,9 @@ pub struct Kills {
     pub count: u64,
 }
 
+/// Compares the pool that a kill has left with the journal.
+pub(crate) type Compare = dyn FnMut(&Path, &Journal) -> Done;
+
 /// The acknowledged transactions of each thread.
 #[derive(Debug)]
 pub(crate) struct Journal(File);
@@ -97,7 +100,9 @@ impl Journal {
 
 /// The choices of a transaction.
 pub(crate) fn choices(seed: u64, thread: u64, number: u64) -> Rng {
-    Rng::with_seed(seed ^ thread.wrapping_mul(0xD6E8_FEB8_6659_FD93) ^ number.wrapping_mul(0x9E37_79B9_7F4A_7C15))
+    Rng::with_seed(
+        seed ^ thread.wrapping_mul(0xD6E8_FEB8_6659_FD93) ^ number.wrapping_mul(0x9E37_79B9_7F4A_7C15),
+    )
 }
 
 /// A finding when a thread has not come as far in the pool as was acknowledged, or further than by one.
@@ -107,7 +112,10 @@ pub(crate) fn judge_number(journal: &Journal, thread: u64, found: u64) -> Done {
         return Ok(());
     }
     let class = if found < told { "acknowledged-lost" } else { "besides" };
-    Err(Finding::new(class, format_args!("thread {thread}: {told} are acknowledged, and the pool is at {found}")))
+    Err(Finding::new(
+        class,
+        format_args!("thread {thread}: {told} are acknowledged, and the pool is at {found}"),
+    ))
 }
 
 /// Runs the transactions of `kills` on the pool at `pool` until the process is killed.
@@ -147,7 +155,9 @@ pub fn attack(kills: &Kills, program: &Path, found: &mut dyn FnMut(Finding)) -> 
             killed += 1;
             let done = match status.code() {
                 None => compare(&pool, &log),
-                Some(code) => Err(Finding::new("death", format_args!("the child ended with the code {code}"))),
+                Some(code) => {
+                    Err(Finding::new("death", format_args!("the child ended with the code {code}")))
+                }
             };
             if let Err(finding) = done {
                 found(Finding { what: format!("kill {killed}: {}", finding.what), ..finding });
