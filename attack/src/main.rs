@@ -189,7 +189,7 @@ fn attack_api(api: &Api) -> Result<usize> {
             let Some((finding, repeat)) = api::attack(&sequence(*part, seed), limit, &mut supervise)? else {
                 continue;
             };
-            println!("{finding}\n  repeat: {repeat}");
+            println!("{finding}\n  repeat: attack {repeat}");
             found += 1;
         }
         Ok(found)

@@ -90,16 +90,18 @@ impl Part {
     }
 }
 
+/// Runs a worker with arguments, and takes it to hang when no step begins for so long.
+pub type Supervise<'a> = dyn FnMut(&[String], Duration) -> Result<Vec<Finding>> + 'a;
+
 /// Has a worker run `sequence`; if it finds something, makes the sequence shorter. Returns what was found last, and the
-/// command that repeats it. `supervise` runs a worker with
-/// arguments, and takes it to hang when no step begins for so long.
+/// arguments of `attack` that repeat it.
 ///
 /// # Errors
 /// A worker can't be started.
 pub fn attack(
     sequence: &Sequence,
     limit: Duration,
-    supervise: &mut dyn FnMut(&[String], Duration) -> Result<Vec<Finding>>,
+    supervise: &mut Supervise<'_>,
 ) -> Result<Option<(Finding, String)>> {
     let Some(mut finding) = supervise(&sequence.arguments(&sequence.steps), limit)?.into_iter().next() else {
         return Ok(None);
@@ -115,7 +117,7 @@ pub fn attack(
             same.map(|same| finding = same).is_some()
         });
     }
-    Ok(Some((finding, format!("attack {}", sequence.arguments(&steps).join(" ")))))
+    Ok(Some((finding, sequence.arguments(&steps).join(" "))))
 }
 
 /// A step, or a sequence, that found something.

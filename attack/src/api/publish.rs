@@ -42,10 +42,8 @@ impl<'h> Held<'h> {
 enum How {
     /// Publishes, and nothing else.
     Plain,
-    /// Drops what the transaction was given: the space is given back.
-    DropInside,
-    /// Forgets it, without its destructor: the space is given back all the same.
-    ForgetInside,
+    /// Publishes nothing: the space is given back at the commit.
+    Leave,
     /// Publishes it in a transaction inside of the transaction.
     Nested,
     /// The same; the inner transaction fails, and its error is dropped.
@@ -62,10 +60,9 @@ enum How {
     RestartAndDrop,
 }
 
-const HOW: [(How, &str); 10] = [
+const HOW: [(How, &str); 9] = [
     (How::Plain, "published"),
-    (How::DropInside, "dropped in its transaction"),
-    (How::ForgetInside, "forgotten in its transaction"),
+    (How::Leave, "left by its transaction"),
     (How::Nested, "published in an inner transaction"),
     (How::NestedError, "published in an inner transaction that fails"),
     (How::StoreByTransaction, "published, then stored to by the transaction"),
@@ -140,14 +137,7 @@ fn attempt<'h>(
         rounds += 1;
         let first = rounds == 1;
         match how {
-            How::DropInside => {
-                drop(reserved);
-                return Ok(false);
-            }
-            How::ForgetInside => {
-                std::mem::forget(reserved);
-                return Ok(false);
-            }
+            How::Leave => return Ok(false),
             How::RestartAndDrop if !first => return Ok(false),
             How::Nested | How::NestedError => {
                 let mut given = Some(reserved);

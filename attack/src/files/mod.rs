@@ -18,7 +18,7 @@ pub use damage::{Damage, Kind};
 pub use library::Library;
 pub use program::Program;
 pub use victim::Victim;
-pub use way::{Answer, Pair, Refusal, Repaired, Wanted, Way};
+pub use way::{Answer, End, Pair, Refusal, Repaired, Wanted, Way};
 
 use crate::Finding;
 use crate::progress::Steps;

@@ -19,6 +19,9 @@ pub type Answer<T> = Result<T, Refusal>;
 /// A key and its value.
 pub type Pair = (Vec<u8>, Vec<u8>);
 
+/// A key next to those that were lost; none where they begin with the first key, or end with the last.
+pub type End = Option<Vec<u8>>;
+
 /// What a repair says of itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Repaired {
@@ -27,7 +30,7 @@ pub struct Repaired {
     /// Whether a transaction was lost, so that any key may be old.
     pub lost_transactions: bool,
     /// Between which keys some were lost.
-    pub lost: Vec<(Option<Vec<u8>>, Option<Vec<u8>>)>,
+    pub lost: Vec<(End, End)>,
 }
 
 /// What keys a scan is to print.

@@ -1,8 +1,8 @@
 //! Objects under SIGKILL: each thread keeps some in slots of a table, and replaces one in each transaction.
 
-use super::{Journal, Kills, THREADS, choices, judge_number};
+use super::{Compare, Journal, Kills, THREADS, choices, judge_number};
 use crate::Finding;
-use crate::api::{Done, PoolHeap, check, content, ensure, must, publish_with};
+use crate::api::{PoolHeap, check, content, ensure, must, publish_with};
 use anyhow::{Result, bail};
 use lode_heap::{Access, CreateOptions, HeapError, LayoutName, OpenOptions, Pool, Tx};
 use lode_layout::{PoolOffset, WORD};
@@ -41,7 +41,7 @@ fn object(seed: u64, thread: u64, number: u64) -> Vec<u8> {
 }
 
 /// Makes the pool; returns how to compare it after each kill.
-pub(super) fn create(kills: &Kills, pool: &Path) -> Result<Box<dyn FnMut(&Path, &Journal) -> Done>> {
+pub(super) fn create(kills: &Kills, pool: &Path) -> Result<Box<Compare>> {
     let options =
         CreateOptions { rung: Some(kills.rung), ..CreateOptions::new(SIZE, LayoutName::new("ledger")?) };
     let made = Pool::create(pool, &options)?;

@@ -71,6 +71,9 @@ pub struct Kills {
     pub count: u64,
 }
 
+/// Compares the pool that a kill has left with the journal.
+pub(crate) type Compare = dyn FnMut(&Path, &Journal) -> Done;
+
 /// The acknowledged transactions of each thread.
 #[derive(Debug)]
 pub(crate) struct Journal(File);

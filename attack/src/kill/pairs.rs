@@ -1,6 +1,6 @@
 //! Keys and values under SIGKILL.
 
-use super::{Journal, Kills, THREADS, choices, judge_number};
+use super::{Compare, Journal, Kills, THREADS, choices, judge_number};
 use crate::Finding;
 use crate::api::{Done, EARLY, check, ensure, must};
 use crate::panics::{Deliberate, deliberate};
@@ -45,7 +45,7 @@ fn changes(seed: u64, thread: u64, number: u64) -> Vec<Change> {
 }
 
 /// Makes the pool; returns how to compare it after each kill.
-pub(super) fn create(kills: &Kills, pool: &Path) -> Result<Box<dyn FnMut(&Path, &Journal) -> Done>> {
+pub(super) fn create(kills: &Kills, pool: &Path) -> Result<Box<Compare>> {
     let options = CreateOptions { rung: Some(kills.rung), ..CreateOptions::new(SIZE, Store::layout()) };
     Store::create(pool, &options)?.close()?;
     let kills = *kills;
@@ -118,7 +118,7 @@ fn work(store: &Store, kills: &Kills, journal: &Journal, thread: u64) -> Result<
                     };
                 }
                 match ends {
-                    1 => return Err(IndexError::Heap(EARLY)),
+                    1 => Err(IndexError::Heap(EARLY)),
                     2 => std::panic::resume_unwind(Box::new(Deliberate)),
                     _ => tree.insert_in(tx, &number_key(thread), &number.to_le_bytes()),
                 }
