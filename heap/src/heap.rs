@@ -1,8 +1,9 @@
 //! The heap: transactions over a pool's space.
 
+use crate::alloc::cache::{Cache, ThreadCache};
 use crate::alloc::limbo::{Freed, Limbo, SharedLimbo};
-use crate::alloc::magazine::Magazines;
 use crate::alloc::{Central, Space};
+use crate::biased::Hold;
 use crate::bugs;
 use crate::error::HeapError;
 use crate::faults::told;
@@ -10,17 +11,20 @@ use crate::locks::{LockTable, Version};
 use crate::log::{Damaged, Log, LogArea, Recovery};
 use crate::readers::{Pin, Readers};
 use crate::session::{Inherit, Session, State};
-use crate::sync::{Mutex, MutexGuard, SpinMutex};
+use crate::sync::{AtomicBool, AtomicUsize, Mutex, MutexGuard, SpinMutex, pause};
 use crate::tx::Tx;
 use lode_layout::{CHUNK, Entry, Geometry, PoolOffset, Record, WORD, align_up, decode_root, encode_root};
 use lode_pmem::{Fault, Medium, Memory, Rung};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, Weak};
+use std::sync::{Arc, PoisonError};
 use zerocopy::IntoBytes;
 
 /// Rounds of waiting after which a transaction that must start again gives others the CPU for longer.
 const BACKOFF_ROUNDS_MAX: u32 = 256;
+
+/// How often a transaction that found no space is tried again, when there may be some now that it is over.
+const RETRIES: u32 = 2;
 
 /// What of a heap outlives its threads and is in DRAM only.
 #[derive(Debug)]
@@ -28,8 +32,14 @@ pub(crate) struct Shared {
     pub(crate) central: Central,
     pub(crate) limbo: Mutex<SharedLimbo>,
     pub(crate) readers: Readers,
+    /// The caches of all threads that have one.
+    pub(crate) caches: Mutex<Vec<Arc<ThreadCache>>>,
     /// Held by the thread that reclaims; only ever tried.
     pub(crate) reclaiming: SpinMutex<()>,
+    /// Whether a thread reclaims because there is no space: then threads fetch no more than they need at once.
+    pub(crate) is_short: AtomicBool,
+    /// Threads that wait inside of a transaction until they can reclaim: their pins keep what was freed.
+    pub(crate) stuck: AtomicUsize,
 }
 
 impl Shared {
@@ -37,23 +47,50 @@ impl Shared {
         self.limbo.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Moves what a thread has freed to where all can have it, once no reader is older than this call.
-    pub(crate) fn bury(&self, limbo: &mut Limbo) {
-        let epoch = self.readers.advance();
+    pub(crate) fn caches(&self) -> MutexGuard<'_, Vec<Arc<ThreadCache>>> {
+        self.caches.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Moves all that is in a cache to where all can have it: what was freed, once no reader can hold it. Whether there
+    /// were free blocks.
+    pub(crate) fn empty(&self, cache: &mut Cache) -> bool {
+        let mut any = false;
+        for (key, blocks) in cache.magazines.take_all() {
+            any |= !blocks.is_empty();
+            self.central.give_blocks(key, blocks.into_iter());
+        }
+        self.bury(&mut cache.limbo);
+        any
+    }
+
+    /// Moves what a thread has freed to where all can have it, once no reader can hold it.
+    fn bury(&self, limbo: &mut Limbo) {
+        let (young, (old_epoch, old)) = (limbo.take_young(), limbo.take_old());
+        // The young ones were freed before this call; nobody knows more.
+        let young_epoch = if young.is_empty() { 0 } else { self.readers.advance() };
+        if young.is_empty() && old.is_empty() {
+            return;
+        }
         let mut waiting = self.limbo();
-        for (key, block) in limbo.take_all() {
+        for (epoch, blocks) in [(old_epoch, old), (young_epoch, young)] {
             // Sequence 0: small blocks do not wait for a checkpoint.
-            waiting.add(0, epoch, Freed::Block(key, block));
+            blocks.into_iter().for_each(|(key, block)| waiting.add(0, epoch, Freed::Block(key, block)));
         }
     }
 }
 
 impl Inherit for Shared {
-    fn inherit(&self, magazines: &mut Magazines, limbo: &mut Limbo) {
-        for (key, blocks) in magazines.take_all() {
-            self.central.give_blocks(key, blocks.into_iter());
+    fn add_cache(&self) -> Arc<ThreadCache> {
+        let cache = Arc::new(ThreadCache::new());
+        self.caches().push(Arc::clone(&cache));
+        cache
+    }
+
+    fn inherit(&self, cache: &Arc<ThreadCache>) {
+        for mut cache in ThreadCache::lock_all(std::slice::from_ref(cache), pause) {
+            self.empty(&mut cache);
         }
-        self.bury(limbo);
+        self.caches().retain(|other| !Arc::ptr_eq(other, cache));
     }
 }
 
@@ -136,7 +173,8 @@ impl<M: Medium> Heap<M> {
         }
         let limbo = Mutex::new(SharedLimbo::default());
         let (central, readers, reclaiming) = (Central::default(), Readers::new(), SpinMutex::new(()));
-        let shared = Shared { central, limbo, readers, reclaiming };
+        let (caches, is_short, stuck) = (Mutex::new(Vec::new()), AtomicBool::new(false), AtomicUsize::new(0));
+        let shared = Shared { central, limbo, readers, caches, reclaiming, is_short, stuck };
         let heap = Heap {
             // ORDER: none: the number is only different from all others.
             number: NUMBER.fetch_add(1, Ordering::Relaxed),
@@ -254,15 +292,20 @@ impl<M: Medium> Heap<M> {
         if session.active.get() {
             return self.join(&session, closure);
         }
-        let mut reclaimed = false;
+        let mut retries = 0;
         for round in 0.. {
             let running = Running::begin(self, &session);
             let result = closure(&Tx { heap: self, session: &session });
             // The closure's value stays where it is until the end is known: a copy behind the fence would have
             // to wait for all home stores.
             match running.end(result.is_ok()) {
-                // A pin that the closure had may have kept what this thread freed before from being used again.
-                End::RolledBack if !reclaimed && self.reclaim() => reclaimed = true,
+                // Pins that this closure had, and closures of others, may have kept what was freed before from being
+                // used again.
+                End::RolledBack | End::Failed(HeapError::OutOfSpace { .. } | HeapError::TooLarge { .. })
+                    if retries < RETRIES && self.reclaim() =>
+                {
+                    retries += 1;
+                }
                 End::Committed | End::RolledBack => return result,
                 End::Failed(error) => return Err(error.into()),
                 End::Conflict => self.medium().relax(round.min(BACKOFF_ROUNDS_MAX)),
@@ -288,7 +331,7 @@ impl<M: Medium> Heap<M> {
 
     #[inline]
     pub(crate) fn session(&self) -> Rc<Session> {
-        Session::of(self.number, || Arc::downgrade(&self.shared) as Weak<dyn Inherit>)
+        Session::of(self.number, || Arc::clone(&self.shared) as Arc<dyn Inherit>)
     }
 
     /// Whether the calling thread is in a transaction on this heap.
@@ -303,8 +346,15 @@ impl<M: Medium> Heap<M> {
         session.active.get() && session.state.borrow().held.contains(&self.locks.stripe(at))
     }
 
-    /// Makes the transaction in `state` durable and visible.
-    fn commit(&self, state: &mut State) -> Result<(), HeapError> {
+    /// The cache of the calling thread, whose session is `session`. It is locked for a step of the allocator, in which
+    /// nothing is waited for.
+    #[inline]
+    pub(crate) fn cache<'s>(&self, session: &'s Session) -> Hold<'s, Cache> {
+        session.cache.lock(|round| self.medium().relax(round))
+    }
+
+    /// Makes the transaction of `session`, in `state`, durable and visible.
+    fn commit(&self, session: &Session, state: &mut State) -> Result<(), HeapError> {
         if let Some(fault) = Fault::take() {
             return Err(fault.into());
         }
@@ -334,12 +384,13 @@ impl<M: Medium> Heap<M> {
         if !state.made.is_empty() {
             for made in state.made.drain(..) {
                 self.shared.central.add_superblock(made.span, made.shape, made.key, made.free);
+                self.cache(session).magazines.of(made.key).extend(made.next);
             }
         }
         state.taken.clear();
         state.huge.clear();
         if !state.freed.is_empty() {
-            self.bury(state, sequence);
+            self.bury(session, state, sequence);
         }
         Ok(())
     }
@@ -411,13 +462,14 @@ impl<M: Medium> Heap<M> {
     }
 
     /// Puts what the transaction `sequence` freed where it waits until it can be used again.
-    fn bury(&self, state: &mut State, sequence: u64) {
+    fn bury(&self, session: &Session, state: &mut State, sequence: u64) {
         let mut epoch = None;
+        let mut cache = self.cache(session);
         for freed in state.freed.drain(..) {
             match freed {
                 Freed::Block(key, block) if key.class.block_size() <= PAYLOAD_MIN => {
-                    if state.limbo.add(key, block) {
-                        self.turn_limbo(&mut state.limbo, &mut state.magazines);
+                    if cache.limbo.add(key, block) {
+                        self.turn_limbo(&mut cache);
                     }
                 }
                 Freed::Block(key, block) if bugs::EARLY_REUSE.is_active() => {
@@ -433,8 +485,9 @@ impl<M: Medium> Heap<M> {
 
     /// Makes this thread's freed blocks that no reader holds its own free ones.
     #[cold]
-    fn turn_limbo(&self, limbo: &mut Limbo, magazines: &mut Magazines) {
+    fn turn_limbo(&self, cache: &mut Cache) {
         let oldest = self.shared.readers.oldest();
+        let Cache { magazines, limbo } = cache;
         limbo.turn(
             oldest,
             || self.shared.readers.advance(),
@@ -459,35 +512,26 @@ impl<M: Medium> Heap<M> {
 
     /// Gives up the transaction in `state`, which failed to commit.
     #[cold]
-    fn undo(&self, state: &mut State, error: HeapError) {
+    fn undo(&self, session: &Session, state: &mut State, error: HeapError) {
         match error {
-            HeapError::InDoubt(_) => self.abandon(state),
-            _ => self.roll_back(state),
+            // What it had taken is nobody's: it may be there after reopening.
+            HeapError::InDoubt(_) => {}
+            _ => self.roll_back(session, state),
         }
-    }
-
-    /// Leaves what the transaction in `state` had taken to nobody: it may be there after reopening.
-    #[cold]
-    fn abandon(&self, state: &mut State) {
-        for made in std::mem::take(&mut state.made) {
-            state.magazines.of(made.key).retain(|block| !holds(made.span, block.at));
-        }
-        state.taken.clear();
-        state.huge.clear();
-        state.freed.clear();
     }
 
     /// Gives up what the transaction in `state` had taken.
-    fn roll_back(&self, state: &mut State) {
+    fn roll_back(&self, session: &Session, state: &mut State) {
         let made = std::mem::take(&mut state.made);
-        for made in &made {
-            state.magazines.of(made.key).retain(|block| !holds(made.span, block.at));
-        }
-        for (key, block) in std::mem::take(&mut state.taken) {
-            if made.iter().all(|made| !holds(made.span, block.at))
-                && let Some(surplus) = state.magazines.put(key, block)
-            {
-                self.shared.central.give_blocks(key, surplus.into_iter());
+        let taken = std::mem::take(&mut state.taken);
+        if !taken.is_empty() {
+            let mut cache = self.cache(session);
+            for (key, block) in taken {
+                if made.iter().all(|made| !holds(made.span, block.at))
+                    && let Some(surplus) = cache.magazines.put(key, block)
+                {
+                    self.shared.central.give_blocks(key, surplus.into_iter());
+                }
             }
         }
         for made in made {
@@ -538,10 +582,10 @@ impl<'a, M: Medium> Running<'a, M> {
     fn end(self, successful: bool) -> End {
         let state = &mut *self.session.state.borrow_mut();
         let end = match (successful, state.conflict) {
-            (true, false) => match self.heap.commit(state) {
+            (true, false) => match self.heap.commit(self.session, state) {
                 Ok(()) => End::Committed,
                 Err(error) => {
-                    self.heap.undo(state, error);
+                    self.heap.undo(self.session, state, error);
                     // The error tells of it.
                     Fault::take();
                     End::Failed(error)
@@ -549,7 +593,7 @@ impl<'a, M: Medium> Running<'a, M> {
             },
             (_, conflict) => {
                 let is_crossed = state.is_crossed;
-                self.heap.roll_back(state);
+                self.heap.roll_back(self.session, state);
                 match (conflict, is_crossed, Fault::take()) {
                     (false, _, None) => End::RolledBack,
                     // What the closure returned follows from zeros.
@@ -598,7 +642,7 @@ enum End {
 impl<M: Medium> Drop for Running<'_, M> {
     fn drop(&mut self) {
         let state = &mut *self.session.state.borrow_mut();
-        self.heap.roll_back(state);
+        self.heap.roll_back(self.session, state);
         self.heap.forget(state);
         self.session.active.set(false);
         // The panic tells of the transaction's own fault.

@@ -8,6 +8,7 @@
 extern crate self as lode_heap;
 
 mod alloc;
+mod biased;
 pub mod bugs;
 pub mod check;
 mod error;

@@ -1,17 +1,40 @@
 //! Reclaiming: how what was freed, and can't be used yet, is made free when a transaction finds no space.
 //!
 //! A transaction is refused only when all of this was done, by itself or by another thread while it waited, and the
-//! space is still not there. What other threads keep for themselves stays theirs while they run: some free blocks of
-//! each size and type that they use.
+//! space is still not there. What was free or freed when it began to look was offered to it then, wherever it was, or was
+//! taken by others, who use it: a thread that finds blocks meanwhile fetches the one that it needs.
+//!
+//! What a reader may hold stays as it is. Pins of closures that wait for their own turn to reclaim keep space from each
+//! other, so a transaction that was refused is tried again when its closure's pin is gone and those of the others are.
 
+use crate::alloc::Span;
+use crate::alloc::cache::ThreadCache;
 use crate::alloc::limbo::Freed;
-use crate::alloc::{Block, Span};
-use crate::heap::holds;
 use crate::session::State;
-use crate::sync::SpinMutexGuard;
+use crate::sync::{Ordering, SpinMutexGuard};
 use crate::{Heap, HeapError};
 use lode_layout::{Descriptor, Record};
 use lode_pmem::Medium;
+
+/// Rounds of reclaiming, as long as each makes something free. After the first one all is known that was freed before;
+/// the second one can use what the first made whole.
+const ROUNDS: usize = 3;
+
+/// Rounds for which a transaction that was refused waits until closures that were refused too are over.
+const PATIENCE: u32 = 192;
+
+/// No thread fetches more than it needs as long as this lives.
+struct Short<'a, M: Medium> {
+    heap: &'a Heap<M>,
+    _alone: SpinMutexGuard<'a, ()>,
+}
+
+impl<M: Medium> Drop for Short<'_, M> {
+    fn drop(&mut self) {
+        // ORDER: none: see `Tx::fetch_blocks`.
+        self.heap.shared.is_short.store(false, Ordering::Relaxed);
+    }
+}
 
 impl<M: Medium> Heap<M> {
     /// Takes a span of free chunks. When there is none, all that can be reclaimed is.
@@ -34,64 +57,91 @@ impl<M: Medium> Heap<M> {
         self.shared.central.take_span(&self.space, self.memory(), chunks, align)
     }
 
-    /// Makes free what was freed, until `find` finds something.
+    /// Makes free what was freed, until `find` finds something. The calling thread has not locked its cache.
     #[cold]
-    pub(crate) fn reclaim_for(
+    pub(crate) fn reclaim_for<T>(
         &self,
         state: &mut State,
-        find: impl Fn() -> Option<Span>,
-    ) -> Result<Option<Span>, HeapError> {
-        self.give_up_blocks(state);
-        let _alone = self.reclaim_alone();
+        find: impl Fn() -> Option<T>,
+    ) -> Result<Option<T>, HeapError> {
+        let stuck = &self.shared.stuck;
+        // ORDER: none: a number to wait by, see `reclaim`.
+        stuck.fetch_add(1, Ordering::Relaxed);
+        let found = self.reclaim_in_turn(find);
+        stuck.fetch_sub(1, Ordering::Relaxed);
+        state.starved |= matches!(found, Ok(None));
+        found
+    }
+
+    fn reclaim_in_turn<T>(&self, find: impl Fn() -> Option<T>) -> Result<Option<T>, HeapError> {
+        let _short = self.reclaim_alone();
         // Maybe another thread has just reclaimed it.
-        if let Some(span) = find() {
-            return Ok(Some(span));
+        if let Some(found) = find() {
+            return Ok(Some(found));
         }
-        if self.waits_for_checkpoint() {
-            self.log.checkpoint()?;
-            self.take_ripe();
-            if let Some(span) = find() {
-                return Ok(Some(span));
+        for _ in 0..ROUNDS {
+            let mut any = self.empty_caches();
+            if let Some(found) = find() {
+                return Ok(Some(found));
+            }
+            if self.waits_for_checkpoint() {
+                self.log.checkpoint()?;
+                any |= self.take_ripe();
+                if let Some(found) = find() {
+                    return Ok(Some(found));
+                }
+            }
+            any |= self.give_up_empty_superblocks()?;
+            if let Some(found) = find() {
+                return Ok(Some(found));
+            }
+            if !any {
+                break;
             }
         }
-        self.give_up_empty_superblocks()?;
-        let span = find();
-        state.starved |= span.is_none();
-        Ok(span)
+        Ok(None)
     }
 
     /// Makes free what the calling thread's last transaction had to leave, if it was refused, because it was pinned
-    /// itself. Whether there was any: then it is worth another attempt.
+    /// itself, or others were who were refused too. Whether there was any: then it is worth another attempt.
     #[cold]
     pub(crate) fn reclaim(&self) -> bool {
-        let session = self.session();
-        let state = &mut *session.state.borrow_mut();
-        state.was_starved && (self.give_up_blocks(state) || self.waits_for_checkpoint())
+        if !self.session().state.borrow().was_starved {
+            return false;
+        }
+        for round in 0..PATIENCE {
+            // ORDER: none: when the number is late the attempt is one in vain.
+            if self.shared.stuck.load(Ordering::Relaxed) == 0 {
+                break;
+            }
+            self.medium().relax(round);
+        }
+        let _short = self.reclaim_alone();
+        self.empty_caches() || self.waits_for_checkpoint()
     }
 
     /// Waits until no other thread reclaims: what it is about to make free is on no list meanwhile.
-    fn reclaim_alone(&self) -> SpinMutexGuard<'_, ()> {
+    fn reclaim_alone(&self) -> Short<'_, M> {
         for round in 0.. {
             if let Some(alone) = self.shared.reclaiming.try_lock() {
-                return alone;
+                // ORDER: none: see `Tx::fetch_blocks`.
+                self.shared.is_short.store(true, Ordering::Relaxed);
+                return Short { heap: self, _alone: alone };
             }
             self.medium().relax(round);
         }
         unreachable!("the loop ends with the lock")
     }
 
-    /// Gives the free blocks of the calling thread to all, so that superblocks without a used block show. Whether
-    /// something that was freed is free now.
-    fn give_up_blocks(&self, state: &mut State) -> bool {
-        for (key, mut blocks) in state.magazines.take_all() {
-            // Those of superblocks that the transaction itself makes are not known to the others yet.
-            let inside = |block: &Block| state.made.iter().any(|made| holds(made.span, block.at));
-            let own: Vec<Block> = blocks.extract_if(.., |block| inside(block)).collect();
-            state.magazines.of(key).extend(own);
-            self.shared.central.give_blocks(key, blocks.into_iter());
+    /// Gives the free blocks of all threads to all, so that superblocks without a used block show, and gives back what
+    /// they freed and no reader holds. Whether anything is free now that was not.
+    fn empty_caches(&self) -> bool {
+        let caches = self.shared.caches().clone();
+        let mut any = false;
+        for mut cache in ThreadCache::lock_all(&caches, |round| self.medium().relax(round)) {
+            any |= self.shared.empty(&mut cache);
         }
-        self.shared.bury(&mut state.limbo);
-        self.take_ripe()
+        any | self.take_ripe()
     }
 
     /// Gives back what was freed, is covered by the checkpoint and held by no reader. Whether there was any.
@@ -116,8 +166,8 @@ impl<M: Medium> Heap<M> {
     }
 
     /// Makes free chunks of the superblocks that have no block in use: by a record of its own, since they are
-    /// nobody's, and a checkpoint, after which no record is left that could be replayed over them.
-    fn give_up_empty_superblocks(&self) -> Result<(), HeapError> {
+    /// nobody's, and a checkpoint, after which no record is left that could be replayed over them. Whether there were any.
+    fn give_up_empty_superblocks(&self) -> Result<bool, HeapError> {
         let empty = self.shared.central.take_empty_superblocks(&self.space);
         // As many descriptors as fit a record with certainty.
         for part in empty.chunks(self.log.record_words_max() / 4) {
@@ -132,6 +182,6 @@ impl<M: Medium> Heap<M> {
                 self.shared.central.give_span(*span);
             }
         }
-        Ok(())
+        Ok(!empty.is_empty())
     }
 }

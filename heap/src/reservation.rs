@@ -236,9 +236,7 @@ impl<M: Medium> Tx<'_, M> {
         let align = checked_align(align)?;
         if let Some(class) = Class::of(size.max(1), align) {
             let key = Key { class, type_number };
-            let kept = state.magazines.of(key).pop();
-            let block = kept.map_or_else(|| self.refill(state, key), |block| Ok(Some(block)))?;
-            if let Some(block) = block {
+            if let Some((key, block)) = self.take_block(state, key, align)? {
                 return Ok((Place::Block(key, block), block.at));
             }
         }

@@ -1,8 +1,8 @@
-//! What a thread keeps for a heap: the transaction that it is in, and free blocks of its own.
+//! What a thread keeps for a heap: the transaction that it is in, and its cache of free blocks.
 
+use crate::alloc::cache::ThreadCache;
 use crate::alloc::central::FreeBlocks;
-use crate::alloc::limbo::{Freed, Limbo};
-use crate::alloc::magazine::Magazines;
+use crate::alloc::limbo::Freed;
 use crate::alloc::{Block, Class, Key, Span};
 use crate::locks::Stripe;
 use crate::sync::thread_local;
@@ -11,12 +11,15 @@ use lode_layout::{CHUNK, PoolOffset, Superblock};
 use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
 use std::rc::Rc;
-use std::sync::Weak;
+use std::sync::{Arc, Weak};
 
-/// What outlives a thread that goes: whoever takes back its free blocks.
+/// What outlives a thread that goes, and has its cache.
 pub(crate) trait Inherit: Send + Sync {
-    /// Takes the blocks, ripe or not.
-    fn inherit(&self, magazines: &mut Magazines, limbo: &mut Limbo);
+    /// Makes a cache for the calling thread.
+    fn add_cache(&self) -> Arc<ThreadCache>;
+
+    /// Takes all that is in the cache, whose thread ends.
+    fn inherit(&self, cache: &Arc<ThreadCache>);
 }
 
 /// A superblock that the running transaction makes.
@@ -25,8 +28,22 @@ pub(crate) struct Made {
     pub(crate) span: Span,
     pub(crate) shape: Superblock,
     pub(crate) key: Key,
-    /// Blocks that no magazine has yet.
+    /// Blocks that the transaction has not taken, but for the ones below.
     pub(crate) free: FreeBlocks,
+    /// The ones that it takes next, the first one at the end.
+    pub(crate) next: Vec<Block>,
+}
+
+impl Made {
+    /// Takes a block that the transaction has not taken.
+    fn take(&mut self) -> Option<Block> {
+        if self.next.is_empty() {
+            self.free.take(self.span.start, &self.shape, refill_of(self.key.class), &mut self.next);
+            // Ascending addresses: what is made together lies together.
+            self.next.reverse();
+        }
+        self.next.pop()
+    }
 }
 
 /// An object in a span of its own that the running transaction makes.
@@ -38,11 +55,9 @@ pub(crate) struct MadeHuge {
     pub(crate) type_number: u64,
 }
 
-/// The state of the running transaction and the thread's part of the allocator.
+/// The state of the running transaction: all that is its own until it is over.
 pub(crate) struct State {
     pub(crate) writes: WriteSet,
-    pub(crate) magazines: Magazines,
-    pub(crate) limbo: Limbo,
     pub(crate) taken: Vec<(Key, Block)>,
     pub(crate) made: Vec<Made>,
     pub(crate) huge: Vec<MadeHuge>,
@@ -63,18 +78,15 @@ pub(crate) struct State {
     pub(crate) starved: bool,
     /// No span could be had in the transaction before.
     pub(crate) was_starved: bool,
-    heir: Weak<dyn Inherit>,
 }
 
 /// Frees above which double ones are looked for by hash.
 const FEW: usize = 16;
 
 impl State {
-    fn new(heir: Weak<dyn Inherit>) -> State {
+    fn new() -> State {
         State {
             writes: WriteSet::new(),
-            magazines: Magazines::default(),
-            limbo: Limbo::default(),
             taken: Vec::new(),
             made: Vec::new(),
             huge: Vec::new(),
@@ -88,7 +100,6 @@ impl State {
             doomed: false,
             starved: false,
             was_starved: false,
-            heir,
         }
     }
 
@@ -133,12 +144,9 @@ impl State {
         exact.then(|| (Block::of(made.span.start, &made.shape, index), made.key, made.shape))
     }
 
-    /// Moves up to `want` blocks of the superblocks of `key` that this transaction makes to the magazine.
-    pub(crate) fn take_made_blocks(&mut self, key: Key, want: usize) {
-        let blocks = self.magazines.of(key);
-        for made in self.made.iter_mut().filter(|made| made.key == key) {
-            made.free.take(made.span.start, &made.shape, want.saturating_sub(blocks.len()), blocks);
-        }
+    /// Takes a block of a superblock of `key` that this transaction makes.
+    pub(crate) fn take_made(&mut self, key: Key) -> Option<Block> {
+        self.made.iter_mut().rev().filter(|made| made.key == key).find_map(Made::take)
     }
 
     pub(crate) fn made_huge(&self, at: PoolOffset) -> Option<MadeHuge> {
@@ -178,19 +186,21 @@ impl State {
     }
 }
 
-impl Drop for State {
-    fn drop(&mut self) {
-        if let Some(heir) = self.heir.upgrade() {
-            heir.inherit(&mut self.magazines, &mut self.limbo);
-        }
-    }
-}
-
 /// A thread's state for one heap.
 pub(crate) struct Session {
     heap: u64,
     pub(crate) active: Cell<bool>,
     pub(crate) state: RefCell<State>,
+    pub(crate) cache: Arc<ThreadCache>,
+    heir: Weak<dyn Inherit>,
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        if let Some(heir) = self.heir.upgrade() {
+            heir.inherit(&self.cache);
+        }
+    }
 }
 
 thread_local! {
@@ -200,7 +210,7 @@ thread_local! {
 impl Session {
     /// This thread's session for the heap number `heap`.
     #[inline]
-    pub(crate) fn of(heap: u64, heir: impl FnOnce() -> Weak<dyn Inherit>) -> Rc<Session> {
+    pub(crate) fn of(heap: u64, heir: impl FnOnce() -> Arc<dyn Inherit>) -> Rc<Session> {
         let known = SESSIONS.with(|sessions| {
             let sessions = sessions.borrow();
             sessions.iter().find(|session| session.heap == heap).map(Rc::clone)
@@ -209,13 +219,14 @@ impl Session {
     }
 
     #[cold]
-    fn begin(heap: u64, heir: Weak<dyn Inherit>) -> Rc<Session> {
-        let (active, state) = (Cell::new(false), RefCell::new(State::new(heir)));
-        let session = Rc::new(Session { heap, active, state });
+    fn begin(heap: u64, heir: Arc<dyn Inherit>) -> Rc<Session> {
+        let (active, state) = (Cell::new(false), RefCell::new(State::new()));
+        let (cache, heir) = (heir.add_cache(), Arc::downgrade(&heir));
+        let session = Rc::new(Session { heap, active, state, cache, heir });
         SESSIONS.with(|sessions| {
             let sessions = &mut *sessions.borrow_mut();
             // Sessions of heaps that were closed have no heir any more.
-            sessions.retain(|session| session.active.get() || session.state.borrow().heir.strong_count() > 0);
+            sessions.retain(|session| session.active.get() || session.heir.strong_count() > 0);
             sessions.push(Rc::clone(&session));
         });
         session

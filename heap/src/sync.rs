@@ -83,3 +83,11 @@ pub(crate) fn fence_after_exchange() {
         fence(Ordering::SeqCst);
     }
 }
+
+/// Lets another thread run, in a loop that waits for it where no medium is at hand.
+pub(crate) fn pause(_round: u32) {
+    #[cfg(not(loom))]
+    std::thread::yield_now();
+    #[cfg(loom)]
+    loom::thread::yield_now();
+}

@@ -7,6 +7,7 @@ use crate::error::HeapError;
 use crate::heap::{Heap, PAYLOAD_MIN};
 use crate::locks::{Stripe, Version};
 use crate::session::{Made, MadeHuge, Session, State, refill_of};
+use crate::sync::Ordering;
 use lode_layout::{
     CHUNK, Descriptor, Huge, PoolOffset, SPAN_HEADER, Superblock, WORD, align_up, checked, encode_root,
     unchecked,
@@ -45,6 +46,13 @@ impl Held {
     pub fn is_any(self) -> bool {
         self.count > 0
     }
+}
+
+/// Where a block was found.
+enum Room {
+    Block(Block),
+    /// A span for a superblock of such blocks.
+    Superblock(Span),
 }
 
 /// A transaction: what it stores is seen by itself at once, and by others when it is durable.
@@ -143,7 +151,7 @@ impl<M: Medium> Tx<'_, M> {
         let mut allowed = *state.words_allowed.get_or_insert_with(|| self.half_of_free());
         if words > allowed && state.too_large.is_none() {
             // An error shows again when the transaction commits.
-            let _ = self.heap.reclaim_for(state, || None);
+            let _ = self.heap.reclaim_for(state, || None::<Span>);
             allowed = self.half_of_free();
             state.words_allowed = Some(allowed);
         }
@@ -274,12 +282,8 @@ impl<M: Medium> Tx<'_, M> {
             return self.alloc_huge(state, size, align, type_number);
         };
         let key = Key { class, type_number };
-        let block = match state.magazines.of(key).pop() {
-            Some(block) => block,
-            None => match self.refill(state, key)? {
-                Some(block) => block,
-                None => return self.alloc_huge(state, size, align, type_number),
-            },
+        let Some((key, block)) = self.take_block(state, key, align)? else {
+            return self.alloc_huge(state, size, align, type_number);
         };
         self.heap.memory().prefetch_store(block.word);
         state.writes.set_bits(block.word, block.mask());
@@ -326,50 +330,78 @@ impl<M: Medium> Tx<'_, M> {
         self.session.state.borrow_mut().writes.payload(at, len, crc);
     }
 
-    /// Fetches free blocks of `key`, one of which is returned; `None` when there is no block, nor room for a
-    /// superblock, which is longer than a span that would do for a single object.
-    #[cold]
-    pub(crate) fn refill(&self, state: &mut State, key: Key) -> Result<Option<Block>, HeapError> {
-        // No magazine of a heap for reading holds a block, so each allocation comes here, or to `find_huge`.
-        self.heap.check_changes()?;
-        let (space, memory) = (&self.heap.space, self.heap.memory());
-        let want = refill_of(key.class);
-        // A superblock that the transaction makes is known to nobody else, so its blocks are found here only.
-        state.take_made_blocks(key, want);
-        let blocks = state.magazines.of(key);
-        if blocks.is_empty() {
-            self.heap.shared.central.take_blocks(space, memory, key, want, blocks);
-        }
-        if blocks.is_empty() && self.heap.take_ripe() {
-            self.heap.shared.central.take_blocks(space, memory, key, want, blocks);
-        }
-        if blocks.is_empty() {
-            if self.make_superblock(state, key)? {
-                state.take_made_blocks(key, want);
-            } else {
-                // Looking for a span has brought back blocks, maybe of this key.
-                let blocks = state.magazines.of(key);
-                self.heap.shared.central.take_blocks(space, memory, key, want, blocks);
-            }
-        }
-        let blocks = state.magazines.of(key);
-        // Ascending addresses: what is made together lies together.
-        blocks.reverse();
-        Ok(blocks.pop())
+    /// Takes a free block of `key` or, where there is none, a larger one that is aligned to `align`; it is the
+    /// transaction's from then on. `None` when there is none, nor room for a superblock.
+    #[inline]
+    pub(crate) fn take_block(
+        &self,
+        state: &mut State,
+        key: Key,
+        align: u64,
+    ) -> Result<Option<(Key, Block)>, HeapError> {
+        let block = self.heap.cache(self.session).magazines.of(key).pop();
+        block.map_or_else(|| self.find_block(state, key, align), |block| Ok(Some((key, block))))
     }
 
-    /// Takes a span for a superblock of `key`, if there is one; its header rides in this transaction.
-    fn make_superblock(&self, state: &mut State, key: Key) -> Result<bool, HeapError> {
-        let class = key.class;
-        let chunks = class.span_chunks();
-        let Some(span) = self.heap.find_span(state, chunks, chunks)? else { return Ok(false) };
+    /// Finds a free block outside of the thread's cache, and fetches others with it.
+    #[cold]
+    fn find_block(&self, state: &mut State, key: Key, align: u64) -> Result<Option<(Key, Block)>, HeapError> {
+        // A superblock that the transaction makes is known to nobody else, so its blocks are found here only.
+        if let Some(block) = state.take_made(key) {
+            return Ok(Some((key, block)));
+        }
+        let block = self.fetch_blocks(key);
+        let block = block.or_else(|| self.heap.take_ripe().then(|| self.fetch_blocks(key)).flatten());
+        if let Some(block) = block {
+            return Ok(Some((key, block)));
+        }
+        let of_length = |chunks| self.heap.take_span(chunks, chunks).map(Room::Superblock);
+        let most = key.class.lengths().find(|chunks| *chunks <= self.heap.space.chunks());
+        let find = || self.fetch_blocks(key).map(Room::Block).or_else(|| of_length(most?));
+        let room = match find() {
+            Some(room) => Some(room),
+            None => self.heap.reclaim_for(state, find)?,
+        };
+        match room.or_else(|| key.class.lengths().find_map(of_length)) {
+            Some(Room::Block(block)) => Ok(Some((key, block))),
+            Some(Room::Superblock(span)) => {
+                self.make_superblock(state, span, key);
+                Ok(state.take_made(key).map(|block| (key, block)))
+            }
+            None => {
+                let larger = key.class.larger().filter(|class| class.align() >= align);
+                let mut keys = larger.map(|class| Key { class, ..key });
+                Ok(keys.find_map(|key| Some((key, self.fetch_blocks(key)?))))
+            }
+        }
+    }
+
+    /// Moves free blocks of `key` from the superblocks to the thread's cache, but for one, which is returned.
+    fn fetch_blocks(&self, key: Key) -> Option<Block> {
+        let shared = &self.heap.shared;
+        // ORDER: none: a thread that sees it late has fetched some more, which are found in its cache.
+        let is_short = shared.is_short.load(Ordering::Relaxed);
+        let want = if is_short { 1 } else { refill_of(key.class) };
+        // Locked until the blocks are there, for a thread that looks for them.
+        let mut cache = self.heap.cache(self.session);
+        let blocks = cache.magazines.of(key);
+        if blocks.is_empty() {
+            shared.central.take_blocks(&self.heap.space, self.heap.memory(), key, want, blocks);
+            // Ascending addresses: what is made together lies together.
+            blocks.reverse();
+        }
+        blocks.pop()
+    }
+
+    /// Makes `span` a superblock of `key`; its header rides in this transaction.
+    fn make_superblock(&self, state: &mut State, span: Span, key: Key) {
+        let (class, chunks) = (key.class, span.chunks);
         let shape = Superblock::plan(span.len(), class.block_size(), class.align(), key.type_number);
         let bitmap = vec![checked(0); shape.bitmap_words() as usize];
         self.describe(state, span, Descriptor::Superblock { chunks });
         state.writes.store_header(span.start, &shape.encode(span.start.get()), &bitmap);
         let free = FreeBlocks::of(&shape, &vec![0; bitmap.len()]);
-        state.made.push(Made { span, shape, key, free });
-        Ok(true)
+        state.made.push(Made { span, shape, key, free, next: Vec::new() });
     }
 
     fn alloc_huge(

@@ -7,9 +7,11 @@
 use crate::attempt::{Attempt, Met, Miss};
 use crate::bugs;
 use crate::descend::{Step, Stop, descend, trail};
+use crate::error::IndexError;
 use crate::leaf;
 use crate::node::Node;
 use crate::view::View;
+use lode_heap::HeapError;
 use lode_layout::{NodeKind, PoolOffset, SKIP_MAX, SlotKind, TreeSlot};
 use lode_pmem::Medium;
 
@@ -51,7 +53,12 @@ impl<M: Medium, V: View> Attempt<'_, '_, M, V> {
             None => self.clear(met, step)?,
             Some(kind) => match smaller(kind) {
                 Some((smaller, most)) if self.leaves_at_most(&step, most) => {
-                    self.shrink(key, step, smaller)?
+                    // A node of many slots has so few children only if there was no room for a smaller one.
+                    if self.siblings(&step).nth(1).is_none() {
+                        self.prune(key, met, step)?
+                    } else {
+                        self.shrink(key, step, smaller)?
+                    }
                 }
                 None if self.siblings(&step).nth(1).is_none() => self.prune(key, met, step)?,
                 _ => self.clear(met, step)?,
@@ -140,22 +147,29 @@ impl<M: Medium, V: View> Attempt<'_, '_, M, V> {
         Ok((top + 1 < trail.len()).then_some((top, slot)))
     }
 
+    /// Empties the step's slot.
+    fn empty(&self, step: &Step) {
+        self.set(step.place, TreeSlot::EMPTY);
+        if let Some((at, shift)) = step.holder.hint_of(step.place) {
+            // ORDER: the hint goes after the slot; see `node::hinted`.
+            self.tx.store8(at, self.view.load8(at) & !(0xFF << shift));
+        }
+    }
+
     /// Removes `leaf`.
     pub(crate) fn remove(&self, leaf: PoolOffset, removal: &Removal) -> Result<(), Miss> {
         let cell = self.lock_cell()?;
         match removal {
-            Removal::Clear(step) => {
-                self.set(step.place, TreeSlot::EMPTY);
-                if let Some((at, shift)) = step.holder.hint_of(step.place) {
-                    // ORDER: the hint goes after the slot; see `node::hinted`.
-                    self.tx.store8(at, self.view.load8(at) & !(0xFF << shift));
-                }
-            }
+            Removal::Clear(step) => self.empty(step),
             Removal::Shrink(above, step, kind) => {
                 let node = step.holder;
                 let rest = |slot: &TreeSlot| *slot != step.slot;
                 let end = Some(node.end_slot(self.view)).filter(rest).unwrap_or_default();
-                self.replace(above, &node, *kind, end, node.children(self.view).filter(rest))?;
+                match self.replace(above, &node, *kind, end, node.children(self.view).filter(rest)) {
+                    // A full pool must not keep what is in it: the node stays as large as it is.
+                    Err(Miss::Failed(IndexError::Heap(HeapError::OutOfSpace { .. }))) => self.empty(step),
+                    replaced => replaced?,
+                }
             }
             Removal::Prune { place, slot, nodes } => {
                 self.set(*place, *slot);

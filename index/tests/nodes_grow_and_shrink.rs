@@ -117,3 +117,28 @@ fn one_way_nodes_of_long_skips_come_and_go() {
     }
     assert!(tree.insert(&vec![0; 65_537], b"").is_err());
 }
+
+/// Where there is no room for a smaller node the large one stays, and goes when it has one child left.
+#[test]
+fn a_full_pool_lets_go_of_its_keys() {
+    let heap = fixture::format(fixture::memory(2 << 20));
+    let tree = fixture::plant(&heap);
+    for byte in 0..=255 {
+        tree.insert(&[b'p', byte], b"value").expect("room");
+    }
+    let mut filled = Vec::new();
+    for size in [40_000, 5000, 1000, 64] {
+        let fill = || heap.run(|tx| tx.alloc(size, 16, 99));
+        filled.extend(std::iter::from_fn(|| fill().ok()));
+    }
+    for byte in 0..=255 {
+        assert_eq!(tree.delete(&[b'p', byte]), Ok(true), "{byte}");
+        let kind = (byte < 254).then_some((NodeKind::N256, 1));
+        assert_eq!(nodes(&tree), kind.into_iter().collect(), "after {byte}");
+    }
+    for part in filled.chunks(100) {
+        let free = heap.run(|tx| part.iter().try_for_each(|at| tx.free(*at)));
+        free.expect("they were allocated");
+    }
+    fixture::audit(&heap, &tree, 0);
+}

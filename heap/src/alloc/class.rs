@@ -1,8 +1,13 @@
 //! Size classes: the block sizes into which superblocks are cut. They are no part of the media format, since
 //! each superblock says its own block size.
 
+use lode_layout::{CHUNK, Superblock};
+
 /// Bytes above which an object gets a span of its own.
 pub(crate) const BLOCK_SIZE_MAX: u64 = 32 * 1024;
+
+/// Blocks of a superblock at least. A single one is better off in a span of its own.
+const BLOCKS_MIN: u64 = 2;
 
 /// Four sizes for each doubling, so at most a fifth of a block is wasted; 656 and 2064 fit tree nodes.
 const SIZES: [u16; 42] = [
@@ -66,13 +71,29 @@ impl Class {
         u64::from(SIZES[self.0 as usize])
     }
 
-    /// Chunks of a superblock of this class; it is aligned to as many.
+    /// Chunks of a superblock of this class, where there is room; it is aligned to as many.
     pub(crate) fn span_chunks(self) -> u64 {
         match self.block_size() {
             0..=1024 => 1,
             1025..=4096 => SPAN_CHUNKS[1],
             _ => SPAN_CHUNKS[0],
         }
+    }
+
+    /// Chunks that a superblock of this class may have, most first. Less than [`span_chunks`](Class::span_chunks) where
+    /// no such span is free, as long as several blocks fit.
+    pub(crate) fn lengths(self) -> impl Iterator<Item = u64> {
+        let most = self.span_chunks();
+        let holds_several = move |chunks: u64| {
+            Superblock::plan(chunks * CHUNK, self.block_size(), self.align(), 0).block_count >= BLOCKS_MIN
+        };
+        let fits = move |chunks: &u64| *chunks == most || *chunks < most && holds_several(*chunks);
+        SPAN_CHUNKS.into_iter().chain([1]).filter(fits)
+    }
+
+    /// The classes of larger blocks, by size.
+    pub(crate) fn larger(self) -> impl Iterator<Item = Class> {
+        (self.0 + 1..SIZES.len() as u8).map(Class)
     }
 
     /// The alignment of the blocks: that of their size, up to a page.
@@ -120,9 +141,20 @@ mod test {
     }
 
     #[test]
+    fn a_shorter_superblock_holds_several_blocks_too() {
+        for class in Class::all() {
+            let lengths: Vec<u64> = class.lengths().collect();
+            assert_eq!(lengths[0], class.span_chunks());
+            assert!(lengths.is_sorted_by(|longer, shorter| longer > shorter));
+            // Blocks of the largest size alone need the longest span.
+            assert_eq!(lengths[lengths.len() - 1] == 16, class.block_size() == BLOCK_SIZE_MAX, "{class:?}");
+        }
+    }
+
+    #[test]
     fn a_superblock_holds_several_blocks() {
         for class in Class::all() {
-            let span = class.span_chunks() * lode_layout::CHUNK;
+            let span = class.span_chunks() * CHUNK;
             assert!((span - 4096) / class.block_size() >= 7, "{class:?}");
         }
     }

@@ -43,9 +43,14 @@ impl Limbo {
         }
     }
 
-    /// Takes everything, ripe or not.
-    pub(crate) fn take_all(&mut self) -> impl Iterator<Item = (Key, Block)> + use<> {
-        mem::take(&mut self.young).into_iter().chain(mem::take(&mut self.old))
+    /// Takes the blocks that were freed since the last turn.
+    pub(crate) fn take_young(&mut self) -> Vec<(Key, Block)> {
+        mem::take(&mut self.young)
+    }
+
+    /// Takes the others, and the epoch in which they were freed, or before.
+    pub(crate) fn take_old(&mut self) -> (u64, Vec<(Key, Block)>) {
+        (self.epoch, mem::take(&mut self.old))
     }
 }
 

@@ -382,7 +382,7 @@ fn index_of(span: Span, shape: &Superblock, at: PoolOffset) -> Option<u64> {
 fn is_made(extent: &Extent, span: Span, shape: &Superblock) -> bool {
     Class::of_block_size(shape.block_size).is_some_and(|class| {
         let into = span.start.get() - extent.start.get();
-        class.span_chunks() == span.chunks
+        class.lengths().any(|chunks| chunks == span.chunks)
             && into.is_multiple_of(span.len())
             && Superblock::plan(span.len(), shape.block_size, class.align(), shape.type_number) == *shape
     })
@@ -458,8 +458,12 @@ fn told_by_header(memory: &Memory, start: PoolOffset) -> Option<Descriptor> {
     let header = header_at(memory, start);
     let block_size = header[1] & u64::from(u32::MAX);
     if let Some(class) = Class::of_block_size(block_size) {
-        let chunks = class.span_chunks();
-        if Superblock::decode(&header, start.get(), chunks * CHUNK).is_some() {
+        let planned = |chunks: &u64| {
+            Superblock::decode(&header, start.get(), chunks * CHUNK).is_some_and(|shape| {
+                Superblock::plan(chunks * CHUNK, block_size, class.align(), shape.type_number) == shape
+            })
+        };
+        if let Some(chunks) = class.lengths().find(planned) {
             return Some(Descriptor::Superblock { chunks });
         }
     }

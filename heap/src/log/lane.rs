@@ -1,7 +1,7 @@
 //! Lanes: what a thread needs to itself between drawing a sequence number and the end of its home stores.
 
-use super::biased::{Bias, Biased, Hold, Owner};
 use super::dirty::DirtyLines;
+use crate::biased::{Bias, Biased, Hold, Owner};
 use crate::sync::{AtomicUsize, Ordering, asymmetric, thread_local};
 use lode_pmem::Medium;
 use std::cell::Cell;

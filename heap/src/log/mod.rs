@@ -14,7 +14,6 @@
 //! A commit: one drain, the record's lines. A checkpoint: one flush for each distinct line, two drains.
 
 mod apply;
-mod biased;
 mod dirty;
 mod group;
 mod lane;

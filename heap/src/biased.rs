@@ -32,7 +32,7 @@ const ALONE: u64 = 1;
 
 /// A thread, told from all others of the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Owner(u64);
+pub(crate) struct Owner(u64);
 
 thread_local! {
     /// This thread, once it has held a lock.
@@ -41,10 +41,10 @@ thread_local! {
 
 impl Owner {
     /// One that no thread is. Owners are multiples of 4, so that their words differ from the others.
-    pub(super) const NOBODY: Owner = Owner(!3);
+    pub(crate) const NOBODY: Owner = Owner(!3);
 
     /// The calling thread.
-    pub(super) fn myself() -> Owner {
+    pub(crate) fn myself() -> Owner {
         static NEXT: Counter = Counter::new(4);
         if MYSELF.with(Cell::get) == Owner::NOBODY {
             // ORDER: none: the number is only different from all others.
@@ -56,7 +56,7 @@ impl Owner {
 
 /// What a lock is when it is released.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Bias {
+pub(crate) enum Bias {
     /// Anybody's.
     None,
     /// That thread's.
@@ -89,7 +89,7 @@ impl Bias {
 
 /// A value behind such a lock.
 #[derive(Debug)]
-pub(super) struct Biased<T> {
+pub(crate) struct Biased<T> {
     word: AtomicU64,
     /// Whether the thread of the bias has the lock.
     busy: AtomicBool,
@@ -101,17 +101,19 @@ pub(super) struct Biased<T> {
 unsafe impl<T: Send> Sync for Biased<T> {}
 
 impl<T> Biased<T> {
-    pub(super) fn new(value: T) -> Biased<T> {
+    pub(crate) fn new(value: T) -> Biased<T> {
         Biased { word: AtomicU64::new(FREE), busy: AtomicBool::new(false), value: UnsafeCell::new(value) }
     }
 
     /// Takes the lock if it is biased to the calling thread.
     #[inline]
-    pub(super) fn enter(&self) -> Option<Hold<'_, T>> {
+    pub(crate) fn enter(&self) -> Option<Hold<'_, T>> {
         let owner = MYSELF.with(Cell::get);
         // ORDER: none: the load below acquires.
         let word = self.word.load(Ordering::Relaxed);
-        if word & !ALONE != owner.0 {
+        // ORDER: none: this thread alone sets it. It is set if this thread is in the lock already: a second hold would
+        // be one too many.
+        if word & !ALONE != owner.0 || self.busy.load(Ordering::Relaxed) {
             return None;
         }
         // ORDER: the store comes before the load below for every thread that has passed the heavy fence after it
@@ -129,14 +131,14 @@ impl<T> Biased<T> {
     }
 
     /// Takes the lock if it is free.
-    pub(super) fn try_lock(&self) -> Option<Hold<'_, T>> {
+    pub(crate) fn try_lock(&self) -> Option<Hold<'_, T>> {
         // ORDER: acquires what was done under the lock.
         let taken = self.word.compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed);
         taken.is_ok().then(|| self.hold(HELD, FREE))
     }
 
     /// Takes the lock away from the thread to which it is biased as `is_wanted` says, once that thread is not in it.
-    pub(super) fn evict(
+    pub(crate) fn evict(
         &self,
         is_wanted: impl Fn(Bias) -> bool,
         mut wait: impl FnMut(u32),
@@ -152,7 +154,7 @@ impl<T> Biased<T> {
     }
 
     /// Takes all locks of a group, whatever they are biased to. Whoever holds one of them must not wait for another.
-    pub(super) fn lock_all<'a>(
+    pub(crate) fn lock_all<'a>(
         group: impl Iterator<Item = &'a Biased<T>> + Clone,
         mut wait: impl FnMut(u32),
     ) -> Vec<Hold<'a, T>>
@@ -182,7 +184,7 @@ impl<T> Biased<T> {
     }
 
     /// Opens the lock if it was closed.
-    pub(super) fn open(&self) {
+    pub(crate) fn open(&self) {
         // ORDER: releases the end of the bias that had this lock closed.
         let _ = self.word.compare_exchange(CLOSED, FREE, Ordering::Release, Ordering::Relaxed);
     }
@@ -215,7 +217,7 @@ impl<T> Biased<T> {
 
 /// The value, while the calling thread has the lock.
 #[derive(Debug)]
-pub(super) struct Hold<'a, T> {
+pub(crate) struct Hold<'a, T> {
     lock: &'a Biased<T>,
     /// The lock's word: HELD, or that of the bias, if it is the bias's thread that holds it.
     word: u64,
@@ -227,12 +229,12 @@ pub(super) struct Hold<'a, T> {
 impl<T> Hold<'_, T> {
     /// Whether no other lock of the group can be held meanwhile.
     #[inline]
-    pub(super) fn is_alone(&self) -> bool {
+    pub(crate) fn is_alone(&self) -> bool {
         self.word != HELD && self.word & ALONE != 0
     }
 
     /// Sets what the lock will be, if it was not taken by the thread of its bias.
-    pub(super) fn bias(&mut self, bias: Bias) {
+    pub(crate) fn bias(&mut self, bias: Bias) {
         self.then = bias.word();
     }
 }
@@ -359,6 +361,19 @@ mod test {
         assert!(!hold.is_alone());
         drop(hold);
         assert!(group[1].enter().is_none(), "it is nobody's");
+    }
+
+    #[test]
+    fn a_thread_that_is_in_the_lock_does_not_get_in_again() {
+        if !asymmetric::is_available() {
+            return;
+        }
+        let lock = Biased::new(());
+        lock.try_lock().expect("it is free").bias(Bias::To(Owner::myself()));
+        let hold = lock.enter().expect("it is this thread's");
+        assert!(lock.enter().is_none() && lock.try_lock().is_none());
+        drop(hold);
+        assert!(lock.enter().is_some());
     }
 
     #[test]
