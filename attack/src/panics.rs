@@ -12,7 +12,7 @@ thread_local! {
 #[derive(Debug)]
 pub(crate) struct Deliberate;
 
-/// Keeps panics of this process off standard error and remembers what they said, for [`caught`].
+/// Keeps panics of this process off standard error and remembers what they said.
 pub fn listen() {
     panic::set_hook(Box::new(|info: &PanicHookInfo<'_>| {
         LAST.with(|last| *last.borrow_mut() = info.to_string());

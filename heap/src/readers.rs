@@ -80,13 +80,15 @@ struct Pinned {
 }
 
 impl Pinned {
-    const NEW: Pinned = Pinned {
-        number: Cell::new(NONE),
-        slot: Cell::new(usize::MAX),
-        counts: [const { Cell::new(0) }; 2],
-        older: Cell::new(0),
-        epochs: [const { Cell::new(FREE) }; 2],
-    };
+    const fn new() -> Pinned {
+        Pinned {
+            number: Cell::new(NONE),
+            slot: Cell::new(usize::MAX),
+            counts: [const { Cell::new(0) }; 2],
+            older: Cell::new(0),
+            epochs: [const { Cell::new(FREE) }; 2],
+        }
+    }
 
     #[inline]
     fn is_idle(&self) -> bool {
@@ -142,7 +144,7 @@ impl Pinned {
 thread_local! {
     /// The pins of this thread; those on a heap are where its number says. They have no destructor, so that pins can
     /// be dropped at the very end of a thread.
-    static PINNED: [Pinned; HEAPS] = const { [const { Pinned::NEW }; HEAPS] };
+    static PINNED: [Pinned; HEAPS] = const { [const { Pinned::new() }; HEAPS] };
 }
 
 impl Readers {

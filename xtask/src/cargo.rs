@@ -25,6 +25,9 @@ pub(crate) struct Outcome {
     pub(crate) tally: Tally,
 }
 
+/// A thread that reads standard error: what it counts there, and the first error that is no failed test.
+type Complaints = thread::JoinHandle<io::Result<(Tally, Option<String>)>>;
+
 /// A test program that cargo built.
 #[derive(Clone, Debug)]
 pub(crate) struct Program {
@@ -121,7 +124,7 @@ impl Cargo {
     }
 
     /// Starts it, with a thread that passes on what it complains of.
-    fn start(mut self, log: Log) -> Result<(Child, thread::JoinHandle<io::Result<(Tally, Option<String>)>>)> {
+    fn start(mut self, log: Log) -> Result<(Child, Complaints)> {
         log.line(&format!("$ {}", self.shown));
         let mut child =
             self.command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().context(self.shown)?;

@@ -47,6 +47,9 @@ struct Function {
     refused: Option<&'static str>,
 }
 
+/// The body of a function, and the lines in it that have mutants, in bytes.
+type Group<'a> = (Range<usize>, Vec<(Range<usize>, &'a Mutant)>);
+
 /// Where a mutant is in its source, in bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
@@ -136,7 +139,7 @@ impl<'a> Functions<'a> {
             let around = bodies.iter().filter(|other| other.start <= body.start && body.end <= other.end);
             around.max_by_key(|other| other.len()).cloned().unwrap_or_else(|| body.clone())
         };
-        let mut groups: BTreeMap<usize, (Range<usize>, Vec<(Range<usize>, &Mutant)>)> = BTreeMap::new();
+        let mut groups: BTreeMap<usize, Group<'_>> = BTreeMap::new();
         for (place, mutant) in places {
             let body = outermost(&place.body);
             groups.entry(body.start).or_insert_with(|| (body, Vec::new())).1.push((place.line, mutant));
