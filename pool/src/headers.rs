@@ -137,6 +137,7 @@ impl Headers {
     /// # Errors
     /// As [`update`](Headers::update).
     pub fn finish<M: Medium>(&mut self, medium: &M) -> Result<(), PoolError> {
+        self.check_certain()?;
         if self.stale { self.rewrite_other(medium) } else { Ok(()) }
     }
 
@@ -165,6 +166,7 @@ impl Headers {
     /// # Cost
     /// Writes the chunk table of a new extent (1/256 of the new space), three drains.
     pub fn grow<M: Medium>(&mut self, medium: &M, size: u64) -> Result<(), PoolError> {
+        self.check_certain()?;
         let old = self.current.geometry;
         let new = old.grow(size).map_err(PoolError::Geometry)?;
         if new == old {
@@ -198,6 +200,7 @@ impl Headers {
         medium: &M,
         watched: Option<u64>,
     ) -> Result<(), PoolError> {
+        self.check_certain()?;
         if self.current.watched == watched {
             return Ok(());
         }
@@ -209,6 +212,7 @@ impl Headers {
     /// # Errors
     /// As [`update`](Headers::update).
     pub fn force_rung<M: Medium>(&mut self, medium: &M, rung: Rung) -> Result<(), PoolError> {
+        self.check_certain()?;
         if self.current.rung_forced == Some(rung) {
             return Ok(());
         }
@@ -231,13 +235,16 @@ impl Headers {
     /// [`PoolError::OnlyReadable`] when the pool has features that a writer must know and this program does not;
     /// [`PoolError::Poisoned`] after a failed drain.
     pub fn check_writable(&self) -> Result<(), PoolError> {
-        if self.poisoned {
-            return Err(PoolError::Poisoned);
-        }
+        self.check_certain()?;
         match self.current.ro_compat_unknown() {
             0 => Ok(()),
             unknown => Err(PoolError::OnlyReadable { unknown }),
         }
+    }
+
+    /// Fails when the header is in doubt: even a call that would change nothing can't say what the medium holds.
+    fn check_certain(&self) -> Result<(), PoolError> {
+        if self.poisoned { Err(PoolError::Poisoned) } else { Ok(()) }
     }
 
     fn drain<M: Medium>(&mut self, medium: &M) -> Result<(), PoolError> {

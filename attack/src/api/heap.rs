@@ -230,7 +230,7 @@ impl<'h> Life<'h> {
             }
         }
         // What pinned readers might still see is kept from use.
-        let fits = counts[1] >= counts[0] || !self.pins.is_empty();
+        let fits = counts[1] * 100 >= counts[0] * 85 || !self.pins.is_empty();
         ensure(fits, "full", format_args!("{} objects of {bytes} bytes fit, then {}", counts[0], counts[1]))
     }
 }
