@@ -346,6 +346,8 @@ impl<M: Medium> Tx<'_, M> {
     /// Finds a free block outside of the thread's cache, and fetches others with it.
     #[cold]
     fn find_block(&self, state: &mut State, key: Key, align: u64) -> Result<Option<(Key, Block)>, HeapError> {
+        // No cache of a heap for reading holds a block, so each allocation comes here, or to `find_huge`.
+        self.heap.check_changes()?;
         // A superblock that the transaction makes is known to nobody else, so its blocks are found here only.
         if let Some(block) = state.take_made(key) {
             return Ok(Some((key, block)));

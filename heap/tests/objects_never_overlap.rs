@@ -240,6 +240,8 @@ fn a_full_pool_can_be_emptied_and_filled_again_and_every_byte_comes_back() {
             };
             let mut made = PoolOffset::NULL;
             let result = heap.run(|tx| {
+                // What an earlier attempt has made is gone.
+                model.0.remove(&made);
                 made = make(&heap, tx, &mut model, &mut Reads(true), known)?;
                 Ok(())
             });

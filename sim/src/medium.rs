@@ -33,6 +33,16 @@ pub struct SimMedium {
     drains: AtomicU64,
     failing_drain: Option<u64>,
     is_armed: AtomicBool,
+    /// Whether drains, and log writes, are still to be told of the failure, see [`Description`].
+    untold: [AtomicBool; 2],
+}
+
+/// The open file descriptions, of which the medium has two, as a mapping does. The kernel tells each of them once that a
+/// sync failed, whichever of the two met it.
+#[derive(Clone, Copy, Debug)]
+enum Description {
+    Drains,
+    LogWrites,
 }
 
 impl SimMedium {
@@ -57,11 +67,13 @@ impl SimMedium {
             drains: AtomicU64::new(0),
             failing_drain: None,
             is_armed: AtomicBool::new(true),
+            untold: [AtomicBool::new(false), AtomicBool::new(false)],
         })
     }
 
-    /// Makes the drain or log write with number `nth`, from 0, fail on the commit rung. What it was to make
-    /// durable is lost or not, and a later drain reports success for it nevertheless, as Linux does.
+    /// Makes the drain or log write with number `nth`, from 0, fail on the commit rung. What it was to make durable is
+    /// lost or not. The next sync of the other kind fails, too, and later ones report success nevertheless, as Linux
+    /// does for two open file descriptions.
     #[must_use]
     pub fn failing_drain(mut self, nth: Option<u64>) -> SimMedium {
         self.failing_drain = nth;
@@ -170,13 +182,19 @@ impl SimMedium {
         }
     }
 
-    /// Makes the units from `first` to `last` durable, or fails if it is this one's turn.
-    fn write_out(&self, first: u32, last: u32) -> Result<(), SyncError> {
+    /// Makes the units from `first` to `last` durable, or fails if it is this one's turn, or if the other way to sync
+    /// failed since the last one of this.
+    fn write_out(&self, by: Description, first: u32, last: u32) -> Result<(), SyncError> {
         // ORDER: none needed, the baton orders the threads.
         let armed = self.is_armed.load(Ordering::Relaxed);
         // ORDER: as above.
-        let failed = armed && Some(self.drains.fetch_add(1, Ordering::Relaxed)) == self.failing_drain;
-        if failed {
+        let fails = armed && Some(self.drains.fetch_add(1, Ordering::Relaxed)) == self.failing_drain;
+        if fails {
+            // ORDER: as above.
+            self.untold.iter().for_each(|untold| untold.store(true, Ordering::Relaxed));
+        }
+        // ORDER: as above.
+        if self.untold[by as usize].swap(false, Ordering::Relaxed) {
             self.note(|events| events.push(Event::SyncFailed { first, last }));
             return Err(SyncError { errno: EIO });
         }
@@ -249,7 +267,7 @@ impl Medium for SimMedium {
     fn drain(&self) -> Result<(), SyncError> {
         self.step_durable();
         match self.machine.rung {
-            Rung::Commit => self.write_out(0, self.unit_of(self.memory.len()) - 1),
+            Rung::Commit => self.write_out(Description::Drains, 0, self.unit_of(self.memory.len()) - 1),
             _ => {
                 self.note(|events| events.push(Event::Drain { thread: schedule::current() }));
                 Ok(())
@@ -278,7 +296,8 @@ impl Medium for SimMedium {
         // Another thread may run between the write and its completion.
         self.step_durable();
         if self.machine.rung == Rung::Commit {
-            return self.write_out(self.unit_of(at.get()), self.unit_of(at.get() + len - 1));
+            let (first, last) = (self.unit_of(at.get()), self.unit_of(at.get() + len - 1));
+            return self.write_out(Description::LogWrites, first, last);
         }
         self.note(|events| events.push(Event::Drain { thread }));
         Ok(())
