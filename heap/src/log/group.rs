@@ -93,7 +93,9 @@ impl Group {
         let block = medium.log_block();
         let len = record.sealed_len() as u64 * WORD;
         let at = state.open.start + state.open.words.as_bytes().len() as u64;
-        let wraps = at % self.ring_len + align_up(len, block) > self.ring_len;
+        // A batch that fills the ring exactly goes on at its start, too: what lies behind the ring is not the log's.
+        let is_at_end = !state.open.words.is_empty() && at.is_multiple_of(self.ring_len);
+        let wraps = is_at_end || at % self.ring_len + align_up(len, block) > self.ring_len;
         let end = if wraps { at.next_multiple_of(self.ring_len) } else { at } + align_up(len, block);
         if end - tail > self.ring_len || (wraps && state.open.wrap.is_some()) {
             return Ok(None);
@@ -175,6 +177,7 @@ impl Group {
         let (first, second) = batch.words.split_at(batch.wrap.unwrap_or(batch.words.len()));
         let mut written = Ok(());
         for (part, at) in [(first, batch.start % self.ring_len), (second, 0)] {
+            debug_assert!(at + part.as_bytes().len() as u64 <= self.ring_len, "a batch leaves the ring");
             if !part.is_empty() && written.is_ok() {
                 // ORDER: the records are durable before anyone who waits for them returns or stores at home.
                 // Stop here: each record of the batch is whole or absent, and none was acknowledged.
