@@ -153,8 +153,13 @@ impl Engine {
             step.reads.push((plan.from, seen));
         }
         for slot in &plan.slots {
-            self.change(tx, plan, slot_at(self.root, *slot))?;
-            step.writes.push((*slot, plan.value()));
+            let at = slot_at(self.root, *slot);
+            let stays_empty = plan.words == 0 && tx.load8(at) == 0;
+            self.change(tx, plan, at)?;
+            // A slot that stays empty is stored to by nothing, so it is read only: the transaction may succeed on a log
+            // that accepts nothing more.
+            let noted = if stays_empty { &mut step.reads } else { &mut step.writes };
+            noted.push((*slot, plan.value()));
         }
         Ok(step)
     }

@@ -27,7 +27,7 @@ fn free(heap: &Heap<StdArc<Yielding>>, at: PoolOffset) {
 
 #[test]
 fn a_block_freed_beside_the_scan_is_handed_out_once() {
-    explore(3, || {
+    explore(2, || {
         let geometry = Geometry::plan(SIZE).unwrap();
         let medium = StdArc::new(Yielding::new(SIZE));
         Heap::format(&medium, &geometry, &UUID, [1; 2]).unwrap();
