@@ -1,4 +1,5 @@
 //! Every committed input of every fuzz target, on the stable toolchain.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use lode_fuzz::TARGETS;
 use std::fs;

@@ -13,6 +13,9 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::{array, thread};
 
+/// Where a thread takes its jobs from, and tells how many keys and bytes each came to.
+type Worker = (Sender<Job>, Receiver<(u64, u64)>);
+
 /// Threads that work in a cycle.
 const ACTIVE: usize = 8;
 /// Threads in all: the others are idle, with all that they had when they worked last.
@@ -98,9 +101,7 @@ fn cycles(len: u64, count: usize) -> Vec<(usize, u64)> {
             let active =
                 jobs.iter().enumerate().map(|(index, job)| (&threads[(index + cycle * 3) % THREADS], job));
             active.clone().for_each(|((jobs, _), job)| jobs.send(*job).expect("the thread goes on"));
-            let wait = |((_, dones), _): (&(Sender<Job>, Receiver<(u64, u64)>), &Job)| {
-                dones.recv().expect("the thread goes on")
-            };
+            let wait = |((_, dones), _): (&Worker, &Job)| dones.recv().expect("the thread goes on");
             active.map(wait).collect::<Vec<(u64, u64)>>()
         };
         for cycle in 0..count {

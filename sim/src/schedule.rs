@@ -1,7 +1,7 @@
 //! The scheduler: logical threads hand a baton to each other at calls of the medium, as a seed says.
 //!
 //! In a build with `--cfg lode_bugs` operations on words and locks that threads share, and loads from the medium, are
-//! switching points too ([`lode_pmem::stepped`]). In a share of the runs a thread that gives up the baton is stalled:
+//! switching points too (`lode_pmem::stepped`). In a share of the runs a thread that gives up the baton is stalled:
 //! it gets no turn for a drawn number of the others' calls, or until no other thread gets on.
 
 use std::any::Any;

@@ -151,7 +151,7 @@ impl<M: Medium> Store<M> {
     /// [`KvError::Line`] and [`KvError::Input`]: everything before is loaded, but no line that an earlier load had
     /// begun if not all of those can be read. [`KvError::Cut`], [`KvError::Threads`]: nothing is changed. [`KvError::Refused`],
     /// [`KvError::Acknowledge`]: everything that was told to `events` is loaded. [`KvError::Index`] with
-    /// [`HeapError::ReadOnly`](lode_heap::HeapError::ReadOnly) in a pool that was opened for reading.
+    /// [`HeapError::ReadOnly`] in a pool that was opened for reading.
     ///
     /// # Durability
     /// Each key is durable before `events` hears of it; everything is, on return. From then on it has that value or
