@@ -92,7 +92,11 @@ pub(crate) fn run(workspace: &Workspace, selection: &Selection) -> Result<Tally>
 pub(crate) fn search(workspace: &Workspace, selection: &Selection) -> Result<bool> {
     let mutants = list::read(&workspace.root)?;
     let mut chosen = selection.of(&mutants)?;
-    chosen.retain(|mutant| mutant.equivalent.is_none());
+    let is_for_explorer = |mutant: &Mutant| match mutant.killer() {
+        None => mutant.equivalent.is_none(),
+        Some(killer) => matches!(killer, Killer::Crash(_)),
+    };
+    chosen.retain(|mutant| is_for_explorer(mutant));
     let any = Killer::Crash(String::new());
     let programs = build(workspace, &mutants, &BTreeSet::from([any]))?;
     let trials = Trials::new(&programs, workspace.target.join("mutants/output"))?;

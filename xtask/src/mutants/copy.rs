@@ -12,6 +12,11 @@ use std::path::{Path, PathBuf};
 const SWITCH_HOME: &str = "layout/src/bug.rs";
 /// Folders that are workspaces of their own.
 const BESIDE: [&str; 2] = ["bench", "fuzz"];
+/// Crates that killers run.
+const QUICK: [&str; 7] =
+    ["lode", "lode-heap", "lode-index", "lode-layout", "lode-pmem", "lode-pool", "lode-sim"];
+/// Crates that are only built with them.
+const SLOW: [&str; 2] = ["lode-platform", "lode-powercut"];
 
 /// Makes, or brings up to date, the copy of the workspace at `root` in the folder `copy`. A file whose content is right keeps
 /// its time, so that cargo builds only what changed.
@@ -52,17 +57,27 @@ fn changed(path: &Path, bytes: Vec<u8>, mutants: &[Mutant]) -> Result<Vec<u8>> {
         return Ok([&bytes, SWITCH.as_bytes()].concat());
     }
     if path == Path::new("Cargo.toml") {
-        return Ok(without_lints(&String::from_utf8(bytes)?)?.into_bytes());
+        return Ok(manifest(&String::from_utf8(bytes)?)?.into_bytes());
     }
     Ok(bytes)
 }
 
-/// The root manifest with all lints off: mutants are full of what lints are against.
-fn without_lints(manifest: &str) -> Result<String> {
-    let mut manifest: toml::Table = toml::from_str(manifest)?;
-    let workspace = manifest.get_mut("workspace").and_then(toml::Value::as_table_mut);
-    let lints = toml::from_str("rust.warnings = \"allow\"")?;
-    workspace.context("no workspace")?.insert("lints".into(), toml::Value::Table(lints));
+/// The root manifest for the copy. All lints are off: mutants are full of what they are against. No crate of the workspace
+/// has debug information, and those that no killer runs for long are not optimised: that halves the time of the build.
+fn manifest(text: &str) -> Result<String> {
+    let mut manifest: toml::Table = toml::from_str(text)?;
+    let workspace =
+        manifest.get_mut("workspace").and_then(toml::Value::as_table_mut).context("no workspace")?;
+    workspace.insert("lints".into(), toml::from_str::<toml::Table>("rust.warnings = \"allow\"")?.into());
+    let packages = QUICK.iter().map(|name| (name, "debug = false"));
+    let packages = packages.chain(SLOW.iter().map(|name| (name, "debug = false\nopt-level = 0")));
+    let mut overrides = toml::Table::new();
+    for (name, profile) in packages {
+        overrides.insert((*name).into(), toml::from_str::<toml::Table>(profile)?.into());
+    }
+    let profile = manifest.get_mut("profile").and_then(|profiles| profiles.get_mut("test"));
+    let profile = profile.and_then(toml::Value::as_table_mut).context("no profile test")?;
+    profile.insert("package".into(), overrides.into());
     Ok(toml::to_string(&manifest)?)
 }
 

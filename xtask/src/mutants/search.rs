@@ -3,59 +3,92 @@
 use super::list::{Killer, Mutant};
 use super::trial::{Trials, for_each};
 use anyhow::Result;
+use std::collections::BTreeSet;
+use std::sync::{Mutex, PoisonError};
 
-/// Images of an exploration, the cheapest first.
-const IMAGES: [u64; 3] = [4_000, 20_000, 80_000];
-/// Seeds that are tried for each.
-const SEEDS: [u64; 3] = [1000, 2000, 3000];
+/// Explorations that are tried one after the other on all mutants that none before has killed, the cheapest first.
+const LEVELS: [Level; 5] = [
+    Level { images: 3_000, seed: 1000, engines: 1, machines: &["x86-line", "commit"], threads: &[3] },
+    Level { images: 3_000, seed: 1000, engines: 1, machines: &["x86-line", "commit"], threads: &[1] },
+    Level { images: 6_000, seed: 2000, engines: 3, machines: &["x86-line", "commit"], threads: &[3] },
+    Level { images: 20_000, seed: 3000, engines: 2, machines: &["x86-line", "commit"], threads: &[3] },
+    Level { images: 20_000, seed: 3000, engines: 2, machines: &["x86-line", "arm-line"], threads: &[2, 1] },
+];
 
-/// Tries killers on each mutant and prints the first that works as a line for the list; whether all were found.
-pub(super) fn run(mutants: &[&Mutant], trials: &Trials<'_>) -> Result<bool> {
-    let missing = std::sync::atomic::AtomicUsize::new(0);
-    for_each(mutants.to_vec(), |mutant| {
-        let mine = mutant.killer().into_iter().filter(|killer| matches!(killer, Killer::Crash(_)));
-        for killer in mine.chain(candidates(&mutant.file)) {
-            if !trials.on_sound(&killer)?.0.survived() {
-                println!("{killer} fails on sound code");
-                continue;
-            }
-            let (end, time) = trials.on_mutant(&killer, &mutant.name)?;
-            if !end.survived() {
-                println!("found {}: {:.1} s, {end:?}\nkills = \"{killer}\"", mutant.name, time.as_secs_f64());
-                return Ok(());
-            }
-        }
-        println!("not found {}: {}, `{}`", mutant.name, mutant.file, mutant.mutated);
-        // ORDER: none: it is read after the threads have ended.
-        missing.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        Ok(())
-    })?;
-    Ok(missing.into_inner() == 0)
+/// Explorations of one size.
+struct Level {
+    images: u64,
+    seed: u64,
+    /// How many of the engines that run the mutant, and their workloads.
+    engines: usize,
+    machines: &'static [&'static str],
+    threads: &'static [u8],
 }
 
-/// Explorations that may find a mutant of `file`, the most promising first.
-fn candidates(file: &str) -> impl Iterator<Item = Killer> {
-    let engines: &[(&str, u8)] = if file.starts_with("heap/src/log/") {
-        &[("log", 1), ("log", 2), ("heap", 1), ("heap", 2)]
-    } else if file.starts_with("heap/") {
-        &[("heap", 1), ("heap", 2), ("tree", 1)]
-    } else if file.starts_with("pool/") {
-        &[("pool", 1), ("pool", 2)]
-    } else {
-        &[("tree", 1)]
-    };
-    IMAGES.into_iter().flat_map(move |images| {
-        SEEDS.into_iter().flat_map(move |seed| {
-            ["x86-line", "commit", "arm-line", "x86-byte"].into_iter().flat_map(move |machine| {
-                engines.iter().flat_map(move |(engine, workload)| {
-                    [3, 1].into_iter().map(move |threads| {
-                        Killer::Crash(format!(
-                            "crash {engine} --workload {workload} --machine {machine} --threads {threads} \
-                             --seed {seed} --images {images} --no-shrink"
-                        ))
-                    })
+impl Level {
+    /// Its explorations for a mutant of `file`.
+    fn killers(&self, file: &str) -> impl Iterator<Item = Killer> {
+        let Level { images, seed, machines, threads, .. } = *self;
+        engines(file).iter().take(self.engines).flat_map(move |(engine, workload)| {
+            machines.iter().flat_map(move |machine| {
+                threads.iter().map(move |threads| {
+                    Killer::Crash(format!(
+                        "crash {engine} --workload {workload} --machine {machine} --threads {threads} \
+                         --seed {seed} --images {images} --no-shrink"
+                    ))
                 })
             })
         })
-    })
+    }
+}
+
+/// The engines that run `file`, and their workloads, the most promising first.
+fn engines(file: &str) -> &'static [(&'static str, u8)] {
+    if file.starts_with("heap/src/log/") {
+        &[("log", 1), ("heap", 2)]
+    } else if file.starts_with("heap/") {
+        &[("heap", 1), ("heap", 2), ("tree", 1)]
+    } else if file.starts_with("pool/") {
+        &[("pool", 2), ("pool", 1)]
+    } else {
+        &[("tree", 1)]
+    }
+}
+
+/// Tries killers on each mutant and prints the first that works as a line for the list; whether all were found.
+pub(super) fn run(mutants: &[&Mutant], trials: &Trials<'_>) -> Result<bool> {
+    let mut left = mutants.to_vec();
+    for level in &LEVELS {
+        let found = Mutex::new(BTreeSet::new());
+        for_each(left.clone(), |mutant| {
+            let known = mutant.killer().filter(|killer| matches!(killer, Killer::Crash(_)));
+            for killer in known.into_iter().chain(level.killers(&mutant.file)) {
+                if try_killer(trials, mutant, &killer)? {
+                    found.lock().unwrap_or_else(PoisonError::into_inner).insert(&mutant.name);
+                    break;
+                }
+            }
+            Ok(())
+        })?;
+        let found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
+        left.retain(|mutant| !found.contains(&mutant.name));
+    }
+    for mutant in &left {
+        println!("not found {}: {}, `{}`", mutant.name, mutant.file, mutant.mutated);
+    }
+    Ok(left.is_empty())
+}
+
+/// Whether `killer` tells the mutant from sound code; prints it then.
+fn try_killer(trials: &Trials<'_>, mutant: &Mutant, killer: &Killer) -> Result<bool> {
+    if !trials.on_sound(killer)?.0.survived() {
+        println!("{killer} fails on sound code");
+        return Ok(false);
+    }
+    let (end, time) = trials.on_mutant(killer, &mutant.name)?;
+    if end.survived() {
+        return Ok(false);
+    }
+    println!("found {} in {:.1} s: kills = \"{killer}\"", mutant.name, time.as_secs_f64());
+    Ok(true)
 }
