@@ -1,7 +1,7 @@
 //! A workload for the crash explorer: making pools, growing them, and changing their headers.
 
 use crate::{HeaderCopy, Headers, PoolError, check_headers, format};
-use lode_layout::{CHUNK, Extent, Geometry, Header, LayoutName, PoolOffset, Rung, WORD};
+use lode_layout::{CHUNK, Extent, Geometry, Header, LINE, LayoutName, PoolOffset, Rung, WORD};
 use lode_pmem::Medium;
 use lode_sim::oracle::{Access, Registers, WrongRegisters};
 use lode_sim::{Actor, Moment, Outcome, SimMedium, Subject};
@@ -14,6 +14,8 @@ use uuid::Uuid;
 const EXTENT_END: u64 = 32 << 20;
 /// Chunks by which a pool can grow here.
 const GROWTH: u64 = 8;
+/// Lines that the content of a pool takes.
+const CONTENT_LINES: u64 = 16;
 /// What the chunk tables of new extents hold before a pool grows over them.
 const GARBAGE: [u8; 64] = [0xa5; 64];
 
@@ -72,6 +74,8 @@ pub enum Unusable {
     Pool(PoolError),
     /// A word of slots, log or chunk table is not zero, though nobody stored to it.
     Dirty(PoolOffset),
+    /// The content here is not that of the pool that the header names.
+    Foreign(PoolOffset),
     /// Something is damaged after the open has put it in order.
     Damaged,
 }
@@ -87,6 +91,7 @@ impl fmt::Display for Unusable {
         match self {
             Unusable::Pool(error) => error.fmt(f),
             Unusable::Dirty(at) => write!(f, "the word at {at} is not zero"),
+            Unusable::Foreign(at) => write!(f, "the content at {at} is another pool's"),
             Unusable::Damaged => f.write_str("the headers are damaged"),
         }
     }
@@ -117,6 +122,20 @@ impl PoolSubject {
         let mut words = ranges.flat_map(|range| range.step_by(WORD as usize)).map(PoolOffset::new);
         words.find(|at| medium.memory().load8(*at) != 0)
     }
+}
+
+/// Where a pool's content is, words in lines of their own: its number, which its header has too.
+fn content_at(header: &Header) -> impl Iterator<Item = PoolOffset> + use<> {
+    let extent = header.geometry.extents()[0];
+    (0..CONTENT_LINES).map(move |line| extent.start.plus(extent.table_len + line * LINE))
+}
+
+fn put_content<M: Medium>(medium: &M, header: &Header) -> Result<(), PoolError> {
+    for at in content_at(header) {
+        medium.store8(at, header.uuid.as_u128() as u64);
+        medium.flush(at, WORD);
+    }
+    Ok(())
 }
 
 fn contents(header: &Header) -> Contents {
@@ -161,7 +180,7 @@ impl PoolSubject {
         };
         let ticket = actor.begin(Change { parts, makes });
         let done = match kind {
-            0 if makes => format(medium, new, |_, _| Ok(())).map(|headers| *slot = Some(headers)),
+            0 if makes => format(medium, new, put_content).map(|headers| *slot = Some(headers)),
             0..4 => headers.grow(medium, larger),
             _ => headers.set_dirty_shutdowns(medium, Some(amount - 1)),
         };
@@ -193,7 +212,17 @@ impl Subject for PoolSubject {
         for at in (behind..self.size()).step_by(GARBAGE.len()) {
             medium.copy(PoolOffset::new(at), &GARBAGE);
         }
-        format(&*medium, self.header(1), |_, _| Ok::<(), PoolError>(()))?;
+        let mut headers = format(&*medium, self.header(1), put_content)?;
+        if matches!(self, PoolSubject::Made) {
+            return Ok(());
+        }
+        // The last change came to its first copy only: what begins here is the change of a stale header.
+        headers.set_dirty_shutdowns(&*medium, Some(0))?;
+        let next =
+            Header { generation: headers.current().generation + 1, watched: None, ..*headers.current() };
+        headers.newest().write(&*medium, &next.encode());
+        // ORDER: nothing follows.
+        medium.drain().map_err(|error| PoolError::Drain { error })?;
         Ok(())
     }
 
@@ -221,6 +250,11 @@ impl Subject for PoolSubject {
         // A new pool is there with its first header copy, and whole without the second.
         if !left.is_empty() && headers.damage().is_none() {
             return Err(Unusable::Damaged);
+        }
+        let number = headers.current().uuid.as_u128() as u64;
+        let mut content = content_at(headers.current());
+        if let Some(at) = content.find(|at| medium.memory().load8(*at) != number) {
+            return Err(Unusable::Foreign(at));
         }
         match self.dirty_word(&medium, headers.current()) {
             Some(at) => Err(Unusable::Dirty(at)),

@@ -17,8 +17,6 @@ pub(crate) struct Options {
 
 /// For each thread that copied to some unit: states in which all of these units are torn at once.
 const TORN_STATES: u64 = 3;
-/// Units of which each is tried alone, unless more were stored to of late.
-const SINGLES: usize = 12;
 
 /// How many states are tried where there are too many to try all.
 #[derive(Clone, Copy, Debug)]
@@ -27,6 +25,8 @@ pub(crate) struct Limits {
     pub(crate) exhaustive: u64,
     /// States drawn by seed, otherwise.
     pub(crate) samples: u64,
+    /// Units of which each is tried alone, otherwise.
+    pub(crate) singles: usize,
 }
 
 /// The number of states, at most `u64::MAX`.
@@ -43,8 +43,14 @@ pub(crate) fn states_log2(units: &[Options]) -> f64 {
 pub(crate) fn visits(units: &[Options], limits: Limits) -> u64 {
     let states = states(units);
     let torn = TORN_STATES * writers(units).count() as u64;
-    let singles = units.iter().filter(|unit| unit.is_recent()).count().max(units.len().min(SINGLES));
+    let singles = units.len().min(limits.singles);
     if states <= limits.exhaustive { states } else { 2 + 2 * singles as u64 + torn + limits.samples }
+}
+
+/// The threads that copied to units, a bit each.
+fn writers(units: &[Options]) -> impl Iterator<Item = u8> + use<> {
+    let all = units.iter().fold(0, |all, unit| all | unit.writers);
+    (0..u8::BITS).map(|thread| 1 << thread).filter(move |writer| all & writer != 0)
 }
 
 impl Options {
@@ -54,20 +60,14 @@ impl Options {
     }
 }
 
-/// The units of which each is tried alone in its content, the oldest or the newest: those stored to of late, and some of
-/// the others.
-fn singles(units: &[Options], rng: &mut fastrand::Rng) -> Vec<usize> {
-    let (mut chosen, rest): (Vec<usize>, Vec<usize>) =
+/// The units of which each is tried alone in its content, the oldest or the newest: those stored to of late first.
+fn singles(units: &[Options], count: usize, rng: &mut fastrand::Rng) -> Vec<usize> {
+    let (recent, rest): (Vec<usize>, Vec<usize>) =
         (0..units.len()).partition(|unit| units[*unit].is_recent());
-    let more = SINGLES.saturating_sub(chosen.len());
+    let mut chosen = rng.choose_multiple(recent, count);
+    let more = count - chosen.len();
     chosen.extend(rng.choose_multiple(rest, more));
     chosen
-}
-
-/// The threads that copied to units, a bit each.
-fn writers(units: &[Options]) -> impl Iterator<Item = u8> {
-    let all = units.iter().fold(0, |all, unit| all | unit.writers);
-    (0..u8::BITS).map(|thread| 1 << thread).filter(move |writer| all & writer != 0)
 }
 
 /// Whether all states are visited.
@@ -94,7 +94,7 @@ pub(crate) fn choose<B>(
     let newest: Vec<u16> = units.iter().map(|unit| unit.newest).collect();
     visit(&state)?;
     visit(&newest)?;
-    let singles = singles(units, rng);
+    let singles = singles(units, limits.singles, rng);
     for unit in singles.iter().copied() {
         state[unit] = newest[unit];
         visit(&state)?;
@@ -177,14 +177,14 @@ mod test {
     #[test]
     fn small_products_are_visited_whole_and_once() {
         let units = [3, 1, 4].map(|count| Options { count, newest: count - 1, is_hot: true, writers: 0 });
-        let list = visited(&units, Limits { exhaustive: 12, samples: 0 });
+        let list = visited(&units, Limits { exhaustive: 12, samples: 0, singles: 12 });
         assert_eq!((list.len(), list.iter().collect::<HashSet<_>>().len()), (12, 12));
     }
 
     #[test]
     fn large_products_get_none_all_singles_and_all_but_ones() {
         let units = [Options { count: 3, newest: 1, is_hot: true, writers: 0 }; 20];
-        let limits = Limits { exhaustive: 2048, samples: 7 };
+        let limits = Limits { exhaustive: 2048, samples: 7, singles: 20 };
         let list = visited(&units, limits);
         assert_eq!(list.len() as u64, visits(&units, limits));
         let new_ones = |state: &Vec<u16>| state.iter().filter(|choice| **choice == 1).count();
@@ -198,7 +198,7 @@ mod test {
     fn what_one_thread_wrote_is_torn_at_once() {
         let unit = |writers| Options { count: 9, newest: 1, is_hot: false, writers };
         let units: Vec<Options> = (0..60).map(|index| unit(if index % 20 == 7 { 2 } else { 0 })).collect();
-        let limits = Limits { exhaustive: 2048, samples: 0 };
+        let limits = Limits { exhaustive: 2048, samples: 0, singles: 5 };
         let list = visited(&units, limits);
         assert_eq!(list.len() as u64, visits(&units, limits));
         let is_torn = |state: &Vec<u16>| [7, 27, 47].iter().all(|unit| state[*unit] >= 2);

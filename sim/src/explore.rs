@@ -25,8 +25,17 @@ const ESTIMATED_POINTS: usize = 256;
 const STALE_RUNS_MAX: u32 = 100;
 /// Images for each attempt to find a violation in a shorter workload.
 const SHRINK_IMAGES: u64 = 5000;
+/// One in this many crash points is looked at closely where a run has more images than its budget; of the others few
+/// images are tried, so that many are visited.
+const CLOSE_ONE_IN: u64 = 12;
+/// What is tried at these others.
+const GLANCE: Limits = Limits { exhaustive: 16, samples: 6, singles: 2 };
+/// How much more often than others a crash point is visited that has all before it which a drain makes durable.
+const BEFORE_DRAIN: f64 = 4.0;
+/// Units of which each is tried alone at a crash point that is looked at closely.
+const SINGLES: usize = 12;
 /// What is tried inside of a recovery, at each crash point.
-const NESTED: Limits = Limits { exhaustive: 16, samples: 4 };
+const NESTED: Limits = Limits { exhaustive: 16, samples: 4, singles: 12 };
 /// The most images of one recovery that are tried.
 const NESTED_MAX: u64 = 64;
 
@@ -165,7 +174,7 @@ fn options(model: &mut Model) -> (Vec<Options>, bool) {
     let option = |unit: &u32| {
         let versions = model.versions(*unit);
         let (count, newest) = (versions.len() as u16, versions.newest() as u16);
-        Options { count, newest, is_hot: model.hot().contains(unit), writers: model.writers(*unit) }
+        Options { count, newest, is_hot: model.is_hot(*unit), writers: model.writers(*unit) }
     };
     let is_whole = !model.dirty().iter().any(|unit| model.versions(*unit).is_sample());
     (model.dirty().iter().map(option).collect(), is_whole)
@@ -257,30 +266,36 @@ impl<'s, S: Subject> Search<'s, S> {
     }
 
     fn limits(&self) -> Limits {
-        Limits { exhaustive: self.setup.exhaustive, samples: self.setup.samples }
+        Limits { exhaustive: self.setup.exhaustive, samples: self.setup.samples, singles: SINGLES }
     }
 
-    /// The share of the crash points of a run that are visited, so that the budget lasts for several runs.
-    fn share(&self, run: &Run<S::Operation>) -> f64 {
+    /// The share of the crash points of a run that are visited, so that the budget lasts for several runs, and whether
+    /// all of them are looked at closely.
+    fn share(&self, run: &Run<S::Operation>) -> (f64, bool) {
         let images = self.setup.budget.images;
         let target = (images / RUNS_MIN).max(RUN_IMAGES_MIN.min(images));
         let mut model = Model::new(self.setup.machine, &run.start);
         let points = run.events.iter().filter(|event| changes_images(**event)).count();
         let step = (points / ESTIMATED_POINTS).max(1);
-        let (mut total, mut point) = (1u64, 0);
+        let (mut close, mut mixed, mut point) = (1.0, 1.0, 0);
         for event in &run.events {
             model.apply(*event);
             point += usize::from(changes_images(*event));
             if changes_images(*event) && point.is_multiple_of(step) {
-                total = total.saturating_add(choice::visits(&options(&mut model).0, self.limits()));
+                let units = options(&mut model).0;
+                let (closely, glance) =
+                    [self.limits(), GLANCE].map(|limits| choice::visits(&units, limits) as f64).into();
+                close += closely;
+                mixed += glance + (closely - glance) / CLOSE_ONE_IN as f64;
             }
         }
-        target as f64 / total as f64 / step as f64
+        let [close, mixed] = [close, mixed].map(|images| target as f64 / images / step as f64);
+        if close >= 1.0 { (close, true) } else { (mixed, false) }
     }
 
     fn explore_run(&mut self, seed: u64, run: &Run<S::Operation>) -> ControlFlow<End> {
         let mut rng = fastrand::Rng::with_seed(seed);
-        let share = self.share(run);
+        let (share, is_close) = self.share(run);
         let mut model = Model::new(self.setup.machine, &run.start);
         self.main.lay(&run.start);
         let mut moment = Moment::start();
@@ -294,9 +309,16 @@ impl<'s, S: Subject> Search<'s, S> {
                 is_fresh |= changes_images(event);
             }
             is_fresh |= moment.advance(&run.notes, point);
-            if !is_fresh || rng.f64() >= share {
+            // The end is always looked at: after a failed sync, nothing follows for long.
+            let is_end = point == run.events.len();
+            let is_before_drain =
+                matches!(run.events.get(point), Some(Event::Drain { .. } | Event::Synced { .. }));
+            let share = if is_before_drain { BEFORE_DRAIN * share } else { share };
+            if !is_fresh || (rng.f64() >= share && !is_end) {
                 continue;
             }
+            let is_close = is_close || is_end || rng.u64(..CLOSE_ONE_IN) == 0;
+            let limits = if is_close { self.limits() } else { GLANCE };
             is_fresh = false;
             if moment.notes() != legal_at {
                 legal = self.subject.legal(&moment);
@@ -305,15 +327,20 @@ impl<'s, S: Subject> Search<'s, S> {
             }
             let operations = self.setup.operations;
             let scene = Scene::<S> { seed, operations, point, moment: &moment, legal: &legal };
-            self.cut(&mut model, &scene, &mut rng)?;
+            self.cut(&mut model, &scene, limits, &mut rng)?;
         }
         Continue(())
     }
 
     /// Cuts the power at a crash point of the run.
-    fn cut(&mut self, model: &mut Model, scene: &Scene<'_, S>, rng: &mut fastrand::Rng) -> ControlFlow<End> {
+    fn cut(
+        &mut self,
+        model: &mut Model,
+        scene: &Scene<'_, S>,
+        limits: Limits,
+        rng: &mut fastrand::Rng,
+    ) -> ControlFlow<End> {
         let (units, is_whole) = options(model);
-        let limits = self.limits();
         self.report.crash_points += 1;
         self.report.exhausted_points += u64::from(is_whole && choice::is_exhaustive(&units, limits));
         self.report.states_log2_max = self.report.states_log2_max.max(choice::states_log2(&units));

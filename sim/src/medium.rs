@@ -109,7 +109,14 @@ impl SimMedium {
 
     fn step(&self) {
         if let Some(schedule) = &self.schedule {
-            schedule.step();
+            schedule.step(false);
+        }
+    }
+
+    /// A step that makes something durable.
+    fn step_durable(&self) {
+        if let Some(schedule) = &self.schedule {
+            schedule.step(true);
         }
     }
 
@@ -222,7 +229,7 @@ impl Medium for SimMedium {
     fn copy(&self, at: PoolOffset, bytes: &[u8]) {
         let (place, len) = (at.get(), bytes.len() as u64);
         assert!(place.is_multiple_of(WORD) && len.is_multiple_of(WORD), "a copy is of whole words");
-        self.step();
+        self.step_durable();
         let thread = schedule::current();
         match self.machine.rung {
             Rung::Commit => self.put(at, bytes, |word, value| Event::Store { word, value }),
@@ -240,7 +247,7 @@ impl Medium for SimMedium {
     }
 
     fn drain(&self) -> Result<(), SyncError> {
-        self.step();
+        self.step_durable();
         match self.machine.rung {
             Rung::Commit => self.write_out(0, self.unit_of(self.memory.len()) - 1),
             _ => {
@@ -254,7 +261,7 @@ impl Medium for SimMedium {
         let (len, block) = (bytes.len() as u64, self.log_block());
         let is_whole = at.get().is_multiple_of(block) && len.is_multiple_of(block);
         assert!(is_whole, "a log write is of whole log blocks");
-        self.step();
+        self.step_durable();
         if len == 0 || !self.admit(at, len) {
             return Ok(());
         }
@@ -269,7 +276,7 @@ impl Medium for SimMedium {
             _ => self.put(at, bytes, |word, value| Event::Copy { word, value, thread }),
         }
         // Another thread may run between the write and its completion.
-        self.step();
+        self.step_durable();
         if self.machine.rung == Rung::Commit {
             return self.write_out(self.unit_of(at.get()), self.unit_of(at.get() + len - 1));
         }

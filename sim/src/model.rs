@@ -44,6 +44,8 @@ struct Unit {
     doubted: u64,
     /// The threads that copied to it and have not drained since, a bit each.
     writers: u8,
+    /// Whether it was stored to since the last drain.
+    is_hot: bool,
     versions: Option<Versions>,
 }
 
@@ -127,9 +129,9 @@ impl Model {
         &self.dirty
     }
 
-    /// The units stored to since the last drain.
-    pub(crate) fn hot(&self) -> &[u32] {
-        &self.hot
+    /// Whether a unit was stored to since the last drain.
+    pub(crate) fn is_hot(&self, unit: u32) -> bool {
+        self.units[unit as usize].is_hot
     }
 
     /// The threads that copied to a unit since their own last drain, a bit each.
@@ -209,7 +211,7 @@ impl Model {
         let word = (word as usize % self.unit_words) as u8;
         state.pending.push(Pending { word, path, held: false, value });
         state.versions = None;
-        if !self.hot.contains(&unit) {
+        if !std::mem::replace(&mut state.is_hot, true) {
             self.hot.push(unit);
         }
     }
@@ -281,8 +283,8 @@ impl Model {
 
     /// Forgets the units that have no pending stores any more.
     fn tidy(&mut self) {
-        self.hot.clear();
-        let Model { dirty, units, settled, .. } = self;
+        let Model { dirty, units, settled, hot, .. } = self;
+        hot.drain(..).for_each(|unit| units[unit as usize].is_hot = false);
         dirty.retain(|unit| {
             let keep = !units[*unit as usize].pending.is_empty();
             if !keep {

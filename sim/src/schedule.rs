@@ -15,6 +15,10 @@ use std::time::Duration;
 
 /// Calls in a row that only wait, after which the threads are said to wait for each other.
 const IDLE_MAX: u64 = 20_000;
+/// A thread keeps the baton at all but one of so many calls that make something durable, or more often gives it up.
+const DURABLE_KEEP: u32 = 8;
+/// One in so many of these switches stalls the thread, or more.
+const DURABLE_STALL_ONE_IN: u32 = 16;
 /// Seconds without any call of the medium, after which the holder of the baton is said to hang.
 const HANG_S: u32 = 5;
 /// Rounds of spinning for the baton before the thread is parked.
@@ -165,12 +169,13 @@ impl Stalls {
     }
 
     /// Stalls the thread `me`, if that is drawn.
-    fn draw(&mut self, me: usize, rng: &mut fastrand::Rng) -> bool {
-        if self.left == 0 || rng.u32(0..self.one_in) != 0 {
+    fn draw(&mut self, me: usize, durable: bool, rng: &mut fastrand::Rng) -> bool {
+        let one_in = if durable { self.one_in.min(DURABLE_STALL_ONE_IN) } else { self.one_in };
+        if self.left == 0 || rng.u32(0..one_in) != 0 {
             return false;
         }
         self.left -= 1;
-        self.calls_left[me] = 1 << rng.u32(2..13);
+        self.calls_left[me] = 1 << rng.u32(2..15);
         true
     }
 }
@@ -254,8 +259,9 @@ impl Schedule {
         self.inner().stop.clone()
     }
 
-    /// A call of the medium: another thread may run first.
-    pub(crate) fn step(&self) {
+    /// A call of the medium: another thread may run first. More often, and with more stalls, where the call is one that
+    /// makes something `durable`: there are far fewer of these than of stores.
+    pub(crate) fn step(&self, durable: bool) {
         if !self.is_shared() {
             return;
         }
@@ -267,16 +273,16 @@ impl Schedule {
         inner.progress += 1;
         inner.idle = 0;
         inner.stalls.count(me);
-        let keep = inner.keep;
+        let keep = if durable { inner.keep.min(DURABLE_KEEP) } else { inner.keep };
         if inner.rng.u32(0..keep) == 0 {
-            self.switch(inner, me);
+            self.switch(inner, me, durable);
         }
     }
 
     /// Gives up the baton, which may come back at once, or not for long.
-    fn switch(&self, mut inner: MutexGuard<'_, Inner>, me: usize) {
+    fn switch(&self, mut inner: MutexGuard<'_, Inner>, me: usize, durable: bool) {
         let Inner { stalls, rng, idle, .. } = &mut *inner;
-        if stalls.draw(me, rng) {
+        if stalls.draw(me, durable, rng) {
             // From here on others may wait for this thread in vain.
             *idle = 0;
         }
@@ -305,7 +311,7 @@ impl Schedule {
 
     /// Lets other threads run while `blocked` says so.
     pub(crate) fn wait_while(&self, blocked: &mut dyn FnMut() -> bool) {
-        self.step();
+        self.step(false);
         let me = current() as usize;
         while blocked() {
             let mut inner = self.inner();
@@ -446,7 +452,7 @@ impl lode_pmem::stepped::Turns for Schedule {
         UNSEEN.set(inner.rng.u32(0..2 * keep));
         // It may have changed what others wait for, but to have seen a word is not to have got on.
         inner.progress += 1;
-        self.switch(inner, current() as usize);
+        self.switch(inner, current() as usize, false);
     }
 
     fn wait(&self) -> bool {

@@ -220,7 +220,7 @@ impl HeapSubject {
         let count = if is_wide { actor.rng.u64(2..=SLOTS) } else { 1 };
         let largest = self.sizes - 1;
         // The largest objects, where they have spans of their own, come and go often enough for these to be used again.
-        let size = if actor.rng.u8(..4) == 0 { largest } else { actor.rng.usize(..self.sizes) };
+        let size = if actor.rng.u8(..8) == 0 { largest } else { actor.rng.usize(..self.sizes) };
         let words = if is_wide { SIZES[size.min(3)] } else { SIZES[size] };
         Plan {
             slots: (first..first + count).map(|slot| slot % SLOTS).collect(),
