@@ -5,14 +5,9 @@ use crate::durability::Durability;
 use crate::failure::Failure;
 use crate::progress::Progress;
 use clap::{Args, ValueEnum};
-use lode_heap::explore::{HeapSubject, LogSubject};
-use lode_index::explore::TreeSubject;
-use lode_pool::explore::PoolSubject;
-use lode_sim::{Budget, Machine, Report, Setup, Subject, explore};
+use lode_index::explore::{Choice, ENGINES, Workload};
+use lode_sim::{Machine, Report};
 use serde_json::{Value, json};
-
-/// Seconds after which one machine's exploration ends though images are left.
-const SECONDS_MAX: f64 = 3600.0;
 
 pub(crate) const FIELDS: &[(&str, &str)] = &[
     ("engine", "what was explored"),
@@ -79,69 +74,15 @@ enum Engine {
     Tree,
 }
 
-/// What an engine does while the power is cut.
-struct Workload {
-    name: &'static str,
-    /// Operations of a run, of all threads together.
-    operations: u64,
-    explore: fn(&Setup) -> Report,
-}
-
-const LOG: [Workload; 2] = [
-    Workload {
-        name: "log of 16 KiB",
-        operations: 150,
-        explore: |setup| explored(&LogSubject { size: 0x10000, log_len: 0x4000 }, setup),
-    },
-    Workload {
-        name: "log of 32 KiB",
-        operations: 150,
-        explore: |setup| explored(&LogSubject { size: 0x10000, log_len: 0x8000 }, setup),
-    },
-];
-const HEAP: [Workload; 2] = [
-    Workload {
-        name: "heap with small objects",
-        operations: 120,
-        explore: |setup| explored(&HeapSubject { size: 0x30000, sizes: 5 }, setup),
-    },
-    Workload {
-        name: "heap with objects of all sizes",
-        operations: 120,
-        explore: |setup| explored(&HeapSubject { size: 0x60000, sizes: 6 }, setup),
-    },
-];
-const POOL: [Workload; 2] = [
-    Workload {
-        name: "pools being made",
-        operations: 12,
-        explore: |setup| explored(&PoolSubject::Made, setup),
-    },
-    Workload {
-        name: "pool that grows",
-        operations: 12,
-        explore: |setup| explored(&PoolSubject::Grown, setup),
-    },
-];
-const TREE: [Workload; 1] = [Workload {
-    name: "tree",
-    operations: 90,
-    explore: |setup| explored(&TreeSubject { size: 0x80000 }, setup),
-}];
-
 impl Engine {
     fn workloads(self) -> &'static [Workload] {
         match self {
-            Engine::Log => &LOG,
-            Engine::Heap => &HEAP,
-            Engine::Pool => &POOL,
-            Engine::Tree => &TREE,
+            Engine::Log => ENGINES[0].workloads,
+            Engine::Heap => ENGINES[1].workloads,
+            Engine::Pool => ENGINES[2].workloads,
+            Engine::Tree => ENGINES[3].workloads,
         }
     }
-}
-
-fn explored(subject: &impl Subject, setup: &Setup) -> Report {
-    explore(subject, setup)
 }
 
 impl Crash {
@@ -183,18 +124,15 @@ pub(crate) fn run(crash: &Crash, durability: Durability) -> Result<Answer, Failu
     let share = crash.images.div_ceil((machines.len() * workloads.len()) as u64);
     let (mut text, mut rows, mut violations, mut images) = (String::new(), Vec::new(), Vec::new(), 0);
     for machine in machines {
-        for Workload { name, operations, explore } in workloads {
-            let setup = Setup {
+        for workload in workloads {
+            let choice = Choice {
                 machine,
-                threads: usize::from(crash.threads),
-                operations: operations / u64::from(crash.threads),
+                threads: crash.threads,
                 seed: crash.seed,
-                budget: Budget { images: share, seconds: SECONDS_MAX },
-                failing_drains: machine.rung == lode_layout::Rung::Commit,
+                images: share,
                 shrink: !crash.no_shrink,
-                ..Setup::default()
             };
-            let report = explore(&setup);
+            let (name, report) = (workload.name, workload.explore(&choice));
             images += report.images;
             text += &format!("{machine}, {name}: {report}\n");
             rows.push(row(machine, name, &report));

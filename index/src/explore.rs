@@ -1,5 +1,9 @@
 //! A workload for the crash explorer. The tree: transactions that insert, change and delete a few keys, which meet in nodes of several kinds.
 
+mod workloads;
+
+pub use workloads::{Choice, ENGINES, Explored, Workload};
+
 use crate::{Finding, IndexError, Tree};
 use lode_heap::{Heap, HeapError};
 use lode_layout::{Geometry, PoolOffset};

@@ -10,13 +10,11 @@ use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// The test with which `lode` is built, so that its dependencies are built as those of the seeded bugs are.
-const BUILT_WITH: &str = "a_power_cut_loses_nothing";
-
 /// A program of the copy.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Program {
-    Lode,
+    /// The explorations of `lode crash`, without the rest of it.
+    Explorer,
     Test { package: String, test: String },
     Loom,
 }
@@ -25,7 +23,7 @@ impl Program {
     /// The program that `killer` runs.
     pub(super) fn of(killer: &Killer) -> Program {
         match killer {
-            Killer::Crash(_) => Program::Lode,
+            Killer::Crash(_) => Program::Explorer,
             Killer::Loom(_) => Program::Loom,
             Killer::Test { package, test, .. } => {
                 Program::Test { package: package.clone(), test: test.clone() }
@@ -36,7 +34,7 @@ impl Program {
     /// Package, test and `cfg` of the build.
     fn build(&self) -> (&str, &str, &str) {
         match self {
-            Program::Lode => ("lode", BUILT_WITH, "lode_bugs"),
+            Program::Explorer => ("lode-index", "mutants", "lode_bugs"),
             Program::Loom => ("lode-heap", "loom", "loom"),
             Program::Test { package, test } => (package, test, "lode_bugs"),
         }
@@ -45,9 +43,8 @@ impl Program {
     fn is_made_by(&self, artifact: &Artifact) -> bool {
         let is = |kind| artifact.target.kind.contains(&kind);
         match self {
-            Program::Lode => is(TargetKind::Bin) && artifact.target.name == "lode" && !artifact.profile.test,
             Program::Test { test, .. } if test == "lib" => is(TargetKind::Lib) && artifact.profile.test,
-            Program::Loom | Program::Test { .. } => {
+            Program::Explorer | Program::Loom | Program::Test { .. } => {
                 is(TargetKind::Test) && artifact.target.name == self.build().1
             }
         }
@@ -96,7 +93,7 @@ impl Programs {
             bail!("the copy does not build: see above for the mutated line that does not compile");
         }
         let (executable, folder) = made.with_context(|| format!("cargo {words} made no program"))?;
-        // The build of the workspace itself puts its program into the same place.
+        // So a build beside this one does not take the program away while it runs.
         let kept = workspace.target.join("mutants/programs").join(format!("{package}-{test}"));
         fs::create_dir_all(kept.parent().unwrap_or(copy))?;
         if kept.exists() {

@@ -8,17 +8,19 @@ use std::sync::{Mutex, PoisonError};
 
 /// Explorations that are tried one after the other on all mutants that none before has killed, the cheapest first.
 const LEVELS: [Level; 5] = [
-    Level { images: 3_000, seed: 1000, engines: 1, machines: &["x86-line", "commit"], threads: &[3] },
-    Level { images: 3_000, seed: 1000, engines: 1, machines: &["x86-line", "commit"], threads: &[1] },
-    Level { images: 6_000, seed: 2000, engines: 3, machines: &["x86-line", "commit"], threads: &[3] },
-    Level { images: 20_000, seed: 3000, engines: 2, machines: &["x86-line", "commit"], threads: &[3] },
-    Level { images: 20_000, seed: 3000, engines: 2, machines: &["x86-line", "arm-line"], threads: &[2, 1] },
+    Level { images: 3_000, seeds: &[1000], engines: 1, machines: &["x86-line", "commit"], threads: &[3] },
+    Level { images: 3_000, seeds: &[1000], engines: 1, machines: &["x86-line", "commit"], threads: &[1] },
+    Level { images: 1_000, seeds: &[1, 2, 3, 4], engines: 2, machines: &["x86-line", "commit"], threads: &[3] },
+    Level { images: 6_000, seeds: &[2000], engines: 3, machines: &["x86-line", "commit"], threads: &[3] },
+    Level { images: 20_000, seeds: &[3000, 4000], engines: 2, machines: &["x86-line", "commit"], threads: &[3, 2] },
 ];
+/// How many fewer images an exploration of pools has, whose recovery is slow.
+const POOL_DIVISOR: u64 = 5;
 
 /// Explorations of one size.
 struct Level {
     images: u64,
-    seed: u64,
+    seeds: &'static [u64],
     /// How many of the engines that run the mutant, and their workloads.
     engines: usize,
     machines: &'static [&'static str],
@@ -27,17 +29,24 @@ struct Level {
 
 impl Level {
     /// Its explorations for a mutant of `file`.
-    fn killers(&self, file: &str) -> impl Iterator<Item = Killer> {
-        let Level { images, seed, machines, threads, .. } = *self;
-        engines(file).iter().take(self.engines).flat_map(move |(engine, workload)| {
-            machines.iter().flat_map(move |machine| {
-                threads.iter().map(move |threads| {
-                    Killer::Crash(format!(
-                        "crash {engine} --workload {workload} --machine {machine} --threads {threads} \
-                         --seed {seed} --images {images} --no-shrink"
-                    ))
-                })
-            })
+    fn killers(&self, file: &str) -> Vec<Killer> {
+        let mut killers = Vec::new();
+        for (engine, workload) in engines(file).iter().take(self.engines) {
+            let images = if *engine == "pool" { self.images / POOL_DIVISOR } else { self.images };
+            for (seed, machine, threads) in self.choices() {
+                killers.push(Killer::Crash(format!(
+                    "crash {engine} --workload {workload} --machine {machine} --threads {threads} \
+                     --seed {seed} --images {images}"
+                )));
+            }
+        }
+        killers
+    }
+
+    fn choices(&self) -> impl Iterator<Item = (u64, &'static str, u8)> {
+        let Level { seeds, machines, threads, .. } = *self;
+        seeds.iter().flat_map(move |seed| {
+            machines.iter().flat_map(move |machine| threads.iter().map(move |threads| (*seed, *machine, *threads)))
         })
     }
 }
