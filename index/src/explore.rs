@@ -211,7 +211,16 @@ impl Subject for TreeSubject {
             match engine.step(&changes, fails, |step| actor.revise(ticket, step)) {
                 Ok(()) => actor.returned(ticket),
                 Err(IndexError::Heap(HeapError::InDoubt(_))) => actor.in_doubt(ticket),
-                Err(_) => actor.refused(ticket),
+                Err(error) => {
+                    // What no other thread may bring about: such an error would hide what is wrong.
+                    let is_sound = !matches!(
+                        error,
+                        IndexError::Corrupt { .. }
+                            | IndexError::Heap(HeapError::NoObject { .. } | HeapError::Corrupt { .. })
+                    );
+                    assert!(is_sound, "{error}");
+                    actor.refused(ticket);
+                }
             }
         }
     }

@@ -306,7 +306,12 @@ impl Subject for HeapSubject {
             match result {
                 Ok(()) => actor.returned(ticket),
                 Err(HeapError::InDoubt(_)) => actor.in_doubt(ticket),
-                Err(_) => actor.refused(ticket),
+                Err(error) => {
+                    // What no other thread may bring about: such an error would hide what is wrong.
+                    let is_sound = !matches!(error, HeapError::NoObject { .. } | HeapError::Corrupt { .. });
+                    assert!(is_sound, "{error}");
+                    actor.refused(ticket);
+                }
             }
         }
     }
