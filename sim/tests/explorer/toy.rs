@@ -219,7 +219,11 @@ impl<M: Medium> Toy<M> {
                 Ok(())
             }
             Some(Bug::FailedSyncBelieved) => {
-                self.medium.log_write(at, record).or_else(|_| self.medium.drain())
+                let mut done = self.medium.log_write(at, record);
+                while done.is_err() {
+                    done = self.medium.drain();
+                }
+                done
             }
             _ => self.medium.log_write(at, record),
         }
