@@ -4,6 +4,8 @@
 
 #[path = "../../heap/tests/cost_table/mod.rs"]
 mod cost_table;
+#[allow(dead_code, reason = "costs need a part of it")]
+#[path = "suite/fixture/mod.rs"]
 mod fixture;
 
 use cost_table::Table;

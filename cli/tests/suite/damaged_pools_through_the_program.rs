@@ -1,0 +1,31 @@
+//! The program on damaged pools, as a user runs it: exit code 0 means all of it and right, no command dies or hangs, and
+//! reading changes no byte. Each part of a sample is a process, so the library gets more samples, in `lode-attack`.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use crate::run::{budget, seed};
+use lode_attack::Progress;
+use lode_attack::files::{Program, SEEDS, Samples, attack};
+use std::path::Path;
+
+/// Damages the victim of one seed, and judges each answer of the program.
+fn attack_victim(victim: u64) {
+    let samples = Samples { seed: seed() * SEEDS + victim, numbers: 0..12 * budget(), keep: None };
+    let program = Program::new(Path::new(env!("CARGO_BIN_EXE_lode"))).unwrap();
+    let mut found = Vec::new();
+    let progress = Progress::NONE;
+    let tell = &mut |finding| found.push(finding);
+    let tally = attack(&samples, &program, &mut progress.thread(0), tell).unwrap();
+    println!("{tally:?}");
+    assert_eq!(found, [], "{samples:?}");
+    assert!(tally.noticed > 0 && tally.exported > 0, "{tally:?}");
+}
+
+#[test]
+fn small_pools() {
+    attack_victim(2);
+}
+
+#[test]
+fn large_pools_that_were_not_closed() {
+    attack_victim(3);
+}

@@ -1,0 +1,224 @@
+//! A pool opens only with the types that it was made with, one heap to a brand.
+#![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
+
+use crate::pool::{Medium, Pool};
+use lode_heap::{HeapError, PBox, PCell, PMutex, PString, PVec, Persist, TypedHeap};
+use lode_layout::PoolOffset;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+lode_heap::brand!(Reopened);
+lode_heap::brand!(Other);
+lode_heap::brand!(Owner);
+lode_heap::brand!(Cells);
+lode_heap::brand!(Taken);
+
+#[derive(Persist, Clone, Copy, Debug, PartialEq)]
+#[repr(C)]
+struct Point {
+    x: u32,
+    y: u32,
+    z: u64,
+}
+
+#[derive(Persist)]
+#[persist(brand = Reopened)]
+#[repr(C)]
+struct Root {
+    mutex: PMutex<PCell<u64, Reopened>, Reopened>,
+    name: PString<Reopened>,
+}
+
+#[derive(Persist)]
+#[persist(brand = Reopened, type_number = 77)]
+#[repr(C)]
+struct Renamed {
+    count: PCell<u64, Reopened>,
+}
+
+#[test]
+fn the_root_is_found_again_and_must_be_of_its_type() {
+    let mut pool = Pool::new(1 << 20);
+    let heap = pool.typed::<Reopened>();
+    assert!(heap.root::<Root>().unwrap().is_none());
+    let root =
+        heap.root_or_init(|_| Ok(Root { mutex: PMutex::new(PCell::new(3)), name: PString::new() })).unwrap();
+    // Lost with a lock held: the lock is open when the pool is opened again.
+    heap.run(|tx| {
+        root.mutex.lock(tx)?.set(tx, 4)?;
+        root.name.set(tx, "Magnes")
+    })
+    .unwrap();
+    std::mem::forget(heap.guard());
+    drop(heap);
+    let heap = pool.typed::<Reopened>();
+    let root = heap.root_or_init::<Root>(|_| panic!("there is a root")).unwrap();
+    heap.run(|tx| {
+        assert_eq!(root.mutex.lock(tx)?.get(tx)?, 4);
+        assert_eq!(root.name.get(tx)?, "Magnes");
+        root.name.push_str(tx, "ia")?;
+        Ok::<_, HeapError>(())
+    })
+    .unwrap();
+    assert_eq!(root.name.load(&heap.guard()).unwrap(), "Magnesia");
+    let want = <Renamed as Persist<Reopened>>::TYPE_NUMBER;
+    let found = <Root as Persist<Reopened>>::TYPE_NUMBER;
+    assert_eq!(want, 77);
+    let at = heap.objects().find(|object| object.unwrap().type_number == found).unwrap().unwrap().at;
+    let Err(error) = heap.root::<Renamed>() else { panic!("a root of another type was lent") };
+    assert_eq!(error, HeapError::WrongType { at, want, found });
+    assert!(error.to_string().contains(&format!("{found:#018x}")), "{error}");
+}
+
+#[test]
+fn one_heap_at_a_time_has_a_brand() {
+    let (mut first, mut second) = (Pool::new(1 << 20), Pool::new(1 << 20));
+    let heap = first.typed::<Taken>();
+    let refused = TypedHeap::<Taken, Medium>::new(second.heap());
+    assert_eq!(refused.err(), Some(HeapError::BrandTaken));
+    drop(heap);
+    drop(second.typed::<Taken>());
+    first.typed::<Taken>().close().unwrap();
+}
+
+#[derive(Persist)]
+#[persist(brand = Owner)]
+#[repr(C)]
+struct Node {
+    number: u64,
+    left: PBox<Node, Owner>,
+    right: PBox<Node, Owner>,
+    text: PString<Owner>,
+}
+
+fn node(number: u64) -> Node {
+    Node { number, left: PBox::null(), right: PBox::null(), text: PString::new() }
+}
+
+#[test]
+fn freeing_an_owner_frees_all_it_owns() {
+    let mut pool = Pool::new(4 << 20);
+    let heap = pool.typed::<Owner>();
+    let root = heap.root_or_init(|_| Ok(node(0))).unwrap();
+    let build = |depth: u64| {
+        heap.run(|tx| {
+            let mut last = root;
+            for number in 1..=depth {
+                let new = tx.alloc(node(number))?;
+                assert_eq!(new.number, number);
+                last.left.set(tx, new)?;
+                last = last.left.get(tx)?.expect("just set");
+                assert_eq!(last.number, number);
+                last.text.set(tx, "a text of its own")?;
+                last.right.set(tx, tx.alloc(node(1000 + number))?)?;
+            }
+            Ok::<_, HeapError>(())
+        })
+    };
+    build(100).unwrap();
+    assert_eq!(heap.objects().count(), 1 + 3 * 100);
+    let numbers: Vec<u64> = {
+        let guard = heap.guard();
+        let (mut numbers, mut next) = (Vec::new(), Some(root));
+        while let Some(node) = next {
+            numbers.push(node.number);
+            next = node.left.load(&guard).unwrap();
+        }
+        numbers
+    };
+    assert_eq!(numbers, (0..=100).collect::<Vec<_>>());
+    // Setting frees the old list, a dropped `Owned` frees itself.
+    build(3).unwrap();
+    assert_eq!(heap.objects().count(), 1 + 3 * 3);
+    heap.run(|tx| {
+        let taken = root.left.take(tx)?.expect("there is a list");
+        assert!(root.left.take(tx)?.is_none());
+        assert_eq!(taken.left.get(tx)?.map(|node| node.number), Some(2));
+        drop(tx.alloc(node(5))?);
+        root.right.set(tx, taken)
+    })
+    .unwrap();
+    assert_eq!(heap.objects().count(), 1 + 3 * 3);
+    heap.run(|tx| root.right.take(tx)?.expect("moved there").free()).unwrap();
+    assert_eq!(
+        heap.objects().map(Result::unwrap).map(|object| object.type_number).collect::<Vec<_>>(),
+        [<Node as Persist<Owner>>::TYPE_NUMBER]
+    );
+}
+
+#[derive(Persist)]
+#[persist(brand = Cells)]
+#[repr(C)]
+struct CellRoot {
+    byte: PCell<u8, Cells>,
+    float: PCell<f32, Cells>,
+    point: PCell<Point, Cells>,
+    points: PVec<Point, Cells>,
+    grid: [PCell<i16, Cells>; 5],
+}
+
+#[test]
+fn cells_of_every_size_are_read_as_stored() {
+    let mut pool = Pool::new(1 << 20);
+    let heap = pool.typed::<Cells>();
+    let p = |x| Point { x, y: 2, z: u64::MAX };
+    let root = heap
+        .root_or_init(|_| {
+            let grid = [-1, 0, 1, i16::MIN, i16::MAX].map(PCell::new);
+            let (byte, float) = (PCell::new(255), PCell::new(-0.5));
+            Ok(CellRoot { byte, float, point: PCell::new(p(1)), points: PVec::new(), grid })
+        })
+        .unwrap();
+    heap.run(|tx| {
+        assert_eq!((root.byte.get(tx)?, root.float.get(tx)?, root.point.get(tx)?), (255, -0.5, p(1)));
+        root.byte.set(tx, 1)?;
+        root.float.set(tx, 2.5)?;
+        root.point.set(tx, p(7))?;
+        root.grid[2].set(tx, -77)?;
+        for x in 0..200 {
+            root.points.push(tx, p(x))?;
+        }
+        assert!(root.points.set(tx, 150, p(9999))?);
+        assert!(!root.points.set(tx, 200, p(0))?);
+        assert_eq!(root.points.pop(tx)?, Some(p(199)));
+        assert_eq!((root.points.get(tx, 150)?, root.points.get(tx, 199)?), (Some(p(9999)), None));
+        assert_eq!((root.byte.get(tx)?, root.float.get(tx)?, root.point.get(tx)?), (1, 2.5, p(7)));
+        Ok::<_, HeapError>(())
+    })
+    .unwrap();
+    let guard = heap.guard();
+    assert_eq!(
+        (root.byte.load(&guard), root.float.load(&guard), root.point.load(&guard)),
+        (Ok(1), Ok(2.5), Ok(p(7)))
+    );
+    assert_eq!(root.grid.each_ref().map(|cell| cell.load(&guard).unwrap()), [-1, 0, -77, i16::MIN, i16::MAX]);
+    let points = root.points.load_all(&guard).unwrap();
+    assert_eq!((points.len(), points[150], points[198]), (199, p(9999), p(198)));
+    assert_eq!(
+        (root.points.load(&guard, 3).unwrap(), root.points.load(&guard, 199).unwrap()),
+        (Some(p(3)), None)
+    );
+    drop(guard);
+    heap.run(|tx| root.points.clear(tx)).unwrap();
+    assert_eq!((root.points.load_len(&heap.guard()), heap.objects().count()), (0, 1));
+}
+
+#[test]
+fn a_guard_inside_of_a_transaction_and_a_cell_outside_of_the_pool_are_refused() {
+    let mut pool = Pool::new(1 << 20);
+    let heap = pool.typed::<Other>();
+    let panicked = catch_unwind(AssertUnwindSafe(|| {
+        heap.run(|_| {
+            drop(heap.guard());
+            Ok::<_, HeapError>(())
+        })
+    }));
+    assert!(panicked.is_err());
+    assert_eq!(heap.run(|_| heap.root_or_init(|_| Ok(5u64)).copied()), Err(HeapError::InTransaction));
+    let stray = PCell::<u64, Other>::new(1);
+    let Err(HeapError::Fault(fault)) = heap.run(|tx| stray.set(tx, 2)) else { panic!("stored nowhere") };
+    assert!(fault.at > PoolOffset::new(1 << 20));
+    let stray = PBox::<u64, Other>::null();
+    let result = heap.run(|tx| stray.set(tx, tx.alloc(5)?));
+    assert!(matches!(result, Err(HeapError::Fault(_))), "{result:?}");
+    assert_eq!(heap.objects().count(), 0);
+}

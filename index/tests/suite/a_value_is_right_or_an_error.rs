@@ -1,0 +1,320 @@
+//! A lookup or a scan of a damaged pool returns the value that was stored, or an error: never another value, and a
+//! key whose leaf is damaged is not absent. A proof of absence never denies a key that was stored.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use crate::fixture;
+use crate::fixture::pool::{Content, Image};
+use lode_heap::Object;
+use lode_index::kv::{KvError, Store};
+use lode_index::{IndexError, Range, Tree};
+use lode_layout::{NODE_BODY, NODE_END, NodeKind, PoolOffset, TYPE_LEAF, TreeSlot};
+use lode_pmem::{Medium, Memory};
+use lode_pool::{Access, OpenOptions};
+use std::collections::BTreeSet;
+
+const LEN: u64 = 512 << 10;
+const PAGE: usize = 4096;
+const LINE: usize = 64;
+
+/// Keys that are not there, near those that are.
+const STRANGERS: [&[u8]; 5] = [b"", b"word", b"word 1000", b"a common beginning, and then", b"pppq"];
+
+fn setting(name: &str, otherwise: u64) -> u64 {
+    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise)
+}
+
+/// A closed pool in a file, opened for reading, whose view is damaged and healed in place.
+struct Victim {
+    store: Store,
+    content: Content,
+    /// Where the objects of the tree are.
+    objects: Vec<Object>,
+    _folder: tempfile::TempDir,
+}
+
+impl Victim {
+    fn make() -> Victim {
+        let mut image = Image::make(LEN, 120, true);
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("victim.pool");
+        // Older leaves of the same keys lie beside the new ones.
+        let again: Vec<Vec<u8>> = image.content.keys().step_by(2).cloned().collect();
+        image.replace(&again, b"a value that replaces another one");
+        image.replace(&again[..again.len() / 2], b"12345678");
+        std::fs::write(&path, &image.bytes).unwrap();
+        let store = Store::open(&path, &OpenOptions::new(Access::ReadOnly)).unwrap();
+        let (_, objects) = image.open().unwrap();
+        Victim { store, content: image.content, objects, _folder: folder }
+    }
+
+    fn memory(&self) -> &Memory {
+        self.store.heap().memory()
+    }
+
+    fn read(&self, at: usize, len: usize) -> Vec<u8> {
+        let mut bytes = vec![0; len];
+        self.memory().read(PoolOffset::new(at as u64), &mut bytes);
+        bytes
+    }
+
+    fn store(&self, at: usize, bytes: &[u8]) {
+        self.store.heap().medium().store(PoolOffset::new(at as u64), bytes);
+    }
+
+    /// Damages the bytes at `at` in each of the ways, and asks each time.
+    fn damage(&mut self, at: usize, ways: impl IntoIterator<Item = Vec<u8>>, ask: fn(&mut Victim, &str)) {
+        for (number, bytes) in ways.into_iter().enumerate() {
+            let before = self.read(at, bytes.len());
+            self.store(at, &bytes);
+            ask(self, &format!("{} bytes at {at:#x}, way {number}", bytes.len()));
+            self.store(at, &before);
+        }
+    }
+
+    /// The heads of tables, the used part of each span, and all objects: what the tree and its space consist of.
+    fn places(&self) -> BTreeSet<usize> {
+        let extent = self.store.pool().header().geometry.extents()[0];
+        let table = extent.start.get() as usize;
+        let mut lines: BTreeSet<usize> = (table..table + 256).step_by(LINE).collect();
+        for object in &self.objects {
+            let chunk = extent.start.get()
+                + (object.at.get() - extent.start.get()) / lode_layout::CHUNK * lode_layout::CHUNK;
+            lines.extend((chunk as usize..chunk as usize + 4 * LINE).step_by(LINE));
+            let first = object.at.get() as usize / LINE * LINE;
+            lines.extend((first..(object.at.get() + object.size) as usize).step_by(LINE));
+        }
+        lines
+    }
+
+    /// Whatever a lookup returns is what was stored.
+    fn ask(&mut self, damage: &str) {
+        let tree = match self.store.tree() {
+            Ok(tree) => tree,
+            Err(_) => return,
+        };
+        for (key, value) in &self.content {
+            if let Ok(Some(found)) = tree.get(key) {
+                assert_eq!(&found, value, "{key:?} after {damage}");
+            }
+            let in_tx = self.store.heap().run(|tx| tree.get_in(tx, key));
+            assert!(in_tx.is_err() || in_tx == Ok(None) || in_tx == Ok(Some(value.clone())), "{damage}");
+        }
+        for stranger in STRANGERS.into_iter().filter(|key| !self.content.contains_key(*key)) {
+            assert!(!matches!(tree.get(stranger), Ok(Some(_))), "{stranger:?} after {damage}");
+        }
+    }
+
+    /// All of it and right, or an error, of a scan that is compared with the count, one way or the other.
+    fn scan(&mut self, damage: &str) {
+        let Ok(tree) = self.store.tree() else { return };
+        let reader = tree.reader();
+        for is_up in [true, false] {
+            let (mut seen, mut errors) = (Content::new(), 0);
+            let mut range = reader.iter();
+            while let Some(entry) = if is_up { range.next() } else { range.next_back() } {
+                match entry {
+                    Ok(entry) => assert_eq!(seen.insert(entry.key, entry.value.to_vec()), None, "{damage}"),
+                    Err(_) => errors += 1,
+                }
+            }
+            assert!(seen.iter().all(|(key, value)| self.content.get(key) == Some(value)), "{damage}");
+            let is_whole = errors == 0 && tree.count() == Ok(seen.len() as u64);
+            assert!(!is_whole || seen == self.content, "{} keys after {damage}", seen.len());
+        }
+    }
+
+    /// A key is there with its value, or there is damage; absent is only what is.
+    fn prove(&mut self, damage: &str) {
+        let content = std::mem::take(&mut self.content);
+        for (key, value) in &content {
+            match self.store.get_proven(key) {
+                Ok(found) => assert_eq!(found.as_ref(), Some(value), "{key:?} after {damage}"),
+                Err(error) => assert!(error.is_damage(), "{error}"),
+            }
+        }
+        for stranger in STRANGERS.into_iter().filter(|key| !content.contains_key(*key)) {
+            let found = self.store.get_proven(stranger);
+            assert!(matches!(found, Ok(None) | Err(_)), "{stranger:?} after {damage}");
+        }
+        match self.store.count_proven() {
+            Ok(count) => assert_eq!(count, content.len() as u64, "{damage}"),
+            Err(error) => assert!(error.is_damage(), "{error}"),
+        }
+        self.content = content;
+    }
+}
+
+/// Each bit of the places flipped, or of many a sample.
+fn flips(victim: &mut Victim, most: usize, ask: fn(&mut Victim, &str)) {
+    let places = victim.places();
+    let bits: Vec<usize> = places.iter().flat_map(|line| line * 8..(line + LINE) * 8).collect();
+    let mut rng = fastrand::Rng::with_seed(setting("LODE_SEED", 7));
+    let most = most * setting("LODE_BUDGET", 1) as usize;
+    for index in 0..most.min(bits.len()) {
+        let bit = if most < bits.len() { bits[rng.usize(..bits.len())] } else { bits[index] };
+        let byte = victim.read(bit / 8, 1)[0];
+        victim.damage(bit / 8, [vec![byte ^ 1 << (bit % 8)]], ask);
+    }
+}
+
+/// Lines and pages of zeros, of ones and of noise, and each line with a sound one over it.
+fn blots(victim: &mut Victim, step: usize, ask: fn(&mut Victim, &str)) {
+    let lines: Vec<usize> = victim.places().into_iter().collect();
+    let mut rng = fastrand::Rng::with_seed(setting("LODE_SEED", 7));
+    let noise: Vec<u8> = (0..PAGE).map(|_| rng.u8(..)).collect();
+    for at in lines.iter().copied().step_by(step) {
+        let other = victim.read(lines[rng.usize(..lines.len())], LINE);
+        victim.damage(at, [vec![0; LINE], vec![255; LINE], noise[..LINE].to_vec(), other], ask);
+    }
+    let pages: BTreeSet<usize> = lines.iter().map(|line| line / PAGE * PAGE).collect();
+    for at in pages {
+        victim.damage(at, [vec![0; PAGE], vec![255; PAGE], noise.clone()], ask);
+    }
+}
+
+#[test]
+fn after_any_flipped_bit() {
+    let mut victim = Victim::make();
+    flips(&mut victim, 12_000, Victim::ask);
+    flips(&mut victim, 3_000, Victim::scan);
+}
+
+#[test]
+fn after_lines_and_pages_are_lost() {
+    let mut victim = Victim::make();
+    blots(&mut victim, 1, Victim::ask);
+    blots(&mut victim, 1, Victim::scan);
+}
+
+#[test]
+fn a_proof_of_absence_denies_no_key() {
+    let mut victim = Victim::make();
+    victim.prove("nothing");
+    assert_eq!(victim.store.get_proven(STRANGERS[4]).unwrap(), None, "absence is proved in a sound pool");
+    flips(&mut victim, 2_000, Victim::prove);
+    blots(&mut victim, 3, Victim::prove);
+}
+
+/// Every bit of every leaf: its key has its value, or there is an error, and it is not absent.
+#[test]
+fn a_damaged_leaf_is_not_absent() {
+    let victim = Victim::make();
+    let tree = victim.store.tree().unwrap();
+    let leaves = victim.objects.iter().filter(|object| object.type_number == TYPE_LEAF);
+    let mut count = 0;
+    for (key, value) in &victim.content {
+        let leaf = leaves.clone().find(|leaf| {
+            victim.read(leaf.at.get() as usize + 4, 4) == (key.len() as u32).to_le_bytes()
+                && victim.read(leaf.at.get() as usize + 16, key.len()) == *key
+        });
+        let at = leaf.unwrap().at.get() as usize;
+        let len = 16 + key.len().next_multiple_of(8) + value.len().next_multiple_of(8);
+        for bit in 0..len * 8 {
+            let byte = victim.read(at + bit / 8, 1)[0];
+            victim.store(at + bit / 8, &[byte ^ 1 << (bit % 8)]);
+            assert!(tree.get(key).is_err(), "bit {bit} of the leaf of {key:?}");
+            count += 1;
+            if bit % 16 == 0 {
+                let decided = tree.update(key, |old| panic!("{old:?} is passed off as the value of {key:?}"));
+                assert!(decided.is_err());
+                assert!(victim.store.heap().run(|tx| tree.get_in(tx, key)).is_err());
+            }
+            victim.store(at + bit / 8, &[byte]);
+        }
+        assert_eq!(tree.get(key), Ok(Some(value.clone())));
+    }
+    assert!(count > 20_000, "{count}");
+}
+
+/// What was lost is what is told: of the slot of one key, of the count, and of nothing.
+#[test]
+fn an_emptied_slot_is_a_count_that_does_not_fit() {
+    let mut victim = Victim::make();
+    assert_eq!(victim.store.count_proven().unwrap(), victim.content.len() as u64);
+    let root = victim.store.tree().unwrap().root();
+    victim.store.heap().medium().store8(root.plus(NODE_END), 0);
+    let key = victim.content.keys().next().unwrap().clone();
+    assert_eq!(victim.store.get(&key).unwrap(), None, "a lookup vouches for no absence");
+    assert!(matches!(victim.store.get_proven(&key), Err(KvError::Unproven(_))));
+    let counted = victim.content.len() as u64;
+    match victim.store.count_proven() {
+        Err(KvError::Count { counted: told, found: 0, .. }) => assert_eq!(told, counted),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn the_unchecked_lookup_is_the_one_that_vouches_for_nothing() {
+    let victim = Victim::make();
+    let tree = victim.store.tree().unwrap();
+    let (key, value) = victim.content.iter().find(|(_, value)| value.len() == 8).unwrap();
+    let reader = tree.reader();
+    assert_eq!(reader.get_unchecked(key).unwrap().unwrap().to_vec().unwrap(), *value);
+    let leaf = victim.objects.iter().find(|leaf| {
+        leaf.type_number == TYPE_LEAF && victim.read(leaf.at.get() as usize + 16, key.len()) == *key
+    });
+    let at = leaf.unwrap().at.get() as usize + 16 + key.len().next_multiple_of(8);
+    victim.store(at, b"wrong");
+    assert_eq!(reader.get_unchecked(key).unwrap().unwrap().as_small().unwrap()[..5], *b"wrong");
+    assert!(reader.get(key).is_err());
+}
+
+/// A tree of the keys a0 to a9, below a node of their own, and b. Returns that node.
+fn two_levels<M: Medium>(tree: &Tree<'_, M>) -> PoolOffset {
+    for digit in b'0'..=b'9' {
+        tree.insert(&[b'a', digit], b"a value of some length").unwrap();
+    }
+    tree.insert(b"b", b"another").unwrap();
+    let memory = tree.heap().memory();
+    let top = TreeSlot::from_word(memory.load8(tree.root().plus(NODE_END))).at();
+    let slots = (0..4).map(|index| TreeSlot::from_word(memory.load8(top.plus(NODE_BODY + index * 8))));
+    slots.into_iter().find(|slot| slot.byte() == b'a').unwrap().at()
+}
+
+#[test]
+fn a_node_without_children_is_no_empty_range() {
+    let heap = fixture::format(fixture::memory(1 << 20));
+    let tree = fixture::plant(&heap);
+    let node = two_levels(&tree);
+    let damage = IndexError::Corrupt { what: "the children of the node of the tree", at: node };
+    let body = NodeKind::N16.size() - NODE_BODY;
+    let whole: Vec<u64> =
+        (0..body / 8).map(|word| heap.memory().load8(node.plus(NODE_BODY + word * 8))).collect();
+    (0..body / 8).for_each(|word| heap.medium().store8(node.plus(NODE_BODY + word * 8), 0));
+    let keys = |range: Range<'_, _>| range.map(|entry| entry.map(|entry| entry.key)).collect::<Vec<_>>();
+    let reader = tree.reader();
+    let b = || Ok(b"b".to_vec());
+    assert_eq!(keys(reader.iter()), [Err(damage), b()], "the scan goes on after it");
+    assert_eq!(reader.iter().rev().map(|entry| entry.is_ok()).collect::<Vec<_>>(), [true, false]);
+    assert_eq!(keys(reader.prefix(b"a")), [Err(damage)]);
+    assert_eq!(keys(reader.range(&b"a5"[..]..&b"a6"[..])), [Err(damage)]);
+    assert_eq!(keys(reader.range(&b"b"[..]..)), [b()]);
+    // Of a node with hints a single lost slot is found as well: its hint is still there.
+    whole
+        .iter()
+        .zip(0..)
+        .for_each(|(word, index)| heap.medium().store8(node.plus(NODE_BODY + index * 8), *word));
+    let slot = node.plus(NodeKind::N16.slots_off() + 8 * 4);
+    heap.medium().store8(slot, 0);
+    let found = keys(reader.prefix(b"a"));
+    assert_eq!((found.len(), found[0].clone()), (10, Err(damage)), "nine keys that are left");
+}
+
+/// A slot as it was before its key got another value: the leaf there has the key and a checksum that is right.
+#[test]
+fn an_old_leaf_is_no_value() {
+    let heap = fixture::format(fixture::memory(1 << 20));
+    let tree = fixture::plant(&heap);
+    let node = two_levels(&tree);
+    let slot = node.plus(NodeKind::N16.slots_off());
+    let old = heap.memory().load8(slot);
+    let key = [b'a', TreeSlot::from_word(old).byte()];
+    tree.insert(&key, b"the other value of that length").unwrap();
+    assert_ne!(heap.memory().load8(slot), old);
+    heap.medium().store8(slot, old);
+    let damage = IndexError::Corrupt { what: "the slot of the tree that leads to the object", at: slot };
+    assert_eq!(tree.get(&key), Err(damage));
+    assert_eq!(heap.run(|tx| tree.get_in(tx, &key)), Err(damage));
+    assert_eq!(tree.reader().iter().filter(|entry| *entry == Err(damage)).count(), 1);
+    assert_eq!(tree.reader().iter().filter(Result::is_ok).count(), 10);
+}

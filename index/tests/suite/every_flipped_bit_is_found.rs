@@ -1,0 +1,152 @@
+//! Every flipped bit that could change an answer or an allocation is found, and repaired without loss.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use crate::fixture::pool::{Image, LIFE, contents};
+use lode_heap::check::{Report, Severity};
+use lode_index::repair_pool;
+use lode_layout::{Geometry, PoolOffset, SLOT_COPY_STRIDE, SPAN_HEADER, Slot};
+use std::ops::Range;
+
+/// The seed of the run, and how many times as much as usual is to be done.
+fn setting(name: &str, otherwise: u64) -> u64 {
+    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise)
+}
+
+/// All bits of some ranges of bytes, or, of long ranges, a sample.
+fn bits(ranges: &[Range<u64>], most: usize) -> Vec<usize> {
+    let all: Vec<usize> =
+        ranges.iter().flat_map(|range| range.start as usize * 8..range.end as usize * 8).collect();
+    let most = most * setting("LODE_BUDGET", 1) as usize;
+    if all.len() <= most {
+        return all;
+    }
+    let seed = setting("LODE_SEED", 1);
+    println!("LODE_SEED={seed}: {most} of {} bits", all.len());
+    let mut random = fastrand::Rng::with_seed(seed);
+    (0..most).map(|_| all[random.usize(..all.len())]).collect()
+}
+
+fn slots() -> Vec<Range<u64>> {
+    let copies =
+        [0, 1].into_iter().flat_map(|slot| [0, SLOT_COPY_STRIDE].map(|copy| Slot::home(slot).plus(copy)));
+    copies.map(|at| at.get()..at.get() + 64).collect()
+}
+
+/// The chunk table, and for each object the superblock's header and bitmap and the object itself.
+fn heap_of(image: &Image) -> [Vec<Range<u64>>; 3] {
+    let (_, objects) = image.open().unwrap();
+    let extent = image.header().geometry.extents()[0];
+    let table = extent.start.get()..extent.start.get() + extent.table_len;
+    let mut spans = Vec::new();
+    for chunk in (table.end..extent.end().get()).step_by(lode_layout::CHUNK as usize) {
+        let at = (chunk - extent.start.get()) / lode_layout::CHUNK * 8 + table.start;
+        if image.bytes[at as usize..at as usize + 8] != [0; 8] {
+            spans.push(chunk..chunk + SPAN_HEADER + 8 * 7);
+        }
+    }
+    let objects = objects.iter().map(|object| object.at.get()..object.at.get() + object.size).collect();
+    [vec![table], spans, objects]
+}
+
+/// Flips each bit: either the check finds it, or nothing that can be seen has changed.
+fn all_are_found(image: &Image, bits: &[usize]) -> u64 {
+    let before = image.open().unwrap();
+    assert_eq!(before.0, image.content);
+    let clean = image.check();
+    assert!(clean.is_clean(), "{clean}");
+    let mut harmless = 0;
+    let mut damaged = image.clone();
+    for bit in bits {
+        damaged.flip(*bit);
+        if damaged.check().is_clean() {
+            harmless += 1;
+            let same = damaged.open().is_ok_and(|after| after == before);
+            assert!(same, "bit {bit} at {:#x} changes the pool and is not found", bit / 8);
+        }
+        damaged.flip(*bit);
+    }
+    harmless
+}
+
+/// Flips each bit and repairs it: all keys are there, and the check finds nothing more.
+fn all_are_repaired(image: &Image, bits: &[usize]) {
+    let mut damaged = image.clone();
+    for bit in bits {
+        damaged.flip(*bit);
+        let medium = damaged.medium();
+        let repair = repair_pool(&medium, LIFE).unwrap();
+        assert!(!repair.lost_anything(), "bit {bit} at {:#x}: {repair:?}", bit / 8);
+        assert!(repair.after.is_clean(), "bit {bit} at {:#x}: {}", bit / 8, repair.after);
+        assert_eq!(contents(&medium).unwrap().0, image.content, "bit {bit} at {:#x}", bit / 8);
+        damaged.flip(*bit);
+    }
+}
+
+#[test]
+fn in_headers_and_slots() {
+    let image = Image::make(512 << 10, 120, true);
+    #[expect(clippy::single_range_in_vec_init, reason = "a list of ranges that has one")]
+    let headers = [0..0x2000];
+    let bits = bits(&headers, 3000);
+    assert_eq!(all_are_found(&image, &bits), 0, "each is found");
+    all_are_repaired(&image, &bits[..300.min(bits.len())]);
+    let slots = super_bits(&slots());
+    let harmless = all_are_found(&image, &slots);
+    println!("slots: {harmless} of {} bits look like a torn write, and are harmless", slots.len());
+    all_are_repaired(&image, &slots[..500]);
+}
+
+fn super_bits(ranges: &[Range<u64>]) -> Vec<usize> {
+    bits(ranges, usize::MAX / 16)
+}
+
+#[test]
+fn in_the_heap_and_the_tree() {
+    let image = Image::make(512 << 10, 120, true);
+    let [table, spans, objects] = heap_of(&image);
+    let root = table[0].start..table[0].start + 8 * 32;
+    for (name, ranges, most) in [
+        ("root and descriptors", vec![root], 4000),
+        ("table", table, 2000),
+        ("spans", spans, 8000),
+        ("objects", objects, 12000),
+    ] {
+        let bits = bits(&ranges, most);
+        let harmless = all_are_found(&image, &bits);
+        println!("{name}: {harmless} of {} bits are harmless", bits.len());
+        let sample: Vec<usize> = bits.iter().copied().step_by(bits.len().div_ceil(600)).collect();
+        all_are_repaired(&image, &sample);
+    }
+}
+
+#[test]
+fn in_the_log_of_a_pool_that_was_not_closed() {
+    let image = Image::make(512 << 10, 120, false);
+    let Geometry { .. } = image.header().geometry;
+    let log = image.header().geometry;
+    let range = log.log_off().get()..log.log_off().get() + log.log_len();
+    // What was ever written of it.
+    let used: Vec<Range<u64>> = range
+        .step_by(64)
+        .filter(|line| image.bytes[*line as usize..*line as usize + 64] != [0; 64])
+        .map(|line| line..line + 64)
+        .collect();
+    let report = image.check();
+    assert!(report.unclean && report.counts.records >= 12, "{report}");
+    let bits = bits(&used, 20_000);
+    let harmless = all_are_found(&image, &bits);
+    println!("log: {harmless} of {} bits are harmless", bits.len());
+    all_are_repaired(&image, &bits[..600.min(bits.len())]);
+    let damage = |report: &Report| report.findings.iter().filter(|f| f.severity == Severity::Damage).count();
+    assert_eq!(damage(&report), 0);
+}
+
+#[test]
+fn check_changes_nothing_but_its_view() {
+    let image = Image::make(512 << 10, 60, false);
+    let medium = image.medium();
+    lode_index::check_pool(std::sync::Arc::clone(&medium));
+    let again = image.check();
+    assert!(again.unclean, "the image itself is as it was");
+    assert_eq!(PoolOffset::NULL.get(), 0);
+}

@@ -1,0 +1,119 @@
+//! Whatever is damaged, check and repair come to an end, and what is not damaged is still there.
+#![allow(clippy::single_range_in_vec_init, reason = "some lists of ranges have one")]
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use crate::fixture::pool::{Image, LIFE, contents};
+use lode_index::{LostRange, repair_pool};
+use std::ops::Range;
+
+const LEN: u64 = 512 << 10;
+/// Headers and slots, of which both copies must not be damaged.
+const FIXED: u64 = 0x4000;
+
+fn setting(name: &str, otherwise: u64) -> u64 {
+    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise)
+}
+
+fn holds(range: &LostRange, key: &[u8]) -> bool {
+    range.after.as_deref().is_none_or(|after| after < key)
+        && range.before.as_deref().is_none_or(|before| key < before)
+}
+
+/// Damages some places of `image` in `where_`, and repairs it: each key is there with its value, or was reported.
+fn damaged_and_repaired(image: &Image, where_: &[Range<u64>], random: &mut fastrand::Rng) -> bool {
+    let mut damaged = image.clone();
+    let mut places = Vec::new();
+    for _ in 0..random.usize(1..6) {
+        let range = &where_[random.usize(..where_.len())];
+        let len = random.u64(1..64).min(range.end - range.start);
+        let at = random.u64(range.start..=range.end - len) as usize;
+        let fill = random.u8(..4);
+        for byte in &mut damaged.bytes[at..at + len as usize] {
+            *byte = match fill {
+                0 => 0,
+                1 => 0xFF,
+                _ => random.u8(..),
+            };
+        }
+        places.push((at, len));
+    }
+    damaged.check();
+    let medium = damaged.medium();
+    let repair = repair_pool(&medium, LIFE).unwrap_or_else(|error| panic!("{places:x?}: {error}"));
+    assert!(repair.after.is_clean(), "{places:x?}: {}", repair.after);
+    let (found, _) = contents(&medium).unwrap_or_else(|error| panic!("{places:x?}: {error}"));
+    for (key, value) in &image.content {
+        let there = found.get(key) == Some(value);
+        let told = repair.lost_transactions || repair.lost.iter().any(|range| holds(range, key));
+        assert!(
+            there || told,
+            "{places:x?}: {key:?} {:?} is missing, and the repair does not say so: {repair:?}",
+            found.get(key)
+        );
+    }
+    if !repair.lost_transactions {
+        assert!(
+            found.iter().all(|(key, value)| image.content.get(key) == Some(value)),
+            "{places:x?}: {repair:?}"
+        );
+    }
+    repair.lost_anything()
+}
+
+fn rounds(closed: bool, where_: impl Fn(&Image) -> Vec<Range<u64>>) {
+    let image = Image::make(LEN, 120, closed);
+    let ranges = where_(&image);
+    let seed = setting("LODE_SEED", 3);
+    println!("LODE_SEED={seed}");
+    let mut random = fastrand::Rng::with_seed(seed);
+    let rounds = 400 * setting("LODE_BUDGET", 1);
+    let lost = (0..rounds).filter(|_| damaged_and_repaired(&image, &ranges, &mut random)).count();
+    println!("{lost} of {rounds} repairs lost something");
+}
+
+#[test]
+fn of_damaged_objects() {
+    rounds(true, |image| {
+        let (_, objects) = image.open().unwrap();
+        objects.iter().map(|object| object.at.get()..object.at.get() + object.size).collect()
+    });
+}
+
+#[test]
+fn of_damaged_heaps() {
+    rounds(true, |image| {
+        let extent = image.header().geometry.extents()[0];
+        let spans = (extent.start.get() + extent.table_len..extent.end().get())
+            .step_by(lode_layout::CHUNK as usize)
+            .map(|chunk| chunk..chunk + 256);
+        spans.chain([extent.start.get()..extent.start.get() + 256]).collect()
+    });
+}
+
+#[test]
+fn of_damaged_logs() {
+    rounds(false, |image| {
+        let geometry = image.header().geometry;
+        vec![geometry.log_off().get()..geometry.log_off().get() + geometry.log_len()]
+    });
+}
+
+#[test]
+fn of_anything() {
+    rounds(false, |_| vec![FIXED..LEN]);
+}
+
+/// A device may give zeros for a block that it lost; those of a chunk table say that all is free.
+#[test]
+fn of_a_chunk_table_that_became_zeros() {
+    let mut image = Image::make(LEN, 120, true);
+    let table = image.header().geometry.extents()[0].start.get() as usize;
+    image.bytes[table..table + 4096].fill(0);
+    assert!(!image.check().is_clean());
+    let medium = image.medium();
+    let repair = repair_pool(&medium, LIFE).unwrap();
+    let (found, _) = contents(&medium).unwrap();
+    for key in image.content.keys().filter(|key| !found.contains_key(*key)) {
+        assert!(repair.lost.iter().any(|range| holds(range, key)), "{key:?} is missing: {repair:?}");
+    }
+}

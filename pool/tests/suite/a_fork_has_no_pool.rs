@@ -1,0 +1,48 @@
+//! The child of a fork can't use the handle, and its end takes nothing from the parent.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use crate::place::{SIZE, create, folder, opening};
+use lode_layout::PoolOffset;
+use lode_pmem::{Fault, FaultKind, Medium};
+use lode_pool::{Access, PoolError, PoolFile};
+use std::process;
+
+#[test]
+fn the_child_is_refused_and_the_parent_is_not_disturbed() {
+    let folder = folder();
+    let path = folder.path().join("pool");
+    let pool = create(&path);
+    match fork::fork().unwrap() {
+        fork::Fork::Child => {
+            // A panic would run the rest of the harness a second time.
+            let refused = refused_in_child(&pool);
+            let closed = pool.close();
+            let closed = matches!(closed.as_ref().map_err(PoolError::cause), Err(PoolError::Forked { .. }));
+            process::exit(if refused && closed { 0 } else { 1 })
+        }
+        fork::Fork::Parent(child) => {
+            let status = rustix::process::waitpid(
+                rustix::process::Pid::from_raw(child),
+                rustix::process::WaitOptions::empty(),
+            );
+            let (_, status) = status.unwrap().unwrap();
+            assert_eq!(status.exit_status(), Some(0));
+        }
+    }
+    // The child's end released no lock and wrote nothing.
+    let error = PoolFile::open(&path, &opening(Access::ReadWrite)).unwrap_err();
+    assert!(matches!(error.cause(), PoolError::InUse { .. }), "{error}");
+    pool.grow(SIZE * 2).unwrap();
+    assert_eq!(pool.header().geometry.size(), SIZE * 2);
+    pool.close().unwrap();
+}
+
+fn refused_in_child(pool: &PoolFile) -> bool {
+    let grown = pool.grow(SIZE * 2);
+    let named = matches!(grown.as_ref().map_err(PoolError::cause),
+        Err(PoolError::Forked { opener }) if *opener != process::id());
+    pool.medium().memory().load8(PoolOffset::NULL);
+    let faulted = Fault::take().is_some_and(|fault| fault.kind == FaultKind::Forked);
+    named && faulted
+}

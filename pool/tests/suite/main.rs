@@ -1,0 +1,13 @@
+//! What pools promise: a module for each promise.
+//!
+//! One program, because each program of tests compiles the engine anew.
+
+mod a_fork_has_no_pool;
+mod create_makes_a_whole_file_or_none;
+mod cut;
+mod damaged_headers_are_found_and_repaired;
+mod grow_keeps_the_pool_usable;
+mod one_writer_or_many_readers;
+mod open_refuses_what_it_must;
+mod place;
+mod power_cut_leaves_no_pool_or_a_whole_one;

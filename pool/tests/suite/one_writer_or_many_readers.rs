@@ -1,0 +1,115 @@
+//! One writer excludes everybody, readers exclude writers, and who is refused learns who is in the way.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use crate::place::{create, folder, opening};
+use lode_pmem::Medium;
+use lode_pool::{Access, Holder, OpenOptions, PoolError, PoolFile, map_unchecked};
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{self, Child, Command, Stdio};
+
+fn holder(path: &Path, access: Access) -> Holder {
+    match PoolFile::open(path, &opening(access)).expect_err("it was opened").cause() {
+        PoolError::InUse { holder: Some(holder) } => holder.clone(),
+        error => panic!("{error}"),
+    }
+}
+
+/// Another process that has the pool open until it is killed.
+fn elsewhere(path: &Path, access: Access) -> Child {
+    let mut process = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "other_process", "--ignored", "--nocapture"])
+        .env("LODE_TEST_POOL", path)
+        .env("LODE_TEST_WRITES", if access == Access::ReadWrite { "1" } else { "0" })
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let output = BufReader::new(process.stdout.take().unwrap());
+    assert!(output.lines().any(|line| line.unwrap().ends_with("opened")));
+    process
+}
+
+#[test]
+#[ignore = "the process that the other tests start"]
+fn other_process() {
+    let path = PathBuf::from(std::env::var_os("LODE_TEST_POOL").expect("started by another test"));
+    let writes = std::env::var("LODE_TEST_WRITES").unwrap() == "1";
+    let access = if writes { Access::ReadWrite } else { Access::ReadOnly };
+    let _pool = PoolFile::open(&path, &opening(access)).unwrap();
+    println!("opened");
+    loop {
+        std::thread::park();
+    }
+}
+
+#[test]
+fn a_writer_excludes_everybody_in_its_process() {
+    let folder = folder();
+    let path = folder.path().join("pool");
+    let pool = create(&path);
+    for access in [Access::ReadOnly, Access::ReadWrite] {
+        let holder = holder(&path, access);
+        assert_eq!((holder.pid, holder.writes), (process::id(), true));
+    }
+    assert!(map_unchecked(&path, &OpenOptions::new(Access::ReadOnly)).is_err());
+    // An engine that still has the mapping keeps the lock.
+    let medium = pool.medium().clone();
+    drop(pool);
+    holder(&path, Access::ReadWrite);
+    drop(medium);
+    PoolFile::open(&path, &opening(Access::ReadWrite)).unwrap();
+}
+
+#[test]
+fn another_process_is_named() {
+    let folder = folder();
+    let path = folder.path().join("pool");
+    drop(create(&path));
+    for access in [Access::ReadWrite, Access::ReadOnly] {
+        let mut other = elsewhere(&path, access);
+        let command = fs::read_to_string(format!("/proc/{}/comm", other.id())).unwrap();
+        let found = holder(&path, Access::ReadWrite);
+        let writes = access == Access::ReadWrite;
+        assert_eq!(found, Holder { pid: other.id(), command: command.trim_end().into(), writes });
+        let refused = PoolFile::open(&path, &opening(Access::ReadWrite)).unwrap_err().to_string();
+        let named = format!("is in use by process {} ({}), for", other.id(), command.trim_end());
+        assert!(refused.contains(&named), "{refused}");
+        // The end of the process, however it comes, ends its lock.
+        other.kill().unwrap();
+        other.wait().unwrap();
+        PoolFile::open(&path, &opening(Access::ReadWrite)).unwrap();
+    }
+}
+
+#[test]
+fn any_number_of_readers_without_a_writer() {
+    let folder = folder();
+    let path = folder.path().join("pool");
+    drop(create(&path));
+    let mut other = elsewhere(&path, Access::ReadOnly);
+    let readers = [(); 3].map(|()| PoolFile::open(&path, &opening(Access::ReadOnly)).unwrap());
+    assert!(!holder(&path, Access::ReadWrite).writes);
+    drop(readers);
+    assert_eq!(holder(&path, Access::ReadWrite).pid, other.id());
+    other.kill().unwrap();
+    other.wait().unwrap();
+}
+
+#[test]
+fn a_reader_writes_nothing() {
+    let folder = folder();
+    let path = folder.path().join("pool");
+    drop(create(&path));
+    let before = fs::read(&path).unwrap();
+    let pool = PoolFile::open(&path, &opening(Access::ReadOnly)).unwrap();
+    let at = pool.header().geometry.log_off();
+    pool.medium().store8(at, 7);
+    pool.medium().drain().unwrap();
+    pool.medium().log_write(at, &[9; 4096]).unwrap();
+    assert_eq!(pool.medium().memory().load1(at), 9);
+    assert!(matches!(pool.grow(1 << 20).unwrap_err().cause(), PoolError::OpenedForReading));
+    pool.close().unwrap();
+    assert!(fs::read(&path).unwrap() == before);
+}
