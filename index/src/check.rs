@@ -258,6 +258,7 @@ impl<M: Medium, F: FnMut(Finding)> Check<'_, M, F> {
         }
         if !self.is_in_place(pending, &key) {
             self.damage("the way to the leaf of the tree", at);
+            return self.forget();
         }
         self.last_key = Some(key);
     }

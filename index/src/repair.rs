@@ -65,6 +65,13 @@ pub struct Repair {
     pub after: Report,
 }
 
+impl LostRange {
+    pub(crate) fn contains(&self, key: &[u8]) -> bool {
+        self.after.as_deref().is_none_or(|after| after < key)
+            && self.before.as_deref().is_none_or(|before| key < before)
+    }
+}
+
 impl Repair {
     /// Whether anything was lost that was in the pool, or may have been: modules do not tell what they lost.
     pub fn lost_anything(&self) -> bool {
@@ -189,7 +196,7 @@ fn repair_tree<M: Medium>(
     let mut map = SpaceMap::read(memory, &geometry, &mut Report::default());
     let (root, was_lost) = find_root(&**medium, &geometry, &map, repair)?;
     let is_rootless = root.is_none();
-    let mut doubtful = Vec::new();
+    let (mut doubtful, mut foreign) = (Vec::new(), Vec::new());
     let mut lost_leaves = HashSet::new();
     let (mut counted, mut cleared, mut is_dangling) = (0, Some(0), false);
     if let Some(root) = root {
@@ -199,12 +206,13 @@ fn repair_tree<M: Medium>(
         repair.mended += sift.stored;
         repair.lost.append(&mut sift.lost);
         (cleared, is_dangling) = (sift.cleared, sift.is_dangling);
-        (doubtful, lost_leaves) = (sift.doubtful, sift.lost_leaves);
+        (doubtful, foreign, lost_leaves) = (sift.doubtful, sift.foreign, sift.lost_leaves);
         drain(&**medium)?;
     }
     repair.mended += map.mend_bitmaps(&**medium, false)?;
     let (heap, _) = Heap::open(Arc::clone(medium), &geometry, uuid, life)?;
-    let (root, unsound) = bring_back(&heap, &map, root, repair)?;
+    let Rescue { root, brought_back, unsound } = bring_back(&heap, &map, root)?;
+    repair.brought_back += brought_back.len() as u64;
     heap.close()?;
     let mut map = SpaceMap::read(memory, &geometry, &mut Report::default());
     let mut leaves = 0;
@@ -224,6 +232,7 @@ fn repair_tree<M: Medium>(
     if traceless || is_short {
         repair.lost.append(&mut doubtful);
     }
+    repair.lost.extend(foreign.into_iter().filter_map(|foreign| foreign.lost(&brought_back)));
     let is_explained = repair.brought_back == 0 && cleared.is_some_and(|cleared| missing <= cleared);
     // A pool without a tree has no leaves either, unless both ways to them are gone.
     let was_lost = was_lost || is_rootless && repair.brought_back > 0;
@@ -265,16 +274,24 @@ fn find_root<M: Medium>(
     Ok((root, root.is_none() && !flipped.is_power_of_two()))
 }
 
-/// Inserts each sound leaf that nothing leads to, unless its key is there. Returns the root, made if need be, and
-/// the leaves that are not sound.
+/// What became of the leaves that nothing led to.
+struct Rescue {
+    /// The root object of the tree, made if need be.
+    root: Option<PoolOffset>,
+    /// Those that were inserted again, with their keys.
+    brought_back: Vec<(PoolOffset, Vec<u8>)>,
+    /// The leaves that are not sound.
+    unsound: Vec<PoolOffset>,
+}
+
+/// Inserts each sound leaf that nothing leads to, unless its key is there.
 fn bring_back<M: Medium>(
     heap: &Heap<M>,
     map: &SpaceMap,
     root: Option<PoolOffset>,
-    repair: &mut Repair,
-) -> Result<(Option<PoolOffset>, Vec<PoolOffset>), RepairError> {
+) -> Result<Rescue, RepairError> {
     let memory = heap.memory();
-    let mut unsound = Vec::new();
+    let (mut brought_back, mut unsound) = (Vec::new(), Vec::new());
     let mut stray = Vec::new();
     map.unreached(memory, |at| stray.push(at));
     stray.retain(|at| map.object(*at).is_some_and(|(_, found)| found == TYPE_LEAF));
@@ -292,10 +309,10 @@ fn bring_back<M: Medium>(
         let tree = Tree::open(heap, top)?;
         if tree.get(&key)?.is_none() {
             tree.insert(&key, &sound_value(memory, at))?;
-            repair.brought_back += 1;
+            brought_back.push((at, key));
         }
     }
-    Ok((root, unsound))
+    Ok(Rescue { root, brought_back, unsound })
 }
 
 fn plant<M: Medium>(heap: &Heap<M>) -> Result<PoolOffset, IndexError> {

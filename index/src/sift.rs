@@ -52,7 +52,38 @@ struct Open {
     after: Option<Rc<Vec<u8>>>,
     /// It ends with the first key that is found when so many nodes are open, or fewer.
     level: usize,
-    is_lost: bool,
+    cut: Cut,
+}
+
+/// What was unlinked, of which keys may be lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Cut {
+    /// A leaf that is damaged.
+    Damaged,
+    /// A slot that led to the sound leaf of another key: the slot is damaged, or the leaf was overwritten. With the
+    /// leaf, if it can't be the one that the slot was for.
+    Foreign(Option<PoolOffset>),
+    /// Anything else.
+    Unknown,
+}
+
+/// A slot that led to the leaf of another key.
+#[derive(Debug)]
+pub(crate) struct Foreign {
+    /// The keys that it may have been for.
+    range: LostRange,
+    /// The leaf that it led to, if that can't be the one that it was for.
+    other: Option<PoolOffset>,
+}
+
+impl Foreign {
+    /// Returns the range if its key is lost: where the slot was damaged, the leaf that it was for is one of those that were
+    /// brought back; otherwise the leaf was overwritten.
+    pub(crate) fn lost(self, brought_back: &[(PoolOffset, Vec<u8>)]) -> Option<LostRange> {
+        let explains =
+            |(at, key): &(PoolOffset, Vec<u8>)| Some(*at) != self.other && self.range.contains(key);
+        (!brought_back.iter().any(explains)).then_some(self.range)
+    }
 }
 
 /// What became of a slot.
@@ -85,6 +116,8 @@ pub(crate) struct Sift<'a, M: Medium> {
     pub(crate) lost_leaves: HashSet<PoolOffset>,
     /// Where something was unlinked below which leaves may have been.
     pub(crate) doubtful: Vec<LostRange>,
+    /// Where slots led to leaves of other keys.
+    pub(crate) foreign: Vec<Foreign>,
     /// Slots that were cleared there; `None` if one of them led to more than a leaf.
     pub(crate) cleared: Option<u64>,
     /// Whether a slot led to where no object is.
@@ -105,6 +138,7 @@ impl<'a, M: Medium> Sift<'a, M> {
             lost: Vec::new(),
             lost_leaves: HashSet::new(),
             doubtful: Vec::new(),
+            foreign: Vec::new(),
             cleared: Some(0),
             is_dangling: false,
             open: Vec::new(),
@@ -181,13 +215,13 @@ impl<'a, M: Medium> Sift<'a, M> {
             SlotKind::Empty => Verdict::Drop,
             SlotKind::Leaf => match self.leaf(slot.at(), fork) {
                 Ok(()) => Verdict::Keep(TreeSlot::leaf(child.symbol.byte(), slot.at())),
-                Err(true) => {
-                    self.lost_leaves.insert(slot.at());
-                    self.drop_slot(true)
-                }
-                Err(false) => {
-                    self.cleared = self.cleared.map(|cleared| cleared + 1);
-                    self.drop_slot(false)
+                Err(cut) => {
+                    if cut == Cut::Damaged {
+                        self.lost_leaves.insert(slot.at());
+                    } else {
+                        self.cleared = self.cleared.map(|cleared| cleared + 1);
+                    }
+                    self.drop_slot(cut)
                 }
             },
             SlotKind::Node(kind) if child.symbol != Symbol::End || self.stack.is_empty() => {
@@ -200,13 +234,13 @@ impl<'a, M: Medium> Sift<'a, M> {
     /// Notes that what a slot led to may have been anything.
     fn drop_tree(&mut self) -> Verdict {
         self.cleared = None;
-        self.drop_slot(false)
+        self.drop_slot(Cut::Unknown)
     }
 
     /// Notes what may be lost with a slot.
-    fn drop_slot(&mut self, is_lost: bool) -> Verdict {
+    fn drop_slot(&mut self, cut: Cut) -> Verdict {
         let (level, after) = self.surroundings();
-        self.open.push(Open { after, level, is_lost });
+        self.open.push(Open { after, level, cut });
         Verdict::Drop
     }
 
@@ -215,7 +249,7 @@ impl<'a, M: Medium> Sift<'a, M> {
     fn surroundings(&self) -> (usize, Option<Rc<Vec<u8>>>) {
         let mut surroundings = (self.stack.len(), self.last_key.clone());
         for (level, frame) in self.stack.iter().enumerate().rev() {
-            let slot = frame.children[frame.next - 1];
+            let slot = frame.child();
             if !frame.is_certain(self.memory(), &slot) {
                 surroundings = (level, frame.key_before.clone());
             }
@@ -234,10 +268,17 @@ impl<'a, M: Medium> Sift<'a, M> {
             Some(_) => self.open.extract_if(.., |open| open.level >= level).collect(),
             None => std::mem::take(&mut self.open),
         };
-        for Open { after, is_lost, .. } in ended {
+        for Open { after, cut, .. } in ended {
             let own = |key: &Rc<Vec<u8>>| key.to_vec();
             let range = LostRange { after: after.as_ref().map(own), before: key.map(own) };
-            let ranges = if is_lost { &mut self.lost } else { &mut self.doubtful };
+            let ranges = match cut {
+                Cut::Damaged => &mut self.lost,
+                Cut::Foreign(other) => {
+                    self.foreign.push(Foreign { range, other });
+                    continue;
+                }
+                Cut::Unknown => &mut self.doubtful,
+            };
             if ranges.last() != Some(&range) {
                 ranges.push(range);
             }
@@ -297,23 +338,25 @@ impl<'a, M: Medium> Sift<'a, M> {
         }
     }
 
-    /// Whether the leaf at `at` belongs where it was found; otherwise whether it is lost.
-    fn leaf(&mut self, at: PoolOffset, fork: Option<usize>) -> Result<(), bool> {
+    /// Keeps the leaf at `at` if it belongs where it was found.
+    fn leaf(&mut self, at: PoolOffset, fork: Option<usize>) -> Result<(), Cut> {
         let room = self.map.object(at).filter(|(_, found)| *found == TYPE_LEAF).map(|(size, _)| size);
         self.is_dangling |= room.is_none();
-        let room = room.ok_or(false)?;
-        self.room = self.room.checked_sub(room).ok_or(false)?;
+        let room = room.ok_or(Cut::Unknown)?;
+        self.room = self.room.checked_sub(room).ok_or(Cut::Unknown)?;
         let key = match sound_key(self.memory(), at, room) {
             Some(key) => key,
             None => {
-                let flip = flipped(self.memory(), at, room).ok_or(true)?;
+                let flip = flipped(self.memory(), at, room).ok_or(Cut::Damaged)?;
                 self.mend(flip.0, self.memory().load8(flip.0) ^ flip.1);
-                sound_key(self.memory(), at, room).ok_or(true)?
+                sound_key(self.memory(), at, room).ok_or(Cut::Damaged)?
             }
         };
-        let path = self.stack.iter().map(|frame| (frame.node.depth, frame.children[frame.next - 1].symbol));
-        let is_on_path = path
-            .fold(true, |on, (depth, symbol)| on && depth <= key.len() && Symbol::of(&key, depth) == symbol);
+        let is_on = |frame: &Frame| {
+            let (depth, symbol) = (frame.node.depth, frame.child().symbol);
+            depth <= key.len() && Symbol::of(&key, depth) == symbol
+        };
+        let astray: Vec<&Frame> = self.stack.iter().filter(|frame| !is_on(frame)).collect();
         let follows = match (&self.last_key, fork) {
             (Some(last), Some(fork)) => {
                 let shared = last.iter().zip(key.iter()).take_while(|(a, b)| a == b).count();
@@ -321,8 +364,14 @@ impl<'a, M: Medium> Sift<'a, M> {
             }
             _ => true,
         };
-        if !is_on_path || !follows || self.map.reach(self.memory(), at) == Reach::Again {
-            return Err(false);
+        if !astray.is_empty() || !follows || self.map.reach(self.memory(), at) == Reach::Again {
+            // One wrong byte in a slot leads there; two are less likely than a leaf in the place of another.
+            let may_be_own = match astray[..] {
+                [] => true,
+                [frame] => !frame.is_certain(self.memory(), &frame.child()),
+                _ => false,
+            };
+            return Err(Cut::Foreign((!may_be_own).then_some(at)));
         }
         let key = Rc::new(key);
         self.end_ranges(Some(&key));
@@ -333,6 +382,11 @@ impl<'a, M: Medium> Sift<'a, M> {
 }
 
 impl Frame {
+    /// The slot that is looked at.
+    fn child(&self) -> Child {
+        self.children[self.next - 1]
+    }
+
     /// Whether the place of a slot, or its hint, confirms the byte that it is for.
     fn is_certain(&self, memory: &Memory, child: &Child) -> bool {
         match self.kind {

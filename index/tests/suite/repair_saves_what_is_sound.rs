@@ -3,8 +3,11 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use crate::fixture::pool::{Image, LIFE, contents};
+use lode_heap::Object;
 use lode_index::{LostRange, repair_pool};
+use lode_layout::{TYPE_LEAF, encode_leaf, leaf_words};
 use std::ops::Range;
+use zerocopy::IntoBytes;
 
 const LEN: u64 = 512 << 10;
 /// Headers and slots, of which both copies must not be damaged.
@@ -37,24 +40,29 @@ fn damaged_and_repaired(image: &Image, where_: &[Range<u64>], random: &mut fastr
         }
         places.push((at, len));
     }
+    repaired(&damaged, &format!("{places:x?}"))
+}
+
+/// Repairs `damaged`: each key is there with its value, or was reported; whether any was.
+fn repaired(damaged: &Image, places: &str) -> bool {
     damaged.check();
     let medium = damaged.medium();
-    let repair = repair_pool(&medium, LIFE).unwrap_or_else(|error| panic!("{places:x?}: {error}"));
-    assert!(repair.after.is_clean(), "{places:x?}: {}", repair.after);
-    let (found, _) = contents(&medium).unwrap_or_else(|error| panic!("{places:x?}: {error}"));
-    for (key, value) in &image.content {
+    let repair = repair_pool(&medium, LIFE).unwrap_or_else(|error| panic!("{places}: {error}"));
+    assert!(repair.after.is_clean(), "{places}: {}", repair.after);
+    let (found, _) = contents(&medium).unwrap_or_else(|error| panic!("{places}: {error}"));
+    for (key, value) in &damaged.content {
         let there = found.get(key) == Some(value);
         let told = repair.lost_transactions || repair.lost.iter().any(|range| holds(range, key));
         assert!(
             there || told,
-            "{places:x?}: {key:?} {:?} is missing, and the repair does not say so: {repair:?}",
+            "{places}: {key:?} {:?} is missing, and the repair does not say so: {repair:?}",
             found.get(key)
         );
     }
     if !repair.lost_transactions {
         assert!(
-            found.iter().all(|(key, value)| image.content.get(key) == Some(value)),
-            "{places:x?}: {repair:?}"
+            found.iter().all(|(key, value)| damaged.content.get(key) == Some(value)),
+            "{places}: {repair:?}"
         );
     }
     repair.lost_anything()
@@ -101,6 +109,30 @@ fn of_damaged_logs() {
 #[test]
 fn of_anything() {
     rounds(false, |_| vec![FIXED..LEN]);
+}
+
+/// The bytes of one leaf over those of another: of one that is there, and of one that was deleted long ago.
+#[test]
+fn of_leaves_that_became_other_leaves() {
+    let image = Image::make(LEN, 120, true);
+    let (_, mut leaves) = image.open().unwrap();
+    leaves.retain(|object| object.type_number == TYPE_LEAF);
+    let bytes = |leaf: &Object| leaf.at.get() as usize..(leaf.at.get() + leaf.size) as usize;
+    for (one, other) in leaves.iter().zip(leaves.iter().skip(1)).filter(|(a, b)| a.size == b.size) {
+        let mut twice = image.clone();
+        twice.bytes.copy_within(bytes(one), bytes(other).start);
+        assert!(repaired(&twice, &format!("{} over {}", one.at, other.at)));
+        let mut stale = image.clone();
+        let mut words = vec![0u64; one.size as usize / 8];
+        encode_leaf(b"deleted", b"", &mut words[..leaf_words(7, 0)]);
+        stale.bytes[bytes(other)].copy_from_slice(words.as_bytes());
+        let (medium, place) = (stale.medium(), format!("a deleted leaf over {}", other.at));
+        let repair = repair_pool(&medium, LIFE).unwrap();
+        let (found, _) = contents(&medium).unwrap();
+        for key in stale.content.keys().filter(|key| !found.contains_key(*key)) {
+            assert!(repair.lost.iter().any(|range| holds(range, key)), "{place}: {key:?}: {repair:?}");
+        }
+    }
 }
 
 /// A device may give zeros for a block that it lost; those of a chunk table say that all is free.

@@ -49,8 +49,11 @@ impl Program {
         let (package, test) = self.target();
         match self {
             Program::Loom => format!("test --no-run --locked --package {package} --test {test}"),
-            _ if test == "lib" => format!("test --no-run --locked --package {package} --lib"),
-            _ => format!("test --no-run --locked --workspace --test {test}"),
+            Program::Test { .. } if test == "lib" => {
+                format!("test --no-run --locked --package {package} --lib")
+            }
+            Program::Test { .. } => format!("test --no-run --locked --package {package} --test {test}"),
+            Program::Lode => format!("test --no-run --locked --workspace --test {test}"),
         }
     }
 
