@@ -139,7 +139,7 @@ fn a_killed_creator_leaves_nothing() {
     let folder = folder();
     let path = folder.path().join("pool");
     let mut creator = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "creator", "--ignored", "--nocapture"])
+        .args(["--exact", "create_makes_a_whole_file_or_none::creator", "--ignored", "--nocapture"])
         .env("LODE_TEST_POOL", &path)
         .stdout(Stdio::piped())
         .spawn()

@@ -20,7 +20,7 @@ fn holder(path: &Path, access: Access) -> Holder {
 /// Another process that has the pool open until it is killed.
 fn elsewhere(path: &Path, access: Access) -> Child {
     let mut process = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "other_process", "--ignored", "--nocapture"])
+        .args(["--exact", "one_writer_or_many_readers::other_process", "--ignored", "--nocapture"])
         .env("LODE_TEST_POOL", path)
         .env("LODE_TEST_WRITES", if access == Access::ReadWrite { "1" } else { "0" })
         .stdout(Stdio::piped())
