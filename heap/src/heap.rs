@@ -560,13 +560,15 @@ impl<M: Medium> Drop for Heap<M> {
     }
 }
 
-/// A running transaction; dropped before its end, by a panic, it is rolled back.
+/// A running transaction; dropped before its end, by a panic, it is rolled back, or in doubt if it was committing.
 struct Running<'a, M: Medium> {
     heap: &'a Heap<M>,
     session: &'a Session,
     /// A fault that the thread had before, which is not this transaction's: of loads past the heap, or of the transaction
     /// on another heap in whose closure this one runs, which is to fail with it.
     outer: Option<Fault>,
+    /// Whether its record is being written, or was.
+    is_committing: bool,
 }
 
 impl<'a, M: Medium> Running<'a, M> {
@@ -574,23 +576,26 @@ impl<'a, M: Medium> Running<'a, M> {
     fn begin(heap: &'a Heap<M>, session: &'a Session) -> Running<'a, M> {
         let outer = Fault::take();
         session.active.set(true);
-        Running { heap, session, outer }
+        Running { heap, session, outer, is_committing: false }
     }
 
     /// Commits if the closure was `successful`, and rolls back if not.
     #[inline]
-    fn end(self, successful: bool) -> End {
+    fn end(mut self, successful: bool) -> End {
         let state = &mut *self.session.state.borrow_mut();
         let end = match (successful, state.conflict) {
-            (true, false) => match self.heap.commit(self.session, state) {
-                Ok(()) => End::Committed,
-                Err(error) => {
-                    self.heap.undo(self.session, state, error);
-                    // The error tells of it.
-                    Fault::take();
-                    End::Failed(error)
+            (true, false) => {
+                self.is_committing = true;
+                match self.heap.commit(self.session, state) {
+                    Ok(()) => End::Committed,
+                    Err(error) => {
+                        self.heap.undo(self.session, state, error);
+                        // The error tells of it.
+                        Fault::take();
+                        End::Failed(error)
+                    }
                 }
-            },
+            }
             (_, conflict) => {
                 let is_crossed = state.is_crossed;
                 self.heap.roll_back(self.session, state);
@@ -642,7 +647,12 @@ enum End {
 impl<M: Medium> Drop for Running<'_, M> {
     fn drop(&mut self) {
         let state = &mut *self.session.state.borrow_mut();
-        self.heap.roll_back(self.session, state);
+        if self.is_committing {
+            // The record may be durable: what the transaction has taken is nobody's, and nothing follows it.
+            self.heap.log.fail();
+        } else {
+            self.heap.roll_back(self.session, state);
+        }
         self.heap.forget(state);
         self.session.active.set(false);
         // The panic tells of the transaction's own fault.

@@ -11,7 +11,7 @@ use crate::alloc::Span;
 use crate::alloc::cache::ThreadCache;
 use crate::alloc::limbo::Freed;
 use crate::session::State;
-use crate::sync::{Ordering, SpinMutexGuard};
+use crate::sync::{AtomicUsize, Ordering, SpinMutexGuard};
 use crate::{Heap, HeapError};
 use lode_layout::{Descriptor, Record};
 use lode_pmem::Medium;
@@ -33,6 +33,24 @@ impl<M: Medium> Drop for Short<'_, M> {
     fn drop(&mut self) {
         // ORDER: none: see `Tx::fetch_blocks`.
         self.heap.shared.is_short.store(false, Ordering::Relaxed);
+    }
+}
+
+/// A transaction that reclaims, counted for as long as this lives.
+struct Stuck<'a>(&'a AtomicUsize);
+
+impl<'a> Stuck<'a> {
+    fn new(count: &'a AtomicUsize) -> Stuck<'a> {
+        // ORDER: none: a number to wait by, see `reclaim`.
+        count.fetch_add(1, Ordering::Relaxed);
+        Stuck(count)
+    }
+}
+
+impl Drop for Stuck<'_> {
+    fn drop(&mut self) {
+        // ORDER: none: as above.
+        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -64,11 +82,9 @@ impl<M: Medium> Heap<M> {
         state: &mut State,
         find: impl Fn() -> Option<T>,
     ) -> Result<Option<T>, HeapError> {
-        let stuck = &self.shared.stuck;
-        // ORDER: none: a number to wait by, see `reclaim`.
-        stuck.fetch_add(1, Ordering::Relaxed);
+        let stuck = Stuck::new(&self.shared.stuck);
         let found = self.reclaim_in_turn(find);
-        stuck.fetch_sub(1, Ordering::Relaxed);
+        drop(stuck);
         state.starved |= matches!(found, Ok(None));
         found
     }

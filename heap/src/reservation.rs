@@ -165,10 +165,16 @@ impl<M: Medium> Heap<M> {
         if self.in_transaction() {
             return Err(HeapError::InTransaction);
         }
-        // Fetching blocks may make a superblock, which is a transaction of its own.
-        let (place, at) = self.run(|tx| tx.fetch(size, align, type_number))?;
-        let kept = Kept { at, size, type_number, place };
-        Ok(Reservation { heap: self, kept, is_published: false })
+        let mut reservation = None;
+        // Fetching blocks may make a superblock, which is a transaction of its own. What a failed one has fetched is given
+        // back with the reservation.
+        self.run(|tx| {
+            let (place, at) = tx.fetch(size, align, type_number)?;
+            let kept = Kept { at, size, type_number, place };
+            reservation = Some(Reservation { heap: self, kept, is_published: false });
+            Ok::<_, HeapError>(())
+        })?;
+        Ok(reservation.expect("the closure has run"))
     }
 
     /// Runs `closure` as a transaction, as [`run`](Heap::run) does, which may publish `reservations`: one, an array or a
@@ -358,6 +364,10 @@ impl Reserved<'_> {
 
 impl<M: Medium> Drop for Reservation<'_, M> {
     fn drop(&mut self) {
+        if self.heap.log().check_accepts().is_err() {
+            // A commit that panicked may have published it.
+            return;
+        }
         match self.kept.place {
             Place::Block(key, block) => self.heap.shared.central.give_blocks(key, [block].into_iter()),
             Place::Span(span) => self.heap.shared.central.give_span(span),

@@ -220,7 +220,7 @@ impl Subject for PoolSubject {
         headers.set_dirty_shutdowns(&*medium, Some(0))?;
         let next =
             Header { generation: headers.current().generation + 1, watched: None, ..*headers.current() };
-        headers.newest().write(&*medium, &next.encode());
+        headers.newest().write(&*medium, &next.encode()).map_err(|fault| PoolError::Memory { fault })?;
         // ORDER: nothing follows.
         medium.drain().map_err(|error| PoolError::Drain { error })?;
         Ok(())

@@ -60,7 +60,7 @@ pub fn format<M: Medium, E: From<PoolError>>(
     drain(medium)?;
     let bytes = header.encode();
     for copy in [HeaderCopy::A, HeaderCopy::B] {
-        copy.write(medium, &bytes);
+        copy.write(medium, &bytes).map_err(|fault| PoolError::Memory { fault })?;
         // ORDER: copy A before copy B, so that no crash tears both (rows 4 and 5).
         drain(medium)?;
     }

@@ -57,8 +57,15 @@ impl HeaderCopy {
     }
 
     /// Copies `bytes` here past the cache. Durable after the next drain.
-    pub(crate) fn write<M: Medium>(self, medium: &M, bytes: &[u8; header::LEN]) {
+    ///
+    /// # Errors
+    /// The memory is lost.
+    pub(crate) fn write<M: Medium>(self, medium: &M, bytes: &[u8; header::LEN]) -> Result<(), Fault> {
+        let earlier = Fault::take();
         medium.copy(self.at(), bytes);
+        let met = Fault::take();
+        earlier.into_iter().for_each(Fault::raise);
+        met.map_or(Ok(()), Err)
     }
 }
 

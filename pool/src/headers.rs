@@ -6,7 +6,7 @@
 
 use crate::zero::zero_range;
 use crate::{CopyFault, DirtyShutdown, HeaderCopy, PoolError};
-use lode_layout::{Geometry, Header, HeaderError, Rung};
+use lode_layout::{Geometry, Header, HeaderError, Rung, header};
 use lode_pmem::Medium;
 
 /// The header of a pool, read from the newer valid copy.
@@ -100,8 +100,8 @@ impl Headers {
     /// Changes the header, both copies.
     ///
     /// # Errors
-    /// [`PoolError::Drain`] when the medium refused; the header is then in doubt, and this handle refuses
-    /// every further update with [`PoolError::Poisoned`]. [`PoolError::OnlyReadable`] when the pool has
+    /// [`PoolError::Drain`] when the medium refused, [`PoolError::Memory`] when a copy lies in lost memory; the header is
+    /// then in doubt, and this handle refuses every further update with [`PoolError::Poisoned`]. [`PoolError::OnlyReadable`] when the pool has
     /// features that a writer must know, and this program does not.
     ///
     /// # Durability
@@ -120,7 +120,7 @@ impl Headers {
         next.generation = self.current.generation.checked_add(1).ok_or(PoolError::GenerationsExhausted)?;
         let bytes = next.encode();
         for copy in [self.newest.other(), self.newest] {
-            copy.write(medium, &bytes);
+            self.write(medium, copy, &bytes)?;
             // ORDER: one copy is durable before the other is touched. Stop before this drain: the other copy
             // counts (crash table, rows 2 and 4). Stop after it: this copy counts (rows 3 and 5).
             self.drain(medium)?;
@@ -144,7 +144,7 @@ impl Headers {
     /// Copies the newest copy over the other one.
     pub(crate) fn rewrite_other<M: Medium>(&mut self, medium: &M) -> Result<(), PoolError> {
         self.check_writable()?;
-        self.newest.other().write(medium, &self.current.encode());
+        self.write(medium, self.newest.other(), &self.current.encode())?;
         // ORDER: nothing follows. Stop before this drain: the newest copy still counts (row 4).
         self.drain(medium)?;
         self.damage = None;
@@ -245,6 +245,18 @@ impl Headers {
     /// Fails when the header is in doubt: even a call that would change nothing can't say what the medium holds.
     fn check_certain(&self) -> Result<(), PoolError> {
         if self.poisoned { Err(PoolError::Poisoned) } else { Ok(()) }
+    }
+
+    fn write<M: Medium>(
+        &mut self,
+        medium: &M,
+        copy: HeaderCopy,
+        bytes: &[u8; header::LEN],
+    ) -> Result<(), PoolError> {
+        copy.write(medium, bytes).map_err(|fault| {
+            self.poisoned = true;
+            PoolError::Memory { fault }
+        })
     }
 
     fn drain<M: Medium>(&mut self, medium: &M) -> Result<(), PoolError> {

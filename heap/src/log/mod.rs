@@ -448,8 +448,9 @@ impl<M: Medium> Log<M> {
         }
     }
 
+    /// Has the log accept nothing more.
     #[cold]
-    fn fail(&self) {
+    pub(crate) fn fail(&self) {
         // ORDER: none: see `commit`.
         self.failed.store(true, Ordering::Relaxed);
     }

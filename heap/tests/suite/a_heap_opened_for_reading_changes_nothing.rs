@@ -1,7 +1,5 @@
 //! A transaction that would change a pool opened for reading is an error, however the pool was opened: its changes
 //! would be in a private view, and gone with the handle. One that only reads works.
-//!
-//! Post-mortem: issue 7, S7.
 #![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
 
 use lode_heap::{Access, CreateOptions, Heap, HeapError, LayoutName, OpenError, OpenOptions, Pool, Rung};

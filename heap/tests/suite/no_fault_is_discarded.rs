@@ -1,6 +1,6 @@
 //! What can't be read is an error of the call that read it, and zeros are never an answer.
 //!
-//! Post-mortem (issue 7, S9). `PCell::load` of a value above 8 bytes returned zeros from freshly poisoned memory, and the
+//! Post-mortem. `PCell::load` of a value above 8 bytes returned zeros from freshly poisoned memory, and the
 //! next transaction discarded the fault. So did a transaction whose closure decided by such zeros to return an error of
 //! its own: the caller heard of that one.
 #![allow(clippy::unwrap_used, reason = "what fails here fails the test")]

@@ -1,7 +1,7 @@
 //! Reserved space is nobody's on the medium until a transaction that publishes it has committed, and then it holds what
 //! was acknowledged.
 //!
-//! Post-mortem (issue 7, S1 and S2). A reservation was published by reference, so a closure could drop it before the
+//! Post-mortem. A reservation was published by reference, so a closure could drop it before the
 //! commit: its space was given back, committed, and allocated once more. And it could be stored to after it was
 //! published: above 1 KiB the checksum in the record no longer fitted, and recovery dropped the acknowledged
 //! transaction; below, the store was overwritten by the commit.
@@ -14,7 +14,7 @@ use lode_layout::{Geometry, PoolOffset};
 use lode_pmem::{Mapping, Medium, Rung};
 use std::collections::HashSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 const LEN: u64 = 4 << 20;
 /// Content that goes through the record, content that is vouched for, and an object in a span of its own.
@@ -176,6 +176,42 @@ fn a_panic_gives_them_back() {
         assert!(catch_unwind(run).is_err());
         assert_eq!(heap.objects().count(), 0);
         assert!(is_allocated_again(&heap, at, size));
+    }
+}
+
+/// The medium's own code panics when the record is durable and nothing is at home.
+#[test]
+fn a_panic_in_a_commit_leaves_the_space_to_nobody() {
+    for size in SIZES {
+        let medium = Mapping::options().rung(Rung::Line).map_anonymous(LEN).unwrap();
+        let medium = Troubled::new(Arc::new(medium));
+        let geometry = Geometry::plan(LEN).unwrap();
+        Heap::format(&medium, &geometry, &[9; 16], [1, 1]).unwrap();
+        let (heap, _) = Heap::open(medium.clone(), &geometry, [9; 16], [2, 2]).unwrap();
+        let reserved = heap.reserve(size, 64, TYPE).unwrap();
+        reserved.store(0, &content_of(size)).unwrap();
+        let places = Mutex::new(Vec::new());
+        medium.listen(|_, _| panic!("the medium"));
+        let panicked = catch_unwind(AssertUnwindSafe(|| {
+            heap.run_with(reserved, |tx, reserved| {
+                let other = tx.alloc(size, 64, TYPE)?;
+                tx.store8(other, 1);
+                let published = tx.publish(reserved)?;
+                places.lock().unwrap().extend([other, published]);
+                Ok::<_, HeapError>(())
+            })
+            .is_ok()
+        }));
+        assert!(panicked.is_err());
+        let places = places.into_inner().unwrap();
+        assert_eq!(heap.run(|tx| tx.alloc(size, 64, TYPE)), Err(HeapError::Poisoned));
+        let taken: Vec<_> = (0..4).map_while(|_| heap.reserve(size, 64, TYPE).ok()).collect();
+        assert!(taken.iter().all(|reserved| !places.contains(&reserved.at())), "{size} bytes");
+        drop(taken);
+        drop(heap);
+        let (heap, _) = Heap::open(medium.inner().clone(), &geometry, [9; 16], [3, 3]).unwrap();
+        let objects: Vec<_> = heap.objects().map(|object| object.unwrap().at).collect();
+        assert!(places.iter().all(|at| objects.contains(at)), "{size} bytes");
     }
 }
 

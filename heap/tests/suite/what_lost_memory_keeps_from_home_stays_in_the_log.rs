@@ -1,7 +1,7 @@
 //! A transaction whose home stores met lost memory is in doubt, and its record stays: it is replayed once the memory is
 //! back.
 //!
-//! Post-mortem (issue 7, S8). The log promised that no checkpoint frees such a record, but released the lane before it
+//! Post-mortem. The log promised that no checkpoint frees such a record, but released the lane before it
 //! refused further work: a checkpoint in between freed the record. One that the same commit set off took the fault with
 //! it, and the transaction was acknowledged. And `run` returned `Fault`, after which nothing has happened, though the
 //! transaction was durable; the space that it had taken was given to others.

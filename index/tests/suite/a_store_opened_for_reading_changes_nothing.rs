@@ -1,7 +1,7 @@
 //! What would change a store that was opened for reading is an error, and what only reads works, in a pool without a
 //! tree too.
 //!
-//! Post-mortem (issue 7, S7). `Store::put` returned `Ok`, and the key was in a private view, gone with the handle. A
+//! Post-mortem. `Store::put` returned `Ok`, and the key was in a private view, gone with the handle. A
 //! first fix refused all transactions, and with them the opening of a pool whose tree a repair had lost, since that
 //! made an empty tree in the view.
 #![allow(clippy::unwrap_used, reason = "what fails here fails the test")]

@@ -5,7 +5,9 @@
 
 use crate::cut::CutMedium;
 use lode_layout::{Geometry, Header, HeaderError, LayoutName, Rung, header};
+use lode_pmem::Mapping;
 use lode_pool::{CopyFault, Damage, HeaderCopy, Headers, PoolError, check_headers, format, repair_headers};
+use std::os::unix::fs::FileExt;
 use uuid::Uuid;
 
 const SIZE: u64 = Geometry::SIZE_MIN;
@@ -26,6 +28,22 @@ fn pool(uuid: u128, updates: usize) -> Vec<u8> {
 fn copy_from(target: &mut [u8], source: &[u8], copy: HeaderCopy) {
     let at = copy.at().get() as usize;
     target[at..at + header::LEN].copy_from_slice(&source[at..at + header::LEN]);
+}
+
+/// A file cut short loses the page of the second copy, as a module loses a line.
+#[test]
+fn a_change_that_meets_lost_memory_is_an_error() {
+    let good = pool(1, 1);
+    let file = tempfile::tempfile().unwrap();
+    file.write_all_at(&good, 0).unwrap();
+    let medium = Mapping::options().rung(Rung::Line).map_file(file.try_clone().unwrap(), "a file").unwrap();
+    let mut headers = Headers::read(&medium).unwrap();
+    file.set_len(HeaderCopy::B.at().get()).unwrap();
+    let changed = headers.force_rung(&medium, Rung::Commit);
+    assert!(matches!(changed, Err(PoolError::Memory { .. })), "{changed:?}");
+    assert!(matches!(headers.force_rung(&medium, Rung::Line), Err(PoolError::Poisoned)));
+    // One copy is whole, the old one or the new one.
+    assert!(HeaderCopy::A.read(&medium).is_ok());
 }
 
 #[test]
