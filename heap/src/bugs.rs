@@ -1,4 +1,4 @@
-//! Seeded bugs: each breaks one rule of the engine, and the crash explorer must find what it loses.
+//! Seeded bugs: each breaks one rule of [the log](../../docs/log.md), and the crash explorer must find what it loses.
 //!
 //! In an ordinary build none of this is compiled in; see [`lode_layout::bug`].
 
@@ -37,7 +37,7 @@ pub static GROUP_TOO_EAGER: Bug = Bug::new("group-too-eager", "an acknowledged r
 pub static RECOVERY_SLOT_FIRST: Bug = Bug::new("recovery-slot-first", "recovery itself loses data");
 /// Rule 9: recovery repeats the records in the order of their numbers.
 pub static REPLAY_BY_RING: Bug = Bug::new("replay-by-ring", "an older value replaces a newer one");
-/// Design, "durability ladder": after a failed sync nothing is acknowledged.
+/// Rule 10: after a failed sync nothing is acknowledged.
 pub static FAILED_SYNC_BELIEVED: Bug = Bug::new("failed-sync-believed", "an acknowledged record is lost");
 
 /// Every bug of this crate.

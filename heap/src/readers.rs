@@ -127,6 +127,7 @@ impl Pinned {
     #[inline]
     fn leave(&self, group: usize) -> Option<u64> {
         let group = group & 1;
+        debug_assert!(self.counts[group].get() > 0, "a pin is counted as long as it lives");
         let count = self.counts[group].get() - 1;
         self.counts[group].set(count);
         if count > 0 || group != self.older.get() & 1 {

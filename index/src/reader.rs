@@ -81,14 +81,12 @@ impl<'h, M: Medium> Reader<'h, M> {
     #[inline]
     pub fn get_unchecked(&self, key: &[u8]) -> Result<Option<UncheckedValue<'_>>, IndexError> {
         let memory = self.heap.memory();
-        let found = match candidate(memory, self.root, key)? {
-            Some(leaf) if leaf::is_of(memory, leaf, key) => Some(leaf),
-            _ => None,
+        let found = match candidate(memory, self.root, key) {
+            Ok(Some(leaf)) if leaf::is_of(memory, leaf, key) => UncheckedValue::of(memory, leaf).map(Some),
+            Ok(_) => Ok(None),
+            Err(error) => Err(error),
         };
-        if let Some(fault) = Fault::take() {
-            return Err(fault.into());
-        }
-        found.map(|leaf| UncheckedValue::of(memory, leaf)).transpose()
+        Fault::take().map_or(found, |fault| Err(fault.into()))
     }
 }
 

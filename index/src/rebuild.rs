@@ -33,6 +33,7 @@ fn encode(
     words[1] = end.word();
     let first = (kind.slots_off() / WORD) as usize;
     for (index, child) in children.enumerate() {
+        debug_assert!(kind == NodeKind::N256 || index < kind.capacity(), "a node has room for its children");
         let index = if kind == NodeKind::N256 { usize::from(child.byte()) } else { index };
         words[first + index] = child.word();
         if kind.hint_words() > 0 {

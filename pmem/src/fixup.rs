@@ -15,6 +15,7 @@
 //! that are installed later handing on what is not theirs.
 
 use crate::live::{self, Live};
+use crate::reservation::page;
 use crate::{Fault, FaultKind};
 use libc::{c_int, c_void};
 use lode_layout::{PoolOffset, align_down};
@@ -193,8 +194,7 @@ extern "C" fn on_fault(signal: c_int, info: *mut libc::siginfo_t, context: *mut 
 /// The addresses that a fault made unreadable: the kernel's word for lost memory, a page otherwise.
 fn lost_range(signal: c_int, fault: &MemoryFault) -> (usize, usize) {
     let told = signal == libc::SIGBUS && matches!(fault.code, BUS_MCEERR_AR | BUS_MCEERR_AO);
-    let shift = if told && (6..=40).contains(&fault.address_lsb) { fault.address_lsb } else { 12 };
-    let size = 1u64 << shift;
+    let size = if told && (6..=40).contains(&fault.address_lsb) { 1 << fault.address_lsb } else { page() as u64 };
     let start = align_down(fault.address as u64, size) as usize;
     (start, start + size as usize)
 }

@@ -57,6 +57,8 @@ pub struct Mapping {
     path: PathBuf,
     backing: Option<Backing>,
     dirty_shutdowns: Option<u64>,
+    /// Held by the thread that grows it: a failed growth cuts the file back to the length that it began with.
+    growing: Mutex<()>,
 }
 
 /// What is mapped, where it is not anonymous memory.
@@ -149,7 +151,7 @@ impl MappingOptions {
         let devices = found.devices;
         let backing = Some(Backing { file, drained, log_lock, drain_lock, flags, fixed_size, devices });
         let (rung, failed, path) = (report.rung, AtomicI32::new(0), path.to_owned());
-        Ok(Mapping { memory, cpu, rung, failed, report, path, backing, dirty_shutdowns })
+        Ok(Mapping { memory, cpu, rung, failed, report, path, backing, dirty_shutdowns, growing: Mutex::default() })
     }
 
     /// Maps `len` bytes of zeroed anonymous memory. The rung `none`, or another one, must be asked for.
@@ -170,7 +172,8 @@ impl MappingOptions {
         };
         let memory = memory.map_err(|error| PmemError::io("mmap", &path, &error))?;
         let (rung, failed) = (report.rung, AtomicI32::new(0));
-        Ok(Mapping { memory, cpu, rung, failed, report, path, backing: None, dirty_shutdowns: None })
+        let (backing, dirty_shutdowns, growing) = (None, None, Mutex::default());
+        Ok(Mapping { memory, cpu, rung, failed, report, path, backing, dirty_shutdowns, growing })
     }
 
     /// The rung that will be used, or why none can be.
@@ -299,6 +302,7 @@ impl Mapping {
     /// then as before. `Io` of fsync, after which the medium refuses every sync.
     pub fn grow(&self, len: u64) -> Result<(), PmemError> {
         let path = || self.path.clone();
+        let _alone = self.growing.lock().unwrap_or_else(PoisonError::into_inner);
         let (old, reserved) = (self.memory.len(), self.memory.reserved());
         match &self.backing {
             _ if len < old => Err(PmemError::Shrink { path: path(), len: old, asked: len }),

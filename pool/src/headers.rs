@@ -118,6 +118,7 @@ impl Headers {
         let mut next = self.current;
         change(&mut next);
         next.generation = self.current.generation.checked_add(1).ok_or(PoolError::GenerationsExhausted)?;
+        debug_assert!(next.generation > self.current.generation, "a change has a greater generation");
         let bytes = next.encode();
         for copy in [self.newest.other(), self.newest] {
             self.write(medium, copy, &bytes)?;

@@ -1,4 +1,5 @@
-//! Counting tests: what passed, what failed and why, what skipped itself, and how long each took.
+//! Counting tests: what passed, what failed and why, what skipped itself, how long each took, and how many images of power
+//! cuts were recovered from.
 
 use crate::failure::Failure;
 use std::collections::BTreeMap;
@@ -9,6 +10,8 @@ use std::time::Duration;
 pub(crate) struct Tally {
     pub(crate) passed: u64,
     pub(crate) failed: u64,
+    /// Distinct images that the crash explorer tried.
+    pub(crate) images: u64,
     /// The reason of each test that skipped itself, by the test's name.
     pub(crate) skips: BTreeMap<String, String>,
     /// The tests that failed, as far as they are known by name, and what else went wrong.
@@ -25,6 +28,8 @@ impl Tally {
         if let Some(counts) = line.strip_prefix("test result: ") {
             self.passed += count(counts, "passed");
             self.failed += count(counts, "failed");
+        } else if let Some((before, _)) = line.split_once(" images (") {
+            self.images += before.rsplit(' ').next().and_then(|number| number.parse().ok()).unwrap_or(0);
         } else if let Some((name, reason)) = line.strip_prefix("SKIP ").and_then(|skip| skip.split_once(": "))
         {
             self.skips.insert(name.to_owned(), reason.to_owned());
@@ -35,6 +40,7 @@ impl Tally {
     pub(crate) fn add(&mut self, other: Tally) {
         self.passed += other.passed;
         self.failed += other.failed;
+        self.images += other.images;
         self.skips.extend(other.skips);
         self.failures.extend(other.failures);
         self.error = self.error.take().or(other.error);
@@ -62,10 +68,12 @@ mod test {
             "test result: FAILED. 12 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out; finished in 1.20s",
             "SKIP dax_maps_with_sync: no DAX file system is mounted",
             "SKIP without a reason",
+            "tree, x86-line, 2 threads: 751 images (24 inside recovery, 845 checks) at 66 crash points",
+            "no images (at all)",
         ] {
             tally.read(line);
         }
-        assert_eq!((tally.passed, tally.failed), (15, 2));
+        assert_eq!((tally.passed, tally.failed, tally.images), (15, 2, 751));
         assert_eq!(tally.skips.len(), 1);
         assert_eq!(tally.skips["dax_maps_with_sync"], "no DAX file system is mounted");
     }

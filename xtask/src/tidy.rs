@@ -8,6 +8,7 @@ mod floors;
 mod members;
 mod mutants;
 mod order;
+mod rules;
 mod size;
 mod source;
 mod tree;
@@ -66,6 +67,7 @@ pub(crate) fn run(workspace: &Workspace, log: Log) -> Result<bool> {
     findings.extend(members::check(workspace, &tree));
     findings.extend(mutants::check(&tree, &workspace.packages));
     findings.extend(drawings::check(&tree));
+    findings.extend(rules::check(&tree));
     findings.extend(documents::check_links(&tree));
     findings.extend(documents::check_decisions(&tree));
     findings

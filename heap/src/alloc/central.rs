@@ -60,6 +60,8 @@ impl FreeBlocks {
                 wanted -= 1;
             }
         }
+        let free = || self.words.iter().map(|bits| u64::from(bits.count_ones())).sum::<u64>();
+        debug_assert_eq!(self.count, free(), "free blocks are counted");
     }
 }
 
@@ -72,6 +74,7 @@ impl Known {
         debug_assert!(was_taken || cfg!(lode_bugs), "a block was freed twice");
         *bits |= block.mask();
         self.free.count += u64::from(was_taken);
+        debug_assert!(self.free.count <= self.shape.block_count, "free blocks are counted");
     }
 
     fn is_empty(&self) -> bool {

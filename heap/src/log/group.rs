@@ -106,6 +106,7 @@ impl Group {
             state.open.wrap = Some(state.open.words.len());
         }
         let at = state.open.start + state.open.words.as_bytes().len() as u64;
+        debug_assert!(at % self.ring_len + len <= self.ring_len, "a record does not wrap");
         // ORDER: drawn and appended under one lock, so the order of records in the log is that of their numbers.
         let sequence = next.fetch_add(1, Ordering::SeqCst);
         state.open.words.extend_from_slice(record.seal(self.seal, sequence, at % self.ring_len, checksum));

@@ -48,6 +48,11 @@ impl Lanes {
         Lanes { lanes, next: AtomicUsize::new(0) }
     }
 
+    /// Number of lanes.
+    pub(super) fn len(&self) -> usize {
+        self.lanes.len()
+    }
+
     /// Holds a lane that is biased to this thread or free, by preference the one that it held last; waits when there
     /// is none.
     #[inline]

@@ -107,6 +107,7 @@ impl<M: Medium> Log<M> {
         let grouped = medium.rung() == Rung::Commit;
         let group = grouped.then(|| Group::new(area.start, ring_len, seals[0]));
         let lanes = if grouped { GROUP_LANES } else { slot.rings as usize };
+        debug_assert!(ring_len > 0 && u64::from(slot.rings) * ring_len <= area.len, "the rings lie in the log");
         Log {
             uuid,
             area,
@@ -247,6 +248,7 @@ impl<M: Medium> Log<M> {
         self.medium.log_write(place, sealed).map_err(HeapError::from)?;
         lane.head += len;
         lane.offset = offset + len;
+        debug_assert_eq!(lane.head % self.ring_len, lane.offset % self.ring_len, "the head is where the offset is");
         let dirty = (self.medium.rung() == Rung::Line).then_some(&mut lane.dirty);
         apply_all(&self.medium, record.body(), continued, dirty, alone);
         let half_full = self.half_full(ring, lane.head);
@@ -394,10 +396,14 @@ impl<M: Medium> Log<M> {
         written.map_err(|_| HeapError::Poisoned).inspect_err(|_| self.fail())?;
         *generation += 1;
         dirty.clear();
+        debug_assert!(sequence >= self.checkpointed(), "checkpoints go forward");
         // ORDER: releases the durable slot before the space below the new tails, and before blocks that were
         // freed up to this number: only then may either be overwritten.
         self.checkpointed.store(sequence, Ordering::Release);
         for (tail, head) in self.tails.iter().zip(heads) {
+            // ORDER: none: the checkpointer alone changes the tails.
+            let freed = head.wrapping_sub(tail.load(Ordering::Relaxed));
+            debug_assert!(freed <= self.ring_len, "a ring holds no more than its length");
             // ORDER: as above.
             tail.store(head, Ordering::Release);
         }
@@ -408,6 +414,7 @@ impl<M: Medium> Log<M> {
     /// the numbers before it; the heads of all rings; and, in `dirty`, the dirty lines.
     fn note(&self, dirty: &mut DirtyLines) -> (u64, Vec<u64>) {
         let mut lanes = self.lanes.claim_all(&self.medium);
+        debug_assert_eq!(lanes.len(), self.lanes.len(), "a checkpoint holds all lanes");
         for lane in &mut lanes {
             dirty.absorb(&mut lane.dirty);
         }

@@ -114,6 +114,8 @@ pub(super) fn above(last: u64) -> Result<u64, HeapError> {
 /// Repeats the home stores of `records`, in their order, and makes them durable. Those to lost memory are an error,
 /// or left out if recovery is to go on.
 pub(super) fn replay<M: Medium>(medium: &M, records: &[Found], damaged: Damaged) -> Result<(), HeapError> {
+    let in_order = records.is_sorted_by_key(|record| record.sequence);
+    debug_assert!(in_order || bugs::REPLAY_BY_RING.is_active(), "records are replayed by number");
     let mut dirty = DirtyLines::new();
     for record in records {
         for body in [&record.body, &record.continued] {

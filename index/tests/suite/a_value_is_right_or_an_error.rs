@@ -7,10 +7,11 @@ use crate::fixture::pool::{Content, Image};
 use lode_heap::Object;
 use lode_index::kv::{KvError, Store};
 use lode_index::{IndexError, Range, Tree};
-use lode_layout::{NODE_BODY, NODE_END, NodeKind, PoolOffset, TYPE_LEAF, TreeSlot};
-use lode_pmem::{Medium, Memory};
+use lode_layout::{LEAF_HEADER, NODE_BODY, NODE_END, NodeKind, PoolOffset, TYPE_LEAF, TreeSlot};
+use lode_pmem::{Mapping, Medium, Memory, Rung};
 use lode_pool::{Access, OpenOptions};
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 const LEN: u64 = 512 << 10;
 const PAGE: usize = 4096;
@@ -170,6 +171,32 @@ fn blots(victim: &mut Victim, step: usize, ask: fn(&mut Victim, &str)) {
     for at in pages {
         victim.damage(at, [vec![0; PAGE], vec![255; PAGE], noise.clone()], ask);
     }
+}
+
+#[test]
+fn a_small_value_in_a_lost_page_is_an_error_unchecked_too() {
+    let file = tempfile::tempfile().unwrap();
+    file.set_len(1 << 20).unwrap();
+    let medium = Mapping::options().rung(Rung::Line).map_file(file.try_clone().unwrap(), "a file").unwrap();
+    let heap = fixture::format(Arc::new(medium));
+    let tree = fixture::plant(&heap);
+    let leaves = || -> BTreeSet<u64> {
+        let objects = heap.objects().map(Result::unwrap);
+        objects.filter(|object| object.type_number == TYPE_LEAF).map(|object| object.at.get()).collect()
+    };
+    // The key fills its page to the end.
+    let at_the_edge = (PAGE / 2..PAGE).step_by(8).find_map(|len| {
+        let (key, before) = (vec![len as u8; len], leaves());
+        tree.insert(&key, b"a value!").unwrap();
+        let value = leaves().difference(&before).next().unwrap() + LEAF_HEADER + len as u64;
+        value.is_multiple_of(PAGE as u64).then_some((key, value))
+    });
+    let (key, value) = at_the_edge.expect("some key ends with its page");
+    let reader = tree.reader();
+    assert_eq!(reader.get_unchecked(&key).unwrap().unwrap().to_vec().unwrap(), b"a value!");
+    file.set_len(value).unwrap();
+    assert!(matches!(reader.get_unchecked(&key), Err(IndexError::Fault(_))));
+    assert!(matches!(reader.get(&key), Err(IndexError::Fault(_))));
 }
 
 #[test]
