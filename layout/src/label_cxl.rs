@@ -108,7 +108,7 @@ pub struct CxlNamespaceLabel {
     pub dpa: u64,
     /// Length of the range, in bytes.
     pub raw_size: u64,
-    /// The alignment of the namespace in 256 MiB, 0 for any.
+    /// Alignment of the namespace in units of 256 MiB; 0 for any.
     pub alignment: u32,
     /// UUID of the region that contains the namespace.
     pub region_uuid: Uuid,
@@ -137,7 +137,7 @@ pub struct CxlRegionLabel {
     pub hpa: u64,
     /// The region continues in the next module every `256 << granularity` bytes.
     pub granularity: u32,
-    /// The alignment of the region in 256 MiB, 0 for any.
+    /// Alignment of the region in units of 256 MiB; 0 for any.
     pub alignment: u32,
 }
 

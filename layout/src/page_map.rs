@@ -33,7 +33,7 @@ const PAGE_STRUCT_FIELD: u16 = 64;
 const ALIGN_MAX: u64 = 1 << 30;
 /// Bytes that the kernel maps at once; no mapping is aligned to less.
 const SUBSECTION: u64 = 2 << 20;
-/// Beyond any namespace, and small enough that no sum here wraps.
+/// Upper limit of sizes and offsets: beyond any namespace, and no sum here wraps.
 const DATA_OFF_MAX: u64 = 1 << 56;
 /// Pages of a section, the unit of memory hotplug: 128 MiB.
 const SECTION_PAGES: u64 = (128 << 20) / PAGE;

@@ -38,7 +38,7 @@ impl Sysfs {
         Sysfs { root: root.into() }
     }
 
-    /// Returns the block device with the number `dev`, or the devices of which it is composed.
+    /// Returns the block device with the number `dev`; for a composed device, its lowest components.
     pub(crate) fn block_devices(&self, dev: Dev) -> Vec<Device> {
         let Some(dir) = self.numbered("block", dev) else { return Vec::new() };
         let mut found = Vec::new();
