@@ -1,26 +1,26 @@
-//! Who has which block of an arena: the proof that map and flog fit together.
+//! The owners of the blocks of an arena: the check that map and flog are consistent.
 
 use crate::{BttDamage, BttFlog, BttFlogEntry, BttGeometry, BttMapEntry};
 use std::collections::BTreeMap;
 
-/// A count of the owners of blocks: each block of the data has exactly one, an external block or a lane that has it
-/// free. It takes a bit of DRAM for each block.
+/// A count of the owners of blocks. Each block of the data has exactly one owner: an external block, or a lane whose
+/// free block it is. The count takes one bit of DRAM for each block.
 #[derive(Clone, Debug)]
 pub struct BttCensus {
     external_nlba: u32,
     internal_nlba: u32,
-    /// A bit for each block: whether its owner was seen.
+    /// One bit for each block: set when its owner was seen.
     owned: Vec<u64>,
-    /// Writes whose entry in the map may still be missing, by external block.
+    /// Writes that may not have reached the map yet, by external block.
     writes: BTreeMap<u32, Vec<BttFlogEntry>>,
     next_lba: u32,
 }
 
 impl BttCensus {
-    /// Begins with the free blocks of an arena.
+    /// Starts the count with the free blocks of an arena.
     ///
     /// # Errors
-    /// Two lanes have the same block free.
+    /// Fails if two lanes have the same free block.
     pub fn new(geometry: &BttGeometry, flog: &BttFlog) -> Result<BttCensus, BttDamage> {
         let (external_nlba, internal_nlba) = (geometry.external_nlba(), geometry.internal_nlba());
         let owned = vec![0; (internal_nlba as usize).div_ceil(64)];
@@ -35,11 +35,11 @@ impl BttCensus {
         Ok(census)
     }
 
-    /// Goes on with the next bytes of the map, a whole number of entries; what is behind the last entry is left out. An
-    /// entry that a write did not reach is taken as opening the table would set it.
+    /// Counts the next bytes of the map, a whole number of entries. Ignores bytes after the last entry. For a map entry
+    /// that an interrupted write did not reach, counts the value that opening the table would set.
     ///
     /// # Errors
-    /// An entry names a block that there is not, or one that has an owner.
+    /// Fails if an entry names a block that does not exist, or a block that already has an owner.
     pub fn map(&mut self, bytes: &[u8]) -> Result<(), BttDamage> {
         for bytes in bytes.as_chunks::<4>().0 {
             let lba = self.next_lba;
@@ -65,7 +65,7 @@ impl BttCensus {
     /// Ends the count.
     ///
     /// # Errors
-    /// A block has no owner.
+    /// Fails if a block has no owner.
     pub fn finish(self) -> Result<(), BttDamage> {
         let is_owned = |block: u32| self.owned[block as usize / 64] & 1 << (block % 64) != 0;
         match (0..self.internal_nlba).find(|block| !is_owned(*block)) {

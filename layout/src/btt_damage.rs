@@ -1,16 +1,16 @@
-//! What can be wrong with the map and the flog of an arena.
+//! Errors in the map and the flog of an arena.
 
 use std::fmt;
 
-/// Why map and flog of an arena are not those of a table.
+/// Reasons why map and flog of an arena are not those of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BttDamage {
-    /// Less than the flog's length.
+    /// There are fewer bytes than the flog has.
     FlogTooShort {
-        /// The bytes that there are.
+        /// Number of bytes found.
         len: u64,
-        /// The bytes of the flog.
+        /// Length of the flog in bytes.
         want: u64,
     },
     /// A lane has an entry where others have padding.
@@ -20,12 +20,12 @@ pub enum BttDamage {
         /// The number of the place, from 0.
         place: u32,
     },
-    /// Neither entry of a lane was ever written: nobody knows which block it has free.
+    /// Neither entry of a lane was ever written, so the lane's free block is unknown.
     NoEntry {
         /// The number of the lane.
         lane: u32,
     },
-    /// Both entries of a lane have the same sequence number: nobody knows which counts.
+    /// Both entries of a lane have the same sequence number, so neither is the newer one.
     EqualSeq {
         /// The number of the lane.
         lane: u32,
@@ -34,25 +34,25 @@ pub enum BttDamage {
     FlogField {
         /// The number of the lane.
         lane: u32,
-        /// The field.
+        /// Name of the field.
         field: &'static str,
-        /// What is in it, without the bits of map entries.
+        /// Value of the field, without the state bits of map entries.
         found: u32,
-        /// The least that it may be.
+        /// Smallest valid value.
         min: u32,
-        /// The most that it may be.
+        /// Largest valid value.
         max: u32,
     },
-    /// An entry of the map names a block that the arena has not.
+    /// An entry of the map names a block that the arena does not have.
     MapNumber {
         /// The external block.
         lba: u32,
-        /// What the map has for it.
+        /// The block that the map has for it.
         found: u32,
-        /// The blocks of the arena.
+        /// Number of blocks of the arena.
         internal_nlba: u32,
     },
-    /// A block has two owners: external blocks, or lanes that have it free.
+    /// A block has two owners. An owner is an external block, or a lane whose free block it is.
     Shared {
         /// The block of the data.
         block: u32,

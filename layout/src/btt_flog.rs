@@ -7,7 +7,7 @@ use crate::{BttDamage, BttGeometry};
 use zerocopy::byteorder::little_endian::U32;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-/// Entries for which a lane has room.
+/// Entries that fit in a lane.
 const PLACES: usize = 4;
 /// Bytes of an entry.
 const ENTRY_LEN: usize = size_of::<FlogBytes>();
@@ -31,23 +31,23 @@ const _: () = assert!(ENTRY_LEN * PLACES == BttFlog::LANE_LEN as usize);
 /// The last write of a lane, or the one before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BttFlogEntry {
-    /// The external block that was written.
+    /// External block that was written.
     pub lba: u32,
-    /// What the map had for it, as a number with or without the bits of a map entry.
+    /// The block's former map value, with or without the state bits of a map entry.
     pub old_map: u32,
-    /// What the map has for it since.
+    /// The block's map value since this write.
     pub new_map: u32,
-    /// 1, 2 or 3: which of two entries is the newer one.
+    /// 1, 2 or 3. It decides which of two entries is the newer one.
     pub seq: u32,
 }
 
 impl BttFlogEntry {
-    /// The block that the lane has free when the write is done.
+    /// Returns the block that is the lane's free block after the write.
     pub fn free_block(&self) -> u32 {
         number_in(self.old_map)
     }
 
-    /// The block that was written, which is free until the entry is.
+    /// Returns the block that was written. It is free until the entry is written.
     pub fn written_block(&self) -> u32 {
         number_in(self.new_map)
     }
@@ -57,13 +57,13 @@ impl BttFlogEntry {
     }
 }
 
-/// Which of the four places of a lane are used.
+/// The places of a lane that hold entries; a lane has four places.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BttFlogPlaces {
-    /// The first and the second: as UEFI has it, and what a new table gets.
+    /// The first and the second, as in UEFI; used for new tables.
     #[default]
     FirstAndSecond,
-    /// The first and the third, as older kernels have it.
+    /// The first and the third, as in older kernels.
     FirstAndThird,
 }
 
@@ -76,7 +76,7 @@ impl BttFlogPlaces {
     }
 }
 
-/// The flog of an arena. Each lane of a value of this type has an entry that counts.
+/// The flog of an arena. Each lane of a value of this type has a current entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BttFlog {
     places: BttFlogPlaces,
@@ -84,10 +84,10 @@ pub struct BttFlog {
 }
 
 impl BttFlog {
-    /// Bytes that each lane has in the flog.
+    /// Bytes of a lane in the flog.
     pub const LANE_LEN: u64 = 64;
 
-    /// The flog of a new arena, as the kernel writes it.
+    /// Returns the flog of a new arena, as the kernel writes it.
     pub fn new(geometry: &BttGeometry) -> BttFlog {
         let lane = |lane| {
             let free = geometry.external_nlba() + lane;
@@ -97,15 +97,15 @@ impl BttFlog {
         BttFlog { places: BttFlogPlaces::default(), lanes }
     }
 
-    /// Bytes of the flog of an arena, up to its last lane.
+    /// Returns the length of an arena's flog in bytes, up to its last lane.
     pub const fn len_of(geometry: &BttGeometry) -> u64 {
         geometry.nfree() as u64 * BttFlog::LANE_LEN
     }
 
-    /// The flog that `bytes` begin with, in an arena with these parts. Never panics, whatever the bytes are.
+    /// Decodes the flog at the start of `bytes`, in an arena with these parts. Never panics, for any content.
     ///
     /// # Errors
-    /// The first lane that is not as the drawing has it.
+    /// Reports the first lane that breaks the drawing.
     pub fn decode(bytes: &[u8], geometry: &BttGeometry) -> Result<BttFlog, BttDamage> {
         let len = BttFlog::len_of(geometry);
         let lanes = bytes
@@ -113,7 +113,7 @@ impl BttFlog {
             .ok_or(BttDamage::FlogTooShort { len: bytes.len() as u64, want: len })?
             .chunks_exact(BttFlog::LANE_LEN as usize);
         let lanes: Vec<[Option<BttFlogEntry>; PLACES]> = lanes.map(entries).collect();
-        // A place that any lane uses is one that every lane may use.
+        // A place that any lane uses may hold entries in every lane.
         let is_used = |place: usize| lanes.iter().any(|lane| lane[place].is_some());
         let places = if is_used(2) { BttFlogPlaces::FirstAndThird } else { BttFlogPlaces::FirstAndSecond };
         let padding = [3 - places.second(), 3];
@@ -137,7 +137,7 @@ impl BttFlog {
         Ok(flog)
     }
 
-    /// The bytes of the flog, up to its last lane.
+    /// Returns the bytes of the flog, up to its last lane.
     pub fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(self.lanes.len() * BttFlog::LANE_LEN as usize);
         for [first, second] in &self.lanes {
@@ -154,12 +154,12 @@ impl BttFlog {
         bytes
     }
 
-    /// Which places of a lane are used.
+    /// Returns the places of a lane that hold entries.
     pub fn places(&self) -> BttFlogPlaces {
         self.places
     }
 
-    /// The entry that counts in each lane.
+    /// Returns the current entry of each lane.
     pub fn current(&self) -> impl Iterator<Item = BttFlogEntry> {
         self.lanes.iter().filter_map(|pair| match pair {
             [Some(first), Some(second)] if second.follows(first) => Some(*second),
@@ -169,7 +169,7 @@ impl BttFlog {
     }
 }
 
-/// What is at the four places of a lane, `None` where there are zeros.
+/// Returns the entries at the four places of a lane; `None` for a place of zeros.
 fn entries(lane: &[u8]) -> [Option<BttFlogEntry>; PLACES] {
     std::array::from_fn(|place| {
         let (raw, _) = FlogBytes::read_from_prefix(lane.get(place * ENTRY_LEN..)?).ok()?;
@@ -208,7 +208,7 @@ mod test {
         BttGeometry::plan(16 << 20, 4096, BttVersion::V2_0).unwrap()[0].1
     }
 
-    /// The flog of a new arena with these words in place `place` of lane 1.
+    /// Returns the flog of a new arena with these words in place `place` of lane 1.
     fn with(place: usize, words: [u32; 4]) -> Vec<u8> {
         let mut bytes = BttFlog::new(&geometry()).encode();
         let at = 64 + place * ENTRY_LEN;
@@ -259,7 +259,7 @@ mod test {
             let found = refused(&with(0, words));
             assert!(matches!(found, BttDamage::FlogField { lane: 1, field, .. } if field == name), "{found}");
         }
-        // Both ways of padding at once: the place between is then taken for padding.
+        // With both kinds of padding, the second place counts as padding.
         let mut both = with(1, [1, 1, 1, 2]);
         both[128 + 2 * ENTRY_LEN + 12] = 2;
         assert_eq!(refused(&both), BttDamage::Padding { lane: 1, place: 1 });
@@ -267,7 +267,7 @@ mod test {
 
     #[test]
     fn the_bits_of_map_entries_are_no_part_of_a_block() {
-        // What PMDK writes for a free block.
+        // The words that PMDK writes for a free block.
         let bytes = with(0, [1, 0x8000_0009, 0xc000_0008, 1]);
         let entry = BttFlog::decode(&bytes, &geometry()).unwrap().current().nth(1).unwrap();
         assert_eq!((entry.free_block(), entry.written_block()), (9, 8));

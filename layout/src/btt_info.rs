@@ -1,4 +1,4 @@
-//! The info block of a BTT arena, and how an arena is divided.
+//! The info block of a BTT arena, and the parts of an arena.
 #![doc = include_str!("btt_info.md")]
 
 use crate::drawing::{Drawing, drawing};
@@ -12,14 +12,14 @@ use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout, Unaligne
 const SIG: [u8; 16] = *b"BTT_ARENA_INFO\0\0";
 /// Bytes of an info block.
 pub(crate) const INFO_LEN: usize = 4096;
-/// The free blocks of an arena, one for each write under way, that the kernel gives it.
+/// Number of free blocks that the kernel gives an arena: one for each concurrent write.
 const NFREE: u32 = 256;
-/// What internal blocks are multiples of in the kernel's arenas, in bytes.
+/// Alignment of internal blocks in the kernel's arenas, in bytes.
 const INTERNAL_UNIT: u32 = 64;
-/// Map entries have 30 bits for the number of a block.
+/// Number of blocks that the 30 bits of a map entry can address.
 const NLBA_MAX: u64 = 1 << 30;
 const LBASIZE_MIN: u64 = 512;
-/// Far larger than any block, and small enough that no sum here wraps.
+/// Upper limit of a block's bytes. It is far larger than any block, and no sum here wraps.
 const LBASIZE_MAX: u64 = 1 << 30;
 
 pub(crate) const DRAWING: Drawing = drawing!(
@@ -74,17 +74,17 @@ struct BttBytes {
 
 const _: () = assert!(size_of::<BttBytes>() == INFO_LEN);
 
-/// Which BTT it is.
+/// The version of a BTT.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BttVersion {
-    /// 1.1: the first 4096 bytes of the namespace are left out.
+    /// 1.1: the first 4096 bytes of the namespace are unused.
     V1_1,
-    /// 2.0: as UEFI has it, for namespaces whose labels name it.
+    /// 2.0, as in UEFI: for namespaces whose labels name the BTT.
     V2_0,
 }
 
 impl BttVersion {
-    /// Where in the namespace the first arena begins, in bytes.
+    /// Returns the offset of the first arena in the namespace, in bytes.
     pub const fn arenas_off(self) -> u64 {
         match self {
             BttVersion::V1_1 => BLOCK,
@@ -100,7 +100,7 @@ impl BttVersion {
     }
 }
 
-/// The parts of an arena. A value of this type is free of contradictions.
+/// The parts of an arena. The fields of a value of this type are consistent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BttGeometry {
     external_lbasize: u32,
@@ -118,14 +118,15 @@ pub struct BttGeometry {
 impl BttGeometry {
     /// The largest arena in bytes, 512 GiB.
     pub const ARENA_MAX: u64 = 1 << 39;
-    /// The smallest arena in bytes, 16 MiB; what is left of a namespace behind the last arena is not used.
+    /// The smallest arena in bytes, 16 MiB. A smaller rest of a namespace, after the last arena, is unused.
     pub const ARENA_MIN: u64 = 16 << 20;
 
-    /// The parts of the arenas of a namespace of `size` bytes with blocks of `lbasize` bytes, each with where in the
-    /// namespace it begins, as the kernel divides them.
+    /// Divides a namespace of `size` bytes with blocks of `lbasize` bytes into arenas, as the kernel does. Returns the
+    /// parts of each arena with its offset in the namespace.
     ///
     /// # Errors
-    /// The namespace is too small for an arena, or the blocks are smaller than 512 bytes or so large that none fits.
+    /// Fails if the namespace is too small for an arena. Fails if the blocks are smaller than 512 bytes or too large to
+    /// fit.
     pub fn plan(
         size: u64,
         lbasize: u32,
@@ -150,15 +151,15 @@ impl BttGeometry {
         Ok(arenas)
     }
 
-    /// The parts of one arena of `len` bytes.
+    /// Returns the parts of one arena of `len` bytes.
     fn arena(len: u64, lbasize: u32, is_last: bool) -> Result<BttGeometry, InfoBlockError> {
         Want::AtLeast(LBASIZE_MIN).check("external_lbasize", 0, lbasize.into())?;
         Want::AtMost(LBASIZE_MAX).check("external_lbasize", 0, lbasize.into())?;
         let internal_lbasize = lbasize.next_multiple_of(INTERNAL_UNIT);
         let flog_len = align_up(u64::from(NFREE) * BttFlog::LANE_LEN, BLOCK);
-        // What is for data and map: all but two info blocks and the flog.
+        // Room for data and map: all bytes but two info blocks and the flog.
         let room = align_down(len, BLOCK) - 2 * BLOCK - flog_len;
-        // A block of padding is set aside, since the map is rounded up to whole ones.
+        // One block is reserved as padding because the map is rounded up to whole blocks.
         let internal_nlba = (room - BLOCK) / (u64::from(internal_lbasize) + BttMapEntry::LEN);
         Want::AtLeast(u64::from(NFREE) + 1).check("internal_nlba", 0, internal_nlba)?;
         let internal_nlba = Contradiction::narrow("internal_nlba", internal_nlba)?;
@@ -180,62 +181,62 @@ impl BttGeometry {
         })
     }
 
-    /// Bytes of a block as the table's user sees it.
+    /// Returns the size of a block in bytes, as the user of the table sees it.
     pub const fn external_lbasize(&self) -> u32 {
         self.external_lbasize
     }
 
-    /// Blocks that the user sees.
+    /// Returns the number of blocks that the user sees.
     pub const fn external_nlba(&self) -> u32 {
         self.external_nlba
     }
 
-    /// Bytes that a block takes in the data.
+    /// Returns the number of bytes that a block takes in the data.
     pub const fn internal_lbasize(&self) -> u32 {
         self.internal_lbasize
     }
 
-    /// Blocks in the data, the free ones included.
+    /// Returns the number of blocks in the data, including the free ones.
     pub const fn internal_nlba(&self) -> u32 {
         self.internal_nlba
     }
 
-    /// Blocks that are free at any time: as many writes can be under way.
+    /// Returns the number of blocks that are free at any time. It limits the concurrent writes.
     pub const fn nfree(&self) -> u32 {
         self.nfree
     }
 
-    /// Where the next arena begins, in bytes from the start of this one; `None` in the last one.
+    /// Returns the offset of the next arena, in bytes from the start of this one; `None` for the last arena.
     pub const fn nextoff(&self) -> Option<u64> {
         if self.nextoff == 0 { None } else { Some(self.nextoff) }
     }
 
-    /// Where the data begins, in bytes from the start of the arena.
+    /// Returns the offset of the data, in bytes from the start of the arena.
     pub const fn dataoff(&self) -> u64 {
         self.dataoff
     }
 
-    /// Where the map begins, in bytes from the start of the arena.
+    /// Returns the offset of the map, in bytes from the start of the arena.
     pub const fn mapoff(&self) -> u64 {
         self.mapoff
     }
 
-    /// Where the flog begins, in bytes from the start of the arena.
+    /// Returns the offset of the flog, in bytes from the start of the arena.
     pub const fn flogoff(&self) -> u64 {
         self.flogoff
     }
 
-    /// Where the second info block is, in bytes from the start of the arena.
+    /// Returns the offset of the second info block, in bytes from the start of the arena.
     pub const fn infooff(&self) -> u64 {
         self.infooff
     }
 
-    /// What the user can store, in bytes.
+    /// Returns the capacity for the user, in bytes.
     pub const fn capacity(&self) -> u64 {
         self.external_lbasize as u64 * self.external_nlba as u64
     }
 
-    /// Checks every rule of the drawing that is about one or more of these fields.
+    /// Checks every rule of the drawing that concerns these fields.
     fn check(&self) -> Result<(), InfoBlockError> {
         use Want::{AtLeast, AtMost, Exactly, MultipleOf};
         let rule = |field, found: u64, want: Want| want.check(field, 0, found);
@@ -247,7 +248,7 @@ impl BttGeometry {
         rule("nfree", nfree, AtLeast(1))?;
         rule("internal_nlba", internal_nlba, Exactly(external_nlba + nfree))?;
         rule("internal_nlba", internal_nlba, AtMost(NLBA_MAX))?;
-        // From the end to the start, so that no sum is of numbers that were not looked at.
+        // Checks go from the end to the start, so that each sum uses only checked numbers.
         rule("infooff", self.infooff, AtMost(BttGeometry::ARENA_MAX - BLOCK))?;
         rule("flogoff", self.flogoff, AtMost(self.infooff))?;
         rule("mapoff", self.mapoff, AtMost(self.flogoff))?;
@@ -276,26 +277,26 @@ impl BttGeometry {
 /// The info block of an arena.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BttInfo {
-    /// The table, the same in all its arenas.
+    /// UUID of the table, the same in all its arenas.
     pub uuid: Uuid,
-    /// The namespace that it is in; nil in tables that do not tell.
+    /// UUID of the namespace that contains it; nil in tables that do not state it.
     pub parent_uuid: Uuid,
-    /// There was an error, and the arena must not be written.
+    /// True after an error: the arena must not be written.
     pub is_read_only: bool,
-    /// Which BTT it is.
+    /// Version of the table.
     pub version: BttVersion,
-    /// Where the parts of the arena lie.
+    /// The parts of the arena.
     pub geometry: BttGeometry,
 }
 
 impl BttInfo {
-    /// The flag that says that there was an error.
+    /// Flag of an arena that had an error.
     const FLAG_ERROR: u32 = 1;
 
-    /// The info block that the first 4096 of `bytes` hold. Never panics, whatever the bytes are.
+    /// Decodes the info block in the first 4096 of `bytes`. Never panics, for any content.
     ///
     /// # Errors
-    /// The first rule of the drawing that is broken, after signature, checksum and version.
+    /// Names the first broken rule of the drawing. Signature, checksum and version are checked first.
     pub fn decode(bytes: &[u8]) -> Result<BttInfo, InfoBlockError> {
         let (raw, _) = BttBytes::ref_from_prefix(bytes)
             .map_err(|_| InfoBlockError::TooShort { len: bytes.len() as u64 })?;
@@ -335,7 +336,7 @@ impl BttInfo {
         })
     }
 
-    /// The bytes of the info block.
+    /// Returns the bytes of the info block.
     pub fn encode(&self) -> [u8; INFO_LEN] {
         let (major, minor) = self.version.numbers();
         let geometry = &self.geometry;
@@ -385,7 +386,7 @@ mod test {
         }
     }
 
-    /// The arena that PMDK 1.12 makes in a pool of 32 MiB behind 8192 bytes of its own.
+    /// The arena that PMDK 1.12 makes in a pool of 32 MiB, after its own 8192 bytes.
     #[test]
     fn an_arena_is_divided_as_pmdk_does() {
         let arena = BttGeometry::arena((32 << 20) - 8192, 512, true).unwrap();
@@ -448,7 +449,7 @@ mod test {
         }
     }
 
-    /// Bytes whose checksum is right.
+    /// Returns `bytes` with a correct checksum.
     fn sealed(mut bytes: [u8; INFO_LEN]) -> [u8; INFO_LEN] {
         fletcher64_seal(&mut bytes, offset_of!(BttBytes, checksum));
         bytes

@@ -18,25 +18,25 @@ struct MapBytes {
     entry: U32,
 }
 
-/// What an external block is.
+/// The state of an external block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BttBlockState {
-    /// As on the first day: the block of the same number.
+    /// Never written: the block of the same number holds the data.
     Initial,
     /// Reading it is an error.
     Error,
-    /// Zeros.
+    /// Reads as zeros.
     Zero,
-    /// The block whose number stands in the entry.
+    /// The entry holds the number of the block.
     Normal,
 }
 
 /// An entry of the map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BttMapEntry {
-    /// What the block is.
+    /// State of the block.
     pub state: BttBlockState,
-    /// The 30 bits of the number, which mean nothing in the state [`Initial`](BttBlockState::Initial).
+    /// The 30 bits of the number; without meaning in the state [`Initial`](BttBlockState::Initial).
     pub number: u32,
 }
 
@@ -44,7 +44,7 @@ impl BttMapEntry {
     /// Bytes of an entry.
     pub const LEN: u64 = size_of::<MapBytes>() as u64;
 
-    /// The entry that 4 bytes hold. All bytes are an entry; whether the arena has such a block is not looked at.
+    /// Decodes an entry from 4 bytes. All bytes are valid; the number may lie outside of the arena.
     pub fn decode(bytes: [u8; 4]) -> BttMapEntry {
         let raw = MapBytes::read_from_bytes(&bytes).map_or(0, |bytes| bytes.entry.get());
         let state = match (raw & BIT_ZERO != 0, raw & BIT_ERROR != 0) {
@@ -56,7 +56,7 @@ impl BttMapEntry {
         BttMapEntry { state, number: raw & NUMBER }
     }
 
-    /// The bytes of the entry. Bits of the number above the 30th are left out.
+    /// Returns the bytes of the entry. Drops bits of the number above the 30th.
     pub fn encode(self) -> [u8; 4] {
         let bits = match self.state {
             BttBlockState::Initial => 0,
@@ -67,13 +67,13 @@ impl BttMapEntry {
         zerocopy::transmute!(MapBytes { entry: (bits | self.number & NUMBER).into() })
     }
 
-    /// The block of the data that external block `lba` has when this is its entry.
+    /// Returns the block of the data that holds external block `lba` when this is its entry.
     pub fn block(self, lba: u32) -> u32 {
         if self.state == BttBlockState::Initial { lba } else { self.number }
     }
 }
 
-/// The number of a block in a word that may have the bits of a map entry above it.
+/// Returns the number of a block from a word that may have the bits of a map entry above it.
 pub(crate) fn number_in(word: u32) -> u32 {
     word & NUMBER
 }

@@ -1,10 +1,9 @@
-//! Seeded bugs: lines of the shipped code that a test can break, to see whether it is believed.
+//! Seeded bugs: lines of the shipped code that a test can break on purpose, to prove that it would notice.
 //!
-//! An engine names each of its bugs as a static [`Bug`] and asks [`Bug::is_active`] where the right code
-//! turns wrong. In an ordinary build the answer is the constant false and the wrong code is not compiled in.
-//! A build with `--cfg lode_bugs` answers by the choice of the test, one bug at a time and for each thread
-//! on its own, so that one build serves all bugs. For a program that a test starts, the variable `LODE_BUG` names
-//! the bug that is active in all of its threads.
+//! An engine names each of its bugs as a static [`Bug`]. It asks [`Bug::is_active`] at the place where the correct code
+//! turns wrong. In an ordinary build the answer is the constant false, and the wrong code is not compiled. A build with
+//! `--cfg lode_bugs` lets a test choose one bug at a time, for each thread separately, so one build serves all bugs. A
+//! test that starts a program names the active bug of all its threads in the variable `LODE_BUG`.
 //!
 //! ```
 //! use lode_layout::bug::Bug;
@@ -29,7 +28,7 @@ pub struct Bug {
 }
 
 impl Bug {
-    /// A bug with a unique name, which loses data in this way.
+    /// Defines a bug with a unique name; `loses` describes the data that it loses.
     pub const fn new(name: &'static str, loses: &'static str) -> Bug {
         Bug {
             name,
@@ -39,36 +38,36 @@ impl Bug {
         }
     }
 
-    /// Its unique name.
+    /// Returns the unique name of the bug.
     pub const fn name(&self) -> &'static str {
         self.name
     }
 
-    /// What it loses, in a few words.
+    /// Returns a short description of the loss.
     pub const fn loses(&self) -> &'static str {
         self.loses
     }
 
-    /// Whether the code at this place is to be wrong.
+    /// Returns true if the code at this place must be wrong.
     #[cfg(not(lode_bugs))]
     #[inline(always)]
     pub const fn is_active(&self) -> bool {
         false
     }
 
-    /// Whether the code at this place is to be wrong.
+    /// Returns true if the code at this place must be wrong.
     #[cfg(lode_bugs)]
     pub fn is_active(&self) -> bool {
         let chosen = CHOSEN.get().bug.map(|chosen| chosen.name);
         let active = chosen.or(everywhere()) == Some(self.name);
         if active {
-            // ORDER: none needed, it is read after the threads that may set it have ended.
+            // ORDER: none: the flag is read after the threads that may set it have ended.
             self.reached.store(true, std::sync::atomic::Ordering::Relaxed);
         }
         active
     }
 
-    /// Whether wrong code was run, ever. A chosen bug that no test reaches proves nothing.
+    /// Returns true if wrong code ever ran. A chosen bug that no test reaches proves nothing.
     #[cfg(lode_bugs)]
     pub fn was_reached(&self) -> bool {
         // ORDER: as in `is_active`.
@@ -95,7 +94,7 @@ impl fmt::Display for Bug {
     }
 }
 
-/// Which bug is active in a thread: never one in an ordinary build.
+/// The bug that is active in a thread; never one in an ordinary build.
 #[derive(Clone, Copy, Debug)]
 pub struct Chosen {
     #[cfg(lode_bugs)]
@@ -107,14 +106,14 @@ thread_local! {
     static CHOSEN: std::cell::Cell<Chosen> = const { std::cell::Cell::new(Chosen { bug: None }) };
 }
 
-/// The name of the bug that is active in all threads that have not chosen one.
+/// Returns the name of the bug that is active in all threads without a choice of their own.
 #[cfg(lode_bugs)]
 fn everywhere() -> Option<&'static str> {
     static NAME: std::sync::OnceLock<Option<String>> = std::sync::OnceLock::new();
     NAME.get_or_init(|| std::env::var("LODE_BUG").ok()).as_deref()
 }
 
-/// What is active in the calling thread, to be handed to a thread that it starts.
+/// Returns the bug that is active in the calling thread, for a thread that it starts.
 pub fn chosen() -> Chosen {
     #[cfg(lode_bugs)]
     return CHOSEN.get();
@@ -122,7 +121,7 @@ pub fn chosen() -> Chosen {
     Chosen {}
 }
 
-/// Makes active in the calling thread what was active in the one that started it.
+/// Activates in the calling thread the bug that was active in the parent thread.
 pub fn inherit(chosen: Chosen) {
     #[cfg(lode_bugs)]
     CHOSEN.set(chosen);

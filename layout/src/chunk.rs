@@ -1,12 +1,12 @@
 //! Chunks: the unit in which the heap hands out space, and their descriptors.
 //!
-//! Every extent of the heap begins with a table of one descriptor word per chunk. A span of chunks is in use
-//! when the word of its first chunk says so; the words of its other chunks stay zero, as do the words of free
-//! chunks. So taking a span and giving it back is one atomic store each, and free neighbours need no merging.
+//! Every extent of the heap begins with a table of one descriptor word for each chunk. The word of a span's first chunk
+//! marks the span as in use. The words of its other chunks are zero, like the words of free chunks. So allocating or
+//! freeing a span is one atomic store, and free neighbours need no merging.
 //!
-//! The table's own chunks come first in its extent and are never handed out. The word of the very first one,
-//! in the first extent, holds the root: where the pool's one object is from which all others are reached. It is
-//! never zero: a table that has become all zeros, as a device may leave a lost block, is not an empty heap's.
+//! The table's own chunks come first in its extent and are never allocated. The very first word of the first extent
+//! holds the root: the offset of the object from which all others are reached. It is never zero. A table that reads as
+//! all zeros, as a lost block of a device may, is therefore not an empty heap.
 
 use crate::PoolOffset;
 use crate::word::{checked, unchecked};
@@ -16,17 +16,17 @@ const ROOT_SHIFT: u32 = 4;
 const SUPERBLOCK: u64 = 1;
 const HUGE: u64 = 2;
 
-/// What a span of chunks is used for.
+/// The use of a span of chunks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Descriptor {
     /// The chunk is free, or in the middle of a span.
     Free,
-    /// The span holds equal blocks behind a superblock header.
+    /// The span holds equal blocks after a superblock header.
     Superblock {
         /// Chunks in the span.
         chunks: u64,
     },
-    /// The span holds one object behind an object header.
+    /// The span holds one object after an object header.
     Huge {
         /// Chunks in the span.
         chunks: u64,
@@ -34,7 +34,7 @@ pub enum Descriptor {
 }
 
 impl Descriptor {
-    /// The word that is stored.
+    /// Returns the word as stored.
     pub const fn encode(self) -> u64 {
         match self {
             Descriptor::Free => 0,
@@ -43,7 +43,7 @@ impl Descriptor {
         }
     }
 
-    /// What `word` says; `None` if it is damaged.
+    /// Decodes `word`. Returns `None` if it is damaged.
     pub const fn decode(word: u64) -> Option<Descriptor> {
         if word == 0 {
             return Some(Descriptor::Free);
@@ -60,7 +60,7 @@ impl Descriptor {
         }
     }
 
-    /// Chunks in the span that begins here; a free chunk counts for itself.
+    /// Returns the number of chunks in the span that begins here; a free chunk counts as one.
     pub const fn chunks(self) -> u64 {
         match self {
             Descriptor::Free => 1,
@@ -69,12 +69,12 @@ impl Descriptor {
     }
 }
 
-/// The word that says where the root object is; its offset is a multiple of 16.
+/// Returns the word that holds the offset of the root object. The offset is a multiple of 16.
 pub const fn encode_root(at: PoolOffset) -> u64 {
     checked(at.get() >> ROOT_SHIFT)
 }
 
-/// Where the root object is, which is [`PoolOffset::NULL`] while there is none; `None` if the word is damaged.
+/// Returns the offset of the root object: [`PoolOffset::NULL`] if there is no root yet, `None` if the word is damaged.
 pub const fn decode_root(word: u64) -> Option<PoolOffset> {
     match unchecked(word) {
         Some(payload) => Some(PoolOffset::new(payload << ROOT_SHIFT)),

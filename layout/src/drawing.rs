@@ -1,4 +1,4 @@
-//! The drawings of the formats, and what the compiler makes of them.
+//! The drawings of the formats, compared with the layout that the compiler produces.
 //!
 //! Each format is drawn once, in a `.md` file beside its module. A test compares every drawing with the
 //! field tables below, which come from `offset_of!` and `size_of`.
@@ -6,9 +6,9 @@
 /// A field of a format as the compiler lays it out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Field {
-    /// Its name in the code and in the drawing.
+    /// Name of the field in the code and in the drawing.
     pub name: &'static str,
-    /// Where it begins, in bytes from the start of the format.
+    /// Offset of the field, in bytes from the start of the format.
     pub off: usize,
     /// Its length in bytes.
     pub len: usize,
@@ -51,12 +51,12 @@ pub const DRAWINGS: &[Drawing] = &[
     crate::tree_node::DRAWING_TREE,
 ];
 
-/// The length of the field that `_project` picks.
+/// Returns the length of the field that `_project` picks.
 pub(crate) const fn len_of<S, F>(_project: fn(&S) -> &F) -> usize {
     size_of::<F>()
 }
 
-/// The [`Drawing`] `$name` of the struct `$struct`, with the fields that are listed.
+/// Builds the [`Drawing`] `$name` of the struct `$struct`, with the listed fields.
 macro_rules! drawing {
     ($name:literal, $struct:ty, [$($field:ident),+ $(,)?]) => {
         $crate::drawing::Drawing {

@@ -1,9 +1,9 @@
 //! Fletcher-64 as UEFI, the Linux kernel and PMDK compute it: over 32-bit little-endian words.
 
-/// The Fletcher-64 of `bytes`. A last word that is cut short counts as if zeros followed.
+/// Returns the Fletcher-64 of `bytes`. Pads an incomplete last word with zeros.
 ///
-/// The low half is the sum of the words, the high half the sum of those sums, both modulo 2^32. A format that
-/// holds its own checksum takes those 8 bytes as zeros.
+/// The low half is the sum of the words; the high half is the sum of those sums. Both are modulo 2^32. A format that
+/// contains its own checksum counts those 8 bytes as zeros.
 ///
 /// # Cost
 /// Two additions for each 4 bytes.
@@ -13,7 +13,7 @@ pub fn fletcher64(bytes: &[u8]) -> u64 {
     sums.value()
 }
 
-/// The Fletcher-64 of `bytes` with the 8 bytes at `hole`, a multiple of 4, taken as zeros.
+/// Returns the Fletcher-64 of `bytes` with the 8 bytes at `hole`, a multiple of 4, taken as zeros.
 pub(crate) fn fletcher64_without(bytes: &[u8], hole: usize) -> u64 {
     let mut sums = Sums::default();
     sums.add(&bytes[..hole]);
@@ -22,11 +22,11 @@ pub(crate) fn fletcher64_without(bytes: &[u8], hole: usize) -> u64 {
     sums.value()
 }
 
-/// Writes the Fletcher-64 of `bytes` into the 8 of them at `hole`, a multiple of 4, which count as zeros: what a
-/// format does that holds its own checksum.
+/// Writes the Fletcher-64 of `bytes` into its 8 bytes at `hole`, a multiple of 4, which count as zeros. This is the
+/// checksum of a format that contains its own checksum.
 ///
 /// # Panics
-/// If there are no 8 bytes at `hole`.
+/// Panics if there are no 8 bytes at `hole`.
 pub fn fletcher64_seal(bytes: &mut [u8], hole: usize) {
     let sum = fletcher64_without(bytes, hole);
     bytes[hole..hole + 8].copy_from_slice(&sum.to_le_bytes());

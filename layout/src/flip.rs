@@ -1,27 +1,27 @@
-//! Single flipped bits: which bit it was, by what it did to a CRC32C.
+//! Single flipped bits: finds the bit from the change of a CRC32C.
 //!
-//! A CRC is linear: a flipped bit changes it by an amount, its *syndrome*, that depends only on how many bits come
-//! after it. So comparing the checksum that is stored with the one that the bytes have tells which single bit can
-//! have made the difference, if one can. Where bytes are random, as in a record that a crash tore, one of `n`
-//! bits seems to have flipped once in 2^32 / n times: so this is evidence for a report and for a repair that a
-//! user asked for, and never a reason to believe a record at open.
+//! A CRC is linear: a flipped bit changes it by a *syndrome*, which depends only on the number of bits after it. So the
+//! difference between the stored and the computed checksum identifies the single bit that can have caused it, if there
+//! is one. Random bytes, as in a record that a crash tore, match one of `n` bits by chance once in 2^32 / n times. The
+//! result is therefore evidence for a report, or for a repair that a user requested. It is never a reason to accept a
+//! record at open.
 
 /// The polynomial of CRC32C, reflected.
 const POLYNOMIAL: u32 = 0x82F6_3B78;
 
-/// The syndrome of the bit before the one whose syndrome is `syndrome`.
+/// Returns the syndrome of the bit before the one whose syndrome is `syndrome`.
 const fn earlier(syndrome: u32) -> u32 {
     (syndrome >> 1) ^ if syndrome & 1 == 1 { POLYNOMIAL } else { 0 }
 }
 
-/// What [`earlier`] was made from.
+/// Inverts [`earlier`].
 const fn later(syndrome: u32) -> u32 {
-    // The polynomial's top bit is set, so that of a shifted value tells whether it was added.
+    // The polynomial's top bit is set, so the top bit of a shifted value shows that the polynomial was added.
     if syndrome >> 31 == 1 { (syndrome ^ POLYNOMIAL) << 1 | 1 } else { syndrome << 1 }
 }
 
-/// Which bit of `len` bytes has flipped, counted from their first one's lowest, if one flipped bit changes their
-/// CRC32C by `difference`.
+/// Returns the flipped bit of `len` bytes, counted from the lowest bit of the first byte. Returns `None` if no single
+/// flipped bit changes their CRC32C by `difference`.
 pub(crate) fn flipped_bit(difference: u32, len: usize) -> Option<usize> {
     let mut syndrome = POLYNOMIAL;
     for bit in (0..len * 8).rev() {
@@ -33,17 +33,17 @@ pub(crate) fn flipped_bit(difference: u32, len: usize) -> Option<usize> {
     None
 }
 
-/// The change of a CRC32C, some bytes before the end, that changed the CRC32C of CRC32Cs by `difference`:
-/// `bits_after` is the number of bits from the start of the changed one.
+/// Returns the change of an inner CRC32C that changed the CRC32C of CRC32Cs by `difference`. `bits_after` is the number
+/// of bits from the start of the changed inner one to the end.
 pub(crate) fn inner_difference(difference: u32, bits_after: usize) -> u32 {
     (0..bits_after).fold(difference, |syndrome, _| later(syndrome))
 }
 
-/// Which bit of `bytes` has flipped since their CRC32C was `crc`, counted from the first byte's lowest bit; `None`
-/// if none or more than one has.
+/// Returns the bit of `bytes` that flipped since their CRC32C was `crc`, counted from the first byte's lowest bit.
+/// Returns `None` if no bit or more than one has flipped.
 ///
 /// # Cost
-/// The CRC, and a cycle or two for each bit.
+/// One CRC, and a cycle or two for each bit.
 pub fn flipped_bit_of(crc: u32, bytes: &[u8]) -> Option<usize> {
     flipped_bit(crc ^ crc32c::crc32c(bytes), bytes.len())
 }

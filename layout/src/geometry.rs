@@ -1,4 +1,4 @@
-//! Where the parts of a pool lie.
+//! The parts of a pool and their offsets.
 //!
 //! ```text
 //! 0x0000  header, copy A         0x1000  header, copy B
@@ -7,55 +7,55 @@
 //! then    extent 0 [ chunk table | chunks ... ]   extent 1 [ chunk table | chunks ... ]   ...
 //! ```
 //!
-//! A chunk table has one word for each [`CHUNK`] of its extent, its own chunks included; a zero word means a
-//! free chunk, so a zeroed table is an empty extent. A table is made with room for [`TABLE_SLACK`] times its
-//! extent. Growing therefore lengthens the last extent first, and adds one only when that table is full.
+//! A chunk table has one word for each [`CHUNK`] of its extent, including its own chunks. A zero word means a free
+//! chunk, so a zeroed table is an empty extent. A table has room for [`TABLE_SLACK`] times its extent. So growth first
+//! lengthens the last extent, and adds an extent only when that table is full.
 
 use crate::{BLOCK, PoolOffset, WORD, align_down, align_up};
 use std::fmt;
 
-/// Bytes of a chunk, the unit of the heap's space and of a pool's size.
+/// Bytes of a chunk, the allocation unit of the heap and of a pool's size.
 pub const CHUNK: u64 = 16 * 1024;
 
-/// The most extents that a header can hold.
+/// Maximum number of extents in a header.
 pub(crate) const EXTENTS_MAX: usize = 32;
-/// How many times the size of its extent a new chunk table can describe.
+/// Capacity of a new chunk table, in multiples of its extent's size.
 const TABLE_SLACK: u64 = 8;
-/// The part of a pool that becomes its log, within the limits below.
+/// Divisor of a pool's size that gives its log, within the limits below.
 const LOG_SHARE: u64 = 16;
 const LOG_LEN_MIN: u64 = 4 * BLOCK;
 const LOG_LEN_MAX: u64 = 64 << 20;
 
-/// A range of the heap with a chunk table of its own.
+/// A range of the heap with its own chunk table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Extent {
-    /// Where it begins: a multiple of [`CHUNK`]. Its chunk table is here.
+    /// Offset of the extent and of its chunk table: a multiple of [`CHUNK`].
     pub start: PoolOffset,
-    /// Its length in bytes, the table included: a multiple of [`CHUNK`].
+    /// Length in bytes, including the table: a multiple of [`CHUNK`].
     pub len: u64,
     /// The length of its chunk table in bytes: a multiple of [`CHUNK`].
     pub table_len: u64,
 }
 
 impl Extent {
-    /// The first offset behind the extent.
+    /// Returns the first offset after the extent.
     pub fn end(&self) -> PoolOffset {
         self.start.plus(self.len)
     }
 
-    /// The length to which the extent can grow before its table is full, in bytes.
+    /// Returns the length in bytes to which the extent can grow before its table is full.
     pub fn len_max(&self) -> u64 {
         (self.table_len / WORD).saturating_mul(CHUNK)
     }
 
-    /// An extent that takes all of `len` bytes (at least two chunks), its table with slack.
+    /// Returns an extent that takes all of `len` bytes (at least two chunks), with slack in its table.
     fn with_slack(start: u64, len: u64) -> Extent {
         let table_len = align_up(len / CHUNK * WORD * TABLE_SLACK, CHUNK);
         Extent { start: PoolOffset::new(start), len, table_len }
     }
 }
 
-/// The sizes and places of the parts of a pool. A value of this type is free of contradictions.
+/// The sizes and offsets of the parts of a pool. The fields of a value of this type are consistent.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Geometry {
     size: u64,
@@ -66,28 +66,28 @@ pub struct Geometry {
 }
 
 impl Geometry {
-    /// Where the first copy of the header is.
+    /// Offset of the first copy of the header.
     pub const HEADER_A: PoolOffset = PoolOffset::new(0);
-    /// Where the second copy of the header is.
+    /// Offset of the second copy of the header.
     pub const HEADER_B: PoolOffset = PoolOffset::new(0x1000);
-    /// Where the block of the first checkpoint slot is, 4096 bytes.
+    /// Offset of the first checkpoint slot's block, 4096 bytes.
     pub const SLOT_0: PoolOffset = PoolOffset::new(0x2000);
-    /// Where the block of the second checkpoint slot is, 4096 bytes.
+    /// Offset of the second checkpoint slot's block, 4096 bytes.
     pub const SLOT_1: PoolOffset = PoolOffset::new(0x3000);
-    /// Where the log of a new pool is.
+    /// Offset of the log in a new pool.
     pub const LOG: PoolOffset = PoolOffset::new(0x4000);
     /// The smallest pool in bytes: headers and slots, the smallest log, a chunk table and one chunk.
     pub const SIZE_MIN: u64 = Geometry::LOG.get() + LOG_LEN_MIN + 2 * CHUNK;
-    /// The largest pool in bytes, 64 PiB: far enough from the end of `u64` that no sum here can wrap.
+    /// The largest pool in bytes, 64 PiB: no sum of offsets can wrap here.
     pub const SIZE_MAX: u64 = 1 << 56;
 
-    /// The parts of a new pool of `size` bytes, rounded down to a multiple of [`CHUNK`].
+    /// Plans a new pool of `size` bytes, rounded down to a multiple of [`CHUNK`].
     ///
     /// The log takes a sixteenth, rounded down to chunks: 16 KiB in a pool of up to 512 KiB, 64 MiB in one
     /// of 1 GiB and more. One extent takes the rest.
     ///
     /// # Errors
-    /// The size is below [`SIZE_MIN`](Geometry::SIZE_MIN) or above [`SIZE_MAX`](Geometry::SIZE_MAX).
+    /// Fails if the size is below [`SIZE_MIN`](Geometry::SIZE_MIN) or above [`SIZE_MAX`](Geometry::SIZE_MAX).
     pub fn plan(size: u64) -> Result<Geometry, GeometryError> {
         Geometry::check_size(size)?;
         let size = align_down(size, CHUNK);
@@ -98,11 +98,12 @@ impl Geometry {
         Ok(Geometry { size, log_off: Geometry::LOG, log_len, extents, extent_count: 1 })
     }
 
-    /// The parts of this pool when it has grown to `size` bytes, rounded down to a multiple of [`CHUNK`].
-    /// Nothing that exists moves.
+    /// Plans the growth of this pool to `size` bytes, rounded down to a multiple of [`CHUNK`]. Existing parts keep
+    /// their offsets.
     ///
     /// # Errors
-    /// The size is out of range or less than it was, or all 32 extents are in use and the last table is full.
+    /// Fails if the size is out of range or smaller than the pool. Fails if all 32 extents are in use and the last
+    /// table is full.
     pub fn grow(&self, size: u64) -> Result<Geometry, GeometryError> {
         Geometry::check_size(size)?;
         let size = align_down(size, CHUNK);
@@ -113,7 +114,7 @@ impl Geometry {
         let last = &mut grown.extents[self.extent_count - 1];
         last.len = last.len_max().min(size - last.start.get());
         let end = last.end().get();
-        // One chunk alone can't hold a table and something to describe; it waits for the next growth.
+        // One chunk can't hold both a table and a chunk to describe. It is left for the next growth.
         if size - end >= 2 * CHUNK {
             let Some(place) = grown.extents.get_mut(self.extent_count) else {
                 return Err(GeometryError::ExtentsExhausted { size, size_max: end });
@@ -124,10 +125,10 @@ impl Geometry {
         Ok(grown)
     }
 
-    /// The parts as a header on media tells them.
+    /// Returns the parts that a header on media states.
     ///
     /// # Errors
-    /// The first rule that they break.
+    /// Names the first rule that they break.
     pub(crate) fn from_parts(
         size: u64,
         log_off: u64,
@@ -161,27 +162,27 @@ impl Geometry {
         Ok(Geometry { size, log_off: PoolOffset::new(log_off), log_len, extents, extent_count })
     }
 
-    /// The size of the pool in bytes.
+    /// Returns the size of the pool in bytes.
     pub fn size(&self) -> u64 {
         self.size
     }
 
-    /// Where the log begins.
+    /// Returns the offset of the log.
     pub fn log_off(&self) -> PoolOffset {
         self.log_off
     }
 
-    /// The length of the log in bytes, a multiple of 4096.
+    /// Returns the length of the log in bytes, a multiple of 4096.
     pub fn log_len(&self) -> u64 {
         self.log_len
     }
 
-    /// The ranges of the heap, in the order of their offsets.
+    /// Returns the ranges of the heap, in the order of their offsets.
     pub fn extents(&self) -> &[Extent] {
         &self.extents[..self.extent_count]
     }
 
-    /// All places for extents, the unused ones blank.
+    /// Returns all extent entries of the header, including blank ones.
     pub(crate) fn extent_slots(&self) -> &[Extent; EXTENTS_MAX] {
         &self.extents
     }
@@ -197,7 +198,7 @@ impl Geometry {
     }
 }
 
-/// The rules for an extent in use; what comes before it ends at `free_from`.
+/// Checks the rules for an extent in use. The part before it ends at `free_from`.
 fn extent_rules(index: usize, extent: &Extent, free_from: u64, size: u64) -> Result<(), Contradiction> {
     use Want::{AtLeast, AtMost, MultipleOf};
     let start = extent.start.get();
@@ -218,31 +219,31 @@ fn extent_is_blank(index: usize, extent: &Extent) -> Result<(), Contradiction> {
     Want::Exactly(0).check("extent.table_len", index, extent.table_len)
 }
 
-/// A field that breaks a rule of its format, alone or together with others.
+/// A field that breaks a rule of its format, alone or together with other fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Contradiction {
-    /// The field.
+    /// Name of the field.
     pub field: &'static str,
-    /// Which of several, from 0.
+    /// Index of the field among several, from 0.
     pub index: usize,
-    /// What it holds.
+    /// Value of the field.
     pub found: u64,
-    /// What it had to hold.
+    /// Rule that the value breaks.
     pub want: Want,
 }
 
 impl Contradiction {
-    /// `value` as a field of 32 bits.
+    /// Returns `value` as a field of 32 bits.
     ///
     /// # Errors
-    /// It has more.
+    /// Fails if `value` has more bits.
     pub(crate) fn narrow(field: &'static str, value: u64) -> Result<u32, Contradiction> {
         let want = Want::AtMost(u32::MAX.into());
         u32::try_from(value).map_err(|_| Contradiction { field, index: 0, found: value, want })
     }
 }
 
-/// What a field had to hold.
+/// The rule for a field's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Want {
     /// This value.
@@ -258,10 +259,10 @@ pub enum Want {
 }
 
 impl Want {
-    /// Whether `found` is what was wanted.
+    /// Checks that `found` satisfies the rule.
     ///
     /// # Errors
-    /// The contradiction when it is not.
+    /// Returns the contradiction if it does not.
     pub(crate) fn check(self, field: &'static str, index: usize, found: u64) -> Result<(), Contradiction> {
         let met = match self {
             Want::Exactly(value) => found == value,
@@ -274,36 +275,36 @@ impl Want {
     }
 }
 
-/// Why a pool can't have a size.
+/// Reasons why a pool can't have a size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum GeometryError {
-    /// Too little for headers, log and heap.
+    /// Too few bytes for headers, log and heap.
     TooSmall {
-        /// The size asked for in bytes.
+        /// The requested size in bytes.
         size: u64,
-        /// The smallest possible.
+        /// The smallest possible size in bytes.
         size_min: u64,
     },
-    /// More than offsets can express with room to spare.
+    /// Exceeds [`SIZE_MAX`](Geometry::SIZE_MAX), which leaves room in 64-bit offsets.
     TooLarge {
-        /// The size asked for in bytes.
+        /// The requested size in bytes.
         size: u64,
-        /// The largest possible.
+        /// The largest possible size in bytes.
         size_max: u64,
     },
-    /// Pools only grow.
+    /// The size is smaller than the pool, and pools only grow.
     Shrinks {
-        /// The size asked for in bytes.
+        /// The requested size in bytes.
         size: u64,
-        /// The size that the pool has.
+        /// The current size of the pool in bytes.
         was: u64,
     },
-    /// Grown in small steps so often that the header has no room for another extent.
+    /// The pool grew in so many small steps that the header has no room for another extent.
     ExtentsExhausted {
-        /// The size asked for in bytes.
+        /// The requested size in bytes.
         size: u64,
-        /// The largest size that this pool can still reach.
+        /// The largest size in bytes that this pool can still reach.
         size_max: u64,
     },
 }

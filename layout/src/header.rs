@@ -18,7 +18,7 @@ pub const MINOR: u32 = 0;
 
 const MAGIC: [u8; 8] = *b"LODESTON";
 const ENDIAN_MARK: u64 = 0x0102_0304_0506_0708;
-/// The features that this code knows, by word.
+/// Features that this code knows, one constant for each feature word.
 const INCOMPAT_KNOWN: u64 = 0;
 const RO_COMPAT_KNOWN: u64 = 0;
 
@@ -90,55 +90,55 @@ struct HeaderBytes {
 
 const _: () = assert!(size_of::<HeaderBytes>() == LEN);
 
-/// A header free of contradictions.
+/// A header whose fields are consistent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
     /// The revision of the format that the last writer of the header used.
     pub minor: u32,
-    /// Features that a reader and a writer may ignore, a bit each.
+    /// Features that a reader and a writer may ignore, one bit each.
     pub compat: u64,
-    /// Features that a writer must know, a bit each.
+    /// Features that a writer must know, one bit each.
     pub ro_compat: u64,
-    /// How many times the header was written. The newer of two copies has the larger number.
+    /// Number of times that the header was written. The newer of two copies has the larger number.
     pub generation: u64,
     /// The identity of the pool.
     pub uuid: Uuid,
-    /// What the pool holds.
+    /// The name of the pool's content format.
     pub layout: LayoutName,
-    /// When the pool was made, in seconds since 1970-01-01 UTC.
+    /// Creation time of the pool, in seconds since 1970-01-01 UTC.
     pub created: u64,
-    /// The rung at creation, the least that an open must offer.
+    /// The rung at creation. The medium must offer at least this rung at each open.
     pub rung_min: Rung,
-    /// The rung that a user last forced against what the medium offered, if ever.
+    /// The rung that a user last forced against the medium's own; `None` if no rung was ever forced.
     pub rung_forced: Option<Rung>,
-    /// The sum of the dirty shutdowns that the modules below had counted at open, while a writer has the pool
-    /// open on modules that count them.
+    /// Sum of the dirty shutdowns that the modules below had counted at open. `Some` while a writer has the pool open
+    /// on modules that count them.
     pub watched: Option<u64>,
-    /// Where the parts of the pool lie.
+    /// The parts of the pool.
     pub geometry: Geometry,
 }
 
-/// Why bytes are not a header that this code can use.
+/// Reasons why bytes are not a header that this code can use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum HeaderError {
-    /// Less than a header's length.
+    /// There are fewer bytes than a header has.
     TooShort {
-        /// The bytes that there are.
+        /// Number of bytes found.
         len: u64,
     },
-    /// It does not begin as a pool does.
+    /// The bytes do not begin with the magic of a pool.
     NotAPool {
         /// The first bytes.
         found: [u8; 8],
     },
     /// A pool whose numbers are written in big-endian order.
     OtherEndian,
-    /// The bytes are not the ones that were written.
+    /// The checksum is wrong: the bytes are not those that were written.
     Checksum {
         /// The checksum of the bytes.
         want: u32,
-        /// The checksum that is written in them.
+        /// The checksum that the header holds.
         found: u32,
     },
     /// A pool of another format.
@@ -153,21 +153,21 @@ pub enum HeaderError {
         /// The unknown bits.
         unknown: u64,
     },
-    /// The name of the layout can't be one.
+    /// The stored layout name is invalid.
     Layout(LayoutNameError),
-    /// A field breaks its rule, though the checksum is right.
+    /// A field breaks its rule although the checksum is right.
     Field(Contradiction),
     /// The pool is longer than the file or device that holds it.
     PoolCutShort {
         /// The length of the pool in bytes.
         want: u64,
-        /// The bytes that there are.
+        /// The length of the file or device in bytes.
         found: u64,
     },
 }
 
 impl Header {
-    /// The header of a new pool, made `created` seconds after 1970-01-01 UTC.
+    /// Returns the header of a new pool, made `created` seconds after 1970-01-01 UTC.
     pub fn new(uuid: Uuid, layout: LayoutName, geometry: Geometry, rung_min: Rung, created: u64) -> Header {
         Header {
             minor: MINOR,
@@ -184,11 +184,11 @@ impl Header {
         }
     }
 
-    /// The header that the first 4096 of `bytes` hold. Never panics, whatever the bytes are.
+    /// Decodes the header in the first 4096 of `bytes`. Never panics, for any content.
     ///
     /// # Errors
-    /// The first reason in the order of the drawing; never [`HeaderError::PoolCutShort`], which
-    /// [`fits`](Header::fits) finds.
+    /// Reports the first failed check in the order of the drawing. Never reports [`HeaderError::PoolCutShort`];
+    /// [`fits`](Header::fits) does that.
     pub fn decode(bytes: &[u8]) -> Result<Header, HeaderError> {
         let (raw, _) = HeaderBytes::ref_from_prefix(bytes)
             .map_err(|_| HeaderError::TooShort { len: bytes.len() as u64 })?;
@@ -213,7 +213,7 @@ impl Header {
         raw.validated()
     }
 
-    /// The bytes of this header, as both copies hold them.
+    /// Returns the bytes of this header, as both copies hold them.
     pub fn encode(&self) -> [u8; LEN] {
         let mut raw = HeaderBytes::new_zeroed();
         raw.magic = MAGIC;
@@ -246,26 +246,26 @@ impl Header {
     /// Checks that the pool ends inside of a medium of `len` bytes.
     ///
     /// # Errors
-    /// [`HeaderError::PoolCutShort`].
+    /// Fails with [`HeaderError::PoolCutShort`].
     pub fn fits(&self, len: u64) -> Result<(), HeaderError> {
         let want = self.geometry.size();
         if want > len { Err(HeaderError::PoolCutShort { want, found: len }) } else { Ok(()) }
     }
 
-    /// The features in use that a writer must know and this code does not: such a pool is only read.
+    /// Returns the features in use that a writer must know and this code does not. Such a pool is opened read-only.
     pub fn ro_compat_unknown(&self) -> u64 {
         self.ro_compat & !RO_COMPAT_KNOWN
     }
 }
 
 impl HeaderBytes {
-    /// CRC32C of all bytes, those of the checksum taken as zeros.
+    /// Returns the CRC32C of all bytes, those of the checksum taken as zeros.
     fn checksum(&self) -> u32 {
         let (before, _) = self.as_bytes().split_at(offset_of!(HeaderBytes, crc));
         crc32c::crc32c_append(crc32c::crc32c(before), &[0; 4])
     }
 
-    /// The values of the fields, once magic, checksum, version and incompat are known to be good.
+    /// Returns the checked values of the fields. The caller has verified magic, checksum, version and incompat.
     fn validated(&self) -> Result<Header, HeaderError> {
         use Want::{AtLeast, AtMost, Exactly};
         let rule = |field, found: u64, want: Want| want.check(field, 0, found).map_err(HeaderError::Field);
@@ -377,7 +377,7 @@ mod test {
         }
     }
 
-    /// The sample after `change`, with a checksum that fits: as a faulty or hostile writer leaves it.
+    /// Decodes the sample after `change`, with a correct checksum, as a faulty or hostile writer leaves it.
     fn written_by(change: impl FnOnce(&mut HeaderBytes)) -> Result<Header, HeaderError> {
         let mut raw = HeaderBytes::read_from_bytes(&sample().encode()).unwrap();
         change(&mut raw);
@@ -463,7 +463,7 @@ mod test {
 
     #[test]
     fn a_foreign_header_is_not_taken_for_damage() {
-        // What a big-endian writer would leave: every number reversed, its checksum among them.
+        // Bytes of a big-endian writer: every number is reversed, including the checksum.
         let mut raw = HeaderBytes::read_from_bytes(&sample().encode()).unwrap();
         raw.endian_mark = raw.endian_mark.get().swap_bytes().into();
         raw.major = raw.major.get().swap_bytes().into();
@@ -529,7 +529,7 @@ mod test {
             prop_assert!(Header::decode(&bytes).is_err());
         }
 
-        /// Random damage behind a correct checksum: either refused, or a header that comes back as it was.
+        /// Damages random bytes and corrects the checksum: decoding fails, or the header survives a round trip.
         #[test]
         fn no_fields_panic(changes in prop::collection::vec((16usize..0x3d0, any::<u8>()), 1..24)) {
             let mut bytes = sample().encode();

@@ -1,24 +1,24 @@
-//! What can be wrong with the info blocks at the start of namespaces.
+//! Errors in the info blocks at the start of namespaces.
 
 use crate::Contradiction;
 use std::fmt;
 
-/// Why bytes are not an info block, or why none can be made.
+/// Reasons why bytes are not an info block, or why none can be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum InfoBlockError {
-    /// Less than an info block's length.
+    /// There are fewer bytes than an info block has.
     TooShort {
-        /// The bytes that there are.
+        /// Number of bytes found.
         len: u64,
     },
-    /// It does not begin as an info block of this kind does.
+    /// The bytes do not begin with the signature of this kind of info block.
     Absent,
-    /// The bytes are not the ones that were written.
+    /// The checksum is wrong: the bytes are not those that were written.
     Checksum {
         /// The checksum of the bytes.
         want: u64,
-        /// The checksum that is written in them.
+        /// The checksum that the block holds.
         found: u64,
     },
     /// An info block of a version that this code does not know.
@@ -30,11 +30,11 @@ pub enum InfoBlockError {
     },
     /// A field breaks its rule.
     Field(Contradiction),
-    /// The namespace has no room for what the block tells of.
+    /// The namespace is too small for the parts that the block describes.
     TooSmall {
-        /// The bytes of the namespace.
+        /// Size of the namespace in bytes.
         size: u64,
-        /// The bytes that it needs.
+        /// Least size in bytes.
         size_min: u64,
     },
 }

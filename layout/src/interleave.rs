@@ -1,4 +1,4 @@
-//! How a region is spread over the modules of its interleave set.
+//! The distribution of a region over the modules of its interleave set.
 //!
 //! ```text
 //! region    | line 0 | line 1 | line 2 | line 3 | line 4 | line 5 | ...      3 ways
@@ -7,16 +7,16 @@
 //! module 2  | line 2 | line 5 | ...
 //! ```
 //!
-//! A range of the region has one range in each module, without holes: so a namespace needs one label in each. The
-//! drawing is that of ACPI's NFIT with lines in order, and that of CXL with its granularity as the line.
+//! A range of the region is one contiguous range in each module. So a namespace needs one label in each module. The
+//! drawing follows ACPI's NFIT with lines in order. For CXL, the granularity is the line.
 
 use crate::{Contradiction, ModuleId, SetInfo, Want};
 use std::ops::Range;
 
-/// The least that hardware interleaves, in bytes.
+/// Smallest interleave line of hardware, in bytes.
 const LINE_MIN: u64 = 64;
 
-/// The spread of a region over the modules of a set.
+/// The distribution of a region over the modules of a set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Interleave {
     ways: u64,
@@ -27,13 +27,13 @@ pub struct Interleave {
 /// A part of a region that lies in one module without a gap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InterleavePiece {
-    /// Where it begins, in bytes from the start of the region.
+    /// Offset of the piece, in bytes from the start of the region.
     pub region_off: u64,
     /// The position of the module in the set.
     pub position: u16,
-    /// Where it begins, in bytes from the start of what the module gives to the region.
+    /// Offset of the piece, in bytes from the start of the module's part of the region.
     pub module_off: u64,
-    /// Its length in bytes.
+    /// Length of the piece in bytes.
     pub len: u64,
 }
 
@@ -41,50 +41,51 @@ impl Interleave {
     /// The line of Intel's modules, in bytes.
     pub const LINE: u64 = 4096;
 
-    /// A set of `ways` modules, each of which gives `module_len` bytes to the region, in lines of `line` bytes.
+    /// Returns a set of `ways` modules that each give `module_len` bytes to the region, in lines of `line` bytes.
     ///
     /// # Errors
-    /// No module, a line that is no power of two from 64 on, a length that is not of whole lines or of none, or a region
-    /// of 2^64 bytes or more.
+    /// Fails for a set without modules. Fails if `line` is not a power of two of at least 64. Fails if `module_len` is
+    /// 0 or not a whole number of lines. Fails if the region has 2^64 bytes or more.
     pub fn new(ways: u16, line: u64, module_len: u64) -> Result<Interleave, Contradiction> {
         let ways = u64::from(ways);
         Want::AtLeast(1).check("ways", 0, ways)?;
         Want::PowerOfTwo.check("line", 0, line)?;
         Want::AtLeast(LINE_MIN).check("line", 0, line)?;
-        // So that a stripe is never longer than the region, whose length is a number of 64 bits.
+        // Keeps a stripe no longer than the region. The region's length fits 64 bits.
         Want::AtLeast(line).check("module_len", 0, module_len)?;
         Want::MultipleOf(line).check("module_len", 0, module_len)?;
         Want::AtMost(u64::MAX / ways).check("module_len", 0, module_len)?;
         Ok(Interleave { ways, line, module_len })
     }
 
-    /// The modules of the set.
+    /// Returns the number of modules in the set.
     pub const fn ways(&self) -> u64 {
         self.ways
     }
 
-    /// Bytes of a line, after which the region goes on in the next module.
+    /// Returns the length of a line in bytes. The region continues in the next module after each line.
     pub const fn line(&self) -> u64 {
         self.line
     }
 
-    /// What each module gives, in bytes.
+    /// Returns the number of bytes that each module gives.
     pub const fn module_len(&self) -> u64 {
         self.module_len
     }
 
-    /// Bytes of the region.
+    /// Returns the length of the region in bytes.
     pub const fn region_len(&self) -> u64 {
         self.ways * self.module_len
     }
 
-    /// Bytes of a line in every module: ranges of whole stripes take the same from each.
+    /// Returns the length of a stripe in bytes: one line of every module. A range of whole stripes takes the same from
+    /// each module.
     pub const fn stripe(&self) -> u64 {
         self.ways * self.line
     }
 
-    /// The piece that begins at `region_off` and goes on to the end of its line, or to that of the region if there is
-    /// only one module. `None` behind the region.
+    /// Returns the piece from `region_off` to the end of its line. With only one module, the piece ends with the
+    /// region. Returns `None` for an offset after the region.
     pub fn piece_at(&self, region_off: u64) -> Option<InterleavePiece> {
         if region_off >= self.region_len() {
             return None;
@@ -99,8 +100,8 @@ impl Interleave {
         })
     }
 
-    /// Where in the region byte `module_off` of the module at `position` lies. `None` if there is no such module or
-    /// byte.
+    /// Returns the offset in the region of byte `module_off` of the module at `position`. Returns `None` if there is no
+    /// such module or byte.
     pub fn region_off(&self, position: u16, module_off: u64) -> Option<u64> {
         let position = u64::from(position);
         if position >= self.ways || module_off >= self.module_len {
@@ -110,7 +111,7 @@ impl Interleave {
         Some((stripe * self.ways + position) * self.line + in_line)
     }
 
-    /// The pieces of `range` of the region, in their order; what is behind the region is left out.
+    /// Returns the pieces of `range` of the region, in order. Ignores the part of `range` after the region.
     pub fn pieces(&self, range: Range<u64>) -> impl Iterator<Item = InterleavePiece> {
         let mut next = range.start;
         std::iter::from_fn(move || {
@@ -121,10 +122,10 @@ impl Interleave {
         })
     }
 
-    /// What the module at `position` has of `range` of the region, as a range of what it gives: empty if it has
-    /// nothing.
+    /// Returns the part of `range` of the region that lies in the module at `position`. The result is a range of the
+    /// module's part, empty if the module has none of it.
     pub fn share(&self, position: u16, range: Range<u64>) -> Range<u64> {
-        // Bytes of the module before `region_off`: those of whole stripes, and those of the one that is cut.
+        // Bytes of the module before `region_off`: those of whole stripes, and those of the last, incomplete stripe.
         let before = |region_off: u64| {
             let region_off = region_off.min(self.region_len());
             let (stripes, rest) = (region_off / self.stripe(), region_off % self.stripe());
@@ -136,7 +137,7 @@ impl Interleave {
         before(range.start)..before(range.end.max(range.start))
     }
 
-    /// The information from which the cookie of the set comes, for these modules in the order of their positions.
+    /// Returns the inputs of the set's cookie, for these modules in the order of their positions.
     pub fn set_info(&self, modules: &[ModuleId]) -> Vec<SetInfo> {
         let offs = (0..self.ways).map(|position| position * self.line);
         modules.iter().zip(offs).map(|(module, region_off)| SetInfo { region_off, module: *module }).collect()
@@ -169,7 +170,7 @@ mod test {
         assert_eq!(set.region_len(), 504 << 30);
         let ids = ["8089-a2-1834-000016b0", "8089-a2-1834-0000173b"].map(|id| id.parse().unwrap());
         assert_eq!(set_cookie(&set.set_info(&ids)), 0x8baa_eeb8_535e_2444);
-        // The namespace of that region: half from each module.
+        // The namespace of that region takes half from each module.
         let namespace = 0..479_857_737_728;
         assert_eq!([0, 1].map(|position| set.share(position, namespace.clone()).end), [239_928_868_864; 2]);
     }
@@ -214,7 +215,7 @@ mod test {
     }
 
     proptest! {
-        /// Pieces cover the range without gaps, and each module's are its share without gaps.
+        /// Checks that pieces cover the range without gaps, and that each module's pieces cover its share without gaps.
         #[test]
         fn pieces_are_the_range_and_the_shares(
             ways in 1u16..13, shift in 6u32..14, lines in 1u64..40, start in 0u64..600_000, len in 0u64..600_000,

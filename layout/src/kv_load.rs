@@ -1,11 +1,11 @@
-//! How much of a text a tree holds: a part of the tree's root object, drawn in `tree.md`.
+//! The progress of loading a text into a tree: a part of the tree's root object, drawn in `tree.md`.
 
 use core::mem::offset_of;
 use zerocopy::{FromBytes, Immutable, IntoBytes, transmute};
 
-/// Where it begins, in bytes from the start of the tree's root object.
+/// Offset of the progress, in bytes from the start of the tree's root object.
 pub const KV_LOAD_OFF: u64 = 0x10;
-/// Its words.
+/// Number of its words.
 pub const KV_LOAD_WORDS: usize = 6;
 
 #[derive(Clone, Copy, FromBytes, IntoBytes, Immutable)]
@@ -19,31 +19,31 @@ struct LoadBytes {
     begun: u64,
 }
 
-/// How much of an input is in a tree, as long as nothing else changes the tree.
+/// The part of an input that is in a tree. It is valid as long as no other writer changes the tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KvLoad {
-    /// How the input is read; never 0. Another reading of the same bytes is another load.
+    /// Reading mode of the input; never 0. The same bytes read in another mode are another load.
     pub how: u32,
-    /// Bytes of the input; every line before them is in the tree.
+    /// Offset in the input, in bytes. Every line before it is in the tree.
     pub offset: u64,
-    /// The lines before the offset.
+    /// Number of lines before the offset.
     pub lines: u64,
-    /// XXH3, 128 bits, of the input before the offset; of its first line if that is 0.
+    /// XXH3, 128 bits, of the input before the offset. If the offset is 0, of the first line.
     pub hash: [u64; 2],
-    /// Bytes of the input; no line that ends after them has changed the tree. Those between the offset and here may
-    /// have, some of them or all. At least the offset.
+    /// Offset in the input, in bytes, not before `offset`. No line that ends after it has changed the tree. Lines
+    /// between `offset` and here may have changed it, some of them or all.
     pub begun: u64,
 }
 
-/// Words that no writer has written like this.
+/// The words are damaged: no writer stores such words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KvDamage;
 
 impl KvLoad {
-    /// The words that say that nothing was loaded, or that something else has changed the tree since.
+    /// The words for no load, or for a tree that another writer has changed since its load.
     pub const NONE: [u64; KV_LOAD_WORDS] = [0; KV_LOAD_WORDS];
 
-    /// The words as stored.
+    /// Returns the words as stored.
     pub fn encode(&self) -> [u64; KV_LOAD_WORDS] {
         let KvLoad { how, offset, lines, hash, begun } = *self;
         let mut bytes = LoadBytes { crc: 0, how, offset, lines, hash, begun };
@@ -51,10 +51,10 @@ impl KvLoad {
         transmute!(bytes)
     }
 
-    /// What stored words say, if anything was loaded.
+    /// Decodes stored words. Returns `None` if no text was loaded.
     ///
     /// # Errors
-    /// They are damaged.
+    /// Fails if the words are damaged.
     pub fn decode(words: &[u64; KV_LOAD_WORDS]) -> Result<Option<KvLoad>, KvDamage> {
         if *words == KvLoad::NONE {
             return Ok(None);

@@ -1,4 +1,4 @@
-//! Namespace labels: which range of a module belongs to which namespace.
+//! Namespace labels: the assignment of ranges of a module to namespaces.
 #![doc = include_str!("label_1_2.md")]
 #![doc = include_str!("label_1_1.md")]
 
@@ -15,7 +15,7 @@ use uuid::{Uuid, uuid};
 use zerocopy::byteorder::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-/// What ranges of labels are multiples of, in bytes.
+/// Alignment of the ranges of labels, in bytes.
 const DPA_UNIT: u64 = 4096;
 
 pub(crate) const DRAWING_1_1: Drawing = drawing!(
@@ -87,19 +87,19 @@ struct LabelBytes12 {
 const _: () = assert!(size_of::<LabelBytes11>() == LabelFormat::V1_1.label_len() as usize);
 const _: () = assert!(size_of::<LabelBytes12>() == LabelFormat::V1_2.label_len() as usize);
 
-/// Which labels an area holds, as its index blocks tell.
+/// The format of the labels of an area, as its index blocks state it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LabelFormat {
-    /// Labels of 128 bytes without a checksum, before UEFI took them over.
+    /// Labels of 128 bytes without a checksum, from the time before UEFI specified them.
     V1_1,
-    /// Labels of 256 bytes: what UEFI specifies, and what Linux writes for all modules, those of CXL too.
+    /// Labels of 256 bytes as UEFI specifies them. Linux writes them for all modules, including those of CXL.
     V1_2,
-    /// Labels of 256 bytes that begin with their kind: what CXL specifies.
+    /// Labels of 256 bytes that begin with their kind, as CXL specifies them.
     V2_1,
 }
 
 impl LabelFormat {
-    /// Bytes of a label and of its slot.
+    /// Returns the length in bytes of a label and of its slot.
     pub const fn label_len(self) -> u64 {
         match self {
             LabelFormat::V1_1 => 128,
@@ -107,7 +107,7 @@ impl LabelFormat {
         }
     }
 
-    /// The length of a label as index blocks tell it.
+    /// Returns the code of the label length, as stored in index blocks.
     pub(crate) const fn size_code(self) -> u8 {
         match self {
             LabelFormat::V1_1 => 0,
@@ -115,7 +115,7 @@ impl LabelFormat {
         }
     }
 
-    /// Major and minor number as stored.
+    /// Returns the major and minor number as stored.
     pub(crate) const fn version(self) -> (u16, u16) {
         match self {
             LabelFormat::V1_1 => (1, 1),
@@ -124,7 +124,7 @@ impl LabelFormat {
         }
     }
 
-    /// The format with these numbers.
+    /// Returns the format with these numbers.
     pub(crate) const fn from_version(major: u16, minor: u16) -> Option<LabelFormat> {
         match (major, minor) {
             (1, 1) => Some(LabelFormat::V1_1),
@@ -142,20 +142,20 @@ impl fmt::Display for LabelFormat {
     }
 }
 
-/// The name that a user gave to a namespace.
+/// The name of a namespace, chosen by a user.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct LabelName([u8; LabelName::LEN]);
 
 impl LabelName {
-    /// Bytes of the field; the longest name has one less.
+    /// Bytes of the field; the longest name is one byte shorter.
     pub const LEN: usize = 64;
     /// No name.
     pub const NONE: LabelName = LabelName([0; LabelName::LEN]);
 
-    /// The name `text`.
+    /// Returns the name `text`.
     ///
     /// # Errors
-    /// It has more than 63 bytes or a zero character.
+    /// Fails if `text` has more than 63 bytes or contains a zero character.
     pub fn new(text: &str) -> Result<LabelName, LabelError> {
         if text.len() >= LabelName::LEN || text.contains('\0') {
             return Err(LabelError::Name { len: text.len() });
@@ -165,17 +165,17 @@ impl LabelName {
         Ok(LabelName(field))
     }
 
-    /// The field as stored.
+    /// Returns the name stored as `field`, without checks.
     pub(crate) const fn from_field(field: [u8; LabelName::LEN]) -> LabelName {
         LabelName(field)
     }
 
-    /// What [`from_field`](LabelName::from_field) takes.
+    /// Returns the field as stored, the inverse of [`from_field`](LabelName::from_field).
     pub(crate) const fn field(&self) -> [u8; LabelName::LEN] {
         self.0
     }
 
-    /// The name up to its first zero; bytes that are not UTF-8 are replaced.
+    /// Returns the name up to its first zero. Replaces bytes that are not UTF-8.
     pub fn text(&self) -> Cow<'_, str> {
         let end = self.0.iter().position(|byte| *byte == 0).unwrap_or(LabelName::LEN);
         String::from_utf8_lossy(&self.0[..end])
@@ -188,28 +188,29 @@ impl fmt::Debug for LabelName {
     }
 }
 
-/// The flags of a label, bits with a meaning and others alike.
+/// The flags of a label, including bits without a meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct LabelFlags(pub u32);
 
 impl LabelFlags {
-    /// The label is not to be changed.
+    /// The label must not be changed.
     pub const READ_ONLY: LabelFlags = LabelFlags(1);
-    /// The namespace is inside of one module: a block-window namespace, which no kernel supports any more.
+    /// The namespace lies inside of one module: a block-window namespace. Current kernels do not support it.
     pub const LOCAL: LabelFlags = LabelFlags(2);
-    /// The labels of the set are being written; the namespace is whole when all are written without it.
+    /// The labels of the set are being written. The namespace is complete when all of them are written without this
+    /// flag.
     pub const UPDATING: LabelFlags = LabelFlags(8);
 
-    /// Whether all bits of `flags` are set.
+    /// Returns true if all bits of `flags` are set.
     pub const fn has(self, flags: LabelFlags) -> bool {
         self.0 & flags.0 == flags.0
     }
 }
 
-/// Who uses a namespace and, with that, what the info block in it is.
+/// The user of a namespace, which determines the kind of info block in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Abstraction {
-    /// Nobody: raw, or it was made before labels told.
+    /// No user: a raw namespace, or a label from before labels named a user.
     None,
     /// A BTT with its info block at 4096.
     Btt,
@@ -219,7 +220,7 @@ pub enum Abstraction {
     PageMap,
     /// A character device: devdax.
     DeviceDax,
-    /// Somebody that this code does not know.
+    /// A user that this code does not know.
     Other(Uuid),
 }
 
@@ -232,7 +233,7 @@ impl Abstraction {
         (Abstraction::DeviceDax, uuid!("97a86d9c-3cdd-4eda-986f-5068b4f80088")),
     ];
 
-    /// Its identifier.
+    /// Returns the GUID of the user.
     pub fn uuid(self) -> Uuid {
         match self {
             Abstraction::Other(uuid) => uuid,
@@ -243,7 +244,7 @@ impl Abstraction {
         }
     }
 
-    /// What the identifier stands for.
+    /// Returns the user with this GUID.
     pub fn from_uuid(uuid: Uuid) -> Abstraction {
         let known = Abstraction::KNOWN.iter().find(|(_, one)| *one == uuid);
         known.map_or(Abstraction::Other(uuid), |(abstraction, _)| *abstraction)
@@ -253,49 +254,49 @@ impl Abstraction {
 /// The kind of memory that is persistent and byte-addressable, as in the range type of the NFIT.
 pub const PERSISTENT_MEMORY: Uuid = uuid!("66f0d379-b4f3-4074-ac43-0d3318b78cdb");
 
-/// What a module gives to a namespace, labels 1.1 and 1.2.
+/// A module's part of a namespace, in labels 1.1 and 1.2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NamespaceLabel {
-    /// The namespace.
+    /// UUID of the namespace.
     pub uuid: Uuid,
-    /// Its name.
+    /// Name of the namespace.
     pub name: LabelName,
-    /// What is said about the label.
+    /// Flags of the label.
     pub flags: LabelFlags,
-    /// Labels of the namespace, one for each module of the set.
+    /// Number of labels of the namespace, one for each module of the set.
     pub label_count: u16,
     /// The position of the module in the set, from 0.
     pub position: u16,
     /// The identity of the set: [`set_cookie`](crate::set_cookie), in labels 1.1
     /// [`set_cookie_v1_1`](crate::set_cookie_v1_1).
     pub set_cookie: u64,
-    /// Bytes of a logical block, 0 if nobody has asked for any.
+    /// Bytes of a logical block, 0 if none was requested.
     pub lba_size: u64,
-    /// Where in the module the range begins, in bytes.
+    /// Offset of the range in the module, in bytes.
     pub dpa: u64,
-    /// How long it is, in bytes.
+    /// Length of the range, in bytes.
     pub raw_size: u64,
-    /// The data wants to lie at multiples of 2^n bytes; 0 in labels 1.1.
+    /// The data should lie at multiples of 2^n bytes; 0 in labels 1.1.
     pub alignment: u8,
     /// The kind of memory, [`PERSISTENT_MEMORY`]; nil in labels 1.1.
     pub type_guid: Uuid,
-    /// Who uses it; nobody in labels 1.1.
+    /// User of the namespace; `None` in labels 1.1.
     pub abstraction: Abstraction,
 }
 
-/// What a slot of a label storage area says.
+/// The content of a slot of a label storage area.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Label {
-    /// A range of a namespace, as UEFI has it.
+    /// A range of a namespace, as UEFI specifies it.
     Namespace(NamespaceLabel),
-    /// A range of a namespace, as CXL has it.
+    /// A range of a namespace, as CXL specifies it.
     CxlNamespace(CxlNamespaceLabel),
     /// A range of a region of CXL.
     CxlRegion(CxlRegionLabel),
 }
 
 impl Label {
-    /// The namespace or the region.
+    /// Returns the UUID of the namespace or the region.
     pub fn uuid(&self) -> Uuid {
         match self {
             Label::Namespace(label) => label.uuid,
@@ -304,7 +305,7 @@ impl Label {
         }
     }
 
-    /// The range of the module, in bytes.
+    /// Returns the range of the module, in bytes.
     pub fn dpas(&self) -> Range<u64> {
         let (dpa, raw_size) = match self {
             Label::Namespace(label) => (label.dpa, label.raw_size),
@@ -314,20 +315,20 @@ impl Label {
         dpa..dpa.saturating_add(raw_size)
     }
 
-    /// Whether the label tells of the same namespace or region as `other`: a new one takes the place of the old one.
+    /// Returns true if the label is of the same namespace or region as `other`. A new label then replaces the old one.
     pub fn replaces(&self, other: &Label) -> bool {
         self.is_region() == other.is_region() && self.uuid() == other.uuid()
     }
 
-    /// Whether it is the label of a region: namespaces lie inside of regions, and regions beside each other.
+    /// Returns true for the label of a region. Namespaces lie inside of regions; regions do not overlap.
     pub const fn is_region(&self) -> bool {
         matches!(self, Label::CxlRegion(_))
     }
 
-    /// The bytes of the label in slot `slot` of an area of `format`.
+    /// Returns the bytes of the label in slot `slot` of an area of `format`.
     ///
     /// # Errors
-    /// Labels 1.1 are of namespaces of UEFI and hold neither alignment nor kind nor user.
+    /// Fails for labels 1.1 if the label is one of CXL, or has an alignment, a kind or a user.
     pub(crate) fn encode(&self, format: LabelFormat, slot: u32) -> Result<Vec<u8>, LabelError> {
         match (self, format) {
             (Label::Namespace(label), LabelFormat::V1_1) => label.encode_1_1(slot),
@@ -338,12 +339,12 @@ impl Label {
         }
     }
 
-    /// The label that is in slot `slot` of an area of `format`, whose bytes these are.
+    /// Decodes the label in slot `slot` of an area of `format` from the bytes of the slot.
     ///
-    /// Linux keeps labels of CXL under index blocks of version 1.2, so the kind at their start is looked for there too.
+    /// Linux stores labels of CXL under index blocks of version 1.2, so those are decoded by their kind, too.
     ///
     /// # Errors
-    /// The first rule of the drawing that is broken, the checksum first.
+    /// Names the first broken rule of the drawing. The checksum is checked first.
     pub(crate) fn decode(bytes: &[u8], format: LabelFormat, slot: u32) -> Result<Label, LabelDamage> {
         if format == LabelFormat::V1_1 {
             return NamespaceLabel::decode_1_1(bytes, slot).map(Label::Namespace);
@@ -442,13 +443,13 @@ impl NamespaceLabel {
     }
 }
 
-/// Checks the checksum `found` of a label, which is at `hole` in its `bytes`.
+/// Checks the checksum `found` of a label, stored at `hole` in its `bytes`.
 pub(crate) fn check_sum(bytes: &[u8], hole: usize, found: u64) -> Result<(), LabelDamage> {
     let want = fletcher64_without(bytes, hole);
     if want == found { Ok(()) } else { Err(LabelDamage::Checksum { want, found }) }
 }
 
-/// Checks what a label in slot `slot` says of its place and its range.
+/// Checks the slot number and the range that the label in slot `slot` states.
 pub(crate) fn check_place(found: u32, slot: u32, dpa: u64, raw_size: u64) -> Result<(), Contradiction> {
     Want::Exactly(slot.into()).check("slot", 0, found.into())?;
     Want::MultipleOf(DPA_UNIT).check("dpa", 0, dpa)?;

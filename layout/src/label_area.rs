@@ -1,23 +1,23 @@
-//! The label storage area of a module, as a value, and its changes, as writes in the order of the kernel.
+//! The label storage area of a module as a value, and its changes as writes in the order of the kernel.
 //!
 //! ```text
 //! 0              index_len      2 * index_len
 //! | index 0      | index 1      | slot 0 | slot 1 | ... |
 //! ```
 //!
-//! Nothing that counts is written in place. A change writes at most one label, into a free slot, and then the index
-//! block that does not count, with the next sequence number; each write is durable before the next begins.
+//! No current data is overwritten in place. A change writes at most one label, into a free slot. Then it writes the
+//! older index block with the next sequence number. Each write is durable before the next begins.
 //!
 //! | stops after       | media shows                                    | reading takes                                   |
 //! |-------------------|------------------------------------------------|-------------------------------------------------|
 //! | nothing           | old                                            | old                                             |
-//! | part of the label | a slot that the block that counts calls free   | old: free slots are not looked at               |
+//! | part of the label | a slot that the current block calls free       | old: free slots are not read                    |
 //! | the label         | the same                                       | old                                             |
 //! | part of the index | the older block torn: checksum                 | old: the other block alone is valid             |
 //! | the index         | two valid blocks                               | new: its sequence comes after the other's       |
 //!
-//! A new area: first block 0 with sequence 3, then block 1 with sequence 2; the first write alone makes it an area.
-//! Erasing: first the block that does not count, then the one that does; the second write alone makes it blank.
+//! Format: first block 0 with sequence 3, then block 1 with sequence 2. The first write alone makes it a valid area.
+//! Erase: first the older block, then the current one. Only the second write makes it blank.
 
 use crate::LabelError;
 use crate::label::{Label, LabelFormat, check_place};
@@ -27,7 +27,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use uuid::Uuid;
 
-/// What a label storage area holds: the index block that counts, and the slots that it calls used.
+/// The content of a label storage area: the current index block, and the slots in use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LabelArea {
     geometry: LabelGeometry,
@@ -38,19 +38,19 @@ pub struct LabelArea {
 /// One write to a label storage area.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LabelWrite {
-    /// Where, in bytes from the start of the area.
+    /// Offset of the write, in bytes from the start of the area.
     pub off: u64,
-    /// What.
+    /// Bytes to write.
     pub bytes: Vec<u8>,
 }
 
 /// A change of a label storage area.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LabelUpdate {
-    /// The writes, each to be durable before the next one begins. Whichever is the last that is begun, and however
-    /// much of it arrives, the area reads as before or as [`after`](LabelUpdate::after).
+    /// The writes. Each must be durable before the next one begins. The area reads as before or as
+    /// [`after`](LabelUpdate::after) if the sequence stops at any write, even if that write is only partly done.
     pub writes: Vec<LabelWrite>,
-    /// The area when all are written.
+    /// The area after all writes.
     pub after: LabelArea,
 }
 
@@ -60,26 +60,26 @@ impl LabelWrite {
         LabelWrite { off: place.start, bytes }
     }
 
-    /// Does the write to `area`, the bytes of the whole area that it was made for.
+    /// Applies the write to `area`, the bytes of the whole area for which it was made.
     ///
     /// # Panics
-    /// If the area is too short for it.
+    /// Panics if the area is too short.
     pub fn apply(&self, area: &mut [u8]) {
         area[self.off as usize..][..self.bytes.len()].copy_from_slice(&self.bytes);
     }
 }
 
 impl LabelArea {
-    /// The area whose bytes these are, all of them. Never panics, whatever the bytes are.
+    /// Decodes the area from all its bytes. Never panics, for any content.
     ///
     /// # Errors
-    /// [`LabelError::Blank`] if there is nothing like an index block, [`LabelError::NoIndex`] if there is but none is
-    /// valid, and sizes that no area has.
+    /// [`LabelError::Blank`] if no index block has the signature. [`LabelError::NoIndex`] if one has it, but none is
+    /// valid. Also fails for sizes that no area has.
     ///
     /// # Cost
-    /// A checksum of the index blocks and of each label.
+    /// One checksum for each index block and for each label.
     pub fn read(bytes: &[u8]) -> Result<LabelArea, LabelError> {
-        // Where the second block lies depends on the length of the labels, which only the blocks tell. So both are
+        // The offset of the second block depends on the label length, which only the blocks state. So both lengths are
         // tried, the shorter first, as the kernel does.
         let size = bytes.len() as u64;
         let short = LabelGeometry::plan(size, LabelFormat::V1_1)?;
@@ -109,10 +109,10 @@ impl LabelArea {
         LabelArea { geometry, used: used.collect(), index }
     }
 
-    /// A new, empty area of `size` bytes, and the writes that make it out of a blank one.
+    /// Plans a new, empty area of `size` bytes. Returns the writes that make it from a blank area.
     ///
     /// # Errors
-    /// Sizes that no area has.
+    /// Fails for sizes that no area has.
     pub fn format(size: u64, format: LabelFormat) -> Result<LabelUpdate, LabelError> {
         let geometry = LabelGeometry::plan(size, format)?;
         let [first, second] =
@@ -123,24 +123,26 @@ impl LabelArea {
         Ok(LabelUpdate { writes, after: LabelArea { geometry, index: first, used: BTreeMap::new() } })
     }
 
-    /// The writes that make the area blank, which it is after the last one and not before.
+    /// Returns the writes that make the area blank. It is blank only after the last one.
     pub fn erase(&self) -> Vec<LabelWrite> {
         let blank =
             |which| LabelWrite::at(self.geometry.index(which), vec![0; self.geometry.index_len() as usize]);
         vec![blank(1 - self.index.which()), blank(self.index.which())]
     }
 
-    /// Writes `label`, and frees the labels of the same namespace, or of the same region, that were there.
+    /// Writes `label`, and frees the existing labels of the same namespace or of the same region.
     ///
-    /// To make a namespace over several modules, put its labels with [`UPDATING`](crate::LabelFlags::UPDATING) into
-    /// all areas first, and then without it.
+    /// To make a namespace over several modules, first put its labels with [`UPDATING`](crate::LabelFlags::UPDATING)
+    /// into all areas. Then put them without that flag.
     ///
     /// # Errors
-    /// [`LabelError::Field`] for a range that is not of whole pages, [`LabelError::Format`] for what labels of this area can't say,
-    /// [`LabelError::Overlap`] if another one has the range, [`LabelError::SlotsExhausted`].
+    /// - [`LabelError::Field`] if the range is not of whole pages.
+    /// - [`LabelError::Format`] if labels of this area can't express the label.
+    /// - [`LabelError::Overlap`] if another namespace or region has the range.
+    /// - [`LabelError::SlotsExhausted`] if there is no slot left.
     ///
     /// # Durability
-    /// Nothing is durable before the writes of the update are.
+    /// No change is durable before the writes of the update are.
     pub fn put(&self, label: &Label) -> Result<LabelUpdate, LabelError> {
         let dpas = label.dpas();
         check_place(0, 0, dpas.start, dpas.end - dpas.start).map_err(LabelError::Field)?;
@@ -152,7 +154,7 @@ impl LabelArea {
         if let Some((_, other)) = others.into_iter().find(|(_, other)| intersect(&other.dpas(), &dpas)) {
             return Err(LabelError::Overlap { with: other.uuid() });
         }
-        // A label can only be changed into a free slot, so the last one is not for new namespaces.
+        // A label changes by a write into a free slot, so new namespaces must leave one slot free.
         let spare = usize::from(victims.is_empty());
         let exhausted = LabelError::SlotsExhausted { slot_count: self.index.slot_count() };
         let slot = self.index.free_slots().next().ok_or(exhausted)?;
@@ -170,7 +172,7 @@ impl LabelArea {
     /// Frees the labels of the namespace or region `uuid`.
     ///
     /// # Errors
-    /// [`LabelError::Unknown`].
+    /// [`LabelError::Unknown`] if there is no such label.
     pub fn remove(&self, uuid: Uuid) -> Result<LabelUpdate, LabelError> {
         let victims: Vec<u32> =
             self.labels().filter(|(_, label)| label.uuid() == uuid).map(|(slot, _)| slot).collect();
@@ -180,12 +182,13 @@ impl LabelArea {
         Ok(self.with_index(|index| victims.iter().for_each(|slot| index.set_free(*slot, true))))
     }
 
-    /// Frees all slots, those of damaged labels too.
+    /// Frees all slots, including those of damaged labels.
     pub fn clear(&self) -> LabelUpdate {
         self.with_index(|index| (0..index.slot_count()).for_each(|slot| index.set_free(slot, true)))
     }
 
-    /// The update that writes the next index block, with `change` made; slots that it frees lose their labels.
+    /// Returns the update that applies `change` to the index block and writes it as the next one. Slots that it frees
+    /// lose their labels.
     fn with_index(&self, change: impl FnOnce(&mut LabelIndex)) -> LabelUpdate {
         let mut index = self.index.next();
         change(&mut index);
@@ -195,33 +198,33 @@ impl LabelArea {
         LabelUpdate { writes: vec![write], after: LabelArea { geometry: self.geometry, index, used } }
     }
 
-    /// Where its parts lie.
+    /// Returns the offsets of the area's parts.
     pub const fn geometry(&self) -> &LabelGeometry {
         &self.geometry
     }
 
-    /// The index block that counts.
+    /// Returns the current index block.
     pub const fn index(&self) -> &LabelIndex {
         &self.index
     }
 
-    /// How many new labels it has room for: its last free slot is kept, so that labels can be changed.
+    /// Returns the number of new labels that fit. The last free slot is reserved for changes of existing labels.
     pub fn slots_left(&self) -> u64 {
         (self.index.free_slots().count() as u64).saturating_sub(1)
     }
 
-    /// The labels and their slots, in the order of the slots.
+    /// Returns the labels and their slots, in the order of the slots.
     pub fn labels(&self) -> impl Iterator<Item = (u32, &Label)> {
         self.used.iter().filter_map(|(slot, label)| Some((*slot, label.as_ref().ok()?)))
     }
 
-    /// The slots that are in use and hold no label, and why. The kernel passes over them and leaves them in use;
-    /// [`clear`](LabelArea::clear) frees them.
+    /// Returns the slots that are in use without a valid label, and the damage of each. The kernel skips them and
+    /// leaves them in use; [`clear`](LabelArea::clear) frees them.
     pub fn damaged(&self) -> impl Iterator<Item = (u32, &LabelDamage)> {
         self.used.iter().filter_map(|(slot, label)| Some((*slot, label.as_ref().err()?)))
     }
 
-    /// The first two slots whose labels have a part of the module in common, which the kernel refuses.
+    /// Returns the first two slots whose labels share a part of the module. The kernel refuses such areas.
     pub fn overlap(&self) -> Option<(u32, u32)> {
         let mut ranges: Vec<_> =
             self.labels().map(|(slot, label)| (label.is_region(), label.dpas(), slot)).collect();
@@ -238,7 +241,7 @@ impl LabelArea {
     }
 }
 
-/// Whether the ranges have a byte in common.
+/// Returns true if the ranges share a byte.
 fn intersect(one: &Range<u64>, other: &Range<u64>) -> bool {
     one.start.max(other.start) < one.end.min(other.end)
 }

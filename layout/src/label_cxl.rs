@@ -91,58 +91,58 @@ struct RegionBytes {
     checksum: U64,
 }
 
-/// What a CXL module gives to a namespace.
+/// A CXL module's part of a namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CxlNamespaceLabel {
-    /// The namespace.
+    /// UUID of the namespace.
     pub uuid: Uuid,
-    /// Its name.
+    /// Name of the namespace.
     pub name: LabelName,
-    /// What is said about the label.
+    /// Flags of the label.
     pub flags: LabelFlags,
-    /// Ranges of the namespace.
+    /// Number of ranges of the namespace.
     pub range_count: u16,
     /// The position of this range, from 0.
     pub position: u16,
-    /// Where in the module the range begins, in bytes.
+    /// Offset of the range in the module, in bytes.
     pub dpa: u64,
-    /// How long it is, in bytes.
+    /// Length of the range, in bytes.
     pub raw_size: u64,
-    /// The alignment of the namespace in 256 MiB, 0 for any.
+    /// Alignment of the namespace in units of 256 MiB; 0 for any.
     pub alignment: u32,
-    /// The region that it is in.
+    /// UUID of the region that contains the namespace.
     pub region_uuid: Uuid,
-    /// Who uses it.
+    /// User of the namespace.
     pub abstraction: Abstraction,
-    /// Bytes of a logical block, 0 if nobody has asked for any.
+    /// Bytes of a logical block, 0 if none was requested.
     pub lba_size: u16,
 }
 
-/// What a CXL module gives to a region.
+/// A CXL module's part of a region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CxlRegionLabel {
-    /// The region.
+    /// UUID of the region.
     pub uuid: Uuid,
-    /// What is said about the label.
+    /// Flags of the label.
     pub flags: LabelFlags,
-    /// Labels of the region, one for each interleave way.
+    /// Number of labels of the region, one for each interleave way.
     pub label_count: u16,
     /// The position of the module in the set, from 0.
     pub position: u16,
-    /// Where in the module the range begins, in bytes.
+    /// Offset of the range in the module, in bytes.
     pub dpa: u64,
-    /// How long it is, in bytes.
+    /// Length of the range, in bytes.
     pub raw_size: u64,
-    /// Where the host maps the region.
+    /// Physical address of the host at which the region is mapped.
     pub hpa: u64,
-    /// The region goes on in the next module every `256 << granularity` bytes.
+    /// The region continues in the next module every `256 << granularity` bytes.
     pub granularity: u32,
-    /// The alignment of the region in 256 MiB, 0 for any.
+    /// Alignment of the region in units of 256 MiB; 0 for any.
     pub alignment: u32,
 }
 
 impl CxlNamespaceLabel {
-    /// What these labels begin with.
+    /// Kind at the start of these labels.
     pub(crate) const KIND: Uuid = uuid!("68bb2c0a-5a77-4937-9f85-3caf41a0f93c");
 
     pub(crate) fn encode(&self, slot: u32) -> Vec<u8> {
@@ -186,7 +186,7 @@ impl CxlNamespaceLabel {
 }
 
 impl CxlRegionLabel {
-    /// What these labels begin with.
+    /// Kind at the start of these labels.
     pub(crate) const KIND: Uuid = uuid!("529d7c61-da07-47c4-a93f-ecdf2c06f444");
 
     pub(crate) fn encode(&self, slot: u32) -> Vec<u8> {

@@ -1,48 +1,48 @@
-//! What can be wrong with labels and the area that they are in.
+//! Errors in labels and in the area that holds them.
 
 use crate::Contradiction;
 use crate::label::LabelFormat;
 use std::fmt;
 use uuid::Uuid;
 
-/// Why a block at the start of an area is not a valid index block.
+/// Reasons why a block at the start of an area is not a valid index block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum IndexDamage {
-    /// It does not begin as an index block does: never written, or erased.
+    /// The block does not begin with the signature of an index block: it was never written, or was erased.
     Absent,
-    /// Its version is not one that this code knows.
+    /// This code does not know the version of the block.
     Version {
         /// The major number.
         major: u16,
         /// The minor number.
         minor: u16,
     },
-    /// The bytes are not the ones that were written.
+    /// The checksum is wrong: the bytes are not those that were written.
     Checksum {
         /// The checksum of the bytes.
         want: u64,
-        /// The checksum that is written in them.
+        /// The checksum that the block holds.
         found: u64,
     },
-    /// A field breaks its rule, though the checksum is right.
+    /// A field breaks its rule although the checksum is right.
     Field(Contradiction),
 }
 
-/// Why a slot that is in use holds no label.
+/// Reasons why a slot in use does not hold a valid label.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LabelDamage {
-    /// Less than a label's length.
+    /// There are fewer bytes than a label has.
     TooShort {
-        /// The bytes that there are.
+        /// Number of bytes found.
         len: u64,
     },
-    /// The bytes are not the ones that were written.
+    /// The checksum is wrong: the bytes are not those that were written.
     Checksum {
         /// The checksum of the bytes.
         want: u64,
-        /// The checksum that is written in them.
+        /// The checksum that the label holds.
         found: u64,
     },
     /// A label of CXL of an unknown kind.
@@ -54,58 +54,58 @@ pub enum LabelDamage {
     Field(Contradiction),
 }
 
-/// Why a label storage area can't be read, made or changed.
+/// Reasons why a label storage area can't be read, made or changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LabelError {
     /// No space for two index blocks and two labels.
     AreaTooSmall {
-        /// The bytes of the area.
+        /// Size of the area in bytes.
         size: u64,
-        /// The bytes that it needs.
+        /// Least size in bytes.
         size_min: u64,
     },
-    /// More than an area can have.
+    /// The area is larger than an area can be.
     AreaTooLarge {
-        /// The bytes of the area.
+        /// Size of the area in bytes.
         size: u64,
-        /// The bytes that it can have.
+        /// Largest size in bytes.
         size_max: u64,
     },
     /// The area was never initialized, or its labels were erased.
     Blank,
     /// Neither index block is valid.
     NoIndex {
-        /// What is wrong with the first.
+        /// Damage of the first.
         first: IndexDamage,
-        /// What is wrong with the second.
+        /// Damage of the second.
         second: IndexDamage,
     },
-    /// A new namespace would take the last free slot, and without a free slot no label can be changed.
+    /// A new namespace would take the last free slot. Without a free slot no label can be changed.
     SlotsExhausted {
-        /// The slots of the area.
+        /// Number of slots of the area.
         slot_count: u32,
     },
     /// There is no label of this namespace or region.
     Unknown {
-        /// What was looked for.
+        /// UUID of the namespace or region.
         uuid: Uuid,
     },
-    /// The label has something that labels of this version can't say.
+    /// The label has a property that labels of this version can't express.
     Format {
         /// The version of the area.
         format: LabelFormat,
     },
     /// The label breaks a rule.
     Field(Contradiction),
-    /// The range is in use.
+    /// The range is in use by another namespace or region.
     Overlap {
-        /// By which namespace or region.
+        /// UUID of that namespace or region.
         with: Uuid,
     },
-    /// A name of more than 63 bytes, or with a zero character.
+    /// The name has more than 63 bytes, or contains a zero character.
     Name {
-        /// Its bytes.
+        /// Length of the name in bytes.
         len: usize,
     },
 }

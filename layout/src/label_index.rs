@@ -1,4 +1,4 @@
-//! The index blocks of a label storage area: which slots are in use, and where everything lies.
+//! The index blocks of a label storage area: slots in use, and offsets of the area's parts.
 #![doc = include_str!("label_index.md")]
 
 use crate::align_up;
@@ -15,11 +15,11 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 const SIG: [u8; 16] = *b"NAMESPACE_INDEX\0";
 /// Bytes of the fields; the bitmap begins here.
 const HEAD: usize = size_of::<IndexBytes>();
-/// What the length of an index block is a multiple of.
+/// Alignment of the length of an index block, in bytes.
 const INDEX_UNIT: u64 = 256;
-/// The bits of the sequence number that count.
+/// Significant bits of the sequence number.
 const SEQUENCE_MASK: u32 = 3;
-/// The slots that an area must at least have room for.
+/// Least number of slots of an area.
 const SLOTS_MIN: u64 = 2;
 
 pub(crate) const DRAWING: Drawing = drawing!(
@@ -48,7 +48,7 @@ struct IndexBytes {
     checksum: U64,
 }
 
-/// Where the parts of a label storage area lie.
+/// The offsets of the parts of a label storage area.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LabelGeometry {
     size: u64,
@@ -58,20 +58,20 @@ pub struct LabelGeometry {
 }
 
 impl LabelGeometry {
-    /// The largest area in bytes: modules tell the size of theirs in 32 bits.
+    /// The largest area in bytes: modules report its size in 32 bits.
     pub const SIZE_MAX: u64 = u32::MAX as u64;
 
-    /// The parts of an area of `size` bytes for labels of `format`, as the kernel, ndctl and firmware lay them out.
+    /// Plans an area of `size` bytes for labels of `format`, as the kernel, ndctl and firmware lay it out.
     ///
     /// # Errors
-    /// There is no room for two index blocks and two labels, or the size is above
+    /// Fails if there is no room for two index blocks and two labels, or if the size is above
     /// [`SIZE_MAX`](LabelGeometry::SIZE_MAX).
     pub fn plan(size: u64, format: LabelFormat) -> Result<LabelGeometry, LabelError> {
         if size > LabelGeometry::SIZE_MAX {
             return Err(LabelError::AreaTooLarge { size, size_max: LabelGeometry::SIZE_MAX });
         }
         let label_len = format.label_len();
-        // As if slots took it all: so the bitmap has a few bits too many rather than one too few.
+        // Sized as if slots took the whole area, so the bitmap may have a few bits too many but never too few.
         let bitmap_len = (size / label_len).div_ceil(8);
         let index_len = align_up(HEAD as u64 + bitmap_len, INDEX_UNIT);
         let size_min = 2 * index_len + SLOTS_MIN * label_len;
@@ -80,44 +80,44 @@ impl LabelGeometry {
         }
         let slot_count = u32::try_from((size - 2 * index_len) / label_len)
             .map_err(|_| LabelError::AreaTooLarge { size, size_max: LabelGeometry::SIZE_MAX })?;
-        // The blocks are as long as these slots need, which for a few sizes is less than was set aside above.
+        // The blocks get the length for these slots. For a few sizes this is less than the room reserved above.
         let index_len = align_up(HEAD as u64 + u64::from(slot_count).div_ceil(8), INDEX_UNIT);
         Ok(LabelGeometry { size, format, index_len, slot_count })
     }
 
-    /// The same parts for labels of another format and the same length.
+    /// Returns the same parts for labels of another format with the same length.
     pub(crate) fn for_format(self, format: LabelFormat) -> LabelGeometry {
         debug_assert_eq!(self.format.label_len(), format.label_len(), "other labels, other places");
         LabelGeometry { format, ..self }
     }
 
-    /// Bytes of the area.
+    /// Returns the size of the area in bytes.
     pub const fn size(&self) -> u64 {
         self.size
     }
 
-    /// Which labels it holds.
+    /// Returns the format of its labels.
     pub const fn format(&self) -> LabelFormat {
         self.format
     }
 
-    /// Bytes of an index block, its bitmap included: a multiple of 256.
+    /// Returns the length of an index block in bytes, including its bitmap: a multiple of 256.
     pub const fn index_len(&self) -> u64 {
         self.index_len
     }
 
-    /// How many labels fit.
+    /// Returns the number of slots.
     pub const fn slot_count(&self) -> u32 {
         self.slot_count
     }
 
-    /// Where index block 0 or 1 lies, in bytes from the start of the area.
+    /// Returns the range of index block 0 or 1, in bytes from the start of the area.
     pub const fn index(&self, which: usize) -> Range<u64> {
         let start = which as u64 * self.index_len;
         start..start + self.index_len
     }
 
-    /// Where a slot lies, in bytes from the start of the area.
+    /// Returns the range of a slot, in bytes from the start of the area.
     pub const fn slot(&self, slot: u32) -> Range<u64> {
         let start = 2 * self.index_len + slot as u64 * self.format.label_len();
         start..start + self.format.label_len()
@@ -131,12 +131,12 @@ pub struct LabelIndex {
     format: LabelFormat,
     sequence: u8,
     slot_count: u32,
-    // As stored, so that bits of no slot stay as they are.
+    // As stored: bits that belong to no slot are kept.
     free: Vec<u8>,
 }
 
 impl LabelIndex {
-    /// A block of a new area, with all slots free.
+    /// Returns a block of a new area, with all slots free.
     pub(crate) fn new(geometry: &LabelGeometry, which: usize, sequence: u8) -> LabelIndex {
         let mut index = LabelIndex {
             which,
@@ -149,37 +149,37 @@ impl LabelIndex {
         index
     }
 
-    /// The block that comes after this one: in the other place, with the next sequence number, otherwise equal.
+    /// Returns the successor of this block: in the other place, with the next sequence number, otherwise equal.
     pub(crate) fn next(&self) -> LabelIndex {
         LabelIndex { which: 1 - self.which, sequence: after(self.sequence), ..self.clone() }
     }
 
-    /// Which of the two blocks it is, 0 or 1.
+    /// Returns the place of the block, 0 or 1.
     pub const fn which(&self) -> usize {
         self.which
     }
 
-    /// Its sequence number: 1, 2 or 3.
+    /// Returns the sequence number: 1, 2 or 3.
     pub const fn sequence(&self) -> u8 {
         self.sequence
     }
 
-    /// The version that is written in it.
+    /// Returns the label format that the block states.
     pub const fn format(&self) -> LabelFormat {
         self.format
     }
 
-    /// The slots that it speaks of.
+    /// Returns the number of slots that the block covers.
     pub const fn slot_count(&self) -> u32 {
         self.slot_count
     }
 
-    /// Whether `slot` is free; a slot that does not exist is not.
+    /// Returns true if `slot` is free; false for a slot that does not exist.
     pub fn is_free(&self, slot: u32) -> bool {
         slot < self.slot_count && self.free[slot as usize / 8] >> (slot % 8) & 1 == 1
     }
 
-    /// The slots that are free, in their order.
+    /// Returns the free slots in ascending order.
     pub fn free_slots(&self) -> impl Iterator<Item = u32> {
         (0..self.slot_count).filter(|slot| self.is_free(*slot))
     }
@@ -190,7 +190,7 @@ impl LabelIndex {
         *byte = if free { *byte | bit } else { *byte & !bit };
     }
 
-    /// The bytes of the block, as long as the space for it.
+    /// Returns the bytes of the block. They fill its place in the area.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let len = HEAD + self.free.len();
         let (major, minor) = self.format.version();
@@ -213,11 +213,11 @@ impl LabelIndex {
         bytes
     }
 
-    /// Index block `which` of the area whose bytes these are, laid out as `geometry` says; of its format only the
-    /// length of the labels counts.
+    /// Decodes index block `which` of `area`, the bytes of a whole area, laid out as `geometry` says. Uses only the
+    /// label length of the format in `geometry`.
     ///
     /// # Errors
-    /// The first rule of the drawing that is broken, after the signature, the version and the checksum.
+    /// Names the first broken rule of the drawing. Signature, version and checksum are checked first.
     pub(crate) fn decode(
         area: &[u8],
         geometry: &LabelGeometry,
@@ -239,7 +239,7 @@ impl LabelIndex {
         use Want::{AtLeast, AtMost, Exactly};
         let rule = |field, found: u64, want: Want| want.check(field, which, found);
         let label_len = geometry.format.label_len();
-        // Labels 1.1 have one length only, and what their index blocks say of it is not looked at.
+        // Labels 1.1 have only one length, so the stored length is ignored.
         let stored_len = match format {
             LabelFormat::V1_1 => format.label_len(),
             _ => 128_u64.checked_shl(head.label_size.into()).unwrap_or(u64::MAX),
@@ -263,10 +263,10 @@ impl LabelIndex {
         })
     }
 
-    /// The block that counts in the area whose bytes these are.
+    /// Returns the current index block of `area`, the bytes of a whole area.
     ///
     /// # Errors
-    /// Neither is valid.
+    /// Fails if neither block is valid.
     pub(crate) fn newest(area: &[u8], geometry: &LabelGeometry) -> Result<LabelIndex, [IndexDamage; 2]> {
         match [0, 1].map(|which| LabelIndex::decode(area, geometry, which)) {
             [Ok(first), Ok(second)] => {
@@ -279,12 +279,12 @@ impl LabelIndex {
     }
 }
 
-/// The sequence number after `sequence`: they go in a circle, and 0 is none.
+/// Returns the sequence number after `sequence`. The numbers 1, 2 and 3 repeat; 0 is none.
 const fn after(sequence: u8) -> u8 {
     sequence % 3 + 1
 }
 
-/// Whether block 0 of `area`, which lies at its start in every version, says that the labels are 1.1.
+/// Returns true if block 0 of `area` says that the labels are 1.1. It lies at the start in every version.
 pub(crate) fn says_1_1(area: &[u8]) -> bool {
     IndexBytes::ref_from_prefix(area).is_ok_and(|(head, _)| {
         head.sig == SIG

@@ -1,34 +1,34 @@
-//! The name of what a pool holds.
+//! The name of a pool's content format.
 
 use std::fmt;
 
-/// The name of what a pool holds, such as `kv`: an open that expects another name is refused.
+/// The name of a pool's content format, such as `kv`. An open that expects another name is refused.
 ///
-/// 1 to 64 bytes of UTF-8 without control characters, so that it can be printed as it is.
+/// 1 to 64 bytes of UTF-8 without control characters, so that it can be printed unescaped.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct LayoutName {
     bytes: [u8; LayoutName::LEN_MAX],
     len: u8,
 }
 
-/// Why a text is not a layout name.
+/// Reasons why a text is not a layout name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LayoutNameError {
-    /// It holds no byte.
+    /// The text is empty.
     Empty,
-    /// It is longer than 64 bytes.
+    /// The text is longer than 64 bytes.
     TooLong {
-        /// Its length in bytes.
+        /// Length of the text in bytes.
         len: usize,
     },
-    /// It holds a control character, a NUL byte for example.
+    /// The text holds a control character, for example a NUL byte.
     Control {
-        /// Where, in bytes from its start.
+        /// Offset of that character, in bytes.
         at: usize,
     },
-    /// It is not UTF-8.
+    /// The text is not UTF-8.
     NotUtf8 {
-        /// Where the first wrong byte is.
+        /// Offset of the first invalid byte.
         at: usize,
     },
 }
@@ -37,10 +37,10 @@ impl LayoutName {
     /// The longest name in bytes.
     pub const LEN_MAX: usize = 64;
 
-    /// The name `text`.
+    /// Returns the name `text`.
     ///
     /// # Errors
-    /// It is empty, longer than 64 bytes, or holds a control character.
+    /// Fails if `text` is empty, is longer than 64 bytes or holds a control character.
     pub fn new(text: &str) -> Result<LayoutName, LayoutNameError> {
         if text.is_empty() {
             return Err(LayoutNameError::Empty);
@@ -56,10 +56,10 @@ impl LayoutName {
         Ok(LayoutName { bytes, len: text.len() as u8 })
     }
 
-    /// The name from its form on media, padded with zeros.
+    /// Decodes the name from its form on media, padded with zeros.
     ///
     /// # Errors
-    /// What [`new`](LayoutName::new) refuses, and bytes that are not UTF-8.
+    /// Fails for the names that [`new`](LayoutName::new) refuses, and for bytes that are not UTF-8.
     pub(crate) fn from_padded(bytes: &[u8; LayoutName::LEN_MAX]) -> Result<LayoutName, LayoutNameError> {
         let len = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
         let text = str::from_utf8(&bytes[..len])
@@ -67,14 +67,14 @@ impl LayoutName {
         LayoutName::new(text)
     }
 
-    /// The form on media, padded with zeros.
+    /// Returns the form on media, padded with zeros.
     pub(crate) fn padded(&self) -> [u8; LayoutName::LEN_MAX] {
         self.bytes
     }
 
-    /// The name as text.
+    /// Returns the name as text.
     pub fn as_str(&self) -> &str {
-        // Both ways to make a name check that it is UTF-8.
+        // Both constructors check that the name is UTF-8.
         str::from_utf8(&self.bytes[..usize::from(self.len)]).unwrap_or_default()
     }
 }

@@ -1,9 +1,8 @@
-//! Floor 0: every on-media format of Lodestone, as bytes and as validated values.
+//! Layer 0: every on-media format of Lodestone, as bytes and as validated values.
 //!
-//! It does: offsets and alignment, headers, checkpoint slots, log records, heap words, tree nodes and
-//! leaves, and what firmware and kernel keep on modules, labels
-//! and info blocks, each both ways. It does not: read a file, map memory, or know an instruction; so a broken pool
-//! can be printed without opening it.
+//! It does: encode and decode offsets, headers, checkpoint slots, log records, heap words, tree nodes and leaves, and
+//! the labels and info blocks that firmware and kernel keep on modules. It does not: read a file, map memory, or know
+//! an instruction. So a tool can print a broken pool without opening it.
 #![forbid(unsafe_code)]
 
 #[cfg(not(target_endian = "little"))]

@@ -1,49 +1,49 @@
-//! Offsets from the start of a pool, and the one place where alignment is computed.
+//! Offsets from the start of a pool, and the only functions that compute alignment.
 
 use std::fmt;
 
-/// Bytes of the unit that a CPU stores atomically.
+/// Bytes of a word, the unit that a CPU stores atomically.
 pub const WORD: u64 = 8;
 /// Bytes of a cache line, the unit of flushing on every supported CPU.
 pub const LINE: u64 = 64;
-/// Bytes of the block to which writes are padded where the medium is a block device's page cache.
+/// Bytes of the block to which writes are padded if the medium is a block device's page cache.
 pub const BLOCK: u64 = 4096;
 
-/// Bytes from the start of a pool. The only address that is ever stored on a medium.
+/// Offset in bytes from the start of a pool. The only kind of address that is ever stored on a medium.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 #[repr(transparent)]
 pub struct PoolOffset(u64);
 
 impl PoolOffset {
-    /// The start of the pool, where its header is; used on media to say "nothing".
+    /// Offset of the pool's header; on media it stands for "no object".
     pub const NULL: PoolOffset = PoolOffset(0);
 
-    /// The offset of `bytes` from the start of the pool.
+    /// Returns the offset of `bytes` from the start of the pool.
     #[inline]
     pub const fn new(bytes: u64) -> PoolOffset {
         PoolOffset(bytes)
     }
 
-    /// Bytes from the start of the pool.
+    /// Returns the number of bytes from the start of the pool.
     #[inline]
     pub const fn get(self) -> u64 {
         self.0
     }
 
-    /// Whether this is the offset that says "nothing".
+    /// Returns true if this is [`NULL`](PoolOffset::NULL).
     #[inline]
     pub const fn is_null(self) -> bool {
         self.0 == 0
     }
 
-    /// The offset `bytes` further on. Wraps, so that an offset read from damaged media can't panic: every
-    /// access checks its bounds.
+    /// Returns the offset `bytes` further on. It wraps, so that an offset from damaged media can't panic; every access
+    /// checks its bounds.
     #[inline]
     pub const fn plus(self, bytes: u64) -> PoolOffset {
         PoolOffset(self.0.wrapping_add(bytes))
     }
 
-    /// The number of the cache line that holds this byte, counted from the start of the pool.
+    /// Returns the index of the cache line that holds this byte, counted from the start of the pool.
     #[inline]
     pub const fn line(self) -> u64 {
         self.0 / LINE
@@ -62,14 +62,14 @@ impl fmt::Display for PoolOffset {
     }
 }
 
-/// The largest multiple of `unit` (a power of two) that is at most `value`.
+/// Returns the largest multiple of `unit` (a power of two) that is at most `value`.
 #[inline]
 pub const fn align_down(value: u64, unit: u64) -> u64 {
     debug_assert!(unit.is_power_of_two());
     value & !(unit - 1)
 }
 
-/// The smallest multiple of `unit` (a power of two) that is at least `value`; wraps to 0 past the last one.
+/// Returns the smallest multiple of `unit` (a power of two) that is at least `value`. Wraps to 0 past the last one.
 #[inline]
 pub const fn align_up(value: u64, unit: u64) -> u64 {
     debug_assert!(unit.is_power_of_two());

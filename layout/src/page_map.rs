@@ -1,4 +1,4 @@
-//! The info block of a page map, for fsdax and for devdax, and how much of a namespace a map takes.
+//! The info block of a page map, for fsdax and for devdax, and the size of the map.
 #![doc = include_str!("page_map.md")]
 
 use crate::btt_info::INFO_LEN;
@@ -10,30 +10,30 @@ use uuid::Uuid;
 use zerocopy::byteorder::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-/// Where in the namespace the info block is, in bytes.
+/// Offset of the info block in the namespace, in bytes.
 pub const PAGE_MAP_OFF: u64 = BLOCK;
 
 const MAJOR: u16 = 1;
-/// The revision from which on there are `start_pad` and `end_trunc`.
+/// First revision with `start_pad` and `end_trunc`.
 const MINOR_PADS: u16 = 1;
-/// The revision from which on there is `align`.
+/// First revision with `align`.
 const MINOR_ALIGN: u16 = 2;
-/// The revision from which on there are `page_size` and `page_struct_size`.
+/// First revision with `page_size` and `page_struct_size`.
 const MINOR_PAGE: u16 = 4;
 
-/// What comes before map or data: 4096 unused bytes and the info block.
+/// Bytes before the map or the data: 4096 unused bytes and the info block.
 const RESERVED: u64 = 2 * BLOCK;
 /// Bytes of a page.
 const PAGE: u64 = PAGE_FIELD as u64;
 const PAGE_FIELD: u32 = 4096;
-/// Bytes that a map has for a page.
+/// Bytes of the map for each page.
 const PAGE_STRUCT: u64 = PAGE_STRUCT_FIELD as u64;
 const PAGE_STRUCT_FIELD: u16 = 64;
 /// The largest page of the CPU, in bytes: no mapping is aligned to more.
 const ALIGN_MAX: u64 = 1 << 30;
-/// What the kernel maps at once, in bytes; no mapping is aligned to less.
+/// Bytes that the kernel maps at once; no mapping is aligned to less.
 const SUBSECTION: u64 = 2 << 20;
-/// Beyond any namespace, and small enough that no sum here wraps.
+/// Upper limit of sizes and offsets: beyond any namespace, and no sum here wraps.
 const DATA_OFF_MAX: u64 = 1 << 56;
 /// Pages of a section, the unit of memory hotplug: 128 MiB.
 const SECTION_PAGES: u64 = (128 << 20) / PAGE;
@@ -84,7 +84,7 @@ struct PageMapBytes {
 
 const _: () = assert!(size_of::<PageMapBytes>() == INFO_LEN);
 
-/// For whom the pages are mapped.
+/// The user for which the pages are mapped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PageMapUser {
     /// A block device on which file systems map files: fsdax.
@@ -102,7 +102,7 @@ impl PageMapUser {
     }
 }
 
-/// Where the page map is.
+/// The place of the page map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum PageMapPlace {
@@ -112,50 +112,50 @@ pub enum PageMapPlace {
     Namespace = 2,
 }
 
-/// How a kernel reckons the size of a map.
+/// The kernel's rule for the size of a map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PageMapRule {
-    /// For whole sections of 128 MiB, as kernels did up to 5.2.
+    /// Room for whole sections of 128 MiB, as in kernels up to 5.2.
     Sections,
-    /// For the pages that there are, as kernels have done since 5.3.
+    /// Room for the pages that exist, as in kernels since 5.3.
     Pages,
 }
 
 /// The info block of a page map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PageMapInfo {
-    /// For whom the pages are mapped.
+    /// The user for which the pages are mapped.
     pub user: PageMapUser,
-    /// The page map.
+    /// UUID of the page map.
     pub uuid: Uuid,
-    /// The namespace that it is in.
+    /// UUID of the namespace that contains it.
     pub parent_uuid: Uuid,
     /// The revision of the block.
     pub minor: u16,
-    /// Where the data begins, in bytes from `start_pad`.
+    /// Offset of the data, in bytes from `start_pad`.
     pub data_off: u64,
     /// Pages of the data.
     pub page_count: u64,
-    /// Where the map is.
+    /// The place of the map.
     pub place: PageMapPlace,
     /// Bytes that are not used at the start of the namespace.
     pub start_pad: u32,
     /// Bytes that are not used at its end.
     pub end_trunc: u32,
-    /// What mappings are aligned to, in bytes; 0 where the block does not tell.
+    /// Alignment of mappings in bytes; 0 if the block does not state it.
     pub align: u32,
     /// Bytes of a page.
     pub page_size: u32,
-    /// Bytes that the map has for a page.
+    /// Bytes of the map for each page.
     pub page_struct_size: u16,
 }
 
 impl PageMapInfo {
-    /// The info block that a kernel makes in a new namespace of `size` bytes that begins at `start` in physical memory.
+    /// Plans the info block that a kernel writes to a new namespace of `size` bytes at physical address `start`.
     ///
     /// # Errors
-    /// `align` is no power of two from 4096 to 1 GiB, the namespace does not begin at a multiple of 2 MiB, is not of
-    /// whole pages, or has no room for the map and a page of data.
+    /// Fails if `align` is not a power of two from 4096 to 1 GiB. Fails if `start` is not a multiple of 2 MiB, or if
+    /// `size` is not a whole number of pages. Fails if the namespace has no room for the map and a page of data.
     pub fn plan(
         user: PageMapUser,
         place: PageMapPlace,
@@ -205,20 +205,20 @@ impl PageMapInfo {
         })
     }
 
-    /// The bytes of a namespace of `size` bytes that its user gets: what ndctl shows as the size.
+    /// Returns the number of bytes that a namespace of `size` bytes offers to its user: the size that ndctl shows.
     pub fn data_len(&self, size: u64) -> u64 {
         size.saturating_sub(self.data_start()).saturating_sub(self.end_trunc.into())
     }
 
-    /// Where in the namespace the data begins, in bytes.
+    /// Returns the offset of the data in the namespace, in bytes.
     pub fn data_start(&self) -> u64 {
         u64::from(self.start_pad) + self.data_off
     }
 
-    /// The info block that the first 4096 of `bytes` hold. Never panics, whatever the bytes are.
+    /// Decodes the info block in the first 4096 of `bytes`. Never panics, for any content.
     ///
     /// # Errors
-    /// The first rule of the drawing that is broken, after signature, checksum and version.
+    /// Names the first broken rule of the drawing. Signature, checksum and version are checked first.
     pub fn decode(bytes: &[u8]) -> Result<PageMapInfo, InfoBlockError> {
         let (raw, _) = PageMapBytes::ref_from_prefix(bytes)
             .map_err(|_| InfoBlockError::TooShort { len: bytes.len() as u64 })?;
@@ -239,7 +239,7 @@ impl PageMapInfo {
         Ok(info)
     }
 
-    /// The bytes of the info block.
+    /// Returns the bytes of the info block.
     pub fn encode(&self) -> [u8; INFO_LEN] {
         let mut raw = PageMapBytes::new_zeroed();
         raw.sig = self.user.sig();
@@ -265,7 +265,7 @@ impl PageMapInfo {
         zerocopy::transmute!(raw)
     }
 
-    /// Checks every rule of the drawing that is about one or more of these fields.
+    /// Checks every rule of the drawing that concerns these fields.
     fn check(&self) -> Result<(), InfoBlockError> {
         use Want::{AtLeast, AtMost, MultipleOf, PowerOfTwo};
         let rule = |field, found: u64, want: Want| want.check(field, 0, found);
@@ -291,7 +291,7 @@ impl PageMapBytes {
         fletcher64_without(self.as_bytes(), offset_of!(PageMapBytes, checksum))
     }
 
-    /// The fields, those that the revision does not have with what they stood for before there were such fields.
+    /// Returns the fields. A field that the revision lacks gets the value that earlier kernels implied.
     fn info(&self, user: PageMapUser) -> Result<PageMapInfo, InfoBlockError> {
         let minor = self.minor.get();
         let since = |first, value: u32, before| if minor >= first { value } else { before };
@@ -328,8 +328,8 @@ mod test {
         PageMapInfo::plan(PageMapUser::FileSystem, PageMapPlace::Namespace, rule, 4 << 30, size, align)
     }
 
-    /// The namespace of the PRIMERGY machine: `ndctl create-namespace -s 479857737728` on a kernel 4.20 printed the
-    /// first size; kernels of today give 2 MiB more.
+    /// The namespace of the PRIMERGY machine. `ndctl create-namespace -s 479857737728` on kernel 4.20 printed the first
+    /// size; current kernels give 2 MiB more.
     #[test]
     fn a_real_namespace_comes_out() {
         let size = 479_857_737_728;
@@ -388,7 +388,7 @@ mod test {
         assert_eq!(read(0).encode()[0x4c..0x60], [0; 20]);
     }
 
-    /// Bytes whose checksum is right.
+    /// Returns `bytes` with a correct checksum.
     fn sealed(mut bytes: [u8; INFO_LEN]) -> [u8; INFO_LEN] {
         fletcher64_seal(&mut bytes, offset_of!(PageMapBytes, checksum));
         bytes
@@ -430,7 +430,7 @@ mod test {
             }
         }
 
-        /// Map and data have their room, and the data is aligned.
+        /// Checks that map and data have room, and that the data is aligned.
         #[test]
         fn plans_are_sound(start in 0u64..1 << 20, pages in 0u64..1 << 30, shift in 12u32..31, sections: bool) {
             let rule = if sections { PageMapRule::Sections } else { PageMapRule::Pages };

@@ -1,4 +1,4 @@
-//! Redo records: what one transaction changes, as it stands in a ring of the log.
+//! Redo records: the changes of one transaction, as stored in a ring of the log.
 #![doc = include_str!("record.md")]
 
 use crate::drawing::{Drawing, drawing};
@@ -23,13 +23,13 @@ pub const RECORD_LINE_WORDS: usize = 8;
 /// The most words that one [`Entry::Words`] carries.
 pub const ENTRY_WORDS_MAX: usize = 0xFFF;
 
-/// Bits by which the checksum of each quarter of a long record is turned further than the one before.
+/// Bits by which the checksum of each quarter of a long record is rotated further than the previous one.
 const TURN: u32 = 7;
 
-/// Words from which on a record's checksum is made of four.
+/// Least number of words for which the checksum is computed in four quarters.
 pub const RECORD_LONG_WORDS: usize = 16;
 
-/// Where the length stands in a record's first word, as a shift.
+/// Position of the length in a record's first word, as a shift.
 const BODY_SHIFT: u32 = 32;
 const KIND_SHIFT: u32 = 60;
 const COUNT_SHIFT: u32 = 48;
@@ -43,67 +43,67 @@ const ZERO: u64 = 5;
 const PAYLOAD: u64 = 6;
 const CONTINUE: u64 = 7;
 
-/// One change that a record carries. Applying it twice is applying it once.
+/// One change that a record carries. Applying it twice has the same effect as applying it once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Entry<'a> {
     /// Aligned words that replace those at `at`.
     Words {
-        /// Where.
+        /// Offset of the first word.
         at: PoolOffset,
         /// The words.
         words: &'a [u64],
     },
     /// Bits of a checked word to set.
     SetBits {
-        /// Where.
+        /// Offset of the word.
         at: PoolOffset,
         /// The bits, of the lower 48.
         mask: u64,
     },
     /// Bits of a checked word to clear.
     ClearBits {
-        /// Where.
+        /// Offset of the word.
         at: PoolOffset,
         /// The bits, of the lower 48.
         mask: u64,
     },
     /// Bytes that replace those at `at`.
     Bytes {
-        /// Where.
+        /// Offset of the first byte.
         at: PoolOffset,
-        /// How many of the bytes in `words` count.
+        /// Number of bytes in `words` that count.
         len: u64,
         /// The bytes, padded with zeros to whole words, little-endian.
         words: &'a [u64],
     },
     /// A range that becomes zero.
     Zero {
-        /// Where.
+        /// Offset of the first byte.
         at: PoolOffset,
-        /// Bytes, a multiple of 8.
+        /// Length in bytes, a multiple of 8.
         len: u64,
     },
     /// A range whose content was written in place before the record, under the same drain.
     Payload {
-        /// Where.
+        /// Offset of the first byte.
         at: PoolOffset,
-        /// Bytes, a multiple of 8.
+        /// Length in bytes, a multiple of 8.
         len: u64,
         /// CRC32C of the content.
         crc: u32,
     },
-    /// The entries go on in a range outside of the ring, and nothing follows here.
+    /// A range outside of the ring in which the entries go on. No entry follows this one in the ring.
     Continue {
-        /// Where.
+        /// Offset of the range.
         at: PoolOffset,
-        /// Bytes, a multiple of 8.
+        /// Length in bytes, a multiple of 8.
         len: u64,
         /// CRC32C of the range.
         crc: u32,
     },
 }
 
-/// Why a record's entries can't be read.
+/// Reasons why a record's entries can't be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EntryError {
     /// An entry of a kind that no version knows.
@@ -122,39 +122,39 @@ const fn head(kind: u64, count: u64, at: PoolOffset) -> u64 {
     kind << KIND_SHIFT | count << COUNT_SHIFT | (at.get() & OFFSET_MASK)
 }
 
-/// A record as a transaction composes it: room for a header, then entries.
+/// A record that a transaction composes: room for a header, then entries.
 #[derive(Clone, Debug)]
 pub struct Record {
-    /// At least `len` words and a line behind them, for the padding.
+    /// At least `len` words, and a line of room for padding after them.
     words: Vec<u64>,
     len: usize,
 }
 
 impl Record {
-    /// A record without entries.
+    /// Creates a record without entries.
     pub fn new() -> Record {
         Record { words: vec![0; 32 * RECORD_LINE_WORDS], len: RECORD_HEADER_WORDS }
     }
 
-    /// Takes all entries out.
+    /// Removes all entries.
     #[inline]
     pub fn clear(&mut self) {
         self.len = RECORD_HEADER_WORDS;
     }
 
-    /// Whether there is no entry.
+    /// Returns true if there is no entry.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.len == RECORD_HEADER_WORDS
     }
 
-    /// Words of the header and the entries.
+    /// Returns the number of words of the header and the entries.
     #[inline]
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// The words of the entries.
+    /// Returns the words of the entries.
     #[inline]
     pub fn body(&self) -> &[u64] {
         &self.words[RECORD_HEADER_WORDS..self.len]
@@ -169,7 +169,7 @@ impl Record {
     /// Appends an entry.
     ///
     /// # Panics
-    /// An [`Entry::Words`] of more than [`ENTRY_WORDS_MAX`] words.
+    /// Panics for an [`Entry::Words`] of more than [`ENTRY_WORDS_MAX`] words.
     #[inline]
     pub fn push(&mut self, entry: Entry<'_>) {
         match entry {
@@ -192,7 +192,7 @@ impl Record {
 
     #[inline]
     fn push_pair(&mut self, first: u64, second: u64) {
-        // With room for the padding, see `seal`.
+        // Keeps room for the padding, see `seal`.
         if let Some(room) = self.words.get_mut(self.len..self.len + 2 + RECORD_LINE_WORDS) {
             room[..2].copy_from_slice(&[first, second]);
             self.len += 2;
@@ -216,17 +216,17 @@ impl Record {
         self.words.resize(len.next_power_of_two().next_multiple_of(RECORD_LINE_WORDS), 0);
     }
 
-    /// Words of the sealed record: a multiple of [`RECORD_LINE_WORDS`].
+    /// Returns the number of words of the sealed record: a multiple of [`RECORD_LINE_WORDS`].
     #[inline]
     pub fn sealed_len(&self) -> usize {
         self.len.next_multiple_of(RECORD_LINE_WORDS)
     }
 
-    /// Writes the header for the place `ring_off` (bytes from the start of the ring), and returns the record's
-    /// words, padded with zeros. `checksum` is [`record_checksum`] or does the same.
+    /// Writes the header for a record at `ring_off`, in bytes from the start of the ring. Returns the record's words,
+    /// padded with zeros. `checksum` is [`record_checksum`] or an equivalent function.
     ///
     /// # Panics
-    /// A record of 32 GiB or more.
+    /// Panics for a record of 32 GiB or more.
     #[inline]
     pub fn seal(
         &mut self,
@@ -236,7 +236,7 @@ impl Record {
         checksum: impl Fn(u32, &[u64]) -> u32,
     ) -> &[u64] {
         seal.close(&mut self.words[..self.len], sequence, ring_off, checksum);
-        // A line whatever the padding needs: its length is known, so it takes no call.
+        // Fills a whole line even if less is needed: its length is constant, so the compiler emits no call.
         self.words[self.len..self.len + RECORD_LINE_WORDS].fill(0);
         &self.words[..self.sealed_len()]
     }
@@ -248,19 +248,19 @@ impl Default for Record {
     }
 }
 
-/// The entries in the words of a record's body, in order. Ends after the first error.
+/// An iterator over the entries in a record's body, in order. It ends after the first error.
 #[derive(Clone, Debug)]
 pub struct Entries<'a> {
     rest: &'a [u64],
 }
 
 impl<'a> Entries<'a> {
-    /// The entries in `body`.
+    /// Returns the entries in `body`.
     pub const fn new(body: &'a [u64]) -> Entries<'a> {
         Entries { rest: body }
     }
 
-    /// Takes the next entry if it replaces one word: most entries do.
+    /// Takes the next entry if it replaces one word. Most entries do.
     #[inline]
     pub fn next_word(&mut self) -> Option<(PoolOffset, u64)> {
         let (pair, rest) = self.rest.split_first_chunk::<2>()?;
@@ -316,14 +316,14 @@ impl<'a> Iterator for Entries<'a> {
     }
 }
 
-/// What a record's checksum covers beside the record: its pool, the life of the log, and its ring.
+/// The start value of record checksums: it covers the pool, the life of the log, and the ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecordSeal {
     seed: u32,
 }
 
 impl RecordSeal {
-    /// The seal of ring number `ring` of the pool `uuid` in the life `life`.
+    /// Returns the seal of ring number `ring` of the pool `uuid` in the life `life`.
     pub fn new(uuid: &[u8; 16], life: [u64; 2], ring: u32) -> RecordSeal {
         let mut seed = crc32c::crc32c(uuid);
         for part in life {
@@ -342,9 +342,9 @@ impl RecordSeal {
         record[..RECORD_HEADER_WORDS].copy_from_slice(&words_of(header));
     }
 
-    /// The number of words and the sequence number of the record that begins `words`, if one does: its checksum
-    /// is right for the place `ring_off` and it ends inside of `words`. `checksum` is [`record_checksum`] or does
-    /// the same.
+    /// Returns the number of words and the sequence number of the record at the start of `words`. Returns `None` if the
+    /// record does not end inside of `words`, or if its checksum is wrong for the place `ring_off`. `checksum` is
+    /// [`record_checksum`] or an equivalent function.
     pub fn open(
         self,
         words: &[u64],
@@ -357,12 +357,13 @@ impl RecordSeal {
         (self.crc(record, ring_off, checksum) == header.crc).then_some((len, header.sequence))
     }
 
-    /// Which bit may have flipped, since it was written, of the record that began with `words` at the place
-    /// `ring_off`: the number of the word, and the bit in it. None if no single bit makes it whole; several, at
-    /// most one in each quarter, if their flips can't be told apart. Records have at most `words_max` words.
+    /// Finds the single bit that may have flipped since the record at the start of `words` was written at the place
+    /// `ring_off`. Returns the index of the word and the bit in it. The result is empty if no single bit makes the
+    /// record whole. It has several items, at most one for each quarter, if their flips can't be told apart. Records
+    /// have at most `words_max` words.
     ///
     /// # Cost
-    /// The checksum, and a cycle or two for each bit of the record.
+    /// One checksum, and a cycle or two for each bit of the record.
     pub fn flipped(self, words: &[u64], ring_off: u64, words_max: usize) -> Vec<(usize, u32)> {
         let Some(&first) = words.first() else { return Vec::new() };
         let len_of = |first: u64| RECORD_HEADER_WORDS + (first >> BODY_SHIFT) as usize;
@@ -388,19 +389,20 @@ impl RecordSeal {
 
     #[inline]
     fn crc(self, record: &[u64], ring_off: u64, checksum: impl Fn(u32, &[u64]) -> u32) -> u32 {
-        // The same bytes give another checksum from another start value in every case, so the place and the length
-        // need no bytes of their own; they are spread over all bits, so that neither makes up for the other.
+        // Different start values always give the same bytes different checksums, so place and length need no bytes of
+        // their own. Both are spread over all bits, so that one can't compensate for the other.
         let place = ((ring_off / crate::LINE) as u32).wrapping_mul(0x9E37_79B1);
         let len = (record.len() as u32).wrapping_mul(0x85EB_CA6B);
         checksum(self.seed ^ place ^ len, &record[RECORD_HEADER_WORDS - 1..])
     }
 }
 
-/// The checksum of a record's words, from the start value `seed`. Long runs are four runs: a CPU computes their
-/// CRCs side by side, where one run waits for itself at each word. The four are turned before they are summed up in
-/// turn, see [`turned`].
+/// Returns the checksum of a record's words, from the start value `seed`.
 ///
-/// This is what the format says, in few words; `lode_pmem::checksum` does the same in few cycles.
+/// A long record is split into four quarters, because a CPU computes four CRCs side by side. In a single run each word
+/// would wait for the word before it. The four CRCs are rotated before they are combined, see [`turned`].
+///
+/// This function is the definition, written for clarity; `lode_pmem::checksum` computes the same value in fewer cycles.
 pub fn record_checksum(seed: u32, words: &[u64]) -> u32 {
     let crc = |words: &[u64]| crc32c::crc32c_append(seed, words.as_bytes());
     if words.len() < RECORD_LONG_WORDS {
@@ -412,15 +414,15 @@ pub fn record_checksum(seed: u32, words: &[u64]) -> u32 {
     crc32c::crc32c(turned([crc(one), crc(two), crc(three), crc(four)]).as_bytes())
 }
 
-/// The checksums of four quarters as they are summed up. Were they not turned, a bit flipped in one quarter would
-/// change the sum like another one, 32 bits on, in the next quarter; two such bits would go unnoticed.
+/// Rotates the checksums of four quarters before they are combined. Without the rotation, a flipped bit in one quarter
+/// would change the combined sum like a bit 32 places further in the next quarter. Two such flips would go undetected.
 #[inline]
 pub fn turned(sums: [u32; 4]) -> [u32; 4] {
     let [one, two, three, four] = sums;
     [one, two.rotate_left(TURN), three.rotate_left(2 * TURN), four.rotate_left(3 * TURN)]
 }
 
-/// Which bit of `len` words may have flipped when [`record_checksum`] changed by `difference`.
+/// Returns the bits of `len` words that may have flipped when [`record_checksum`] changed by `difference`.
 fn flipped_in_sum(difference: u32, len: usize) -> Vec<usize> {
     const SUM: usize = size_of::<u32>();
     let bits = |words: usize| words * u64::BITS as usize;
@@ -519,9 +521,9 @@ mod test {
         assert_eq!(seal.open(&record[..record.len() - 1], 640, record_checksum), None);
     }
 
-    /// The first checksum of long records was the CRC of their quarters' CRCs. The crash explorer found a torn
-    /// record that it let pass: two words were missing, both had been 0x93, and the distance of their places to
-    /// the ends of their quarters made up for the distance of the quarters.
+    /// The first checksum of long records was the CRC of their quarters' CRCs. The crash explorer found a torn record
+    /// that it accepted. Two words were missing and both had been 0x93. Their distance to the ends of their quarters
+    /// compensated for the distance of the quarters.
     #[test]
     #[cfg_attr(miri, ignore = "minutes in the interpreter: in `make soak`")]
     fn equal_errors_in_two_quarters_do_not_cancel_out() {

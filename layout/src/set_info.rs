@@ -22,17 +22,17 @@ struct SetInfoBytes {
     reserved: [u8; 31],
 }
 
-/// What labels 1.1 know of a module: offset and serial number, and then zeros.
+/// Bytes of a `SetInfoBytes` that labels 1.1 cover: offset and serial number. Zeros follow.
 const COMPAT_TOLD: usize = core::mem::offset_of!(SetInfoBytes, vendor);
 const COMPAT_PAD: [u8; 4] = [0; 4];
 
-/// The identity of a module as the firmware tells it, like `8089-a2-1834-000016b0`. Each field has the byte order
-/// in which that text shows it.
+/// The identity of a module as firmware reports it, like `8089-a2-1834-000016b0`. Each field is stored in the byte
+/// order of that text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ModuleId {
-    /// The maker's number at JEDEC.
+    /// The vendor's JEDEC number.
     pub vendor: [u8; 2],
-    /// Where and when it was made, as year and week; `None` for modules that do not tell, as those of QEMU.
+    /// Manufacturing location, and date as year and week; `None` for modules that do not report it, such as QEMU's.
     pub made: Option<(u8, [u8; 2])>,
     /// The serial number.
     pub serial: [u8; 4],
@@ -64,7 +64,7 @@ impl FromStr for ModuleId {
     type Err = ModuleIdError;
 
     /// # Errors
-    /// The text has another form than [`Display`](fmt::Display) gives it.
+    /// Fails if the text has another form than the one that [`Display`](fmt::Display) writes.
     fn from_str(text: &str) -> Result<ModuleId, ModuleIdError> {
         let parts: Vec<&str> = text.split('-').collect();
         match *parts {
@@ -79,7 +79,7 @@ impl FromStr for ModuleId {
     }
 }
 
-/// The `N` bytes that `text` shows in hexadecimal digits.
+/// Returns the `N` bytes that `text` shows in hexadecimal digits.
 fn hex<const N: usize>(text: &str) -> Result<[u8; N], ModuleIdError> {
     if text.len() != 2 * N || !text.bytes().all(|digit| digit.is_ascii_hexdigit()) {
         return Err(ModuleIdError);
@@ -93,24 +93,24 @@ fn hex<const N: usize>(text: &str) -> Result<[u8; N], ModuleIdError> {
 /// A module in an interleave set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SetInfo {
-    /// Where in the region the first line of the module lies, in bytes: its position times the line.
+    /// Offset in the region of the module's first line, in bytes: its position times the line.
     pub region_off: u64,
-    /// Which module it is.
+    /// Identity of the module.
     pub module: ModuleId,
 }
 
-/// The cookie of the set of these modules, in whatever order they come, for labels 1.2: what firmware, ipmctl and
-/// ndctl show as the id of the set.
+/// Returns the cookie of the set of these modules for labels 1.2; their order does not matter. Firmware, ipmctl and
+/// ndctl show it as the id of the set.
 pub fn set_cookie(modules: &[SetInfo]) -> u64 {
     cookie(modules, |info| info.as_bytes().to_vec())
 }
 
-/// The cookie of the same set for labels 1.1.
+/// Returns the cookie of the same set for labels 1.1.
 pub fn set_cookie_v1_1(modules: &[SetInfo]) -> u64 {
     cookie(modules, |info| [&info.as_bytes()[..COMPAT_TOLD], &COMPAT_PAD].concat())
 }
 
-/// The Fletcher-64 over what `told` makes of each module's information.
+/// Returns the Fletcher-64 over the bytes that `told` makes of each module's information.
 fn cookie(modules: &[SetInfo], told: impl Fn(&SetInfoBytes) -> Vec<u8>) -> u64 {
     let mut sorted = modules.to_vec();
     sorted.sort_by_key(|module| module.region_off);

@@ -1,4 +1,4 @@
-//! Checkpoint slots: up to which transaction the log is no longer needed.
+//! Checkpoint slots: the last transaction that the log need not hold any more.
 #![doc = include_str!("slot.md")]
 
 use crate::drawing::{Drawing, drawing};
@@ -7,9 +7,9 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, transmute};
 
 /// Words of a slot: a cache line.
 pub const SLOT_WORDS: usize = 8;
-/// Where the first of the two slot blocks begins; the second follows it.
+/// Offset of the first of the two slot blocks; the second follows it.
 pub const SLOT_BLOCKS: PoolOffset = PoolOffset::new(2 * BLOCK);
-/// Bytes between the two copies of a slot in its block: sectors of their own.
+/// Distance in bytes between the two copies of a slot in its block: each has a sector of its own.
 pub const SLOT_COPY_STRIDE: u64 = BLOCK / 2;
 
 const MAGIC: u32 = u32::from_le_bytes(*b"LdCk");
@@ -31,28 +31,28 @@ struct SlotBytes {
 pub(crate) const DRAWING: Drawing =
     drawing!("slot", SlotBytes, [magic, crc, generation, sequence, life, rings, closed, reserved]);
 
-/// A checkpoint: every transaction up to `sequence` is durable at home.
+/// A checkpoint: every transaction up to `sequence` is written back and durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slot {
-    /// Counts checkpoints; the newer of two valid slots counts.
+    /// Number of the checkpoint; the newer of two valid slots counts.
     pub generation: u64,
-    /// The last sequence number whose home stores are durable.
+    /// The last sequence number whose write-back is durable.
     pub sequence: u64,
-    /// The random number of this life of the log, made when the pool was opened for writing.
+    /// Random number of this life of the log, drawn when the pool was opened for writing.
     pub life: [u64; 2],
-    /// Into how many rings the log area is divided in this life.
+    /// Number of rings in the log area in this life.
     pub rings: u32,
-    /// Whether the pool was closed: the log holds nothing.
+    /// True if the pool was closed, so the log holds no records.
     pub closed: bool,
 }
 
 impl Slot {
-    /// Where the slot of `generation` belongs; its two copies are [`SLOT_COPY_STRIDE`] apart.
+    /// Returns the offset of the slot for `generation`. Its two copies are [`SLOT_COPY_STRIDE`] apart.
     pub const fn home(generation: u64) -> PoolOffset {
         SLOT_BLOCKS.plus(generation % 2 * BLOCK)
     }
 
-    /// The slot as stored in the pool `uuid`.
+    /// Returns the slot as stored in the pool `uuid`.
     pub fn encode(&self, uuid: &[u8; 16]) -> [u64; SLOT_WORDS] {
         let mut bytes = SlotBytes {
             magic: MAGIC,
@@ -68,7 +68,7 @@ impl Slot {
         transmute!(bytes)
     }
 
-    /// The slot stored as `words` in the pool `uuid`; `None` if it is damaged or was never written.
+    /// Decodes the slot stored as `words` in the pool `uuid`. Returns `None` if it is damaged or was never written.
     pub fn decode(words: &[u64; SLOT_WORDS], uuid: &[u8; 16]) -> Option<Slot> {
         let bytes: SlotBytes = transmute!(*words);
         let SlotBytes { generation, sequence, life, rings, closed, .. } = bytes;

@@ -1,4 +1,4 @@
-//! The headers at the start of spans: superblocks of equal blocks, and huge objects.
+//! The headers at the start of spans, for superblocks of equal blocks and for huge objects.
 #![doc = include_str!("span.md")]
 
 use crate::LINE;
@@ -27,12 +27,12 @@ struct SpanHeader {
 pub(crate) const DRAWING: Drawing =
     drawing!("span", SpanHeader, [magic, crc, shape, data_off, type_number, reserved]);
 
-/// A superblock: a span cut into equal blocks, with a bitmap that tells which are allocated.
+/// A superblock: a span divided into equal blocks, with a bitmap of the allocated ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Superblock {
     /// Bytes of a block.
     pub block_size: u64,
-    /// Blocks in the span.
+    /// Number of blocks in the span.
     pub block_count: u64,
     /// Bytes from the start of the span to the first block.
     pub data_off: u64,
@@ -43,7 +43,7 @@ pub struct Superblock {
 /// A huge object: one object alone in its span.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Huge {
-    /// Bytes that were asked for.
+    /// Requested size in bytes.
     pub size: u64,
     /// Bytes from the start of the span to the object.
     pub data_off: u64,
@@ -55,7 +55,7 @@ pub struct Huge {
 pub type SpanHeaderWords = [u64; 8];
 
 impl Superblock {
-    /// The superblock that fits most blocks of `block_size` bytes, aligned to `align`, into `span` bytes.
+    /// Plans the superblock with the most blocks of `block_size` bytes, aligned to `align`, in `span` bytes.
     pub fn plan(span: u64, block_size: u64, align: u64, type_number: u64) -> Superblock {
         debug_assert!(block_size > 0 && align.is_power_of_two() && block_size.is_multiple_of(align));
         let mut block_count = (span - SPAN_HEADER) / block_size;
@@ -69,18 +69,18 @@ impl Superblock {
         }
     }
 
-    /// Words of the bitmap, which begins right behind the header.
+    /// Returns the number of words of the bitmap. The bitmap begins right after the header.
     pub const fn bitmap_words(&self) -> u64 {
         self.block_count.div_ceil(CHECKED_BITS as u64)
     }
 
-    /// The header as stored at `span_off` (bytes from the start of the pool), which is part of its checksum.
+    /// Returns the header as stored at `span_off` (bytes from the start of the pool). The checksum covers the offset.
     pub fn encode(&self, span_off: u64) -> SpanHeaderWords {
         let shape = self.block_size | self.block_count << 32;
         seal(SUPERBLOCK_MAGIC, shape, self.data_off, self.type_number, span_off)
     }
 
-    /// The superblock whose header is `words` at `span_off`, in a span of `span` bytes; `None` if damaged.
+    /// Decodes the header `words` at `span_off` in a span of `span` bytes. Returns `None` if it is damaged.
     pub fn decode(words: &SpanHeaderWords, span_off: u64, span: u64) -> Option<Superblock> {
         let SpanHeader { shape, data_off, type_number, .. } = unseal(SUPERBLOCK_MAGIC, words, span_off)?;
         let superblock = Superblock {
@@ -101,12 +101,12 @@ impl Superblock {
 }
 
 impl Huge {
-    /// The header as stored at `span_off` (bytes from the start of the pool), which is part of its checksum.
+    /// Returns the header as stored at `span_off` (bytes from the start of the pool). The checksum covers the offset.
     pub fn encode(&self, span_off: u64) -> SpanHeaderWords {
         seal(HUGE_MAGIC, self.size, self.data_off, self.type_number, span_off)
     }
 
-    /// The object whose header is `words` at `span_off`, in a span of `span` bytes; `None` if damaged.
+    /// Decodes the header `words` at `span_off` in a span of `span` bytes. Returns `None` if it is damaged.
     pub fn decode(words: &SpanHeaderWords, span_off: u64, span: u64) -> Option<Huge> {
         let SpanHeader { shape: size, data_off, type_number, .. } = unseal(HUGE_MAGIC, words, span_off)?;
         let fits = data_off.checked_add(size).is_some_and(|end| end <= span);

@@ -7,37 +7,37 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, transmute};
 
 /// The longest key, in bytes.
 pub const KEY_LEN_MAX: usize = 64 * 1024;
-/// Bytes of a leaf's header; the key follows, and then, at a multiple of 8, the value.
+/// Bytes of a leaf's header. The key follows, and then the value, at a multiple of 8.
 pub const LEAF_HEADER: u64 = size_of::<LeafHeader>() as u64;
 
 /// A leaf's header as it lies on the medium.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable)]
 #[repr(C)]
 pub struct LeafHeader {
-    /// CRC32C of all that follows, padding included.
+    /// CRC32C of all following bytes, including padding.
     pub crc: u32,
-    /// Bytes of the key.
+    /// Length of the key in bytes.
     pub key_len: u32,
-    /// Bytes of the value.
+    /// Length of the value in bytes.
     pub value_len: u64,
 }
 
 pub(crate) const DRAWING: Drawing = drawing!("leaf", LeafHeader, [crc, key_len, value_len]);
 
 impl LeafHeader {
-    /// The header stored as `words`, whatever they say.
+    /// Returns the header stored as `words`, without checks.
     #[inline]
     pub const fn from_words(words: [u64; 2]) -> LeafHeader {
         LeafHeader { crc: words[0] as u32, key_len: (words[0] >> 32) as u32, value_len: words[1] }
     }
 
-    /// Where the value is, in bytes from the start of the leaf.
+    /// Returns the offset of the value, in bytes from the start of the leaf.
     #[inline]
     pub const fn value_off(&self) -> u64 {
         LEAF_HEADER + align_up(self.key_len as u64, WORD)
     }
 
-    /// Bytes of the whole leaf, padded to words; `None` if there can't be so many.
+    /// Returns the size of the whole leaf in bytes, padded to words. Returns `None` if it exceeds `i64::MAX`.
     #[inline]
     pub const fn leaf_len(&self) -> Option<u64> {
         match self.value_off().checked_add(self.value_len) {
@@ -47,16 +47,16 @@ impl LeafHeader {
     }
 }
 
-/// Words of a leaf with a key and a value of these lengths in bytes.
+/// Returns the number of words of a leaf with a key and a value of these lengths in bytes.
 #[inline]
 pub const fn leaf_words(key_len: usize, value_len: usize) -> usize {
     LEAF_HEADER as usize / WORD as usize + key_len.div_ceil(WORD as usize) + value_len.div_ceil(WORD as usize)
 }
 
-/// Writes the leaf of `key` and `value` to `words`, which are [`leaf_words`] and zero.
+/// Writes the leaf of `key` and `value` to `words`, which has [`leaf_words`] words, all zero.
 ///
 /// # Panics
-/// `words` is too short, or the key too long.
+/// Panics if `words` is too short, or the key too long.
 #[inline]
 pub fn encode_leaf(key: &[u8], value: &[u8], words: &mut [u64]) {
     let key_len = u32::try_from(key.len()).expect("keys are no longer than 64 KiB");
@@ -71,13 +71,13 @@ pub fn encode_leaf(key: &[u8], value: &[u8], words: &mut [u64]) {
     words[0] = first;
 }
 
-/// The checksum that the leaf stored as `words` should have.
+/// Returns the checksum that the leaf stored as `words` should have.
 #[inline]
 pub fn leaf_crc(words: &[u64]) -> u32 {
     crc32c::crc32c(&words.as_bytes()[core::mem::offset_of!(LeafHeader, key_len)..])
 }
 
-/// The checksum `crc` of the beginning of a leaf, by [`leaf_crc`], carried on over the `words` that follow it.
+/// Continues the checksum `crc` of the start of a leaf, by [`leaf_crc`], over the `words` that follow.
 #[inline]
 pub fn leaf_crc_append(crc: u32, words: &[u64]) -> u32 {
     crc32c::crc32c_append(crc, words.as_bytes())

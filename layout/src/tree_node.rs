@@ -1,6 +1,6 @@
 //! Inner nodes of the radix tree, and its root object.
 //!
-//! Four kinds of nodes, by the number of their children:
+//! Four kinds of nodes, by the maximum number of their children:
 #![doc = include_str!("node4.md")]
 #![doc = include_str!("node16.md")]
 #![doc = include_str!("node48.md")]
@@ -12,19 +12,19 @@ use crate::tree_slot::NodeKind;
 use crate::word::checked;
 use crate::{LINE, WORD};
 
-/// Where the meta word is, in bytes from the start of a node or of the root object.
+/// Offset of the meta word, in bytes from the start of a node or of the root object.
 pub const NODE_META: u64 = 0;
-/// Where the slot for the key that ends at a node is; in the root object, the slot that leads to everything.
+/// Offset of the slot for the key that ends at a node. In the root object, the slot leads to the top of the tree.
 pub const NODE_END: u64 = 8;
-/// Where the hints of a node of 16 or 48, or the slots of one of 4 or 256, begin.
+/// Offset of the hints in a node of 16 or 48, or of the slots in a node of 4 or 256.
 pub const NODE_BODY: u64 = 16;
 
-/// The meta word of a node that was replaced: who still sees it must look for the one that took its place.
+/// The meta word of a replaced node. A thread that still sees the node must look up its replacement.
 pub const META_DEAD: u64 = 0;
 
-/// Cells in which keys are counted, so that threads do not count in one place.
+/// Number of cells that count keys. With several cells, threads do not contend for one counter.
 pub const TREE_CELLS: u64 = 16;
-/// Where the cells begin in the root object; each has a line of its own.
+/// Offset of the cells in the root object. Each cell has its own cache line.
 pub const TREE_CELLS_OFF: u64 = LINE;
 
 /// Type number of a tree's root object.
@@ -94,7 +94,7 @@ const _: () = assert!(core::mem::offset_of!(Node48, slots) as u64 == LINE);
 /// Bytes of a tree's root object.
 pub const TREE_SIZE: u64 = size_of::<TreeRoot>() as u64;
 
-/// The meta word of a tree's root object.
+/// Returns the meta word of a tree's root object.
 pub const fn tree_meta() -> u64 {
     checked(META_TREE)
 }
@@ -103,7 +103,7 @@ impl NodeKind {
     /// Every kind, ascending.
     pub const ALL: [NodeKind; 4] = [NodeKind::N4, NodeKind::N16, NodeKind::N48, NodeKind::N256];
 
-    /// Children that a node of this kind has room for.
+    /// Returns the maximum number of children of a node of this kind.
     #[inline]
     pub const fn capacity(self) -> usize {
         match self {
@@ -114,7 +114,7 @@ impl NodeKind {
         }
     }
 
-    /// Words of hints: one byte for each slot, the key byte of the child that is there.
+    /// Returns the number of words of hints. A hint is one byte for each slot: the key byte of its child.
     #[inline]
     pub const fn hint_words(self) -> u64 {
         match self {
@@ -124,19 +124,19 @@ impl NodeKind {
         }
     }
 
-    /// Where the slots begin, in bytes from the start of the node.
+    /// Returns the offset of the slots, in bytes from the start of the node.
     #[inline]
     pub const fn slots_off(self) -> u64 {
         NODE_BODY + self.hint_words() * WORD
     }
 
-    /// Bytes of a node.
+    /// Returns the size of a node in bytes.
     #[inline]
     pub const fn size(self) -> u64 {
         self.slots_off() + self.capacity() as u64 * WORD
     }
 
-    /// Type number of the nodes of this kind.
+    /// Returns the type number of the nodes of this kind.
     pub const fn type_number(self) -> u64 {
         u64::from_le_bytes(match self {
             NodeKind::N4 => *b"LdTrN4\0\0",
@@ -146,7 +146,8 @@ impl NodeKind {
         })
     }
 
-    /// The meta word of a node that branches by key byte number `depth`. Both never change while it lives.
+    /// Returns the meta word of a node that branches by key byte number `depth`. Kind and depth never change while it
+    /// lives.
     #[inline]
     pub const fn meta(self, depth: usize) -> u64 {
         checked((depth as u64) << 8 | self.capacity() as u64 >> 2)

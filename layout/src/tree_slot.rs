@@ -1,4 +1,4 @@
-//! Slot words of the radix tree: everything that one step down the tree needs to know, in one atomic word.
+//! Slot words of the radix tree: one atomic word holds all that a step down the tree needs.
 //!
 //! ```text
 //!   63                            21 20        11 10    8 7        0
@@ -7,14 +7,14 @@
 //!   +-------------------------------+------------+-------+----------+
 //! ```
 //!
-//! A zero word is an empty slot. `skip` is the number of key bytes that path compression leaves out between the
-//! slot and the byte by which the node below branches. Those bytes are stored nowhere but in the leaves.
+//! A zero word is an empty slot. `skip` is the number of key bytes between the slot and the byte by which the node
+//! below branches. Path compression leaves these bytes out; only the leaves store them.
 
 use crate::PoolOffset;
 
 /// The most key bytes that one slot can skip.
 pub const SKIP_MAX: usize = (1 << SKIP_BITS) - 1;
-/// Offsets in slots lie below this: 128 TiB.
+/// Upper limit of offsets in slots: 128 TiB.
 pub const SLOT_REACH: u64 = 1 << 47;
 
 const KIND_SHIFT: u32 = 8;
@@ -22,10 +22,10 @@ const KIND_BITS: u32 = 3;
 const SKIP_SHIFT: u32 = KIND_SHIFT + KIND_BITS;
 const SKIP_BITS: u32 = 10;
 const OFFSET_SHIFT: u32 = SKIP_SHIFT + SKIP_BITS;
-/// Objects lie at multiples of 16 bytes.
+/// Bits below an offset's unit: objects lie at multiples of 16 bytes.
 const OFFSET_UNIT_BITS: u32 = 4;
 
-/// How many children an inner node of the tree can have, beside the key that ends in it.
+/// The capacity of an inner node in children, not counting the key that ends in the node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum NodeKind {
     /// Up to 4 children.
@@ -38,16 +38,16 @@ pub enum NodeKind {
     N256,
 }
 
-/// What a slot leads to.
+/// The kind of object to which a slot leads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SlotKind {
-    /// Nothing.
+    /// No object.
     Empty,
     /// A leaf.
     Leaf,
     /// An inner node.
     Node(NodeKind),
-    /// No version stores this.
+    /// A kind that no version stores.
     Unknown,
 }
 
@@ -59,19 +59,20 @@ impl TreeSlot {
     /// The empty slot.
     pub const EMPTY: TreeSlot = TreeSlot(0);
 
-    /// The slot stored as `word`.
+    /// Returns the slot stored as `word`.
     #[inline]
     pub const fn from_word(word: u64) -> TreeSlot {
         TreeSlot(word)
     }
 
-    /// A slot for the key byte `byte` that leads to the leaf at `at`.
+    /// Returns a slot for the key byte `byte` that leads to the leaf at `at`.
     #[inline]
     pub const fn leaf(byte: u8, at: PoolOffset) -> TreeSlot {
         TreeSlot(at.get() >> OFFSET_UNIT_BITS << OFFSET_SHIFT | 1 << KIND_SHIFT | byte as u64)
     }
 
-    /// A slot for the key byte `byte` that leads to the node at `at`, past `skip` key bytes, at most [`SKIP_MAX`].
+    /// Returns a slot for the key byte `byte` that leads to the node at `at` and skips `skip` key bytes, at most
+    /// [`SKIP_MAX`].
     #[inline]
     pub const fn node(byte: u8, kind: NodeKind, skip: usize, at: PoolOffset) -> TreeSlot {
         debug_assert!(skip <= SKIP_MAX);
@@ -85,25 +86,25 @@ impl TreeSlot {
         TreeSlot(at.get() >> OFFSET_UNIT_BITS << OFFSET_SHIFT | low)
     }
 
-    /// The word that is stored.
+    /// Returns the word as stored.
     #[inline]
     pub const fn word(self) -> u64 {
         self.0
     }
 
-    /// Whether it leads nowhere.
+    /// Returns true if the slot is empty.
     #[inline]
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// The key byte that it is for; 0 where a key ends and in the root.
+    /// Returns the key byte of the slot; 0 where a key ends, and in the root.
     #[inline]
     pub const fn byte(self) -> u8 {
         self.0 as u8
     }
 
-    /// What it leads to.
+    /// Returns the kind of object to which the slot leads.
     #[inline]
     pub const fn kind(self) -> SlotKind {
         match self.0 >> KIND_SHIFT & ((1 << KIND_BITS) - 1) {
@@ -117,25 +118,25 @@ impl TreeSlot {
         }
     }
 
-    /// Key bytes that it skips.
+    /// Returns the number of key bytes that the slot skips.
     #[inline]
     pub const fn skip(self) -> usize {
         (self.0 >> SKIP_SHIFT) as usize & SKIP_MAX
     }
 
-    /// Where it leads.
+    /// Returns the offset of the object to which the slot leads.
     #[inline]
     pub const fn at(self) -> PoolOffset {
         PoolOffset::new(self.0 >> OFFSET_SHIFT << OFFSET_UNIT_BITS)
     }
 
-    /// The same for another key byte.
+    /// Returns the same slot for another key byte.
     #[inline]
     pub const fn with_byte(self, byte: u8) -> TreeSlot {
         TreeSlot(self.0 & !0xFF | byte as u64)
     }
 
-    /// The same with another skip, at most [`SKIP_MAX`].
+    /// Returns the same slot with another skip, at most [`SKIP_MAX`].
     #[inline]
     pub const fn with_skip(self, skip: usize) -> TreeSlot {
         debug_assert!(skip <= SKIP_MAX);

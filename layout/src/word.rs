@@ -1,36 +1,36 @@
 //! Self-checked words: 48 bits of payload and 16 bits of check in one word that is stored atomically.
 //!
-//! Allocation bitmaps and chunk descriptors are made of them, so a flipped bit is found without a checksum
-//! that would have to be updated beside the word, and the word stays the unit of an atomic store.
+//! Allocation bitmaps and chunk descriptors consist of such words. The check reveals a flipped bit, and no separate
+//! checksum has to be updated. The word stays the unit of an atomic store.
 
 /// Bits of payload in a checked word.
 pub const CHECKED_BITS: u32 = 48;
 
 const PAYLOAD: u64 = (1 << CHECKED_BITS) - 1;
 
-// Odd, and no 16 adjacent bits of it are all equal: so each payload bit, wherever it is, changes the top 16
-// bits of the product.
+// The constant is odd, and no 16 adjacent bits of it are all equal. So each payload bit changes the top 16 bits of the
+// product.
 const MIX: u64 = 0x9E37_79B9_7F4A_7C15;
 
 const fn check_of(payload: u64) -> u64 {
     payload.wrapping_add(1).wrapping_mul(MIX) >> CHECKED_BITS
 }
 
-/// The word that carries `payload`, of which the upper 16 bits are ignored.
+/// Returns the word that carries `payload`. Ignores the upper 16 bits of `payload`.
 #[inline]
 pub const fn checked(payload: u64) -> u64 {
     let payload = payload & PAYLOAD;
     payload | check_of(payload) << CHECKED_BITS
 }
 
-/// The payload of `word`, if the word is intact.
+/// Returns the payload of `word`, or `None` if its check is wrong.
 #[inline]
 pub const fn unchecked(word: u64) -> Option<u64> {
     let payload = word & PAYLOAD;
     if word >> CHECKED_BITS == check_of(payload) { Some(payload) } else { None }
 }
 
-/// The payload of `word`, intact or not.
+/// Returns the payload of `word` without verifying its check.
 #[inline]
 pub const fn payload(word: u64) -> u64 {
     word & PAYLOAD
@@ -40,7 +40,7 @@ pub const fn payload(word: u64) -> u64 {
 mod test {
     use super::*;
 
-    /// Payloads at the edges and a pseudo-random walk through the rest.
+    /// Returns payloads at the edges and a pseudo-random walk through the rest.
     fn samples() -> impl Iterator<Item = u64> {
         let edges = [0, 1, PAYLOAD, PAYLOAD - 1, 1 << 47, 0x5555_5555_5555, 0xAAAA_AAAA_AAAA];
         let mut state = 1u64;

@@ -1,10 +1,10 @@
-//! Every drawing says what the compiler does: offset, length and name of each field, without gaps.
+//! Tests that every drawing matches the compiler: offset, length and name of each field, without gaps.
 
 use lode_layout::{DRAWINGS, Field};
 use std::fs;
 use std::path::Path;
 
-/// The rows `| off | len | field | ...` of a drawing, its head and ruler left out.
+/// Returns the rows `| off | len | field | ...` of a drawing, without its head and ruler.
 fn rows(text: &str) -> Vec<(usize, usize, &str)> {
     text.lines()
         .filter_map(|line| {

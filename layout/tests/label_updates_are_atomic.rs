@@ -1,4 +1,4 @@
-//! Whatever part of an update of a label storage area arrives, the area reads as before or as after it.
+//! Tests that an area reads as before or as after an update, for every part of the update that arrives.
 
 use lode_layout::{
     Abstraction, Label, LabelArea, LabelError, LabelFlags, LabelFormat, LabelName, LabelUpdate, LabelWrite,
@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 const SIZE: u64 = 4096;
 
-/// A label of the namespace `number`, which has the `number`th GiB of the module.
+/// Returns a label of the namespace `number`, which has the `number`th GiB of the module.
 fn label(number: u128) -> Label {
     Label::Namespace(NamespaceLabel {
         uuid: Uuid::from_u128(number << 64 | 0xABCD),
@@ -26,7 +26,7 @@ fn label(number: u128) -> Label {
     })
 }
 
-/// What may be left of `write`: each beginning, each end, and lines and words in every other place.
+/// Returns the parts of `write` that a power cut may leave: each prefix, each suffix, and every other line and word.
 fn torn(write: &LabelWrite) -> Vec<Vec<bool>> {
     let len = write.bytes.len();
     let beginnings = (0..=len).map(|cut| (0..len).map(|at| at < cut).collect());
@@ -37,8 +37,8 @@ fn torn(write: &LabelWrite) -> Vec<Vec<bool>> {
     beginnings.chain(ends).chain(combs).collect()
 }
 
-/// Cuts the power in each of `writes`, begun on `bytes`, and hands what is left to `check`, with how many writes
-/// were whole before.
+/// Cuts the power in each of `writes`, begun on `bytes`. Passes the remaining bytes to `check`, with the number of
+/// writes that completed before the cut.
 fn cuts(bytes: &[u8], writes: &[LabelWrite], mut check: impl FnMut(&[u8], usize)) {
     let mut bytes = bytes.to_vec();
     for (number, write) in writes.iter().enumerate() {
@@ -81,7 +81,7 @@ fn every_cut_of_every_change_reads_as_before_or_after() {
     format.writes.iter().for_each(|write| write.apply(&mut bytes));
     let mut area = LabelArea::read(&bytes).unwrap();
     let uuid = |number| label(number).uuid();
-    // Long enough that the sequence numbers go around the circle twice and slots are used again.
+    // Enough rounds for the sequence numbers to repeat twice and for slots to be reused.
     for round in 1..=3 {
         let Label::Namespace(inner) = label(1) else { unreachable!() };
         let updating = Label::Namespace(NamespaceLabel { flags: LabelFlags::UPDATING, ..inner });

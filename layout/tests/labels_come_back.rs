@@ -1,4 +1,4 @@
-//! Labels of every version come back from an area as they were put there, and no bytes make reading panic.
+//! Tests that labels of every version survive a round trip through an area, and that no bytes make reading panic.
 
 use lode_layout::{
     Abstraction, CxlNamespaceLabel, CxlRegionLabel, IndexDamage, Label, LabelArea, LabelDamage, LabelError,
@@ -24,7 +24,7 @@ fn formatted(format: LabelFormat) -> (Vec<u8>, LabelArea) {
     (bytes, area)
 }
 
-/// A label of a namespace that an area of `format` can hold, in page `page` of the module.
+/// Returns a label of a namespace that an area of `format` can hold, in page `page` of the module.
 fn label(format: LabelFormat, uuid: u128, page: u64) -> Label {
     let guids = format != LabelFormat::V1_1;
     Label::Namespace(NamespaceLabel {
@@ -43,7 +43,7 @@ fn label(format: LabelFormat, uuid: u128, page: u64) -> Label {
     })
 }
 
-/// Computes the checksum of the 256 bytes at `off` again, which is `at` in them.
+/// Recomputes the checksum of the 256 bytes at `off`; the checksum is at `at` in them.
 fn seal(bytes: &mut [u8], off: usize, at: usize) {
     fletcher64_seal(&mut bytes[off..off + 256], at);
 }
@@ -54,7 +54,7 @@ fn areas_are_laid_out_as_others_do() {
         let geometry = LabelGeometry::plan(size, format).unwrap();
         (geometry.index_len(), geometry.slot_count(), geometry.slot(0).start)
     };
-    // The 128 KiB of Intel's modules, the label-size=2M of QEMU, and the least that UEFI allows.
+    // The 128 KiB of Intel's modules, the label-size=2M of QEMU, and the least size that UEFI allows.
     assert_eq!(parts(128 << 10, LabelFormat::V1_2), (256, 510, 512));
     assert_eq!(parts(128 << 10, LabelFormat::V1_1), (256, 1020, 512));
     assert_eq!(parts(2 << 20, LabelFormat::V1_2), (1280, 8182, 2560));
@@ -128,7 +128,7 @@ fn each_field_of_an_index_block_is_checked() {
     }
 }
 
-/// Labels of 128 bytes under a version that has none: found by fuzzing, the places were mixed up.
+/// Labels of 128 bytes under a version without such labels. Found by fuzzing: the places were mixed up.
 #[test]
 fn short_labels_have_one_version() {
     let (mut bytes, _) = formatted(LabelFormat::V1_1);
@@ -154,7 +154,7 @@ fn the_newer_block_is_found_all_around_the_circle() {
         assert_eq!(area.labels().count(), page as usize);
     }
     assert_eq!(sequences, [3, 1, 2, 3, 1, 2, 3, 1]);
-    // Two with the same number, as a clumsy copy of the area may leave: the second counts, as for the kernel.
+    // Two blocks with the same number, as a careless copy of the area may leave. The second counts, as in the kernel.
     let first = bytes[..256].to_vec();
     bytes[256 + 0x14] = first[0x14];
     seal(&mut bytes, 256, 0x40);
@@ -172,7 +172,7 @@ fn damaged_labels_are_named_and_their_slots_stay_in_use() {
     assert!(matches!(area.damaged().collect::<Vec<_>>()[..], [(0, LabelDamage::Checksum { .. })]));
     let area = apply(&mut bytes, &area.put(&label(LabelFormat::V1_2, 3, 3)).unwrap());
     assert_eq!(area.labels().map(|(slot, _)| slot).collect::<Vec<_>>(), [1, 2]);
-    // A label that was written for another slot, and one whose range is not of whole pages.
+    // A label that was written for another slot, and one with a range that is not of whole pages.
     for (at, field) in [(0x78, "slot"), (0x68, "dpa"), (0x70, "raw_size")] {
         let mut bytes = bytes.clone();
         bytes[768 + at] ^= 8;
@@ -301,7 +301,8 @@ proptest! {
         }
     }
 
-    /// Random damage of an index block behind a right checksum: refused, or an area that changes go on in.
+    /// Damages random bytes of an index block and corrects its checksum. The area is refused, or accepts further
+    /// changes.
     #[test]
     fn no_index_panics(changes in prop::collection::vec((0x10usize..0x100, any::<u8>()), 1..12)) {
         let (mut bytes, _) = formatted(LabelFormat::V1_2);

@@ -1,5 +1,5 @@
-//! Label areas and info blocks that Linux 6.1 and ndctl 76 wrote on modules of QEMU: read as ndctl listed them, and
-//! written again byte for byte.
+//! Label areas and info blocks that Linux 6.1 and ndctl 76 wrote on modules of QEMU. The tests compare them with
+//! ndctl's listing, and encode them again byte for byte.
 //!
 //! The guest ran `ndctl init-labels -V 1.2 nmem0` and `-V 1.1 nmem1` on two modules of 128 MiB with label areas of
 //! 128 KiB, and then `ndctl create-namespace` with `-m fsdax`, `-m sector`, `-m devdax` and `-m raw` on the first,
@@ -23,7 +23,7 @@ fn area(bytes: &[u8]) -> Vec<u8> {
     area
 }
 
-/// The namespace that the guest's script gave the number `number`.
+/// Returns the UUID that the guest's script gave to namespace `number`.
 fn namespace(number: u128) -> Uuid {
     Uuid::from_u128(0x1111_1111_2222_4333_8444_5555_5555_5500 | number)
 }
@@ -32,7 +32,7 @@ fn only_module(id: &str) -> [SetInfo; 1] {
     [SetInfo { region_off: 0, module: id.parse().expect("an id") }]
 }
 
-/// Label, name, user, start and size in MiB, in the order of the ranges.
+/// Returns label, name, user, start and size in MiB, in the order of the ranges.
 fn listed(area: &LabelArea) -> Vec<(Uuid, String, Abstraction, u64, u64)> {
     let mut list: Vec<_> = area
         .labels()
@@ -46,7 +46,7 @@ fn listed(area: &LabelArea) -> Vec<(Uuid, String, Abstraction, u64, u64)> {
     list
 }
 
-/// Writes every label again into the slot that it is in, and the index block that counts, and compares the bytes.
+/// Writes every label again into its slot, and the current index block, and compares the bytes.
 fn written_again(bytes: &[u8]) {
     let area = LabelArea::read(bytes).expect("an area");
     let of = |place: Range<u64>| &bytes[place.start as usize..place.end as usize];
@@ -55,14 +55,14 @@ fn written_again(bytes: &[u8]) {
     let mut again = area.clear().after;
     for slot in 0..slots {
         let label = labels.get(&slot).copied();
-        // A label that is in the way of the others where the kernel has none.
+        // Takes a slot that the kernel left free, so that the next labels get their old slots.
         let update = again.put(&label.unwrap_or(missing(&area))).expect("room");
         let place = area.geometry().slot(slot);
         assert_eq!(update.writes[0].off, place.start);
         assert!(label.is_none() || update.writes[0].bytes == of(place), "slot {slot}");
         again = update.after;
     }
-    // Twelve changes later the block has the same place and the same sequence number.
+    // After twelve changes the block has the same place and the same sequence number again.
     let (mut index, mut again) = (Vec::new(), area.clone());
     for _ in 0..6 {
         let update =
@@ -73,7 +73,7 @@ fn written_again(bytes: &[u8]) {
     assert_eq!(index, of(area.geometry().index(area.index().which())));
 }
 
-/// A label that is not in the area.
+/// Returns a label that is not in the area.
 fn missing(area: &LabelArea) -> Label {
     let Some((_, Label::Namespace(label))) = area.labels().next() else { panic!("a label") };
     Label::Namespace(NamespaceLabel { uuid: Uuid::nil(), dpa: 1 << 40, ..*label })
@@ -164,8 +164,8 @@ fn block_translation_tables() {
     }
 }
 
-/// Map and flog that belong to the kernel's info blocks: a map of zeros, and in each 64 bytes of the flog one entry that
-/// gives the lane the block behind the last one that the user sees.
+/// Map and flog that fit the kernel's info blocks. The map is all zeros. Each 64 bytes of the flog hold one entry,
+/// which gives the lane a free block after the last block that the user sees.
 #[test]
 fn the_flog_of_a_new_table() {
     for (bytes, free) in

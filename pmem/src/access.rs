@@ -1,11 +1,11 @@
 //! The instructions that touch media bytes, each with an entry in the fix-up table.
 //!
-//! Loads that fault yield 0, stores that fault are dropped, and loops that fault end and say so. The words
-//! are little-endian on every medium; the CPUs that this is written for are little-endian as well.
+//! A load that faults yields 0, a store that faults is dropped, and a loop that faults ends and reports it. Words are
+//! little-endian on every medium, and so are all supported CPUs.
 //!
-//! All functions share one contract. # Safety: the media range lies inside of a [`Reservation`] that is
-//! entered as live, so that a fault finds it; the ordinary memory is valid for its length, for reads or for
-//! writes as its type says, and does not overlap the media range.
+//! All functions share one contract. # Safety: the media range lies inside of a [`Reservation`] that is entered as
+//! live, so that the handler of a fault finds it. The ordinary memory is valid for its length, for reads or for writes
+//! as its type says, and does not overlap the media range.
 //!
 //! [`Reservation`]: crate::reservation::Reservation
 

@@ -1,9 +1,8 @@
-//! A fence between two threads of which one pays for both.
+//! A fence between two threads in which only one side pays.
 //!
-//! Where thread A stores x and loads y, and thread B stores y and loads x, at least one of them must see the other's
-//! store: each needs a fence between its two accesses. When A comes by a million times as often as B, A passes
-//! [`light`], which costs nothing, and B passes [`heavy`], which has every CPU that runs a thread of this process
-//! pass a full fence.
+//! Thread A stores x and loads y; thread B stores y and loads x. At least one of them must see the other's store, so
+//! each needs a fence between its two accesses. If A runs a million times as often as B, A calls [`light`], which costs
+//! nothing. B calls [`heavy`], which makes every CPU that runs a thread of this process execute a full fence.
 //!
 //! Source: membarrier(2), `MEMBARRIER_CMD_PRIVATE_EXPEDITED`.
 
@@ -11,7 +10,7 @@ use rustix::thread::{MembarrierCommand, membarrier, membarrier_query};
 use std::sync::OnceLock;
 use std::sync::atomic::{Ordering, compiler_fence, fence};
 
-/// Whether the kernel offers it, which it has since Linux 4.14. Without it neither fence may be used.
+/// Returns true if the kernel offers the system call, as it has since Linux 4.14. Without it neither fence may be used.
 pub fn is_available() -> bool {
     static AVAILABLE: OnceLock<bool> = OnceLock::new();
     *AVAILABLE.get_or_init(|| {
@@ -21,22 +20,22 @@ pub fn is_available() -> bool {
     })
 }
 
-/// The side that costs nothing: keeps the compiler from moving loads and stores across.
+/// Runs the free side of the fence: keeps the compiler from moving loads and stores across.
 #[inline]
 pub fn light() {
     if cfg!(miri) {
-        // ORDER: Miri does not know the system call, so both sides are full fences there.
+        // ORDER: Miri does not support the system call, so both sides are full fences there.
         fence(Ordering::SeqCst);
     }
-    // ORDER: the CPU's part is done by `heavy`, on whatever CPU this thread runs.
+    // ORDER: `heavy` executes the CPU's fence on the CPU that runs this thread.
     compiler_fence(Ordering::SeqCst);
 }
 
-/// The side that pays: when it returns, each thread of this process has passed a full fence since it was called, or
-/// will before it runs again.
+/// Runs the costly side of the fence. On return, each thread of this process has passed a full fence since the call, or
+/// will pass one before it runs again.
 ///
 /// # Panics
-/// Where [`is_available`] is false.
+/// Panics if [`is_available`] is false.
 ///
 /// # Cost
 /// A system call, which interrupts each CPU that runs another thread of this process: 0.1 to 10 microseconds.
@@ -57,7 +56,7 @@ mod test {
     use std::sync::atomic::AtomicU32;
     use std::thread;
 
-    /// Two threads store and then look for each other's store; never do both miss it.
+    /// Checks that of two threads that store and then load each other's store, at least one sees it.
     #[test]
     fn one_of_two_sees_the_other() {
         const ROUNDS: u32 = if cfg!(miri) { 20 } else { 20_000 };
@@ -68,7 +67,7 @@ mod test {
         let (often, seldom, start) = (AtomicU32::new(0), AtomicU32::new(0), Barrier::new(2));
         let saw = |mine: &AtomicU32, other: &AtomicU32, fence: fn(), round: u32| {
             start.wait();
-            // ORDER: none but the fence's own, which is what is tested.
+            // ORDER: none: the test relies on the fence under test alone.
             mine.store(round, Ordering::Relaxed);
             fence();
             other.load(Ordering::Relaxed) == round

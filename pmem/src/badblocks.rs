@@ -1,12 +1,12 @@
-//! What the kernel knows to be lost of a medium, as ranges of its bytes.
+//! The ranges of a medium that the kernel knows to be lost, in bytes.
 //!
 //! | medium          | list                              | counted from        | translated by               |
 //! |-----------------|-----------------------------------|---------------------|-----------------------------|
 //! | file            | `badblocks` of the block device   | the whole device    | partition start, FIEMAP     |
 //! | device-DAX node | `badblocks` of the nd region      | the region          | `resource` of both (root)   |
 //!
-//! A file on a device that is put together from others (device mapper) is not translated: its list is empty,
-//! and a lost range shows itself as a fault.
+//! A file on a device that is composed of others (device mapper) is not translated. Its list is empty, and a lost range
+//! shows as a fault.
 
 use crate::sysfs::{Device, number, text};
 use std::fs::File;
@@ -20,9 +20,9 @@ const SECTOR: u64 = 512;
 const FS_IOC_FIEMAP: u32 = 0xc020_660b;
 const FIEMAP_FLAG_SYNC: u32 = 1;
 const FIEMAP_EXTENT_LAST: u32 = 1;
-/// FIEMAP_EXTENT_UNKNOWN, _DELALLOC and _ENCODED: the physical place says nothing.
+/// FIEMAP_EXTENT_UNKNOWN, _DELALLOC and _ENCODED: the physical offset is meaningless.
 const FIEMAP_EXTENT_NOWHERE: u32 = 2 | 4 | 8;
-/// How many extents are asked for at once.
+/// Number of extents in one request.
 const EXTENTS: usize = 64;
 
 /// struct fiemap_extent of linux/fiemap.h.
@@ -37,7 +37,7 @@ struct Extent {
     reserved: [u32; 3],
 }
 
-/// struct fiemap, with room for answers.
+/// struct fiemap, with room for the extents of the reply.
 #[repr(C)]
 struct Fiemap {
     start: u64,
@@ -49,7 +49,7 @@ struct Fiemap {
     extents: [Extent; EXTENTS],
 }
 
-/// The lost ranges of a file on `device`, in bytes of the file.
+/// Returns the lost ranges of a file on `device`, in bytes of the file.
 pub(crate) fn of_file(device: &Device, file: &File) -> io::Result<Vec<Range<u64>>> {
     let partition_start = device.number("start").map(|sectors| sectors.saturating_mul(SECTOR));
     let dir = if partition_start.is_some() { device.dir.parent() } else { Some(device.dir.as_path()) };
@@ -70,8 +70,8 @@ pub(crate) fn of_file(device: &Device, file: &File) -> io::Result<Vec<Range<u64>
         .collect())
 }
 
-/// The lost ranges of a device-DAX node of `len` bytes, in bytes of the node. Empty where the kernel doesn't
-/// tell this user the addresses.
+/// Returns the lost ranges of a device-DAX node of `len` bytes, in bytes of the node. Empty if the kernel hides the
+/// addresses from this user.
 pub(crate) fn of_device(device: &Device, len: u64) -> Vec<Range<u64>> {
     let Some(region) = device.region.as_deref() else { return Vec::new() };
     let lost = listed(&text(&region.join("badblocks")).unwrap_or_default());
@@ -82,13 +82,13 @@ pub(crate) fn of_device(device: &Device, len: u64) -> Vec<Range<u64>> {
     lost.iter().filter_map(|lost| translated(lost, start..start.saturating_add(len), 0)).collect()
 }
 
-/// The part of `lost` inside of `window`, counted from where the window begins, which is `to`.
+/// Returns the part of `lost` inside of `window`, shifted so that the window begins at `to`.
 fn translated(lost: &Range<u64>, window: Range<u64>, to: u64) -> Option<Range<u64>> {
     let (start, end) = (lost.start.max(window.start), lost.end.min(window.end));
     (start < end).then(|| start - window.start + to..end - window.start + to)
 }
 
-/// The ranges, in bytes, of a list of lines "SECTOR COUNT".
+/// Parses lines "SECTOR COUNT" into ranges of bytes.
 fn listed(text: &str) -> Vec<Range<u64>> {
     let range = |line: &str| {
         let (sector, count) = line.trim().split_once(' ')?;
@@ -98,7 +98,7 @@ fn listed(text: &str) -> Vec<Range<u64>> {
     text.lines().filter_map(range).collect()
 }
 
-/// Where the file system keeps the file.
+/// Returns the file system's extents of the file.
 fn extents(file: &File) -> io::Result<Vec<Extent>> {
     let mut all = Vec::new();
     let mut start = 0;
@@ -112,7 +112,7 @@ fn extents(file: &File) -> io::Result<Vec<Extent>> {
             reserved: 0,
             extents: [Extent::default(); EXTENTS],
         };
-        // SAFETY: - the request reads and writes a struct fiemap with room for `count` extents, which `ask` is.
+        // SAFETY: - the request reads and writes a struct fiemap with room for `count` extents, and `ask` is one.
         let answer = unsafe { libc::ioctl(file.as_raw_fd(), FS_IOC_FIEMAP as _, &raw mut ask) };
         if answer != 0 {
             return Err(io::Error::last_os_error());
@@ -160,8 +160,8 @@ mod test {
             println!("SKIP: the file system of the temporary folder doesn't tell its extents");
             return;
         };
-        // A disk whose first partition begins at sector 2048; the file's second page, and a sector before the
-        // file, are lost.
+        // A disk whose first partition begins at sector 2048. The file's second page and a sector before the file are
+        // lost.
         let disk = tempfile::tempdir().unwrap();
         let partition = disk.path().join("vda1");
         fs::create_dir(&partition).unwrap();
@@ -170,7 +170,7 @@ mod test {
         fs::write(disk.path().join("badblocks"), format!("{} 8\n{} 1\n", first + 8, first - 1)).unwrap();
         let device = Device { dir: partition, name: "vda1".to_owned(), region: None };
         assert_eq!(of_file(&device, &file).unwrap(), std::slice::from_ref(&(4096..8192)));
-        // The same numbers on a disk without partitions are another place.
+        // Without partitions, the same numbers denote another place of the disk.
         let device = Device { dir: disk.path().to_owned(), name: "vda".to_owned(), region: None };
         assert_eq!(of_file(&device, &file).unwrap().iter().filter(|lost| lost.start == 4096).count(), 0);
     }

@@ -1,12 +1,12 @@
-//! Seeded bugs: each breaks a promise of the rung `commit`, and the power-cut test must find what it loses.
+//! Seeded bugs: each breaks a promise of the rung `commit`, and the power-cut test must find the loss.
 //!
 //! In an ordinary build none of this is compiled in; see [`lode_layout::bug`].
 
 use lode_layout::bug::Bug;
 
-/// A log write returns when its bytes are on the disk for good, and not only in the page cache.
+/// Breaks this promise: a log write returns only when its bytes are on the disk, not just in the page cache.
 pub static LOG_WRITE_NOT_SYNCED: Bug = Bug::new("log-write-not-synced", "an acknowledged record is lost");
-/// So does a drain.
+/// Breaks the same promise of a drain.
 pub static DRAIN_NOT_SYNCED: Bug =
     Bug::new("drain-not-synced", "home stores are lost with the log that had them");
 

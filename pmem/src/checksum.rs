@@ -2,10 +2,11 @@
 
 use lode_layout::{RECORD_LONG_WORDS, record_checksum, turned};
 
-/// What [`record_checksum`] computes.
+/// Computes the same checksum as [`record_checksum`].
 ///
 /// # Cost
-/// With the CPU's own CRC32C instruction, three cycles a word; from 16 words on, one. Without it, some hundred.
+/// With the CPU's own CRC32C instruction: three cycles a word, and one cycle a word from 16 words on. Without it: some
+/// hundred cycles a word.
 #[inline]
 pub fn checksum(seed: u32, words: &[u64]) -> u32 {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
@@ -31,7 +32,7 @@ fn sse42(seed: u32, words: &[u64]) -> u32 {
     let (first, second) = words.split_at(words.len() / 2);
     let (one, two) = first.split_at(first.len() / 2);
     let (three, four) = second.split_at(second.len() / 2);
-    // The quarters differ in length by one word at the most; the shortest is the first.
+    // The quarters differ in length by at most one word; the first is one of the shortest.
     let mut crcs = [start; 4];
     for (((a, b), c), d) in one.iter().zip(two).zip(three).zip(four) {
         crcs[0] = _mm_crc32_u64(crcs[0], *a);

@@ -1,4 +1,4 @@
-//! Private copies of parts of a mapping that the kernel can't make private: that of a device-DAX node.
+//! Private copies of parts of a mapping for which the kernel has no private mapping: that of a device-DAX node.
 
 use crate::access;
 use crate::reservation::Reservation;
@@ -7,11 +7,11 @@ use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
-/// The chunks of a shared mapping, open for reading only, that have been replaced by private copies. Who stores
-/// makes the chunk private first; all others stay what is on the medium.
+/// The chunks of a shared, read-only mapping that have been replaced by private copies. A store first makes its chunk
+/// private. All other chunks show the content of the medium.
 ///
 /// # Cost
-/// The first store to a chunk copies all of it; every store asks under a lock.
+/// The first store to a chunk copies all of it; every store takes a lock.
 #[derive(Debug)]
 pub(crate) struct PrivateChunks {
     size: usize,
@@ -19,13 +19,13 @@ pub(crate) struct PrivateChunks {
 }
 
 impl PrivateChunks {
-    /// Of a mapping of which the kernel lets chunks of `size` bytes be replaced, and nothing less.
+    /// Creates the set for a mapping in which the kernel replaces only whole chunks of `size` bytes.
     pub(crate) fn new(size: usize) -> PrivateChunks {
         PrivateChunks { size, owned: Mutex::default() }
     }
 
-    /// Makes the chunks private that `range` touches; whether that could be done. If not, some of their bytes
-    /// can't be read, of which a fault has been raised: to go on with a copy would turn them into zeros.
+    /// Makes the chunks private that `range` touches. Returns false if some of their bytes can't be read, after raising
+    /// a fault. A copy would turn those bytes into zeros, so none is made.
     pub(crate) fn own(&self, range: Range<usize>, reservation: &Reservation) -> bool {
         let mut owned = self.owned.lock().unwrap_or_else(PoisonError::into_inner);
         if range.is_empty() {
@@ -46,7 +46,7 @@ impl PrivateChunks {
         let from = reservation.at(start);
         assert!(self.size <= reservation.size() - start);
         // SAFETY: - `from` is followed by a whole chunk of the reservation, as just checked.
-        //         - the copy has the size of a chunk, and nobody else knows it.
+        //         - the copy has the size of a chunk, and no other reference to it exists.
         let copied = unsafe { access::copy_out(from.as_ptr(), copy.base().as_ptr(), self.size) };
         if copied && reservation.replace(start, copy).is_err() {
             self.no_memory();
@@ -54,7 +54,7 @@ impl PrivateChunks {
         copied
     }
 
-    /// As where the kernel finds no page for a private copy that it makes itself, there is no going on.
+    /// Ends the process, as the kernel does when it finds no page for a private copy of its own.
     fn no_memory(&self) -> ! {
         handle_alloc_error(Layout::array::<u8>(self.size).unwrap_or(Layout::new::<u8>()))
     }
@@ -77,7 +77,8 @@ mod test {
         PoolOffset::new(bytes)
     }
 
-    /// A file of four chunks in which each word is its own offset, and a view of it, mapped as device-DAX can be.
+    /// Returns a file of four chunks in which each word is its own offset, and a view of it, mapped like a device-DAX
+    /// node.
     fn view() -> (File, Memory) {
         let file = tempfile::tempfile().unwrap();
         let words: Vec<u8> = (0..4 * CHUNK).step_by(8).flat_map(u64::to_le_bytes).collect();
@@ -105,7 +106,7 @@ mod test {
             file.read_exact_at(&mut word, offset).unwrap();
             assert_eq!(u64::from_le_bytes(word), offset);
         }
-        // What was not stored to is still the file's.
+        // Chunks without stores still show the file.
         file.write_all_at(&[7; 8], 3 * CHUNK).unwrap();
         assert_eq!(view.load8(at(3 * CHUNK)), 0x0707_0707_0707_0707);
     }

@@ -1,4 +1,4 @@
-//! A medium that counts what is asked of it.
+//! A medium that counts its operations.
 
 use crate::cpu::lines_of;
 use crate::{Gate, Medium, Memory, Rung, SyncError};
@@ -6,20 +6,20 @@ use lode_layout::PoolOffset;
 use std::ops::Sub;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
-/// What was asked of a medium. Subtract an earlier count from a later one for what lies between.
+/// Counts of a medium's operations. The difference of two counts covers the time between them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Drains, those inside of log writes included.
+    /// Drains, including those inside of log writes.
     pub drains: u64,
-    /// Drains that had something to wait for: others cost next to nothing.
+    /// Drains that had stores to wait for. Other drains cost next to nothing.
     pub drains_waiting: u64,
     /// Cache lines flushed.
     pub lines_flushed: u64,
-    /// Cache lines touched by copies past the cache, those of log writes included.
+    /// Cache lines touched by copies past the cache, including those of log writes.
     pub lines_copied: u64,
     /// Bytes stored through the cache.
     pub bytes_stored: u64,
-    /// Bytes copied past the cache, those of log writes included.
+    /// Bytes copied past the cache, including those of log writes.
     pub bytes_copied: u64,
     /// Log writes.
     pub log_writes: u64,
@@ -41,10 +41,10 @@ impl Sub for Counts {
     }
 }
 
-/// How many threads are told apart.
+/// Number of threads that are counted separately.
 const THREADS: usize = 64;
 
-/// A medium that counts what is asked of it. Who doesn't wrap a medium pays nothing.
+/// A medium that counts its operations. A medium that is not wrapped in this type has no extra cost.
 #[derive(Debug)]
 pub struct Counted<M> {
     medium: M,
@@ -55,12 +55,12 @@ pub struct Counted<M> {
     bytes_stored: AtomicU64,
     bytes_copied: AtomicU64,
     log_writes: AtomicU64,
-    /// For each thread, whether its next drain has something to wait for.
+    /// For each thread: true if its next drain has stores to wait for.
     waiting: [AtomicBool; THREADS],
 }
 
 impl<M: Medium> Counted<M> {
-    /// Counts from zero what is asked of `medium`.
+    /// Wraps `medium`, with all counts at zero.
     pub fn new(medium: M) -> Counted<M> {
         Counted {
             medium,
@@ -75,7 +75,7 @@ impl<M: Medium> Counted<M> {
         }
     }
 
-    /// What was asked so far, by all threads.
+    /// Returns the counts so far, over all threads.
     pub fn counts(&self) -> Counts {
         Counts {
             drains: read(&self.drains),
@@ -88,14 +88,14 @@ impl<M: Medium> Counted<M> {
         }
     }
 
-    /// The medium that is counted.
+    /// Returns the wrapped medium.
     pub fn medium(&self) -> &M {
         &self.medium
     }
 
     fn stored(&self, len: usize) {
         add(&self.bytes_stored, len as u64);
-        // On the rung `line` a store is nothing to wait for until its line is flushed.
+        // On the rung `line` a drain does not wait for a store before its line is flushed.
         if self.medium.rung() != Rung::Line {
             self.wait();
         }
@@ -108,14 +108,14 @@ impl<M: Medium> Counted<M> {
     }
 
     fn wait(&self) {
-        // ORDER: read by the same thread, or by one that shares its place, which counts one drain too many or
-        // too few.
+        // ORDER: none: the same thread reads it. A thread that shares its place may count one drain too many or too
+        // few.
         self.waiting[place()].store(true, Ordering::Relaxed);
     }
 
     fn drained(&self) {
         add(&self.drains, 1);
-        // ORDER: as in `wait`.
+        // ORDER: none: as in `wait`.
         if self.waiting[place()].swap(false, Ordering::Relaxed) {
             add(&self.drains_waiting, 1);
         }
@@ -123,20 +123,20 @@ impl<M: Medium> Counted<M> {
 }
 
 fn add(counter: &AtomicU64, count: u64) {
-    // ORDER: a count orders nothing.
+    // ORDER: none: a count orders nothing.
     counter.fetch_add(count, Ordering::Relaxed);
 }
 
 fn read(counter: &AtomicU64) -> u64 {
-    // ORDER: a count orders nothing.
+    // ORDER: none: a count orders nothing.
     counter.load(Ordering::Relaxed)
 }
 
-/// The calling thread's place among those that are told apart.
+/// Returns the calling thread's place among those that are counted separately.
 fn place() -> usize {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     thread_local! {
-        // ORDER: a number that nobody else gets orders nothing.
+        // ORDER: none: each thread gets its own number, which orders nothing.
         static PLACE: usize = NEXT.fetch_add(1, Ordering::Relaxed) % THREADS;
     }
     PLACE.with(|place| *place)

@@ -1,8 +1,8 @@
-//! What the CPU offers to make stores durable, chosen once: write-back of lines, copies past the cache, fence.
+//! The CPU's instructions for durable stores, chosen once: write-back of lines, copies past the cache, fence.
 //!
 //! # Cost
-//! The choice is a small value that its holder matches on; the branch is always the same one, so it costs a
-//! cycle. A copy of 64 to 256 bytes and its fence cost what the memory takes to accept them.
+//! The choice is a small value that its holder matches on. The branch always goes the same way, so it costs one cycle.
+//! A copy of 64 to 256 bytes and its fence cost the time in which the memory accepts them.
 
 use crate::PmemError;
 use lode_layout::{LINE, align_down};
@@ -27,7 +27,7 @@ use instructions::FEATURES;
 pub const MASK_VARIABLE: &str = "LODE_CPU_MASK";
 
 impl Cpu {
-    /// What this CPU offers, less what [`MASK_VARIABLE`] hides.
+    /// Chooses from the instructions that this CPU offers and [`MASK_VARIABLE`] does not hide.
     ///
     /// # Errors
     /// [`PmemError::UnknownCpuFeature`] if the variable names a feature that this kind of CPU doesn't have.
@@ -36,7 +36,7 @@ impl Cpu {
     }
 }
 
-/// The features that `mask` hides, as bits in the order of `FEATURES`.
+/// Returns the features that `mask` hides, as bits in the order of `FEATURES`.
 fn hidden(mask: Option<&OsStr>) -> Result<u32, PmemError> {
     let mask = mask.map(OsStr::to_string_lossy).unwrap_or_default();
     mask.split(',').map(str::trim).filter(|name| !name.is_empty()).try_fold(0, |hidden, name| {
@@ -46,8 +46,8 @@ fn hidden(mask: Option<&OsStr>) -> Result<u32, PmemError> {
     })
 }
 
-/// The cache lines that hold the `len` bytes from `start` on: the first one's start, and how many. Wraps past
-/// the end of all addresses, so that a damaged offset can't panic.
+/// Returns the start of the first cache line, and the number of lines, that hold the `len` bytes from `start` on. Wraps
+/// past the last address, so that a damaged offset can't panic.
 #[inline]
 pub(crate) const fn lines_of(start: u64, len: u64) -> (u64, u64) {
     if len == 0 {
@@ -61,8 +61,8 @@ pub(crate) const fn lines_of(start: u64, len: u64) -> (u64, u64) {
 mod test {
     use super::*;
 
-    /// A flush that rounds the start down and then adds the length to the rounded start forgets the last
-    /// line: 8 bytes at 0x1040 must flush line 0x1040, 2 bytes at 0x103f two lines.
+    /// A flush must not round the start down and add the length to the rounded start: that misses the last line. 8
+    /// bytes at 0x1040 must flush line 0x1040, and 2 bytes at 0x103f two lines.
     #[test]
     fn every_line_of_a_range_is_covered_and_no_other() {
         for edge in [0, 64, 4096 - 64, 4096, 1 << 21] {

@@ -1,7 +1,7 @@
 //! The CPU's clock, for reports.
 
-/// The CPU's time-stamp counter, which counts at one rate whatever the CPU's own clock does; where there is none
-/// that counts cycles, nothing.
+/// Returns the CPU's time-stamp counter, which counts at a constant rate. Returns `None` on CPUs without a counter of
+/// cycles.
 #[inline]
 pub fn cycles() -> Option<u64> {
     #[cfg(all(target_arch = "x86_64", not(miri)))]

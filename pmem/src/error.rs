@@ -1,71 +1,71 @@
-//! What can go wrong while a medium is opened or grown.
+//! Errors of opening and growing a medium.
 
 use crate::RungReport;
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
-/// Why a medium could not be opened or grown. Where there is no file, the path is "anonymous memory".
+/// Reasons why a medium could not be opened or grown. Without a file, the path is "anonymous memory".
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PmemError {
-    /// The kernel refused.
+    /// The kernel refused a call.
     Io {
-        /// The system call, or what was read.
+        /// The system call, or the attribute that was read.
         op: &'static str,
-        /// Of what.
+        /// The file or device of the call.
         path: PathBuf,
-        /// The error number; 0 if the answer made no sense.
+        /// The error number; 0 if the kernel's answer was invalid.
         errno: i32,
     },
-    /// Neither an ordinary file nor a device-DAX node.
+    /// The path is neither a regular file nor a device-DAX node.
     NotMappable {
-        /// What was to be mapped.
+        /// Path of the medium.
         path: PathBuf,
     },
-    /// The file holds no byte.
+    /// The file is empty.
     Empty {
-        /// What was to be mapped.
+        /// Path of the medium.
         path: PathBuf,
     },
-    /// The memory loses its content with its power, and nobody asked for that.
+    /// The memory loses its content with its power, and the caller did not request such a rung.
     Volatile {
-        /// What was to be mapped.
+        /// Path of the medium.
         path: PathBuf,
-        /// How it was found.
+        /// The rung that was found, and the evidence.
         report: RungReport,
     },
     /// The CPU has no instruction that writes a line back to persistence.
     NoFlush {
-        /// What was to be mapped.
+        /// Path of the medium.
         path: PathBuf,
-        /// How the rung was found that needs such an instruction.
+        /// The rung that needs such an instruction, and the evidence.
         report: RungReport,
     },
     /// A medium can't become shorter while it is open.
     Shrink {
-        /// The medium.
+        /// Path of the medium.
         path: PathBuf,
         /// Its length in bytes.
         len: u64,
-        /// The length asked for in bytes.
+        /// The requested length in bytes.
         asked: u64,
     },
-    /// The medium is a device, or a private view, and has the size that it has.
+    /// The medium is a device or a private view, so its size is fixed.
     FixedSize {
-        /// The medium.
+        /// Path of the medium.
         path: PathBuf,
     },
-    /// The medium can't grow in place any further until it is opened again.
+    /// The medium can't grow further in place. It can after it is opened again.
     AddressSpace {
-        /// The medium.
+        /// Path of the medium.
         path: PathBuf,
         /// The length in bytes to which it can grow.
         reserved: u64,
-        /// The length asked for in bytes.
+        /// The requested length in bytes.
         asked: u64,
     },
-    /// The variable LODE_CPU_MASK names something else than a feature of this kind of CPU.
+    /// The variable LODE_CPU_MASK names an unknown feature of this kind of CPU.
     UnknownCpuFeature {
         /// The name.
         name: String,
@@ -73,7 +73,7 @@ pub enum PmemError {
 }
 
 impl PmemError {
-    /// The kernel's refusal of `op`.
+    /// Returns the error of a refused `op`.
     pub(crate) fn io(op: &'static str, path: impl Into<PathBuf>, error: &io::Error) -> PmemError {
         PmemError::Io { op, path: path.into(), errno: error.raw_os_error().unwrap_or(0) }
     }

@@ -1,31 +1,31 @@
-//! Faults: accesses that the memory, or the pool that it holds, could not satisfy.
+//! Faults: accesses that the memory, or the pool in it, could not satisfy.
 //!
-//! A load that fails returns zeros, a store that fails is dropped, and the first failure since the last
-//! [`Fault::take`] is remembered for the thread, the way a floating-point unit remembers exceptions. So an
-//! engine's inner loops carry no error paths: it reads, comes to an answer that zeros can't make wrong in
-//! memory, and asks [`Fault::take`] once before it lets the answer out.
+//! A load that fails returns zeros, and a store that fails is dropped. The thread records the first failure since the
+//! last [`Fault::take`], the way a floating-point unit records exceptions. So an engine's inner loops have no error
+//! paths. The engine reads, and computes a result that is memory-safe even with zeros. It calls [`Fault::take`] once
+//! before it returns the result.
 
 use lode_layout::PoolOffset;
 use std::cell::Cell;
 use std::fmt;
 
-/// What went wrong.
+/// The kind of a failed access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FaultKind {
-    /// The range is outside of the memory, or not aligned as the access needs: a damaged offset on the medium.
+    /// The range is outside of the memory, or is not aligned for the access: a damaged offset on the medium.
     OutOfRange,
     /// The hardware or the kernel could not deliver the bytes: a poisoned line, or a file cut short.
     Poison,
-    /// This process is a fork of the one that opened the medium, and may not use it.
+    /// This process is a fork of the one that opened the medium, and must not use it.
     Forked,
 }
 
 /// A failed access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// What went wrong.
+    /// Kind of the failure.
     pub kind: FaultKind,
-    /// Where the failed access began.
+    /// Offset of the failed access.
     pub at: PoolOffset,
     /// Length of the affected range in bytes.
     pub len: u64,
@@ -36,25 +36,25 @@ thread_local! {
 }
 
 impl Fault {
-    /// The first fault of this thread since the last call, which forgets it.
+    /// Takes the first fault of this thread since the last call.
     ///
     /// # Cost
-    /// One load from thread-local memory when there was none.
+    /// One load from thread-local memory if there was no fault.
     #[inline]
     pub fn take() -> Option<Fault> {
         PENDING.with(|pending| if pending.get().is_some() { pending.take() } else { None })
     }
 
-    /// Whether there is a fault that [`take`](Fault::take) would return.
+    /// Returns true if [`take`](Fault::take) would return a fault.
     ///
     /// # Cost
-    /// As of `take`.
+    /// The same as `take`.
     #[inline]
     pub fn is_raised() -> bool {
         PENDING.with(|pending| pending.get().is_some())
     }
 
-    /// Remembers `self` unless an earlier fault waits to be taken.
+    /// Records `self` unless an earlier fault is still to be taken.
     #[cold]
     pub fn raise(self) {
         PENDING.with(|pending| {

@@ -1,9 +1,9 @@
-//! Faulting instructions and where to go on: the table, and the signal handler that consults it.
+//! The table of faulting instructions and their resume addresses, and the signal handler that reads it.
 //!
-//! Each instruction that touches media bytes has an entry {instruction, resume} in the linker section
-//! `lode_fixup`. A fault there (a poisoned line, a file cut short) reaches the handler, which remembers a
-//! [`Fault`] for the thread and resumes at the entry's second address, where the access has read as zeros or
-//! stored nothing. So no access carries an error path, and no Rust frame is jumped over.
+//! Each instruction that touches media bytes has an entry {instruction, resume} in the linker section `lode_fixup`. A
+//! fault there (a poisoned line, a file cut short) enters the handler. The handler records a [`Fault`] for the thread
+//! and resumes at the entry's second address; the access has then read zeros or stored nothing. So no access has an
+//! error path, and no Rust frame is skipped.
 //!
 //! | faulting instruction | address            | the handler                                             |
 //! |----------------------|--------------------|---------------------------------------------------------|
@@ -11,8 +11,8 @@
 //! | elsewhere            | in a live mapping  | prints pool and range, ends the process                 |
 //! | any                  | elsewhere          | hands on to the handler that was installed before       |
 //!
-//! The handler relies on SIGBUS and SIGSEGV not being blocked in the threads that use media, and on handlers
-//! that are installed later handing on what is not theirs.
+//! The handler relies on two conditions. Threads that use media do not block SIGBUS and SIGSEGV. Handlers that are
+//! installed later pass on the signals that they do not handle.
 
 use crate::live::{self, Live};
 use crate::reservation::page;
@@ -24,7 +24,7 @@ use std::mem::{self, MaybeUninit};
 use std::ptr;
 use std::sync::{Once, OnceLock};
 
-/// The assembly of one entry: a fault at the instruction labelled `$at` resumes at the label `$to`. Both are
+/// Emits the assembly of one entry: a fault at the instruction labelled `$at` resumes at the label `$to`. Both are
 /// numeric local labels that stand before the entry.
 #[cfg(all(any(target_arch = "x86_64", target_arch = "aarch64"), not(miri)))]
 macro_rules! fixup {
@@ -61,11 +61,10 @@ unsafe extern "C" {
     static END: Entry;
 }
 
-/// Where to go on after a fault of the instruction at `pc`.
+/// Returns the resume address for a fault of the instruction at `pc`.
 #[cfg(all(any(target_arch = "x86_64", target_arch = "aarch64"), not(miri)))]
 fn resume_address(pc: usize) -> Option<usize> {
-    // An entry that matches nothing, here, so that the linker knows the section wherever it knows this
-    // function.
+    // An empty entry, so that the section exists in every binary that links this function.
     // SAFETY: - no instruction is emitted.
     unsafe {
         std::arch::asm!(
@@ -81,7 +80,7 @@ fn resume_address(pc: usize) -> Option<usize> {
     (0..count).find_map(|index| {
         // SAFETY: - `index` is below the number of entries between the linker's two symbols.
         let place = unsafe { first.add(index) };
-        // SAFETY: - the linker filled the place with two 4-byte numbers, which are never written.
+        // SAFETY: - the linker filled the place with two 4-byte numbers, which never change.
         let entry = unsafe { place.read() };
         let at = place.addr().wrapping_add_signed(entry.at as isize);
         let to = (place.addr() + 4).wrapping_add_signed(entry.to as isize);
@@ -94,7 +93,7 @@ fn resume_address(_pc: usize) -> Option<usize> {
     None
 }
 
-/// The actions that were installed before ours, for what is not ours.
+/// The previously installed actions, for faults that are not of a mapping.
 static BEFORE_SIGBUS: OnceLock<libc::sigaction> = OnceLock::new();
 static BEFORE_SIGSEGV: OnceLock<libc::sigaction> = OnceLock::new();
 
@@ -102,7 +101,7 @@ fn before(signal: c_int) -> &'static OnceLock<libc::sigaction> {
     if signal == libc::SIGBUS { &BEFORE_SIGBUS } else { &BEFORE_SIGSEGV }
 }
 
-/// Installs the handler, once in the life of the process.
+/// Installs the handler, once per process.
 pub(crate) fn install() {
     static INSTALLED: Once = Once::new();
     if cfg!(miri) {
@@ -110,7 +109,7 @@ pub(crate) fn install() {
     }
     INSTALLED.call_once(|| {
         install_for(libc::SIGBUS);
-        // A fork's child finds its mappings sealed, which raises SIGSEGV.
+        // A fork's child finds its mappings sealed. An access to them raises SIGSEGV.
         install_for(libc::SIGSEGV);
         // SAFETY: - the callback calls mmap(2) and nothing else, which a child of a threaded process may.
         let refused = unsafe { libc::pthread_atfork(None, None, Some(seal_in_child)) };
@@ -129,14 +128,14 @@ fn install_for(signal: c_int) {
     assert_eq!(asked, 0, "sigaction: {}", io::Error::last_os_error());
     // SAFETY: - the kernel filled it; all zeros, from before, is valid as well.
     let old = unsafe { old.assume_init() };
-    // Kept before ours takes effect: a fault of another thread may come at once.
+    // Stored before this handler takes effect: another thread may fault at once.
     before(signal).get_or_init(|| old);
     // SAFETY: - sigaction is plain data, for which zeros are valid.
     let mut new: libc::sigaction = unsafe { mem::zeroed() };
     new.sa_sigaction = on_fault as *const () as usize;
-    // On the alternate stack if the thread has one: the main stack may be what ran out.
+    // Runs on the alternate stack if the thread has one: the main stack may have overflowed.
     new.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
-    // No other handler runs in between: it could meet lost memory itself while ours holds a lock.
+    // No other handler may interrupt: it could touch lost memory itself while this one holds a lock.
     // SAFETY: - the set is writable.
     let filled = unsafe { libc::sigfillset(&raw mut new.sa_mask) };
     assert_eq!(filled, 0, "sigfillset: {}", io::Error::last_os_error());
@@ -145,7 +144,7 @@ fn install_for(signal: c_int) {
     assert_eq!(set, 0, "sigaction: {}", io::Error::last_os_error());
 }
 
-/// The head of siginfo_t for a memory fault: libc's type doesn't offer the size of the lost range.
+/// The head of siginfo_t for a memory fault: libc's type has no field for the size of the lost range.
 #[repr(C)]
 struct MemoryFault {
     signal: c_int,
@@ -158,15 +157,15 @@ struct MemoryFault {
     address_lsb: i16,
 }
 
-/// The kernel found lost memory that nobody has asked for yet.
+/// The kernel found lost memory that no thread has accessed yet.
 const BUS_MCEERR_AO: c_int = 5;
-/// A load was answered with lost memory.
+/// A load hit lost memory.
 const BUS_MCEERR_AR: c_int = 4;
 
 extern "C" fn on_fault(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
-    // SAFETY: - the kernel hands a siginfo_t of 128 bytes, of which MemoryFault is the head.
+    // SAFETY: - the kernel passes a siginfo_t of 128 bytes, and MemoryFault is its head.
     let fault = unsafe { info.cast::<MemoryFault>().read() };
-    // A code of 0 or less was sent by a process: its address says nothing.
+    // A code of 0 or less means that a process sent the signal, so the address is meaningless.
     let live = if fault.code > 0 { live::find(fault.address) } else { None };
     let Some((live, base)) = live else {
         return hand_on(signal, info, context);
@@ -179,7 +178,7 @@ extern "C" fn on_fault(signal: c_int, info: *mut libc::siginfo_t, context: *mut 
     if signal == libc::SIGBUS && fault.code == BUS_MCEERR_AO {
         return;
     }
-    // SAFETY: - the kernel hands the interrupted thread's context, which nobody else uses.
+    // SAFETY: - the kernel passes the interrupted thread's context, and no other code uses it.
     let pc = unsafe { program_counter(context) };
     match resume_address(*pc) {
         Some(resume) => {
@@ -191,7 +190,8 @@ extern "C" fn on_fault(signal: c_int, info: *mut libc::siginfo_t, context: *mut 
     }
 }
 
-/// The addresses that a fault made unreadable: the kernel's word for lost memory, a page otherwise.
+/// Returns the addresses that a fault made unreadable: the range that the kernel reports for lost memory, otherwise a
+/// page.
 fn lost_range(signal: c_int, fault: &MemoryFault) -> (usize, usize) {
     let told = signal == libc::SIGBUS && matches!(fault.code, BUS_MCEERR_AR | BUS_MCEERR_AO);
     let size = if told && (6..=40).contains(&fault.address_lsb) { 1 << fault.address_lsb } else { page() as u64 };
@@ -199,26 +199,26 @@ fn lost_range(signal: c_int, fault: &MemoryFault) -> (usize, usize) {
     (start, start + size as usize)
 }
 
-/// The place in a signal's context that holds the address of the interrupted instruction.
+/// Returns the place in a signal's context that holds the address of the interrupted instruction.
 ///
 /// # Safety
-/// `context` is what the kernel handed to a handler installed with SA_SIGINFO, and the handler still runs.
+/// `context` is the pointer that the kernel passed to a handler installed with SA_SIGINFO, and the handler still runs.
 unsafe fn program_counter<'a>(context: *mut c_void) -> &'a mut usize {
     let context = context.cast::<libc::ucontext_t>();
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: - the caller vouches for the context; the field lies inside of it.
+    // SAFETY: - the caller guarantees the context; the field lies inside of it.
     let place = unsafe { &raw mut (*context).uc_mcontext.gregs[libc::REG_RIP as usize] };
     #[cfg(target_arch = "aarch64")]
-    // SAFETY: - the caller vouches for the context; the field lies inside of it.
+    // SAFETY: - the caller guarantees the context; the field lies inside of it.
     let place = unsafe { &raw mut (*context).uc_mcontext.pc };
     #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
     let place = context;
-    // SAFETY: - it is a register of the machine's width, aligned, and only this handler touches it.
+    // SAFETY: - it is an aligned register of the machine's width, and only this handler accesses it.
     unsafe { &mut *place.cast::<usize>() }
 }
 
-/// A reference lent to the user met lost memory, and no error can reach it: says what was lost, and lets the
-/// signal's default action end the process.
+/// Ends the process after an access to lost memory through a reference lent to the user: no error can reach the user.
+/// Prints the lost range, and lets the signal's default action end the process.
 fn end_process(signal: c_int, live: &Live, start: u64, end: u64) {
     let mut message = Message::default();
     message.text(b"lode: ");
@@ -237,7 +237,7 @@ fn end_process(signal: c_int, live: &Live, start: u64, end: u64) {
     take_default(signal);
 }
 
-/// Text put together without allocation, as a signal handler must.
+/// Text built without allocation, as a signal handler requires.
 struct Message {
     bytes: [u8; 640],
     len: usize,
@@ -270,12 +270,12 @@ impl Message {
 
     fn print(&self) {
         // SAFETY: - the bytes are initialised for `len`; write(2) may be called from a handler.
-        // A standard error that is closed can't be helped.
+        // An error of a closed standard error can't be reported.
         unsafe { libc::write(libc::STDERR_FILENO, self.bytes.as_ptr().cast(), self.len) };
     }
 }
 
-/// The default action for `signal`, at once after the handler returns.
+/// Takes the default action for `signal`, as soon as the handler returns.
 fn take_default(signal: c_int) {
     // SAFETY: - signal(2) may be called from a handler, and SIG_DFL is valid for both signals.
     unsafe { libc::signal(signal, libc::SIG_DFL) };
@@ -283,7 +283,7 @@ fn take_default(signal: c_int) {
     unsafe { libc::raise(signal) };
 }
 
-/// Calls the handler that was installed before ours.
+/// Calls the handler that was installed before this one.
 fn hand_on(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
     let Some(before) = before(signal).get() else { return take_default(signal) };
     match before.sa_sigaction {
@@ -292,13 +292,13 @@ fn hand_on(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
             // SAFETY: - as in `on_fault`.
             let code = unsafe { info.cast::<MemoryFault>().read() }.code;
             if code > 0 {
-                // The kernel doesn't let a program ignore its own fault.
+                // The kernel does not let a program ignore its own fault.
                 take_default(signal);
             }
         }
         handler if before.sa_flags & libc::SA_SIGINFO != 0 => {
             type Detailed = extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void);
-            // SAFETY: - SA_SIGINFO says that the address is that of a function of this type.
+            // SAFETY: - SA_SIGINFO guarantees that the address is that of a function of this type.
             let handler = unsafe { mem::transmute::<usize, Detailed>(handler) };
             handler(signal, info, context);
         }

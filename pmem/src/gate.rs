@@ -1,46 +1,46 @@
-//! A gate: where threads wait for a condition that another thread brings about.
+//! A gate, at which threads wait for a condition that another thread establishes.
 
 use rustix::thread::futex;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// A place to wait. The condition itself lives elsewhere, in atomics; the gate only wakes, all at once and
-/// without a lock that they would then take in turn.
+/// A place to wait. The condition itself is elsewhere, in atomics. The gate only wakes threads: all at once, and
+/// without a lock that they would have to take in turn.
 ///
 /// Wait through [`Medium::wait_while`](crate::Medium::wait_while), so that the simulator can run its logical
 /// threads through the same code.
 #[derive(Debug, Default)]
 pub struct Gate {
-    /// Counts how often the gate was opened.
+    /// Number of times that the gate was opened.
     opened: AtomicU32,
 }
 
 impl Gate {
-    /// A gate that nobody waits at.
+    /// Creates a gate without waiters.
     pub const fn new() -> Gate {
         Gate { opened: AtomicU32::new(0) }
     }
 
-    /// Wakes all who wait. Call it after the condition has changed.
+    /// Wakes all waiting threads. Call it after the condition has changed.
     ///
     /// # Cost
     /// One system call.
     pub fn open(&self) {
-        // ORDER: releases the changed condition to those who see the new count.
+        // ORDER: releases the changed condition to the threads that see the new count.
         self.opened.fetch_add(1, Ordering::Release);
-        // The call fails only for addresses that are not mapped.
+        // The call fails only for unmapped addresses.
         let _ = futex::wake(&self.opened, futex::Flags::PRIVATE, i32::MAX as u32);
     }
 
-    /// Blocks the calling thread while `blocked` says so; it is asked again after each [`open`](Gate::open).
+    /// Blocks the calling thread as long as `blocked` returns true. It is called again after each [`open`](Gate::open).
     pub fn wait_while(&self, blocked: &mut dyn FnMut() -> bool) {
         loop {
-            // ORDER: acquires; the count is read before the condition, so a change after that changes the count
-            // and the kernel does not put this thread to sleep.
+            // ORDER: acquires. The count is read before the condition. A later change of the condition also changes the
+            // count, so the kernel does not put this thread to sleep.
             let opened = self.opened.load(Ordering::Acquire);
             if !blocked() {
                 return;
             }
-            // It returns early when the count has changed or a signal came; then the condition is asked again.
+            // The call returns early if the count has changed or a signal arrived; then the condition is checked again.
             let _ = futex::wait(&self.opened, futex::Flags::PRIVATE, opened, None);
         }
     }

@@ -1,4 +1,4 @@
-//! Floor 1: maps memory that outlives power, and makes stores to it durable.
+//! Layer 1: maps memory that outlives power, and makes stores to it durable.
 //!
 //! ```text
 //!   engines (heap, tree, ...)          generic over Medium: no mmap, no instruction, no file descriptor
@@ -11,29 +11,29 @@
 //!   file, DAX file, device-DAX node, anonymous memory ----+
 //! ```
 //!
-//! It does: map, find the rung of the durability ladder and tell how, load, store, flush, drain, copy without
-//! cache, write logs with their own sync, grow in place, turn hardware faults into errors, count.
-//! It does not: know what is stored, lock files, start a thread, or print (but for one message when a fault
-//! in a reference lent to the user must end the process). It is the only floor that knows the kernel and the
+//! It does: map; find the rung of the durability ladder and report the evidence; load, store, flush, drain; copy past
+//! the cache; write logs with their own sync; grow in place; turn hardware faults into errors; count.
+//! It does not: interpret the stored bytes, lock files, start a thread, or print. One message is the exception: a fault
+//! in a reference lent to the user prints it and ends the process. This is the only layer that knows the kernel and the
 //! CPU.
 //!
 //! # From a call to the fence
 //!
 //! `medium.log_write(at, record)` of 128 bytes, on the rung `line`:
-//! 1. [`Mapping`] checks that both ends are multiples of [`log_block`](Medium::log_block), and [`Memory`] that
-//!    the range is inside; otherwise the thread's [`Fault`] is raised and nothing is written.
-//! 2. The record is copied past the cache: two 64-byte stores, each with an entry in the fix-up table, so that
-//!    a poisoned line or a cut file ends the copy with an error, and not the process.
-//! 3. One fence waits until the memory controller has taken both lines. With them everything that this thread
-//!    flushed before is durable.
+//! 1. [`Mapping`] checks that both ends are multiples of [`log_block`](Medium::log_block). [`Memory`] checks that the
+//!    range is inside. If a check fails, the thread's [`Fault`] is raised and no byte is written.
+//! 2. The record is copied past the cache: two 64-byte stores, each with an entry in the fix-up table. So a poisoned
+//!    line or a cut file ends the copy with an error, and does not end the process.
+//! 3. One fence waits until the memory controller has taken both lines. All that this thread flushed before is then
+//!    durable, too.
 //!
-//! On the rung `commit` step 2 and 3 are one `pwritev2(RWF_DSYNC)` of the range; on `byte` the copy goes
-//! through the cache; on `none` nothing waits.
+//! On the rung `commit`, steps 2 and 3 are one `pwritev2(RWF_DSYNC)` of the range. On `byte`, the copy goes through the
+//! cache. On `none`, there is no wait.
 //!
 //! # Cost
 //!
-//! A load is a comparison and a move: as fast as a plain load where one waits for the other. A record of 64,
-//! 128 or 256 bytes costs what the memory takes to accept it, the same as the bare instructions.
+//! A load is a comparison and a move. It is as fast as a plain load when each load depends on the one before. A record
+//! of 64, 128 or 256 bytes costs the time in which the memory accepts it, the same as the bare instructions.
 
 mod access;
 pub mod asymmetric;

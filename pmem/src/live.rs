@@ -1,4 +1,4 @@
-//! The mappings that are live, for a signal handler to consult: no lock, and no entry is ever freed.
+//! The live mappings, for a signal handler. Reading takes no lock, and entries are never freed.
 
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
 use std::ops::Range;
@@ -7,41 +7,40 @@ use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// How many bytes of a pool's path are kept for messages.
+/// Number of bytes of a pool's path that are kept for messages.
 const NAME_LEN: usize = 256;
-/// How many bad ranges seen by faults are kept apart; the last one grows to hold all further ones.
+/// Number of separate bad ranges seen by faults; the last range grows to cover all further ones.
 const SEEN_LEN: usize = 16;
 
-/// A mapping's entry. Entries are used again once their mapping is gone, and never freed, so a handler may
-/// hold one at any time.
+/// A mapping's entry. It is reused after its mapping is gone but never freed, so a handler may hold it at any time.
 #[derive(Debug)]
 pub(crate) struct Live {
     base: AtomicUsize,
-    /// Bytes of address space; 0 while the entry is not in use.
+    /// Length of the address space in bytes; 0 while the entry is not in use.
     size: AtomicUsize,
-    /// Whether a fork's child must not touch it.
+    /// True if a fork's child must not touch the mapping.
     shared: AtomicBool,
-    /// Whether this process is such a child.
+    /// True in such a child.
     sealed: AtomicBool,
-    /// Whether any bad range is known, so that the usual answer costs one load.
+    /// True if any bad range is known, so that the usual check costs one load.
     bad: AtomicBool,
-    /// Held by the one who adds to `seen`.
+    /// Lock of the thread that adds to `seen`.
     writing: AtomicBool,
     seen: [Seen; SEEN_LEN],
     name: [AtomicU8; NAME_LEN],
     next: AtomicPtr<Live>,
 }
 
-/// A range that a fault has shown to be lost; not in use while `end` is 0.
+/// A range that a fault has shown to be lost. Not in use while `end` is 0.
 #[derive(Debug)]
 struct Seen {
     start: AtomicU64,
     end: AtomicU64,
 }
 
-/// All entries ever made.
+/// List of all entries.
 static ALL: AtomicPtr<Live> = AtomicPtr::new(ptr::null_mut());
-/// Entries that are not in use. Never touched by a handler.
+/// Entries that are not in use. A handler never touches this list.
 static FREE: Mutex<Vec<&'static Live>> = Mutex::new(Vec::new());
 
 impl Live {
@@ -59,15 +58,15 @@ impl Live {
         }
     }
 
-    /// An entry for the mapping of `size` bytes at `base`.
+    /// Enters the mapping of `size` bytes at `base`, and returns its entry.
     pub(crate) fn enter(base: usize, size: usize, shared: bool, path: Option<&Path>) -> &'static Live {
         let free = FREE.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let live = free.unwrap_or_else(|| append(Box::leak(Box::new(Live::new()))));
         let name = path.map_or(&b"anonymous memory"[..], |path| path.as_os_str().as_encoded_bytes());
-        // Of a path that is too long the end tells more than the beginning.
+        // A long path is cut at the start: its end identifies it better.
         let name = &name[name.len().saturating_sub(NAME_LEN)..];
         for (index, place) in live.name.iter().enumerate() {
-            // ORDER: everything of an entry is stored before its size, which publishes it.
+            // ORDER: all fields of an entry are stored before its size, which publishes it.
             place.store(name.get(index).copied().unwrap_or(0), Ordering::Relaxed);
         }
         for seen in &live.seen {
@@ -87,40 +86,40 @@ impl Live {
         live
     }
 
-    /// Gives the entry back. Call it before the address space is given back.
+    /// Releases the entry. Call it before the address space is unmapped.
     pub(crate) fn leave(&'static self) {
-        // ORDER: a fault of another mapping that takes these addresses later finds no entry here.
+        // ORDER: before the addresses can be mapped again, so a later fault at them finds no entry here.
         self.size.store(0, Ordering::Release);
         FREE.lock().unwrap_or_else(PoisonError::into_inner).push(self);
     }
 
-    /// Whether this process is the child of a fork, which must not touch the mapping.
+    /// Returns true in the child of a fork, which must not touch the mapping.
     pub(crate) fn is_sealed(&self) -> bool {
-        // ORDER: set in the child before any of its own code runs.
+        // ORDER: none: set in the child before any of its own code runs.
         self.sealed.load(Ordering::Relaxed)
     }
 
-    /// Whether any bad range is known.
+    /// Returns true if any bad range is known.
     #[inline]
     pub(crate) fn any_bad(&self) -> bool {
-        // ORDER: pairs with the release in `mark_bad`: who sees it, sees the range.
+        // ORDER: pairs with the release in `mark_bad`: a thread that sees the flag sees the range.
         self.bad.load(Ordering::Acquire)
     }
 
-    /// Says that a bad range is known.
+    /// Records that a bad range is known.
     pub(crate) fn mark_bad(&self) {
-        // ORDER: after the range itself.
+        // ORDER: the range is stored before the flag.
         self.bad.store(true, Ordering::Release);
     }
 
-    /// Remembers the bytes from `start` to `end` as lost. For the signal handler, which blocks all signals, so
-    /// that whoever holds the lock goes on.
+    /// Records the bytes from `start` to `end` as lost. Only the signal handler calls it. The handler blocks all
+    /// signals, so a thread that holds the lock always proceeds.
     pub(crate) fn remember_bad(&self, start: u64, end: u64) {
-        // ORDER: taken before the ranges are read.
+        // ORDER: the lock is taken before the ranges are read.
         while self.writing.swap(true, Ordering::Acquire) {
             std::hint::spin_loop();
         }
-        // ORDER: only the holder of the lock writes, so it may read in any order.
+        // ORDER: none: only the holder of the lock writes the ranges.
         let of = |seen: &Seen| (seen.start.load(Ordering::Relaxed), seen.end.load(Ordering::Relaxed));
         let free_or_known = self.seen.iter().find(|seen| {
             let (known_start, known_end) = of(seen);
@@ -129,19 +128,19 @@ impl Live {
         let place = free_or_known.unwrap_or(&self.seen[SEEN_LEN - 1]);
         let (old_start, old_end) = of(place);
         let start = if old_end == 0 { start } else { old_start.min(start) };
-        // ORDER: the start before the end: a reader that finds the end takes in all of the range.
+        // ORDER: the start is stored before the end: a reader that finds the end includes all of the range.
         place.start.store(start, Ordering::Release);
         // ORDER: as above.
         place.end.store(old_end.max(end), Ordering::Release);
-        // ORDER: given back after the ranges are written.
+        // ORDER: the lock is released after the ranges are written.
         self.writing.store(false, Ordering::Release);
         self.mark_bad();
     }
 
-    /// The ranges that faults have shown to be lost.
+    /// Returns the ranges that faults have shown to be lost.
     pub(crate) fn seen(&self) -> impl Iterator<Item = Range<u64>> + '_ {
         self.seen.iter().filter_map(|seen| {
-            // ORDER: the end first: a range that has one has its start.
+            // ORDER: the end is read first: a range with an end has a start.
             let end = seen.end.load(Ordering::Acquire);
             // ORDER: see above.
             (end != 0).then(|| seen.start.load(Ordering::Acquire)..end)
@@ -150,7 +149,7 @@ impl Live {
 
     /// Calls `each` with the bytes of the mapping's name.
     pub(crate) fn name(&self, each: impl FnMut(u8)) {
-        // ORDER: published by the size, which `find` acquired.
+        // ORDER: none: published by the size, which `find` acquired.
         self.name
             .iter()
             .map(|byte| byte.load(Ordering::Relaxed))
@@ -161,12 +160,12 @@ impl Live {
 
 fn append(live: &'static Live) -> &'static Live {
     let place = ptr::from_ref(live).cast_mut();
-    // ORDER: the exchange below publishes what this one read.
+    // ORDER: none: the exchange below publishes the value that this load read.
     let mut first = ALL.load(Ordering::Relaxed);
     loop {
         // ORDER: as above.
         live.next.store(first, Ordering::Relaxed);
-        // ORDER: an entry is whole before a handler can reach it.
+        // ORDER: an entry is complete before a handler can reach it.
         match ALL.compare_exchange_weak(first, place, Ordering::Release, Ordering::Relaxed) {
             Ok(_) => return live,
             Err(other) => first = other,
@@ -178,7 +177,7 @@ fn all() -> impl Iterator<Item = &'static Live> {
     // ORDER: pairs with the release in `append`.
     let mut next = ALL.load(Ordering::Acquire);
     std::iter::from_fn(move || {
-        // SAFETY: - every pointer in the list was leaked, and is null or valid for ever.
+        // SAFETY: - every pointer in the list is null, or was leaked and is valid for ever.
         let live: &'static Live = unsafe { next.as_ref() }?;
         // ORDER: as above.
         next = live.next.load(Ordering::Acquire);
@@ -186,10 +185,10 @@ fn all() -> impl Iterator<Item = &'static Live> {
     })
 }
 
-/// The live mapping that holds `address`, and its base.
+/// Returns the live mapping that holds `address`, and its base.
 pub(crate) fn find(address: usize) -> Option<(&'static Live, usize)> {
     all().find_map(|live| {
-        // ORDER: pairs with the release in `enter`: an entry with a size is whole.
+        // ORDER: pairs with the release in `enter`: an entry with a size is complete.
         let size = live.size.load(Ordering::Acquire);
         // ORDER: see above.
         let base = live.base.load(Ordering::Relaxed);
@@ -197,8 +196,8 @@ pub(crate) fn find(address: usize) -> Option<(&'static Live, usize)> {
     })
 }
 
-/// Makes every shared mapping inaccessible in the child of a fork, so that the child can neither store into
-/// the parent's pool nor find other memory at its addresses.
+/// Makes every shared mapping inaccessible in the child of a fork. The child can then neither store into the parent's
+/// pool nor map other memory at its addresses.
 pub(crate) fn seal_all() {
     for live in all() {
         // ORDER: the child has one thread; the parent's stores came before the fork.
@@ -211,11 +210,11 @@ pub(crate) fn seal_all() {
         live.sealed.store(true, Ordering::Relaxed);
         let flags = MapFlags::PRIVATE | MapFlags::FIXED | MapFlags::NORESERVE;
         let base = ptr::with_exposed_provenance_mut(base);
-        // SAFETY: - the range is that of a mapping of ours, to which all access goes through the fix-up table
-        //           or through references that a child must not use.
+        // SAFETY: - the range belongs to a mapping of this crate. All access goes through the fix-up table, or through
+        //           references that a child must not use.
         let sealed = unsafe { mmap_anonymous(base, size, ProtFlags::empty(), flags) };
         if sealed.is_err() {
-            // Going on could store into the parent's pool.
+            // The child must not continue: it could store into the parent's pool.
             std::process::abort();
         }
     }

@@ -1,4 +1,4 @@
-//! Real media: a file, a device or anonymous memory, mapped.
+//! Real media: a mapped file, device or anonymous memory.
 
 use crate::chunks::PrivateChunks;
 use crate::reservation::{Reservation, page};
@@ -19,14 +19,14 @@ use std::ptr;
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// The base of a mapping is a multiple of this, so that the kernel can use its large pages.
+/// Alignment of the base of a mapping, in bytes, so that the kernel can use its large pages.
 const LARGE_PAGE: usize = 2 << 20;
-/// The address space that is held for growth, unless the user says how much.
+/// Least address space reserved for growth, in bytes, unless the user sets another value.
 const RESERVE_MIN: u64 = 64 << 30;
 const RESERVE_FACTOR: u64 = 16;
 const READ_WRITE: ProtFlags = ProtFlags::READ.union(ProtFlags::WRITE);
 
-/// How to map. Made by [`Mapping::options`].
+/// Options of a mapping. Made by [`Mapping::options`].
 #[derive(Clone, Debug, Default)]
 pub struct MappingOptions {
     rung: Option<Rung>,
@@ -38,20 +38,19 @@ pub struct MappingOptions {
 /// A real medium: a file, a device-DAX node, or anonymous memory, mapped until drop.
 ///
 /// # Durability
-/// What [`rung`](Medium::rung) says; [`report`](Mapping::report) tells how that was found.
+/// Stores are durable as [`rung`](Medium::rung) states; [`report`](Mapping::report) gives the evidence.
 ///
 /// # Forks
-/// A child must not use the handle. Every shared mapping is kept out of the child by MADV_DONTFORK, so a fork
-/// copies no page tables, and a handler of pthread_atfork(3) puts inaccessible memory in its place, so that
-/// nothing else can come to lie there. An access of the child raises [`FaultKind::Forked`]; a log write or a
-/// sync is refused with EPERM. This costs nothing until a fork; a child made by the bare system call is not
-/// noticed on the rung `commit`.
+/// A child must not use the handle. MADV_DONTFORK keeps every shared mapping out of the child, so a fork copies no page
+/// tables. A handler of pthread_atfork(3) replaces the mapping with inaccessible memory, so that no other mapping can
+/// take its addresses. An access of the child raises [`FaultKind::Forked`]; a log write or a sync fails with EPERM.
+/// This costs nothing until a fork. On the rung `commit`, a child made by the bare system call is not detected.
 #[derive(Debug)]
 pub struct Mapping {
     memory: Memory,
     cpu: Cpu,
     rung: Rung,
-    /// The first failed sync's error number, after which nothing is believed; 0 before.
+    /// Error number of the first failed sync; later syncs are refused. 0 before a failure.
     failed: AtomicI32,
     report: RungReport,
     path: PathBuf,
@@ -61,13 +60,13 @@ pub struct Mapping {
     growing: Mutex<()>,
 }
 
-/// What is mapped, where it is not anonymous memory.
+/// The mapped file or device; absent for anonymous memory.
 #[derive(Debug)]
 struct Backing {
     file: File,
-    /// A second description of the same file, or the same one. The kernel tells each description once of a
-    /// failed write-back: with two, a log write and a drain can't take each other's error; the locks keep two
-    /// log writes, and two drains, from doing so.
+    /// A second open file description of the same file, or the same one if it can't be opened again. The kernel reports
+    /// a failed write-back once to each description. With two descriptions, a log write and a drain can't consume each
+    /// other's error. The locks prevent this between two log writes, and between two drains.
     drained: File,
     log_lock: Mutex<()>,
     drain_lock: Mutex<()>,
@@ -76,7 +75,7 @@ struct Backing {
     devices: Vec<Device>,
 }
 
-/// What was found out about a file before it is mapped.
+/// Properties of a file, found before it is mapped.
 struct Found {
     report: RungReport,
     flags: MapFlags,
@@ -84,41 +83,42 @@ struct Found {
     align: usize,
     devices: Vec<Device>,
     fixed_size: bool,
-    /// For a private view, where the kernel makes none: the bytes that it lets be replaced at a time.
+    /// `Some` for a private view of a mapping that the kernel can't make private: the bytes that it can replace at a
+    /// time.
     chunk: Option<usize>,
 }
 
 impl MappingOptions {
-    /// Uses this rung, whatever is found.
+    /// Uses this rung instead of the detected one.
     pub fn rung(mut self, rung: Rung) -> MappingOptions {
         self.rung = Some(rung);
         self
     }
 
-    /// Holds address space for growth up to `bytes`.
+    /// Reserves address space for growth up to `bytes`.
     pub fn reserve(mut self, bytes: u64) -> MappingOptions {
         self.reserve = Some(bytes);
         self
     }
 
-    /// Maps a private view: stores change this process's copy of a page and never reach the file, which may
-    /// be open for reading only. Of a device-DAX node, which the kernel maps for all or not at all, the first store
-    /// to a chunk copies all of it, as large as the device's alignment.
+    /// Maps a private view: stores change this process's copy of a page and never reach the file. The file may be open
+    /// for reading only. The kernel maps a device-DAX node only as a whole. So the first store to a chunk of it copies
+    /// the chunk, as large as the device's alignment.
     pub fn private_view(mut self) -> MappingOptions {
         self.private = true;
         self
     }
 
-    /// Reads what the kernel tells from this tree in place of /sys.
+    /// Reads the kernel's information from this tree instead of /sys.
     pub fn sysfs(mut self, sysfs: Sysfs) -> MappingOptions {
         self.sysfs = sysfs;
         self
     }
 
-    /// Maps the file or device-DAX node at `path`, all of it.
+    /// Maps the whole file or device-DAX node at `path`.
     ///
     /// # Errors
-    /// As [`map_file`](MappingOptions::map_file), and `Io` if it can't be opened.
+    /// The errors of [`map_file`](MappingOptions::map_file), and `Io` if the file can't be opened.
     pub fn open(self, path: impl AsRef<Path>) -> Result<Mapping, PmemError> {
         let path = path.as_ref();
         let file = File::options().read(true).write(!self.private).open(path);
@@ -126,11 +126,11 @@ impl MappingOptions {
         self.map_file(file, path)
     }
 
-    /// Maps an open file, memfd or device-DAX node, all of it. `path` is what errors and messages call it.
+    /// Maps the whole of an open file, memfd or device-DAX node. Errors and messages call it `path`.
     ///
     /// # Errors
-    /// `NotMappable`, `Empty`; `Volatile` if it can't keep data and no rung was asked for; `NoFlush` if the CPU
-    /// can't flush; `UnknownCpuFeature`; `Io` for what the kernel refuses.
+    /// `NotMappable`, `Empty`; `Volatile` if it can't keep data and no rung was requested; `NoFlush` if the CPU can't
+    /// flush; `UnknownCpuFeature`; `Io` if the kernel refuses a call.
     pub fn map_file(self, file: File, path: impl AsRef<Path>) -> Result<Mapping, PmemError> {
         let path = path.as_ref();
         let cpu = Cpu::detect()?;
@@ -154,11 +154,11 @@ impl MappingOptions {
         Ok(Mapping { memory, cpu, rung, failed, report, path, backing, dirty_shutdowns, growing: Mutex::default() })
     }
 
-    /// Maps `len` bytes of zeroed anonymous memory. The rung `none`, or another one, must be asked for.
+    /// Maps `len` bytes of zeroed anonymous memory. The caller must request a rung, `none` or another one.
     ///
     /// # Errors
-    /// `Volatile` if no rung was asked for; `NotMappable` for the rung `commit`, which needs a file; `Io` for
-    /// what the kernel refuses.
+    /// `Volatile` if no rung was requested; `NotMappable` for the rung `commit`, which needs a file; `Io` if the kernel
+    /// refuses a call.
     pub fn map_anonymous(self, len: u64) -> Result<Mapping, PmemError> {
         let path = PathBuf::from("anonymous memory");
         let cpu = Cpu::detect()?;
@@ -176,7 +176,7 @@ impl MappingOptions {
         Ok(Mapping { memory, cpu, rung, failed, report, path, backing, dirty_shutdowns, growing })
     }
 
-    /// The rung that will be used, or why none can be.
+    /// Returns the rung to use, or the reason why none can be used.
     fn decide(&self, found: RungReport, cpu: Cpu, path: &Path) -> Result<RungReport, PmemError> {
         let path = path.to_owned();
         match self.rung {
@@ -191,7 +191,7 @@ impl MappingOptions {
         }
     }
 
-    /// Finds out what `file` is.
+    /// Determines the properties of `file`.
     fn find(&self, file: &File, path: &Path) -> Result<Found, PmemError> {
         let stat = rfs::fstat(file).map_err(|errno| PmemError::io("fstat", path, &errno.into()))?;
         match FileType::from_raw_mode(stat.st_mode) {
@@ -260,7 +260,8 @@ impl MappingOptions {
         };
         let wide =
             size(wanted).map_err(|_| too_large()).map(|size| Reservation::closed(size, found.align))?;
-        // Where address space is limited (ulimit -v), a pool that can't grow is better than none.
+        // With limited address space (ulimit -v), reserve only the present length. Such a pool can't grow, but can be
+        // used.
         let reservation = wide.or_else(|_| Reservation::closed(needed, found.align)).map_err(refused)?;
         let protection = if found.chunk.is_some() { ProtFlags::READ } else { READ_WRITE };
         reservation.open_file(0..needed, file.as_fd(), 0, protection, found.flags).map_err(refused)?;
@@ -277,29 +278,29 @@ impl MappingOptions {
 }
 
 impl Mapping {
-    /// How to map: on the rung that is found, at a length that can grow.
+    /// Returns the default options: the detected rung, and address space for growth.
     pub fn options() -> MappingOptions {
         MappingOptions::default()
     }
 
-    /// The rung, and how it was found.
+    /// Returns the rung and the evidence for it.
     pub fn report(&self) -> &RungReport {
         &self.report
     }
 
-    /// What the CPU is made to do: for reports.
+    /// Returns the CPU's chosen instructions, for reports.
     pub fn cpu(&self) -> Cpu {
         self.cpu
     }
 
-    /// Makes the medium `len` bytes long, file and mapping, in place. The new bytes are allocated, and zero.
+    /// Grows the medium to `len` bytes, file and mapping, in place. The new bytes are allocated, and zero.
     ///
     /// # Durability
-    /// The new length, and the space, are durable on return; so is everything else on the commit rung.
+    /// The new length and the space are durable on return. On the rung `commit`, all other stores are durable, too.
     ///
     /// # Errors
-    /// `Shrink`, `FixedSize`, `AddressSpace`, and `Io` with ENOSPC when the disk is full. Medium and file are
-    /// then as before. `Io` of fsync, after which the medium refuses every sync.
+    /// `Shrink`, `FixedSize`, `AddressSpace`, and `Io` with ENOSPC when the disk is full. Medium and file are then
+    /// unchanged. `Io` of fsync: the medium refuses every sync after that.
     pub fn grow(&self, len: u64) -> Result<(), PmemError> {
         let path = || self.path.clone();
         let _alone = self.growing.lock().unwrap_or_else(PoisonError::into_inner);
@@ -317,8 +318,8 @@ impl Mapping {
     fn grow_file(&self, backing: &Backing, old: u64, len: u64) -> Result<(), PmemError> {
         let refused = |op| move |error: io::Error| PmemError::io(op, &self.path, &error);
         allocate(&backing.file, old, len).map_err(refused("fallocate"))?;
-        // ORDER: the space is durable before anybody can store to it. Stop here: a file that is longer than
-        // its header says, which is read as one that is not.
+        // ORDER: the space is durable before any thread can store to it. Stop here: the file is longer than its header
+        // says, and the rest is ignored.
         self.synced(&backing.drain_lock, || again(|| rfs::fsync(&backing.drained)))
             .map_err(|failed| refused("fsync")(io::Error::from_raw_os_error(failed.errno)))?;
         let grown = self.memory.grow_with(len, |reservation, pages| {
@@ -327,7 +328,7 @@ impl Mapping {
             reservation.keep_from_children()
         });
         grown.map_err(|error| {
-            // The first error is the one to tell; a file that stays longer does no harm.
+            // Report the first error. A file that stays longer does no harm.
             let _ = backing.file.set_len(old);
             refused("mmap")(error)
         })?;
@@ -335,9 +336,9 @@ impl Mapping {
         Ok(())
     }
 
-    /// Refuses what must not be synced: after a failure, for good, and in the child of a fork.
+    /// Refuses a sync after a failure, for good, and in the child of a fork.
     fn trusted(&self) -> Result<(), SyncError> {
-        // ORDER: pairs with `distrust`: who comes after a failure is refused.
+        // ORDER: pairs with `distrust`: a sync after a failure is refused.
         match self.failed.load(Ordering::Acquire) {
             0 if self.memory.is_forked() => {
                 let len = self.memory.len();
@@ -349,9 +350,9 @@ impl Mapping {
         }
     }
 
-    /// Remembers a failure for good; the first one is what everybody is told.
+    /// Records a failure for good. All callers get the first one.
     fn distrust(&self, errno: i32) -> SyncError {
-        // ORDER: before the lock of the sync is released, so that the next one sees it.
+        // ORDER: before the lock of the sync is released, so that the next sync sees it.
         match self.failed.compare_exchange(0, errno, Ordering::AcqRel, Ordering::Acquire) {
             Ok(_) => SyncError { errno },
             Err(first) => SyncError { errno: first },
@@ -367,11 +368,11 @@ impl Mapping {
         let _one_at_a_time = lock.lock().unwrap_or_else(PoisonError::into_inner);
         self.trusted()?;
         sync().map_err(|errno| self.distrust(errno.raw_os_error()))?;
-        // A failure that the other description was told of meanwhile may be about our bytes, too.
+        // A failure that the other description got meanwhile may concern this caller's bytes, too.
         self.trusted()
     }
 
-    /// Stores log bytes through the mapping and waits for them on the rungs where that makes them durable.
+    /// Stores log bytes through the mapping. Waits for them on the rungs on which a fence makes them durable.
     fn log_store(&self, at: PoolOffset, bytes: &[u8]) -> Result<(), SyncError> {
         self.trusted()?;
         let stored = match self.rung {
@@ -379,8 +380,8 @@ impl Mapping {
             _ => self.memory.store_all(at, bytes),
         };
         if self.rung >= Rung::Line {
-            // ORDER: the log bytes, and all that this thread flushed before, are durable before the caller
-            // stores what they describe. Stop here: the record is whole, or its checksum says that it isn't.
+            // ORDER: the log bytes, and all that this thread flushed before, are durable before the caller stores the
+            // changes that they describe. Stop here: the record is whole, or its checksum shows that it is not.
             self.cpu.fence();
         }
         if stored { Ok(()) } else { Err(self.distrust(libc::EFAULT)) }
@@ -442,7 +443,7 @@ impl Medium for Mapping {
         if self.rung != Rung::Line {
             return;
         }
-        // A length that doesn't fit the address space lies outside of the memory, whatever it is.
+        // A length beyond the address space lies outside of the memory in any case.
         if let Some(start) = self.memory.span(at, usize::try_from(len).unwrap_or(usize::MAX)) {
             // SAFETY: - `span` checked the range.
             unsafe { self.cpu.flush(start.as_ptr(), len as usize) };
@@ -453,7 +454,7 @@ impl Medium for Mapping {
     fn drain(&self) -> Result<(), SyncError> {
         match self.rung {
             Rung::Line | Rung::Byte => {
-                // ORDER: all that this thread flushed and copied is durable before what the caller does next.
+                // ORDER: all that this thread flushed and copied is durable before the caller's next step.
                 self.cpu.fence();
                 Ok(())
             }
@@ -473,7 +474,7 @@ impl Medium for Mapping {
         }
         match &self.backing {
             Some(backing) if self.rung == Rung::Commit => self.synced(&backing.log_lock, || {
-                // ORDER: the log bytes are durable before the caller stores what they describe.
+                // ORDER: the log bytes are durable before the caller stores the changes that they describe.
                 write_synced(backing.file.as_fd(), at.get(), bytes)
             }),
             _ => self.log_store(at, bytes),
@@ -489,7 +490,7 @@ fn aligned(at: PoolOffset, len: usize, unit: u64) -> bool {
     (at.get() | len as u64) & (unit - 1) == 0
 }
 
-/// Calls `call` until no signal interrupts it.
+/// Repeats `call` as long as a signal interrupts it.
 fn again<T>(mut call: impl FnMut() -> rustix::io::Result<T>) -> rustix::io::Result<T> {
     loop {
         match call() {
@@ -499,7 +500,7 @@ fn again<T>(mut call: impl FnMut() -> rustix::io::Result<T>) -> rustix::io::Resu
     }
 }
 
-/// Writes `bytes`, each part durable when its call returns.
+/// Writes `bytes`. Each part is durable when its call returns.
 fn write_synced(file: BorrowedFd<'_>, at: u64, bytes: &[u8]) -> rustix::io::Result<()> {
     let forgotten = bugs::LOG_WRITE_NOT_SYNCED.is_active();
     let flags = if forgotten { ReadWriteFlags::empty() } else { ReadWriteFlags::DSYNC };
@@ -514,14 +515,14 @@ fn write_synced(file: BorrowedFd<'_>, at: u64, bytes: &[u8]) -> rustix::io::Resu
     Ok(())
 }
 
-/// A description of the same file of its own, which is told of failed write-backs independently; or another
-/// handle of the same one, where the file can't be opened again.
+/// Opens a second description of the same file, which gets reports of failed write-backs on its own. If the file can't
+/// be opened again, returns another handle of the same description.
 fn reopened(file: &File) -> io::Result<File> {
     let path = format!("/proc/self/fd/{}", file.as_raw_fd());
     File::options().read(true).write(true).open(path).or_else(|_| file.try_clone())
 }
 
-/// The name of a file system that keeps its files in memory only, by its number in linux/magic.h.
+/// Returns the name of a file system that keeps its files only in memory, by its number in linux/magic.h.
 fn volatile_file_system(magic: u32) -> Option<&'static str> {
     match magic {
         0x0102_1994 => Some("tmpfs"),
@@ -531,13 +532,13 @@ fn volatile_file_system(magic: u32) -> Option<&'static str> {
     }
 }
 
-/// Whether the kernel maps the file so that a page's metadata is durable before a store to it.
+/// Returns true if the kernel accepts MAP_SYNC: a page's metadata is then durable before a store to it.
 fn map_sync_accepted(file: &File) -> io::Result<bool> {
     let flags = MapFlags::SHARED_VALIDATE | MapFlags::SYNC;
     // SAFETY: - a null hint lets the kernel choose, so no existing mapping is replaced.
     match unsafe { mm::mmap(ptr::null_mut(), page(), READ_WRITE, flags, file, 0) } {
         Ok(place) => {
-            // SAFETY: - the mapping is our own, of just now, and nothing refers to it.
+            // SAFETY: - this function made the mapping just now, and no reference to it exists.
             unsafe { mm::munmap(place, page()) }?;
             Ok(true)
         }
@@ -547,31 +548,31 @@ fn map_sync_accepted(file: &File) -> io::Result<bool> {
     }
 }
 
-/// Length and alignment of a device-DAX node, in bytes.
+/// Returns length and alignment of a device-DAX node, in bytes.
 fn device_size(device: &Device) -> Option<(u64, usize)> {
     let (len, align) = (device.number("size")?, device.number("align")?);
     let align = usize::try_from(align).ok().filter(|align| align.is_power_of_two())?;
     (len > 0).then_some((len, align))
 }
 
-/// What the kernel knows to be lost of a medium on `devices`.
+/// Returns the ranges of a medium on `devices` that the kernel reports as lost.
 fn known_bad(devices: &[Device], device_dax: bool, len: u64, file: &File) -> Vec<Range<u64>> {
     match devices {
         [device] if device_dax => badblocks::of_device(device, len),
-        // A list that can't be translated is not an error: what is lost shows itself as a fault.
+        // A list that can't be translated is not an error: a lost range shows as a fault.
         [device] => badblocks::of_file(device, file).unwrap_or_default(),
         _ => Vec::new(),
     }
 }
 
-/// Makes a file longer, with space for every byte, or leaves it as it was.
+/// Extends a file, with space allocated for every byte. Leaves it as it was on failure.
 fn allocate(file: &File, old: u64, len: u64) -> io::Result<()> {
     match again(|| rfs::fallocate(file, FallocateFlags::empty(), old, len - old)) {
         Ok(()) => Ok(()),
         Err(errno) => {
             let extended = if errno == Errno::OPNOTSUPP { write_zeros(file, old, len) } else { Err(errno) };
             extended.map_err(|errno| {
-                // ext4 keeps what it found before the disk was full. The first error is the one to tell.
+                // ext4 keeps the space that it got before the disk was full. Report the first error.
                 let _ = file.set_len(old);
                 errno.into()
             })
@@ -579,7 +580,7 @@ fn allocate(file: &File, old: u64, len: u64) -> io::Result<()> {
     }
 }
 
-/// What fallocate does, on file systems that have none.
+/// Extends the file with zeros, on file systems without fallocate.
 fn write_zeros(file: &File, old: u64, len: u64) -> rustix::io::Result<()> {
     let zeros = vec![0; 1 << 20];
     let mut at = old;

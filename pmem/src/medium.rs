@@ -1,4 +1,4 @@
-//! The seam between engines and media.
+//! The interface between engines and media.
 
 use crate::{Gate, Memory, Rung};
 use lode_layout::PoolOffset;
@@ -7,7 +7,7 @@ use std::hint;
 use std::thread;
 use std::time::Duration;
 
-/// A sync that the kernel refused. Nothing that was in flight may be believed durable, nor believed lost.
+/// A sync that the kernel refused. Data in flight is in an unknown state: it may be durable or lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SyncError {
     /// The error number of the system call.
@@ -22,19 +22,20 @@ impl fmt::Display for SyncError {
 
 impl std::error::Error for SyncError {}
 
-/// Memory that keeps what was stored, once it was made durable.
+/// Memory that keeps its stores across power loss once they are durable.
 ///
-/// Loads are direct, through [`memory`](Medium::memory), whose address is fixed until close. Every store
-/// goes through this trait: a real mapping executes it, the simulator records it. Ranges that lie outside of
-/// the memory raise a [`Fault`](crate::Fault) and change nothing.
+/// Loads are direct, through [`memory`](Medium::memory), whose address is fixed until close. Every store goes through
+/// this trait: a real mapping executes it, the simulator records it. An access outside of the memory raises a
+/// [`Fault`](crate::Fault) and changes nothing.
 pub trait Medium: Send + Sync {
-    /// The mapped bytes, for loads.
+    /// Returns the mapped bytes, for loads.
     fn memory(&self) -> &Memory;
 
-    /// What makes a store durable here.
+    /// Returns the rung: the event that makes a store durable on this medium.
     fn rung(&self) -> Rung;
 
-    /// The unit to which [`log_write`](Medium::log_write) pads, in bytes: no two groups of records share one.
+    /// Returns the unit in bytes to which [`log_write`](Medium::log_write) pads. Two groups of records never share a
+    /// unit.
     fn log_block(&self) -> u64;
 
     /// Stores an aligned word atomically. Visible on return, not durable; released to readers.
@@ -43,40 +44,40 @@ pub trait Medium: Send + Sync {
     /// Stores bytes through the cache. Visible on return, not durable. Aligned words inside are stored atomically.
     fn store(&self, at: PoolOffset, bytes: &[u8]);
 
-    /// Replaces an aligned word if it is `current`; the word found otherwise. Visible on return, not durable.
+    /// Replaces an aligned word if it is `current`. Visible on return, not durable.
     ///
     /// # Errors
-    /// The value found, when it was not `current`.
+    /// Returns the value found if it was not `current`.
     fn compare_exchange8(&self, at: PoolOffset, current: u64, new: u64) -> Result<u64, u64>;
 
-    /// Copies bytes past the cache: needs no flush, durable after the next drain of this thread. Both ends
+    /// Copies bytes past the cache. They need no flush and are durable after the next drain of this thread. Both ends
     /// are multiples of 8.
     fn copy(&self, at: PoolOffset, bytes: &[u8]);
 
     /// Starts the write-back of the lines that hold the range.
     fn flush(&self, at: PoolOffset, len: u64);
 
-    /// Waits until all that this thread flushed and copied is durable. On the commit rung it syncs the whole file.
+    /// Waits until all that this thread flushed and copied is durable. On the rung `commit` it syncs the whole file.
     ///
     /// # Errors
-    /// The kernel's refusal, after which the medium must not be trusted.
+    /// The kernel refused the sync. The medium must not be trusted after that.
     fn drain(&self) -> Result<(), SyncError>;
 
-    /// Writes log bytes and returns when they are durable, together with all that this thread flushed and
-    /// copied before (not on the commit rung, where only the log bytes are). `at` and the length are
-    /// multiples of 64, and of [`log_block`](Medium::log_block).
+    /// Writes log bytes and returns when they are durable. All that this thread flushed and copied before is durable,
+    /// too, except on the rung `commit`. `at` and the length are multiples of 64 and of
+    /// [`log_block`](Medium::log_block).
     ///
     /// # Errors
-    /// The kernel's refusal, after which the medium must not be trusted.
+    /// The kernel refused the write or its sync. The medium must not be trusted after that.
     fn log_write(&self, at: PoolOffset, bytes: &[u8]) -> Result<(), SyncError>;
 
-    /// How often the modules below lost power with data on the way to the media, summed, when the medium was
-    /// opened. Nothing if there are none, or any of them doesn't tell.
+    /// Returns the sum of the modules' dirty shutdown counts at open: power losses with data in flight to the media.
+    /// Returns `None` if there are no modules, or if any of them does not report its count.
     fn dirty_shutdowns(&self) -> Option<u64> {
         None
     }
 
-    /// Called in a loop that waits for another thread, with the number of rounds so far.
+    /// Waits briefly in a loop that waits for another thread; `round` is the number of rounds so far.
     fn relax(&self, round: u32) {
         match round {
             0..64 => hint::spin_loop(),
@@ -85,7 +86,7 @@ pub trait Medium: Send + Sync {
         }
     }
 
-    /// Blocks at `gate` while `blocked` says so.
+    /// Blocks at `gate` as long as `blocked` returns true.
     fn wait_while(&self, gate: &Gate, blocked: &mut dyn FnMut() -> bool) {
         gate.wait_while(blocked);
     }

@@ -1,4 +1,4 @@
-//! Mapped bytes at a fixed address, and the loads and stores that can't go wrong silently.
+//! Mapped bytes at a fixed address, with loads and stores that never fail silently.
 
 use crate::chunks::PrivateChunks;
 use crate::live::Live;
@@ -12,21 +12,20 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError, RwLock};
 
-/// A range of mapped memory. All accesses are checked; one that can't be done raises a [`Fault`] of the
-/// calling thread, loads zeros and stores nothing.
+/// A range of mapped memory. Every access is checked. An access that fails raises a [`Fault`] of the calling thread; it
+/// loads zeros or stores nothing.
 ///
 /// # Cost
-/// A load is a bounds check and one move. There is no error path: a load that faults resumes behind itself.
+/// A load is a bounds check and one move. It has no error path: a load that faults resumes after itself.
 #[derive(Debug)]
 pub struct Memory {
     base: NonNull<u8>,
     len: AtomicU64,
-    /// As `len`, or 0 where a store must make its chunk private first: so the bounds check that each store has
-    /// asks for both.
+    /// Equal to `len`, or 0 if a store must first make its chunk private. So one bounds check of a store covers both.
     storable: AtomicU64,
     chunks: Option<PrivateChunks>,
     live: &'static Live,
-    /// What is known to be lost, from the kernel's lists; what faults have shown is in `live`.
+    /// Ranges that the kernel lists as lost; `live` holds the ranges that faults have shown.
     bad: RwLock<Vec<Range<u64>>>,
     growing: Mutex<()>,
     is_private_view: bool,
@@ -34,25 +33,25 @@ pub struct Memory {
 }
 
 // SAFETY: - the mapping belongs to no thread.
-//         - every access goes through single instructions that are atomic for each aligned word.
+//         - every access uses single instructions that are atomic for each aligned word.
 unsafe impl Send for Memory {}
 // SAFETY: as for Send.
 unsafe impl Sync for Memory {}
 
 impl Memory {
-    /// Zeroed memory of `len` bytes that no file backs.
+    /// Maps zeroed memory of `len` bytes without a file.
     ///
     /// # Errors
-    /// What mmap(2) says.
+    /// Fails with the error of mmap(2).
     pub fn anonymous(len: u64) -> io::Result<Memory> {
         let reservation = Reservation::opened(page_len(len)?.max(page()))?;
         Ok(Memory::over(reservation, len, false, None))
     }
 
-    /// Zeroed memory of `len` bytes that no file backs, and that can [`grow`](Memory::grow) to `reserved` bytes.
+    /// Maps zeroed memory of `len` bytes without a file. It can [`grow`](Memory::grow) to `reserved` bytes.
     ///
     /// # Errors
-    /// What mmap(2) says.
+    /// Fails with the error of mmap(2).
     pub fn anonymous_reserving(len: u64, reserved: u64) -> io::Result<Memory> {
         let size = page_len(len.max(reserved))?.max(page());
         let reservation = Reservation::closed(size, page())?;
@@ -60,8 +59,8 @@ impl Memory {
         Ok(Memory::over(reservation, len, false, None))
     }
 
-    /// The first `len` bytes of `reservation`, which its maker opened. `shared` keeps it from the children of
-    /// a fork.
+    /// Takes the first `len` bytes of `reservation`, which the caller has opened. `shared` keeps the memory from the
+    /// children of a fork.
     pub(crate) fn over(reservation: Reservation, len: u64, shared: bool, path: Option<&Path>) -> Memory {
         assert!(len <= reservation.size() as u64);
         fixup::install();
@@ -69,12 +68,12 @@ impl Memory {
         let live = Live::enter(base.as_ptr().expose_provenance(), reservation.size(), shared, path);
         let (bad, growing) = Default::default();
         let (len, storable) = (AtomicU64::new(len), AtomicU64::new(len));
-        // What has a path and is not shared.
+        // A private view has a path and is not shared.
         let is_private_view = path.is_some() && !shared;
         Memory { base, len, storable, chunks: None, live, bad, growing, is_private_view, reservation }
     }
 
-    /// The same over a shared mapping that is open for reading only: a store goes to a private copy of its chunk.
+    /// Takes a shared mapping that is open for reading only. A store goes to a private copy of its chunk.
     pub(crate) fn private_over(
         reservation: Reservation,
         len: u64,
@@ -86,15 +85,15 @@ impl Memory {
         memory
     }
 
-    /// Makes anonymous memory longer, in place; the new bytes are zero.
+    /// Makes anonymous memory longer, in place. The new bytes are zero.
     ///
     /// # Errors
-    /// `OutOfMemory` beyond the reserved address space; what mprotect(2) says. Nothing has changed then.
+    /// `OutOfMemory` beyond the reserved address space, or the error of mprotect(2). The memory is then unchanged.
     pub fn grow(&self, len: u64) -> io::Result<()> {
         self.grow_with(len, |reservation, pages| reservation.open_anonymous(pages))
     }
 
-    /// Makes the memory longer, in place, once `open` has opened the additional pages.
+    /// Makes the memory longer, in place, after `open` has opened the additional pages.
     pub(crate) fn grow_with(
         &self,
         len: u64,
@@ -108,7 +107,7 @@ impl Memory {
         if new > old {
             open(&self.reservation, old..new)?;
         }
-        // ORDER: the pages are open before any thread's bounds check lets it touch them.
+        // ORDER: the pages are open before any thread's bounds check admits an access to them.
         self.len.fetch_max(len, Ordering::Release);
         if self.chunks.is_none() {
             // ORDER: as above.
@@ -117,30 +116,30 @@ impl Memory {
         Ok(())
     }
 
-    /// Length in bytes.
+    /// Returns the length in bytes.
     #[inline]
     pub fn len(&self) -> u64 {
-        // ORDER: an older, smaller length refuses more than it must, and never less.
+        // ORDER: none: an older length is smaller, so it only refuses more accesses.
         self.len.load(Ordering::Relaxed)
     }
 
-    /// Whether it holds no byte.
+    /// Returns true if the memory has no bytes.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Whether it is a private view of a file or device, in which stores are lost with the memory.
+    /// Returns true for a private view of a file or device. Its stores are lost with the memory.
     pub fn is_private_view(&self) -> bool {
         self.is_private_view
     }
 
-    /// The length up to which the memory can grow, in bytes.
+    /// Returns the length in bytes up to which the memory can grow.
     pub fn reserved(&self) -> u64 {
         self.reservation.size() as u64
     }
 
-    /// The aligned word at `at`, acquired from whoever stored it. Media are little-endian.
+    /// Loads the aligned word at `at` with acquire ordering. Media are little-endian.
     #[inline(always)]
     pub fn load8(&self, at: PoolOffset) -> u64 {
         #[cfg(lode_bugs)]
@@ -148,13 +147,12 @@ impl Memory {
         if !self.holds_word(at) {
             return out_of_range(at, 8);
         }
-        // SAFETY: - the whole word lies inside the mapping, and is aligned, as just checked.
-        // ORDER: acquires; pairs with the release of `store8`: what was stored before the word is visible
-        //        with it.
+        // SAFETY: - the whole word lies inside of the mapping, and is aligned, as just checked.
+        // ORDER: acquires; pairs with the release of `store8`: all that was stored before the word is visible with it.
         unsafe { access::load8(self.base.as_ptr(), at.get() as usize) }
     }
 
-    /// The byte at `at`, acquired like a word.
+    /// Loads the byte at `at` with acquire ordering.
     #[inline(always)]
     pub fn load1(&self, at: PoolOffset) -> u8 {
         if at.get() >= self.len() {
@@ -165,12 +163,13 @@ impl Memory {
         unsafe { access::load1(self.base.as_ptr(), at.get() as usize) }
     }
 
-    /// Copies the range that begins at `at` into `into`, which holds zeros if any of it can't be read. No more
-    /// atomic than single bytes: who copies what others store checks afterwards that it has not changed.
+    /// Copies the range that begins at `at` into `into`. Fills `into` with zeros if any of the range can't be read.
+    /// Only single bytes are atomic. A caller that copies bytes which other threads store must check afterwards that
+    /// they have not changed.
     #[inline]
     pub fn read(&self, at: PoolOffset, into: &mut [u8]) {
         let place = self.span(at, into.len());
-        // SAFETY: - the range lies inside the mapping, as `span` checked; `into` is an exclusive reference.
+        // SAFETY: - the range lies inside of the mapping, as `span` checked; `into` is an exclusive reference.
         let copied = place
             .is_some_and(|from| unsafe { access::copy_out(from.as_ptr(), into.as_mut_ptr(), into.len()) });
         if !copied {
@@ -178,32 +177,33 @@ impl Memory {
         }
     }
 
-    /// Whether the range that begins at `at` holds exactly `bytes`; no, if it can't all be read.
+    /// Returns true if the range that begins at `at` holds exactly `bytes`. Returns false if it can't all be read.
     #[inline]
     pub fn equals(&self, at: PoolOffset, bytes: &[u8]) -> bool {
         let place = self.span(at, bytes.len());
-        // SAFETY: - the range lies inside the mapping, as `span` checked; `bytes` is a reference.
+        // SAFETY: - the range lies inside of the mapping, as `span` checked; `bytes` is a reference.
         place.is_some_and(|from| unsafe { access::equals(from.as_ptr(), bytes.as_ptr(), bytes.len()) })
     }
 
-    /// Brings the line at `at` near, to be loaded from soon. Never raises a fault.
+    /// Prefetches the line at `at` for a load. Never raises a fault.
     ///
-    /// Worth it where which line will be loaded is told by one that is far away itself: then both come at once.
+    /// Useful if the address of the line to load comes from another line that is not cached: both are then fetched at
+    /// once.
     #[inline(always)]
     pub fn prefetch_load(&self, at: PoolOffset) {
         access::prefetch_load(self.base.as_ptr(), at.get() as usize);
     }
 
-    /// Brings the line at `at` near, to be stored to soon. Never raises a fault.
+    /// Prefetches the line at `at` for a store. Never raises a fault.
     ///
-    /// A locked instruction or a fence waits until all stores before it are in the cache; lines that are on their
-    /// way by then cost it nothing.
+    /// A locked instruction or a fence waits until all earlier stores are in the cache. Lines that are already being
+    /// fetched do not add to that wait.
     #[inline]
     pub fn prefetch_store(&self, at: PoolOffset) {
         access::prefetch_store(self.base.as_ptr(), at.get() as usize);
     }
 
-    /// Stores an aligned word atomically, releasing what was stored before. For implementers of `Medium`.
+    /// Stores an aligned word atomically, with release ordering. For implementers of `Medium`.
     #[inline]
     pub fn store8(&self, at: PoolOffset, value: u64) {
         if !self.takes_word(at) && !self.owned(at, 8, 8) {
@@ -214,15 +214,15 @@ impl Memory {
         unsafe { access::store8(self.base.as_ptr(), at.get() as usize, value) }
     }
 
-    /// Stores bytes, aligned words inside atomically. For implementers of `Medium`.
+    /// Stores bytes; aligned words inside are stored atomically. For implementers of `Medium`.
     #[inline]
     pub fn store(&self, at: PoolOffset, bytes: &[u8]) {
-        // A store that fails has raised a fault, which is how stores fail.
+        // A store that fails has raised a fault, so the result is not needed.
         self.store_all(at, bytes);
     }
 
-    /// Stores bytes, aligned words inside atomically; whether all could be stored, otherwise a part of them
-    /// may have been.
+    /// Stores bytes; aligned words inside are stored atomically. Returns true if all could be stored. Otherwise a part
+    /// of them may have been stored.
     #[inline]
     pub(crate) fn store_all(&self, at: PoolOffset, bytes: &[u8]) -> bool {
         if !self.takes(at, bytes.len()) && !self.owned(at, bytes.len(), 1) {
@@ -234,49 +234,49 @@ impl Memory {
         let tail = bytes.len() - head - body;
         let (behind_body, body_from) = (place.wrapping_add(head), from.wrapping_add(head));
         let (tail_place, tail_from) = (behind_body.wrapping_add(body), body_from.wrapping_add(body));
-        // SAFETY: - the first part of the range, which lies inside the mapping, as just checked.
+        // SAFETY: - stores the first part of the range, which lies inside of the mapping, as just checked.
         let head_done = head == 0 || unsafe { access::store_bytes(place, from, head) };
-        // SAFETY: - its second part, which begins at a multiple of 8.
+        // SAFETY: - stores the second part, which begins at a multiple of 8.
         let body_done = head_done && unsafe { access::store_words(behind_body, body_from, body) };
-        // SAFETY: - the rest of it.
+        // SAFETY: - stores the rest of the range.
         body_done && (tail == 0 || unsafe { access::store_bytes(tail_place, tail_from, tail) })
     }
 
     /// Replaces an aligned word if it is `current`. For implementers of `Medium`.
     ///
     /// # Errors
-    /// The word found, when it was not `current`.
+    /// Returns the word found if it was not `current`.
     #[inline]
     pub fn compare_exchange8(&self, at: PoolOffset, current: u64, new: u64) -> Result<u64, u64> {
         if !self.takes_word(at) && !self.owned(at, 8, 8) {
             return Ok(current);
         }
         // SAFETY: - the whole word lies inside the mapping, and is aligned, as just checked.
-        // ORDER: a word that is replaced is ordered with the loads and stores around it, both ways.
+        // ORDER: a replaced word is ordered with the loads and stores before and after it.
         let found = unsafe { access::compare_exchange8(self.base.as_ptr(), at.get() as usize, current, new) };
         if found == current { Ok(found) } else { Err(found) }
     }
 
-    /// Lends the range that begins at `at`. A fault there while it is lent can't be an error: it prints the
-    /// pool and the range, and ends the process.
+    /// Lends the range that begins at `at`. A fault in it while it is lent can't become an error: it prints the pool
+    /// and the range, and ends the process.
     ///
     /// # Errors
-    /// The range is not inside the memory, or some of it is known to be lost.
+    /// Fails if the range is not inside of the memory, or if a part of it is known to be lost.
     ///
     /// # Safety
-    /// Nobody stores to the range while the slice lives, and the process does not fork and go on in the child.
+    /// No thread stores to the range while the slice lives. A child of a fork does not use the slice.
     #[inline]
     pub unsafe fn lend(&self, at: PoolOffset, len: u64) -> Result<&[u8], Fault> {
         let start = self.locate(at, len)?;
-        // SAFETY: - the range is mapped and initialised; the caller keeps stores away while it is lent.
+        // SAFETY: - the range is mapped and initialised; the caller prevents stores while it is lent.
         Ok(unsafe { std::slice::from_raw_parts(start.as_ptr(), len as usize) })
     }
 
-    /// The address of the range that begins at `at`, for who lends typed references. It stays the same for as
-    /// long as the memory lives.
+    /// Returns the address of the range that begins at `at`, for callers that lend typed references. The address stays
+    /// the same as long as the memory lives.
     ///
     /// # Errors
-    /// The range is not inside the memory, or some of it is known to be lost.
+    /// Fails if the range is not inside of the memory, or if a part of it is known to be lost.
     #[inline]
     pub fn locate(&self, at: PoolOffset, len: u64) -> Result<NonNull<u8>, Fault> {
         let total = self.len();
@@ -290,15 +290,15 @@ impl Memory {
         Ok(unsafe { self.base.add(at.get() as usize) })
     }
 
-    /// The offset of `address`, which [`locate`](Memory::locate) or [`lend`](Memory::lend) returned; that of
-    /// any other address lies outside of the memory.
+    /// Returns the offset of `address`, which [`locate`](Memory::locate) or [`lend`](Memory::lend) returned. The offset
+    /// of any other address lies outside of the memory.
     #[inline]
     pub fn offset_of(&self, address: *const u8) -> PoolOffset {
         PoolOffset::new(address.addr().wrapping_sub(self.base.addr().get()) as u64)
     }
 
-    /// The ranges, in bytes from the start, that are known to be lost: from the kernel's lists of bad blocks,
-    /// and from faults seen since. Sorted; they may overlap.
+    /// Returns the ranges known to be lost, in bytes from the start: those in the kernel's lists of bad blocks, and
+    /// those that faults have shown. Sorted; they may overlap.
     pub fn bad_ranges(&self) -> Vec<Range<u64>> {
         let known = self.bad.read().unwrap_or_else(PoisonError::into_inner);
         let mut all: Vec<_> = known.iter().cloned().chain(self.live.seen()).collect();
@@ -306,7 +306,7 @@ impl Memory {
         all
     }
 
-    /// Replaces the list of ranges that the kernel knows to be lost.
+    /// Replaces the list of ranges that the kernel reports as lost.
     pub(crate) fn set_bad(&self, ranges: Vec<Range<u64>>) {
         let mut known = self.bad.write().unwrap_or_else(PoisonError::into_inner);
         *known = ranges;
@@ -315,7 +315,7 @@ impl Memory {
         }
     }
 
-    /// Whether this process is the child of the one that made the memory, and must not use it.
+    /// Returns true in a child of the process that made the memory. A child must not use it.
     #[inline]
     pub(crate) fn is_forked(&self) -> bool {
         self.live.is_sealed()
@@ -331,7 +331,7 @@ impl Memory {
         })
     }
 
-    /// The address of a range; a fault is raised if it is not all inside the memory.
+    /// Returns the address of a range. Raises a fault if the range is not all inside of the memory.
     #[inline]
     pub(crate) fn span(&self, at: PoolOffset, len: usize) -> Option<NonNull<u8>> {
         let total = self.len();
@@ -339,11 +339,11 @@ impl Memory {
             out_of_range(at, len as u64);
             return None;
         }
-        // SAFETY: - the range lies inside the mapping, as just checked.
+        // SAFETY: - the range lies inside of the mapping, as just checked.
         Some(unsafe { self.base.add(at.get() as usize) })
     }
 
-    /// Whether a range can be stored to as it is mapped.
+    /// Returns true if a range can be stored to without a private copy.
     #[inline]
     fn takes(&self, at: PoolOffset, len: usize) -> bool {
         // ORDER: as in `len`.
@@ -351,15 +351,15 @@ impl Memory {
         len as u64 <= total && at.get() <= total - len as u64
     }
 
-    /// Whether an aligned word can be stored to as it is mapped.
+    /// Returns true if an aligned word can be stored to without a private copy.
     #[inline(always)]
     fn takes_word(&self, at: PoolOffset) -> bool {
         // ORDER: as in `len`.
         at.get().rotate_right(3) < self.storable.load(Ordering::Relaxed) >> 3
     }
 
-    /// Makes the chunks private that a range at a multiple of `align` touches; whether it can be stored to now.
-    /// Otherwise a fault was raised.
+    /// Makes the chunks private that a range at a multiple of `align` touches. Returns true if the range can now be
+    /// stored to. Otherwise it has raised a fault.
     #[cold]
     fn owned(&self, at: PoolOffset, len: usize, align: u64) -> bool {
         let total = self.len();
@@ -379,14 +379,14 @@ impl Memory {
 
     #[inline(always)]
     fn holds_word(&self, at: PoolOffset) -> bool {
-        // An unaligned offset turns into a huge one when rotated, so one comparison checks both.
+        // Rotation turns an unaligned offset into a huge one, so one comparison checks both.
         at.get().rotate_right(3) < self.len() >> 3
     }
 }
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        // Before the address space goes, with the field that is dropped last.
+        // The entry must go before the address space does. The field with the address space is dropped last.
         self.live.leave();
     }
 }
@@ -521,7 +521,7 @@ mod test {
             assert_eq!(Fault::take(), out_of_range_at(offset, len as u64));
             assert!(!memory.store_all(at(offset), &vec![9; len]));
             assert_eq!(Fault::take(), out_of_range_at(offset, len as u64));
-            // SAFETY: - nobody stores.
+            // SAFETY: - no thread stores.
             let lent = unsafe { memory.lend(at(offset), len as u64) };
             assert_eq!(lent.err(), out_of_range_at(offset, len as u64));
         }
@@ -537,7 +537,7 @@ mod test {
         for (start, len, fine) in
             [(0, 4096, true), (0, 4097, false), (4607, 1, false), (4608, 4096, true), (0, 0, true)]
         {
-            // SAFETY: - nobody stores.
+            // SAFETY: - no thread stores.
             let lent = unsafe { memory.lend(at(start), len) };
             let refused = Fault { kind: FaultKind::Poison, at: at(4096), len: 512 };
             assert_eq!(

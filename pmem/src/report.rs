@@ -1,46 +1,46 @@
-//! How the rung of a medium was found.
+//! The rung of a medium, and the evidence for it.
 
 use crate::Rung;
 use std::fmt;
 
-/// The rung of a medium, and how it was found.
+/// The rung of a medium, and the evidence for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RungReport {
     /// The rung.
     pub rung: Rung,
-    /// How it was found.
+    /// Evidence for the rung.
     pub how: RungHow,
-    /// What the user should know before relying on it.
+    /// Warning for the user, if the rung is doubtful.
     pub warning: Option<RungWarning>,
 }
 
-/// How a rung was found.
+/// Evidence for a rung.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RungHow {
-    /// A file on a DAX file system: the kernel accepted MAP_SYNC. With the persistent memory below it.
+    /// A file on a DAX file system: the kernel accepted MAP_SYNC. Lists the persistent memory below it.
     MapSync(Vec<Backing>),
-    /// A device-DAX node on persistent memory.
+    /// A device-DAX node on persistent memory, and that memory.
     DeviceDax(Vec<Backing>),
     /// The kernel refused MAP_SYNC: the file is in the page cache, or its device needs a sync (virtio-pmem).
     MapSyncRefused,
     /// A file system that keeps its files in memory.
     VolatileFileSystem {
-        /// Its name.
+        /// Name of the file system.
         name: &'static str,
     },
     /// A device-DAX node that no nd region backs: dax_hmem, or volatile CXL memory.
     VolatileDevice {
-        /// Its name.
+        /// Name of the device.
         name: String,
     },
     /// Memory without a file.
     Anonymous,
-    /// A private view: what is stored goes nowhere.
+    /// A private view: its stores never reach the medium.
     PrivateView,
     /// The user asked for this rung by name.
     Forced {
-        /// What was found without that.
+        /// The report without the user's choice.
         found: Box<RungReport>,
     },
 }
@@ -48,29 +48,29 @@ pub enum RungHow {
 /// A piece of persistent memory below a medium.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Backing {
-    /// The nd region, or the block device where there is none.
+    /// Name of the nd region, or of the block device if there is no region.
     pub name: String,
-    /// The region's `persistence_domain`, where the kernel knows it.
+    /// The region's `persistence_domain`; `None` if the kernel does not know it.
     pub domain: Option<String>,
-    /// Whether the kernel takes the region for read-only, as it does when a module has no energy to keep what is
-    /// stored. It still maps a device-DAX node there for writing.
+    /// True if the kernel treats the region as read-only. It does so when a module has no energy to save its data. Even
+    /// then it maps a device-DAX node for writing.
     pub read_only: bool,
 }
 
-/// What the user should know about a rung.
+/// Warnings about a rung.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RungWarning {
-    /// The kernel doesn't tell what power loss leaves: plain memory given as `memmap=`, and most virtual
-    /// machines.
+    /// The kernel does not report what survives power loss. This is so for plain memory given as `memmap=`, and in most
+    /// virtual machines.
     DomainUnknown,
-    /// The rung that was forced promises more than the medium is known to keep.
+    /// The forced rung promises more than the medium is known to keep.
     ForcedAbove,
 }
 
 impl RungReport {
-    /// The rung of memory that the kernel maps directly, given what is below: the weakest of it counts. What is
-    /// read-only keeps nothing.
+    /// Returns the rung of memory that the kernel maps directly. The weakest of the memories below decides. A read-only
+    /// region keeps no stores.
     pub(crate) fn of_direct(backing: Vec<Backing>, how: fn(Vec<Backing>) -> RungHow) -> RungReport {
         let known = |backing: &Backing| backing.domain.as_deref().is_some_and(|domain| domain != "unknown");
         let all_cached = backing.iter().all(|backing| backing.domain.as_deref() == Some("cpu_cache"));
@@ -83,12 +83,12 @@ impl RungReport {
         RungReport { rung, how: how(backing), warning: (!all_known).then_some(RungWarning::DomainUnknown) }
     }
 
-    /// A rung that is found without a doubt.
+    /// Returns a report without a warning.
     pub(crate) fn plain(rung: Rung, how: RungHow) -> RungReport {
         RungReport { rung, how, warning: None }
     }
 
-    /// `rung` by the user's word, where `self` was found.
+    /// Returns a report with the user's `rung` in place of the rung that was found.
     pub(crate) fn forced(self, rung: Rung) -> RungReport {
         let warning = (rung > self.rung).then_some(RungWarning::ForcedAbove);
         RungReport { rung, how: RungHow::Forced { found: Box::new(self) }, warning }

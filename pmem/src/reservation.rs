@@ -1,4 +1,4 @@
-//! Address space held for a mapping, so that it can grow without moving.
+//! Reserved address space of a mapping, in which it can grow without moving.
 
 use rustix::mm::{self, MapFlags, MprotectFlags, MremapFlags, ProtFlags};
 use std::io;
@@ -6,12 +6,12 @@ use std::ops::Range;
 use std::os::fd::BorrowedFd;
 use std::ptr::{self, NonNull};
 
-/// Bytes of a page, the unit of mapping.
+/// Returns the size of a page in bytes, the unit of mapping.
 pub(crate) fn page() -> usize {
     rustix::param::page_size()
 }
 
-/// A range of address space that is ours until drop. What is not yet opened in it can't be accessed.
+/// A range of address space that this value owns until drop. Only opened parts of it can be accessed.
 #[derive(Debug)]
 pub(crate) struct Reservation {
     base: NonNull<u8>,
@@ -24,19 +24,19 @@ unsafe impl Send for Reservation {}
 unsafe impl Sync for Reservation {}
 
 impl Reservation {
-    /// `size` bytes, all of them zeroed memory of this process.
+    /// Reserves `size` bytes, all of them open as zeroed memory of this process.
     pub(crate) fn opened(size: usize) -> io::Result<Reservation> {
         Reservation::map(size, ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE)
     }
 
-    /// `size` bytes at a multiple of `align` (a power of two), nothing of it open.
+    /// Reserves `size` bytes at a multiple of `align` (a power of two), with no part open.
     pub(crate) fn closed(size: usize, align: usize) -> io::Result<Reservation> {
         let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
         let padded = size.checked_add(align).ok_or(io::ErrorKind::OutOfMemory)?;
         let wide = Reservation::map(padded, ProtFlags::empty(), flags)?;
         let before = wide.base.as_ptr().addr().next_multiple_of(align) - wide.base.as_ptr().addr();
         let narrow = Reservation { base: wide.at(before), size };
-        // The pieces at both ends go back; `narrow` owns what is between.
+        // The pieces at both ends are unmapped below; `narrow` owns the range between them.
         std::mem::forget(wide);
         unmap(narrow.base.as_ptr().wrapping_sub(before), before);
         unmap(narrow.base.as_ptr().wrapping_add(size), padded - size - before);
@@ -54,12 +54,12 @@ impl Reservation {
         self.base
     }
 
-    /// Length in bytes.
+    /// Returns the length in bytes.
     pub(crate) fn size(&self) -> usize {
         self.size
     }
 
-    /// The address of `offset`.
+    /// Returns the address of `offset`.
     pub(crate) fn at(&self, offset: usize) -> NonNull<u8> {
         assert!(offset <= self.size);
         // SAFETY: - inside the reservation, or one past its end, as just checked.
@@ -70,7 +70,7 @@ impl Reservation {
     pub(crate) fn open_anonymous(&self, pages: Range<usize>) -> io::Result<()> {
         assert!(pages.start <= pages.end && pages.end <= self.size);
         let place = self.at(pages.start).as_ptr().cast();
-        // SAFETY: - the range is ours, as just checked, and held nothing.
+        // SAFETY: - this value owns the range, as just checked, and the range held no mapping.
         unsafe { mm::mprotect(place, pages.len(), MprotectFlags::READ | MprotectFlags::WRITE) }?;
         Ok(())
     }
@@ -86,38 +86,37 @@ impl Reservation {
     ) -> io::Result<()> {
         assert!(pages.start <= pages.end && pages.end <= self.size);
         let place = self.at(pages.start).as_ptr().cast();
-        // SAFETY: - the range is ours, as just checked, and what is replaced held nothing: callers open each
+        // SAFETY: - this value owns the range, as just checked. The replaced range held no mapping: callers open each
         //           page once.
         unsafe { mm::mmap(place, pages.len(), protection, flags | MapFlags::FIXED, file, offset) }?;
         Ok(())
     }
 
-    /// Puts `copy` in the place of as many open bytes from `start` on. Who loads meanwhile finds the old ones or
-    /// the new ones.
+    /// Replaces as many open bytes from `start` on with `copy`. A concurrent load sees the old bytes or the new ones.
     ///
     /// # Errors
-    /// What mremap(2) says. Nothing can be accessed there then.
+    /// Fails with the error of mremap(2). After an error the range can't be accessed.
     pub(crate) fn replace(&self, start: usize, copy: Reservation) -> io::Result<()> {
         assert!(start <= self.size && copy.size <= self.size - start);
         let (old, new) = (copy.base.as_ptr().cast(), self.at(start).as_ptr().cast());
         let flags = MremapFlags::MAYMOVE;
-        // SAFETY: - what moves belongs to `copy`, to which nobody has a reference.
-        //         - what is replaced is ours, as just checked, and is still mapped afterwards, with the same bytes
-        //           by the caller's word.
+        // SAFETY: - the moved pages belong to `copy`, and no reference to them exists.
+        //         - this value owns the replaced range, as just checked. The range stays mapped, and the caller
+        //           promises that its bytes stay the same.
         let moved = unsafe { mm::mremap_fixed(old, copy.size, copy.size, flags, new) };
-        // Where the copy was is nobody's now.
+        // The former range of the copy belongs to no value now.
         let size = copy.size;
         std::mem::forget(copy);
         moved.map(drop).map_err(|errno| {
-            // The kernel may have taken the old bytes away already: nothing else must come to lie there.
+            // The kernel may have removed the old bytes already: reserve the range, so that no other mapping takes it.
             let flags = MapFlags::PRIVATE | MapFlags::FIXED | MapFlags::NORESERVE;
-            // SAFETY: - the range is ours, as checked above, and who accesses it gets a fault.
+            // SAFETY: - this value owns the range, as checked above, and an access to it faults.
             let held = unsafe { mm::mmap_anonymous(new, size, ProtFlags::empty(), flags) };
             if held.is_ok() { errno.into() } else { std::process::abort() }
         })
     }
 
-    /// Keeps the range out of the children that this process forks.
+    /// Keeps the range out of the children of a fork.
     pub(crate) fn keep_from_children(&self) -> io::Result<()> {
         let place = self.base.as_ptr().cast();
         // SAFETY: - the advice changes nothing in this process.
@@ -136,7 +135,7 @@ fn unmap(place: *mut u8, size: usize) {
     if size == 0 {
         return;
     }
-    // SAFETY: - callers own the range, and nobody can hold a reference into it past this point.
+    // SAFETY: - callers own the range, and no reference into it can exist past this point.
     let unmapped = unsafe { mm::munmap(place.cast(), size) };
     debug_assert!(unmapped.is_ok(), "munmap: {unmapped:?}");
 }

@@ -1,8 +1,8 @@
-//! Atomic words and locks of which each operation is a switching point for the simulator's logical threads. They
-//! exist in builds with `--cfg lode_bugs` alone: the ordinary build uses those of the standard library.
+//! Atomic words and locks for the simulator's logical threads: each operation is a switching point. They exist only in
+//! builds with `--cfg lode_bugs`; the ordinary build uses those of the standard library.
 //!
-//! A logical thread [installs](install) the scheduler that it obeys. In all other threads an operation here is the
-//! standard library's and one look at a thread-local word.
+//! A logical thread [installs](install) its scheduler. In any other thread an operation here costs the standard
+//! library's operation and one load of a thread-local word.
 
 use std::cell::RefCell;
 use std::sync::atomic::{self, Ordering};
@@ -13,8 +13,8 @@ pub trait Turns: Send + Sync {
     /// Lets another logical thread run first, if the scheduler says so.
     fn step(&self);
 
-    /// Lets another logical thread run, since the calling one waits for it. False when the threads take no turns any
-    /// more: then they run side by side, and the caller may block.
+    /// Lets another logical thread run, since the calling thread waits for it. Returns false when the threads no longer
+    /// take turns. They then run side by side, and the caller may block.
     fn wait(&self) -> bool;
 }
 
@@ -22,25 +22,25 @@ thread_local! {
     static TURNS: RefCell<Option<Arc<dyn Turns>>> = const { RefCell::new(None) };
 }
 
-/// Makes the calling thread a logical thread of `turns`; `None` makes it an ordinary one again.
+/// Makes the calling thread a logical thread of `turns`. With `None`, makes it an ordinary thread again.
 pub fn install(turns: Option<Arc<dyn Turns>>) {
     TURNS.with(|place| place.replace(turns));
 }
 
-/// A switching point.
+/// Offers the scheduler a switching point.
 #[inline]
 pub fn step() {
     with(|turns| turns.step());
 }
 
-/// Waits a turn. False in a thread that takes none.
+/// Waits a turn. Returns false in a thread without a scheduler.
 fn wait() -> bool {
     with(|turns| turns.wait()).unwrap_or(false)
 }
 
 #[inline]
 fn with<T>(call: impl FnOnce(&dyn Turns) -> T) -> Option<T> {
-    // A thread whose thread-local storage is gone is no logical thread any more.
+    // A thread whose thread-local storage is gone is no longer a logical thread.
     TURNS.try_with(|place| place.borrow().as_deref().map(call)).ok().flatten()
 }
 
@@ -125,12 +125,12 @@ counters! {
     AtomicUsize: usize;
 }
 
-/// A [`Mutex`](std::sync::Mutex) for which a logical thread waits in the scheduler's sight.
+/// A [`Mutex`](std::sync::Mutex) whose waits are visible to the scheduler of logical threads.
 #[derive(Debug, Default)]
 pub struct Mutex<T>(std::sync::Mutex<T>);
 
 impl<T> Mutex<T> {
-    /// An open lock of `value`.
+    /// Creates an open lock of `value`.
     pub const fn new(value: T) -> Mutex<T> {
         Mutex(std::sync::Mutex::new(value))
     }
@@ -138,7 +138,7 @@ impl<T> Mutex<T> {
     /// Takes the lock.
     ///
     /// # Errors
-    /// As the standard library's: a holder panicked.
+    /// Fails like the standard library's lock if a holder panicked.
     pub fn lock(&self) -> LockResult<MutexGuard<'_, T>> {
         step();
         loop {
@@ -151,7 +151,7 @@ impl<T> Mutex<T> {
         }
     }
 
-    /// Takes the lock if it is open and was not poisoned.
+    /// Takes the lock. Returns `None` if it is held or poisoned.
     pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
         step();
         self.0.try_lock().ok()

@@ -1,12 +1,13 @@
-//! What the kernel tells about the persistent memory below a file or a device, read from sysfs: no root, no
-//! library, no control device.
+//! The kernel's information about the persistent memory below a file or a device, read from sysfs. This needs no root,
+//! no library and no control device.
 
 use crate::Backing;
 use rustix::fs::{Dev, major, minor};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Where the modules of each kind say how often they lost power with data on the way to the media.
+/// Attributes with a module's dirty shutdown count, one for each kind of module: power losses with data in flight to
+/// the media.
 const SHUTDOWN_FILES: [&str; 4] =
     ["dirty_shutdown", "nfit/dirty_shutdown", "cxl/dirty_shutdown", "papr/dirty_shutdown"];
 
@@ -27,17 +28,17 @@ impl Default for Sysfs {
 pub(crate) struct Device {
     pub(crate) dir: PathBuf,
     pub(crate) name: String,
-    /// The folder of the nd region that it is part of.
+    /// Folder of the nd region that contains the device.
     pub(crate) region: Option<PathBuf>,
 }
 
 impl Sysfs {
-    /// The tree at `root`; any other than /sys is for tests.
+    /// Returns the tree at `root`; tests pass a root other than /sys.
     pub fn at(root: impl Into<PathBuf>) -> Sysfs {
         Sysfs { root: root.into() }
     }
 
-    /// The block device with the number `dev`, or the ones that it is put together from.
+    /// Returns the block device with the number `dev`; for a composed device, its lowest components.
     pub(crate) fn block_devices(&self, dev: Dev) -> Vec<Device> {
         let Some(dir) = self.numbered("block", dev) else { return Vec::new() };
         let mut found = Vec::new();
@@ -45,13 +46,13 @@ impl Sysfs {
         found
     }
 
-    /// The character device with the number `dev`.
+    /// Returns the character device with the number `dev`.
     pub(crate) fn char_device(&self, dev: Dev) -> Option<Device> {
         self.numbered("char", dev).map(|dir| self.device(dir))
     }
 
-    /// How often the modules below `device` lost power with data on the way to the media; nothing if any of
-    /// them doesn't tell.
+    /// Returns the sum of the dirty shutdown counts of the modules below `device`: power losses with data in flight to
+    /// the media. Returns `None` if there is no module, or if any module does not report its count.
     pub(crate) fn dirty_shutdowns(&self, device: &Device) -> Option<u64> {
         let region = device.region.as_deref()?;
         let count: u32 = number(&region.join("mappings"))?.try_into().ok()?;
@@ -69,7 +70,7 @@ impl Sysfs {
         fs::canonicalize(link).ok()
     }
 
-    /// Device-mapper and md devices name what they are put together from in `slaves`.
+    /// Adds the lowest devices below `dir`. Device-mapper and md devices list their components in `slaves`.
     fn add_lowest(&self, dir: PathBuf, found: &mut Vec<Device>, depth: u32) {
         let slaves = fs::read_dir(dir.join("slaves")).into_iter().flatten().flatten();
         let below: Vec<_> = slaves.filter_map(|slave| fs::canonicalize(slave.path()).ok()).collect();
@@ -81,7 +82,7 @@ impl Sysfs {
     }
 
     fn device(&self, dir: PathBuf) -> Device {
-        // Links were followed on the way to `dir`, so the root that it is compared with must be a real one.
+        // The path `dir` has its links resolved, so it must be compared with a resolved root.
         let root = fs::canonicalize(&self.root).unwrap_or_default();
         let region = dir
             .ancestors()
@@ -94,7 +95,7 @@ impl Sysfs {
 }
 
 impl Device {
-    /// What a report says of it.
+    /// Returns the device's description for a report.
     pub(crate) fn backing(&self) -> Backing {
         let name = self.region.as_deref().map_or_else(|| self.name.clone(), file_name);
         let of_region = |attribute| self.region.as_deref().and_then(|region| text(&region.join(attribute)));
@@ -102,13 +103,13 @@ impl Device {
         Backing { name, domain: of_region("persistence_domain"), read_only }
     }
 
-    /// The number in one of its attributes.
+    /// Returns the number in one of the device's attributes.
     pub(crate) fn number(&self, attribute: &str) -> Option<u64> {
         number(&self.dir.join(attribute))
     }
 }
 
-/// Whether a folder is that of an nd region: `dax_region`, which device-DAX puts in between, has no number.
+/// Returns true if the folder is that of an nd region. Device-DAX adds a `dax_region` in between, which has no number.
 fn is_region(dir: &Path) -> bool {
     let name = file_name(dir);
     let digits = name.strip_prefix("region").unwrap_or_default();
@@ -119,12 +120,12 @@ fn file_name(dir: &Path) -> String {
     dir.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
-/// The content of an attribute, without the end of the line.
+/// Returns the content of an attribute, without the end of the line.
 pub(crate) fn text(path: &Path) -> Option<String> {
     fs::read_to_string(path).ok().map(|text| text.trim_end().to_owned())
 }
 
-/// The number in an attribute, decimal or 0x-prefixed.
+/// Returns the number in an attribute, decimal or 0x-prefixed.
 pub(crate) fn number(path: &Path) -> Option<u64> {
     let text = text(path)?;
     match text.strip_prefix("0x") {
@@ -139,7 +140,7 @@ mod test {
     use rustix::fs::makedev;
     use std::os::unix::fs::symlink;
 
-    /// A tree with files that hold `content`, and links.
+    /// Returns a tree with files that hold `content`, and links.
     fn tree(files: &[(&str, &str)], links: &[(&str, &str)]) -> (tempfile::TempDir, Sysfs) {
         let root = tempfile::tempdir().unwrap();
         let place = |path: &str| {

@@ -1,4 +1,4 @@
-//! After a failed sync the medium refuses every further one with the same error.
+//! Tests that after a failed sync the medium refuses every further sync with the same error.
 
 use lode_layout::PoolOffset;
 use lode_pmem::{Mapping, Medium, Rung, SyncError};
@@ -12,7 +12,7 @@ fn a_failed_sync_is_for_good() {
     let mapping = Mapping::options().rung(Rung::Commit).map_file(file.try_clone().unwrap(), "pool").unwrap();
     mapping.log_write(PoolOffset::NULL, &[1; 4096]).unwrap();
     mapping.drain().unwrap();
-    // From now on the kernel refuses writes, and not the mapping's stores.
+    // From now on the kernel refuses writes, but not stores through the mapping.
     fcntl_add_seals(&file, SealFlags::FUTURE_WRITE).unwrap();
     let refused = Err(SyncError { errno: rustix::io::Errno::PERM.raw_os_error() });
     assert_eq!(mapping.log_write(PoolOffset::new(4096), &[2; 4096]), refused);

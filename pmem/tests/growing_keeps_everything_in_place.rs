@@ -1,4 +1,4 @@
-//! A medium grows while it is open: offsets and addresses stay, and a full disk leaves it as it was.
+//! Tests that a medium grows while it is open: offsets and addresses stay, and a full disk leaves it unchanged.
 
 use lode_layout::PoolOffset;
 use lode_pmem::{Fault, Mapping, Medium, PmemError, Rung};
@@ -35,7 +35,7 @@ fn a_file_grows_with_its_mapping() {
     assert_eq!(file.metadata().unwrap().len(), len);
 }
 
-/// Needs a file system of its own: the test runs once more in a mount namespace with a tmpfs of 1 MiB.
+/// Runs once more in a mount namespace with a tmpfs of 1 MiB, since the test needs its own file system.
 #[test]
 fn a_full_disk_leaves_everything_as_it_was() {
     const FOLDER: &str = "LODE_TEST_FULL_DISK";

@@ -1,5 +1,5 @@
-//! A medium is opened on the rung that it can offer, and says how that was found; one that can't keep data
-//! must be asked for by name.
+//! Tests that a medium opens on the rung that it can offer, and reports the evidence. A medium that can't keep data
+//! opens only if the caller names its rung.
 
 use lode_layout::PoolOffset;
 use lode_pmem::{Mapping, Medium, PmemError, Rung, RungHow, RungWarning, Sysfs};
@@ -100,7 +100,7 @@ fn a_private_view_never_reaches_the_file() {
     assert_eq!(view.grow(200), Err(PmemError::FixedSize { path: file.path().into() }));
 }
 
-/// /dev/zero, in a tree that says it were a device-DAX node of two pages.
+/// Opens /dev/zero under a sysfs tree in which it is a device-DAX node of two pages.
 fn as_device_dax(
     below: &str,
     attributes: &[(&str, &str)],

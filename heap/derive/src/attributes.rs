@@ -2,7 +2,7 @@
 
 use syn::{Attribute, Error, LitInt, Result, Type};
 
-/// What `#[persist(...)]` says.
+/// The content of `#[persist(...)]`.
 #[derive(Default)]
 pub(crate) struct Persist {
     pub(crate) brand: Option<Type>,
@@ -30,7 +30,7 @@ impl Persist {
     }
 }
 
-/// Whether the attributes fix the layout: `repr(C)` or `repr(transparent)`, and not packed.
+/// Returns true if the attributes fix the layout: `repr(C)` or `repr(transparent)`, and not packed.
 pub(crate) fn layout_is_fixed(attributes: &[Attribute]) -> Result<bool> {
     let mut fixed = false;
     for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("repr")) {

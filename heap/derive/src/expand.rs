@@ -1,4 +1,4 @@
-//! The code that the derive writes.
+//! The code that the derive generates.
 
 use crate::attributes::{Persist, layout_is_fixed};
 use proc_macro2::{Ident, TokenStream};
@@ -31,9 +31,9 @@ pub(crate) fn persist(input: &DeriveInput) -> Result<TokenStream> {
     let (owns, visits) = (fields.owns(), fields.visits());
     let layout = fields.layout(name);
     Ok(quote! {
-        // SAFETY: - the layout is fixed and has no padding: the macro and the constant below saw to it.
-        //         - every bit pattern is a value, since that is so for every field: each is asked for `OWNS`.
-        //         - every field that owns something is visited.
+        // SAFETY: - the layout is fixed and has no padding: the macro and the constant below check it.
+        //         - every bit pattern is a value, since every field is `Persist`: the use of its `OWNS` requires that.
+        //         - every field that owns an object is visited.
         #[automatically_derived]
         unsafe impl #parameters ::lode_heap::Persist<#brand> for #name {
             const NAME: u64 = ::lode_heap::type_hash::of_name(#declared);
@@ -58,7 +58,7 @@ fn structure(input: &DeriveInput) -> Result<&DataStruct> {
     }
 }
 
-/// The fields of the struct: how to name each, and its type.
+/// The fields of the struct: the name and the type of each.
 struct Fields<'a> {
     fields: Vec<(TokenStream, &'a Type)>,
     brand: &'a TokenStream,
@@ -73,7 +73,7 @@ impl<'a> Fields<'a> {
         Fields { fields: data.fields.iter().enumerate().map(name).collect(), brand }
     }
 
-    /// The hash of the declared name, and of each field's name, offset and type.
+    /// Returns the hash of the declared name, and of each field's name, offset and type.
     fn type_number(&self, name: &Ident, brand: &TokenStream) -> TokenStream {
         let mut hash = quote!(<#name as ::lode_heap::Persist<#brand>>::NAME);
         for (field, ty) in &self.fields {

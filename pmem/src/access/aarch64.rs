@@ -1,16 +1,16 @@
-//! Accesses on Arm64. Single words acquire and release by themselves; loops do it by one barrier.
+//! Accesses on Arm64. Single words use acquire and release instructions; loops use one barrier.
 
 use crate::fixup::fixup;
 use std::arch::asm;
 
-/// The aligned word `at` bytes after `base`.
+/// Loads the aligned word at `at` bytes after `base`.
 ///
 /// # Safety
 /// See the module.
 #[inline(always)]
 pub(crate) unsafe fn load8(base: *const u8, at: usize) -> u64 {
     let value;
-    // SAFETY: - the media range is the caller's promise; a fault there resumes with the 0 of before.
+    // SAFETY: - the caller promises the media range. A fault there resumes with the value 0, set before.
     unsafe {
         asm!("2: ldar {value}, [{place}]", "3:", fixup!("2", "3"),
              value = inout(reg) 0u64 => value, place = in(reg) base.wrapping_add(at),
@@ -19,7 +19,7 @@ pub(crate) unsafe fn load8(base: *const u8, at: usize) -> u64 {
     value
 }
 
-/// The byte `at` bytes after `base`.
+/// Loads the byte at `at` bytes after `base`.
 ///
 /// # Safety
 /// See the module.
@@ -35,7 +35,7 @@ pub(crate) unsafe fn load1(base: *const u8, at: usize) -> u8 {
     value as u8
 }
 
-/// Brings the line at `at` bytes after `base` near, to be loaded from. Any address will do, as in `prefetch_store`.
+/// Prefetches the line at `at` bytes after `base` for loads. Any address is allowed, as in `prefetch_store`.
 #[inline(always)]
 pub(crate) fn prefetch_load(base: *const u8, at: usize) {
     // SAFETY: - PRFM never faults and changes nothing.
@@ -45,8 +45,7 @@ pub(crate) fn prefetch_load(base: *const u8, at: usize) {
     }
 }
 
-/// Brings the line at `at` bytes after `base` near, to be stored to. Any address will do: nothing comes of one that
-/// is not mapped.
+/// Prefetches the line at `at` bytes after `base` for stores. Any address is allowed: an unmapped one has no effect.
 #[inline(always)]
 pub(crate) fn prefetch_store(base: *mut u8, at: usize) {
     // SAFETY: - PRFM never faults and changes nothing.
@@ -62,7 +61,7 @@ pub(crate) fn prefetch_store(base: *mut u8, at: usize) {
 /// See the module.
 #[inline(always)]
 pub(crate) unsafe fn store8(base: *mut u8, at: usize, value: u64) {
-    // SAFETY: - the media range is the caller's promise; a fault there resumes without the store.
+    // SAFETY: - the caller promises the media range. A fault there resumes without the store.
     unsafe {
         asm!("2: stlr {value}, [{place}]", "3:", fixup!("2", "3"),
              value = in(reg) value, place = in(reg) base.wrapping_add(at),
@@ -70,15 +69,15 @@ pub(crate) unsafe fn store8(base: *mut u8, at: usize, value: u64) {
     }
 }
 
-/// Replaces the aligned word at `at` bytes after `base` if it is `current`; the word found, or `current` if it
-/// can't be reached.
+/// Replaces the aligned word at `at` bytes after `base` if it is `current`. Returns the word found, or `current` if the
+/// word can't be reached.
 ///
 /// # Safety
 /// See the module.
 #[inline(always)]
 pub(crate) unsafe fn compare_exchange8(base: *mut u8, at: usize, current: u64, new: u64) -> u64 {
     let found;
-    // SAFETY: - the media range is the caller's promise; a fault there resumes with `current` as found.
+    // SAFETY: - the caller promises the media range. A fault there resumes with `current` as the word found.
     unsafe {
         asm!("2: ldaxr {found}, [{place}]",
              "cmp {found}, {current}", "b.ne 5f",
@@ -94,14 +93,14 @@ pub(crate) unsafe fn compare_exchange8(base: *mut u8, at: usize, current: u64, n
     found
 }
 
-/// Copies `len` media bytes at `from` to ordinary memory; whether all could be read. No promise of atomicity.
+/// Copies `len` media bytes at `from` to ordinary memory. Returns true if all could be read. Not atomic.
 ///
 /// # Safety
 /// See the module.
 #[inline]
 pub(crate) unsafe fn copy_out(from: *const u8, into: *mut u8, len: usize) -> bool {
     let left: usize;
-    // SAFETY: - words, then bytes, of 0..len of both; a fault of a media load ends the loops.
+    // SAFETY: - accesses words, then bytes, of 0..len of both; a fault of a media load ends the loops.
     unsafe {
         asm!("6: cmp {left}, #8", "b.lo 7f",
              "2: ldr {word}, [{from}], #8",
@@ -119,14 +118,14 @@ pub(crate) unsafe fn copy_out(from: *const u8, into: *mut u8, len: usize) -> boo
     left == 0
 }
 
-/// Whether `len` media bytes at `from` are those at `bytes`; no, if they can't all be read.
+/// Compares `len` media bytes at `from` with those at `bytes`. Returns false if they differ or can't all be read.
 ///
 /// # Safety
 /// See the module.
 #[inline]
 pub(crate) unsafe fn equals(from: *const u8, bytes: *const u8, len: usize) -> bool {
     let left: usize;
-    // SAFETY: - words, then bytes, of 0..len of both; a fault of a media load ends the loops.
+    // SAFETY: - accesses words, then bytes, of 0..len of both; a fault of a media load ends the loops.
     unsafe {
         asm!("6: cmp {left}, #8", "b.lo 7f",
              "2: ldr {word}, [{from}], #8",
@@ -146,7 +145,7 @@ pub(crate) unsafe fn equals(from: *const u8, bytes: *const u8, len: usize) -> bo
     left == 0
 }
 
-/// Stores `len` bytes, a multiple of 8, as words to media that begin at a multiple of 8; whether all could be
+/// Stores `len` bytes, a multiple of 8, as words to media that begin at a multiple of 8. Returns true if all could be
 /// stored.
 ///
 /// # Safety
@@ -154,7 +153,7 @@ pub(crate) unsafe fn equals(from: *const u8, bytes: *const u8, len: usize) -> bo
 #[inline]
 pub(crate) unsafe fn store_words(into: *mut u8, from: *const u8, len: usize) -> bool {
     let left: usize;
-    // SAFETY: - a word at each multiple of 8 below `len`; a fault of the media store ends the loop.
+    // SAFETY: - accesses a word at each multiple of 8 below `len`; a fault of the media store ends the loop.
     unsafe {
         asm!("dmb ish",
              "3: cbz {left}, 4f",
@@ -169,14 +168,14 @@ pub(crate) unsafe fn store_words(into: *mut u8, from: *const u8, len: usize) -> 
     left == 0
 }
 
-/// Stores `len` single bytes to media; whether all could be stored.
+/// Stores `len` single bytes to media. Returns true if all could be stored.
 ///
 /// # Safety
 /// See the module.
 #[inline]
 pub(crate) unsafe fn store_bytes(into: *mut u8, from: *const u8, len: usize) -> bool {
     let left: usize;
-    // SAFETY: - the bytes 0..len; a fault of the media store ends the loop.
+    // SAFETY: - accesses the bytes 0..len; a fault of the media store ends the loop.
     unsafe {
         asm!("dmb ish",
              "3: cbz {left}, 4f",

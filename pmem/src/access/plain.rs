@@ -1,21 +1,20 @@
-//! Accesses by the language's own atomics: for Miri, and for CPUs without a fix-up table, where a fault ends
-//! the process.
+//! Accesses by the language's own atomics, for Miri and for CPUs without a fix-up table. A fault ends the process.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The aligned word that holds the byte `at` bytes after `base`, and the byte's first bit in it. Nothing is
-/// accessed by less than its word: atomics of two sizes on one place are beyond the language's memory model.
+/// Returns the aligned word that holds the byte `at` bytes after `base`, and the byte's first bit in it. Every access
+/// uses whole words: the language's memory model does not define atomics of two sizes at one place.
 #[inline]
 unsafe fn word<'a>(base: *const u8, at: usize) -> (&'a AtomicU64, u32) {
     let place = base.wrapping_add(at);
     let within = place.addr() % 8;
     let word = place.wrapping_sub(within).cast_mut().cast();
-    // SAFETY: - mapped, by the promise of the module's callers and since mappings end with a page; aligned.
+    // SAFETY: - mapped: the module's callers promise it, and a mapping ends at a page boundary. Aligned.
     //         - all accesses are atomic and of this size.
     (unsafe { AtomicU64::from_ptr(word) }, within as u32 * 8)
 }
 
-/// The aligned word `at` bytes after `base`.
+/// Loads the aligned word at `at` bytes after `base`.
 ///
 /// # Safety
 /// See the module.
@@ -26,7 +25,7 @@ pub(crate) unsafe fn load8(base: *const u8, at: usize) -> u64 {
     unsafe { word(base, at) }.0.load(Ordering::Acquire)
 }
 
-/// The byte `at` bytes after `base`.
+/// Loads the byte at `at` bytes after `base`.
 ///
 /// # Safety
 /// See the module.
@@ -57,7 +56,7 @@ pub(crate) unsafe fn store8(base: *mut u8, at: usize, value: u64) {
     unsafe { word(base, at) }.0.store(value, Ordering::Release);
 }
 
-/// Replaces the aligned word at `at` bytes after `base` if it is `current`; the word found.
+/// Replaces the aligned word at `at` bytes after `base` if it is `current`. Returns the word found.
 ///
 /// # Safety
 /// See the module.
@@ -65,11 +64,11 @@ pub(crate) unsafe fn store8(base: *mut u8, at: usize, value: u64) {
 pub(crate) unsafe fn compare_exchange8(base: *mut u8, at: usize, current: u64, new: u64) -> u64 {
     // SAFETY: - the caller's promise.
     let (word, _) = unsafe { word(base, at) };
-    // ORDER: ordered with the loads and stores around it, both ways.
+    // ORDER: ordered with the loads and stores before and after it.
     word.compare_exchange(current, new, Ordering::AcqRel, Ordering::Acquire).unwrap_or_else(|found| found)
 }
 
-/// The pieces of `len` bytes at `from`, (index, value, bytes): whole words where the address allows.
+/// Splits `len` bytes at `from` into (index, value, bytes), in whole words where the address allows.
 unsafe fn pieces(from: *const u8, len: usize) -> impl Iterator<Item = (usize, u64, usize)> {
     let mut done = 0;
     std::iter::from_fn(move || {
@@ -79,15 +78,15 @@ unsafe fn pieces(from: *const u8, len: usize) -> impl Iterator<Item = (usize, u6
         }
         let whole = len - index >= 8 && from.wrapping_add(index).addr().is_multiple_of(8);
         done += if whole { 8 } else { 1 };
-        // SAFETY: - aligned, as just checked, and inside the range of the caller's promise.
+        // SAFETY: - aligned, as just checked, and inside of the range that the caller promises.
         let word = || unsafe { load8(from, index) };
-        // SAFETY: - inside the range of the caller's promise.
+        // SAFETY: - inside of the range that the caller promises.
         let byte = || u64::from(unsafe { load1(from, index) });
         Some((index, if whole { word() } else { byte() }, done - index))
     })
 }
 
-/// Copies `len` media bytes at `from` to ordinary memory; whether all could be read.
+/// Copies `len` media bytes at `from` to ordinary memory. Always returns true: a fault ends the process.
 ///
 /// # Safety
 /// See the module.
@@ -95,13 +94,13 @@ unsafe fn pieces(from: *const u8, len: usize) -> impl Iterator<Item = (usize, u6
 pub(crate) unsafe fn copy_out(from: *const u8, into: *mut u8, len: usize) -> bool {
     // SAFETY: - the caller's promise.
     for (index, value, size) in unsafe { pieces(from, len) } {
-        // SAFETY: - `size` of the 8 bytes of `value`, to a place inside the range of the caller's promise.
+        // SAFETY: - copies `size` of the 8 bytes of `value` to a place inside of the range that the caller promises.
         unsafe { into.wrapping_add(index).copy_from(value.to_le_bytes().as_ptr(), size) };
     }
     true
 }
 
-/// Whether `len` media bytes at `from` are those at `bytes`.
+/// Returns true if `len` media bytes at `from` equal those at `bytes`.
 ///
 /// # Safety
 /// See the module.

@@ -1,19 +1,19 @@
-//! Accesses on x86-64, whose loads acquire and whose stores release.
+//! Accesses on x86-64: its loads acquire and its stores release.
 
 use crate::fixup::fixup;
 use std::arch::asm;
 
-/// From this length on `rep movsb` is faster than a loop of 16-byte loads.
+/// Length from which `rep movsb` is faster than a loop of 16-byte loads.
 const STRING_LEN: usize = 512;
 
-/// The aligned word `at` bytes after `base`.
+/// Loads the aligned word at `at` bytes after `base`.
 ///
 /// # Safety
 /// See the module.
 #[inline(always)]
 pub(crate) unsafe fn load8(base: *const u8, at: usize) -> u64 {
     let value;
-    // SAFETY: - the media range is the caller's promise; a fault there resumes with the 0 of before.
+    // SAFETY: - the caller promises the media range. A fault there resumes with the value 0, set before.
     unsafe {
         asm!("2: mov {value}, [{base} + {at}]", "3:", fixup!("2", "3"),
              value = inout(reg) 0u64 => value, base = in(reg) base, at = in(reg) at,
@@ -22,7 +22,7 @@ pub(crate) unsafe fn load8(base: *const u8, at: usize) -> u64 {
     value
 }
 
-/// The byte `at` bytes after `base`.
+/// Loads the byte at `at` bytes after `base`.
 ///
 /// # Safety
 /// See the module.
@@ -38,7 +38,7 @@ pub(crate) unsafe fn load1(base: *const u8, at: usize) -> u8 {
     value as u8
 }
 
-/// Brings the line at `at` bytes after `base` near, to be loaded from. Any address will do, as in `prefetch_store`.
+/// Prefetches the line at `at` bytes after `base` for loads. Any address is allowed, as in `prefetch_store`.
 #[inline(always)]
 pub(crate) fn prefetch_load(base: *const u8, at: usize) {
     // SAFETY: - PREFETCHT0 never faults and changes nothing.
@@ -48,11 +48,10 @@ pub(crate) fn prefetch_load(base: *const u8, at: usize) {
     }
 }
 
-/// Brings the line at `at` bytes after `base` near, to be stored to. Any address will do: nothing comes of one that
-/// is not mapped.
+/// Prefetches the line at `at` bytes after `base` for stores. Any address is allowed: an unmapped one has no effect.
 #[inline(always)]
 pub(crate) fn prefetch_store(base: *mut u8, at: usize) {
-    // SAFETY: - PREFETCHW never faults and changes nothing; CPUs that do not know it take it for a NOP.
+    // SAFETY: - PREFETCHW never faults and changes nothing; CPUs without it execute a NOP.
     unsafe {
         asm!("prefetchw [{base} + {at}]", base = in(reg) base, at = in(reg) at,
              options(nostack, preserves_flags, readonly));
@@ -65,7 +64,7 @@ pub(crate) fn prefetch_store(base: *mut u8, at: usize) {
 /// See the module.
 #[inline(always)]
 pub(crate) unsafe fn store8(base: *mut u8, at: usize, value: u64) {
-    // SAFETY: - the media range is the caller's promise; a fault there resumes without the store.
+    // SAFETY: - the caller promises the media range. A fault there resumes without the store.
     unsafe {
         asm!("2: mov [{base} + {at}], {value}", "3:", fixup!("2", "3"),
              value = in(reg) value, base = in(reg) base, at = in(reg) at,
@@ -73,15 +72,15 @@ pub(crate) unsafe fn store8(base: *mut u8, at: usize, value: u64) {
     }
 }
 
-/// Replaces the aligned word at `at` bytes after `base` if it is `current`; the word found, or `current` if it
-/// can't be reached.
+/// Replaces the aligned word at `at` bytes after `base` if it is `current`. Returns the word found, or `current` if the
+/// word can't be reached.
 ///
 /// # Safety
 /// See the module.
 #[inline(always)]
 pub(crate) unsafe fn compare_exchange8(base: *mut u8, at: usize, current: u64, new: u64) -> u64 {
     let found;
-    // SAFETY: - the media range is the caller's promise; a fault there resumes with `current` in rax.
+    // SAFETY: - the caller promises the media range. A fault there resumes with `current` in rax.
     unsafe {
         asm!("2: lock cmpxchg [{base} + {at}], {new}", "3:", fixup!("2", "3"),
              inout("rax") current => found, new = in(reg) new, base = in(reg) base, at = in(reg) at,
@@ -90,14 +89,14 @@ pub(crate) unsafe fn compare_exchange8(base: *mut u8, at: usize, current: u64, n
     found
 }
 
-/// Copies `len` media bytes at `from` to ordinary memory; whether all could be read. No promise of atomicity.
+/// Copies `len` media bytes at `from` to ordinary memory. Returns true if all could be read. Not atomic.
 ///
 /// # Safety
 /// See the module.
 #[inline]
 pub(crate) unsafe fn copy_out(from: *const u8, into: *mut u8, len: usize) -> bool {
     match len {
-        // SAFETY: - our caller's promises are theirs.
+        // SAFETY: - the callee requires what our caller promises.
         0..8 => unsafe { copy_out_bytes(from, into, len) },
         // SAFETY: - as above; `len` is at least 8.
         8..16 => unsafe { copy_out_two_words(from, into, len) },
@@ -111,8 +110,8 @@ pub(crate) unsafe fn copy_out(from: *const u8, into: *mut u8, len: usize) -> boo
 #[inline]
 unsafe fn copy_out_bytes(from: *const u8, into: *mut u8, len: usize) -> bool {
     let left: usize;
-    // SAFETY: - loads from, and stores to, the bytes 0..len of both, by the caller's promise; a fault of the
-    //           media load ends the loop.
+    // SAFETY: - loads from, and stores to, the bytes 0..len of both, which the caller promises. A fault of the media
+    //           load ends the loop.
     unsafe {
         asm!("test {left}, {left}", "jz 4f",
              "2: movzx {byte:e}, byte ptr [{from} + {left} - 1]",
@@ -128,7 +127,8 @@ unsafe fn copy_out_bytes(from: *const u8, into: *mut u8, len: usize) -> bool {
 #[inline]
 unsafe fn copy_out_two_words(from: *const u8, into: *mut u8, len: usize) -> bool {
     let left: usize;
-    // SAFETY: - the first word and the last one, which overlap, both inside 0..len since it is at least 8.
+    // SAFETY: - accesses the first word and the last one, which may overlap. Both are inside of 0..len, since `len` is
+    //           at least 8.
     unsafe {
         asm!("2: mov {first}, [{from}]",
              "3: mov {last}, [{from} + {left} - 8]",
@@ -146,7 +146,7 @@ unsafe fn copy_out_two_words(from: *const u8, into: *mut u8, len: usize) -> bool
 #[inline]
 unsafe fn copy_out_vectors(from: *const u8, into: *mut u8, len: usize) -> bool {
     let mut last = len - 16;
-    // SAFETY: - 16 bytes at each multiple of 16 below `last`, then 16 bytes at `last`: all inside 0..len.
+    // SAFETY: - accesses 16 bytes at each multiple of 16 below `last`, then 16 bytes at `last`: all inside of 0..len.
     unsafe {
         asm!("test {last}, {last}", "jz 3f",
              "2: movups {vector}, [{from} + {done}]",
@@ -166,8 +166,8 @@ unsafe fn copy_out_vectors(from: *const u8, into: *mut u8, len: usize) -> bool {
 #[inline]
 unsafe fn copy_out_string(from: *const u8, into: *mut u8, len: usize) -> bool {
     let left: usize;
-    // SAFETY: - copies the bytes 0..len; the direction flag is clear at the start of every asm block; a fault
-    //           leaves the number of bytes not copied.
+    // SAFETY: - copies the bytes 0..len. The direction flag is clear at the start of every asm block. A fault leaves
+    //           the number of bytes not copied.
     unsafe {
         asm!("2: rep movsb", "3:", fixup!("2", "3"),
              inout("rcx") len => left, inout("rsi") from => _, inout("rdi") into => _,
@@ -176,7 +176,7 @@ unsafe fn copy_out_string(from: *const u8, into: *mut u8, len: usize) -> bool {
     left == 0
 }
 
-/// Whether `len` media bytes at `from` are those at `bytes`; no, if they can't all be read.
+/// Compares `len` media bytes at `from` with those at `bytes`. Returns false if they differ or can't all be read.
 ///
 /// # Safety
 /// See the module.
@@ -184,7 +184,7 @@ unsafe fn copy_out_string(from: *const u8, into: *mut u8, len: usize) -> bool {
 pub(crate) unsafe fn equals(from: *const u8, bytes: *const u8, len: usize) -> bool {
     let mut left = len;
     if len >= 8 {
-        // SAFETY: - a word at each multiple of 8 below `last`, then a word at `last`: all inside 0..len.
+        // SAFETY: - accesses a word at each multiple of 8 below `last`, then a word at `last`: all inside of 0..len.
         unsafe {
             asm!("2: mov {word}, [{from} + {done}]",
                  "cmp {word}, [{bytes} + {done}]", "jne 4f",
@@ -198,7 +198,7 @@ pub(crate) unsafe fn equals(from: *const u8, bytes: *const u8, len: usize) -> bo
                  options(nostack, readonly));
         }
     } else {
-        // SAFETY: - the bytes 0..len of both, from the last to the first.
+        // SAFETY: - accesses the bytes 0..len of both, from the last to the first.
         unsafe {
             asm!("test {left}, {left}", "jz 4f",
                  "2: movzx {byte:e}, byte ptr [{from} + {left} - 1]",
@@ -212,7 +212,7 @@ pub(crate) unsafe fn equals(from: *const u8, bytes: *const u8, len: usize) -> bo
     left == 0
 }
 
-/// Stores `len` bytes, a multiple of 8, as words to media that begin at a multiple of 8; whether all could be
+/// Stores `len` bytes, a multiple of 8, as words to media that begin at a multiple of 8. Returns true if all could be
 /// stored.
 ///
 /// # Safety
@@ -220,7 +220,7 @@ pub(crate) unsafe fn equals(from: *const u8, bytes: *const u8, len: usize) -> bo
 #[inline]
 pub(crate) unsafe fn store_words(into: *mut u8, from: *const u8, len: usize) -> bool {
     let done: usize;
-    // SAFETY: - a word at each multiple of 8 below `len`; a fault of the media store ends the loop.
+    // SAFETY: - accesses a word at each multiple of 8 below `len`; a fault of the media store ends the loop.
     unsafe {
         asm!("test {len}, {len}", "jz 4f",
              "3: mov {word}, [{from} + {done}]",
@@ -234,14 +234,14 @@ pub(crate) unsafe fn store_words(into: *mut u8, from: *const u8, len: usize) -> 
     done == len
 }
 
-/// Stores `len` single bytes to media; whether all could be stored.
+/// Stores `len` single bytes to media. Returns true if all could be stored.
 ///
 /// # Safety
 /// See the module.
 #[inline]
 pub(crate) unsafe fn store_bytes(into: *mut u8, from: *const u8, len: usize) -> bool {
     let done: usize;
-    // SAFETY: - the bytes 0..len; a fault of the media store ends the loop.
+    // SAFETY: - accesses the bytes 0..len; a fault of the media store ends the loop.
     unsafe {
         asm!("test {len}, {len}", "jz 4f",
              "3: movzx {byte:e}, byte ptr [{from} + {done}]",

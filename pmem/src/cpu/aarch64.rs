@@ -1,6 +1,6 @@
 //! Arm64: DC CVAP, which cleans a line to the point of persistence, and DSB.
 //!
-//! Never less: DC CVAC and DC CVAU clean to points from which power loss takes the line.
+//! DC CVAC and DC CVAU are not enough: they clean to points at which power loss destroys the line.
 
 use super::lines_of;
 use crate::access;
@@ -8,37 +8,37 @@ use crate::fixup::fixup;
 use std::arch::asm;
 use std::fmt;
 
-/// What a mask may hide.
+/// Features that a mask may hide.
 pub(super) const FEATURES: &[&str] = &["dcpop"];
 
-/// The instructions that were chosen.
+/// The chosen instructions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cpu {
-    /// Whether DC CVAP exists (FEAT_DPB: ID_AA64ISAR1_EL1.DPB is not 0), as the kernel tells.
+    /// True if the kernel reports DC CVAP (FEAT_DPB: ID_AA64ISAR1_EL1.DPB is not 0).
     dcpop: bool,
 }
 
 impl Cpu {
-    /// The best that the CPU has and `hidden` doesn't hide.
+    /// Chooses the best instructions that the CPU has and `hidden` does not hide.
     pub(super) fn choose(hidden: u32) -> Cpu {
         // SAFETY: - getauxval(3) has no requirement.
         let capabilities = unsafe { libc::getauxval(libc::AT_HWCAP) };
         Cpu { dcpop: capabilities & libc::HWCAP_DCPOP != 0 && hidden & 1 == 0 }
     }
 
-    /// Whether flushed lines reach the persistence domain with the next fence.
+    /// Returns true if flushed lines reach the persistence domain with the next fence.
     pub(crate) fn reaches_persistence(self) -> bool {
         self.dcpop
     }
 
-    /// Starts the write-back of the lines that hold `len` bytes at `start`; whether all could be reached.
+    /// Starts the write-back of the lines that hold `len` bytes at `start`. Returns true if all could be reached.
     ///
     /// # Safety
     /// The range lies inside of a live mapping.
     #[inline]
     pub(crate) unsafe fn flush(self, start: *const u8, len: usize) -> bool {
         if !self.dcpop {
-            // A rung was forced on memory that can't keep it: the order remains, the promise doesn't.
+            // The user forced a rung that this memory can't keep: stores stay ordered, but are not durable.
             return true;
         }
         let (first, count) = lines_of(start.addr() as u64, len as u64);
@@ -46,7 +46,7 @@ impl Cpu {
         // SAFETY: - cleans the lines of the caller's live mapping and changes no byte; a fault ends the loop.
         unsafe {
             asm!("3: cbz {left}, 4f",
-                 // DC CVAP, spelt so that assemblers of the base architecture know it.
+                 // DC CVAP, spelt for assemblers of the base architecture.
                  "2: sys #3, c7, c12, #1, {line}",
                  "add {line}, {line}, #64",
                  "sub {left}, {left}, #1", "b 3b",
@@ -57,7 +57,7 @@ impl Cpu {
         left == 0
     }
 
-    /// Stores `len` bytes and starts their write-back; whether all could be stored. `into` and `len` are
+    /// Stores `len` bytes and starts their write-back. Returns true if all could be stored. `into` and `len` are
     /// multiples of 8.
     ///
     /// # Safety
@@ -70,7 +70,7 @@ impl Cpu {
         stored && unsafe { self.flush(into, len) }
     }
 
-    /// Waits until what this thread flushed and copied has reached the persistence domain.
+    /// Waits until all that this thread flushed and copied has reached the persistence domain.
     #[inline]
     pub(crate) fn fence(self) {
         // SAFETY: - DSB is in every Arm64, and has no requirement.

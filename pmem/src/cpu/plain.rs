@@ -1,13 +1,13 @@
-//! No instruction that flushes: under Miri, and on CPUs that this crate has none for.
+//! No flush instruction: under Miri, and on CPUs for which this crate has none.
 
 use crate::access;
 use std::fmt;
 use std::sync::atomic::{Ordering, fence};
 
-/// What a mask may hide.
+/// Features that a mask may hide: none.
 pub(super) const FEATURES: &[&str] = &[];
 
-/// Nothing to choose from.
+/// The only choice: no instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cpu;
 
@@ -30,7 +30,7 @@ impl Cpu {
     }
 
     pub(crate) fn fence(self) {
-        // ORDER: the order of a fence; its other promise nobody makes here.
+        // ORDER: orders like a fence. No durability is promised here.
         fence(Ordering::SeqCst);
     }
 }

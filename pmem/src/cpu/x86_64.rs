@@ -1,4 +1,4 @@
-//! x86-64: CLWB or what came before it, non-temporal stores, SFENCE.
+//! x86-64: CLWB or its predecessors, non-temporal stores, SFENCE.
 
 use super::lines_of;
 use crate::fixup::fixup;
@@ -7,25 +7,25 @@ use std::arch::asm;
 use std::arch::x86_64::__cpuid_count;
 use std::fmt;
 
-/// What a mask may hide, in the order of the bits that [`Cpu::choose`] takes.
+/// Features that a mask may hide, in the order of the bits that [`Cpu::choose`] takes.
 pub(super) const FEATURES: &[&str] = &["clwb", "clflushopt", "avx512f", "avx2"];
 const CLWB: u32 = 1 << 0;
 const CLFLUSHOPT: u32 = 1 << 1;
 const AVX512F: u32 = 1 << 2;
 const AVX2: u32 = 1 << 3;
 
-/// How a line is written back, best first.
+/// Instructions that write a line back, best first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum WriteBack {
     /// Keeps the line in the cache.
     Clwb,
     /// Drops the line from the cache.
     ClflushOpt,
-    /// Drops the line, one after the other.
+    /// Drops the line. Runs one line after the other.
     Clflush,
 }
 
-/// How a whole line is stored past the cache, best first.
+/// Instructions that store a whole line past the cache, best first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stream {
     Avx512,
@@ -33,7 +33,7 @@ enum Stream {
     Sse2,
 }
 
-/// The instructions that were chosen.
+/// The chosen instructions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cpu {
     write_back: WriteBack,
@@ -41,7 +41,7 @@ pub struct Cpu {
 }
 
 impl Cpu {
-    /// The best that the CPU has and `hidden` doesn't hide.
+    /// Chooses the best instructions that the CPU has and `hidden` does not hide.
     pub(super) fn choose(hidden: u32) -> Cpu {
         // Intel SDM vol. 2A, CPUID leaf 7: EBX bit 24 is CLWB, bit 23 CLFLUSHOPT. CLFLUSH is in every x86-64.
         let leaf7 = __cpuid_count(7, 0).ebx;
@@ -53,7 +53,7 @@ impl Cpu {
         } else {
             WriteBack::Clflush
         };
-        // The standard library asks the system, too, whether it keeps the wide registers.
+        // The standard library also checks that the system saves the wide registers.
         let stream = if has(AVX512F, std::arch::is_x86_feature_detected!("avx512f")) {
             Stream::Avx512
         } else if has(AVX2, std::arch::is_x86_feature_detected!("avx2")) {
@@ -64,12 +64,12 @@ impl Cpu {
         Cpu { write_back, stream }
     }
 
-    /// Whether flushed lines reach the persistence domain with the next fence.
+    /// Returns true if flushed lines reach the persistence domain with the next fence.
     pub(crate) fn reaches_persistence(self) -> bool {
         true
     }
 
-    /// Starts the write-back of the lines that hold `len` bytes at `start`; whether all could be reached.
+    /// Starts the write-back of the lines that hold `len` bytes at `start`. Returns true if all could be reached.
     ///
     /// # Safety
     /// The range lies inside of a live mapping.
@@ -78,7 +78,7 @@ impl Cpu {
         let (first, count) = lines_of(start.addr() as u64, len as u64);
         let first = first as usize;
         match self.write_back {
-            // SAFETY: - the lines of the caller's range.
+            // SAFETY: - the lines lie in the caller's range.
             WriteBack::Clwb => unsafe { clwb(first, count) },
             // SAFETY: - as above.
             WriteBack::ClflushOpt => unsafe { clflushopt(first, count) },
@@ -87,7 +87,7 @@ impl Cpu {
         }
     }
 
-    /// Stores `len` bytes past the cache; whether all could be stored. `into` and `len` are multiples of 8.
+    /// Stores `len` bytes past the cache. Returns true if all could be stored. `into` and `len` are multiples of 8.
     ///
     /// # Safety
     /// `into` lies inside of a live mapping for `len` bytes, `from` is valid for them and doesn't overlap.
@@ -96,14 +96,14 @@ impl Cpu {
         let head = (into.addr().wrapping_neg() % LINE as usize).min(len);
         let lines = (len - head) / LINE as usize;
         let tail = len - head - lines * LINE as usize;
-        // SAFETY: - the part before the first whole line.
+        // SAFETY: - copies the part before the first whole line.
         if head != 0 && !unsafe { copy_words(into, from, head) } {
             return false;
         }
         let (into, from) = (into.wrapping_add(head), from.wrapping_add(head));
         let copied = lines == 0
             || match self.stream {
-                // SAFETY: - the whole lines, which begin at a line.
+                // SAFETY: - copies the whole lines, which begin at a line.
                 Stream::Avx512 => unsafe { copy_lines_avx512(into, from, lines) },
                 // SAFETY: - as above.
                 Stream::Avx2 => unsafe { copy_lines_avx2(into, from, lines) },
@@ -111,11 +111,11 @@ impl Cpu {
                 Stream::Sse2 => unsafe { copy_lines_sse2(into, from, lines) },
             };
         let (into, from) = (into.wrapping_add(len - head - tail), from.wrapping_add(len - head - tail));
-        // SAFETY: - the rest.
+        // SAFETY: - copies the rest.
         copied && (tail == 0 || unsafe { copy_words(into, from, tail) })
     }
 
-    /// Waits until what this thread flushed and copied has reached the persistence domain.
+    /// Waits until all that this thread flushed and copied has reached the persistence domain.
     #[inline]
     pub(crate) fn fence(self) {
         // SAFETY: - SFENCE is in every x86-64, and orders stores only.
@@ -139,14 +139,14 @@ impl fmt::Display for Cpu {
     }
 }
 
-/// A function that applies one instruction to `count` lines from `first` on.
+/// Defines a function that applies one instruction to `count` lines from `first` on.
 macro_rules! write_back {
     ($name:ident, $instruction:literal) => {
         #[inline]
         unsafe fn $name(first: usize, count: u64) -> bool {
             let left: u64;
-            // SAFETY: - the instruction writes back lines of the caller's live mapping and changes no byte; a
-            //           fault ends the loop.
+            // SAFETY: - the instruction writes back lines of the caller's live mapping and changes no byte; a fault
+            //           ends the loop.
             unsafe {
                 asm!("test {left}, {left}", "jz 4f",
                      concat!("2: ", $instruction, " [{line}]"),
@@ -168,7 +168,7 @@ write_back!(clflush, "clflush");
 unsafe fn copy_words(into: *mut u8, from: *const u8, len: usize) -> bool {
     debug_assert!(len.is_multiple_of(WORD as usize) && into.addr().is_multiple_of(WORD as usize));
     let left: usize;
-    // SAFETY: - the words of the caller's ranges, the last one first; a fault of a media store ends the loop.
+    // SAFETY: - stores the words of the caller's ranges, the last one first; a fault of a media store ends the loop.
     unsafe {
         asm!("3: mov {word}, [{from} + {left} - 8]",
              "2: movnti [{into} + {left} - 8], {word}",
@@ -180,11 +180,11 @@ unsafe fn copy_words(into: *mut u8, from: *const u8, len: usize) -> bool {
     left == 0
 }
 
-// Vector registers from 16 on: they leave no upper halves behind that would slow down SSE code.
+// Uses vector registers from 16 on: these leave no upper halves in use, which would slow down SSE code.
 #[inline]
 unsafe fn copy_lines_avx512(into: *mut u8, from: *const u8, lines: usize) -> bool {
     let left: usize;
-    // SAFETY: - `lines` lines of the caller's ranges, at least one; the CPU has AVX-512F; a fault ends the loop.
+    // SAFETY: - stores `lines` lines of the caller's ranges, at least one. The CPU has AVX-512F. A fault ends the loop.
     unsafe {
         asm!("3: vmovdqu64 zmm16, [{from}]",
              "2: vmovntdq [{into}], zmm16",
@@ -200,7 +200,7 @@ unsafe fn copy_lines_avx512(into: *mut u8, from: *const u8, lines: usize) -> boo
 #[inline]
 unsafe fn copy_lines_avx2(into: *mut u8, from: *const u8, lines: usize) -> bool {
     let left: usize;
-    // SAFETY: - `lines` lines of the caller's ranges, at least one; the CPU has AVX2; a fault ends the loop.
+    // SAFETY: - stores `lines` lines of the caller's ranges, at least one. The CPU has AVX2. A fault ends the loop.
     unsafe {
         asm!("3: vmovdqu ymm0, [{from}]", "vmovdqu ymm1, [{from} + 32]",
              "2: vmovntdq [{into}], ymm0",
@@ -209,7 +209,7 @@ unsafe fn copy_lines_avx2(into: *mut u8, from: *const u8, lines: usize) -> bool 
              "dec {left}", "jnz 3b",
              "4: vzeroupper", fixup!("2", "4"), fixup!("5", "4"),
              left = inout(reg) lines => left, from = inout(reg) from => _, into = inout(reg) into => _,
-             // VZEROUPPER changes the upper halves of all sixteen.
+             // VZEROUPPER changes the upper halves of all sixteen registers.
              out("xmm0") _, out("xmm1") _, out("xmm2") _, out("xmm3") _, out("xmm4") _, out("xmm5") _,
              out("xmm6") _, out("xmm7") _, out("xmm8") _, out("xmm9") _, out("xmm10") _, out("xmm11") _,
              out("xmm12") _, out("xmm13") _, out("xmm14") _, out("xmm15") _, options(nostack));
@@ -220,7 +220,7 @@ unsafe fn copy_lines_avx2(into: *mut u8, from: *const u8, lines: usize) -> bool 
 #[inline]
 unsafe fn copy_lines_sse2(into: *mut u8, from: *const u8, lines: usize) -> bool {
     let left: usize;
-    // SAFETY: - `lines` lines of the caller's ranges, at least one; a fault ends the loop.
+    // SAFETY: - stores `lines` lines of the caller's ranges, at least one; a fault ends the loop.
     unsafe {
         asm!("3: movdqu {a}, [{from}]", "movdqu {b}, [{from} + 16]",
              "movdqu {c}, [{from} + 32]", "movdqu {d}, [{from} + 48]",
@@ -242,7 +242,7 @@ mod test {
     use crate::{Fault, Memory};
     use lode_layout::PoolOffset;
 
-    /// Every choice that this machine can execute.
+    /// Returns every choice that this machine can execute.
     fn choices() -> Vec<Cpu> {
         let mut all = Vec::new();
         for hidden in 0..1 << FEATURES.len() {
@@ -287,7 +287,7 @@ mod test {
         }
     }
 
-    /// A page that can't be accessed shows which lines the instructions really reach.
+    /// Uses a page without access to show the lines that the instructions really reach.
     #[test]
     fn flushes_reach_the_last_line_and_none_behind_it() {
         let page = crate::reservation::page() as u64;
@@ -297,8 +297,8 @@ mod test {
                 for len in 0..200 {
                     let place =
                         memory.span(PoolOffset::NULL, 0).unwrap().as_ptr().wrapping_add(start as usize);
-                    // SAFETY: - the range lies inside of the reservation; its second page is closed, so that
-                    //           touching it raises a fault.
+                    // SAFETY: - the range lies inside of the reservation. Its second page is closed, so an access to it
+                    //           raises a fault.
                     let reached = unsafe { cpu.flush(place, len as usize) };
                     assert_eq!(reached, start + len <= page, "{cpu}: {len} at {start}");
                     assert_eq!(Fault::take().map(|fault| fault.at.get()), (!reached).then_some(page));

@@ -1,7 +1,7 @@
-//! Lost memory, made by cutting files short under their mapping, which raises the same signal.
+//! Lost memory, simulated by truncating files under their mapping, which raises the same signal.
 //!
-//! What must end a process, or changes its signal handlers, runs in a child: the same test once more, told by
-//! a variable to play the child's part.
+//! A test that ends its process, or changes its signal handlers, runs in a child process. The child is the same test
+//! once more, and a variable tells it to act as the child.
 
 #![cfg(all(any(target_arch = "x86_64", target_arch = "aarch64"), not(miri)))]
 
@@ -21,7 +21,7 @@ fn at(bytes: u64) -> PoolOffset {
     PoolOffset::new(bytes)
 }
 
-/// Three pages, filled with ones, of which the last two are then cut off.
+/// Returns a mapping of three pages filled with ones, whose last two pages are cut off.
 fn cut_short(rung: Rung) -> (Mapping, File) {
     let file = File::from(memfd_create("lode", MemfdFlags::CLOEXEC).unwrap());
     file.set_len(3 * PAGE).unwrap();
@@ -36,7 +36,7 @@ fn poison(page: u64) -> Option<Fault> {
     Some(Fault { kind: FaultKind::Poison, at: at(page * PAGE), len: PAGE })
 }
 
-/// Runs the test `name` again as the child; none if this is the child already.
+/// Runs the test `name` again as the child. Returns `None` if this process is the child.
 fn in_child(name: &str) -> Option<Output> {
     if std::env::var_os(CHILD).is_some() {
         return None;
@@ -58,7 +58,7 @@ fn loads_of_lost_memory_are_zero_and_fault() {
     assert_eq!((memory.load1(at(2 * PAGE + 5)), Fault::take()), (0, poison(2)));
     assert_eq!(memory.compare_exchange8(at(PAGE), 7, 8), Ok(7));
     assert_eq!(Fault::take(), poison(1));
-    // The first fault is the one that is remembered.
+    // The thread keeps the first fault.
     memory.load8(at(2 * PAGE));
     memory.load8(at(PAGE));
     assert_eq!((Fault::take(), Fault::take()), (poison(2), None));
@@ -98,7 +98,7 @@ fn stores_to_lost_memory_are_dropped_and_fault() {
         let refused = Err(crate::SyncError { errno: libc::EFAULT });
         assert_eq!(mapping.log_write(at(PAGE), &[3; 64]), refused);
         assert_eq!(Fault::take(), poison(1), "{rung}");
-        // A log that lost a record is not written on.
+        // The medium takes no log write after a lost record.
         assert_eq!(mapping.log_write(at(0), &[3; 64]), refused);
     }
     let (mapping, _file) = cut_short(Rung::Line);
@@ -113,7 +113,7 @@ fn a_range_that_faulted_is_known_and_not_lent() {
     assert_eq!(memory.bad_ranges(), []);
     memory.load8(at(2 * PAGE));
     assert_eq!(memory.bad_ranges(), std::slice::from_ref(&(2 * PAGE..3 * PAGE)));
-    // SAFETY: - nobody stores, and the slice is not read.
+    // SAFETY: - no thread stores, and the slice is not read.
     let lent = |start, len| unsafe { memory.lend(at(start), len) }.map(<[u8]>::len);
     assert_eq!(lent(0, 2 * PAGE), Ok(2 * PAGE as usize));
     assert_eq!(lent(2 * PAGE - 1, 2).err(), poison(2));
@@ -146,7 +146,7 @@ fn a_fault_in_a_lent_slice_ends_the_process_with_a_message() {
         return;
     }
     let (mapping, _file) = cut_short(Rung::Line);
-    // SAFETY: - nobody stores.
+    // SAFETY: - no thread stores.
     let lent = unsafe { mapping.memory().lend(at(0), 2 * PAGE) }.unwrap();
     let sum: u64 = lent.iter().map(|byte| u64::from(*byte)).sum();
     panic!("the sum is {sum}");
@@ -154,15 +154,15 @@ fn a_fault_in_a_lent_slice_ends_the_process_with_a_message() {
 
 static FOREIGN: AtomicU32 = AtomicU32::new(0);
 
-/// A handler of another library, which puts a page where one is missing.
+/// A handler of another library, which maps a page at the missing one.
 extern "C" fn foreign(_: c_int, info: *mut libc::siginfo_t, _: *mut c_void) {
     // ORDER: read by the same thread.
     FOREIGN.fetch_add(1, Ordering::Relaxed);
-    // SAFETY: - the kernel hands a valid siginfo_t.
+    // SAFETY: - the kernel passes a valid siginfo_t.
     let address = unsafe { info.cast::<MemoryFault>().read() }.address;
     let page = ptr::with_exposed_provenance_mut(address & !4095);
     let flags = libc::MAP_FIXED | libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-    // SAFETY: - the test mapped this page for nothing else.
+    // SAFETY: - only the test maps this page.
     unsafe { libc::mmap(page, 4096, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0) };
 }
 
@@ -172,7 +172,7 @@ fn a_foreign_handler_is_handed_what_is_not_ours() {
         assert!(ended.status.success(), "{ended:?}");
         return;
     }
-    // SAFETY: - sigaction is plain data, for which zeros are valid.
+    // SAFETY: - sigaction is plain data, and zeros are a valid value of it.
     let mut action: libc::sigaction = unsafe { mem::zeroed() };
     action.sa_sigaction = foreign as *const () as usize;
     action.sa_flags = libc::SA_SIGINFO;
@@ -188,7 +188,7 @@ fn a_foreign_handler_is_handed_what_is_not_ours() {
         unsafe { rustix::mm::mmap(ptr::null_mut(), size, rustix::mm::ProtFlags::READ, flags, &file, PAGE) };
     let place = place.unwrap().cast::<u64>();
     place.expose_provenance();
-    // SAFETY: - aligned and mapped; the first read faults, and the foreign handler helps.
+    // SAFETY: - aligned and mapped; the first read faults, and the foreign handler maps the page.
     assert_eq!(unsafe { place.read_volatile() }, 0);
     assert_eq!((FOREIGN.load(Ordering::Relaxed), Fault::take()), (1, None));
 }
@@ -199,7 +199,7 @@ fn a_signal_that_somebody_sent_ends_the_process_as_ever() {
         assert_eq!(ended.status.signal(), Some(libc::SIGBUS), "{ended:?}");
         return;
     }
-    // The standard library's handler swallows the first one that is sent; without it:
+    // The standard library's handler swallows the first signal that is sent, so it is removed.
     // SAFETY: - SIG_DFL is valid for the signal.
     unsafe { libc::signal(libc::SIGBUS, libc::SIG_DFL) };
     let (_mapping, _file) = cut_short(Rung::Line);
@@ -208,11 +208,11 @@ fn a_signal_that_somebody_sent_ends_the_process_as_ever() {
     panic!("still here");
 }
 
-/// Runs `child` in a fork of this process; its exit status.
+/// Runs `child` in a fork of this process. Returns its exit status.
 fn forked(child: impl FnOnce() -> i32) -> i32 {
     // SAFETY: - the child runs `child`, which neither allocates nor takes a lock, and ends.
     match unsafe { libc::fork() } {
-        // SAFETY: - ends the child without running anything of the parent's.
+        // SAFETY: - ends the child without running any code of the parent.
         0 => unsafe { libc::_exit(child()) },
         pid => {
             let (_, status) = waitpid(Pid::from_raw(pid), WaitOptions::empty()).unwrap().unwrap();
