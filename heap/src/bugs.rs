@@ -1,4 +1,4 @@
-//! Seeded bugs: each breaks one rule of the engine, and the crash explorer must find what it loses.
+//! Seeded bugs: each breaks one rule of the engine, and the crash explorer must find the loss.
 //!
 //! In an ordinary build none of this is compiled in; see [`lode_layout::bug`].
 
