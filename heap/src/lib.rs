@@ -4,7 +4,7 @@
 #![doc = include_str!("typed/typed.md")]
 #![deny(unsafe_code)]
 
-// The code that the derive writes names this crate, in here too.
+// Derived code names this crate from outside, also in here.
 extern crate self as lode_heap;
 
 mod alloc;

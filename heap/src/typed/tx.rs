@@ -7,8 +7,8 @@ use std::marker::PhantomData;
 
 /// A running transaction on the pool of the brand `B`.
 ///
-/// What is read with it is what the transaction sees: its own changes, and what others have committed. References
-/// that it lends end with the closure.
+/// A read by it shows the transaction's own changes, and what other transactions have committed. References that it
+/// lends end with the closure.
 pub struct TypedTx<'a, B: Brand, M: Medium = Mapping> {
     raw: &'a Tx<'a, M>,
     brand: PhantomData<fn() -> B>,
