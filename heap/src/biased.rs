@@ -18,7 +18,7 @@
 use crate::sync::{AtomicBool, AtomicU64, Ordering, asymmetric, thread_local};
 use cell::{MutPtr, UnsafeCell};
 use std::cell::Cell;
-// Not loom's: it is not reset from one execution to the next, and need not be.
+// Not loom's counter: it is not reset from one execution to the next, and need not be.
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::AtomicU64 as Counter;
 
@@ -36,7 +36,7 @@ const ALONE: u64 = 1;
 pub(crate) struct Owner(u64);
 
 thread_local! {
-    /// This thread, once it has asked for its [`Owner`].
+    /// The owner that stands for this thread, set when it is first needed.
     static MYSELF: Cell<Owner> = const { Cell::new(Owner::NOBODY) };
 }
 

@@ -38,9 +38,9 @@ pub enum HeapError {
     /// The transaction would change more than it may.
     #[error("a transaction may change {limit} bytes here, half of what is free, and this one needs {wanted}")]
     TooLarge {
-        /// Bytes of changes that the transaction has come to.
+        /// Bytes of changes that the transaction needs.
         wanted: u64,
-        /// The most it may change.
+        /// Maximum bytes of changes.
         limit: u64,
     },
     /// Another transaction holds a lock that this one needs. [`Heap::run`](crate::Heap::run) starts the closure
@@ -77,7 +77,7 @@ pub enum HeapError {
         /// Offset of its first byte.
         at: PoolOffset,
     },
-    /// The offset is not that of an allocated object.
+    /// No allocated object begins at the offset.
     #[error("there is no allocated object at {at}")]
     NoObject {
         /// The offset in question.
@@ -89,7 +89,7 @@ pub enum HeapError {
         /// The alignment that was asked for, in bytes.
         align: u64,
     },
-    /// The root is of another type than the program asked for.
+    /// The root has another type than the program asked for.
     #[error(
         "the root at {at} has the type number {found:#018x}, and the program asks for {want:#018x}; \
          open the pool with the program that made it"

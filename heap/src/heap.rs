@@ -20,8 +20,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError};
 use zerocopy::IntoBytes;
 
-/// Waiting round from which [`Medium::relax`] gives up the CPU for longer. Later rounds of a restart count as this
-/// one.
+/// Highest waiting round that a transaction passes to [`Medium::relax`] before it starts again.
 const BACKOFF_ROUNDS_MAX: u32 = 256;
 
 /// Times that a transaction that found no space is tried again, if its end may have made some free.
@@ -35,7 +34,7 @@ pub(crate) struct Shared {
     pub(crate) readers: Readers,
     /// The caches of all threads that have one.
     pub(crate) caches: Mutex<Vec<Arc<ThreadCache>>>,
-    /// Held by the thread that reclaims; only ever tried.
+    /// Held by the thread that reclaims. Threads only try it, and never block on it.
     pub(crate) reclaiming: SpinMutex<()>,
     /// True while a thread reclaims because there is no space. Threads then fetch no more blocks than they need at
     /// once.
@@ -127,8 +126,8 @@ impl<M: Medium> Heap<M> {
         Log::format(medium, log_area(geometry), uuid, life)
     }
 
-    /// Opens the heap of the pool `uuid`: replays what its last life left in the log, and begins the life `life`, a
-    /// random number. On a private view the heap is read-only: a transaction that would change it fails with
+    /// Opens the heap of the pool `uuid`: replays the records of its last life, and begins the life `life`, a random
+    /// number. On a private view the heap is read-only: a transaction that would change it fails with
     /// [`HeapError::ReadOnly`].
     ///
     /// # Errors
@@ -188,7 +187,7 @@ impl<M: Medium> Heap<M> {
         Ok((heap, recovery))
     }
 
-    /// Makes everything durable at home, so that the next open has nothing to replay.
+    /// Makes everything durable at home, so the next opening has nothing to replay.
     ///
     /// # Errors
     /// [`HeapError::Poisoned`] when a sync failed, now or before.
@@ -271,7 +270,7 @@ impl<M: Medium> Heap<M> {
     /// this returns an error or panics. A call inside of another closure on the same heap joins that transaction.
     ///
     /// Bytes that the memory can't deliver read as zeros. The transaction then fails with [`HeapError::Fault`],
-    /// whatever the closure makes of them.
+    /// whatever the closure returns.
     ///
     /// A closure that meets a lock of another transaction is started again. So is one that finds no space, if its end
     /// makes some free. Its effects outside of the heap must therefore bear repetition.
@@ -567,8 +566,8 @@ impl<M: Medium> Drop for Heap<M> {
 struct Running<'a, M: Medium> {
     heap: &'a Heap<M>,
     session: &'a Session,
-    /// A fault that the thread had before, which is not this transaction's. It is one of loads past the heap, or of a
-    /// transaction on another heap. In the second case this one runs in that one's closure, and that one is to fail.
+    /// A fault that the thread had before, which is not this transaction's. It comes from loads past the heap, or
+    /// from a transaction on another heap whose closure runs this one. That transaction is to fail with it.
     outer: Option<Fault>,
     /// True once the commit has begun.
     is_committing: bool,

@@ -155,7 +155,7 @@ impl<M: Medium> Pool<M> {
         Pool { heap, file, recovery }
     }
 
-    /// Puts the pool under the brand `B`, so that the compiler checks the types of its objects. No other handle may
+    /// Puts the pool under the brand `B`: the compiler then checks the types of its objects. No other handle may
     /// store to the medium from then on.
     ///
     /// # Errors
@@ -218,7 +218,7 @@ impl<M: Medium> Pool<M> {
         Ok(self.file.grow_with(size, |geometry| self.heap.extend(geometry))?)
     }
 
-    /// Closes the pool: all is durable at home, and the next open has nothing to replay.
+    /// Closes the pool: all is durable at home, and the next opening has nothing to replay.
     ///
     /// # Errors
     /// A sync that failed, now or before, in [`OpenError::Heap`]; the errors of [`PoolFile::close`].

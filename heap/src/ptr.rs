@@ -1,6 +1,6 @@
 //! Types that may live in a pool, and the lending of references to them.
 //!
-//! The argument, on which every SAFETY note below leans:
+//! The argument on which every SAFETY comment below rests:
 //!
 //! * **Valid.** A persistent type has a fixed layout without padding and no invalid bit pattern. So the bytes at any
 //!   aligned offset inside of the memory are a value of the type.
@@ -160,7 +160,7 @@ pub(crate) fn value_of<T: Persist<B>, B: Brand>(fill: impl FnOnce(&mut [u8])) ->
 /// Returns a reference to the object at `at`.
 ///
 /// # Safety
-/// - An object of type `T` lies at `at`, and keeps lying there for as long as the reference.
+/// - An object of type `T` lies at `at`, and stays there as long as the reference lives.
 unsafe fn lend<T: Persist<B>, B: Brand>(memory: &Memory, at: PoolOffset) -> Result<&T, Fault> {
     let address = memory.locate(at, size_of::<T>() as u64)?.cast::<T>();
     if !address.is_aligned() {

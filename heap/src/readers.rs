@@ -11,12 +11,12 @@ use crate::sync::{AtomicU64, AtomicUsize, Ordering, fence, fence_after_exchange,
 use std::cell::Cell;
 use std::marker::PhantomData;
 use std::sync::OnceLock;
-// Not loom's: it is not reset from one execution to the next, and need not be.
+// Not loom's counter: it is not reset from one execution to the next, and need not be.
 use std::sync::atomic::AtomicU64 as Counter;
 
-/// Slots of the first table.
+/// Number of slots in the first table.
 const SLOTS: usize = if cfg!(loom) { 1 } else { 128 };
-/// Tables after the first one: more than memory can hold.
+/// Number of tables after the first one: more than memory can hold.
 const TABLES: usize = 40;
 /// Heaps on which a thread can be pinned at once with one slot each. On further heaps it takes a slot for each pin.
 const HEAPS: usize = 8;
@@ -65,7 +65,8 @@ struct Counted {
     group: usize,
 }
 
-/// The pins of one thread on one heap, in two groups: those of the epoch that the thread's slot shows, and younger ones.
+/// The pins of one thread on one heap, in two groups: pins of the epoch that the thread's slot shows, and younger
+/// pins.
 struct Pinned {
     /// Number of the heap's readers.
     number: Cell<u64>,
@@ -170,9 +171,9 @@ impl Readers {
 
     #[inline]
     fn pin_as(&self, pinned: &Pinned) -> Pin<'_> {
-        // ORDER: an old epoch is safe: it only keeps blocks longer. Acquires what was unlinked before the epoch
-        // began. So a pin that joins others, with no fence of its own, can't come to hold those blocks. The slot may
-        // show this epoch when the other pins are gone.
+        // ORDER: an old epoch is safe: it only keeps blocks longer. Acquires the unlinking stores from before the
+        // epoch began. So a pin that joins others, with no fence of its own, can't come to hold those blocks. The
+        // slot may show this epoch when the other pins are gone.
         let epoch = self.epoch.load(Ordering::Acquire);
         if pinned.number.get() == self.number
             && let Some(slot) = self.slot(pinned.slot.get())

@@ -18,7 +18,7 @@ use lode_layout::{Descriptor, Record};
 use lode_pmem::Medium;
 
 /// Rounds of reclaiming, as long as each makes something free. The first one finds all that was freed before; the
-/// second one can use what the first made whole.
+/// second one can use space that the first one made whole.
 const ROUNDS: usize = 3;
 
 /// Rounds for which a refused transaction waits for the end of other refused closures.
@@ -37,12 +37,12 @@ impl<M: Medium> Drop for Short<'_, M> {
     }
 }
 
-/// A transaction that reclaims, counted for as long as this lives.
+/// A transaction that reclaims, counted as stuck as long as this lives.
 struct Stuck<'a>(&'a AtomicUsize);
 
 impl<'a> Stuck<'a> {
     fn new(count: &'a AtomicUsize) -> Stuck<'a> {
-        // ORDER: none: a number to wait by, see `reclaim`.
+        // ORDER: none: other threads only wait by the number, see `reclaim`.
         count.fetch_add(1, Ordering::Relaxed);
         Stuck(count)
     }

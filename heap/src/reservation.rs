@@ -166,8 +166,8 @@ impl<M: Medium> Heap<M> {
             return Err(HeapError::InTransaction);
         }
         let mut reservation = None;
-        // Fetching blocks may make a superblock, which is a transaction of its own. A failed attempt gives back what
-        // it has fetched when its reservation is dropped.
+        // Fetching blocks may make a superblock, which is a transaction of its own. A failed attempt gives its space
+        // back when its reservation is dropped.
         self.run(|tx| {
             let (place, at) = tx.fetch(size, align, type_number)?;
             let kept = Kept { at, size, type_number, place };

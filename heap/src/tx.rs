@@ -150,7 +150,7 @@ impl<M: Medium> Tx<'_, M> {
     fn allow(&self, state: &mut State, words: u64) -> bool {
         let mut allowed = *state.words_allowed.get_or_insert_with(|| self.half_of_free());
         if words > allowed && state.too_large.is_none() {
-            // An error shows again when the transaction commits.
+            // Ignores an error: it shows again when the transaction commits.
             let _ = self.heap.reclaim_for(state, || None::<Span>);
             allowed = self.half_of_free();
             state.words_allowed = Some(allowed);

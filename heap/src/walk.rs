@@ -26,7 +26,7 @@ pub struct Object {
 pub struct HeapStats {
     /// Superblocks and blocks of each block size, by size.
     pub classes: Vec<ClassStats>,
-    /// Objects that have a span of their own.
+    /// Number of objects that have a span of their own.
     pub huge_count: u64,
     /// Bytes of the spans of those objects.
     pub huge_bytes: u64,
@@ -49,13 +49,13 @@ impl HeapStats {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ClassStats {
-    /// Bytes of a block.
+    /// Size of a block in bytes.
     pub block_size: u64,
-    /// Superblocks of that size.
+    /// Number of superblocks with that block size.
     pub superblocks: u64,
-    /// Blocks in them.
+    /// Number of blocks in them.
     pub blocks: u64,
-    /// Blocks that are allocated.
+    /// Number of allocated blocks.
     pub used: u64,
 }
 

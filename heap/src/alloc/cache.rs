@@ -54,7 +54,7 @@ impl ThreadCache {
         unreachable!("the loop ends with the lock")
     }
 
-    /// Locks all of `caches`, none of which the calling thread has locked.
+    /// Locks all of `caches`. The calling thread has locked none of them.
     pub(crate) fn lock_all(caches: &[Arc<ThreadCache>], wait: impl FnMut(u32)) -> Vec<Hold<'_, Cache>> {
         Biased::lock_all(caches.iter().map(|cache| &cache.0), wait)
     }

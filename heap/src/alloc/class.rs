@@ -9,7 +9,7 @@ pub(crate) const BLOCK_SIZE_MAX: u64 = 32 * 1024;
 /// Minimum number of blocks in a superblock. A single block is better off in a span of its own.
 const BLOCKS_MIN: u64 = 2;
 
-/// Four sizes for each doubling, so at most a fifth of a block is wasted; 656 and 2064 fit tree nodes.
+/// Block sizes, four for each doubling, so at most a fifth of a block is wasted; 656 and 2064 fit tree nodes.
 const SIZES: [u16; 42] = [
     16, 32, 48, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384, 448, 512, 656, 768, 896, 1024, 1280,
     1536, 1792, 2048, 2064, 2560, 3072, 3584, 4096, 5120, 6144, 7168, 8192, 10240, 12288, 14336, 16384,
@@ -80,8 +80,8 @@ impl Class {
         }
     }
 
-    /// Returns the lengths in chunks that a superblock of this class may have, greatest first. One below
-    /// [`span_chunks`](Class::span_chunks) is for want of such a span, and has room for several blocks.
+    /// Returns the lengths in chunks that a superblock of this class may have, greatest first. Those below
+    /// [`span_chunks`](Class::span_chunks) serve when no longer span is free, and have room for several blocks.
     pub(crate) fn lengths(self) -> impl Iterator<Item = u64> {
         let most = self.span_chunks();
         let holds_several = move |chunks: u64| {

@@ -13,7 +13,7 @@ pub enum Severity {
     Note,
     /// A power cut can leave this. A flipped bit can as well, and then something acknowledged would be lost.
     Doubt,
-    /// Not as it was written.
+    /// Bytes that are not as they were written.
     Damage,
 }
 
@@ -44,17 +44,17 @@ impl Finding {
 /// Numbers of checked structures.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Records of the log that are needed.
+    /// Number of needed records of the log.
     pub records: u64,
-    /// Chunk descriptors.
+    /// Number of chunk descriptors.
     pub chunks: u64,
-    /// Superblocks.
+    /// Number of superblocks.
     pub superblocks: u64,
-    /// Allocated objects.
+    /// Number of allocated objects.
     pub objects: u64,
-    /// Objects that were reached from the root.
+    /// Number of objects that were reached from the root.
     pub reached: u64,
-    /// Keys.
+    /// Number of keys.
     pub keys: u64,
 }
 

@@ -37,7 +37,7 @@ struct Used {
 pub enum Reach {
     /// It is allocated, and was not reached before.
     First,
-    /// It was reached before.
+    /// It is a second reference to the object.
     Again,
     /// It is not allocated, or its bitmap is damaged.
     Unallocated,
@@ -293,8 +293,8 @@ impl SpaceMap {
         1
     }
 
-    /// Puts flipped bits right in descriptors, headers and bitmap words, where only one way to do so makes sense.
-    /// Clears descriptors for which no way does. Returns the number of words written.
+    /// Puts flipped bits right in descriptors, headers and bitmap words, if only one way to do so makes sense. Clears
+    /// descriptors for which no way does. Returns the number of words written.
     ///
     /// # Errors
     /// [`HeapError::InDoubt`].

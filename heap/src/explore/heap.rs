@@ -25,7 +25,7 @@ const WIDE_ONE_IN: u8 = 10;
 /// have a span of their own.
 const SIZES: [u64; 6] = [1, 5, 30, 150, 260, 4200];
 
-/// A heap of `size` bytes whose transactions fail now and then.
+/// A heap of `size` bytes, some of whose transactions fail on purpose.
 #[derive(Clone, Copy, Debug)]
 pub struct HeapSubject {
     /// Length of the medium in bytes.

@@ -55,7 +55,7 @@ impl Engine {
     fn lock(&self, medium: &SimMedium, registers: &BTreeSet<u64>) {
         for register in registers {
             let mut round = 0;
-            // ORDER: acquires what the last holder stored.
+            // ORDER: acquires the stores of the last holder.
             while self.locks[*register as usize].swap(true, Ordering::AcqRel) {
                 medium.relax(round);
                 round += 1;

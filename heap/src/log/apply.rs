@@ -61,7 +61,7 @@ fn apply_one<M: Medium>(medium: &M, entry: Entry<'_>, alone: bool) -> (PoolOffse
 /// Otherwise a plain store is faster: a locked instruction would wait for the home stores before it, and for the
 /// fence before those.
 ///
-/// A word that is not intact stays as it is. During replay it may hold what a later record put there. If it is
+/// A word that is not intact stays as it is. During replay it may hold the content of a later record. If it is
 /// damaged, `check` must still find it.
 #[inline]
 fn change_bits<M: Medium>(medium: &M, at: PoolOffset, alone: bool, change: impl Fn(u64) -> u64) {

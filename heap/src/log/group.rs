@@ -1,4 +1,4 @@
-//! Group commit: one synced write of the log for all waiting transactions, on media where the sync is the cost.
+//! Group commit: one synced write of the log for all waiting transactions, on media where the sync is the main cost.
 //!
 //! All transactions share one ring. Each appends its record to the open batch. The first that finds no batch being
 //! written writes the open one. Transactions that come meanwhile gather in the next batch.
@@ -40,7 +40,7 @@ struct State {
     spare: Vec<u64>,
 }
 
-/// The batch that a record joined, and its number.
+/// The batch that a record joined, and the record's number.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ticket {
     batch: u64,

@@ -7,8 +7,8 @@
 //!   recover:  newest slot -> sound records above S, by number -> home stores -> flush, drain -> new slot, new life
 //! ```
 //!
-//! Home locations change only after their record is durable, so nothing is ever undone. They need no flush until the
-//! checkpoint, so a hot line costs nothing.
+//! The home of an entry is the place in the heap that it changes. Home changes only after the record is durable, so
+//! nothing is ever undone. It needs no flush until the checkpoint, so a hot line costs nothing.
 //!
 //! # Cost
 //! A commit: one drain, the record's lines. A checkpoint: one flush for each distinct line, two drains.
@@ -46,7 +46,7 @@ pub(crate) const SEQUENCE_GAP: u64 = 1 << 32;
 /// Position of a log in its pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogArea {
-    /// Its start, a multiple of 4096.
+    /// Offset of its first byte, a multiple of 4096.
     pub start: PoolOffset,
     /// Its length in bytes, a multiple of 4096.
     pub len: u64,
@@ -389,8 +389,8 @@ impl<M: Medium> Log<M> {
         if self.medium.rung() != Rung::None {
             self.persist_home(dirty)?;
         }
-        // The slot counts even where nothing is durable. A pool on tmpfs outlives its process, and a record must not
-        // be replayed once a later one was overwritten.
+        // The slot is written even where nothing becomes durable. A pool on tmpfs outlives its process, and a record
+        // must not be replayed once a later one was overwritten.
         let rings = self.seals.len() as u32;
         let slot = Slot { generation: *generation + 1, sequence, life: self.life, rings, closed };
         let written = slots::write(&self.medium, &self.uuid, &slot);

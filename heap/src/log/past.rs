@@ -51,7 +51,7 @@ pub(crate) enum FlawKind {
     Record,
     /// A record whose checksum is right, with entries that no writer wrote.
     Entries,
-    /// Content that was written past the log; a record has its checksum.
+    /// Content that was written past the log, and whose checksum is in a record.
     Payload,
     /// Entries of a record that are outside of its ring.
     Continued,
@@ -135,8 +135,8 @@ impl Past {
     /// of the ring did not become durable with it: its transaction was never acknowledged.
     ///
     /// An earlier record of a ring was followed by another, so its drain returned. Later records may have changed the
-    /// content that it has a checksum of. For the same reason a record is believed if a later one of any ring writes
-    /// to the range: the later transaction could do so only after this one released its locks.
+    /// content whose checksum it holds. For the same reason a record is believed if a later one of any ring writes to
+    /// the range: the later transaction could do so only after this one released its locks.
     fn prove(&mut self, memory: &Memory, area: LogArea) {
         if !self.records.iter().any(Found::has_more_outside) {
             return;
@@ -231,7 +231,7 @@ fn is_writable(body: &[u64], area: LogArea, memory: &Memory) -> bool {
     })
 }
 
-/// Returns the range that `entry` writes, or of which it has the checksum.
+/// Returns the range that `entry` writes, or whose checksum it holds.
 fn extent(entry: &Entry<'_>) -> Range<u64> {
     let (at, len) = match *entry {
         Entry::Words { at, words } => (at, words.len() as u64 * WORD),
@@ -244,14 +244,14 @@ fn extent(entry: &Entry<'_>) -> Range<u64> {
     at.get()..at.get().saturating_add(len)
 }
 
-/// Bytes outside of the log that records may still have checksums of. No two records have one of the same range. So
-/// the pool's size bounds what is summed up and loaded, even if an attacker made the log.
+/// Bytes outside of the log for which further records may hold checksums. No two records hold one for the same range.
+/// So the pool's size bounds the bytes that are summed up and loaded, even if an attacker made the log.
 struct Outside {
     left: u64,
 }
 
 impl Outside {
-    /// Returns the CRC32C of a range, or `None` if the range is longer than what is left.
+    /// Returns the CRC32C of a range, or `None` if the range is longer than the bytes left.
     fn crc(&mut self, memory: &Memory, range: &Range<u64>) -> Option<u32> {
         self.left = self.left.checked_sub(range.end - range.start)?;
         let mut bytes = vec![0; STEP.min((range.end - range.start) as usize)];

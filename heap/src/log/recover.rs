@@ -1,4 +1,4 @@
-//! Recovery: makes a working log of what a power cut left.
+//! Recovery: turns the remains of a log after a power cut into a working log.
 
 use super::dirty::DirtyLines;
 use super::past::{Found, Past};

@@ -48,7 +48,7 @@ impl<T: Persist<B> + Copy, B: Brand> PCell<T, B> {
     /// [`HeapError::Conflict`] when the value is larger than 8 bytes and another transaction uses the cell.
     ///
     /// # Cost
-    /// The value's bytes, rounded up to 8, and 8 more, of the record.
+    /// The value's bytes, rounded up to 8, and 8 more in the record.
     #[inline]
     pub fn set<M: Medium>(&self, tx: &TypedTx<'_, B, M>, value: T) -> Result<(), HeapError> {
         let raw = tx.raw();

@@ -48,8 +48,7 @@ impl<'a, B: Brand, M: Medium> Guard<'a, B, M> {
         unreachable!("the loop ends with a result")
     }
 
-    /// Reads as [`undisturbed`](Guard::undisturbed) does, for reads that copy out of the pool. Their fault is an
-    /// error.
+    /// Reads as [`undisturbed`](Guard::undisturbed) does, for reads that copy out of the pool. Returns their fault.
     pub(crate) fn copied<R>(&self, at: PoolOffset, read: impl FnMut() -> R) -> Result<R, HeapError> {
         told(|| Ok(self.undisturbed(at, read)))
     }

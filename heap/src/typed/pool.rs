@@ -76,7 +76,7 @@ impl<B: Brand, M: Medium> TypedPool<B, M> {
         Ok(self.file.grow_with(size, |geometry| self.heap.extend(geometry))?)
     }
 
-    /// Closes the pool: all is durable at home, and the next open has nothing to replay.
+    /// Closes the pool: all is durable at home, and the next opening has nothing to replay.
     ///
     /// # Errors
     /// As [`Pool::close`].

@@ -1,4 +1,4 @@
-//! Text.
+//! Persistent text.
 
 use super::{Guard, PVec, TypedTx};
 use crate::{Brand, HeapError};

@@ -1,6 +1,6 @@
 //! Type numbers: 64-bit hashes of a type's declared name and layout, the same in every build.
 
-/// FNV-1a's start and multiplier.
+/// Initial value and multiplier of FNV-1a.
 const START: u64 = 0xCBF2_9CE4_8422_2325;
 const MULTIPLIER: u64 = 0x0000_0100_0000_01B3;
 
@@ -11,7 +11,7 @@ const fn with_bytes(hash: u64, bytes: &[u8]) -> u64 {
         hash = (hash ^ bytes[index] as u64).wrapping_mul(MULTIPLIER);
         index += 1;
     }
-    // The end counts too, so that ("ab", "c") is not ("a", "bc").
+    // The length counts too: ("ab", "c") and ("a", "bc") must differ.
     with_number(hash, bytes.len() as u64)
 }
 

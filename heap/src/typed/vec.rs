@@ -108,7 +108,7 @@ impl<T: Persist<B> + Copy, B: Brand> PVec<T, B> {
     /// As [`extend_from_slice`](PVec::extend_from_slice).
     ///
     /// # Cost
-    /// The element's bytes, and 24 more, of the record; now and then those of a buffer twice as large.
+    /// The element's bytes and 24 more in the record; now and then those of a buffer twice as large.
     pub fn push<M: Medium>(&self, tx: &TypedTx<'_, B, M>, value: T) -> Result<(), HeapError> {
         self.extend_from_slice(tx, &[value])
     }
@@ -123,7 +123,7 @@ impl<T: Persist<B> + Copy, B: Brand> PVec<T, B> {
         values: &[T],
     ) -> Result<(), HeapError> {
         if values.is_empty() {
-            // A vector that never held anything has no buffer to store to.
+            // A vector that never held an element has no buffer to store to.
             return Ok(());
         }
         let raw = tx.raw();
