@@ -64,7 +64,7 @@ pub(crate) enum Bias {
     To(Owner),
     /// Biased to that thread. No other lock of the group can be held as long as it is.
     Alone(Owner),
-    /// No thread may take it, until the bias of the lock that is biased alone ends.
+    /// No thread may take it before the lock that is biased alone loses its bias.
     Closed,
 }
 

@@ -23,7 +23,7 @@ use zerocopy::IntoBytes;
 /// Highest waiting round that a transaction passes to [`Medium::relax`] before it starts again.
 const BACKOFF_ROUNDS_MAX: u32 = 256;
 
-/// Times that a transaction that found no space is tried again, if its end may have made some free.
+/// Maximum number of retries of a transaction that found no space, if its end may have made some free.
 const RETRIES: u32 = 2;
 
 /// The part of a heap that outlives its threads and is in DRAM only.
@@ -484,7 +484,7 @@ impl<M: Medium> Heap<M> {
         }
     }
 
-    /// Makes blocks that this thread freed and no reader holds free blocks of this thread.
+    /// Moves blocks that this thread freed, and that no reader holds any more, to the thread's magazines.
     #[cold]
     fn turn_limbo(&self, cache: &mut Cache) {
         let oldest = self.shared.readers.oldest();

@@ -57,7 +57,8 @@ impl<E> From<PoolError> for NotMade<E> {
 }
 
 impl OpenError {
-    /// Returns true if the heap is damaged. A file that can't be opened as a pool does not count: it may be none.
+    /// Returns true if the heap is damaged. A file that can't be opened as a pool does not count: it may be no pool
+    /// at all.
     pub fn is_damage(&self) -> bool {
         matches!(self, OpenError::Heap { error, .. } if error.is_damage())
     }

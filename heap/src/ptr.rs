@@ -37,8 +37,8 @@ pub unsafe trait Brand: Sized + Send + Sync + 'static {
     fn claim() -> &'static Claim;
 }
 
-/// Declares the brand of a pool: a type that every pointer, cell and lock in the pool names. Those of another pool
-/// then do not compile. One heap at a time can be open under a brand.
+/// Declares the brand of a pool: a type that every pointer, cell and lock in the pool names. Code that mixes in those
+/// of another pool does not compile. One heap at a time can be open under a brand.
 ///
 /// ```
 /// lode_heap::brand!(
@@ -402,8 +402,8 @@ impl<T: Persist<B>, B: Brand> PBox<T, B> {
     }
 }
 
-/// An object that the running transaction owns: new, or taken from a pointer. If it is given to no pointer, dropping
-/// it frees it, with all that it owns.
+/// An object that the running transaction owns: new, or taken from a pointer. Unless it is given to a pointer, its
+/// drop frees it with all that it owns.
 ///
 /// It stays in its thread, since another thread runs another transaction:
 ///

@@ -24,7 +24,7 @@ const ROUNDS: usize = 3;
 /// Rounds for which a refused transaction waits for the end of other refused closures.
 const PATIENCE: u32 = 192;
 
-/// A guard: no thread fetches more blocks than it needs as long as it lives.
+/// A guard during whose life threads fetch no more blocks than they need.
 struct Short<'a, M: Medium> {
     heap: &'a Heap<M>,
     _alone: SpinMutexGuard<'a, ()>,

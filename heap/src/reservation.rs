@@ -322,8 +322,8 @@ impl<M: Medium> Reservation<'_, M> {
         self.kept.size
     }
 
-    /// Stores bytes at `off` from the start of the object. They become durable with the transaction that publishes
-    /// the object, as they are then.
+    /// Stores bytes at `off` from the start of the object. The transaction that publishes the object makes its
+    /// content at that time durable.
     ///
     /// # Errors
     /// [`HeapError::NoObject`] when the range is not inside of the object; [`HeapError::Fault`].

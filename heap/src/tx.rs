@@ -196,8 +196,8 @@ impl<M: Medium> Tx<'_, M> {
         unreachable!("the loop ends with the lock or without patience")
     }
 
-    /// Takes the lock that guards `at` if no thread held it since its version was `version`. Words under the lock
-    /// that were read since then have then not changed.
+    /// Takes the lock that guards `at` if no thread held it since its version was `version`. If so, words under the
+    /// lock that were read since then have not changed.
     ///
     /// # Errors
     /// [`HeapError::Conflict`] when the version has changed; the caller reads again, or passes it on.

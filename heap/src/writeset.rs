@@ -136,8 +136,8 @@ impl WriteSet {
         !self.payloads.is_empty()
     }
 
-    /// Moves content in place that the range touches to the record. The transaction is about to change that content,
-    /// and recovery would drop a transaction whose checksum no longer fits.
+    /// Moves content that was written in place, and that the range touches, into the record. The transaction is about
+    /// to change that content, and recovery would drop a transaction whose checksum no longer fits.
     #[cold]
     pub(crate) fn log_payloads(&mut self, memory: &Memory, at: PoolOffset, len: u64) {
         let touched = |payload: &mut Payload| at < payload.at.plus(payload.len) && payload.at < at.plus(len);

@@ -433,7 +433,8 @@ fn huge(span: Span, object: Huge, report: &mut Report) -> Kind {
 }
 
 /// Returns the right descriptor for a chunk that does not lie in an earlier span. It is the stored one if a sound
-/// header is there, or else one that such a header confirms or implies, or else zero.
+/// header fits it. Otherwise it is one with a flipped bit, or the one that the header implies, if a sound header fits
+/// that. Otherwise it is zero.
 fn descriptor<M: Medium>(medium: &M, extent: &Extent, chunk: u64, word: u64) -> u64 {
     if word == 0 {
         return 0;

@@ -368,7 +368,7 @@ impl<M: Medium> Log<M> {
         checkpointer: SpinMutexGuard<'_, Checkpointer>,
         closed: bool,
     ) -> Result<(), HeapError> {
-        // Faults of a transaction of the calling thread are not the checkpoint's.
+        // Sets aside the faults of the calling thread's transaction: they are not the checkpoint's.
         let earlier = Fault::take();
         let done = self.checkpoint_apart(checkpointer, closed);
         earlier.into_iter().for_each(Fault::raise);

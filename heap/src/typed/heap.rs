@@ -56,7 +56,7 @@ impl<B: Brand, M: Medium> TypedHeap<B, M> {
             return self.heap.run(|tx| closure(&TypedTx::new(tx)));
         }
         let result = self.run_pinned(&mut closure);
-        // The pin itself may have kept space that this thread freed before from being used again.
+        // The pin itself may have kept space from reuse that this thread freed before.
         if result.is_err() && self.heap.reclaim() {
             return self.run_pinned(&mut closure);
         }
@@ -68,7 +68,7 @@ impl<B: Brand, M: Medium> TypedHeap<B, M> {
         &self,
         closure: &mut impl FnMut(&TypedTx<'_, B, M>) -> Result<R, E>,
     ) -> Result<R, E> {
-        // Held until the home stores are done: a block that another thread frees is not used again before.
+        // Held until the home stores are done, so no block that another thread frees is used again earlier.
         let _pin = self.heap.pin();
         self.heap.run(|tx| closure(&TypedTx::new(tx)))
     }
