@@ -166,7 +166,7 @@ unsafe fn lend<T: Persist<B>, B: Brand>(memory: &Memory, at: PoolOffset) -> Resu
     if !address.is_aligned() {
         return Err(Fault { kind: FaultKind::OutOfRange, at, len: size_of::<T>() as u64 });
     }
-    // SAFETY: - `locate` checked the range and that it is readable, the line above that it is aligned.
+    // SAFETY: - `locate` checked the range and that it is readable; the line above checked its alignment.
     //         - every bit pattern is a value, and only cells inside of it change while the object is there,
     //           which the caller promises.
     Ok(unsafe { address.as_ref() })
