@@ -1,9 +1,10 @@
 //! A lock that one thread takes again and again without a locked instruction.
 //!
-//! A locked instruction waits until the stores before it are in the cache; between the home stores of one
-//! transaction and the record of the next that is time in which nothing else goes on. A lock that is *biased* to a
-//! thread is taken by it with a plain store and a plain load. Who else wants it takes the bias away and then waits
-//! for a [heavy fence](asymmetric::heavy), after which either the thread has seen that, or its store is seen here.
+//! A locked instruction waits until the stores before it are in the cache. Between the home stores of one transaction
+//! and the record of the next, nothing else goes on during that time. A lock that is *biased* to a thread is taken by
+//! that thread with a plain store and a plain load. Another thread that wants the lock takes the bias away and then
+//! waits for a [heavy fence](asymmetric::heavy). After the fence either the biased thread has seen the change, or its
+//! store is seen here.
 //!
 //! ```text
 //!   the thread of the bias              another thread
@@ -17,33 +18,33 @@
 use crate::sync::{AtomicBool, AtomicU64, Ordering, asymmetric, thread_local};
 use cell::{MutPtr, UnsafeCell};
 use std::cell::Cell;
-// Not loom's: it is not reset from one execution to the next, and need not be.
+// Not loom's counter: it is not reset from one execution to the next, and need not be.
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::AtomicU64 as Counter;
 
-/// Nobody has the lock, and anybody may take it.
+/// No thread has the lock, and any thread may take it.
 const FREE: u64 = 0;
-/// A thread has it that took it by a locked instruction.
+/// A thread took the lock by a locked instruction and has it.
 const HELD: u64 = 1;
-/// Nobody has it, and nobody may take it before the one lock that is biased [alone](Bias::Alone) is not any more.
+/// No thread has the lock. No thread may take it while one lock of the group is biased [alone](Bias::Alone).
 const CLOSED: u64 = 2;
 /// Added to an owner's word: no other lock of the group can be held.
 const ALONE: u64 = 1;
 
-/// A thread, told from all others of the process.
+/// A thread, distinct from all others of the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Owner(u64);
 
 thread_local! {
-    /// This thread, once it has held a lock.
+    /// The owner that stands for this thread, set when it is first needed.
     static MYSELF: Cell<Owner> = const { Cell::new(Owner::NOBODY) };
 }
 
 impl Owner {
-    /// One that no thread is. Owners are multiples of 4, so that their words differ from the others.
+    /// The owner that is no thread. Owners are multiples of 4, so their words differ from the states above.
     pub(crate) const NOBODY: Owner = Owner(!3);
 
-    /// The calling thread.
+    /// Returns the calling thread.
     pub(crate) fn myself() -> Owner {
         static NEXT: Counter = Counter::new(4);
         if MYSELF.with(Cell::get) == Owner::NOBODY {
@@ -54,16 +55,16 @@ impl Owner {
     }
 }
 
-/// What a lock is when it is released.
+/// The state that a lock gets when it is released.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Bias {
-    /// Anybody's.
+    /// Any thread may take it.
     None,
-    /// That thread's.
+    /// Biased to that thread.
     To(Owner),
-    /// That thread's, and no other lock of the group can be held as long as it is.
+    /// Biased to that thread. No other lock of the group can be held as long as it is.
     Alone(Owner),
-    /// Nobody's, until the one that is biased alone is not any more.
+    /// No thread may take it before the lock that is biased alone loses its bias.
     Closed,
 }
 
@@ -87,11 +88,11 @@ impl Bias {
     }
 }
 
-/// A value behind such a lock.
+/// A value that a biased lock guards.
 #[derive(Debug)]
 pub(crate) struct Biased<T> {
     word: AtomicU64,
-    /// Whether the thread of the bias has the lock.
+    /// True while the thread of the bias has the lock.
     busy: AtomicBool,
     value: UnsafeCell<T>,
 }
@@ -111,17 +112,17 @@ impl<T> Biased<T> {
         let owner = MYSELF.with(Cell::get);
         // ORDER: none: the load below acquires.
         let word = self.word.load(Ordering::Relaxed);
-        // ORDER: none: this thread alone sets it. It is set if this thread is in the lock already: a second hold would
-        // be one too many.
+        // ORDER: none: this thread alone sets it. It is set if this thread is in the lock already: a second hold
+        // would be one too many.
         if word & !ALONE != owner.0 || self.busy.load(Ordering::Relaxed) {
             return None;
         }
-        // ORDER: the store comes before the load below for every thread that has passed the heavy fence after it
-        // changed the word: it sees this store, or this thread sees the change.
+        // ORDER: another thread changes the word and then passes the heavy fence. For it this store comes before the
+        // load below: either it sees this store, or this thread sees the change.
         self.busy.store(true, Ordering::Relaxed);
         asymmetric::light();
-        // ORDER: see above. It acquires what was done under the lock before it was biased to this thread, which may
-        // have happened once more since the first load.
+        // ORDER: see above. Acquires what was done under the lock before it was biased to this thread, which may have
+        // happened once more since the first load.
         if self.word.load(Ordering::Acquire) == word {
             return Some(self.hold(word, FREE));
         }
@@ -137,7 +138,8 @@ impl<T> Biased<T> {
         taken.is_ok().then(|| self.hold(HELD, FREE))
     }
 
-    /// Takes the lock away from the thread to which it is biased as `is_wanted` says, once that thread is not in it.
+    /// Takes the lock away from the thread to which it is biased, if `is_wanted` accepts the bias. Waits until that
+    /// thread is not in the lock.
     pub(crate) fn evict(
         &self,
         is_wanted: impl Fn(Bias) -> bool,
@@ -153,7 +155,7 @@ impl<T> Biased<T> {
         Some(self.hold(HELD, FREE))
     }
 
-    /// Takes all locks of a group, whatever they are biased to. Whoever holds one of them must not wait for another.
+    /// Takes all locks of a group, whatever their bias. A thread that holds one of them must not wait for another.
     pub(crate) fn lock_all<'a>(
         group: impl Iterator<Item = &'a Biased<T>> + Clone,
         mut wait: impl FnMut(u32),
@@ -185,13 +187,13 @@ impl<T> Biased<T> {
 
     /// Opens the lock if it was closed.
     pub(crate) fn open(&self) {
-        // ORDER: releases the end of the bias that had this lock closed.
+        // ORDER: releases the end of the bias that kept this lock closed.
         let _ = self.word.compare_exchange(CLOSED, FREE, Ordering::Release, Ordering::Relaxed);
     }
 
     /// Makes the word HELD if it is still `word`.
     fn stop(&self, word: u64) -> bool {
-        // ORDER: acquires what was done under the lock by whoever set the word.
+        // ORDER: acquires what was done under the lock by the thread that set the word.
         self.word.compare_exchange(word, HELD, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
 
@@ -206,9 +208,9 @@ impl<T> Biased<T> {
         }
     }
 
-    /// The hold of a thread that has just made sure that it alone has the lock: it made the word HELD, and saw that
-    /// the thread of the bias is not in; or it is the thread of the bias, was seen to be in, and saw that the word was
-    /// still its own.
+    /// Makes the hold of a thread that has made sure that it alone has the lock. Either the thread made the word
+    /// HELD, and saw that the thread of the bias is not in. Or it is the thread of the bias: it set `busy`, and saw
+    /// that the word was still its own.
     #[inline]
     fn hold(&self, word: u64, then: u64) -> Hold<'_, T> {
         Hold { lock: self, word, then, value: self.value.get_mut() }
@@ -219,21 +221,21 @@ impl<T> Biased<T> {
 #[derive(Debug)]
 pub(crate) struct Hold<'a, T> {
     lock: &'a Biased<T>,
-    /// The lock's word: HELD, or that of the bias, if it is the bias's thread that holds it.
+    /// The lock's word: HELD, or the word of the bias if the biased thread holds the lock.
     word: u64,
-    /// What the word becomes when it was HELD.
+    /// The word after the release, if it was HELD.
     then: u64,
     value: MutPtr<T>,
 }
 
 impl<T> Hold<'_, T> {
-    /// Whether no other lock of the group can be held meanwhile.
+    /// Returns true if no other lock of the group can be held meanwhile.
     #[inline]
     pub(crate) fn is_alone(&self) -> bool {
         self.word != HELD && self.word & ALONE != 0
     }
 
-    /// Sets what the lock will be, if it was not taken by the thread of its bias.
+    /// Sets the bias that the lock gets at its release. Has no effect if the biased thread holds it.
     pub(crate) fn bias(&mut self, bias: Bias) {
         self.then = bias.word();
     }
@@ -265,7 +267,7 @@ impl<T> Drop for Hold<'_, T> {
             // ORDER: releases what was done under the lock.
             self.lock.word.store(self.then, Ordering::Release);
         } else {
-            // ORDER: releases what was done under the lock to whoever waits for this thread to leave it.
+            // ORDER: releases what was done under the lock to a thread that waits for this one to leave it.
             self.lock.busy.store(false, Ordering::Release);
         }
     }
@@ -301,7 +303,7 @@ mod cell {
         #[inline]
         pub(super) unsafe fn deref(&self) -> &mut T {
             // SAFETY: - the pointer is that of a cell, so it is not null, and aligned, and its value is initialised;
-            // - the caller sees to it that it lives, and that there is no other reference.
+            // - the caller ensures that the value lives, and that there is no other reference.
             unsafe { &mut *self.0 }
         }
     }

@@ -1,4 +1,4 @@
-//! Seeded bugs: each breaks one rule of [the log](../../docs/log.md), and the crash explorer must find what it loses.
+//! Seeded bugs: each breaks one rule of [the log](../../docs/log.md), and the crash explorer must find the loss.
 //!
 //! In an ordinary build none of this is compiled in; see [`lode_layout::bug`].
 
@@ -28,7 +28,7 @@ pub static EARLY_UNLOCK: Bug = Bug::new("early-unlock", "a transaction outlives 
 pub static EARLY_REUSE: Bug = Bug::new("early-reuse", "an older record is replayed over a new payload");
 /// Rule 7: the payload of a ring's last record is checked.
 pub static PAYLOAD_UNCHECKED: Bug = Bug::new("payload-unchecked", "an object has content that nobody wrote");
-/// Rule 7: only that of the last record is.
+/// Rule 7: the payload of an earlier record is not checked.
 pub static PAYLOAD_OVERCHECKED: Bug =
     Bug::new("payload-overchecked", "a record is dropped because its payload was changed later");
 /// Rule 8: a transaction returns when the batch that holds its record is durable.

@@ -1,17 +1,17 @@
-//! What can go wrong in a heap.
+//! The errors of a heap.
 
 use lode_layout::PoolOffset;
 use lode_pmem::{Fault, FaultKind, SyncError};
 
-/// Why it is open whether a transaction happened.
+/// The reason why the outcome of a transaction is unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Doubt {
-    /// Its log write failed: its record is on the medium or not.
+    /// Its log write failed: its record may or may not be on the medium.
     #[error("it may or may not be there after reopening: {0}")]
     Log(SyncError),
-    /// Its record is durable, and memory that it changes is lost. Opening the pool stores it again, and fails while that
-    /// memory is lost; `lode pool repair` keeps all of the transaction but what lies there.
+    /// Its record is durable, and memory that it changes is lost. Opening the pool repeats its stores, and fails
+    /// while that memory is lost. `lode pool repair` keeps all of the transaction except what lies there.
     #[error(
         "its record is durable, and memory that it changes is lost: {0}; close the pool and open it again, and run          `lode pool repair` if that fails"
     )]
@@ -24,7 +24,8 @@ impl From<SyncError> for HeapError {
     }
 }
 
-/// Why an operation on a heap failed. Unless a variant says otherwise, nothing was changed and the heap goes on.
+/// The reason why an operation on a heap failed. Unless a variant says otherwise, nothing was changed and the heap
+/// stays usable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum HeapError {
@@ -37,46 +38,46 @@ pub enum HeapError {
     /// The transaction would change more than it may.
     #[error("a transaction may change {limit} bytes here, half of what is free, and this one needs {wanted}")]
     TooLarge {
-        /// Bytes of changes that the transaction has come to.
+        /// Bytes of changes that the transaction needs.
         wanted: u64,
-        /// The most it may change.
+        /// Maximum bytes of changes.
         limit: u64,
     },
     /// Another transaction holds a lock that this one needs. [`Heap::run`](crate::Heap::run) starts the closure
     /// again; pass it on with `?`.
     #[error("another transaction holds a lock that this one needs")]
     Conflict,
-    /// The transaction may or may not be there when the pool is opened again. This handle accepts no more changes, and
-    /// gives what the transaction has allocated to no other.
+    /// The transaction may or may not be there when the pool is opened again. This handle accepts no more changes. It
+    /// gives the space that the transaction has allocated to no other.
     #[error("the transaction is in doubt: {0}")]
     InDoubt(Doubt),
-    /// An earlier sync failed; this handle writes no more. What was acknowledged before is safe.
+    /// An earlier sync failed; this handle writes no more. Transactions that were acknowledged before are safe.
     #[error(
         "an earlier sync failed, so this handle accepts no more changes; close the pool and open it again"
     )]
     Poisoned,
-    /// The pool was opened for reading, so what a transaction changes would be gone with the handle. Returned by the first
-    /// allocation, or at the end of the transaction; one that only reads succeeds.
+    /// The pool was opened for reading, so the changes of a transaction would be lost with the handle. Returned by
+    /// the first allocation, or at the end of the transaction. A transaction that only reads succeeds.
     #[error(
         "the pool was opened for reading, and the transaction would change it; open the pool for writing"
     )]
     ReadOnly,
-    /// Something inside of the transaction failed and its error was dropped; half of its changes can't stay.
+    /// An operation inside of the transaction failed and its error was dropped. Half of the transaction's changes
+    /// can't stay.
     #[error("an operation inside of the transaction failed, so the transaction does too")]
     NestedFailed,
-    /// The memory or the medium could not deliver bytes that were needed. A transaction that fails so has changed
-    /// nothing.
+    /// The memory or the medium could not deliver bytes that were needed. The failed transaction has changed nothing.
     #[error(transparent)]
     Fault(#[from] Fault),
-    /// The medium holds something that can't be right.
+    /// The medium holds a value that can't be right.
     #[error("{what} at {at} is damaged; `lode pool check` shows how far")]
     Corrupt {
         /// The structure that is damaged.
         what: &'static str,
-        /// Where it begins.
+        /// Offset of its first byte.
         at: PoolOffset,
     },
-    /// The offset is not that of an allocated object.
+    /// No allocated object begins at the offset.
     #[error("there is no allocated object at {at}")]
     NoObject {
         /// The offset in question.
@@ -85,16 +86,16 @@ pub enum HeapError {
     /// The alignment is not a power of two, or is greater than 4 KiB.
     #[error("objects can be aligned to powers of two up to 4096 bytes, not to {align}")]
     Alignment {
-        /// Bytes that were asked for.
+        /// The alignment that was asked for, in bytes.
         align: u64,
     },
-    /// The root is of another type than the program asked for.
+    /// The root has another type than the program asked for.
     #[error(
         "the root at {at} has the type number {found:#018x}, and the program asks for {want:#018x}; \
          open the pool with the program that made it"
     )]
     WrongType {
-        /// Where the root is.
+        /// Offset of the root.
         at: PoolOffset,
         /// The number of the type that was asked for.
         want: u64,
@@ -104,13 +105,14 @@ pub enum HeapError {
     /// A heap is open under the brand already.
     #[error("another heap is open under this brand; close it first, or declare a brand for each pool")]
     BrandTaken,
-    /// What was asked for can't be done inside of a transaction.
+    /// The operation can't be done inside of a transaction.
     #[error("this can't be done inside of a transaction")]
     InTransaction,
 }
 
 impl HeapError {
-    /// Whether it tells of damage: of something on the medium that is not as it was written, or can't be read.
+    /// Returns true if the error tells of damage: bytes on the medium that are not as they were written, or can't be
+    /// read.
     pub fn is_damage(&self) -> bool {
         match self {
             HeapError::Corrupt { .. } | HeapError::NoObject { .. } => true,

@@ -1,10 +1,10 @@
-//! Faults at the border of this crate: each call takes the faults of its own reads and stores, and leaves those that its
-//! caller raised before.
+//! Faults at the border of this crate. Each call takes the faults of its own reads and stores, and leaves those that
+//! its caller raised before.
 
 use crate::HeapError;
 use lode_pmem::Fault;
 
-/// Returns what `access` does, or the fault that it raised. An earlier fault of the thread stays raised.
+/// Returns the result of `access`, or the fault that it raised. An earlier fault of the thread stays raised.
 #[inline]
 pub(crate) fn told<R>(access: impl FnOnce() -> Result<R, HeapError>) -> Result<R, HeapError> {
     let earlier = Fault::take();

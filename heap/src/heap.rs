@@ -20,13 +20,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError};
 use zerocopy::IntoBytes;
 
-/// Rounds of waiting after which a transaction that must start again gives others the CPU for longer.
+/// Highest waiting round that a transaction passes to [`Medium::relax`] before it starts again.
 const BACKOFF_ROUNDS_MAX: u32 = 256;
 
-/// How often a transaction that found no space is tried again, when there may be some now that it is over.
+/// Maximum number of retries of a transaction that found no space, if its end may have made some free.
 const RETRIES: u32 = 2;
 
-/// What of a heap outlives its threads and is in DRAM only.
+/// The part of a heap that outlives its threads and is in DRAM only.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) central: Central,
@@ -34,11 +34,12 @@ pub(crate) struct Shared {
     pub(crate) readers: Readers,
     /// The caches of all threads that have one.
     pub(crate) caches: Mutex<Vec<Arc<ThreadCache>>>,
-    /// Held by the thread that reclaims; only ever tried.
+    /// Held by the thread that reclaims. Threads only try it, and never block on it.
     pub(crate) reclaiming: SpinMutex<()>,
-    /// Whether a thread reclaims because there is no space: then threads fetch no more than they need at once.
+    /// True while a thread reclaims because there is no space. Threads then fetch no more blocks than they need at
+    /// once.
     pub(crate) is_short: AtomicBool,
-    /// Threads that wait inside of a transaction until they can reclaim: their pins keep what was freed.
+    /// Threads that wait inside of a transaction until they can reclaim. Their pins keep freed space from use.
     pub(crate) stuck: AtomicUsize,
 }
 
@@ -51,8 +52,8 @@ impl Shared {
         self.caches.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Moves all that is in a cache to where all can have it: what was freed, once no reader can hold it. Whether there
-    /// were free blocks.
+    /// Moves all blocks of a cache to where all threads can take them. Freed ones wait there until no reader can hold
+    /// them. Returns true if there were free blocks.
     pub(crate) fn empty(&self, cache: &mut Cache) -> bool {
         let mut any = false;
         for (key, blocks) in cache.magazines.take_all() {
@@ -63,10 +64,10 @@ impl Shared {
         any
     }
 
-    /// Moves what a thread has freed to where all can have it, once no reader can hold it.
+    /// Moves the blocks that a thread has freed to the shared limbo. They wait there until no reader can hold them.
     fn bury(&self, limbo: &mut Limbo) {
         let (young, (old_epoch, old)) = (limbo.take_young(), limbo.take_old());
-        // The young ones were freed before this call; nobody knows more.
+        // The young ones were freed before this call; more is not known of them.
         let young_epoch = if young.is_empty() { 0 } else { self.readers.advance() };
         if young.is_empty() && old.is_empty() {
             return;
@@ -94,7 +95,7 @@ impl Inherit for Shared {
     }
 }
 
-/// Transactions and objects in the pool behind `M`.
+/// Transactions and objects in the pool on the medium `M`.
 ///
 /// # Cost
 /// A transaction that changes something: one drain. One that only reads: none.
@@ -125,16 +126,16 @@ impl<M: Medium> Heap<M> {
         Log::format(medium, log_area(geometry), uuid, life)
     }
 
-    /// Opens the heap of the pool `uuid`: repeats what its last life left in the log, and begins the life
-    /// `life`, a random number. On a private view the heap is for reading: a transaction that would change it fails with
+    /// Opens the heap of the pool `uuid`: replays the records of its last life, and begins the life `life`, a random
+    /// number. On a private view the heap is read-only: a transaction that would change it fails with
     /// [`HeapError::ReadOnly`].
     ///
     /// # Errors
     /// As [`Log::recover`].
     ///
     /// # Cost
-    /// That of the log; the heap itself is looked at when it is needed. So opening does not get slower with
-    /// the number of objects.
+    /// That of the log. The heap itself is read when it is needed, so opening does not get slower with the number of
+    /// objects.
     pub fn open(
         medium: M,
         geometry: &Geometry,
@@ -144,12 +145,12 @@ impl<M: Medium> Heap<M> {
         Heap::open_with(medium, geometry, uuid, life, Damaged::Refuse)
     }
 
-    /// Opens a heap whose log may be damaged: replays what is sound of it and drops the rest, and begins a new life.
-    /// For `repair`, and for `check` in a private view, which it may change.
+    /// Opens a heap whose log may be damaged. Replays the sound records, drops the others, and begins a new life. For
+    /// `repair`, and for `check` in a private view, which it may change.
     ///
     /// # Errors
-    /// [`HeapError::Fault`], [`HeapError::InDoubt`], and [`HeapError::Corrupt`] when the slots have come to the
-    /// end of their numbers.
+    /// [`HeapError::Fault`], [`HeapError::InDoubt`], and [`HeapError::Corrupt`] when the slots' numbers are
+    /// exhausted.
     pub fn salvage(
         medium: M,
         geometry: &Geometry,
@@ -186,7 +187,7 @@ impl<M: Medium> Heap<M> {
         Ok((heap, recovery))
     }
 
-    /// Makes everything durable at home, so that the next open has nothing to replay.
+    /// Makes everything durable at home, so the next opening has nothing to replay.
     ///
     /// # Errors
     /// [`HeapError::Poisoned`] when a sync failed, now or before.
@@ -194,30 +195,31 @@ impl<M: Medium> Heap<M> {
         self.log.close()
     }
 
-    /// Takes in what the pool has grown by. The new space is on the medium, and its header says so durably. An older
-    /// geometry than that of an earlier call changes nothing.
+    /// Adds the space by which the pool has grown. That space is on the medium, and the pool's header says so
+    /// durably. A geometry older than that of an earlier call changes nothing.
     pub fn extend(&self, geometry: &Geometry) {
         self.space.extend(geometry);
     }
 
-    /// The medium under the heap.
+    /// Returns the medium under the heap.
     #[inline]
     pub fn medium(&self) -> &M {
         self.log.medium()
     }
 
-    /// The mapped bytes, for loads.
+    /// Returns the mapped bytes, for loads.
     #[inline]
     pub fn memory(&self) -> &Memory {
         self.log.medium().memory()
     }
 
-    /// Whether the heap lies in a private view of its pool, so that only transactions that change nothing succeed.
+    /// Returns true if the heap lies in a private view of its pool. Only transactions that change nothing succeed
+    /// then.
     pub fn is_read_only(&self) -> bool {
         self.log.is_read_only()
     }
 
-    /// Fails when the heap is for reading.
+    /// Returns an error if the heap is read-only.
     ///
     /// # Errors
     /// [`HeapError::ReadOnly`].
@@ -225,21 +227,21 @@ impl<M: Medium> Heap<M> {
         if self.is_read_only() { Err(HeapError::ReadOnly) } else { Ok(()) }
     }
 
-    /// A number that no other heap of the process has.
+    /// Returns a number that no other heap of the process has.
     #[inline]
     pub(crate) fn number(&self) -> u64 {
         self.number
     }
 
-    /// The log under the heap.
+    /// Returns the log under the heap.
     pub fn log(&self) -> &Log<M> {
         &self.log
     }
 
-    /// Where the root object is; [`PoolOffset::NULL`] while there is none.
+    /// Returns the offset of the root object; [`PoolOffset::NULL`] while there is none.
     ///
     /// # Errors
-    /// [`HeapError::Corrupt`] when the word that says so is damaged; [`HeapError::Fault`].
+    /// [`HeapError::Corrupt`] when the word that holds the offset is damaged; [`HeapError::Fault`].
     pub fn root(&self) -> Result<PoolOffset, HeapError> {
         let at = self.space.root_at();
         told(|| {
@@ -248,35 +250,34 @@ impl<M: Medium> Heap<M> {
         })
     }
 
-    /// Pins the calling thread: what it can reach stays as it is until the pin is dropped.
+    /// Pins the calling thread. Objects that it can reach are kept until the pin is dropped.
     ///
     /// # Cost
-    /// One locked instruction, none if the thread is pinned already. Freed blocks are kept from use for as long as a pin
-    /// is older than they are.
+    /// One locked instruction, none if the thread is pinned already. Blocks that are freed after a pin began are not
+    /// used again before it ends.
     #[inline]
     pub fn pin(&self) -> Pin<'_> {
         self.shared.readers.pin()
     }
 
-    /// The version of the lock that guards `at`, for [`Tx::lock_unchanged`].
+    /// Returns the version of the lock that guards `at`, for [`Tx::lock_unchanged`].
     #[inline]
     pub fn lock_version(&self, at: PoolOffset) -> Version {
         self.locks.version(self.locks.stripe(at))
     }
 
-    /// Runs `closure` as a transaction: all that it changed is durable when this returns `Ok`, and nothing is
-    /// changed when it returns an error or panics. Called inside of another closure on the same heap it joins
-    /// that transaction.
+    /// Runs `closure` as a transaction. All its changes are durable when this returns `Ok`. Nothing is changed when
+    /// this returns an error or panics. A call inside of another closure on the same heap joins that transaction.
     ///
-    /// A closure that reads what the memory can't deliver reads zeros; the transaction fails with [`HeapError::Fault`] then,
-    /// whatever the closure makes of them.
+    /// Bytes that the memory can't deliver read as zeros. The transaction then fails with [`HeapError::Fault`],
+    /// whatever the closure returns.
     ///
-    /// A closure that meets a lock of another transaction is started again, and so is one that finds no space which
-    /// its end makes free. So its effects outside of the heap must bear repetition.
+    /// A closure that meets a lock of another transaction is started again. So is one that finds no space, if its end
+    /// makes some free. Its effects outside of the heap must therefore bear repetition.
     ///
     /// # Errors
-    /// What the closure returns, or a [`HeapError`]. Only [`HeapError::InDoubt`] leaves open whether the
-    /// transaction happened; what it has allocated is left alone until the pool is opened again.
+    /// The closure's error, or a [`HeapError`]. Only [`HeapError::InDoubt`] leaves the outcome of the transaction
+    /// open. Space that such a transaction has allocated is left alone until the pool is opened again.
     ///
     /// # Durability
     /// Durable on return of the outermost call.
@@ -296,11 +297,11 @@ impl<M: Medium> Heap<M> {
         for round in 0.. {
             let running = Running::begin(self, &session);
             let result = closure(&Tx { heap: self, session: &session });
-            // The closure's value stays where it is until the end is known: a copy behind the fence would have
-            // to wait for all home stores.
+            // The closure's value stays in place until the end is known: a copy after the fence would have to wait
+            // for all home stores.
             match running.end(result.is_ok()) {
-                // Pins that this closure had, and closures of others, may have kept what was freed before from being
-                // used again.
+                // Pins of this closure, and closures of other threads, may have kept freed space from being used
+                // again.
                 End::RolledBack | End::Failed(HeapError::OutOfSpace { .. } | HeapError::TooLarge { .. })
                     if retries < RETRIES && self.reclaim() =>
                 {
@@ -309,7 +310,7 @@ impl<M: Medium> Heap<M> {
                 End::Committed | End::RolledBack => return result,
                 End::Failed(error) => return Err(error.into()),
                 End::Conflict => self.medium().relax(round.min(BACKOFF_ROUNDS_MAX)),
-                // Who waits may look up from time to time only, and is to find the lock free then.
+                // A waiter polls rarely, so back off long enough for it to see the lock free.
                 End::Crossed => self.medium().relax(BACKOFF_ROUNDS_MAX),
             }
         }
@@ -334,20 +335,20 @@ impl<M: Medium> Heap<M> {
         Session::of(self.number, || Arc::clone(&self.shared) as Arc<dyn Inherit>)
     }
 
-    /// Whether the calling thread is in a transaction on this heap.
+    /// Returns true if the calling thread is in a transaction on this heap.
     #[inline]
     pub(crate) fn in_transaction(&self) -> bool {
         self.session().active.get()
     }
 
-    /// Whether the calling thread is in a transaction that holds the lock that guards `at`.
+    /// Returns true if the calling thread is in a transaction that holds the lock that guards `at`.
     pub(crate) fn holds_lock(&self, at: PoolOffset) -> bool {
         let session = self.session();
         session.active.get() && session.state.borrow().held.contains(&self.locks.stripe(at))
     }
 
-    /// The cache of the calling thread, whose session is `session`. It is locked for a step of the allocator, in which
-    /// nothing is waited for.
+    /// Locks the cache of the calling thread, whose session is `session`. It stays locked for one step of the
+    /// allocator, and no such step waits.
     #[inline]
     pub(crate) fn cache<'s>(&self, session: &'s Session) -> Hold<'s, Cache> {
         session.cache.lock(|round| self.medium().relax(round))
@@ -395,8 +396,8 @@ impl<M: Medium> Heap<M> {
         Ok(())
     }
 
-    /// Commits a transaction whose record is too long for a ring: its entries go to free space, and the record
-    /// says where. That space is used again only when the checkpoint covers the record.
+    /// Commits a transaction whose record is too long for a ring. Its entries go to free space, and a short record
+    /// leads to them. That space is used again only when the checkpoint covers the record.
     #[cold]
     fn commit_spilled(&self, state: &mut State) -> Result<u64, HeapError> {
         self.log.check_accepts()?;
@@ -430,7 +431,7 @@ impl<M: Medium> Heap<M> {
                 break Err(error);
             }
         };
-        // In doubt, the record may lead to them: nobody gets them before the pool is opened again.
+        // In doubt, the record may lead to the spans: no thread gets them before the pool is opened again.
         let free_from = match written {
             Ok(sequence) => Some(sequence),
             Err(HeapError::InDoubt(_)) => None,
@@ -446,7 +447,7 @@ impl<M: Medium> Heap<M> {
         written
     }
 
-    /// Writes entries to free space; durable with the record that says where they are, or before.
+    /// Writes entries to free space. They are durable with the record that leads to them, or before.
     fn write_outside(&self, at: PoolOffset, words: &[u64]) -> Result<(), HeapError> {
         let medium = self.medium();
         if medium.rung() != Rung::Commit {
@@ -461,7 +462,7 @@ impl<M: Medium> Heap<M> {
         medium.log_write(at, padded.as_bytes()).map_err(HeapError::from)
     }
 
-    /// Puts what the transaction `sequence` freed where it waits until it can be used again.
+    /// Puts blocks and spans that the transaction `sequence` freed into a limbo, until they can be used again.
     fn bury(&self, session: &Session, state: &mut State, sequence: u64) {
         let mut epoch = None;
         let mut cache = self.cache(session);
@@ -483,7 +484,7 @@ impl<M: Medium> Heap<M> {
         }
     }
 
-    /// Makes this thread's freed blocks that no reader holds its own free ones.
+    /// Moves blocks that this thread freed, and that no reader holds any more, to the thread's magazines.
     #[cold]
     fn turn_limbo(&self, cache: &mut Cache) {
         let oldest = self.shared.readers.oldest();
@@ -499,7 +500,7 @@ impl<M: Medium> Heap<M> {
         );
     }
 
-    /// Releases the locks of the transaction in `state`, which is over.
+    /// Releases the locks of the transaction in `state`, which is over, and resets the state.
     #[inline]
     fn forget(&self, state: &mut State) {
         if !state.held.is_empty() {
@@ -510,17 +511,17 @@ impl<M: Medium> Heap<M> {
         state.reset();
     }
 
-    /// Gives up the transaction in `state`, which failed to commit.
+    /// Gives up the transaction in `state`, whose commit failed.
     #[cold]
     fn undo(&self, session: &Session, state: &mut State, error: HeapError) {
         match error {
-            // What it had taken is nobody's: it may be there after reopening.
+            // The transaction may be there after reopening, so no other one gets the space that it had taken.
             HeapError::InDoubt(_) => {}
             _ => self.roll_back(session, state),
         }
     }
 
-    /// Gives up what the transaction in `state` had taken.
+    /// Gives back the space that the transaction in `state` had taken.
     fn roll_back(&self, session: &Session, state: &mut State) {
         let made = std::mem::take(&mut state.made);
         let taken = std::mem::take(&mut state.taken);
@@ -560,14 +561,15 @@ impl<M: Medium> Drop for Heap<M> {
     }
 }
 
-/// A running transaction; dropped before its end, by a panic, it is rolled back, or in doubt if it was committing.
+/// A running transaction. If a panic drops it before its end, it is rolled back. If it was committing, it is in
+/// doubt.
 struct Running<'a, M: Medium> {
     heap: &'a Heap<M>,
     session: &'a Session,
-    /// A fault that the thread had before, which is not this transaction's: of loads past the heap, or of the transaction
-    /// on another heap in whose closure this one runs, which is to fail with it.
+    /// A fault that the thread had before, which is not this transaction's. It comes from loads past the heap, or
+    /// from a transaction on another heap whose closure runs this one. That transaction is to fail with it.
     outer: Option<Fault>,
-    /// Whether its record is being written, or was.
+    /// True once the commit has begun.
     is_committing: bool,
 }
 
@@ -590,7 +592,7 @@ impl<'a, M: Medium> Running<'a, M> {
                     Ok(()) => End::Committed,
                     Err(error) => {
                         self.heap.undo(self.session, state, error);
-                        // The error tells of it.
+                        // The error reports the fault.
                         Fault::take();
                         End::Failed(error)
                     }
@@ -601,7 +603,7 @@ impl<'a, M: Medium> Running<'a, M> {
                 self.heap.roll_back(self.session, state);
                 match (conflict, is_crossed, Fault::take()) {
                     (false, _, None) => End::RolledBack,
-                    // What the closure returned follows from zeros.
+                    // The closure's result follows from zeros.
                     (false, _, Some(fault)) => End::Failed(fault.into()),
                     // The next attempt reads again.
                     (true, false, _) => End::Conflict,
@@ -619,8 +621,8 @@ impl<'a, M: Medium> Running<'a, M> {
     }
 }
 
-/// A closure inside of another one's transaction; dropped when it fails, also by a panic, of which a part may be
-/// done, it keeps the transaction from being committed.
+/// A closure inside of another one's transaction. It is dropped when the closure fails or panics. A part of the
+/// closure may then be done, so the drop keeps the transaction from being committed.
 struct Joined<'a> {
     session: &'a Session,
 }
@@ -631,16 +633,16 @@ impl Drop for Joined<'_> {
     }
 }
 
-/// How a transaction ended.
+/// The end of a transaction.
 enum End {
     Committed,
     /// The closure returned an error.
     RolledBack,
-    /// The commit did.
+    /// The commit returned an error.
     Failed(HeapError),
-    /// It met a lock and is to start again.
+    /// It met a held lock and is to start again.
     Conflict,
-    /// The same, when somebody who waits for a lock that it held may be in its way.
+    /// As `Conflict`, and a thread that waits for a lock of this transaction may hold the one that it needs.
     Crossed,
 }
 
@@ -648,14 +650,15 @@ impl<M: Medium> Drop for Running<'_, M> {
     fn drop(&mut self) {
         let state = &mut *self.session.state.borrow_mut();
         if self.is_committing {
-            // The record may be durable: what the transaction has taken is nobody's, and nothing follows it.
+            // The record may be durable: no transaction gets the space that this one has taken, and no record
+            // follows.
             self.heap.log.fail();
         } else {
             self.heap.roll_back(self.session, state);
         }
         self.heap.forget(state);
         self.session.active.set(false);
-        // The panic tells of the transaction's own fault.
+        // The panic reports the transaction's own fault.
         Fault::take();
         self.outer.into_iter().for_each(Fault::raise);
     }

@@ -1,10 +1,10 @@
 //! Floor 4: one-fence durable transactions, and an allocator that needs no fence of its own.
 //!
-//! [`Heap`] and [`Tx`] are the engine: offsets, words and bytes. [`TypedPool`] is what programs use.
+//! [`Heap`] and [`Tx`] are the engine: offsets, words and bytes. Programs use [`TypedPool`].
 #![doc = include_str!("typed/typed.md")]
 #![deny(unsafe_code)]
 
-// The code that the derive writes names this crate, in here too.
+// Derived code names this crate from outside, also in here.
 extern crate self as lode_heap;
 
 mod alloc;

@@ -3,17 +3,17 @@
 use crate::sync::{AtomicU64, Ordering};
 use lode_layout::PoolOffset;
 
-/// A power of two.
+/// Number of stripes, a power of two.
 const STRIPES: usize = if cfg!(loom) { 2 } else { 1 << 14 };
 
 const HELD: u64 = 1;
 
-/// What a lock's stripe said at some moment: how often it was taken.
+/// The version of a lock's stripe at some moment. It changes each time that the lock is taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Version(u64);
 
 impl Version {
-    /// Whether somebody holds the lock.
+    /// Returns true if a thread holds the lock.
     #[inline]
     pub fn is_held(self) -> bool {
         self.0 & HELD != 0
@@ -44,7 +44,7 @@ impl LockTable {
 
     #[inline]
     pub(crate) fn version(&self, stripe: Stripe) -> Version {
-        // ORDER: acquires the stores of whoever held the lock last; loads of what it guards come after.
+        // ORDER: acquires the stores of the thread that held the lock last; loads of what it guards come after.
         Version(self.word(stripe).load(Ordering::Acquire))
     }
 
@@ -52,8 +52,8 @@ impl LockTable {
     #[inline]
     pub(crate) fn take(&self, stripe: Stripe, version: Version) -> bool {
         let held = version.0 | HELD;
-        // ORDER: acquires as `version` does. That the version did not change means that what was loaded since it
-        // was read has not changed either: loads before this can't be delayed past a locked instruction.
+        // ORDER: acquires as `version` does. If the version did not change, words that were loaded since it was read
+        // have not changed either: loads before this can't be delayed past a locked instruction.
         !version.is_held()
             && self
                 .word(stripe)

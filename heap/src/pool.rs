@@ -1,4 +1,4 @@
-//! A pool in a file, open: its headers and lock, and the heap that is in it.
+//! An open pool in a file: its headers and lock, and its heap.
 
 use crate::{Brand, Heap, HeapError, Recovery, TypedHeap, TypedPool};
 use lode_layout::{Header, LayoutName};
@@ -8,31 +8,31 @@ use rustix::rand::{GetRandomFlags, getrandom};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// A pool in a file or on a device, open, with its heap. `M` is what the heap stores through: the mapping, or a
-/// medium around it, such as [`Counted`](lode_pmem::Counted).
+/// An open pool in a file or on a device, with its heap. The heap stores through `M`: the mapping, or a medium around
+/// it, such as [`Counted`](lode_pmem::Counted).
 ///
-/// Dropping it instead of [`close`](Pool::close) is no damage: it is what a crash does.
+/// Dropping it instead of [`close`](Pool::close) is no damage: a crash does the same.
 #[derive(Debug)]
 pub struct Pool<M: Medium = Arc<Mapping>> {
-    // In this order: the heap goes before the lock on the file does.
+    // In this order: the heap is dropped before the lock on the file.
     heap: Heap<M>,
     file: PoolFile,
     recovery: Recovery,
 }
 
-/// Why a pool could not be made, opened, grown or closed.
+/// The reason why a pool could not be made, opened, grown or closed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
-    /// Its file or its headers.
+    /// An error of its file or its headers.
     #[error(transparent)]
     Pool(#[from] PoolError),
-    /// The heap in it.
+    /// An error of its heap.
     #[error("{}: {error}", path.display())]
     Heap {
         /// The file or device.
         path: PathBuf,
-        /// What went wrong.
+        /// The error of the heap.
         #[source]
         error: HeapError,
     },
@@ -44,7 +44,7 @@ pub enum OpenError {
     },
 }
 
-/// Why there is no new pool: its file, or what was to be in it.
+/// The reason why there is no new pool: an error of its file, or of its content.
 enum NotMade<E> {
     Pool(PoolError),
     Content(E),
@@ -57,7 +57,8 @@ impl<E> From<PoolError> for NotMade<E> {
 }
 
 impl OpenError {
-    /// Whether the heap is damaged. A file that can't be opened as a pool may as well be none.
+    /// Returns true if the heap is damaged. A file that can't be opened as a pool does not count: it may be no pool
+    /// at all.
     pub fn is_damage(&self) -> bool {
         matches!(self, OpenError::Heap { error, .. } if error.is_damage())
     }
@@ -71,7 +72,7 @@ impl Pool {
     /// Makes a pool at `path` with an empty heap, and opens it.
     ///
     /// # Errors
-    /// [`OpenError`]; there is no file then, and no pool on the device.
+    /// [`OpenError`]. No file is left then, and no pool on the device.
     ///
     /// # Durability
     /// The pool and its name are durable on return. A crash before that leaves no pool or a whole one.
@@ -79,10 +80,10 @@ impl Pool {
         Pool::create_with(path, options, |_| Ok(()))
     }
 
-    /// As [`create`](Pool::create); `content` puts into the heap what each pool of its kind holds.
+    /// Makes a pool as [`create`](Pool::create) does; `content` puts the first objects into its heap.
     ///
     /// # Errors
-    /// [`OpenError`], and what `content` returns; there is no file then, and no pool on the device.
+    /// [`OpenError`], and the error of `content`. No file is left then, and no pool on the device.
     ///
     /// # Durability
     /// The pool and its name are durable on return, with all that `content` did. A crash before that leaves no
@@ -112,9 +113,9 @@ impl Pool {
         Ok(Pool::over(file, |mapping| mapping)?)
     }
 
-    /// Opens the pool at `path`. For reading, what the last writer left in the log is replayed into a private
-    /// view, which [`recovery`](Pool::recovery) tells; nothing reaches the file, and a transaction that would change
-    /// something fails with [`HeapError::ReadOnly`].
+    /// Opens the pool at `path`. If it is opened for reading, the log of the last writer is replayed into a private
+    /// view, as [`recovery`](Pool::recovery) reports. Nothing reaches the file then, and a transaction that would
+    /// change something fails with [`HeapError::ReadOnly`].
     ///
     /// # Errors
     /// [`OpenError`].
@@ -130,7 +131,8 @@ impl Pool {
 }
 
 impl<M: Medium> Pool<M> {
-    /// As [`open`](Pool::open); the heap stores through what `wrap` makes of the mapping.
+    /// Opens a pool as [`open`](Pool::open) does; the heap stores through the medium that `wrap` makes of the
+    /// mapping.
     ///
     /// # Errors
     /// [`OpenError`].
@@ -154,7 +156,7 @@ impl<M: Medium> Pool<M> {
         Pool { heap, file, recovery }
     }
 
-    /// Puts the pool under the brand `B`, so that the compiler checks the types of its objects. No other handle may
+    /// Puts the pool under the brand `B`: the compiler then checks the types of its objects. No other handle may
     /// store to the medium from then on.
     ///
     /// # Errors
@@ -165,43 +167,43 @@ impl<M: Medium> Pool<M> {
         Ok(TypedPool::over(heap, file, recovery))
     }
 
-    /// The heap.
+    /// Returns the heap.
     #[inline]
     pub fn heap(&self) -> &Heap<M> {
         &self.heap
     }
 
-    /// The header as it is now.
+    /// Returns the header as it is now.
     pub fn header(&self) -> Header {
         self.file.header()
     }
 
-    /// What the pool holds.
+    /// Returns the name of the pool's layout.
     pub fn layout(&self) -> LayoutName {
         self.header().layout
     }
 
-    /// The rung, and how it was found.
+    /// Returns the rung, and how it was found.
     pub fn report(&self) -> &RungReport {
         self.file.medium().report()
     }
 
-    /// What opening found in the log.
+    /// Returns the result of the recovery at opening.
     pub fn recovery(&self) -> Recovery {
         self.recovery
     }
 
-    /// The path that it was opened at.
+    /// Returns the path at which the pool was opened.
     pub fn path(&self) -> &Path {
         self.file.path()
     }
 
-    /// Whether the pool can be changed.
+    /// Returns the access with which the pool was opened.
     pub fn access(&self) -> Access {
         self.file.access()
     }
 
-    /// The file, for what concerns headers alone.
+    /// Returns the file, for operations on the headers alone.
     pub fn file(&self) -> &PoolFile {
         &self.file
     }
@@ -217,10 +219,10 @@ impl<M: Medium> Pool<M> {
         Ok(self.file.grow_with(size, |geometry| self.heap.extend(geometry))?)
     }
 
-    /// Closes the pool: all is durable at home, and the next open has nothing to replay.
+    /// Closes the pool: all is durable at home, and the next opening has nothing to replay.
     ///
     /// # Errors
-    /// A sync that failed, now or before, in [`OpenError::Heap`]; those of [`PoolFile::close`].
+    /// A sync that failed, now or before, in [`OpenError::Heap`]; the errors of [`PoolFile::close`].
     pub fn close(self) -> Result<(), OpenError> {
         let Pool { heap, file, .. } = self;
         if file.access() == Access::ReadWrite {
@@ -230,14 +232,14 @@ impl<M: Medium> Pool<M> {
     }
 }
 
-/// A number that no other life of any log has.
+/// Returns a number that no other life of any log has.
 ///
 /// # Errors
 /// [`OpenError::Random`].
 pub fn random_life() -> Result<[u64; 2], OpenError> {
     let mut bytes = [[0; 8]; 2];
     for half in &mut bytes {
-        // So few bytes come whole, or not at all.
+        // The kernel delivers so few bytes whole, or not at all.
         getrandom(half, GetRandomFlags::empty())
             .map_err(|errno| OpenError::Random { errno: errno.raw_os_error() })?;
     }

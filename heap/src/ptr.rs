@@ -1,20 +1,19 @@
-//! The one file of this crate with unsafe code: which types may live in a pool, and how references to them are
-//! lent.
+//! Types that may live in a pool, and the lending of references to them.
 //!
-//! The argument, on which every SAFETY note below leans:
+//! The argument on which every SAFETY comment below rests:
 //!
-//! * **Valid.** A persistent type has a fixed layout without padding and no invalid bit pattern, so whatever the
-//!   medium holds at an aligned offset inside of the memory is a value of the type.
+//! * **Valid.** A persistent type has a fixed layout without padding and no invalid bit pattern. So the bytes at any
+//!   aligned offset inside of the memory are a value of the type.
 //! * **In place.** The address of a pool is the same while it is open.
-//! * **Reached.** A pointer that is not null exists in the pool only: none can be copied, or made outside. What
-//!   it leads to is lent for a lifetime inside of which a pin is held, made when the pointer was reached, and a
-//!   block that is freed later is not used again before that pin is gone.
-//! * **Owned once.** An object has one owner: a pointer in the pool, or an [`Owned`] of a running transaction.
-//!   Moving between the two happens under the pointer's lock, which is kept to the end of the transaction.
-//! * **Still.** Bytes of an object change after it was linked only inside of cells, pointers and vectors, which
-//!   consist of words that are accessed atomically. A new object is stored at home at once, while its block is
-//!   nobody's, so references to it can be lent in the transaction that makes it. It is in the record too, so
-//!   that a replay of the log does not depend on that.
+//! * **Reached.** A pointer that is not null exists in the pool only: none can be copied, or made outside. Its target
+//!   is lent for a lifetime during which a pin is held, made when the pointer was reached. A block that is freed
+//!   later is not used again before that pin is gone.
+//! * **Owned once.** An object has one owner: a pointer in the pool, or an [`Owned`] of a running transaction. Moving
+//!   between the two happens under the pointer's lock, which is kept to the end of the transaction.
+//! * **Still.** After an object was linked, its bytes change only inside of cells, pointers and vectors. Those
+//!   consist of words that are accessed atomically. A new object is stored at home at once, while only its
+//!   transaction can reach the block, so that transaction can lend references to it. The object is in the record too,
+//!   so a replay of the log does not depend on that store.
 #![allow(unsafe_code)]
 
 use crate::typed::owners::{Edge, Owners, Walk, free_owned};
@@ -34,12 +33,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// # Safety
 /// `claim` returns the same static at every call, and no other brand's.
 pub unsafe trait Brand: Sized + Send + Sync + 'static {
-    /// Whether a heap is open under this brand.
+    /// Returns the claim of this brand, which says if a heap is open under it.
     fn claim() -> &'static Claim;
 }
 
-/// Declares the brand of a pool: a type that every pointer, cell and lock in the pool names, so that another
-/// pool's do not compile. One heap at a time can be open under a brand.
+/// Declares the brand of a pool: a type that every pointer, cell and lock in the pool names. Code that mixes in those
+/// of another pool does not compile. One heap at a time can be open under a brand.
 ///
 /// ```
 /// lode_heap::brand!(
@@ -67,21 +66,21 @@ macro_rules! brand {
 ///
 /// # Safety
 /// - The layout is fixed and has no padding, and every bit pattern is a value.
-/// - What changes after the object was linked lies in cells of this crate.
-/// - `visit_owned` visits every field that owns something; `OWNS` says whether there is one.
+/// - Bytes that change after the object was linked lie in cells of this crate.
+/// - `visit_owned` visits every field that owns an object; `OWNS` is true if there is one.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` can't live in this pool",
     note = "integers of fixed size, floats, arrays, `PBox`, `PCell`, `PMutex`, `PVec`, `PString` and `#[repr(C)]` structs with `#[derive(Persist)]` can",
     note = "a struct with pointers or cells names its brand: `#[persist(brand = MyPool)]`"
 )]
 pub unsafe trait Persist<B: Brand>: Sized + Send + Sync + 'static {
-    /// A hash of the name alone, by which pointers name what they lead to.
+    /// A hash of the name alone, by which pointers name the type that they lead to.
     const NAME: u64;
-    /// The number by which objects of the type are known on the medium.
+    /// Number of the type on the medium.
     const TYPE_NUMBER: u64;
-    /// Whether objects of the type may own others.
+    /// True if objects of the type may own others.
     const OWNS: bool;
-    /// Names the words inside that own other objects.
+    /// Visits the words inside that own other objects.
     fn visit_owned(&self, owners: &mut Owners<'_>);
 }
 
@@ -99,7 +98,7 @@ macro_rules! persist_numbers {
 
 persist_numbers!(u8, u16, u32, u64, i8, i16, i32, i64, f32, f64);
 
-// SAFETY: - an array is its elements one behind the other, without padding; each is visited.
+// SAFETY: - an array is its elements one after the other, without padding; each is visited.
 unsafe impl<T: Persist<B>, B: Brand, const N: usize> Persist<B> for [T; N] {
     const NAME: u64 =
         type_hash::with_number(type_hash::with_number(type_hash::of_name("[]"), T::NAME), N as u64);
@@ -112,7 +111,7 @@ unsafe impl<T: Persist<B>, B: Brand, const N: usize> Persist<B> for [T; N] {
     }
 }
 
-// SAFETY: - a vector is two words, of which the first owns the buffer; elements are `Copy` and so own nothing.
+// SAFETY: - a vector is two words, and the first owns the buffer; elements are `Copy` and so own nothing.
 unsafe impl<T: Persist<B> + Copy, B: Brand> Persist<B> for PVec<T, B> {
     const NAME: u64 = type_hash::with_number(type_hash::of_name("PVec"), T::NAME);
     const TYPE_NUMBER: u64 = type_hash::with_number(<Self as Persist<B>>::NAME, T::TYPE_NUMBER);
@@ -132,7 +131,7 @@ unsafe impl<B: Brand> Persist<B> for PString<B> {
     }
 }
 
-// SAFETY: - a mutex is what it guards: the lock itself is in DRAM.
+// SAFETY: - a mutex is the value that it guards: the lock itself is in DRAM.
 unsafe impl<T: Persist<B>, B: Brand> Persist<B> for PMutex<T, B> {
     const NAME: u64 = type_hash::with_number(type_hash::of_name("PMutex"), T::NAME);
     const TYPE_NUMBER: u64 = type_hash::with_number(<Self as Persist<B>>::NAME, T::TYPE_NUMBER);
@@ -142,37 +141,38 @@ unsafe impl<T: Persist<B>, B: Brand> Persist<B> for PMutex<T, B> {
     }
 }
 
-/// The bytes of a value that is not shared.
+/// Returns the bytes of a value that is not shared.
 pub(crate) fn bytes_of<T: Persist<B>, B: Brand>(value: &mut T) -> &[u8] {
-    // SAFETY: - all bytes are initialised, since there is no padding; the exclusive borrow keeps others away.
+    // SAFETY: - all bytes are initialised, since there is no padding; the exclusive borrow keeps other references
+    // away.
     unsafe { std::slice::from_raw_parts((&raw const *value).cast(), size_of::<T>()) }
 }
 
-/// The value of which `fill` gives the bytes; they are zero before.
+/// Returns the value whose bytes `fill` writes; they are zero before.
 pub(crate) fn value_of<T: Persist<B>, B: Brand>(fill: impl FnOnce(&mut [u8])) -> T {
     let mut value = MaybeUninit::<T>::zeroed();
-    // SAFETY: - as many bytes as the value has, all initialised, borrowed exclusively.
+    // SAFETY: - the slice has as many bytes as the value, all initialised and borrowed exclusively.
     fill(unsafe { std::slice::from_raw_parts_mut(value.as_mut_ptr().cast(), size_of::<T>()) });
     // SAFETY: - every bit pattern is a value.
     unsafe { value.assume_init() }
 }
 
-/// A reference to the object at `at`.
+/// Returns a reference to the object at `at`.
 ///
 /// # Safety
-/// - An object of type `T` lies at `at`, and keeps lying there for as long as the reference.
+/// - An object of type `T` lies at `at`, and stays there as long as the reference lives.
 unsafe fn lend<T: Persist<B>, B: Brand>(memory: &Memory, at: PoolOffset) -> Result<&T, Fault> {
     let address = memory.locate(at, size_of::<T>() as u64)?.cast::<T>();
     if !address.is_aligned() {
         return Err(Fault { kind: FaultKind::OutOfRange, at, len: size_of::<T>() as u64 });
     }
-    // SAFETY: - `locate` checked the range and that it is readable, the line above that it is aligned.
+    // SAFETY: - `locate` checked the range and that it is readable; the line above checked its alignment.
     //         - every bit pattern is a value, and only cells inside of it change while the object is there,
     //           which the caller promises.
     Ok(unsafe { address.as_ref() })
 }
 
-/// The offset of something in the pool; one outside of the pool if it is not.
+/// Returns the offset of a place in the pool. The offset of any other place is outside of the pool.
 #[inline]
 pub(crate) fn offset_of<T>(memory: &Memory, place: &T) -> PoolOffset {
     memory.offset_of((&raw const *place).cast())
@@ -188,10 +188,11 @@ impl Word {
         Word(AtomicU64::new(value))
     }
 
-    /// The word as it is at home.
+    /// Returns the word as it is at home.
     #[inline]
     pub(crate) fn load(&self) -> u64 {
-        // ORDER: acquires; pairs with the release of the home store: what the word leads to is visible with it.
+        // ORDER: acquires; pairs with the release of the home store: the object that the word leads to is visible
+        // with it.
         self.0.load(Ordering::Acquire)
     }
 
@@ -211,8 +212,8 @@ union CellBits<T: Copy> {
 
 /// A field that can change: read by copy, stored in a transaction.
 ///
-/// Values of up to 8 bytes take one word, which is loaded and stored atomically. Larger ones are whole words,
-/// and are guarded by the lock of the cell's place, which a transaction that stores takes by itself.
+/// Values of up to 8 bytes take one word, which is loaded and stored atomically. Larger ones take several whole
+/// words. The lock of the cell's offset guards these; a transaction that stores takes it by itself.
 #[repr(transparent)]
 pub struct PCell<T: Copy, B> {
     bits: UnsafeCell<CellBits<T>>,
@@ -222,9 +223,9 @@ pub struct PCell<T: Copy, B> {
 // SAFETY: - loads are atomic word by word, and stores happen through the log only.
 unsafe impl<T: Copy + Send + Sync, B> Sync for PCell<T, B> {}
 
-// SAFETY: - `new` initialises all bytes; those beyond the value's mean nothing, so all bit patterns are values.
-//         - `FITS` sees to it that no byte lies beyond both the word and the value.
-//         - what is `Copy` owns nothing.
+// SAFETY: - `new` initialises all bytes; those beyond the value's are ignored, so all bit patterns are values.
+//         - `FITS` ensures that no byte lies beyond both the word and the value.
+//         - a `Copy` value owns nothing.
 unsafe impl<T: Persist<B> + Copy, B: Brand> Persist<B> for PCell<T, B> {
     const NAME: u64 = type_hash::with_number(type_hash::of_name("PCell"), T::NAME);
     const TYPE_NUMBER: u64 = {
@@ -241,7 +242,7 @@ impl<T: Persist<B> + Copy, B: Brand> PCell<T, B> {
         "a `PCell` holds a value of up to 8 bytes, or of a multiple of 8 bytes"
     );
 
-    /// A cell that holds `value`.
+    /// Makes a cell that holds `value`.
     pub const fn new(value: T) -> PCell<T, B> {
         let () = Self::FITS;
         let mut bits = CellBits { word: 0 };
@@ -249,7 +250,7 @@ impl<T: Persist<B> + Copy, B: Brand> PCell<T, B> {
         PCell { bits: UnsafeCell::new(bits), brand: PhantomData }
     }
 
-    /// The first word as it is at home.
+    /// Returns the first word as it is at home.
     #[inline]
     pub(crate) fn load_word(&self) -> u64 {
         // SAFETY: - the cell is at least a word, and aligned like one; all accesses to it are atomic.
@@ -258,17 +259,17 @@ impl<T: Persist<B> + Copy, B: Brand> PCell<T, B> {
         word.load(Ordering::Acquire)
     }
 
-    /// The value of a small cell whose word is `word`.
+    /// Returns the value of a small cell whose word is `word`.
     #[inline]
     pub(crate) fn value_in(word: u64) -> T {
         let () = const { assert!(cfg!(target_endian = "little")) };
         let bits = CellBits::<T> { word };
-        // SAFETY: - all of the value lies in the word, which is for small cells only; checked by the callers'
-        //           `IS_SMALL`, and every bit pattern is a value.
+        // SAFETY: - all of the value lies in the word: this is for small cells only, as the callers' `IS_SMALL` checks;
+        //         - every bit pattern is a value.
         unsafe { bits.value }
     }
 
-    /// The word of a small cell that holds `value`.
+    /// Returns the word of a small cell that holds `value`.
     #[inline]
     pub(crate) fn word_of(value: T) -> u64 {
         let mut bits = CellBits { word: 0 };
@@ -278,10 +279,10 @@ impl<T: Persist<B> + Copy, B: Brand> PCell<T, B> {
     }
 }
 
-/// A pointer in the pool that owns what it leads to, or is null.
+/// A pointer in the pool that owns the object that it leads to, or is null.
 ///
-/// It is made null; [`set`](PBox::set) gives it an object. It can't be copied or moved out of the pool, so every
-/// object has one owner, and is freed once.
+/// A new pointer is null; [`set`](PBox::set) gives it an object. A pointer can't be copied or moved out of the pool,
+/// so every object has one owner, and is freed once.
 #[repr(transparent)]
 pub struct PBox<T, B> {
     word: Word,
@@ -298,11 +299,11 @@ unsafe impl<T: Persist<B>, B: Brand> Persist<B> for PBox<T, B> {
     }
 }
 
-/// How to find what an object of type `T` owns.
+/// Returns the function that visits the objects that a `T` owns; `None` if it owns none.
 fn walk_of<T: Persist<B>, B: Brand>() -> Option<Walk> {
     fn walk<T: Persist<B>, B: Brand>(at: PoolOffset, owners: &mut Owners<'_>) -> Result<(), Fault> {
-        // SAFETY: - the walk is called with what a pointer to a `T` holds, in the transaction that frees it, so
-        //           it can't be used again before the reference ends.
+        // SAFETY: - the walk is called with the offset in a pointer to a `T`, in the transaction that frees the object:
+        //           its space can't be used again before the reference ends.
         let object: &T = unsafe { lend::<T, B>(owners.memory, at) }?;
         object.visit_owned(owners);
         Ok(())
@@ -323,17 +324,17 @@ impl<T, B> Default for PBox<T, B> {
 }
 
 impl<T, B> PBox<T, B> {
-    /// A pointer to nothing.
+    /// Makes a null pointer.
     pub const fn null() -> PBox<T, B> {
         PBox { word: Word::new(0), target: PhantomData }
     }
 }
 
 impl<T: Persist<B>, B: Brand> PBox<T, B> {
-    /// What the pointer leads to for the transaction, its own changes included.
+    /// Returns the object that the pointer leads to for the transaction, its own changes included.
     ///
     /// # Errors
-    /// [`HeapError::Fault`] when the pointer is damaged or the memory behind it known to be lost.
+    /// [`HeapError::Fault`] when the pointer is damaged, or when the object's memory is known to be lost.
     #[inline]
     pub fn get<'t, M: Medium>(&'t self, tx: &'t TypedTx<'_, B, M>) -> Result<Option<&'t T>, HeapError> {
         let memory = tx.raw().heap().memory();
@@ -342,7 +343,7 @@ impl<T: Persist<B>, B: Brand> PBox<T, B> {
         (!at.is_null()).then(|| unsafe { lend(memory, at) }).transpose().map_err(HeapError::from)
     }
 
-    /// What the pointer leads to, as it was last committed.
+    /// Returns the object that the pointer leads to, as it was last committed.
     ///
     /// # Errors
     /// As [`get`](PBox::get).
@@ -352,12 +353,12 @@ impl<T: Persist<B>, B: Brand> PBox<T, B> {
     #[inline]
     pub fn load<'g, M: Medium>(&'g self, guard: &'g Guard<'_, B, M>) -> Result<Option<&'g T>, HeapError> {
         let at = PoolOffset::new(self.word.load());
-        // SAFETY: - this pointer is borrowed for `'g` from under a pin that is held so long, which protects what
-        //           it leads to as well; `guard` protects what is reached through a pointer of the root.
+        // SAFETY: - this pointer is borrowed for `'g` from under a pin that is held so long and protects its object;
+        //           `guard` protects the objects that are reached through a pointer of the root.
         (!at.is_null()).then(|| unsafe { lend(guard.memory(), at) }).transpose().map_err(HeapError::from)
     }
 
-    /// Makes the pointer own `new`, or nothing, and returns what it owned.
+    /// Makes the pointer own `new`, or makes it null for `None`, and returns the object that it owned.
     ///
     /// # Errors
     /// [`HeapError::Conflict`] when another transaction moves the pointer; [`HeapError::Fault`] as
@@ -374,14 +375,14 @@ impl<T: Persist<B>, B: Brand> PBox<T, B> {
         let word = offset_of(raw.heap().memory(), &self.word);
         raw.lock(word)?;
         let old = PoolOffset::new(raw.load8(word));
-        // SAFETY: - under the pointer's lock, which is kept until the transaction ends, nobody else comes to own
-        //           the object; the pointer is overwritten below.
+        // SAFETY: - the pointer's lock is kept until the transaction ends, so no other transaction comes to own the
+        //           object; the pointer is overwritten below.
         let old = (!old.is_null()).then(|| unsafe { Owned::adopt(tx, old) }).transpose()?;
         raw.store8(word, new.map_or(PoolOffset::NULL, Owned::into_offset).get());
         Ok(old)
     }
 
-    /// Makes the pointer own `new`, and frees what it owned.
+    /// Makes the pointer own `new`, and frees the object that it owned.
     ///
     /// # Errors
     /// As [`replace`](PBox::replace).
@@ -389,7 +390,7 @@ impl<T: Persist<B>, B: Brand> PBox<T, B> {
         self.replace(tx, Some(new))?.map_or(Ok(()), Owned::free)
     }
 
-    /// Makes the pointer null and returns what it owned.
+    /// Makes the pointer null, and returns the object that it owned.
     ///
     /// # Errors
     /// As [`replace`](PBox::replace).
@@ -401,10 +402,10 @@ impl<T: Persist<B>, B: Brand> PBox<T, B> {
     }
 }
 
-/// An object that the running transaction owns: new, or taken from a pointer. Given to no pointer, it is freed
-/// when it is dropped, with all that it owns.
+/// An object that the running transaction owns: new, or taken from a pointer. Unless it is given to a pointer, its
+/// drop frees it with all that it owns.
 ///
-/// It stays in its thread, since another thread's transaction is another one:
+/// It stays in its thread, since another thread runs another transaction:
 ///
 /// ```compile_fail,E0277
 /// lode_heap::brand!(Mine);
@@ -423,26 +424,26 @@ impl<'t, T: Persist<B>, B: Brand, M: Medium> Owned<'t, T, B, M> {
         "an object behind a pointer has up to 32 KiB, and is aligned to 4 KiB at most; a `PVec` holds more"
     );
 
-    /// A new object.
+    /// Makes a new object.
     pub(crate) fn make(tx: &'t TypedTx<'_, B, M>, mut value: T) -> Result<Self, HeapError> {
         let () = Self::FITS;
         let raw = tx.raw();
         let at = raw.alloc(size_of::<T>() as u64, align_of::<T>() as u64, T::TYPE_NUMBER)?;
         let bytes = bytes_of::<T, B>(&mut value);
         raw.store(at, bytes);
-        // The block is nobody's until the transaction is durable. With its content at home already, references
+        // Only this transaction reaches the block until it is durable. The content is at home already, so references
         // to it can be lent; see the head of this file.
         raw.heap().medium().store(at, bytes);
-        // SAFETY: - the object was just made, and belongs to nobody else.
+        // SAFETY: - the object was just made, and has no other owner.
         unsafe { Owned::adopt(tx, at) }
     }
 
-    /// The object at `at`.
+    /// Takes ownership of the object at `at`.
     ///
     /// # Safety
-    /// - An object of type `T` lies there, and nobody else owns it, or will.
+    /// - An object of type `T` lies there, and it has no other owner, now or later.
     unsafe fn adopt(tx: &'t TypedTx<'_, B, M>, at: PoolOffset) -> Result<Self, HeapError> {
-        // SAFETY: - the object is there; when it is freed it is not used again before the transaction is over.
+        // SAFETY: - the object is there; if it is freed, its block is not used again before the transaction is over.
         let object = unsafe { lend(tx.raw().heap().memory(), at) }?;
         Ok(Owned { tx, at, object })
     }
@@ -477,7 +478,8 @@ impl<T: Persist<B>, B: Brand, M: Medium> Deref for Owned<'_, T, B, M> {
 impl<T: Persist<B>, B: Brand, M: Medium> Drop for Owned<'_, T, B, M> {
     fn drop(&mut self) {
         // A transaction that is lost keeps nothing. Any other one may commit, even while its thread unwinds from a
-        // panic, which may be none of its own or be caught in it. An error dooms it, so the object is not lost.
+        // panic: the panic may be another's, or be caught in this one. An error dooms the transaction, so the object
+        // is not lost.
         if !self.tx.raw().is_lost() {
             let _ = free_owned(self.tx, self.at, walk_of::<T, B>());
         }
@@ -490,7 +492,7 @@ impl<T: Persist<B>, B: Brand, M: Medium> fmt::Debug for Owned<'_, T, B, M> {
     }
 }
 
-/// The root, if there is one. It is never freed, so the reference is good for as long as the heap is open; a
+/// Returns the root, if there is one. It is never freed, so the reference is good for as long as the heap is open. A
 /// root that the running transaction makes does not count, since it may be rolled back.
 ///
 /// # Errors
@@ -504,6 +506,6 @@ pub(crate) fn root<T: Persist<B>, B: Brand, M: Medium>(heap: &Heap<M>) -> Result
     if object.type_number != T::TYPE_NUMBER || object.size < size_of::<T>() as u64 {
         return Err(HeapError::WrongType { at, want: T::TYPE_NUMBER, found: object.type_number });
     }
-    // SAFETY: - the object is a `T`, as just checked; no pointer owns the root, so nobody can free it.
+    // SAFETY: - the object is a `T`, as just checked; no pointer owns the root, so no transaction can free it.
     unsafe { lend(heap.memory(), at) }.map(Some).map_err(HeapError::from)
 }

@@ -1,29 +1,29 @@
-//! Readers that hold no lock, and when what they may hold can be used again.
+//! Readers that hold no lock, and the time at which blocks that they may hold can be used again.
 //!
-//! A reader pins the current epoch before it follows its first pointer. A block that was unlinked may be used
-//! again once every reader that was pinned then has let go.
+//! A reader pins the current epoch before it follows its first pointer. An unlinked block may be used again once
+//! every reader that was pinned at its unlinking has let go.
 //!
-//! A thread has one slot, in which it shows the epoch of its oldest pin; further pins only count in the thread. There are
-//! as many slots as threads want: they lie in tables of which each is twice as long as the one before, made when
-//! they are needed, and kept as long as the heap. So no reader ever waits.
+//! A thread has one slot, which shows the epoch of its oldest pin; further pins only count in the thread. There are
+//! as many slots as threads want. They lie in tables, each twice as long as the one before. A table is made when it
+//! is needed, and kept as long as the heap. So no reader ever waits.
 
 use crate::sync::{AtomicU64, AtomicUsize, Ordering, fence, fence_after_exchange, thread_local};
 use std::cell::Cell;
 use std::marker::PhantomData;
 use std::sync::OnceLock;
-// Not loom's: it is not reset from one execution to the next, and need not be.
+// Not loom's counter: it is not reset from one execution to the next, and need not be.
 use std::sync::atomic::AtomicU64 as Counter;
 
-/// Slots of the first table.
+/// Number of slots in the first table.
 const SLOTS: usize = if cfg!(loom) { 1 } else { 128 };
-/// Tables after the first one: more than memory can hold.
+/// Number of tables after the first one: more than memory can hold.
 const TABLES: usize = 40;
-/// Heaps on which a thread can be pinned at once with one slot each. On more of them it has a slot for each pin.
+/// Heaps on which a thread can be pinned at once with one slot each. On further heaps it takes a slot for each pin.
 const HEAPS: usize = 8;
 
 const FREE: u64 = 0;
 
-/// The number of no heap's readers.
+/// A number that no heap's readers have.
 const NONE: u64 = u64::MAX;
 
 #[derive(Debug)]
@@ -35,45 +35,46 @@ type Table = Box<[ReaderSlot]>;
 /// The epochs, and the threads that are pinned in them.
 #[derive(Debug)]
 pub(crate) struct Readers {
-    /// Tells them from those of all other heaps, also of ones that were here before.
+    /// Number that tells these readers from those of all other heaps, closed ones included.
     number: u64,
     /// The current epoch, from 1.
     epoch: AtomicU64,
     first: Table,
     more: [OnceLock<Table>; TABLES],
-    /// Slots that were ever used lie below this.
+    /// Every slot that was ever used lies below this index.
     used: AtomicUsize,
 }
 
-/// A pinned reader: what was reachable when it was made stays as it is until it is dropped.
+/// A pinned reader. Objects that were reachable when it was made are kept until it is dropped.
 ///
-/// It ends in the thread that made it. Other threads may read by way of it meanwhile.
+/// It ends in the thread that made it. Other threads may read under it meanwhile.
 #[derive(Debug)]
 pub struct Pin<'a> {
     slot: &'a ReaderSlot,
     counted: Option<Counted>,
-    /// As a lock's guard: shared, but not sent.
+    /// Makes the pin like a lock's guard: it can be shared, but not sent.
     _of_this_thread: PhantomData<std::sync::MutexGuard<'static, ()>>,
 }
 
-/// Where a pin is counted.
+/// The place at which a pin is counted.
 #[derive(Clone, Copy, Debug)]
 struct Counted {
-    /// Which of [`PINNED`].
+    /// Index in [`PINNED`].
     place: usize,
-    /// Which group of it.
+    /// Index of the group.
     group: usize,
 }
 
-/// The pins of one thread on one heap, in two groups: those of the epoch that the thread's slot shows, and younger ones.
+/// The pins of one thread on one heap, in two groups: pins of the epoch that the thread's slot shows, and younger
+/// pins.
 struct Pinned {
-    /// Of the heap's readers.
+    /// Number of the heap's readers.
     number: Cell<u64>,
-    /// The slot that the thread has while it is pinned, and has had last when it is not.
+    /// The thread's slot while it is pinned, and its last slot while it is not.
     slot: Cell<usize>,
-    /// Pins of each group.
+    /// Number of pins in each group.
     counts: [Cell<usize>; 2],
-    /// Which group is the older one.
+    /// Index of the older group.
     older: Cell<usize>,
     /// The epoch of each group: that of its first pin.
     epochs: [Cell<u64>; 2],
@@ -92,7 +93,7 @@ impl Pinned {
 
     #[inline]
     fn is_idle(&self) -> bool {
-        // When the older group is empty the younger one becomes it.
+        // When the older group is empty, the younger one takes its place.
         self.counts[self.older.get() & 1].get() == 0
     }
 
@@ -110,7 +111,8 @@ impl Pinned {
     fn join(&self, epoch: u64) -> usize {
         let older = self.older.get() & 1;
         let younger = older ^ 1;
-        // The slot shows no later epoch than that of either group, so all that the new pin may come to hold is kept.
+        // The slot's epoch is no later than that of either group, so all blocks that the new pin may come to hold are
+        // kept.
         let group = match self.counts[younger].get() {
             0 if self.epochs[older].get() == epoch => older,
             0 => {
@@ -123,7 +125,7 @@ impl Pinned {
         group
     }
 
-    /// Counts a pin of `group` less; what the slot has to show now, if that is something else.
+    /// Subtracts a pin of `group`. Returns the epoch that the slot has to show from now on, if it changes.
     #[inline]
     fn leave(&self, group: usize) -> Option<u64> {
         let group = group & 1;
@@ -143,8 +145,8 @@ impl Pinned {
 }
 
 thread_local! {
-    /// The pins of this thread; those on a heap are where its number says. They have no destructor, so that pins can
-    /// be dropped at the very end of a thread.
+    /// The pins of this thread. Each entry counts those on the heap that its number names. Entries have no
+    /// destructor, so pins can be dropped at the very end of a thread.
     static PINNED: [Pinned; HEAPS] = const { [const { Pinned::new() }; HEAPS] };
 }
 
@@ -164,15 +166,15 @@ impl Readers {
     #[inline]
     pub(crate) fn pin(&self) -> Pin<'_> {
         let pinned = |all: &[Pinned; HEAPS]| self.pin_as(&all[self.place()]);
-        // A thread that has no such storage any more gets a slot for each pin.
+        // A thread whose thread-local storage is gone gets a slot for each pin.
         PINNED.try_with(pinned).unwrap_or_else(|_| self.pin_uncounted())
     }
 
     #[inline]
     fn pin_as(&self, pinned: &Pinned) -> Pin<'_> {
-        // ORDER: an old epoch is safe: it only keeps blocks longer. It acquires what was unlinked before it began, so
-        // that a pin that joins others, with no fence of its own, can't come to hold that: the slot may show this
-        // epoch when the others are gone.
+        // ORDER: an old epoch is safe: it only keeps blocks longer. Acquires the unlinking stores from before the
+        // epoch began. So a pin that joins others, with no fence of its own, can't come to hold those blocks. The
+        // slot may show this epoch when the other pins are gone.
         let epoch = self.epoch.load(Ordering::Acquire);
         if pinned.number.get() == self.number
             && let Some(slot) = self.slot(pinned.slot.get())
@@ -187,11 +189,11 @@ impl Readers {
         self.pin_first(pinned)
     }
 
-    /// Pins a thread that has no slot, nor one that it had before and nobody has now.
+    /// Pins a thread that has no slot, or whose last slot was taken by another thread.
     #[cold]
     fn pin_first(&self, pinned: &Pinned) -> Pin<'_> {
         if !pinned.is_idle() {
-            // It is pinned on another heap whose pins are counted in this place.
+            // It is pinned on another heap, whose pins are counted in this place.
             return self.pin_uncounted();
         }
         let (index, slot, epoch) = self.claim_any();
@@ -211,13 +213,13 @@ impl Readers {
         Pin { slot, counted, _of_this_thread: PhantomData }
     }
 
-    /// Which of [`PINNED`] is for these readers.
+    /// Returns the index in [`PINNED`] for these readers.
     #[inline]
     fn place(&self) -> usize {
         self.number as usize % HEAPS
     }
 
-    /// Claims the first slot that is free, and makes more when none is.
+    /// Claims the first free slot, and makes more slots if none is free.
     fn claim_any(&self) -> (usize, &ReaderSlot, u64) {
         for index in 0.. {
             let slot = self.slot_or_new(index);
@@ -225,8 +227,8 @@ impl Readers {
             if slot.0.load(Ordering::Relaxed) != FREE {
                 continue;
             }
-            // ORDER: the mark is raised before the slot is used, and after its table is there, so that `oldest` looks
-            // at the slot.
+            // ORDER: the mark is raised after the slot's table is there and before the slot is used, so `oldest`
+            // looks at the slot.
             self.used.fetch_max(index + 1, Ordering::SeqCst);
             let epoch = self.epoch.load(Ordering::SeqCst);
             if slot.claim(epoch) {
@@ -236,7 +238,7 @@ impl Readers {
         unreachable!("the loop ends with a slot")
     }
 
-    /// Slot number `index`, if its table is there.
+    /// Returns slot number `index`, if its table is there.
     #[inline]
     fn slot(&self, index: usize) -> Option<&ReaderSlot> {
         if index < SLOTS {
@@ -254,26 +256,26 @@ impl Readers {
         }
     }
 
-    /// Ends the current epoch and returns its number: what was unlinked before the call was unlinked in it or
-    /// earlier.
+    /// Ends the current epoch and returns its number. Blocks that were unlinked before the call were unlinked in this
+    /// epoch or earlier.
     pub(crate) fn advance(&self) -> u64 {
         // ORDER: the unlinking stores of the caller come before the new epoch and before the look at the slots.
         self.epoch.fetch_add(1, Ordering::SeqCst)
     }
 
-    /// The epoch before which what was unlinked has no reader: the oldest one in which a reader is pinned, and not
-    /// later than the current one, since what others unlink after this look may well have a reader.
+    /// Returns the oldest pinned epoch, or the current one. Blocks that were unlinked in earlier epochs have no
+    /// reader. Never returns a later epoch: blocks that other threads unlink after this look may have a reader.
     pub(crate) fn oldest(&self) -> u64 {
-        // ORDER: what was unlinked in epochs that are over was unlinked before the fence. Either what follows sees a
-        // reader's claim, or the reader's loads, which follow its claim, see what was unlinked before the fence; then
-        // it can't come to hold it. A later pin of the same thread follows the same claim.
+        // ORDER: blocks unlinked in epochs that are over were unlinked before the fence. Either the loads below see a
+        // reader's claim, or the reader's loads, which follow its claim, see that the block was unlinked. In the
+        // second case the reader can't come to hold the block. A later pin of the same thread follows the same claim.
         let current = self.epoch.load(Ordering::SeqCst);
         fence(Ordering::SeqCst);
         let used = self.used.load(Ordering::SeqCst);
         let tables = std::iter::once(&self.first).chain(self.more.iter().map_while(OnceLock::get));
         let slots = tables.flat_map(|table| table.iter()).take(used);
-        // ORDER: as above. An epoch that takes the place of an older one in a slot is that of a pin that was there
-        // before, so each of both keeps what it holds; the store releases the loads of the pins that are gone.
+        // ORDER: as above. An epoch that replaces an older one in a slot is that of a pin that was there before, so
+        // both pins keep what they hold. The store of the epoch releases the loads of the pins that are gone.
         let pinned = slots.map(|slot| slot.0.load(Ordering::SeqCst));
         pinned.filter(|epoch| *epoch != FREE).fold(current, u64::min)
     }
@@ -281,7 +283,8 @@ impl Readers {
 
 impl Drop for Readers {
     fn drop(&mut self) {
-        // Pins that were forgotten count no more. In other threads the place is another heap's when its number says so.
+        // Pins that were forgotten count no more. In other threads an entry goes to the next heap that writes its
+        // number.
         let _ = PINNED.try_with(|all| {
             let pinned = &all[self.place()];
             if pinned.number.get() == self.number {
@@ -292,12 +295,12 @@ impl Drop for Readers {
     }
 }
 
-/// Table number `number`, with all slots free.
+/// Makes table number `number`, with all slots free.
 fn table(number: usize) -> Table {
     (0..SLOTS << number).map(|_| ReaderSlot(AtomicU64::new(FREE))).collect()
 }
 
-/// The table of slot number `index`, and its place there.
+/// Returns the table of slot number `index`, and the slot's place in it.
 fn table_of(index: usize) -> (usize, usize) {
     let table = (index / SLOTS + 1).ilog2() as usize;
     (table, index - ((1 << table) - 1) * SLOTS)
@@ -316,13 +319,13 @@ impl ReaderSlot {
 impl Drop for Pin<'_> {
     #[inline]
     fn drop(&mut self) {
-        // A thread that counted the pin has its count as long as the pin.
+        // A thread that counted the pin keeps its count as long as the pin.
         let shown = self.counted.map_or(Some(FREE), |Counted { place, group }| {
             PINNED.try_with(|all| all[place % HEAPS].leave(group)).unwrap_or(Some(FREE))
         });
         if let Some(epoch) = shown {
-            // ORDER: releases the loads of the pins that are gone: a thread that sees the slot free, or a younger epoch
-            // in it, may overwrite what was read.
+            // ORDER: releases the loads of the pins that are gone. A thread that sees the slot free, or a younger
+            // epoch in it, may overwrite the blocks that were read.
             self.slot.0.store(epoch, Ordering::Release);
         }
     }

@@ -1,11 +1,12 @@
-//! Reclaiming: how what was freed, and can't be used yet, is made free when a transaction finds no space.
+//! Reclaiming: makes freed space usable when a transaction finds none.
 //!
-//! A transaction is refused only when all of this was done, by itself or by another thread while it waited, and the
-//! space is still not there. What was free or freed when it began to look was offered to it then, wherever it was, or was
-//! taken by others, who use it: a thread that finds blocks meanwhile fetches the one that it needs.
+//! A transaction is refused only after all of this was done and the space is still not there. Either it did so
+//! itself, or another thread did while it waited. All space that was free or freed when the transaction began to look
+//! was offered to it, or was taken by other threads that use it: a thread that finds blocks meanwhile fetches only
+//! the one that it needs.
 //!
-//! What a reader may hold stays as it is. Pins of closures that wait for their own turn to reclaim keep space from each
-//! other, so a transaction that was refused is tried again when its closure's pin is gone and those of the others are.
+//! Space that a reader may hold stays as it is. Closures that wait for their turn to reclaim keep space from each
+//! other by their pins. So a refused transaction is tried again when its own closure's pin and theirs are gone.
 
 use crate::alloc::Span;
 use crate::alloc::cache::ThreadCache;
@@ -16,14 +17,14 @@ use crate::{Heap, HeapError};
 use lode_layout::{Descriptor, Record};
 use lode_pmem::Medium;
 
-/// Rounds of reclaiming, as long as each makes something free. After the first one all is known that was freed before;
-/// the second one can use what the first made whole.
+/// Rounds of reclaiming, as long as each makes something free. The first one finds all that was freed before; the
+/// second one can use space that the first one made whole.
 const ROUNDS: usize = 3;
 
-/// Rounds for which a transaction that was refused waits until closures that were refused too are over.
+/// Rounds for which a refused transaction waits for the end of other refused closures.
 const PATIENCE: u32 = 192;
 
-/// No thread fetches more than it needs as long as this lives.
+/// A guard during whose life threads fetch no more blocks than they need.
 struct Short<'a, M: Medium> {
     heap: &'a Heap<M>,
     _alone: SpinMutexGuard<'a, ()>,
@@ -36,12 +37,12 @@ impl<M: Medium> Drop for Short<'_, M> {
     }
 }
 
-/// A transaction that reclaims, counted for as long as this lives.
+/// A transaction that reclaims, counted as stuck as long as this lives.
 struct Stuck<'a>(&'a AtomicUsize);
 
 impl<'a> Stuck<'a> {
     fn new(count: &'a AtomicUsize) -> Stuck<'a> {
-        // ORDER: none: a number to wait by, see `reclaim`.
+        // ORDER: none: other threads only wait by the number, see `reclaim`.
         count.fetch_add(1, Ordering::Relaxed);
         Stuck(count)
     }
@@ -55,7 +56,7 @@ impl Drop for Stuck<'_> {
 }
 
 impl<M: Medium> Heap<M> {
-    /// Takes a span of free chunks. When there is none, all that can be reclaimed is.
+    /// Takes a span of free chunks. Reclaims all that it can if there is none.
     pub(crate) fn find_span(
         &self,
         state: &mut State,
@@ -75,7 +76,7 @@ impl<M: Medium> Heap<M> {
         self.shared.central.take_span(&self.space, self.memory(), chunks, align)
     }
 
-    /// Makes free what was freed, until `find` finds something. The calling thread has not locked its cache.
+    /// Reclaims freed space until `find` returns `Some`. The calling thread has not locked its cache.
     #[cold]
     pub(crate) fn reclaim_for<T>(
         &self,
@@ -91,7 +92,7 @@ impl<M: Medium> Heap<M> {
 
     fn reclaim_in_turn<T>(&self, find: impl Fn() -> Option<T>) -> Result<Option<T>, HeapError> {
         let _short = self.reclaim_alone();
-        // Maybe another thread has just reclaimed it.
+        // Another thread may have just reclaimed it.
         if let Some(found) = find() {
             return Ok(Some(found));
         }
@@ -118,15 +119,15 @@ impl<M: Medium> Heap<M> {
         Ok(None)
     }
 
-    /// Makes free what the calling thread's last transaction had to leave, if it was refused, because it was pinned
-    /// itself, or others were who were refused too. Whether there was any: then it is worth another attempt.
+    /// Reclaims the space that pins kept from the thread's last transaction, if that was refused: its own pin, or
+    /// those of other refused transactions. Returns true if another attempt is worthwhile.
     #[cold]
     pub(crate) fn reclaim(&self) -> bool {
         if !self.session().state.borrow().was_starved {
             return false;
         }
         for round in 0..PATIENCE {
-            // ORDER: none: when the number is late the attempt is one in vain.
+            // ORDER: none: a late number only costs an attempt in vain.
             if self.shared.stuck.load(Ordering::Relaxed) == 0 {
                 break;
             }
@@ -136,7 +137,7 @@ impl<M: Medium> Heap<M> {
         self.empty_caches() || self.waits_for_checkpoint()
     }
 
-    /// Waits until no other thread reclaims: what it is about to make free is on no list meanwhile.
+    /// Waits until no other thread reclaims: space that such a thread is about to make free is on no list meanwhile.
     fn reclaim_alone(&self) -> Short<'_, M> {
         for round in 0.. {
             if let Some(alone) = self.shared.reclaiming.try_lock() {
@@ -149,8 +150,8 @@ impl<M: Medium> Heap<M> {
         unreachable!("the loop ends with the lock")
     }
 
-    /// Gives the free blocks of all threads to all, so that superblocks without a used block show, and gives back what
-    /// they freed and no reader holds. Whether anything is free now that was not.
+    /// Moves the free blocks of all threads to the central part, which can then tell superblocks without a used
+    /// block. Gives back freed space that no reader holds. Returns true if anything became free.
     fn empty_caches(&self) -> bool {
         let caches = self.shared.caches().clone();
         let mut any = false;
@@ -160,10 +161,10 @@ impl<M: Medium> Heap<M> {
         any | self.take_ripe()
     }
 
-    /// Gives back what was freed, is covered by the checkpoint and held by no reader. Whether there was any.
+    /// Gives back freed space that the checkpoint covers and no reader holds. Returns true if there was any.
     pub(crate) fn take_ripe(&self) -> bool {
         let oldest = self.shared.readers.oldest();
-        // Locked until all is given back, for whoever looks for it next.
+        // Locked until all is given back, for the next thread that looks for it.
         let mut limbo = self.shared.limbo();
         let ripe = limbo.take_ripe(self.log.checkpointed(), oldest);
         for freed in &ripe {
@@ -175,17 +176,18 @@ impl<M: Medium> Heap<M> {
         !ripe.is_empty()
     }
 
-    /// Whether a checkpoint is all that keeps something freed from being free.
+    /// Returns true if only a checkpoint keeps some freed space from being free.
     fn waits_for_checkpoint(&self) -> bool {
         let oldest = self.shared.readers.oldest();
         self.shared.limbo().waits_for_checkpoint(self.log.checkpointed(), oldest)
     }
 
-    /// Makes free chunks of the superblocks that have no block in use: by a record of its own, since they are
-    /// nobody's, and a checkpoint, after which no record is left that could be replayed over them. Whether there were any.
+    /// Makes free chunks of the superblocks that have no block in use. They belong to no transaction, so a record of
+    /// their own frees them. A checkpoint follows, after which no record is left that could be replayed over them.
+    /// Returns true if there were any.
     fn give_up_empty_superblocks(&self) -> Result<bool, HeapError> {
         let empty = self.shared.central.take_empty_superblocks(&self.space);
-        // As many descriptors as fit a record with certainty.
+        // As many descriptors as are certain to fit in a record.
         for part in empty.chunks(self.log.record_words_max() / 4) {
             let mut record = Record::new();
             for span in part {

@@ -1,5 +1,5 @@
-//! Reservations: space for an object, taken outside of a transaction and filled at leisure, that a later
-//! transaction makes an object, or that is given back. The medium knows nothing of it before.
+//! Reservations: space for an object, taken and filled outside of a transaction. A later transaction makes it an
+//! object, or it is given back. The medium does not know of it before.
 //!
 //! ```text
 //!   Heap::reserve -> Reservation --run_with--> Reserved --Tx::publish--> an object, at the commit
@@ -19,7 +19,7 @@ use std::marker::PhantomData;
 use std::mem;
 use zerocopy::IntoBytes;
 
-/// What of the heap is kept.
+/// The part of the heap that is reserved.
 #[derive(Clone, Copy, Debug)]
 enum Place {
     Block(Key, Block),
@@ -35,44 +35,44 @@ struct Kept {
     place: Place,
 }
 
-/// Space for an object that is nobody's yet. [`Heap::run_with`] takes it into a transaction, in which
-/// [`Tx::publish`](crate::Tx::publish) makes it an object. Dropping it gives the space back. After a crash the space is
-/// free.
+/// Reserved space for an object. [`Heap::run_with`] takes it into a transaction, in which
+/// [`Tx::publish`](crate::Tx::publish) makes it an object. Dropping it gives the space back. After a crash the space
+/// is free.
 pub struct Reservation<'h, M: Medium> {
     heap: &'h Heap<M>,
     kept: Kept,
-    /// Whether the last attempt of the transaction has published it.
+    /// True if the last attempt of the transaction has published it.
     is_published: bool,
 }
 
-/// A reservation inside of a transaction, for one attempt of its closure. [`Tx::publish`](crate::Tx::publish) consumes
-/// it, so its content can't change past the log once the transaction has taken note of it; later stores go through the
-/// transaction.
+/// A reservation inside of a transaction, for one attempt of its closure. [`Tx::publish`](crate::Tx::publish)
+/// consumes it, so its content can't change past the log once the transaction has recorded it. Later stores go
+/// through the transaction.
 pub struct Reserved<'t> {
-    /// Of which heap.
+    /// Number of its heap.
     heap: u64,
     kept: Kept,
     is_published: &'t mut bool,
-    /// It stays in the thread of its transaction.
+    /// Keeps it in the thread of its transaction.
     thread: PhantomData<*const ()>,
 }
 
-/// What [`Heap::run_with`] takes into a transaction: a [`Reservation`], an array or a vector of them. The closure gets
-/// as many [`Reserved`], in the same shape.
+/// The reservations that [`Heap::run_with`] takes into a transaction: a [`Reservation`], an array or a vector of
+/// them. The closure gets as many [`Reserved`], in the same shape.
 pub trait Reservations: Attempted {
-    /// What the closure gets.
+    /// The argument of the closure.
     type Reserved<'t>;
 }
 
-/// How [`Reservations`] go through a transaction. Not to be named, so not to be implemented, outside of this crate.
+/// The steps of [`Reservations`] in a transaction. Other crates can't name this trait, and so can't implement it.
 pub trait Attempted: Sized {
     /// Begins an attempt.
     fn attempt(&mut self) -> Self::Reserved<'_>
     where
         Self: Reservations;
 
-    /// Ends the transaction: what it has published belongs to the heap, and all of it does `in_doubt`. The rest is
-    /// given back.
+    /// Ends the transaction. Reservations that it has published belong to the heap; with `in_doubt` all of them do.
+    /// The others are given back.
     fn settle(self, in_doubt: bool);
 }
 
@@ -126,21 +126,21 @@ impl<M: Medium> Attempted for Vec<Reservation<'_, M>> {
 #[derive(Debug, thiserror::Error)]
 #[error("{error}")]
 pub struct NotPublished<E, S> {
-    /// What the closure returned, or the [`HeapError`] of the transaction.
+    /// The closure's error, or the [`HeapError`] of the transaction.
     pub error: E,
-    /// The reservations, as they were before; `None` after [`HeapError::InDoubt`], when the space may hold objects and is
+    /// The reservations, as they were before. `None` after [`HeapError::InDoubt`]: the space may hold objects, and is
     /// left alone until the pool is opened again.
     pub reservations: Option<S>,
 }
 
 impl<S> From<NotPublished<HeapError, S>> for HeapError {
-    /// The error alone. The reservations are given back.
+    /// Returns the error alone. The reservations are given back.
     fn from(failed: NotPublished<HeapError, S>) -> HeapError {
         failed.error
     }
 }
 
-/// Why a transaction with reservations failed: only the heap's own word tells whether they are in doubt.
+/// The reason why a transaction with reservations failed. Only an error of the heap can leave them in doubt.
 enum Why<E> {
     Heap(HeapError),
     Closure(E),
@@ -157,7 +157,7 @@ impl<M: Medium> Heap<M> {
     /// content is undefined.
     ///
     /// # Errors
-    /// As [`Tx::alloc`](crate::Tx::alloc); [`HeapError::InTransaction`] inside of one.
+    /// As [`Tx::alloc`](crate::Tx::alloc); [`HeapError::InTransaction`] inside of a transaction.
     ///
     /// # Cost
     /// No drain, unless a superblock must be made.
@@ -166,8 +166,8 @@ impl<M: Medium> Heap<M> {
             return Err(HeapError::InTransaction);
         }
         let mut reservation = None;
-        // Fetching blocks may make a superblock, which is a transaction of its own. What a failed one has fetched is given
-        // back with the reservation.
+        // Fetching blocks may make a superblock, which is a transaction of its own. A failed attempt gives its space
+        // back when its reservation is dropped.
         self.run(|tx| {
             let (place, at) = tx.fetch(size, align, type_number)?;
             let kept = Kept { at, size, type_number, place };
@@ -177,11 +177,11 @@ impl<M: Medium> Heap<M> {
         Ok(reservation.expect("the closure has run"))
     }
 
-    /// Runs `closure` as a transaction, as [`run`](Heap::run) does, which may publish `reservations`: one, an array or a
-    /// vector of them. Each attempt of the closure gets them anew.
+    /// Runs `closure` as a transaction, as [`run`](Heap::run) does. The closure may publish `reservations`: one, an
+    /// array or a vector of them. Each attempt of the closure gets them anew.
     ///
-    /// When the transaction commits, those that it has published are objects, and the others are given back. When it
-    /// fails, all are as before and returned with the error; when it panics, they are given back.
+    /// When the transaction commits, published reservations are objects, and the others are given back. When it
+    /// fails, all are as before and returned with the error. When it panics, they are given back.
     ///
     /// ```
     /// # use lode_heap::{HeapError, Heap};
@@ -201,11 +201,11 @@ impl<M: Medium> Heap<M> {
     /// ```
     ///
     /// # Errors
-    /// [`NotPublished`], with what the closure returns, or a [`HeapError`]: [`HeapError::InTransaction`] inside of
-    /// another closure on the same heap.
+    /// [`NotPublished`], with the closure's error or a [`HeapError`]: [`HeapError::InTransaction`] inside of another
+    /// closure on the same heap.
     ///
     /// # Durability
-    /// Durable on return, with the content of what was published.
+    /// Durable on return, with the content of published reservations.
     ///
     /// # Cost
     /// That of [`run`](Heap::run), and of [`Tx::publish`](crate::Tx::publish).
@@ -236,7 +236,7 @@ impl<M: Medium> Heap<M> {
 }
 
 impl<M: Medium> Tx<'_, M> {
-    /// Takes space that no transaction gives back.
+    /// Takes space that the end of the transaction does not give back.
     fn fetch(&self, size: u64, align: u64, type_number: u64) -> Result<(Place, PoolOffset), HeapError> {
         let state = &mut *self.session.state.borrow_mut();
         let align = checked_align(align)?;
@@ -250,19 +250,19 @@ impl<M: Medium> Tx<'_, M> {
         Ok((Place::Span(span), span.start.plus(data_off)))
     }
 
-    /// Makes the reserved space an object, with the content that it has now; returns where it is. The transaction can
-    /// store to it, and free it no more: later transactions can.
+    /// Makes the reserved space an object, with the content that it has now, and returns its offset. The transaction
+    /// can store to the object but can't free it; later transactions can.
     ///
     /// # Errors
-    /// [`HeapError::NoObject`] when the reservation is one of another heap.
+    /// [`HeapError::NoObject`] when the reservation belongs to another heap.
     ///
     /// # Durability
     /// Object and content are durable with the transaction.
     ///
     /// # Cost
-    /// 16 bytes of the record. Content up to 1 KiB goes through the record; above, its lines are flushed under the
-    /// transaction's one drain. On the commit rung all content goes through the log. Content above 1 KiB to which the
-    /// transaction stores once more goes through the log, too.
+    /// 16 bytes of the record. Content up to 1 KiB goes through the record. The lines of longer content are flushed
+    /// under the transaction's one drain. On the commit rung all content goes through the log. Content above 1 KiB to
+    /// which the transaction stores once more goes through the log, too.
     pub fn publish(&self, reserved: Reserved<'_>) -> Result<PoolOffset, HeapError> {
         reserved.check_heap(self)?;
         let Kept { at, size, type_number, place } = reserved.kept;
@@ -282,7 +282,7 @@ impl<M: Medium> Tx<'_, M> {
         Ok(at)
     }
 
-    /// Puts what lies in a new object into the record, or what vouches for it.
+    /// Puts the content of a new object into the record, or its checksum.
     fn take_content(&self, at: PoolOffset, len: u64) {
         let mut content = vec![0u64; (len / WORD) as usize];
         self.heap.memory().read(at, content.as_mut_bytes());
@@ -298,7 +298,7 @@ impl<M: Medium> Tx<'_, M> {
 }
 
 impl Kept {
-    /// Stores past the log to space that is nobody's.
+    /// Stores past the log to reserved space.
     fn store<M: Medium>(&self, medium: &M, off: u64, bytes: &[u8]) -> Result<(), HeapError> {
         let end = off.checked_add(bytes.len() as u64);
         if end.is_none_or(|end| end > self.size) {
@@ -312,21 +312,21 @@ impl Kept {
 }
 
 impl<M: Medium> Reservation<'_, M> {
-    /// Where the object will be.
+    /// Returns the offset that the object will have.
     pub fn at(&self) -> PoolOffset {
         self.kept.at
     }
 
-    /// Bytes that were asked for.
+    /// Returns the size that was asked for, in bytes.
     pub fn size(&self) -> u64 {
         self.kept.size
     }
 
-    /// Stores bytes at `off` from the start of the object. They become durable with the transaction that
-    /// publishes it, as they are then.
+    /// Stores bytes at `off` from the start of the object. The transaction that publishes the object makes its
+    /// content at that time durable.
     ///
     /// # Errors
-    /// [`HeapError::NoObject`] when the range is not inside of it; [`HeapError::Fault`].
+    /// [`HeapError::NoObject`] when the range is not inside of the object; [`HeapError::Fault`].
     pub fn store(&self, off: u64, bytes: &[u8]) -> Result<(), HeapError> {
         self.kept.store(self.heap.medium(), off, bytes)
     }
@@ -336,21 +336,21 @@ impl<M: Medium> Reservation<'_, M> {
 }
 
 impl Reserved<'_> {
-    /// Where the object will be.
+    /// Returns the offset that the object will have.
     pub fn at(&self) -> PoolOffset {
         self.kept.at
     }
 
-    /// Bytes that were asked for.
+    /// Returns the size that was asked for, in bytes.
     pub fn size(&self) -> u64 {
         self.kept.size
     }
 
-    /// Stores bytes at `off` from the start of the object, past the log: they stay if the transaction fails, and become
-    /// durable if it publishes the object.
+    /// Stores bytes at `off` from the start of the object, past the log. They stay if the transaction fails, and
+    /// become durable if it publishes the object.
     ///
     /// # Errors
-    /// [`HeapError::NoObject`] when the range is not inside of it, or when `tx` is one of another heap;
+    /// [`HeapError::NoObject`] when the range is not inside of the object, or when `tx` belongs to another heap;
     /// [`HeapError::Fault`].
     pub fn store<M: Medium>(&self, tx: &Tx<'_, M>, off: u64, bytes: &[u8]) -> Result<(), HeapError> {
         self.check_heap(tx)?;

@@ -1,4 +1,4 @@
-//! What a thread keeps for a heap: the transaction that it is in, and its cache of free blocks.
+//! The state that a thread keeps for a heap: its current transaction, and its cache of free blocks.
 
 use crate::alloc::cache::ThreadCache;
 use crate::alloc::central::FreeBlocks;
@@ -13,12 +13,12 @@ use std::collections::HashSet;
 use std::rc::Rc;
 use std::sync::{Arc, Weak};
 
-/// What outlives a thread that goes, and has its cache.
+/// The shared part of a heap, which takes over the cache of a thread at its exit.
 pub(crate) trait Inherit: Send + Sync {
     /// Makes a cache for the calling thread.
     fn add_cache(&self) -> Arc<ThreadCache>;
 
-    /// Takes all that is in the cache, whose thread ends.
+    /// Takes all blocks of the cache, whose thread exits.
     fn inherit(&self, cache: &Arc<ThreadCache>);
 }
 
@@ -28,9 +28,9 @@ pub(crate) struct Made {
     pub(crate) span: Span,
     pub(crate) shape: Superblock,
     pub(crate) key: Key,
-    /// Blocks that the transaction has not taken, but for the ones below.
+    /// Blocks that the transaction has not taken, except those in `next`.
     pub(crate) free: FreeBlocks,
-    /// The ones that it takes next, the first one at the end.
+    /// Blocks that the transaction takes next, the first one at the end.
     pub(crate) next: Vec<Block>,
 }
 
@@ -39,7 +39,7 @@ impl Made {
     fn take(&mut self) -> Option<Block> {
         if self.next.is_empty() {
             self.free.take(self.span.start, &self.shape, refill_of(self.key.class), &mut self.next);
-            // Ascending addresses: what is made together lies together.
+            // Ascending addresses: objects that are made together lie together.
             self.next.reverse();
         }
         self.next.pop()
@@ -55,7 +55,7 @@ pub(crate) struct MadeHuge {
     pub(crate) type_number: u64,
 }
 
-/// The state of the running transaction: all that is its own until it is over.
+/// The state of the running transaction, its own until it is over.
 pub(crate) struct State {
     pub(crate) writes: WriteSet,
     pub(crate) taken: Vec<(Key, Block)>,
@@ -64,23 +64,23 @@ pub(crate) struct State {
     pub(crate) freed: Vec<Freed>,
     freed_set: HashSet<u64>,
     pub(crate) held: Vec<Stripe>,
-    /// Words that the record may come to, once somebody asked.
+    /// Maximum length of the record in words, once it was looked up.
     pub(crate) words_allowed: Option<u64>,
-    /// Bytes that were wanted when the transaction turned out to be too large, and the limit.
+    /// Bytes of changes that were wanted when the transaction turned out to be too large, and the limit.
     pub(crate) too_large: Option<(u64, u64)>,
-    /// A lock could not be had: the closure is to be started again.
+    /// Set if a lock could not be had: the closure is to be started again.
     pub(crate) conflict: bool,
-    /// That lock came before one that was held.
+    /// Set if that lock comes before one that was held.
     pub(crate) is_crossed: bool,
-    /// A nested closure failed, so the whole transaction must.
+    /// Set if a nested closure failed: the whole transaction must fail.
     pub(crate) doomed: bool,
-    /// No span could be had.
+    /// Set if no space could be had.
     pub(crate) starved: bool,
-    /// No span could be had in the transaction before.
+    /// Set if no space could be had in the transaction before.
     pub(crate) was_starved: bool,
 }
 
-/// Frees above which double ones are looked for by hash.
+/// Number of frees above which double frees are looked for by hash.
 const FEW: usize = 16;
 
 impl State {
@@ -103,12 +103,12 @@ impl State {
         }
     }
 
-    /// Whether the transaction has allocated `block`.
+    /// Returns true if the transaction has allocated `block`.
     pub(crate) fn has_taken(&self, block: Block) -> bool {
         self.taken.iter().any(|(_, taken)| *taken == block)
     }
 
-    /// Whether the transaction has already freed what begins at `at`.
+    /// Returns true if the transaction has already freed the object or span that begins at `at`.
     pub(crate) fn has_freed(&self, at: PoolOffset) -> bool {
         if self.freed.len() > FEW {
             return self.freed_set.contains(&at.get());
@@ -134,7 +134,7 @@ impl State {
         }
     }
 
-    /// The block that begins at `at` in a superblock that this transaction makes.
+    /// Returns the block that begins at `at` in a superblock that this transaction makes.
     pub(crate) fn made_block(&self, at: PoolOffset) -> Option<(Block, Key, Superblock)> {
         let inside = |made: &&Made| at >= made.span.start && at < made.span.start.plus(made.span.len());
         let made = self.made.iter().find(inside)?;
@@ -153,7 +153,7 @@ impl State {
         self.huge.iter().find(|huge| huge.at == at).copied()
     }
 
-    /// Forgets the transaction; blocks and spans were seen to before.
+    /// Resets the state after a transaction. Its blocks and spans were dealt with before.
     #[inline]
     pub(crate) fn reset(&mut self) {
         self.writes.clear();
@@ -168,8 +168,8 @@ impl State {
         self.was_starved = std::mem::take(&mut self.starved);
     }
 
-    /// Whether blocks or spans were taken or freed. The set of those that were freed is looked at by itself: a commit
-    /// takes them, and leaves that.
+    /// Returns true if blocks or spans were taken or freed. Looks at the set of freed ones, too: a commit empties the
+    /// list, and leaves the set.
     #[inline]
     fn has_blocks(&self) -> bool {
         let lists = [self.taken.len(), self.made.len(), self.huge.len(), self.freed.len()];
@@ -208,7 +208,7 @@ thread_local! {
 }
 
 impl Session {
-    /// This thread's session for the heap number `heap`.
+    /// Returns this thread's session for the heap number `heap`.
     #[inline]
     pub(crate) fn of(heap: u64, heir: impl FnOnce() -> Arc<dyn Inherit>) -> Rc<Session> {
         let known = SESSIONS.with(|sessions| {
@@ -225,7 +225,7 @@ impl Session {
         let session = Rc::new(Session { heap, active, state, cache, heir });
         SESSIONS.with(|sessions| {
             let sessions = &mut *sessions.borrow_mut();
-            // Sessions of heaps that were closed have no heir any more.
+            // Sessions of closed heaps have no heir any more.
             sessions.retain(|session| session.active.get() || session.heir.strong_count() > 0);
             sessions.push(Rc::clone(&session));
         });
@@ -239,8 +239,8 @@ impl Session {
     }
 }
 
-/// Blocks of a superblock of `class` that a thread fetches at a time: not so many that it takes a small pool
-/// for itself.
+/// Returns the number of blocks of `class` that a thread fetches at a time. It is small enough to leave blocks of a
+/// small pool to other threads.
 pub(crate) fn refill_of(class: Class) -> usize {
     let per_chunk = (CHUNK / class.block_size()).max(1) as usize;
     crate::alloc::magazine::REFILL.min(per_chunk.div_ceil(4))

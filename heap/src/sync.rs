@@ -1,5 +1,5 @@
-//! What threads share words by and wait for one another with: the standard library's; loom's in a build with
-//! `cfg(loom)`, which tries every interleaving of them; and in a build with `cfg(lode_bugs)` those of which each
+//! Atomics and locks through which threads share words and wait for one another. They are the standard library's. In
+//! a build with `cfg(loom)` they are loom's, which tries every interleaving. In a build with `cfg(lode_bugs)` each
 //! operation is a switching point for the crash explorer.
 
 #[cfg(all(lode_bugs, not(loom)))]
@@ -40,7 +40,7 @@ mod real {
         }
     }
 
-    /// Both sides of the fence that the kernel makes, as full fences.
+    /// Both sides of the kernel's asymmetric fence, as full fences.
     pub(crate) mod asymmetric {
         use super::{Ordering, fence};
 
@@ -59,7 +59,7 @@ mod real {
         }
     }
 
-    /// The standard library's form, which loom does not know, made loom's.
+    /// Loom's thread-locals, declared in the standard library's form, which loom itself does not know.
     macro_rules! thread_local_of_loom {
         ($(#[$attribute:meta])* static $name:ident: $type:ty = const $value:block $(;)?) => {
             loom::thread_local! {
@@ -72,7 +72,7 @@ mod real {
 
 pub(crate) use real::*;
 
-/// Has a locked exchange that this thread did come before its later loads, for all threads.
+/// Orders a locked exchange of this thread before its later loads, for all threads.
 #[inline]
 pub(crate) fn fence_after_exchange() {
     if cfg!(all(target_arch = "x86_64", not(loom), not(miri))) {
@@ -84,7 +84,7 @@ pub(crate) fn fence_after_exchange() {
     }
 }
 
-/// Lets another thread run, in a loop that waits for it where no medium is at hand.
+/// Lets another thread run. For loops that wait for that thread where no medium is at hand.
 pub(crate) fn pause(_round: u32) {
     #[cfg(not(loom))]
     std::thread::yield_now();

@@ -17,23 +17,23 @@ use zerocopy::IntoBytes;
 
 /// The strongest alignment of an object, in bytes.
 const ALIGN_MAX: u64 = 4096;
-/// The weakest.
+/// The weakest alignment of an object, in bytes.
 const ALIGN_MIN: u64 = 16;
-/// Words of a record up to which nobody asks how large a transaction may be.
+/// Words of a record up to which its limit is not looked up.
 const WORDS_UNASKED: u64 = 4096;
-/// Rounds for which a transaction waits for a lock that comes after all that it holds.
+/// Rounds for which a transaction waits for a lock that comes after all locks that it holds.
 const PATIENCE: u32 = 1 << 14;
-/// Rounds for which it waits for one that comes before: where transactions wait for each other in a circle, one of them
-/// does that, and gives up before anybody sleeps.
+/// Rounds for which it waits for a lock that comes before one that it holds. In each cycle of waiting transactions,
+/// one waits like that, and it gives up before any of them sleeps.
 const PATIENCE_CROSSED: u32 = 96;
 
-/// The alignment that an object gets when `align` was asked for.
+/// Returns the alignment that an object gets when `align` was asked for.
 pub(crate) fn checked_align(align: u64) -> Result<u64, HeapError> {
     let fine = align.max(1).is_power_of_two() && align <= ALIGN_MAX;
     if fine { Ok(align.max(ALIGN_MIN)) } else { Err(HeapError::Alignment { align }) }
 }
 
-/// The locks that a transaction held at some moment, and what it had stored by then.
+/// The locks that a transaction held at some moment, and the words that it had stored by then.
 #[derive(Clone, Copy, Debug)]
 pub struct Held {
     count: usize,
@@ -41,36 +41,36 @@ pub struct Held {
 }
 
 impl Held {
-    /// Whether there was any lock.
+    /// Returns true if any lock was held.
     #[inline]
     pub fn is_any(self) -> bool {
         self.count > 0
     }
 }
 
-/// Where a block was found.
+/// The place at which a block was found.
 enum Room {
     Block(Block),
     /// A span for a superblock of such blocks.
     Superblock(Span),
 }
 
-/// A transaction: what it stores is seen by itself at once, and by others when it is durable.
+/// A transaction. It sees its own stores at once; other threads see them when they are durable.
 ///
-/// Stores outside of the heap's space raise a [`Fault`], with which the transaction then fails.
+/// Stores outside of the heap's space raise a [`Fault`]. The transaction then fails with it.
 pub struct Tx<'a, M: Medium> {
     pub(crate) heap: &'a Heap<M>,
     pub(crate) session: &'a Session,
 }
 
 impl<M: Medium> Tx<'_, M> {
-    /// The heap.
+    /// Returns the heap.
     #[inline]
     pub fn heap(&self) -> &Heap<M> {
         self.heap
     }
 
-    /// The aligned word at `at` as the transaction sees it.
+    /// Returns the aligned word at `at` as the transaction sees it.
     #[inline]
     pub fn load8(&self, at: PoolOffset) -> u64 {
         self.session.state.borrow_mut().writes.load8(self.heap.memory(), at)
@@ -81,7 +81,7 @@ impl<M: Medium> Tx<'_, M> {
         self.session.state.borrow_mut().writes.read(self.heap.memory(), at, into);
     }
 
-    /// Whether the transaction has stored anything yet.
+    /// Returns true if the transaction has stored nothing yet.
     #[inline]
     pub fn is_clean(&self) -> bool {
         self.session.state.borrow().writes.is_empty()
@@ -113,7 +113,7 @@ impl<M: Medium> Tx<'_, M> {
         }
     }
 
-    /// Stores bytes anywhere.
+    /// Stores bytes at any offset.
     pub fn store(&self, at: PoolOffset, bytes: &[u8]) {
         let state = &mut *self.session.state.borrow_mut();
         if self.admit(state, at, bytes.len() as u64, true, bytes.len() as u64) {
@@ -124,14 +124,14 @@ impl<M: Medium> Tx<'_, M> {
     /// Makes `len` bytes zero. Takes no log space for them.
     pub fn zero(&self, at: PoolOffset, len: u64) {
         let state = &mut *self.session.state.borrow_mut();
-        // Where it counts is the record, in which it is a few words, however long it is.
+        // The record's length counts, and there a run of zeros takes a few words, however long it is.
         if self.admit(state, at, len, true, 0) {
             state.writes.zero(at, len);
         }
     }
 
-    /// Whether a store is inside of the heap and, with `logged` bytes more in the record, of what a transaction
-    /// may change.
+    /// Returns true if the store is inside of the heap, and if `logged` more bytes in the record are within the limit
+    /// of the transaction.
     #[inline]
     fn admit(&self, state: &mut State, at: PoolOffset, len: u64, aligned: bool, logged: u64) -> bool {
         if !self.heap.space.holds(at, len) || !aligned {
@@ -145,12 +145,12 @@ impl<M: Medium> Tx<'_, M> {
         words <= WORDS_UNASKED || self.allow(state, words)
     }
 
-    /// Whether the transaction may come to `words` words.
+    /// Returns true if the transaction's record may have `words` words.
     #[cold]
     fn allow(&self, state: &mut State, words: u64) -> bool {
         let mut allowed = *state.words_allowed.get_or_insert_with(|| self.half_of_free());
         if words > allowed && state.too_large.is_none() {
-            // An error shows again when the transaction commits.
+            // Ignores an error: it shows again when the transaction commits.
             let _ = self.heap.reclaim_for(state, || None::<Span>);
             allowed = self.half_of_free();
             state.words_allowed = Some(allowed);
@@ -161,7 +161,7 @@ impl<M: Medium> Tx<'_, M> {
         words <= allowed
     }
 
-    /// Half of the free chunks, in words.
+    /// Returns half of the free chunks, in words.
     fn half_of_free(&self) -> u64 {
         let free = self.heap.shared.central.fullness(&self.heap.space, self.heap.memory());
         free.free_chunks * CHUNK / WORD / 2
@@ -196,8 +196,8 @@ impl<M: Medium> Tx<'_, M> {
         unreachable!("the loop ends with the lock or without patience")
     }
 
-    /// Takes the lock that guards `at` if nobody held it since its version was `version`: what was read since
-    /// then from what it guards is still so.
+    /// Takes the lock that guards `at` if no thread held it since its version was `version`. If so, words under the
+    /// lock that were read since then have not changed.
     ///
     /// # Errors
     /// [`HeapError::Conflict`] when the version has changed; the caller reads again, or passes it on.
@@ -220,36 +220,37 @@ impl<M: Medium> Tx<'_, M> {
         taken
     }
 
-    /// Takes the lock of the word that says where the root is.
+    /// Takes the lock of the word that holds the root's offset.
     pub(crate) fn lock_root(&self) -> Result<(), HeapError> {
         self.lock(self.heap.space.root_at())
     }
 
-    /// Sees to it that the transaction can't commit: a part of a step failed, another part is done.
+    /// Keeps the transaction from committing, because one part of a step failed and another part is done.
     pub fn doom(&self) {
         self.session.state.borrow_mut().doomed = true;
     }
 
-    /// Whether the transaction will be rolled back, whatever else it does.
+    /// Returns true if the transaction will be rolled back, whatever else it does.
     pub(crate) fn is_lost(&self) -> bool {
         let state = self.session.state.borrow();
         state.doomed || state.conflict || state.too_large.is_some()
     }
 
-    /// Whether this transaction holds the lock that guards `at`.
+    /// Returns true if this transaction holds the lock that guards `at`.
     pub fn holds_lock(&self, at: PoolOffset) -> bool {
         self.session.state.borrow().held.contains(&self.heap.locks.stripe(at))
     }
 
-    /// Notes which locks are held, for [`unlock_since`](Tx::unlock_since).
+    /// Notes the locks that are held, for [`unlock_since`](Tx::unlock_since).
     #[inline]
     pub fn held(&self) -> Held {
         let state = self.session.state.borrow();
         Held { count: state.held.len(), words: state.writes.words() }
     }
 
-    /// Releases the locks that were taken since `held` was noted. For optimistic readers that start again. If anything was
-    /// stored since, all stay until the transaction is over: others may not see what lies under them before.
+    /// Releases the locks that were taken since `held` was noted. For optimistic readers that start again. If the
+    /// transaction has stored anything since, all its locks stay until it is over: other threads must not see its
+    /// stores before.
     pub fn unlock_since(&self, held: Held) {
         let state = &mut *self.session.state.borrow_mut();
         if state.writes.words() != held.words {
@@ -260,13 +261,13 @@ impl<M: Medium> Tx<'_, M> {
         }
     }
 
-    /// Has the closure started again, as after a conflict: pass the error on.
+    /// Makes the closure start again, as after a conflict. The closure passes the error on.
     pub fn restart(&self) -> HeapError {
         self.session.state.borrow_mut().conflict = true;
         HeapError::Conflict
     }
 
-    /// Allocates an object of at least `size` bytes, its content undefined: what was freed there before.
+    /// Allocates an object of at least `size` bytes. Its content is undefined: an object freed there before may show.
     /// `align` is a power of two up to 4096.
     ///
     /// # Errors
@@ -307,8 +308,8 @@ impl<M: Medium> Tx<'_, M> {
     /// As [`alloc`](Tx::alloc).
     ///
     /// # Cost
-    /// Content above 1 KiB is written once, in place, under the transaction's one drain; on the commit rung it
-    /// goes through the log.
+    /// Content above 1 KiB is written once, in place, under the transaction's one drain. On the commit rung it goes
+    /// through the log.
     pub fn alloc_with(&self, content: &[u64], align: u64, type_number: u64) -> Result<PoolOffset, HeapError> {
         let len = content.len() as u64 * WORD;
         let at = self.alloc(len, align, type_number)?;
@@ -323,15 +324,15 @@ impl<M: Medium> Tx<'_, M> {
         if !in_place {
             return self.store_words(at, content);
         }
-        // The space is nobody's: freed blocks of this size waited for readers and for the checkpoint. Should the
-        // transaction fail, it was scratched on.
+        // No reader and no record uses the space: freed blocks of this size waited for readers and for the
+        // checkpoint. If the transaction fails, the space is free again and its content does not matter.
         self.heap.medium().copy(at, content.as_bytes());
         let crc = crc32c::crc32c(content.as_bytes());
         self.session.state.borrow_mut().writes.payload(at, len, crc);
     }
 
-    /// Takes a free block of `key` or, where there is none, a larger one that is aligned to `align`; it is the
-    /// transaction's from then on. `None` when there is none, nor room for a superblock.
+    /// Takes a free block of `key`. If there is none, takes a larger one that is aligned to `align`. The block
+    /// belongs to the transaction from then on. Returns `None` if there is no block, and no room for a superblock.
     #[inline]
     pub(crate) fn take_block(
         &self,
@@ -346,9 +347,9 @@ impl<M: Medium> Tx<'_, M> {
     /// Finds a free block outside of the thread's cache, and fetches others with it.
     #[cold]
     fn find_block(&self, state: &mut State, key: Key, align: u64) -> Result<Option<(Key, Block)>, HeapError> {
-        // No cache of a heap for reading holds a block, so each allocation comes here, or to `find_huge`.
+        // No cache of a read-only heap holds a block, so each allocation comes here, or to `find_huge`.
         self.heap.check_changes()?;
-        // A superblock that the transaction makes is known to nobody else, so its blocks are found here only.
+        // Only the transaction knows a superblock that it makes, so its blocks are found here only.
         if let Some(block) = state.take_made(key) {
             return Ok(Some((key, block)));
         }
@@ -378,24 +379,24 @@ impl<M: Medium> Tx<'_, M> {
         }
     }
 
-    /// Moves free blocks of `key` from the superblocks to the thread's cache, but for one, which is returned.
+    /// Moves free blocks of `key` from the superblocks to the thread's cache, and returns one of them.
     fn fetch_blocks(&self, key: Key) -> Option<Block> {
         let shared = &self.heap.shared;
-        // ORDER: none: a thread that sees it late has fetched some more, which are found in its cache.
+        // ORDER: none: a thread that sees it late has fetched some more blocks, which are found in its cache.
         let is_short = shared.is_short.load(Ordering::Relaxed);
         let want = if is_short { 1 } else { refill_of(key.class) };
-        // Locked until the blocks are there, for a thread that looks for them.
+        // Locked until the blocks are in the cache, for a thread that looks for them there.
         let mut cache = self.heap.cache(self.session);
         let blocks = cache.magazines.of(key);
         if blocks.is_empty() {
             shared.central.take_blocks(&self.heap.space, self.heap.memory(), key, want, blocks);
-            // Ascending addresses: what is made together lies together.
+            // Ascending addresses: objects that are made together lie together.
             blocks.reverse();
         }
         blocks.pop()
     }
 
-    /// Makes `span` a superblock of `key`; its header rides in this transaction.
+    /// Makes `span` a superblock of `key`. Its header is part of this transaction's record.
     fn make_superblock(&self, state: &mut State, span: Span, key: Key) {
         let (class, chunks) = (key.class, span.chunks);
         let shape = Superblock::plan(span.len(), class.block_size(), class.align(), key.type_number);
@@ -423,7 +424,7 @@ impl<M: Medium> Tx<'_, M> {
         Ok(at)
     }
 
-    /// A span for an object of its own, and where in it the object begins.
+    /// Returns a span for a huge object, and the object's offset in the span.
     pub(crate) fn find_huge(
         &self,
         state: &mut State,
@@ -474,7 +475,7 @@ impl<M: Medium> Tx<'_, M> {
         }
     }
 
-    /// Whether the block was allocated before the transaction or by it.
+    /// Returns true if the block was allocated before the transaction or by it.
     fn is_allocated(&self, state: &State, block: Block) -> Result<bool, HeapError> {
         let bits = unchecked(self.heap.memory().load8(block.word))
             .ok_or(HeapError::Corrupt { what: "the allocation bitmap", at: block.word })?;
@@ -499,7 +500,7 @@ impl<M: Medium> Tx<'_, M> {
         Ok(())
     }
 
-    /// Bytes that the object at `at` can hold, at least those that were asked for.
+    /// Returns the bytes that the object at `at` can hold, at least those that were asked for.
     ///
     /// # Errors
     /// As [`free`](Tx::free).
@@ -507,7 +508,7 @@ impl<M: Medium> Tx<'_, M> {
         self.object(at).map(|(size, _)| size)
     }
 
-    /// Bytes that the object at `at` can hold, and its type number.
+    /// Returns the bytes that the object at `at` can hold, and its type number.
     ///
     /// # Errors
     /// As [`free`](Tx::free).
@@ -535,12 +536,12 @@ impl<M: Medium> Tx<'_, M> {
         }
     }
 
-    /// Makes the object at `at` hold at least `size` bytes; moves it, with its content, when it must. Returns
-    /// where it is then.
+    /// Makes the object at `at` hold at least `size` bytes. Moves it with its content if it must. Returns its offset
+    /// after that.
     ///
     /// # Errors
-    /// As [`alloc`](Tx::alloc) and [`free`](Tx::free). An object that is aligned so never fails to shrink for want of
-    /// space: it stays where it is.
+    /// As [`alloc`](Tx::alloc) and [`free`](Tx::free). An object that has the alignment already never fails to shrink
+    /// for lack of space: it stays in place.
     ///
     /// # Cost
     /// That of [`alloc_with`](Tx::alloc_with), if it moves.
@@ -551,7 +552,7 @@ impl<M: Medium> Tx<'_, M> {
             return Ok(at);
         }
         let moved = match self.alloc(size, align, type_number) {
-            // A smaller place would only have saved some.
+            // A smaller block would only have freed some space.
             Err(HeapError::OutOfSpace { .. }) if holds => return Ok(at),
             moved => moved?,
         };

@@ -1,4 +1,4 @@
-//! Walking a heap: its objects, and how full it is. All of it is derived from what the medium says.
+//! Walks over a heap: its objects, and its fill level. All of it is derived from the medium.
 
 use crate::alloc::space::bitmap;
 use crate::alloc::{Block, Found, Span, SpanKind};
@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 /// An allocated object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Object {
-    /// Where it begins.
+    /// Offset of its first byte.
     pub at: PoolOffset,
     /// Bytes that it can hold, at least those that were asked for.
     pub size: u64,
@@ -19,18 +19,18 @@ pub struct Object {
     pub type_number: u64,
 }
 
-/// How full a heap is. Space that is free on the medium and kept for a running transaction or for readers
-/// counts as free.
+/// Fill level of a heap. Space that is free on the medium counts as free, also if it is kept for a running
+/// transaction or for readers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HeapStats {
-    /// What the superblocks of each block size hold, by size.
+    /// Superblocks and blocks of each block size, by size.
     pub classes: Vec<ClassStats>,
-    /// Objects that have a span of their own.
+    /// Number of objects that have a span of their own.
     pub huge_count: u64,
     /// Bytes of the spans of those objects.
     pub huge_bytes: u64,
-    /// Bytes of chunks that nothing uses.
+    /// Bytes of free chunks.
     pub free_chunk_bytes: u64,
     /// Bytes of blocks that are free in superblocks.
     pub free_block_bytes: u64,
@@ -39,38 +39,38 @@ pub struct HeapStats {
 }
 
 impl HeapStats {
-    /// Bytes that are free, in chunks and in blocks.
+    /// Returns the bytes that are free, in chunks and in blocks.
     pub fn free_bytes(&self) -> u64 {
         self.free_chunk_bytes + self.free_block_bytes
     }
 }
 
-/// What the superblocks of one block size hold.
+/// Superblocks and blocks of one block size.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ClassStats {
-    /// Bytes of a block.
+    /// Size of a block in bytes.
     pub block_size: u64,
-    /// Superblocks of that size.
+    /// Number of superblocks with that block size.
     pub superblocks: u64,
-    /// Blocks in them.
+    /// Number of blocks in them.
     pub blocks: u64,
-    /// Blocks that are allocated.
+    /// Number of allocated blocks.
     pub used: u64,
 }
 
 impl ClassStats {
-    /// Blocks that are free.
+    /// Returns the number of free blocks.
     pub fn free(&self) -> u64 {
         self.blocks - self.used
     }
 }
 
 impl<M: Medium> Heap<M> {
-    /// The object that begins at `at`, as it was last committed.
+    /// Returns the object that begins at `at`, as it was last committed.
     ///
     /// # Errors
-    /// [`HeapError::NoObject`] when none does; [`HeapError::Corrupt`], [`HeapError::Fault`].
+    /// [`HeapError::NoObject`] when none begins there; [`HeapError::Corrupt`], [`HeapError::Fault`].
     pub fn object(&self, at: PoolOffset) -> Result<Object, HeapError> {
         told(|| self.object_at(at))
     }
@@ -91,10 +91,10 @@ impl<M: Medium> Heap<M> {
         }
     }
 
-    /// Returns whether an allocated object of this type begins at `at`, as it was last committed.
+    /// Returns true if an allocated object of this type begins at `at`, as it was last committed.
     ///
     /// # Errors
-    /// [`HeapError::Corrupt`] when the descriptor, the header or the bitmap that tells is damaged.
+    /// [`HeapError::Corrupt`] when its descriptor, header or bitmap is damaged.
     ///
     /// # Cost
     /// Loads of a descriptor, a header and one word of a bitmap.
@@ -112,13 +112,14 @@ impl<M: Medium> Heap<M> {
         }
     }
 
-    /// The first object behind the offset `after`, or of all with [`PoolOffset::NULL`]; `None` at the end.
+    /// Returns the first object after the offset `after`, or the first of all for [`PoolOffset::NULL`]; `None` at the
+    /// end.
     ///
     /// # Errors
     /// [`HeapError::Corrupt`] when a descriptor or header is damaged; [`HeapError::Fault`].
     ///
     /// # Cost
-    /// That of looking for it from `after` on.
+    /// That of a search from `after` on.
     pub fn next_object(&self, after: PoolOffset) -> Result<Option<Object>, HeapError> {
         told(|| self.first_behind(after))
     }
@@ -140,7 +141,7 @@ impl<M: Medium> Heap<M> {
         Ok(None)
     }
 
-    /// The chunk at or before `chunk` with which a span begins, that ends behind `chunk`.
+    /// Returns the first chunk of the span in use that holds `chunk`, or `chunk` if there is none.
     fn head_before(&self, extent: &Extent, chunk: u64) -> u64 {
         let ends_behind = |head: &u64| {
             let span = self.space.span(self.memory(), extent, *head);
@@ -149,7 +150,7 @@ impl<M: Medium> Heap<M> {
         (extent.table_len / CHUNK..=chunk).rev().find(ends_behind).unwrap_or(chunk)
     }
 
-    /// The first object of a span that begins behind `after`.
+    /// Returns the first object of a span that begins after `after`.
     fn first_in(&self, span: Span, kind: SpanKind, after: PoolOffset) -> Result<Option<Object>, HeapError> {
         Ok(match kind {
             SpanKind::Free => None,
@@ -169,7 +170,7 @@ impl<M: Medium> Heap<M> {
         })
     }
 
-    /// Every allocated object, in the order of offsets. Ends behind the first error.
+    /// Returns every allocated object, in the order of offsets. Ends after the first error.
     pub fn objects(&self) -> impl Iterator<Item = Result<Object, HeapError>> + '_ {
         let mut after = Some(PoolOffset::NULL);
         std::iter::from_fn(move || {
@@ -182,7 +183,7 @@ impl<M: Medium> Heap<M> {
         })
     }
 
-    /// How full the heap is.
+    /// Returns the fill level of the heap.
     ///
     /// # Errors
     /// [`HeapError::Corrupt`] when a descriptor or header is damaged; [`HeapError::Fault`].

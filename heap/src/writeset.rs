@@ -1,14 +1,14 @@
-//! What a transaction is about to change: the entries of its record, and what they make of the pool for the
-//! transaction itself.
+//! The changes of a running transaction: the entries of its record, and the content of the pool as the transaction
+//! sees it.
 
 use lode_layout::{ENTRY_WORDS_MAX, Entries, Entry, PoolOffset, Record, SpanHeaderWords, WORD, align_down};
 use lode_pmem::Memory;
 use std::collections::HashMap;
 use zerocopy::IntoBytes;
 
-/// Patches above which they are looked up by their place instead of one by one.
+/// Number of patches above which they are looked up by their place instead of one by one.
 const INDEX_FROM: usize = 16;
-/// Bytes of the places by which patches are looked up.
+/// Length in bytes of the places by which patches are looked up.
 const PLACE: u64 = 256;
 
 /// A range that the transaction will change.
@@ -16,7 +16,7 @@ const PLACE: u64 = 256;
 struct Patch {
     at: u64,
     len: u64,
-    /// Where its words begin in the record's body; `None` for zeros.
+    /// Index of its first word in the record's body; `None` for zeros.
     words: Option<usize>,
 }
 
@@ -28,22 +28,22 @@ struct Payload {
     crc: u32,
 }
 
-/// Words of the entry that vouches for such content.
+/// Words of the entry that has the checksum of such content.
 const PAYLOAD_WORDS: usize = 3;
 
 /// The changes of a transaction.
 #[derive(Debug)]
 pub(crate) struct WriteSet {
     record: Record,
-    /// Content that was written in place. Its entries are made at the end, if it stays as it is.
+    /// Content that was written in place. Its entries are added at the end, if it stays as it is.
     payloads: Vec<Payload>,
-    /// Entries below this word of the body have been made into patches. They are made when the transaction reads, so one that
-    /// only writes pays nothing for them.
+    /// Entries below this word of the body have been made into patches. Patches are made when the transaction reads,
+    /// so a transaction that only writes pays nothing for them.
     patched: usize,
     patches: Vec<Patch>,
-    /// Patches by the places that they touch, when there are many.
+    /// Patches by the places that they touch, if there are many.
     index: HashMap<u64, Vec<u32>>,
-    /// Patches that are in the index.
+    /// Number of patches that are in the index.
     indexed: usize,
 }
 
@@ -75,7 +75,7 @@ impl WriteSet {
         self.record.is_empty()
     }
 
-    /// Words of the record so far, header included.
+    /// Returns the length of the record so far in words, header included.
     #[inline]
     pub(crate) fn words(&self) -> usize {
         self.record.len() + PAYLOAD_WORDS * self.payloads.len()
@@ -125,19 +125,19 @@ impl WriteSet {
         self.record.push(Entry::ClearBits { at, mask });
     }
 
-    /// Notes that the range holds, at home, content with this checksum.
+    /// Notes that the range at home holds content with this checksum.
     pub(crate) fn payload(&mut self, at: PoolOffset, len: u64, crc: u32) {
         self.payloads.push(Payload { at, len, crc });
     }
 
-    /// Whether there is content in place.
+    /// Returns true if content was written in place.
     #[inline]
     pub(crate) fn has_payloads(&self) -> bool {
         !self.payloads.is_empty()
     }
 
-    /// Puts content in place that the range touches into the record: the transaction is about to change it, and
-    /// a checksum that no longer fits would have recovery drop the transaction.
+    /// Moves content that was written in place, and that the range touches, into the record. The transaction is about
+    /// to change that content, and recovery would drop a transaction whose checksum no longer fits.
     #[cold]
     pub(crate) fn log_payloads(&mut self, memory: &Memory, at: PoolOffset, len: u64) {
         let touched = |payload: &mut Payload| at < payload.at.plus(payload.len) && payload.at < at.plus(len);
@@ -148,7 +148,7 @@ impl WriteSet {
         }
     }
 
-    /// Adds the entries that vouch for content in place.
+    /// Adds the entries that have the checksums of content in place.
     #[cold]
     pub(crate) fn vouch(&mut self) {
         for Payload { at, len, crc } in self.payloads.drain(..) {
@@ -156,13 +156,13 @@ impl WriteSet {
         }
     }
 
-    /// A span header and the words behind it, in one entry.
+    /// Stores a span header and the words after it, in one entry.
     pub(crate) fn store_header(&mut self, at: PoolOffset, header: &SpanHeaderWords, behind: &[u64]) {
         let words: Vec<u64> = header.iter().chain(behind).copied().collect();
         self.store_words(at, &words);
     }
 
-    /// The word at `at` as the transaction sees it.
+    /// Returns the word at `at` as the transaction sees it.
     #[inline]
     pub(crate) fn load8(&mut self, memory: &Memory, at: PoolOffset) -> u64 {
         if self.is_empty() {
@@ -173,7 +173,7 @@ impl WriteSet {
         u64::from_le_bytes(word)
     }
 
-    /// The range from `at` as the transaction sees it.
+    /// Reads the range from `at` as the transaction sees it.
     pub(crate) fn read(&mut self, memory: &Memory, at: PoolOffset, into: &mut [u8]) {
         self.patch_up();
         memory.read(at, into);
@@ -197,7 +197,7 @@ impl WriteSet {
         }
     }
 
-    /// Makes patches of the entries that were added since.
+    /// Makes patches of the entries that were added since the last call.
     fn patch_up(&mut self) {
         let mut word = self.patched;
         for entry in Entries::new(&self.record.body()[self.patched..]).map_while(Result::ok) {
@@ -235,7 +235,7 @@ impl WriteSet {
 }
 
 impl Patch {
-    /// Copies what the patch changes of the range that begins at `start` to `into`, which holds that range.
+    /// Copies the part of the patch that is in the range from `start` to `into`, which holds that range.
     fn show(&self, body: &[u64], start: u64, into: &mut [u8]) {
         let from = self.at.max(start);
         let to = (self.at + self.len).min(start + into.len() as u64);
@@ -257,7 +257,7 @@ impl Patch {
 mod test {
     use super::*;
 
-    /// What a transaction sees is what applying its entries in order to a copy would give.
+    /// A transaction sees what applying its entries in order to a copy would give.
     #[test]
     fn a_transaction_sees_its_own_writes() {
         const LEN: usize = 4096;

@@ -1,10 +1,10 @@
-//! A thread's cache: its free blocks, and the ones that it freed last, where a thread that finds no space can reach them.
+//! A thread's cache: its free blocks and the ones that it freed last, within reach of a thread that finds no space.
 //!
-//! The lock is biased to the thread, which takes it with a plain store and a plain load for each of its operations, and
-//! never while a closure runs. A thread that reclaims takes the locks of all caches, and waits for no closure
+//! The lock is biased to the thread, which takes it with a plain store and a plain load for each of its operations,
+//! and never while a closure runs. A thread that reclaims takes the locks of all caches. It waits for no closure
 //! either. Blocks that a transaction has taken or freed are the transaction's until it is over, and in no cache.
 //!
-//! Under the lock of a cache `Central` may be locked, and the limbo that all share; never another cache.
+//! A thread that has locked a cache may lock `Central` and the shared limbo, and never another cache.
 
 use super::limbo::Limbo;
 use super::magazine::Magazines;
@@ -12,7 +12,7 @@ use crate::biased::{Bias, Biased, Hold, Owner};
 use crate::sync::asymmetric;
 use std::sync::Arc;
 
-/// What is in a cache.
+/// The content of a cache.
 #[derive(Debug, Default)]
 pub(crate) struct Cache {
     pub(crate) magazines: Magazines,
@@ -28,7 +28,7 @@ impl ThreadCache {
         ThreadCache(Biased::new(Cache::default()))
     }
 
-    /// Locks the cache. For its own thread.
+    /// Locks the cache. Only its own thread calls this.
     ///
     /// # Cost
     /// A store, two loads, and a store at the end, unless another thread reclaimed since the last time.
@@ -54,7 +54,7 @@ impl ThreadCache {
         unreachable!("the loop ends with the lock")
     }
 
-    /// Locks all of `caches`, none of which the calling thread has locked.
+    /// Locks all of `caches`. The calling thread has locked none of them.
     pub(crate) fn lock_all(caches: &[Arc<ThreadCache>], wait: impl FnMut(u32)) -> Vec<Hold<'_, Cache>> {
         Biased::lock_all(caches.iter().map(|cache| &cache.0), wait)
     }

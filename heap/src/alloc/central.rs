@@ -1,4 +1,4 @@
-//! What all threads share of the allocator: which superblocks have free blocks, and which chunks are free.
+//! The part of the allocator that all threads share: superblocks with free blocks, and free chunks.
 
 use super::class::Class;
 use super::space::{Block, Space, Span, SpanKind, bitmap};
@@ -10,17 +10,18 @@ use lode_pmem::{Fault, Memory};
 use std::collections::HashMap;
 use std::sync::PoisonError;
 
-/// What blocks of a superblock have in common.
+/// The properties that all blocks of a superblock have in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Key {
     pub(crate) class: Class,
     pub(crate) type_number: u64,
 }
 
-/// Chunks whose descriptors are read at a time, when free space or free blocks are looked for after opening.
+/// Number of chunks whose descriptors are read at a time, when free space or free blocks are looked for after
+/// opening.
 const SCAN_STEP: u64 = 64;
 
-/// A superblock that is on the medium, and its blocks that nobody has.
+/// A superblock that is on the medium, and its free blocks that no thread has.
 #[derive(Debug)]
 struct Known {
     span: Span,
@@ -29,16 +30,16 @@ struct Known {
     free: FreeBlocks,
 }
 
-/// Blocks of a superblock that nobody has.
+/// Free blocks of a superblock that no thread has.
 #[derive(Debug)]
 pub(crate) struct FreeBlocks {
-    /// 48 to a word, like the bitmap on the medium.
+    /// A bitmap with 48 blocks to a word, like the one on the medium.
     words: Vec<u64>,
     count: u64,
 }
 
 impl FreeBlocks {
-    /// The blocks of `shape` that are not in `allocated`, 48 to a word.
+    /// Returns the blocks of `shape` that are not in `allocated`, a bitmap with 48 blocks to a word.
     pub(crate) fn of(shape: &Superblock, allocated: &[u64]) -> FreeBlocks {
         let bits = u64::from(CHECKED_BITS);
         let blocks_of = |word: u64| (shape.block_count - word * bits).min(bits);
@@ -48,7 +49,7 @@ impl FreeBlocks {
         FreeBlocks { words, count }
     }
 
-    /// Moves up to `want` of them, the first ones of the superblock `shape` at `span`, to `into`.
+    /// Moves up to `want` of them to `into`: the first ones of the superblock `shape` at `span`.
     pub(crate) fn take(&mut self, span: PoolOffset, shape: &Superblock, want: usize, into: &mut Vec<Block>) {
         let mut wanted = want.min(self.count as usize);
         self.count -= wanted as u64;
@@ -70,7 +71,7 @@ impl Known {
         let index = (block.at.get() - self.span.start.get() - self.shape.data_off) / self.shape.block_size;
         let bits = &mut self.free.words[(index / u64::from(CHECKED_BITS)) as usize];
         let was_taken = *bits & block.mask() == 0;
-        // With a seeded bug two transactions may free a block: what that loses is for the explorer to find.
+        // With a seeded bug two transactions may free the same block; the explorer has to find the loss.
         debug_assert!(was_taken || cfg!(lode_bugs), "a block was freed twice");
         *bits |= block.mask();
         self.free.count += u64::from(was_taken);
@@ -85,10 +86,10 @@ impl Known {
 #[derive(Debug, Default)]
 struct State {
     known: HashMap<PoolOffset, Known>,
-    /// Superblocks with free blocks, by key; may name ones that are full or gone.
+    /// Superblocks with free blocks, by key. May name superblocks that are full or gone.
     partial: HashMap<Key, Vec<PoolOffset>>,
     free: FreeSpans,
-    /// Where each extent's scan stands: the next chunk to look at.
+    /// The next chunk that the scan reads, for each extent.
     scanned: Vec<u64>,
 }
 
@@ -96,21 +97,21 @@ struct State {
 #[derive(Debug, Default)]
 pub(crate) struct Central {
     state: Mutex<State>,
-    /// All below this offset has been scanned.
+    /// Everything below this offset has been scanned.
     met_below: AtomicU64,
 }
 
-/// How full the heap is.
+/// Fill level of the heap.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Fullness {
     pub(crate) free_chunks: u64,
     pub(crate) longest_chunks: u64,
-    /// Free blocks of superblocks, in bytes.
+    /// Bytes of free blocks in superblocks.
     pub(crate) free_block_bytes: u64,
 }
 
 impl Central {
-    /// Moves up to `want` free blocks of `key` to `into`; none if no superblock has any.
+    /// Moves up to `want` free blocks of `key` to `into`. Moves none if it finds none.
     pub(crate) fn take_blocks(
         &self,
         space: &Space,
@@ -122,12 +123,12 @@ impl Central {
         let mut state = self.enter();
         loop {
             while let Some(start) = state.partial.get_mut(&key).and_then(|starts| starts.last().copied()) {
-                // The span may have been given up since, and be a superblock of another key by now.
+                // The span may have been given up since, and may be a superblock of another key by now.
                 let usable = |known: &&mut Known| known.key == key && known.free.count > 0;
                 if let Some(known) = state.known.get_mut(&start).filter(usable) {
                     let (from, size) = (into.len(), known.shape.block_size);
                     known.free.take(known.span.start, &known.shape, want, into);
-                    // Blocks of which bytes are lost are nobody's until the pool is opened again.
+                    // Blocks that have lost bytes are used by no thread until the pool is opened again.
                     let mut index = 0;
                     into.retain(|block| {
                         index += 1;
@@ -140,15 +141,15 @@ impl Central {
                 }
                 state.partial.entry(key).and_modify(|starts| _ = starts.pop());
             }
-            // Free space that is known is taken before old superblocks are looked for: opening a large pool must
-            // not make the first allocation slow.
+            // Known free space is used before old superblocks are looked for: opening a large pool must not make the
+            // first allocation slow.
             if state.free.chunks() > 0 || !self.scan(&mut state, space, memory) {
                 return;
             }
         }
     }
 
-    /// Takes back blocks that nobody uses.
+    /// Takes back blocks that no thread uses.
     pub(crate) fn give_blocks(&self, key: Key, blocks: impl Iterator<Item = Block>) {
         let mut state = self.enter();
         for block in blocks {
@@ -156,11 +157,12 @@ impl Central {
         }
     }
 
-    /// Meets the superblock at `span` before one of its blocks is freed. Were it met later, by the scan, the
-    /// block would be found free while a reader may still hold it, and again when its turn comes.
+    /// Adds the superblock at `span` to the known ones before one of its blocks is freed. If the scan met it later,
+    /// it would find the block free while a reader may still hold it. The block would be free a second time when it
+    /// leaves the limbo.
     #[inline]
     pub(crate) fn meet_superblock(&self, space: &Space, memory: &Memory, span: PoolOffset) {
-        // ORDER: acquires the scan's end: what lies below it is known.
+        // ORDER: acquires the scan's end: superblocks below it are known.
         if span.get() < self.met_below.load(Ordering::Acquire) {
             return;
         }
@@ -173,7 +175,7 @@ impl Central {
         }
     }
 
-    /// Meets everything up to `span` before that span is freed.
+    /// Scans everything up to `span` before that span is freed.
     pub(crate) fn meet_span(&self, space: &Space, memory: &Memory, span: PoolOffset) {
         let mut state = self.enter();
         while state.met_below(space) <= span.get() && self.scan(&mut state, space, memory) {}
@@ -194,10 +196,10 @@ impl Central {
         }
     }
 
-    /// Takes all superblocks of which no block is in use, so that their chunks can serve something else.
+    /// Takes all superblocks that have no block in use, so their chunks can serve something else.
     pub(crate) fn take_empty_superblocks(&self, space: &Space) -> Vec<Span> {
         let mut state = self.enter();
-        // What the scan has not come to stays: it would find the chunks free a second time.
+        // Superblocks that the scan has not reached stay: it would find their chunks free a second time.
         let below = state.met_below(space);
         let empty = state.known.values().filter(|known| known.is_empty() && known.span.start.get() < below);
         let mut empty: Vec<Span> = empty.map(|known| known.span).collect();
@@ -219,12 +221,12 @@ impl Central {
         self.enter().free.give(span);
     }
 
-    /// Takes in a superblock that is on the medium, of which the blocks `free` are nobody's.
+    /// Adds a superblock that is on the medium. Its blocks `free` belong to no thread.
     pub(crate) fn add_superblock(&self, span: Span, shape: Superblock, key: Key, free: FreeBlocks) {
         self.enter().add(span, shape, key, free);
     }
 
-    /// How full the heap is; looks at all that was not looked at since opening.
+    /// Returns the fill level of the heap. Scans first all that was not scanned since opening.
     pub(crate) fn fullness(&self, space: &Space, memory: &Memory) -> Fullness {
         let mut state = self.enter();
         while self.scan(&mut state, space, memory) {}
@@ -235,16 +237,16 @@ impl Central {
         }
     }
 
-    /// Looks at some more chunks; false when all have been looked at.
+    /// Scans some more chunks. Returns false when all have been scanned.
     fn scan(&self, state: &mut State, space: &Space, memory: &Memory) -> bool {
-        // What is lost of a chunk that was merely looked at is not a fault of the transaction that wants space.
+        // Lost bytes of a chunk that is merely scanned are not a fault of the transaction that wants space.
         let earlier = Fault::take();
         let more = state.scan(space, memory);
         Fault::take();
         if let Some(fault) = earlier {
             fault.raise();
         }
-        // ORDER: releases what the scan found to those who find a span below.
+        // ORDER: releases the scan's findings to threads that find a span below.
         self.met_below.store(state.met_below(space), Ordering::Release);
         more
     }
@@ -262,8 +264,8 @@ impl State {
         self.known.insert(span.start, Known { span, shape, key, free });
     }
 
-    /// Takes a free span of which no byte is lost. Chunks that have lost some are nobody's until the pool is opened
-    /// again.
+    /// Takes a free span that has lost no byte. Chunks that have lost bytes are used by no thread until the pool is
+    /// opened again.
     fn take_sound(&mut self, memory: &Memory, take: impl Fn(&mut FreeSpans) -> Option<Span>) -> Option<Span> {
         let is_sound = |span: &Span| memory.locate(span.start, span.len()).is_ok();
         loop {
@@ -294,7 +296,7 @@ impl State {
         }
     }
 
-    /// The offset below which everything has been scanned.
+    /// Returns the offset below which everything has been scanned.
     fn met_below(&self, space: &Space) -> u64 {
         let mut below = 0;
         for (extent, scanned) in space.extents().zip(self.scanned.iter().copied().chain(std::iter::repeat(0)))
@@ -307,7 +309,7 @@ impl State {
         below
     }
 
-    /// Looks at some more chunks; false when all have been looked at.
+    /// Scans some more chunks. Returns false when all have been scanned.
     fn scan(&mut self, space: &Space, memory: &Memory) -> bool {
         for (index, extent) in space.extents().enumerate() {
             if self.scanned.len() == index {
@@ -325,7 +327,7 @@ impl State {
                         self.discover(memory, span, kind);
                         span.chunks
                     }
-                    // A damaged chunk is nobody's to hand out; `check` names it.
+                    // A damaged chunk is handed out to no thread; `check` reports it.
                     Err(_) => 1,
                 };
             }
@@ -353,7 +355,7 @@ impl State {
     }
 }
 
-/// The error of a heap that has no room for `wanted` bytes.
+/// Returns the error of a heap that has no room for `wanted` bytes.
 pub(crate) fn out_of_space(wanted: u64) -> HeapError {
     HeapError::OutOfSpace { wanted }
 }

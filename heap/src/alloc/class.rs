@@ -1,15 +1,15 @@
-//! Size classes: the block sizes into which superblocks are cut. They are no part of the media format, since
-//! each superblock says its own block size.
+//! Size classes: the block sizes into which superblocks are cut. They are no part of the media format, since each
+//! superblock states its own block size.
 
 use lode_layout::{CHUNK, Superblock};
 
-/// Bytes above which an object gets a span of its own.
+/// Maximum size in bytes of an object in a block. A larger object gets a span of its own.
 pub(crate) const BLOCK_SIZE_MAX: u64 = 32 * 1024;
 
-/// Blocks of a superblock at least. A single one is better off in a span of its own.
+/// Minimum number of blocks in a superblock. A single block is better off in a span of its own.
 const BLOCKS_MIN: u64 = 2;
 
-/// Four sizes for each doubling, so at most a fifth of a block is wasted; 656 and 2064 fit tree nodes.
+/// Block sizes, four for each doubling, so at most a fifth of a block is wasted; 656 and 2064 fit tree nodes.
 const SIZES: [u16; 42] = [
     16, 32, 48, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384, 448, 512, 656, 768, 896, 1024, 1280,
     1536, 1792, 2048, 2064, 2560, 3072, 3584, 4096, 5120, 6144, 7168, 8192, 10240, 12288, 14336, 16384,
@@ -39,7 +39,7 @@ const FINE: [Class; FINE_MAX / FINE_STEP as usize + 1] = {
 };
 
 impl Class {
-    /// The smallest class whose blocks hold `size` bytes and can all be aligned to `align`; `None` if the
+    /// Returns the smallest class whose blocks hold `size` bytes and can all be aligned to `align`; `None` if the
     /// object needs a span of its own.
     #[inline]
     pub(crate) fn of(size: u64, align: u64) -> Option<Class> {
@@ -59,19 +59,19 @@ impl Class {
         Some(class)
     }
 
-    /// The class of blocks of exactly `block_size` bytes, if there is one.
+    /// Returns the class of blocks of exactly `block_size` bytes, if there is one.
     pub(crate) fn of_block_size(block_size: u64) -> Option<Class> {
         let size = u16::try_from(block_size).ok()?;
         SIZES.binary_search(&size).ok().map(|index| Class(index as u8))
     }
 
-    /// Bytes of a block.
+    /// Returns the size of a block in bytes.
     #[inline]
     pub(crate) fn block_size(self) -> u64 {
         u64::from(SIZES[self.0 as usize])
     }
 
-    /// Chunks of a superblock of this class, where there is room; it is aligned to as many.
+    /// Returns the length in chunks of a superblock of this class, if there is room. It is aligned to its length.
     pub(crate) fn span_chunks(self) -> u64 {
         match self.block_size() {
             0..=1024 => 1,
@@ -80,8 +80,8 @@ impl Class {
         }
     }
 
-    /// Chunks that a superblock of this class may have, most first. Less than [`span_chunks`](Class::span_chunks) where
-    /// no such span is free, as long as several blocks fit.
+    /// Returns the lengths in chunks that a superblock of this class may have, greatest first. Those below
+    /// [`span_chunks`](Class::span_chunks) serve when no longer span is free, and have room for several blocks.
     pub(crate) fn lengths(self) -> impl Iterator<Item = u64> {
         let most = self.span_chunks();
         let holds_several = move |chunks: u64| {
@@ -91,24 +91,24 @@ impl Class {
         SPAN_CHUNKS.into_iter().chain([1]).filter(fits)
     }
 
-    /// The classes of larger blocks, by size.
+    /// Returns the classes of larger blocks, by size.
     pub(crate) fn larger(self) -> impl Iterator<Item = Class> {
         (self.0 + 1..SIZES.len() as u8).map(Class)
     }
 
-    /// The alignment of the blocks: that of their size, up to a page.
+    /// Returns the alignment of the blocks: that of their size, up to a page.
     pub(crate) fn align(self) -> u64 {
         (1 << self.block_size().trailing_zeros()).min(4096)
     }
 
-    /// Every class.
+    /// Returns every class.
     #[cfg(test)]
     pub(crate) fn all() -> impl Iterator<Item = Class> {
         (0..SIZES.len() as u8).map(Class)
     }
 }
 
-/// Chunks of superblocks that are longer than one chunk, longest first.
+/// Lengths in chunks of superblocks that are longer than one chunk, greatest first.
 pub(crate) const SPAN_CHUNKS: [u64; 2] = [16, 4];
 
 #[cfg(test)]

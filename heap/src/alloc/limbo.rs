@@ -1,33 +1,33 @@
-//! Limbo: what has been freed, until nobody can be looking at it any more.
+//! Limbo: freed space, until no reader can hold it any more.
 
 use super::central::Key;
 use super::space::{Block, Span};
 use std::collections::VecDeque;
 use std::mem;
 
-/// Freed blocks that wait until a generation is worth looking at the readers.
+/// Number of freed blocks from which a look at the readers is worthwhile.
 const GENERATION: usize = 32;
 
-/// Small blocks that a thread freed. Their next content goes through the log, so only readers matter.
+/// Small blocks that a thread freed. Their next content goes through the log, so they wait for readers only.
 #[derive(Debug, Default)]
 pub(crate) struct Limbo {
-    /// Freed since the last look at the readers.
+    /// Blocks freed since the last look at the readers.
     young: Vec<(Key, Block)>,
-    /// Freed in `epoch` or before.
+    /// Blocks freed in `epoch` or before.
     old: Vec<(Key, Block)>,
     epoch: u64,
 }
 
 impl Limbo {
-    /// Adds a freed block; true when it is time to [`turn`](Limbo::turn).
+    /// Adds a freed block. Returns true when it is time to [`turn`](Limbo::turn).
     #[inline]
     pub(crate) fn add(&mut self, key: Key, block: Block) -> bool {
         self.young.push((key, block));
         self.young.len() >= GENERATION
     }
 
-    /// Hands the blocks that no reader holds to `ripe`, if the oldest pinned epoch is `oldest`, and takes the young
-    /// ones for freed in the epoch that `advance` ends.
+    /// Hands the old blocks to `ripe` if no reader holds them; `oldest` is the oldest pinned epoch. The young ones
+    /// become the old ones then, as freed in the epoch that `advance` ends.
     pub(crate) fn turn(
         &mut self,
         oldest: u64,
@@ -48,20 +48,20 @@ impl Limbo {
         mem::take(&mut self.young)
     }
 
-    /// Takes the others, and the epoch in which they were freed, or before.
+    /// Takes the old blocks, and the epoch in which or before which they were freed.
     pub(crate) fn take_old(&mut self) -> (u64, Vec<(Key, Block)>) {
         (self.epoch, mem::take(&mut self.old))
     }
 }
 
-/// Something freed that may be overwritten outside of the log when its turn has come.
+/// Freed space that may be overwritten outside of the log once it leaves the limbo.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Freed {
     Block(Key, Block),
     Span(Span),
 }
 
-/// Freed things that all threads share: large ones, which must also wait for the checkpoint, since a record of
+/// Freed space that all threads share. Large blocks and spans must also wait for the checkpoint, since a record of
 /// the log could still be replayed over them.
 #[derive(Debug, Default)]
 pub(crate) struct SharedLimbo {
@@ -69,12 +69,12 @@ pub(crate) struct SharedLimbo {
 }
 
 impl SharedLimbo {
-    /// Adds what the record `sequence` freed in `epoch`.
+    /// Adds space that the record `sequence` freed in `epoch`.
     pub(crate) fn add(&mut self, sequence: u64, epoch: u64, freed: Freed) {
         self.waiting.push_back((sequence, epoch, freed));
     }
 
-    /// Takes what no reader holds and the checkpoint covers.
+    /// Takes the space that no reader holds and the checkpoint covers.
     pub(crate) fn take_ripe(&mut self, checkpointed: u64, oldest: u64) -> Vec<Freed> {
         let ripe = |(sequence, epoch, _): &(u64, u64, Freed)| *sequence <= checkpointed && *epoch < oldest;
         let mut taken = Vec::new();
@@ -87,7 +87,7 @@ impl SharedLimbo {
         taken
     }
 
-    /// Whether something waits that no reader holds and the checkpoint does not cover.
+    /// Returns true if space that no reader holds waits for the checkpoint.
     pub(crate) fn waits_for_checkpoint(&self, checkpointed: u64, oldest: u64) -> bool {
         self.waiting.iter().any(|(sequence, epoch, _)| *sequence > checkpointed && *epoch < oldest)
     }

@@ -1,11 +1,11 @@
-//! Magazines: free blocks that one thread has to itself.
+//! Magazines: free blocks that belong to one thread.
 
 use super::central::Key;
 use super::space::Block;
 
-/// Blocks that a thread fetches at a time.
+/// Number of blocks that a thread fetches at a time.
 pub(crate) const REFILL: usize = 32;
-/// Blocks above which a magazine gives half of them back.
+/// Number of blocks above which a magazine gives half of them back.
 const FULL: usize = 4 * REFILL;
 
 /// The free blocks of one key.
@@ -19,12 +19,12 @@ struct Magazine {
 #[derive(Debug, Default)]
 pub(crate) struct Magazines {
     magazines: Vec<Magazine>,
-    /// The one that was used last.
+    /// Index of the magazine that was used last.
     last: usize,
 }
 
 impl Magazines {
-    /// The blocks of `key`, the next to be used at the end.
+    /// Returns the blocks of `key`, the next to be used at the end.
     #[inline]
     pub(crate) fn of(&mut self, key: Key) -> &mut Vec<Block> {
         if self.magazines.get(self.last).is_none_or(|magazine| magazine.key != key) {
@@ -41,7 +41,7 @@ impl Magazines {
         })
     }
 
-    /// Puts back a block; returns blocks to be given to the others when there are too many.
+    /// Puts back a block. Returns surplus blocks for other threads when there are too many.
     #[inline]
     pub(crate) fn put(&mut self, key: Key, block: Block) -> Option<Vec<Block>> {
         let blocks = self.of(key);
@@ -49,7 +49,7 @@ impl Magazines {
         (blocks.len() > FULL).then(|| blocks.drain(..FULL / 2).collect())
     }
 
-    /// Takes everything.
+    /// Takes all blocks.
     pub(crate) fn take_all(&mut self) -> impl Iterator<Item = (Key, Vec<Block>)> + use<> {
         self.last = 0;
         std::mem::take(&mut self.magazines).into_iter().map(|magazine| (magazine.key, magazine.blocks))

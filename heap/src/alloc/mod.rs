@@ -1,5 +1,5 @@
-//! The allocator. The medium says which blocks are allocated, and nothing else; who may use the free ones next
-//! is known in DRAM only, and found again lazily after opening.
+//! The allocator. The medium says which blocks are allocated, and nothing else. DRAM alone says which thread may use
+//! a free block next. After opening, free blocks are found again lazily.
 //!
 //! ```text
 //!   transaction -> Magazines (this thread's free blocks)  <-- 32 at a time -->  Central (all superblocks, spans)
@@ -8,13 +8,13 @@
 //!                     both are the thread's cache, see `cache.rs`, until another thread finds no space
 //! ```
 //!
-//! Blocks of a superblock that a transaction makes are its own until it commits. A transaction that finds no space has
-//! all reclaimed that can be, see `reclaim.rs`, before it is refused. Where there is no room for a superblock of many
-//! chunks it makes a shorter one; where there is none for that either, it takes a larger block of the same type. An object
-//! larger than any block gets a span of its own.
+//! Blocks of a superblock that a transaction makes are its own until it commits. A transaction that finds no space
+//! reclaims all that it can, see `reclaim.rs`, before it is refused. If there is no room for a superblock of many
+//! chunks, it makes a shorter one. If there is no room for that either, it takes a larger block of the same type. An
+//! object larger than any block gets a span of its own.
 //!
 //! # Cost
-//! No fence: allocating and freeing are entries of the record of the transaction that does it.
+//! No fence: allocating and freeing are entries of the transaction's record.
 
 pub(crate) mod cache;
 pub(crate) mod central;

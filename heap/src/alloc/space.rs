@@ -1,4 +1,4 @@
-//! The heap's space on the medium: extents, chunks, and what their descriptors and headers say.
+//! The heap's space on the medium: extents, chunks, and their descriptors and headers.
 
 use super::class::{Class, SPAN_CHUNKS};
 use crate::HeapError;
@@ -15,9 +15,9 @@ const EXTENTS_MAX: usize = 32;
 /// A span of chunks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Span {
-    /// Its first byte.
+    /// Offset of its first byte.
     pub(crate) start: PoolOffset,
-    /// Its length.
+    /// Length in chunks.
     pub(crate) chunks: u64,
 }
 
@@ -27,18 +27,18 @@ impl Span {
     }
 }
 
-/// A block of a superblock: where it is, and its bit.
+/// A block of a superblock: its place, and its bit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Block {
     pub(crate) at: PoolOffset,
-    /// The bitmap word.
+    /// Offset of its bitmap word.
     pub(crate) word: PoolOffset,
-    /// The bit in it.
+    /// Number of its bit in that word.
     pub(crate) bit: u8,
 }
 
 impl Block {
-    /// Block number `index` of the superblock `shape` that begins at `span`.
+    /// Returns block number `index` of the superblock `shape` that begins at `span`.
     pub(crate) fn of(span: PoolOffset, shape: &Superblock, index: u64) -> Block {
         Block {
             at: span.plus(shape.data_off + index * shape.block_size),
@@ -47,21 +47,21 @@ impl Block {
         }
     }
 
-    /// The word with the block's bit set.
+    /// Returns the word in which only the block's bit is set.
     #[inline]
     pub(crate) fn mask(self) -> u64 {
         1 << self.bit
     }
 }
 
-/// What the medium says about the object at an offset.
+/// A block or huge object at an offset, as the medium describes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Found {
     Block { block: Block, span: PoolOffset, class: Class, shape: Superblock },
     Huge { span: Span, object: Huge },
 }
 
-/// What a span holds, as the medium tells.
+/// The content of a span, as the medium describes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SpanKind {
     Free,
@@ -73,7 +73,7 @@ pub(crate) enum SpanKind {
 #[derive(Debug)]
 pub(crate) struct Space {
     start: PoolOffset,
-    /// Behind the last extent; extents follow one another.
+    /// End of the last extent; extents follow one another.
     end: AtomicU64,
     extents: [[AtomicU64; 3]; EXTENTS_MAX],
     count: AtomicUsize,
@@ -88,11 +88,11 @@ impl Space {
         space
     }
 
-    /// Takes in what the pool has grown by. An older geometry changes nothing: each word only grows.
+    /// Adds the space by which the pool has grown. An older geometry changes nothing: each word only grows.
     pub(crate) fn extend(&self, geometry: &Geometry) {
         for (place, extent) in self.extents.iter().zip(geometry.extents()) {
             for (word, value) in place.iter().zip([extent.start.get(), extent.len, extent.table_len]) {
-                // ORDER: none: the count below releases a new extent; a longer one is used once this returned.
+                // ORDER: none: the count below releases a new extent; a longer one is used once this has returned.
                 word.fetch_max(value, Ordering::Relaxed);
             }
         }
@@ -113,7 +113,7 @@ impl Space {
         })
     }
 
-    /// Chunks of all extents, those of their tables included.
+    /// Returns the number of chunks of all extents, those of their tables included.
     pub(crate) fn chunks(&self) -> u64 {
         self.extents().map(|extent| extent.len / CHUNK).sum()
     }
@@ -122,24 +122,24 @@ impl Space {
         self.extents().find(|extent| extent.start <= at && at < extent.end())
     }
 
-    /// The extent and the number in it of the chunk that begins at `at`.
+    /// Returns the extent of the chunk that holds `at`, and the chunk's number in the extent.
     pub(crate) fn chunk_of(&self, at: PoolOffset) -> Option<(Extent, u64)> {
         let extent = self.extent_of(at)?;
         Some((extent, (at.get() - extent.start.get()) / CHUNK))
     }
 
-    /// Where the descriptor of the chunk at `at` is.
+    /// Returns the offset of the descriptor of the chunk at `at`.
     pub(crate) fn descriptor_at(&self, at: PoolOffset) -> Option<PoolOffset> {
         let (extent, chunk) = self.chunk_of(at)?;
         Some(extent.start.plus(chunk * WORD))
     }
 
-    /// Where the word is that holds the root.
+    /// Returns the offset of the word that holds the root.
     pub(crate) fn root_at(&self) -> PoolOffset {
         self.start
     }
 
-    /// Whether the range lies inside of the heap, which holds nothing but its tables and what it hands out.
+    /// Returns true if the range lies inside of the heap: its tables and the space that it hands out.
     #[inline]
     pub(crate) fn holds(&self, at: PoolOffset, len: u64) -> bool {
         // ORDER: none, see `extend`.
@@ -147,7 +147,8 @@ impl Space {
         at >= self.start && len <= end && at.get() <= end - len
     }
 
-    /// The object that begins at `at`.
+    /// Returns the block or huge object that begins at `at`. Does not look at the block's bit, so the block may be
+    /// free.
     #[inline]
     pub(crate) fn find(&self, memory: &Memory, at: PoolOffset) -> Result<Found, HeapError> {
         let none = HeapError::NoObject { at };
@@ -173,7 +174,7 @@ impl Space {
         }
     }
 
-    /// What the span that begins with chunk `chunk` of `extent` holds, and how many chunks it has.
+    /// Returns the span that begins with chunk `chunk` of `extent`, and its content.
     pub(crate) fn span(
         &self,
         memory: &Memory,
@@ -196,12 +197,13 @@ impl Space {
     }
 }
 
-/// The chunk with which the span begins that `chunk` is part of: itself, or one aligned to a superblock's length.
+/// Returns the first chunk of the span that `chunk` is part of, and its descriptor. A span begins at the chunk
+/// itself, or at one aligned to a superblock's length.
 fn head_of(memory: &Memory, extent: &Extent, chunk: u64) -> Result<(u64, Descriptor), HeapError> {
     for step in [1, SPAN_CHUNKS[1], SPAN_CHUNKS[0]] {
         let head = lode_layout::align_down(chunk, step);
         if head < extent.table_len / CHUNK {
-            // The table's own words are no descriptors; the first of all says where the root is.
+            // The table's own words are no descriptors; the first of them holds the root.
             break;
         }
         let at = extent.start.plus(head * WORD);
@@ -215,8 +217,8 @@ fn head_of(memory: &Memory, extent: &Extent, chunk: u64) -> Result<(u64, Descrip
     Ok((chunk, Descriptor::Free))
 }
 
-/// The block at exactly `at`. Reads the header without its checksum: the offset proves the shape, and `check`
-/// proves the header.
+/// Returns the block that begins at exactly `at`. Reads the header without its checksum: the offset proves the shape,
+/// and `check` proves the header.
 #[inline]
 fn block_at(
     memory: &Memory,
@@ -256,7 +258,7 @@ fn read_huge(memory: &Memory, span: Span) -> Result<Huge, HeapError> {
     Huge::decode(&header_words(memory, span), span.start.get(), span.len()).ok_or(damaged)
 }
 
-/// The words of a superblock's bitmap: which blocks are allocated.
+/// Returns the words of a superblock's bitmap, in which the bits of allocated blocks are set.
 pub(crate) fn bitmap(memory: &Memory, span: PoolOffset, shape: &Superblock) -> Result<Vec<u64>, HeapError> {
     (0..shape.bitmap_words())
         .map(|index| {

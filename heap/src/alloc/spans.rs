@@ -7,18 +7,18 @@ use std::collections::BTreeMap;
 /// Free spans; neighbours are merged.
 #[derive(Debug, Default)]
 pub(super) struct FreeSpans {
-    /// Chunks of each free span, by its start.
+    /// Length in chunks of each free span, by its start.
     by_start: BTreeMap<u64, u64>,
     chunks: u64,
 }
 
 impl FreeSpans {
-    /// Free chunks in all.
+    /// Returns the number of free chunks.
     pub(super) fn chunks(&self) -> u64 {
         self.chunks
     }
 
-    /// Chunks of the longest free span.
+    /// Returns the length in chunks of the longest free span.
     pub(super) fn longest(&self) -> u64 {
         self.by_start.values().copied().max().unwrap_or(0)
     }
@@ -38,7 +38,8 @@ impl FreeSpans {
         self.by_start.insert(start, chunks);
     }
 
-    /// Takes the first `chunks` chunks that begin at a multiple of `align` chunks from `base_of` their extent.
+    /// Takes the first `chunks` free chunks that begin at a multiple of `align` chunks in their extent. `base_of`
+    /// returns the start of the extent.
     pub(super) fn take(
         &mut self,
         chunks: u64,

@@ -1,4 +1,4 @@
-//! The log of an unclean pool: whether every record that may have been acknowledged is there.
+//! The log of an unclean pool: every record that may have been acknowledged must be there.
 
 use super::{Finding, Report, Severity};
 use crate::log::past::{Flaw, FlawKind, Past};
@@ -6,7 +6,7 @@ use crate::{HeapError, heap};
 use lode_layout::{Geometry, Slot, WORD};
 use lode_pmem::{Fault, Medium};
 
-/// Looks at the records that the life of `slot` left in the pool `uuid`.
+/// Checks the records that the life of `slot` left in the pool `uuid`.
 pub fn check_log<M: Medium>(
     medium: &M,
     geometry: &Geometry,
@@ -49,14 +49,14 @@ fn finding(flaw: &Flaw) -> Finding {
     Finding { severity, what: flaw.what.name(), at: flaw.at, found: None, want: None, means }
 }
 
-/// Puts every flipped bit right that makes a record of the log whole. Returns how many were, and whether anything
-/// remains that nothing makes whole.
+/// Puts right every flipped bit that makes a record of the log whole. Returns the number of bits, and true if a
+/// durable record remains that no flip makes whole.
 ///
 /// # Errors
 /// [`HeapError::Fault`], [`HeapError::InDoubt`].
 ///
 /// # Durability
-/// Durable on return. Killed before, it can be run again.
+/// Durable on return. If it is killed before, it can be run again.
 pub fn mend_log<M: Medium>(
     medium: &M,
     geometry: &Geometry,
@@ -70,11 +70,11 @@ pub fn mend_log<M: Medium>(
         let flips = past.flaws.iter().find_map(|flaw| flaw.flips.first());
         let lost = past.flaws.iter().any(|flaw| flaw.proven && flaw.flips.is_empty());
         let Some(flip) = flips.filter(|_| past.flaws.len() < last) else { return Ok((mended, lost)) };
-        // Each flip makes the list shorter, or nothing does.
+        // A flip that does not make the list shorter is the last one.
         last = past.flaws.len();
         medium.store8(flip.at, medium.memory().load8(flip.at) ^ flip.mask);
         medium.flush(flip.at, WORD);
-        // ORDER: the record is whole before it is replayed. Stop here: it is, or it is mended the next time.
+        // ORDER: the record is whole before it is replayed. Stop here: it is whole, or the next run mends it.
         medium.drain().map_err(HeapError::from)?;
         mended += 1;
     }

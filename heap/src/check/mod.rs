@@ -1,4 +1,4 @@
-//! Checking: what in a pool is not as it was written. Nothing here stores anything.
+//! Checking: the parts of a pool that are not as they were written. A check stores nothing; `mend_*` functions do.
 //!
 //! ```text
 //!   check_slots   each copy of both checkpoint slots      -+
@@ -7,8 +7,9 @@
 //!                 and the objects that a layout says it reaches
 //! ```
 //!
-//! What a power cut can leave is no damage. Records that are not replayed yet are none either: who checks more than
-//! slots and log replays them into a private view first, see [`Heap::salvage`](crate::Heap::salvage).
+//! A state that a power cut can leave is no damage. Records that are not replayed yet are none either. A caller that
+//! checks more than slots and log replays them into a private view first, see
+//! [`Heap::salvage`](crate::Heap::salvage).
 
 mod log;
 mod report;

@@ -1,75 +1,75 @@
-//! What a check reports.
+//! The report of a check.
 
 use lode_layout::PoolOffset;
 use std::fmt;
 
-/// Findings that a report holds; of more than these it tells how many.
+/// Maximum number of findings in a report. Further ones are only counted.
 const FINDINGS_MAX: usize = 10_000;
 
-/// How bad a finding is.
+/// Severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
-    /// Nothing that a power cut does not leave, and harmless.
+    /// A state that a power cut can leave, and harmless.
     Note,
-    /// A power cut can leave this; a flipped bit can as well, and then something acknowledged would be lost.
+    /// A power cut can leave this. A flipped bit can as well, and then something acknowledged would be lost.
     Doubt,
-    /// Not as it was written.
+    /// Bytes that are not as they were written.
     Damage,
 }
 
-/// Something in a pool that is worth telling.
+/// Something in a pool that is worth reporting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// How bad it is.
+    /// Severity of the finding.
     pub severity: Severity,
-    /// What it is about.
+    /// The structure that it is about.
     pub what: &'static str,
-    /// Where that is.
+    /// Offset of that structure.
     pub at: PoolOffset,
-    /// What is there, where one number tells.
+    /// The value that is there, if one number says it.
     pub found: Option<u64>,
-    /// What should be there, where that is known.
+    /// The value that should be there, if it is known.
     pub want: Option<u64>,
-    /// What it means for the pool.
+    /// The consequence for the pool.
     pub means: &'static str,
 }
 
 impl Finding {
-    /// Damage of which no number tells.
+    /// Makes a finding of damage without numeric values.
     pub fn damage(what: &'static str, at: PoolOffset, means: &'static str) -> Finding {
         Finding { severity: Severity::Damage, what, at, found: None, want: None, means }
     }
 }
 
-/// How much was looked at.
+/// Numbers of checked structures.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Records of the log that are needed.
+    /// Number of needed records of the log.
     pub records: u64,
-    /// Chunk descriptors.
+    /// Number of chunk descriptors.
     pub chunks: u64,
-    /// Superblocks.
+    /// Number of superblocks.
     pub superblocks: u64,
-    /// Allocated objects.
+    /// Number of allocated objects.
     pub objects: u64,
-    /// Objects that were reached from the root.
+    /// Number of objects that were reached from the root.
     pub reached: u64,
-    /// Keys.
+    /// Number of keys.
     pub keys: u64,
 }
 
-/// What a check found.
+/// The result of a check.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
-    /// What is worth telling, in the order in which the pool was looked at.
+    /// Findings, in the order in which the pool was checked.
     pub findings: Vec<Finding>,
-    /// Findings that are not in the list because there are too many.
+    /// Number of findings that are not in the list because there are too many.
     pub omitted: u64,
-    /// How much was looked at.
+    /// Numbers of checked structures.
     pub counts: Counts,
-    /// Whether the pool was not closed, so that its log was replayed into a private view first.
+    /// True if the pool was not closed. Its log was then replayed into a private view first.
     pub unclean: bool,
-    /// Whether objects were compared with what the layout reaches; otherwise leaks are not looked for.
+    /// True if objects were compared with those that the layout reaches. Otherwise leaks are not looked for.
     pub traced: bool,
 }
 
@@ -83,12 +83,12 @@ impl Report {
         }
     }
 
-    /// The worst of all findings.
+    /// Returns the worst severity of all findings.
     pub fn worst(&self) -> Option<Severity> {
         self.findings.iter().map(|finding| finding.severity).max()
     }
 
-    /// Whether nothing is worse than a note.
+    /// Returns true if no finding is worse than a note, and none was omitted.
     pub fn is_clean(&self) -> bool {
         self.worst().is_none_or(|worst| worst == Severity::Note) && self.omitted == 0
     }

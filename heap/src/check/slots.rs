@@ -1,9 +1,9 @@
-//! The checkpoint slots: which copies are whole, and what the others are.
+//! The checkpoint slots: tells whole copies from torn and damaged ones.
 //!
 //! A power cut tears at most the slot that is being written: any of its words may be there, in either copy. So a copy
-//! that does not decode is a torn write unless one of its words is neither what the new slot nor what the older one
-//! that it replaces can have. A torn or damaged copy is harmless beside one that is whole, and both of a slot are
-//! if it is the older one: then the newer slot counts.
+//! that does not decode is a torn write if each of its words can be one of the new slot or of the older slot that it
+//! replaces. A torn or damaged copy is harmless beside a whole one. Two such copies of the older slot are harmless,
+//! too: the newer slot counts.
 
 use super::{Finding, Report, Severity};
 use crate::HeapError;
@@ -17,11 +17,11 @@ use zerocopy::IntoBytes;
 const GENERATION: usize = 1;
 const SEQUENCE: usize = 2;
 const RINGS: usize = 5;
-/// The bit of that word that says that the pool was closed.
+/// The bit of that word that is set if the pool was closed.
 const CLOSED: u64 = 1 << 32;
 const RESERVED: [usize; 2] = [6, 7];
 
-/// Looks at the four copies in the pool `uuid`. Returns the slot that counts, if one does.
+/// Checks the four copies in the pool `uuid`. Returns the slot that counts, if there is one.
 pub fn check_slots<M: Medium>(medium: &M, uuid: &[u8; 16], report: &mut Report) -> Option<Slot> {
     let copies = slots::copies(medium, uuid);
     let newest = slots::newest(&copies);
@@ -50,8 +50,8 @@ fn report_copy(copy: &Copy, whole: Option<Slot>, newest: Option<Slot>, uuid: &[u
     if copy.words == [0; SLOT_WORDS] && whole.is_none() && newest.generation <= 1 {
         return;
     }
-    // A torn copy has words of the slot of this place that was written last, of the one before it, and of the one
-    // that comes next, if that was begun: it takes the place of the slot that is not the newest.
+    // A torn copy has words of the slot that was written last at this place, and of the one before it. It also has
+    // words of the next slot, if that was begun: the next slot replaces the one that is not the newest.
     let next = newest.generation.wrapping_add(1);
     let last = whole.map_or(next, |slot| slot.generation);
     let is_replaced = last.wrapping_add(2) == next;
@@ -67,10 +67,10 @@ fn report_copy(copy: &Copy, whole: Option<Slot>, newest: Option<Slot>, uuid: &[u
     report.add(Finding { severity, what, at: copy.at, found: None, want: None, means });
 }
 
-/// Whether a single bit makes the difference, in a way that no torn write makes it. A slot that is replaced has a
-/// smaller generation and sequence number than the one that replaces it; one of the two may say that the pool is
-/// closed; lives are random. A recovery that finds a slot torn writes that of the same generation, with a sequence
-/// number far above, and can be stopped, too: what it wrote may even complete the slot that was torn.
+/// Returns true if a single bit differs, in a way that no torn write explains. A replaced slot has a smaller
+/// generation and sequence number than the one that replaces it. One of the two may say that the pool is closed.
+/// Lives are random. A recovery that finds a slot torn writes one of the same generation, with a sequence number far
+/// above. It can be stopped, too: its words may even complete the torn slot.
 fn is_flipped(whole: &[u64; SLOT_WORDS], copy: &[u64; SLOT_WORDS], is_replaced: bool) -> bool {
     let mut differ = whole.iter().zip(copy).zip(0..).filter(|((a, b), _)| a != b);
     match (differ.next(), differ.next()) {
@@ -87,14 +87,14 @@ fn is_flipped(whole: &[u64; SLOT_WORDS], copy: &[u64; SLOT_WORDS], is_replaced: 
     }
 }
 
-/// Writes the copies of the newest slot that are not whole, from the one that is; or, when none of any slot is,
-/// tries what the two copies of each have in common.
+/// Writes the copies of a slot that are not whole, from the one that is. If neither copy is whole, tries the
+/// combinations of their words. Returns true if it wrote anything.
 ///
 /// # Errors
 /// [`HeapError::InDoubt`] when the medium can't make it durable.
 ///
 /// # Durability
-/// Durable on return. Returns whether something was written.
+/// Durable on return.
 pub fn mend_slots<M: Medium>(medium: &M, uuid: &[u8; 16]) -> Result<bool, HeapError> {
     let copies = slots::copies(medium, uuid);
     let pairs = copies.as_chunks::<2>().0;
@@ -113,7 +113,7 @@ pub fn mend_slots<M: Medium>(medium: &M, uuid: &[u8; 16]) -> Result<bool, HeapEr
     Ok(wrote)
 }
 
-/// The slot of which some words are in one copy and the others in the other one.
+/// Returns the slot whose words are partly in one copy and partly in the other.
 fn joined(a: &[u64; SLOT_WORDS], b: &[u64; SLOT_WORDS], uuid: &[u8; 16]) -> Option<Slot> {
     (0u32..1 << SLOT_WORDS).find_map(|choice| {
         let words = std::array::from_fn(|word| if choice >> word & 1 == 0 { a[word] } else { b[word] });

@@ -14,10 +14,10 @@ const BITS: u64 = CHECKED_BITS as u64;
 /// The strongest alignment of an object, in bytes.
 const ALIGN_MAX: u64 = 4096;
 
-/// What a span in use holds.
+/// The content of a span in use.
 #[derive(Clone, Debug)]
 enum Kind {
-    /// Blocks; a bit in `reached` for each that was.
+    /// Blocks; a bit in `reached` for each that was reached.
     Superblock { shape: Superblock, reached: Vec<u64> },
     /// One object.
     Huge { object: Huge, reached: bool },
@@ -32,12 +32,12 @@ struct Used {
     kind: Kind,
 }
 
-/// Whether an object that something leads to is one.
+/// The result of following a reference to an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reach {
-    /// It is allocated, and this is the first time.
+    /// It is allocated, and was not reached before.
     First,
-    /// It was reached before.
+    /// It is a second reference to the object.
     Again,
     /// It is not allocated, or its bitmap is damaged.
     Unallocated,
@@ -45,16 +45,16 @@ pub enum Reach {
     Nothing,
 }
 
-/// The spans of a heap, and which of their objects were reached.
+/// The spans of a heap, with marks on objects that were reached.
 #[derive(Debug)]
 pub struct SpaceMap {
     geometry: Geometry,
-    /// In the order of their offsets.
+    /// Spans in use, in the order of their offsets.
     used: Vec<Used>,
 }
 
 impl SpaceMap {
-    /// Reads all tables, headers and bitmaps of the heap, which nobody changes meanwhile.
+    /// Reads all tables, headers and bitmaps of the heap. No thread may change them meanwhile.
     ///
     /// # Cost
     /// Memory for a bit for each block and some words for each span in use.
@@ -99,7 +99,7 @@ impl SpaceMap {
         }
     }
 
-    /// Takes in the span that begins with `chunk`; returns its chunks.
+    /// Adds the span that begins with `chunk`, and returns its length in chunks.
     fn read_span(
         &mut self,
         memory: &Memory,
@@ -164,7 +164,7 @@ impl SpaceMap {
         (at < used.span.start.plus(used.span.len())).then(|| after - 1)
     }
 
-    /// Whether the object at `at` is allocated; `None` if none can begin there or its bitmap is damaged.
+    /// Returns true if the object at `at` is allocated; `None` if none can begin there or its bitmap is damaged.
     fn state(&self, memory: &Memory, at: PoolOffset) -> Option<bool> {
         let used = &self.used[self.find(at)?];
         match &used.kind {
@@ -177,7 +177,7 @@ impl SpaceMap {
         }
     }
 
-    /// The usable size and type number of the object that begins at `at`, allocated or not.
+    /// Returns the usable size and type number of the object that begins at `at`, allocated or not.
     pub fn object(&self, at: PoolOffset) -> Option<(u64, u64)> {
         let used = &self.used[self.find(at)?];
         match &used.kind {
@@ -190,7 +190,7 @@ impl SpaceMap {
         }
     }
 
-    /// Notes that something leads to the object at `at`.
+    /// Marks the object at `at` as reached by a reference.
     pub fn reach(&mut self, memory: &Memory, at: PoolOffset) -> Reach {
         let state = self.state(memory, at);
         let Some(found) = self.find(at) else { return Reach::Nothing };
@@ -246,14 +246,14 @@ impl SpaceMap {
         });
     }
 
-    /// Makes every bitmap say what was reached: exactly that where `exactly`, otherwise at least that, and exactly
-    /// where a word is damaged. Returns how many words it wrote.
+    /// Makes every bitmap agree with the objects that were reached. With `exactly` it has no other blocks. Otherwise
+    /// it keeps other blocks, too, except in damaged words. Returns the number of words written.
     ///
     /// # Errors
     /// [`HeapError::InDoubt`].
     ///
     /// # Durability
-    /// Durable on return. Killed before, it can be run again.
+    /// Durable on return. If it is killed before, it can be run again.
     pub fn mend_bitmaps<M: Medium>(&self, medium: &M, exactly: bool) -> Result<u64, HeapError> {
         let mut written = 0;
         for used in &self.used {
@@ -293,14 +293,14 @@ impl SpaceMap {
         1
     }
 
-    /// Puts flipped bits right in descriptors, headers, bitmap words and the root word, where only one way to do so
-    /// makes sense, and frees what makes none. Returns how many words it wrote.
+    /// Puts flipped bits right in descriptors, headers and bitmap words, if only one way to do so makes sense. Clears
+    /// descriptors for which no way does. Returns the number of words written.
     ///
     /// # Errors
     /// [`HeapError::InDoubt`].
     ///
     /// # Durability
-    /// Durable on return. Killed before, it can be run again.
+    /// Durable on return. If it is killed before, it can be run again.
     pub fn mend_words<M: Medium>(medium: &M, geometry: &Geometry) -> Result<u64, HeapError> {
         let mut written = 0;
         for (index, extent) in geometry.extents().iter().enumerate() {
@@ -325,12 +325,12 @@ impl SpaceMap {
                 chunk += 1;
             }
         }
-        // ORDER: what describes objects is right before anything is done about the objects.
+        // ORDER: the words that describe objects are right before anything is done about the objects.
         drain(medium)?;
         Ok(written)
     }
 
-    /// Makes the object at `at` the root, at once.
+    /// Makes the object at `at` the root, durably on return.
     ///
     /// # Errors
     /// [`HeapError::InDoubt`].
@@ -339,8 +339,8 @@ impl SpaceMap {
         drain(medium)
     }
 
-    /// Where a root may be of which the word is damaged: what one flipped bit makes of it, and then each allocated
-    /// object of the type.
+    /// Returns candidate roots when the root word is corrupt: the offsets that one flipped bit makes of it, and then
+    /// the allocated objects that were not reached. All of them have the type.
     pub fn root_candidates(&self, memory: &Memory, type_number: u64) -> Vec<PoolOffset> {
         let word = memory.load8(root_at(&self.geometry));
         let flipped =
@@ -356,7 +356,7 @@ fn root_at(geometry: &Geometry) -> PoolOffset {
     geometry.extents().first().map_or(PoolOffset::NULL, |extent| extent.start)
 }
 
-/// The words of an extent's table that are not zero, by their chunk.
+/// Returns the words of an extent's table, with their chunks.
 fn table(memory: &Memory, extent: &Extent) -> impl Iterator<Item = (u64, u64)> {
     let start = extent.start;
     (0..extent.table_len / WORD).map(move |chunk| (chunk, memory.load8(start.plus(chunk * WORD))))
@@ -368,7 +368,7 @@ fn store<M: Medium>(medium: &M, at: PoolOffset, word: u64) {
 }
 
 fn drain<M: Medium>(medium: &M) -> Result<(), HeapError> {
-    // ORDER: what was mended is durable before the next step relies on it. Stop here: the next repair does the rest.
+    // ORDER: mended words are durable before the next step relies on them. Stop here: the next repair does the rest.
     medium.drain().map_err(HeapError::from)
 }
 
@@ -378,7 +378,7 @@ fn index_of(span: Span, shape: &Superblock, at: PoolOffset) -> Option<u64> {
     (index * shape.block_size == into && index < shape.block_count).then_some(index)
 }
 
-/// Whether the allocator makes such superblocks.
+/// Returns true if the allocator makes such superblocks.
 fn is_made(extent: &Extent, span: Span, shape: &Superblock) -> bool {
     Class::of_block_size(shape.block_size).is_some_and(|class| {
         let into = span.start.get() - extent.start.get();
@@ -432,8 +432,9 @@ fn huge(span: Span, object: Huge, report: &mut Report) -> Kind {
     Kind::Huge { object, reached: false }
 }
 
-/// What the descriptor of a chunk should be that does not lie in a span: what is stored, if a sound header is there;
-/// what such a header tells; or nothing.
+/// Returns the right descriptor for a chunk that does not lie in an earlier span. It is the stored one if a sound
+/// header fits it. Otherwise it is one with a flipped bit, or the one that the header implies, if a sound header fits
+/// that. Otherwise it is zero.
 fn descriptor<M: Medium>(medium: &M, extent: &Extent, chunk: u64, word: u64) -> u64 {
     if word == 0 {
         return 0;
@@ -449,11 +450,11 @@ fn descriptor<M: Medium>(medium: &M, extent: &Extent, chunk: u64, word: u64) -> 
     let candidates = Descriptor::decode(word).into_iter().chain(flipped).chain(told);
     let mut used = candidates.filter(|descriptor| *descriptor != Descriptor::Free);
     let found = used.find(is_sound).map_or(0, Descriptor::encode);
-    // A free chunk keeps the header that it had: a single bit that is set is a flipped one.
+    // A free chunk keeps the header that it had, so a word with a single set bit is a zero with a flipped bit.
     if word.is_power_of_two() && Descriptor::decode(word).is_none() { 0 } else { found }
 }
 
-/// The descriptor of the span whose header is at `start`.
+/// Returns the descriptor that the header at `start` implies.
 fn told_by_header(memory: &Memory, start: PoolOffset) -> Option<Descriptor> {
     let header = header_at(memory, start);
     let block_size = header[1] & u64::from(u32::MAX);
@@ -475,7 +476,7 @@ fn header_at(memory: &Memory, start: PoolOffset) -> [u64; 8] {
     std::array::from_fn(|word| memory.load8(start.plus(word as u64 * WORD)))
 }
 
-/// Whether the header of a span is sound, or becomes so by one flipped bit, which is then put right.
+/// Puts right a flipped bit in the header of a span, if one makes it sound. Returns true if the header is sound then.
 fn mend_header<M: Medium>(medium: &M, extent: &Extent, span: Span, descriptor: Descriptor) -> bool {
     let header = header_at(medium.memory(), span.start);
     let is_sound = |header: &[u64; 8]| match descriptor {
@@ -498,7 +499,8 @@ fn mend_header<M: Medium>(medium: &M, extent: &Extent, span: Span, descriptor: D
     flip.is_some()
 }
 
-/// Puts flipped bits right in the bitmap of a superblock, where only one is possible.
+/// Puts flipped bits right in the bitmap of a superblock, where only one is possible. Returns the number of words
+/// written.
 fn mend_bitmap_flips<M: Medium>(medium: &M, span: Span) -> u64 {
     let memory = medium.memory();
     let header = header_at(memory, span.start);

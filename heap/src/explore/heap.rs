@@ -13,24 +13,24 @@ const SLOTS: u64 = 10;
 const UUID: [u8; 16] = [8; 16];
 const ROOT_TYPE: u64 = 1;
 const OBJECT_TYPE: u64 = 2;
-/// Bits of an object's first word that say how many it has; its number is above them.
+/// Bits of an object's first word with the number of its words; the object's number is above them.
 const WORDS_MASK: u64 = 0x7FFF;
-/// Says in an object's first word that the others are zero.
+/// Set in an object's first word if all other words are zero.
 const ZEROED: u64 = 0x8000;
-/// One in this many operations comes after a checkpoint that its thread asked for.
+/// One in this many operations follows a checkpoint that its thread asks for.
 const CHECKPOINT_ONE_IN: u8 = 24;
-/// One in this many transactions changes several slots, so that its record may be longer than a ring takes.
+/// One in this many transactions changes several slots. Its record may then be longer than a ring takes.
 const WIDE_ONE_IN: u8 = 10;
-/// Words of objects: small ones share superblocks, the larger ones are written past the log, the largest have
-/// a span of their own.
+/// Lengths of objects in words. Small ones share superblocks, larger ones are written past the log, and the largest
+/// have a span of their own.
 const SIZES: [u64; 6] = [1, 5, 30, 150, 260, 4200];
 
-/// A heap of `size` bytes whose transactions fail now and then.
+/// A heap of `size` bytes, some of whose transactions fail on purpose.
 #[derive(Clone, Copy, Debug)]
 pub struct HeapSubject {
-    /// Bytes of the medium.
+    /// Length of the medium in bytes.
     pub size: u64,
-    /// How many sizes of objects are used, smallest first.
+    /// Number of object sizes in use, smallest first.
     pub sizes: usize,
 }
 
@@ -42,35 +42,35 @@ pub struct Engine {
     number: AtomicU64,
 }
 
-/// What the slots have: the number of the object, 0 for none.
+/// The slots that a transaction reads and writes, each with the number of its object; 0 for none.
 #[derive(Clone, Debug, Default)]
 pub struct Step {
     reads: Vec<(u64, u64)>,
     writes: Vec<(u64, u64)>,
 }
 
-/// Why the recovered heap is wrong.
+/// The reason why a recovered heap is wrong.
 #[derive(Debug)]
 pub enum Wrong {
-    /// Slots have what no order of the transactions leaves.
+    /// Slots have objects that no order of the transactions leaves.
     Registers(WrongRegisters<u64, u64>),
-    /// An object has content that nobody gave it.
+    /// An object has content that no transaction gave it.
     Object {
         /// The slot that leads to it.
         slot: u64,
-        /// Where it is.
+        /// Offset of the object.
         at: PoolOffset,
     },
     /// A slot leads to an object that is free, or to one that another slot has.
     Free {
         /// The slot.
         slot: u64,
-        /// Where the object should be.
+        /// Offset at which the object should be.
         at: PoolOffset,
     },
     /// An object is allocated and no slot leads to it.
     Leaked {
-        /// Where it is.
+        /// Offset of the object.
         at: PoolOffset,
     },
 }
@@ -88,23 +88,23 @@ impl fmt::Display for Wrong {
     }
 }
 
-/// A slot's object: its number, or that it is not whole.
+/// The object that a slot leads to, as it was found.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Object {
-    /// Its number; 0 where the slot leads nowhere.
+    /// The number of a whole object; 0 if the slot is null.
     Whole(u64),
-    /// It is not whole, and begins here.
+    /// Offset of an object that is not whole.
     Broken(PoolOffset),
-    /// It is free, or another slot's, and begins here.
+    /// Offset of an object that is free, or another slot's.
     Free(PoolOffset),
 }
 
-/// What a recovered heap has.
+/// The content of a recovered heap.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Contents {
     /// The slots' objects.
     objects: Vec<Object>,
-    /// An allocated object to which no slot leads.
+    /// An allocated object to which no slot leads, if there is one.
     leaked: Option<PoolOffset>,
 }
 
@@ -112,22 +112,22 @@ fn slot_at(root: PoolOffset, slot: u64) -> PoolOffset {
     root.plus(slot * WORD)
 }
 
-/// A life id, as good as random: to a torn slot it must not look like one with a flipped bit.
+/// Returns a life id that is as good as random. A torn slot with it must not look like one with a flipped bit.
 fn life(number: u64) -> [u64; 2] {
     [0x9E37_79B9_7F4A_7C15, 0xD1B5_4A32_D192_ED03].map(|odd: u64| odd.wrapping_mul(number))
 }
 
-/// What the object of this number and length holds, if it is not zeroed.
+/// Returns the words of the object of this number and length, if it is not zeroed.
 fn content(number: u64, words: u64) -> Vec<u64> {
     (0..words).map(|word| if word == 0 { number << 16 | words } else { number ^ word }).collect()
 }
 
-/// The first word of the zeroed object of this number and length.
+/// Returns the first word of the zeroed object of this number and length.
 fn zeroed(number: u64, words: u64) -> u64 {
     number << 16 | ZEROED | words
 }
 
-/// The number of the object that a slot leads to, as `load` sees it.
+/// Returns the object that a slot leads to, as `load` sees it.
 fn number(load: impl Fn(PoolOffset) -> u64, slot: PoolOffset) -> Object {
     let at = PoolOffset::new(load(slot));
     if at.is_null() {
@@ -156,15 +156,15 @@ impl Engine {
             let at = slot_at(self.root, *slot);
             let stays_empty = plan.words == 0 && tx.load8(at) == 0;
             self.change(tx, plan, at)?;
-            // A slot that stays empty is stored to by nothing, so it is read only: the transaction may succeed on a log
-            // that accepts nothing more.
+            // No store changes a slot that stays empty, so it is read only: the transaction may succeed on a log that
+            // accepts no more records.
             let noted = if stays_empty { &mut step.reads } else { &mut step.writes };
             noted.push((*slot, plan.value()));
         }
         Ok(step)
     }
 
-    /// Gives one slot what the plan says.
+    /// Changes one slot as the plan says.
     fn change(&self, tx: &Tx<'_, Arc<SimMedium>>, plan: &Plan, at: PoolOffset) -> Result<(), HeapError> {
         let old = PoolOffset::new(tx.load8(at));
         let new = match plan.words {
@@ -196,23 +196,23 @@ impl Engine {
     }
 }
 
-/// What a transaction is to do.
+/// The plan of a transaction.
 struct Plan {
     /// The slots to change, in no order.
     slots: Vec<u64>,
     from: u64,
     copies: bool,
     words: u64,
-    /// Whether an object that a slot has is rewritten where it is.
+    /// True if a slot's object is rewritten in place.
     rewrites: bool,
-    /// Whether new content is zeros, but for the first word.
+    /// True if new content is zeros, except for the first word.
     zeroes: bool,
     number: u64,
     fails: bool,
 }
 
 impl Plan {
-    /// What the slots have after it.
+    /// Returns the number of the object that the slots have after the transaction.
     fn value(&self) -> u64 {
         if self.words == 0 { 0 } else { self.number }
     }
@@ -224,7 +224,8 @@ impl HeapSubject {
         let first = actor.rng.u64(..SLOTS);
         let count = if is_wide { actor.rng.u64(2..=SLOTS) } else { 1 };
         let largest = self.sizes - 1;
-        // The largest objects, where they have spans of their own, come and go often enough for these to be used again.
+        // The largest objects may have spans of their own. They come and go often enough for the spans to be used
+        // again.
         let size = if actor.rng.u8(..8) == 0 { largest } else { actor.rng.usize(..self.sizes) };
         let words = if is_wide { SIZES[size.min(3)] } else { SIZES[size] };
         Plan {

@@ -1,4 +1,4 @@
-//! The log alone: transactions that read and write registers behind it.
+//! The log alone: transactions that write registers, which lie after it on the medium.
 
 use crate::{HeapError, Log, LogArea};
 use lode_layout::{PoolOffset, Record};
@@ -11,17 +11,17 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 const REGISTERS: u64 = 64;
 const UUID: [u8; 16] = [7; 16];
-/// Set in values that a transaction stores before its own, which must never be found.
+/// Set in values that a transaction stores before its final ones. They must never be found.
 const PASSING: u64 = 1 << 63;
-/// One in this many operations comes after a checkpoint that its thread asked for.
+/// One in this many operations follows a checkpoint that its thread asks for.
 const CHECKPOINT_ONE_IN: u8 = 24;
 
-/// A log of some length, and the registers behind it.
+/// A log of some length, and the registers after it.
 #[derive(Clone, Copy, Debug)]
 pub struct LogSubject {
-    /// Bytes of the medium.
+    /// Length of the medium in bytes.
     pub size: u64,
-    /// Bytes of the log.
+    /// Length of the log in bytes.
     pub log_len: u64,
 }
 
@@ -33,7 +33,7 @@ pub struct Engine {
     value: AtomicU64,
 }
 
-/// The registers that a transaction writes, and the value of each.
+/// The registers that a transaction writes, and the value that it stores in each.
 #[derive(Clone, Debug)]
 pub struct Write {
     registers: BTreeSet<u64>,
@@ -45,7 +45,7 @@ impl LogSubject {
         LogArea { start: PoolOffset::new(0x4000), len: self.log_len }
     }
 
-    /// Registers are spread over lines, some of them sharing one.
+    /// Returns the offset of a register. Registers are spread over lines, and some share one.
     fn home(&self, register: u64) -> PoolOffset {
         self.area().start.plus(self.log_len + register * 24)
     }
@@ -55,7 +55,7 @@ impl Engine {
     fn lock(&self, medium: &SimMedium, registers: &BTreeSet<u64>) {
         for register in registers {
             let mut round = 0;
-            // ORDER: acquires what the last holder stored.
+            // ORDER: acquires the stores of the last holder.
             while self.locks[*register as usize].swap(true, Ordering::AcqRel) {
                 medium.relax(round);
                 round += 1;

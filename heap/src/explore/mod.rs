@@ -1,4 +1,4 @@
-//! Workloads for the crash explorer, with what a power cut may leave of them.
+//! Workloads for the crash explorer, with the states that a power cut may leave of them.
 
 mod heap;
 mod log;

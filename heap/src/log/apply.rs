@@ -1,14 +1,14 @@
-//! Home stores: what the entries of a durable record do to the pool.
+//! Home stores: the changes that the entries of a durable record make in the pool.
 
 use super::dirty::DirtyLines;
 use lode_layout::{Entries, Entry, PoolOffset, WORD, checked, unchecked};
 use lode_pmem::Medium;
 use zerocopy::IntoBytes;
 
-/// Applies every entry of `body` but [`Entry::Payload`] and [`Entry::Continue`], in order, and notes the
-/// touched lines in `dirty` where the medium has lines to flush. `alone`: nobody else stores home meanwhile.
+/// Applies every entry of `body` in order, except [`Entry::Payload`] and [`Entry::Continue`]. Notes the touched lines
+/// in `dirty` where the medium has lines to flush. `alone`: no other thread stores home meanwhile.
 ///
-/// Entries that can't be parsed end it: bodies come from a [`Record`](lode_layout::Record), checked by the record's seal.
+/// Stops at an entry that can't be parsed. Bodies come from a [`Record`](lode_layout::Record), checked by its seal.
 #[inline]
 pub(super) fn apply<M: Medium>(medium: &M, body: &[u64], mut dirty: Option<&mut DirtyLines>, alone: bool) {
     let mut entries = Entries::new(body);
@@ -57,11 +57,12 @@ fn apply_one<M: Medium>(medium: &M, entry: Entry<'_>, alone: bool) -> (PoolOffse
     }
 }
 
-/// Changes the bits of a checked word; atomically where other threads may change other bits of it meanwhile. A locked
-/// instruction would wait for the home stores before it, and the fence before those.
+/// Changes the bits of a checked word. Does so atomically if other threads may change other bits of it meanwhile.
+/// Otherwise a plain store is faster: a locked instruction would wait for the home stores before it, and for the
+/// fence before those.
 ///
-/// A word that is not intact stays as it is. In replay it may hold what a later record put there, and if it
-/// is damaged then `check` must still find it.
+/// A word that is not intact stays as it is. During replay it may hold the content of a later record. If it is
+/// damaged, `check` must still find it.
 #[inline]
 fn change_bits<M: Medium>(medium: &M, at: PoolOffset, alone: bool, change: impl Fn(u64) -> u64) {
     let mut word = medium.memory().load8(at);

@@ -2,21 +2,21 @@
 
 use lode_layout::{LINE, PoolOffset};
 
-/// Lines of a region: as many bits as its words have.
+/// Lines of a region: one for each bit of its words.
 const REGION_LINES: u64 = 64 * 64;
 
-/// The lines of a region, a bit each.
+/// The lines of a region, one bit each.
 #[derive(Clone, Debug)]
 struct Region {
-    /// The region's number: that of its first line, over [`REGION_LINES`].
+    /// The region's number: that of its first line, divided by [`REGION_LINES`].
     number: u64,
-    /// Which of the words are not zero.
+    /// Mask of the words that are not zero.
     touched: u64,
     words: [u64; 64],
 }
 
-/// A set of cache lines with home stores that no flush has followed yet, so that each is flushed once however
-/// often it was stored to: bitmaps of the regions of 256 KiB that have any.
+/// A set of cache lines with home stores that no flush has followed yet. Each line is flushed once, however often it
+/// was stored to. The set has a bitmap for each region of 256 KiB with such lines.
 #[derive(Debug, Default)]
 pub(super) struct DirtyLines {
     /// For each region of the pool, its place in `regions` plus one, or 0.
@@ -25,7 +25,7 @@ pub(super) struct DirtyLines {
 }
 
 impl DirtyLines {
-    /// An empty set. It takes no memory before it is used.
+    /// Returns an empty set. It takes no memory before its first use.
     pub(super) fn new() -> DirtyLines {
         DirtyLines::default()
     }
@@ -62,7 +62,7 @@ impl DirtyLines {
         place
     }
 
-    /// Adds all lines of `other`, and leaves it empty.
+    /// Adds all lines of `other`, and empties it.
     pub(super) fn absorb(&mut self, other: &mut DirtyLines) {
         if self.regions.is_empty() {
             std::mem::swap(self, other);
@@ -78,14 +78,14 @@ impl DirtyLines {
         other.clear();
     }
 
-    /// Forgets all lines.
+    /// Removes all lines.
     pub(super) fn clear(&mut self) {
         for region in self.regions.drain(..) {
             self.directory[region.number as usize] = 0;
         }
     }
 
-    /// The ranges to flush: each line once, neighbours together where they are in one word.
+    /// Returns the ranges to flush. Each line is in one of them; neighbours in one word share a range.
     pub(super) fn ranges(&self) -> impl Iterator<Item = (PoolOffset, u64)> {
         self.regions.iter().flat_map(|region| {
             let words = bits(region.touched).map(|word| (word, region.words[word as usize]));
@@ -97,7 +97,7 @@ impl DirtyLines {
     }
 }
 
-/// The numbers of the bits that are set.
+/// Returns the numbers of the bits that are set.
 fn bits(mut word: u64) -> impl Iterator<Item = u64> {
     std::iter::from_fn(move || {
         let bit = (word != 0).then(|| u64::from(word.trailing_zeros()))?;
@@ -106,7 +106,7 @@ fn bits(mut word: u64) -> impl Iterator<Item = u64> {
     })
 }
 
-/// The runs of bits that are set: the first bit of each, and how many there are.
+/// Returns the runs of bits that are set: the first bit and the length of each.
 fn runs(mut word: u64) -> impl Iterator<Item = (u64, u64)> {
     std::iter::from_fn(move || {
         let first = (word != 0).then(|| word.trailing_zeros())?;

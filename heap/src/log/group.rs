@@ -1,7 +1,7 @@
-//! Group commit: one synced write of the log for all who wait, on media where a sync is what costs.
+//! Group commit: one synced write of the log for all waiting transactions, on media where the sync is the main cost.
 //!
-//! All transactions share one ring. Each appends its record to the open batch; the first that finds no batch
-//! being written writes it, and those who come meanwhile gather in the next one.
+//! All transactions share one ring. Each appends its record to the open batch. The first that finds no batch being
+//! written writes the open one. Transactions that come meanwhile gather in the next batch.
 
 use crate::sync::{AtomicBool, AtomicU64, Mutex, MutexGuard, Ordering};
 use crate::{HeapError, bugs};
@@ -11,18 +11,18 @@ use std::mem;
 use std::sync::PoisonError;
 use zerocopy::IntoBytes;
 
-/// Times that a thread gives up the CPU, for each record that it expects to come.
+/// Times that a thread yields the CPU, for each record that it expects.
 const GATHER_ROUNDS: u32 = 2;
-/// A round of waiting in which [`Medium::relax`] gives up the CPU.
+/// A round of waiting in which [`Medium::relax`] yields the CPU.
 const YIELDING_ROUND: u32 = 64;
 
 /// Records on their way to the log.
 #[derive(Debug, Default)]
 struct Batch {
-    /// Where it begins, in bytes from the life's begin, without wrapping.
+    /// Position of its first byte, in bytes since the life began, without wrapping.
     start: u64,
     words: Vec<u64>,
-    /// Word at which the batch goes on at the start of the ring, when it reached the end.
+    /// Index of the word that lies at the start of the ring, if the batch reached the ring's end.
     wrap: Option<usize>,
 }
 
@@ -36,11 +36,11 @@ struct State {
     /// Records in the batch before it.
     gathered_before: u32,
     failed: Option<SyncError>,
-    /// A written batch's buffer, to be used again.
+    /// Buffer of a written batch, for reuse.
     spare: Vec<u64>,
 }
 
-/// Where a record got its place.
+/// The batch that a record joined, and the record's number.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ticket {
     batch: u64,
@@ -57,7 +57,7 @@ pub(super) struct Group {
     state: Mutex<State>,
     /// Batches with a lower number are durable.
     durable: AtomicU64,
-    /// Whether a thread gathers or writes a batch. It changes under the lock of the state.
+    /// True while a thread gathers or writes a batch. Changes under the lock of the state.
     writing: AtomicBool,
     written: Gate,
 }
@@ -71,13 +71,13 @@ impl Group {
         Group { ring, ring_len, seal, state: Mutex::new(state), durable, writing, written }
     }
 
-    /// Bytes appended since the life began, padding included.
+    /// Returns the bytes appended since the life began, padding included.
     pub(super) fn head<M: Medium>(&self, medium: &M) -> u64 {
         let state = self.enter();
         state.open.start + batch_len(&state.open, medium.log_block())
     }
 
-    /// Draws a sequence number for `record`, seals it and appends it to the open batch; `None` when the ring
+    /// Draws a sequence number for `record`, seals it and appends it to the open batch. Returns `None` when the ring
     /// has no room for it above `tail`.
     pub(super) fn append<M: Medium>(
         &self,
@@ -93,7 +93,7 @@ impl Group {
         let block = medium.log_block();
         let len = record.sealed_len() as u64 * WORD;
         let at = state.open.start + state.open.words.as_bytes().len() as u64;
-        // A batch that fills the ring exactly goes on at its start, too: what lies behind the ring is not the log's.
+        // A batch that fills the ring exactly continues at its start, too: bytes after the ring are not the log's.
         let is_at_end = !state.open.words.is_empty() && at.is_multiple_of(self.ring_len);
         let wraps = is_at_end || at % self.ring_len + align_up(len, block) > self.ring_len;
         let end = if wraps { at.next_multiple_of(self.ring_len) } else { at } + align_up(len, block);
@@ -114,7 +114,7 @@ impl Group {
         Ok(Some(Ticket { batch: state.number, sequence }))
     }
 
-    /// Returns when the record of `ticket` is durable.
+    /// Waits until the record of `ticket` is durable.
     pub(super) fn settle<M: Medium>(&self, medium: &M, ticket: Ticket) -> Result<(), HeapError> {
         loop {
             {
@@ -126,12 +126,12 @@ impl Group {
                 if let Some(error) = state.failed {
                     return Err(error.into());
                 }
-                // ORDER: none: it changes under the lock that is held.
+                // ORDER: none: the flag changes under the lock that is held.
                 if !self.writing.load(Ordering::Relaxed) {
                     self.writing.store(true, Ordering::Relaxed);
                     let batch = self.gather(medium, state);
                     if bugs::GROUP_TOO_EAGER.is_active() {
-                        // ORDER: none: it is wrong anyway.
+                        // ORDER: none: the seeded bug is wrong anyway.
                         self.durable.fetch_add(1, Ordering::Release);
                     }
                     self.write(medium, batch)?;
@@ -141,15 +141,15 @@ impl Group {
             let mut waits = || {
                 // ORDER: as above.
                 let durable = self.durable.load(Ordering::Acquire) > ticket.batch;
-                // ORDER: acquires the end of the write that failed, or that was not of this batch.
+                // ORDER: acquires the end of a write that failed, or that was of another batch.
                 !durable && self.writing.load(Ordering::Acquire)
             };
             medium.wait_while(&self.written, &mut waits);
         }
     }
 
-    /// Takes the open batch when as many records are in it as were in the last one, or when those who brought
-    /// them have had their chance: they were woken a moment ago, and a sync for one costs as much as for all.
+    /// Takes the open batch when it has as many records as the last one, or when the threads of the last batch have
+    /// had their chance to append. Those were woken a moment ago, and a sync for one record costs as much as for all.
     fn gather<'a, M: Medium>(&'a self, medium: &M, mut state: MutexGuard<'a, State>) -> Batch {
         let expected = state.gathered_before;
         for _ in 0..GATHER_ROUNDS * expected {
@@ -164,7 +164,7 @@ impl Group {
         self.close(&mut state, medium.log_block())
     }
 
-    /// Takes the open batch, and opens the next one behind it.
+    /// Takes the open batch, and opens the next one after it.
     fn close(&self, state: &mut State, block: u64) -> Batch {
         let start = state.open.start + batch_len(&state.open, block);
         let words = mem::take(&mut state.spare);
@@ -180,7 +180,7 @@ impl Group {
         for (part, at) in [(first, batch.start % self.ring_len), (second, 0)] {
             debug_assert!(at + part.as_bytes().len() as u64 <= self.ring_len, "a batch leaves the ring");
             if !part.is_empty() && written.is_ok() {
-                // ORDER: the records are durable before anyone who waits for them returns or stores at home.
+                // ORDER: the records are durable before any thread that waits for them returns or stores at home.
                 // Stop here: each record of the batch is whole or absent, and none was acknowledged.
                 written = medium.log_write(self.ring.plus(at), part.as_bytes());
                 if bugs::FAILED_SYNC_BELIEVED.is_active() {
@@ -190,11 +190,11 @@ impl Group {
         }
         {
             let mut state = self.enter();
-            // ORDER: releases the outcome to those who ask without the lock.
+            // ORDER: releases the outcome to threads that ask without the lock.
             self.writing.store(false, Ordering::Release);
             state.failed = state.failed.or(written.err());
             if written.is_ok() && !bugs::GROUP_TOO_EAGER.is_active() {
-                // ORDER: releases the finished sync to those who wait for this batch.
+                // ORDER: releases the finished sync to the threads that wait for this batch.
                 self.durable.fetch_add(1, Ordering::Release);
             }
             batch.words.clear();
@@ -209,7 +209,7 @@ impl Group {
     }
 }
 
-/// Bytes that the batch takes in the ring: each of its parts is padded to `block`.
+/// Returns the bytes that the batch takes in the ring. Each of its parts is padded to `block`.
 fn batch_len(batch: &Batch, block: u64) -> u64 {
     align_up(batch.words.as_bytes().len() as u64, block)
 }

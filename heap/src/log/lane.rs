@@ -1,4 +1,4 @@
-//! Lanes: what a thread needs to itself between drawing a sequence number and the end of its home stores.
+//! Lanes: the state that a thread has to itself from drawing a sequence number to the end of its home stores.
 
 use super::dirty::DirtyLines;
 use crate::biased::{Bias, Biased, Hold, Owner};
@@ -9,10 +9,10 @@ use std::cell::Cell;
 /// The part of a lane that belongs to the thread that holds it.
 #[derive(Debug)]
 pub(super) struct LaneState {
-    /// Where the next record goes, counted in bytes from the life's begin, without wrapping. Unused on the
-    /// commit rung, where all lanes share one ring.
+    /// Position of the next record, in bytes since the life began, without wrapping. Unused on the commit rung, where
+    /// all lanes share one ring.
     pub(super) head: u64,
-    /// Where that is in the ring.
+    /// The same position as an offset in the ring.
     pub(super) offset: u64,
     /// Lines stored at home since the last checkpoint.
     pub(super) dirty: DirtyLines,
@@ -20,8 +20,8 @@ pub(super) struct LaneState {
     holder: Owner,
 }
 
-/// A lane. It is held from before a sequence number is drawn until the home stores are done; so whoever holds
-/// all lanes knows that no transaction is between the two.
+/// A lane. A thread holds it from before it draws a sequence number until its home stores are done. So a thread that
+/// holds all lanes knows that no transaction is between the two.
 #[derive(Debug)]
 #[repr(align(128))]
 struct Lane {
@@ -32,12 +32,12 @@ struct Lane {
 #[derive(Debug)]
 pub(super) struct Lanes {
     lanes: Box<[Lane]>,
-    /// The lane that the next thread tries first which has held none.
+    /// The lane that the next thread tries first if it has held none.
     next: AtomicUsize,
 }
 
 thread_local! {
-    /// The lane that this thread held last, in whatever log.
+    /// The lane that this thread held last, in any log.
     static HINT: Cell<usize> = const { Cell::new(usize::MAX) };
 }
 
@@ -53,8 +53,8 @@ impl Lanes {
         self.lanes.len()
     }
 
-    /// Holds a lane that is biased to this thread or free, by preference the one that it held last; waits when there
-    /// is none.
+    /// Holds a lane that is biased to this thread or free, preferably the one that it held last. Waits when there is
+    /// none.
     #[inline]
     pub(super) fn claim<M: Medium>(&self, medium: &M) -> (usize, Hold<'_, LaneState>) {
         let hint = HINT.with(Cell::get);
@@ -88,8 +88,9 @@ impl Lanes {
         unreachable!("the loop ends with a lane")
     }
 
-    /// A lane that can be had without waiting for a transaction, looked for from `start` on: one that is biased to
-    /// this thread, then a free one, then one that is biased to another thread, which may have ended.
+    /// Finds a lane that can be held without waiting for a transaction, searching from `start` on. Prefers a lane
+    /// that is biased to this thread, then a free one, then one that is biased to another thread, which may have
+    /// ended.
     fn find<M: Medium>(&self, start: usize, medium: &M) -> Option<(usize, Hold<'_, LaneState>)> {
         let count = self.lanes.len();
         let around = (0..count).map(|step| (start % count + step) % count);
@@ -104,7 +105,7 @@ impl Lanes {
         around.clone().find_map(evicted)
     }
 
-    /// Opens the closed lanes, if one was alone.
+    /// Opens the closed lanes if one lane was biased alone. Returns false if none was.
     fn end_solitude<M: Medium>(&self, medium: &M) -> bool {
         let alone = |bias| matches!(bias, Bias::Alone(_));
         let mut evicted = self.lanes.iter().filter_map(|lane| lane.state.evict(alone, wait_on(medium)));
@@ -121,7 +122,7 @@ impl Lanes {
     }
 }
 
-/// Biases each lane of which `was_used` says so to the thread that held it last; a single one alone.
+/// Biases each lane for which `was_used` is true to the thread that held it last. A single such lane is biased alone.
 pub(super) fn bias_used(lanes: &mut [Hold<'_, LaneState>], was_used: impl Fn(usize, &LaneState) -> bool) {
     if !asymmetric::is_available() {
         return;

@@ -7,8 +7,8 @@
 //!   recover:  newest slot -> sound records above S, by number -> home stores -> flush, drain -> new slot, new life
 //! ```
 //!
-//! Home locations change only after their record is durable, so there is never anything to undo; they need
-//! no flush until the checkpoint, so hot lines cost nothing.
+//! The home of an entry is the place in the heap that it changes. Home changes only after the record is durable, so
+//! nothing is ever undone. It needs no flush until the checkpoint, so a hot line costs nothing.
 //!
 //! # Cost
 //! A commit: one drain, the record's lines. A checkpoint: one flush for each distinct line, two drains.
@@ -34,19 +34,19 @@ use zerocopy::IntoBytes;
 pub(crate) use recover::Damaged;
 pub use recover::Recovery;
 
-/// The most rings into which a log is divided, which is how many threads can be in their drain at once.
+/// Maximum number of rings in a log. It bounds the number of threads that can be in their drain at once.
 const RINGS_MAX: u64 = 16;
-/// Bytes of a ring below which more rings do not pay.
+/// Minimum length of a ring in bytes: shorter ones do not pay.
 const RING_LEN_MIN: u64 = 2 * BLOCK;
-/// Transactions that can wait for one synced write together, on the commit rung.
+/// Maximum number of transactions that wait for one synced write together, on the commit rung.
 const GROUP_LANES: usize = if cfg!(loom) { 2 } else { 64 };
-/// Numbers that are skipped at recovery: more than can have been drawn without leaving a record.
+/// Sequence numbers that recovery skips: more than a life can draw without leaving a record.
 pub(crate) const SEQUENCE_GAP: u64 = 1 << 32;
 
-/// Where a log lies in its pool.
+/// Position of a log in its pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogArea {
-    /// Its start, a multiple of 4096.
+    /// Offset of its first byte, a multiple of 4096.
     pub start: PoolOffset,
     /// Its length in bytes, a multiple of 4096.
     pub len: u64,
@@ -64,24 +64,24 @@ pub struct Log<M: Medium> {
     /// Present on the commit rung, where all lanes share one ring.
     group: Option<Group>,
     lanes: Lanes,
-    /// Up to where each ring's records are no longer needed, counted like [`LaneState::head`].
+    /// Position in each ring below which no record is needed, counted like [`LaneState::head`].
     tails: Vec<AtomicU64>,
     next_sequence: Apart<AtomicU64>,
     checkpointed: AtomicU64,
     checkpointer: SpinMutex<Checkpointer>,
-    /// Set once nothing more is accepted.
+    /// Set once the log accepts no more records.
     failed: AtomicBool,
-    /// Whether that is because the medium is not to be changed.
+    /// True if the log refuses records because its medium must not be changed.
     is_read_only: bool,
 }
 
-/// A word that every transaction changes, on cache lines of its own: what lies beside it is read by all and would
-/// be fetched anew each time. Two lines, because CPUs fetch them in pairs.
+/// A word that every transaction changes, on cache lines of its own. Any other word on these lines would be read by
+/// all threads and fetched anew after each change. Two lines, because CPUs fetch them in pairs.
 #[derive(Debug)]
 #[repr(align(128))]
 struct Apart<T>(T);
 
-/// What only the thread that checkpoints touches.
+/// State that only the checkpointing thread touches.
 #[derive(Debug)]
 struct Checkpointer {
     generation: u64,
@@ -89,7 +89,7 @@ struct Checkpointer {
 }
 
 impl<M: Medium> Log<M> {
-    /// Makes an empty log: its first checkpoint slot. The area's old content does not matter.
+    /// Makes an empty log by writing its first checkpoint slot. The area's old content does not matter.
     ///
     /// # Errors
     /// [`HeapError::InDoubt`] when the medium can't make it durable.
@@ -129,19 +129,19 @@ impl<M: Medium> Log<M> {
         }
     }
 
-    /// Accepts nothing from now on, because what it would write is lost with the medium.
+    /// Refuses all records from now on, because their changes would be lost with the medium.
     pub(crate) fn refuse_changes(&mut self) {
         self.is_read_only = true;
         self.fail();
     }
 
-    /// Whether it accepts nothing for that reason.
+    /// Returns true if the log refuses records because its medium must not be changed.
     #[inline]
     pub(crate) fn is_read_only(&self) -> bool {
         self.is_read_only
     }
 
-    /// Fails when the log accepts nothing more.
+    /// Returns an error if the log accepts no more records.
     #[inline]
     pub(crate) fn check_accepts(&self) -> Result<(), HeapError> {
         // ORDER: none: a thread that misses another's failure gets its own from the medium.
@@ -153,35 +153,37 @@ impl<M: Medium> Log<M> {
         if self.is_read_only { HeapError::ReadOnly } else { HeapError::Poisoned }
     }
 
-    /// The medium under the log.
+    /// Returns the medium under the log.
     #[inline]
     pub fn medium(&self) -> &M {
         &self.medium
     }
 
-    /// The greatest number whose home stores are durable.
+    /// Returns the greatest sequence number whose home stores are durable.
     pub fn checkpointed(&self) -> u64 {
-        // ORDER: acquires the finished checkpoint: who sees the number may overwrite what it made needless.
+        // ORDER: acquires the finished checkpoint: a thread that sees the number may overwrite what the checkpoint
+        // freed.
         self.checkpointed.load(Ordering::Acquire)
     }
 
-    /// The most words that a record may have, header included. What is larger must go on elsewhere, by
+    /// Returns the maximum length of a record in words, header included. A longer record continues elsewhere, by
     /// [`Entry::Continue`](lode_layout::Entry::Continue).
     pub fn record_words_max(&self) -> usize {
         (self.ring_len / 4 / 8) as usize
     }
 
-    /// Makes `record` durable and then stores its entries at home. The caller holds the locks of what the
-    /// record changes, until this returns. It has at most [`record_words_max`](Log::record_words_max) words.
-    /// `continued` are the entries to which a final `Continue` entry leads. Returns the sequence number.
+    /// Makes `record` durable, then stores its entries at home, and returns its sequence number. The caller holds the
+    /// locks of all that the record changes until this returns. The record has at most
+    /// [`record_words_max`](Log::record_words_max) words. `continued` are the entries to which a final `Continue`
+    /// entry leads.
     ///
     /// # Errors
-    /// [`HeapError::InDoubt`] when this record's log write failed, or when it is durable and met lost memory at home;
-    /// [`HeapError::Poisoned`] after either; [`HeapError::ReadOnly`]. A [`Fault`] that the calling thread raised before and
-    /// did not take counts as one of its home stores.
+    /// [`HeapError::InDoubt`] when this record's log write failed, or when the record is durable and a home store met
+    /// lost memory; [`HeapError::Poisoned`] after either; [`HeapError::ReadOnly`]. A [`Fault`] that the calling
+    /// thread raised before and did not take counts as one of this record's home stores.
     ///
     /// # Durability
-    /// Durable and visible on return, all entries or, after a crash before, none.
+    /// Durable and visible on return. After a crash before the return, either all entries are there or none.
     ///
     /// # Cost
     /// One drain; on the commit rung one synced write shared with others. A checkpoint when the ring is half full.
@@ -200,7 +202,8 @@ impl<M: Medium> Log<M> {
         result
     }
 
-    /// As [`commit`](Log::commit), beside a transaction of the calling thread, whose faults are not this record's.
+    /// Commits as [`commit`](Log::commit) does, beside a transaction of the calling thread. That transaction's faults
+    /// do not count for this record.
     pub(crate) fn commit_apart(&self, record: &mut Record) -> Result<u64, HeapError> {
         let earlier = Fault::take();
         let committed = self.commit(record, &[]);
@@ -208,11 +211,11 @@ impl<M: Medium> Log<M> {
         committed
     }
 
-    /// Ends a commit whose home stores are done: with `lane` still held, the log accepts nothing more if they met lost
-    /// memory. The record is all there is of them, so no checkpoint may free it.
+    /// Ends a commit whose home stores are done. If they met lost memory, the log accepts no more records before
+    /// `lane` is released: only the record has their content, so no checkpoint may free it.
     #[inline]
     fn check_home<L>(&self, lane: &L) -> Result<(), HeapError> {
-        // Asked of the thread, not of a result: what is copied here waits for all home stores.
+        // Asks the thread, not a result: a value that is copied here waits for all home stores.
         if Fault::is_raised() { Err(self.lose_home(lane)) } else { Ok(()) }
     }
 
@@ -242,8 +245,8 @@ impl<M: Medium> Log<M> {
         if bugs::HOME_BEFORE_DRAIN.is_active() {
             apply_all(&self.medium, record.body(), continued, None, alone);
         }
-        // ORDER: the record is durable before the first home store: there is no undo to take one back. Stop
-        // here: the record is whole and replayed, or torn and skipped, and the caller has not returned.
+        // ORDER: the record is durable before the first home store: there is no undo to take a store back. Stop here:
+        // the record is whole and replayed, or torn and skipped, and the caller has not returned.
         let sealed = record.seal(self.seals[ring], sequence, offset, checksum).as_bytes();
         self.medium.log_write(place, sealed).map_err(HeapError::from)?;
         lane.head += len;
@@ -260,16 +263,16 @@ impl<M: Medium> Log<M> {
         Ok(sequence)
     }
 
-    /// Draws the next sequence number for a thread that holds a lane, and that lane `alone` or not.
+    /// Draws the next sequence number for a thread that holds a lane. `alone`: no other lane can be held.
     #[inline]
     fn draw(&self, alone: bool) -> u64 {
         let next = &self.next_sequence.0;
-        // ORDER: drawn with the lane held, so that a checkpoint, which holds all lanes, never covers a number
-        // whose home stores are still to come; and with all locks held, so that dependent records are in order.
+        // ORDER: drawn with the lane held: a checkpoint holds all lanes, so it covers no number whose home stores are
+        // still to come. Drawn with all locks held, so dependent records are in order.
         if !alone {
             return next.fetch_add(1, Ordering::Relaxed);
         }
-        // ORDER: no other lane can be held, so nobody else changes the number before this one is released.
+        // ORDER: no other lane can be held, so no other thread changes the number before this lane is released.
         let sequence = next.load(Ordering::Relaxed);
         next.store(sequence + 1, Ordering::Relaxed);
         sequence
@@ -298,8 +301,8 @@ impl<M: Medium> Log<M> {
         Ok(ticket.sequence)
     }
 
-    /// Whether there is room for a record of `len` bytes where `lane` stands in `ring`, which goes on at the
-    /// start of the ring if it has to.
+    /// Returns true if `ring` has room for a record of `len` bytes at the position of `lane`. Moves the lane to the
+    /// start of the ring if the record does not fit before its end.
     #[inline]
     fn has_room(&self, ring: usize, lane: &mut LaneState, len: u64) -> bool {
         let rest = self.ring_len - lane.offset;
@@ -318,7 +321,7 @@ impl<M: Medium> Log<M> {
         head - self.tails[ring].load(Ordering::Relaxed) > self.ring_len / 2
     }
 
-    /// Makes all home stores so far durable, and frees the log's space. Waits for a checkpoint that is running.
+    /// Makes all home stores so far durable, and frees the log's space. Waits for a running checkpoint.
     ///
     /// # Errors
     /// [`HeapError::Poisoned`] when a sync failed, now or before; [`HeapError::ReadOnly`].
@@ -327,13 +330,13 @@ impl<M: Medium> Log<M> {
     /// Every home store of a transaction that returned before the call is durable on return.
     ///
     /// # Cost
-    /// One flush for each distinct line stored at home since the last one, and two drains.
+    /// One flush for each distinct line stored at home since the last checkpoint, and two drains.
     pub fn checkpoint(&self) -> Result<(), HeapError> {
         self.checkpoint_held(self.wait_for_checkpointer(), false)
     }
 
-    /// Has a checkpoint unless one is running. Should it fail, the log accepts nothing more; the transaction
-    /// that came by is durable all the same.
+    /// Makes a checkpoint unless one is running. If it fails, the log accepts no more records; the calling
+    /// transaction is durable all the same.
     #[cold]
     fn checkpoint_if_idle(&self) {
         if let Some(checkpointer) = self.checkpointer.try_lock() {
@@ -341,7 +344,7 @@ impl<M: Medium> Log<M> {
         }
     }
 
-    /// Ends this life of the log: everything is durable at home, and nothing is left to replay.
+    /// Ends this life of the log. Everything is durable at home, and no record is left to replay.
     ///
     /// # Errors
     /// [`HeapError::Poisoned`] when a sync failed, now or before.
@@ -367,7 +370,7 @@ impl<M: Medium> Log<M> {
         checkpointer: SpinMutexGuard<'_, Checkpointer>,
         closed: bool,
     ) -> Result<(), HeapError> {
-        // Those of a transaction of the calling thread are not the checkpoint's.
+        // Sets aside the faults of the calling thread's transaction: they are not the checkpoint's.
         let earlier = Fault::take();
         let done = self.checkpoint_apart(checkpointer, closed);
         earlier.into_iter().for_each(Fault::raise);
@@ -382,14 +385,14 @@ impl<M: Medium> Log<M> {
         self.check_accepts()?;
         let Checkpointer { generation, dirty } = &mut *checkpointer;
         let (sequence, heads) = self.note(dirty);
-        // ORDER: asked after all lanes were held: a commit whose home stores met lost memory said so before it released
-        // its lane. Stop here: the old slot counts, and the record is replayed.
+        // ORDER: asked after all lanes were held: a commit whose home stores met lost memory called `fail` before it
+        // released its lane. Stop here: the old slot counts, and the record is replayed.
         self.check_accepts()?;
         if self.medium.rung() != Rung::None {
             self.persist_home(dirty)?;
         }
-        // Where nothing is durable the slot counts all the same: a pool on tmpfs outlives its process, and must
-        // not have records replayed of which later ones were overwritten.
+        // The slot is written even where nothing becomes durable. A pool on tmpfs outlives its process, and a record
+        // must not be replayed once a later one was overwritten.
         let rings = self.seals.len() as u32;
         let slot = Slot { generation: *generation + 1, sequence, life: self.life, rings, closed };
         let written = slots::write(&self.medium, &self.uuid, &slot);
@@ -397,8 +400,8 @@ impl<M: Medium> Log<M> {
         *generation += 1;
         dirty.clear();
         debug_assert!(sequence >= self.checkpointed(), "checkpoints go forward");
-        // ORDER: releases the durable slot before the space below the new tails, and before blocks that were
-        // freed up to this number: only then may either be overwritten.
+        // ORDER: releases the durable slot before the space below the new tails, and before blocks that were freed up
+        // to this number. Neither may be overwritten earlier.
         self.checkpointed.store(sequence, Ordering::Release);
         for (tail, head) in self.tails.iter().zip(heads) {
             // ORDER: none: the checkpointer alone changes the tails.
@@ -410,8 +413,8 @@ impl<M: Medium> Log<M> {
         Ok(())
     }
 
-    /// Holds all lanes for a moment: the last number drawn, whose home stores are then all done, like those of
-    /// the numbers before it; the heads of all rings; and, in `dirty`, the dirty lines.
+    /// Holds all lanes for a moment. Returns the last number drawn and the heads of all rings, and moves the dirty
+    /// lines to `dirty`. All home stores up to that number are then done.
     fn note(&self, dirty: &mut DirtyLines) -> (u64, Vec<u64>) {
         let mut lanes = self.lanes.claim_all(&self.medium);
         debug_assert_eq!(lanes.len(), self.lanes.len(), "a checkpoint holds all lanes");
@@ -432,7 +435,7 @@ impl<M: Medium> Log<M> {
             drop(lanes);
             self.medium.relax(0);
         }
-        // ORDER: all lanes are held, so nobody draws a number between this load and the end of the block.
+        // ORDER: all lanes are held, so no thread draws a number between this load and the end of the block.
         (self.next_sequence.0.load(Ordering::Relaxed) - 1, heads)
     }
 
@@ -446,8 +449,8 @@ impl<M: Medium> Log<M> {
         if bugs::CHECKPOINT_WITHOUT_DRAIN.is_active() {
             return Ok(());
         }
-        // ORDER: home is durable before the slot says so. Stop here: the old slot counts, and replaying what
-        // is already at home changes nothing.
+        // ORDER: home is durable before the slot says so. Stop here: the old slot counts, and replaying stores that
+        // are already at home changes nothing.
         self.medium.drain().map_err(|_| HeapError::Poisoned).inspect_err(|_| self.fail())?;
         match Fault::take() {
             None => Ok(()),
@@ -455,7 +458,7 @@ impl<M: Medium> Log<M> {
         }
     }
 
-    /// Has the log accept nothing more.
+    /// Makes the log refuse all further records.
     #[cold]
     pub(crate) fn fail(&self) {
         // ORDER: none: see `commit`.
@@ -482,7 +485,7 @@ fn seal_of(uuid: &[u8; 16], life: [u64; 2], ring: u32) -> RecordSeal {
     RecordSeal::new(uuid, life, ring)
 }
 
-/// Into how many rings `area` is divided on a medium of that rung.
+/// Returns the number of rings into which `area` is divided on a medium of that rung.
 fn ring_count(rung: Rung, area: LogArea) -> u32 {
     let rings = if rung == Rung::Commit { 1 } else { (area.len / RING_LEN_MIN).clamp(1, RINGS_MAX) };
     u32::try_from(rings).expect("a small number")

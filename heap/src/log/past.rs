@@ -1,4 +1,4 @@
-//! What the last life of a log left: the records to be replayed, and what is wrong with the others.
+//! The remains of a log's last life: the records to be replayed, and the flaws of the others.
 
 use super::ring::{Flip, Gap, Ring};
 use super::{LogArea, RINGS_MAX, seal_of};
@@ -8,10 +8,10 @@ use lode_pmem::{Fault, Medium, Memory};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Bytes that are summed up at a time.
+/// Bytes that are checksummed at a time.
 const STEP: usize = 64 << 10;
 
-/// A sound record above the checkpoint, with the entries that it leads to elsewhere.
+/// A sound record above the checkpoint, with the entries that continue outside of its ring.
 #[derive(Debug)]
 pub(crate) struct Found {
     pub(super) sequence: u64,
@@ -22,27 +22,27 @@ pub(crate) struct Found {
 }
 
 impl Found {
-    /// Whether content outside of the ring became durable with it.
+    /// Returns true if content outside of the ring became durable with the record.
     fn has_more_outside(&self) -> bool {
         let is_outside = |entry| matches!(entry, Entry::Payload { .. } | Entry::Continue { .. });
         Entries::new(&self.body).map_while(Result::ok).any(is_outside)
     }
 }
 
-/// Something in the log that is not as a writer left it, or may not be.
+/// A part of the log that is not as a writer left it, or may not be.
 #[derive(Clone, Debug)]
 pub(crate) struct Flaw {
-    /// What it is about.
+    /// The kind of structure.
     pub(crate) what: FlawKind,
-    /// Where that begins.
+    /// Offset of its first byte.
     pub(crate) at: PoolOffset,
-    /// Whether it was durable and is damaged; otherwise a power cut may have left it like this.
+    /// True if it was durable and is damaged. Otherwise a power cut may have left it like this.
     pub(crate) proven: bool,
-    /// Flips of which each would make it whole.
+    /// Candidate flips: each alone makes it whole.
     pub(crate) flips: Vec<Flip>,
 }
 
-/// What a flaw is about.
+/// The kind of structure that has a flaw.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FlawKind {
     /// The number of rings in the newest slot.
@@ -51,15 +51,15 @@ pub(crate) enum FlawKind {
     Record,
     /// A record whose checksum is right, with entries that no writer wrote.
     Entries,
-    /// Content that was written past the log, for which a record vouches.
+    /// Content that was written past the log, and whose checksum is in a record.
     Payload,
     /// Entries of a record that are outside of its ring.
     Continued,
-    /// More that looks like records than there can be.
+    /// A ring in which more looks like records than there can be.
     Flood,
 }
 
-/// What is to be replayed, by number, and what is wrong.
+/// The records to be replayed, by number, and the flaws.
 #[derive(Debug, Default)]
 pub(crate) struct Past {
     pub(crate) records: Vec<Found>,
@@ -67,7 +67,7 @@ pub(crate) struct Past {
 }
 
 impl Past {
-    /// Reads what the life of `slot` left.
+    /// Reads the records and flaws that the life of `slot` left.
     ///
     /// # Errors
     /// [`HeapError::Fault`] when bytes can't be read.
@@ -102,7 +102,7 @@ impl Past {
         Fault::take().map_or(Ok(past), |fault| Err(fault.into()))
     }
 
-    /// The first flaw that no power cut leaves.
+    /// Returns the first flaw that no power cut leaves, as an error.
     pub(super) fn damage(&self) -> Option<HeapError> {
         let flaw = self.flaws.iter().find(|flaw| flaw.proven)?;
         Some(HeapError::Corrupt { what: flaw.what.name(), at: flaw.at })
@@ -131,12 +131,12 @@ impl Past {
         }
     }
 
-    /// Loads the entries that go on elsewhere, and drops the last record of each ring whose content outside of
-    /// the ring did not become durable with it: nobody saw it succeed.
+    /// Loads the entries that continue outside of the rings. Drops the last record of a ring if its content outside
+    /// of the ring did not become durable with it: its transaction was never acknowledged.
     ///
-    /// Earlier records of a ring were followed by another, so their drain returned, and what they vouch for may
-    /// have been changed by later records since. For the same reason a record is believed when a later one of any
-    /// ring writes to the range: it could only do so after this one's locks were released.
+    /// An earlier record of a ring was followed by another, so its drain returned. Later records may have changed the
+    /// content whose checksum it holds. For the same reason a record is believed if a later one of any ring writes to
+    /// the range: the later transaction could do so only after this one released its locks.
     fn prove(&mut self, memory: &Memory, area: LogArea) {
         if !self.records.iter().any(Found::has_more_outside) {
             return;
@@ -159,7 +159,7 @@ impl Past {
                             (!is_last || later.touch(&range)) && !bugs::PAYLOAD_OVERCHECKED.is_active();
                         (crc, FlawKind::Payload, excused || bugs::PAYLOAD_UNCHECKED.is_active())
                     }
-                    // Space to which entries went on is not used again before the checkpoint covers the record.
+                    // Space to which entries continue is not used again before the checkpoint covers the record.
                     Entry::Continue { crc, .. } => (crc, FlawKind::Continued, false),
                     _ => {
                         touched.push(range);
@@ -173,7 +173,7 @@ impl Past {
                     keep = false;
                     let proven = !is_last && what == FlawKind::Continued;
                     let flips = flips_of(memory, &range, crc);
-                    // What a power cut tore is no flaw.
+                    // Content that a power cut tore is not a flaw.
                     if proven || !flips.is_empty() {
                         self.flaw(what, PoolOffset::new(range.start), proven, flips);
                     }
@@ -206,7 +206,7 @@ impl Past {
 }
 
 impl FlawKind {
-    /// What it is about, for people.
+    /// Returns the name of the structure, for messages.
     pub(crate) fn name(self) -> &'static str {
         match self {
             FlawKind::Rings => "the number of rings in the checkpoint slot",
@@ -219,7 +219,8 @@ impl FlawKind {
     }
 }
 
-/// Whether every entry is one that a writer can have written: whole, and behind the log.
+/// Returns true if a writer can have written every entry: each is whole, and its range lies in the heap, after the
+/// log.
 fn is_writable(body: &[u64], area: LogArea, memory: &Memory) -> bool {
     let heap = area.start.get() + area.len..memory.len();
     Entries::new(body).all(|entry| {
@@ -230,7 +231,7 @@ fn is_writable(body: &[u64], area: LogArea, memory: &Memory) -> bool {
     })
 }
 
-/// The range that `entry` writes, or whose content it vouches for.
+/// Returns the range that `entry` writes, or whose checksum it holds.
 fn extent(entry: &Entry<'_>) -> Range<u64> {
     let (at, len) = match *entry {
         Entry::Words { at, words } => (at, words.len() as u64 * WORD),
@@ -243,14 +244,14 @@ fn extent(entry: &Entry<'_>) -> Range<u64> {
     at.get()..at.get().saturating_add(len)
 }
 
-/// How much outside of the log records may vouch for. No two of them do so for the same range; so what they sum
-/// up to, and what is loaded of it, is bounded by the pool's size, whoever made it.
+/// Bytes outside of the log for which further records may hold checksums. No two records hold one for the same range.
+/// So the pool's size bounds the bytes that are summed up and loaded, even if an attacker made the log.
 struct Outside {
     left: u64,
 }
 
 impl Outside {
-    /// The CRC32C of a range, if it can be one that a record vouches for.
+    /// Returns the CRC32C of a range, or `None` if the range is longer than the bytes left.
     fn crc(&mut self, memory: &Memory, range: &Range<u64>) -> Option<u32> {
         self.left = self.left.checked_sub(range.end - range.start)?;
         let mut bytes = vec![0; STEP.min((range.end - range.start) as usize)];
@@ -264,8 +265,8 @@ impl Outside {
     }
 }
 
-/// The flip that makes the CRC32C of the range `crc`. Long ranges are not looked at: there the bits of one that was
-/// torn are likely to have it by chance.
+/// Returns the flip that makes the CRC32C of the range `crc`. Skips long ranges: in a torn one some bit is likely to
+/// do so by chance.
 fn flips_of(memory: &Memory, range: &Range<u64>, crc: u32) -> Vec<Flip> {
     const LEN_MAX: u64 = 1 << 20;
     if range.end - range.start > LEN_MAX {
@@ -288,7 +289,7 @@ fn words_of(bytes: &[u8]) -> Vec<u64> {
     bytes.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word)).collect()
 }
 
-/// A set of bytes, as ranges that do not touch, by their start.
+/// A set of bytes, as ranges that do not touch, keyed by their start.
 #[derive(Debug, Default)]
 struct Ranges {
     ends: BTreeMap<u64, u64>,

@@ -1,4 +1,4 @@
-//! Recovery: from whatever a power cut left to a log that goes on.
+//! Recovery: turns the remains of a log after a power cut into a working log.
 
 use super::dirty::DirtyLines;
 use super::past::{Found, Past};
@@ -7,39 +7,39 @@ use crate::{HeapError, bugs};
 use lode_layout::{SLOT_BLOCKS, Slot};
 use lode_pmem::{Fault, Medium, Rung};
 
-/// What recovery found.
+/// The result of recovery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Recovery {
-    /// Whether the pool had been closed, so that there was nothing to do.
+    /// True if the pool had been closed, so there was nothing to do.
     pub was_closed: bool,
     /// Records whose home stores were repeated.
     pub replayed: u64,
-    /// Records that were dropped as torn by a power cut, and that a single flipped bit would make whole: it is
-    /// far more likely that nobody saw them succeed than that a bit flipped in just these.
+    /// Records that were dropped as torn by a power cut, although a single flipped bit would make them whole. It is
+    /// far more likely that they were never acknowledged than that a bit flipped in just these.
     pub doubtful: u64,
 }
 
-/// What to do about a log of which records are missing that were durable.
+/// Treatment of a log that lacks records that were durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Damaged {
-    /// Nothing: it is not opened.
+    /// Refuse to open the log.
     Refuse,
-    /// Replay what there is.
+    /// Replay the records that are there.
     GoOn,
 }
 
 impl<M: Medium> Log<M> {
-    /// Opens the log in `area` of the pool `uuid`: replays what the last life left, and begins the life `life`,
-    /// a random number. Running it again on what it leaves changes no home location.
+    /// Opens the log in `area` of the pool `uuid`: replays the records of the last life, and begins the life `life`,
+    /// a random number. A second recovery of the result changes no home location.
     ///
     /// # Errors
-    /// [`HeapError::Corrupt`] when no checkpoint slot can be read, when a record holds what no writer wrote, and
-    /// when one is damaged that was durable: what follows may depend on it. `repair` goes on without it.
-    /// [`HeapError::Fault`] when bytes can't be read. The medium is then as it was, but for home stores that
-    /// the next recovery repeats.
+    /// [`HeapError::Corrupt`] when no checkpoint slot can be read, when a record has entries that no writer wrote,
+    /// and when a damaged record was durable: later ones may depend on it. `repair` goes on without it.
+    /// [`HeapError::Fault`] when bytes can't be read. The medium is then as it was, except for home stores that the
+    /// next recovery repeats.
     ///
     /// # Durability
-    /// Every transaction that had returned is durable at home, and the new life is.
+    /// Every transaction that had returned is durable at home, and the new life is durable.
     pub fn recover(
         medium: M,
         area: LogArea,
@@ -49,7 +49,7 @@ impl<M: Medium> Log<M> {
         Log::restart(medium, area, uuid, life, Damaged::Refuse)
     }
 
-    /// As [`recover`](Log::recover), with a choice.
+    /// Recovers as [`recover`](Log::recover) does; `damaged` says what happens to a damaged log.
     pub(crate) fn restart(
         medium: M,
         area: LogArea,
@@ -63,7 +63,7 @@ impl<M: Medium> Log<M> {
             (None, Damaged::Refuse) => {
                 return Err(HeapError::Corrupt { what: "the checkpoint slots", at: SLOT_BLOCKS });
             }
-            // What the log holds is of a life that nobody knows.
+            // Without a slot the life of the log is unknown, and no record counts.
             (None, Damaged::GoOn) => Slot { generation: 0, sequence: 0, life, rings: 1, closed: true },
         };
         let past = Past::read(&medium, area, &uuid, &newest)?;
@@ -104,15 +104,15 @@ fn next_generation(generation: u64) -> Result<u64, HeapError> {
     generation.checked_add(1).filter(|next| *next < u64::MAX / 2).ok_or(exhausted)
 }
 
-/// A number above any that can have been drawn when `last` was the greatest to leave a record.
+/// Returns a number above all that a life can have drawn if `last` was its greatest number with a record.
 pub(super) fn above(last: u64) -> Result<u64, HeapError> {
     let exhausted =
         HeapError::Corrupt { what: "the sequence number of the checkpoint slot", at: SLOT_BLOCKS };
     last.checked_add(SEQUENCE_GAP).filter(|number| *number < u64::MAX / 2).ok_or(exhausted)
 }
 
-/// Repeats the home stores of `records`, in their order, and makes them durable. Those to lost memory are an error,
-/// or left out if recovery is to go on.
+/// Repeats the home stores of `records`, in their order, and makes them durable. Stores to lost memory are an error,
+/// or are left out if recovery is to go on.
 pub(super) fn replay<M: Medium>(medium: &M, records: &[Found], damaged: Damaged) -> Result<(), HeapError> {
     let in_order = records.is_sorted_by_key(|record| record.sequence);
     debug_assert!(in_order || bugs::REPLAY_BY_RING.is_active(), "records are replayed by number");

@@ -1,9 +1,9 @@
-//! The records in a ring, and what is missing among them.
+//! The records in a ring, and the gaps between them.
 //!
-//! A writer puts each record right behind the one before it, or at the start of the ring; and, where a ring has one
-//! writer at a time, only when that one is durable. So after a power cut a ring shows a chain of sound records
-//! and, behind its end, at most one that was written in part. From that follows what can be told of a record that
-//! is not sound:
+//! A writer puts each record directly after the one before it, or at the start of the ring. In a ring with one writer
+//! at a time it does so only when the record before is durable. So after a power cut such a ring shows a chain of
+//! sound records, and after its end at most one record that was written in part. For a record that is not sound this
+//! means:
 //!
 //! | what the ring shows                                        | then it was           | open     |
 //! |------------------------------------------------------------|-----------------------|----------|
@@ -12,15 +12,15 @@
 //! | at the end of the chain one that a flipped bit makes whole  | torn, or durable and now damaged | drops it, and says so |
 //! | at the end of the chain anything else                       | torn, or never there  | drops it |
 //!
-//! The third row can't be decided: a record of which one word is missing looks the same when the word's old and
-//! new content differ in one bit. Believing it would be right in both cases, but not in a fourth one: a torn record
-//! of `n` bits seems to have one flipped bit once in 2^32 / n times. That is rare beside a flipped bit that was seen,
-//! but not beside one in just this record, which hardware corrects or refuses in all but one of far more cases.
-//! So open drops it, `check` tells it, and `repair`, which can see what the pool looks like with the record, puts
-//! it right.
+//! The third row can't be decided. A record that lacks one word looks the same if the word's old and new content
+//! differ in one bit. Believing the record would be right in both cases, but wrong in another one: a torn record of
+//! `n` bits looks like one with a flipped bit once in 2^32 / n times. That is rare compared with a flipped bit
+//! anywhere. It is not rare compared with a flipped bit in just this record: hardware corrects or refuses all but one
+//! of far more of those. So open drops the record and `check` reports it. `repair` can see the pool with the record,
+//! and puts it right.
 //!
-//! Where a ring is shared by group commits, a whole batch is written at once and a power cut leaves any part of it.
-//! A gap is then damage only if a later batch is there, which shows in the padding between batches.
+//! If group commits share a ring, a whole batch is written at once, and a power cut leaves any part of it. A gap is
+//! then damage only if a later batch is there. The padding between batches shows that.
 
 use crate::bugs;
 use lode_layout::{LINE, PoolOffset, RECORD_HEADER_WORDS, RECORD_LINE_WORDS, RecordSeal, WORD, align_up};
@@ -28,15 +28,15 @@ use lode_pmem::{Memory, checksum};
 use std::ops::Range;
 use zerocopy::IntoBytes;
 
-/// Words in vain that looking for records may sum up, as a multiple of the ring's. Lines inside of records are
-/// looked at only where a record is damaged, so a ring that no enemy made needs a fraction of it.
+/// Words that the search for records may checksum in vain, as a multiple of the ring's words. The search looks at
+/// lines inside of a record only if it is damaged, so a ring that no attacker made needs a fraction of this limit.
 const VAIN_FACTOR: u64 = 64;
-/// Bytes to which media pad batches, ascending.
+/// Block sizes in bytes to which media pad batches, ascending.
 const BLOCKS: [u64; 4] = [512, 1024, 2048, 4096];
-/// How far above the checkpoint a number can be.
+/// Maximum distance of a sequence number above the checkpoint.
 const SEQUENCE_REACH: u64 = super::SEQUENCE_GAP;
 
-/// A ring of the life that the newest slot tells.
+/// A ring of the life that the newest slot names.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ring<'a> {
     pub(super) memory: &'a Memory,
@@ -44,9 +44,9 @@ pub(super) struct Ring<'a> {
     /// Its length in bytes.
     pub(super) len: u64,
     pub(super) seal: RecordSeal,
-    /// Whether it is the only one, so that batches of group commits may be in it.
+    /// True if the log has only this ring. Batches of group commits may then be in it.
     pub(super) shared: bool,
-    /// The number up to which records are not needed.
+    /// Sequence number up to which records are not needed.
     pub(super) checkpoint: u64,
 }
 
@@ -55,45 +55,45 @@ pub(super) struct Ring<'a> {
 pub(super) struct Placed {
     /// Bytes from the start of the ring.
     pub(super) offset: u64,
-    /// With the header.
+    /// Length in words, header included.
     pub(super) words: u64,
     pub(super) sequence: u64,
 }
 
 impl Placed {
-    /// Where the next record goes if it fits.
+    /// Returns the offset of the next record if it fits in the ring.
     pub(super) fn end(&self) -> u64 {
         self.offset + align_up(self.words, RECORD_LINE_WORDS as u64) * WORD
     }
 }
 
-/// A flipped bit that makes something whole.
+/// A flipped bit that makes something whole when it is put right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Flip {
-    /// The word.
+    /// Offset of the word.
     pub(crate) at: PoolOffset,
-    /// The bit in it, as a mask.
+    /// Mask of the bit in the word.
     pub(crate) mask: u64,
 }
 
 /// A record that should be in a ring and is not sound.
 #[derive(Clone, Debug)]
 pub(super) struct Gap {
-    /// Where it should begin.
+    /// Offset at which it should begin.
     pub(super) at: PoolOffset,
-    /// Whether it was durable, since something later is there; otherwise a power cut may have torn it.
+    /// True if it was durable, because something later is there. Otherwise a power cut may have torn it.
     pub(super) proven: bool,
-    /// Flips of which each would make it whole.
+    /// Candidate flips: each alone makes the record whole.
     pub(super) flips: Vec<Flip>,
 }
 
-/// Everything in a ring that counts.
+/// The needed records of a ring, and the gaps between them.
 #[derive(Debug, Default)]
 pub(super) struct Survey {
-    /// The sound records above the checkpoint, by their numbers.
+    /// Sound records above the checkpoint, by their numbers.
     pub(super) needed: Vec<Placed>,
     pub(super) gaps: Vec<Gap>,
-    /// Whether there was more that looked like records than can be.
+    /// True if the search ended early: more looked like records than there can be.
     pub(super) flooded: bool,
 }
 
@@ -119,7 +119,7 @@ impl Ring<'_> {
         survey
     }
 
-    /// Every sound record, needed or not.
+    /// Returns every sound record, needed or not, and true if the search ended early.
     fn sound(&self) -> (Vec<Placed>, bool) {
         let mut sound = Vec::new();
         let mut room = Vec::new();
@@ -141,7 +141,7 @@ impl Ring<'_> {
         (sound, offset < self.len)
     }
 
-    /// The words of a record at `offset`, as its header says.
+    /// Returns the length in words that the header at `offset` states.
     fn words_at(&self, offset: u64) -> u64 {
         RECORD_HEADER_WORDS as u64 + (self.memory.load8(self.start.plus(offset)) >> 32)
     }
@@ -150,7 +150,7 @@ impl Ring<'_> {
         self.memory.load8(self.start.plus(offset + WORD))
     }
 
-    /// The words that a record at `offset` can have.
+    /// Returns the maximum length in words of a record at `offset`.
     fn words_max(&self, offset: u64) -> u64 {
         ((self.len - offset) / WORD).min(self.len / 4 / WORD)
     }
@@ -166,7 +166,7 @@ impl Ring<'_> {
         self.memory.read(self.start.plus(offset), room.as_mut_bytes());
     }
 
-    /// The record at `offset`, of so many words, if it is sound; `room` is for its bytes.
+    /// Returns the record at `offset` with `words` words, if it is sound. `room` is a buffer for its bytes.
     fn record(&self, offset: u64, words: u64, room: &mut Vec<u64>) -> Option<Placed> {
         // Most of a new ring is zeros, and no record has the number 0.
         if words > self.words_max(offset)
@@ -183,18 +183,19 @@ impl Ring<'_> {
         Some(Placed { offset, words, sequence })
     }
 
-    /// The words of the entries of a sound record.
+    /// Returns the words of a sound record's entries.
     pub(super) fn body(&self, placed: &Placed) -> Vec<u64> {
         let mut record = self.load(placed.offset, placed.words);
         record.drain(..RECORD_HEADER_WORDS);
         record
     }
 
-    /// What a flipped bit makes whole at `offset`, with a number in `sequences`.
+    /// Returns the record at `offset` that one flipped bit makes whole, and the candidate flips. Its number is in
+    /// `sequences`.
     fn nearly(&self, offset: u64, sequences: &Range<u64>) -> Option<(Placed, Vec<Flip>)> {
         let words_max = self.words_max(offset);
         let (first, sequence) = (self.memory.load8(self.start.plus(offset)), self.sequence_at(offset));
-        // Most places hold zeros, or old records that no single bit turns into one that is wanted here.
+        // Most places hold zeros, or old records that no single bit turns into a wanted one.
         let as_it_is = sequences.contains(&sequence);
         let near = as_it_is || (0..u64::BITS).any(|bit| sequences.contains(&(sequence ^ 1 << bit)));
         let header_words = self.words_at(offset);
@@ -218,7 +219,7 @@ impl Ring<'_> {
         found
     }
 
-    /// Where the record behind `before` may be, apart from the start of the ring.
+    /// Returns the offsets at which the record after `before` may begin, apart from the start of the ring.
     fn behind(&self, before: &Placed) -> impl Iterator<Item = u64> {
         let end = before.end();
         // A batch is padded to the block of the medium that it was written on.
@@ -229,10 +230,10 @@ impl Ring<'_> {
         starts.into_iter().filter(|offset| *offset < self.len)
     }
 
-    /// What is missing between two sound records, of which `next` is the first of `later`.
+    /// Returns the gap between two sound records, if there is one. `next` is the first of `later`.
     fn gap_between(&self, before: Placed, next: Placed, later: &[Placed]) -> Option<Gap> {
         let mut before = before;
-        // Records that are not needed may be damaged; the chain goes on behind them.
+        // Records that are not needed may be damaged; the chain goes on after them.
         loop {
             if next.offset == before.end() {
                 return None;
@@ -266,20 +267,20 @@ impl Ring<'_> {
         Some(Gap { at: self.start.plus(before.end() % self.len), proven: true, flips: Vec::new() })
     }
 
-    /// Whether there is padding between two of these records: the later one is of a later batch.
+    /// Returns true if there is padding between two of these records: then the later one is of a later batch.
     fn parted(&self, records: &[Placed]) -> bool {
         records.windows(2).any(|pair| pair[1].offset != pair[0].end())
     }
 
-    /// Whether what came before the oldest needed record, at `oldest`, may have been overwritten since: `needed`
-    /// and one more record come close to it from behind.
+    /// Returns true if records before the oldest needed one, at `oldest`, may have been overwritten since. That is so
+    /// if `needed` and one more record reach close to `oldest` around the ring.
     fn may_be_overwritten(&self, oldest: u64, needed: &[Placed]) -> bool {
         let newest = needed.last().map_or(oldest, Placed::end);
         let left = if newest > oldest { self.len - newest + oldest } else { oldest - newest };
         left < self.len / 4 * 3
     }
 
-    /// What is missing before `next` when no sound record is older.
+    /// Returns the gap before `next` when no sound record is older.
     fn gap_before(&self, next: Placed) -> Option<Gap> {
         if next.offset == 0 {
             return None;
@@ -291,7 +292,7 @@ impl Ring<'_> {
         self.ending_at(next, sequences)
     }
 
-    /// A record that a flipped bit makes whole and that ends where `next` begins.
+    /// Returns the gap of a record that ends at `next` and that a flipped bit makes whole.
     fn ending_at(&self, next: Placed, sequences: Range<u64>) -> Option<Gap> {
         let lines = (1..=next.offset / LINE).map(|back| next.offset - back * LINE);
         let fits = |offset: &u64| {
@@ -310,7 +311,7 @@ impl Ring<'_> {
         })
     }
 
-    /// What may be missing behind the last sound record, if there is one.
+    /// Returns the gap after the last sound record `last`, if there is one.
     fn gap_behind(&self, last: Option<Placed>) -> Option<Gap> {
         let mut last = last;
         loop {

@@ -18,8 +18,8 @@ pub(crate) fn write<M: Medium>(medium: &M, uuid: &[u8; 16], slot: &Slot) -> Resu
             medium.copy(home, words.as_bytes());
             return Ok(());
         }
-        // ORDER: one drain for both copies; the caller has drained what the slot promises. Stop here: whichever
-        // copy is whole counts, and if none is, the other slot does (crash table in slot.md).
+        // ORDER: one drain for both copies; the caller has drained what the slot promises. Stop here: any whole copy
+        // counts. If neither is whole, the other slot counts (crash table in slot.md).
         medium.log_write(home, words.as_bytes())
     } else {
         let mut block = [0u64; (BLOCK / 8) as usize];
@@ -32,16 +32,16 @@ pub(crate) fn write<M: Medium>(medium: &M, uuid: &[u8; 16], slot: &Slot) -> Resu
     stored.map_err(HeapError::from)
 }
 
-/// One of the four copies, as it lies there.
+/// One of the four copies, as read from the medium.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Copy {
     pub(crate) at: PoolOffset,
     pub(crate) words: [u64; SLOT_WORDS],
-    /// What it says, if it is whole.
+    /// The decoded slot, if the copy is whole.
     pub(crate) slot: Option<Slot>,
 }
 
-/// All copies, the two of each slot side by side.
+/// Reads all copies, the two of each slot side by side.
 pub(crate) fn copies<M: Medium>(medium: &M, uuid: &[u8; 16]) -> [Copy; 4] {
     [(0, 0), (0, SLOT_COPY_STRIDE), (1, 0), (1, SLOT_COPY_STRIDE)].map(|(generation, copy)| {
         let at = Slot::home(generation).plus(copy);
@@ -51,19 +51,19 @@ pub(crate) fn copies<M: Medium>(medium: &M, uuid: &[u8; 16]) -> [Copy; 4] {
     })
 }
 
-/// Whether `copy` lies where `slot` belongs.
+/// Returns true if `copy` lies at one of the two places of `slot`.
 pub(crate) fn belongs(copy: &Copy, slot: &Slot) -> bool {
     let home = Slot::home(slot.generation);
     copy.at == home || copy.at == home.plus(SLOT_COPY_STRIDE)
 }
 
-/// The newest slot of which a copy is whole.
+/// Returns the newest slot that has a whole copy.
 pub(crate) fn newest(copies: &[Copy; 4]) -> Option<Slot> {
     let whole = copies.iter().filter_map(|copy| copy.slot.filter(|slot| belongs(copy, slot)));
     whole.max_by_key(|slot| slot.generation)
 }
 
-/// The newest slot that can be read.
+/// Reads the newest slot that has a whole copy.
 pub(super) fn read<M: Medium>(medium: &M, uuid: &[u8; 16]) -> Option<Slot> {
     newest(&copies(medium, uuid))
 }

@@ -4,12 +4,12 @@ use crate::HeapError;
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Whether a heap is open under a brand.
+/// The claim of a brand: set while a heap is open under it.
 #[derive(Debug)]
 pub struct Claim(AtomicBool);
 
 impl Claim {
-    /// That of a brand under which no heap is open. For [`brand!`](crate::brand).
+    /// Makes the claim of a brand under which no heap is open. For [`brand!`](crate::brand).
     #[expect(clippy::new_without_default, reason = "a default would invite claims that belong to no brand")]
     pub const fn new() -> Claim {
         Claim(AtomicBool::new(false))
@@ -22,7 +22,7 @@ pub(crate) struct Claimed<B: crate::Brand>(PhantomData<B>);
 
 impl<B: crate::Brand> Claimed<B> {
     pub(crate) fn take() -> Result<Claimed<B>, HeapError> {
-        // ORDER: acquires what the last heap of this brand did, which is gone by now.
+        // ORDER: acquires the work of the last heap of this brand, which is closed by now.
         let taken = B::claim().0.swap(true, Ordering::Acquire);
         if taken { Err(HeapError::BrandTaken) } else { Ok(Claimed(PhantomData)) }
     }

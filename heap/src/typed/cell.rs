@@ -10,7 +10,7 @@ use std::fmt;
 impl<T: Persist<B> + Copy, B: Brand> PCell<T, B> {
     const IS_SMALL: bool = size_of::<T>() <= WORD as usize;
 
-    /// The value as the transaction sees it.
+    /// Returns the value as the transaction sees it.
     ///
     /// # Errors
     /// [`HeapError::Conflict`] when the value is larger than 8 bytes and another transaction is storing it.
@@ -25,14 +25,14 @@ impl<T: Persist<B> + Copy, B: Brand> PCell<T, B> {
         Ok(value_of(|bytes| raw.read(at, bytes)))
     }
 
-    /// The value as it was last committed. Inside of a transaction, [`get`](PCell::get) is meant.
+    /// Returns the value as it was last committed. Inside of a transaction use [`get`](PCell::get) instead.
     ///
     /// # Errors
-    /// [`HeapError::Fault`] when a value larger than 8 bytes can't be read. A smaller one is loaded as any field of the
-    /// object that holds it, and lost memory under such a reference ends the process.
+    /// [`HeapError::Fault`] when a value larger than 8 bytes can't be read. A smaller one is loaded as any field of
+    /// the object that holds it, and lost memory under such a reference ends the process.
     ///
     /// # Cost
-    /// A load for values of up to 8 bytes. Larger ones are copied, and copied again when they changed meanwhile.
+    /// A load for values of up to 8 bytes. Larger ones are copied, and copied again if they changed meanwhile.
     #[inline]
     pub fn load<M: Medium>(&self, guard: &Guard<'_, B, M>) -> Result<T, HeapError> {
         if Self::IS_SMALL {
@@ -48,7 +48,7 @@ impl<T: Persist<B> + Copy, B: Brand> PCell<T, B> {
     /// [`HeapError::Conflict`] when the value is larger than 8 bytes and another transaction uses the cell.
     ///
     /// # Cost
-    /// The value's bytes, rounded up to 8, and 8 more, of the record.
+    /// The value's bytes, rounded up to 8, and 8 more in the record.
     #[inline]
     pub fn set<M: Medium>(&self, tx: &TypedTx<'_, B, M>, value: T) -> Result<(), HeapError> {
         let raw = tx.raw();

@@ -8,10 +8,11 @@ use lode_pmem::{Mapping, Medium, Memory};
 use std::fmt;
 use std::sync::atomic::{Ordering, fence};
 
-/// Keeps what the thread can reach from being used for anything else. References that are lent under it end with it.
+/// A reader's guard: objects that the thread can reach are not reused while it lives. References lent under it end
+/// with it.
 pub struct Guard<'a, B: Brand, M: Medium = Mapping> {
     heap: &'a TypedHeap<B, M>,
-    /// Held for its end.
+    /// Held for its drop.
     _pin: Pin<'a>,
 }
 
@@ -25,12 +26,13 @@ impl<'a, B: Brand, M: Medium> Guard<'a, B, M> {
         self.heap.raw().memory()
     }
 
-    /// What `read` returns when no transaction changed what the lock of `at` guards while it ran.
+    /// Returns the result of a `read` during which no transaction changed the words that the lock of `at` guards.
+    /// Repeats `read` until there is one.
     pub(crate) fn undisturbed<R>(&self, at: PoolOffset, mut read: impl FnMut() -> R) -> R {
         let heap = self.heap.raw();
         for round in 0.. {
             let before = heap.lock_version(at);
-            // What this thread itself has locked can't change while it is here.
+            // Words that this thread has locked itself can't change while it is here.
             let mine = before.is_held() && heap.holds_lock(at);
             if before.is_held() && !mine {
                 heap.medium().relax(round);
@@ -46,7 +48,7 @@ impl<'a, B: Brand, M: Medium> Guard<'a, B, M> {
         unreachable!("the loop ends with a result")
     }
 
-    /// As [`undisturbed`](Guard::undisturbed), for reads that copy out of the pool.
+    /// Reads as [`undisturbed`](Guard::undisturbed) does, for reads that copy out of the pool. Returns their fault.
     pub(crate) fn copied<R>(&self, at: PoolOffset, read: impl FnMut() -> R) -> Result<R, HeapError> {
         told(|| Ok(self.undisturbed(at, read)))
     }

@@ -5,14 +5,14 @@ use crate::{Brand, Heap, HeapError, HeapStats, Object, Persist, ptr};
 use lode_layout::{Geometry, PoolOffset};
 use lode_pmem::{Mapping, Medium, Rung};
 
-/// A heap whose objects have types, which the compiler checks. `B` is the pool's [brand](crate::brand). Of a pool in a
-/// file it is a part of the [`TypedPool`](crate::TypedPool).
+/// A heap whose objects have types, which the compiler checks. `B` is the pool's [brand](crate::brand). For a pool in
+/// a file it is a part of the [`TypedPool`](crate::TypedPool).
 ///
-/// The medium belongs to the heap alone: who stores to it otherwise, by a handle of his own, breaks the types.
+/// The medium belongs to the heap alone: a program that stores to it by another handle breaks the types.
 #[derive(Debug)]
 pub struct TypedHeap<B: Brand, M: Medium = Mapping> {
     heap: Heap<M>,
-    /// Held for its end; dropped after the heap.
+    /// Held for its drop, which comes after that of the heap.
     _claimed: Claimed<B>,
 }
 
@@ -25,7 +25,7 @@ impl<B: Brand, M: Medium> TypedHeap<B, M> {
         Ok(TypedHeap { _claimed: Claimed::take()?, heap })
     }
 
-    /// The heap, no more under the brand.
+    /// Returns the heap, no longer under the brand.
     pub(crate) fn into_raw(self) -> Heap<M> {
         self.heap
     }
@@ -35,12 +35,12 @@ impl<B: Brand, M: Medium> TypedHeap<B, M> {
         &self.heap
     }
 
-    /// Runs `closure` as a transaction, as [`Heap::run`] does: all that it changed is durable when this returns
-    /// `Ok`, and nothing is changed when it returns an error or panics. Inside of another closure it joins that
+    /// Runs `closure` as a transaction, as [`Heap::run`] does. All its changes are durable when this returns `Ok`.
+    /// Nothing is changed when this returns an error or panics. A call inside of another closure joins that
     /// transaction.
     ///
     /// # Errors
-    /// What the closure returns, or a [`HeapError`].
+    /// The closure's error, or a [`HeapError`].
     ///
     /// # Durability
     /// Durable on return of the outermost call.
@@ -56,7 +56,7 @@ impl<B: Brand, M: Medium> TypedHeap<B, M> {
             return self.heap.run(|tx| closure(&TypedTx::new(tx)));
         }
         let result = self.run_pinned(&mut closure);
-        // The pin itself may have kept what this thread freed before from being used again.
+        // The pin itself may have kept space from reuse that this thread freed before.
         if result.is_err() && self.heap.reclaim() {
             return self.run_pinned(&mut closure);
         }
@@ -68,26 +68,26 @@ impl<B: Brand, M: Medium> TypedHeap<B, M> {
         &self,
         closure: &mut impl FnMut(&TypedTx<'_, B, M>) -> Result<R, E>,
     ) -> Result<R, E> {
-        // Until the home stores are done: another thread's free may not let a block be used again before.
+        // Held until the home stores are done, so no block that another thread frees is used again earlier.
         let _pin = self.heap.pin();
         self.heap.run(|tx| closure(&TypedTx::new(tx)))
     }
 
-    /// Begins to read outside of a transaction.
+    /// Returns a guard for reads outside of a transaction.
     ///
     /// # Panics
-    /// Inside of a transaction, where a read with [`load`](crate::PCell::load) would miss the transaction's own
-    /// changes; read with [`get`](crate::PCell::get) there.
+    /// Panics inside of a transaction: a read with [`load`](crate::PCell::load) would miss the transaction's own
+    /// changes. Use [`get`](crate::PCell::get) there.
     ///
     /// # Cost
-    /// One locked instruction. What is freed is not used again while an older guard lives.
+    /// One locked instruction. Freed space is not used again while an older guard lives.
     #[inline]
     pub fn guard(&self) -> Guard<'_, B, M> {
         assert!(!self.heap.in_transaction(), "a guard can't be made inside of a transaction");
         Guard::new(self)
     }
 
-    /// The root, from which all objects are reached; `None` while there is none.
+    /// Returns the root, from which all objects are reached; `None` while there is none.
     ///
     /// # Errors
     /// [`HeapError::WrongType`] when it is not a `T`; [`HeapError::Corrupt`], [`HeapError::Fault`].
@@ -95,10 +95,10 @@ impl<B: Brand, M: Medium> TypedHeap<B, M> {
         ptr::root(&self.heap)
     }
 
-    /// The root; made by `init`, in one transaction, if there is none yet.
+    /// Returns the root. If there is none yet, `init` makes it, in one transaction.
     ///
     /// # Errors
-    /// As [`root`](TypedHeap::root) and [`run`](TypedHeap::run), and what `init` returns;
+    /// As [`root`](TypedHeap::root) and [`run`](TypedHeap::run), and the error of `init`;
     /// [`HeapError::InTransaction`] inside of a transaction.
     ///
     /// # Durability
@@ -122,12 +122,12 @@ impl<B: Brand, M: Medium> TypedHeap<B, M> {
         root.ok_or(HeapError::NoObject { at: PoolOffset::NULL })
     }
 
-    /// Every allocated object, in the order of offsets.
+    /// Returns every allocated object, in the order of offsets.
     pub fn objects(&self) -> impl Iterator<Item = Result<Object, HeapError>> + '_ {
         self.heap.objects()
     }
 
-    /// How full the heap is.
+    /// Returns the fill level of the heap.
     ///
     /// # Errors
     /// As [`Heap::stats`].
@@ -135,17 +135,17 @@ impl<B: Brand, M: Medium> TypedHeap<B, M> {
         self.heap.stats()
     }
 
-    /// What makes a transaction durable here.
+    /// Returns the durability rung of the medium.
     pub fn rung(&self) -> Rung {
         self.heap.medium().rung()
     }
 
-    /// Takes in what the pool has grown by, as [`Heap::extend`].
+    /// Adds the space by which the pool has grown, as [`Heap::extend`] does.
     pub fn extend(&self, geometry: &Geometry) {
         self.heap.extend(geometry);
     }
 
-    /// Makes everything durable at home, so that the next open has nothing to replay.
+    /// Makes everything durable at home, so the next opening has nothing to replay.
     ///
     /// # Errors
     /// As [`Heap::close`].

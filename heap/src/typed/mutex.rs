@@ -9,7 +9,7 @@ use std::marker::PhantomData;
 
 /// Persistent data that one transaction at a time uses.
 ///
-/// Whether it is locked is known in DRAM only, in the heap's lock table, so it is open after every start.
+/// The lock itself is in DRAM only, in the heap's lock table, so it is open after every start.
 #[repr(transparent)]
 pub struct PMutex<T, B> {
     value: T,
@@ -17,7 +17,7 @@ pub struct PMutex<T, B> {
 }
 
 impl<T, B> PMutex<T, B> {
-    /// An open lock around `value`.
+    /// Makes an open lock around `value`.
     pub const fn new(value: T) -> PMutex<T, B> {
         PMutex { value, brand: PhantomData }
     }
@@ -28,12 +28,12 @@ impl<T, B> PMutex<T, B> {
 }
 
 impl<T: Persist<B>, B: Brand> PMutex<T, B> {
-    /// Takes the lock until the transaction is over, and lends what it guards. A lock that the transaction has
-    /// already is taken at once.
+    /// Takes the lock until the transaction is over, and lends the data that it guards. A lock that the transaction
+    /// has already is taken at once.
     ///
     /// # Errors
-    /// [`HeapError::Conflict`] when another transaction keeps it; passed on, it has the closure started again
-    /// with all locks released, so transactions that take locks in crossed order make progress.
+    /// [`HeapError::Conflict`] when another transaction keeps the lock. If the closure passes it on, it is started
+    /// again with all locks released, so transactions that take locks in crossed order make progress.
     ///
     /// # Cost
     /// One locked instruction.
@@ -43,12 +43,12 @@ impl<T: Persist<B>, B: Brand> PMutex<T, B> {
         Ok(&self.value)
     }
 
-    /// Lends what it guards to `read` outside of a transaction, and returns what that returned once no
-    /// transaction held the lock while it ran. Until then `read` is started again, so it only reads.
+    /// Lends the guarded data to `read` outside of a transaction. Returns the result of a call during which no
+    /// transaction held the lock. Until then `read` is called again, so it must only read.
     ///
     /// # Cost
-    /// Two loads; readers do not slow each other down. A reader that must not starve beside many writers takes
-    /// the [`lock`](PMutex::lock) in a transaction, which costs no drain if it stores nothing.
+    /// Two loads; readers do not slow each other down. A reader that must not starve beside many writers takes the
+    /// [`lock`](PMutex::lock) in a transaction. That costs no drain if it stores nothing.
     #[inline]
     pub fn read<M: Medium, R>(&self, guard: &Guard<'_, B, M>, mut read: impl FnMut(&T) -> R) -> R {
         guard.undisturbed(offset_of(guard.memory(), self), || read(&self.value))

@@ -1,14 +1,14 @@
-//! What an object owns, and freeing it with all that.
+//! The objects that an object owns, and freeing an object with them.
 
 use super::TypedTx;
 use crate::{Brand, HeapError};
 use lode_layout::PoolOffset;
 use lode_pmem::{Fault, Medium, Memory};
 
-/// Visits the object that begins at an offset.
+/// A function that visits the object that begins at an offset.
 pub(crate) type Walk = fn(PoolOffset, &mut Owners<'_>) -> Result<(), Fault>;
 
-/// A word that names an owned object, and how to find what that one owns; `None` if it owns nothing.
+/// A word that names an owned object, and the function that visits that object; `None` if it owns nothing.
 #[derive(Clone, Copy)]
 pub(crate) struct Edge {
     pub(crate) word: PoolOffset,
@@ -28,9 +28,9 @@ pub struct Owners<'a> {
     pub(crate) edges: Vec<Edge>,
 }
 
-/// Frees the object at `at` with all that it owns. Each edge is locked, and cut, before what it leads to is
-/// freed: so of two transactions that come to own the same object, one waits, and then finds nothing.
-/// When it fails the transaction can't commit, since a part is freed.
+/// Frees the object at `at` with all that it owns. Each edge is locked and cut before its object is freed. So if two
+/// transactions come to own the same object, one waits, and then finds the edge cut. After a failure the transaction
+/// can't commit, since a part is freed.
 pub(crate) fn free_owned<B: Brand, M: Medium>(
     tx: &TypedTx<'_, B, M>,
     at: PoolOffset,

@@ -9,13 +9,13 @@ use std::ops::Deref;
 use std::path::Path;
 use std::sync::Arc;
 
-/// A pool in a file or on a device, open, whose objects have types: a [`TypedHeap`], to which it derefs, with the
-/// file's header and lock.
+/// An open pool in a file or on a device, whose objects have types. It has a [`TypedHeap`], to which it derefs, and
+/// the file's header and lock.
 ///
-/// Dropping it instead of [`close`](TypedPool::close) is no damage: it is what a crash does.
+/// Dropping it instead of [`close`](TypedPool::close) is no damage: a crash does the same.
 #[derive(Debug)]
 pub struct TypedPool<B: Brand, M: Medium = Arc<Mapping>> {
-    // In this order: the heap goes before the lock on the file does.
+    // In this order: the heap is dropped before the lock on the file.
     heap: TypedHeap<B, M>,
     file: PoolFile,
     recovery: Recovery,
@@ -50,17 +50,17 @@ impl<B: Brand, M: Medium> TypedPool<B, M> {
         TypedPool { heap, file, recovery }
     }
 
-    /// The header as it is now.
+    /// Returns the header as it is now.
     pub fn header(&self) -> Header {
         self.file.header()
     }
 
-    /// The rung, and how it was found.
+    /// Returns the rung, and how it was found.
     pub fn report(&self) -> &RungReport {
         self.file.medium().report()
     }
 
-    /// What opening found in the log.
+    /// Returns the result of the recovery at opening.
     pub fn recovery(&self) -> Recovery {
         self.recovery
     }
@@ -76,7 +76,7 @@ impl<B: Brand, M: Medium> TypedPool<B, M> {
         Ok(self.file.grow_with(size, |geometry| self.heap.extend(geometry))?)
     }
 
-    /// Closes the pool: all is durable at home, and the next open has nothing to replay.
+    /// Closes the pool: all is durable at home, and the next opening has nothing to replay.
     ///
     /// # Errors
     /// As [`Pool::close`].

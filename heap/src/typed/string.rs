@@ -1,4 +1,4 @@
-//! Text.
+//! Persistent text.
 
 use super::{Guard, PVec, TypedTx};
 use crate::{Brand, HeapError};
@@ -13,7 +13,7 @@ pub struct PString<B> {
 }
 
 impl<B> PString<B> {
-    /// An empty string. It takes no space of its own.
+    /// Makes an empty string. It takes no space of its own.
     pub const fn new() -> PString<B> {
         PString { bytes: PVec::new() }
     }
@@ -30,7 +30,7 @@ impl<B> Default for PString<B> {
 }
 
 impl<B: Brand> PString<B> {
-    /// The text as the transaction sees it.
+    /// Returns the text as the transaction sees it.
     ///
     /// # Errors
     /// [`HeapError::Conflict`] when another transaction uses the string; [`HeapError::Corrupt`] when it is
@@ -39,7 +39,7 @@ impl<B: Brand> PString<B> {
         self.bytes.to_vec(tx).and_then(|bytes| self.text(bytes))
     }
 
-    /// The text as it was last committed.
+    /// Returns the text as it was last committed.
     ///
     /// # Errors
     /// [`HeapError::Fault`] when it can't be read; [`HeapError::Corrupt`] when it is damaged.
@@ -47,7 +47,7 @@ impl<B: Brand> PString<B> {
         self.bytes.load_all(guard).and_then(|bytes| self.text(bytes))
     }
 
-    /// Length in bytes for the transaction.
+    /// Returns the length in bytes as the transaction sees it.
     ///
     /// # Errors
     /// [`HeapError::Conflict`] when another transaction uses the string.
@@ -55,7 +55,7 @@ impl<B: Brand> PString<B> {
         self.bytes.len(tx)
     }
 
-    /// Whether the text is empty for the transaction.
+    /// Returns true if the transaction sees an empty text.
     ///
     /// # Errors
     /// As [`len`](PString::len).
@@ -63,15 +63,15 @@ impl<B: Brand> PString<B> {
         self.bytes.is_empty(tx)
     }
 
-    /// Makes the text `text`.
+    /// Replaces the text with `text`.
     ///
     /// # Errors
-    /// [`HeapError::OutOfSpace`], nothing is changed; [`HeapError::Conflict`] as [`len`](PString::len).
+    /// [`HeapError::OutOfSpace`], with nothing changed; [`HeapError::Conflict`] as [`len`](PString::len).
     pub fn set<M: Medium>(&self, tx: &TypedTx<'_, B, M>, text: &str) -> Result<(), HeapError> {
         let old = self.bytes.len(tx)?;
         self.bytes.truncate(tx, 0)?;
         self.bytes.extend_from_slice(tx, text.as_bytes()).inspect_err(|_| {
-            // What was cut off is still in its buffer.
+            // The text that was cut off is still in its buffer.
             self.bytes.restore_len(tx, old);
         })
     }

@@ -7,8 +7,8 @@ use std::marker::PhantomData;
 
 /// A running transaction on the pool of the brand `B`.
 ///
-/// What is read with it is what the transaction sees: its own changes, and what others have committed. References
-/// that it lends end with the closure.
+/// A read by it shows the transaction's own changes, and the changes that others have committed. References that it
+/// lends end with the closure.
 pub struct TypedTx<'a, B: Brand, M: Medium = Mapping> {
     raw: &'a Tx<'a, M>,
     brand: PhantomData<fn() -> B>,
@@ -30,7 +30,7 @@ impl<'a, B: Brand, M: Medium> TypedTx<'a, B, M> {
     /// [`HeapError::OutOfSpace`].
     ///
     /// # Cost
-    /// The object's bytes, and 24 more, of the record; the bytes are stored twice.
+    /// The object's bytes and 24 more in the record; the object's bytes are stored twice.
     #[inline]
     pub fn alloc<T: Persist<B>>(&self, value: T) -> Result<Owned<'_, T, B, M>, HeapError> {
         Owned::make(self, value)

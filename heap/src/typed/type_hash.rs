@@ -1,6 +1,6 @@
 //! Type numbers: 64-bit hashes of a type's declared name and layout, the same in every build.
 
-/// FNV-1a's start and multiplier.
+/// Initial value and multiplier of FNV-1a.
 const START: u64 = 0xCBF2_9CE4_8422_2325;
 const MULTIPLIER: u64 = 0x0000_0100_0000_01B3;
 
@@ -11,11 +11,11 @@ const fn with_bytes(hash: u64, bytes: &[u8]) -> u64 {
         hash = (hash ^ bytes[index] as u64).wrapping_mul(MULTIPLIER);
         index += 1;
     }
-    // The end counts too, so that ("ab", "c") is not ("a", "bc").
+    // The length counts too: ("ab", "c") and ("a", "bc") must differ.
     with_number(hash, bytes.len() as u64)
 }
 
-/// `hash` with `number` in it.
+/// Returns `hash` with `number` mixed in.
 pub const fn with_number(hash: u64, number: u64) -> u64 {
     let bytes = number.to_le_bytes();
     let mut hash = hash;
@@ -27,17 +27,17 @@ pub const fn with_number(hash: u64, number: u64) -> u64 {
     hash
 }
 
-/// The hash of a declared name.
+/// Returns the hash of a declared name.
 pub const fn of_name(name: &str) -> u64 {
     with_bytes(START, name.as_bytes())
 }
 
-/// `hash` with a field in it: its name, its offset in bytes, and the number of its type.
+/// Returns `hash` with a field mixed in: its name, its offset in bytes, and the number of its type.
 pub const fn with_field(hash: u64, name: &str, off: usize, type_number: u64) -> u64 {
     with_number(with_number(with_bytes(hash, name.as_bytes()), off as u64), type_number)
 }
 
-/// `hash` with the size of the type in it, in bytes.
+/// Returns `hash` with the size of the type mixed in, in bytes.
 pub const fn with_size(hash: u64, size: usize) -> u64 {
     with_number(hash, size as u64)
 }

@@ -8,12 +8,12 @@ use lode_pmem::Medium;
 use std::fmt;
 use std::marker::PhantomData;
 
-/// Elements for which the first buffer has room.
+/// Number of elements for which the first buffer has room.
 const FIRST_ROOM: u64 = 4;
 
 /// An array that grows. Elements are read and stored by copy.
 ///
-/// A transaction that uses a vector has its lock until it is over; readers outside of transactions take none.
+/// A transaction that uses a vector has its lock until it is over. Readers outside of transactions take no lock.
 #[repr(C)]
 pub struct PVec<T, B> {
     buffer: Word,
@@ -21,7 +21,7 @@ pub struct PVec<T, B> {
     element: PhantomData<fn() -> (T, B)>,
 }
 
-/// Where a vector's elements are, and how many.
+/// The buffer of a vector's elements, and their number.
 #[derive(Clone, Copy)]
 struct Elements {
     buffer: PoolOffset,
@@ -29,7 +29,7 @@ struct Elements {
 }
 
 impl<T, B> PVec<T, B> {
-    /// An empty vector. It takes no space of its own.
+    /// Makes an empty vector. It takes no space of its own.
     pub const fn new() -> PVec<T, B> {
         PVec { buffer: Word::new(0), len: Word::new(0), element: PhantomData }
     }
@@ -49,7 +49,7 @@ impl<T: Persist<B> + Copy, B: Brand> PVec<T, B> {
     const SIZE: u64 = size_of::<T>() as u64;
     const BUFFER_TYPE: u64 = type_hash::with_number(type_hash::of_name("PVec buffer"), T::TYPE_NUMBER);
 
-    /// Locks the vector, and returns what it holds for the transaction.
+    /// Locks the vector, and returns its elements as the transaction sees them.
     fn elements<M: Medium>(&self, tx: &Tx<'_, M>) -> Result<Elements, HeapError> {
         let memory = tx.heap().memory();
         tx.lock(offset_of(memory, &self.buffer))?;
@@ -63,7 +63,7 @@ impl<T: Persist<B> + Copy, B: Brand> PVec<T, B> {
         buffer.plus(index.wrapping_mul(Self::SIZE))
     }
 
-    /// Number of elements for the transaction.
+    /// Returns the number of elements as the transaction sees it.
     ///
     /// # Errors
     /// [`HeapError::Conflict`] when another transaction uses the vector.
@@ -71,7 +71,7 @@ impl<T: Persist<B> + Copy, B: Brand> PVec<T, B> {
         self.elements(tx.raw()).map(|elements| elements.len)
     }
 
-    /// Whether there are no elements for the transaction.
+    /// Returns true if the transaction sees no elements.
     ///
     /// # Errors
     /// As [`len`](PVec::len).
@@ -79,7 +79,7 @@ impl<T: Persist<B> + Copy, B: Brand> PVec<T, B> {
         self.len(tx).map(|len| len == 0)
     }
 
-    /// Element number `index` as the transaction sees it; `None` beyond the end.
+    /// Returns element number `index` as the transaction sees it; `None` beyond the end.
     ///
     /// # Errors
     /// As [`len`](PVec::len).
@@ -89,7 +89,7 @@ impl<T: Persist<B> + Copy, B: Brand> PVec<T, B> {
         Ok((index < len).then(|| value_of(|bytes| tx.raw().read(at, bytes))))
     }
 
-    /// Stores element number `index`; false if it lies beyond the end.
+    /// Stores element number `index`. Returns false if it lies beyond the end.
     ///
     /// # Errors
     /// As [`len`](PVec::len).
@@ -108,7 +108,7 @@ impl<T: Persist<B> + Copy, B: Brand> PVec<T, B> {
     /// As [`extend_from_slice`](PVec::extend_from_slice).
     ///
     /// # Cost
-    /// The element's bytes, and 24 more, of the record; now and then those of a buffer twice as large.
+    /// The element's bytes and 24 more in the record; now and then those of a buffer twice as large.
     pub fn push<M: Medium>(&self, tx: &TypedTx<'_, B, M>, value: T) -> Result<(), HeapError> {
         self.extend_from_slice(tx, &[value])
     }
@@ -116,14 +116,14 @@ impl<T: Persist<B> + Copy, B: Brand> PVec<T, B> {
     /// Appends elements.
     ///
     /// # Errors
-    /// [`HeapError::OutOfSpace`], nothing is changed; [`HeapError::Conflict`] as [`len`](PVec::len).
+    /// [`HeapError::OutOfSpace`], with nothing changed; [`HeapError::Conflict`] as [`len`](PVec::len).
     pub fn extend_from_slice<M: Medium>(
         &self,
         tx: &TypedTx<'_, B, M>,
         values: &[T],
     ) -> Result<(), HeapError> {
         if values.is_empty() {
-            // A vector that never held anything has no buffer to store to.
+            // A vector that never held an element has no buffer to store to.
             return Ok(());
         }
         let raw = tx.raw();
@@ -146,7 +146,7 @@ impl<T: Persist<B> + Copy, B: Brand> PVec<T, B> {
         Ok(())
     }
 
-    /// Moves the elements to a buffer with room for `wanted` or more, with the bytes `new` behind them.
+    /// Moves the elements to a buffer with room for `wanted` or more, and puts the bytes `new` after them.
     fn move_to_larger<M: Medium>(
         &self,
         raw: &Tx<'_, M>,
@@ -197,7 +197,7 @@ impl<T: Persist<B> + Copy, B: Brand> PVec<T, B> {
         Ok(())
     }
 
-    /// Undoes a `truncate` in the same transaction, from `len` elements.
+    /// Undoes a `truncate` in the same transaction: there were `len` elements before it.
     pub(super) fn restore_len<M: Medium>(&self, tx: &TypedTx<'_, B, M>, len: u64) {
         tx.raw().store8(offset_of(tx.raw().heap().memory(), &self.len), len);
     }
@@ -218,7 +218,7 @@ impl<T: Persist<B> + Copy, B: Brand> PVec<T, B> {
         Ok(())
     }
 
-    /// All elements as the transaction sees them.
+    /// Returns all elements as the transaction sees them.
     ///
     /// # Errors
     /// As [`len`](PVec::len).
@@ -230,7 +230,7 @@ impl<T: Persist<B> + Copy, B: Brand> PVec<T, B> {
         Ok(Self::values(&bytes, len))
     }
 
-    /// All elements as they were last committed.
+    /// Returns all elements as they were last committed.
     ///
     /// # Errors
     /// [`HeapError::Fault`] when they can't be read, [`HeapError::Corrupt`] when the length is damaged.
@@ -245,12 +245,12 @@ impl<T: Persist<B> + Copy, B: Brand> PVec<T, B> {
         })?
     }
 
-    /// Number of elements as it was last committed.
+    /// Returns the number of elements as it was last committed.
     pub fn load_len<M: Medium>(&self, guard: &Guard<'_, B, M>) -> u64 {
         guard.undisturbed(offset_of(guard.memory(), &self.buffer), || self.committed().len)
     }
 
-    /// Element number `index` as it was last committed; `None` beyond the end.
+    /// Returns element number `index` as it was last committed; `None` beyond the end.
     ///
     /// # Errors
     /// [`HeapError::Fault`] when it can't be read.
@@ -267,7 +267,7 @@ impl<T: Persist<B> + Copy, B: Brand> PVec<T, B> {
         Elements { buffer, len: if buffer.is_null() { 0 } else { self.len.load() } }
     }
 
-    /// Whether as many elements can be there; a damaged length must not exhaust memory.
+    /// Returns an error if so many elements can't be there. A damaged length must not exhaust memory.
     fn check(&self, memory_len: u64, buffer: PoolOffset, len: u64) -> Result<(), HeapError> {
         let end = len.checked_mul(Self::SIZE).and_then(|bytes| buffer.get().checked_add(bytes));
         let fits = end.is_some_and(|end| end <= memory_len);
