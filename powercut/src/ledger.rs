@@ -1,9 +1,9 @@
 //! A program under test: each of its threads keeps an account in a pool, and prints which transactions are durable.
 //!
-//! Transaction `n` of a thread stores `n` to words on three pages, and allocates an object whose content follows from the
-//! thread and `n`. It puts the object in the place of the one from [`KEPT`] transactions before, and frees that one.
-//! Every [`TURN`]th transaction also adds 1 to a word that all threads share. So the number alone determines the expected
-//! content.
+//! Transaction `n` of a thread stores `n` to words on three pages, and allocates an object whose content follows from
+//! the thread and `n`. It puts the object in the place of the one from [`KEPT`] transactions before, and frees that
+//! one. Every [`TURN`]th transaction also adds 1 to a word that all threads share. So the number alone determines the
+//! expected content.
 
 use anyhow::{Context, Result, ensure};
 use lode_heap::{Heap, HeapError, Tx};
