@@ -13,7 +13,7 @@ pub(crate) struct Scenario {
     /// Name of the file.
     #[serde(skip)]
     pub(crate) name: String,
-    /// Description of what the scenario shows, in a line.
+    /// Description of the scenario's purpose, in a line.
     pub(crate) what: String,
     /// Persistence that the machine reports for its memory modules at power failure: `mem-ctrl`, `cpu`, or `None`.
     #[serde(default)]

@@ -24,7 +24,7 @@ pub struct Trial<'a> {
     pub pool: &'a Path,
     /// A folder for the mounted file system, and for images.
     pub place: &'a Path,
-    /// Number of the request in the middle of which the power is cut, from 1.
+    /// Number of the request during which the power is cut, from 1.
     pub cut_at: u64,
     /// Number of images to draw, besides the two in which all sectors in doubt are old or all are new.
     pub samples: u64,

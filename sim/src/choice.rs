@@ -60,7 +60,7 @@ impl Options {
     }
 }
 
-/// Chooses the units to try alone in their oldest or newest content, the recently stored ones first.
+/// Chooses units. Each will be tried alone in its oldest or newest content; recently stored ones come first.
 fn singles(units: &[Options], count: usize, rng: &mut fastrand::Rng) -> Vec<usize> {
     let (recent, rest): (Vec<usize>, Vec<usize>) =
         (0..units.len()).partition(|unit| units[*unit].is_recent());

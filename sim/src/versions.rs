@@ -18,7 +18,7 @@ pub(crate) struct Versions {
     is_sample: bool,
 }
 
-/// A sequence of stores, each of which needs the ones before it, with the numbers of them that a power cut may leave.
+/// A sequence of stores in which each needs the ones before it, and the lengths of it that a power cut may leave.
 struct Axis {
     members: Vec<usize>,
     cuts: Vec<usize>,

@@ -1,4 +1,4 @@
-//! The text files of the project, without what git ignores.
+//! The text files of the project, without those that git ignores.
 
 use anyhow::Result;
 use ignore::WalkBuilder;
