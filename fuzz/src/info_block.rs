@@ -1,4 +1,4 @@
-//! The info blocks of namespaces: any bytes decode to an error, or to a block that survives a round trip.
+//! The info blocks at the start of namespaces: any bytes decode to an error, or to a block that survives a round trip.
 
 use crate::page;
 use lode_layout::{

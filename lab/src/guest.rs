@@ -25,7 +25,7 @@ pub(crate) enum End {
     TimedOut,
 }
 
-/// A machine that is killed when its owner is dropped.
+/// A machine that is killed when this value is dropped.
 struct Machine(Child);
 
 impl Drop for Machine {

@@ -41,7 +41,7 @@ pub(crate) struct Trial<'a> {
 }
 
 impl Trial<'_> {
-    /// Runs all boots. The modules and the logs stay only if a boot fails.
+    /// Runs all boots. If all pass, removes the modules and the folders that were made; the logs stay.
     ///
     /// # Errors
     /// A boot did not do as it must, in words; the folder has the details.

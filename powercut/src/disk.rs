@@ -103,7 +103,7 @@ impl Disk {
     /// Writes `bytes`. This alone does not make them durable.
     ///
     /// # Errors
-    /// The power is off. It may have failed in the middle of this write.
+    /// The power is off. It may have been cut in the middle of this write.
     ///
     /// # Panics
     /// When the range is not on the disk.

@@ -127,7 +127,7 @@ impl Programs {
         Ok(())
     }
 
-    /// Returns the command that runs `killer`, on sound code unless the environment names a mutant.
+    /// Returns the command that runs `killer`, on sound code unless the caller sets `LODE_MUTANT` in its environment.
     pub(super) fn command(&self, killer: &Killer) -> Result<Command> {
         let (program, folder) = self.at.get(&Program::of(killer)).context("not built")?;
         // Limit the memory: a mutant may request any amount.

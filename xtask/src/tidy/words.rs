@@ -5,7 +5,7 @@ use super::source::Source;
 use super::tree::{Text, Tree};
 use syn::visit::{self, Visit};
 
-/// Words for "durable" that do not tell the kind of durability. Store, flush, drain and persist do.
+/// Words that promise durability without telling its kind. Store, flush, drain and persist tell it.
 const BANNED: [&str; 4] = ["save", "saved", "barrier", "barriers"];
 /// A word for a call of the kernel. No function of ours may promise it: see `BANNED`.
 const KERNEL: &str = "sync";
