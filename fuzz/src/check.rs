@@ -1,4 +1,4 @@
-//! A whole pool: whatever its bytes are, checking, repairing and opening it come to an end.
+//! A whole pool: checking, repairing and opening it end without a panic, for any bytes.
 
 use lode_heap::Heap;
 use lode_index::{LAYOUT_KV, Tree, check_pool, repair_pool};
@@ -9,13 +9,13 @@ use lode_pool::{Headers, PoolError};
 use std::sync::Arc;
 use uuid::Uuid;
 
-/// Bytes of a pool that is fuzzed: a small one, so that most of its bytes mean something.
+/// Bytes of the pool that is fuzzed. It is small, so most of its bytes have a meaning.
 const POOL_LEN: u64 = 160 << 10;
-/// A change of the pool that seeds begin with: where, and what is there then.
+/// Bytes of one change to the pool in a seed: the offset, then the new word.
 const CHANGE: usize = 10;
 
-/// Takes the bytes for changes of a sound pool, each of an offset (2 bytes, in words) and a word; so the fuzzer need
-/// not find the checksum of the header first.
+/// Applies the bytes as changes to a sound pool: each is an offset (2 bytes, in words) and a word. The header already
+/// has a valid checksum, so the fuzzer need not find one.
 pub fn run(data: &[u8]) {
     let medium = sound();
     for change in data.chunks_exact(CHANGE) {
@@ -61,7 +61,7 @@ fn memory() -> Arc<Mapping> {
     Arc::new(mapped.expect("memory"))
 }
 
-/// A pool with some keys that was not closed.
+/// Makes a pool with some keys that was not closed.
 fn sound() -> Arc<Mapping> {
     let medium = memory();
     let layout = LayoutName::new(LAYOUT_KV).expect("a name");
@@ -87,7 +87,7 @@ fn sound() -> Arc<Mapping> {
     medium
 }
 
-/// Changes in each part of a pool: none, headers, slots, log, tables, spans.
+/// Returns changes in each part of a pool: none, headers, slots, log, tables, spans.
 pub fn seeds() -> Vec<(&'static str, Vec<u8>)> {
     let change = |at: u64, word: u64| {
         let at = ((at / 8) as u16).to_le_bytes();
@@ -109,7 +109,7 @@ mod test {
     use super::*;
     use lode_layout::{CHUNK, Descriptor, Slot, Superblock, checked};
 
-    /// A generator of numbers, small ones and large ones alike.
+    /// A generator of small and large numbers.
     struct Numbers(u64);
 
     impl Numbers {
@@ -128,7 +128,7 @@ mod test {
         }
     }
 
-    /// What an enemy writes: words whose checks are right, and what they say is not.
+    /// Writes what a hostile writer would: words with valid checks and wrong contents.
     fn hostile(numbers: &mut Numbers, medium: &Mapping, uuid: &[u8; 16]) {
         let heap = Geometry::plan(POOL_LEN).unwrap().extents()[0];
         let chunk = 1 + numbers.below(heap.len / CHUNK - 1);

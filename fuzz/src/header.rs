@@ -1,14 +1,14 @@
-//! The header of a pool: any bytes are an error or a header that comes back as it was.
+//! The header of a pool: any bytes decode to an error, or to a header that survives a round trip.
 
 use crate::page;
 use lode_layout::header::{LEN, MINOR};
 use lode_layout::{Geometry, Header, LayoutName, Rung};
 use uuid::Uuid;
 
-/// Bytes of the checksum, the last ones of a header.
+/// Bytes of the checksum at the end of a header.
 const CRC_LEN: usize = 4;
 
-/// Reads the bytes as they are, and again with a checksum that fits, as a hostile writer leaves it.
+/// Reads the bytes as they are, and again with a valid checksum, as a hostile writer could leave them.
 pub fn run(data: &[u8]) {
     check(data);
     let mut page = page::<LEN>(data);
@@ -23,7 +23,7 @@ fn check(bytes: &[u8]) {
     }
 }
 
-/// Writes the checksum that fits the other bytes.
+/// Writes the checksum of the other bytes.
 fn seal(page: &mut [u8; LEN]) {
     let (rest, crc) = page.split_at_mut(LEN - CRC_LEN);
     crc.fill(0);
@@ -31,7 +31,7 @@ fn seal(page: &mut [u8; LEN]) {
     crc.copy_from_slice(&sum.to_le_bytes());
 }
 
-/// Headers of a small new pool, and of a pool that has grown and has every optional field.
+/// Returns the header of a small new pool, and that of a grown pool with every optional field.
 pub fn seeds() -> Vec<(&'static str, Vec<u8>)> {
     let new = Geometry::plan(64 << 20).ok();
     let grown = Geometry::plan(1 << 30).and_then(|geometry| geometry.grow(1 << 40)).ok();

@@ -1,4 +1,4 @@
-//! An image that a virtual machine has used: any bytes are an error or a listing.
+//! The image of a virtual machine: any bytes give an error or a listing.
 
 use lode_layout::{
     Abstraction, Label, LabelArea, LabelFlags, LabelFormat, LabelName, NamespaceLabel, PAGE_MAP_OFF,
@@ -12,10 +12,10 @@ use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use uuid::Uuid;
 
-/// Bytes of data and of labels of an image that is fuzzed.
+/// Bytes of data and of labels of the image that is fuzzed.
 const DATA_LEN: u64 = 16 << 20;
 const LABELS_LEN: u64 = 128 << 10;
-/// Bytes of the input that the data begins with; the others begin the label area.
+/// Bytes of the input that begin the data; the other bytes begin the label area.
 const HEAD: usize = 16 << 10;
 
 /// Lists an image whose data and labels begin with the bytes.
@@ -41,7 +41,7 @@ fn make(path: &PathBuf, data: &[u8]) -> io::Result<()> {
     file.write_all_at(&labels[..labels.len().min(LABELS_LEN as usize)], DATA_LEN)
 }
 
-/// A namespace of mode fsdax with labels, and a file system in a module without labels.
+/// Returns a namespace of mode fsdax with labels, and a file system in a module without labels.
 pub fn seeds() -> Vec<(&'static str, Vec<u8>)> {
     let uuid = Uuid::from_u128(0x5a);
     let label = Label::Namespace(NamespaceLabel {

@@ -1,4 +1,4 @@
-//! The info blocks at the start of namespaces: any bytes are an error or a block that comes back as it was.
+//! The info blocks at the start of namespaces: any bytes decode to an error, or to a block that survives a round trip.
 
 use crate::page;
 use lode_layout::{
@@ -9,10 +9,10 @@ use uuid::Uuid;
 
 /// Bytes of an info block.
 const LEN: usize = 4096;
-/// Bytes of the checksum, the last ones of a block of either kind.
+/// Bytes of the checksum at the end of a block of either kind.
 const SUM_LEN: usize = 8;
 
-/// Reads the bytes as they are, and again with a checksum that fits, as a hostile writer leaves it.
+/// Reads the bytes as they are, and again with a valid checksum, as a hostile writer could leave them.
 pub fn run(data: &[u8]) {
     check(data);
     let mut page = page::<LEN>(data);
@@ -35,7 +35,7 @@ fn check(bytes: &[u8]) {
     }
 }
 
-/// Writes the checksum that fits the other bytes.
+/// Writes the checksum of the other bytes.
 fn seal(page: &mut [u8; LEN]) {
     fletcher64_seal(page, LEN - SUM_LEN);
 }
@@ -53,7 +53,7 @@ fn map(user: PageMapUser, rule: PageMapRule) -> Result<Vec<u8>, InfoBlockError> 
     Ok(info.encode().to_vec())
 }
 
-/// A block of each kind, and one of an old kernel.
+/// Returns a block of each kind, and one of an old kernel.
 pub fn seeds() -> Vec<(&'static str, Vec<u8>)> {
     let all = [
         ("btt", btt()),

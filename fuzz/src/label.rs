@@ -1,4 +1,4 @@
-//! The label storage area of a module: any bytes are an error or an area in which changes go on.
+//! The label storage area of a module: any bytes give an error or an area that can be changed.
 
 use lode_layout::{
     Abstraction, CxlNamespaceLabel, CxlRegionLabel, Label, LabelArea, LabelFlags, LabelFormat, LabelName,
@@ -6,13 +6,13 @@ use lode_layout::{
 };
 use uuid::Uuid;
 
-/// Bytes of an area that is fuzzed: a small one, so that most of its bytes mean something.
+/// Bytes of the area that is fuzzed. It is small, so most of its bytes have a meaning.
 const AREA_LEN: usize = 2048;
-/// Bytes of an index block of such an area, and of a label 1.2.
+/// Bytes of an index block of such an area, and of a label of version 1.2.
 const PART_LEN: usize = 256;
 
-/// Reads the bytes as they are, and again with checksums that fit in every index block and label, as a hostile writer
-/// leaves them.
+/// Reads the bytes as they are, and again with a valid checksum in every index block and label, as a hostile writer
+/// could leave them.
 pub fn run(data: &[u8]) {
     check(&mut data.to_vec());
     let mut area = vec![0; AREA_LEN];
@@ -24,7 +24,7 @@ pub fn run(data: &[u8]) {
     check(&mut area);
 }
 
-/// Reads `bytes`, and changes the area if it is one.
+/// Reads `bytes`, and changes the area if they hold one.
 fn check(bytes: &mut [u8]) {
     let area = match LabelArea::read(bytes) {
         Ok(area) => area,
@@ -43,7 +43,7 @@ fn check(bytes: &mut [u8]) {
     assert_eq!(apply(bytes, &area.clear()).labels().count(), 0);
 }
 
-/// Applies `update`, and reads what comes of it.
+/// Applies `update`, and reads the area again.
 fn apply(bytes: &mut [u8], update: &LabelUpdate) -> LabelArea {
     update.writes.iter().for_each(|write| write.apply(bytes));
     let area = LabelArea::read(bytes).expect("an update leaves an area");
@@ -51,7 +51,7 @@ fn apply(bytes: &mut [u8], update: &LabelUpdate) -> LabelArea {
     area
 }
 
-/// A label of each kind.
+/// Returns a label of each kind.
 fn labels() -> [Label; 3] {
     let uuid = Uuid::from_u128(0x5a);
     let name = LabelName::new("seed").unwrap_or(LabelName::NONE);
@@ -99,7 +99,7 @@ fn labels() -> [Label; 3] {
     [Label::Namespace(namespace), Label::CxlNamespace(cxl), Label::CxlRegion(region)]
 }
 
-/// Areas of each version, new ones and ones with a label.
+/// Returns areas of each version, both new ones and ones with a label.
 pub fn seeds() -> Vec<(&'static str, Vec<u8>)> {
     let [namespace, cxl, region] = labels();
     let Label::Namespace(inner) = namespace else { return Vec::new() };

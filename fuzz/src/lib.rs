@@ -1,4 +1,4 @@
-//! What is fuzzed: everything that reads bytes which may come from a damaged or hostile pool.
+//! The fuzz targets: all code that reads bytes of a pool that may be damaged or hostile.
 //!
 //! ```text
 //!   fuzz_targets/TARGET.rs    the fuzzer, on nightly --+
@@ -6,9 +6,9 @@
 //!   examples/seeds.rs         writes into the corpus <----- TARGET::seeds()
 //! ```
 //!
-//! Each target is a module with one function that takes any bytes and panics if the code breaks its promise. The
-//! fuzzer calls it on nightly; `make test` calls it on stable for every input in `corpus/`, where crashes that
-//! were found and mended are committed too.
+//! Each target is a module with one function. The function takes any bytes and panics if the code breaks its promise.
+//! The fuzzer calls it on nightly. `make test` calls it on stable for every input in `corpus/`, which also keeps the
+//! inputs of crashes that were found and fixed.
 #![forbid(unsafe_code)]
 
 pub mod check;
@@ -18,7 +18,7 @@ pub mod info_block;
 pub mod label;
 pub mod record;
 
-/// The first bytes of `data`, with zeros for those that it lacks.
+/// Returns the first bytes of `data`, with zeros for those that it lacks.
 fn page<const LEN: usize>(data: &[u8]) -> [u8; LEN] {
     let mut page = [0; LEN];
     let len = data.len().min(LEN);
@@ -26,13 +26,13 @@ fn page<const LEN: usize>(data: &[u8]) -> [u8; LEN] {
     page
 }
 
-/// Something that takes any bytes.
+/// Code under test that takes any bytes.
 pub struct Target {
-    /// Its name, that of its module, its file in `fuzz_targets/` and its folder in `corpus/`.
+    /// Name of the target, of its module, of its file in `fuzz_targets/` and of its folder in `corpus/`.
     pub name: &'static str,
-    /// Panics if the code does not keep its promise for these bytes.
+    /// Runs the code on these bytes, and panics if it breaks its promise.
     pub run: fn(&[u8]),
-    /// Inputs that reach far, each with its name, from which the fuzzer starts.
+    /// Returns the inputs from which the fuzzer starts, each with its name.
     pub seeds: fn() -> Vec<(&'static str, Vec<u8>)>,
 }
 

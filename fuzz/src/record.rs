@@ -1,8 +1,8 @@
-//! The entries of a redo record: any words are entries that come back as they were, or an error that ends them.
+//! The entries of a redo record: any words decode to entries that survive a round trip, or to an error that ends them.
 
 use lode_layout::{Entries, Entry, PoolOffset, Record};
 
-/// Reads the bytes as the words of a record's body; what is left of the last word is ignored.
+/// Reads the bytes as the words of a record's body, and ignores an incomplete last word.
 pub fn run(data: &[u8]) {
     let (words, _) = data.as_chunks::<8>();
     let body: Vec<u64> = words.iter().map(|word| u64::from_le_bytes(*word)).collect();
@@ -16,7 +16,7 @@ pub fn run(data: &[u8]) {
     check_shortcut(&body);
 }
 
-/// The short way to an entry of one word finds what the long way finds.
+/// Compares the fast path for an entry of one word with the general path.
 fn check_shortcut(body: &[u64]) {
     let mut entries = Entries::new(body);
     loop {
@@ -30,7 +30,7 @@ fn check_shortcut(body: &[u64]) {
     }
 }
 
-/// A body with an entry of every kind.
+/// Returns a body with an entry of every kind.
 pub fn seeds() -> Vec<(&'static str, Vec<u8>)> {
     let at = PoolOffset::new(0x1_2345_6788);
     let mut record = Record::new();

@@ -1,4 +1,4 @@
-//! One run of a machine: started, listened to, and ended in one of three ways.
+//! One run of a machine, from its start to one of three ends.
 
 use anyhow::{Context, Result};
 use std::io::{BufRead, BufReader};
@@ -7,37 +7,37 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// What a guest printed, and how it ended.
+/// Output of a guest, and the end of its run.
 pub(crate) struct Printed {
-    /// Whole lines, without their ends.
+    /// Whole lines, without line ends.
     pub(crate) lines: Vec<String>,
     pub(crate) end: End,
 }
 
-/// How a run ended.
+/// Ways in which a run ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
-    /// By itself.
+    /// The machine ended by itself.
     Off,
-    /// Killed, as the scenario wants it.
+    /// Killed at the line that the scenario names.
     Killed,
-    /// Killed, because it took too long.
+    /// Killed at the time limit.
     TimedOut,
 }
 
-/// A machine that does not outlive its owner.
+/// A machine that is killed when this value is dropped.
 struct Machine(Child);
 
 impl Drop for Machine {
     fn drop(&mut self) {
-        // It has ended already, or this ends it; there is nobody to tell of a failure.
+        // The machine has ended already, or this ends it. A failure could not be reported to any caller.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// Runs a machine until it ends, prints a line with the text `killed_at`, or `limit` is over. SIGKILL ends it then: the
-/// machine has no chance to write anything more.
+/// Runs a machine until it ends, prints a line with the text `killed_at`, or `limit` is over. In the last two cases
+/// SIGKILL ends it, so the machine can't write anything more.
 pub(crate) fn run(mut command: Command, killed_at: Option<&str>, limit: Duration) -> Result<Printed> {
     let deadline = Instant::now() + limit;
     let mut machine = Machine(command.spawn().context("qemu-system-x86_64")?);
@@ -55,7 +55,7 @@ pub(crate) fn run(mut command: Command, killed_at: Option<&str>, limit: Duration
                 lines.push(line);
             }
             Err(RecvTimeoutError::Disconnected) => break,
-            // What the machine printed before it was killed is still on its way.
+            // Lines that the machine printed before it was killed are still in the pipe.
             Err(RecvTimeoutError::Timeout) if end != End::Off => break,
             Err(RecvTimeoutError::Timeout) => {
                 end = End::TimedOut;
@@ -71,7 +71,7 @@ pub(crate) fn run(mut command: Command, killed_at: Option<&str>, limit: Duration
     Ok(Printed { lines, end })
 }
 
-/// Sends on each line that has an end: one without was cut, and says nothing.
+/// Sends on each line that has a line end. A line without one was cut, and is dropped.
 fn read_lines(output: ChildStdout, sender: &mpsc::Sender<String>) {
     let mut lines = BufReader::new(output);
     let mut line = Vec::new();

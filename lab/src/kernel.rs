@@ -1,26 +1,26 @@
-//! A kernel of Debian, as `setup/install.sh lab` unpacked it.
+//! A kernel of Debian, unpacked by `setup/install.sh lab`.
 
 use anyhow::{Context, Result, bail};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// The series of kernels that scenarios run on, each a folder below `kernels`.
+/// The series of kernels that scenarios run on. Each is a folder below `kernels`.
 pub(crate) const SERIES: [&str; 2] = ["6.1", "6.12"];
 
 /// A kernel and its modules.
 pub(crate) struct Kernel {
     pub(crate) series: &'static str,
-    /// Its full name, such as `6.1.0-44-amd64`.
+    /// Full name, such as `6.1.0-44-amd64`.
     pub(crate) release: String,
-    /// What QEMU boots.
+    /// The file that QEMU boots.
     pub(crate) image: PathBuf,
     /// The folder that holds `lib/modules`.
     pub(crate) root: PathBuf,
 }
 
 impl Kernel {
-    /// The kernel of a series; nothing if it has not been unpacked.
+    /// Returns the kernel of a series; `None` if it has not been unpacked.
     pub(crate) fn find(folder: &Path, series: &'static str) -> Result<Option<Kernel>> {
         let root = folder.join("kernels").join(series);
         let modules = root.join("lib/modules");
@@ -35,9 +35,9 @@ impl Kernel {
         Ok(Some(Kernel { series, release, image, root }))
     }
 
-    /// The files of these modules and of all that they depend on.
+    /// Returns the files of these modules and of all modules that they depend on.
     pub(crate) fn modules(&self, names: &[&str]) -> Result<Vec<PathBuf>> {
-        // Without /etc/modprobe.d, which may have commands in place of modules.
+        // Ignore /etc/modprobe.d, which may have commands in place of modules.
         let output = Command::new("/sbin/modprobe")
             .args(["--config", "/dev/null", "--show-depends", "--all", "--set-version", &self.release])
             .arg("--dirname")
@@ -50,13 +50,13 @@ impl Kernel {
             bail!("modprobe does not know all modules of kernel {}", self.release);
         }
         let text = String::from_utf8(output.stdout)?;
-        // Modules that are built in have other lines.
+        // Lines of built-in modules have no `insmod`.
         Ok(text.lines().filter_map(|line| Some(line.strip_prefix("insmod ")?.trim().into())).collect())
     }
 }
 
-/// What is inside of a compressed kernel, where unpacking it here saves the guest seconds of doing that in emulation:
-/// xz. Others boot as they are.
+/// Unpacks the payload of a kernel that is compressed with xz, and returns its path. Unpacking it here spares the guest
+/// seconds of doing so in emulation. Other kernels boot as they are.
 fn unpacked(packed: &Path, into: &Path) -> Result<PathBuf> {
     const XZ: &[u8] = b"\xfd7zXZ\0";
     if into.exists() {
@@ -69,7 +69,7 @@ fn unpacked(packed: &Path, into: &Path) -> Result<PathBuf> {
     }
     let (compressed, partial) = (into.with_extension("xz"), into.with_extension("new"));
     fs::write(&compressed, payload)?;
-    // Behind the stream stands its length.
+    // The length of the stream follows the stream.
     let status = Command::new("xz")
         .args(["--decompress", "--single-stream", "--stdout"])
         .stdin(File::open(&compressed)?)
@@ -84,7 +84,7 @@ fn unpacked(packed: &Path, into: &Path) -> Result<PathBuf> {
     Ok(into.to_owned())
 }
 
-/// The compressed kernel in a bzImage. Linux, Documentation/arch/x86/boot.rst: setup_sects, payload_offset and
+/// Returns the compressed kernel in a bzImage. Linux, Documentation/arch/x86/boot.rst: setup_sects, payload_offset and
 /// payload_length.
 fn payload(image: &[u8]) -> Option<&[u8]> {
     let word = |at: usize| Some(u32::from_le_bytes(image.get(at..at + 4)?.try_into().ok()?) as usize);

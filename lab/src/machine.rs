@@ -7,20 +7,20 @@ use std::fs::{self, File};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Bytes of a module that hold data, and those of its labels, unless the scenario makes its own.
+/// Bytes of data and of labels of a module, unless the scenario makes its own file.
 const DATA_LEN: u64 = 512 << 20;
 const LABELS_LEN: u64 = 2 << 20;
-/// The kernel wants regions of whole 16 MiB: what a file has above is labels.
+/// The kernel wants regions of whole 16 MiB: the rest of a file is labels.
 const DATA_UNIT: u64 = 16 << 20;
 /// Bytes of the labels of a CXL device: the kernel reads all of them.
 const CXL_LABELS_LEN: u64 = 1 << 20;
 
-/// The kernel's command line: a panic ends QEMU, what only costs time here is off, and a host that is busy with other
-/// things is no stall, and no broken timer.
+/// The kernel's command line. A panic ends QEMU, and features that only cost time here are off. A busy host must not
+/// look like a stall or a broken timer.
 const APPEND: &str = "console=ttyS0 panic=-1 nokaslr mitigations=off tsc=reliable no_timer_check cryptomgr.notests \
                       nowatchdog rcupdate.rcu_cpu_stall_suppress=1";
 
-/// Makes the files behind the modules of a scenario, those that are not there yet, empty.
+/// Makes the files of a scenario's modules that do not exist yet, empty.
 pub(crate) fn make_modules(scenario: &Scenario, folder: &Path) -> Result<()> {
     let nvdimms = (0..scenario.nvdimms).map(|index| (format!("nvdimm{index}.img"), DATA_LEN + LABELS_LEN));
     let virtio_pmems = (0..scenario.virtio_pmems).map(|index| (format!("virtio{index}.img"), DATA_LEN));
@@ -36,7 +36,7 @@ pub(crate) fn make_modules(scenario: &Scenario, folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// CXL memory devices, each on a root port of one host bridge, and a window for what they form.
+/// Adds CXL memory devices, each on a root port of one host bridge, and a memory window for their regions.
 fn add_cxl(command: &mut Command, count: u32) {
     if count == 0 {
         return;
@@ -64,10 +64,11 @@ fn add_cxl(command: &mut Command, count: u32) {
     }
 }
 
-/// The command that boots a scenario's machine, with `more` on the kernel's command line. The kernel's console goes to
-/// the file `console`; what the guest prints, to standard output.
+/// Returns the command that boots a scenario's machine, with `more` on the kernel's command line. The kernel's console
+/// goes to the file `console`, the output of the guest to standard output.
 ///
-/// Emulation, never KVM, so that every machine runs the same. Names in the folder are the command's own.
+/// It uses emulation, never KVM, so every machine runs the same. A file name without a path is in `folder`, the
+/// command's current directory.
 ///
 /// # Errors
 /// A module has no file.

@@ -8,7 +8,7 @@
 //!   trial              the boots of a scenario on a kernel, and the verdict
 //! ```
 //!
-//! It does: build lode and the guests' files once, run scenarios side by side, keep what a failed one left under
+//! It does: build lode and the guests' files once, run scenarios side by side, keep the files of a failed one under
 //! `target/lab`. It does not: install anything, need root, or need KVM.
 #![forbid(unsafe_code)]
 
@@ -33,7 +33,7 @@ use std::time::{Duration, Instant};
 use std::{env, fs, thread};
 use trial::Trial;
 
-/// What a scenario is meant to take at most; one that takes longer is marked.
+/// Time that a scenario should take at most; the output marks a slower one.
 const GOAL: Duration = Duration::from_secs(20);
 
 /// Run lode on real kernels and emulated persistent memory.
@@ -53,7 +53,7 @@ struct Arguments {
     jobs: Option<NonZeroUsize>,
 }
 
-/// How a trial ended, and what it took.
+/// Result of a trial, and its duration.
 struct Outcome {
     name: String,
     result: Result<()>,
@@ -98,7 +98,7 @@ fn main() -> Result<ExitCode> {
     Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// The scenarios of these names, or all.
+/// Returns the scenarios with these names, or all.
 fn chosen(names: &[String]) -> Result<Vec<Scenario>> {
     let mut all = Scenario::read_all(&Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios"))?;
     if let Some(name) = names.iter().find(|name| all.iter().all(|scenario| scenario.name != **name)) {
@@ -108,7 +108,7 @@ fn chosen(names: &[String]) -> Result<Vec<Scenario>> {
     Ok(all)
 }
 
-/// Where cargo builds.
+/// Returns the folder in which cargo builds.
 fn target() -> PathBuf {
     let home = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     env::var_os("CARGO_TARGET_DIR").map_or_else(|| home.join("target"), |target| home.join(target))
@@ -134,8 +134,8 @@ fn is_there(program: &str) -> bool {
     env::split_paths(&folders).any(|folder| folder.join(program).exists())
 }
 
-/// Builds lode as it ships, in the profile that the tests have built it in already, and what guests have beside it;
-/// returns the programs.
+/// Builds lode as it ships, and the other programs of the guests, in the profile that the tests have built already.
+/// Returns the paths of the programs.
 fn build_programs() -> Result<[PathBuf; 3]> {
     const PROGRAMS: [&str; 3] = ["lode", "replay-log", "poison"];
     let mut cargo = Command::new("cargo");
@@ -147,7 +147,7 @@ fn build_programs() -> Result<[PathBuf; 3]> {
     Ok(PROGRAMS.map(|program| home.join("target/shipped/debug").join(program)))
 }
 
-/// Each scenario on each kernel. Those that can't be shown on a kernel say why.
+/// Returns a trial of each scenario on each kernel; the reason is printed for a kernel on which a scenario can't run.
 fn trials<'a>(
     scenarios: &'a [Scenario],
     kernels: &'a [Kernel],
@@ -170,7 +170,7 @@ fn trials<'a>(
     trials
 }
 
-/// Runs trials, `jobs` at a time, and tells of each; how many passed, and how many failed.
+/// Runs trials, `jobs` at a time, and reports each. Returns the numbers of trials that passed and that failed.
 fn run_all(trials: &[Trial], jobs: usize, folder: &Path) -> (usize, usize) {
     let waiting = Mutex::new(trials.iter());
     let (sender, receiver) = mpsc::channel();
@@ -188,7 +188,7 @@ fn run_all(trials: &[Trial], jobs: usize, folder: &Path) -> (usize, usize) {
                 Err(error) => failures.push((outcome.name, error)),
             }
         }
-        // At the end, where the last lines of a log show them.
+        // Printed at the end, so the last lines of a log show them.
         for (name, error) in &failures {
             println!("{}", fail_line(name, error));
         }
@@ -203,7 +203,7 @@ fn work<'a>(waiting: &Mutex<impl Iterator<Item = &'a Trial<'a>>>, sender: &Sende
         let begin = Instant::now();
         let result = trial.run();
         let name = format!("{} on {}", trial.scenario.name, trial.kernel.series);
-        // Whoever listens does so until all are done.
+        // The receiver waits until all trials are done, so sending does not fail.
         let _ = sender.send(Outcome { name, result, time: begin.elapsed() });
     }
 }
@@ -223,14 +223,14 @@ fn tell(outcome: &Outcome, folder: &Path) {
     }
 }
 
-/// What `cargo xtask ci` reads: a trial that failed, and why, on one line.
+/// Formats a failed trial and its reason as the one line that `cargo xtask ci` reads.
 fn fail_line(trial: &str, error: &Error) -> String {
     let reason = format!("{error:#}");
     let lines: Vec<&str> = reason.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     format!("FAIL lab/{}: {}", trial.replace(" on ", "-"), lines.join("; "))
 }
 
-/// Prints the end of what a guest printed.
+/// Prints the last lines of a guest's output.
 fn print_end(path: &Path) {
     const LINES: usize = 30;
     if path.extension().is_none_or(|extension| extension != "log") {

@@ -1,4 +1,4 @@
-//! What a guest finds in its file system: tools of this machine with their libraries, and modules of its kernel.
+//! The file system of a guest: tools of this machine with their libraries, and modules of its kernel.
 
 use crate::kernel::Kernel;
 use anyhow::{Context, Result, bail, ensure};
@@ -9,7 +9,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Programs of this machine. The shell must not be busybox: that prefers its own modprobe and mount to ours.
+/// Programs of this machine. The shell must not be busybox, which prefers its own modprobe and mount to ours.
 const TOOLS: [&str; 13] = [
     "/bin/dash",
     "/bin/busybox",
@@ -26,7 +26,7 @@ const TOOLS: [&str; 13] = [
     "/usr/bin/setpriv",
 ];
 
-/// Modules that scripts load, or that mounting makes the kernel load.
+/// Modules that scripts load, or that the kernel loads for a mount.
 const MODULES: [&str; 18] = [
     "nfit",
     "nd_e820",
@@ -104,7 +104,7 @@ pub(crate) fn pack(root: &Path, archive: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Everything below `root/folder`, folders before what is in them.
+/// Lists everything below `root/folder`, a folder before its entries.
 fn list(root: &Path, folder: &Path, names: &mut Vec<PathBuf>) -> io::Result<()> {
     for entry in fs::read_dir(root.join(folder))? {
         let entry = entry?;
@@ -125,7 +125,7 @@ fn copy(file: &Path, root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The libraries that a program needs, with the loader.
+/// Returns the libraries that a program needs, with the loader.
 fn needed(program: &Path) -> Result<Vec<PathBuf>> {
     let output = Command::new("ldd").arg(program).output().context("ldd")?;
     let text = String::from_utf8(output.stdout)?;
@@ -140,7 +140,7 @@ fn needed(program: &Path) -> Result<Vec<PathBuf>> {
     Ok(text.lines().filter_map(path).collect())
 }
 
-/// Names for busybox, and for modprobe, where no tool has them.
+/// Adds `sh`, `modprobe`, and a link to busybox for each other command that no tool provides.
 fn add_applets(root: &Path) -> Result<()> {
     let output = Command::new("/bin/busybox").arg("--list").output().context("busybox")?;
     symlink("/bin/dash", root.join("bin/sh"))?;
@@ -154,7 +154,7 @@ fn add_applets(root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The modules, unpacked, and the list by which modprobe finds them.
+/// Adds the modules, unpacked, and the list by which modprobe finds them.
 fn add_modules(root: &Path, kernel: &Kernel) -> Result<()> {
     for module in kernel.modules(&MODULES)? {
         let place = root.join(module.strip_prefix(&kernel.root)?);

@@ -6,80 +6,82 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-/// What a machine is made of, what it runs, and what that must print.
+/// The parts of a machine, the scripts that it runs, and the output that they must print.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Scenario {
-    /// The name of its file.
+    /// Name of the file.
     #[serde(skip)]
     pub(crate) name: String,
-    /// What it shows, in a line.
+    /// Description of the scenario's purpose, in a line.
     pub(crate) what: String,
-    /// What the machine says of its memory modules when power fails: `mem-ctrl`, `cpu`, or nothing.
+    /// Persistence that the machine reports for its memory modules at power failure: `mem-ctrl`, `cpu`, or `None`.
     #[serde(default)]
     pub(crate) persistence: Option<String>,
-    /// MiB of RAM, the modules apart.
+    /// MiB of RAM, without the modules.
     #[serde(default = "ram_mib")]
     pub(crate) ram_mib: u32,
-    /// How many memory modules it has.
+    /// Number of memory modules.
     #[serde(default)]
     pub(crate) nvdimms: u32,
-    /// How many CXL memory devices it has.
+    /// Number of CXL memory devices.
     #[serde(default)]
     pub(crate) cxls: u32,
-    /// How many virtio-pmem devices it has.
+    /// Number of virtio-pmem devices.
     #[serde(default)]
     pub(crate) virtio_pmems: u32,
-    /// The kernels on which it can't be shown, each with the reason.
+    /// The kernels on which the scenario can't be shown, each with the reason.
     #[serde(default)]
     pub(crate) not_on: BTreeMap<String, String>,
-    /// The boots, one after the other, on the same modules.
+    /// The boots, in order, on the same modules.
     #[serde(rename = "boot")]
     pub(crate) boots: Vec<Boot>,
 }
 
-/// One time that the machine runs.
+/// One boot of the machine.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Boot {
-    /// What this machine does before the boot, in the folder of the trial: a script with `set -eu` that finds `lode`, and
-    /// may make the files of modules (`nvdimm0.img`, `virtio0.img`). What it puts into `host` the guest finds in
-    /// `/lab/host`.
+    /// Script that this machine runs before the boot, in the folder of the trial, with `set -eu` and with `lode` on the
+    /// path. It may make the files of modules (`nvdimm0.img`, `virtio0.img`). The guest finds the content of its folder
+    /// `host` in `/lab/host`.
     #[serde(default)]
     pub(crate) before: Option<String>,
-    /// The script.
+    /// Script that the guest runs.
     pub(crate) run: String,
-    /// What this machine does after the boot, like `before`.
+    /// Script that this machine runs after the boot, like `before`.
     #[serde(default)]
     pub(crate) after: Option<String>,
-    /// Parts of lines that it must print, in this order; the lines of `before` come first, those of `after` last.
+    /// Parts of lines that the scripts must print, in this order; the lines of `before` come first, those of `after`
+    /// last.
     #[serde(default)]
     pub(crate) prints: Vec<String>,
-    /// Parts of lines that it must not print.
+    /// Parts of lines that the scripts must not print.
     #[serde(default)]
     pub(crate) never: Vec<String>,
-    /// What the kernel's command line has behind what every boot has.
+    /// Words to append to the kernel's command line.
     #[serde(default)]
     pub(crate) append: String,
-    /// More of that: the first word that the boot before printed with this beginning.
+    /// Beginning of a word that the boot before printed. The first such word is appended to the kernel's command line,
+    /// too.
     #[serde(default)]
     pub(crate) append_printed: Option<String>,
-    /// Whether the modules can't be written.
+    /// True if the modules can't be written.
     #[serde(default)]
     pub(crate) unarmed: bool,
-    /// The machine is killed once it prints a line with this text. The next boot finds all that it printed in
-    /// `/lab/printed`.
+    /// Text that kills the machine: it is killed once it prints a line with this text. The next boot finds all of its
+    /// output in `/lab/printed`.
     #[serde(default)]
     pub(crate) killed_at: Option<String>,
 }
 
-/// What a guest needs that does nothing special.
+/// Returns the MiB of RAM that a guest without special demands needs.
 fn ram_mib() -> u32 {
     768
 }
 
 impl Scenario {
-    /// All scenarios in a folder, in order of their names.
+    /// Reads all scenarios in a folder, sorted by name.
     pub(crate) fn read_all(folder: &Path) -> Result<Vec<Scenario>> {
         let mut scenarios = Vec::new();
         for entry in fs::read_dir(folder).with_context(|| folder.display().to_string())? {

@@ -1,4 +1,4 @@
-//! A scenario on a kernel: its boots in turn, and the verdict.
+//! A scenario on a kernel: its boots in order, and the verdict.
 
 use crate::guest::{self, End, Printed};
 use crate::kernel::Kernel;
@@ -12,20 +12,20 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// A boot that takes longer has failed. Several times what any takes on a machine that does nothing else.
+/// Time after which a boot has failed: several times what any boot takes on an idle machine.
 const LIMIT: Duration = Duration::from_secs(120);
-/// How often a machine is started that hangs before its init runs: emulated CPUs that wait for each other sometimes do,
-/// and nothing of ours has run by then.
+/// Number of times to start a machine that hangs before its init runs. Emulated CPUs that wait for each other sometimes
+/// hang so, and none of our code has run by then.
 const ATTEMPTS: u32 = 3;
-/// What the kernel says when it comes to the init.
+/// Line that the kernel prints when it starts the init.
 const INIT_RUNS: &str = "Run /init as init process";
-/// What the init of every guest prints at last.
+/// Last line of the init of every guest.
 const GOOD_END: &str = "lab: ended with status 0";
-/// What the kernel says when something is wrong with itself.
+/// Texts that the kernel prints when it has detected a fault in itself.
 const KERNEL_TROUBLE: [&str; 5] =
     ["Kernel panic", "BUG:", "Oops:", "general protection fault", "WARNING: CPU"];
 
-/// What the guest finds in `/lab/host`.
+/// The folder whose files the guest finds in `/lab/host`.
 const HOST: &str = "host";
 
 /// A scenario, and the kernel that it runs on.
@@ -34,17 +34,17 @@ pub(crate) struct Trial<'a> {
     pub(crate) kernel: &'a Kernel,
     /// The archive of the guest's files.
     pub(crate) root: &'a Path,
-    /// The program, for what this machine does.
+    /// The program `lode`, for the scripts on this machine.
     pub(crate) lode: &'a Path,
-    /// Where its modules, its consoles and what it printed are kept.
+    /// The folder of the modules, the consoles and the output.
     pub(crate) folder: PathBuf,
 }
 
 impl Trial<'_> {
-    /// Runs all boots. The modules and what was made of them stay only if one fails.
+    /// Runs all boots. If all pass, removes the modules and the folders that were made; the logs stay.
     ///
     /// # Errors
-    /// What was not as it must be, in words; the folder has the rest.
+    /// A boot did not do as it must, in words; the folder has the details.
     pub(crate) fn run(&self) -> Result<()> {
         if self.folder.exists() {
             fs::remove_dir_all(&self.folder)?;
@@ -65,7 +65,7 @@ impl Trial<'_> {
         Ok(())
     }
 
-    /// Boots once and judges what it printed, which it returns.
+    /// Boots once and judges the output. Returns the output.
     fn boot(&self, number: usize, boot: &Boot, before: &[String]) -> Result<Vec<String>> {
         let mut lines = Vec::new();
         if let Some(script) = &boot.before {
@@ -101,14 +101,14 @@ impl Trial<'_> {
         fs::remove_file(initramfs)?;
         fs::write(self.folder.join(format!("printed-{number}.log")), printed.lines.join("\n") + "\n")?;
         lines.append(&mut printed.lines);
-        // What a guest that failed left is not looked at: the lines tell.
+        // The script after the boot does not run for a guest that failed: its lines tell enough.
         let has_ended = lines.iter().any(|line| line == GOOD_END) || printed.end == End::Killed;
         if let Some(script) = boot.after.as_ref().filter(|_| has_ended) {
             lines.extend(self.on_host("after", number, script)?);
         }
         printed.lines = lines;
         let complaints = fs::read_to_string(complaints)?;
-        // The console may hold anything.
+        // The console may hold bytes that are not UTF-8.
         let console = String::from_utf8_lossy(&fs::read(console).unwrap_or_default()).into_owned();
         match judge(boot, &printed, &console) {
             Err(error) if !complaints.is_empty() => {
@@ -118,7 +118,8 @@ impl Trial<'_> {
         }
     }
 
-    /// Runs a script on this machine, in the trial's folder, with `lode` and a state directory of its own; what it prints.
+    /// Runs a script on this machine, in the trial's folder, with `lode` and a state directory of its own. Returns its
+    /// output.
     fn on_host(&self, when: &str, number: usize, script: &str) -> Result<Vec<String>> {
         let log = self.folder.join(format!("{when}-{number}.log"));
         fs::create_dir_all(self.folder.join(HOST))?;
@@ -141,7 +142,8 @@ impl Trial<'_> {
         Ok(text.lines().map(str::to_owned).collect())
     }
 
-    /// The guest's files, the script, what this machine has for it, and what the boot before printed, one archive behind the other.
+    /// Writes the guest's files, the script, the files from this machine, and the output of the boot before, as two
+    /// archives one after the other.
     fn write_initramfs(&self, place: &Path, boot: &Boot, before: &[String]) -> Result<()> {
         let extra = self.folder.join("extra");
         fs::create_dir_all(extra.join("lab"))?;
@@ -163,7 +165,7 @@ impl Trial<'_> {
     }
 }
 
-/// What the kernel's command line has besides, after a boot that printed these lines.
+/// Returns the words to append to the kernel's command line, after a boot that printed these lines.
 fn added(boot: &Boot, before: &[String]) -> Result<String> {
     let Some(beginning) = &boot.append_printed else { return Ok(boot.append.clone()) };
     let mut words = before.iter().flat_map(|line| line.split_whitespace());
@@ -172,15 +174,15 @@ fn added(boot: &Boot, before: &[String]) -> Result<String> {
     Ok(format!("{} {word}", boot.append))
 }
 
-/// Whether a kernel that printed this did not come to its init.
+/// Returns true if a kernel that printed this did not start its init.
 fn hung_before_init(console: &Path) -> bool {
     !String::from_utf8_lossy(&fs::read(console).unwrap_or_default()).contains(INIT_RUNS)
 }
 
-/// Whether a boot went as it must.
+/// Checks that a boot went as it must.
 fn judge(boot: &Boot, printed: &Printed, console: &str) -> Result<()> {
     let Printed { lines, end } = printed;
-    // First, for what else is wrong follows from it.
+    // Checked first: other failures follow from it.
     if let Some(line) =
         console.lines().find(|line| KERNEL_TROUBLE.iter().any(|trouble| line.contains(trouble)))
     {

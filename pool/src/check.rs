@@ -1,27 +1,27 @@
-//! Damage in the headers: finding it without writing, repairing it without guessing.
+//! Damage in the headers: finding it without writing, and repairing it without guessing.
 
 use crate::{CopyFault, DirtyShutdown, HeaderCopy, Headers, PoolError};
 use lode_pmem::Medium;
 use std::fmt;
 use uuid::Uuid;
 
-/// Something in the headers that is not as it was written.
+/// Damage found in the headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Damage {
     /// One copy can't be used.
     Copy {
-        /// Which one.
+        /// The unusable copy.
         copy: HeaderCopy,
-        /// Why.
+        /// The reason.
         fault: CopyFault,
     },
-    /// Both copies are whole and equally new, but differ.
+    /// Both copies are whole and have the same generation, but differ.
     Differ {
-        /// The generation that both claim.
+        /// The generation of both.
         generation: u64,
     },
-    /// Both copies are whole, but of different pools.
+    /// Both copies are whole, but belong to different pools.
     TwoPools {
         /// The pool of copy A.
         a: Uuid,
@@ -30,16 +30,16 @@ pub enum Damage {
     },
     /// The file or device ends before the pool does.
     CutShort {
-        /// The length of the pool in bytes.
+        /// Length of the pool in bytes.
         want: u64,
-        /// The bytes that there are.
+        /// Length of the file or device in bytes.
         found: u64,
     },
     /// The modules lost data while a writer had the pool open.
     DirtyShutdown(DirtyShutdown),
 }
 
-/// All damage in the headers. Never writes. An update that a crash interrupted is not damage.
+/// Lists all damage in the headers. It never writes. An update that a crash interrupted is not damage.
 pub fn check_headers<M: Medium>(medium: &M) -> Vec<Damage> {
     let [a, b] = [HeaderCopy::A, HeaderCopy::B].map(|copy| copy.read(medium));
     let mut damage = Vec::new();
@@ -58,21 +58,22 @@ pub fn check_headers<M: Medium>(medium: &M) -> Vec<Damage> {
         }
         Err(PoolError::TwoPools { a, b }) => damage.push(Damage::TwoPools { a, b }),
         Err(PoolError::CopiesDiffer { generation }) => damage.push(Damage::Differ { generation }),
-        // Every other error is that of a copy, which is in the list.
+        // Every other error comes from a copy, which the list already has.
         _ => {}
     }
     damage
 }
 
-/// Writes the copy that is damaged or behind anew, from the other one. Returns which one it wrote, if any.
+/// Rewrites the damaged or older copy from the other one. Returns the copy that it wrote, if any.
 ///
-/// A pool that is cut short stays so: its header is right, the bytes are missing, and
-/// [`map_to_repair`](crate::map_to_repair) is what puts others in their place. A dirty shutdown stays noted, too,
-/// until somebody has looked at the content, and says so by [`Headers::set_dirty_shutdowns`].
+/// A pool that is cut short stays so: its header is right and the bytes are missing.
+/// [`map_to_repair`](crate::map_to_repair) replaces them. A dirty shutdown stays noted, too, until a caller that has
+/// checked the content clears it with [`Headers::set_dirty_shutdowns`].
 ///
 /// # Errors
-/// [`PoolError::Headers`] when no copy is valid, [`PoolError::Foreign`], [`PoolError::TwoPools`]
-/// and [`PoolError::CopiesDiffer`]: there is nothing to copy from without guessing, and nothing was written. [`PoolError::Drain`] as for every update.
+/// [`PoolError::Headers`] when no copy is valid, [`PoolError::Foreign`], [`PoolError::TwoPools`] and
+/// [`PoolError::CopiesDiffer`]: the right content is unknown, and nothing was written. [`PoolError::Drain`] as for
+/// every update.
 ///
 /// # Durability
 /// Both copies are whole and equal when it returns.

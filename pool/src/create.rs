@@ -13,23 +13,23 @@ use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 use uuid::Uuid;
 
-/// What pool to make.
+/// The options for a new pool.
 #[derive(Clone, Debug)]
 pub struct CreateOptions {
-    /// Its size in bytes, rounded down to chunks of 16 KiB.
+    /// Size in bytes, rounded down to chunks of 16 KiB.
     pub size: u64,
-    /// What it is going to hold.
+    /// The layout of the pool's content.
     pub layout: LayoutName,
-    /// The rung to use, whatever the medium offers. Nothing takes what it offers, if that is durable at all.
+    /// The rung to use. `None` uses the rung that the medium offers, which must then be durable.
     pub rung: Option<Rung>,
-    /// Whether a pool that is on a device may be lost. A file is never overwritten.
+    /// True if a pool that is on a device may be overwritten. A file is never overwritten.
     pub overwrite_device: bool,
-    /// Where to read what the kernel tells about the medium; any other tree than /sys is for tests.
+    /// Place of the kernel's information about the medium. Any other tree than /sys is for tests.
     pub sysfs: Sysfs,
 }
 
 impl CreateOptions {
-    /// A pool of `size` bytes for `layout`, on the rung that the medium offers.
+    /// Returns the options for a pool of `size` bytes with `layout`, on the rung that the medium offers.
     pub fn new(size: u64, layout: LayoutName) -> CreateOptions {
         CreateOptions { size, layout, rung: None, overwrite_device: false, sysfs: Sysfs::default() }
     }
@@ -39,7 +39,7 @@ impl CreateOptions {
     }
 }
 
-/// What can go wrong in `format` here: the pool, or its content.
+/// Errors while making a pool: of the pool itself, or of its content.
 enum Failure<E> {
     Pool(PoolError),
     Content(E),
@@ -52,18 +52,18 @@ impl<E> From<PoolError> for Failure<E> {
 }
 
 impl PoolFile {
-    /// Makes a pool at `path` and opens it for writing. `content` writes what the engines need, as for
+    /// Makes a pool at `path` and opens it for writing. `content` writes the engines' initial data, as for
     /// [`format()`].
     ///
     /// # Errors
-    /// [`PoolError::At`] this path: [`PoolError::Exists`], [`PoolError::NotAFile`], [`PoolError::Io`] (a full
-    /// disk, a directory that can't be written), [`PoolError::Geometry`], [`PoolError::NotDurable`],
-    /// [`PoolError::InUse`] on a device, those of [`format()`]; and what `content` returns. There is no file
-    /// then, and no pool on the device.
+    /// [`PoolError::At`] this path: [`PoolError::Exists`], [`PoolError::NotAFile`], [`PoolError::Io`] (a full disk, a
+    /// directory that can't be written), [`PoolError::Geometry`], [`PoolError::NotDurable`], [`PoolError::InUse`] on a
+    /// device, those of [`format()`]; and the errors of `content`. After an error there is no file, and no pool on the
+    /// device.
     ///
     /// # Durability
-    /// The pool, its content and its name are durable when it returns. A crash or a signal before that leaves
-    /// no file or a whole pool, and nothing else where the file system knows O_TMPFILE; elsewhere SIGKILL can
+    /// The pool, its content and its name are durable when it returns. After a crash or a signal before that, there is
+    /// a whole pool or no file. Where the file system knows O_TMPFILE, nothing else is left; elsewhere SIGKILL can
     /// leave a hidden file, `.NAME.new-...`.
     ///
     /// # Cost
@@ -94,7 +94,7 @@ fn in_file<E>(
     let geometry = Geometry::plan(options.size).map_err(PoolError::Geometry)?;
     let new = NewFile::create(path)?;
     let file = new.file().try_clone().map_err(PoolError::std("dup"))?;
-    // Locked before it has a name, so that nobody gets in between.
+    // Locked before it has a name: no other process can lock it first.
     let file = LockedFile::lock(file, Access::ReadWrite)?;
     allocate(file.file(), geometry.size())?;
     let pool = formatted(path, file, geometry, options, content)?;
@@ -102,7 +102,7 @@ fn in_file<E>(
     Ok(pool)
 }
 
-/// A device has no name to give at the end: its header is written last.
+/// Makes a pool on a device. A device gets no name at the end, so its header is written last.
 fn on_device<E>(
     path: &Path,
     options: &CreateOptions,
@@ -142,7 +142,7 @@ fn formatted<E>(
     Ok(PoolFile::assemble(path, file, mapping, headers, Access::ReadWrite))
 }
 
-/// Whether anything on the medium claims to be a header, damaged or not.
+/// Returns true if any bytes on the medium claim to be a header, damaged or not.
 fn holds_pool<M: Medium>(medium: &M) -> bool {
     [HeaderCopy::A, HeaderCopy::B].iter().any(|copy| {
         !matches!(

@@ -2,13 +2,13 @@
 
 use std::fmt;
 
-/// The memory modules lost power with data on the way to the media while a writer had the pool open: what was
-/// acknowledged meanwhile may be missing, or old.
+/// A loss of data in the memory modules: they lost power with data on the way to the media while a writer had the pool
+/// open. Acknowledged changes from that time may be missing or old.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DirtyShutdown {
-    /// How often that had happened to the modules, summed, when the pool was opened.
+    /// Sum of the modules' counts of dirty shutdowns when the pool was opened.
     pub was: u64,
-    /// How often it has happened by now.
+    /// Sum of the counts now.
     pub now: u64,
 }
 

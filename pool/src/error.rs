@@ -1,4 +1,4 @@
-//! Why something could not be done to a pool.
+//! Errors of pools.
 
 use crate::{CopyFault, DirtyShutdown, HeaderCopy, Holder};
 use lode_layout::{GeometryError, HeaderError, LayoutName, Rung};
@@ -8,7 +8,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use uuid::Uuid;
 
-/// Why something could not be done to a pool. What is printed ends with what the user can do next.
+/// The reason why an operation on a pool failed. The message ends with the next step for the user.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum PoolError {
@@ -16,21 +16,21 @@ pub enum PoolError {
     At {
         /// The file or device.
         path: PathBuf,
-        /// What happened there.
+        /// The error itself.
         error: Box<PoolError>,
     },
     /// Neither copy of the header can be used.
     Headers {
-        /// What is wrong with copy A.
+        /// Fault of copy A.
         a: CopyFault,
-        /// What is wrong with copy B.
+        /// Fault of copy B.
         b: CopyFault,
     },
     /// A copy of the header was written by a program that knows more than this one, or for another CPU.
     Foreign {
-        /// Which copy.
+        /// The foreign copy.
         copy: HeaderCopy,
-        /// What is foreign in it.
+        /// The feature, version or byte order that this program does not know.
         error: HeaderError,
     },
     /// The two copies of the header belong to two pools.
@@ -40,88 +40,88 @@ pub enum PoolError {
         /// The pool of copy B.
         b: Uuid,
     },
-    /// The two copies of the header are whole and equally new, but differ.
+    /// The two copies of the header are whole and have the same generation, but differ.
     CopiesDiffer {
-        /// The generation that both claim.
+        /// The generation of both.
         generation: u64,
     },
     /// The file or device ends before the pool does.
     CutShort {
-        /// The length of the pool in bytes.
+        /// Length of the pool in bytes.
         want: u64,
-        /// The bytes that there are.
+        /// Length of the file or device in bytes.
         found: u64,
     },
-    /// The size can't be.
+    /// A pool can't have this size.
     Geometry(GeometryError),
-    /// The header was written 2^64 - 1 times.
+    /// The header was written 2^64 - 1 times, so no generation number is left.
     GenerationsExhausted,
-    /// The pool uses features that a writer must know and this program does not.
+    /// The pool uses features that a writer must know and this program does not know.
     OnlyReadable {
         /// The unknown bits.
         unknown: u64,
     },
     /// The pool was opened for reading, so nothing can be changed in it.
     OpenedForReading,
-    /// A drain failed: what was in flight may be durable or not.
+    /// A drain failed: the stores that it waited for may be durable or not.
     Drain {
-        /// The kernel's refusal.
+        /// The kernel's error.
         error: SyncError,
     },
-    /// A drain failed before, so that nothing more is written through this handle.
+    /// An earlier drain failed. The handle writes no more.
     Poisoned,
     /// The medium could not load or store a range.
     Memory {
-        /// Which, and why.
+        /// The range, and the reason.
         fault: Fault,
     },
-    /// The pool holds something else than what the caller expects.
+    /// The pool has another layout than the caller expects.
     Layout {
-        /// What the caller expects.
+        /// The layout that the caller expects.
         want: Box<LayoutName>,
-        /// What the pool says.
+        /// The layout of the pool.
         found: Box<LayoutName>,
     },
-    /// The medium offers less than it did when the pool was made.
+    /// The medium offers a weaker rung than it did when the pool was made.
     RungTooWeak {
         /// The rung at creation.
         want: Rung,
         /// The rung offered now.
         found: Rung,
     },
-    /// The medium keeps nothing without power, and nobody said that this is fine.
+    /// The medium is volatile, and no option allows that.
     NotDurable {
-        /// What the medium is.
+        /// The facts found about the medium.
         report: Box<RungReport>,
     },
-    /// The pool is on a device, which has the size that it has.
+    /// The pool is on a device, whose size is fixed.
     FixedSize,
-    /// The pool can't grow any further in the address space that was held for it.
+    /// The pool can't grow any further: the address space reserved for it is full.
     AddressSpace {
-        /// The size in bytes to which it can grow while it is open.
+        /// Size in bytes up to which the pool can grow while it is open.
         reserved: u64,
     },
-    /// The medium can't be used here, for another reason.
+    /// The medium can't be used, for another reason.
     Medium(Box<PmemError>),
     /// The modules lost data while a writer had the pool open: a flush to them failed when power did.
     DirtyShutdown(DirtyShutdown),
-    /// Another handle has the pool open, in a way that excludes this one.
+    /// Another handle has the pool open in a way that excludes this one.
     InUse {
-        /// Who, where the kernel tells; one of them when there are several.
+        /// A process that has the pool open, if the kernel tells.
         holder: Option<Holder>,
     },
-    /// There is something at the path already.
+    /// A file or device exists at the path already.
     Exists,
-    /// What is at the path can't hold a pool: a directory, a block device, a socket.
+    /// The file at the path can't hold a pool: it is a directory, a block device or a socket.
     NotAFile,
-    /// This handle belongs to the process that forked this one.
+    /// Another process opened this handle, before a fork.
     Forked {
         /// The process that opened the pool.
         opener: u32,
     },
     /// A system call failed.
     Io {
-        /// What was attempted: "open", "allocate", ...
+        /// The operation: "open", "allocate", ...
         op: &'static str,
         /// The error number.
         errno: i32,
@@ -129,7 +129,7 @@ pub enum PoolError {
 }
 
 impl PoolError {
-    /// This error, of the pool at `path`. Wraps once only.
+    /// Adds `path` to the error, unless it has a path already.
     pub fn at(self, path: &Path) -> PoolError {
         match self {
             PoolError::At { .. } => self,
@@ -137,22 +137,22 @@ impl PoolError {
         }
     }
 
-    /// The kernel's refusal of `op`.
+    /// Makes the error of a failed system call `op`.
     pub(crate) fn io(op: &'static str, errno: Errno) -> PoolError {
         PoolError::Io { op, errno: errno.raw_os_error() }
     }
 
-    /// The kernel's refusal to give a file its name.
+    /// Makes the error of a failed call `op` that names a file.
     pub(crate) fn named(op: &'static str, errno: Errno) -> PoolError {
         if errno == Errno::EXIST { PoolError::Exists } else { PoolError::io(op, errno) }
     }
 
-    /// Turns the standard library's errors of `op` into ours.
+    /// Returns a function that converts the standard library's errors of `op` into ours.
     pub(crate) fn std(op: &'static str) -> impl Fn(std::io::Error) -> PoolError {
         move |error| PoolError::Io { op, errno: error.raw_os_error().unwrap_or(Errno::IO.raw_os_error()) }
     }
 
-    /// What a medium said when it was mapped or grown.
+    /// Converts an error of mapping or growing a medium.
     pub(crate) fn medium(error: PmemError) -> PoolError {
         let empty = CopyFault::Invalid(HeaderError::TooShort { len: 0 });
         match error {
@@ -166,7 +166,7 @@ impl PoolError {
         }
     }
 
-    /// What happened, without the path.
+    /// Returns the error without the path.
     pub fn cause(&self) -> &PoolError {
         match self {
             PoolError::At { error, .. } => error.cause(),
@@ -174,7 +174,7 @@ impl PoolError {
         }
     }
 
-    /// What the user can do next, where there is something better than the reason itself.
+    /// Returns the next step for the user, where there is better advice than the reason itself.
     fn next_step(&self) -> Option<&'static str> {
         Some(match self {
             PoolError::Headers { a, b } if is_no_pool(a) && is_no_pool(b) => {

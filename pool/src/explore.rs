@@ -10,42 +10,42 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use uuid::Uuid;
 
-/// The size at which a pool gets a second extent when it grows, in bytes.
+/// Size in bytes at which a growing pool gets a second extent.
 const EXTENT_END: u64 = 32 << 20;
-/// Chunks by which a pool can grow here.
+/// Number of chunks by which a pool can grow here.
 const GROWTH: u64 = 8;
-/// Lines that the content of a pool takes.
+/// Number of lines of a pool's content.
 const CONTENT_LINES: u64 = 16;
-/// What the chunk tables of new extents hold before a pool grows over them.
+/// Content of the chunk tables of new extents before a pool grows over them.
 const GARBAGE: [u8; 64] = [0xa5; 64];
 
-/// Pools that are made and grown on one medium.
+/// A workload of pools that are made and grown on one medium.
 #[derive(Clone, Copy, Debug)]
 pub enum PoolSubject {
-    /// Small ones: now and then a new pool takes the place of the old one.
+    /// Small pools: now and then a new pool replaces the old one.
     Made,
-    /// One that grows into a second extent.
+    /// One pool that grows into a second extent.
     Grown,
 }
 
-/// A pool's headers, for one logical thread at a time.
+/// A pool's headers, which one logical thread at a time may use.
 #[derive(Debug)]
 pub struct Engine {
     medium: Arc<SimMedium>,
     is_taken: AtomicBool,
-    /// None when a pool could not be made.
+    /// `None` when a pool could not be made.
     headers: Mutex<Option<Headers>>,
     number: AtomicU64,
 }
 
-/// A part of what a header says.
+/// A part of a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Part {
-    /// Which of the pools that were made it is.
+    /// Number of the pool among those that were made.
     Pool,
-    /// Its size in bytes.
+    /// Size in bytes.
     Size,
-    /// The dirty shutdowns at open, plus one; 0 while no writer has it open.
+    /// The dirty shutdowns at open, plus one; 0 while no writer has the pool open.
     Watched,
 }
 
@@ -53,30 +53,30 @@ pub enum Part {
 #[derive(Clone, Debug)]
 pub struct Change {
     parts: Vec<(Part, u64)>,
-    /// Whether it makes a pool: before there is one, there is none.
+    /// True if the operation makes a pool. Until it is done, there may be no pool.
     makes: bool,
 }
 
-/// What a header says; nothing, where there is no pool.
+/// The parts of a header; empty where there is no pool.
 pub type Contents = Vec<(Part, u64)>;
 
-/// What is legal after a power cut.
+/// The contents that are legal after a power cut.
 #[derive(Debug)]
 pub struct Legal {
     parts: Registers<Part, u64>,
     is_none_legal: bool,
 }
 
-/// Why what is left of a pool can't be opened.
+/// Reasons why a pool can't be opened after a power cut.
 #[derive(Debug)]
 pub enum Unusable {
-    /// Its headers.
+    /// The headers can't be read.
     Pool(PoolError),
-    /// A word of slots, log or chunk table is not zero, though nobody stored to it.
+    /// A word of slots, log or chunk table is not zero, though no store changed it.
     Dirty(PoolOffset),
-    /// The content here is not that of the pool that the header names.
+    /// The content at this offset does not belong to the pool that the header names.
     Foreign(PoolOffset),
-    /// Something is damaged after the open has put it in order.
+    /// Damage is left after the open has ended an interrupted update.
     Damaged,
 }
 
@@ -111,8 +111,8 @@ impl PoolSubject {
         Header::new(Uuid::from_u128(u128::from(number)), layout, geometry, Rung::None, 1)
     }
 
-    /// The first word that should be zero and is not: in chunk tables, and where pools are made also in slots
-    /// and log.
+    /// Returns the first word that should be zero and is not. It looks at the chunk tables, and where pools are made
+    /// also at slots and log.
     fn dirty_word(self, medium: &SimMedium, header: &Header) -> Option<PoolOffset> {
         let geometry = &header.geometry;
         let log = Geometry::SLOT_0.get()..geometry.log_off().get() + geometry.log_len();
@@ -124,7 +124,8 @@ impl PoolSubject {
     }
 }
 
-/// Where a pool's content is, words in lines of their own: its number, which its header has too.
+/// Returns the offsets of a pool's content: words in lines of their own. Each holds the pool's number, which is in the
+/// header, too.
 fn content_at(header: &Header) -> impl Iterator<Item = PoolOffset> + use<> {
     let extent = header.geometry.extents()[0];
     (0..CONTENT_LINES).map(move |line| extent.start.plus(extent.table_len + line * LINE))
@@ -146,9 +147,9 @@ fn contents(header: &Header) -> Contents {
 
 impl Engine {
     fn enter(&self) {
-        // ORDER: acquires what the last holder did.
+        // ORDER: acquires all that the last holder did.
         let mut round = 0;
-        // ORDER: acquires what the last holder did.
+        // ORDER: acquires all that the last holder did.
         while self.is_taken.swap(true, Ordering::Acquire) {
             self.medium.relax(round);
             round += 1;
@@ -156,13 +157,13 @@ impl Engine {
     }
 
     fn leave(&self) {
-        // ORDER: releases what this holder did.
+        // ORDER: releases all that this holder did.
         self.is_taken.store(false, Ordering::Release);
     }
 }
 
 impl PoolSubject {
-    /// Draws an operation and does it.
+    /// Draws an operation and runs it.
     fn step(self, engine: &Engine, actor: &mut Actor<'_, Change>) {
         let mut slot = engine.headers.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(headers) = slot.as_mut() else { return };
@@ -171,7 +172,7 @@ impl PoolSubject {
         let size = headers.geometry().size();
         let larger = (size + amount * CHUNK).min(self.size());
         let makes = kind == 0 && matches!(self, PoolSubject::Made);
-        // ORDER: none: the number is only different from all others.
+        // ORDER: none: the number must only be unique.
         let new = self.header(engine.number.fetch_add(1, Ordering::Relaxed));
         let parts = match kind {
             0 if makes => contents(&new),
@@ -216,7 +217,7 @@ impl Subject for PoolSubject {
         if matches!(self, PoolSubject::Made) {
             return Ok(());
         }
-        // The last change came to its first copy only: what begins here is the change of a stale header.
+        // The last change was written to its first copy only: the runs begin with a stale header.
         headers.set_dirty_shutdowns(&*medium, Some(0))?;
         let next =
             Header { generation: headers.current().generation + 1, watched: None, ..*headers.current() };
@@ -247,7 +248,7 @@ impl Subject for PoolSubject {
         };
         headers.finish(&*medium)?;
         let left = check_headers(&*medium);
-        // A new pool is there with its first header copy, and whole without the second.
+        // A new pool exists once its first header copy is written, and works without the second.
         if !left.is_empty() && headers.damage().is_none() {
             return Err(Unusable::Damaged);
         }
@@ -282,7 +283,7 @@ impl Subject for PoolSubject {
     }
 }
 
-/// Whether a copy of the header is whole.
+/// Returns true if a copy of the header is whole.
 fn is_pool(medium: &SimMedium) -> bool {
     [HeaderCopy::A, HeaderCopy::B].iter().any(|copy| copy.read(medium).is_ok())
 }

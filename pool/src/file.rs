@@ -1,4 +1,4 @@
-//! A pool in a file or on a device, open.
+//! An open pool in a file or on a device.
 
 use crate::lock::LockedFile;
 use crate::new_file::allocate;
@@ -13,29 +13,29 @@ use std::path::{Path, PathBuf};
 use std::process;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// How to open a pool.
+/// The options for opening a pool.
 #[derive(Clone, Debug)]
 pub struct OpenOptions {
-    /// For writing, or only for reading.
+    /// Access for writing, or only for reading.
     pub access: Access,
-    /// The rung to use, whatever the medium offers. Nothing takes what it offers. Means nothing for reading.
+    /// The rung to use. `None` uses the rung that the medium offers. Ignored when the pool is opened for reading.
     pub rung: Option<Rung>,
-    /// The layout that the pool must have, if any.
+    /// The layout that the pool must have. `None` accepts any.
     pub layout: Option<LayoutName>,
-    /// Where to read what the kernel tells about the medium; any other tree than /sys is for tests.
+    /// Place of the kernel's information about the medium. Any other tree than /sys is for tests.
     pub sysfs: Sysfs,
 }
 
 impl OpenOptions {
-    /// Opens for `access`, on the rung that the medium offers, whatever the pool holds.
+    /// Returns options for `access`, on the rung that the medium offers, for any layout.
     pub fn new(access: Access) -> OpenOptions {
         OpenOptions { access, rung: None, layout: None, sysfs: Sysfs::default() }
     }
 }
 
-/// An open pool: the mapped medium, its header, and the lock that keeps others away.
+/// An open pool: the mapped medium, its header, and the lock that excludes other handles.
 ///
-/// The lock lasts as long as the mapping, so also while an engine holds the [`medium`](PoolFile::medium).
+/// The lock lasts as long as the mapping, also while only an engine holds the [`medium`](PoolFile::medium).
 ///
 /// # Forks
 /// The child of a fork can't use the handle: every access of the mapping fails there, and every function here
@@ -45,7 +45,7 @@ pub struct PoolFile {
     path: PathBuf,
     medium: Arc<Mapping>,
     headers: Mutex<Headers>,
-    /// Another descriptor of what is mapped; they share the lock. Dropped after the mapping.
+    /// Another descriptor of the mapped file, which shares the lock. Dropped after the mapping.
     file: LockedFile,
     access: Access,
 }
@@ -53,20 +53,19 @@ pub struct PoolFile {
 impl PoolFile {
     /// Opens the pool at `path`.
     ///
-    /// For reading, the mapping is a private view: recovery may store into it, and nothing reaches the file.
+    /// For reading, the mapping is a private view: recovery may store into it, but the file never changes.
     ///
     /// # Errors
-    /// Always [`PoolError::At`] this path. In it: [`PoolError::Io`] and [`PoolError::NotAFile`],
-    /// [`PoolError::InUse`], all of [`Headers::read`], [`PoolError::Layout`], [`PoolError::OnlyReadable`],
-    /// [`PoolError::DirtyShutdown`], [`PoolError::RungTooWeak`]; [`PoolError::Drain`] when the header had to be
-    /// written and could not.
+    /// Always [`PoolError::At`] this path. In it: [`PoolError::Io`] and [`PoolError::NotAFile`], [`PoolError::InUse`],
+    /// all of [`Headers::read`], [`PoolError::Layout`], [`PoolError::OnlyReadable`], [`PoolError::DirtyShutdown`],
+    /// [`PoolError::RungTooWeak`]; [`PoolError::Drain`] when the header had to be written and the drain failed.
     ///
     /// # Durability
-    /// Opening for reading writes nothing. Opening for writing ends an interrupted update of the header, and
-    /// records a rung that was forced, and the dirty shutdowns where the modules count them.
+    /// Opening for reading writes nothing. Opening for writing ends an interrupted update of the header. It also
+    /// records a forced rung, and the count of dirty shutdowns where the modules have one.
     ///
     /// # Cost
-    /// No drain in the usual case. Does not depend on the size of the pool.
+    /// No drain in the usual case. The cost does not depend on the size of the pool.
     pub fn open(path: &Path, options: &OpenOptions) -> Result<PoolFile, PoolError> {
         PoolFile::open_checked(path, options).map_err(|error| error.at(path))
     }
@@ -101,50 +100,50 @@ impl PoolFile {
         PoolFile { path: path.to_owned(), medium, headers, file, access }
     }
 
-    /// The mapped medium, for engines.
+    /// Returns the mapped medium, for engines.
     pub fn medium(&self) -> &Arc<Mapping> {
         &self.medium
     }
 
-    /// The header as it is now.
+    /// Returns the current header.
     pub fn header(&self) -> Header {
         *self.headers().current()
     }
 
-    /// The copy of the header that can't be used, if one of them is damaged.
+    /// Returns the damaged copy of the header and its fault, if one is damaged.
     pub fn damage(&self) -> Option<(HeaderCopy, CopyFault)> {
         self.headers().damage()
     }
 
-    /// The path that it was opened at.
+    /// Returns the path that the pool was opened at.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// What this handle may do.
+    /// Returns the access of this handle.
     pub fn access(&self) -> Access {
         self.access
     }
 
-    /// Makes the pool `size` bytes long, rounded down to chunks, while it is in use. Only after it returned may
-    /// a record name the new space, which [`header`](PoolFile::header) then describes.
+    /// Grows the pool to `size` bytes, rounded down to chunks, while it is in use. A record may name the new space only
+    /// after this returned; [`header`](PoolFile::header) then describes it.
     ///
     /// # Errors
     /// Always [`PoolError::At`]. In it: [`PoolError::Io`] when the disk is full, [`PoolError::Geometry`],
     /// [`PoolError::AddressSpace`], on a device [`PoolError::FixedSize`], [`PoolError::OpenedForReading`],
-    /// [`PoolError::Forked`], and those of [`Headers::update`]. The pool has its old size then and is usable.
+    /// [`PoolError::Forked`], and those of [`Headers::update`]. After an error the pool has its old size and is usable.
     ///
     /// # Durability
-    /// The new size is durable when it returns; after a crash before that the pool has its old or new size.
+    /// The new size is durable when it returns. After a crash before that, the pool has its old or its new size.
     ///
     /// # Cost
-    /// Allocates the new space, writes its chunk table; four syncs on the rung `commit`.
+    /// Allocates the new space and writes its chunk table; four syncs on the rung `commit`.
     pub fn grow(&self, size: u64) -> Result<(), PoolError> {
         self.grow_with(size, |_| ())
     }
 
-    /// As [`grow`](PoolFile::grow); tells `grown` the new geometry before any other growth begins, so an engine hears of
-    /// all in their order.
+    /// Grows as [`grow`](PoolFile::grow) does, and passes the new geometry to `grown` before any other growth begins.
+    /// So an engine sees all growths in order.
     ///
     /// # Errors
     /// As [`grow`](PoolFile::grow).
@@ -160,15 +159,15 @@ impl PoolFile {
         let mut headers = self.headers();
         let new = headers.geometry().grow(size).map_err(PoolError::Geometry)?;
         match self.medium.grow(new.size()) {
-            // The file or device is longer than the pool already: all of a device is always mapped, and a
-            // crash may have stopped an earlier growth.
+            // The file or device is longer than the pool already: a device is always mapped whole, and a crash may have
+            // stopped an earlier growth.
             Err(PmemError::Shrink { .. }) => {}
             Err(PmemError::FixedSize { .. }) if new.size() <= self.medium.memory().len() => {}
             other => other.map_err(PoolError::medium)?,
         }
         if self.file.file().metadata().map_err(PoolError::std("stat"))?.is_file() {
-            // ORDER: the file's length and blocks before the header that counts on them. Stop here: the file
-            // is longer than the pool, which keeps its old size.
+            // ORDER: the file's length and blocks before the header that relies on them. Stop here: the file is longer
+            // than the pool, which keeps its old size.
             retry_on_intr(|| fsync(self.file.file())).map_err(|errno| PoolError::io("fsync", errno))?;
         }
         headers.grow(&*self.medium, size)?;
@@ -176,8 +175,8 @@ impl PoolFile {
         Ok(())
     }
 
-    /// Says that no writer has the pool open any more, so that dirty shutdowns from now on do not concern it.
-    /// Dropping the handle instead is no damage: it is what a crash does.
+    /// Records that no writer has the pool open any more, so later dirty shutdowns do not concern it. Dropping the
+    /// handle instead does no damage: a crash does the same.
     ///
     /// # Errors
     /// [`PoolError::Forked`], and those of [`Headers::update`], in [`PoolError::At`].
@@ -193,7 +192,7 @@ impl PoolFile {
         closed.map_err(|error| error.at(&self.path))
     }
 
-    /// That this process opened the pool, and for writing.
+    /// Checks that this process opened the pool, and for writing.
     fn check_here(&self) -> Result<(), PoolError> {
         let opener = self.file.locker();
         if process::id() != opener {
@@ -206,7 +205,7 @@ impl PoolFile {
     }
 
     fn headers(&self) -> MutexGuard<'_, Headers> {
-        // A panic in between leaves the headers as they were: fields change after the drains.
+        // A panic in between leaves the headers unchanged: their fields change only after the drains.
         self.headers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -219,8 +218,8 @@ impl Drop for PoolFile {
     }
 }
 
-/// Maps what may be a pool too damaged to open, for a check (reading, a private view). Nothing is known of its
-/// headers, so the layout that `options` ask for means nothing. The lock lasts as long as the mapping.
+/// Maps a medium whose pool may be too damaged to open, for a check (reading, a private view). The headers are not
+/// read, so the layout in `options` is ignored. The lock lasts as long as the mapping.
 ///
 /// # Errors
 /// [`PoolError::InUse`], [`PoolError::NotAFile`] and [`PoolError::Io`], in [`PoolError::At`].
@@ -233,13 +232,13 @@ pub fn map_unchecked(path: &Path, options: &OpenOptions) -> Result<Mapping, Pool
     mapped.map_err(|error| error.at(path))
 }
 
-/// Maps what may be a pool too damaged to open, for a repair, with the lock for writing. A file that was cut short is
-/// first made as long as the header in it says: what is missing reads as zeros from then on, and who repairs the
-/// content finds out what was lost with it. Returns the number of those bytes, too.
+/// Maps a medium whose pool may be too damaged to open, for a repair, with the lock for writing. A file that was cut
+/// short is first extended to the length in its header. The missing bytes then read as zeros, and the repair of the
+/// content finds out what was lost with them. Returns the number of those bytes, too.
 ///
 /// # Errors
-/// As [`map_unchecked`]; [`PoolError::Io`] when the disk has no room for what is missing: the file has its old length
-/// then. A device that is too short is mapped as it is.
+/// As [`map_unchecked`]; [`PoolError::Io`] when the disk has no room for the missing bytes: the file then has its old
+/// length. A device that is too short is mapped as it is.
 pub fn map_to_repair(path: &Path, options: &OpenOptions) -> Result<(Mapping, u64), PoolError> {
     let mapped = open_locked(path, Access::ReadWrite).and_then(|mut file| {
         let options = OpenOptions { access: Access::ReadWrite, ..options.clone() };
@@ -263,7 +262,7 @@ pub fn map_to_repair(path: &Path, options: &OpenOptions) -> Result<(Mapping, u64
 
 /// Opens a file or character device, with the lock for `access`.
 pub(crate) fn open_locked(path: &Path, access: Access) -> Result<LockedFile, PoolError> {
-    // Asked before opening, because opening a pipe waits, and opening some devices does something.
+    // Checked before opening: the open of a pipe waits, and the open of some devices has side effects.
     let kind = fs::metadata(path).map_err(PoolError::std("stat"))?.file_type();
     if !kind.is_file() && !kind.is_char_device() {
         return Err(PoolError::NotAFile);
@@ -273,8 +272,7 @@ pub(crate) fn open_locked(path: &Path, access: Access) -> Result<LockedFile, Poo
     LockedFile::lock(file, access)
 }
 
-/// Maps an open pool. A medium that keeps nothing is mapped as such: whether the pool may be there is for its
-/// header to say.
+/// Maps an open pool. A volatile medium is mapped on the rung `none`; the header then decides if the pool may be there.
 pub(crate) fn map(file: &LockedFile, path: &Path, options: &OpenOptions) -> Result<Mapping, PoolError> {
     let plain = Mapping::options().sysfs(options.sysfs.clone());
     let copy = || file.file().try_clone().map_err(PoolError::std("dup"));
@@ -289,7 +287,7 @@ pub(crate) fn map(file: &LockedFile, path: &Path, options: &OpenOptions) -> Resu
     mapped.map_err(PoolError::medium)
 }
 
-/// The rung that the medium offers by itself.
+/// Returns the rung that the medium offers by itself.
 pub(crate) fn found_rung(mapping: &Mapping) -> Rung {
     match &mapping.report().how {
         RungHow::Forced { found } => found.rung,
@@ -297,7 +295,7 @@ pub(crate) fn found_rung(mapping: &Mapping) -> Rung {
     }
 }
 
-/// Whether the pool may be opened in this way, on this medium.
+/// Checks that the pool may be opened with these options, on this medium.
 fn check(headers: &Headers, mapping: &Mapping, options: &OpenOptions) -> Result<(), PoolError> {
     let header = headers.current();
     if let Some(want) = options.layout

@@ -1,21 +1,21 @@
-//! Making a pool out of a medium.
+//! Formatting a medium as a pool.
 
 use crate::zero::zero_range;
 use crate::{HeaderCopy, Headers, PoolError};
 use lode_layout::{BLOCK, Geometry, Header, PoolOffset};
 use lode_pmem::{Fault, Medium};
 
-/// Makes a pool with this header on the medium, whatever it held before. `content` writes what the engines
-/// need: it finds slots, log and chunk tables zeroed, and may use any store of the medium; its last act is to
-/// flush what it stored through the cache.
+/// Makes a pool with this header on the medium, and overwrites any earlier content. `content` writes the engines'
+/// initial data. It finds slots, log and chunk tables zeroed, and may use any store of the medium. Before it returns it
+/// must flush all that it stored through the cache.
 ///
 /// # Errors
-/// [`PoolError::CutShort`] when the medium is too short, [`PoolError::Drain`], [`PoolError::Memory`], and what
-/// `content` returns. There is no pool on the medium then.
+/// [`PoolError::CutShort`] when the medium is too short, [`PoolError::Drain`], [`PoolError::Memory`], and the errors of
+/// `content`. After an error there is no pool on the medium.
 ///
 /// # Durability
-/// When it returns the pool is there, whole. After a crash before that there is a whole pool or none, also
-/// where another pool was before:
+/// The whole pool is durable when it returns. After a crash before that there is a whole pool or none, also where
+/// another pool was before:
 ///
 /// | stops after  | media shows                                | reading takes |
 /// |--------------|--------------------------------------------|---------------|
@@ -41,13 +41,13 @@ pub fn format<M: Medium, E: From<PoolError>>(
     for copy in [HeaderCopy::A, HeaderCopy::B] {
         zero_range(medium, copy.at(), BLOCK)?;
     }
-    // ORDER: old headers are gone before anything that they describe changes (crash table, row 2).
+    // ORDER: the old headers are erased before anything that they describe changes (crash table, row 2).
     drain(medium)?;
     let slots: [PoolOffset; 2] = [Geometry::SLOT_0, Geometry::SLOT_1];
     for slot in slots {
         zero_range(medium, slot, BLOCK)?;
     }
-    // The log is written even on a fresh file: a synced write must never have to allocate its blocks.
+    // The log is written even on a fresh file, so a synced write to it never has to allocate blocks.
     zero_range(medium, geometry.log_off(), geometry.log_len())?;
     for extent in geometry.extents() {
         zero_range(medium, extent.start, extent.table_len)?;
@@ -56,12 +56,12 @@ pub fn format<M: Medium, E: From<PoolError>>(
     if let Some(fault) = Fault::take() {
         return Err(PoolError::Memory { fault }.into());
     }
-    // ORDER: everything else before a header that makes it a pool (row 3).
+    // ORDER: all other parts before the header that makes it a pool (row 3).
     drain(medium)?;
     let bytes = header.encode();
     for copy in [HeaderCopy::A, HeaderCopy::B] {
         copy.write(medium, &bytes).map_err(|fault| PoolError::Memory { fault })?;
-        // ORDER: copy A before copy B, so that no crash tears both (rows 4 and 5).
+        // ORDER: copy A before copy B, so no crash tears both (rows 4 and 5).
         drain(medium)?;
     }
     Ok(Headers::written(header))

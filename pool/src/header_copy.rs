@@ -1,10 +1,10 @@
-//! One of the two copies of the header, alone.
+//! A single copy of the header, of the two that a pool has.
 
 use lode_layout::{Geometry, Header, HeaderError, PoolOffset, header};
 use lode_pmem::{Fault, Medium};
 use std::fmt;
 
-/// Which of the two copies.
+/// One of the two copies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HeaderCopy {
     /// The first 4096 bytes of the pool.
@@ -13,7 +13,7 @@ pub enum HeaderCopy {
     B,
 }
 
-/// Why a copy can't be used.
+/// The reason why a copy can't be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CopyFault {
     /// Its bytes are not a header that this program can use.
@@ -23,7 +23,7 @@ pub enum CopyFault {
 }
 
 impl HeaderCopy {
-    /// Where the copy begins.
+    /// Returns the offset of the copy's first byte.
     pub fn at(self) -> PoolOffset {
         match self {
             HeaderCopy::A => Geometry::HEADER_A,
@@ -31,7 +31,7 @@ impl HeaderCopy {
         }
     }
 
-    /// The other one.
+    /// Returns the other copy.
     pub fn other(self) -> HeaderCopy {
         match self {
             HeaderCopy::A => HeaderCopy::B,
@@ -39,10 +39,10 @@ impl HeaderCopy {
         }
     }
 
-    /// The header in this copy. Does not ask whether the pool fits on the medium.
+    /// Reads and decodes this copy. Does not check that the pool fits on the medium.
     ///
     /// # Errors
-    /// The bytes can't be loaded, or are no header.
+    /// The bytes can't be loaded, or are not a valid header.
     pub fn read<M: Medium>(self, medium: &M) -> Result<Header, CopyFault> {
         let len = medium.memory().len().saturating_sub(self.at().get()).min(header::LEN as u64);
         let mut bytes = [0; header::LEN];
@@ -70,8 +70,8 @@ impl HeaderCopy {
 }
 
 impl CopyFault {
-    /// Whether the copy is whole and was written by something that this program must not take for damage: a
-    /// newer format, features or a byte order that it does not know.
+    /// Returns true if the copy is whole but of a format that this program does not know: a newer version, features or
+    /// another byte order. That is not damage.
     pub fn is_foreign(&self) -> bool {
         matches!(
             self,

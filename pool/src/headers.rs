@@ -1,8 +1,8 @@
-//! The two copies of the header together: which one counts, and how both change.
+//! The pair of header copies: choosing the current one, and updating both.
 //!
-//! The copy that is not the newest valid one is written first, then the other, each followed by a drain: so
-//! at every moment one copy is whole, and whatever a header allows (a larger pool, say) is done only after
-//! both say so. The crash table is in `header.md` of `lode-layout`.
+//! An update first writes the copy that is not the newest valid one, then the other; a drain follows each. So at every
+//! moment one copy is whole. A change that the header allows, such as the use of new space, happens only after both
+//! copies have it. The crash table is in `header.md` of `lode-layout`.
 
 use crate::zero::zero_range;
 use crate::{CopyFault, DirtyShutdown, HeaderCopy, PoolError};
@@ -15,11 +15,11 @@ pub struct Headers {
     current: Header,
     /// The copy to overwrite last.
     newest: HeaderCopy,
-    /// What is wrong with the other copy, if anything.
+    /// Fault of the other copy, if it is damaged.
     damage: Option<(HeaderCopy, CopyFault)>,
-    /// Whether the other copy is whole but older: a crash interrupted an update.
+    /// True if the other copy is whole but older, because a crash interrupted an update.
     stale: bool,
-    /// Whether a drain failed, after which nobody knows what the medium holds.
+    /// Set once a drain failed: the content of the medium is then unknown.
     poisoned: bool,
 }
 
@@ -38,14 +38,14 @@ impl Headers {
         }
     }
 
-    /// As [`read`](Headers::read), for pools that do not fit on their medium too.
+    /// Reads as [`read`](Headers::read) does, but accepts a pool that does not fit on its medium.
     pub(crate) fn choose<M: Medium>(medium: &M) -> Result<Headers, PoolError> {
         Headers::among([HeaderCopy::A, HeaderCopy::B].map(|copy| copy.read(medium)))
     }
 
-    /// Chooses among copies A and B as they were read.
+    /// Chooses between copies A and B as they were read.
     pub(crate) fn among([a, b]: [Result<Header, CopyFault>; 2]) -> Result<Headers, PoolError> {
-        // A whole copy that can't be understood may be the newer one, so the other must not speak for it.
+        // A whole copy of an unknown format may be the newer one, so the other copy must not be used instead.
         for (copy, read) in [(HeaderCopy::A, &a), (HeaderCopy::B, &b)] {
             if let Err(CopyFault::Invalid(error)) = read
                 && CopyFault::Invalid(*error).is_foreign()
@@ -77,35 +77,36 @@ impl Headers {
         }
     }
 
-    /// The header after `format` wrote both copies.
+    /// Returns the headers after `format` wrote both copies.
     pub(crate) fn written(current: Header) -> Headers {
         Headers { current, newest: HeaderCopy::B, damage: None, stale: false, poisoned: false }
     }
 
-    /// The header that counts.
+    /// Returns the current header.
     pub fn current(&self) -> &Header {
         &self.current
     }
 
-    /// The copy that can't be used, and why. The pool works without it; the next update writes it anew.
+    /// Returns the damaged copy and its fault, if any. The pool works without that copy; the next update rewrites it.
     pub fn damage(&self) -> Option<(HeaderCopy, CopyFault)> {
         self.damage
     }
 
-    /// Whether a crash stopped an update of the header half-way. Harmless; [`finish`](Headers::finish) ends it.
+    /// Returns true if a crash stopped an update of the header half-way. This is harmless; [`finish`](Headers::finish)
+    /// completes the update.
     pub fn is_stale(&self) -> bool {
         self.stale
     }
 
-    /// Changes the header, both copies.
+    /// Changes the header, in both copies.
     ///
     /// # Errors
-    /// [`PoolError::Drain`] when the medium refused, [`PoolError::Memory`] when a copy lies in lost memory; the header is
-    /// then in doubt, and this handle refuses every further update with [`PoolError::Poisoned`]. [`PoolError::OnlyReadable`] when the pool has
-    /// features that a writer must know, and this program does not.
+    /// [`PoolError::Drain`] when a drain failed, [`PoolError::Memory`] when a copy lies in lost memory. The header is
+    /// then in doubt, and this handle refuses every further update with [`PoolError::Poisoned`].
+    /// [`PoolError::OnlyReadable`] when the pool has features that a writer must know and this program does not know.
     ///
     /// # Durability
-    /// Both copies hold the change when it returns. After a crash before that, the change happened or not.
+    /// Both copies hold the change when it returns. After a crash before that, the pool has the old or the new header.
     ///
     /// # Cost
     /// Two copies of 4096 bytes and two drains.
@@ -122,8 +123,8 @@ impl Headers {
         let bytes = next.encode();
         for copy in [self.newest.other(), self.newest] {
             self.write(medium, copy, &bytes)?;
-            // ORDER: one copy is durable before the other is touched. Stop before this drain: the other copy
-            // counts (crash table, rows 2 and 4). Stop after it: this copy counts (rows 3 and 5).
+            // ORDER: one copy is durable before the other is touched. Stop before this drain: the other copy is current
+            // (crash table, rows 2 and 4). Stop after it: this copy is current (rows 3 and 5).
             self.drain(medium)?;
         }
         self.current = next;
@@ -132,8 +133,8 @@ impl Headers {
         Ok(())
     }
 
-    /// Writes the older copy anew after an interrupted update. Does nothing otherwise, and leaves a damaged
-    /// copy as it is: that is for `repair`, or for the next update.
+    /// Rewrites the older copy after an interrupted update. Does nothing otherwise. A damaged copy is left to `repair`
+    /// or to the next update.
     ///
     /// # Errors
     /// As [`update`](Headers::update).
@@ -146,18 +147,18 @@ impl Headers {
     pub(crate) fn rewrite_other<M: Medium>(&mut self, medium: &M) -> Result<(), PoolError> {
         self.check_writable()?;
         self.write(medium, self.newest.other(), &self.current.encode())?;
-        // ORDER: nothing follows. Stop before this drain: the newest copy still counts (row 4).
+        // ORDER: nothing follows. Stop before this drain: the newest copy is still current (row 4).
         self.drain(medium)?;
         self.damage = None;
         self.stale = false;
         Ok(())
     }
 
-    /// Grows the pool to `size` bytes, rounded down to chunks, on a medium that has grown already. Only after
-    /// it returned may a record name the new space.
+    /// Grows the pool to `size` bytes, rounded down to chunks, on a medium that has grown already. A record may name
+    /// the new space only after this returned.
     ///
     /// # Errors
-    /// [`PoolError::Geometry`] when the size can't be, [`PoolError::CutShort`] when the medium is too short,
+    /// [`PoolError::Geometry`] when a pool can't have this size, [`PoolError::CutShort`] when the medium is too short,
     /// and those of [`update`](Headers::update).
     ///
     /// # Durability
@@ -181,18 +182,19 @@ impl Headers {
         for extent in &new.extents()[old.extents().len()..] {
             zero_range(medium, extent.start, extent.table_len)?;
         }
-        // ORDER: new chunk tables before the header that names them. Stop here: the pool has its old size.
+        // ORDER: the new chunk tables before the header that names them. Stop here: the pool has its old size.
         self.drain(medium)?;
         self.update(medium, |header| header.geometry = new)
     }
 
-    /// What the modules lost since a writer opened the pool, if it did not close it and they count that.
+    /// Returns the dirty shutdown since a writer opened the pool. `None` if there was none, if the writer closed the
+    /// pool, or if the modules do not count them.
     pub fn dirty_shutdown<M: Medium>(&self, medium: &M) -> Option<DirtyShutdown> {
         let (was, now) = (self.current.watched?, medium.dirty_shutdowns()?);
         (was != now).then_some(DirtyShutdown { was, now })
     }
 
-    /// Records the dirty shutdowns counted at open, or that no writer has the pool open any more.
+    /// Records the count of dirty shutdowns at open; `None` records that no writer has the pool open any more.
     ///
     /// # Errors
     /// As [`update`](Headers::update).
@@ -208,7 +210,7 @@ impl Headers {
         self.update(medium, |header| header.watched = watched)
     }
 
-    /// Records that a user forced `rung`. Every later open can tell.
+    /// Records that a user forced `rung`, so that every later open can tell.
     ///
     /// # Errors
     /// As [`update`](Headers::update).
@@ -220,20 +222,20 @@ impl Headers {
         self.update(medium, |header| header.rung_forced = Some(rung))
     }
 
-    /// Where the parts of the pool lie.
+    /// Returns the geometry of the pool: the offsets and lengths of its parts.
     pub fn geometry(&self) -> &Geometry {
         &self.current.geometry
     }
 
-    /// The copy that counts, and that an update overwrites last.
+    /// Returns the current copy, which an update overwrites last.
     pub(crate) fn newest(&self) -> HeaderCopy {
         self.newest
     }
 
-    /// That this handle may write to the pool.
+    /// Checks that this handle may write to the pool.
     ///
     /// # Errors
-    /// [`PoolError::OnlyReadable`] when the pool has features that a writer must know and this program does not;
+    /// [`PoolError::OnlyReadable`] when the pool has features that a writer must know and this program does not know;
     /// [`PoolError::Poisoned`] after a failed drain.
     pub fn check_writable(&self) -> Result<(), PoolError> {
         self.check_certain()?;
@@ -243,7 +245,7 @@ impl Headers {
         }
     }
 
-    /// Fails when the header is in doubt: even a call that would change nothing can't say what the medium holds.
+    /// Fails when the header is in doubt: even a call that changes nothing could not tell the content of the medium.
     fn check_certain(&self) -> Result<(), PoolError> {
         if self.poisoned { Err(PoolError::Poisoned) } else { Ok(()) }
     }

@@ -1,26 +1,26 @@
-//! Who holds the lock on a pool, as far as the kernel tells.
+//! The process that holds the lock on a pool, from the kernel's list of locks.
 
 use std::fmt;
 use std::fs;
 use std::process;
 
-/// How often the list of locks is read: a kernel gives it out in parts, and where another lock goes between two of them,
-/// one that stays is passed over.
+/// Number of times to read the list of locks. The kernel gives the list out in parts. If another lock is released
+/// between two parts, the reader can miss a lock that stays.
 const READINGS: usize = 16;
 
 /// A process that has a pool open.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Holder {
-    /// Its number.
+    /// Process number.
     pub pid: u32,
-    /// The name of its command, empty when the kernel does not tell.
+    /// Name of the command, empty when the kernel does not tell.
     pub command: String,
-    /// Whether it has the pool open for writing.
+    /// True if the process has the pool open for writing.
     pub writes: bool,
 }
 
 impl Holder {
-    /// Who holds a lock on the inode, by /proc/locks. A writer is named before a reader.
+    /// Finds a process that holds a lock on the inode, in /proc/locks. Prefers a writer to a reader.
     pub(crate) fn find(device: u64, inode: u64) -> Option<Holder> {
         let (pid, writes) =
             (0..READINGS).find_map(|_| holder_in(&fs::read_to_string("/proc/locks").ok()?, device, inode))?;
@@ -29,8 +29,8 @@ impl Holder {
     }
 }
 
-/// The first lock on the inode in the text of /proc/locks. Its lines look like
-/// `4: FLOCK  ADVISORY  WRITE 1234 fe:00:131074 0 EOF`; those of waiting processes begin with `4: ->`.
+/// Returns a holder of a lock on the inode in the text of /proc/locks, a writer before a reader. A line looks like
+/// `4: FLOCK  ADVISORY  WRITE 1234 fe:00:131074 0 EOF`; the line of a waiting process begins with `4: ->`.
 fn holder_in(locks: &str, device: u64, inode: u64) -> Option<(u32, bool)> {
     let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
     let place = format!("{major:02x}:{minor:02x}:{inode}");
@@ -83,7 +83,7 @@ mod test {
         assert_eq!(holder_in("", device, 7), None);
     }
 
-    /// Locks on other files come and go all the time, before and behind this one in the list.
+    /// Other locks come and go all the time, before and after this one in the list.
     #[test]
     fn the_holder_is_found_while_others_lock() {
         let others: Vec<File> = (0..300).map(|_| tempfile::tempfile().unwrap()).collect();

@@ -8,8 +8,8 @@
 //!   lode-pmem, lode-sim        kernel
 //! ```
 //!
-//! It does: make, open, lock, grow and close pools; keep two copies of the header such that a crash leaves
-//! one; check and repair them. It does not: know what the log and the heap hold, start a thread, or print.
+//! It does: make, open, lock, grow and close pools; keep two copies of the header, one of which is whole after every
+//! crash; check and repair them. It does not: know the content of the log and the heap, start a thread, or print.
 //!
 //! [`Headers`] and [`format()`] work on any [`Medium`](lode_pmem::Medium).
 #![forbid(unsafe_code)]

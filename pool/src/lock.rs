@@ -1,10 +1,9 @@
-//! One writer, or any number of readers.
+//! The lock on a pool: one writer, or any number of readers.
 //!
-//! The lock is that of flock(2). It belongs to the open file, so two handles in one process exclude each
-//! other as well (the locks of fcntl(2) that belong to a process do not, and closing any other descriptor of
-//! the file drops them). It works on device nodes and through read-only descriptors, the kernel drops it when
-//! the process ends in any way, and /proc/locks names the process that took it, which it does not for the
-//! locks of fcntl(2) that belong to open files.
+//! The lock is that of flock(2). It belongs to the open file, so two handles in one process exclude each other as well.
+//! The process-owned locks of fcntl(2) do not, and closing any other descriptor of the file drops them. The lock works
+//! on device nodes and through read-only descriptors. The kernel drops it when the process ends in any way. /proc/locks
+//! names the process that took it, which it does not do for the fcntl(2) locks of open files.
 
 use crate::{Holder, PoolError};
 use rustix::fs::{FlockOperation, flock, fstat};
@@ -12,12 +11,12 @@ use rustix::io::Errno;
 use std::fs::File;
 use std::process;
 
-/// What a handle may do with a pool.
+/// The operations that a handle allows on a pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// Change it. Excludes every other handle.
+    /// Changing it. Excludes every other handle.
     ReadWrite,
-    /// Read it. Excludes writers. What recovery has to write stays in a private view.
+    /// Reading it. Excludes writers. Recovery writes to a private view only.
     ReadOnly,
 }
 
@@ -29,7 +28,7 @@ pub(crate) struct LockedFile {
 }
 
 impl LockedFile {
-    /// Takes the lock, or says who is in the way. Does not wait.
+    /// Takes the lock, or reports a process that holds it. Does not wait.
     ///
     /// # Errors
     /// [`PoolError::InUse`] and [`PoolError::Io`].
@@ -48,28 +47,28 @@ impl LockedFile {
         }
     }
 
-    /// The file.
+    /// Returns the file.
     pub(crate) fn file(&self) -> &File {
         &self.file
     }
 
-    /// The process that took the lock.
+    /// Returns the number of the process that took the lock.
     pub(crate) fn locker(&self) -> u32 {
         self.locker
     }
 
-    /// Leaves the lock to the other descriptors of the open file: it lasts as long as any of them.
+    /// Leaves the lock to the other descriptors of the open file. The lock lasts as long as any of them.
     pub(crate) fn leave_to_others(&mut self) {
         self.locker = 0;
     }
 }
 
 impl Drop for LockedFile {
-    /// Unlocks, which closing alone does not do at once: a process that another thread is just starting has
+    /// Unlocks. Closing the file alone may not unlock at once: a process that another thread is just starting has
     /// descriptors of all our files until it runs its own program. The child of a fork unlocks nothing.
     fn drop(&mut self) {
         if self.locker == process::id() {
-            // If this fails, closing the file is what unlocks.
+            // If this fails, closing the file unlocks it.
             let _ = flock(&self.file, FlockOperation::Unlock);
         }
     }

@@ -1,4 +1,4 @@
-//! A file that appears under its name when it is whole, or never.
+//! A new file that gets its name only when it is whole.
 
 use crate::PoolError;
 use rustix::fs::{AtFlags, CWD, FallocateFlags, Mode, OFlags, RenameFlags};
@@ -11,10 +11,10 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use uuid::Uuid;
 
-/// A file without its final name. Dropping it leaves nothing behind.
+/// A file without its final name. Dropping it removes it.
 ///
-/// Where the file system can, it has no name at all (O_TMPFILE), so that not even SIGKILL leaves anything;
-/// elsewhere it has a hidden name in the same directory, which drop removes.
+/// If the file system allows it, the file has no name at all (O_TMPFILE), so even SIGKILL leaves nothing. Otherwise
+/// it has a hidden name in the same directory, which drop removes.
 #[derive(Debug)]
 pub(crate) struct NewFile {
     file: File,
@@ -24,7 +24,7 @@ pub(crate) struct NewFile {
 }
 
 impl NewFile {
-    /// A file of no bytes that is going to be `path`.
+    /// Creates an empty file that will become `path`.
     ///
     /// # Errors
     /// [`PoolError::NotAFile`] when the path does not end with a name, [`PoolError::Io`].
@@ -32,7 +32,7 @@ impl NewFile {
         let (directory, name) = open_directory(path)?;
         match NewFile::without_name(&directory) {
             Ok(file) => Ok(NewFile { file, directory, name, hidden_name: None }),
-            // What file systems and kernels say that do not know O_TMPFILE.
+            // Errors of file systems and kernels that do not know O_TMPFILE.
             Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL | Errno::NOENT) => {
                 NewFile::with_hidden_name(directory, name)
             }
@@ -55,7 +55,7 @@ impl NewFile {
         Ok(NewFile { file: File::from(file), directory, name, hidden_name: Some(hidden) })
     }
 
-    /// The file.
+    /// Returns the file.
     pub(crate) fn file(&self) -> &File {
         &self.file
     }
@@ -63,24 +63,24 @@ impl NewFile {
     /// Gives the file its name, durably.
     ///
     /// # Errors
-    /// [`PoolError::Exists`] when something has that name by now, [`PoolError::Io`].
+    /// [`PoolError::Exists`] when another file has that name by now, [`PoolError::Io`].
     ///
     /// # Durability
-    /// The content and the name of the file are durable when it returns. After a crash before that, the file
-    /// is there, whole, or it is not there.
+    /// The content and the name of the file are durable when it returns. After a crash before that, the file is there
+    /// and whole, or it is not there.
     pub(crate) fn publish(self) -> Result<(), PoolError> {
-        // ORDER: content before name. Stop here: no file.
+        // ORDER: the content before the name. Stop here: no file.
         retry_on_intr(|| fsync(&self.file)).map_err(|errno| PoolError::io("fsync", errno))?;
         match &self.hidden_name {
             None => self.link()?,
             Some(hidden) => self.rename(hidden)?,
         }
-        // ORDER: the name before anybody is told that the pool exists. Stop here: a whole file, or none.
+        // ORDER: the name before any caller learns that the pool exists. Stop here: a whole file, or none.
         retry_on_intr(|| fsync(&self.directory)).map_err(|errno| PoolError::io("fsync directory", errno))
     }
 
-    /// Renames, or where the file system can't rename without replacing, adds the name; drop then removes the
-    /// hidden one.
+    /// Renames the file. If the file system can't rename without replacing, it adds the name instead, and drop
+    /// removes the hidden one.
     fn rename(&self, hidden: &OsStr) -> Result<(), PoolError> {
         let (from, to) = (&self.directory, &self.directory);
         match renameat_with(from, hidden, to, &self.name, RenameFlags::NOREPLACE) {
@@ -94,7 +94,7 @@ impl NewFile {
         let itself = format!("/proc/self/fd/{}", self.file.as_raw_fd());
         let linked = linkat(CWD, itself, &self.directory, &self.name, AtFlags::SYMLINK_FOLLOW);
         match linked {
-            // No /proc here: the direct way, which older kernels only allow to root.
+            // Without /proc, link the descriptor directly, which older kernels allow only to root.
             Err(Errno::NOENT) => linkat(&self.file, "", &self.directory, &self.name, AtFlags::EMPTY_PATH),
             other => other,
         }
@@ -105,18 +105,18 @@ impl NewFile {
 impl Drop for NewFile {
     fn drop(&mut self) {
         if let Some(hidden) = &self.hidden_name {
-            // After a rename the name is gone already. Nobody is left to tell of any other failure, and the
-            // name says what the file is.
+            // After a rename the hidden name is gone already. Any other failure could not be reported to a caller, and
+            // the name tells what the file is.
             let _ = unlinkat(&self.directory, hidden, AtFlags::empty());
         }
     }
 }
 
-/// Makes the file at least `len` bytes long, with space on the device behind every byte: a full disk is found
+/// Makes the file at least `len` bytes long and allocates space on the device for every byte. So a full disk is found
 /// now, not by a store to a mapping.
 ///
 /// # Errors
-/// [`PoolError::Io`]; the file has its old length then.
+/// [`PoolError::Io`]; the file then has its old length.
 pub(crate) fn allocate(file: &File, len: u64) -> Result<(), PoolError> {
     let failed = |errno| PoolError::io("allocate", errno);
     let old_len = file.metadata().map_err(PoolError::std("stat"))?.len();
@@ -125,7 +125,7 @@ pub(crate) fn allocate(file: &File, len: u64) -> Result<(), PoolError> {
         other => other.map_err(failed),
     };
     if allocated.is_err() {
-        // What was allocated before the disk was full goes back; if even that fails, the file is only longer
+        // Give back the space that was allocated before the disk was full. If even that fails, the file is only longer
         // than the pool in it, which is no damage.
         let _ = file.set_len(old_len);
     }
@@ -152,7 +152,7 @@ fn open_directory(path: &Path) -> Result<(OwnedFd, OsString), PoolError> {
     Ok((directory, name))
 }
 
-/// Readable and writable by all that the umask lets, as for every file a program makes.
+/// Returns the mode of a new file: read and write for all that the umask allows.
 fn mode() -> Mode {
     Mode::from_raw_mode(0o666)
 }
@@ -163,7 +163,7 @@ mod test {
     use std::fs;
     use std::io::Write;
 
-    /// Both ways to make a file, whatever this file system can do.
+    /// Returns a new file of each kind, whatever this file system supports.
     fn both(path: &Path) -> [NewFile; 2] {
         let (directory, name) = open_directory(path).unwrap();
         let file = NewFile::without_name(&directory).unwrap();

@@ -6,12 +6,12 @@ use lode_pmem::{Fault, Medium};
 
 static ZEROS: [u8; 64 * 1024] = [0; 64 * 1024];
 
-/// Copies zeros over the range past the cache, both ends multiples of 8. Durable after the next drain.
+/// Writes zeros over the range, past the cache; both ends are multiples of 8. Durable after the next drain.
 ///
-/// It writes even where zeros can be read: they may come from a cache, with something else below.
+/// It writes even where zeros can be read: they may come from a cache over a medium that holds other bytes.
 ///
 /// # Errors
-/// [`PoolError::Memory`] when the medium could not take them.
+/// [`PoolError::Memory`] when the medium could not store them.
 pub(crate) fn zero_range<M: Medium>(medium: &M, at: PoolOffset, len: u64) -> Result<(), PoolError> {
     let mut done = 0;
     while done < len {

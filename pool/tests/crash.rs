@@ -1,4 +1,4 @@
-//! No power cut while a pool is made, grown or changed leaves anything but a whole pool, the old or the new.
+//! A power cut while a pool is made, grown or changed leaves a whole pool, either the old one or the new one.
 
 use lode_pmem::Rung;
 use lode_pool::explore::PoolSubject;

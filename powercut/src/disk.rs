@@ -1,4 +1,4 @@
-//! A disk with a volatile cache: what was written and what is durable are two things.
+//! A disk with a volatile cache, which keeps apart written bytes and durable bytes.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,16 +10,16 @@ pub const SECTOR: usize = 512;
 
 type Sector = [u8; SECTOR];
 
-/// The power is off: the request was not done, or in part.
+/// The power is off. The request was done in part, or not at all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PowerIsOff;
 
-/// What was asked of a disk until the power was cut.
+/// The requests to a disk until the power was cut.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Requests {
-    /// Writes.
+    /// Number of writes.
     pub writes: u64,
-    /// Requests to make durable all that was written.
+    /// Number of requests to make all written bytes durable.
     pub persists: u64,
 }
 
@@ -35,12 +35,12 @@ impl fmt::Display for Requests {
     }
 }
 
-/// What becomes of the sectors that were written after the last sync.
+/// The rule by which a power cut keeps or loses the sectors that were written after the last sync.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Survival {
-    /// None of the new versions is there.
+    /// None of the new versions is kept.
     Old,
-    /// All of the newest are.
+    /// All of the newest versions are kept.
     New,
     /// Each sector has one of its versions, drawn from this seed.
     Sampled(u64),
@@ -56,17 +56,17 @@ pub struct Disk {
 #[derive(Debug)]
 struct State {
     durable: Vec<u8>,
-    /// For each sector that was written since it was durable, its versions, the newest last.
+    /// The versions of each sector that was written since it was last durable, the newest last.
     later: BTreeMap<usize, Vec<Sector>>,
     requests: Requests,
-    /// The number of the request at which the power is cut, from 1.
+    /// Number of the request at which the power is cut, from 1.
     cut_at: u64,
     is_on: bool,
 }
 
 impl Disk {
-    /// A disk that holds `content` durably, whose power is cut in the middle of request number `cut_at`: a
-    /// write is then done in any part, a request to make durable is not done.
+    /// Returns a disk that holds `content` durably. Its power is cut in the middle of request number `cut_at`: a write
+    /// is then done in any part, and a request to make bytes durable is not done.
     ///
     /// # Panics
     /// When the content is not whole sectors.
@@ -77,12 +77,12 @@ impl Disk {
         Disk { state: Mutex::new(state), turned_off: Condvar::new() }
     }
 
-    /// Its length in bytes.
+    /// Returns the length in bytes.
     pub fn size(&self) -> u64 {
         self.enter().durable.len() as u64
     }
 
-    /// What was written last to the `len` bytes from `at`, or less at the end of the disk.
+    /// Reads the last written content of the `len` bytes from `at`, or less at the end of the disk.
     pub fn read(&self, at: u64, len: usize) -> Vec<u8> {
         let state = self.enter();
         let size = state.durable.len();
@@ -100,10 +100,10 @@ impl Disk {
         bytes
     }
 
-    /// Writes `bytes`, which are not durable by that.
+    /// Writes `bytes`. This alone does not make them durable.
     ///
     /// # Errors
-    /// The power is off. It may have gone off in the middle of this write.
+    /// The power is off. It may have been cut in the middle of this write.
     ///
     /// # Panics
     /// When the range is not on the disk.
@@ -114,10 +114,10 @@ impl Disk {
         self.end(&mut state)
     }
 
-    /// Makes durable all that was written.
+    /// Makes all written bytes durable.
     ///
     /// # Errors
-    /// The power is off, and what was written is durable or not.
+    /// The power is off, and the written bytes are durable or not.
     pub fn persist(&self) -> Result<(), PowerIsOff> {
         let mut state = self.begin()?;
         state.requests.persists += 1;
@@ -126,7 +126,7 @@ impl Disk {
         Ok(())
     }
 
-    /// Waits until the power is off; false when it is still on after `patience`.
+    /// Waits until the power is off. Returns false if it is still on after `patience`.
     pub fn wait_until_off(&self, patience: Duration) -> bool {
         let on = |state: &mut State| state.is_on;
         let waited = self.turned_off.wait_timeout_while(self.enter(), patience, on);
@@ -139,22 +139,22 @@ impl Disk {
         self.turned_off.notify_all();
     }
 
-    /// Whether the power is on.
+    /// Returns true if the power is on.
     pub fn is_on(&self) -> bool {
         self.enter().is_on
     }
 
-    /// What was asked so far.
+    /// Returns the requests so far.
     pub fn requests(&self) -> Requests {
         self.enter().requests
     }
 
-    /// Sectors that were written and are not durable.
+    /// Returns the number of sectors that were written and are not durable.
     pub fn sectors_in_doubt(&self) -> usize {
         self.enter().later.len()
     }
 
-    /// What is found on the disk when the power comes back.
+    /// Returns the content of the disk after the power comes back.
     pub fn image(&self, survival: Survival) -> Vec<u8> {
         let state = self.enter();
         let mut image = state.durable.clone();
@@ -162,7 +162,7 @@ impl Disk {
             Survival::Sampled(seed) => seed,
             Survival::Old | Survival::New => 0,
         });
-        // Few sectors new, half of them, most of them: each finds other mistakes.
+        // Few sectors new, half of them, or most of them: each share finds other bugs.
         let share = [0.1, 0.5, 0.9][random.usize(..3)];
         for (number, versions) in &state.later {
             let newest = versions.len() - 1;
@@ -183,7 +183,7 @@ impl Disk {
         if state.is_on { Ok(state) } else { Err(PowerIsOff) }
     }
 
-    /// Ends a request, the power with it if its turn has come.
+    /// Ends a request. Cuts the power if this was the chosen request.
     fn end(&self, state: &mut State) -> Result<(), PowerIsOff> {
         if state.requests.count() < state.cut_at {
             return Ok(());

@@ -1,9 +1,9 @@
-//! A program under test: threads that each keep an account in a pool, and say which transactions are durable.
+//! A program under test: each of its threads keeps an account in a pool, and prints which transactions are durable.
 //!
-//! Transaction `n` of a thread stores `n` to words on three pages, allocates an object whose content follows
-//! from thread and `n`, puts it in the place of the one from [`KEPT`] transactions before, and frees that one.
-//! Every [`TURN`]th also adds 1 to a word that all threads share. So from the number alone follows
-//! all that must be found.
+//! Transaction `n` of a thread stores `n` to words on three pages, and allocates an object whose content follows from
+//! the thread and `n`. It puts the object in the place of the one from [`KEPT`] transactions before, and frees that
+//! one. Every [`TURN`]th transaction also adds 1 to a word that all threads share. So the number alone determines the
+//! expected content.
 
 use anyhow::{Context, Result, ensure};
 use lode_heap::{Heap, HeapError, Tx};
@@ -14,16 +14,16 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Objects that an account keeps.
+/// Number of objects that an account keeps.
 pub const KEPT: u64 = 32;
-/// Every how many transactions a thread adds to the shared word.
+/// Number of transactions of a thread after which it adds to the shared word.
 pub const TURN: u64 = 8;
-/// Places of an account to which the number is stored: on pages of their own.
+/// Offsets in an account to which the number is stored, on pages of their own.
 const COPIES: [u64; 3] = [0, 4096, 8192];
-/// Where an account's objects are listed.
+/// Offset of an account's list of objects.
 const LIST: u64 = 64;
 const ACCOUNT_LEN: u64 = COPIES[2] + 64;
-/// The types of the objects, in the pool's terms.
+/// The types of the objects in the pool.
 const ROOT_TYPE: u64 = 1;
 const ACCOUNT_TYPE: u64 = 2;
 const OBJECT_TYPE: u64 = 3;
@@ -42,7 +42,7 @@ impl Ledger {
     /// Makes a pool of `size` bytes at `path` with `threads` accounts, and closes it.
     ///
     /// # Errors
-    /// What pool and heap refuse.
+    /// Any error of pool or heap.
     pub fn create(path: &Path, size: u64, threads: u64) -> Result<()> {
         let layout = LayoutName::new("ledger").ok().context("a layout name")?;
         let options = CreateOptions { rung: Some(Rung::Commit), ..CreateOptions::new(size, layout) };
@@ -67,7 +67,7 @@ impl Ledger {
     /// Opens the pool at `path` on the rung `commit`.
     ///
     /// # Errors
-    /// What pool and heap refuse.
+    /// Any error of pool or heap.
     pub fn open(path: &Path) -> Result<Ledger> {
         let options = OpenOptions { rung: Some(Rung::Commit), ..OpenOptions::new(Access::ReadWrite) };
         let pool = PoolFile::open(path, &options)?;
@@ -80,22 +80,22 @@ impl Ledger {
     /// Closes the pool.
     ///
     /// # Errors
-    /// What pool and heap refuse.
+    /// Any error of pool or heap.
     pub fn close(self) -> Result<()> {
         self.heap.close()?;
         Ok(self.pool.close()?)
     }
 
-    /// The threads that have accounts.
+    /// Returns the number of threads that have accounts.
     pub fn threads(&self) -> u64 {
         self.heap.memory().load8(self.root)
     }
 
-    /// Runs transactions of `thread` until one fails, and calls `durable` with the number of each one that is
+    /// Runs transactions of `thread` until one fails. Calls `durable` with the number of each transaction that is
     /// durable.
     ///
     /// # Errors
-    /// What ended it.
+    /// The error that ended it.
     pub fn work(&self, thread: u64, durable: impl Fn(u64) -> io::Result<()>) -> Result<()> {
         for number in self.number(thread) + 1.. {
             self.heap.run(|tx| self.transact(tx, thread, number))?;
@@ -104,11 +104,11 @@ impl Ledger {
         Ok(())
     }
 
-    /// Compares the pool with what must be in it: at least `acknowledged[thread]` transactions of each thread
-    /// and at most the one that was under way after that, each of them whole.
+    /// Compares the pool with the expected content. Of each thread, at least `acknowledged[thread]` transactions must
+    /// be there, and at most one more that was in flight. Each must be there whole.
     ///
     /// # Errors
-    /// What is there and must not be, or is not and must.
+    /// The first difference.
     pub fn verify(&self, acknowledged: &[u64]) -> Result<()> {
         ensure!(self.threads() == acknowledged.len() as u64, "the pool has {} accounts", self.threads());
         let mut shared = 0;
@@ -131,10 +131,10 @@ impl Ledger {
         Ok(())
     }
 
-    /// Runs one transaction of each thread, as after any other opening.
+    /// Runs one transaction of each thread, as after any other open.
     ///
     /// # Errors
-    /// What the heap refuses.
+    /// Any error of the heap.
     pub fn go_on(&self) -> Result<(), HeapError> {
         for thread in 0..self.threads() {
             let number = self.number(thread) + 1;
@@ -192,11 +192,10 @@ impl Ledger {
     }
 }
 
-/// Runs `ledger` with all its threads until a transaction fails, and prints each acknowledgement as `THREAD
-/// NUMBER`, a line.
+/// Runs `ledger` with all its threads until a transaction fails. Prints each acknowledgement as a line `THREAD NUMBER`.
 ///
 /// # Errors
-/// What ended the threads.
+/// The error that ended the threads.
 pub fn run(ledger: &Ledger) -> Result<()> {
     std::thread::scope(|scope| {
         let workers: Vec<_> = (0..ledger.threads())
@@ -208,7 +207,7 @@ pub fn run(ledger: &Ledger) -> Result<()> {
     })
 }
 
-/// What the last line of each thread in `output` acknowledges. A line that was cut short says nothing.
+/// Returns the number that the last line of each thread in `output` acknowledges. A line that was cut short is ignored.
 pub fn acknowledged(output: &str, threads: u64) -> Vec<u64> {
     let mut numbers = vec![0; threads as usize];
     for line in output.split_inclusive('\n').filter_map(|line| line.strip_suffix('\n')) {
@@ -224,8 +223,8 @@ pub fn acknowledged(output: &str, threads: u64) -> Vec<u64> {
     numbers
 }
 
-/// The words of the object that transaction `number` of `thread` makes. Few lengths, since each needs a
-/// superblock of its own in a small pool.
+/// Returns the words of the object that transaction `number` of `thread` makes. It draws from few lengths, since each
+/// needs a superblock of its own in a small pool.
 fn content(thread: u64, number: u64) -> Vec<u64> {
     let mut random = fastrand::Rng::with_seed(thread << 48 | number);
     let len = [1, 6, 6, 6, 24, 150][random.usize(..6)];
@@ -238,7 +237,7 @@ fn open_heap(pool: &PoolFile) -> Result<PoolHeap, HeapError> {
     Ok(Heap::open(medium, &header.geometry, uuid, new_life())?.0)
 }
 
-/// A number that no other opening has drawn.
+/// Returns a number that no other open has drawn.
 fn new_life() -> [u64; 2] {
     [fastrand::u64(..), fastrand::u64(..)]
 }

@@ -1,4 +1,4 @@
-//! A file system that loses power, and a program whose promises it puts to the test.
+//! A file system that loses power, and a program whose acknowledged transactions it tests.
 //!
 //! ```text
 //!   program under test (a process)          mmap, pwritev2(RWF_DSYNC), fdatasync; prints what is durable
@@ -10,11 +10,11 @@
 //!   Trial: kill, recover, compare with what was printed
 //! ```
 //!
-//! It does: keep apart, for each sector of 512 bytes, what a sync has made durable and what was only written;
-//! fail all that comes after the power cut; build images in which each sector that was not synced has any of
-//! its versions. It does not: simulate the kernel. The page cache, its write-back and the system calls are the
-//! real ones, so this shows that the calls of `lode-pmem` ask the kernel for what the rung `commit` promises.
-//! What a power cut may leave of stores and drains in any order is the matter of `lode-sim`.
+//! It does: keep apart, for each sector of 512 bytes, the synced content and later writes; fail all requests after the
+//! power cut; build images in which each sector that was not synced has any of its versions. It does not: simulate the
+//! kernel. The page cache, its write-back and the system calls are the real ones. So this shows that the calls of
+//! `lode-pmem` ask the kernel for what the rung `commit` promises. `lode-sim` covers the loss of stores and drains in
+//! any order.
 #![forbid(unsafe_code)]
 
 mod disk;

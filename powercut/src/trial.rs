@@ -1,4 +1,4 @@
-//! A trial: a program on a disk whose power is cut, and what is found afterwards.
+//! A trial: runs a program on a disk whose power is cut, and checks the images that are left.
 
 use crate::{Disk, Requests, Survival, Volume};
 use anyhow::{Context, Result, bail};
@@ -11,37 +11,37 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-/// How long a program may take until it has asked for what a trial waits for.
+/// Time that a program may take until it has made the request at which the power is cut.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// The longest pause between two write-backs that nobody asked for, in microseconds: one for each trial. With
-/// long ones most of what is not synced never reaches the disk, with short ones most of it does.
+/// Longest pauses between two write-backs that the program did not ask for, in microseconds; each trial draws one. With
+/// long pauses most of the unsynced content never reaches the disk, with short pauses most of it does.
 const PAUSES_MAX: [u64; 3] = [2_000, 20_000, 2_000_000];
 
-/// What to try.
+/// The parameters of a trial.
 #[derive(Clone, Copy, Debug)]
 pub struct Trial<'a> {
-    /// A pool in a file, which the disk holds when the program starts.
+    /// A pool in a file, the content of the disk when the program starts.
     pub pool: &'a Path,
     /// A folder for the mounted file system, and for images.
     pub place: &'a Path,
-    /// The request in whose middle the power is cut, from 1.
+    /// Number of the request during which the power is cut, from 1.
     pub cut_at: u64,
-    /// How many images to draw, besides the two with all of the sectors in doubt old, and all new.
+    /// Number of images to draw, besides the two in which all sectors in doubt are old or all are new.
     pub samples: u64,
-    /// From which all choices follow, except those of the kernel.
+    /// Seed of all choices except those of the kernel.
     pub seed: u64,
 }
 
-/// What a trial came to.
+/// Result of a trial.
 #[derive(Debug)]
 pub struct Verdict {
-    /// What the program asked of the disk.
+    /// Requests of the program to the disk.
     pub requests: Requests,
-    /// Sectors that were written and not durable when the power was cut.
+    /// Number of sectors that were written and not durable when the power was cut.
     pub sectors_in_doubt: usize,
-    /// What the program had printed when it was killed.
+    /// Output of the program until it was killed.
     pub output: String,
-    /// The first image that was not as it must be, and what was wrong.
+    /// The first wrong image, and its fault.
     pub failure: Option<(Survival, anyhow::Error)>,
 }
 
@@ -58,13 +58,13 @@ impl fmt::Display for Verdict {
 }
 
 impl Trial<'_> {
-    /// Runs the program that `command` makes for the path of a pool until the power is cut, kills it, and hands
-    /// each image that may be found to `verify` in a file of its own, with all that the program had printed.
+    /// Runs the program that `command` makes for the path of a pool until the power is cut, and kills it. Then passes
+    /// each possible image to `verify`, in a file of its own, with the output of the program.
     ///
-    /// Nothing when this machine can't mount a FUSE file system; the inner error says why.
+    /// Returns the inner error when this machine can't mount a FUSE file system; it holds the reason.
     ///
     /// # Errors
-    /// The program ended by itself or did not ask for enough; or the trial itself failed.
+    /// The program ended by itself or made too few requests; or the trial itself failed.
     pub fn run(
         &self,
         command: impl FnOnce(&Path) -> Command,
@@ -91,7 +91,7 @@ impl Trial<'_> {
         Ok(Ok(Verdict { requests, sectors_in_doubt, output, failure }))
     }
 
-    /// Runs the program until the power is cut, and kills it; what it printed.
+    /// Runs the program until the power is cut, and kills it. Returns its output.
     fn until_cut(&self, volume: &Volume, mut command: Command) -> Result<String> {
         let file = File::options().read(true).write(true).open(volume.path())?;
         let mut program = Program(command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?);
@@ -114,7 +114,7 @@ impl Trial<'_> {
                     break Some(format!("it ended by itself: {status}"));
                 }
             };
-            // SIGKILL: what it has printed so far is in the pipe, and nothing else comes.
+            // SIGKILL: the output so far is in the pipe, and the program prints no more.
             program.0.kill()?;
             program.0.wait()?;
             volume.disk().turn_off();
@@ -128,7 +128,7 @@ impl Trial<'_> {
     }
 }
 
-/// Has the kernel write back what it likes, when it likes, as under memory pressure. That makes nothing durable.
+/// Makes the kernel write back dirty pages at random times, as under memory pressure. That makes nothing durable.
 fn write_back_at_will(disk: &Disk, file: &File, seed: u64) {
     let mut random = fastrand::Rng::with_seed(seed);
     let pause_max = PAUSES_MAX[random.usize(..PAUSES_MAX.len())];
@@ -138,13 +138,13 @@ fn write_back_at_will(disk: &Disk, file: &File, seed: u64) {
     }
 }
 
-/// A running program, killed with the trial.
+/// A running program, killed when the trial ends.
 #[derive(Debug)]
 struct Program(Child);
 
 impl Drop for Program {
     fn drop(&mut self) {
-        // It has ended already, or the trial failed and its error is the one to tell.
+        // The program has ended already, or the trial failed and its error is the one to report.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }

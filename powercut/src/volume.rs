@@ -1,4 +1,4 @@
-//! A disk as a file: a FUSE file system with one file in it.
+//! A disk as a file: a FUSE file system that holds one file.
 
 use crate::Disk;
 use fuser::{
@@ -13,10 +13,10 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tempfile::TempDir;
 
-/// The file's name.
+/// Name of the file.
 const NAME: &str = "pool";
 const FILE: INodeNo = INodeNo(2);
-/// How long the kernel may believe what it was told of names and lengths: they never change.
+/// Time for which the kernel may cache names and lengths. They never change.
 const FOR_EVER: Duration = Duration::from_secs(1 << 20);
 
 /// A mounted file system whose one file lies on a [`Disk`]. Unmounted when dropped.
@@ -32,8 +32,7 @@ impl Volume {
     /// Mounts `disk` on a new folder inside of `place`.
     ///
     /// # Errors
-    /// What keeps a test from mounting: NotFound where the kernel has no FUSE, PermissionDenied where it may not
-    /// be used.
+    /// The error of the mount: NotFound where the kernel has no FUSE, PermissionDenied where FUSE may not be used.
     pub fn mount(disk: Disk, place: &Path) -> io::Result<Volume> {
         let disk = Arc::new(disk);
         let folder = tempfile::tempdir_in(place)?;
@@ -43,12 +42,12 @@ impl Volume {
         Ok(Volume { _session: session, folder, disk })
     }
 
-    /// The file.
+    /// Returns the path of the file.
     pub fn path(&self) -> PathBuf {
         self.folder.path().join(NAME)
     }
 
-    /// The disk that it lies on.
+    /// Returns the disk that holds the file's content.
     pub fn disk(&self) -> &Disk {
         &self.disk
     }
@@ -96,8 +95,8 @@ impl OneFile {
 
 impl Filesystem for OneFile {
     fn init(&mut self, _: &Request, config: &mut KernelConfig) -> io::Result<()> {
-        // The kernel then keeps written bytes in its page cache, as it does for a file system on a disk, and a
-        // write with RWF_DSYNC ends with FSYNC.
+        // With this, the kernel keeps written bytes in its page cache, as it does for a file system on a disk. A write
+        // with RWF_DSYNC then ends with FSYNC.
         config
             .add_capabilities(InitFlags::FUSE_WRITEBACK_CACHE)
             .map_err(|_| io::Error::from(io::ErrorKind::Unsupported))
@@ -114,7 +113,7 @@ impl Filesystem for OneFile {
         self.reply_attributes(inode, reply);
     }
 
-    /// The times, which the kernel keeps; the length is fixed.
+    /// Accepts the times, which the kernel keeps. The length is fixed.
     fn setattr(
         &self,
         _: &Request,
@@ -140,7 +139,7 @@ impl Filesystem for OneFile {
     }
 
     fn open(&self, _: &Request, _: INodeNo, _: OpenFlags, reply: ReplyOpen) {
-        // Another open, as that of /proc/self/fd, leaves the page cache alone.
+        // A second open, such as that of /proc/self/fd, leaves the page cache alone.
         reply.opened(FileHandle(0), FopenFlags::FOPEN_KEEP_CACHE);
     }
 
@@ -176,7 +175,7 @@ impl Filesystem for OneFile {
         }
     }
 
-    /// Sent at each close of a handle; it makes nothing durable.
+    /// Makes nothing durable: the kernel sends this at each close of a handle.
     fn flush(&self, _: &Request, _: INodeNo, _: FileHandle, _: LockOwner, reply: ReplyEmpty) {
         reply.ok();
     }

@@ -1,4 +1,4 @@
-//! What `lode-pmem` asks of the kernel arrives at the disk, and nothing else makes bytes durable.
+//! Requests of `lode-pmem` to the kernel arrive at the disk, and no other event makes bytes durable.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod trials;

@@ -1,45 +1,45 @@
-//! Which of the states that a power cut may leave are tried.
+//! The choice of the states to try, among all that a power cut may leave.
 
 use std::ops::ControlFlow;
 
-/// A dirty unit as far as choosing is concerned.
+/// The properties of a dirty unit that the choice depends on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Options {
-    /// How many contents it may have; 0 is the oldest.
+    /// Number of contents that the unit may have; content 0 is the oldest.
     pub(crate) count: u16,
-    /// The index of the newest.
+    /// Index of the newest content.
     pub(crate) newest: u16,
-    /// Whether it was stored to since the last drain.
+    /// True if the unit was stored to since the last drain.
     pub(crate) is_hot: bool,
-    /// The threads that copied to it since their own last drain, a bit each.
+    /// The threads that copied to the unit since their own last drain, a bit each.
     pub(crate) writers: u8,
 }
 
-/// For each thread that copied to some unit: states in which all of these units are torn at once.
+/// Number of states for each thread that copied to any unit, in which all units that it copied to are torn at once.
 const TORN_STATES: u64 = 3;
 
-/// How many states are tried where there are too many to try all.
+/// Limits of the number of states to try.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
-    /// All states are tried where they are no more than this.
+    /// All states are tried if they are no more than this.
     pub(crate) exhaustive: u64,
-    /// States drawn by seed, otherwise.
+    /// Otherwise, number of states drawn by seed.
     pub(crate) samples: u64,
-    /// Units of which each is tried alone, otherwise.
+    /// Otherwise, number of units to try alone.
     pub(crate) singles: usize,
 }
 
-/// The number of states, at most `u64::MAX`.
+/// Returns the number of states, at most `u64::MAX`.
 fn states(units: &[Options]) -> u64 {
     units.iter().fold(1u64, |states, unit| states.saturating_mul(u64::from(unit.count)))
 }
 
-/// The binary logarithm of the number of states.
+/// Returns the binary logarithm of the number of states.
 pub(crate) fn states_log2(units: &[Options]) -> f64 {
     units.iter().map(|unit| f64::from(unit.count).log2()).sum()
 }
 
-/// About how many states [`choose`] visits.
+/// Estimates the number of states that [`choose`] visits.
 pub(crate) fn visits(units: &[Options], limits: Limits) -> u64 {
     let states = states(units);
     let torn = TORN_STATES * writers(units).count() as u64;
@@ -47,20 +47,20 @@ pub(crate) fn visits(units: &[Options], limits: Limits) -> u64 {
     if states <= limits.exhaustive { states } else { 2 + 2 * singles as u64 + torn + limits.samples }
 }
 
-/// The threads that copied to units, a bit each.
+/// Returns the threads that copied to any unit, a bit each.
 fn writers(units: &[Options]) -> impl Iterator<Item = u8> + use<> {
     let all = units.iter().fold(0, |all, unit| all | unit.writers);
     (0..u8::BITS).map(|thread| 1 << thread).filter(move |writer| all & writer != 0)
 }
 
 impl Options {
-    /// Whether a thread may still be storing to it.
+    /// Returns true if a thread may still be storing to the unit.
     fn is_recent(&self) -> bool {
         self.is_hot || self.writers != 0
     }
 }
 
-/// The units of which each is tried alone in its content, the oldest or the newest: those stored to of late first.
+/// Chooses units. Each will be tried alone in its oldest or newest content; recently stored ones come first.
 fn singles(units: &[Options], count: usize, rng: &mut fastrand::Rng) -> Vec<usize> {
     let (recent, rest): (Vec<usize>, Vec<usize>) =
         (0..units.len()).partition(|unit| units[*unit].is_recent());
@@ -70,7 +70,7 @@ fn singles(units: &[Options], count: usize, rng: &mut fastrand::Rng) -> Vec<usiz
     chosen
 }
 
-/// Whether all states are visited.
+/// Returns true if all states are visited.
 pub(crate) fn is_exhaustive(units: &[Options], limits: Limits) -> bool {
     states(units) <= limits.exhaustive
 }
@@ -119,7 +119,7 @@ pub(crate) fn choose<B>(
     ControlFlow::Continue(())
 }
 
-/// Draws a state: the units stored to since the last drain at random, the others all old, all new, or at random too.
+/// Draws a state. Units stored to since the last drain are random; the others are all old, all new, or random too.
 fn draw(state: &mut [u16], units: &[Options], rng: &mut fastrand::Rng) {
     let rest = rng.u8(0..4);
     let torn_only = rng.bool();
@@ -133,12 +133,12 @@ fn draw(state: &mut [u16], units: &[Options], rng: &mut fastrand::Rng) {
     }
 }
 
-/// Draws a state in which each unit that `writer` copied to is torn, if it can be: one write that was cut short shows in
-/// all of its copies. The others are all old, all new, or either.
+/// Draws a state in which each unit that `writer` copied to is torn, if it can be, because a write that is cut short
+/// tears all of its copies. The other units are all old, all new, or either.
 fn tear(state: &mut [u16], units: &[Options], writer: u8, rest: u64, rng: &mut fastrand::Rng) {
     for (choice, unit) in state.iter_mut().zip(units) {
         *choice = match rest {
-            // What is neither the oldest content nor the newest lies behind both.
+            // The contents that are neither the oldest nor the newest come after these two.
             _ if unit.writers & writer != 0 && unit.count > 2 => rng.u16(2..unit.count),
             0 => 0,
             1 => unit.newest,

@@ -15,42 +15,43 @@ use std::fmt::{Debug, Write};
 use std::ops::ControlFlow::{self, Break, Continue};
 use std::time::Instant;
 
-/// Crash images that one run may have are at least this many, where the budget has them.
+/// Least number of crash images for one run, if the budget has as many.
 const RUN_IMAGES_MIN: u64 = 512;
-/// The budget is spread over at least this many runs.
+/// Least number of runs over which the budget is spread.
 const RUNS_MIN: u64 = 64;
-/// The crash points of a run by which the number of its images is estimated.
+/// Number of crash points by which the number of a run's images is estimated.
 const ESTIMATED_POINTS: usize = 256;
-/// Runs in a row without a new image, after which none is to be expected.
+/// Number of consecutive runs without a new image after which the exploration ends.
 const STALE_RUNS_MAX: u32 = 100;
-/// Images for each attempt to find a violation in a shorter workload.
+/// Number of images for each attempt to find a violation in a shorter workload.
 const SHRINK_IMAGES: u64 = 5000;
-/// One in this many crash points is looked at closely where a run has more images than its budget; of the others few
-/// images are tried, so that many are visited.
+/// One in this many crash points is examined closely, if a run has more images than its budget. Few images of the other
+/// points are tried, so that many points are visited.
 const CLOSE_ONE_IN: u64 = 12;
-/// What is tried at these others.
+/// Limits for these other crash points.
 const GLANCE: Limits = Limits { exhaustive: 16, samples: 6, singles: 2 };
-/// How much more often than others a crash point is visited that has all before it which a drain makes durable.
+/// Factor by which crash points directly before a drain are visited more often: all that the drain makes durable is
+/// still pending there.
 const BEFORE_DRAIN: f64 = 4.0;
-/// Units of which each is tried alone at a crash point that is looked at closely.
+/// Number of units to try alone at a crash point that is examined closely.
 const SINGLES: usize = 12;
-/// What is tried inside of a recovery, at each crash point.
+/// Limits for each crash point inside of a recovery.
 const NESTED: Limits = Limits { exhaustive: 16, samples: 4, singles: 12 };
-/// The most images of one recovery that are tried.
+/// Number of images to try of one recovery.
 const NESTED_MAX: u64 = 64;
 
-/// When an exploration ends.
+/// The limits that end an exploration.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Budget {
-    /// Different images to try.
+    /// Number of different images to try.
     pub images: u64,
     /// Seconds to try them in.
     pub seconds: f64,
 }
 
 impl Budget {
-    /// For tests: so many images, and seconds, times the number in the environment variable `LODE_BUDGET`, if it has
-    /// one: 10 for a night, 0.1 for a glance.
+    /// Returns a budget for tests. A number in the environment variable `LODE_BUDGET` multiplies the images, and if it
+    /// is above 1 also the seconds: 10 for a night, 0.1 for a quick look.
     pub fn scaled(images: u64, seconds: f64) -> Budget {
         let factor =
             std::env::var("LODE_BUDGET").ok().and_then(|text| text.parse::<f64>().ok()).unwrap_or(1.0);
@@ -58,33 +59,35 @@ impl Budget {
     }
 }
 
-/// How to explore.
+/// The parameters of an exploration.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Setup {
-    /// Whose power is cut.
+    /// The machine that loses power.
     pub machine: Machine,
-    /// Logical threads, 1 to 3.
+    /// Number of logical threads, 1 to 3.
     pub threads: usize,
-    /// Operations of each logical thread in a run.
+    /// Number of operations of each logical thread in a run.
     pub operations: u64,
-    /// The seed of the first run; each later run has the next one.
+    /// Seed of the first run; each later run uses the next number.
     pub seed: u64,
-    /// When to stop.
+    /// Limits that end the exploration.
     pub budget: Budget,
-    /// Whether a drain fails in some runs, on the commit rung.
+    /// True if a drain fails in some runs, on the commit rung.
     pub failing_drains: bool,
-    /// All images of a crash point are tried where they are no more than this.
+    /// All images of a crash point are tried if they are no more than this.
     pub exhaustive: u64,
-    /// Images drawn by seed, at crash points that have more, besides those with no, all, one, all but one lines.
+    /// Number of images drawn by seed at crash points that have more. The images with no, all, one, and all but one
+    /// lines come on top.
     pub samples: u64,
-    /// One in this many recoveries is recorded, and power is cut inside of it. 0: none.
+    /// One in this many recoveries is recorded, and power is cut inside of it. With 0, none is.
     pub nested_one_in: u64,
-    /// Whether a violation is looked for in shorter workloads, which takes up to a second for each.
+    /// True if the explorer looks for the violation in shorter workloads, too, which takes up to a second for each.
     pub shrink: bool,
 }
 
 impl Default for Setup {
-    /// A single thread of 20 operations on an x86 machine of the rung line, 10,000 images, at most a minute.
+    /// Returns a setup of a single thread with 20 operations, on an x86 machine of the rung line, for 10,000 images and
+    /// at most a minute.
     fn default() -> Setup {
         Setup {
             machine: Machine { cpu: Cpu::X86, rung: Rung::Line },
@@ -101,14 +104,14 @@ impl Default for Setup {
     }
 }
 
-/// Explores what power cuts leave of the workload of `subject`, until the budget is spent or data is lost.
+/// Explores the states that power cuts leave of the workload of `subject`, until the budget is spent or data is lost.
 ///
 /// # Panics
 /// `setup.threads` is not 1 to 3, or there is no memory for the media.
 pub fn explore<S: Subject>(subject: &S, setup: &Setup) -> Report {
     let mut report = Search::new(subject, setup).explore();
     let Some(violation) = report.violation.take() else { return report };
-    // Each attempt to shrink a run that hangs would hang as long.
+    // Each attempt to shorten a run that hangs would hang as long.
     if !setup.shrink || matches!(violation.fate, Fate::Stopped(Stop::Hang { .. })) {
         report.violation = Some(violation);
         return report;
@@ -126,10 +129,10 @@ pub fn explore<S: Subject>(subject: &S, setup: &Setup) -> Report {
 /// Makes one image of an exploration again, and recovers from it. `setup` is that of the exploration.
 ///
 /// # Errors
-/// What went wrong, as it did then.
+/// The same violation as in the exploration.
 ///
 /// # Panics
-/// As [`explore`]; or `replay` names an image that the run does not have, so it is of another setup or version.
+/// As [`explore`]; or the run has no image that `replay` names, because `replay` is of another setup or version.
 pub fn replay<S: Subject>(subject: &S, setup: &Setup, replay: &Replay) -> Result<(), Fate> {
     let run = run(subject, setup, replay.seed, replay.operations)?;
     let Some((first, inside)) = replay.cuts.split_first() else { return Ok(()) };
@@ -168,7 +171,7 @@ fn lay(image: &mut Image, model: &mut Model, state: &[u16]) {
     }
 }
 
-/// What `choose` needs to know of each dirty unit; and whether each possible content is listed.
+/// Returns the options of each dirty unit, and true if every possible content is listed.
 fn options(model: &mut Model) -> (Vec<Options>, bool) {
     model.enumerate();
     let option = |unit: &u32| {
@@ -180,7 +183,7 @@ fn options(model: &mut Model) -> (Vec<Options>, bool) {
     (model.dirty().iter().map(option).collect(), is_whole)
 }
 
-/// Whether the crash point after `event` can have images that the one before it did not have.
+/// Returns true if the crash point after `event` can have images that the one before it did not have.
 fn changes_images(event: Event) -> bool {
     !matches!(event, Event::Flush { .. } | Event::Log { last: false, .. })
 }
@@ -188,13 +191,13 @@ fn changes_images(event: Event) -> bool {
 enum End {
     /// The budget is spent.
     Spent,
-    /// The recovery that was recorded has had its share.
+    /// The images of the recorded recovery have reached their limit.
     Enough,
     /// Data was lost.
     Found(Box<Violation>),
 }
 
-/// Where power is cut: what the checks and the report need to know of it.
+/// The crash point, with all that the checks and the report need to know.
 struct Scene<'a, S: Subject> {
     seed: u64,
     operations: u64,
@@ -237,7 +240,7 @@ impl<'s, S: Subject> Search<'s, S> {
 
     fn explore(mut self) -> Report {
         let mut stale_runs = 0;
-        // A workload with few images would be run for ever, for no new ones.
+        // A workload with few images would otherwise run for ever, without new ones.
         while stale_runs < STALE_RUNS_MAX && !self.is_out_of_time() {
             let before = self.seen.images();
             let seed = self.setup.seed.wrapping_add(self.report.runs);
@@ -269,8 +272,8 @@ impl<'s, S: Subject> Search<'s, S> {
         Limits { exhaustive: self.setup.exhaustive, samples: self.setup.samples, singles: SINGLES }
     }
 
-    /// The share of the crash points of a run that are visited, so that the budget lasts for several runs, and whether
-    /// all of them are looked at closely.
+    /// Returns the share of a run's crash points to visit, which makes the budget last for several runs. Returns true
+    /// with it if all of them are examined closely.
     fn share(&self, run: &Run<S::Operation>) -> (f64, bool) {
         let images = self.setup.budget.images;
         let target = (images / RUNS_MIN).max(RUN_IMAGES_MIN.min(images));
@@ -309,7 +312,7 @@ impl<'s, S: Subject> Search<'s, S> {
                 is_fresh |= changes_images(event);
             }
             is_fresh |= moment.advance(&run.notes, point);
-            // The end is always looked at: after a failed sync, nothing follows for long.
+            // The end is always examined: after a failed sync, few events follow.
             let is_end = point == run.events.len();
             let is_before_drain =
                 matches!(run.events.get(point), Some(Event::Drain { .. } | Event::Synced { .. }));
@@ -429,7 +432,7 @@ fn hash(model: &Model, state: &[u16]) -> u128 {
     })
 }
 
-/// Puts as many units as possible back to their oldest content, as long as the recovery still goes wrong.
+/// Puts as many units as possible back to their oldest content, as long as the recovery still fails.
 fn shrink<S: Subject>(
     image: &mut Image,
     model: &mut Model,
@@ -463,7 +466,7 @@ fn found<S: Subject>(scene: &Scene<'_, S>, cuts: Vec<Cut>, breach: Breach) -> En
     End::Found(Box::new(Violation { replay, fate: Fate::Cut(breach), story: story(scene.moment) }))
 }
 
-/// The operations that ended last, and those in flight.
+/// Returns the operations that ended last, and those in flight.
 fn story<T: Clone + Debug>(moment: &Moment<T>) -> String {
     let mut ended: Vec<_> =
         moment.operations().iter().filter(|operation| operation.ended.is_some()).collect();

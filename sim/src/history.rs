@@ -1,38 +1,38 @@
-//! The history of a run: which operations began and returned, and what was stored between.
+//! The history of a run: the begin and return of each operation, and the stores between.
 
 use crate::SimMedium;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// How far an operation came before the power cut.
+/// Progress of an operation before the power cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// It had begun. It may be there whole, or not at all.
     InFlight,
     /// It had returned. It must be there.
     Returned,
-    /// It had returned an error that promises nothing, such as that of a failed sync. As for `InFlight`, but
-    /// what begins later comes later.
+    /// It had returned an error that promises nothing, such as that of a failed sync. It may be there or not, as for
+    /// `InFlight`, but operations that begin later come later.
     InDoubt,
     /// It had returned an error that promises that nothing was done. It must not be there.
     Refused,
 }
 
-/// An operation as a power cut found it.
+/// An operation as seen at a power cut.
 #[derive(Clone, Debug)]
 pub struct Operation<T> {
-    /// The logical thread that ran it.
+    /// The logical thread that ran the operation.
     pub thread: usize,
-    /// What it was to do, as noted by [`Actor::begin`] or since then by [`Actor::revise`].
+    /// Description of the operation, as noted by [`Actor::begin`] or changed by [`Actor::revise`].
     pub what: T,
-    /// When it began, in notes since the start of the run.
+    /// Time of its begin, in notes since the start of the run.
     pub begun: usize,
-    /// When it returned, in notes since the start of the run; none while it is in flight.
+    /// Time of its return, in notes since the start of the run; `None` while it is in flight.
     pub ended: Option<usize>,
-    /// How far it came.
+    /// Progress of the operation.
     pub outcome: Outcome,
 }
 
-/// Names an operation between its beginning and its end.
+/// Name of an operation between its begin and its end.
 #[derive(Clone, Copy, Debug)]
 #[must_use]
 pub struct Ticket(usize);
@@ -44,7 +44,7 @@ enum News<T> {
     Ended { ticket: usize, outcome: Outcome },
 }
 
-/// What was noted, and after how many events.
+/// A note, and the number of events before it.
 #[derive(Debug)]
 pub(crate) struct Note<T> {
     at: usize,
@@ -59,12 +59,12 @@ pub(crate) struct History<T> {
 }
 
 impl<T> History<T> {
-    /// No notes, of a run on `medium`.
+    /// Returns a history without notes, of a run on `medium`.
     pub(crate) fn new(medium: Arc<SimMedium>) -> History<T> {
         History { medium, notes: Mutex::new((Vec::new(), 0)) }
     }
 
-    /// The notes, in order.
+    /// Returns the notes, in order.
     pub(crate) fn into_notes(self) -> Vec<Note<T>> {
         self.notes.into_inner().unwrap_or_else(PoisonError::into_inner).0
     }
@@ -79,14 +79,14 @@ impl<T> History<T> {
     }
 }
 
-/// A logical thread of a run: it draws what to do from its own seed and notes what it does.
+/// A logical thread of a run. It draws its operations from its own seed, and notes each.
 #[derive(Debug)]
 pub struct Actor<'a, T> {
     /// The number of the logical thread, from 0.
     pub thread: usize,
-    /// How many operations to run.
+    /// Number of operations to run.
     pub operations: u64,
-    /// Draws what to do. The same for each run with the same seed.
+    /// Source of the thread's choices, the same for each run with the same seed.
     pub rng: fastrand::Rng,
     history: &'a History<T>,
 }
@@ -100,7 +100,7 @@ impl<'a, T> Actor<'a, T> {
         Actor { thread, operations, rng, history }
     }
 
-    /// Notes that an operation begins: call it before the engine is asked.
+    /// Notes that an operation begins. Call it before the engine is asked.
     pub fn begin(&self, what: T) -> Ticket {
         self.history.add(News::Begun { thread: self.thread, what });
         let mut notes = self.history.notes();
@@ -108,12 +108,12 @@ impl<'a, T> Actor<'a, T> {
         Ticket(notes.1 - 1)
     }
 
-    /// Notes what the operation really does, where that depends on what it reads.
+    /// Notes the actual effect of the operation, if that depends on the values that it reads.
     pub fn revise(&self, ticket: Ticket, what: T) {
         self.history.add(News::Revised { ticket: ticket.0, what });
     }
 
-    /// Notes that the operation returned: call it after the engine has answered.
+    /// Notes that the operation returned. Call it after the engine has answered.
     pub fn returned(&self, ticket: Ticket) {
         self.end(ticket, Outcome::Returned);
     }
@@ -133,7 +133,7 @@ impl<'a, T> Actor<'a, T> {
     }
 }
 
-/// A moment at which power may be cut: the operations that had begun by then.
+/// A moment at which power may be cut, with the operations that had begun by then.
 #[derive(Clone, Debug)]
 pub struct Moment<T> {
     operations: Vec<Operation<T>>,
@@ -141,28 +141,28 @@ pub struct Moment<T> {
 }
 
 impl<T: Clone> Moment<T> {
-    /// The moment before the run.
+    /// Returns the moment before the run.
     pub(crate) fn start() -> Moment<T> {
         Moment { operations: Vec::new(), notes: 0 }
     }
 
-    /// A moment with these operations, for tests of what is legal.
+    /// Returns a moment with these operations, for tests of oracles.
     #[cfg(test)]
     pub(crate) fn of(operations: Vec<Operation<T>>) -> Moment<T> {
         Moment { operations, notes: 0 }
     }
 
-    /// The operations, in the order in which they began.
+    /// Returns the operations, in the order in which they began.
     pub fn operations(&self) -> &[Operation<T>] {
         &self.operations
     }
 
-    /// The notes taken so far: the number changes with each of them.
+    /// Returns the number of notes so far. It changes with each note.
     pub(crate) fn notes(&self) -> usize {
         self.notes
     }
 
-    /// Goes on to the moment after event number `at`; tells whether anything was noted until then.
+    /// Advances to the moment after event number `at`. Returns true if there were any notes until then.
     pub(crate) fn advance(&mut self, notes: &[Note<T>], at: usize) -> bool {
         let before = self.notes;
         while let Some(note) = notes.get(self.notes).filter(|note| note.at <= at) {

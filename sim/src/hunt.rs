@@ -5,15 +5,15 @@ use lode_layout::bug::Bug;
 use std::collections::BTreeSet;
 use std::fmt;
 
-/// A seeded bug that was not caught: the explorer, or the workload, is not to be believed.
+/// A seeded bug that was not caught, which means that the explorer or the workload can't be trusted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Escape {
-    /// The wrong code ran, and nothing was found.
+    /// The wrong code ran, and no violation was found.
     NotFound {
         /// The name of the bug.
         name: &'static str,
     },
-    /// The wrong code never ran: no workload gets there, or the engine does not ask for the bug any more.
+    /// The wrong code never ran: no workload reaches it, or the engine does not ask for the bug any more.
     NotReached {
         /// The name of the bug.
         name: &'static str,
@@ -37,8 +37,8 @@ impl fmt::Display for Escape {
 
 impl std::error::Error for Escape {}
 
-/// Plants each of `bugs` in turn and has `search` look for it, by exploring what might show it. Those that
-/// got away.
+/// Plants each of `bugs` in turn and makes `search` look for it, by exploring a workload that may show it. Returns the
+/// bugs that were not caught.
 pub fn hunt(bugs: &[&'static Bug], mut search: impl FnMut(&'static Bug) -> Report) -> Vec<Escape> {
     let mut names = BTreeSet::new();
     let mut escapes = Vec::new();

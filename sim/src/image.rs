@@ -1,4 +1,4 @@
-//! One reusable medium on which image after image is laid by changing only what differs.
+//! A reusable medium: it turns one image into the next by changing only the words that differ.
 
 use crate::schedule::message;
 use crate::tape::Event;
@@ -10,40 +10,40 @@ use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-/// How a recovery went wrong.
+/// The reasons why a recovery fails the check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Breach {
-    /// What was recovered is not legal.
+    /// The recovered content is not legal.
     Illegal {
-        /// How it differs, in the words of the subject.
+        /// The difference, in the words of the subject.
         wrong: String,
     },
-    /// The recovery refused.
+    /// The recovery returned an error.
     Refused {
-        /// Which one: 1 for the first, 2 for the one after it.
+        /// Number of the recovery: 1 for the first, 2 for the one after it.
         round: u8,
         /// The error of the subject.
         error: String,
     },
     /// The recovery panicked.
     Panicked {
-        /// Which one: 1 for the first, 2 for the one after it.
+        /// Number of the recovery: 1 for the first, 2 for the one after it.
         round: u8,
-        /// What it said.
+        /// Message of the panic.
         message: String,
     },
-    /// The recovery let out an answer although it had read outside of the memory.
+    /// The recovery returned a content although it had read outside of the memory.
     Fault {
-        /// Which one: 1 for the first, 2 for the one after it.
+        /// Number of the recovery: 1 for the first, 2 for the one after it.
         round: u8,
         /// The first failed access.
         fault: Fault,
     },
-    /// A second recovery found something else than the first.
+    /// A second recovery found another content than the first.
     Unstable {
-        /// What the first one found.
+        /// The content after the first recovery.
         first: String,
-        /// What the second one found.
+        /// The content after the second recovery.
         second: String,
     },
 }
@@ -62,7 +62,7 @@ impl fmt::Display for Breach {
     }
 }
 
-/// A medium that holds an image, and the image as it was before recoveries stored to it.
+/// A medium that holds an image, and the image without the stores of recoveries.
 #[derive(Debug)]
 pub(crate) struct Image {
     medium: Arc<SimMedium>,
@@ -71,19 +71,19 @@ pub(crate) struct Image {
 }
 
 impl Image {
-    /// Zeroed memory of `len` bytes.
+    /// Returns zeroed memory of `len` bytes.
     pub(crate) fn new(len: u64, machine: Machine) -> io::Result<Image> {
         let medium = Arc::new(SimMedium::new(len, machine)?);
         let unit_words = (machine.unit() / WORD) as usize;
         Ok(Image { medium, rest: vec![0; (len / WORD) as usize], unit_words })
     }
 
-    /// The words of the image.
+    /// Returns the words of the image.
     pub(crate) fn words(&self) -> &[u64] {
         &self.rest
     }
 
-    /// Lays down a whole content.
+    /// Lays down the content of the whole medium.
     pub(crate) fn lay(&mut self, content: &[u64]) {
         self.lay_words(0, content);
     }
@@ -105,7 +105,7 @@ impl Image {
         }
     }
 
-    /// Recovers twice, compares, checks, and undoes what the recoveries stored.
+    /// Recovers twice, compares and checks the contents, and undoes the stores of the recoveries.
     pub(crate) fn check<S: Subject>(&mut self, subject: &S, legal: &S::Legal) -> Result<(), Breach> {
         let found = self.recover_twice(subject, legal);
         self.undo();
@@ -122,7 +122,7 @@ impl Image {
         Ok(())
     }
 
-    /// Recovers once, recording what the recovery does, and undoes it.
+    /// Recovers once, records the events of the recovery, and undoes its stores.
     pub(crate) fn record<S: Subject>(&mut self, subject: &S) -> Result<Vec<Event>, Breach> {
         self.medium.record(true);
         let found = self.recover(subject, 1);
@@ -133,7 +133,7 @@ impl Image {
     }
 
     fn recover<S: Subject>(&self, subject: &S, round: u8) -> Result<S::Contents, Breach> {
-        // A fault of an earlier recovery is not this one's.
+        // Drop a fault of an earlier recovery.
         let _ = Fault::take();
         let medium = self.medium.clone();
         let found = catch_unwind(AssertUnwindSafe(|| subject.recover(medium)));

@@ -1,4 +1,4 @@
-//! Floor 2: a medium that loses power, and the explorer that checks what every power cut may leave behind.
+//! Floor 2: a medium that loses power, and the explorer that checks every state that a power cut may leave.
 //!
 //! ```text
 //!   subject: engine + workload + what is legal
@@ -8,13 +8,12 @@
 //!      tape ----> model: per line or sector, what is sure and what is pending ----> images
 //! ```
 //!
-//! It does: take the place of a mapping under an unmodified engine; let logical threads take turns at every
-//! call of the medium, by a seed; cut the power after every store and drain; make the images that the
-//! [machine](Machine) may then leave, all of them where they are few; recover from each twice, and from power
-//! cuts inside of sampled recoveries; and name the first loss so that it can be [replayed](replay()).
-//! It does not: model time, the loss of more than power (see poison in `lode-pmem`), reordered loads, or an
-//! engine that keeps a lock across a call of the medium outside of
-//! [`Medium::wait_while`](lode_pmem::Medium::wait_while); it reports the last as a hang.
+//! It does: take the place of a mapping under an unmodified engine; let logical threads take turns at every call of the
+//! medium, by a seed; cut the power after every store and drain; make the images that the [machine](Machine) may then
+//! leave, all of them if they are few; recover from each twice, and from power cuts inside of sampled recoveries; and
+//! name the first loss so that it can be [replayed](replay()). It does not: model time, the loss of more than power
+//! (see poison in `lode-pmem`), or reordered loads. It can't run an engine that keeps a lock across a call of the
+//! medium outside of [`Medium::wait_while`](lode_pmem::Medium::wait_while), and reports it as a hang.
 //!
 //! # What a power cut leaves
 //! | machine | a store is sure after | of the others |
@@ -26,9 +25,9 @@
 //! | commit | a drain of any thread, or a log write of its sector, that did not fail | any version of each sector of 512 bytes |
 //!
 //! # Use
-//! An engine is any code that is generic over [`Medium`](lode_pmem::Medium). Its tests implement [`Subject`]
-//! and call [`explore()`]; [`oracle`] says what is legal for the histories that most engines have. Here is a
-//! list whose 8-byte count makes an entry part of it, and the classic mistake:
+//! An engine is any code that is generic over [`Medium`](lode_pmem::Medium). Its tests implement [`Subject`] and call
+//! [`explore()`]; [`oracle`] defines the legal contents for the histories that most engines have. Here is a list whose
+//! 8-byte count makes an entry part of it, and the classic mistake:
 //!
 //! ```
 //! use lode_layout::PoolOffset;
@@ -64,7 +63,7 @@
 //!     }
 //! }
 //!
-//! /// The workload, and what is legal after a power cut.
+//! /// The workload, and the contents that are legal after a power cut.
 //! struct ListSubject {
 //!     forgets_drain: bool,
 //! }
@@ -122,14 +121,14 @@
 //! ```
 //!
 //! # Seeded bugs
-//! An explorer that finds nothing is believed only if it finds what is known to be there. An engine names
-//! lines of its own that can be broken as statics of [`lode_layout::bug`]; a build with `--cfg lode_bugs`
-//! plants them one after the other and has each hunted (`hunt`).
+//! An explorer that finds nothing is trusted only if it finds the bugs that are known to be there. An engine names
+//! lines of its own that can be broken, as statics of [`lode_layout::bug`]. A build with `--cfg lode_bugs` plants these
+//! bugs one after the other and hunts each (`hunt`).
 //!
 //! # Cost
-//! An image costs the lines that differ from the one before it, two recoveries with the lines that they
-//! store to, and the check; the size of the pool does not matter. Hashes of 128 bits tell images apart: of n
-//! images, one is skipped unseen with probability n² / 2^129.
+//! An image costs the lines that differ from the image before it, two recoveries with the lines that they store to, and
+//! the check. The size of the pool does not matter. Hashes of 128 bits tell images apart: of n images, one is skipped
+//! by mistake with probability n² / 2^129.
 #![forbid(unsafe_code)]
 
 mod choice;

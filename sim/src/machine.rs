@@ -1,4 +1,4 @@
-//! Which machine loses power: its CPU's rules and its medium's rung.
+//! The machine that loses power: the rules of its CPU and the rung of its medium.
 
 use lode_layout::LINE;
 use lode_pmem::Rung;
@@ -10,18 +10,18 @@ pub(crate) const SECTOR: u64 = 512;
 /// The order in which the stores to one cache line reach the medium.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Cpu {
-    /// The stores to a line arrive in the order in which they were made; stores past the cache in any order.
+    /// The stores to a line arrive in the order in which they were made; stores past the cache arrive in any order.
     X86,
-    /// The words of a line arrive in any order; each word's own stores in the order in which they were made.
+    /// The words of a line arrive in any order; the stores to one word arrive in the order in which they were made.
     Arm,
 }
 
-/// The rules by which a power cut chooses what is left.
+/// The rules that decide which states a power cut may leave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Machine {
-    /// The order within a line. The commit rung has sectors instead and does not ask.
+    /// Order of the stores within a line. Ignored on the commit rung, which has sectors instead.
     pub cpu: Cpu,
-    /// What makes a store durable. [`Rung::None`] keeps nothing, so there is nothing to explore.
+    /// Event that makes a store durable. [`Rung::None`] makes none durable, so there is nothing to explore.
     pub rung: Rung,
 }
 
@@ -35,7 +35,7 @@ impl Machine {
         Machine { cpu: Cpu::X86, rung: Rung::Commit },
     ];
 
-    /// Bytes of the unit whose content a power cut chooses independently of other units: a line or a sector.
+    /// Returns the bytes of a unit: a line or a sector. A power cut chooses the content of each unit independently.
     pub(crate) fn unit(self) -> u64 {
         match self.rung {
             Rung::Commit => SECTOR,

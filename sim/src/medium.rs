@@ -10,18 +10,18 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// Rounds of [`Medium::relax`] after which a lone thread is said to wait for ever.
+/// Number of rounds of [`Medium::relax`] after which a lone thread is reported to wait for ever.
 const RELAX_MAX: u32 = 10_000;
-/// The error number of an input/output error, which a sync that is made to fail reports.
+/// Error number of an input/output error, which a failing sync reports.
 const EIO: i32 = 5;
 
-/// A medium in memory that a power cut can be tried on.
+/// A medium in memory, for trying power cuts.
 ///
-/// Loads see what was stored at once, as on any machine. What a power cut would leave is computed by the
-/// [explorer](crate::explore()), which records the run of an engine on one such medium and runs the engine's
-/// recovery on others. An engine can't tell it from a mapping of the same [`Machine`].
+/// A load returns the last store at once, as on any machine. The [explorer](crate::explore()) computes the images that
+/// a power cut would leave. It records the run of an engine on one such medium and runs the engine's recovery on
+/// others. An engine can't tell it from a mapping of the same [`Machine`].
 ///
-/// The contract of [`Medium`] is checked: a range or length that the trait does not allow panics.
+/// The contract of [`Medium`] is checked: a range or length that the trait forbids panics.
 #[derive(Debug)]
 pub struct SimMedium {
     memory: Memory,
@@ -33,12 +33,12 @@ pub struct SimMedium {
     drains: AtomicU64,
     failing_drain: Option<u64>,
     is_armed: AtomicBool,
-    /// Whether drains, and log writes, are still to be told of the failure, see [`Description`].
+    /// True if the failure is still to be reported to drains, or to log writes, see [`Description`].
     untold: [AtomicBool; 2],
 }
 
-/// The open file descriptions, of which the medium has two, as a mapping does. The kernel tells each of them once that a
-/// sync failed, whichever of the two met it.
+/// The open file descriptions. The medium has two of them, as a mapping does. The kernel reports a failed sync once to
+/// each of them, no matter on which it occurred.
 #[derive(Clone, Copy, Debug)]
 enum Description {
     Drains,
@@ -46,10 +46,10 @@ enum Description {
 }
 
 impl SimMedium {
-    /// Zeroed memory of `len` bytes, a multiple of 4096, that behaves as `machine` says.
+    /// Returns zeroed memory of `len` bytes, a multiple of 4096, that behaves as `machine` says.
     ///
     /// # Errors
-    /// What mmap(2) says.
+    /// The error of mmap(2).
     ///
     /// # Panics
     /// `len` is not a multiple of 4096, or the rung is [`Rung::None`].
@@ -71,28 +71,28 @@ impl SimMedium {
         })
     }
 
-    /// Makes the drain or log write with number `nth`, from 0, fail on the commit rung. What it was to make durable is
-    /// lost or not. The next sync of the other kind fails, too, and later ones report success nevertheless, as Linux
-    /// does for two open file descriptions.
+    /// Makes the drain or log write with number `nth`, from 0, fail on the commit rung. The stores that it was to make
+    /// durable are lost or not. The next sync of the other kind fails, too. Later ones report success nevertheless, as
+    /// Linux does for two open file descriptions.
     #[must_use]
     pub fn failing_drain(mut self, nth: Option<u64>) -> SimMedium {
         self.failing_drain = nth;
         self
     }
 
-    /// Lets logical threads take turns as `schedule` says.
+    /// Makes logical threads take turns as `schedule` says.
     pub(crate) fn scheduled(mut self, schedule: Option<Arc<Schedule>>) -> SimMedium {
         self.schedule = schedule;
         self
     }
 
-    /// Whether drains are counted, so that one of them can fail.
+    /// Switches the counting of drains on or off. Only a counted drain can fail.
     pub(crate) fn arm_failing_drain(&self, on: bool) {
-        // ORDER: none needed, it happens before the threads start.
+        // ORDER: none needed, this happens before the threads start.
         self.is_armed.store(on, Ordering::Relaxed);
     }
 
-    /// Whose rules this medium follows.
+    /// Returns the machine whose rules this medium follows.
     pub fn machine(&self) -> Machine {
         self.machine
     }
@@ -103,17 +103,17 @@ impl SimMedium {
         self.recording.store(on, Ordering::Relaxed);
     }
 
-    /// The recorded events.
+    /// Returns the recorded events.
     pub(crate) fn tape(&self) -> &Tape {
         &self.tape
     }
 
-    /// The lines stored to.
+    /// Returns the lines that were stored to.
     pub(crate) fn touched(&self) -> &Touched {
         &self.touched
     }
 
-    /// Whether the drain that was to fail has done so.
+    /// Returns true if the drain that was to fail has failed.
     pub(crate) fn has_failed(&self) -> bool {
         // ORDER: none needed, the threads that counted have ended.
         self.failing_drain.is_some_and(|nth| self.drains.load(Ordering::Relaxed) > nth)
@@ -125,7 +125,7 @@ impl SimMedium {
         }
     }
 
-    /// A step that makes something durable.
+    /// Takes a step at a call that makes stores durable.
     fn step_durable(&self) {
         if let Some(schedule) = &self.schedule {
             schedule.step(true);
@@ -139,7 +139,7 @@ impl SimMedium {
         }
     }
 
-    /// Whether the range is inside the memory; a fault is raised if it is not.
+    /// Returns true if the range is inside of the memory; raises a fault otherwise.
     fn admit(&self, at: PoolOffset, len: u64) -> bool {
         let inside = at.get().checked_add(len).is_some_and(|end| end <= self.memory.len());
         if !inside {
@@ -148,7 +148,7 @@ impl SimMedium {
         inside
     }
 
-    /// Stores bytes word by word, each as the event that `event` makes of its number and new value.
+    /// Stores bytes word by word. Records each word as the event that `event` makes of its number and new value.
     fn put(&self, at: PoolOffset, bytes: &[u8], event: impl Fn(u32, u64) -> Event) {
         if !self.admit(at, bytes.len() as u64) {
             return;
@@ -172,7 +172,7 @@ impl SimMedium {
             let (now, rest) = bytes.split_at(bytes.len().min(WORD as usize - skip));
             let mut word = [0; WORD as usize];
             if now.len() < word.len() {
-                // Not `load8`, which is a switching point where seeded bugs are built in.
+                // Not `load8`, which is a switching point in builds with seeded bugs.
                 self.memory.read(PoolOffset::new(start), &mut word);
             }
             word[skip..skip + now.len()].copy_from_slice(now);
@@ -182,8 +182,8 @@ impl SimMedium {
         }
     }
 
-    /// Makes the units from `first` to `last` durable, or fails if it is this one's turn, or if the other way to sync
-    /// failed since the last one of this.
+    /// Makes the units from `first` to `last` durable. Fails if this is the sync that is to fail, or if a sync of the
+    /// other kind has failed since the last one of this kind.
     fn write_out(&self, by: Description, first: u32, last: u32) -> Result<(), SyncError> {
         // ORDER: none needed, the baton orders the threads.
         let armed = self.is_armed.load(Ordering::Relaxed);

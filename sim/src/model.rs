@@ -1,4 +1,4 @@
-//! What the medium is sure to hold, and what it may hold besides, after each event.
+//! The content that the medium is sure to hold, and the pending stores that it may hold, after each event.
 
 use crate::machine::Machine;
 use crate::tape::Event;
@@ -7,30 +7,30 @@ use lode_layout::WORD;
 use lode_pmem::Rung;
 use xxhash_rust::xxh3::xxh3_128_with_seed;
 
-/// The most logical threads, which number the waits of a [`Model`].
+/// Highest number of logical threads, and so of the waits of a [`Model`].
 pub(crate) const THREADS_MAX: usize = 3;
 
-/// How a pending store reached the machine.
+/// The ways of a store to the medium.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Path {
-    /// Through the cache.
+    /// A store through the cache.
     Cached,
-    /// Past the cache, by this thread.
+    /// A store past the cache, by this thread.
     Past(u8),
-    /// As part of a sector that is written whole; false for all but its last word.
+    /// A part of a sector that is written whole; true only for its last word.
     Sector(bool),
 }
 
 /// A store that may be lost.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pending {
-    /// The number of the word in its unit.
+    /// Number of the word in its unit.
     pub(crate) word: u8,
-    /// How it went.
+    /// Way of the store.
     pub(crate) path: Path,
-    /// It is durable, but an earlier store of the unit is not yet.
+    /// True if the store is durable, but an earlier store of the unit is not yet.
     pub(crate) held: bool,
-    /// The stored word.
+    /// Value of the word.
     pub(crate) value: u64,
 }
 
@@ -38,23 +38,24 @@ pub(crate) struct Pending {
 #[derive(Debug, Default)]
 struct Unit {
     pending: Vec<Pending>,
-    /// Stores that became durable, since the start.
+    /// Number of stores that became durable since the start.
     folded: u64,
-    /// The stores before this one were lost by a failed sync, unless the unit is stored to again.
+    /// Number of stores, since the start, that were made before a failed sync lost the pending ones. The next store to
+    /// the unit makes the kernel write them again.
     doubted: u64,
-    /// The threads that copied to it and have not drained since, a bit each.
+    /// The threads that copied to the unit and have not drained since, a bit each.
     writers: u8,
-    /// Whether it was stored to since the last drain.
+    /// True if the unit was stored to since the last drain.
     is_hot: bool,
     versions: Option<Versions>,
 }
 
-/// What one thread asked for and has not waited for.
+/// The flushes and copies of one thread since its last drain.
 #[derive(Debug, Default)]
 struct Waits {
-    /// Units flushed, each with the number of stores that it had then.
+    /// Units that were flushed, each with its number of stores at that time.
     flushed: Vec<(u32, u64)>,
-    /// Units copied to.
+    /// Units that were copied to.
     copied: Vec<u32>,
 }
 
@@ -73,8 +74,8 @@ pub(crate) struct Model {
     waits: [Waits; THREADS_MAX],
 }
 
-/// The hash of a unit's content. The hash of a pool is the sum over its units, so a pool that differs in few
-/// of them costs no more than these. Two different pools have one hash with probability 2^-128.
+/// Hashes the content of a unit. The hash of a pool is the sum over its units, so a change of few units needs the
+/// hashes of only those. Two different pools have the same hash with probability 2^-128.
 pub(crate) fn unit_hash(unit: u32, words: &[u64]) -> u128 {
     let mut bytes = [0; crate::machine::SECTOR as usize];
     let len = words.len() * WORD as usize;
@@ -85,7 +86,7 @@ pub(crate) fn unit_hash(unit: u32, words: &[u64]) -> u128 {
 }
 
 impl Model {
-    /// A machine at rest that holds `content`.
+    /// Returns a machine at rest that holds `content`.
     pub(crate) fn new(machine: Machine, content: &[u64]) -> Model {
         let unit_words = (machine.unit() / WORD) as usize;
         let mut model = Model {
@@ -119,42 +120,42 @@ impl Model {
         self.waits = Default::default();
     }
 
-    /// The hash of what is sure to be there.
+    /// Returns the hash of the content that is sure to be there.
     pub(crate) fn hash(&self) -> u128 {
         self.hash
     }
 
-    /// The units with more than one possible content, or with stores that change nothing.
+    /// Returns the units with more than one possible content, or with stores that change nothing.
     pub(crate) fn dirty(&self) -> &[u32] {
         &self.dirty
     }
 
-    /// Whether a unit was stored to since the last drain.
+    /// Returns true if the unit was stored to since the last drain.
     pub(crate) fn is_hot(&self, unit: u32) -> bool {
         self.units[unit as usize].is_hot
     }
 
-    /// The threads that copied to a unit since their own last drain, a bit each.
+    /// Returns the threads that copied to the unit since their own last drain, a bit each.
     pub(crate) fn writers(&self, unit: u32) -> u8 {
         self.units[unit as usize].writers
     }
 
-    /// What a unit is sure to hold.
+    /// Returns the content that the unit is sure to hold.
     pub(crate) fn base(&self, unit: u32) -> &[u64] {
         &self.base[unit as usize * self.unit_words..][..self.unit_words]
     }
 
-    /// The hash of what a unit is sure to hold.
+    /// Returns the hash of the content that the unit is sure to hold.
     pub(crate) fn base_hash(&self, unit: u32) -> u128 {
         self.hashes[unit as usize]
     }
 
-    /// Takes the units that were dirty and are not any more.
+    /// Takes the units that were dirty and are no longer.
     pub(crate) fn take_settled(&mut self) -> Vec<u32> {
         std::mem::take(&mut self.settled)
     }
 
-    /// Works out the possible contents of each dirty unit.
+    /// Computes the possible contents of each dirty unit.
     pub(crate) fn enumerate(&mut self) {
         for unit in &self.dirty {
             let index = *unit as usize;
@@ -166,13 +167,13 @@ impl Model {
         }
     }
 
-    /// The possible contents of a dirty unit, after [`enumerate`](Model::enumerate).
+    /// Returns the possible contents of a dirty unit, after [`enumerate`](Model::enumerate).
     pub(crate) fn versions(&self, unit: u32) -> &Versions {
         static NONE: Versions = Versions::NONE;
         self.units[unit as usize].versions.as_ref().unwrap_or(&NONE)
     }
 
-    /// Goes on by one event.
+    /// Advances by one event.
     pub(crate) fn apply(&mut self, event: Event) {
         match event {
             Event::Store { word, value } => self.push(word, value, Path::Cached),
@@ -239,7 +240,7 @@ impl Model {
             self.hold(unit, u64::MAX, |path| path == Path::Past(thread));
         }
         if self.machine.rung == Rung::Byte {
-            // What another thread can see has left the store buffer, and the caches outlive the power.
+            // A store that another thread can see has left the store buffer, and the caches survive a power cut.
             for unit in self.dirty.clone() {
                 self.hold(unit, u64::MAX, |path| path == Path::Cached);
             }
@@ -250,7 +251,7 @@ impl Model {
     fn synced(&mut self, first: u32, last: u32) {
         for unit in self.dirty.clone() {
             let state = &self.units[unit as usize];
-            // A sector that a failed sync lost is written again only after the next store to it.
+            // The kernel rewrites a sector that a failed sync lost only after the next store to it.
             let written = state.doubted < state.folded + state.pending.len() as u64;
             if (first..=last).contains(&unit) && written {
                 self.hold(unit, u64::MAX, |_| true);
@@ -259,7 +260,7 @@ impl Model {
         self.tidy();
     }
 
-    /// Makes durable the first `stores` stores of the unit, since the start, that went by a path that `chosen` says.
+    /// Makes durable those of the unit's first `stores` stores, counted from the start, whose path `chosen` accepts.
     fn hold(&mut self, unit: u32, stores: u64, chosen: impl Fn(Path) -> bool) {
         let index = unit as usize;
         let state = &mut self.units[index];
@@ -322,7 +323,7 @@ mod test {
         Event::Drain { thread }
     }
 
-    /// What the first three words of the first unit may hold after `events`, of a medium of zeros.
+    /// Returns the contents that the first three words of the first unit may have after `events`, on a medium of zeros.
     fn contents(machine: Machine, events: &[Event]) -> BTreeSet<[u64; 3]> {
         let mut model = Model::new(machine, &[0; 128]);
         events.iter().for_each(|event| model.apply(*event));
@@ -364,7 +365,7 @@ mod test {
     fn a_drain_completes_the_flushes_of_its_own_thread() {
         for machine in [X86, ARM] {
             expect(machine, &[store(0, 1), flush(0), drain(0)], &[[1, 0, 0]]);
-            // Whoever stored: what counts is that the flush came later.
+            // The thread of the store does not matter: the flush must only come later.
             expect(machine, &[store(0, 1), flush(1), drain(1)], &[[1, 0, 0]]);
             expect(machine, &[store(0, 1), flush(0), drain(1)], &[[0, 0, 0], [1, 0, 0]]);
             expect(machine, &[store(0, 1), drain(0)], &[[0, 0, 0], [1, 0, 0]]);
@@ -383,7 +384,7 @@ mod test {
             expect(machine, &[copy(0, 0, 1), drain(1)], &[[0, 0, 0], [1, 0, 0]]);
             expect(machine, &[copy(0, 0, 1), copy(1, 1, 2), drain(1)], &[[0, 2, 0], [1, 2, 0]]);
         }
-        // A flush by another thread does not reach what went past the cache.
+        // A flush by another thread does not reach a store past the cache.
         expect(X86, &[copy(0, 0, 1), flush(1), drain(1)], &[[0, 0, 0], [1, 0, 0]]);
     }
 

@@ -1,19 +1,19 @@
-//! Oracles: what may be found after a power cut, for histories that several engines share.
+//! Oracles: the contents that are legal after a power cut, for histories that several engines share.
 
 use crate::{Moment, Outcome};
 use std::collections::BTreeMap;
 use std::fmt::{self, Debug};
 
-/// The most combinations of writers that one content is explained by, where several wrote one value.
+/// Highest number of combinations of writers to try for one content, where several operations wrote one value.
 const EXPLANATIONS_MAX: usize = 1 << 12;
 
-/// What an operation reads and writes; `None` is the value of a key that is not there.
+/// The reads and writes of an operation; `None` is the value of a key that is not there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Access<K, V> {
-    /// What it read of other operations, as far as the workload noted it. If it returned, what it read must
-    /// be there, or have been replaced.
+    /// Values that the operation read of other operations, as far as the workload noted them. If the operation
+    /// returned, these values must be there, or have been replaced.
     pub reads: Vec<(K, Option<V>)>,
-    /// What it writes, all of it or nothing; each key once.
+    /// Values that the operation writes, all of them or none; each key once.
     pub writes: Vec<(K, Option<V>)>,
 }
 
@@ -22,12 +22,12 @@ pub struct Access<K, V> {
 struct Writer<K, V> {
     begun: usize,
     ended: usize,
-    /// Whether it is there for sure.
+    /// True if the operation must be there.
     must: bool,
     access: Access<K, V>,
 }
 
-/// A value that a key may have, and who wrote it.
+/// A value that a key may have, and the operation that wrote it.
 #[derive(Debug)]
 struct Candidate<V> {
     value: Option<V>,
@@ -36,43 +36,43 @@ struct Candidate<V> {
 
 /// The oracle for keys that transactions read and write, from any number of threads.
 ///
-/// A content is legal if there is an order of all operations that returned, and some of those in flight or in
-/// doubt, each whole, such that an operation that returned before another one began comes first, and the
-/// last write of each key is what was found. It is sharpest where each written value is written once.
+/// A content is legal if some order of operations explains it. The order holds all operations that returned and some of
+/// those in flight or in doubt, each whole. An operation that returned before another one began comes first. The last
+/// write of each key must be the value that was found. The oracle is sharpest if each written value is written once.
 ///
 /// # Cost
-/// One comparison a key where at most the writes of one operation are in flight, and a search where the
-/// operations of several threads overlap on the same keys.
+/// One comparison for each key if the writes of at most one operation are in flight, and a search if the operations of
+/// several threads overlap on the same keys.
 #[derive(Debug)]
 pub struct Registers<K, V> {
     writers: Vec<Writer<K, V>>,
     keys: Vec<(K, Vec<Candidate<V>>)>,
-    /// A read of a value that nobody wrote.
+    /// A read of a value that no operation wrote.
     strange_read: Option<(K, Option<V>)>,
 }
 
-/// How a content differs from all legal ones.
+/// The difference between a content and all legal ones.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WrongRegisters<K, V> {
     /// A key has a value that it can't have.
     Value {
         /// The key.
         key: K,
-        /// What was found.
+        /// The value that was found.
         found: Option<V>,
-        /// What could have been found.
+        /// The values that are legal.
         legal: Vec<Option<V>>,
     },
-    /// Each value is possible, but not all of them together: an operation is there in part, or too early.
+    /// Each value is possible alone, but not all of them together: an operation is there in part, or too early.
     Torn {
-        /// Keys that show operations which may not be there, or be there whole, with what was found.
+        /// Keys written by operations that may be missing, or must be there whole, each with the value that was found.
         keys: Vec<(K, Option<V>)>,
     },
-    /// An operation saw a value that nobody had written, power cut or not.
+    /// An operation read a value that no operation had written, even without a power cut.
     StrangeRead {
         /// The key.
         key: K,
-        /// What the operation saw.
+        /// The value that the operation read.
         seen: Option<V>,
     },
 }
@@ -94,7 +94,7 @@ impl<K: Debug, V: Debug> fmt::Display for WrongRegisters<K, V> {
 }
 
 impl<K: Ord + Clone, V: Eq + Clone> Registers<K, V> {
-    /// What is legal at `moment`, if the keys had the values `initial` before the run.
+    /// Returns the oracle for a power cut at `moment`, if the keys had the values `initial` before the run.
     pub fn new<T: Clone>(
         initial: &[(K, V)],
         moment: &Moment<T>,
@@ -132,13 +132,13 @@ impl<K: Ord + Clone, V: Eq + Clone> Registers<K, V> {
         Registers { writers, keys: by_key.into_iter().collect(), strange_read }
     }
 
-    /// Compares what was found, in ascending order of the keys, with what is legal.
+    /// Compares the recovered content, in ascending order of the keys, with the legal ones.
     ///
     /// # Errors
-    /// How they differ.
+    /// The difference.
     ///
     /// # Panics
-    /// So many operations that overlap wrote equal values that the search would take too long.
+    /// So many overlapping operations wrote equal values that the search would take too long.
     pub fn check(&self, found: &[(K, V)]) -> Result<(), WrongRegisters<K, V>> {
         if let Some((key, seen)) = self.strange_read.clone() {
             return Err(WrongRegisters::StrangeRead { key, seen });
@@ -165,31 +165,31 @@ impl<K: Ord + Clone, V: Eq + Clone> Registers<K, V> {
         })
     }
 
-    /// The value found for each key that was ever written; an error for any other key.
+    /// Returns the value found for each key that was ever written; an error for any other key.
     fn line_up<'f>(&self, found: &'f [(K, V)]) -> Result<Vec<Option<&'f V>>, WrongRegisters<K, V>> {
         let mut rest = found.iter().peekable();
         let values = self.keys.iter().map(|(key, _)| rest.next_if(|pair| pair.0 == *key).map(|pair| &pair.1));
         let values: Vec<Option<&V>> = values.collect();
         match rest.next() {
             None => Ok(values),
-            // A key that stops the walk is unknown, or follows one that does.
+            // A key that stops the walk is unknown, or follows an unknown one.
             Some((key, value)) => {
                 Err(WrongRegisters::Value { key: key.clone(), found: Some(value.clone()), legal: vec![None] })
             }
         }
     }
 
-    /// Whether the order in which the operations returned explains that these were the last writers.
+    /// Returns true if the order in which the operations returned explains that these were the last writers.
     fn is_in_order(&self, last: &[usize]) -> bool {
         let is_there = |writer: usize| self.writers[writer].must || last.contains(&writer);
         self.keys.iter().zip(last).all(|((_, candidates), last)| {
-            // Candidates are in the order of their return.
+            // Candidates are sorted by the return of their writers.
             candidates.iter().rev().find(|candidate| is_there(candidate.writer)).map(|newest| newest.writer)
                 == Some(*last)
         })
     }
 
-    /// Whether any choice of one last writer for each key can be put into an order.
+    /// Returns true if some choice of one last writer for each key can be put into an order.
     fn is_explained(&self, explanations: &[Vec<usize>]) -> bool {
         let mut digits = vec![0; explanations.len()];
         for _ in 0..EXPLANATIONS_MAX {
@@ -213,7 +213,7 @@ impl<K: Ord + Clone, V: Eq + Clone> Registers<K, V> {
         panic!("too many overlapping operations wrote equal values: let the workload write different ones");
     }
 
-    /// Whether there is an order of the operations in which these are the last writers of the keys.
+    /// Returns true if there is an order of the operations in which these are the last writers of the keys.
     fn has_order(&self, last: &[usize]) -> bool {
         let mut nodes: Vec<usize> = last.to_vec();
         let candidates = self.keys.iter().flat_map(|(_, candidates)| candidates);
@@ -243,7 +243,8 @@ impl<K: Ord + Clone, V: Eq + Clone> Registers<K, V> {
     }
 }
 
-/// Requires those whose writes were read by operations that are there for sure. The first read that nobody wrote.
+/// Marks the writers as required whose writes were read by required operations. Returns the first read of a value that
+/// no operation wrote.
 fn require_reads<K: Ord + Clone, V: Eq + Clone>(
     writers: &mut [Writer<K, V>],
     by_key: &BTreeMap<K, Vec<Candidate<V>>>,
@@ -268,7 +269,7 @@ fn require_reads<K: Ord + Clone, V: Eq + Clone>(
                     writers[source].must = true;
                     open.push(source);
                 }
-                // It is there for sure, or it is open whose value was seen.
+                // The writer is required already, or several operations may have written the value.
                 _ => (),
             }
         }
@@ -276,19 +277,19 @@ fn require_reads<K: Ord + Clone, V: Eq + Clone>(
     None
 }
 
-/// The oracle for a single thread whose operations change any kind of content: it is the one after k or k + 1
-/// of them.
+/// The oracle for a single thread whose operations change any kind of content. After k returned operations, the content
+/// must be the one after k or k + 1 operations.
 #[derive(Debug)]
 pub struct Sequence<C> {
     legal: Vec<C>,
 }
 
-/// A content that no prefix of the operations leaves.
+/// A content that no legal prefix of the operations leaves.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WrongSequence<C> {
-    /// What was found.
+    /// The content that was found.
     pub found: C,
-    /// What could have been found.
+    /// The contents that are legal.
     pub legal: Vec<C>,
 }
 
@@ -299,10 +300,11 @@ impl<C: Debug> fmt::Display for WrongSequence<C> {
 }
 
 impl<C: Clone + PartialEq> Sequence<C> {
-    /// What is legal at `moment`, if the content was `initial` before the run, and `apply` does what an operation does.
+    /// Returns the oracle for a power cut at `moment`. The content was `initial` before the run, and `apply` applies an
+    /// operation to it.
     ///
     /// # Panics
-    /// Operations of several threads were noted, whose order is not known.
+    /// Operations of several threads were noted, so their order is not known.
     pub fn new<T: Clone>(initial: C, moment: &Moment<T>, apply: impl Fn(&mut C, &T)) -> Sequence<C> {
         let mut legal = vec![initial];
         for operation in moment.operations() {
@@ -318,10 +320,10 @@ impl<C: Clone + PartialEq> Sequence<C> {
         Sequence { legal }
     }
 
-    /// Compares what was found with what is legal.
+    /// Compares the recovered content with the legal ones.
     ///
     /// # Errors
-    /// Both, if they differ.
+    /// Both, if the content is not legal.
     pub fn check(&self, found: &C) -> Result<(), WrongSequence<C>> {
         if self.legal.contains(found) {
             return Ok(());
@@ -364,7 +366,7 @@ mod test {
         })
     }
 
-    /// Checks contents with the initial `z` added.
+    /// Checks a content after adding the initial `z` to it.
     fn is_legal(registers: &Registers<char, u8>, found: &[(char, u8)]) -> bool {
         let mut found = found.to_vec();
         found.push(('z', 9));
@@ -417,7 +419,7 @@ mod test {
 
     #[test]
     fn what_began_after_a_return_comes_later() {
-        // The long one overlaps both; the two others have an order.
+        // The first operation overlaps both others, which have an order.
         let registers = registers(vec![
             ended(0, 5, writes(&[('a', 9), ('b', 9)])),
             ended(1, 2, writes(&[('a', 1)])),

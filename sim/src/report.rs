@@ -1,11 +1,11 @@
-//! What an exploration found.
+//! The results of an exploration.
 
 use crate::image::Breach;
 use crate::schedule::Stop;
 use std::fmt;
 use std::str::FromStr;
 
-/// Names an image of a run, so that it can be made again.
+/// The name of an image of a run, by which it can be made again.
 ///
 /// Written as `seed.operations@point:unit=version,...`, with a second `/point:...` for a power cut inside of
 /// the recovery of the first image.
@@ -13,19 +13,18 @@ use std::str::FromStr;
 pub struct Replay {
     /// The seed of the run.
     pub seed: u64,
-    /// Operations that each logical thread was to run.
+    /// Number of operations that each logical thread was to run.
     pub operations: u64,
-    /// Where power was cut; a second one is inside of the recovery from the first. None: the run itself failed.
+    /// The power cuts; a second one is inside of the recovery from the first. Empty if the run itself failed.
     pub cuts: Vec<Cut>,
 }
 
 /// A power cut.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cut {
-    /// Events before it.
+    /// Number of events before it.
     pub point: usize,
-    /// The lines or sectors that do not hold their oldest possible content, each with the number of the
-    /// content that it holds.
+    /// The lines or sectors that do not hold their oldest possible content, each with the number of its content.
     pub image: Vec<(u32, u16)>,
 }
 
@@ -50,7 +49,7 @@ impl fmt::Display for Replay {
     }
 }
 
-/// A text that is not a [`Replay`].
+/// The error for a text that is not a [`Replay`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoReplay;
 
@@ -93,17 +92,17 @@ impl FromStr for Replay {
     }
 }
 
-/// What went wrong.
+/// The kinds of failure that end an exploration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// The engine could not be formatted or started on a whole medium.
+    /// The engine could not be formatted or started on an undamaged medium.
     Unusable {
         /// The error of the subject.
         error: String,
     },
     /// The run ended before its threads did.
     Stopped(Stop),
-    /// Power was cut, and the recovery went wrong.
+    /// Power was cut, and the recovery failed the check.
     Cut(Breach),
 }
 
@@ -117,12 +116,12 @@ impl fmt::Display for Fate {
     }
 }
 
-/// A way to lose data, and how to see it again.
+/// A failure of the engine, with the data to replay it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// Gives it again, in [`replay`](crate::replay).
+    /// Name of the image, for [`replay`](crate::replay).
     pub replay: Replay,
-    /// What went wrong.
+    /// The failure.
     pub fate: Fate,
     /// The operations that ended last or were in flight, one a line.
     pub story: String,
@@ -134,31 +133,32 @@ impl fmt::Display for Violation {
     }
 }
 
-/// The outcome of an exploration.
+/// The result of an exploration.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Report {
-    /// Different contents of the medium that were recovered from.
+    /// Number of different contents of the medium that were recovered from.
     pub images: u64,
-    /// Those among them that a power cut inside of a recovery left.
+    /// Number of those that a power cut inside of a recovery left.
     pub nested_images: u64,
-    /// Recoveries that were checked: an image counts again where more operations had begun or returned.
+    /// Number of recoveries that were checked. An image counts again at a moment when more operations had begun or
+    /// returned.
     pub checks: u64,
-    /// Places at which power was cut.
+    /// Number of places at which power was cut.
     pub crash_points: u64,
-    /// Those among them of which every possible image was tried.
+    /// Number of those of which every possible image was tried.
     pub exhausted_points: u64,
-    /// The binary logarithm of the most images that one crash point could have, tried or not.
+    /// The binary logarithm of the highest number of images that one crash point could have, tried or not.
     pub states_log2_max: f64,
-    /// Runs of the workload, each with a seed of its own.
+    /// Number of runs of the workload, each with a seed of its own.
     pub runs: u64,
-    /// Seconds that it took.
+    /// Duration in seconds.
     pub seconds: f64,
-    /// The first violation, made as small as a few attempts could make it. The exploration ends there.
+    /// The first violation, shortened in a few attempts. The exploration ends there.
     pub violation: Option<Violation>,
 }
 
 impl Report {
-    /// Different images a second, with all that it takes to make and check them.
+    /// Returns the number of different images a second, with the time to make and check them.
     pub fn images_per_second(&self) -> f64 {
         if self.seconds > 0.0 { self.images as f64 / self.seconds } else { 0.0 }
     }

@@ -1,4 +1,4 @@
-//! One run of a workload, recorded.
+//! One recorded run of a workload.
 
 use crate::history::{Actor, History, Note};
 use crate::report::Fate;
@@ -11,18 +11,18 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
-/// What a run did.
+/// The record of a run.
 #[derive(Debug)]
 pub(crate) struct Run<T> {
     /// The words of the formatted medium.
     pub(crate) start: Vec<u64>,
-    /// What happened to the medium since then.
+    /// The events of the medium since then.
     pub(crate) events: Vec<Event>,
-    /// What the threads noted.
+    /// The notes of the threads.
     pub(crate) notes: Vec<Note<T>>,
 }
 
-/// Runs the workload with a seed, in threads of its own: what engines keep for a thread is as in a new process.
+/// Runs the workload with a seed, in threads of its own. So the thread-local state of engines is as in a new process.
 pub(crate) fn run<S: Subject>(
     subject: &S,
     setup: &Setup,
@@ -99,7 +99,7 @@ where
             }
             end
         };
-        // The baton is handed on when what the engine keeps for the thread is gone, too.
+        // The baton is handed on only after the engine's thread-local state is dropped, too.
         let end = thread::scope(|scope| scope.spawn(enter).join()).and_then(|end| end);
         let message = end.err().and_then(message);
         let stop = message.map(|message| Stop::Panic { thread, message });

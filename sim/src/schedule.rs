@@ -1,8 +1,9 @@
-//! The scheduler: logical threads hand a baton to each other at calls of the medium, as a seed says.
+//! The scheduler: logical threads pass a baton to each other at calls of the medium, in an order that a seed
+//! determines.
 //!
-//! In a build with `--cfg lode_bugs` operations on words and locks that threads share, and loads from the medium, are
-//! switching points too (`lode_pmem::stepped`). In a share of the runs a thread that gives up the baton is stalled:
-//! it gets no turn for a drawn number of the others' calls, or until no other thread gets on.
+//! In a build with `--cfg lode_bugs`, operations on words and locks that threads share, and loads from the medium, are
+//! switching points too (`lode_pmem::stepped`). In a share of the runs, a thread that gives up the baton is stalled: it
+//! gets no turn for a drawn number of the other threads' calls, or until no other thread makes progress.
 
 use std::any::Any;
 use std::cell::Cell;
@@ -13,54 +14,54 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, Thread};
 use std::time::Duration;
 
-/// Calls in a row that only wait, after which the threads are said to wait for each other.
+/// Number of consecutive calls that only wait, after which the threads are reported to wait for each other.
 const IDLE_MAX: u64 = 20_000;
-/// A thread keeps the baton at all but one of so many calls that make something durable, or more often gives it up.
+/// At a call that makes stores durable, a thread gives up the baton with a probability of at least one in this many.
 const DURABLE_KEEP: u32 = 8;
-/// One in so many of these switches stalls the thread, or more.
+/// At such a switch, the thread is stalled with a probability of at least one in this many.
 const DURABLE_STALL_ONE_IN: u32 = 16;
-/// Seconds without any call of the medium, after which the holder of the baton is said to hang.
+/// Seconds without any call of the medium, after which the holder of the baton is reported to hang.
 const HANG_S: u32 = 5;
-/// Rounds of spinning for the baton before the thread is parked.
+/// Number of rounds of spinning for the baton before the thread is parked.
 const SPINS: u32 = 30;
-/// The switches that a [`Stop`] keeps.
+/// Number of switches that a [`Stop`] keeps.
 const SWITCHES_KEPT: usize = 48;
-/// Says that nobody holds the baton.
+/// The turn while no thread holds the baton.
 const NOBODY: usize = usize::MAX;
 
 thread_local! {
     static CURRENT: Cell<u8> = const { Cell::new(0) };
-    /// Whether the thread is at its end, where it must not unwind.
+    /// True once the thread is at its end, when it must not unwind.
     static ENDING: Cell<bool> = const { Cell::new(false) };
 }
 
 #[cfg(lode_bugs)]
 thread_local! {
-    /// Operations on shared words that the thread has left before one at which another thread may run.
+    /// Number of operations on shared words left before the one at which another thread may run.
     static UNSEEN: Cell<u32> = const { Cell::new(0) };
 }
 
-/// The number of the logical thread that calls.
+/// Returns the number of the calling logical thread.
 pub(crate) fn current() -> u8 {
     CURRENT.get()
 }
 
-/// Why a run ended before its threads did.
+/// The reasons why a run ends before its threads do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stop {
-    /// Each thread waits for a condition that only another one could change.
+    /// Each thread waits for a condition that only another thread could change.
     Deadlock {
         /// The threads that wait.
         waiting: Vec<usize>,
         /// The last threads that held the baton, oldest first.
         switches: Vec<u8>,
     },
-    /// The threads call nothing but [`relax`](lode_pmem::Medium::relax) and never get on.
+    /// The threads call only [`relax`](lode_pmem::Medium::relax) and make no progress.
     Livelock {
         /// The last threads that held the baton, oldest first.
         switches: Vec<u8>,
     },
-    /// A thread holds the baton and calls the medium no more: it blocks outside of the simulator's sight.
+    /// A thread holds the baton but does not call the medium: it blocks where the simulator can't see it.
     Hang {
         /// The thread.
         thread: usize,
@@ -69,7 +70,7 @@ pub enum Stop {
     Panic {
         /// The thread.
         thread: usize,
-        /// What it said.
+        /// Message of the panic.
         message: String,
     },
 }
@@ -97,7 +98,7 @@ impl fmt::Display for Stop {
 /// The payload of the panic that ends the other threads of a stopped run.
 struct Stopped;
 
-/// What a panic said, or nothing if it only ended a thread of a stopped run.
+/// Returns the message of a panic; `None` if the panic only ended a thread of a stopped run.
 pub(crate) fn message(payload: Box<dyn Any + Send>) -> Option<String> {
     if payload.is::<Stopped>() {
         return None;
@@ -110,7 +111,7 @@ pub(crate) fn message(payload: Box<dyn Any + Send>) -> Option<String> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Ready,
-    /// Its condition held when the count of progress was this.
+    /// The thread waits. Its condition was still unmet when the count of progress was this.
     Waiting(u64),
     Done,
 }
@@ -118,32 +119,32 @@ enum State {
 #[derive(Debug)]
 struct Inner {
     rng: fastrand::Rng,
-    /// A thread keeps the baton at all but one of this many calls.
+    /// One in this many calls gives up the baton.
     keep: u32,
-    /// And at all but one, on average, of this many operations on shared words.
+    /// On average, one in this many operations on shared words gives up the baton.
     #[cfg(lode_bugs)]
     keep_words: u32,
     states: Vec<State>,
     handles: Vec<Option<Thread>>,
-    /// Calls that may have changed what another thread waits for.
+    /// Number of calls that may have changed the condition that another thread waits for.
     progress: u64,
-    /// Calls since the last one that did more than wait.
+    /// Number of calls since the last one that did more than wait.
     idle: u64,
     stalls: Stalls,
     switches: Vec<u8>,
     stop: Option<Stop>,
 }
 
-/// Which threads get no turn.
+/// The stalled threads, which get no turn.
 #[derive(Debug)]
 struct Stalls {
-    /// Calls of the other threads for which each thread gets no turn.
+    /// For each thread, the number of calls of other threads during which it gets no turn.
     calls_left: Vec<u32>,
-    /// Stalls that the run may still have.
+    /// Number of stalls that the run may still have.
     left: u32,
-    /// One in this many switches stalls.
+    /// One in this many switches stalls the thread.
     one_in: u32,
-    /// Calls in a row that only wait, after which the threads are said to wait for a stalled one.
+    /// Number of consecutive calls that only wait, after which the threads are assumed to wait for a stalled one.
     idle_max: u64,
 }
 
@@ -159,7 +160,7 @@ impl Stalls {
         self.calls_left.iter().any(|calls| *calls > 0)
     }
 
-    /// Counts a call of `me`.
+    /// Counts a call of the thread `me`.
     fn count(&mut self, me: usize) {
         for calls in
             self.calls_left.iter_mut().enumerate().filter(|(thread, _)| *thread != me).map(|(_, c)| c)
@@ -168,7 +169,7 @@ impl Stalls {
         }
     }
 
-    /// Stalls the thread `me`, if that is drawn.
+    /// Draws whether the thread `me` is stalled, and stalls it then. Returns true if it is.
     fn draw(&mut self, me: usize, durable: bool, rng: &mut fastrand::Rng) -> bool {
         let one_in = if durable { self.one_in.min(DURABLE_STALL_ONE_IN) } else { self.one_in };
         if self.left == 0 || rng.u32(0..one_in) != 0 {
@@ -190,7 +191,7 @@ pub(crate) struct Schedule {
 }
 
 impl Schedule {
-    /// A scheduler for `threads` logical threads, whose choices follow from `seed`.
+    /// Returns a scheduler for `threads` logical threads, whose choices follow from `seed`.
     pub(crate) fn new(threads: usize, seed: u64) -> Schedule {
         let mut rng = fastrand::Rng::with_seed(seed);
         let keep = [1, 2, 4, 16, 64][rng.usize(0..5)];
@@ -213,9 +214,9 @@ impl Schedule {
         Schedule { inner: Mutex::new(inner), turn, started, threads }
     }
 
-    /// Whether logical threads run, and more than one of them.
+    /// Returns true if the run has more than one logical thread, and one of them runs.
     pub(crate) fn is_shared(&self) -> bool {
-        // ORDER: none needed; a thread sees its own `enter`, before which nothing is shared.
+        // ORDER: none needed; a thread sees its own `enter`, and shares no data before it.
         self.threads > 1 && self.started.load(Ordering::Relaxed) > 0
     }
 
@@ -230,8 +231,8 @@ impl Schedule {
         self.await_turn(me);
     }
 
-    /// Says that the calling thread is at its end: it keeps the baton until [`leave`](Schedule::leave), but what it
-    /// does on its way out does not end by unwinding.
+    /// Notes that the calling thread is at its end. It keeps the baton until [`leave`](Schedule::leave), but its last
+    /// calls do not end by unwinding.
     pub(crate) fn end() {
         ENDING.set(true);
     }
@@ -254,13 +255,13 @@ impl Schedule {
         }
     }
 
-    /// Why the run was stopped, if it was.
+    /// Returns the reason why the run was stopped, if it was.
     pub(crate) fn stop(&self) -> Option<Stop> {
         self.inner().stop.clone()
     }
 
-    /// A call of the medium: another thread may run first. More often, and with more stalls, where the call is one that
-    /// makes something `durable`: there are far fewer of these than of stores.
+    /// Takes a step at a call of the medium: another thread may run first. At a call that makes stores `durable`,
+    /// switches and stalls are more likely, because there are far fewer such calls than stores.
     pub(crate) fn step(&self, durable: bool) {
         if !self.is_shared() {
             return;
@@ -279,18 +280,18 @@ impl Schedule {
         }
     }
 
-    /// Gives up the baton, which may come back at once, or not for long.
+    /// Gives up the baton. The thread may get it back at once, or only after a stall.
     fn switch(&self, mut inner: MutexGuard<'_, Inner>, me: usize, durable: bool) {
         let Inner { stalls, rng, idle, .. } = &mut *inner;
         if stalls.draw(me, durable, rng) {
-            // From here on others may wait for this thread in vain.
+            // From here on other threads may wait for this one in vain.
             *idle = 0;
         }
         self.hand_on(inner, me);
         self.await_turn(me);
     }
 
-    /// A round of a loop that waits for another thread: another one runs first if it can.
+    /// Takes a step in a loop that waits for another thread: another thread runs first if it can.
     pub(crate) fn relax(&self) {
         let me = current() as usize;
         let mut inner = self.inner();
@@ -302,14 +303,14 @@ impl Schedule {
             let switches = inner.switches.clone();
             return self.give_up(inner, Stop::Livelock { switches });
         }
-        // It waits for something that only another thread can change.
+        // The thread waits for a condition that only another thread can change.
         inner.states[me] = State::Waiting(inner.progress - 1);
         self.hand_on(inner, me);
         self.await_turn(me);
         self.inner().states[me] = State::Ready;
     }
 
-    /// Lets other threads run while `blocked` says so.
+    /// Lets other threads run as long as `blocked` returns true.
     pub(crate) fn wait_while(&self, blocked: &mut dyn FnMut() -> bool) {
         self.step(false);
         let me = current() as usize;
@@ -329,8 +330,8 @@ impl Schedule {
         self.inner().states[me] = State::Ready;
     }
 
-    /// Counts a call of `me` that only waits. Whether there were so many in a row that no thread gets on; stalled
-    /// threads are let go first.
+    /// Counts a call of `me` that only waits. Returns true after so many of them in a row that no thread makes
+    /// progress. Stalled threads are released first.
     fn is_idle(&self, inner: &mut Inner, me: usize) -> bool {
         inner.idle += 1;
         inner.stalls.count(me);
@@ -341,7 +342,8 @@ impl Schedule {
         inner.idle > IDLE_MAX
     }
 
-    /// Gives the baton to a thread that can run, stalled only if no other one can; stops the run if none can.
+    /// Gives the baton to a thread that can run, to a stalled one only if no other can. Stops the run if no thread can
+    /// run.
     fn hand_on(&self, mut inner: MutexGuard<'_, Inner>, me: usize) {
         let progress = inner.progress;
         let can_run = |state: &State| match state {
@@ -400,7 +402,7 @@ impl Schedule {
             }
             seconds = if inner.progress == seen { seconds + 1 } else { 0 };
             seen = inner.progress;
-            // Wake-ups count as seconds too, but each follows a hand-over, which is progress.
+            // Wake-ups count as seconds too, but each follows a change of turn, which is progress.
             // ORDER: pairs with the release of `hand_on`.
             let holder = self.turn.load(Ordering::Acquire);
             if seconds > HANG_S && holder != me {
@@ -410,7 +412,7 @@ impl Schedule {
         self.is_stopped(&self.inner());
     }
 
-    /// Stops the run: this thread unwinds, the others when they are woken.
+    /// Stops the run. This thread unwinds now, the others when they are woken.
     fn give_up(&self, mut inner: MutexGuard<'_, Inner>, stop: Stop) {
         inner.stop.get_or_insert(stop);
         self.wake_all(inner);
@@ -419,7 +421,8 @@ impl Schedule {
         }
     }
 
-    /// Unwinds the calling thread if the run was stopped; tells it so if it unwinds already.
+    /// Unwinds the calling thread if the run was stopped. Returns true if the run was stopped and the thread unwinds
+    /// already.
     fn is_stopped(&self, inner: &Inner) -> bool {
         if inner.stop.is_some() && !thread::panicking() && !ENDING.get() {
             resume_unwind(Box::new(Stopped));
@@ -436,7 +439,7 @@ impl Schedule {
     }
 }
 
-/// Operations on words that the threads share.
+/// Switching points at operations on words that the threads share.
 #[cfg(lode_bugs)]
 impl lode_pmem::stepped::Turns for Schedule {
     fn step(&self) {
@@ -450,7 +453,7 @@ impl lode_pmem::stepped::Turns for Schedule {
         }
         let keep = inner.keep_words;
         UNSEEN.set(inner.rng.u32(0..2 * keep));
-        // It may have changed what others wait for, but to have seen a word is not to have got on.
+        // The operation may have changed a condition that others wait for, but seeing a word is not progress by itself.
         inner.progress += 1;
         self.switch(inner, current() as usize, false);
     }

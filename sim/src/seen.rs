@@ -1,4 +1,4 @@
-//! Which images were tried already.
+//! The set of images that were tried already.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -11,24 +11,24 @@ pub(crate) struct Seen {
 }
 
 impl Seen {
-    /// Goes on to a moment at which other contents are legal, so that images have to be tried again.
+    /// Advances to a moment at which other contents are legal, so images have to be tried again.
     pub(crate) fn next_moment(&mut self) {
         self.moment += 1;
     }
 
-    /// Whether an image was not tried at this moment; notes that it is now.
+    /// Returns true if an image was not tried at this moment, and notes that it is tried now.
     pub(crate) fn is_new(&mut self, hash: u128) -> bool {
         let before = self.images.insert([hash as u64, (hash >> 64) as u64], self.moment);
         before != Some(self.moment)
     }
 
-    /// Different images so far.
+    /// Returns the number of different images so far.
     pub(crate) fn images(&self) -> u64 {
         self.images.len() as u64
     }
 }
 
-/// Takes the bits of what is a hash already.
+/// A hasher that returns the bits of a key that is a hash already.
 #[derive(Debug, Default)]
 pub(crate) struct AsIs(u64);
 

@@ -1,15 +1,15 @@
-//! The tape: what the medium was asked to do, in order.
+//! The tape: the calls of the medium, in order.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// One thing that happened to the medium. Words and units are counted from the start of the pool.
+/// One event of the medium. Words and units are counted from the start of the pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
     /// A word was stored through the cache.
     Store { word: u32, value: u64 },
     /// A word was stored past the cache.
     Copy { word: u32, value: u64, thread: u8 },
-    /// A word of a log write through the page cache; `last` ends a sector, which is written whole.
+    /// A word of a log write was stored through the page cache; `last` ends a sector, which is written whole.
     Log { word: u32, value: u64, last: bool },
     /// The write-back of the units from `first` to `last` was started.
     Flush { first: u32, last: u32, thread: u8 },
@@ -21,7 +21,7 @@ pub(crate) enum Event {
     SyncFailed { first: u32, last: u32 },
 }
 
-/// The most events of one run: more means that the engine does not end.
+/// Highest number of events of one run. More means that the engine does not end.
 const EVENTS_MAX: usize = 1 << 22;
 
 /// A growing list of events.
@@ -29,7 +29,7 @@ const EVENTS_MAX: usize = 1 << 22;
 pub(crate) struct Tape(Mutex<Vec<Event>>);
 
 impl Tape {
-    /// Appends what `record` pushes.
+    /// Appends the events that `record` pushes.
     pub(crate) fn with(&self, record: impl FnOnce(&mut Vec<Event>)) {
         let mut events = self.events();
         record(&mut events);
@@ -38,7 +38,7 @@ impl Tape {
         assert!(count <= EVENTS_MAX, "the engine made {count} stores, flushes and drains and does not end");
     }
 
-    /// The number of events so far.
+    /// Returns the number of events so far.
     pub(crate) fn position(&self) -> usize {
         self.events().len()
     }

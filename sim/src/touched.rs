@@ -1,4 +1,4 @@
-//! Which lines were stored to, so that a recovery can be undone without copying the pool.
+//! The lines that were stored to, by which a recovery is undone without copying the pool.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -12,7 +12,7 @@ pub(crate) struct Touched {
 }
 
 impl Touched {
-    /// No line of `count` lines touched.
+    /// Returns a set for `count` lines, none of them touched.
     pub(crate) fn new(count: usize) -> Touched {
         let stamps = (0..count).map(|_| AtomicU32::new(0)).collect();
         Touched { round: AtomicU32::new(1), stamps, lines: Mutex::default() }
@@ -32,7 +32,7 @@ impl Touched {
         }
     }
 
-    /// Calls `undo` with each touched line, and forgets them.
+    /// Calls `undo` with each touched line, and forgets all of them.
     pub(crate) fn take(&self, undo: impl FnMut(u32)) {
         self.lines.lock().unwrap_or_else(PoisonError::into_inner).drain(..).for_each(undo);
         // ORDER: as in `mark`.

@@ -5,10 +5,10 @@ use crate::model::{Path, Pending, unit_hash};
 use lode_pmem::Rung;
 use std::collections::HashSet;
 
-/// The most versions of one unit that are listed; of more, a seeded sample.
+/// Highest number of versions of one unit that are listed. Of more, a seeded sample is listed.
 const VERSIONS_MAX: usize = 256;
 
-/// The different contents that a unit may have: the oldest first, then the newest, then those between.
+/// The different contents that a unit may have: the oldest first, then the newest, then the others.
 #[derive(Debug)]
 pub(crate) struct Versions {
     unit_words: usize,
@@ -18,18 +18,18 @@ pub(crate) struct Versions {
     is_sample: bool,
 }
 
-/// Stores of which each needs the ones before it, and how many of them a power cut may leave.
+/// A sequence of stores in which each needs the ones before it, and the lengths of it that a power cut may leave.
 struct Axis {
     members: Vec<usize>,
     cuts: Vec<usize>,
 }
 
 impl Versions {
-    /// No versions.
+    /// The empty list of versions.
     pub(crate) const NONE: Versions =
         Versions { unit_words: 0, words: Vec::new(), hashes: Vec::new(), newest: 0, is_sample: false };
 
-    /// The contents that `unit` may have, which surely holds `base` and to which `pending` was stored.
+    /// Lists the contents that `unit` may have: it surely holds `base`, and `pending` was stored to it.
     pub(crate) fn new(machine: Machine, unit: u32, base: &[u64], pending: &[Pending]) -> Versions {
         let axes = axes(machine, pending);
         let mut list = List {
@@ -58,27 +58,27 @@ impl Versions {
         list.versions
     }
 
-    /// How many there are.
+    /// Returns the number of versions.
     pub(crate) fn len(&self) -> usize {
         self.hashes.len()
     }
 
-    /// The index of the content that holds all that was stored.
+    /// Returns the index of the content that holds all stores.
     pub(crate) fn newest(&self) -> usize {
         self.newest
     }
 
-    /// The words of one.
+    /// Returns the words of a version.
     pub(crate) fn words(&self, index: usize) -> &[u64] {
         &self.words[index * self.unit_words..][..self.unit_words]
     }
 
-    /// The hash of one.
+    /// Returns the hash of a version.
     pub(crate) fn hash(&self, index: usize) -> u128 {
         self.hashes[index]
     }
 
-    /// Whether there are more than the listed ones.
+    /// Returns true if there are more versions than the listed ones.
     pub(crate) fn is_sample(&self) -> bool {
         self.is_sample
     }
@@ -100,18 +100,18 @@ fn axes(machine: Machine, pending: &[Pending]) -> Vec<Axis> {
         let axis = &mut axes[place];
         axis.members.push(index);
         if store.held {
-            // Fewer stores than these can't be there any more.
+            // A power cut can't leave fewer stores than these any more.
             axis.cuts.clear();
         }
         if store.path != Path::Sector(false) {
             axis.cuts.push(axis.members.len());
         }
     }
-    // The first word of a sector write alone leaves an axis with its held stores only.
+    // An axis whose only pending store is the first word of a sector write has no cut but its held stores.
     axes
 }
 
-/// Counts `cuts` up, the first digit fastest, each to its `newest`; false after the last.
+/// Advances `cuts` like digits, the first one fastest, each up to its `newest`. Returns false after the last.
 fn advance(cuts: &mut [usize], newest: &[usize]) -> bool {
     for (cut, last) in cuts.iter_mut().zip(newest) {
         if *cut < *last {
@@ -123,7 +123,7 @@ fn advance(cuts: &mut [usize], newest: &[usize]) -> bool {
     false
 }
 
-/// A list of versions that grows.
+/// A growing list of versions.
 struct List<'a> {
     versions: Versions,
     seen: HashSet<u128>,
@@ -134,7 +134,7 @@ struct List<'a> {
 }
 
 impl List<'_> {
-    /// Adds the content for which each axis is cut as told, unless it is there.
+    /// Adds the content for which each axis is cut at `cuts`, unless the list has it.
     fn add(&mut self, cuts: &[usize]) {
         let mut there = vec![false; self.pending.len()];
         for (axis, cut) in self.axes.iter().zip(cuts) {

@@ -1,4 +1,4 @@
-//! Running cargo: its output is passed on while the tests in it are counted, and those that failed are noted.
+//! Running cargo: passes its output on, counts the tests in it, and notes those that failed.
 
 use crate::failure::Failures;
 use crate::log::Log;
@@ -12,35 +12,35 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::{env, fs, io, thread};
 
-/// A call of cargo in the making.
+/// A call of cargo under construction.
 pub(crate) struct Cargo {
     command: Command,
     shown: String,
 }
 
-/// What a call of cargo came to.
+/// Result of a call of cargo.
 #[derive(Debug, Default)]
 pub(crate) struct Outcome {
     pub(crate) success: bool,
     pub(crate) tally: Tally,
 }
 
-/// A thread that reads standard error: what it counts there, and the first error that is no failed test.
+/// A thread that reads standard error. It returns the counts, and the first error that is not a failed test.
 type Complaints = thread::JoinHandle<io::Result<(Tally, Option<String>)>>;
 
 /// A test program that cargo built.
 #[derive(Clone, Debug)]
 pub(crate) struct Program {
-    /// What to pass to `cargo test` to run it: `-p lode-heap --test crash`.
+    /// Arguments for `cargo test` that run the program: `-p lode-heap --test crash`.
     pub(crate) name: String,
     pub(crate) package: String,
     pub(crate) path: PathBuf,
-    /// The folder of its package, in which it runs.
+    /// Folder of the package, in which the program runs.
     pub(crate) folder: PathBuf,
 }
 
 impl Cargo {
-    /// Cargo of the pinned stable toolchain, in the root folder. The words are split at spaces.
+    /// Returns a call of cargo of the pinned stable toolchain, in the root folder. The words are split at spaces.
     pub(crate) fn stable(workspace: &Workspace, words: &str) -> Cargo {
         let mut command = Command::new("cargo");
         // No test may wait for input.
@@ -48,7 +48,7 @@ impl Cargo {
         Cargo { command, shown: format!("cargo {words}") }
     }
 
-    /// Cargo of the pinned nightly toolchain, with the tools that the set-up built on its path.
+    /// Returns a call of cargo of the pinned nightly toolchain, with the tools that the set-up built on its path.
     pub(crate) fn nightly(workspace: &Workspace, words: &str) -> Result<Cargo> {
         let pin = workspace.root.join("setup/nightly.txt");
         let name = fs::read_to_string(&pin).with_context(|| pin.display().to_string())?;
@@ -75,7 +75,7 @@ impl Cargo {
         self
     }
 
-    /// Runs it to its end.
+    /// Runs the call to its end.
     pub(crate) fn run(self, log: Log) -> Result<Outcome> {
         let (mut child, errors) = self.start(log)?;
         let output = child.stdout.take().context("no standard output")?;
@@ -93,7 +93,7 @@ impl Cargo {
         Ok(Outcome { success: child.wait()?.success(), tally })
     }
 
-    /// Builds test programs, without running them; an error if one can't be built.
+    /// Builds test programs without running them. Returns an error if one can't be built.
     pub(crate) fn build(self, workspace: &Workspace, log: Log) -> Result<Vec<Program>> {
         let (mut child, errors) =
             self.argument("--no-run").argument("--message-format=json-render-diagnostics").start(log)?;
@@ -123,7 +123,7 @@ impl Cargo {
         Err(anyhow!(error.unwrap_or_else(|| "cargo could not build the tests".to_owned())))
     }
 
-    /// Starts it, with a thread that passes on what it complains of.
+    /// Starts the call, and a thread that passes on its standard error.
     fn start(mut self, log: Log) -> Result<(Child, Complaints)> {
         log.line(&format!("$ {}", self.shown));
         let mut child =
@@ -142,7 +142,7 @@ impl Cargo {
     }
 }
 
-/// Calls `each` with each line as it comes.
+/// Calls `each` with each line as it arrives.
 fn for_each_line(from: impl Read, mut each: impl FnMut(&str)) -> io::Result<()> {
     let mut lines = BufReader::new(from);
     let mut line = Vec::new();

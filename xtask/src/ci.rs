@@ -1,4 +1,4 @@
-//! The stages of `make test`, two at a time, and the tables that close them.
+//! The stages of `make test`, run two at a time, and the tables after the last one.
 
 use crate::failure::Failure;
 use crate::log::Log;
@@ -14,12 +14,12 @@ use std::time::{Duration, Instant};
 
 /// The tests that may skip themselves on a machine without special hardware, `NAME: why` on each line.
 const EXPECTED_SKIPS: &str = "xtask/expected-skips.txt";
-/// Stages that run at a time: where one of them waits, or uses a single core, the other one goes on.
+/// Number of stages that run at a time. While one of them waits, or uses a single core, the other one continues.
 const LANES: usize = 2;
-/// How many of the tests are named that took longest.
+/// Number of the slowest tests to print.
 const LONGEST: usize = 10;
 
-/// How a stage ended.
+/// Result of a stage.
 struct Report {
     stage: &'static Stage,
     verdict: Verdict,
@@ -27,7 +27,7 @@ struct Report {
     time: Duration,
 }
 
-/// Prints what there is to run.
+/// Prints the list of stages.
 pub(crate) fn print_list() -> bool {
     for stage in STAGES {
         println!("{:<10} {:>3} min  {}", stage.name, stage.budget_min, stage.what);
@@ -35,7 +35,8 @@ pub(crate) fn print_list() -> bool {
     true
 }
 
-/// Runs the stages of these names, or all; whether all is well. With `budget`, a stage that takes longer than it may fails.
+/// Runs the stages with these names, or all. Returns true if all passed. With `budget`, a stage fails if it takes
+/// longer than it may.
 pub(crate) fn run(workspace: &Workspace, names: &[String], budget: bool) -> Result<bool> {
     if let Some(name) = names.iter().find(|name| STAGES.iter().all(|stage| stage.name != **name)) {
         bail!("no stage is called {name}; `cargo xtask ci --list` prints them");
@@ -93,9 +94,9 @@ fn parse_skips(text: &str) -> BTreeMap<String, String> {
     lines.filter_map(|line| line.split_once(": ")).map(|(name, why)| (name.into(), why.into())).collect()
 }
 
-/// Prints the closing tables, what failed, the skips, and the line that CI reads; whether all is well.
+/// Prints the closing tables, the failures, the skips, and the line that CI reads. Returns true if all stages passed.
 ///
-/// Often these lines are all that is read of a run.
+/// Readers of a run often read only these lines.
 fn close(reports: Vec<Report>, expected: &BTreeMap<String, String>, budget: bool) -> bool {
     println!("\n{:<10} {:>8} {:>8} {:>7} {:>7}  result", "stage", "seconds", "budget", "passed", "failed");
     let mut total = Tally::default();
@@ -108,7 +109,7 @@ fn close(reports: Vec<Report>, expected: &BTreeMap<String, String>, budget: bool
             "{:<10} {seconds:>8.1} {allowed:>8} {:>7} {:>7}  {verdict}{late}",
             stage.name, tally.passed, tally.failed
         );
-        // A stage that fails without a failed test counts as one, so that the sum is 0 only if all is well.
+        // A stage that fails without a failed test counts as one, so the sum is 0 only if all stages passed.
         count += if verdict == Verdict::Failed { tally.failed.max(1) } else { 0 };
         let mut failures = failures_of(stage.name, verdict, &tally);
         if budget && is_late {
@@ -138,7 +139,7 @@ fn print_longest(times: &mut [(Duration, String)]) {
     }
 }
 
-/// What failed in a stage, each with the name of the stage in front.
+/// Returns the failures of a stage, each with the name of the stage in front.
 fn failures_of(stage: &str, verdict: Verdict, tally: &Tally) -> Vec<Failure> {
     let named = |failure: &Failure| match failure.name.starts_with(&format!("{stage}/")) {
         true => failure.clone(),
@@ -152,7 +153,7 @@ fn failures_of(stage: &str, verdict: Verdict, tally: &Tally) -> Vec<Failure> {
     failures
 }
 
-/// Prints which tests skipped themselves; how many of them were not expected to.
+/// Prints the tests that skipped themselves. Returns the number of those that were not expected to.
 fn print_skips(skips: &BTreeMap<String, String>, expected: &BTreeMap<String, String>) -> u64 {
     let mut surprises = 0;
     for (name, reason) in skips {

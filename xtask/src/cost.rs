@@ -1,8 +1,8 @@
 //! Golden files of what operations cost: `tests/cost.golden` of any crate with a `tests/cost.rs`.
 //!
-//! The test measures its table, writes it to `$LODE_COST_OUT/<package>.golden` where that variable is set, and
-//! then fails if it differs from its golden file. So `cargo test` needs nothing from here; this prints the
-//! difference and, if asked, takes the new table over.
+//! The test measures its table, and writes it to `$LODE_COST_OUT/<package>.golden` if that variable is set. It then
+//! fails if the table differs from its golden file. So `cargo test` needs no code from here; this module prints the
+//! difference, and replaces the golden file if asked.
 
 use crate::cargo::Cargo;
 use crate::log::Log;
@@ -11,14 +11,14 @@ use anyhow::{Context, Result};
 use std::fs;
 use std::path::Path;
 
-/// Measures all tables and compares them with their golden files, or replaces these; whether all are right.
+/// Measures all tables and compares them with their golden files, or replaces these. Returns true if all are right.
 pub(crate) fn run(workspace: &Workspace, accept: bool) -> Result<bool> {
     let folder = workspace.target.join("cost");
     fs::create_dir_all(&folder)?;
     let mut good = true;
     for package in workspace.with_test("cost") {
         let written = folder.join(format!("{}.golden", package.name));
-        // What an earlier run left must not pass for a result of this one.
+        // Remove the result of an earlier run, which must not pass for one of this run.
         if written.exists() {
             fs::remove_file(&written)?;
         }
@@ -30,7 +30,8 @@ pub(crate) fn run(workspace: &Workspace, accept: bool) -> Result<bool> {
     Ok(good)
 }
 
-/// Whether the golden file of `package` holds what was written, in the end.
+/// Compares the golden file of `package` with the new table, and replaces it on `accept`. Returns true if they agree at
+/// the end.
 fn compare(workspace: &Workspace, package: &Package, written: &Path, accept: bool) -> Result<bool> {
     let golden = workspace.root.join(&package.folder).join("tests/cost.golden");
     let actual = fs::read_to_string(written)
@@ -52,7 +53,8 @@ fn compare(workspace: &Workspace, package: &Package, written: &Path, accept: boo
     Ok(accept)
 }
 
-/// The lines that only one of the two has. Each line names its operation, so their order tells nothing.
+/// Returns the lines that only one of the two has. Each line names its operation, so the order of the lines has no
+/// meaning.
 fn difference(expected: &str, actual: &str) -> String {
     let only = |mark: char, these: &str, those: &str| -> String {
         let lines = these.lines().filter(|line| !those.lines().any(|other| other == *line));

@@ -1,12 +1,12 @@
-//! Which tests failed, and why, in what cargo and the tests print.
+//! The failed tests and their reasons, read from the output of cargo and the tests.
 
 use std::fmt;
 
-/// A test, or something else that had to go well, and did not.
+/// A failed test, or another failed step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Failure {
     pub(crate) name: String,
-    /// One line, if there is one.
+    /// Reason in one line, if there is one.
     pub(crate) reason: Option<String>,
 }
 
@@ -19,7 +19,7 @@ impl fmt::Display for Failure {
     }
 }
 
-/// The reason in the output of one test: what it said when it panicked, or else its first complaint.
+/// Returns the reason in the output of one test: its panic message, or else its first error line.
 pub(crate) fn reason_in(output: &str) -> Option<String> {
     let mut lines = output.lines();
     let said = lines.by_ref().find(|line| is_panic(line)).and_then(|_| lines.next());
@@ -31,15 +31,15 @@ fn is_panic(line: &str) -> bool {
     line.starts_with("thread '") && line.contains(" panicked at ")
 }
 
-/// Collects the failures in the output of a program that runs many tests, or none.
+/// Collector of the failures in the output of a program, which may run tests.
 #[derive(Debug, Default)]
 pub(crate) struct Failures {
     found: Vec<Failure>,
     /// The test whose output is being read.
     inside: Option<String>,
-    /// Whether the next line is what that test said when it panicked.
+    /// True if the next line is the panic message of that test.
     at_reason: bool,
-    /// The first error that is no failed test.
+    /// The first error that is not a failed test.
     error: Option<String>,
 }
 
@@ -68,7 +68,7 @@ impl Failures {
         }
     }
 
-    /// Notes why the test failed whose output is being read.
+    /// Notes the reason for the failed test whose output is being read.
     fn explain(&mut self, line: &str) {
         let inside = self.inside.as_ref();
         let failed = self.found.iter_mut().find(|failure| inside.is_some_and(|name| *name == failure.name));
@@ -77,7 +77,7 @@ impl Failures {
         }
     }
 
-    /// All failures, and the first error that is no failed test.
+    /// Returns all failures, and the first error that is not a failed test.
     pub(crate) fn into_parts(self) -> (Vec<Failure>, Option<String>) {
         (self.found, self.error)
     }

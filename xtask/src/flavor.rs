@@ -1,4 +1,4 @@
-//! How the workspace is built for tests. What builds differ in stands in `.cargo/NAME.toml`.
+//! The builds of the workspace for tests. Their differences are in `.cargo/NAME.toml`.
 
 use crate::cargo::Cargo;
 use crate::workspace::Workspace;
@@ -8,18 +8,18 @@ use std::path::Path;
 /// A build of the workspace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Flavor {
-    /// With every assertion and overflow check.
+    /// Build with every assertion and overflow check.
     Checked,
-    /// Without them, as the program ships.
+    /// Build without them, as the program ships.
     Shipped,
-    /// With the seeded bugs: `cfg(lode_bugs)`.
+    /// Build with the seeded bugs: `cfg(lode_bugs)`.
     Bugs,
-    /// With loom's atomics: `cfg(loom)`.
+    /// Build with loom's atomics: `cfg(loom)`.
     Loom,
 }
 
 impl Flavor {
-    /// The name of its file in `.cargo/`.
+    /// Returns the name of the build's file in `.cargo/`.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Flavor::Checked => "config",
@@ -29,7 +29,7 @@ impl Flavor {
         }
     }
 
-    /// The options of cargo, in front of its command, for a workspace whose root is `root`, or a copy of it.
+    /// Returns the options of cargo, to put before its command, for a workspace with this `root`, or a copy of it.
     pub(crate) fn options(self, root: &Path) -> Vec<OsString> {
         if self == Flavor::Checked {
             return Vec::new();
@@ -37,7 +37,7 @@ impl Flavor {
         vec!["--config".into(), root.join(".cargo").join(self.name()).with_extension("toml").into()]
     }
 
-    /// A call of cargo that builds so.
+    /// Returns a call of cargo for this build.
     pub(crate) fn cargo(self, workspace: &Workspace, words: &str) -> Cargo {
         match self {
             Flavor::Checked => Cargo::stable(workspace, words),

@@ -1,22 +1,22 @@
-//! What a stage prints: its lines, each with the stage's name in front where stages run side by side.
+//! The output of a stage: its lines, each with the stage's name in front if stages run side by side.
 
 use std::io::{self, Write};
 
 /// The output of one stage.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Log {
-    /// The stage, if others print at the same time.
+    /// Name of the stage, if other stages print at the same time.
     pub(crate) stage: Option<&'static str>,
 }
 
 impl Log {
-    /// Prints a line whole, whatever other stages print.
+    /// Prints a line in one piece, also while other stages print.
     pub(crate) fn line(&self, line: &str) {
         let line = match self.stage {
             Some(stage) => format!("{stage:<8} | {line}\n"),
             None => format!("{line}\n"),
         };
-        // A reader that is gone must not end the tests.
+        // A closed pipe must not end the tests.
         let _ = io::stdout().lock().write_all(line.as_bytes());
     }
 

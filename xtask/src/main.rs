@@ -1,4 +1,4 @@
-//! `cargo xtask`: what contributors and CI run on the sources.
+//! `cargo xtask`: the checks that contributors and CI run on the sources.
 //!
 //! ```text
 //!   ci     the stages of `make test` -----------+-- cargo builds, in a few flavors; its output is passed on
@@ -34,7 +34,7 @@ use mutants::Selection;
 use std::process::ExitCode;
 use workspace::Workspace;
 
-/// What contributors and CI run on the sources of Lodestone.
+/// Run the checks of contributors and CI on the sources of Lodestone.
 #[derive(Parser)]
 #[command(name = "cargo xtask")]
 struct Arguments {
@@ -57,13 +57,13 @@ enum Task {
     },
     /// Run the same tests with larger budgets and new seeds, again and again.
     Soak {
-        /// No round begins after so many minutes; one that has begun is finished.
+        /// No round begins after this many minutes; one that has begun is finished.
         #[arg(long, default_value_t = 60)]
         minutes: u64,
     },
     /// Check the rules that no other tool checks.
     Tidy,
-    /// Replace lines of the sources, one at a time, and see whether a test notices: those of xtask/mutants.toml.
+    /// Replace lines of the sources, one at a time, to see if a test fails: those of xtask/mutants.toml.
     Mutants {
         /// Mutants to run; a tenth of the list when none is named.
         names: Vec<String>,
@@ -73,7 +73,7 @@ enum Task {
         /// Run the whole list.
         #[arg(long, conflicts_with_all = ["names", "tenth"])]
         all: bool,
-        /// Look for explorations that kill them, and print the lines for the list.
+        /// Search explorations that kill them, and print the lines for the list.
         #[arg(long)]
         search: bool,
     },
@@ -81,7 +81,7 @@ enum Task {
     Man,
     /// Compare the golden cost files with what the operations cost.
     Cost {
-        /// Take over what was measured.
+        /// Replace the golden files with the measured costs.
         #[arg(long)]
         accept: bool,
     },

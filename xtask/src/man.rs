@@ -1,5 +1,5 @@
 //! The manual pages in `man/`, which `lode` itself makes from the definition of its arguments. A test of `lode`
-//! compares them with what it makes now.
+//! compares the files with its current output.
 
 use crate::cargo::Cargo;
 use crate::log::Log;
@@ -7,10 +7,10 @@ use crate::workspace::Workspace;
 use anyhow::{Context, Result};
 use std::{fs, io};
 
-/// Makes the pages anew; whether that could be done.
+/// Makes the pages again. Returns true if that succeeded.
 pub(crate) fn write(workspace: &Workspace) -> Result<bool> {
     let folder = workspace.root.join("man");
-    // Pages of commands that are gone must go.
+    // Delete pages of commands that no longer exist.
     match fs::remove_dir_all(&folder) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
             return Err(error).with_context(|| folder.display().to_string());

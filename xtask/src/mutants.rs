@@ -1,4 +1,4 @@
-//! Mutants: lines of the shipped code that are replaced, one at a time, to see which test notices.
+//! Mutants: lines of the shipped code that are replaced, one at a time, to see which test fails.
 //!
 //! ```text
 //!   xtask/mutants.toml --> list --+
@@ -7,8 +7,8 @@
 //!   trial: each killer on sound code, then each mutant with its own  <-- build: one for each kind of killer
 //! ```
 //!
-//! A mutant is killed if its killer fails, and survives if the killer finds no fault; a killer that fails on sound code proves
-//! nothing, so each is run there first.
+//! A mutant is killed if its killer fails, and survives if the killer finds no fault. A killer that fails on sound code
+//! proves nothing, so each killer runs there first.
 
 mod build;
 mod copy;
@@ -31,22 +31,22 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use trial::{End, Trials, for_each};
 
-/// Into how many parts the list is divided for `make test`.
+/// Number of parts into which the list is divided for `make test`.
 const PARTS: usize = 10;
 
-/// Which mutants are run.
+/// The mutants to run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Selection {
-    /// All of the list.
+    /// All mutants of the list.
     All,
-    /// Those whose place in the list, from 0, leaves this remainder when divided by ten.
+    /// The mutants whose position in the list, from 0, leaves this remainder when divided by ten.
     Tenth(usize),
-    /// Those of these names.
+    /// The mutants with these names.
     Named(Vec<String>),
 }
 
 impl Selection {
-    /// The mutants of the list that it means.
+    /// Returns the selected mutants of the list.
     fn of<'a>(&self, mutants: &'a [Mutant]) -> Result<Vec<&'a Mutant>> {
         Ok(match self {
             Selection::All => mutants.iter().collect(),
@@ -62,11 +62,11 @@ impl Selection {
     }
 }
 
-/// Runs the mutants of the selection, and prints how each ended. Those that were killed are counted as passed, those that
-/// survived as failed.
+/// Runs the mutants of the selection, and prints the result of each. Killed mutants count as passed, survivors as
+/// failed.
 ///
 /// # Errors
-/// The list or a mutant does not fit, the copy does not build, or a killer can't be run.
+/// A mutant does not match its source, the list is not valid, the copy does not build, or a killer can't be run.
 pub(crate) fn run(workspace: &Workspace, selection: &Selection, log: Log) -> Result<Tally> {
     let mutants = list::read(&workspace.root)?;
     let chosen = selection.of(&mutants)?;
@@ -86,7 +86,8 @@ pub(crate) fn run(workspace: &Workspace, selection: &Selection, log: Log) -> Res
     Ok(report.tally)
 }
 
-/// Looks for killers of the mutants of the selection; whether each has one. Prints them as lines for the list.
+/// Searches killers of the mutants of the selection, and prints them as lines for the list. Returns true if each mutant
+/// has one.
 ///
 /// # Errors
 /// As [`run`].
@@ -104,7 +105,7 @@ pub(crate) fn search(workspace: &Workspace, selection: &Selection) -> Result<boo
     search::run(&chosen, &trials)
 }
 
-/// Makes the copy, and builds in it what `killers` run.
+/// Makes the copy, and builds in it the programs that `killers` run.
 fn build(
     workspace: &Workspace,
     mutants: &[Mutant],
@@ -120,14 +121,14 @@ fn build(
     Ok(programs)
 }
 
-/// How a mutant ended.
+/// Result of a mutant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Fate {
     Killed(Duration),
     Hung(Duration),
     Survived(Duration),
     Equivalent,
-    /// Its killer fails on sound code, or the list names none.
+    /// The killer fails on sound code, or the list names none.
     Unproven(String),
 }
 
@@ -148,7 +149,7 @@ fn try_mutant(trials: &Trials<'_>, mutant: &Mutant) -> Result<Fate> {
     })
 }
 
-/// What is counted on the way.
+/// The counts of a run.
 #[derive(Debug, Default)]
 struct Report {
     tally: Tally,

@@ -1,4 +1,5 @@
-//! Running the tests of many programs on all cores: one process for each test, the next one as soon as a core is free.
+//! Running the tests of many programs on all cores: each test in a process of its own, started as soon as a core is
+//! free.
 
 use crate::cargo::Program;
 use crate::failure::{Failure, reason_in};
@@ -13,14 +14,14 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// A test, by its program and its name there.
+/// A test: its program, and its name in that program.
 #[derive(Clone, Copy, Debug)]
 struct Test<'a> {
     program: &'a Program,
     name: &'a str,
 }
 
-/// How a test ended.
+/// Result of a test.
 #[derive(Debug)]
 struct Ended {
     tally: Tally,
@@ -28,9 +29,9 @@ struct Ended {
     time: Duration,
 }
 
-/// Where the tests find what they need.
+/// The environment of the tests.
 pub(crate) struct Surroundings<'a> {
-    /// Libraries of the toolchain, with which the tests of a procedural macro are linked.
+    /// Folder of the toolchain's libraries, with which the tests of a procedural macro are linked.
     pub(crate) libraries: &'a Path,
     /// Environment variables.
     pub(crate) settings: &'a [(&'static str, String)],
@@ -54,7 +55,7 @@ pub(crate) fn run(programs: &[Program], surroundings: &Surroundings<'_>, log: Lo
         for _ in 0..thread::available_parallelism().map_or(1, NonZeroUsize::get) {
             let (next, tests, sender) = (&next, &tests, sender.clone());
             scope.spawn(move || {
-                // ORDER: none: the number only says which test is next.
+                // ORDER: none: the number only chooses the next test.
                 while let Some(test) = tests.get(next.fetch_add(1, Ordering::Relaxed)) {
                     // The receiver waits for all senders.
                     let _ = sender.send((*test, surroundings.run(*test)));
@@ -81,14 +82,14 @@ impl Surroundings<'_> {
     fn command(&self, program: &Program) -> Command {
         let mut command = Command::new(&program.path);
         command.current_dir(&program.folder).stdin(Stdio::null());
-        // What cargo sets for the tests that ask for it.
+        // Variables that cargo sets, for the tests that read them.
         command.env("CARGO_MANIFEST_DIR", &program.folder).env("CARGO_PKG_NAME", &program.package);
         command.env("CARGO", "cargo").env("LD_LIBRARY_PATH", self.libraries);
         command.envs(self.settings.iter().map(|(name, value)| (name, value)));
         command
     }
 
-    /// The names of the tests of a program.
+    /// Returns the names of the tests of a program.
     fn list(&self, program: &Program) -> Result<Vec<String>> {
         let listed = self.command(program).args(["--list", "--format", "terse"]).output();
         let listed = listed.with_context(|| program.path.display().to_string())?;

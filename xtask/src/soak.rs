@@ -10,12 +10,12 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// How much larger the budgets are than in `make test`.
+/// Factor of the budgets over those of `make test`.
 const BUDGET: u64 = 10;
 /// Seconds of fuzzing for each target in each round.
 const FUZZ_SECONDS: u64 = 120;
 
-/// Runs rounds until the time is up or one fails; whether none did.
+/// Runs rounds until the time is up or one fails. Returns true if none failed.
 pub(crate) fn run(workspace: &Workspace, minutes: u64) -> Result<bool> {
     let start = Instant::now();
     let time = Duration::from_secs(minutes * 60);
@@ -32,7 +32,7 @@ pub(crate) fn run(workspace: &Workspace, minutes: u64) -> Result<bool> {
         for stage in [test, bugs, loom, miri] {
             good &= stage(&mut run)? != Verdict::Failed;
         }
-        // A mutant that is killed in one round is killed in all.
+        // A mutant that is killed in one round is killed in all, so they run only once.
         if rounds == 1 {
             good &= mutants_of(&mut run, &Selection::All)? != Verdict::Failed;
         }
@@ -52,8 +52,8 @@ pub(crate) fn run(workspace: &Workspace, minutes: u64) -> Result<bool> {
     Ok(true)
 }
 
-/// Fuzzes each target for a while, from its committed corpus; whether none crashed. What it finds on the way is
-/// kept in the target folder, for the next time.
+/// Fuzzes each target for a while, from its committed corpus. Returns true if none crashed. New inputs are kept in the
+/// target folder, for the next time.
 fn fuzz(workspace: &Workspace) -> Result<bool> {
     let mut good = true;
     for target in targets(&workspace.root.join("fuzz/fuzz_targets"))? {
@@ -69,7 +69,7 @@ fn fuzz(workspace: &Workspace) -> Result<bool> {
     Ok(good)
 }
 
-/// The names of the fuzz targets in a folder, none if it does not exist.
+/// Returns the names of the fuzz targets in a folder, none if it does not exist.
 fn targets(folder: &Path) -> Result<Vec<String>> {
     if !folder.exists() {
         return Ok(Vec::new());

@@ -1,4 +1,4 @@
-//! What each stage of `make test` runs.
+//! The stages of `make test`.
 
 use crate::cargo::{Cargo, Program};
 use crate::flavor::Flavor;
@@ -15,19 +15,19 @@ use std::time::Duration;
 /// A named part of the tests.
 pub(crate) struct Stage {
     pub(crate) name: &'static str,
-    /// What it shows, for the list.
+    /// Description of the stage, for the list.
     pub(crate) what: &'static str,
-    /// Minutes that it may take on two slow cores, beside another stage, with nothing built before.
+    /// Minutes that the stage may take on two slow cores, beside another stage, with nothing built before.
     pub(crate) budget_min: u64,
     pub(crate) run: fn(&mut Run) -> Result<Verdict>,
 }
 
-/// How a stage ended.
+/// Result of a stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Passed,
     Failed,
-    /// The workspace holds nothing that this stage is for.
+    /// The workspace has no code that this stage checks.
     Nothing,
 }
 
@@ -49,8 +49,9 @@ impl From<bool> for Verdict {
 
 macro_rules! stages {
     ($($name:ident, $budget:literal min: $what:literal;)+) => {
-        /// All stages, in the order in which they begin, two at a time: the quick ones first, so that a slip shows early;
-        /// the interpreter, which uses one core, beside what compiles; last what uses all cores to its end.
+        /// All stages, in the order in which they begin, two at a time. The quick ones are first, to report simple
+        /// mistakes early. The interpreter, which uses one core, runs beside the builds. Stages that use all cores are
+        /// last.
         pub(crate) const STAGES: &[Stage] =
             &[$(Stage { name: stringify!($name), what: $what, budget_min: $budget, run: $name }),+];
     };
@@ -74,7 +75,7 @@ stages! {
 }
 
 impl Stage {
-    /// The time that it may take.
+    /// Returns the time that the stage may take.
     pub(crate) fn budget(&self) -> Duration {
         Duration::from_secs(60 * self.budget_min)
     }
@@ -87,7 +88,7 @@ pub(crate) struct Run<'a> {
     pub(crate) log: Log,
     /// Environment variables for the tests.
     pub(crate) settings: Vec<(&'static str, String)>,
-    /// Whether tests run that take too long for `make test`.
+    /// True if the tests that take too long for `make test` run, too.
     pub(crate) is_soak: bool,
 }
 
@@ -128,7 +129,7 @@ impl<'a> Run<'a> {
         if tests.is_empty() {
             return Ok(Verdict::Nothing);
         }
-        // All packages, and one call: so features are those of every other build.
+        // One call for all packages, so features are those of every other build.
         let mut names: Vec<String> = tests.iter().map(|(_, test)| format!(" --test {test}")).collect();
         names.sort();
         names.dedup();
@@ -141,7 +142,7 @@ impl<'a> Run<'a> {
         self.run_tests(&programs)
     }
 
-    /// Whether the folder is a workspace of its own beside this one, built apart because of what it depends on.
+    /// Returns true if the folder is a separate workspace next to this one, built apart because of its dependencies.
     fn has_beside(&self, folder: &str) -> bool {
         self.workspace.root.join(folder).join("Cargo.toml").exists()
     }
@@ -186,7 +187,7 @@ fn features(run: &mut Run) -> Result<Verdict> {
     Ok(verdict)
 }
 
-/// All tests as contributors run them.
+/// Runs all tests, as contributors do.
 pub(crate) fn test(run: &mut Run) -> Result<Verdict> {
     let cargo = Flavor::Checked.cargo(run.workspace, "test --locked --workspace");
     let programs = cargo.build(run.workspace, run.log)?;
@@ -200,24 +201,24 @@ fn release(run: &mut Run) -> Result<Verdict> {
     let mut programs = cargo.build(run.workspace, run.log)?;
     let left_out = &run.workspace.rules.release.left_out;
     programs.retain(|program| !left_out.iter().any(|start| program.name.starts_with(start.as_str())));
-    // The explorers have had their full round with assertions on.
+    // The explorers have had their full budget in the build with assertions.
     run.settings.push(("LODE_BUDGET", "0.1".into()));
     run.run_tests(&programs)
 }
 
-/// The tests of `workspace.metadata.bugs`.
+/// Runs the tests of `workspace.metadata.bugs`.
 pub(crate) fn bugs(run: &mut Run) -> Result<Verdict> {
     let pair =
         |test: &String| test.split_once('/').map(|(package, test)| (package.to_owned(), test.to_owned()));
     run.named_tests(Flavor::Bugs, run.workspace.rules.bugs.tests.iter().filter_map(pair))
 }
 
-/// The first tenth of the mutants.
+/// Runs the first tenth of the mutants.
 fn mutants(run: &mut Run) -> Result<Verdict> {
     mutants_of(run, &Selection::Tenth(0))
 }
 
-/// The mutants of the selection.
+/// Runs the mutants of the selection.
 pub(crate) fn mutants_of(run: &mut Run, selection: &Selection) -> Result<Verdict> {
     let tally = crate::mutants::run(run.workspace, selection, run.log)?;
     let good = tally.failed == 0;
@@ -225,7 +226,7 @@ pub(crate) fn mutants_of(run: &mut Run, selection: &Selection) -> Result<Verdict
     Ok(good.into())
 }
 
-/// The tests in `tests/loom.rs` of any crate.
+/// Runs the tests in `tests/loom.rs` of any crate.
 pub(crate) fn loom(run: &mut Run) -> Result<Verdict> {
     let packages: Vec<&str> = run.workspace.with_test("loom").map(|package| package.name.as_str()).collect();
     if packages.is_empty() {
@@ -258,7 +259,8 @@ fn interpret(run: &mut Run, tests: &str, which: &str) -> Result<bool> {
     };
     let cargo = Cargo::nightly(run.workspace, &words)?
         .set("CARGO_PROFILE_TEST_OPT_LEVEL", "0")
-        // Tests may read their own sources. Property tests need few cases: only how the code gets there counts.
+        // Tests may read their own sources. Property tests need few cases here: Miri checks the code paths, not the
+        // values.
         .set("MIRIFLAGS", "-Zmiri-disable-isolation")
         .set("PROPTEST_CASES", "4");
     run.call(cargo)
@@ -272,7 +274,7 @@ fn fuzz(run: &mut Run) -> Result<Verdict> {
     Ok(run.call(cargo)?.into())
 }
 
-/// The scenarios of the lab, each on each kernel.
+/// Runs the scenarios of the lab, each on each kernel.
 fn lab(run: &mut Run) -> Result<Verdict> {
     Ok(run.stable("run --locked --quiet --package lode-lab")?.into())
 }

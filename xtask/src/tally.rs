@@ -1,24 +1,28 @@
-//! Counting tests: what passed, what failed and why, what skipped itself, how long each took, and how many images of power
-//! cuts were recovered from.
+//! Counts of tests: passed, failed with reasons, skipped, the time of each, and the images of power cuts that were recovered
+//! from.
 
 use crate::failure::Failure;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Tests that ran, and tests that said why they could not.
+/// Tests that ran, and tests that skipped themselves with a reason.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Tally {
     pub(crate) passed: u64,
     pub(crate) failed: u64,
+<<<<<<< HEAD
     /// Distinct images that the crash explorer tried.
     pub(crate) images: u64,
     /// The reason of each test that skipped itself, by the test's name.
+=======
+    /// Reason of each test that skipped itself, by the test's name.
+>>>>>>> words-sim
     pub(crate) skips: BTreeMap<String, String>,
-    /// The tests that failed, as far as they are known by name, and what else went wrong.
+    /// The tests that failed, if their names are known, and other failed steps.
     pub(crate) failures: Vec<Failure>,
-    /// The first error that is no failed test.
+    /// The first error that is not a failed test.
     pub(crate) error: Option<String>,
-    /// The time of each test that ran in a process of its own.
+    /// Time of each test that ran in a process of its own.
     pub(crate) times: Vec<(Duration, String)>,
 }
 
@@ -36,7 +40,7 @@ impl Tally {
         }
     }
 
-    /// Adds what another run counted.
+    /// Adds the counts of another run.
     pub(crate) fn add(&mut self, other: Tally) {
         self.passed += other.passed;
         self.failed += other.failed;
@@ -48,7 +52,7 @@ impl Tally {
     }
 }
 
-/// The number before `word` in a line such as `ok. 3 passed; 0 failed; 1 ignored`.
+/// Returns the number before `word` in a line such as `ok. 3 passed; 0 failed; 1 ignored`.
 fn count(counts: &str, word: &str) -> u64 {
     let words: Vec<&str> = counts.split([' ', ';', '.']).filter(|part| !part.is_empty()).collect();
     let at = words.iter().position(|part| *part == word);

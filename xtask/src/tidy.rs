@@ -22,15 +22,15 @@ use source::Source;
 use std::fmt;
 use tree::Tree;
 
-/// A place where a rule is broken.
+/// A place that breaks a rule.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Finding {
-    /// Relative to the root of the workspace.
+    /// Path relative to the root of the workspace.
     path: String,
-    /// From 1.
+    /// Number of the line, from 1.
     line: usize,
     rule: &'static str,
-    /// What is wrong and what to do.
+    /// Description of the fault, and the remedy.
     advice: String,
 }
 
@@ -46,7 +46,7 @@ impl fmt::Display for Finding {
     }
 }
 
-/// Checks all rules and prints what breaks them; whether nothing does.
+/// Checks all rules, and prints the places that break them. Returns true if there are none.
 pub(crate) fn run(workspace: &Workspace, log: Log) -> Result<bool> {
     let tree = Tree::read(&workspace.root)?;
     let excess = excess::Excess::read(&workspace.root)?;

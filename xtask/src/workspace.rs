@@ -1,4 +1,4 @@
-//! What cargo and the root `Cargo.toml` tell about the workspace.
+//! The workspace, as cargo and the root `Cargo.toml` describe it.
 
 use anyhow::{Context, Result};
 use cargo_metadata::{DependencyKind, MetadataCommand, TargetKind};
@@ -7,13 +7,13 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The workspace: where it is, its packages, and the rules in its metadata.
+/// The workspace: its folder, its packages, and the rules in its metadata.
 #[derive(Default)]
 pub(crate) struct Workspace {
     pub(crate) root: PathBuf,
-    /// Where cargo builds.
+    /// The folder in which cargo builds.
     pub(crate) target: PathBuf,
-    /// Libraries of the toolchain.
+    /// Folder of the toolchain's libraries.
     pub(crate) libraries: PathBuf,
     pub(crate) packages: Vec<Package>,
     pub(crate) rules: Rules,
@@ -23,17 +23,17 @@ pub(crate) struct Workspace {
 #[derive(Default)]
 pub(crate) struct Package {
     pub(crate) name: String,
-    /// What cargo calls it in its messages.
+    /// Identifier of the package in cargo's messages.
     pub(crate) id: String,
-    /// Its folder, relative to the root.
+    /// Folder of the package, relative to the root.
     pub(crate) folder: PathBuf,
     pub(crate) features: Vec<String>,
-    /// The names of its integration tests: `tests/NAME.rs`.
+    /// Names of the package's integration tests: `tests/NAME.rs`.
     pub(crate) tests: Vec<String>,
     pub(crate) dependencies: Vec<Dependency>,
 }
 
-/// What a package says that it needs.
+/// A dependency in a package's manifest.
 pub(crate) struct Dependency {
     pub(crate) name: String,
     pub(crate) only_for_tests: bool,
@@ -42,7 +42,7 @@ pub(crate) struct Dependency {
 /// `workspace.metadata` of the root `Cargo.toml`.
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct Rules {
-    /// The floor of each crate, those to come included.
+    /// The floor of each crate, including planned ones.
     pub(crate) floors: BTreeMap<String, u32>,
     /// Crates outside of the floors.
     pub(crate) tools: Crates,
@@ -50,7 +50,7 @@ pub(crate) struct Rules {
     pub(crate) miri: Interpreted,
     /// Tests to run in a build with the seeded bugs.
     pub(crate) bugs: Tests,
-    /// Tests that are not run without assertions.
+    /// Tests that do not run in builds without assertions.
     pub(crate) release: LeftOut,
     /// Files and folders that may hold unsafe code.
     #[serde(rename = "unsafe")]
@@ -65,7 +65,7 @@ pub(crate) struct Crates {
     pub(crate) crates: Vec<String>,
 }
 
-/// A list of tests, each by its package and what in it.
+/// A list of tests, each by its package and its name there.
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct Tests {
     pub(crate) tests: Vec<String>,
@@ -75,11 +75,11 @@ pub(crate) struct Tests {
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct Interpreted {
     pub(crate) tests: Vec<String>,
-    /// Those that are too long for `make test`, which leaves them out by `ignore`.
+    /// Tests that take too long for `make test`, which `ignore` leaves out.
     pub(crate) soak: Vec<String>,
 }
 
-/// Test programs by how their names begin: `-p PACKAGE --test TEST`.
+/// Test programs, each by the beginning of its name: `-p PACKAGE --test TEST`.
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct LeftOut {
     #[serde(rename = "left-out")]
@@ -111,7 +111,7 @@ impl Workspace {
         })
     }
 
-    /// The packages that have an integration test of this name.
+    /// Returns the packages that have an integration test of this name.
     pub(crate) fn with_test<'a>(&'a self, test: &'a str) -> impl Iterator<Item = &'a Package> {
         self.packages.iter().filter(move |package| package.tests.iter().any(|name| name == test))
     }

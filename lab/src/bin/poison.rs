@@ -1,7 +1,7 @@
 //! Tells the kernel that a page of a file is lost, as a machine check would: madvise(2), MADV_HWPOISON.
 //!
-//! It needs root, and a kernel with CONFIG_MEMORY_FAILURE. The page is lost to all who map the file; the memory behind it
-//! is well.
+//! It needs root, and a kernel with CONFIG_MEMORY_FAILURE. Every process that maps the file loses the page; the memory
+//! under it is not damaged.
 
 use anyhow::{Context, Result};
 use clap::Parser;
@@ -12,7 +12,7 @@ use std::ptr;
 
 /// Bytes of a page.
 const PAGE: u64 = 4096;
-/// Bytes that are mapped: device-DAX maps in whole pieces of its alignment, of which this is the usual one.
+/// Bytes to map: device-DAX maps whole multiples of its alignment, and this is the usual one.
 const PIECE: u64 = 2 << 20;
 
 /// Tell the kernel that a page of a file is lost.
@@ -34,12 +34,12 @@ fn poison(path: &PathBuf, offset: u64) -> Result<()> {
     let file = File::options().read(true).write(true).open(path)?;
     let start = offset / PIECE * PIECE;
     let protection = ProtFlags::READ | ProtFlags::WRITE;
-    // SAFETY: a new mapping, at a place that the kernel chooses.
+    // SAFETY: a new mapping, at an address that the kernel chooses.
     let piece = unsafe { mmap(ptr::null_mut(), PIECE as usize, protection, MapFlags::SHARED, &file, start) }?;
     let page = piece.wrapping_byte_add(((offset - start) / PAGE * PAGE) as usize);
-    // SAFETY: the page is in the mapping, which nobody else knows, and nothing is read from it any more.
+    // SAFETY: the page is in the mapping, which only this function knows, and which is not read any more.
     let told = unsafe { madvise(page, PAGE as usize, Advice::LinuxHwPoison) };
-    // SAFETY: the mapping from above, which is used no more.
+    // SAFETY: the mapping from above, which is not used any more.
     unsafe { munmap(piece, PIECE as usize) }?;
     told.context("madvise")
 }

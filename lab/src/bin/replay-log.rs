@@ -1,9 +1,9 @@
-//! Plays the writes that the device-mapper target `log-writes` has logged onto a file, up to a mark: what a block device
-//! may have held at a power cut at that moment.
+//! Replays the writes that the device-mapper target `log-writes` has logged onto a file, up to a mark. The result is
+//! what a block device may have held at a power cut at that moment.
 //!
-//! Linux, Documentation/admin-guide/device-mapper/log-writes.rst: a log is a superblock and entries, each in a sector of
-//! its own, and behind an entry the sectors that were written. A write is logged when a flush after it is complete, or
-//! when it is complete itself if it was one with FUA; so each beginning of the log is a state that a power cut leaves.
+//! Linux, Documentation/admin-guide/device-mapper/log-writes.rst: a log is a superblock and entries. Each entry is in a
+//! sector of its own, and the sectors that were written follow it. A write is logged when a flush after it is complete;
+//! a write with FUA is logged when it is complete itself. So each prefix of the log is a state that a power cut leaves.
 #![forbid(unsafe_code)]
 
 use anyhow::{Context, Result, bail, ensure};
@@ -65,7 +65,7 @@ impl Log {
         Ok(Log { device, entries: word(&bytes, 2), sector_len })
     }
 
-    /// Does all writes before the mark `end`, and `beyond` after it.
+    /// Replays all writes before the mark `end`, and `beyond` writes after it.
     fn replay(&self, target: &File, end: &str, beyond: u64) -> Result<()> {
         let mut place = self.sector_len;
         let mut left = None;
@@ -83,7 +83,7 @@ impl Log {
                 }
                 continue;
             }
-            // What a device holds where something was discarded is open: here, what was there.
+            // A device may return anything for a discarded range: here, it keeps the old content.
             if flags & DISCARD == 0 {
                 let mut data = vec![0; usize::try_from(count * self.sector_len)?];
                 self.device.read_exact_at(&mut data, place)?;
@@ -99,7 +99,7 @@ impl Log {
     }
 }
 
-/// A little-endian word.
+/// Returns the word with this number, stored little-endian.
 fn word(bytes: &[u8], number: usize) -> u64 {
     u64::from_le_bytes(std::array::from_fn(|index| bytes[number * 8 + index]))
 }
@@ -117,7 +117,7 @@ mod test {
         sector
     }
 
-    /// A log of three writes with marks between them, and a discard.
+    /// Makes a log of three writes with marks between them, and a discard.
     fn log() -> Vec<u8> {
         let mut head = [MAGIC, VERSION, 6].map(u64::to_le_bytes).concat();
         head.extend((SECTOR as u32).to_le_bytes());

@@ -1,4 +1,4 @@
-//! The child of a fork can't use the handle, and its end takes nothing from the parent.
+//! The child of a fork can't use the handle, and its end does not affect the parent.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 

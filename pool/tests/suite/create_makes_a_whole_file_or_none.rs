@@ -1,4 +1,4 @@
-//! Create makes a whole pool or leaves nothing, whatever stops it; and never replaces anything.
+//! Create makes a whole pool or no file, no matter where it is stopped, and never replaces a file.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 

@@ -1,5 +1,5 @@
-//! Every flipped bit in a header copy is found without writing, and repaired from the other copy; where no
-//! copy speaks for the pool, nothing is guessed.
+//! A check finds every flipped bit in a header copy without writing, and a repair uses the other copy. If no copy is
+//! certainly right, repair refuses instead of guessing.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -64,7 +64,7 @@ fn every_flipped_bit_of_either_copy() {
                 "bit {bit} of copy {copy}: {damage:?}"
             );
             if bit % 97 == 0 {
-                // Opening works from the other copy, and tells.
+                // Opening uses the other copy, and reports the damage.
                 let headers = Headers::read(&medium).unwrap();
                 assert_eq!((headers.current(), headers.damage().unwrap().0), (&whole, copy));
                 assert_eq!(repair_headers(&medium).unwrap(), Some(copy));
@@ -201,7 +201,7 @@ fn features_that_only_a_newer_writer_knows() {
     assert!(medium.bytes() == bytes && medium.drains() == 0);
 }
 
-/// Gives changed bytes a checksum that fits.
+/// Writes a valid checksum to changed bytes.
 fn seal(copy: &mut [u8]) {
     let (body, crc) = copy.split_at_mut(header::LEN - 4);
     let sum = crc32c::crc32c_append(crc32c::crc32c(body), &[0; 4]);

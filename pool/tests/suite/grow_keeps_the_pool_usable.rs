@@ -1,4 +1,4 @@
-//! A pool grows while it is open; a growth that is refused leaves it as it was, and usable.
+//! A pool grows while it is open. A growth that is refused leaves the pool unchanged and usable.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 

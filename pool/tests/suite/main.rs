@@ -1,6 +1,6 @@
-//! What pools promise: a module for each promise.
+//! The guarantees of pools: a module for each.
 //!
-//! One program, because each program of tests compiles the engine anew.
+//! All tests are one program, because each test program compiles the engine again.
 
 mod a_fork_has_no_pool;
 mod create_makes_a_whole_file_or_none;

@@ -1,4 +1,4 @@
-//! One writer excludes everybody, readers exclude writers, and who is refused learns who is in the way.
+//! A writer excludes all other handles, readers exclude writers, and the error names the process that holds the lock.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -17,7 +17,7 @@ fn holder(path: &Path, access: Access) -> Holder {
     }
 }
 
-/// Another process that has the pool open until it is killed.
+/// Starts another process that has the pool open until it is killed.
 fn elsewhere(path: &Path, access: Access) -> Child {
     let mut process = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "one_writer_or_many_readers::other_process", "--ignored", "--nocapture"])
@@ -76,7 +76,7 @@ fn another_process_is_named() {
         let refused = PoolFile::open(&path, &opening(Access::ReadWrite)).unwrap_err().to_string();
         let named = format!("is in use by process {} ({}), for", other.id(), command.trim_end());
         assert!(refused.contains(&named), "{refused}");
-        // The end of the process, however it comes, ends its lock.
+        // Any end of the process releases its lock.
         other.kill().unwrap();
         other.wait().unwrap();
         PoolFile::open(&path, &opening(Access::ReadWrite)).unwrap();

@@ -1,4 +1,4 @@
-//! Open refuses what is not a whole pool, or not the pool that was meant, says why, and what to do next.
+//! Open refuses a file that is not a whole pool, or is another pool. The error names the reason and the next step.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -28,7 +28,7 @@ fn refusal(path: &Path, options: &OpenOptions) -> PoolError {
     }
 }
 
-/// A pool whose file was then changed.
+/// Makes a pool, and changes its file.
 fn changed(path: &Path, change: impl FnOnce(&File)) {
     drop(create(path));
     change(&FileOptions::new().read(true).write(true).open(path).unwrap());
@@ -202,7 +202,7 @@ fn a_pool_made_for_memory_opens_without_naming_it_again() {
     assert_eq!((pool.medium().rung(), pool.header().rung_forced), (Rung::None, None));
 }
 
-/// A sysfs in which the disk below `path` lies on one module that counted `count` dirty shutdowns.
+/// Makes a sysfs in which the disk of `path` lies on one module that counted `count` dirty shutdowns.
 fn counting(tree: &Path, path: &Path, count: u64) -> Sysfs {
     let dev = fs::metadata(path).unwrap().dev();
     let (major, minor) = (rustix::fs::major(dev), rustix::fs::minor(dev));
@@ -235,7 +235,7 @@ fn modules_that_lost_data_while_the_pool_was_open() {
         return io::stderr().write_all(skip.as_bytes()).unwrap();
     }
     assert_eq!(pool.header().watched, Some(3));
-    // Closed in an orderly way, the pool is not concerned by what happens afterwards.
+    // Later dirty shutdowns do not concern a pool that was closed.
     pool.close().unwrap();
     let pool = PoolFile::open(&path, &open(Access::ReadWrite, 4)).unwrap();
     assert_eq!(pool.header().watched, Some(4));
@@ -251,7 +251,7 @@ fn modules_that_lost_data_while_the_pool_was_open() {
         let mapping = map_unchecked(&path, &open(access, 5)).unwrap();
         assert_eq!(check_headers(&mapping), [Damage::DirtyShutdown(shutdown)]);
     }
-    // The way out.
+    // Clear the dirty shutdown.
     let mapping = map_unchecked(&path, &open(Access::ReadWrite, 5)).unwrap();
     assert_eq!(repair_headers(&mapping).unwrap(), None, "the content has not been looked at");
     let mut headers = Headers::read(&mapping).unwrap();

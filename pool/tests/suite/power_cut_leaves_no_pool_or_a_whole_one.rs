@@ -9,7 +9,7 @@ use lode_pool::{CopyFault, HeaderCopy, Headers, PoolError, check_headers, format
 use uuid::Uuid;
 
 const SIZE: u64 = 128 << 10;
-/// What the content closure stores at the start of the second chunk of the heap.
+/// Bytes that the content closure stores at the start of the second chunk of the heap.
 const CONTENT: &[u8; 64] = &[0xc7; 64];
 
 fn header(name: &str) -> Header {
@@ -132,7 +132,7 @@ fn content_outside_of_the_medium_leaves_no_pool() {
 
 #[test]
 fn grow() {
-    // Far enough for a second extent, whose table lands on garbage.
+    // Grow far enough for a second extent. Its table covers garbage.
     let (old_size, new_size) = (SIZE, (32 << 20) + 4 * CHUNK);
     let mut bytes = vec![0; old_size as usize];
     bytes.resize(new_size as usize, 0xa5);
@@ -163,7 +163,7 @@ fn grow() {
             after += 1;
         }
         assert_whole(left, headers.current());
-        // The next open ends the update that the cut interrupted; a second repair has nothing to do.
+        // The next open completes the update that the cut interrupted; a second repair finds no damage.
         headers.finish(left).unwrap();
         repair_headers(left).unwrap();
         assert_eq!(check_headers(left), []);

@@ -1,4 +1,4 @@
-//! Keeps a ledger: `ledger POOL`, until the pool refuses.
+//! Runs a ledger on a pool until the pool refuses: `ledger POOL`.
 
 use anyhow::{Context, Result};
 use lode_powercut::ledger::{self, Ledger};

@@ -9,13 +9,13 @@ use std::path::Path;
 use std::process::Command;
 
 const THREADS: u64 = 4;
-/// As small as the heap allows: the log of 256 KiB goes round every 64 groups.
+/// Smallest size that the heap allows: the log of 256 KiB wraps every 64 groups.
 const POOL_SIZE: u64 = 4 << 20;
 const SAMPLES: u64 = 6;
-/// Requests after which every part of the program has run a few times.
+/// Number of requests after which every part of the program has run a few times.
 const REQUESTS_MAX: u64 = 1000;
 
-/// What trials found.
+/// Result of the trials.
 #[derive(Debug)]
 pub(crate) enum Found {
     Nothing,
@@ -24,13 +24,13 @@ pub(crate) enum Found {
     Violation(String),
 }
 
-/// A whole number from the environment, or `default`.
+/// Returns a whole number from the environment, or `default`.
 fn number(variable: &str, default: u64) -> u64 {
     env::var(variable).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
 }
 
-/// Runs trials, `rounds` times the budget, until one finds an image that is not as it must be. `bug` is the
-/// seeded bug that the program is to have.
+/// Runs trials, `rounds` times the budget, until one finds a wrong image. `bug` is the seeded bug to plant in the
+/// program.
 pub(crate) fn ledger(test: &str, rounds: u64, bug: Option<&str>) -> Found {
     let rounds = rounds * number("LODE_BUDGET", 1);
     let seed = number("LODE_SEED", 20);
@@ -59,7 +59,7 @@ pub(crate) fn ledger(test: &str, rounds: u64, bug: Option<&str>) -> Found {
     Found::Nothing
 }
 
-/// Says that `test` can't run here.
+/// Reports that `test` can't run here.
 pub(crate) fn skip(test: &str, error: &io::Error) {
     let line = format!("SKIP {test}: no FUSE file system can be mounted: {error}\n");
     io::stderr().write_all(line.as_bytes()).unwrap();
@@ -74,10 +74,10 @@ fn program(pool: &Path, bug: Option<&str>) -> Command {
     command
 }
 
-/// Recovers the image, twice; it must hold what was acknowledged, and go on.
+/// Recovers the image, twice. It must hold the acknowledged transactions, and accept more.
 fn verify(image: &Path, output: &str) -> anyhow::Result<()> {
     let acknowledged = acknowledged(output, THREADS);
-    // Dropped without closing: as if the program was killed as soon as it had recovered.
+    // Dropped without closing, as if the program was killed as soon as it had recovered.
     Ledger::open(image)?.verify(&acknowledged)?;
     let ledger = Ledger::open(image)?;
     ledger.verify(&acknowledged)?;

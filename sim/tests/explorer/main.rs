@@ -1,4 +1,4 @@
-//! The explorer finds what is lost, finds nothing where nothing is lost, and is fast.
+//! The explorer finds real losses, reports no false ones, and is fast.
 
 mod classic_bugs;
 mod speed;

@@ -1,4 +1,5 @@
-//! How fast images are made, recovered from twice, and checked. Prints; fails only where it is hopeless.
+//! Measures how fast images are made, recovered from twice, and checked. Prints the rate; fails only if it is far too
+//! low.
 
 use crate::toy::ToySubject;
 use lode_sim::{Budget, Machine, Setup, explore};

@@ -1,4 +1,4 @@
-//! Runs that do not end, and recoveries that go wrong by themselves, are told apart and end the exploration.
+//! Runs that do not end, and recoveries that fail by themselves, are told apart and end the exploration.
 
 use lode_layout::PoolOffset;
 use lode_pmem::{Gate, Medium};
@@ -6,7 +6,7 @@ use lode_sim::{Actor, Breach, Fate, Machine, Moment, Report, Setup, SimMedium, S
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// What the threads of [`Odd`] do, or its recovery.
+/// Behaviour of the threads of [`Odd`], or of its recovery.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Oddity {
     Nothing,
@@ -61,7 +61,7 @@ impl Subject for Odd {
                     let _guard = shared.lock.lock();
                     medium.store8(PoolOffset::new(64), round);
                 }
-                // The other thread counts too, without any call of the medium that says so.
+                // The other thread counts too, but makes no call of the medium.
                 _ => {
                     let turn = shared.turns.fetch_add(1, Ordering::AcqRel);
                     (0..2).for_each(|round| medium.relax(round));
@@ -78,7 +78,7 @@ impl Subject for Odd {
             Oddity::RecoveryRefuses => return Err("odd"),
             Oddity::RecoveryReadsOutside => return Ok(medium.memory().load8(PoolOffset::new(4096))),
             Oddity::RecoveryMarks => {
-                // Each image is recovered from twice, and only the second recovery sees what the first one stored.
+                // Each image is recovered from twice, and only the second recovery sees the stores of the first.
                 let is_second = self.1.fetch_add(1, Ordering::AcqRel) % 2 == 1;
                 medium.store8(PoolOffset::new(128), 1);
                 return Ok(u64::from((count == 1) != is_second));

@@ -1,4 +1,4 @@
-//! A redo log of one ring for a few registers, small enough to see that it is right, with ten ways to make it wrong.
+//! A redo log of one ring for a few registers, small enough to be checked by reading, with ten ways to break it.
 
 use lode_layout::{LINE, PoolOffset, WORD, align_up, bug};
 use lode_pmem::{Gate, Medium, SyncError};
@@ -35,7 +35,7 @@ pub(crate) enum Bug {
 
 /// A bug that is planted at run time, as those of shipped engines are.
 pub(crate) static HOME_EARLY: bug::Bug = bug::Bug::new("toy-home-early", "a transaction is there in part");
-/// A place that is asked and does no harm.
+/// A bug that is asked for and does no harm.
 pub(crate) static HARMLESS: bug::Bug = bug::Bug::new("toy-harmless", "nothing");
 
 #[derive(Debug, Default)]
@@ -46,7 +46,7 @@ struct State {
     is_poisoned: bool,
 }
 
-/// The engine: generic over the medium, as the shipped ones are.
+/// The engine. It is generic over the medium, as the shipped engines are.
 pub(crate) struct Toy<M> {
     medium: Arc<M>,
     bug: Option<Bug>,
@@ -165,7 +165,7 @@ impl<M: Medium> Toy<M> {
         }
     }
 
-    /// Changes registers; `make` gets the values that it asks for.
+    /// Changes registers; `make` gets the values of the registers that it reads.
     pub(crate) fn transact(
         &self,
         make: impl FnOnce(&dyn Fn(usize) -> u64) -> Vec<(usize, u64)>,

@@ -11,7 +11,7 @@ use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// The test with which `lode` is built.
+/// The test whose build also builds `lode`.
 const BUILT_WITH: &str = "a_power_cut_loses_nothing";
 
 /// A program of the copy.
@@ -23,7 +23,7 @@ pub(super) enum Program {
 }
 
 impl Program {
-    /// The program that `killer` runs.
+    /// Returns the program that `killer` runs.
     pub(super) fn of(killer: &Killer) -> Program {
         match killer {
             Killer::Crash(_) => Program::Lode,
@@ -34,7 +34,7 @@ impl Program {
         }
     }
 
-    /// Package and test of the build.
+    /// Returns the package and the test to build.
     fn target(&self) -> (&str, &str) {
         match self {
             Program::Lode => ("lode", BUILT_WITH),
@@ -43,8 +43,8 @@ impl Program {
         }
     }
 
-    /// What cargo is told to build. All packages are selected where that can be, so that features are those of every
-    /// other build, and other people's crates are there already.
+    /// Returns the arguments for cargo. They select all packages where possible, so features are those of every other
+    /// build, and the dependencies are built already.
     fn words(&self) -> String {
         let (package, test) = self.target();
         match self {
@@ -76,17 +76,17 @@ impl Program {
     }
 }
 
-/// Where the programs are, and the folder that each runs in.
+/// Paths of the programs, each with the folder that it runs in.
 #[derive(Debug, Default)]
 pub(super) struct Programs {
     at: BTreeMap<Program, (PathBuf, PathBuf)>,
 }
 
 impl Programs {
-    /// Builds `program` from the copy, unless that was done.
+    /// Builds `program` from the copy, if it is not built yet.
     ///
     /// # Errors
-    /// Cargo fails: a mutated line does not compile, if the workspace does.
+    /// Cargo fails. If the workspace compiles, a mutated line does not.
     pub(super) fn build(
         &mut self,
         workspace: &Workspace,
@@ -127,10 +127,10 @@ impl Programs {
         Ok(())
     }
 
-    /// The command that runs `killer`, on sound code as it stands.
+    /// Returns the command that runs `killer`, on sound code unless the caller sets `LODE_MUTANT` in its environment.
     pub(super) fn command(&self, killer: &Killer) -> Result<Command> {
         let (program, folder) = self.at.get(&Program::of(killer)).context("not built")?;
-        // A mutant may ask for more memory than there is.
+        // Limit the memory: a mutant may request any amount.
         let mut command = Command::new("sh");
         command.args(["-c", "ulimit -v 16000000 -c 0; exec \"$@\"", "sh"]).arg(program).current_dir(folder);
         match killer {

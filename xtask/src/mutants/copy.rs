@@ -1,4 +1,4 @@
-//! A copy of the workspace whose functions have mutants.
+//! A copy of the workspace in which functions have mutants.
 
 use super::list::Mutant;
 use super::split::{Functions, SWITCH};
@@ -8,21 +8,21 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The source that gets the switch.
+/// The source that gets the function to choose a mutant.
 const SWITCH_HOME: &str = "layout/src/bug.rs";
-/// The folder that is a workspace of its own.
+/// The folder of a workspace of its own, which is not copied.
 const BESIDE: &str = "bench";
 /// Crates that killers run.
 const QUICK: [&str; 7] =
     ["lode", "lode-heap", "lode-index", "lode-layout", "lode-pmem", "lode-pool", "lode-sim"];
-/// Crates that are only built with them.
+/// Crates that are only built along with them.
 const SLOW: [&str; 2] = ["lode-platform", "lode-powercut"];
 
-/// Makes, or brings up to date, the copy of the workspace at `root` in the folder `copy`. A file whose content is right keeps
-/// its time, so that cargo builds only what changed.
+/// Makes or updates the copy of the workspace at `root` in the folder `copy`. A file with the right content keeps its
+/// time, so cargo builds only the changed files.
 ///
 /// # Errors
-/// A mutant does not fit its source, or a file can't be read or written.
+/// A mutant does not match its source, or a file can't be read or written.
 pub(super) fn make(root: &Path, copy: &Path, mutants: &[Mutant]) -> Result<()> {
     let mut kept = BTreeSet::new();
     for entry in WalkBuilder::new(root).hidden(false).require_git(false).build() {
@@ -46,7 +46,7 @@ pub(super) fn make(root: &Path, copy: &Path, mutants: &[Mutant]) -> Result<()> {
     Ok(())
 }
 
-/// What the copy has at `path` instead of `bytes`.
+/// Returns the content of the copy's file at `path`, whose original holds `bytes`.
 fn changed(path: &Path, bytes: Vec<u8>, mutants: &[Mutant]) -> Result<Vec<u8>> {
     let mine: Vec<&Mutant> = mutants.iter().filter(|mutant| Path::new(&mutant.file) == path).collect();
     if !mine.is_empty() {
@@ -62,8 +62,9 @@ fn changed(path: &Path, bytes: Vec<u8>, mutants: &[Mutant]) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The root manifest for the copy. All lints are off: mutants are full of what they are against. No crate of the workspace
-/// has debug information, and those that no killer runs for long are not optimised: that halves the time of the build.
+/// Returns the root manifest for the copy. All lints are off, because mutants violate many of them. No crate of the
+/// workspace has debug information, and the crates that no killer runs for long are not optimised. That halves the time
+/// of the build.
 fn manifest(text: &str) -> Result<String> {
     let mut manifest: toml::Table = toml::from_str(text)?;
     let workspace =
@@ -72,7 +73,7 @@ fn manifest(text: &str) -> Result<String> {
     let packages = QUICK.iter().map(|name| (name, "debug = false"));
     let packages = packages.chain(SLOW.iter().map(|name| (name, "debug = false\nopt-level = 0")));
     let profile = manifest.get_mut("profile").and_then(|profiles| profiles.get_mut("test"));
-    // What it says of all other packages stays, so that they are those of every other build.
+    // The overrides of all other packages stay, so these are built as in every other build.
     let overrides = profile.and_then(|profile| profile.get_mut("package")?.as_table_mut());
     let overrides = overrides.context("no profile.test.package")?;
     for (name, profile) in packages {

@@ -6,52 +6,53 @@ use std::fmt;
 use std::fs;
 use std::path::Path;
 
-/// Where the list is, relative to the root of the workspace.
+/// Path of the list, relative to the root of the workspace.
 pub(crate) const LIST: &str = "xtask/mutants.toml";
 
-/// A line of the sources and what replaces it.
+/// A line of the sources, and its replacement.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Mutant {
-    /// Unique.
+    /// Unique name.
     pub(crate) name: String,
-    /// Relative to the root of the workspace.
+    /// Path of the source, relative to the root of the workspace.
     pub(crate) file: String,
-    /// The function that holds the line, as `name` or `Type::name`; as `::name` where a method has that name, too.
+    /// The function that holds the line, as `name` or `Type::name`; as `::name` for a free function if a method has
+    /// that name, too.
     pub(crate) function: String,
     /// The line, without the white space around it.
     pub(crate) line: String,
-    /// Which of several equal lines of the function, from 1.
+    /// Number of the line among equal lines of the function, from 1.
     pub(crate) nth: Option<usize>,
-    /// What replaces the line.
+    /// Replacement of the line.
     pub(crate) mutated: String,
     /// The command that fails on the mutant, as [`Killer`] reads it.
     pub(crate) kills: Option<String>,
-    /// Why no command can fail on it.
+    /// Reason why no command can fail on it.
     pub(crate) equivalent: Option<String>,
 }
 
-/// The program that tells a mutant from the sound code, with its arguments.
+/// The program that tells a mutant from sound code, with its arguments.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Killer {
-    /// `crash ...`: arguments of the program `lode`.
+    /// Exploration `crash ...`: arguments of the program `lode`.
     Crash(String),
-    /// `loom TEST`: a test in `tests/loom.rs` of `lode-heap`.
+    /// Model check `loom TEST`: a test in `tests/loom.rs` of `lode-heap`.
     Loom(String),
-    /// `test PACKAGE/TEST [FILTER]`: an integration test, or with `lib` for its name the unit tests.
+    /// Test `test PACKAGE/TEST [FILTER]`: an integration test, or the unit tests if `TEST` is `lib`.
     Test {
         /// The package.
         package: String,
-        /// The name of its test.
+        /// Name of the integration test, or `lib`.
         test: String,
-        /// Which of the functions in it; all if empty.
+        /// Filter for the test functions to run; all if empty.
         filter: String,
     },
 }
 
 impl Mutant {
-    /// The number by which the copy of the sources knows it: it follows from the name alone, so that another mutant in the
-    /// list changes no other file of the copy.
+    /// Returns the number of the mutant in the copy of the sources. It follows from the name alone, so another mutant
+    /// in the list changes no other file of the copy.
     pub(crate) fn number(&self) -> u32 {
         // FNV-1a, as in `SWITCH`.
         let hash = self
@@ -61,14 +62,14 @@ impl Mutant {
         hash.max(1)
     }
 
-    /// What kills it; `None` for an equivalent one, or where the list names nothing that can be understood.
+    /// Returns the killer; `None` for an equivalent mutant, or if the text of the list is not a valid killer.
     pub(crate) fn killer(&self) -> Option<Killer> {
         Killer::parse(self.kills.as_deref()?)
     }
 }
 
 impl Killer {
-    /// Reads the text of `kills`.
+    /// Parses the text of `kills`.
     pub(crate) fn parse(text: &str) -> Option<Killer> {
         let (kind, rest) = text.split_once(' ')?;
         match kind {
@@ -99,15 +100,15 @@ impl fmt::Display for Killer {
 /// Reads the list.
 ///
 /// # Errors
-/// The file can't be read, or is no list of mutants.
+/// The file can't be read, or is not a list of mutants.
 pub(crate) fn read(root: &Path) -> Result<Vec<Mutant>> {
     parse(&fs::read_to_string(root.join(LIST)).context(LIST)?)
 }
 
-/// Reads the text of the list.
+/// Parses the text of the list.
 ///
 /// # Errors
-/// The text is no list of mutants.
+/// The text is not a list of mutants.
 pub(crate) fn parse(text: &str) -> Result<Vec<Mutant>> {
     #[derive(Deserialize)]
     struct List {

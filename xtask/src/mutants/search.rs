@@ -1,4 +1,4 @@
-//! Looking for a killer: the cheapest exploration that tells a mutant from sound code.
+//! Searching a killer: the cheapest exploration that tells a mutant from sound code.
 
 use super::list::{Killer, Mutant};
 use super::trial::{Trials, for_each};
@@ -6,7 +6,7 @@ use anyhow::Result;
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 
-/// Explorations that are tried one after the other on all mutants that none before has killed, the cheapest first.
+/// Explorations to try in order, the cheapest first, on all mutants that no earlier one has killed.
 const LEVELS: [Level; 5] = [
     Level { images: 3_000, seed: 1000, engines: 1, machines: &["x86-line", "commit"], threads: &[3] },
     Level { images: 3_000, seed: 1000, engines: 1, machines: &["x86-line", "commit"], threads: &[1] },
@@ -19,14 +19,14 @@ const LEVELS: [Level; 5] = [
 struct Level {
     images: u64,
     seed: u64,
-    /// How many of the engines that run the mutant, and their workloads.
+    /// Number of pairs of engine and workload to try, among those that run the mutant.
     engines: usize,
     machines: &'static [&'static str],
     threads: &'static [u8],
 }
 
 impl Level {
-    /// Its explorations for a mutant of `file`.
+    /// Returns the explorations for a mutant of `file`.
     fn killers(&self, file: &str) -> impl Iterator<Item = Killer> {
         let Level { images, seed, machines, threads, .. } = *self;
         engines(file).iter().take(self.engines).flat_map(move |(engine, workload)| {
@@ -42,7 +42,7 @@ impl Level {
     }
 }
 
-/// The engines that run `file`, and their workloads, the most promising first.
+/// Returns the engines that run `file`, each with a workload, the most promising first.
 fn engines(file: &str) -> &'static [(&'static str, u8)] {
     if file.starts_with("heap/src/log/") {
         &[("log", 1), ("heap", 2)]
@@ -55,7 +55,8 @@ fn engines(file: &str) -> &'static [(&'static str, u8)] {
     }
 }
 
-/// Tries killers on each mutant and prints the first that works as a line for the list; whether all were found.
+/// Tries killers on each mutant, and prints the first that works as a line for the list. Returns true if all mutants
+/// have one.
 pub(super) fn run(mutants: &[&Mutant], trials: &Trials<'_>) -> Result<bool> {
     let mut left = mutants.to_vec();
     for level in &LEVELS {
@@ -79,7 +80,7 @@ pub(super) fn run(mutants: &[&Mutant], trials: &Trials<'_>) -> Result<bool> {
     Ok(left.is_empty())
 }
 
-/// Whether `killer` tells the mutant from sound code; prints it then.
+/// Returns true if `killer` tells the mutant from sound code, and prints it then.
 fn try_killer(trials: &Trials<'_>, mutant: &Mutant, killer: &Killer) -> Result<bool> {
     if !trials.on_sound(killer)?.0.survived() {
         println!("{killer} fails on sound code");

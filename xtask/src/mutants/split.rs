@@ -1,4 +1,4 @@
-//! A source with mutants: the body of each function that has some stands there once for each, and once as it is.
+//! A source with mutants: the body of each function with mutants appears once for each mutant, and once unchanged.
 //!
 //! ```text
 //!   fn f(a: u64) -> bool {            fn f(a: u64) -> bool { match ::lode_layout::bug::mutant() {
@@ -6,8 +6,8 @@
 //!   }                                     _ => { a > 1 } } }
 //! ```
 //!
-//! So one build has all of them, and the environment variable `LODE_MUTANT` chooses one. Functions whose body can't stand
-//! there twice are refused: constant ones, and those whose type is that of a closure in them.
+//! So one build has all mutants, and the environment variable `LODE_MUTANT` chooses one. A function is refused if its
+//! body can't appear twice: a constant function, or one whose type is that of a closure in it.
 
 use super::list::Mutant;
 use anyhow::{Context, Result, anyhow};
@@ -16,7 +16,8 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use syn::visit::{self, Visit};
 
-/// What the copy of `layout/src/bug.rs` has besides: the number of the mutant that the environment chooses.
+/// Code that the copy of `layout/src/bug.rs` has in addition: it returns the number of the mutant that the environment
+/// chooses.
 pub(super) const SWITCH: &str = r#"
 /// The number of the mutant that `LODE_MUTANT` names, 0 for none.
 #[inline]
@@ -39,31 +40,31 @@ pub(crate) struct Functions<'a> {
 /// A function with a body.
 struct Function {
     name: String,
-    /// The type of its `impl` block, or the trait that it is in.
+    /// Type of the function's `impl` block, or the trait that it is in.
     owner: Option<String>,
-    /// Its body, with the braces, in bytes of the source.
+    /// The body with its braces, in bytes of the source.
     body: Range<usize>,
-    /// Why its body can't stand there twice.
+    /// Reason why the body can't appear twice.
     refused: Option<&'static str>,
 }
 
-/// The body of a function, and the lines in it that have mutants, in bytes.
+/// The body of a function, and the lines in it that have mutants, in bytes of the source.
 type Group<'a> = (Range<usize>, Vec<(Range<usize>, &'a Mutant)>);
 
-/// Where a mutant is in its source, in bytes.
+/// Position of a mutant in its source, in bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
     body: Range<usize>,
     line: Range<usize>,
-    /// The number of the line, from 1.
+    /// Number of the line, from 1.
     pub(crate) number: usize,
 }
 
 impl<'a> Functions<'a> {
-    /// Finds the functions of a source, those of tests apart.
+    /// Finds the functions of a source, without those of tests.
     ///
     /// # Errors
-    /// It can't be parsed.
+    /// The source can't be parsed.
     pub(crate) fn parse(text: &'a str) -> Result<Functions<'a>> {
         let tokens: TokenStream = text.parse().map_err(|error| anyhow!("{error}"))?;
         let file = syn::parse2(tokens)?;
@@ -72,10 +73,10 @@ impl<'a> Functions<'a> {
         Ok(Functions { text, functions: walk.functions })
     }
 
-    /// Where `mutant` is.
+    /// Returns the position of `mutant`.
     ///
     /// # Errors
-    /// It is nowhere, or at more than one place.
+    /// The function or the line does not exist, or there are several.
     pub(crate) fn place(&self, mutant: &Mutant) -> Result<Place> {
         let Mutant { function: name, line, .. } = mutant;
         let found: Vec<&Function> = self.functions.iter().filter(|function| function.is(name)).collect();
@@ -112,7 +113,7 @@ impl<'a> Functions<'a> {
         Ok(Place { body: function.body.clone(), line: place.clone(), number })
     }
 
-    /// The lines that begin inside of the range, without the white space around them.
+    /// Returns the lines that begin inside of the range, without the white space around them.
     fn lines_of(&self, body: &Range<usize>) -> impl Iterator<Item = Range<usize>> {
         let inner = &self.text[body.clone()];
         let start = body.start;
@@ -123,7 +124,7 @@ impl<'a> Functions<'a> {
         })
     }
 
-    /// The source with these mutants.
+    /// Returns the source with these mutants.
     ///
     /// # Errors
     /// As [`place`](Functions::place).
@@ -133,7 +134,8 @@ impl<'a> Functions<'a> {
             let place = self.place(mutant).with_context(|| format!("mutant {}", mutant.name))?;
             places.push((place, *mutant));
         }
-        // A function in a function that has mutants, too, stands there with it.
+        // A nested function that has mutants is repeated within the body of its outer function, if that has mutants,
+        // too.
         let bodies: Vec<Range<usize>> = places.iter().map(|(place, _)| place.body.clone()).collect();
         let outermost = |body: &Range<usize>| {
             let around = bodies.iter().filter(|other| other.start <= body.start && body.end <= other.end);
@@ -151,7 +153,7 @@ impl<'a> Functions<'a> {
         Ok(text)
     }
 
-    /// A body that is one of several.
+    /// Returns the body with a choice between the mutants and the unchanged code.
     fn switched(&self, body: &Range<usize>, lines: &[(Range<usize>, &Mutant)]) -> String {
         let mut text = "{ match ::lode_layout::bug::mutant() {\n".to_owned();
         for (line, mutant) in lines {
@@ -243,7 +245,7 @@ impl<'ast> Visit<'ast> for Walk {
     }
 }
 
-/// Whether a type is, or has, an `impl TRAIT`.
+/// Visitor that finds an `impl TRAIT` in a type.
 struct Opaque(bool);
 
 impl<'ast> Visit<'ast> for Opaque {
@@ -340,7 +342,7 @@ mod test {
         is_refused("drop", "MUTATED;", None, "is the line itself");
     }
 
-    /// The source as it is when one mutant, or none, is active.
+    /// Returns the source as it runs when one mutant, or none, is active.
     fn active(mutants: &[&Mutant], chosen: Option<&Mutant>) -> String {
         let text = Functions::parse(SOURCE).unwrap().with(mutants).unwrap();
         assert!(Functions::parse(&text).is_ok(), "{text}");

@@ -1,4 +1,4 @@
-//! Running a killer: on sound code, where it must find no fault, and on a mutant, where it must.
+//! Running a killer: on sound code, where it must find no fault, and on a mutant, where it must fail.
 
 use super::build::Programs;
 use super::list::Killer;
@@ -11,35 +11,35 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// What a killer may take at least. One that takes longer, and far longer than on sound code, does not end.
+/// Least time limit of a killer. One that takes longer, and far longer than on sound code, is taken to hang.
 const LIMIT: Duration = Duration::from_secs(120);
-/// How much longer than on sound code it may take.
+/// Factor by which a killer may take longer than on sound code.
 const LIMIT_FACTOR: u32 = 20;
-/// Between two looks at a program that runs.
+/// Time between two checks of a running program.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// How a run of a killer ended.
+/// The ways in which a run of a killer ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
-    /// With this status.
+    /// The killer ended with this status.
     Exit(ExitStatus),
-    /// It was still running after this time.
+    /// The killer was still running after this time.
     Hung(Duration),
 }
 
 impl End {
-    /// Whether the killer found no fault.
+    /// Returns true if the killer found no fault.
     pub(super) fn survived(self) -> bool {
         matches!(self, End::Exit(status) if status.success())
     }
 }
 
-/// The runs of killers, with what they printed in a folder.
+/// The runs of killers, whose output is kept in a folder.
 #[derive(Debug)]
 pub(super) struct Trials<'a> {
     programs: &'a Programs,
     folder: PathBuf,
-    /// How each killer ended on sound code.
+    /// Result of each killer on sound code.
     sound: Mutex<BTreeMap<Killer, (End, Duration)>>,
 }
 
@@ -49,7 +49,7 @@ impl<'a> Trials<'a> {
         Ok(Trials { programs, folder, sound: Mutex::new(BTreeMap::new()) })
     }
 
-    /// Runs `killer` on sound code, once; how it ended, and after which time.
+    /// Runs `killer` on sound code, once. Returns its end, and the time that it took.
     pub(super) fn on_sound(&self, killer: &Killer) -> Result<(End, Duration)> {
         if let Some(known) = self.known().get(killer) {
             return Ok(*known);
@@ -59,13 +59,14 @@ impl<'a> Trials<'a> {
         Ok(ran)
     }
 
-    /// Runs `killer` on the mutant of this name; how it ended, and after which time. It was run on sound code before.
+    /// Runs `killer` on the mutant with this name, after it ran on sound code. Returns its end, and the time that it
+    /// took.
     pub(super) fn on_mutant(&self, killer: &Killer, name: &str) -> Result<(End, Duration)> {
         let sound = self.known().get(killer).map_or(Duration::ZERO, |(_, time)| *time);
         self.run(killer, Some(name), LIMIT.max(sound * LIMIT_FACTOR))
     }
 
-    /// Where the output of a run is.
+    /// Returns the path of a run's output.
     pub(super) fn output(&self, name: Option<&str>) -> PathBuf {
         self.folder.join(name.unwrap_or("sound")).with_extension("txt")
     }
@@ -100,13 +101,13 @@ impl<'a> Trials<'a> {
         self.sound.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Where the runs print to.
+    /// Returns the folder of the output.
     pub(super) fn folder(&self) -> &Path {
         &self.folder
     }
 }
 
-/// Does `work` for each of `items`, as many at once as there are CPUs, until one fails.
+/// Calls `work` for each of `items`, as many at once as there are CPUs, until one call fails.
 pub(super) fn for_each<T: Send>(items: Vec<T>, work: impl Fn(T) -> Result<()> + Sync) -> Result<()> {
     let queue = Mutex::new(VecDeque::from(items));
     let next = || queue.lock().unwrap_or_else(PoisonError::into_inner).pop_front();

@@ -1,9 +1,9 @@
-//! A golden file of costs has a test that measures it.
+//! The rule that a test measures each golden file of costs.
 
 use super::Finding;
 use crate::workspace::Workspace;
 
-/// Golden files that no test compares with anything.
+/// Finds golden files that no test compares with anything.
 pub(super) fn check(workspace: &Workspace) -> Vec<Finding> {
     let unmeasured =
         workspace.packages.iter().filter(|package| !package.tests.iter().any(|test| test == "cost"));

@@ -1,4 +1,4 @@
-//! Documents: their links lead somewhere, the map names every crate, the index every decision.
+//! The rules for documents: links have a target, the map names every crate, and the index every decision.
 
 use super::Finding;
 use super::tree::Tree;
@@ -7,7 +7,7 @@ use pulldown_cmark::{Event, Parser, Tag};
 const MAP: &str = "ARCHITECTURE.md";
 const DECISIONS: &str = "docs/decisions/";
 
-/// Relative links that lead nowhere. Those in `src/` are rustdoc's, which checks them itself.
+/// Finds relative links without a target. Links in `src/` are rustdoc's, which checks them itself.
 pub(super) fn check_links(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     for file in tree.with_extension("md").filter(|file| !file.path.contains("/src/")) {
@@ -29,7 +29,7 @@ pub(super) fn check_links(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// The path, from the root, of a link in the document at `from`; none if it leaves the project.
+/// Returns the path, from the root, of a link in the document at `from`; `None` if it leaves the project.
 fn resolve(from: &str, link: &str) -> Option<String> {
     let mut parts: Vec<&str> = from.split('/').collect();
     parts.pop();
@@ -43,7 +43,7 @@ fn resolve(from: &str, link: &str) -> Option<String> {
     Some(parts.join("/"))
 }
 
-/// Crates that the map does not name.
+/// Finds crates that the map does not name.
 pub(super) fn check_map<'a>(tree: &Tree, packages: impl Iterator<Item = &'a str>) -> Vec<Finding> {
     let map = tree.get(MAP).map_or("", |file| file.text.as_str());
     let missing = packages.filter(|name| !map.contains(&format!("`{name}`")));
@@ -52,7 +52,7 @@ pub(super) fn check_map<'a>(tree: &Tree, packages: impl Iterator<Item = &'a str>
         .collect()
 }
 
-/// Decision pages that their index does not link.
+/// Finds decision pages that their index does not link.
 pub(super) fn check_decisions(tree: &Tree) -> Vec<Finding> {
     let index = format!("{DECISIONS}README.md");
     let text = tree.get(&index).map_or("", |file| file.text.as_str());

@@ -1,14 +1,14 @@
-//! A drawing of a media format is compared with the bytes by a test, or it is not there.
+//! The rule that a test compares each drawing of a media format with the bytes.
 
 use super::Finding;
 use super::tree::Tree;
 
-/// The test that compares the drawings with the compiled fields, and fails on one that it does not know.
+/// The test that compares the drawings with the compiled fields, and fails on an unknown drawing.
 const TEST: &str = "layout/tests/drawings.rs";
-/// Where that test looks for drawings.
+/// Folder in which that test looks for drawings.
 const HOME: &str = "layout/src/";
 
-/// Drawings that no test reads.
+/// Finds drawings that no test reads.
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     let tested = tree.get(TEST).is_some();
     let mut findings = Vec::new();
@@ -23,7 +23,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// Whether the line is a row of a drawing: a table whose first column is an offset.
+/// Returns true if the line is a row of a drawing: a table whose first column is an offset.
 fn is_row(line: &str) -> bool {
     line.strip_prefix('|').is_some_and(|cells| cells.trim_start().starts_with("0x"))
 }

@@ -1,4 +1,4 @@
-//! Files and functions that are longer than allowed, listed by name: the list may only shrink.
+//! The list of the files and functions that are longer than allowed. It may only shrink.
 
 use super::Finding;
 use super::size::{FILE_LINES, FUNCTION_LINES, Size};
@@ -24,7 +24,7 @@ impl Excess {
         toml::from_str(&text).context(LIST)
     }
 
-    /// What is too long and not listed, longer than listed, or listed with more lines than it has.
+    /// Finds code that is too long and not listed, longer than listed, or listed with more lines than it has.
     pub(super) fn compare(&self, sizes: &[Size]) -> Vec<Finding> {
         let mut findings = Vec::new();
         let mut seen = BTreeSet::new();

@@ -1,15 +1,15 @@
-//! A crate depends only on crates of lower floors, and below floor 4 on others only with a decision page.
+//! The rule that a crate depends only on crates of lower floors. Below floor 4, an outside crate needs a decision page.
 
 use super::Finding;
 use super::tree::Tree;
 use crate::workspace::{Package, Workspace};
 
-/// From this floor on, a crate may depend on outside crates without a page in docs/decisions.
+/// Lowest floor on which a crate may depend on outside crates without a page in docs/decisions.
 const FREE: u32 = 4;
 /// Outside crates that every floor may use: the kernel's interface.
 const EVERYWHERE: [&str; 2] = ["libc", "rustix"];
 
-/// Dependencies that break the rule. Those for tests only may go anywhere.
+/// Finds dependencies that break the rule. Dependencies for tests only are free.
 pub(super) fn check(workspace: &Workspace, tree: &Tree) -> Vec<Finding> {
     workspace.packages.iter().flat_map(|package| check_package(workspace, tree, package)).collect()
 }
@@ -41,7 +41,7 @@ fn check_package(workspace: &Workspace, tree: &Tree, package: &Package) -> Vec<F
     findings
 }
 
-/// Whether a decision page names the crate.
+/// Returns true if a decision page names the crate.
 fn is_decided(tree: &Tree, name: &str) -> bool {
     let name = format!("`{name}`");
     tree.files.iter().any(|file| file.path.starts_with("docs/decisions/") && file.text.contains(&name))

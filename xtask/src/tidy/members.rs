@@ -1,10 +1,10 @@
-//! Every crate in the tree is built and tested: a member of the workspace, or a workspace of its own.
+//! The rule that every crate in the tree is built and tested: it is in this workspace, or a workspace of its own.
 
 use super::Finding;
 use super::tree::Tree;
 use crate::workspace::Workspace;
 
-/// Manifests of crates that cargo does not know.
+/// Finds manifests of crates that cargo does not know.
 pub(super) fn check(workspace: &Workspace, tree: &Tree) -> Vec<Finding> {
     let manifests = tree.files.iter().filter(|file| file.path.ends_with("/Cargo.toml"));
     let is_member = |path: &str| {

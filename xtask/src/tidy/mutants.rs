@@ -1,4 +1,5 @@
-//! Each mutant of `xtask/mutants.toml` fits the sources, and is killed by something or equivalent for a reason.
+//! The rule that each mutant of `xtask/mutants.toml` matches the sources, and has a killer or a reason to be
+//! equivalent.
 
 use super::Finding;
 use super::tree::Tree;
@@ -35,7 +36,7 @@ pub(super) fn check(tree: &Tree, packages: &[Package]) -> Vec<Finding> {
     findings
 }
 
-/// Why the mutant does not fit its source.
+/// Returns the reason if the mutant does not match its source.
 fn misfit(tree: &Tree, mutant: &Mutant) -> Vec<String> {
     let file = &mutant.file;
     let Some(source) = tree.get(file) else { return vec![format!("there is no file {file}")] };
@@ -45,7 +46,7 @@ fn misfit(tree: &Tree, mutant: &Mutant) -> Vec<String> {
     }
 }
 
-/// Why the list does not say how the mutant ends.
+/// Returns the reason if the list names neither a valid killer nor a reason to be equivalent.
 fn fate(tree: &Tree, packages: &[Package], mutant: &Mutant) -> Vec<String> {
     let text = match (&mutant.kills, &mutant.equivalent) {
         (Some(text), None) => text,

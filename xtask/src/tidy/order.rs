@@ -1,4 +1,4 @@
-//! Each wait for durability and each atomic access says what it orders.
+//! The rule that each wait for durability and each atomic access has an ORDER comment.
 
 use super::Finding;
 use super::source::{Source, lines_of};
@@ -7,13 +7,13 @@ use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
 use syn::{Expr, Token};
 
-/// Lines of code that may stand between the comment and what it covers.
+/// Lines of code that may stand between the comment and the call that it covers.
 const REACH: usize = 8;
-/// The methods of `Medium` that wait until something is durable.
+/// The methods of `Medium` that wait for durability.
 const WAITS: [&str; 2] = ["drain", "log_write"];
 const ORDERINGS: [&str; 5] = ["Relaxed", "Acquire", "Release", "AcqRel", "SeqCst"];
 
-/// Waits and atomic accesses without an ORDER comment, tests apart.
+/// Finds waits and atomic accesses without an ORDER comment, outside of tests.
 pub(super) fn check(source: &Source) -> Vec<Finding> {
     let mut walk = Walk { source, functions: Vec::new(), findings: Vec::new() };
     walk.visit_file(&source.file);
@@ -22,7 +22,7 @@ pub(super) fn check(source: &Source) -> Vec<Finding> {
 
 struct Walk<'a> {
     source: &'a Source,
-    /// The functions around the place of the walk: name and first line.
+    /// The functions that enclose the place of the walk, each with its name and first line.
     functions: Vec<(String, usize)>,
     findings: Vec<Finding>,
 }
@@ -43,7 +43,7 @@ impl Walk<'_> {
         self.functions.pop();
     }
 
-    /// Whether the function around only passes the call on: then its own caller says what is ordered.
+    /// Returns true if the enclosing function only passes the call on: then its own callers state the order.
     fn forwards(&self, method: &str) -> bool {
         self.functions.last().is_some_and(|(name, _)| name == method)
     }
@@ -65,7 +65,7 @@ impl<'ast> Visit<'ast> for Walk<'_> {
     fn visit_expr_method_call(&mut self, call: &'ast syn::ExprMethodCall) {
         let line = call.method.span().start().line;
         let method = call.method.to_string();
-        // A drain of a collection has a range; that of a medium has nothing.
+        // A drain of a collection has a range as argument; that of a medium has none.
         let waits = WAITS.contains(&method.as_str()) && (method != "drain" || call.args.is_empty());
         if waits && !self.forwards(&method) {
             self.demand(line, &format!("`{method}`"));
@@ -84,7 +84,7 @@ impl<'ast> Visit<'ast> for Walk<'_> {
     }
 
     fn visit_macro(&mut self, call: &'ast syn::Macro) {
-        // Assertions and the like hold expressions; what else macros hold is not looked at.
+        // Assertions and similar macros hold expressions; other macros are not checked.
         if let Ok(inside) = call.parse_body_with(Punctuated::<Expr, Token![,]>::parse_terminated) {
             for expression in &inside {
                 self.visit_expr(expression);
@@ -93,7 +93,7 @@ impl<'ast> Visit<'ast> for Walk<'_> {
     }
 }
 
-/// Whether the argument is an ordering of atomics, as in `Ordering::Acquire`.
+/// Returns true if the argument is an ordering of atomics, as in `Ordering::Acquire`.
 fn is_ordering(argument: &Expr) -> bool {
     let Expr::Path(path) = argument else { return false };
     path.path.segments.last().is_some_and(|last| ORDERINGS.iter().any(|name| last.ident == name))

@@ -1,11 +1,11 @@
-//! How long files and functions are.
+//! The length of files and functions.
 
 use super::source::{Source, lines_of};
 use proc_macro2::Span;
 use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
 
-/// Lines of code that a file may have, tests apart.
+/// Lines of code that a file may have, without tests.
 pub(super) const FILE_LINES: usize = 800;
 /// Lines of code that a function may have, from its `fn` to its brace.
 pub(super) const FUNCTION_LINES: usize = 70;
@@ -13,14 +13,14 @@ pub(super) const FUNCTION_LINES: usize = 70;
 /// The lines of code of a file or of a function.
 pub(super) struct Size {
     pub(super) path: String,
-    /// The function's name; none for the file itself.
+    /// Name of the function; `None` for the file itself.
     pub(super) function: Option<String>,
-    /// Where it begins.
+    /// Number of the first line.
     pub(super) line: usize,
     pub(super) code_lines: usize,
 }
 
-/// The sizes of a file and of its functions, tests apart.
+/// Measures a file and its functions, without tests.
 pub(super) fn measure(source: &Source) -> Vec<Size> {
     let code_lines = source.code_lines(1..=source.last_line());
     let whole = Size { path: source.path.clone(), function: None, line: 1, code_lines };

@@ -1,4 +1,4 @@
-//! A Rust source: what the compiler sees, and what it does not: lines, comments, and what is a test.
+//! A Rust source: its syntax tree, and its lines, comments and tests, which the tree does not tell.
 
 use anyhow::{Context, Result, anyhow};
 use proc_macro2::{Span, TokenStream, TokenTree};
@@ -8,16 +8,16 @@ use syn::visit::{self, Visit};
 
 /// A Rust source file. Lines are counted from 1.
 pub(super) struct Source {
-    /// Relative to the root of the workspace.
+    /// Path relative to the root of the workspace.
     pub(super) path: String,
     pub(super) file: syn::File,
-    /// The lines on which an identifier `unsafe` stands, in macros too.
+    /// The lines with an identifier `unsafe`, also in macros.
     pub(super) unsafe_lines: Vec<usize>,
     lines: Vec<Line>,
     tests: Vec<RangeInclusive<usize>>,
 }
 
-/// What is on a line.
+/// The content of a line.
 #[derive(Default)]
 struct Line {
     code: bool,
@@ -46,25 +46,25 @@ impl Source {
         })
     }
 
-    /// Whether the line belongs to a test.
+    /// Returns true if the line belongs to a test.
     pub(super) fn is_test(&self, line: usize) -> bool {
         self.tests.iter().any(|range| range.contains(&line))
     }
 
-    /// Lines with code on them in the range, tests apart.
+    /// Counts the lines with code in the range, without tests.
     pub(super) fn code_lines(&self, range: RangeInclusive<usize>) -> usize {
         let first = *range.start();
         let lines = self.lines.iter().enumerate().skip(first - 1).take(range.end() + 1 - first);
         lines.filter(|(index, line)| line.code && !self.is_test(index + 1)).count()
     }
 
-    /// The number of the last line.
+    /// Returns the number of the last line.
     pub(super) fn last_line(&self) -> usize {
         self.lines.len()
     }
 
-    /// Whether a comment with `tag` stands on the line, or above it: not above line `first`, nor above an empty
-    /// line, nor with more than `reach` lines of code between.
+    /// Returns true if a comment with `tag` stands on the line, or above it. The search ends at line `first`, at an
+    /// empty line, and after more than `reach` lines of code.
     pub(super) fn is_tagged(&self, tag: &str, line: usize, first: usize, reach: usize) -> bool {
         let mut between = 0;
         for above in (first.max(1)..=line).rev() {
@@ -81,16 +81,16 @@ impl Source {
     }
 }
 
-/// Integration tests, benches and examples are files of their own.
+/// Returns true for integration tests, benches and examples, which are files of their own.
 fn is_test_file(path: &str) -> bool {
     let mut parts = path.split('/');
     parts.any(|part| ["tests", "test", "tests.rs", "test.rs", "benches", "examples"].contains(&part))
 }
 
-/// The walk over the tokens that tells comments from code.
+/// The walk over the tokens that separates comments from code.
 struct Scan<'a> {
     text: &'a str,
-    /// For each byte, whether a token covers it.
+    /// For each byte, true if a token covers it.
     covered: Vec<bool>,
     unsafe_lines: Vec<usize>,
 }
@@ -122,7 +122,7 @@ impl Scan<'_> {
         }
     }
 
-    /// Whether the tokens are those of a documentation comment, which lie where the comment is.
+    /// Returns true for the tokens of a documentation comment: their span is the text of the comment.
     fn is_comment(&self, span: Span) -> bool {
         let text = self.text.get(span.byte_range()).unwrap_or_default();
         text.starts_with("//") || text.starts_with("/*")
@@ -176,7 +176,7 @@ impl<'ast> Visit<'ast> for Tests {
     }
 }
 
-/// Whether the attribute is `#[test]`, or a `cfg` that asks for tests.
+/// Returns true if the attribute is `#[test]`, or a `cfg` that asks for tests.
 fn is_test_attribute(attribute: &syn::Attribute) -> bool {
     if attribute.path().is_ident("test") {
         return true;
@@ -193,7 +193,7 @@ fn has_ident(tokens: &TokenStream, name: &str) -> bool {
     })
 }
 
-/// The lines that a span covers.
+/// Returns the lines that a span covers.
 pub(super) fn lines_of(span: Span) -> RangeInclusive<usize> {
     span.start().line..=span.end().line
 }

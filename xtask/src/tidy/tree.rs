@@ -1,4 +1,4 @@
-//! The text files of the project, without what git ignores.
+//! The text files of the project, without those that git ignores.
 
 use anyhow::Result;
 use ignore::WalkBuilder;
@@ -14,13 +14,13 @@ pub(super) struct Tree {
 /// A text file.
 #[derive(Debug)]
 pub(super) struct Text {
-    /// Relative to the root, with `/`.
+    /// Path relative to the root, with `/`.
     pub(super) path: String,
     pub(super) text: String,
 }
 
 impl Tree {
-    /// Reads the files below `root`. One that is not UTF-8 is no text.
+    /// Reads the files below `root`. Files that are not UTF-8 are left out.
     pub(super) fn read(root: &Path) -> Result<Tree> {
         let mut files = Vec::new();
         for entry in WalkBuilder::new(root).hidden(false).require_git(false).build() {
@@ -37,24 +37,24 @@ impl Tree {
         Ok(Tree { files })
     }
 
-    /// The file at this path.
+    /// Returns the file at this path.
     pub(super) fn get(&self, path: &str) -> Option<&Text> {
         self.files.iter().find(|file| file.path == path)
     }
 
-    /// The files whose names end in this extension.
+    /// Returns the files whose names end in this extension.
     pub(super) fn with_extension(&self, extension: &str) -> impl Iterator<Item = &Text> {
         let extension = format!(".{extension}");
         self.files.iter().filter(move |file| file.path.ends_with(&extension))
     }
 
-    /// Whether a file or a folder is at this path.
+    /// Returns true if a file or a folder is at this path.
     pub(super) fn holds(&self, path: &str) -> bool {
         let folder = format!("{}/", path.trim_end_matches('/'));
         path.is_empty() || self.files.iter().any(|file| file.path == path || file.path.starts_with(&folder))
     }
 
-    /// A tree of these paths and texts.
+    /// Returns a tree of these paths and texts.
     #[cfg(test)]
     pub(super) fn of(files: &[(&str, &str)]) -> Tree {
         let text = |(path, text): &(&str, &str)| Text { path: (*path).into(), text: (*text).into() };

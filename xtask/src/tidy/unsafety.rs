@@ -1,4 +1,4 @@
-//! Unsafe code stands only where the workspace allows it, and each piece says why it is sound.
+//! The rules that unsafe code stands only where the workspace allows it, and that each block has a SAFETY comment.
 
 use super::Finding;
 use super::source::Source;
@@ -7,7 +7,7 @@ use crate::workspace::Workspace;
 use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
 
-/// Where unsafe code is not allowed, and where a SAFETY comment is missing.
+/// Finds unsafe code where it is not allowed, and missing SAFETY comments.
 pub(super) fn check(source: &Source, allowed: &[String]) -> Vec<Finding> {
     let mut findings = Vec::new();
     if !allowed.iter().any(|place| covers(place, &source.path)) {
@@ -22,7 +22,7 @@ pub(super) fn check(source: &Source, allowed: &[String]) -> Vec<Finding> {
     blocks.lines.sort_unstable();
     let mut first = 1;
     for line in blocks.lines {
-        // One comment argues one block: the search ends at the block before.
+        // One comment covers one block: the search ends at the block before.
         if !source.is_tagged("SAFETY:", line, first, usize::MAX) {
             let advice = "no SAFETY comment above: list what the callee requires and why it holds";
             findings.push(Finding::new(&source.path, line, "safety", advice));
@@ -32,12 +32,12 @@ pub(super) fn check(source: &Source, allowed: &[String]) -> Vec<Finding> {
     findings
 }
 
-/// Whether the place, a file or a folder that ends in `/`, covers the path.
+/// Returns true if the place, a file or a folder that ends in `/`, covers the path.
 fn covers(place: &str, path: &str) -> bool {
     place == path || (place.ends_with('/') && path.starts_with(place))
 }
 
-/// Crates that may hold no unsafe code and do not forbid it.
+/// Finds crates that may hold no unsafe code and do not forbid it.
 pub(super) fn check_roots(tree: &Tree, workspace: &Workspace) -> Vec<Finding> {
     let mut findings = Vec::new();
     for package in &workspace.packages {

@@ -1,23 +1,23 @@
-//! Names and marks: what things must not be called, and what must not be left behind.
+//! The rules for names and marks: banned words, empty names, and marks that must not stay.
 
 use super::Finding;
 use super::source::Source;
 use super::tree::{Text, Tree};
 use syn::visit::{self, Visit};
 
-/// Words that say "durable" without saying how; store, flush, drain and persist do.
+/// Words that promise durability without telling its kind. Store, flush, drain and persist tell it.
 const BANNED: [&str; 4] = ["save", "saved", "barrier", "barriers"];
-/// A word for what the kernel does. Of ours, no function may promise it: see `BANNED`.
+/// A word for a call of the kernel. No function of ours may promise it: see `BANNED`.
 const KERNEL: &str = "sync";
-/// Names that tell nothing about what is inside.
+/// Names that tell nothing about the content.
 const EMPTY: [&str; 7] = ["util", "utils", "helper", "helpers", "common", "misc", "manager"];
 /// Kinds of files that are code.
 const CODE: [&str; 6] = [".rs", ".sh", ".c", ".h", ".toml", "Makefile"];
-// In pieces, so that this file may hold them.
+// Split, so that the rule does not find them in this file.
 const FIX_MARK: &str = concat!("FIX", "ME");
 const DO_MARK: &str = concat!("TO", "DO");
 
-/// Definitions whose names hold a banned word.
+/// Finds definitions whose names hold a banned word.
 pub(super) fn check_names(source: &Source, allowed: &[String]) -> Vec<Finding> {
     let mut names = Names { found: Vec::new() };
     names.visit_file(&source.file);
@@ -36,7 +36,7 @@ pub(super) fn check_names(source: &Source, allowed: &[String]) -> Vec<Finding> {
     findings
 }
 
-/// The words of a name in any case, in lower case.
+/// Returns the words of a name in any case, in lower case.
 fn words(name: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut after_lower = false;
@@ -52,7 +52,7 @@ fn words(name: &str) -> Vec<String> {
     words
 }
 
-/// The names that are defined, and whether each is a function's.
+/// The names of definitions, each with true if it is a function's.
 struct Names {
     found: Vec<(syn::Ident, bool)>,
 }
@@ -99,7 +99,7 @@ impl<'ast> Visit<'ast> for Names {
     }
 }
 
-/// Files with empty names, and marks in code.
+/// Finds files with empty names, and marks in code.
 pub(super) fn check_files(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     for file in &tree.files {

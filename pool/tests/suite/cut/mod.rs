@@ -1,16 +1,16 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
-//! A medium of rung `line` that keeps what a power cut at each of its drains could leave.
+//! A medium of rung `line` that collects the images which a power cut at each of its drains could leave.
 
 use lode_layout::{LINE, PoolOffset, align_down};
 use lode_pmem::{Medium, Memory, Rung, SyncError};
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
-/// What a power cut could leave, and during which drain.
+/// An image that a power cut could leave, and the drain during which the power was cut.
 pub(crate) struct Image {
-    /// The number of the drain, from 0, that did not complete.
+    /// Number of the incomplete drain, from 0.
     pub(crate) drain: usize,
-    /// The lines that are not as they were at first.
+    /// The lines that differ from the initial content.
     lines: BTreeMap<u64, [u8; LINE as usize]>,
 }
 
@@ -18,11 +18,11 @@ pub(crate) struct Image {
 struct State {
     /// The lines made durable since the start.
     durable: BTreeMap<u64, [u8; LINE as usize]>,
-    /// The lines stored to since they were last durable, and whether their write-back was started.
+    /// The lines stored to since they were last durable; true if their write-back was started.
     pending: BTreeMap<u64, bool>,
     drains: usize,
     images: Vec<Image>,
-    /// The drain that the device refuses, if any.
+    /// Number of the drain that the device refuses, if any.
     refused: Option<usize>,
 }
 
@@ -54,18 +54,18 @@ impl CutMedium {
         bytes
     }
 
-    /// Changes a byte behind the medium's back, as a fault of the device does.
+    /// Changes a byte without the knowledge of the medium, as a fault of the device does.
     pub(crate) fn corrupt(&self, at: u64, byte: u8) {
         self.memory.store(PoolOffset::new(at), &[byte]);
     }
 
-    /// What power cuts during the drains so far, and one after them, could leave.
+    /// Returns the images that power cuts during the drains so far, and one after them, could leave.
     pub(crate) fn take_images(&self) -> Vec<Image> {
         self.cut();
         std::mem::take(&mut self.state.lock().unwrap().images)
     }
 
-    /// Becomes what the cut left.
+    /// Takes the content of an image.
     pub(crate) fn show(&self, image: &Image) {
         let mut state = self.state.lock().unwrap();
         for line in state.durable.keys().chain(state.pending.keys()) {
@@ -91,8 +91,8 @@ impl CutMedium {
         bytes
     }
 
-    /// Keeps the images of a cut now: none, all, the first and the last half, each single pending line, and
-    /// all but one; of many lines only some are singled out.
+    /// Keeps the images of a cut now: with no pending line, all of them, the first and the last half, each single one,
+    /// and all but one. Of many lines, only some are chosen for the last two.
     fn cut(&self) {
         let mut state = self.state.lock().unwrap();
         let pending: Vec<u64> = state.pending.keys().copied().collect();

@@ -1,5 +1,5 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
-//! Places for the pools of tests, and pools in them.
+//! Folders and file systems for the pools of tests, and pools in them.
 
 use lode_layout::{Header, LayoutName, Rung};
 use lode_pmem::Mapping;
@@ -13,7 +13,7 @@ use tempfile::TempDir;
 
 pub(crate) const SIZE: u64 = 256 << 10;
 
-/// A folder on the file system of the build, removed at the end.
+/// Returns a folder on the file system of the build, removed at the end.
 pub(crate) fn folder() -> TempDir {
     tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
 }
@@ -22,7 +22,7 @@ pub(crate) fn names(folder: &Path) -> Vec<OsString> {
     fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name()).collect()
 }
 
-/// A pool of rung `commit`, wherever the tests run.
+/// Returns options for a pool of rung `commit`, on any file system.
 pub(crate) fn creating(size: u64) -> CreateOptions {
     CreateOptions { rung: Some(Rung::Commit), ..CreateOptions::new(size, LayoutName::new("kv").unwrap()) }
 }
@@ -45,7 +45,7 @@ pub(crate) struct SmallDisk {
 }
 
 impl SmallDisk {
-    /// Nothing, with a printed reason, where the test may not mount.
+    /// Mounts it; prints a reason and returns `None` if the test may not mount.
     pub(crate) fn mount(bytes: u64) -> Option<SmallDisk> {
         let disk = SmallDisk { folder: folder() };
         if !disk.run(&["mount", "-t", "tmpfs", "-o", &format!("size={bytes}"), "lode-test"]) {
