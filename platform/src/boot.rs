@@ -66,7 +66,7 @@ mod test {
 
     const GIB: u64 = 1 << 30;
 
-    /// The two ids that ipmctl and ndctl showed on the real machine come out of the modules' identities.
+    /// ipmctl and ndctl showed both ids on the real machine. They are derived from the modules' identities.
     #[test]
     fn ids_of_interleave_sets_are_derived() {
         let mut platform = Platform::new(Machine::parse(INCLUDED[0].1).unwrap());

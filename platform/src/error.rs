@@ -239,7 +239,7 @@ pub enum PlatformError {
         size: u64,
         /// Number of modules over which the region is interleaved.
         ways: u64,
-        /// Bytes of which the size must be a multiple.
+        /// The unit in bytes.
         unit: u64,
         /// The next valid size.
         fitting: u64,

@@ -55,7 +55,7 @@ fn remove(errors: &mut Vec<MediaError>, module: Handle, range: &Range<u64>) {
     *errors = errors.iter().flat_map(|error| error.without(module, range)).collect();
 }
 
-/// Adds a range. Where it overlaps other ranges, it replaces them.
+/// Adds a range. It replaces the parts of other ranges that it overlaps.
 fn add(errors: &mut Vec<MediaError>, new: MediaError) {
     remove(errors, new.module, &(new.off..new.end()));
     errors.push(new);

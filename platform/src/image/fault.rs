@@ -78,7 +78,7 @@ pub enum ImageFault {
         start: u64,
         /// Size in bytes.
         size: u64,
-        /// Bytes of which both must be multiples.
+        /// The required alignment of both, in bytes.
         unit: u64,
     },
     /// No label of the image identifies its origin.

@@ -27,9 +27,9 @@ pub enum IpmctlGeneration {
 /// Version of a kernel, major and minor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct KernelVersion {
-    /// 4 in 4.20.
+    /// Major version: 4 in 4.20.
     pub major: u32,
-    /// 20 in 4.20.
+    /// Minor version: 20 in 4.20.
     pub minor: u32,
 }
 

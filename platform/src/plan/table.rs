@@ -48,7 +48,7 @@ pub enum Holding {
         /// True if it is enabled.
         enabled: bool,
     },
-    /// Mapped and free.
+    /// Mapped capacity without a namespace.
     Free,
     /// Capacity that a goal leaves unmapped.
     Reserved,

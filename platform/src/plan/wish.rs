@@ -12,8 +12,8 @@ pub struct PlanRequest {
     /// Sockets that the plan applies to if there are no wishes; all if empty. With wishes, the plan applies to the
     /// sockets that they name, or to all if a wish names none.
     pub sockets: Vec<u16>,
-    /// Use of the remaining capacity. With `None`, the plan uses free ranges where the wishes fit. Where it must
-    /// partition modules again, the rest becomes memory if the modules provided any, else persistent memory.
+    /// Use of the remaining capacity. With `None`, the plan uses free ranges if the wishes fit there. If it must
+    /// partition modules again, the rest becomes memory if they provided any before, else persistent memory.
     pub rest: Option<Rest>,
 }
 
