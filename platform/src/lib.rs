@@ -9,8 +9,8 @@
 //! ```
 //!
 //! It does: describe a machine, keep its state in a directory in which each change is atomic, apply goals at a reboot
-//! as firmware does, and print what ipmctl and ndctl print, for the emulated machine and, from its sysfs, for a real
-//! one. It does not: print to the terminal, start a thread, or change a real machine.
+//! as firmware does, and format the output of ipmctl and ndctl for the emulated machine, and for a real one from its
+//! sysfs. It does not: print to the terminal, start a thread, or change a real machine.
 #![forbid(unsafe_code)]
 
 pub mod machine;

@@ -238,7 +238,7 @@ mod test {
     use crate::namespace::{CreateNamespace, Mode};
     use uuid::Uuid;
 
-    /// Where the region begins on each module.
+    /// Offset of the region on each module.
     const MIB256: u64 = 256 << 20;
 
     /// Two modules, interleaved, with a raw namespace.
