@@ -248,16 +248,16 @@ impl Platform {
 }
 
 impl Region {
-    /// Returns the module and the offset in its media of a byte of the region. Returns `None` past the end of the
-    /// region, and for a region without modules.
+    /// Locates a byte of the region: its module, and its offset on that module's media. Returns `None` past the end of
+    /// the region, and for a region without modules.
     pub(crate) fn place(&self, offset: u64) -> Option<(Handle, u64)> {
         let piece = self.interleave()?.piece_at(offset)?;
         let member = self.members().get(usize::from(piece.position))?;
         Some((member.module, member.offset + piece.module_off))
     }
 
-    /// Returns the places of a range of whole interleave lines: module, offset in its media, and bytes, for each module
-    /// that has a part of the range.
+    /// Locates a range of whole interleave lines: module, offset in its media, and bytes, for each module that holds a
+    /// part of the range.
     pub(crate) fn ranges(&self, offset: u64, len: u64) -> impl Iterator<Item = (Handle, u64, u64)> {
         let (ways, lines) = (self.members().len() as u64, len / INTERLEAVE_LINE);
         (0..lines.min(ways)).filter_map(move |line| {
