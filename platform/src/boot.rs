@@ -1,14 +1,14 @@
-//! A start of the machine: firmware takes goals into effect.
+//! Reboot: firmware applies the goals.
 
 use crate::machine::Handle;
 use crate::platform::Platform;
 use crate::state::{InterleaveSet, Member, Partition};
 
 impl Platform {
-    /// Starts the machine anew. Goals take effect: their modules leave the sets that they were in, are divided
-    /// anew and form new sets; they get new label areas, and what they held is gone. Regions and namespaces that were
-    /// disabled are enabled again, namespaces are numbered as they lie, and the kernel finds what can't be read.
-    /// Returns the modules that were divided anew.
+    /// Reboots the machine. Firmware applies the goals: their modules leave their sets, are partitioned again, form new
+    /// sets and get new label areas. The labels and namespaces on them are lost. Disabled regions and namespaces become
+    /// enabled, namespaces are numbered by their offset, and the kernel finds all media errors. Returns the modules
+    /// that were partitioned again.
     pub fn reboot(&mut self) -> Vec<Handle> {
         let goals = std::mem::take(&mut self.state.goals);
         let changed: Vec<Handle> = goals.iter().map(|goal| goal.module).collect();
@@ -50,7 +50,7 @@ impl Platform {
         self.state.sets.sort_by_key(place);
         self.state.partitions.sort_by_key(|partition| machine.module_index(partition.module));
         for goal in &goals {
-            // An area that is too small for labels stays blank, as firmware leaves it.
+            // An area that is too small for labels stays blank, as with firmware.
             let _ = self.format_labels(goal.module, goal.labels);
         }
         changed
@@ -66,7 +66,7 @@ mod test {
 
     const GIB: u64 = 1 << 30;
 
-    /// The two ids that ipmctl and ndctl showed on the real machine come out of the modules' identities.
+    /// ipmctl and ndctl showed both ids on the real machine. They are derived from the modules' identities.
     #[test]
     fn ids_of_interleave_sets_are_derived() {
         let mut platform = Platform::new(Machine::parse(INCLUDED[0].1).unwrap());

@@ -1,4 +1,4 @@
-//! What lies on the modules: label areas, the first blocks of namespaces, and what is to be written there.
+//! Contents of the modules: label areas, the first blocks of namespaces, and pending writes.
 
 use crate::machine::Handle;
 use crate::platform::Platform;
@@ -6,48 +6,48 @@ use crate::state::LabelVersion;
 use lode_layout::{LabelArea, LabelError, LabelFormat, LabelUpdate, LabelWrite};
 use std::collections::BTreeMap;
 
-/// Bytes of a block that tells what a namespace is.
+/// Bytes of an info block.
 pub(crate) const INFO_BLOCK: u64 = 4096;
 
-/// What lies on the modules, as far as anybody asked for it.
+/// The part of the modules' contents that was loaded.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Contents {
-    /// The label areas; one that is not here is blank.
+    /// The label areas. A module without an entry has a blank one.
     areas: BTreeMap<Handle, Result<LabelArea, LabelError>>,
-    /// Blocks of media by module and offset; one that is not here is all zeros.
+    /// Blocks of media by module and offset. A block without an entry is all zeros.
     blocks: BTreeMap<(Handle, u64), Vec<u8>>,
-    /// What is to be written, in this order.
+    /// Pending writes, in this order.
     writes: Vec<ModuleWrite>,
 }
 
 /// One write to a module.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ModuleWrite {
-    /// Into its label area.
+    /// Writes to the label area.
     Labels(Handle, LabelWrite),
-    /// Into its media, at this offset.
+    /// Writes to the media at this offset.
     Media(Handle, u64, Vec<u8>),
-    /// Zeros into its media, from this offset on, so many bytes.
+    /// Writes zeros to the media: offset and bytes.
     Zeros(Handle, u64, u64),
 }
 
 impl Contents {
-    /// Takes over the bytes of a label area.
+    /// Loads the bytes of a label area.
     pub(crate) fn load_area(&mut self, module: Handle, bytes: &[u8]) {
         self.areas.insert(module, LabelArea::read(bytes));
     }
 
-    /// Takes over a block of media.
+    /// Loads a block of media.
     pub(crate) fn load_block(&mut self, module: Handle, off: u64, bytes: Vec<u8>) {
         self.blocks.insert((module, off), bytes);
     }
 
-    /// The label area of a module.
+    /// Returns the label area of a module.
     pub(crate) fn area(&self, module: Handle) -> Result<&LabelArea, LabelError> {
         self.areas.get(&module).map_or(Err(LabelError::Blank), |area| area.as_ref().map_err(|error| *error))
     }
 
-    /// A block of media; none if it is all zeros.
+    /// Returns a block of media; `None` if it is all zeros.
     pub(crate) fn block(&self, module: Handle, off: u64) -> Option<&[u8]> {
         self.blocks.get(&(module, off)).map(Vec::as_slice)
     }
@@ -63,14 +63,14 @@ impl Contents {
         let writes = match self.areas.get(&module) {
             None => Vec::new(),
             Some(Ok(area)) => area.erase(),
-            // Whatever is there, it is no area that could be read.
+            // The area is unreadable, so all its bytes are overwritten.
             Some(Err(_)) => vec![LabelWrite { off: 0, bytes: vec![0; size as usize] }],
         };
         self.writes.extend(writes.into_iter().map(|write| ModuleWrite::Labels(module, write)));
         self.areas.remove(&module);
     }
 
-    /// Writes all of a label area.
+    /// Replaces all bytes of a label area.
     pub(crate) fn replace(&mut self, module: Handle, bytes: Vec<u8>) {
         self.load_area(module, &bytes);
         self.writes.push(ModuleWrite::Labels(module, LabelWrite { off: 0, bytes }));
@@ -82,20 +82,20 @@ impl Contents {
         self.writes.push(ModuleWrite::Media(module, off, bytes.to_vec()));
     }
 
-    /// Makes zeros of a range of media. However long it is, it takes no space.
+    /// Zeroes a range of media. A range of any length takes no space.
     pub(crate) fn write_zeros(&mut self, module: Handle, off: u64, len: u64) {
         self.blocks.retain(|(of, at), _| *of != module || *at < off || *at >= off + len);
         self.writes.push(ModuleWrite::Zeros(module, off, len));
     }
 
-    /// What is to be written, which is taken to be done from now on.
+    /// Takes the pending writes. The caller performs them.
     pub(crate) fn take_writes(&mut self) -> Vec<ModuleWrite> {
         std::mem::take(&mut self.writes)
     }
 }
 
 impl LabelVersion {
-    /// The format on the medium.
+    /// Returns the format on the medium.
     pub(crate) fn format(self) -> LabelFormat {
         match self {
             LabelVersion::V1_1 => LabelFormat::V1_1,
@@ -105,10 +105,10 @@ impl LabelVersion {
 }
 
 impl Platform {
-    /// Makes a module's label area anew, empty.
+    /// Formats a module's label area, without labels.
     ///
     /// # Errors
-    /// Sizes that no area has.
+    /// The size is not that of a label area.
     pub(crate) fn format_labels(&mut self, module: Handle, version: LabelVersion) -> Result<(), LabelError> {
         let Some(size) = self.machine.module(module).map(|module| module.label_area) else { return Ok(()) };
         let update = LabelArea::format(size, version.format())?;

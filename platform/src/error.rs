@@ -1,4 +1,4 @@
-//! Why something could not be done to a platform.
+//! Errors of operations on a platform.
 
 use crate::image::ImageFault;
 use crate::machine::{Handle, MachineFault};
@@ -10,35 +10,35 @@ use std::io;
 use std::path::PathBuf;
 use uuid::Uuid;
 
-/// Why something could not be done to a platform. Nothing was changed then, [`Interrupted`] apart.
+/// Error of an operation on a platform. The operation changed nothing, except after [`Interrupted`].
 ///
 /// [`Interrupted`]: PlatformError::Interrupted
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum PlatformError {
-    /// A machine file that can't be used.
+    /// The machine file can't be used.
     Machine {
         /// The file, or the name of the machine.
         source: PathBuf,
-        /// What is wrong.
+        /// The fault.
         fault: MachineFault,
     },
-    /// The kernel refused.
+    /// The kernel refused an operation.
     Io {
-        /// What was tried.
+        /// The operation.
         what: &'static str,
-        /// Where.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// The kernel's error.
         error: io::Error,
     },
-    /// The change is durable but not yet everywhere: the next command finishes it.
+    /// The change is durable, but not all files have it: the next command completes it.
     Interrupted {
-        /// What was tried.
+        /// The operation.
         what: &'static str,
-        /// Where.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// The kernel's error.
         error: io::Error,
     },
     /// The directory does not hold the state of a platform.
@@ -46,50 +46,50 @@ pub enum PlatformError {
         /// The directory.
         path: PathBuf,
     },
-    /// There is something in the directory already.
+    /// The directory is not empty.
     NotEmpty {
         /// The directory.
         path: PathBuf,
     },
-    /// The folder is not what a kernel shows of a machine.
+    /// The folder is not a kernel's sysfs.
     NoSysfs {
         /// The folder.
         path: PathBuf,
     },
-    /// Kernels don't tell it in sysfs.
+    /// Kernels do not show the value in sysfs.
     NotInSysfs {
-        /// What.
+        /// The value.
         what: &'static str,
-        /// The command that tells it.
+        /// The command that shows it.
         ask: &'static str,
     },
-    /// What is to be read is lost: the medium can't give it.
+    /// The memory is poisoned: the medium can't return the data.
     Poisoned {
-        /// The region that is read, or the module.
+        /// The region or module that is read.
         of: String,
-        /// Where the range begins, in bytes from its start.
+        /// Offset of the range in it, in bytes.
         offset: u64,
-        /// Bytes.
+        /// Length in bytes.
         len: u64,
-        /// The module that it is on.
+        /// The module that holds the range.
         module: Handle,
     },
-    /// The namespace does not have such sectors.
+    /// The sectors are not in the namespace.
     NoSuchSectors {
         /// The namespace.
         name: String,
         /// The first sector.
         first: u64,
-        /// How many.
+        /// Number of sectors.
         count: u64,
-        /// How many it has.
+        /// Sectors that the namespace has.
         has: u64,
     },
-    /// More sectors than can be lost or found at a time.
+    /// The sectors are more than can be injected or found at a time.
     TooManySectors {
-        /// How many.
+        /// Number of sectors.
         count: u64,
-        /// The most.
+        /// The limit.
         most: u64,
     },
     /// The region is not made of modules.
@@ -106,161 +106,161 @@ pub enum PlatformError {
     Newer {
         /// The directory.
         path: PathBuf,
-        /// Its format.
+        /// Its version.
         found: u32,
-        /// The newest format that is known.
+        /// The newest known version.
         known: u32,
     },
-    /// A file of the directory is not what this program wrote.
+    /// A file of the directory is not one that this program wrote.
     Corrupt {
         /// The file.
         path: PathBuf,
-        /// What the parser says.
+        /// Message of the parser.
         says: String,
     },
-    /// There is no such module.
+    /// The module does not exist.
     UnknownModule {
-        /// What was asked for.
+        /// The handle that was given.
         module: Handle,
     },
-    /// There is no value of this name to show.
+    /// No value has this name.
     UnknownValue {
-        /// What was asked for.
+        /// The name that was given.
         name: String,
     },
-    /// There is no such socket.
+    /// The socket does not exist.
     UnknownSocket {
-        /// What was asked for.
+        /// The number that was given.
         socket: u16,
     },
     /// The module does not answer.
     DeadModule {
-        /// Which.
+        /// The module.
         module: Handle,
     },
-    /// The module's data can't be reached.
+    /// The module is locked: its data is not accessible.
     LockedModule {
-        /// Which.
+        /// The module.
         module: Handle,
     },
-    /// No module is left to do it with.
+    /// No module can be used.
     NoModules,
-    /// Parts of a goal that are more than the whole.
+    /// The percentages of a goal exceed 100.
     Percentages {
-        /// For volatile memory.
+        /// Percentage of volatile memory.
         memory: u8,
-        /// Not to be mapped.
+        /// Percentage that stays unmapped.
         reserved: u8,
     },
-    /// A part of a goal that is less than half of what firmware can give.
+    /// A percentage of a goal is less than half of firmware's alignment.
     TooSmallAPart {
-        /// The part.
+        /// The percentage.
         percent: u8,
-        /// Of which module.
+        /// The module.
         module: Handle,
         /// Its capacity in bytes.
         capacity: u64,
-        /// Firmware gives multiples of these bytes.
+        /// Firmware allocates multiples of these bytes.
         alignment: u64,
     },
     /// The module has a goal that did not take effect yet.
     GoalPending {
-        /// Which.
+        /// The module.
         module: Handle,
     },
-    /// The module has a part of a namespace.
+    /// The module holds a part of a namespace.
     ModuleInUse {
-        /// Which.
+        /// The module.
         module: Handle,
         /// The namespace.
         namespace: String,
     },
-    /// There is no such region.
+    /// The region does not exist.
     UnknownRegion {
         /// Its number.
         region: u32,
     },
-    /// There is no such namespace.
+    /// The namespace does not exist.
     UnknownNamespace {
-        /// What was asked for.
+        /// The name that was given.
         name: String,
     },
-    /// There is no such module, by the kernel's number.
+    /// The kernel has no module with this number.
     UnknownDevice {
         /// N of nmemN.
         index: usize,
     },
-    /// The region is switched off, or a module of it is dead or locked.
+    /// The region is disabled, or one of its modules is dead or locked.
     RegionDisabled {
         /// Its number.
         region: u32,
     },
-    /// The namespace is switched off, so it has no device.
+    /// The namespace is disabled, so it has no device.
     NamespaceDisabled {
         /// Its name.
         name: String,
     },
-    /// The region is in use, so the labels of its modules are not changed.
+    /// The region is active, so the labels of its modules can't be changed.
     RegionActive {
         /// Its number.
         region: u32,
         /// The module.
         module: Handle,
     },
-    /// The region has no labels, but is one namespace.
+    /// The region has no labels: all of it is one namespace.
     NoLabels {
         /// Its number.
         region: u32,
     },
-    /// The labels of the region have no room for another namespace.
+    /// The region's label areas have no free slot for another namespace.
     NoSlots {
         /// Its number.
         region: u32,
     },
-    /// It is a step of a plan for a real machine.
+    /// The step is only for real machines.
     OnlyReal,
-    /// The namespace is in use.
+    /// The namespace is active.
     NamespaceActive {
         /// Its name.
         name: String,
     },
     /// No free range is large enough.
     NoSpace {
-        /// The region; none if all were looked at.
+        /// The region; `None` if all regions were tried.
         region: Option<u32>,
-        /// Bytes that are wanted.
+        /// Bytes that are required.
         want: u64,
         /// The largest free range in bytes.
         largest: u64,
     },
-    /// A size that is not a multiple of what it must be.
+    /// The size is not a multiple of the unit.
     Misaligned {
         /// The size in bytes.
         size: u64,
-        /// Over how many modules the region is interleaved.
+        /// Number of modules over which the region is interleaved.
         ways: u64,
-        /// What it must be a multiple of.
+        /// The unit in bytes.
         unit: u64,
-        /// The next size that fits.
+        /// The next valid size.
         fitting: u64,
     },
-    /// An alignment that page maps can't have, or that is asked for where there is no page map.
+    /// The alignment is invalid for page maps, or the namespace has no page map.
     Align {
         /// The alignment in bytes.
         align: u64,
-        /// What the namespace was to be.
+        /// Mode of the namespace.
         mode: Mode,
     },
-    /// A namespace that is smaller than the kernel takes.
+    /// The namespace is smaller than the kernel's minimum.
     TooSmall {
         /// Its size in bytes.
         size: u64,
-        /// The least that the kernel takes.
+        /// The kernel's minimum in bytes.
         size_min: u64,
     },
-    /// A text without a memory map.
+    /// The text contains no memory map.
     NoMemoryMap,
-    /// A range of a memory map that ends before it begins, or behind the last address.
+    /// A range of a memory map ends before its start, or after the last address.
     MemoryRange {
         /// The number of the line, from 1.
         line: u64,
@@ -269,14 +269,14 @@ pub enum PlatformError {
         /// Its last byte.
         last: u64,
     },
-    /// More RAM than a range of it has in whole sections.
+    /// The RAM has too few whole sections for the request.
     NoRam {
-        /// Bytes that were asked for.
+        /// Bytes that were requested.
         want: u64,
-        /// Bytes of the largest part that could be had.
+        /// Bytes of the largest range that is available.
         largest: u64,
     },
-    /// A namespace without the table that makes sectors atomic.
+    /// The namespace has no BTT.
     NoSectors {
         /// Its name.
         name: String,
@@ -287,17 +287,17 @@ pub enum PlatformError {
         name: String,
         /// The number of the arena, from 0.
         arena: u64,
-        /// What is wrong.
+        /// The damage.
         error: InfoBlockError,
     },
-    /// An arena goes on behind its namespace.
+    /// An arena extends past the end of its namespace.
     ArenaEnd {
         /// The namespace.
         name: String,
         /// The number of the arena, from 0.
         arena: u64,
     },
-    /// The info block at the end of an arena is not the one at its start.
+    /// The info block at the end of an arena differs from the one at its start.
     ArenaCopies {
         /// The namespace.
         name: String,
@@ -310,85 +310,85 @@ pub enum PlatformError {
         name: String,
         /// The number of the arena, from 0.
         arena: u64,
-        /// What is wrong.
+        /// The damage.
         error: BttDamage,
     },
-    /// A size of sectors that there is not.
+    /// The sector size is not supported.
     SectorSize {
         /// The size in bytes.
         size: u64,
     },
-    /// The identity belongs to another namespace.
+    /// The UUID belongs to another namespace.
     UuidTaken {
-        /// The identity.
+        /// The UUID.
         uuid: Uuid,
     },
-    /// What is to be made of a namespace does not fit it.
+    /// The page map or BTT does not fit the namespace.
     Info {
         /// The size of the namespace in bytes.
         size: u64,
-        /// Why.
+        /// The reason.
         error: InfoBlockError,
     },
     /// The label area of a module can't be used, or has no space.
     Labels {
-        /// Which.
+        /// The module.
         module: Handle,
-        /// Why.
+        /// The reason.
         error: LabelError,
     },
-    /// The label area holds labels already.
+    /// The label area already holds labels.
     LabelsThere {
-        /// Which.
+        /// The module.
         module: Handle,
     },
-    /// Bytes that are not as many as the label area has.
+    /// The length is not that of the label area.
     LabelAreaSize {
-        /// Which.
+        /// The module.
         module: Handle,
-        /// The bytes of the area.
+        /// Bytes of the area.
         size: u64,
-        /// The bytes that were given.
+        /// Bytes that were given.
         found: u64,
     },
-    /// An image that can't be used, or made.
+    /// The image can't be used or made.
     Image {
-        /// Its file.
+        /// Path of the image.
         path: PathBuf,
-        /// What is wrong.
+        /// The fault.
         fault: Box<ImageFault>,
     },
-    /// A namespace without a page map for file systems.
+    /// The namespace is not in fsdax mode.
     NotFsdax {
         /// Its name.
         name: String,
     },
-    /// A program of this machine is not there.
+    /// A program is not installed.
     NoProgram {
         /// Its name.
         program: &'static str,
-        /// The Debian package that has it.
+        /// The Debian package that contains it.
         package: &'static str,
     },
-    /// A program of this machine failed.
+    /// A program failed.
     ProgramFailed {
         /// Its name.
         program: &'static str,
-        /// What it says.
+        /// Its error output.
         says: String,
     },
-    /// Somebody wanted it to stop.
+    /// The user stopped the operation.
     Stopped,
-    /// The module shares an interleave set with one that the goal leaves as it is.
+    /// The module shares an interleave set with a module that the goal does not include.
     SetSplit {
         /// The module that the goal is for.
         module: Handle,
         /// The module that it shares a set with.
         other: Handle,
     },
-    /// A wish that no plan can meet.
+    /// No plan can fulfil the request.
     Impossible(
-        /// Which, why, and the nearest one that can be met.
+        /// The request, the reason, and the nearest request that can be fulfilled.
         Box<Impossible>,
     ),
 }
@@ -459,12 +459,12 @@ impl fmt::Display for PlatformError {
 }
 
 impl PlatformError {
-    /// An image that can't be used, or made.
+    /// Makes the error of an image that can't be used or made.
     pub(crate) fn image(path: impl Into<PathBuf>, fault: ImageFault) -> PlatformError {
         PlatformError::Image { path: path.into(), fault: Box::new(fault) }
     }
 
-    /// Of machine files and directories.
+    /// Formats the errors of machine files and directories.
     fn fmt_directory(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         use PlatformError as E;
         match self {
@@ -500,7 +500,7 @@ impl PlatformError {
         }
     }
 
-    /// Of modules and goals.
+    /// Formats the errors of modules and goals.
     fn fmt_module(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         use PlatformError as E;
         match self {
@@ -556,7 +556,7 @@ impl PlatformError {
         }
     }
 
-    /// Of regions and namespaces.
+    /// Formats the errors of regions and namespaces.
     fn fmt_namespace(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         use PlatformError as E;
         match self {
@@ -622,7 +622,7 @@ impl PlatformError {
         }
     }
 
-    /// Of what can't be read.
+    /// Formats the errors of poisoned media.
     fn fmt_media_errors(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         use PlatformError as E;
         match self {
@@ -644,7 +644,7 @@ impl PlatformError {
         }
     }
 
-    /// Of memory maps.
+    /// Formats the errors of memory maps.
     fn fmt_memory(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         use PlatformError as E;
         match self {
@@ -669,7 +669,7 @@ impl PlatformError {
         }
     }
 
-    /// Of images.
+    /// Formats the errors of images.
     fn fmt_image(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         use PlatformError as E;
         match self {
@@ -688,7 +688,7 @@ impl PlatformError {
         }
     }
 
-    /// Of atomic sectors.
+    /// Formats the errors of BTTs.
     fn fmt_sectors(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         use PlatformError as E;
         match self {

@@ -1,4 +1,4 @@
-//! Goals: how the capacity of modules is to be divided from the next start on.
+//! Goals: the partitioning of modules from the next reboot on.
 
 use crate::error::PlatformError;
 use crate::machine::{Handle, Health, Module, Security};
@@ -7,47 +7,47 @@ use crate::region::Region;
 use crate::state::{Goal, LabelVersion, Share};
 use lode_layout::{align_down, align_up};
 
-/// Over how many modules a memory controller can interleave, the most first.
+/// Numbers of modules over which a memory controller can interleave, descending.
 pub(crate) const WAYS: [usize; 8] = [16, 12, 8, 6, 4, 3, 2, 1];
-/// To how many sets a module can belong.
+/// Number of sets that a module can belong to.
 const SETS_MAX: usize = 2;
 
-/// What is asked of the modules.
+/// Parameters of `ipmctl create -goal`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GoalRequest {
-    /// For which modules and sockets.
+    /// The modules and sockets.
     pub targets: Targets,
-    /// How much of each module is to be volatile memory, in percent.
+    /// Volatile memory, in percent of each module.
     pub memory_percent: u8,
-    /// How much of each module is not to be mapped, in percent.
+    /// Capacity that stays unmapped, in percent of each module.
     pub reserved_percent: u8,
-    /// What the rest is to be.
+    /// Mapping of the remaining capacity.
     pub kind: PersistentKind,
-    /// Which labels are to be written.
+    /// Version of the labels to write.
     pub labels: LabelVersion,
 }
 
-/// Modules that a command is about.
+/// Modules that a command applies to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Targets {
-    /// These modules; all if there is none.
+    /// These modules; all if empty.
     pub modules: Vec<Handle>,
-    /// The modules of these sockets; of all if there is none.
+    /// The modules of these sockets; those of all sockets if empty.
     pub sockets: Vec<u16>,
 }
 
-/// How persistent memory is mapped.
+/// Mapping of persistent memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PersistentKind {
-    /// Over all modules of a socket.
+    /// Interleaved over all modules of a socket.
     #[default]
     AppDirect,
-    /// Each module by itself.
+    /// One set for each module.
     AppDirectNotInterleaved,
 }
 
 impl Platform {
-    /// The modules that a command is about, in the order of firmware's tables.
+    /// Returns the modules that a command applies to, in the order of firmware's tables.
     ///
     /// # Errors
     /// [`UnknownModule`](PlatformError::UnknownModule), [`UnknownSocket`](PlatformError::UnknownSocket).
@@ -66,11 +66,10 @@ impl Platform {
         Ok(self.machine.modules.iter().filter(meant).collect())
     }
 
-    /// The goals that a request comes to.
+    /// Computes the goals for a request.
     ///
     /// # Errors
-    /// A module that is unknown, dead, locked, has a goal already or would leave its set; percentages that can't
-    /// be met.
+    /// A module is unknown, dead or locked, has a pending goal, or would leave its set. The percentages can't be met.
     pub fn plan_goals(&self, request: &GoalRequest) -> Result<Vec<Goal>, PlatformError> {
         let (memory, reserved) = (request.memory_percent, request.reserved_percent);
         if u32::from(memory) + u32::from(reserved) > 100 {
@@ -96,7 +95,7 @@ impl Platform {
         Ok(goals)
     }
 
-    /// The modules that goals can be made for.
+    /// Returns the modules that goals can be made for.
     fn goal_targets(&self, targets: &Targets) -> Result<Vec<&Module>, PlatformError> {
         let mut modules = self.targets(targets)?;
         if targets.modules.is_empty() {
@@ -136,7 +135,7 @@ impl Platform {
         if modules.is_empty() { Err(PlatformError::NoModules) } else { Ok(modules) }
     }
 
-    /// A part of a module's usable bytes, rounded to what firmware can give.
+    /// Returns a percentage of a module's usable bytes, rounded to firmware's alignment.
     fn part(&self, module: &Module, usable: u64, percent: u8) -> Result<u64, PlatformError> {
         let alignment = self.machine.alignment;
         let exact = (u128::from(usable) * u128::from(percent) / 100) as u64;
@@ -149,12 +148,12 @@ impl Platform {
         Ok(part)
     }
 
-    /// Notes goals, which take effect at the next start.
+    /// Adds goals, which take effect at the next reboot.
     pub fn create_goals(&mut self, goals: Vec<Goal>) {
         self.state.goals.extend(goals);
     }
 
-    /// Takes back the goals of these modules; returns those that had one.
+    /// Deletes the goals of these modules. Returns the modules that had one.
     ///
     /// # Errors
     /// [`UnknownModule`](PlatformError::UnknownModule), [`UnknownSocket`](PlatformError::UnknownSocket).
@@ -167,7 +166,7 @@ impl Platform {
     }
 }
 
-/// Divides what goals leave for persistent memory into sets.
+/// Divides the persistent capacity of goals into interleave sets.
 struct Sets<'a> {
     goals: &'a mut [Goal],
     /// Bytes of each goal's module that are in no set yet.
@@ -183,8 +182,8 @@ impl Sets<'_> {
         }
     }
 
-    /// Over each socket's modules what all of them have, then what is left on the larger ones, as often as a
-    /// module can be in a set.
+    /// Interleaves the capacity that all modules of a socket have in common. Repeats it with the remainder of the
+    /// larger modules, until a module is in as many sets as it can be.
     fn interleaved(&mut self) {
         let mut sockets: Vec<u16> = self.goals.iter().map(|goal| goal.module.socket()).collect();
         sockets.dedup();

@@ -1,4 +1,4 @@
-//! Floor 3: modules, goals, regions and namespaces of persistent memory, emulated in a directory.
+//! Layer 3: modules, goals, regions and namespaces of persistent memory, emulated in a directory.
 //!
 //! ```text
 //!   lode (cli)                 arguments and printing
@@ -8,9 +8,9 @@
 //!   lode-layout                kernel
 //! ```
 //!
-//! It does: describe a machine, keep its state in a directory so that each change is done or not done, take
-//! goals into effect at a reboot as firmware does, and say what ipmctl and ndctl say of it, and of a real machine as
-//! its kernel shows it in sysfs. It does not: print, start a thread, or change a real machine.
+//! It does: describe a machine, keep its state in a directory in which each change is atomic, apply goals at a reboot
+//! as firmware does, and format the output of ipmctl and ndctl for the emulated machine, and for a real one from its
+//! sysfs. It does not: print to the terminal, start a thread, or change a real machine.
 #![forbid(unsafe_code)]
 
 pub mod machine;

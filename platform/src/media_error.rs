@@ -1,10 +1,10 @@
-//! Ranges of modules that can't be read any more: injected, found by a search, and cleared by being written.
+//! Media errors: injected, found by a scrub, and cleared by a write.
 //!
 //! ```text
-//! inject               the medium has lost it;  the kernel is told, or not (--no-notify)
-//! scrub, start         the kernel knows what the medium has lost
-//! uninject             the medium is whole;     the kernel still takes it for bad
-//! write, clear         both are forgotten
+//! inject               the medium has the error; the kernel is told, or not (--no-notify)
+//! scrub, start         the kernel knows all errors of the medium
+//! uninject             the medium is repaired; the kernel still reports the error
+//! write, clear         both are cleared
 //! ```
 
 use crate::error::PlatformError;
@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-/// How many sectors are lost or found at a time at most: lists of bad blocks are made sector by sector.
+/// Limit of sectors that are injected or found at a time: lists of bad blocks are made sector by sector.
 const SECTORS_MAX: u64 = 65_536;
 
 /// A range of a module's media that can't be read.
@@ -27,9 +27,9 @@ const SECTORS_MAX: u64 = 65_536;
 pub struct MediaError {
     /// The module.
     pub module: Handle,
-    /// Where it begins, in bytes from the start of the media.
+    /// Offset of its first byte from the start of the media.
     pub off: u64,
-    /// Bytes.
+    /// Length in bytes.
     pub len: u64,
 }
 
@@ -38,7 +38,7 @@ impl MediaError {
         self.off + self.len
     }
 
-    /// What is left of it without `range` of `module`.
+    /// Returns the parts of this range outside of `range` of `module`.
     fn without(self, module: Handle, range: &Range<u64>) -> impl Iterator<Item = MediaError> {
         let touched = self.module == module && self.off < range.end && range.start < self.end();
         let parts = if touched {
@@ -55,7 +55,7 @@ fn remove(errors: &mut Vec<MediaError>, module: Handle, range: &Range<u64>) {
     *errors = errors.iter().flat_map(|error| error.without(module, range)).collect();
 }
 
-/// Adds a range; what of it was there is not there twice.
+/// Adds a range. It replaces the parts of other ranges that it overlaps.
 fn add(errors: &mut Vec<MediaError>, new: MediaError) {
     remove(errors, new.module, &(new.off..new.end()));
     errors.push(new);
@@ -63,27 +63,27 @@ fn add(errors: &mut Vec<MediaError>, new: MediaError) {
 }
 
 impl State {
-    /// The kernel searches the media: it knows all that is lost.
+    /// Scrubs the media: the kernel learns all errors of the medium.
     pub(crate) fn find_errors(&mut self) {
         for error in self.media_errors.clone() {
             add(&mut self.known_errors, error);
         }
     }
 
-    /// A range of a module was written: what was lost there is forgotten.
+    /// Clears the errors in a range of a module that was written.
     pub(crate) fn clear_errors(&mut self, module: Handle, off: u64, len: u64) {
         for errors in [&mut self.media_errors, &mut self.known_errors] {
             remove(errors, module, &(off..off + len));
         }
     }
 
-    /// The first byte of a range of a module that can't be read, and how many can't from there on.
+    /// Returns the first unreadable byte in a range of a module, and the number of bytes from there on.
     pub(crate) fn unreadable(&self, module: Handle, range: &Range<u64>) -> Option<(u64, u64)> {
         first_lost(self.media_errors.iter().chain(&self.known_errors), module, range)
     }
 }
 
-/// The first byte of a range of a module that is among the errors, and how many are from there on.
+/// Returns the first byte in a range of a module that is among the errors, and the number of bytes from there on.
 pub(crate) fn first_lost<'e>(
     errors: impl IntoIterator<Item = &'e MediaError>,
     module: Handle,
@@ -95,25 +95,25 @@ pub(crate) fn first_lost<'e>(
     Some((first.start, first.end - first.start))
 }
 
-/// What is done to blocks of a namespace.
+/// Action on blocks of a namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Injection {
-    /// The medium loses them.
+    /// Adds the errors to the medium.
     Inject {
-        /// Whether the kernel is told.
+        /// True if the kernel is told.
         notify: bool,
     },
-    /// The medium is whole there, though the kernel does not know.
+    /// Repairs the medium. The kernel still reports the errors.
     Uninject,
-    /// The medium is whole there, and the kernel knows, as if they had been written.
+    /// Repairs the medium and tells the kernel, like a write to the blocks.
     Clear,
 }
 
 impl Platform {
-    /// Does something to `count` sectors of [`SECTOR`] bytes of a namespace, from sector `first` of its data on.
+    /// Applies an action to `count` sectors of [`SECTOR`] bytes, from sector `first` of the namespace's data on.
     ///
     /// # Errors
-    /// There is no such namespace, it has no modules, or not so many sectors; they are more than 65536.
+    /// The namespace does not exist, has no modules or fewer sectors. The sectors are more than 65536.
     pub fn inject(
         &mut self,
         name: &str,
@@ -153,10 +153,10 @@ impl Platform {
         Ok(())
     }
 
-    /// What the medium has lost of a namespace: ranges of sectors of its data, whether the kernel knows or not.
+    /// Returns the media errors of a namespace as ranges of sectors of its data, known to the kernel or not.
     ///
     /// # Errors
-    /// There is no such namespace, or it has no modules.
+    /// The namespace does not exist, or it has no modules.
     pub fn injected(&self, name: &str) -> Result<Vec<BadBlocks>, PlatformError> {
         let (region, data) = self.data_of(name)?;
         let all = self.blocks_of(&region, &self.state.media_errors).into_iter();
@@ -169,17 +169,17 @@ impl Platform {
         Ok(all.filter_map(clip).collect())
     }
 
-    /// Searches all modules for what can't be read.
+    /// Scrubs all modules.
     pub fn scrub(&mut self) {
         self.state.find_errors();
     }
 
-    /// What the kernel knows to be lost of a region.
+    /// Returns the media errors of a region that the kernel knows.
     pub(crate) fn region_bad_blocks(&self, region: &Region) -> Vec<BadBlocks> {
         self.blocks_of(region, &self.state.known_errors)
     }
 
-    /// The region of a namespace, and where in it the namespace has its data.
+    /// Returns the region of a namespace, and the range of its data in the region.
     fn data_of(&self, name: &str) -> Result<(Region, Range<u64>), PlatformError> {
         let (region, namespace) = self.namespace(name)?;
         let end = namespace.offset + namespace.size;
@@ -190,11 +190,11 @@ impl Platform {
         Ok((region, namespace.offset + reserved..end))
     }
 
-    /// Errors as ranges of sectors of a region, in their order; neighbours are one range.
+    /// Converts errors to sorted ranges of a region's sectors. Adjacent ranges are merged.
     fn blocks_of(&self, region: &Region, errors: &[MediaError]) -> Vec<BadBlocks> {
         let Origin::Set { share, .. } = region.origin else { return Vec::new() };
         let Ok(spread) = spread(region) else { return Vec::new() };
-        // A sector that is lost in part is lost.
+        // A partly unreadable sector is unreadable.
         let mut lost = BTreeSet::new();
         for (position, member) in (0..).zip(region.members()) {
             let number = self.machine.module_index(member.module).unwrap_or(0) as u32;
@@ -238,7 +238,7 @@ mod test {
     use crate::namespace::{CreateNamespace, Mode};
     use uuid::Uuid;
 
-    /// Where the region begins on each module.
+    /// Offset of the region on each module.
     const MIB256: u64 = 256 << 20;
 
     /// Two modules, interleaved, with a raw namespace.

@@ -1,45 +1,45 @@
-//! A machine with what it remembers: the questions that every listing asks.
+//! A machine and its state: the queries that every listing uses.
 
 use crate::contents::Contents;
 use crate::machine::{FIRMWARE_SPACE, Machine, Module};
 use crate::region::Region;
 use crate::state::State;
 
-/// A machine with what it remembers.
+/// A machine and its state.
 #[derive(Clone, Debug)]
 pub struct Platform {
-    /// What is plugged in.
+    /// The hardware.
     pub machine: Machine,
-    /// How it is configured.
+    /// The configuration.
     pub state: State,
-    /// What lies on the modules.
+    /// The label areas and info blocks of the modules.
     pub(crate) contents: Contents,
 }
 
-/// What the capacity of a module, or of several, is used for, in bytes.
+/// Use of the capacity of one or more modules, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Capacities {
-    /// All there is.
+    /// Total capacity.
     pub total: u64,
     /// Volatile memory.
     pub memory: u64,
     /// Mapped persistent memory.
     pub app_direct: u64,
-    /// What no goal was made for.
+    /// Capacity of modules without a goal.
     pub unconfigured: u64,
-    /// What firmware keeps, and what does not fill an aligned piece.
+    /// Capacity that firmware keeps, and the remainder that fills no aligned unit.
     pub inaccessible: u64,
     /// Persistent capacity that a goal left unmapped.
     pub reserved: u64,
 }
 
 impl Platform {
-    /// A machine fresh from the factory.
+    /// Returns a machine in its factory state.
     pub fn new(machine: Machine) -> Platform {
         Platform { machine, state: State::new(), contents: Contents::default() }
     }
 
-    /// What the capacity of a module is used for.
+    /// Returns the use of a module's capacity.
     pub fn capacities(&self, module: &Module) -> Capacities {
         let total = module.capacity;
         let Some(partition) = self.state.partition(module.handle) else {
@@ -51,7 +51,7 @@ impl Platform {
         Capacities { total, memory, app_direct, reserved, inaccessible, unconfigured: 0 }
     }
 
-    /// What the capacity of all modules is used for.
+    /// Returns the use of the capacity of all modules.
     pub fn all_capacities(&self) -> Capacities {
         let each = self.machine.modules.iter().map(|module| self.capacities(module));
         each.fold(Capacities::default(), |sum, one| Capacities {
@@ -64,17 +64,17 @@ impl Platform {
         })
     }
 
-    /// Whether DRAM is a cache of volatile memory on the modules: so as soon as one of them gives any.
+    /// Returns true if DRAM is a cache of volatile memory on the modules. It is one as soon as a module gives any.
     pub fn memory_mode(&self) -> bool {
         self.state.partitions.iter().any(|partition| partition.memory > 0)
     }
 
-    /// The regions, in the order of their numbers: those of interleave sets, then those of `memmap=`.
+    /// Returns the regions in the order of their numbers: those of interleave sets, then those of `memmap=`.
     pub fn regions(&self) -> Vec<Region> {
         Region::all(self)
     }
 
-    /// Where on a module's media persistent capacity begins when it gives this much volatile memory, in bytes.
+    /// Returns the offset on the media, in bytes, of a module's persistent capacity after this much volatile memory.
     pub(crate) fn persistent_start(memory: u64) -> u64 {
         FIRMWARE_SPACE + memory
     }

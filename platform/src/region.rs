@@ -5,11 +5,11 @@ use crate::platform::Platform;
 use crate::state::{InterleaveSet, LabelVersion, Member};
 use lode_layout::{Interleave, SetInfo, set_cookie, set_cookie_v1_1};
 
-/// Bytes below 4 GiB that belong to devices, so that DRAM goes on above.
+/// Bytes below 4 GiB that belong to devices. DRAM continues above 4 GiB.
 const DEVICE_HOLE: u64 = 2 << 30;
-/// Bytes that the memory controller puts on one module before it goes to the next.
+/// Bytes that the memory controller puts on one module before it continues on the next one.
 pub(crate) const INTERLEAVE_LINE: u64 = Interleave::LINE;
-/// Where addresses above the device hole begin.
+/// First address above the device hole.
 const HIGH: u64 = 4 << 30;
 
 /// A range of physical addresses that is persistent memory.
@@ -17,36 +17,36 @@ const HIGH: u64 = 4 << 30;
 pub struct Region {
     /// N of regionN.
     pub number: u32,
-    /// Its first physical address.
+    /// First physical address.
     pub base: u64,
-    /// Bytes.
+    /// Size in bytes.
     pub size: u64,
     /// The socket, from 0.
     pub socket: u16,
-    /// What it is made of.
+    /// Backing of the region.
     pub origin: Origin,
-    /// Whether it can be used: not disabled, and no module of it dead or locked.
+    /// False if the region is disabled, or one of its modules is dead or locked.
     pub enabled: bool,
 }
 
-/// What a region is made of.
+/// Backing of a region.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Origin {
     /// An interleave set.
     Set {
-        /// The id of the set: what firmware and labels call it.
+        /// The id of the set, as used by firmware and labels.
         id: u64,
-        /// Bytes that each module gives.
+        /// Bytes that each module contributes.
         share: u64,
         /// The modules, by their position.
         members: Vec<Member>,
     },
-    /// DRAM that the kernel was told to take for persistent memory: without labels.
+    /// DRAM that the kernel uses as persistent memory (`memmap=`). It has no labels.
     Memmap,
 }
 
 impl Region {
-    /// The regions of a machine, in the order of their numbers.
+    /// Returns the regions of a machine, in the order of their numbers.
     pub(crate) fn all(platform: &Platform) -> Vec<Region> {
         let mut regions = Vec::new();
         let mut next = 0;
@@ -97,12 +97,12 @@ impl Region {
         }
     }
 
-    /// Its name in the kernel.
+    /// Returns the kernel's name of the region.
     pub fn name(&self) -> String {
         format!("region{}", self.number)
     }
 
-    /// The modules, by their position; none where it has none.
+    /// Returns the modules by their position; empty for a region of DRAM.
     pub fn members(&self) -> &[Member] {
         match &self.origin {
             Origin::Set { members, .. } => members,
@@ -110,31 +110,31 @@ impl Region {
         }
     }
 
-    /// How it is spread over its modules; none where it has none.
+    /// Returns the interleaving over the modules; `None` for a region of DRAM.
     pub(crate) fn interleave(&self) -> Option<Interleave> {
         let Origin::Set { share, members, .. } = &self.origin else { return None };
         Interleave::new(members.len() as u16, INTERLEAVE_LINE, *share).ok()
     }
 
-    /// Whether a module is part of it.
+    /// Returns true if a module is part of the region.
     pub fn has(&self, module: Handle) -> bool {
         self.members().iter().any(|member| member.module == module)
     }
 }
 
 impl Platform {
-    /// Bytes of volatile memory that the modules of a socket give.
+    /// Returns the bytes of volatile memory that the modules of a socket contribute.
     pub(crate) fn memory_on(&self, socket: u16) -> u64 {
         let partitions = self.state.partitions.iter().filter(|partition| partition.module.socket() == socket);
         partitions.map(|partition| partition.memory).sum()
     }
 
-    /// Bytes of a socket's DRAM that have addresses: in memory mode it is a cache, and has none.
+    /// Returns the bytes of a socket's DRAM that have addresses: 0 in Memory Mode, where DRAM is a cache.
     fn visible_dram(&self, socket: u16) -> u64 {
         if self.memory_mode() { 0 } else { self.machine.dram_capacity(socket) }
     }
 
-    /// The socket whose memory is at this physical address: the last one where none is.
+    /// Returns the socket whose memory is at this physical address, or the last socket if the address has no memory.
     fn socket_at(&self, address: u64) -> u16 {
         let sockets = self.machine.sockets();
         let mut end = 0;
@@ -150,7 +150,7 @@ impl Platform {
     }
 }
 
-/// Where the addresses after a socket's DRAM begin, when the DRAM begins at `start`.
+/// Returns the first address after a socket's DRAM that begins at `start`.
 fn after_dram(start: u64, dram: u64) -> u64 {
     let below = DEVICE_HOLE.saturating_sub(start);
     if start < HIGH && dram > below { start.max(HIGH) + dram - below } else { start + dram }

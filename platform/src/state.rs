@@ -1,4 +1,4 @@
-//! What a machine remembers: how its modules are divided, which sets they form, and what is to change.
+//! State of a machine: the partitions of its modules, their interleave sets, and pending goals.
 
 use crate::machine::Handle;
 use crate::media_error::MediaError;
@@ -6,53 +6,53 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use uuid::Uuid;
 
-/// The format of state directories that this program writes.
+/// Version of the state directory that this program writes.
 pub const STATE_FORMAT: u32 = 1;
 
-/// What a machine remembers, its labels apart: those lie on the modules.
+/// State of a machine, without its labels: those are on the modules.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct State {
-    /// The format of the directory.
+    /// Version of the directory.
     pub format: u32,
-    /// How often the machine was started.
+    /// Number of times that the machine was started.
     pub boots: u64,
-    /// How each configured module is divided; a module without an entry is not configured.
+    /// Partitioning of each configured module. A module without an entry is not configured.
     #[serde(rename = "partition", default, skip_serializing_if = "Vec::is_empty")]
     pub partitions: Vec<Partition>,
     /// The interleave sets, in the order in which firmware maps them.
     #[serde(rename = "set", default, skip_serializing_if = "Vec::is_empty")]
     pub sets: Vec<InterleaveSet>,
-    /// What is to change at the next start.
+    /// Goals that take effect at the next reboot.
     #[serde(rename = "goal", default, skip_serializing_if = "Vec::is_empty")]
     pub goals: Vec<Goal>,
-    /// Regions that were disabled since the start, by their number.
+    /// Numbers of the regions that were disabled since the last reboot.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub disabled_regions: Vec<u32>,
-    /// What is known of namespaces until the next start.
+    /// State of namespaces that lasts until the next reboot.
     #[serde(rename = "namespace", default, skip_serializing_if = "Vec::is_empty")]
     pub namespaces: Vec<NamespaceState>,
-    /// What the modules have lost: it can't be read until it is written.
+    /// Media errors: these ranges can't be read until they are written.
     #[serde(rename = "media_error", default, skip_serializing_if = "Vec::is_empty")]
     pub media_errors: Vec<MediaError>,
-    /// What of that the kernel knows, and what it still believes.
+    /// Media errors that the kernel knows. Some may be repaired on the medium without its knowledge.
     #[serde(rename = "known_error", default, skip_serializing_if = "Vec::is_empty")]
     pub known_errors: Vec<MediaError>,
 }
 
-/// What is known of a namespace until the next start.
+/// State of a namespace that lasts until the next reboot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NamespaceState {
-    /// Which.
+    /// UUID of the namespace.
     pub uuid: Uuid,
     /// Y of namespaceX.Y.
     pub number: u32,
-    /// Whether it was switched off.
+    /// True if the namespace is disabled.
     pub disabled: bool,
 }
 
-/// How a configured module is divided, in bytes; its sets have the rest.
+/// Partitioning of a configured module, in bytes. The rest of its capacity belongs to interleave sets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Partition {
@@ -68,9 +68,9 @@ pub struct Partition {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct InterleaveSet {
-    /// Bytes that each module gives.
+    /// Bytes that each module contributes.
     pub share: u64,
-    /// Which labels its modules have.
+    /// Version of the labels on its modules.
     pub labels: LabelVersion,
     /// The modules, by their position in the set.
     pub members: Vec<Member>,
@@ -82,11 +82,11 @@ pub struct InterleaveSet {
 pub struct Member {
     /// The module.
     pub module: Handle,
-    /// Where on its media the share starts, in bytes.
+    /// Offset of the share on the module's media, in bytes.
     pub offset: u64,
 }
 
-/// What a module is to be after the next start.
+/// Configuration of a module after the next reboot.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Goal {
@@ -96,30 +96,30 @@ pub struct Goal {
     pub memory: u64,
     /// Bytes of persistent capacity that are not mapped.
     pub reserved: u64,
-    /// Which labels the module gets.
+    /// Version of the labels that the module gets.
     pub labels: LabelVersion,
-    /// What it gives to sets: two at most, as firmware has it.
+    /// Shares of interleave sets: at most two, as in firmware.
     #[serde(default)]
     pub shares: Vec<Share>,
 }
 
-/// What a module is to give to a set.
+/// A module's share of an interleave set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Share {
-    /// Which set: goals with the same number form one.
+    /// Number of the set. Goals with the same number form one set.
     pub set: u32,
-    /// Bytes.
+    /// Size in bytes.
     pub size: u64,
 }
 
-/// Which namespace labels are written.
+/// Version of namespace labels.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum LabelVersion {
-    /// Those before UEFI.
+    /// Labels from before UEFI.
     #[serde(rename = "1.1")]
     V1_1,
-    /// Those of UEFI 2.7.
+    /// Labels of UEFI 2.7.
     #[default]
     #[serde(rename = "1.2")]
     V1_2,
@@ -135,7 +135,7 @@ impl fmt::Display for LabelVersion {
 }
 
 impl State {
-    /// A machine fresh from the factory: nothing is configured.
+    /// Returns the factory state: no module is configured.
     pub fn new() -> State {
         State {
             format: STATE_FORMAT,
@@ -150,19 +150,19 @@ impl State {
         }
     }
 
-    /// How a module is divided, if it is configured.
+    /// Returns the partitioning of a module; `None` if it is not configured.
     pub fn partition(&self, module: Handle) -> Option<&Partition> {
         self.partitions.iter().find(|partition| partition.module == module)
     }
 
-    /// The sets that a module is part of, with its offset in each.
+    /// Returns the sets that a module is part of, with its offset in each.
     pub fn sets_of(&self, module: Handle) -> impl Iterator<Item = (&InterleaveSet, Member)> {
         self.sets.iter().flat_map(move |set| {
             set.members.iter().filter(move |member| member.module == module).map(move |member| (set, *member))
         })
     }
 
-    /// The goal of a module, if it has one.
+    /// Returns the pending goal of a module.
     pub fn goal(&self, module: Handle) -> Option<&Goal> {
         self.goals.iter().find(|goal| goal.module == module)
     }

@@ -1,4 +1,4 @@
-//! Images hold what lies on the modules, in one piece and with labels of their own, and bring it back.
+//! Images contain the modules' data contiguously, with labels of their own, and an import restores it.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -22,7 +22,7 @@ use tempfile::TempDir;
 use uuid::Uuid;
 
 const MIB: u64 = 1 << 20;
-/// Where the persistent capacity begins on the media of a module.
+/// Offset of the persistent capacity on a module's media.
 const MODULE_START: u64 = 256 * MIB;
 const LABELS_LEN: u64 = 128 << 10;
 
@@ -72,7 +72,7 @@ impl Emulated {
         File::options().read(true).write(true).open(path).unwrap()
     }
 
-    /// The module and the offset in its media where a byte of the region lies.
+    /// Returns the module and the offset in its media of a byte of the region.
     fn place(&self, region_off: u64) -> (u64, u64) {
         let (line, rest) = (region_off / Interleave::LINE, region_off % Interleave::LINE);
         (line % self.ways, MODULE_START + line / self.ways * Interleave::LINE + rest)
@@ -107,7 +107,7 @@ impl Emulated {
         self.open(Purpose::Change).import_image(&image, into, &mut Watch::new(&mut go_on))
     }
 
-    /// Names, modes, offsets and sizes.
+    /// Returns names, modes, offsets and sizes.
     fn namespaces(&self) -> Vec<(String, Mode, u64, u64)> {
         let directory = self.open(Purpose::Look);
         let platform = directory.platform();
@@ -115,7 +115,7 @@ impl Emulated {
         all.map(|one| (one.name.clone(), one.mode(), one.offset, one.size)).collect()
     }
 
-    /// All bytes of the state directory that are no hole, by file and offset.
+    /// Returns all data of the state directory, without holes, by file and offset.
     fn bytes(&self) -> BTreeMap<(PathBuf, u64), Vec<u8>> {
         let mut all = BTreeMap::new();
         let mut folders = vec![self.state()];
@@ -149,7 +149,7 @@ impl Emulated {
         file.write_all_at(bytes, off).unwrap();
     }
 
-    /// The label area of an image, and where it begins.
+    /// Returns the label area of an image, and its offset.
     fn area(&self, name: &str) -> (LabelArea, u64) {
         let file = File::open(self.path(name)).unwrap();
         let shape = Shape::of_file(file.metadata().unwrap().len(), None).unwrap();
@@ -166,7 +166,7 @@ impl Emulated {
         }
     }
 
-    /// The label of an image of the namespace with this name.
+    /// Returns the label in an image of the namespace with this name.
     fn label(&self, image: &str, name: &str) -> NamespaceLabel {
         let (area, _) = self.area(image);
         let mut labels = area.labels().filter_map(|(_, label)| match label {
@@ -185,7 +185,7 @@ fn counted(first: u128) -> impl FnMut() -> Uuid {
     }
 }
 
-/// So many modules on a socket, of which each gives a GiB.
+/// Returns the text of a machine with `ways` modules on a socket, which contribute a GiB each.
 fn machine_text(ways: u64) -> String {
     let text = Machine::included("lab-one").unwrap();
     let module = &text[text.find("[[module]]").unwrap()..text.find("[[dram]]").unwrap()];
@@ -310,7 +310,7 @@ fn sectors_are_what_the_user_sees() {
     machine.export_as("namespace0.1", ImageForm::VirtioPmem, "again").unwrap();
     assert!(fs::read(machine.path("again")).unwrap() == fs::read(machine.path("sectors")).unwrap());
     machine.open(Purpose::Look).check_namespace("namespace0.1").unwrap();
-    // What became zeros does not lie behind them.
+    // A sector that became zeros must not be stored in the data area.
     machine.change_image("sectors", 90 * MIB, &[0]);
     machine.import("sectors", Some("namespace0.1")).unwrap();
     fs::remove_file(machine.path("again")).unwrap();
@@ -319,7 +319,7 @@ fn sectors_are_what_the_user_sees() {
     machine.open(Purpose::Look).check_namespace("namespace0.1").unwrap();
 }
 
-/// Nobody makes such sectors, but a guest may write what says so.
+/// No tool makes such sectors, but a guest may write an info block that claims them.
 #[test]
 fn sectors_larger_than_a_part_come_back() {
     let machine = Emulated::new(1, LabelVersion::V1_2);
@@ -341,7 +341,7 @@ fn sectors_larger_than_a_part_come_back() {
     machine.write(start, &block);
     let geometry = BttInfo::decode(&block).unwrap().geometry;
     let mut flog = BttFlog::new(&geometry).encode();
-    // There are fewer sectors than lanes: all of them wrote the first one last.
+    // There are fewer sectors than lanes: the last write of each lane was to the first sector.
     for lane in flog.chunks_mut(BttFlog::LANE_LEN as usize) {
         lane[..4].fill(0);
     }
@@ -370,7 +370,7 @@ fn a_module_as_it_is_comes_back() {
     assert!(machine.bytes() == before);
 }
 
-/// It said how many more or fewer there are: of one that came for one that went, nothing.
+/// The import used to report only the difference of the counts: nothing for one new and one removed namespace.
 #[test]
 fn a_module_tells_what_came_and_what_went() {
     let machine = Emulated::new(1, LabelVersion::V1_2);
@@ -408,7 +408,7 @@ fn a_region_that_is_disabled_takes_nothing() {
 #[test]
 fn a_root_lies_behind_two_partition_tables() {
     let machine = Emulated::new(2, LabelVersion::V1_2);
-    // A superblock of ext4: the magic number, and that files are mapped by extents.
+    // A superblock of ext4: the magic number, and the feature flag of extents.
     let data = 2 * MIB;
     let (start, mut block) = (data + 1024, vec![0; 1024]);
     block[0x38..0x3a].copy_from_slice(&[0x53, 0xef]);
@@ -424,7 +424,7 @@ fn a_root_lies_behind_two_partition_tables() {
     assert!(matches!(fault(refused), ImageFault::Form { .. }));
 }
 
-/// Each image is changed in one way that a kernel does not, and is refused without a change here.
+/// Each image is changed once, in a way that no kernel would, and is refused. Nothing is changed here.
 #[test]
 fn bad_images_are_refused_and_change_nothing() {
     let machine = Emulated::new(3, LabelVersion::V1_2);
@@ -435,7 +435,7 @@ fn bad_images_are_refused_and_change_nothing() {
         machine.export("region0", what);
         change(what);
         let refused = fault(machine.import(what, None).unwrap_err());
-        // What a kernel could not live with either is not listed.
+        // Images that a kernel would refuse too can't be listed.
         let is_listed = Image::open(&machine.path(what), None).and_then(|image| image.contents()).is_ok();
         let (no_origin, foreign) = (ImageFault::NoOrigin, ImageFault::ForeignLabel { slot: 4, cookie: 7 });
         let is_sound =
@@ -497,8 +497,8 @@ fn bad_images_are_refused_and_change_nothing() {
     assert_eq!(found, ImageFault::EmptyLabel { slot: 4 });
 }
 
-/// Makes the area anew with five labels, of the namespaces 200 to 204, the last of which is of `uuid` and at `dpa`: with the
-/// bytes that it has in an area in which it is in no other's way.
+/// Formats the area with five labels, of the namespaces 200 to 204. The fifth then gets `uuid` and `dpa`, with the
+/// bytes of its label from another area, in which it does not conflict.
 fn put_fifth(machine: &Emulated, what: &str, dpa: u64, uuid: u128) {
     let label = machine.label(what, "number 1");
     let area = |(others, others_dpa): (u128, u64), fifth: u128, fifth_dpa: u64| {
@@ -556,7 +556,7 @@ fn nothing_half_made_is_left() {
     let path = machine.path("second");
     let names = || fs::read_dir(machine.folder.path()).unwrap().count();
     let before_export = names();
-    // Who is killed at this moment leaves what there is now.
+    // A process that is killed at this moment leaves these files.
     let mut stop = |_| {
         assert_eq!(names(), before_export, "a file has a name before it is whole");
         ControlFlow::Break(())
@@ -568,7 +568,7 @@ fn nothing_half_made_is_left() {
     let names: Vec<_> =
         fs::read_dir(machine.folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(names.len(), 2, "{names:?}");
-    // What a killed command left is taken away by the next one.
+    // The next command removes the files of a killed one.
     fs::create_dir(machine.state().join("staged")).unwrap();
     fs::write(machine.state().join("staged/0x0001.media"), "half").unwrap();
     drop(machine.open(Purpose::Look));

@@ -1,5 +1,5 @@
-//! The listings of real machines come out under the profiles of these machines. `listings/README.md` says where
-//! they were damaged and repaired, and which fields are no machine's.
+//! The emulation reproduces listings of real machines under their profiles. `listings/README.md` names their repaired
+//! damage, and the fields that no machine could have printed.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -11,7 +11,7 @@ use lode_platform::{CreateNamespace, Format, GoalRequest, MapPlace, PersistentKi
 use std::fs;
 use uuid::Uuid;
 
-/// What stands where a listing was cut.
+/// Marker of an omitted part of a listing.
 const CUT: &str = "(...)";
 
 fn platform(name: &str) -> Platform {
@@ -31,12 +31,12 @@ fn show(platform: &Platform, subject: Subject) -> String {
     platform.show(&subject, &Targets::default(), &Display::default()).unwrap()
 }
 
-/// A machine whose file lies beside its listings.
+/// Returns the machine in the file beside its listings.
 fn listed(name: &str) -> Platform {
     Platform::new(Machine::parse(&golden(&format!("{name}.toml"))).unwrap())
 }
 
-/// The lines in which ours differs from the listing, which has as many.
+/// Returns the lines in which ours differs from the listing. Both must have the same number of lines.
 #[track_caller]
 fn differing(name: &str, ours: &str) -> Vec<(String, String)> {
     let listed = golden(name);
@@ -45,11 +45,11 @@ fn differing(name: &str, ours: &str) -> Vec<(String, String)> {
     both.map(|(ours, listed)| (ours.to_owned(), listed.to_owned())).collect()
 }
 
-/// The listing is ours, but for the parts where it was cut.
+/// Checks that our output equals the listing, except in its omitted parts.
 #[track_caller]
 fn assert_excerpt(name: &str, ours: &str) {
     let golden = golden(name);
-    // What follows a part that was cut may begin on its last line, with a comma.
+    // The text after an omitted part may begin on its last line, with a comma.
     let is_cut = golden.ends_with(&format!("{CUT}\n"));
     let mut rest = ours;
     for (index, part) in golden.split(&format!("{CUT}\n")).enumerate().filter(|(_, part)| !part.is_empty()) {
@@ -61,7 +61,7 @@ fn assert_excerpt(name: &str, ours: &str) {
     assert!(is_cut || rest.is_empty(), "{name}: ours has more:\n{rest}");
 }
 
-/// What `create -goal` prints, the answer to its question included.
+/// Returns the output of `create -goal`, including the answer to its question.
 fn create_goal(platform: &mut Platform, request: &GoalRequest) -> String {
     let goals = platform.plan_goals(request).unwrap();
     let display = Display::default();
@@ -71,7 +71,7 @@ fn create_goal(platform: &mut Platform, request: &GoalRequest) -> String {
     format!("{before}Do you want to continue? [y/n] y\n{after}")
 }
 
-/// The PRIMERGY with the regions of its listings.
+/// Returns the PRIMERGY with the regions of its listings.
 fn fujitsu() -> Platform {
     let mut platform = platform("fujitsu-primergy");
     let targets = modules(&[0x1, 0x101]);
@@ -94,7 +94,7 @@ fn modules_of_the_primergy() {
 fn goal_and_regions_of_the_primergy() {
     let platform = fujitsu();
     assert_excerpt("fujitsu-show-region.txt", &show(&platform, Subject::Region));
-    // grep Dimm, on all modules: the listing has all, though it was asked for one.
+    // The listing is filtered by `grep Dimm`, and has all modules although one was requested.
     let lines = show(&platform, Subject::Pcd);
     let lines: String =
         lines.lines().filter(|line| line.contains("Dimm")).map(|line| format!("{line}\n")).collect();
@@ -109,7 +109,7 @@ fn memory_mode_of_the_server_with_twelve_modules() {
     let request = GoalRequest { memory_percent: 100, ..GoalRequest::default() };
     assert_excerpt("pmserver-create-goal.txt", &create_goal(&mut platform, &request));
     platform.reboot();
-    // The exception: 12 times 252.0 are 3024.0, and what is left of 3029.4 is somewhere.
+    // The exception: 12 times 252.0 are 3024.0, and the rest of 3029.4 is missing in the listing.
     let differing = differing("pmserver-resources-after.txt", &show(&platform, Subject::MemoryResources));
     let expected = [
         ("MemoryCapacity=3024.0 GiB", "MemoryCapacity=3029. GiB"),
@@ -128,7 +128,7 @@ fn show_xml(platform: &Platform, subject: Subject, values: Values) -> String {
     platform.show(&subject, &Targets::default(), &display).unwrap()
 }
 
-/// The listing with our own ids in the place of those of sets, which follow from serial numbers.
+/// Returns the listing with our set ids in place of its own, which are derived from serial numbers.
 fn with_our_sets(name: &str, ours: &str) -> String {
     let ids = |text: &str| -> Vec<String> {
         let words = text.split(|one: char| !one.is_ascii_alphanumeric());
@@ -147,7 +147,8 @@ fn modules_and_regions_of_later_ipmctl() {
     assert_excerpt("notes-show-topology.txt", &show(&platform, Subject::Topology));
     create_goal(&mut platform, &GoalRequest::default());
     platform.reboot();
-    // One module of each controller in turn, as ndctl tells on that machine: the set's published id follows from it.
+    // Positions alternate between controllers, as in ndctl's listing of that machine. The published set id follows from
+    // this.
     let lists = list(&platform, "DR");
     for (module, position) in [("nmem0", 0), ("nmem2", 1), ("nmem1", 2), ("nmem3", 3)] {
         let mapped = lists.split(&format!("\"dimm\":\"{module}\"")).nth(1).unwrap();
@@ -161,7 +162,7 @@ fn modules_and_regions_of_later_ipmctl() {
     let regions = show(&platform, Subject::Region);
     assert_eq!(regions, with_our_sets("notes-show-region.txt", &regions));
     assert_excerpt("notes-capabilities.txt", &show(&platform, Subject::Capabilities));
-    // The exceptions: early 02.x calls the modules DCPMM, and does not reckon what DRAM firmware keeps.
+    // The exceptions: early 02.x calls the modules DCPMM, and does not count the DRAM that firmware keeps.
     let resources = show(&platform, Subject::MemoryResources).replace("PMemModule ", "DCPMM      ");
     let expected = [(
         " Inaccessible | 0.000 GiB   | 1.689 GiB   | 1.689 GiB   ".to_owned(),
@@ -182,7 +183,7 @@ fn all_values_of_a_module_of_later_ipmctl() {
     let states = Values::Only(vec!["HealthState".to_owned(), "LockState".to_owned()]);
     let display = Display { values: states, ..Display::default() };
     assert_excerpt("guide-show-states.txt", &platform.show(&Subject::Dimm, &first, &display).unwrap());
-    // The exceptions: what no machine file tells, and four names of today for two of early 02.x.
+    // The exceptions: values that machine files do not have, and four present names for two of early 02.x.
     let today = ["SVNDowngrade=Unknown", "SecureErasePolicy=Unknown", "FwActivateOptIn=Unknown"];
     let ours = show_all(&platform, Subject::Dimm, &first);
     assert!(today.iter().all(|line| ours.contains(line)), "{ours}");
@@ -227,12 +228,12 @@ fn goals_and_memory_mode_of_later_ipmctl() {
     assert_excerpt("single-resources.txt", &show(&platform, Subject::MemoryResources));
     let created = create_goal(&mut platform, &GoalRequest::default());
     assert_excerpt("single-create-goal.txt", &created);
-    // What is waiting is shown as it was when it was made.
+    // A pending goal is shown with the same table as at its creation.
     let table = created.split("region configuration goal\n").nth(1).unwrap();
     assert_eq!(show(&platform, Subject::Goal), table);
     let mut platform = listed("single");
     let memory = GoalRequest { memory_percent: 100, ..GoalRequest::default() };
-    // The exception: nothing is said about how much DRAM there is for how much memory.
+    // The exception: the emulation does not check the ratio of DRAM to volatile memory.
     let warning = "WARNING! The requested memory mode size is below the recommended NM:FM limit of 1:3.6\n";
     let listing = golden("single-create-memory-goal.txt");
     assert!(listing.contains(warning));
@@ -269,13 +270,13 @@ fn capabilities_of_the_first_generation() {
     create_goal(&mut platform, &GoalRequest { memory_percent: 100, ..GoalRequest::default() });
     platform.reboot();
     let ours = show_all(&platform, Subject::Capabilities, &Targets::default());
-    // The exception: firmware here interleaves over more than six modules, too.
+    // The exception: firmware here also interleaves over more than six modules.
     for (ours, listed) in differing("first-capabilities.txt", &ours) {
         assert!(listed.contains("AppDirectSettings=") && ours.starts_with(&listed), "{ours}\n{listed}");
     }
 }
 
-/// A module that does not answer: what there is of it, and N/A for what was asked for by name.
+/// A module that does not answer has only its known values, and N/A for other values that are requested by name.
 #[test]
 fn a_dead_module_of_later_ipmctl() {
     let text = Machine::included("fujitsu-primergy").unwrap().replace("ipmctl = 1", "ipmctl = 3");
@@ -298,7 +299,7 @@ fn a_dead_module_of_later_ipmctl() {
     assert_eq!(asked, "---DimmID=0x1101---\n   LockState=N/A\n   ChannelPos=1\n");
 }
 
-/// Makes a namespace; its own identity and that of its page map are the next ones of `uuids`.
+/// Creates a namespace. Its UUID and that of its page map are the next ones of `uuids`.
 fn create(platform: &mut Platform, wanted: &CreateNamespace, own: u128, map: &str) -> String {
     let mut uuids = [Uuid::from_u128(own), map.parse().unwrap()].into_iter();
     let made = platform.create_namespace(wanted, &mut || uuids.next().unwrap()).unwrap();
@@ -325,7 +326,7 @@ fn modules_regions_and_namespaces_of_the_primergy() {
     assert_excerpt("fujitsu-list-dimms.json", &list(&platform, "Du"));
     let all_of_region1 = CreateNamespace { region: Some(1), ..CreateNamespace::default() };
     create(&mut platform, &all_of_region1, 1, SEEN);
-    // The exception: the talk shows region0 before region1, the kernel's order is the other way round.
+    // The exception: the talk shows region0 before region1, but the kernel's order is the reverse.
     let listed = golden("fujitsu-list-regions.json");
     let ours = list(&platform, "DRu");
     for region in listed.split("(...)\n").filter(|part| !part.is_empty()) {
@@ -338,7 +339,7 @@ fn modules_regions_and_namespaces_of_the_primergy() {
     assert_excerpt("fujitsu-create-namespace.json", &create(&mut platform, &wanted, 2, SEEN));
 }
 
-/// Kernels of today reckon page maps without rounding to sections, and give 2 MiB more.
+/// Present kernels compute page maps without rounding to sections, and leave 2 MiB more.
 #[test]
 fn the_same_namespace_under_a_kernel_of_today() {
     let text = Machine::included("fujitsu-primergy").unwrap().replace("\"4.20\"", "\"6.1\"");
@@ -359,13 +360,13 @@ fn the_namespace_of_the_server_with_modules_of_128_gb() {
     let goals = platform.plan_goals(&GoalRequest::default()).unwrap();
     platform.create_goals(goals);
     platform.reboot();
-    // The first region that ndctl looks at is region1, as the listing shows.
+    // The first region in ndctl's order is region1, as in the listing.
     create(&mut platform, &CreateNamespace::default(), 1, "5d0eb50d-6b79-4acb-b36e-32ac535ac440");
     assert_excerpt("storage-list-namespaces.json", &list(&platform, "N"));
 }
 
-/// Blocks of 1 KiB that df tells of a new ext4 of so many bytes: all but superblocks with group descriptors,
-/// bitmaps, tables of an inode for every 16 KiB, and the journal, as mke2fs makes them by default.
+/// Returns the 1 KiB blocks that df shows for a new ext4 of `bytes` bytes: all except superblocks with group
+/// descriptors, bitmaps, inode tables with an inode for every 16 KiB, and the journal, with mke2fs's defaults.
 fn ext4_blocks(bytes: u64) -> u64 {
     const BLOCK: u64 = 4096;
     const BLOCKS_OF_GROUP: u64 = 32768;
@@ -383,7 +384,7 @@ fn ext4_blocks(bytes: u64) -> u64 {
     (blocks - groups * of_group - supers * (1 + descriptors) - journal) * BLOCK / 1024
 }
 
-/// df and mount name the block devices of the namespaces, and the sizes that df tells follow from theirs.
+/// df and mount name the block devices of the namespaces, and df's sizes follow from theirs.
 #[test]
 fn file_systems_of_the_primergy() {
     let mut platform = fujitsu();
@@ -410,7 +411,7 @@ fn file_systems_of_the_primergy() {
     }
 }
 
-/// The map of a server before and after `memmap=16G!4G`: the plan for the first is what made the second.
+/// Maps of a server before and after `memmap=16G!4G`. The plan for the first gives the second.
 #[test]
 fn memory_maps_before_and_after_memmap() {
     let (before, after) = (golden("memmap-dmesg-before.txt"), golden("memmap-dmesg-after.txt"));
@@ -421,7 +422,7 @@ fn memory_maps_before_and_after_memmap() {
     assert_eq!(map.advice(planned), golden("memmap-advice.txt"));
     let largest = map.plan(47 << 30).unwrap_err().to_string();
     assert!(largest.contains("the largest that would fit is 47104M"), "{largest}");
-    // One line, as the text that was published has it; and both maps, as the log of one start has them.
+    // One line, as in the published text. Then both maps, as in the log of one boot.
     let map = MemoryMap::parse(&before.replace('\n', " ")).unwrap();
     assert_eq!(map.listing(), golden("memmap-map-before.txt"));
     let map = MemoryMap::parse(&format!("{before}{after}")).unwrap();

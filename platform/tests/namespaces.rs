@@ -1,4 +1,4 @@
-//! Namespaces live in labels and first blocks on the modules, and come back from there.
+//! Namespaces are stored in labels and info blocks on the modules, and are read back from them.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 use uuid::Uuid;
 
-/// A machine in a directory, its modules configured, and identities that count up.
+/// A machine in a directory, its modules configured, with a generator of ascending UUIDs.
 struct Emulated {
     _folder: TempDir,
     root: PathBuf,
@@ -106,7 +106,7 @@ fn namespaces_of_every_mode_come_back_from_the_modules() {
     }
 }
 
-/// After a start nobody noted the numbers, and still unmaking one namespace leaves the others theirs.
+/// After a reboot no numbers are recorded, and still the other namespaces keep theirs when one is destroyed.
 #[test]
 fn the_others_keep_their_numbers_when_one_is_unmade() {
     let mut machine = Emulated::new("lab-pair", LabelVersion::V1_2);
@@ -122,7 +122,7 @@ fn the_others_keep_their_numbers_when_one_is_unmade() {
     assert_eq!(machine.namespaces()[0].0, "namespace0.0", "numbered as they lie");
 }
 
-/// Changes bytes of every module of a machine, at an offset of what it gives to region0.
+/// Overwrites bytes of every module in region0, at an offset in the module's share.
 fn scribble(machine: &Emulated, off: u64, bytes: &[u8]) {
     let directory = Directory::open(&machine.root, Purpose::Look).unwrap();
     for member in directory.platform().regions()[0].members() {
@@ -138,7 +138,7 @@ fn the_table_of_a_sector_namespace_is_whole_and_damage_is_found() {
         Directory::open(&machine.root, Purpose::Look).unwrap().check_namespace(name)
     };
     let (_, arena) = BttGeometry::plan(64 << 20, 4096, BttVersion::V2_0).unwrap()[0];
-    // Where the map is going to be, there is something: of another namespace, or written by hand.
+    // The future range of the map holds data, for example of a former namespace.
     scribble(&machine, arena.mapoff(), &[0xff; 8192]);
     machine.create(&wanted(Mode::Sector, 64)).unwrap();
     let sectors = u64::from(arena.external_nlba());
@@ -165,7 +165,7 @@ fn the_table_of_a_sector_namespace_is_whole_and_damage_is_found() {
 
 #[test]
 fn tables_over_two_modules_are_whole() {
-    // The maps have an odd number of lines: one module has one more of them than the other.
+    // The maps have an odd number of interleave lines: one module has one more of them than the other.
     for (labels, mib, sector_size, lines) in
         [(LabelVersion::V1_1, 64, 512, 127), (LabelVersion::V1_2, 112, 4224, 27)]
     {
@@ -174,7 +174,7 @@ fn tables_over_two_modules_are_whole() {
         let version = if labels == LabelVersion::V1_1 { BttVersion::V1_1 } else { BttVersion::V2_0 };
         let (start, arena) = BttGeometry::plan(mib << 20, sector_size as u32, version).unwrap()[0];
         assert_eq!((arena.flogoff() - arena.mapoff()) / 4096, lines);
-        // Something is where map and flog are going to be, on both modules.
+        // The future range of map and flog holds data on both modules.
         let first = (start + arena.mapoff()) / 8192 * 4096;
         let last = (start + arena.flogoff()) / 8192 * 4096 + 8192;
         scribble(&machine, first, &vec![0xff; (last - first) as usize]);
@@ -200,7 +200,7 @@ fn a_destroyed_namespace_leaves_its_space_and_its_number() {
     machine.change(|platform| platform.destroy_namespace("namespace0.1", false)).unwrap();
     let left: Vec<_> = machine.namespaces().into_iter().map(|(name, ..)| name).collect();
     assert_eq!(left, ["namespace0.0", "namespace0.2"]);
-    // In its place something raw: the block that told of a page map is gone.
+    // A raw namespace takes its place: the info block of the page map is cleared.
     assert_eq!(machine.create(&wanted(Mode::Raw, 512)).unwrap(), "namespace0.1");
     assert_eq!(machine.namespaces()[1].1, Mode::Raw);
     machine.change(|platform| platform.destroy_namespace("namespace0.0", true)).unwrap();
@@ -327,7 +327,7 @@ fn labels_are_made_anew_copied_and_torn() {
     assert!(matches!(refused, Err(PlatformError::LabelAreaSize { found: 100, .. })), "{refused:?}");
     machine.change(|platform| platform.write_labels_of(1, area)).unwrap();
     assert_eq!(machine.namespaces().len(), 1, "back again");
-    // Both index blocks torn: the region has no labels that could be used, and says so.
+    // Both index blocks are torn: the region has no usable labels, and the error reports this.
     machine.change(|platform| platform.write_labels_of(1, vec![0x5a; 128 << 10])).unwrap();
     machine.change(|platform| platform.enable_region(0, true)).unwrap();
     let refused = machine.create(&wanted(Mode::Raw, 64));

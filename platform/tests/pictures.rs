@@ -1,5 +1,5 @@
-//! Pictures of the included machines are golden files; pages hold everything, and nothing in them is markup that should
-//! be a name.
+//! Pictures of the included machines are golden files. Pages contain every object, and names in them never become
+//! markup.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use uuid::Uuid;
 
-/// What somebody calls a thing who wants to see it become markup.
+/// A name that would become markup if it were not escaped.
 const HOSTILE: &str = "</text><script>&\"'\u{202e}\u{1b}[31m";
 
 fn uuids() -> impl FnMut() -> Uuid {
@@ -26,7 +26,7 @@ fn machine(text: &str) -> Platform {
     Platform::new(Machine::parse(text).unwrap())
 }
 
-/// The machine with the namespaces of these modes and sizes in MiB, none of which is where it can't be.
+/// Returns the machine with namespaces of these modes and sizes in MiB, all of which must fit.
 fn with_namespaces(mut platform: Platform, rest: Option<Rest>, wishes: &[(Mode, u64, &str)]) -> Platform {
     let wish = |(mode, mib, name): &(Mode, u64, &str)| {
         let (size, name) = (Some(mib << 20), (*name).to_owned());
@@ -40,7 +40,7 @@ fn with_namespaces(mut platform: Platform, rest: Option<Rest>, wishes: &[(Mode, 
     platform
 }
 
-/// The included machines in use: several modes, memory mode, a goal that waits, something switched off.
+/// Returns an included machine in use: several modes, Memory Mode, a pending goal, a disabled object.
 fn in_use(name: &str) -> Platform {
     let platform = machine(Machine::included(name).unwrap());
     match name {
@@ -80,7 +80,7 @@ fn in_use(name: &str) -> Platform {
     }
 }
 
-/// Sockets with 24 modules each.
+/// Returns a machine with `sockets` sockets of `modules` modules each.
 fn large(sockets: u32, modules: u32) -> Platform {
     let mut text = "name = \"large\"\n[profile]\nipmctl = 3\nndctl = 76\nkernel = \"6.1\"\n".to_owned();
     for number in 0..sockets * modules {
@@ -148,7 +148,7 @@ fn sockets_that_look_alike_are_drawn_once() {
     );
 }
 
-/// The drawing of a page, which is XML by itself.
+/// Returns the drawing of a page, which is an XML document of its own.
 fn drawing(page: &str) -> &str {
     let start = page.find("<svg").unwrap();
     &page[start..page.find("</svg>").unwrap() + "</svg>".len()]
@@ -184,7 +184,7 @@ fn pages_hold_every_module_region_and_namespace_once() {
         expected.sort();
         drawn.sort_unstable();
         assert_eq!(drawn, expected);
-        // Nothing is drawn outside of the drawing.
+        // No rectangle extends past the drawing.
         let number =
             |node: &Node<'_, '_>, name: &str| node.attribute(name).and_then(|text| text.parse::<i64>().ok());
         let height = document.root_element().attribute("viewBox").unwrap().split(' ').nth(3).unwrap();

@@ -1,4 +1,4 @@
-//! A plan that is carried out leads to the table that it showed, and a wish that is called possible is.
+//! An executed plan leads to the table that it showed, and a wish that is reported as possible is possible.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -20,7 +20,7 @@ use uuid::Uuid;
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
 
-/// Identities that count up from here on.
+/// Returns a generator of ascending UUIDs.
 fn uuids(first: u128) -> impl FnMut() -> Uuid {
     let mut next = first << 64;
     move || {
@@ -42,13 +42,13 @@ fn plan(platform: &Platform, request: &PlanRequest) -> Result<lode_platform::pla
     platform.plan(request, &mut uuids(1))
 }
 
-/// Why a request is impossible, in words.
+/// Returns the error message of an impossible request.
 #[track_caller]
 fn refused(platform: &Platform, wishes: Vec<Wish>) -> String {
     plan(platform, &PlanRequest { wishes, ..PlanRequest::default() }).unwrap_err().to_string()
 }
 
-/// Texts of machines: those that are included, one with a locked module, and one with modules of several sizes.
+/// Returns machine files: the included ones, one with a locked module, and others with modules of several sizes.
 fn texts() -> Vec<String> {
     let mut texts: Vec<String> = INCLUDED.iter().map(|(_, text)| (*text).to_owned()).collect();
     let pmserver = Machine::included("e4-pmserver").unwrap();
@@ -62,7 +62,7 @@ fn texts() -> Vec<String> {
 
 fn any_wish() -> impl Strategy<Value = Wish> {
     let mode = select(vec![Mode::Fsdax, Mode::Devdax, Mode::Sector, Mode::Raw]);
-    // Sizes in units that fit most sets, of every order of magnitude.
+    // Sizes of every order of magnitude, in units that fit most sets.
     let size = (0_u64..18, 1_u64..12).prop_map(|(shift, count)| (48 * MIB * count) << shift >> 3);
     let kind = select(vec![PersistentKind::AppDirect, PersistentKind::AppDirectNotInterleaved]);
     let map = select(vec![MapPlace::Dev, MapPlace::Mem]);
@@ -77,7 +77,7 @@ fn any_wish() -> impl Strategy<Value = Wish> {
 fn any_request() -> impl Strategy<Value = PlanRequest> {
     let rest = option::of(select(vec![Rest::MemoryMode, Rest::AppDirect, Rest::Unconfigured]));
     (vec(any_wish(), 0..5), rest).prop_map(|(mut wishes, rest)| {
-        // Names tell them apart.
+        // The names identify the wishes.
         for (number, wish) in wishes.iter_mut().enumerate() {
             wish.namespace.name = format!("wish {number}");
         }
@@ -85,7 +85,7 @@ fn any_request() -> impl Strategy<Value = PlanRequest> {
     })
 }
 
-/// What a machine went through before: goals, perhaps not yet in effect, and namespaces.
+/// History of a machine before the plan: goals, perhaps still pending, and namespaces.
 #[derive(Clone, Debug)]
 struct Past {
     memory_percent: Option<u8>,
@@ -115,7 +115,7 @@ impl Past {
         let mut identities = uuids(7);
         for size in &self.namespaces {
             let size = Some(size * 48 * MIB);
-            // The regions may be too small, or there is none.
+            // The regions may be too small, or missing.
             let _ = platform
                 .create_namespace(&CreateNamespace { size, ..CreateNamespace::default() }, &mut identities);
         }
@@ -130,7 +130,7 @@ fn identities(platform: &Platform) -> BTreeSet<Uuid> {
     regions.iter().flat_map(|region| platform.namespaces(region)).filter_map(|one| one.uuid).collect()
 }
 
-/// Every wish is met, as it was wished.
+/// Checks that every wish is fulfilled exactly.
 fn check_wishes(request: &PlanRequest, steps: &[Step], after: &Platform) {
     let made: Vec<(&CreateNamespace, u16)> = steps
         .iter()
@@ -161,8 +161,9 @@ fn check_wishes(request: &PlanRequest, steps: &[Step], after: &Platform) {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
 
-    /// Planned, carried out in a directory, opened again: the table is the one that was shown; what is not there any
-    /// more was named; wishes are met. A wish that is offered in place of an impossible one is possible.
+    /// A plan is made, executed in a directory, and the directory is opened again. The table must be the planned one,
+    /// every lost namespace must be in the losses, and all wishes must be fulfilled. A wish that is suggested in place
+    /// of an impossible one must be possible.
     #[test]
     fn a_plan_leads_to_the_table_that_it_showed(number in 0..texts().len(), past in any_past(), request in any_request()) {
         let folder = TempDir::new().unwrap();
@@ -190,7 +191,7 @@ proptest! {
                     let offered = PlanRequest { wishes: vec![nearest.clone()], ..request.clone() };
                     prop_assert!(plan(&before, &offered).is_ok(), "{impossible}");
                 }
-                // What is of the right size and fits into a fresh machine is not called impossible for want of space.
+                // The largest available size must be less than the requested one.
                 if let Obstacle::Capacity { want: Some(want), largest, .. } = impossible.obstacle {
                     prop_assert!(largest < want, "{impossible}");
                 }
@@ -200,7 +201,7 @@ proptest! {
     }
 }
 
-/// What the regions of a machine hold, a line each, without the names that its kernel gives.
+/// Returns the contents of a machine's regions, a line each, without the kernel's names.
 fn held(table: &Table) -> Vec<String> {
     let line = |row: &Row| {
         let holding = match &row.holding {
@@ -217,12 +218,12 @@ fn held(table: &Table) -> Vec<String> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
 
-    /// What is planned from what a kernel shows can be done, and leads to the table that was shown.
+    /// A plan from a kernel's inventory can be executed, and leads to the planned table.
     #[test]
     fn a_plan_for_a_real_machine_leads_to_the_table_that_it_showed(
         number in 0..texts().len(), past in any_past(), mut request in any_request()
     ) {
-        // Older tools don't tell all that kernels show.
+        // Older tools do not list all that kernels show.
         let text = texts()[number].replace("ndctl = 64", "ndctl = 76");
         let mut platform = Platform::new(Machine::parse(&text).unwrap());
         past.happen(&mut platform);
@@ -267,21 +268,21 @@ fn the_rest_becomes_memory_and_nothing_more_than_needed_is_changed() {
     );
     assert!(first.losses.is_empty());
     platform.follow(&first, &mut uuids(2)).unwrap();
-    // What fits into the free range is made there.
+    // A namespace that fits into the free range is made there.
     request = PlanRequest { wishes: vec![wish(Mode::Raw, 12 * GIB, 0)], ..PlanRequest::default() };
     let second = plan(&platform, &request).unwrap();
     assert_eq!(second.steps.len(), 1, "{:?}", second.steps);
-    // What does not is made of modules that nobody uses, and memory mode stays where there was some.
+    // A larger one gets unused modules, and Memory Mode stays where it was.
     request.wishes = vec![Wish { socket: None, ..wish(Mode::Raw, 300 * GIB, 0) }];
     let third = plan(&platform, &request).unwrap();
     assert!(third.losses.is_empty(), "{:?}", third.losses);
     assert!(matches!(third.steps[0], Step::CreateGoals { .. }));
-    // With what is in use, it is said what is lost.
+    // If modules in use must be taken, the plan lists the losses.
     request.wishes = vec![wish(Mode::Raw, 300 * GIB, 0)];
     let fourth = plan(&platform, &request).unwrap();
     let lost: Vec<String> = fourth.losses.iter().map(Loss::to_string).collect();
     assert_eq!(lost[0], "namespace0.0 (fsdax, 999 GiB) with all its data");
-    // The most that there is counts what could be given up, and not only what is free.
+    // The largest possible size includes ranges of namespaces that could be destroyed.
     let said = refused(&platform, vec![wish(Mode::Raw, 2000 * GIB, 0)]);
     assert!(said.ends_with("the nearest that is possible is --raw 1512GiB --socket 0 (1.47 TiB)"), "{said}");
     let memory = |row: &&Row| row.holding == Holding::Memory;
@@ -312,12 +313,12 @@ fn what_is_impossible_is_told_in_words_with_the_nearest_that_is_possible() {
     let said = refused(&pmserver, vec![wish(Mode::Fsdax, GIB, 1)]);
     assert!(said.contains("1GiB over 6 modules is not a multiple of 12MiB"), "{said}");
     assert!(said.ends_with("--fsdax 1020MiB --socket 1 (1020 MiB)"), "{said}");
-    // The nearest of a wish that is both too small and not aligned was the largest that there is.
+    // The nearest size for a wish that was both too small and not aligned used to be the largest available one.
     for (mode, nearest) in [(Mode::Fsdax, "--fsdax 24MiB"), (Mode::Sector, "--sector 16392KiB")] {
         let said = refused(&pmserver, vec![wish(mode, 1, 1)]);
         assert!(said.contains(&format!("the nearest that is possible is {nearest} --socket 1")), "{said}");
     }
-    // Rounded up, it would be more than 64 bits hold.
+    // The size overflows 64 bits when it is rounded up.
     let said = refused(&pmserver, vec![wish(Mode::Fsdax, u64::MAX, 1)]);
     assert!(
         said.ends_with("the nearest that is possible is --fsdax 1512GiB --socket 1 (1.47 TiB)"),

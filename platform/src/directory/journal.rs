@@ -1,54 +1,54 @@
-//! The journal: one file that says what a change writes, before it is written.
+//! Journal: a file with the writes of a change, made durable before them.
 //!
 //! ```text
-//! journal.new   written and durable       killed here: the change was not done; the next command removes it
-//! journal       renamed, name durable     killed from here on: the next command writes what it says, again
+//! journal.new   written and durable       a crash here: the change was not made, and the next command removes the file
+//! journal       renamed, name durable     a crash from here on: the next command performs the writes again
 //! the files     written and durable
-//! journal       removed, and that is durable
+//! journal       removed, and the removal is durable
 //! ```
 //!
-//! What the journal says can be written twice: it holds whole files, and bytes and zeros at offsets, no differences. A
-//! file that takes the place of another one was durable before the journal; where it is gone, it has the place already.
+//! The writes are idempotent: whole files, and bytes and zeros at offsets, no differences. A replacement file was
+//! durable before the journal. If it is missing, it has already replaced the other file.
 
 use super::step::Step;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-/// The journal of the change that is under way.
+/// The journal of the pending change.
 pub(crate) const JOURNAL: &str = "journal";
-/// The journal before it is whole.
+/// The journal before it is complete.
 pub(crate) const JOURNAL_NEW: &str = "journal.new";
-/// So many files are made durable one by one; more of them are quicker together.
+/// Up to this number, files are synced one by one. For more of them one sync of the file system is faster.
 const FILES_ONE_BY_ONE: usize = 16;
-/// Behind the name of a file that is going to take the place of the one with the name.
+/// Suffix of a file that will replace the one with the name.
 const NEW: &str = "new";
 
-/// What a change writes.
+/// Writes of a change.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Change {
-    /// In this order.
+    /// The writes, in this order.
     #[serde(rename = "write", default)]
     pub(crate) writes: Vec<FileWrite>,
 }
 
-/// What a change writes to one file.
+/// Write of a change to one file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub(crate) enum FileWrite {
-    /// The file is replaced by this text.
+    /// Replaces the file by this text.
     Whole { file: PathBuf, text: String },
-    /// These bytes, as hexadecimal digits, go into the file at this offset.
+    /// Writes these bytes, as hexadecimal digits, at this offset.
     Bytes { file: PathBuf, off: u64, hex: String },
-    /// The file is replaced by another one, which is durable.
+    /// Replaces the file by another one, which is durable.
     Replaced { file: PathBuf, by: PathBuf },
-    /// So many zeros go into the file at this offset.
+    /// Writes `len` zeros at this offset.
     Zeros { file: PathBuf, off: u64, len: u64 },
 }
 
 impl FileWrite {
-    /// These bytes go into the file at this offset.
+    /// Makes a write of these bytes at this offset.
     pub(crate) fn bytes(file: PathBuf, off: u64, bytes: &[u8]) -> FileWrite {
         let hex = bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]);
         let hex = hex.filter_map(|digit| char::from_digit(digit.into(), 16)).collect();
@@ -57,7 +57,7 @@ impl FileWrite {
 }
 
 impl Change {
-    /// The steps that make the journal durable: when all of them are done, the change is done.
+    /// Returns the steps that make the journal durable. The change is made when all of them are done.
     pub(crate) fn steps_to_note(&self, text: String) -> Vec<Step> {
         let new = PathBuf::from(JOURNAL_NEW);
         vec![
@@ -68,7 +68,7 @@ impl Change {
         ]
     }
 
-    /// The steps that write what the change writes: each file is made durable once, behind all writes to it.
+    /// Returns the steps of the writes. Each file is synced once, after all writes to it.
     pub(crate) fn steps(&self) -> Vec<Step> {
         let mut steps: Vec<Step> = self.writes.iter().flat_map(FileWrite::steps).collect();
         let written = self.writes.iter().filter_map(|write| match write {
@@ -84,7 +84,7 @@ impl Change {
         steps
     }
 
-    /// The steps that do what the journal says, and take it away.
+    /// Returns the steps that perform the journal's writes and remove the journal.
     pub(crate) fn steps_to_finish(&self) -> Vec<Step> {
         let mut steps = self.steps();
         steps.push(Step::Remove(JOURNAL.into()));

@@ -1,4 +1,4 @@
-//! What an interrupted `init` leaves: a directory that is none yet, since `state.toml` comes last.
+//! Removal of the files of an interrupted `init`. Its directory is invalid, since `state.toml` is written last.
 
 use super::{JOURNAL, LOCK, MACHINE, MODULES, NEW_STATE, STATE, Step, take};
 use crate::directory::Purpose;
@@ -8,11 +8,11 @@ use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::path::Path;
 
-/// Makes sure that the directory is empty or not there: what an interrupted `init` left is removed. Returns the lock that
-/// it left, taken; nobody else can be at work there then.
+/// Checks that the directory is empty or missing, and removes the files of an interrupted `init`. Returns that `init`'s
+/// lock file, locked, so that no other command can use the directory.
 ///
 /// # Errors
-/// It holds something else, another command makes it at this moment, the kernel refuses.
+/// The directory holds other files, another command makes it at this moment, or the kernel refuses.
 pub(super) fn clear(root: &Path) -> Result<Option<File>, PlatformError> {
     let failed = |path: &Path| {
         let path = path.to_owned();
@@ -29,7 +29,7 @@ pub(super) fn clear(root: &Path) -> Result<Option<File>, PlatformError> {
     }
     let lock = OpenOptions::new().read(true).open(root.join(LOCK)).map_err(failed(&root.join(LOCK)))?;
     take(&lock, Purpose::Change, root)?;
-    // Another `init` may have come to its end before the lock was free.
+    // Another `init` may have completed before the lock was free.
     if root.join(STATE).exists() || root.join(JOURNAL).exists() {
         return Err(not_empty());
     }
@@ -47,7 +47,7 @@ pub(super) fn clear(root: &Path) -> Result<Option<File>, PlatformError> {
     Ok(Some(lock))
 }
 
-/// What is in a folder; none if there is no such folder.
+/// Returns the file names in a folder; `None` if it does not exist.
 fn names(folder: &Path) -> io::Result<Option<BTreeSet<String>>> {
     let entries = match fs::read_dir(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -57,7 +57,7 @@ fn names(folder: &Path) -> io::Result<Option<BTreeSet<String>>> {
     entries.map(name).collect::<io::Result<_>>().map(Some)
 }
 
-/// Whether a file has a name that those of modules have.
+/// Returns true if a name is that of a module's file.
 fn is_of_module(name: &str) -> bool {
     let handle = name.strip_suffix(".media").or_else(|| name.strip_suffix(".labels"));
     let digits = handle.and_then(|handle| handle.strip_prefix("0x"));

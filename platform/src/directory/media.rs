@@ -1,4 +1,4 @@
-//! Reading the media of modules.
+//! Reader of module media.
 
 use super::{Directory, media_path};
 use crate::error::PlatformError;
@@ -14,43 +14,43 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-/// The media of modules, each opened when it is first read.
+/// Media of modules. Each file is opened at its first read.
 #[derive(Debug)]
 pub(crate) struct Media {
-    /// The directory of the machine; the image, where there is only that.
+    /// The directory of the machine, or an image.
     path: PathBuf,
     files: BTreeMap<Handle, File>,
-    /// What they have lost.
+    /// Media errors.
     lost: Vec<MediaError>,
 }
 
 impl Media {
-    /// The media of a machine.
+    /// Returns the media of a machine.
     pub(crate) fn new(directory: &Directory) -> Media {
         let state = &directory.platform.state;
         let lost = state.media_errors.iter().chain(&state.known_errors).copied().collect();
         Media { path: directory.root.clone(), files: BTreeMap::new(), lost }
     }
 
-    /// The media of one module, which a file begins with.
+    /// Returns the media of one module at the start of `file`.
     pub(crate) fn of_file(path: &Path, module: Handle, file: File) -> Media {
         Media { path: path.to_owned(), files: BTreeMap::from([(module, file)]), lost: Vec::new() }
     }
 
-    /// The `len` bytes of the region from `offset` on; what is behind the region is zeros.
+    /// Reads `len` bytes of the region from `offset` on. Bytes past the end of the region are zeros.
     ///
     /// # Errors
-    /// The medium has lost a part of it; the kernel refuses.
+    /// A part of the range is unreadable, or the kernel refuses.
     pub(crate) fn bytes(&mut self, region: &Region, offset: u64, len: u64) -> Result<Vec<u8>, PlatformError> {
         let mut bytes = vec![0; len as usize];
         self.read(region, offset, &mut bytes)?;
         Ok(bytes)
     }
 
-    /// Reads bytes of the region from `offset` on; what is behind the region is left as it is.
+    /// Reads bytes of the region from `offset` on. Bytes past the end of the region stay unchanged.
     ///
     /// # Errors
-    /// The medium has lost a part of them; the kernel refuses.
+    /// A part of the range is unreadable, or the kernel refuses.
     pub(crate) fn read(
         &mut self,
         region: &Region,
@@ -69,7 +69,7 @@ impl Media {
         Ok(())
     }
 
-    /// Refuses a range of the region of which something is lost.
+    /// Refuses a range of the region with media errors.
     ///
     /// # Errors
     /// [`PlatformError::Poisoned`].
@@ -89,7 +89,7 @@ impl Media {
         }
     }
 
-    /// The same for all of a module.
+    /// Refuses a module with media errors.
     ///
     /// # Errors
     /// [`PlatformError::Poisoned`].
@@ -102,8 +102,8 @@ impl Media {
         }
     }
 
-    /// The first byte in `range` of the region from which on there may be something else than zeros, rounded down to a
-    /// line of the interleave set; none if all of the rest is holes.
+    /// Returns the offset of the first data in `range` of the region, rounded down to an interleave line; `None` if the
+    /// range is a hole.
     ///
     /// # Errors
     /// The kernel refuses.
@@ -125,7 +125,7 @@ impl Media {
         Ok(first.map(|first| (first - first % INTERLEAVE_LINE).max(range.start)))
     }
 
-    /// The file of a module's media.
+    /// Returns the file of a module's media.
     pub(crate) fn file(&mut self, module: Handle) -> Result<&File, PlatformError> {
         match self.files.entry(module) {
             Entry::Occupied(file) => Ok(file.into_mut()),
@@ -139,7 +139,7 @@ impl Media {
         }
     }
 
-    /// An error of reading a module's media.
+    /// Makes the error of a failed read of a module's media.
     pub(crate) fn failed(&self, module: Handle, error: io::Error) -> PlatformError {
         let path = if self.path.is_dir() { self.path.join(media_path(module)) } else { self.path.clone() };
         PlatformError::Io { what: "reading", path, error }

@@ -1,12 +1,12 @@
-//! A directory that holds the state of a platform, and changes it in one piece.
+//! Directory with the state of a platform. Each change of it is atomic.
 //!
 //! ```text
-//! lock            an empty file that commands lock: one that changes, or any number that look
+//! lock            an empty file that commands lock: exclusively for a change, shared to read
 //! machine.toml    the machine, as it was given
-//! state.toml      what the machine remembers
+//! state.toml      the state of the machine
 //! modules/        for each module 0x0001.media, as large as its capacity and sparse, and 0x0001.labels
-//! journal         a change that is under way; see `journal.rs`
-//! staged/         media that are being written, to take the place of others; see `staged.rs`
+//! journal         a pending change; see `journal.rs`
+//! staged/         media that will replace others; see `staged.rs`
 //! ```
 
 mod journal;
@@ -36,41 +36,42 @@ use step::Step;
 const LOCK: &str = "lock";
 const MACHINE: &str = "machine.toml";
 const STATE: &str = "state.toml";
-/// The state before it is whole.
+/// The new state file before it is complete.
 const NEW_STATE: &str = "state.new";
 const MODULES: &str = "modules";
 
-/// What a command wants of the directory.
+/// Access mode of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
-    /// Look: others may look, too.
+    /// Reads. Other commands may read at the same time.
     Look,
-    /// Change: nobody else may use it.
+    /// Changes the directory. No other command may use it.
     Change,
 }
 
-/// A directory that holds the state of a platform, locked as long as this lives.
+/// Directory with the state of a platform, locked while this value exists.
 #[derive(Debug)]
 pub struct Directory {
     root: PathBuf,
-    /// Holds the lock of the kernel.
+    /// Holds the kernel's lock.
     _lock: File,
     platform: Platform,
 }
 
 impl Directory {
-    /// Makes a directory for a machine that a text describes; `source` is where the text came from.
+    /// Creates a directory for the machine in `text`; `source` is the path or name of that text.
     ///
     /// # Errors
-    /// The text describes no machine, the directory holds something, the kernel refuses.
+    /// The text is no valid machine file, the directory is not empty, or the kernel refuses.
     ///
     /// # Durability
-    /// When it returns, the directory is durable. `state.toml` comes last: without it the directory is none, and
-    /// the next `init` removes what is in it.
+    /// The directory is durable when this returns. `state.toml` is written last: without it the directory is invalid,
+    /// and the next `init` removes its files.
     ///
     /// # Cost
-    /// Two files for each module, and one wait for the whole file system: a wait for each file costs fifty times as much.
-    /// ext4 passes over the places of files that were removed a moment ago, which makes new ones slow after many were.
+    /// Two files for each module, and one wait for the whole file system. A wait for each file costs fifty times as
+    /// much. ext4 does not reuse inodes that were freed a moment ago, which slows down new files after many were
+    /// removed.
     pub fn init(root: &Path, source: &Path, text: &str) -> Result<Directory, PlatformError> {
         let machine = Machine::parse(text).map_err(|fault| machine_error(source, fault))?;
         let io = |what: &'static str, path: &Path| {
@@ -107,10 +108,10 @@ impl Directory {
         Ok(Directory { root: root.to_owned(), _lock: lock, platform })
     }
 
-    /// Opens a directory. A change that was interrupted is finished first.
+    /// Opens a directory. First completes an interrupted change.
     ///
     /// # Errors
-    /// It holds no platform, a newer one or a damaged one; another command uses it; the kernel refuses.
+    /// It holds no platform, a newer or a corrupt one. Another command uses it. The kernel refuses.
     pub fn open(root: &Path, purpose: Purpose) -> Result<Directory, PlatformError> {
         let no_state = || PlatformError::NoState { path: root.to_owned() };
         let lock = OpenOptions::new().read(true).open(root.join(LOCK)).map_err(|_| no_state())?;
@@ -124,25 +125,25 @@ impl Directory {
         Ok(Directory { root: root.to_owned(), _lock: lock, platform })
     }
 
-    /// The platform.
+    /// Returns the platform.
     pub fn platform(&self) -> &Platform {
         &self.platform
     }
 
-    /// Where it is.
+    /// Returns the path of the directory.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// Changes the platform to what `change` makes of it, and returns what `change` returns.
+    /// Applies `change` to the platform, and returns the result of `change`.
     ///
     /// # Errors
-    /// Those of `change`, and then nothing is changed; the kernel refuses, and then nothing is changed, either,
-    /// except with [`PlatformError::Interrupted`], after which the next command finishes the change.
+    /// Those of `change`, or the kernel refuses. In both cases nothing is changed, except with
+    /// [`PlatformError::Interrupted`], after which the next command completes the change.
     ///
     /// # Durability
-    /// Killed at any moment, the directory holds the platform before or after the change, never between. When it
-    /// returns, the change is durable.
+    /// The change is atomic: after a crash, the directory holds the platform before or after it. It is durable when
+    /// this returns.
     pub fn change<T>(
         &mut self,
         change: impl FnOnce(&mut Platform) -> Result<T, PlatformError>,
@@ -157,7 +158,7 @@ impl Directory {
         Ok(answer)
     }
 
-    /// Changes the platform like [`change`](Directory::change), and media of its modules at the same moment.
+    /// Changes the platform like [`change`](Directory::change), and atomically with it media of its modules.
     ///
     /// # Errors
     /// Those of [`change`](Directory::change).
@@ -185,7 +186,7 @@ impl Directory {
         Ok(answer)
     }
 
-    /// What is to be written so that the directory holds this platform.
+    /// Returns the writes that store this platform in the directory.
     fn change_to(&self, platform: &mut Platform) -> Change {
         let writes = platform.contents.take_writes();
         for write in &writes {
@@ -204,10 +205,10 @@ impl Directory {
         Change { writes }
     }
 
-    /// The bytes of a module's label area.
+    /// Reads a module's label area.
     ///
     /// # Errors
-    /// There is no module nmemN, or the kernel refuses.
+    /// The module nmemN does not exist, or the kernel refuses.
     pub fn label_area(&self, index: usize) -> Result<Vec<u8>, PlatformError> {
         let module =
             self.platform.machine.modules.get(index).ok_or(PlatformError::UnknownDevice { index })?;
@@ -226,7 +227,7 @@ fn file_write(write: &ModuleWrite) -> FileWrite {
     }
 }
 
-/// The platform in a directory in which nothing is under way.
+/// Loads the platform from a directory without a pending change.
 fn load(root: &Path) -> Result<Platform, PlatformError> {
     let no_state = || PlatformError::NoState { path: root.to_owned() };
     let text = read(root, STATE)?.ok_or_else(no_state)?;
@@ -240,7 +241,7 @@ fn load(root: &Path) -> Result<Platform, PlatformError> {
     Ok(platform)
 }
 
-/// Reads the label areas. One that takes no space in its file was never written, and is not read.
+/// Loads the label areas. An area without allocated blocks was never written, and is not read.
 fn load_areas(root: &Path, platform: &mut Platform) -> Result<(), PlatformError> {
     for module in &platform.machine.modules {
         let path = root.join(labels_path(module.handle));
@@ -255,10 +256,10 @@ fn load_areas(root: &Path, platform: &mut Platform) -> Result<(), PlatformError>
     Ok(())
 }
 
-/// Reads the blocks that say what was made of the namespaces that the labels tell of, as far as they can be read.
+/// Loads the readable info blocks of the labelled namespaces.
 fn load_blocks(root: &Path, platform: &mut Platform) -> Result<(), PlatformError> {
     for (module, off) in platform.info_places() {
-        // As for the kernel, what can't be read says nothing.
+        // Like the kernel, this ignores an unreadable info block.
         if platform.state.unreadable(module, &(off..off + INFO_BLOCK)).is_some() {
             continue;
         }
@@ -271,12 +272,12 @@ fn load_blocks(root: &Path, platform: &mut Platform) -> Result<(), PlatformError
     Ok(())
 }
 
-/// Makes a change durable, and does it.
+/// Makes a change durable, and performs it.
 fn write(root: &Path, change: &Change) -> Result<(), PlatformError> {
     for step in change.steps_to_note(journal_text(change)) {
         if let Err(error) = step.run(root) {
             let what = "noting a change in";
-            // The change is not done as long as the journal lacks its name.
+            // The change is undone as long as the journal does not have its name.
             return match fs::remove_file(root.join(JOURNAL_NEW)) {
                 Err(_) if root.join(JOURNAL).exists() => {
                     Err(PlatformError::Interrupted { what, path: root.to_owned(), error })
@@ -296,7 +297,7 @@ fn run_to_finish(root: &Path, change: &Change) -> Result<(), PlatformError> {
     Ok(())
 }
 
-/// Finishes a change that was interrupted, or takes away what was noted and written of one that was not done.
+/// Completes an interrupted change, or removes the files of one that did not become durable.
 fn finish(root: &Path) -> Result<(), PlatformError> {
     let path = root.join(JOURNAL_NEW);
     match fs::remove_file(&path) {
@@ -321,7 +322,7 @@ fn change_of_state(state: &State) -> Change {
     Change { writes: vec![FileWrite::Whole { file: STATE.into(), text: state_text(state) }] }
 }
 
-/// Takes the lock of the directory, or says that somebody else has it.
+/// Takes the lock of the directory, or returns an error if another command has it.
 fn take(lock: &File, purpose: Purpose, root: &Path) -> Result<(), PlatformError> {
     let operation = match purpose {
         Purpose::Look => FlockOperation::NonBlockingLockShared,
@@ -345,7 +346,7 @@ fn machine_error(source: &Path, fault: MachineFault) -> PlatformError {
     PlatformError::Machine { source: source.to_owned(), fault }
 }
 
-/// The text of a file of the directory; none if there is no such file.
+/// Reads a text file of the directory; `None` if there is no such file.
 fn read(root: &Path, name: &str) -> Result<Option<String>, PlatformError> {
     let path = root.join(name);
     match fs::read_to_string(&path) {
@@ -360,7 +361,7 @@ fn parse<T: for<'a> Deserialize<'a>>(root: &Path, name: &str, text: &str) -> Res
         .map_err(|error| PlatformError::Corrupt { path: root.join(name), says: error.message().to_owned() })
 }
 
-/// The state that a text holds. The format is looked at first: a newer one may have other fields.
+/// Parses a state. Checks the format first, since a newer one may have other fields.
 fn parse_state(root: &Path, text: &str) -> Result<State, PlatformError> {
     #[derive(Deserialize)]
     struct Format {

@@ -1,4 +1,4 @@
-//! Media that are written beside those that count, to take their place at once.
+//! Staged media: new copies that replace the media of modules atomically.
 
 use super::journal::FileWrite;
 use super::{Directory, Media, media_path};
@@ -13,22 +13,22 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-/// Where they are written. What is in it without a journal that names it was never finished, and is removed.
+/// Folder of the staged media. A folder that no journal names is unfinished, and the next command removes it.
 pub(crate) const STAGED: &str = "staged";
 
-/// Media of some modules, written anew beside those that count. Dropping it removes them.
+/// Staged media of some modules. Dropping this removes them.
 #[derive(Debug)]
 pub(crate) struct Staged {
     root: PathBuf,
     files: Vec<(Handle, File)>,
-    /// What is new in them: it can be read, whatever was lost there.
+    /// Ranges with new data, which are readable even if the old ones had media errors.
     rewritten: Vec<(Handle, Range<u64>)>,
-    /// The journal names them: they are not to be removed any more.
+    /// True if the journal names the staged media, which must then be kept.
     is_noted: bool,
 }
 
 impl Staged {
-    /// A folder for media that are to be written, without any.
+    /// Makes the folder for staged media.
     ///
     /// # Errors
     /// The kernel refuses.
@@ -38,15 +38,15 @@ impl Staged {
         Ok(Staged { root: directory.root.clone(), files: Vec::new(), rewritten: Vec::new(), is_noted: false })
     }
 
-    /// The folder.
+    /// Returns the path of the folder.
     pub(crate) fn folder(&self) -> PathBuf {
         self.root.join(STAGED)
     }
 
-    /// Copies a module's media, without what is in the range `without` of it, which becomes a hole.
+    /// Copies a module's media, with a hole in place of the range `without`.
     ///
     /// # Errors
-    /// The kernel refuses, or the watch wants it to stop.
+    /// The kernel refuses, or the watch stops the copy.
     pub(crate) fn copy(
         &mut self,
         media: &mut Media,
@@ -78,7 +78,7 @@ impl Staged {
         Ok(())
     }
 
-    /// Writes bytes of a region whose modules were copied, from `offset` of it on.
+    /// Writes bytes at `offset` of a region whose modules were copied.
     ///
     /// # Errors
     /// The kernel refuses.
@@ -86,7 +86,7 @@ impl Staged {
         self.each_piece(region, offset, bytes, |file, off, part| file.write_all_at(part, off))
     }
 
-    /// The same where there is a hole so far, which stays one where the bytes are zeros.
+    /// Writes bytes to a hole at `offset` of a region, and leaves holes where the bytes are zeros.
     ///
     /// # Errors
     /// The kernel refuses.
@@ -115,7 +115,7 @@ impl Staged {
         Ok(())
     }
 
-    /// Writes bytes of a module that was copied, where there is a hole so far.
+    /// Writes bytes to a hole at `off` of a copied module.
     ///
     /// # Errors
     /// The kernel refuses.
@@ -124,7 +124,7 @@ impl Staged {
         sparse::fill(file, off, bytes).map_err(|error| self.failed(module, error))
     }
 
-    /// What takes the places of the media that count, durable by now.
+    /// Makes the staged media durable, and returns the writes that replace the old ones.
     ///
     /// # Errors
     /// The kernel refuses.
@@ -134,7 +134,7 @@ impl Staged {
             file.sync_all().map_err(|error| self.failed(*module, error))?;
         }
         let path = self.folder();
-        // The folder's own name, too: to who finds the journal and not the folder, all would look done.
+        // Sync the folder's own directory entry too: recovery treats a missing folder as already applied.
         for folder in [&path, &self.root] {
             let durable = File::open(folder).and_then(|folder| Ok(fsync(folder)?));
             let failed = |error| PlatformError::Io { what: "writing", path: folder.clone(), error };
@@ -147,12 +147,12 @@ impl Staged {
         Ok(self.files.iter().map(replaced).collect())
     }
 
-    /// What was written anew of the modules' media.
+    /// Returns the rewritten ranges of the modules' media.
     pub(super) fn rewritten(&self) -> &[(Handle, Range<u64>)] {
         &self.rewritten
     }
 
-    /// From now on the journal names them.
+    /// Records that the journal names the staged media.
     pub(super) fn set_noted(&mut self) {
         self.is_noted = true;
     }
@@ -165,7 +165,7 @@ impl Staged {
 impl Drop for Staged {
     fn drop(&mut self) {
         if !self.is_noted {
-            // If it can't be removed, the next command removes it.
+            // If the folder can't be removed, the next command removes it.
             let _ = fs::remove_dir_all(self.folder());
         }
     }

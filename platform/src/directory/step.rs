@@ -1,4 +1,4 @@
-//! The steps in which a change reaches its files.
+//! Steps in which a change is written to its files.
 
 use rustix::fs::{FallocateFlags, OFlags, fallocate, fsync, syncfs};
 use rustix::io::Errno;
@@ -7,33 +7,33 @@ use std::io::{self, Write};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// One thing done to the directory. A change is a list of them, so that tests can stop after each.
+/// One action on the directory. A change is a list of them, so that tests can stop after each.
 ///
 /// Paths are relative to the directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// A file with these bytes, whatever was there before; not yet durable.
+    /// Creates or overwrites a file with these bytes. Not yet durable.
     Create(PathBuf, Vec<u8>),
-    /// What is in a file becomes durable.
+    /// Syncs a file.
     Persist(PathBuf),
-    /// What is in all files of the directory, and of its file system, becomes durable: one wait instead of many.
+    /// Syncs the whole file system of the directory: one wait instead of many.
     PersistAll,
-    /// A file gets another name, and what had that name is gone.
+    /// Renames a file over any other one.
     Rename(PathBuf, PathBuf),
-    /// The same, unless it was done already: then the first file is not there.
+    /// Renames a file like `Rename`. Does nothing if the file is missing, since the step was done already.
     Replace(PathBuf, PathBuf),
-    /// The names in a folder become durable.
+    /// Syncs the directory entries of a folder.
     PersistNames(PathBuf),
-    /// Bytes at an offset of a file that is there.
+    /// Writes bytes at an offset of an existing file.
     Write(PathBuf, u64, Vec<u8>),
-    /// Zeros at an offset of a file that is there, which take no space if its file system knows how.
+    /// Writes zeros at an offset of an existing file, as a hole if its file system supports that.
     Zero(PathBuf, u64, u64),
-    /// A file is gone.
+    /// Removes a file.
     Remove(PathBuf),
 }
 
 impl Step {
-    /// Does it in the directory `root`.
+    /// Executes the step in the directory `root`.
     pub(crate) fn run(&self, root: &Path) -> io::Result<()> {
         match self {
             Step::Create(path, bytes) => File::create(root.join(path))?.write_all(bytes),
@@ -59,7 +59,7 @@ impl Step {
         }
     }
 
-    /// Where it is done.
+    /// Returns the path that the step changes.
     pub(crate) fn path(&self) -> &Path {
         match self {
             Step::PersistAll => Path::new(""),
@@ -75,7 +75,7 @@ impl Step {
     }
 }
 
-/// Makes zeros of a range: a hole, or bytes where the file system has no holes.
+/// Zeroes a range: a hole, or bytes if the file system has no holes.
 fn zero(file: &File, off: u64, len: u64) -> io::Result<()> {
     match fallocate(file, FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, off, len) {
         Err(Errno::OPNOTSUPP) => {

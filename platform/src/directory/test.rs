@@ -17,7 +17,7 @@ fn goals(platform: &Platform) -> Vec<Goal> {
     platform.plan_goals(&GoalRequest::default()).unwrap()
 }
 
-/// What a change killed in the middle of `step` leaves of it, and not the whole: nothing, or a part of the bytes.
+/// Returns the states that a crash in the middle of `step` can leave: an empty file, or a part of the bytes.
 fn halves(step: &Step) -> Vec<Step> {
     match step {
         Step::Create(path, bytes) => {
@@ -31,8 +31,8 @@ fn halves(step: &Step) -> Vec<Step> {
     }
 }
 
-/// Kills a change after each of its steps and in the middle of each that writes: the next command finds the state
-/// before or after, the journal gone, and what it finds a second time is the same.
+/// Crashes a change after each of its steps and in the middle of each write. The next command finds the state before or
+/// after, and no journal. Another recovery finds the same.
 #[test]
 fn a_change_that_is_killed_is_done_or_not_done() {
     let (_folder, mut directory) = init();
@@ -84,7 +84,7 @@ fn a_change_that_is_killed_is_done_or_not_done() {
 fn a_change_that_the_kernel_refuses_changes_nothing_or_is_finished_later() {
     let (_folder, mut directory) = init();
     let root = directory.root.clone();
-    // A folder in the way of the journal: it can't be noted.
+    // A folder has the journal's name, so the journal can't be written.
     fs::create_dir(root.join(JOURNAL_NEW)).unwrap();
     let refused = directory.change(|platform| {
         platform.create_goals(goals(platform));
@@ -93,7 +93,7 @@ fn a_change_that_the_kernel_refuses_changes_nothing_or_is_finished_later() {
     assert!(matches!(refused, Err(PlatformError::Io { .. })), "{refused:?}");
     assert!(directory.platform.state.goals.is_empty());
     fs::remove_dir(root.join(JOURNAL_NEW)).unwrap();
-    // A folder in the way of the state: noted, not finished.
+    // A folder has the new state's name, so the change is durable but not complete.
     fs::create_dir(root.join("state.new")).unwrap();
     let refused = directory.change(|platform| {
         platform.create_goals(goals(platform));
@@ -148,8 +148,8 @@ fn what_is_no_state_directory_is_refused_and_left_as_it_is() {
     assert!(!folder.path().join("new").exists(), "nothing is made for a bad machine");
 }
 
-/// Whatever `init` had done when it was killed: the directory is none, and the next `init` makes a whole one. What is not
-/// of `init` is left as it is.
+/// After a crash of `init` at any step, the directory is invalid and the next `init` makes a complete one. Other files
+/// in it stay.
 #[test]
 fn what_an_interrupted_init_left_is_no_directory_and_in_nobodys_way() {
     let (name, text) = INCLUDED[4];
@@ -200,8 +200,8 @@ fn modules_have_sparse_files_of_their_size() {
     assert_eq!(directory.platform().machine.modules.len(), 4);
 }
 
-/// Kills a change that replaces media after each of its steps: the next command finds media and state as before, or
-/// both as after.
+/// Crashes a change that replaces media after each of its steps. The next command finds both media and state as before,
+/// or both as after.
 #[test]
 fn media_that_take_the_place_of_others_do_so_with_the_state_or_not_at_all() {
     let (_folder, mut directory) = init();

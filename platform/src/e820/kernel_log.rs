@@ -1,19 +1,19 @@
-//! Reading the log of this machine's kernel.
+//! Reader of this machine's kernel log.
 
 use rustix::fs::OFlags;
 use std::fs::OpenOptions;
 use std::io::{self, Read};
 use std::os::unix::fs::OpenOptionsExt;
 
-/// Where the kernel's log is read.
+/// Path of the kernel's log.
 pub const KERNEL_LOG: &str = "/dev/kmsg";
-/// Bytes that a record of the kernel's log takes at most.
+/// Size of the largest record of the kernel's log, in bytes.
 const RECORD: usize = 8192;
 
-/// The log of this machine's kernel, as far as it has not been overwritten: a record for each line.
+/// Reads this machine's kernel log, except overwritten records. Each line is a record.
 ///
 /// # Errors
-/// The kernel refuses: where `kernel.dmesg_restrict` is set, to all but root.
+/// The kernel refuses: with `kernel.dmesg_restrict` set, only root may read the log.
 pub fn kernel_log() -> io::Result<Vec<u8>> {
     let flags = OFlags::NONBLOCK.bits() as i32;
     let mut log = OpenOptions::new().read(true).custom_flags(flags).open(KERNEL_LOG)?;
@@ -23,7 +23,7 @@ pub fn kernel_log() -> io::Result<Vec<u8>> {
             Ok(0) => return Ok(text),
             Ok(len) => text.extend_from_slice(&record[..len]),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(text),
-            // Records were dropped while this one was awaited: the next read goes on behind them.
+            // The kernel dropped records before they were read. The next read continues after them.
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {}
             Err(error) => return Err(error),
         }

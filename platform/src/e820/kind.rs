@@ -1,30 +1,30 @@
-//! What a range of a memory map is.
+//! Type of a range of a memory map.
 
 use std::fmt;
 
-/// What a range of a memory map is, in the words of the kernel's log.
+/// Type of a range of a memory map, in the words of the kernel's log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MemoryKind {
     /// RAM.
     Usable,
-    /// Nobody's.
+    /// Reserved.
     Reserved,
-    /// RAM that firmware wants to be used for special purposes.
+    /// Specific-purpose RAM (EFI_MEMORY_SP).
     SoftReserved,
-    /// Tables that can be dropped once they were read.
+    /// ACPI tables, which can be reclaimed after they are read.
     AcpiData,
-    /// What ACPI keeps.
+    /// ACPI non-volatile storage.
     AcpiNvs,
     /// RAM with errors.
     Unusable,
-    /// Persistent memory, of the type that the log names: 7 by firmware, 12 by old firmware or by `memmap=`.
+    /// Persistent memory, with the type number in the log: 7 from firmware, 12 from old firmware or `memmap=`.
     Persistent(u32),
-    /// A type that the kernel has no word for.
+    /// A type without a word in the kernel.
     Type(u32),
 }
 
 impl MemoryKind {
-    /// The kind that a text begins with, with what follows on its line.
+    /// Parses a type and returns the rest of the line.
     pub(super) fn parse(text: &str) -> Option<MemoryKind> {
         use MemoryKind as K;
         let words = [

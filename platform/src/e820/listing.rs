@@ -6,7 +6,7 @@ use bytesize::ByteSize;
 use std::fmt::Write;
 
 impl MemoryMap {
-    /// The sums of the map: word and bytes, in an order that does not depend on the map.
+    /// Returns the sums of the map: word and bytes, in a fixed order.
     pub fn totals(&self) -> [(&'static str, u64); 5] {
         use MemoryKind as K;
         [
@@ -18,7 +18,7 @@ impl MemoryMap {
         ]
     }
 
-    /// The map as a table, with a line of sums.
+    /// Formats the map as a table, with a line of sums.
     pub fn listing(&self) -> String {
         let mut text = String::new();
         for range in &self.ranges {
@@ -33,13 +33,13 @@ impl MemoryMap {
         format!("{text}{}: {}\n", self.source, totals.join(", "))
     }
 
-    /// What the command line of the kernel has to say for `planned` and for what it says already.
+    /// Returns the kernel's command line for `planned`, with its existing reservations.
     pub fn command_line(&self, planned: Reservation) -> String {
         let words: Vec<String> = self.arguments(planned).iter().map(ToString::to_string).collect();
         words.join(" ")
     }
 
-    /// What to do for `planned`, in words.
+    /// Describes the steps for `planned`.
     pub fn advice(&self, planned: Reservation) -> String {
         let words = self.command_line(planned);
         let (start, last, size) = (planned.start, planned.end() - 1, ByteSize::b(planned.len));

@@ -1,26 +1,26 @@
-//! Reading memory maps from the kernel's log.
+//! Parser of memory maps in the kernel's log.
 
 use super::MemoryKind;
 use crate::error::PlatformError;
 
-/// What stands before the numbers of a range.
+/// Text before the addresses of a range.
 const RANGE: &str = "[mem 0x";
-/// Who tells of a map, in the words before its ranges: firmware, the command line, and steps between them.
+/// Sources of a map, by the word before its ranges: firmware, the command line, and steps between them.
 const SOURCES: [&str; 5] = ["BIOS-e820", "e820", "user", "modified", "setup_data"];
 
 /// A range of a memory map.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemoryRange {
-    /// Where it begins, in bytes.
+    /// Offset of its first byte.
     pub start: u64,
     /// Its length in bytes, at least 1.
     pub len: u64,
-    /// What it is.
+    /// Type of the range.
     pub kind: MemoryKind,
 }
 
 impl MemoryRange {
-    /// Where it ends, in bytes: the first one behind it.
+    /// Returns the offset of the first byte after the range.
     pub fn end(&self) -> u64 {
         self.start + self.len
     }
@@ -29,26 +29,26 @@ impl MemoryRange {
 /// A memory map as the kernel's log lists it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemoryMap {
-    /// The word before each range: `BIOS-e820` if it is firmware's, `user` if the command line changed it.
+    /// The word before each range: `BIOS-e820` for firmware's map, `user` if the command line changed it.
     pub source: String,
-    /// Its ranges, in the order of the log.
+    /// The ranges, in the order of the log.
     pub ranges: Vec<MemoryRange>,
-    /// Ranges of persistent memory that firmware lists as RAM: the command line made them so.
+    /// Ranges of persistent memory that are RAM in firmware's map: `memmap=` converted them.
     pub from_ram: Vec<MemoryRange>,
 }
 
 impl MemoryMap {
-    /// The map that counts in a text with the kernel's log: the last one of the last start. Lines may have
-    /// timestamps before them and may have been joined; other lines are passed over.
+    /// Parses the effective map of a kernel log: the last one of the last boot. Lines may begin with timestamps and may
+    /// be joined. Other lines are skipped.
     ///
     /// # Errors
-    /// There is no map in the text, or a range of one ends before it begins.
+    /// The text has no map, or a range ends before its start.
     pub fn parse(text: &str) -> Result<MemoryMap, PlatformError> {
         let mut maps: Vec<(&str, Vec<MemoryRange>)> = Vec::new();
         for (line, number) in text.lines().zip(1..) {
             for (at, _) in line.match_indices(RANGE) {
                 let Some((source, range)) = range(line, at, number)? else { continue };
-                // A listing that begins anew is that of a later start, and so is what follows it.
+                // A repeated first range begins the listing of a later boot, which replaces the earlier ones.
                 let known = maps.iter().position(|(of, _)| *of == source);
                 let again =
                     |known: &usize| maps[*known].1.first().is_some_and(|one| one.start == range.start);
@@ -72,14 +72,14 @@ impl MemoryMap {
         Ok(MemoryMap { source: source.to_owned(), ranges, from_ram })
     }
 
-    /// Bytes of all ranges whose kind is one of these.
+    /// Returns the bytes of all ranges of matching types.
     pub fn total(&self, is_one: impl Fn(&MemoryKind) -> bool) -> u64 {
         let lens = self.ranges.iter().filter(|range| is_one(&range.kind)).map(|range| range.len);
         lens.fold(0, u64::saturating_add)
     }
 }
 
-/// The range whose `[mem` stands at `at` of a line, with the source before it; none if the line is no part of a map.
+/// Parses the range whose `[mem` is at `at` of a line, with its source; `None` if the line belongs to no map.
 fn range(line: &str, at: usize, number: u64) -> Result<Option<(&str, MemoryRange)>, PlatformError> {
     let before = line[..at].trim_end();
     let word = before.rsplit(|c: char| c.is_whitespace() || c == ';').next().unwrap_or_default();

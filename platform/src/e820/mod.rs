@@ -1,4 +1,4 @@
-//! The memory map that firmware gives the kernel, and parts of RAM that may stand in for persistent memory.
+//! Firmware's memory map, and RAM that is reserved to emulate persistent memory.
 
 mod kernel_log;
 mod kind;

@@ -1,35 +1,35 @@
-//! Parts of RAM that are to stand in for persistent memory.
+//! RAM that is reserved to emulate persistent memory.
 
 use super::{MemoryKind, MemoryMap};
 use crate::error::PlatformError;
 use lode_layout::{align_down, align_up};
 use std::fmt;
 
-/// Bytes of a section of memory: the kernel maps persistent memory in whole ones, and refuses with the error 95 what
-/// begins or ends within one.
+/// Bytes of a memory section. The kernel maps persistent memory in whole sections, and refuses ranges that begin or end
+/// within one with error 95.
 pub const SECTION: u64 = 128 << 20;
-/// RAM below is left to the kernel and to what the boot loader puts there, in bytes.
+/// RAM below this address is left to the kernel and the boot loader, in bytes.
 const FLOOR: u64 = 1 << 30;
-/// From here on RAM is out of the way of what a boot loader puts there, in bytes.
+/// RAM from this address on is not used by boot loaders, in bytes.
 pub(super) const HIGH: u64 = 4 << 30;
 
-/// A part of RAM that the kernel is to take for persistent memory.
+/// A part of RAM that the kernel uses as persistent memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reservation {
-    /// Where it begins, in bytes.
+    /// Offset of its first byte.
     pub start: u64,
     /// Its length in bytes.
     pub len: u64,
 }
 
 impl Reservation {
-    /// Where it ends, in bytes.
+    /// Returns the offset of the first byte after it.
     pub fn end(&self) -> u64 {
         self.start + self.len
     }
 }
 
-/// The argument for the command line of a kernel: `memmap=16G!4G`.
+/// Formats the argument for a kernel's command line: `memmap=16G!4G`.
 impl fmt::Display for Reservation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let word = |bytes: u64| {
@@ -43,11 +43,10 @@ impl fmt::Display for Reservation {
 }
 
 impl MemoryMap {
-    /// A part of RAM of at least `size` bytes, in whole sections: the first one from 4 GiB on, or the first one from
-    /// 1 GiB on if there is none.
+    /// Finds RAM of at least `size` bytes in whole sections: the first such range from 4 GiB on, else from 1 GiB on.
     ///
     /// # Errors
-    /// No range of RAM has so many bytes in whole sections.
+    /// No range of RAM has `size` bytes in whole sections.
     pub fn plan(&self, size: u64) -> Result<Reservation, PlatformError> {
         let mut free: Vec<Reservation> =
             [HIGH, FLOOR].into_iter().flat_map(|floor| self.sections_from(floor)).collect();
@@ -61,15 +60,15 @@ impl MemoryMap {
         free.first().map(|free| Reservation { len, ..*free }).ok_or(refused)
     }
 
-    /// The arguments for the command line: what it has already, and `planned`.
+    /// Returns the arguments for the command line: the existing ones, then `planned`.
     pub fn arguments(&self, planned: Reservation) -> Vec<Reservation> {
         let kept = self.from_ram.iter().map(|range| Reservation { start: range.start, len: range.len });
         kept.chain([planned]).collect()
     }
 
-    /// The whole sections of RAM from an address on.
+    /// Returns the whole sections of RAM from an address on.
     fn sections_from(&self, floor: u64) -> impl Iterator<Item = Reservation> {
-        // Kernels list RAM in several ranges that touch each other.
+        // Kernels list RAM in several adjacent ranges.
         let mut usable: Vec<(u64, u64)> = Vec::new();
         let ram = self.ranges.iter().filter(|range| range.kind == MemoryKind::Usable);
         let mut ram: Vec<(u64, u64)> = ram.map(|range| (range.start, range.end())).collect();
@@ -94,7 +93,7 @@ mod test {
 
     const MIB: u64 = 1 << 20;
 
-    /// The map of a machine of QEMU with so many bytes below and above 4 GiB.
+    /// Returns the map of a QEMU machine with so many bytes below and above 4 GiB.
     fn map(low: u64, high: u64) -> MemoryMap {
         let mut text = format!("BIOS-e820: [mem 0x100000-{:#x}] usable\n", low - 0x2_0001);
         text += &format!("BIOS-e820: [mem {:#x}-{:#x}] reserved\n", low - 0x2_0000, low - 1);
@@ -104,13 +103,13 @@ mod test {
         MemoryMap::parse(&text).unwrap()
     }
 
-    /// What kernels 6.1 and 6.12 took, and one that they refused.
+    /// Kernels 6.1 and 6.12 accepted these arguments, and refused one.
     #[test]
     fn plans_are_what_kernels_took() {
         let plan = |map: &MemoryMap, mib: u64| map.plan(mib * MIB).map(|planned| planned.to_string());
         assert_eq!(plan(&map(2048 * MIB, 0), 512).unwrap(), "memmap=512M!1G");
         assert_eq!(plan(&map(3072 * MIB, 3072 * MIB), 1024).unwrap(), "memmap=1G!4G");
-        // 3 GiB of RAM, the last of the low ones in the middle of a section: 1G!1G ends behind it.
+        // 2 GiB of RAM. The low range ends within a section, and 1G!1G would extend past it.
         let low = map(2048 * MIB, 0);
         let refused = plan(&low, 1024).unwrap_err().to_string();
         assert!(refused.contains("the largest that would fit is 896M"), "{refused}");

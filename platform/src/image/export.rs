@@ -1,4 +1,4 @@
-//! Making images.
+//! Export of images.
 
 use super::file_system::data_range;
 use super::flatten::{each_part, flatten};
@@ -17,39 +17,39 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use uuid::Uuid;
 
-/// The largest file system for which a partition table has room, in bytes.
+/// Size in bytes of the largest file system that a partition table can describe.
 const PARTITION_MAX: u64 = 2 << 40;
 
-/// An image that is wanted.
+/// Parameters of an export.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExportImage {
-    /// Of a region, a namespace or a module: `region0`, `namespace0.0`, `nmem0` or `0x0001`.
+    /// Source of the image, a region, a namespace or a module: `region0`, `namespace0.0`, `nmem0` or `0x0001`.
     pub source: String,
-    /// For what.
+    /// Form of the image.
     pub form: ImageForm,
-    /// The slot of the virtual machine that a module's labels are for.
+    /// The slot that a module's labels are for.
     pub slot: QemuSlot,
 }
 
-/// An image that was made.
+/// An exported image.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Exported {
-    /// How its file is divided.
+    /// Shape of the file.
     pub shape: Shape,
-    /// The namespaces whose labels are in it, by their names in the machine that it was made of.
+    /// Names of the namespaces whose labels are in the image, in the source machine.
     pub namespaces: Vec<String>,
-    /// The options that QEMU boots with it; none for a module as it is, which only we read.
+    /// QEMU options to boot with it; empty for a raw copy of a module, which only this program reads.
     pub qemu: Vec<String>,
-    /// What the module's physical address must be a multiple of so that all page maps are valid, in bytes. QEMU gives
-    /// the first module an address that is a multiple of a GiB, and others one of 2 MiB.
+    /// Alignment in bytes of the module's physical address for which all page maps are valid. QEMU aligns the first
+    /// module to a GiB, and others to 2 MiB.
     pub base_align: u64,
 }
 
 impl Directory {
-    /// Bytes that an export looks at, for who shows how far it is.
+    /// Returns the bytes that an export reads, for progress reports.
     ///
     /// # Errors
-    /// There is nothing of that name, or it can't be exported.
+    /// The source does not exist, or can't be exported.
     pub fn export_len(&self, wanted: &ExportImage) -> Result<u64, PlatformError> {
         Ok(match Target::find(self.platform(), &wanted.source)? {
             Target::Region(region) => region.size,
@@ -59,13 +59,13 @@ impl Directory {
         })
     }
 
-    /// Makes an image at `path`, sparse where the media are. `uuid` is a new identity, for the page map of a root.
+    /// Exports an image to `path`, sparse like the media. `uuid` is a new UUID for the page map of a Kata root.
     ///
     /// # Errors
-    /// There is nothing of that name, it can't be exported so, or the kernel refuses. No file is left then.
+    /// The source does not exist, can't be exported in this form, or the kernel refuses. No file is left then.
     ///
     /// # Durability
-    /// When it returns, the file is durable under its name.
+    /// The file is durable under its name when this returns.
     pub fn export_image(
         &self,
         wanted: &ExportImage,
@@ -93,7 +93,7 @@ impl Directory {
     }
 }
 
-/// An image that is being made.
+/// An export in progress.
 struct Export<'e, 'w> {
     directory: &'e Directory,
     path: &'e Path,
@@ -101,7 +101,7 @@ struct Export<'e, 'w> {
 }
 
 impl Export<'_, '_> {
-    /// A region, or a namespace alone, with labels.
+    /// Exports a region, or one namespace, with labels.
     fn labelled(
         self,
         region: &Region,
@@ -145,7 +145,7 @@ impl Export<'_, '_> {
         })
     }
 
-    /// A module as it is.
+    /// Exports a raw copy of a module.
     fn module(self, module: Handle) -> Result<Exported, PlatformError> {
         let platform = self.directory.platform();
         let index = platform.machine.module_index(module).unwrap_or(0);
@@ -165,7 +165,7 @@ impl Export<'_, '_> {
         Ok(Exported { shape, namespaces: Vec::new(), qemu: Vec::new(), base_align: 0 })
     }
 
-    /// What the user of a namespace sees.
+    /// Exports the data of a namespace.
     fn bare(self, region: &Region, namespace: &Namespace) -> Result<Exported, PlatformError> {
         let shape = Shape::bare(namespace.usable());
         let mut media = Media::new(self.directory);
@@ -184,7 +184,7 @@ impl Export<'_, '_> {
         Ok(Exported { shape, namespaces: vec![namespace.device()], qemu, base_align: 0 })
     }
 
-    /// A root file system, with what Kata Containers has in front of it.
+    /// Exports a root file system, after the blocks that Kata Containers needs.
     fn kata_root(
         self,
         region: &Region,
@@ -219,7 +219,7 @@ impl Export<'_, '_> {
     }
 }
 
-/// The bytes of a label area with the namespaces of a window, as the module in a slot of QEMU's has it.
+/// Encodes the label area of a QEMU slot's module, with the namespaces of a window.
 fn label_area(
     platform: &Platform,
     window: &Window,

@@ -1,120 +1,120 @@
-//! What can be wrong with an image, or with what one is to be made of.
+//! Faults of an image, or of the source of one.
 
 use super::{ImageForm, Shape};
 use lode_layout::{LabelDamage, LabelError};
 use std::fmt;
 use uuid::Uuid;
 
-/// What can be wrong with an image, or with what one is to be made of.
+/// Fault of an image, or of the source of one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ImageFault {
-    /// There is such a file already.
+    /// The file already exists.
     Exists,
-    /// A folder, a pipe or a device.
+    /// The path is a folder, a pipe or a device.
     NoFile,
-    /// No image is so long.
+    /// The length is not that of an image.
     Length {
-        /// Its bytes.
+        /// Length in bytes.
         len: u64,
     },
     /// The label area can't be read.
     Labels {
-        /// Where it begins in the file, in bytes.
+        /// Offset of the area in the file, in bytes.
         off: u64,
-        /// Why.
+        /// The reason.
         error: LabelError,
     },
-    /// A slot of the label area that is in use holds no whole label.
+    /// A used slot of the label area holds no intact label.
     TornLabel {
         /// The slot.
         slot: u32,
-        /// Why.
+        /// The damage.
         damage: LabelDamage,
     },
-    /// Two labels have a part of the data in common.
+    /// Two labels overlap in the data.
     OverlappingLabels {
         /// Their slots.
         slots: (u32, u32),
     },
-    /// Two labels are of one namespace, where it can have one.
+    /// Two labels have the UUID of one namespace that can have only one.
     TwinLabels {
         /// Their slots.
         slots: (u32, u32),
         /// The namespace.
         uuid: Uuid,
     },
-    /// A label of no bytes.
+    /// A label has size 0.
     EmptyLabel {
         /// The slot.
         slot: u32,
     },
-    /// A namespace whose labels were not all written.
+    /// The labels of a namespace were not completely written.
     HalfWritten {
         /// The namespace.
         uuid: Uuid,
     },
-    /// A label of a set of modules that is none of QEMU's and none of the machine's.
+    /// The label belongs to an interleave set that is neither QEMU's nor the machine's.
     ForeignLabel {
         /// The slot of the label area.
         slot: u32,
-        /// The identity of the set.
+        /// Set cookie of the label.
         cookie: u64,
     },
-    /// A namespace that goes on behind the data.
+    /// A namespace extends past the data.
     Behind {
         /// The namespace.
         uuid: Uuid,
-        /// Where it ends, in bytes.
+        /// Offset of its end, in bytes.
         end: u64,
-        /// Bytes of data that count.
+        /// Bytes of valid data.
         len: u64,
     },
-    /// A namespace that can't be spread evenly over the modules of a region.
+    /// A namespace can't be distributed evenly over the modules of a region.
     Uneven {
         /// The namespace.
         uuid: Uuid,
-        /// Where it begins, in bytes.
+        /// Offset of the namespace, in bytes.
         start: u64,
-        /// Its bytes.
+        /// Size in bytes.
         size: u64,
-        /// What both must be a multiple of.
+        /// The required alignment of both, in bytes.
         unit: u64,
     },
-    /// No label of the image tells where it came from.
+    /// No label of the image identifies its origin.
     NoOrigin,
-    /// The image is not as long as one of what it is to go into.
+    /// The length of the image is not that of the destination's image.
     Size {
-        /// What it is to go into.
+        /// Name of the destination.
         into: String,
-        /// The bytes that its image has.
+        /// Length of the destination's image in bytes.
         want: u64,
-        /// The bytes that there are.
+        /// Length of this image in bytes.
         found: u64,
     },
-    /// The image has no labels, and what it is to go into has.
+    /// The image has no labels, and the destination has.
     NoLabels {
-        /// What it is to go into.
+        /// Name of the destination.
         into: String,
     },
-    /// What is neither a region, a namespace nor a module.
+    /// The name is not that of a region, a namespace or a module.
     UnknownSource {
-        /// What was asked for.
+        /// The name that was given.
         name: String,
     },
-    /// No image of this form can be made of it.
+    /// The object can't be exported in this form.
     Form {
-        /// What was asked for.
+        /// The name that was given.
         name: String,
         /// The form.
         form: ImageForm,
     },
-    /// The data of a region is not in the directory, but in the DRAM of another machine.
+    /// The data of the region is in another machine's DRAM, not in the directory.
     NoData {
         /// The number of the region.
         region: u32,
     },
-    /// A sector that its table says can't be read.
+    /// The BTT marks a sector as unreadable.
     LostSector {
         /// The namespace.
         name: String,

@@ -1,4 +1,4 @@
-//! What a namespace holds: a file system, or a partition table with one.
+//! Data of a namespace: a file system, or a partition table with one.
 
 use super::sectors::Sectors;
 use crate::directory::Media;
@@ -8,25 +8,25 @@ use crate::region::Region;
 use std::ops::Range;
 use uuid::Uuid;
 
-/// Bytes at the start of the data that tell what it is.
+/// Bytes at the start of the data that identify the file system.
 pub(super) const HEAD: u64 = 8192;
 /// Bytes of a sector of partition tables.
 const SECTOR: u64 = 512;
 
-/// A file system, as its superblock tells of it.
+/// A file system, as described by its superblock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileSystem {
     /// `ext4` or `xfs`.
     pub kind: &'static str,
-    /// What its user calls it.
+    /// Its volume label.
     pub label: String,
-    /// Who it is.
+    /// Its UUID.
     pub uuid: Uuid,
-    /// Where it begins, in bytes from the start of the data: behind a partition table if there is one.
+    /// Offset in bytes from the start of the data; greater than 0 after a partition table.
     pub off: u64,
 }
 
-/// Where in its region the data of a namespace lies, if it lies there in one piece.
+/// Returns the range of the namespace's data in its region; `None` in sector mode, where it is not contiguous.
 pub(super) fn data_range(namespace: &Namespace) -> Option<Range<u64>> {
     let Namespace { offset, size, personality, .. } = namespace;
     match personality {
@@ -40,7 +40,7 @@ pub(super) fn data_range(namespace: &Namespace) -> Option<Range<u64>> {
 }
 
 impl FileSystem {
-    /// The file system of a namespace, if it is one that is known.
+    /// Finds the file system of a namespace; `None` if the type is unknown.
     pub(super) fn find(
         media: &mut Media,
         region: &Region,
@@ -56,7 +56,7 @@ impl FileSystem {
                     Err(PlatformError::Arena { .. }) => Ok(Vec::new()),
                     read => read,
                 },
-                // A table that is damaged is no file system.
+                // A damaged BTT is treated as no file system.
                 Ok(None)
                 | Err(
                     PlatformError::Arena { .. }
@@ -76,16 +76,16 @@ impl FileSystem {
         }
     }
 
-    /// The file system that begins with these bytes. Never panics, whatever the bytes are.
+    /// Identifies the file system that begins with these bytes. Never panics, for any bytes.
     pub fn at(bytes: &[u8], off: u64) -> Option<FileSystem> {
         FileSystem::ext4(bytes, off).or_else(|| FileSystem::xfs(bytes, off))
     }
 
-    /// Linux, Documentation/filesystems/ext4/super.rst: 1024 bytes from the start.
+    /// Parses an ext4 superblock, at byte 1024 (Linux, Documentation/filesystems/ext4/super.rst).
     fn ext4(bytes: &[u8], off: u64) -> Option<FileSystem> {
         let block = bytes.get(1024..2048)?;
         const MAGIC: [u8; 2] = [0x53, 0xef];
-        /// Files are mapped by extents, which makes it ext4.
+        /// Files are mapped by extents, which identifies ext4.
         const EXTENTS: u8 = 0x40;
         let is_ext4 = block[0x38..0x3a] == MAGIC && block[0x60] & EXTENTS != 0;
         is_ext4.then(|| FileSystem {
@@ -96,7 +96,7 @@ impl FileSystem {
         })
     }
 
-    /// Linux, Documentation/filesystems/xfs: the superblock is the first sector.
+    /// Parses an XFS superblock, in the first sector (Linux, Documentation/filesystems/xfs).
     fn xfs(bytes: &[u8], off: u64) -> Option<FileSystem> {
         let block = bytes.get(..SECTOR as usize)?;
         block.starts_with(b"XFSB").then(|| FileSystem {
@@ -108,7 +108,7 @@ impl FileSystem {
     }
 }
 
-/// Where the first partition of a table of the old kind begins, in bytes.
+/// Returns the offset in bytes of the first partition of an MBR partition table.
 fn first_partition(bytes: &[u8]) -> Option<u64> {
     let entry = bytes.get(446..462).filter(|_| bytes.get(510..512) == Some(&[0x55, 0xaa]))?;
     let start = u64::from(u32::from_le_bytes(entry[8..12].try_into().ok()?));

@@ -1,4 +1,4 @@
-//! Copying a range of a region into a file that has it in one piece.
+//! Copies between a range of a region and a contiguous file.
 
 use super::target::Window;
 use super::{Watch, sparse};
@@ -9,10 +9,10 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-/// Copies the window into a file in which there is a hole so far.
+/// Copies the window to a file that is a hole so far.
 ///
 /// # Cost
-/// It reads and writes what is no hole, in parts of a MiB.
+/// Reads and writes only data, not holes, in parts of a MiB.
 pub(super) fn flatten(
     media: &mut Media,
     window: &Window,
@@ -21,7 +21,7 @@ pub(super) fn flatten(
     watch: &mut Watch<'_>,
 ) -> Result<(), PlatformError> {
     let Window { region, range, image_off } = window;
-    // Holes, too: what is lost is no zeros.
+    // The check includes holes: media errors must not become zeros.
     media.check(region, range.clone())?;
     let mut at = range.start;
     let mut part = Vec::new();
@@ -40,7 +40,7 @@ pub(super) fn flatten(
     watch.done(range.end - at)
 }
 
-/// Copies the data of a file from the window of an image to where it lies on the modules, where there is a hole so far.
+/// Copies data from an image file to the modules of the window, whose range is a hole so far.
 pub(super) fn spread(
     file: &File,
     path: &Path,
@@ -54,7 +54,7 @@ pub(super) fn spread(
     })
 }
 
-/// Calls `take` with each part of a range of the file that is no hole, and where it begins.
+/// Calls `take` with each data part of a file's range, and the part's offset.
 pub(super) fn each_part(
     file: &File,
     path: &Path,

@@ -1,22 +1,22 @@
-//! For what an image is.
+//! Form of an image.
 
 use std::fmt;
 
-/// For what an image is.
+/// Form of an image.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ImageForm {
-    /// A module with labels, for `-device nvdimm`; of a module, its media and labels as they are.
+    /// A module with labels, for `-device nvdimm`. Of a module: a raw copy of media and labels.
     #[default]
     Nvdimm,
-    /// What the user of a namespace sees, for `-device virtio-pmem-pci`: without labels.
+    /// Data of a namespace without labels, for `-device virtio-pmem-pci`.
     VirtioPmem,
-    /// A root file system as Kata Containers boots it from `-device nvdimm` without labels: a partition table, an info
-    /// block, and a partition table for those who see what the info block leaves.
+    /// A root file system, as Kata Containers boots it from `-device nvdimm` without labels: a partition table, an info
+    /// block, and a partition table for readers of the namespace's data.
     KataRoot,
 }
 
 impl ImageForm {
-    /// What an image of this form is made of.
+    /// Describes the sources of this form.
     pub(super) fn wants(self) -> &'static str {
         match self {
             ImageForm::Nvdimm => "it is made of a region, a namespace or a module",

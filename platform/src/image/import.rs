@@ -1,4 +1,4 @@
-//! Bringing back what a kernel did to an image.
+//! Import of images that a kernel has changed.
 
 use super::file_system::data_range;
 use super::flatten::{each_part, spread};
@@ -17,32 +17,32 @@ use std::collections::BTreeSet;
 use std::os::unix::fs::FileExt;
 use uuid::Uuid;
 
-/// What an import did.
+/// Result of an import.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Imported {
-    /// What the image went into.
+    /// Name of the destination.
     pub into: String,
-    /// The namespaces that are there now, by their names in this machine.
+    /// Names of its namespaces after the import, in this machine.
     pub namespaces: Vec<String>,
-    /// How many of them are new.
+    /// Number of new namespaces.
     pub made: u64,
-    /// How many are gone.
+    /// Number of removed namespaces.
     pub gone: u64,
 }
 
 impl Directory {
-    /// Brings an image back into what it was made of: `into`, or what its labels tell. What is there is replaced by what
-    /// is in the image: the data, and the namespaces, those that a kernel made and unmade included.
+    /// Imports an image to `into`, or to the origin that its labels identify. The image replaces the data and the
+    /// namespaces, so namespaces that a kernel made or destroyed change here too.
     ///
     /// # Errors
-    /// The image is no whole one, is not as long as one of what it is to go into, nothing tells where it came from, or
-    /// the kernel refuses. Nothing is changed then.
+    /// The image is incomplete, does not have the length of the destination's image, or has no known origin. The kernel
+    /// refuses. Nothing is changed then.
     ///
     /// # Durability
-    /// Killed at any moment, all of it is as before or as after.
+    /// The change is atomic. After a crash, all of it is as before or as after.
     ///
     /// # Cost
-    /// It writes the modules that have a part of it anew, holes apart.
+    /// Writes new copies of all modules that hold a part of the destination, except holes.
     pub fn import_image(
         &mut self,
         image: &Image,
@@ -69,7 +69,7 @@ impl Directory {
         }
     }
 
-    /// An image with labels, into a region or a namespace.
+    /// Imports an image with labels into a region or a namespace.
     fn import_window(
         &mut self,
         image: &Image,
@@ -85,7 +85,7 @@ impl Directory {
         let wanted =
             labels.iter().map(|label| in_region(label, &window)).collect::<Result<Vec<_>, ImageFault>>();
         let wanted = wanted.map_err(|fault| of_image(image, fault))?;
-        // What can't be done is found before much is copied.
+        // This trial finds errors before the long copy.
         replace_namespaces(&mut self.platform().clone(), &window, &wanted)?;
         let mut staged = Staged::new(self)?;
         let mut media = Media::new(self);
@@ -99,7 +99,7 @@ impl Directory {
         Ok(Imported { into: target.name(), namespaces, made, gone })
     }
 
-    /// An image of what the user of a namespace sees.
+    /// Imports an image of a namespace's data.
     fn import_bare(
         &mut self,
         image: &Image,
@@ -133,7 +133,7 @@ impl Directory {
         Ok(Imported { into: target.name(), namespaces: vec![namespace.device()], made: 0, gone: 0 })
     }
 
-    /// A module as it is.
+    /// Imports a raw copy of a module.
     fn import_module(
         &mut self,
         image: &Image,
@@ -170,7 +170,7 @@ impl Directory {
         Ok(Imported { into: module.to_string(), namespaces, made, gone })
     }
 
-    /// Replaces what the user of a namespace sees, which lies in it in one piece, by what is in a file.
+    /// Replaces the data of a namespace, which is contiguous in it, by that of a file.
     pub(super) fn replace_data(
         &mut self,
         region: &Region,
@@ -188,13 +188,13 @@ impl Directory {
     }
 }
 
-/// Who the namespaces of a machine are.
+/// Returns the UUIDs of all namespaces of a machine.
 fn identities(platform: &Platform) -> BTreeSet<Uuid> {
     let namespaces = platform.regions().into_iter().flat_map(|region| platform.namespaces(&region));
     namespaces.filter_map(|namespace| namespace.uuid).collect()
 }
 
-/// Copies the modules of the window, the window apart.
+/// Copies the modules of the window, without the window.
 fn copy_around(
     staged: &mut Staged,
     media: &mut Media,
@@ -210,7 +210,7 @@ fn copy_around(
     Ok(())
 }
 
-/// What an image came from, by the namespaces in it.
+/// Finds the origin of an image by its namespaces.
 fn origin(platform: &Platform, image: &Image) -> Result<Target, PlatformError> {
     let labels = match image.labels() {
         Ok((_, labels)) => labels,
@@ -249,13 +249,13 @@ fn origin(platform: &Platform, image: &Image) -> Result<Target, PlatformError> {
         }
     }
     match <[Target; 1]>::try_from(found) {
-        // What can't be named can't be found, either: a region that is disabled.
+        // A region that is disabled can't be a destination.
         Ok([target]) => Target::find(platform, &target.name()),
         Err(_) => module_of(platform, image).ok_or_else(|| of_image(image, ImageFault::NoOrigin)),
     }
 }
 
-/// The module that an image with the labels of a set of this machine is of.
+/// Returns the module that a raw copy was made of, if its labels belong to a set of this machine.
 fn module_of(platform: &Platform, image: &Image) -> Option<Target> {
     let modules = platform.machine.modules.iter();
     let mut fitting = modules
@@ -272,7 +272,7 @@ fn module_of(platform: &Platform, image: &Image) -> Option<Target> {
     if fitting.next().is_some() { None } else { first }
 }
 
-/// Whether all labels are of sets that the module is part of, in the place that it has there.
+/// Checks that all labels belong to sets that the module is part of, at the module's position.
 fn check_sets(platform: &Platform, module: Handle, area: &LabelArea) -> Result<(), ImageFault> {
     let regions = platform.regions();
     let is_own = |label: &NamespaceLabel| {
@@ -310,7 +310,7 @@ fn of_image(image: &Image, fault: ImageFault) -> PlatformError {
     PlatformError::image(&image.path, fault)
 }
 
-/// The label of an image as that of the region whose window the image is: its range in the first module's share.
+/// Converts a label of an image to one of the window's region, with the range in the first module's share.
 fn in_region(label: &NamespaceLabel, window: &Window) -> Result<NamespaceLabel, ImageFault> {
     let end = label.dpa + label.raw_size;
     if label.dpa < window.image_off || end > window.image_end() {
@@ -325,7 +325,7 @@ fn in_region(label: &NamespaceLabel, window: &Window) -> Result<NamespaceLabel, 
     Ok(NamespaceLabel { dpa: start / ways, raw_size: size / ways, ..*label })
 }
 
-/// Makes the labels of the window those of an image; how many namespaces are new, and how many are gone.
+/// Replaces the labels of the window by those of an image. Returns the numbers of new and of removed namespaces.
 fn replace_namespaces(
     platform: &mut Platform,
     window: &Window,
@@ -353,7 +353,7 @@ fn replace_namespaces(
     for label in &gone {
         platform.remove_labels(&window.region, label.uuid)?;
     }
-    // A range that one namespace left may be that of another one: so all that changed go first.
+    // A new namespace may use the range of a changed one. So all changed ones are removed first.
     let is_same = |old: &NamespaceLabel, new: &NamespaceLabel| {
         let of = |one: &NamespaceLabel| NamespaceLabel { set_cookie: 0, label_count: 0, position: 0, ..*one };
         of(old) == of(new)

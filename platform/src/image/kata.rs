@@ -1,30 +1,30 @@
-//! What lies in front of the root file system in an image as Kata Containers boots it.
+//! Blocks before the root file system in an image for Kata Containers.
 //!
 //! ```text
-//! 0        partition table: the file system begins at 3 MiB        for those who see all of the image
+//! 0        partition table: the file system begins at 3 MiB        for programs that read the whole image
 //! 4 KiB    info block: a page map in DRAM, the data begins at 2 MiB
-//! 2 MiB    partition table: the file system begins at 1 MiB        for those who see the data alone: a kernel with DAX
+//! 2 MiB    partition table: the file system begins at 1 MiB        for a kernel with DAX, which sees the data alone
 //! 3 MiB    file system
 //! ```
 //!
-//! A module without labels is one namespace, and that has no identity: so the info block names none, either.
+//! A module without labels is one namespace without a UUID. So the info block has no parent UUID.
 
 use lode_layout::{PAGE_MAP_OFF, PageMapInfo, PageMapPlace, PageMapUser};
 use uuid::Uuid;
 
-/// Where the data of the page map begins, in bytes.
+/// Offset of the page map's data, in bytes.
 pub(super) const DATA: u64 = 2 << 20;
-/// Where the file system begins, in bytes from the start of the data.
+/// Offset of the file system in that data, in bytes.
 pub(super) const PARTITION: u64 = 1 << 20;
-/// What the file has a multiple of, in bytes: a section of memory, so that every kernel can map all of it.
+/// Alignment of the file's length in bytes: a memory section, which every kernel can map completely.
 pub(super) const UNIT: u64 = 128 << 20;
 const SECTOR: u64 = 512;
 const PAGE: u64 = 4096;
-/// The kind of partition that holds a file system of Linux.
+/// Partition type of Linux file systems.
 const LINUX: u8 = 0x83;
 
-/// The blocks in front of a file system, each with where it begins in the image, whose file has `len` bytes. `uuid` is
-/// that of the page map.
+/// Returns the blocks before a file system, with their offsets in the image. The image file has `len` bytes, and the
+/// page map gets `uuid`.
 pub(super) fn blocks(len: u64, file_system_len: u64, uuid: Uuid) -> Vec<(u64, Vec<u8>)> {
     let info = PageMapInfo {
         user: PageMapUser::FileSystem,
@@ -47,10 +47,10 @@ pub(super) fn blocks(len: u64, file_system_len: u64, uuid: Uuid) -> Vec<(u64, Ve
     ]
 }
 
-/// A partition table of the old kind with one partition of `len` bytes at `start`.
+/// Returns an MBR partition table with one partition of `len` bytes at `start`.
 fn partition_table(start: u64, len: u64) -> Vec<u8> {
     let mut sector = vec![0; SECTOR as usize];
-    // Numbers of cylinders and heads are not used any more: 0xfffffe says so.
+    // Cylinders and heads are not used: 0xfffffe marks this.
     let no_cylinder = [0xfe, 0xff, 0xff];
     let entry = &mut sector[446..462];
     entry[1..4].copy_from_slice(&no_cylinder);

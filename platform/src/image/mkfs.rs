@@ -11,10 +11,10 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Bytes of a block: those of a page, or files can't be mapped.
+/// File system block size in bytes: the page size, as DAX mappings require.
 const BLOCK: &str = "4096";
 
-/// A file system that can be made.
+/// Type of a file system that can be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileSystemKind {
     /// By mke2fs.
@@ -24,7 +24,7 @@ pub enum FileSystemKind {
 }
 
 impl FileSystemKind {
-    /// The program that makes it.
+    /// Returns the program that makes it.
     pub fn program(self) -> &'static str {
         match self {
             FileSystemKind::Ext4 => "mke2fs",
@@ -32,7 +32,7 @@ impl FileSystemKind {
         }
     }
 
-    /// The Debian package that has the program.
+    /// Returns the Debian package with the program.
     pub fn package(self) -> &'static str {
         match self {
             FileSystemKind::Ext4 => "e2fsprogs",
@@ -40,7 +40,7 @@ impl FileSystemKind {
         }
     }
 
-    /// The program in the first of the folders that has it.
+    /// Returns the program's path in the first folder that has it.
     fn find(self, mut folders: impl Iterator<Item = PathBuf>) -> Result<PathBuf, PlatformError> {
         let program = self.program();
         let found = folders.find(|folder| folder.join(program).is_file());
@@ -60,15 +60,15 @@ impl FileSystemKind {
 }
 
 impl Directory {
-    /// Makes a file system on an fsdax namespace, with the program of this machine, which gets `options` besides those
-    /// that the namespace asks for. What was there is gone.
+    /// Makes a file system on an fsdax namespace with the host's program, which also gets `options`. The namespace's
+    /// previous data is lost.
     ///
     /// # Errors
-    /// There is no such namespace, it is disabled or not fsdax, the program is not there or fails, or the kernel refuses. Nothing is
-    /// changed then.
+    /// The namespace does not exist, is disabled or not in fsdax mode. The program is missing or fails, or the kernel
+    /// refuses. Nothing is changed then.
     ///
     /// # Durability
-    /// Killed at any moment, the namespace is as before or as after.
+    /// The change is atomic. After a crash, the namespace is as before or as after.
     pub fn make_file_system(
         &mut self,
         name: &str,
@@ -94,13 +94,13 @@ impl Directory {
         run(kind, &namespace, options, &path)?;
         let failed =
             |says: &str| PlatformError::ProgramFailed { program: kind.program(), says: says.to_owned() };
-        // An option may have made the file longer: its end would be cut off.
+        // An option may have extended the file. Its end would be cut off.
         if file.metadata().map_err(making)?.len() > namespace.usable() {
             return Err(failed("the file system is larger than the namespace"));
         }
         let mut head = vec![0; HEAD as usize];
         file.read_exact_at(&mut head, 0).map_err(making)?;
-        // An option may have kept the program from making one: what is there stays then.
+        // With some options the program makes no file system. The previous data stays then.
         let found = FileSystem::at(&head, 0);
         let found = found.ok_or_else(|| failed("it made no file system of this kind"))?;
         self.replace_data(&region, &namespace, staged, (&file, &path), watch)?;
@@ -116,7 +116,7 @@ fn run(
 ) -> Result<(), PlatformError> {
     let program = kind.program();
     let paths = std::env::var_os("PATH").unwrap_or_default();
-    // Where Debian has it, and where a user's PATH may not look.
+    // Debian installs the programs in folders that a user's PATH may lack.
     let folders = std::env::split_paths(&paths).chain(["/usr/sbin", "/sbin"].map(Into::into));
     let mut command = Command::new(kind.find(folders)?);
     command.args(kind.options(namespace.sector_size)).args(options).arg(path).stdin(Stdio::null());

@@ -6,14 +6,14 @@
 //!   image                  | data in one piece | label area |       Shape
 //! ```
 //!
-//! QEMU gives each module a region of its own, and an identity that follows from its slot. So the labels are written
-//! anew for the slot: one for each namespace instead of one for each module of the set. Info blocks stay as they are:
-//! they name the namespace, which keeps its identity, and offsets inside of it. What is aligned in physical memory is
-//! aligned alike in the image.
+//! QEMU gives each module a region of its own, and derives the module's identity from its slot. So the export writes
+//! new labels for the slot: one for each namespace instead of one for each module of the set. Info blocks stay
+//! unchanged, since they hold only the namespace's UUID and offsets within it. The image preserves alignment in
+//! physical memory.
 //!
-//! Where an image came from is known by the identities of its namespaces: what it goes back into is the one region of
-//! that size that has one of them in the same place, or the one namespace. A kernel may have unmade them all: then
-//! somebody has to say it.
+//! An import finds the origin of an image by the UUIDs of its namespaces. The origin is the only region of that size
+//! with one of them at the same offset, or the only such namespace. If a kernel destroyed them all, the user must name
+//! the origin.
 
 mod export;
 mod fault;

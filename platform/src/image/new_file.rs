@@ -1,4 +1,4 @@
-//! A file that appears under its name when it is whole, or never.
+//! A file that appears under its name when it is complete, or never.
 
 use super::ImageFault;
 use crate::error::PlatformError;
@@ -10,10 +10,10 @@ use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use tempfile::{Builder, NamedTempFile};
 
-/// Readable and writable by all that the umask lets, as for every file that a program makes.
+/// Mode before the umask: readable and writable by all.
 const MODE: u32 = 0o666;
 
-/// A file without its final name. Dropping it leaves nothing behind.
+/// A file without its final name. Dropping it removes the file.
 #[derive(Debug)]
 pub(super) struct NewFile {
     path: PathBuf,
@@ -21,17 +21,17 @@ pub(super) struct NewFile {
     file: Nameless,
 }
 
-/// A file that is not there for others.
+/// A file that is not visible under its final name.
 #[derive(Debug)]
 enum Nameless {
-    /// It has no name at all: who is killed leaves nothing, either.
+    /// Has no name at all: a killed process leaves no file.
     Unlinked(File),
-    /// It has a hidden name, since the file system can't have files without one.
+    /// Has a hidden name, because the file system does not support unnamed files.
     Hidden(NamedTempFile),
 }
 
 impl NewFile {
-    /// A file of `len` bytes, all of them a hole, that is going to be `path`.
+    /// Creates a file of `len` bytes, all of them a hole, to be published as `path`.
     pub(super) fn create(path: &Path, len: u64) -> Result<NewFile, PlatformError> {
         if path.symlink_metadata().is_ok() {
             return Err(PlatformError::image(path, ImageFault::Exists));
@@ -44,7 +44,7 @@ impl NewFile {
         Ok(new)
     }
 
-    /// The file.
+    /// Returns the file.
     pub(super) fn file(&self) -> &File {
         match &self.file {
             Nameless::Unlinked(file) => file,
@@ -52,10 +52,10 @@ impl NewFile {
         }
     }
 
-    /// Gives the file its name, durably. A file that has the name by now stays as it is.
+    /// Gives the file its name, durably. An existing file with the name stays unchanged.
     pub(super) fn publish(self) -> Result<(), PlatformError> {
         let io = |error: io::Error| PlatformError::Io { what: "writing", path: self.path.clone(), error };
-        // ORDER: content before name. Stop here: no file, or one with a hidden name that says what it is.
+        // ORDER: content before name. Stop here: no file, or one with a hidden name that marks it as unfinished.
         self.file().sync_all().map_err(io)?;
         let named = match self.file {
             Nameless::Unlinked(file) => {
@@ -71,7 +71,7 @@ impl NewFile {
             io::ErrorKind::AlreadyExists => PlatformError::image(&self.path, ImageFault::Exists),
             _ => io(error),
         })?;
-        // ORDER: the name before anybody is told that the image is there. Stop here: a whole file, or none.
+        // ORDER: the name before the caller reports the image. Stop here: a complete file, or none.
         File::open(&self.folder).and_then(|folder| Ok(fsync(folder)?)).map_err(io)
     }
 }
@@ -80,7 +80,7 @@ impl Nameless {
     fn create(folder: &Path) -> io::Result<Nameless> {
         let flags = OFlags::TMPFILE.bits() as i32;
         match File::options().read(true).write(true).custom_flags(flags).mode(MODE).open(folder) {
-            // Kernels that don't know the flag take it for that of a folder, which can't be written.
+            // Kernels without the flag read it as O_DIRECTORY, and a folder can't be opened for writing.
             Err(error)
                 if matches!(error.kind(), io::ErrorKind::Unsupported | io::ErrorKind::IsADirectory) =>
             {

@@ -1,15 +1,15 @@
-//! The options with which QEMU boots with an image.
+//! QEMU options for booting with an image.
 
 use super::{QemuSlot, Shape};
 use crate::machine::PersistenceDomain;
 use std::path::Path;
 
-/// Bytes of memory that the machine has besides.
+/// Bytes of the machine's other memory.
 const MEMORY: u64 = 1 << 30;
-/// What QEMU sets aside for each module beyond its size, in bytes: it may align them so far.
+/// Address space in bytes that QEMU reserves for each module beyond its size, for alignment.
 const SLACK: u64 = 1 << 30;
 
-/// A module with labels.
+/// Returns the options for an NVDIMM with labels.
 pub(super) fn nvdimm(path: &Path, shape: Shape, slot: QemuSlot, domain: PersistenceDomain) -> Vec<String> {
     let persistence = match domain {
         PersistenceDomain::CpuCache => ",nvdimm-persistence=cpu",
@@ -23,12 +23,12 @@ pub(super) fn nvdimm(path: &Path, shape: Shape, slot: QemuSlot, domain: Persiste
     options(&machine, path, shape, number, &device, "")
 }
 
-/// A device without labels, whose writes are durable when the guest asks for that.
+/// Returns the options for a virtio-pmem device, which has no labels. A flush by the guest makes its writes durable.
 pub(super) fn virtio_pmem(path: &Path, shape: Shape) -> Vec<String> {
     options("q35", path, shape, 0, "virtio-pmem-pci,id=pmem0,memdev=mem0", "")
 }
 
-/// A root file system, which the guest can't write.
+/// Returns the options for a root file system that is read-only for the guest.
 pub(super) fn kata_root(path: &Path, shape: Shape) -> Vec<String> {
     let device = "nvdimm,id=nvdimm0,memdev=mem0,unarmed=on";
     options("q35,nvdimm=on", path, shape, 0, device, ",readonly=on")
@@ -37,10 +37,10 @@ pub(super) fn kata_root(path: &Path, shape: Shape) -> Vec<String> {
 fn options(machine: &str, path: &Path, shape: Shape, number: u8, device: &str, access: &str) -> Vec<String> {
     let slots = u64::from(number) + 1;
     let memory_max = (MEMORY + slots * (shape.file_len() + SLACK)).next_multiple_of(1 << 30);
-    // QEMU takes a comma for the end of the name unless there are two.
+    // QEMU ends the name at a comma unless it is doubled.
     let path = path.to_string_lossy().replace(',', ",,");
     let size = shape.file_len();
-    // A mapping that is shared can't be written where it is read-only for QEMU.
+    // With `readonly=on` a shared mapping could not be written, so the mapping is private.
     let share = if access.is_empty() { "on" } else { "off" };
     let object =
         format!("memory-backend-file,id=mem{number},mem-path={path},size={size},share={share}{access}");

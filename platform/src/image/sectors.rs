@@ -1,4 +1,4 @@
-//! The sectors of a namespace as its user sees them, through the table that makes them atomic.
+//! Sectors of a namespace as its user sees them, through the BTT.
 
 use super::{ImageFault, Watch, sparse};
 use crate::contents::INFO_BLOCK;
@@ -13,34 +13,34 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-/// Entries of the map that are read at once.
+/// Entries of the map per read.
 const ENTRIES: u64 = 64 << 10;
 
-/// The table of a namespace.
+/// BTT of a namespace.
 #[derive(Debug)]
 pub(super) struct Sectors<'r> {
     name: String,
     region: &'r Region,
-    /// Where the namespace ends, in bytes from the start of the region.
+    /// Offset of the namespace's end in the region, in bytes.
     end: u64,
     arenas: Vec<Arena>,
 }
 
-/// An arena of the table.
+/// An arena of the BTT.
 #[derive(Debug)]
 struct Arena {
-    /// The number of it, from 0.
+    /// Number of the arena, from 0.
     number: u64,
-    /// Where it begins, in bytes from the start of the region.
+    /// Offset of the arena in the region, in bytes.
     start: u64,
-    /// The first byte of its sectors, as the user counts them.
+    /// Offset of its first sector in the user's data, in bytes.
     user_off: u64,
     geometry: BttGeometry,
-    /// Writes that did not reach the map: the block that the entry may still have, and the one that it is to have.
+    /// Writes that are in the flog and not in the map: the old block and the new block, by sector.
     unfinished: BTreeMap<u32, (u32, u32)>,
 }
 
-/// Sectors that lie one behind the other both for the user and in the data.
+/// Sectors that are consecutive for the user and in the data area.
 #[derive(Clone, Copy, Debug)]
 struct Run {
     lba: u64,
@@ -49,10 +49,10 @@ struct Run {
 }
 
 impl<'r> Sectors<'r> {
-    /// Reads the table, the maps apart; none if the namespace has none.
+    /// Reads the BTT without the maps; `None` if the namespace has none.
     ///
     /// # Errors
-    /// An arena that is damaged, or the kernel refuses.
+    /// An arena is damaged, or the kernel refuses.
     pub(super) fn open(
         media: &mut Media,
         region: &'r Region,
@@ -81,7 +81,7 @@ impl<'r> Sectors<'r> {
         let info = BttInfo::decode(&media.bytes(self.region, start, INFO_BLOCK)?);
         let info = info.map_err(|error| PlatformError::ArenaInfo { name: name(), arena: number, error })?;
         let geometry = info.geometry;
-        // So that no table is taken for larger than the namespace that it is in.
+        // An arena must end inside of the namespace.
         if start.saturating_add(geometry.infooff() + INFO_BLOCK) > self.end {
             return Err(PlatformError::ArenaEnd { name: name(), arena: number });
         }
@@ -96,10 +96,11 @@ impl<'r> Sectors<'r> {
         Ok(Arena { number, start, user_off, geometry, unfinished: unfinished.collect() })
     }
 
-    /// The `len` bytes that the user sees from `off` on, of whole sectors of the first arena; none if there are fewer.
+    /// Returns `len` bytes at `off` of the user's data, in whole sectors of the first arena; empty if the arena is
+    /// smaller.
     ///
     /// # Errors
-    /// A map that is damaged, or the kernel refuses.
+    /// A map is damaged, or the kernel refuses.
     pub(super) fn bytes(&self, media: &mut Media, off: u64, len: u64) -> Result<Vec<u8>, PlatformError> {
         let Some(arena) = self.arenas.first().filter(|arena| off + len <= arena.geometry.capacity()) else {
             return Ok(Vec::new());
@@ -124,10 +125,10 @@ impl<'r> Sectors<'r> {
         Ok(bytes.get(start..start + len as usize).unwrap_or_default().to_vec())
     }
 
-    /// Copies what the user sees into a file in which there is a hole so far.
+    /// Copies the user's data to a file that is a hole so far.
     ///
     /// # Errors
-    /// A sector that can't be read, a map that is damaged, or the kernel refuses.
+    /// A sector can't be read, a map is damaged, or the kernel refuses.
     pub(super) fn read(
         &self,
         media: &mut Media,
@@ -158,10 +159,10 @@ impl<'r> Sectors<'r> {
         Ok(())
     }
 
-    /// Makes the user see what is in a file, which has as many bytes as the user sees.
+    /// Replaces the user's data by that of a file with the same length.
     ///
     /// # Errors
-    /// A map that is damaged, or the kernel refuses.
+    /// A map is damaged, or the kernel refuses.
     pub(super) fn write(
         &self,
         media: &mut Media,
@@ -193,7 +194,7 @@ impl<'r> Sectors<'r> {
         Ok(())
     }
 
-    /// Writes sectors where they lie, those of zeros apart, and appends what the map is to say of them.
+    /// Writes the non-zero sectors to their blocks, and appends the new map entries to `map`.
     fn write_part(
         &self,
         arena: &Arena,
@@ -218,7 +219,7 @@ impl<'r> Sectors<'r> {
         Ok(())
     }
 
-    /// Entries of the map of an arena from the one of sector `first` on.
+    /// Returns the map entries of an arena from sector `first` on.
     fn entries(
         &self,
         media: &mut Media,
@@ -240,7 +241,7 @@ impl<'r> Sectors<'r> {
         Ok(entries)
     }
 
-    /// What of these sectors has data, in pieces as long as they can be.
+    /// Returns the longest runs of these sectors that have data.
     fn runs(&self, arena: &Arena, first: u64, entries: &[BttMapEntry]) -> Result<Vec<Run>, PlatformError> {
         let external = u64::from(arena.geometry.external_lbasize());
         let is_dense = arena.geometry.external_lbasize() == arena.geometry.internal_lbasize();
@@ -271,7 +272,7 @@ impl<'r> Sectors<'r> {
     }
 }
 
-/// A range of a file; holes are not read.
+/// Reads a range of a file without reading holes.
 fn read_part(file: &File, off: u64, len: u64) -> io::Result<Vec<u8>> {
     let mut bytes = vec![0; len as usize];
     if sparse::next_data(file, off..off + len)?.is_some() {
@@ -281,7 +282,7 @@ fn read_part(file: &File, off: u64, len: u64) -> io::Result<Vec<u8>> {
 }
 
 impl Arena {
-    /// The block of a sector, a write that did not reach the map included: opening the table would finish it.
+    /// Returns the block of a sector, after the flog's unfinished write, which an open of the BTT would complete.
     fn block(&self, lba: u32, entry: BttMapEntry) -> u32 {
         let block = entry.block(lba);
         match self.unfinished.get(&lba) {

@@ -1,9 +1,9 @@
-//! How the file of an image is divided.
+//! Layout of an image file.
 
 use super::ImageFault;
 use lode_layout::align_up;
 
-/// How the file of an image is divided: first the data, and behind it the label area, as QEMU has them.
+/// Layout of an image file: the data, then the label area, as in QEMU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
     /// Bytes of data.
@@ -13,31 +13,31 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// What the kernel aligns regions to, in bytes: an image with labels has a multiple of it as data.
+    /// The kernel's alignment of regions in bytes. The data of an image with labels is a multiple of it.
     pub const DATA_UNIT: u64 = 16 << 20;
-    /// What the kernel aligns ranges with page maps to, in bytes: so it is with images without labels.
+    /// The kernel's alignment of page-mapped ranges in bytes. An image without labels is a multiple of it.
     pub const BARE_UNIT: u64 = 2 << 20;
-    /// The smallest label area that QEMU gives a module, in bytes.
+    /// Size of QEMU's smallest label area, in bytes.
     pub const LABELS_MIN: u64 = 128 << 10;
-    /// The largest label area that is looked at, in bytes.
+    /// Size of the largest label area that is read, in bytes.
     pub const LABELS_MAX: u64 = 256 << 20;
 
-    /// An image with labels that has room for so many bytes of data.
+    /// Returns the shape of an image with labels that has room for `data_len` bytes.
     pub fn with_labels(data_len: u64, label_len: u64) -> Shape {
         let label_len = label_len.max(Shape::LABELS_MIN);
         Shape { data_len: align_up(data_len, Shape::DATA_UNIT), label_len }
     }
 
-    /// An image without labels that has room for so many bytes of data.
+    /// Returns the shape of an image without labels that has room for `data_len` bytes.
     pub fn bare(data_len: u64) -> Shape {
         Shape { data_len: align_up(data_len, Shape::BARE_UNIT), label_len: 0 }
     }
 
-    /// How a file of `len` bytes is divided. Unless somebody says how long the label area is, it is what the file has
-    /// above a multiple of [`DATA_UNIT`](Shape::DATA_UNIT).
+    /// Returns the shape of a file of `len` bytes. Without `label_len`, the label area is the remainder above a
+    /// multiple of [`DATA_UNIT`](Shape::DATA_UNIT).
     ///
     /// # Errors
-    /// [`ImageFault::Length`] if no image is so long.
+    /// [`ImageFault::Length`] if no image has this length.
     pub fn of_file(len: u64, label_len: Option<u64>) -> Result<Shape, ImageFault> {
         let label_len = label_len.unwrap_or(len % Shape::DATA_UNIT);
         let data_len = len.checked_sub(label_len).filter(|data_len| *data_len > 0);
@@ -52,7 +52,7 @@ impl Shape {
         Ok(Shape { data_len, label_len })
     }
 
-    /// Bytes of the file.
+    /// Returns the bytes of the file.
     pub const fn file_len(&self) -> u64 {
         self.data_len + self.label_len
     }

@@ -5,22 +5,22 @@ use lode_layout::{ModuleId, SetInfo, set_cookie, set_cookie_v1_1};
 
 /// The serial number of the module in slot 0.
 const SERIAL: u32 = 0x12_3456;
-/// Intel's number at JEDEC, in the byte order in which ids show it.
+/// Intel's vendor id, in the byte order of module ids.
 const VENDOR: [u8; 2] = [0x86, 0x80];
 
-/// A slot of a virtual machine, with the module that QEMU puts there: a region of its own, whose identity follows from
-/// the number of the slot.
+/// A slot of a virtual machine and the module that QEMU puts there. The module is a region of its own, and its identity
+/// is derived from the number of the slot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct QemuSlot(pub u8);
 
 impl QemuSlot {
-    /// The identity of the module.
+    /// Returns the identity of the module.
     pub fn module(self) -> ModuleId {
         let serial = (SERIAL + u32::from(self.0)).to_le_bytes();
         ModuleId { vendor: VENDOR, made: None, serial }
     }
 
-    /// What labels of the module call its region.
+    /// Returns the set cookie in the module's labels.
     pub fn cookie(self, labels: LabelVersion) -> u64 {
         let set = [SetInfo { region_off: 0, module: self.module() }];
         match labels {
@@ -29,7 +29,7 @@ impl QemuSlot {
         }
     }
 
-    /// The slot whose module's labels have this cookie.
+    /// Returns the slot of the module whose labels have this cookie.
     pub fn of_cookie(cookie: u64, labels: LabelVersion) -> Option<QemuSlot> {
         (0..=u8::MAX).map(QemuSlot).find(|slot| slot.cookie(labels) == cookie)
     }
@@ -39,7 +39,7 @@ impl QemuSlot {
 mod test {
     use super::*;
 
-    /// What a kernel listed and wrote on two modules: `layout/tests/what_the_kernel_wrote.rs`.
+    /// A kernel listed and wrote these for two modules: `layout/tests/what_the_kernel_wrote.rs`.
     #[test]
     fn identities_are_those_that_a_kernel_saw() {
         assert_eq!(QemuSlot(0).module().to_string(), "8680-56341200");

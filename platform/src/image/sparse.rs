@@ -7,16 +7,16 @@ use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
-/// Bytes that are read and written at once.
+/// Bytes of one read or write.
 pub(crate) const PART: u64 = 1 << 20;
-/// Bytes of the smallest hole that is kept.
+/// Size in bytes of the smallest hole that is kept.
 const GRAIN: usize = 4096;
 
-/// The first part of `range` of the file that may be something else than zeros; none if the rest is a hole.
+/// Returns the first part of `range` that is no hole; `None` if the range is a hole.
 pub(crate) fn next_data(file: &File, range: Range<u64>) -> io::Result<Option<Range<u64>>> {
     let start = match seek(file, SeekFrom::Data(range.start)) {
         Ok(start) if start < range.end => start,
-        // There is no data behind it.
+        // The rest of the file is a hole.
         Ok(_) | Err(Errno::NXIO) => return Ok(None),
         Err(errno) => return Err(errno.into()),
     };
@@ -28,7 +28,7 @@ pub(crate) fn next_data(file: &File, range: Range<u64>) -> io::Result<Option<Ran
     Ok(Some(start..end))
 }
 
-/// Writes bytes into a part of a file that is a hole: where they are zeros it stays one.
+/// Writes bytes to a hole of a file, and leaves holes where the bytes are zeros.
 pub(crate) fn fill(file: &File, off: u64, bytes: &[u8]) -> io::Result<()> {
     let grains = bytes.chunks(GRAIN).zip((off..).step_by(GRAIN));
     for (grain, at) in grains {

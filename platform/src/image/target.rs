@@ -1,4 +1,4 @@
-//! What an image is made of, or goes back into.
+//! Source of an export, or destination of an import.
 
 use super::ImageFault;
 use crate::error::PlatformError;
@@ -8,7 +8,7 @@ use crate::platform::Platform;
 use crate::region::{Origin, Region};
 use std::ops::Range;
 
-/// What an image is made of, or goes back into.
+/// Source of an export, or destination of an import.
 #[derive(Clone, Debug)]
 pub(super) enum Target {
     Region(Region),
@@ -17,7 +17,7 @@ pub(super) enum Target {
 }
 
 impl Target {
-    /// What is called so: `region0`, `namespace0.0`, `nmem0` or `0x0001`.
+    /// Finds the object with this name: `region0`, `namespace0.0`, `nmem0` or `0x0001`.
     pub(super) fn find(platform: &Platform, name: &str) -> Result<Target, PlatformError> {
         let unknown = || PlatformError::image(name, ImageFault::UnknownSource { name: name.to_owned() });
         if name.starts_with("namespace") {
@@ -48,7 +48,7 @@ impl Target {
         }
     }
 
-    /// A region, or a namespace in it, if its modules are in the directory and work.
+    /// Returns a region, or a namespace in it, if its modules work and their data is in the directory.
     fn with_data(region: Region, namespace: Option<Namespace>) -> Result<Target, PlatformError> {
         let number = region.number;
         if region.origin == Origin::Memmap {
@@ -64,7 +64,7 @@ impl Target {
         })
     }
 
-    /// Its name.
+    /// Returns the name of the object.
     pub(super) fn name(&self) -> String {
         match self {
             Target::Region(region) => region.name(),
@@ -74,18 +74,18 @@ impl Target {
     }
 }
 
-/// A range of a region, and where it lies in an image.
+/// A range of a region, with its offset in an image.
 #[derive(Clone, Debug)]
 pub(super) struct Window {
     pub(super) region: Region,
-    /// In bytes from the start of the region.
+    /// Range in bytes from the start of the region.
     pub(super) range: Range<u64>,
-    /// Where the range begins in the image, in bytes.
+    /// Offset of the range in the image, in bytes.
     pub(super) image_off: u64,
 }
 
 impl Window {
-    /// All of a region, or a namespace: where its page maps find their data at addresses like those that it has here.
+    /// Returns the window of a region or a namespace. Its offset in the image preserves the alignment of page maps.
     pub(super) fn new(platform: &Platform, region: &Region, namespace: Option<&Namespace>) -> Window {
         let range = match namespace {
             Some(namespace) => namespace.offset..namespace.offset + namespace.size,
@@ -97,12 +97,12 @@ impl Window {
         Window { region: region.clone(), range, image_off }
     }
 
-    /// Bytes of the range.
+    /// Returns the bytes of the range.
     pub(super) fn len(&self) -> u64 {
         self.range.end - self.range.start
     }
 
-    /// Bytes of data that an image needs for it.
+    /// Returns the bytes of data that an image needs for it.
     pub(super) fn image_end(&self) -> u64 {
         self.image_off + self.len()
     }

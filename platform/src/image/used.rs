@@ -1,4 +1,4 @@
-//! An image as a file: what it holds, as a kernel that boots with it sees that.
+//! An image file and its contents, as seen by a kernel that boots with it.
 
 use super::{FileSystem, ImageFault, QemuSlot, Shape};
 use crate::contents::{Contents, INFO_BLOCK};
@@ -17,49 +17,50 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use uuid::Uuid;
 
-/// An image of a module or of what a namespace holds.
+/// Image of a module, or of a namespace's data.
 #[derive(Debug)]
 pub struct Image {
     pub(super) path: PathBuf,
     pub(super) file: File,
     pub(super) shape: Shape,
-    /// The label area; none if there is none, or nothing in it.
+    /// The label area; `None` if there is none, or it is blank.
     pub(super) area: Option<LabelArea>,
 }
 
 /// A namespace in an image.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ImageNamespace {
-    /// The namespace, as a kernel that boots with the image alone finds it.
+    /// The namespace, as found by a kernel that boots with the image alone.
     pub namespace: Namespace,
-    /// The file system on it, if it is one that is known.
+    /// The file system on it; `None` if the type is unknown.
     pub file_system: Option<FileSystem>,
 }
 
-/// What an image holds, as a kernel that boots with it alone finds it.
+/// Contents of an image, as found by a kernel that boots with it alone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ImageContents {
-    /// The slot of the virtual machine that its labels are for; none without labels.
+    /// The slot that its labels are for; `None` without labels.
     pub slot: Option<QemuSlot>,
-    /// Which labels it has.
+    /// Version of its labels.
     pub version: Option<LabelVersion>,
-    /// The labels of namespaces, each with its slot of the label area.
+    /// The namespace labels, each with its slot of the label area.
     pub labels: Vec<(u32, NamespaceLabel)>,
-    /// The namespaces, in their order; none if the labels are not of QEMU's modules.
+    /// The namespaces in their order; empty if the labels are not of QEMU's modules.
     pub namespaces: Vec<ImageNamespace>,
-    /// What `ndctl list -RNDBu` prints there.
+    /// Output of `ndctl list -RNDBu` in the virtual machine.
     pub listing: String,
 }
 
 impl Image {
-    /// Opens an image. Its label area is as long as `label_len` says, else as long as the length of the file tells.
+    /// Opens an image. `None` for `label_len` derives the size of the label area from the length of the file.
     ///
     /// # Errors
-    /// No file, or one as long as no image is, a label area that can't be read, or the kernel refuses.
+    /// The file does not exist or does not have the length of an image, the label area can't be read, or the kernel
+    /// refuses.
     pub fn open(path: &Path, label_len: Option<u64>) -> Result<Image, PlatformError> {
         let reading = |error| PlatformError::Io { what: "reading", path: path.to_owned(), error };
         let fault = |fault| PlatformError::image(path, fault);
-        // Opening a pipe would wait for somebody who writes.
+        // Opening a pipe would wait for a writer.
         if !path.metadata().map_err(reading)?.is_file() {
             return Err(fault(ImageFault::NoFile));
         }
@@ -77,19 +78,19 @@ impl Image {
             Err(LabelError::Blank) if label_len.is_some() || !len.is_multiple_of(Shape::BARE_UNIT) => {
                 (shape, None)
             }
-            // It has the length of one without labels.
+            // The length is also valid for an image without labels.
             Err(LabelError::Blank | LabelError::AreaTooSmall { .. }) => (bare, None),
             Err(error) => return Err(fault(ImageFault::Labels { off: shape.data_len, error })),
         };
         Ok(Image { path: path.to_owned(), file, shape, area })
     }
 
-    /// How its file is divided.
+    /// Returns the shape of its file.
     pub fn shape(&self) -> Shape {
         self.shape
     }
 
-    /// Which labels it has.
+    /// Returns the version of its labels.
     pub(super) fn version(&self) -> Option<LabelVersion> {
         self.area.as_ref().map(|area| match area.index().format() {
             LabelFormat::V1_1 => LabelVersion::V1_1,
@@ -97,8 +98,8 @@ impl Image {
         })
     }
 
-    /// The labels of its namespaces, all of them whole, beside each other and inside of the data; and the slot that they
-    /// are for, which an area without labels does not tell.
+    /// Returns the namespace labels and their slot; `None` for the slot if the area has no labels. Checks that the
+    /// labels are complete, inside of the data, and do not overlap.
     pub(super) fn labels(&self) -> Result<(Option<QemuSlot>, Vec<NamespaceLabel>), ImageFault> {
         let (Some(area), Some(version)) = (&self.area, self.version()) else { return Ok((None, Vec::new())) };
         check_whole(area)?;
@@ -121,15 +122,15 @@ impl Image {
         Ok((slot_of_all, labels))
     }
 
-    /// What it holds.
+    /// Returns the contents.
     ///
     /// # Errors
-    /// Labels that are torn, overlap, are half-written or go on behind the data; the kernel refuses.
+    /// Labels are torn, overlap, are incompletely written or extend past the data. The kernel refuses.
     pub fn contents(&self) -> Result<ImageContents, PlatformError> {
         let fault = |fault| PlatformError::image(&self.path, fault);
         let slot = match self.labels() {
             Ok((slot, _)) => slot,
-            // Of a module as it is, or of another machine: the labels are told.
+            // The labels belong to a real module or to another machine. They are still listed.
             Err(ImageFault::ForeignLabel { .. }) => None,
             Err(other) => return Err(fault(other)),
         };
@@ -154,7 +155,7 @@ impl Image {
         Ok(ImageContents { slot, version: self.version(), labels, namespaces, listing })
     }
 
-    /// The machine that a kernel sees that boots with the image alone.
+    /// Returns the machine that a kernel sees which boots with the image alone.
     fn platform(&self, slot: QemuSlot) -> Result<(Platform, Handle), PlatformError> {
         let handle = Handle(u32::from(slot.0) + 1);
         let mut platform = Platform {
@@ -184,8 +185,8 @@ impl Image {
     }
 }
 
-/// Whether every slot that is in use holds a label that was written to its end and of some bytes, and none is in the way
-/// of another or has its identity.
+/// Checks that each used slot holds an intact and complete label with a size, and that no two labels overlap or have
+/// the same UUID.
 pub(super) fn check_whole(area: &LabelArea) -> Result<(), ImageFault> {
     if let Some((slot, damage)) = area.damaged().next() {
         return Err(ImageFault::TornLabel { slot, damage: *damage });
@@ -210,7 +211,7 @@ pub(super) fn check_whole(area: &LabelArea) -> Result<(), ImageFault> {
     Ok(())
 }
 
-/// A machine with the module that QEMU makes of an image, seen by kernel and ndctl of Debian 12.
+/// Returns the machine in which QEMU uses the image as a module, with kernel and ndctl of Debian 12.
 fn machine(slot: QemuSlot, handle: Handle, shape: Shape) -> Machine {
     let module = Module {
         handle,

@@ -1,9 +1,9 @@
-//! Who is told how far a copy is.
+//! Progress reports of a copy.
 
 use crate::error::PlatformError;
 use std::ops::ControlFlow;
 
-/// Who is told how far a copy is, and may say that it is to stop.
+/// Receiver of a copy's progress, which can stop the copy.
 pub struct Watch<'a>(&'a mut dyn FnMut(u64) -> ControlFlow<()>);
 
 impl std::fmt::Debug for Watch<'_> {
@@ -13,15 +13,15 @@ impl std::fmt::Debug for Watch<'_> {
 }
 
 impl<'a> Watch<'a> {
-    /// `tell` is called with the bytes that were done since it was called before; what it returns says whether to go on.
+    /// Makes a watch. `tell` gets the bytes that were copied since its last call, and returns `Break` to stop the copy.
     pub fn new(tell: &'a mut dyn FnMut(u64) -> ControlFlow<()>) -> Watch<'a> {
         Watch(tell)
     }
 
-    /// So many bytes more are done.
+    /// Reports that `bytes` more were copied.
     ///
     /// # Errors
-    /// [`PlatformError::Stopped`] if it is to stop.
+    /// [`PlatformError::Stopped`] if the copy is to stop.
     pub(crate) fn done(&mut self, bytes: u64) -> Result<(), PlatformError> {
         if (self.0)(bytes).is_break() { Err(PlatformError::Stopped) } else { Ok(()) }
     }

@@ -49,7 +49,7 @@ impl Platform {
         }
     }
 
-    /// All that is told of a module that answers.
+    /// Returns all values of a module that answers.
     fn live_record(&self, module: &Module, display: &Display) -> Record {
         let first = self.is_first_generation();
         let record = Record::new()
@@ -77,7 +77,7 @@ impl Platform {
         if first { record.with("ActionRequired", 0) } else { record }
     }
 
-    /// All that is told of a module that is there and does not answer.
+    /// Returns all values of a module that is present and does not answer.
     fn dead_record(&self, module: &Module, display: &Display) -> Record {
         let record = Record::new()
             .with("DimmID", module.handle)
@@ -94,7 +94,7 @@ impl Platform {
             .with("PartNumber", module.part_number.as_deref().unwrap_or(NOT_APPLICABLE))
     }
 
-    /// What the module's capacity is used for.
+    /// Adds the use of the module's capacity.
     fn with_uses(&self, record: Record, module: &Module, display: &Display) -> Record {
         let uses = self.capacities(module);
         let capacity = |bytes| self.capacity(bytes, display);
@@ -107,7 +107,7 @@ impl Platform {
         unknown(record, &["PackageSparingCapable", "PackageSparingEnabled", "PackageSparesAvailable"])
     }
 
-    /// In which state the module is.
+    /// Adds the states of the module.
     fn with_states(&self, record: Record, module: &Module) -> Record {
         let configured = self.state.partition(module.handle).is_some();
         let record = record.with("IsNew", u8::from(!configured)).with("ViralPolicy", 0).with("ViralState", 0);
@@ -157,12 +157,12 @@ fn hex(number: u16) -> String {
     format!("{number:#06x}")
 }
 
-/// The record with values that a machine file does not tell.
+/// Adds values that machine files do not have, as unknown.
 fn unknown(record: Record, names: &[&'static str]) -> Record {
     names.iter().fold(record, |record, name| record.with(name, UNKNOWN))
 }
 
-/// Where the module is plugged in.
+/// Adds the place of the module.
 fn placed(record: Record, module: &Module) -> Record {
     record
         .with("SocketID", hex(module.handle.socket()))
@@ -171,7 +171,7 @@ fn placed(record: Record, module: &Module) -> Record {
         .with("ChannelPos", module.handle.slot())
 }
 
-/// Who made the module, and which one it is.
+/// Adds manufacturer and identity of the module.
 fn identified(record: Record, module: &Module) -> Record {
     let vendor = module.identity.map(|identity| u16::from_be_bytes(identity.vendor));
     let vendor_word = vendor.map_or(UNKNOWN.to_owned(), hex);
@@ -203,7 +203,7 @@ fn serial_word(serial: [u8; 4]) -> String {
     format!("{:#010x}", u32::from_be_bytes(serial))
 }
 
-/// Why the module is as it is.
+/// Returns the reason for the module's health state.
 fn health_reason(module: &Module) -> &'static str {
     match module.health {
         Health::Healthy => "None",

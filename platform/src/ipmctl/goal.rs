@@ -1,4 +1,4 @@
-//! `ipmctl show -goal`, and what `create -goal` says.
+//! `ipmctl show -goal`, and the output of `create -goal`.
 
 use super::{Display, nothing, print};
 use crate::error::PlatformError;
@@ -16,7 +16,7 @@ const COLUMNS: [Column; 5] = [
     Column("AppDirect2Size", 18),
 ];
 
-/// What is told of each set that a module is to be in.
+/// Names of the values for each set in a module's goal.
 const SET_VALUES: [[&str; 3]; 2] = [
     ["AppDirect1Size", "AppDirect1Index", "AppDirect1Settings"],
     ["AppDirect2Size", "AppDirect2Index", "AppDirect2Settings"],
@@ -27,10 +27,10 @@ const NO_GOALS: &str = "There are no goal configs defined in the system.\n\
 
 const REBOOT: &str = "A reboot is required to process new memory allocation goals.\n";
 
-/// What is shown before goals are made, to be followed by a question.
+/// Formats the goals that the user must confirm before they are created.
 ///
 /// # Errors
-/// None that `show -goal` has not.
+/// Those of `show -goal`.
 pub fn goals_to_confirm(
     platform: &Platform,
     goals: &[Goal],
@@ -39,10 +39,10 @@ pub fn goals_to_confirm(
     Ok(format!("The following configuration will be applied:\n{}", platform.goal_table(goals, display)?))
 }
 
-/// What is shown after goals were made.
+/// Formats the goals after they were created.
 ///
 /// # Errors
-/// None that `show -goal` has not.
+/// Those of `show -goal`.
 pub fn created_goals(
     platform: &Platform,
     goals: &[Goal],
@@ -93,7 +93,7 @@ impl Platform {
         print(records, &COLUMNS, display)
     }
 
-    /// How many modules are to be in a set, by these goals and those that are waiting already.
+    /// Returns the number of modules in a set, by these goals and the pending ones.
     fn ways(&self, set: u32, goals: &[Goal]) -> usize {
         let all = self.state.goals.iter().chain(goals);
         let same = all.filter(|goal| goal.shares.iter().any(|share| share.set == set));
@@ -101,7 +101,7 @@ impl Platform {
     }
 }
 
-/// Over how many modules a set is interleaved, and in pieces of which size.
+/// Returns ipmctl's word for the interleaving: number of modules and interleave sizes.
 fn settings_word(ways: usize) -> String {
     if ways == 1 { "x1".to_owned() } else { format!("x{ways} - 4KB IMC x 4KB Channel") }
 }

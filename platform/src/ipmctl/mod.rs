@@ -1,4 +1,4 @@
-//! What ipmctl says of a machine.
+//! Output of ipmctl.
 
 mod dimm;
 mod goal;
@@ -20,58 +20,58 @@ pub use goal::{created_goals, goals_to_confirm};
 pub(crate) use region::COLUMNS as REGION_COLUMNS;
 pub(crate) use topology::COLUMNS as TOPOLOGY_COLUMNS;
 
-/// The word for what ipmctl could not find out.
+/// ipmctl's word for an unknown value.
 pub(crate) const UNKNOWN: &str = "Unknown";
 
-/// What ipmctl can be asked to show.
+/// Subject of `ipmctl show`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Subject {
-    /// `-topology`: what is plugged in.
+    /// `-topology`: the hardware.
     Topology,
     /// `-dimm`: the persistent memory modules.
     Dimm,
-    /// `-dimm -pcd Config`: what firmware keeps on the modules.
+    /// `-dimm -pcd Config`: platform configuration data (PCD) on the modules.
     Pcd,
-    /// `-memoryresources`: what all capacity is used for.
+    /// `-memoryresources`: use of the total capacity.
     MemoryResources,
     /// `-region`: mapped persistent memory.
     Region,
-    /// `-goal`: what changes at the next start.
+    /// `-goal`: pending goals.
     Goal,
-    /// `-sensor`: what the modules measure; of these kinds, or of all.
+    /// `-sensor`: sensor values of these types, or of all.
     Sensor(Vec<String>),
-    /// `-system -capabilities`: what platform and firmware can do.
+    /// `-system -capabilities`: capabilities of platform and firmware.
     Capabilities,
 }
 
-/// How ipmctl shows it.
+/// Output options of `ipmctl show`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Display {
-    /// In what capacities are printed.
+    /// Unit of capacities.
     pub unit: Unit,
-    /// In which form.
+    /// Output format.
     pub format: Format,
-    /// Which values.
+    /// Selected values.
     pub values: Values,
 }
 
-/// Which values of a thing are shown.
+/// Selection of an object's values.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Values {
-    /// Those that fit a table.
+    /// The values that fit into a table.
     #[default]
     Usual,
-    /// `-a`: all.
+    /// `-a`: all values.
     All,
-    /// `-d`: these.
+    /// `-d`: these values.
     Only(Vec<String>),
 }
 
 impl Platform {
-    /// What ipmctl shows of the subject, as text.
+    /// Returns ipmctl's output for the subject.
     ///
     /// # Errors
-    /// Modules, sockets or values that are not there.
+    /// Modules, sockets or values do not exist.
     pub fn show(
         &self,
         subject: &Subject,
@@ -90,7 +90,7 @@ impl Platform {
         }
     }
 
-    /// A capacity as the machine's ipmctl prints it.
+    /// Formats a capacity like the machine's ipmctl.
     fn capacity(&self, bytes: u64, display: &Display) -> String {
         Digits::of(self.machine.profile.ipmctl).show(bytes, display.unit)
     }
@@ -100,7 +100,7 @@ impl Platform {
     }
 }
 
-/// Records in the form that was asked for: a table of the usual values, or a list of others.
+/// Formats records: a table of the usual values, or a list of other selections.
 pub(crate) fn print(
     mut records: Records,
     columns: &[Column],
@@ -125,7 +125,7 @@ pub(crate) fn print(
     Ok(if display.format == Format::Xml { records.xml() } else { records.list() })
 }
 
-/// What is said where there is nothing to show.
+/// Formats a message that replaces an empty listing.
 pub(crate) fn nothing(message: &str, display: &Display) -> String {
     match display.format {
         Format::Text => format!("{message}\n"),

@@ -1,4 +1,4 @@
-//! `ipmctl show -dimm -pcd Config`: what firmware keeps on each module about the sets that it is in.
+//! `ipmctl show -dimm -pcd Config`: the platform configuration data (PCD) on each module about its sets.
 
 use super::Display;
 use crate::error::PlatformError;
@@ -8,20 +8,20 @@ use crate::machine::{Handle, Health, Module};
 use crate::platform::Platform;
 use crate::state::{Goal, Member};
 
-/// Columns that the name of a value takes.
+/// Width of the column of value names.
 const NAME_WIDTH: usize = 26;
-/// Firmware took the configuration over.
+/// Status: firmware applied the configuration.
 const VALID: u64 = 1;
-/// Nothing was ever configured.
+/// Status: the module was never configured.
 const NOT_CONFIGURED: u64 = 0;
-/// App Direct, in the table of a set.
+/// Persistent memory type App Direct, in the table of a set.
 const APP_DIRECT: u64 = 2;
-/// Pieces of 4 KiB, for controllers and for channels.
+/// Interleave size of 4 KiB, for controllers and for channels.
 const FORMAT_4_KIB: u64 = 0x40;
-/// The bit of each number of ways, from the lowest on.
+/// Number of ways for each bit, from the lowest on.
 const WAY_BITS: [usize; 8] = [1, 2, 3, 4, 6, 8, 12, 16];
 
-/// Lines of names and values, with the headings and the empty lines that later generations have between them.
+/// Lines of names and values, with the headings and empty lines of later generations.
 #[derive(Default)]
 struct Lines(Vec<Line>);
 
@@ -112,7 +112,7 @@ impl Platform {
         }
     }
 
-    /// The modules that are to be in a set, by their goals.
+    /// Returns the modules of a planned set, by their goals.
     fn goal_members(&self, set: u32) -> Vec<Member> {
         let same = |goal: &&Goal| goal.shares.iter().any(|share| share.set == set);
         let member = |goal: &Goal| {
@@ -130,7 +130,7 @@ impl Platform {
         identity.map_or("N/A".to_owned(), |identity| identity.to_string())
     }
 
-    /// As later generations show it: a heading for each table, and the tables of a set one below the other.
+    /// Formats the data for later generations: a heading for each table, and the tables of a set one after the other.
     fn later_lines(&self, module: &Module) -> Lines {
         let mut lines = Lines::default();
         let uses = self.capacities(module);
@@ -163,7 +163,7 @@ impl Platform {
         lines
     }
 
-    /// A set; offsets count from where a module's persistent memory begins, behind its volatile memory.
+    /// Formats a set. Offsets are relative to the module's persistent memory, after its volatile memory.
     fn later_set_lines(
         &self,
         lines: &mut Lines,
@@ -185,7 +185,7 @@ impl Platform {
         lines.0.push(Line::Empty);
         for member in members {
             lines.add("IdentificationInfoTable", "PCD Identification Info");
-            // Spelled as ipmctl spells it.
+            // This spelling is ipmctl's.
             lines.add("DimmUniqueIdentifer", self.identity_word(member));
             let start = Platform::persistent_start(memory(member.module));
             lines.hex("PartitionOffset", member.offset - start);
@@ -205,7 +205,7 @@ fn later_text(module: &Module, lines: &Lines) -> String {
     lines.0.iter().fold(head, |text, line| {
         text + &match line {
             Line::Heading(table) => format!("   ---Table: {table}---\n"),
-            // The names of tables are padded by three columns, whatever their length; one name has a column more.
+            // ipmctl pads names of tables by three columns, independent of their length. One name has a column more.
             Line::Value(name @ ("PcatTable" | "IdentificationInfoTable"), value) => {
                 format!("      {name}   : {value}\n")
             }

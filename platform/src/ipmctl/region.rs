@@ -30,7 +30,7 @@ impl Platform {
         }
         let head = Some("ISetID");
         let records = Records { list_tag: "RegionList", tag: "Region", part_tag: "", head, records };
-        // As XML they come with all their values, asked for or not.
+        // XML always has all values of a region.
         let all = display.format == Format::Xml && display.values == Values::Usual;
         let values = if all { Values::All } else { display.values.clone() };
         print(records, &COLUMNS, &Display { values, ..*display })
@@ -47,7 +47,7 @@ impl Platform {
             .with("FreeCapacity", self.capacity(self.free(region), display))
             .with("HealthState", self.region_health(region))
             .with("DimmID", dimms.join(", "));
-        // Text has no numbers of regions.
+        // Text does not have the numbers of regions.
         let record = match display.format {
             Format::Text => record,
             Format::Xml => record.with("RegionID", format!("{number:#06x}")),

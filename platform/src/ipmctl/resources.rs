@@ -14,7 +14,7 @@ impl Platform {
         if self.is_first_generation() { self.resource_list(display) } else { self.resource_table(display) }
     }
 
-    /// Of the modules only: how much there is of each use.
+    /// Lists the capacity of the modules by use.
     fn resource_list(&self, display: &Display) -> Result<String, PlatformError> {
         let uses = self.all_capacities();
         let capacity = |bytes| self.capacity(bytes, display);
@@ -30,12 +30,12 @@ impl Platform {
         print(records, &[], display)
     }
 
-    /// Of modules and DRAM: in memory mode DRAM is a cache, and what is volatile is on the modules.
+    /// Formats a table of modules and DRAM. In Memory Mode, DRAM is a cache and volatile memory is on the modules.
     fn resource_table(&self, display: &Display) -> Result<String, PlatformError> {
         let uses = self.all_capacities();
         let dram = self.machine.dram.iter().map(|dram| dram.capacity).sum::<u64>();
         let (volatile, cache) = if self.memory_mode() { (0, dram) } else { (dram, 0) };
-        // Persistent memory is never DRAM, and a cache never on a module; firmware keeps no DRAM for itself.
+        // Persistent memory is never DRAM, a cache is never on a module, and firmware reserves no DRAM.
         let rows = [
             ("Volatile", Some(volatile), Some(uses.memory)),
             ("AppDirect", None, Some(uses.app_direct)),

@@ -46,7 +46,7 @@ impl Platform {
         print(records, if self.is_first_generation() { &FIRST } else { &LATER }, display)
     }
 
-    /// The sensors of a module and what they read, in ipmctl's order.
+    /// Returns the sensors of a module with their values, in ipmctl's order.
     fn readings(&self, module: &Module) -> Vec<(&'static str, String)> {
         let sensors = &module.sensors;
         let mut readings = vec![
@@ -62,7 +62,7 @@ impl Platform {
             ("UnlatchedDirtyShutdownCount", sensors.unlatched_dirty_shutdowns.to_string()),
         ];
         if !self.is_first_generation() {
-            // Temperatures do not change here.
+            // Temperatures are constant here.
             readings.push(("MaxMediaTemperature", format!("{}C", sensors.media_celsius)));
             readings.push(("MaxControllerTemperature", format!("{}C", sensors.controller_celsius)));
         }

@@ -6,7 +6,7 @@ use crate::goal::WAYS;
 use crate::listing::{Record, Records};
 use crate::platform::Platform;
 
-/// What is shown when nothing else is asked for.
+/// Names of the values in the default output.
 const USUAL: [&str; 5] = [
     "PlatformConfigSupported",
     "Alignment",
@@ -15,7 +15,7 @@ const USUAL: [&str; 5] = [
     "AllowedAppDirectMode",
 ];
 
-/// The least that ipmctl calls a namespace.
+/// ipmctl's minimum size of a namespace.
 const NAMESPACE_MIN: u64 = 1 << 30;
 
 impl Platform {
@@ -60,7 +60,7 @@ impl Platform {
     }
 }
 
-/// The record with the ways in which modules can be interleaved.
+/// Adds the supported interleavings.
 fn with_settings(record: Record) -> Record {
     let ways = WAYS.iter().rev().map(|ways| match ways {
         1 => "x1 (ByOne)".to_owned(),

@@ -15,7 +15,7 @@ pub(crate) const COLUMNS: [Column; 5] = [
     Column("DeviceLocator", 15),
 ];
 
-/// The pieces in which the table of firmware (SMBIOS, type 17) tells the capacity of a module.
+/// Granularity in bytes of a module's capacity in SMBIOS type 17.
 const TOLD_PIECE: u64 = 64 << 20;
 
 impl Platform {
@@ -42,7 +42,7 @@ impl Platform {
                 .with("NodeControllerID", hex(handle.node()));
             records.push(record.with("BankLabel", UNKNOWN));
         }
-        // Naming modules leaves DRAM out: it has no number to be named by.
+        // A list of modules excludes DRAM, which has no handle.
         let dram = if targets.modules.is_empty() { self.machine.dram.as_slice() } else { &[] };
         for dram in
             dram.iter().filter(|dram| targets.sockets.is_empty() || targets.sockets.contains(&dram.socket))

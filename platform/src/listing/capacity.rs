@@ -3,7 +3,7 @@
 use crate::machine::IpmctlGeneration;
 use std::str::FromStr;
 
-/// In what capacities are printed.
+/// Unit in which capacities are printed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Unit {
     /// Bytes.
@@ -24,7 +24,7 @@ pub enum Unit {
 }
 
 impl Unit {
-    /// All of them with their words.
+    /// All units with their names.
     pub const ALL: [(Unit, &'static str); 7] = [
         (Unit::B, "B"),
         (Unit::MB, "MB"),
@@ -60,7 +60,7 @@ impl FromStr for Unit {
     }
 }
 
-/// How many digits behind the point, and whether what is beyond them counts.
+/// Number of decimal places, and true if the rest is rounded instead of cut off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Digits {
     behind: u32,
@@ -68,7 +68,7 @@ pub(crate) struct Digits {
 }
 
 impl Digits {
-    /// Those of a generation: the first cuts off what is beyond one digit, later ones round to three.
+    /// Returns the digits of a generation: the first cuts off after one decimal place, later ones round to three.
     pub(crate) fn of(generation: IpmctlGeneration) -> Digits {
         match generation {
             IpmctlGeneration::One => Digits { behind: 1, rounded: false },
@@ -76,7 +76,7 @@ impl Digits {
         }
     }
 
-    /// A capacity in bytes, as text.
+    /// Formats a capacity of `bytes`.
     pub(crate) fn show(self, bytes: u64, unit: Unit) -> String {
         let word = Unit::ALL.into_iter().find(|(known, _)| *known == unit).map_or("", |(_, word)| word);
         if unit == Unit::B {
@@ -105,7 +105,7 @@ mod test {
         assert_eq!(three.show(0, Unit::MiB), "0.000 MiB");
         assert_eq!(one.show(u64::MAX, Unit::MiB), "17592186044415.9 MiB");
         assert_eq!(three.show(u64::MAX, Unit::TiB), "16777216.000 TiB");
-        // As docs.pmem.io shows the volatile and the inaccessible memory of a server.
+        // Volatile and inaccessible memory of a server, from docs.pmem.io.
         assert_eq!(three.show(390_656 << 20, Unit::TiB), "0.373 TiB", "0.37256");
         assert_eq!(three.show(8_143 << 20, Unit::TiB), "0.008 TiB", "0.00777");
         assert_eq!(three.show(5_583 << 20, Unit::TiB), "0.005 TiB", "0.00532");

@@ -1,61 +1,61 @@
-//! Records of named values, and the three forms in which ipmctl prints them.
+//! Records of named values, and the three formats in which ipmctl prints them.
 
-/// In which form records are printed.
+/// Output format of records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Format {
-    /// For people.
+    /// Text for users.
     #[default]
     Text,
-    /// For programs.
+    /// XML for programs.
     Xml,
 }
 
-/// A thing with named values, in the order in which they are printed.
+/// An object with named values, in the order in which they are printed.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Record {
     values: Vec<(&'static str, String)>,
-    /// What belongs to the thing, as the sensors of a module.
+    /// Parts of the object, such as the sensors of a module.
     parts: Vec<Record>,
 }
 
-/// Things of one kind.
+/// Objects of one kind.
 #[derive(Clone, Debug)]
 pub(crate) struct Records {
-    /// The tag around all of them in XML.
+    /// XML tag around all records.
     pub(crate) list_tag: &'static str,
-    /// The tag of each in XML; empty for one thing whose values stand in the tag around it.
+    /// XML tag of each record; empty for a single object, whose values are directly in the list tag.
     pub(crate) tag: &'static str,
-    /// The tag of each part in XML.
+    /// XML tag of each part.
     pub(crate) part_tag: &'static str,
-    /// The value that heads each in a list; none for one thing that needs no head.
+    /// Name of the value in each record's headline; `None` for a single object without one.
     pub(crate) head: Option<&'static str>,
-    /// The things.
+    /// The objects.
     pub(crate) records: Vec<Record>,
 }
 
-/// A column of a table: the value that it shows, and the most characters that it has.
+/// A table column: the name of its value and its maximum width in characters.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Column(pub(crate) &'static str, pub(crate) usize);
 
 impl Record {
-    /// A record with no values.
+    /// Returns a record without values.
     pub(crate) fn new() -> Record {
         Record::default()
     }
 
-    /// The same with one more value.
+    /// Adds a value.
     pub(crate) fn with(mut self, name: &'static str, value: impl ToString) -> Record {
         self.values.push((name, value.to_string()));
         self
     }
 
-    /// The same with these parts.
+    /// Sets the parts.
     pub(crate) fn with_parts(mut self, parts: Vec<Record>) -> Record {
         self.parts = parts;
         self
     }
 
-    /// The same with N/A for each value that the other one has not, and the other's for those that it has.
+    /// Replaces the values by those of `other`, and by N/A where `other` has none.
     pub(crate) fn limited_to(mut self, other: &Record) -> Record {
         for (name, value) in &mut self.values {
             *value = other.value(name).unwrap_or("N/A").to_owned();
@@ -67,7 +67,7 @@ impl Record {
         self.values.iter().find(|(known, _)| *known == name).map(|(_, value)| value.as_str())
     }
 
-    /// Whether it, or a part of it, has a value of this name, in capitals or not.
+    /// Returns true if the record or one of its parts has a value of this name, ignoring case.
     pub(crate) fn knows(&self, name: &str) -> bool {
         self.values.iter().any(|(known, _)| known.eq_ignore_ascii_case(name))
             || self.parts.iter().any(|part| part.knows(name))
@@ -81,12 +81,12 @@ impl Record {
 }
 
 impl Records {
-    /// Leaves out the values that nobody asked for, the heads apart.
+    /// Removes the values that are not in `names`, except the headlines.
     pub(crate) fn keep(&mut self, names: &[&str], head: &str) {
         self.records.iter_mut().for_each(|record| record.keep(names, head));
     }
 
-    /// A table: a row for each record, or for each of its parts.
+    /// Formats a table: one row for each record, or for each of its parts.
     pub(crate) fn table(&self, columns: &[Column]) -> String {
         let mut rows: Vec<Vec<&str>> = Vec::new();
         for record in &self.records {
@@ -113,7 +113,7 @@ impl Records {
         rows.iter().fold(head + &rule, |text, row| text + &line(row))
     }
 
-    /// A list: a head for each record, and a line for each value.
+    /// Formats a list: a headline for each record, and a line for each value.
     pub(crate) fn list(&self) -> String {
         let mut text = String::new();
         for record in &self.records {
@@ -137,7 +137,7 @@ impl Records {
         text
     }
 
-    /// XML.
+    /// Formats XML.
     pub(crate) fn xml(&self) -> String {
         let mut text = format!("<?xml version=\"1.0\"?>\n <{}>\n", self.list_tag);
         for record in &self.records {

@@ -1,4 +1,4 @@
-//! A machine: what is plugged in, and through which tools it is seen.
+//! A machine: its hardware, and the tool versions that it emulates.
 
 mod handle;
 mod module;
@@ -12,7 +12,7 @@ pub use profile::{IpmctlGeneration, KernelVersion, PersistenceDomain, Profile};
 pub use source::MachineFault;
 pub use typo::nearest;
 
-/// The machines that are included, with their files.
+/// The included machines, with their files.
 pub const INCLUDED: [(&str, &str); 5] = [
     ("fujitsu-primergy", include_str!("../../machines/fujitsu-primergy.toml")),
     ("e4-pmserver", include_str!("../../machines/e4-pmserver.toml")),
@@ -24,35 +24,35 @@ pub const INCLUDED: [(&str, &str); 5] = [
 /// Bytes at the start of each module's media that firmware keeps for itself.
 pub const FIRMWARE_SPACE: u64 = 256 << 20;
 
-/// A machine: what is plugged in, and through which tools it is seen.
+/// A machine: its hardware, and the tool versions that it emulates.
 #[derive(Clone, Debug)]
 pub struct Machine {
-    /// What it is called.
+    /// Name of the machine.
     pub name: String,
-    /// Which tools and which kernel it is seen through.
+    /// Versions of the emulated tools and kernel.
     pub profile: Profile,
-    /// Bytes of which firmware gives capacity to goals in whole multiples.
+    /// Alignment in bytes of the capacity that firmware gives to goals.
     pub alignment: u64,
-    /// The persistent memory modules, in the order of firmware's tables: the kernel numbers them so.
+    /// The persistent memory modules in the order of firmware's tables, which the kernel numbers them in.
     pub modules: Vec<Module>,
     /// The DRAM modules, in the order of firmware's tables.
     pub dram: Vec<Dram>,
-    /// DRAM that the kernel was told to take for persistent memory.
+    /// DRAM that the kernel uses as persistent memory (`memmap=`).
     pub memmap: Vec<Memmap>,
-    /// Whether firmware looks for bad blocks; that of virtual machines does not.
+    /// True if firmware scrubs for bad blocks. Firmware of virtual machines does not.
     pub firmware_scrubs: bool,
 }
 
 impl Machine {
-    /// The machine that a text in TOML describes.
+    /// Parses a machine file (TOML).
     ///
     /// # Errors
-    /// What is wrong, with its line and column where it has one.
+    /// The fault, with its line and column if it has one.
     pub fn parse(text: &str) -> Result<Machine, MachineFault> {
         source::parse(text)
     }
 
-    /// The text of an included machine.
+    /// Returns the text of an included machine.
     ///
     /// # Errors
     /// [`MachineFault::NotIncluded`], with the nearest name.
@@ -64,17 +64,17 @@ impl Machine {
         })
     }
 
-    /// The module with this handle.
+    /// Returns the module with this handle.
     pub fn module(&self, handle: Handle) -> Option<&Module> {
         self.modules.iter().find(|module| module.handle == handle)
     }
 
-    /// The number by which the kernel calls a module: N of nmemN.
+    /// Returns the kernel's number of a module: N of nmemN.
     pub fn module_index(&self, handle: Handle) -> Option<usize> {
         self.modules.iter().position(|module| module.handle == handle)
     }
 
-    /// The sockets, ascending.
+    /// Returns the sockets, ascending.
     pub fn sockets(&self) -> Vec<u16> {
         let modules = self.modules.iter().map(|module| module.handle.socket());
         let mut sockets: Vec<u16> = modules.chain(self.dram.iter().map(|dram| dram.socket)).collect();
@@ -83,12 +83,12 @@ impl Machine {
         sockets
     }
 
-    /// Bytes of a module that goals can give to one use or another.
+    /// Returns the bytes of a module that goals can allocate.
     pub fn usable_capacity(&self, module: &Module) -> u64 {
         lode_layout::align_down(module.capacity.saturating_sub(FIRMWARE_SPACE), self.alignment)
     }
 
-    /// Bytes of DRAM on a socket.
+    /// Returns the bytes of DRAM on a socket.
     pub fn dram_capacity(&self, socket: u16) -> u64 {
         self.dram.iter().filter(|dram| dram.socket == socket).map(|dram| dram.capacity).sum()
     }

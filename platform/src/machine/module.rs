@@ -7,59 +7,59 @@ use serde::Deserialize;
 /// A persistent memory module.
 #[derive(Clone, Debug)]
 pub struct Module {
-    /// Its place, by which firmware calls it.
+    /// Firmware's handle.
     pub handle: Handle,
     /// Its number in the SMBIOS tables.
     pub physical_id: u16,
-    /// What is printed on the board beside the slot.
+    /// Device locator in the SMBIOS tables: the name of the slot.
     pub locator: String,
-    /// Its raw capacity in bytes; 0 where a dead module does not tell.
+    /// Raw capacity in bytes; 0 if a dead module does not report it.
     pub capacity: u64,
-    /// Who it is, unless it is too dead to say.
+    /// Identity; `None` if a dead module does not report it.
     pub identity: Option<ModuleId>,
-    /// The version of its firmware, unless it is too dead to say.
+    /// Version of its firmware; `None` if a dead module does not report it.
     pub firmware: Option<String>,
-    /// The maker's number for this kind of module.
+    /// The manufacturer's part number.
     pub part_number: Option<String>,
-    /// How it is.
+    /// Health state.
     pub health: Health,
-    /// Whether its data can be reached.
+    /// Security state.
     pub security: Security,
     /// Bytes of its label storage area.
     pub label_area: u64,
-    /// What it measures of itself.
+    /// Sensor values.
     pub sensors: Sensors,
 }
 
 impl Module {
-    /// Whether it answers and its data can be reached, so that goals and regions can use it.
+    /// Returns true if the module answers and is not locked. Only such modules can get goals and be part of regions.
     pub fn usable(&self) -> bool {
         self.health != Health::NonFunctional && self.security != Security::Locked
     }
 }
 
-/// How a module is, in ipmctl's words.
+/// Health state of a module, in ipmctl's words.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 pub enum Health {
-    /// As it should be.
+    /// No failure.
     #[default]
     Healthy,
-    /// Maintenance is due.
+    /// Maintenance is required.
     #[serde(rename = "Noncritical failure")]
     Noncritical,
-    /// Performance or capacity are reduced.
+    /// Performance or capacity is reduced.
     #[serde(rename = "Critical failure")]
     Critical,
-    /// Data is lost, or will be.
+    /// Data is lost, or loss is imminent.
     #[serde(rename = "Fatal failure")]
     Fatal,
-    /// It is there and does not answer.
+    /// The module is present and does not answer.
     #[serde(rename = "Non-functional")]
     NonFunctional,
 }
 
 impl Health {
-    /// ipmctl's word.
+    /// Returns ipmctl's word.
     pub fn word(self) -> &'static str {
         match self {
             Health::Healthy => "Healthy",
@@ -70,7 +70,7 @@ impl Health {
         }
     }
 
-    /// The word of the kernel's SMART report.
+    /// Returns the word of the kernel's SMART report.
     pub fn smart_word(self) -> &'static str {
         match self {
             Health::Healthy => "ok",
@@ -81,7 +81,7 @@ impl Health {
     }
 }
 
-/// Whether a module's data can be reached, in ipmctl's words.
+/// Security state of a module, in ipmctl's words.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 pub enum Security {
     /// No passphrase is set.
@@ -89,17 +89,17 @@ pub enum Security {
     Disabled,
     /// A passphrase is set and was given.
     Unlocked,
-    /// A passphrase is set and was not given: no data can be reached.
+    /// A passphrase is set and was not given: no data is accessible.
     Locked,
-    /// As it is until the next reboot.
+    /// The security state can't be changed until the next reboot.
     Frozen,
-    /// It knows of no passphrases, as the modules of virtual machines.
+    /// The module has no passphrases, like the modules of virtual machines.
     #[serde(rename = "Not supported")]
     Unsupported,
 }
 
 impl Security {
-    /// ipmctl's word.
+    /// Returns ipmctl's word.
     pub fn word(self) -> &'static str {
         match self {
             Security::Disabled => "Disabled",
@@ -110,7 +110,7 @@ impl Security {
         }
     }
 
-    /// The kernel's word, if it has one for it.
+    /// Returns the kernel's word; `None` if the kernel has none for this state.
     pub fn kernel_word(self) -> Option<&'static str> {
         match self {
             Security::Disabled => Some("disabled"),
@@ -122,7 +122,7 @@ impl Security {
     }
 }
 
-/// What a module measures of itself.
+/// Sensor values of a module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Sensors {
@@ -130,24 +130,24 @@ pub struct Sensors {
     pub media_celsius: u32,
     /// The temperature of the controller in degrees Celsius.
     pub controller_celsius: u32,
-    /// How much of its life is left.
+    /// Remaining life of the media, in percent.
     pub remaining_percent: u32,
-    /// How often power went away before it could finish, counted by the platform since it latches.
+    /// Latched dirty shutdown count: power losses before the module had finished, counted while the latch is set.
     pub latched_dirty_shutdowns: u32,
-    /// The same without the latch.
+    /// Unlatched dirty shutdown count.
     pub unlatched_dirty_shutdowns: u32,
-    /// Seconds that it had power, ever.
+    /// Seconds that the module was powered, in total.
     pub power_on_seconds: u64,
-    /// Seconds since it was started.
+    /// Seconds since the last power-on.
     pub up_seconds: u64,
-    /// How often it was started before this machine was made.
+    /// Power cycles before this machine was created.
     pub power_cycles: u64,
-    /// Errors of its firmware.
+    /// Count of firmware errors.
     pub firmware_errors: u32,
 }
 
 impl Default for Sensors {
-    /// A new module at room temperature.
+    /// Returns the values of a new module at room temperature.
     fn default() -> Sensors {
         Sensors {
             media_celsius: 33,
@@ -170,17 +170,17 @@ pub struct Dram {
     pub socket: u16,
     /// Its number in the SMBIOS tables.
     pub physical_id: u16,
-    /// What is printed on the board beside the slot.
+    /// Device locator in the SMBIOS tables: the name of the slot.
     pub locator: String,
-    /// Its capacity in bytes.
+    /// Capacity in bytes.
     pub capacity: u64,
 }
 
-/// DRAM that the kernel was told to take for persistent memory, by `memmap=SIZE!START`.
+/// DRAM that the kernel uses as persistent memory, by `memmap=SIZE!START`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Memmap {
-    /// The first physical address.
+    /// First physical address.
     pub start: u64,
-    /// Bytes.
+    /// Size in bytes.
     pub size: u64,
 }

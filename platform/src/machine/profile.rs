@@ -1,17 +1,17 @@
-//! Which tools and which kernel a machine is seen through.
+//! Versions of the tools and the kernel that a machine emulates.
 
 use serde::Deserialize;
 
-/// Which tools and which kernel a machine is seen through: what they print, and how they round.
+/// Versions of the emulated tools and kernel, which decide on output and rounding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Profile {
     /// The generation of ipmctl.
     pub ipmctl: IpmctlGeneration,
     /// The version of ndctl, as 64 or 76.
     pub ndctl: u32,
-    /// The kernel.
+    /// Version of the kernel.
     pub kernel: KernelVersion,
-    /// What the platform carries to the media when power fails.
+    /// Persistence domain of the platform.
     pub domain: PersistenceDomain,
 }
 
@@ -24,54 +24,53 @@ pub enum IpmctlGeneration {
     Three,
 }
 
-/// A kernel, by the two numbers that matter.
+/// Version of a kernel, major and minor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct KernelVersion {
-    /// 4 in 4.20.
+    /// Major version: 4 in 4.20.
     pub major: u32,
-    /// 20 in 4.20.
+    /// Minor version: 20 in 4.20.
     pub minor: u32,
 }
 
 impl KernelVersion {
-    /// The two numbers of a text like `4.20`.
+    /// Parses a version like `4.20`.
     pub fn parse(text: &str) -> Option<KernelVersion> {
         let (major, minor) = text.split_once('.')?;
         Some(KernelVersion { major: major.parse().ok()?, minor: minor.parse().ok()? })
     }
 
-    /// Whether page maps are counted in whole sections of 128 MiB, as before memory could be added in parts
-    /// of sections (5.3).
+    /// Returns true if page maps cover whole sections of 128 MiB. Kernels from 5.3 on can add parts of sections.
     pub fn rounds_to_sections(self) -> bool {
         self < KernelVersion { major: 5, minor: 3 }
     }
 
-    /// Whether modules tell their security state (from 5.0 on).
+    /// Returns true if the kernel shows the security state of modules (from 5.0 on).
     pub fn tells_security(self) -> bool {
         self >= KernelVersion { major: 5, minor: 0 }
     }
 
-    /// Whether regions have an alignment of their own (from 5.7 on).
+    /// Returns true if regions have an alignment of their own (from 5.7 on).
     pub fn aligns_regions(self) -> bool {
         self >= KernelVersion { major: 5, minor: 7 }
     }
 }
 
-/// What the platform carries to the media when power fails.
+/// Persistence domain: the stores that the platform saves to the media at power loss.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PersistenceDomain {
-    /// CPU caches, too.
+    /// All stores, those in CPU caches included.
     CpuCache,
-    /// What has reached the memory controller.
+    /// Stores that have reached the memory controller.
     #[default]
     MemoryController,
-    /// The platform does not say.
+    /// The platform does not report it.
     Unknown,
 }
 
 impl PersistenceDomain {
-    /// The kernel's word for it.
+    /// Returns the kernel's word.
     pub fn word(self) -> &'static str {
         match self {
             PersistenceDomain::CpuCache => "cpu_cache",

@@ -1,4 +1,4 @@
-//! Machine files: TOML in, a machine or what is wrong with the file out.
+//! Parser of machine files (TOML).
 
 use super::{
     Dram, Handle, Health, IpmctlGeneration, KernelVersion, Machine, Memmap, Module, PersistenceDomain,
@@ -12,42 +12,42 @@ use std::fmt;
 use std::ops::Range;
 use toml::Spanned;
 
-/// Bytes of a label storage area where the file does not say.
+/// Default size of a label storage area, in bytes.
 const LABEL_AREA: u64 = 128 << 10;
-/// Bytes of which firmware gives capacity in whole multiples where the file does not say.
+/// Default alignment of firmware's allocations, in bytes.
 const ALIGNMENT: u64 = 1 << 30;
-/// The most bytes a module may have: what 52 bits of physical address reach.
+/// Largest capacity of a module: the range of 52-bit physical addresses.
 const CAPACITY_MAX: u64 = 1 << 52;
 
-/// What is wrong with a machine, or with the name of one.
+/// Fault in a machine file, or an unknown machine name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum MachineFault {
-    /// The file is not what a machine file is.
+    /// The file does not parse.
     Syntax {
-        /// Where, from 1.
+        /// Line, from 1.
         line: usize,
-        /// Where in the line, in characters from 1.
+        /// Column in characters, from 1.
         column: usize,
-        /// What the parser says.
+        /// Message of the parser.
         says: String,
         /// The word that was probably meant.
         meant: Option<String>,
     },
-    /// A value that the machine can't have.
+    /// A value is invalid.
     Value {
-        /// Where, from 1.
+        /// Line, from 1.
         line: usize,
-        /// Where in the line, in characters from 1.
+        /// Column in characters, from 1.
         column: usize,
-        /// Of what.
+        /// The quantity.
         what: &'static str,
         /// The value.
         found: String,
-        /// What it could be.
+        /// Description of valid values.
         want: &'static str,
     },
-    /// No machine of this name is included.
+    /// No included machine has this name.
     NotIncluded {
         /// The name.
         name: String,
@@ -139,7 +139,7 @@ struct MemmapSource {
     size: Spanned<ByteSize>,
 }
 
-/// The machine that a text describes.
+/// Parses a machine file.
 pub(super) fn parse(text: &str) -> Result<Machine, MachineFault> {
     let source: Source = toml::from_str(text).map_err(|error| syntax(text, &error))?;
     let reader = Reader { text };
@@ -157,7 +157,7 @@ pub(super) fn parse(text: &str) -> Result<Machine, MachineFault> {
 
 fn syntax(text: &str, error: &toml::de::Error) -> MachineFault {
     let (line, column) = place(text, error.span().unwrap_or(0..0));
-    // The parser puts words in backquotes: first the one that it found, then those that it knows.
+    // The parser puts words in backquotes: first the one that it found, then the ones that it expected.
     let mut words = error.message().split('`').skip(1).step_by(2);
     let found = words.next().unwrap_or_default();
     let meant = nearest(found, words).map(str::to_owned);
@@ -169,14 +169,14 @@ fn syntax(text: &str, error: &toml::de::Error) -> MachineFault {
     }
 }
 
-/// Line and column of a range's start, both from 1.
+/// Returns the line and column of a range's start, both from 1.
 fn place(text: &str, span: Range<usize>) -> (usize, usize) {
     let before = text.get(..span.start).unwrap_or(text);
     let line = before.rsplit('\n').next().unwrap_or_default();
     (before.matches('\n').count() + 1, line.chars().count() + 1)
 }
 
-/// Checks values, and knows where they stand.
+/// Validates values and locates them in the text.
 struct Reader<'a> {
     text: &'a str,
 }

@@ -1,6 +1,6 @@
-//! Which known word a mistyped one was meant to be.
+//! Suggestions for mistyped words.
 
-/// Which of the known words the mistyped one was meant to be; none if no word is near.
+/// Returns the known word nearest to a mistyped one; `None` if no word is near.
 pub fn nearest<'a>(typed: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let limit = typed.chars().count() / 3 + 1;
     let ranked = known.map(|word| (distance(typed, word), word));
@@ -10,7 +10,7 @@ pub fn nearest<'a>(typed: &str, known: impl Iterator<Item = &'a str>) -> Option<
         .map(|(_, word)| word)
 }
 
-/// How many characters must be put in, taken out or changed to make one word of the other.
+/// Returns the Levenshtein distance: insertions, deletions and substitutions between the words.
 fn distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let mut above: Vec<usize> = (0..=b.len()).collect();

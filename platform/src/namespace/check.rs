@@ -1,4 +1,4 @@
-//! Checking the tables that make the sectors of a namespace atomic.
+//! Check of a namespace's BTT.
 
 use crate::contents::INFO_BLOCK;
 use crate::directory::{Directory, Media};
@@ -7,27 +7,28 @@ use crate::namespace::Personality;
 use crate::region::Region;
 use lode_layout::{BttCensus, BttFlog, BttInfo, BttVersion};
 
-/// Bytes of the map that are read at once.
+/// Bytes of the map per read.
 const MAP_PART: u64 = 1 << 20;
 
-/// A table that is sound.
+/// A BTT without damage.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SectorTable {
-    /// Its arenas.
+    /// Number of arenas.
     pub arenas: u64,
-    /// The sectors of all of them.
+    /// Number of sectors in all arenas.
     pub sectors: u64,
 }
 
 impl Directory {
-    /// Checks the table of a namespace with atomic sectors: in each arena both info blocks, the flog, and that each
-    /// block is that of one sector or free. It changes nothing.
+    /// Checks the BTT of a namespace: both info blocks and the flog of each arena, and that each block belongs to one
+    /// sector or is free. Changes nothing.
     ///
     /// # Errors
-    /// There is no such namespace, it has no such table, or the first thing that is wrong with it; the kernel refuses.
+    /// The namespace does not exist or has no BTT. The BTT is damaged; the error has the first damage. The kernel
+    /// refuses.
     ///
     /// # Cost
-    /// It reads all of the map, 4 bytes for each sector, and takes a bit of DRAM for each.
+    /// Reads the whole map, 4 bytes for each sector, and uses a bit of DRAM for each.
     pub fn check_namespace(&self, name: &str) -> Result<SectorTable, PlatformError> {
         let (region, namespace) = self.platform().namespace(name)?;
         let Personality::Sectors { version, .. } = namespace.personality else {
@@ -49,17 +50,17 @@ impl Directory {
     }
 }
 
-/// What looks at the arenas of a namespace.
+/// Checker of a namespace's arenas.
 struct ArenaCheck<'n> {
     name: &'n str,
     region: Region,
-    /// Where the namespace ends, in bytes from the start of the region.
+    /// Offset of the namespace's end in the region, in bytes.
     end: u64,
     media: Media,
 }
 
 impl ArenaCheck<'_> {
-    /// Checks the arena that begins at `start` of the region.
+    /// Checks the arena at `start` of the region.
     fn arena(&mut self, start: u64, arena: u64) -> Result<BttInfo, PlatformError> {
         let name = || self.name.to_owned();
         let first = self.media.bytes(&self.region, start, INFO_BLOCK)?;

@@ -1,4 +1,4 @@
-//! Making namespaces, with the rules and defaults of ndctl and the kernel.
+//! Creation of namespaces, with the rules and defaults of ndctl and the kernel.
 
 use crate::contents::INFO_BLOCK;
 use crate::error::PlatformError;
@@ -14,10 +14,10 @@ use lode_layout::{
 use uuid::Uuid;
 
 impl Platform {
-    /// Makes a namespace. `uuids` makes identities that nobody has.
+    /// Creates a namespace. `uuids` generates unused UUIDs.
     ///
     /// # Errors
-    /// No region has the space, the size is not aligned, the label areas are full or blank, the region is disabled.
+    /// No region has the space, the size is not aligned, the label areas are full or blank, or the region is disabled.
     pub fn create_namespace(
         &mut self,
         wanted: &CreateNamespace,
@@ -51,7 +51,7 @@ impl Platform {
         Ok(made.expect("a namespace whose labels were written is found"))
     }
 
-    /// The first region, in the order in which ndctl looks at them, that can be used and has the space.
+    /// Returns the first usable region with the space, in ndctl's order.
     fn region_with_space(
         &self,
         wanted: &CreateNamespace,
@@ -85,13 +85,13 @@ impl Platform {
         }
     }
 
-    /// The lowest number that no namespace of the region has.
+    /// Returns the lowest number that no namespace of the region has.
     pub(crate) fn free_number(&self, region: &Region) -> u32 {
         let taken: Vec<u32> = self.namespaces(region).iter().map(|namespace| namespace.number).collect();
         (0..).find(|number| !taken.contains(number)).unwrap_or(u32::MAX)
     }
 
-    /// The labels of a new namespace.
+    /// Writes the labels of a new namespace.
     fn write_labels(
         &mut self,
         region: &Region,
@@ -122,12 +122,12 @@ impl Platform {
         self.put_labels(region, &label)
     }
 
-    /// Writes the labels of a namespace, one for each module of its region: first all of them as still being written,
-    /// then as they stay. `label` has its range in what the modules give to the region; set, count and position are
-    /// those of each module.
+    /// Writes the labels of a namespace, one on each module of its region. All of them are first written with the flag
+    /// UPDATING, then without it. The range in `label` is relative to the region's share of each module. The function
+    /// sets cookie, count and position.
     ///
     /// # Errors
-    /// An area has no room, or another namespace has the range.
+    /// An area has no free slot, or another namespace overlaps the range.
     pub(crate) fn put_labels(
         &mut self,
         region: &Region,
@@ -153,14 +153,15 @@ impl Platform {
         Ok(())
     }
 
-    /// Which labels the modules of a region have.
+    /// Returns the version of the labels on a region's modules.
     pub(crate) fn labels_of(&self, region: &Region) -> LabelVersion {
         let module = region.members().first().map(|member| member.module);
         let set = module.and_then(|module| self.state.sets_of(module).next());
         set.map_or(LabelVersion::V1_2, |(set, _)| set.labels)
     }
 
-    /// The blocks that say what is made of a namespace. One of an older namespace names that one, and is passed over.
+    /// Writes the info blocks of a namespace. Info blocks of earlier namespaces have other parent UUIDs, so they are
+    /// ignored.
     fn write_info(
         &mut self,
         region: &Region,
@@ -195,7 +196,7 @@ impl Platform {
         Ok(())
     }
 
-    /// Map and flog of a new arena at `offset`: each block is where it was on the first day.
+    /// Writes map and flog of a new arena at `offset`, in their initial state.
     fn write_arena(&mut self, region: &Region, offset: u64, geometry: &BttGeometry) {
         let map_len = geometry.flogoff() - geometry.mapoff();
         for (module, off, len) in region.ranges(offset + geometry.mapoff(), map_len) {
@@ -208,7 +209,7 @@ impl Platform {
         }
     }
 
-    /// Clears the blocks that could say what was made of a namespace at this offset.
+    /// Clears the info blocks of a former namespace at this offset.
     pub(crate) fn clear_info(&mut self, region: &Region, offset: u64) {
         for at in [0, INFO_BLOCK] {
             let place = region.place(offset + at);
@@ -219,7 +220,7 @@ impl Platform {
         }
     }
 
-    /// Writes a block, which lies on one module since it is a whole line of the interleave set.
+    /// Writes an info block. It is on one module, since it is one line of the interleave set.
     fn write_at(&mut self, region: &Region, offset: u64, block: &[u8]) {
         if let Some((module, off)) = region.place(offset) {
             self.contents.write_block(module, off, block);
@@ -237,7 +238,7 @@ fn abstraction(mode: Mode) -> Abstraction {
 }
 
 impl Namespace {
-    /// What was made of it.
+    /// Returns the mode of the namespace.
     pub fn mode(&self) -> Mode {
         match &self.personality {
             Personality::Raw => Mode::Raw,

@@ -1,4 +1,4 @@
-//! Unmaking namespaces, and switching them and their regions off and on.
+//! Destroys, reconfigures, enables and disables namespaces, and enables and disables regions.
 
 use crate::error::PlatformError;
 use crate::namespace::{CreateNamespace, MapPlace, Namespace, Personality};
@@ -9,7 +9,7 @@ use lode_layout::{LabelFormat, PageMapPlace};
 use uuid::Uuid;
 
 impl Platform {
-    /// The namespace that the kernel calls so, as `namespace0.0`, and its region.
+    /// Returns the namespace with the kernel's name, as `namespace0.0`, and its region.
     ///
     /// # Errors
     /// [`UnknownNamespace`](PlatformError::UnknownNamespace).
@@ -23,7 +23,7 @@ impl Platform {
         Err(PlatformError::UnknownNamespace { name: name.to_owned() })
     }
 
-    /// The names of all namespaces that have labels, those of one region if it is named.
+    /// Returns the names of all namespaces with labels, or of those in one region.
     pub fn labelled_namespaces(&self, region: Option<u32>) -> Vec<String> {
         let regions =
             self.regions().into_iter().filter(|one| region.is_none_or(|number| one.number == number));
@@ -31,10 +31,10 @@ impl Platform {
         namespaces.filter(|namespace| namespace.uuid.is_some()).map(|namespace| namespace.device()).collect()
     }
 
-    /// Unmakes a namespace: its data is not reached any more.
+    /// Destroys a namespace. Its data becomes inaccessible.
     ///
     /// # Errors
-    /// It is unknown, has no labels, or is in use and nobody said that this does not matter.
+    /// The namespace does not exist, has no labels, or is active and `force` is not set.
     pub fn destroy_namespace(&mut self, name: &str, force: bool) -> Result<(), PlatformError> {
         let (region, namespace) = self.namespace(name)?;
         let Some(uuid) = namespace.uuid else {
@@ -50,10 +50,10 @@ impl Platform {
         Ok(())
     }
 
-    /// Frees the labels of a namespace on all modules of its region.
+    /// Removes the labels of a namespace from all modules of its region.
     ///
     /// # Errors
-    /// A module has none.
+    /// A module has no label of the namespace.
     pub(crate) fn remove_labels(&mut self, region: &Region, uuid: Uuid) -> Result<(), PlatformError> {
         for member in region.members() {
             let module = member.module;
@@ -63,7 +63,7 @@ impl Platform {
         Ok(())
     }
 
-    /// Notes the numbers of a region's namespaces: until the next start they stay, whatever happens to the others.
+    /// Records the numbers of a region's namespaces. Until the next reboot they stay, even if other namespaces change.
     fn keep_numbers(&mut self, region: &Region) {
         for namespace in self.namespaces(region) {
             let Some(uuid) = namespace.uuid else { continue };
@@ -77,7 +77,7 @@ impl Platform {
         }
     }
 
-    /// Makes something else of a namespace: what `wanted` leaves open stays as it is. The data is not kept.
+    /// Reconfigures a namespace. Parameters that `wanted` does not set stay. The data is lost.
     ///
     /// # Errors
     /// Those of [`destroy_namespace`](Platform::destroy_namespace) and
@@ -105,10 +105,10 @@ impl Platform {
         self.create_namespace(&wanted, uuids)
     }
 
-    /// Switches a namespace on or off, until the next start; returns whether it was otherwise before.
+    /// Enables or disables a namespace until the next reboot. Returns true if this changed its state.
     ///
     /// # Errors
-    /// It is unknown or has no labels.
+    /// The namespace does not exist or has no labels. It can't be enabled while its region is disabled.
     pub fn enable_namespace(&mut self, name: &str, enable: bool) -> Result<bool, PlatformError> {
         let (region, namespace) = self.namespace(name)?;
         let Some(uuid) = namespace.uuid else {
@@ -122,10 +122,10 @@ impl Platform {
         Ok(namespace.enabled != enable)
     }
 
-    /// Switches a region on or off, until the next start; returns whether it was otherwise before.
+    /// Enables or disables a region until the next reboot. Returns true if this changed its state.
     ///
     /// # Errors
-    /// It is unknown, or can't be switched on since a module of it is dead or locked.
+    /// The region does not exist, or can't be enabled because one of its modules is dead or locked.
     pub fn enable_region(&mut self, number: u32, enable: bool) -> Result<bool, PlatformError> {
         let find =
             |platform: &Platform| platform.regions().into_iter().find(|region| region.number == number);
@@ -140,10 +140,10 @@ impl Platform {
         }
     }
 
-    /// Makes the label area of a module anew, or blank without a version. Its namespaces are gone.
+    /// Formats the label area of a module, or makes it blank without a version. Its namespaces are lost.
     ///
     /// # Errors
-    /// There is no such module, a region of it is in use, or it holds labels and nobody said that this does not matter.
+    /// The module does not exist, one of its regions is active, or the area holds labels and `force` is not set.
     pub fn init_labels(
         &mut self,
         index: usize,
@@ -169,10 +169,10 @@ impl Platform {
         Ok(())
     }
 
-    /// Replaces all of a module's label area.
+    /// Replaces a module's whole label area.
     ///
     /// # Errors
-    /// There is no such module, a region of it is in use, or the bytes are not as many as the area has.
+    /// The module does not exist, one of its regions is active, or the length is not that of the area.
     pub fn write_labels_of(&mut self, index: usize, bytes: Vec<u8>) -> Result<(), PlatformError> {
         let module = self.module_for_labels(index)?;
         let size = self.machine.modules[index].label_area;
@@ -183,7 +183,7 @@ impl Platform {
         Ok(())
     }
 
-    /// Replaces all of a module's label area by as many bytes.
+    /// Replaces a module's whole label area by `bytes`, which have its length.
     pub(crate) fn replace_labels(&mut self, module: crate::Handle, bytes: Vec<u8>) {
         self.contents.replace(module, bytes);
         if let Ok(area) = self.contents.area(module) {
@@ -197,7 +197,7 @@ impl Platform {
         }
     }
 
-    /// The module nmemN, if its labels may be changed: no region that it is part of is in use.
+    /// Returns the module nmemN if its labels may be changed: no region with it is active.
     fn module_for_labels(&self, index: usize) -> Result<crate::Handle, PlatformError> {
         let found = self.machine.modules.get(index).ok_or(PlatformError::UnknownDevice { index })?;
         if !found.usable() {

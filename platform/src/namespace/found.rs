@@ -1,4 +1,4 @@
-//! Finding namespaces.
+//! Discovery of namespaces from labels and info blocks.
 
 use crate::contents::INFO_BLOCK;
 use crate::machine::Handle;
@@ -13,55 +13,55 @@ use uuid::Uuid;
 /// A namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Namespace {
-    /// The number of its region.
+    /// Number of its region.
     pub region: u32,
-    /// Its number in the region.
+    /// Number in the region.
     pub number: u32,
-    /// Who it is; none if it has no labels, but is all of a region.
+    /// UUID; `None` for a namespace without labels, which is a whole region.
     pub uuid: Option<Uuid>,
-    /// What its user called it.
+    /// The user's name.
     pub name: String,
-    /// Where it begins, in bytes from the start of its region.
+    /// Offset in bytes from the start of its region.
     pub offset: u64,
-    /// Bytes, those that are kept for its own purposes included.
+    /// Size in bytes, including page map and BTT metadata.
     pub size: u64,
-    /// Bytes of a sector as its labels say; 512 where they don't.
+    /// Sector size in bytes from its labels; 512 if they have none.
     pub sector_size: u64,
-    /// What is made of it.
+    /// Use of the namespace, from its info blocks.
     pub personality: Personality,
-    /// Whether it can be used: neither it nor its region is disabled.
+    /// True if neither the namespace nor its region is disabled.
     pub enabled: bool,
 }
 
-/// What is made of a namespace.
+/// Use of a namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Personality {
-    /// A block device, without page map and without atomic sectors.
+    /// A block device without page map and BTT.
     Raw,
-    /// A block device with a page map in DRAM, by itself: what the kernel makes of ranges without labels.
+    /// A block device with a page map in DRAM and without info block, as the kernel makes of ranges without labels.
     Legacy,
     /// A block device or a character device with a page map.
     PageMap(PageMapInfo),
-    /// A block device with atomic sectors.
+    /// A block device with a BTT.
     Sectors {
-        /// Who it is.
+        /// UUID of the BTT.
         uuid: Uuid,
-        /// Which kind of table makes them atomic.
+        /// Version of the BTT.
         version: BttVersion,
-        /// Bytes of a sector.
+        /// Sector size in bytes.
         sector_size: u32,
-        /// Sectors.
+        /// Number of sectors.
         sector_count: u64,
     },
 }
 
 impl Namespace {
-    /// Its name in the kernel.
+    /// Returns the kernel's name.
     pub fn device(&self) -> String {
         format!("namespace{}.{}", self.region, self.number)
     }
 
-    /// Bytes that its user gets.
+    /// Returns the bytes that are available to its user.
     pub fn usable(&self) -> u64 {
         match &self.personality {
             Personality::Raw | Personality::Legacy => self.size,
@@ -70,7 +70,7 @@ impl Namespace {
         }
     }
 
-    /// Bytes of a sector as its user sees them.
+    /// Returns the sector size in bytes that its user sees.
     pub fn user_sector_size(&self) -> u64 {
         match &self.personality {
             Personality::Sectors { sector_size, .. } => u64::from(*sector_size),
@@ -78,7 +78,7 @@ impl Namespace {
         }
     }
 
-    /// Its page map, if it has one that lies in it.
+    /// Returns the page map's info block; `None` if the namespace has none.
     pub fn page_map(&self) -> Option<&PageMapInfo> {
         match &self.personality {
             Personality::PageMap(info) => Some(info),
@@ -86,7 +86,7 @@ impl Namespace {
         }
     }
 
-    /// The name of its block device in /dev; none if it has a character device.
+    /// Returns the name of its block device in /dev; `None` for a character device.
     pub fn block_device(&self) -> Option<String> {
         let suffix = match &self.personality {
             Personality::PageMap(info) if info.user == PageMapUser::Device => return None,
@@ -97,18 +97,18 @@ impl Namespace {
         Some(format!("pmem{}{number}{suffix}", self.region))
     }
 
-    /// The name of its character device in /dev, if it has one.
+    /// Returns the name of its character device in /dev; `None` for a block device.
     pub fn character_device(&self) -> Option<String> {
         if self.block_device().is_some() { None } else { Some(format!("dax{}.{}", self.region, self.number)) }
     }
 }
 
 impl Platform {
-    /// The namespaces of a region, in the order in which they lie in it.
+    /// Returns the namespaces of a region, in the order of their offsets.
     pub fn namespaces(&self, region: &Region) -> Vec<Namespace> {
         let Origin::Set { .. } = &region.origin else { return vec![self.whole(region, Personality::Legacy)] };
         if !self.has_labels(region) {
-            // Without labels it has no identity, and an info block for it names none.
+            // Without labels the namespace has no UUID, and its info block has a nil parent UUID.
             return vec![self.whole(region, self.personality(region, 0, region.size, Uuid::nil()))];
         }
         let mut found = self.labelled(region);
@@ -130,13 +130,13 @@ impl Platform {
         namespaces
     }
 
-    /// Whether all modules of a region have label areas.
+    /// Returns true if all modules of a region have label areas.
     pub fn has_labels(&self, region: &Region) -> bool {
         let members = region.members();
         !members.is_empty() && members.iter().all(|member| self.contents.area(member.module).is_ok())
     }
 
-    /// All of a region that has no labels.
+    /// Returns the namespace that is a whole region without labels.
     fn whole(&self, region: &Region, personality: Personality) -> Namespace {
         Namespace {
             region: region.number,
@@ -151,7 +151,7 @@ impl Platform {
         }
     }
 
-    /// The labels on the first module of those namespaces of which every module has one, none still being written.
+    /// Returns the first module's labels of those namespaces that have a completely written label on every module.
     pub(crate) fn labelled(&self, region: &Region) -> Vec<NamespaceLabel> {
         let Origin::Set { id, share, members } = &region.origin else { return Vec::new() };
         let ways = members.len() as u16;
@@ -203,7 +203,7 @@ impl Platform {
         }
     }
 
-    /// What the first blocks of a namespace say that was made of it.
+    /// Determines the use of a namespace from its info blocks.
     fn personality(&self, region: &Region, offset: u64, size: u64, uuid: Uuid) -> Personality {
         let block = |at: u64| {
             let (module, off) = region.place(offset + at)?;
@@ -230,7 +230,7 @@ impl Platform {
         Personality::Raw
     }
 
-    /// Where the blocks lie that say what was made of the namespaces: module and offset in its media.
+    /// Returns the places of all info blocks: module and offset in its media.
     pub(crate) fn info_places(&self) -> Vec<(Handle, u64)> {
         let mut places = Vec::new();
         for region in self.regions() {
@@ -248,16 +248,16 @@ impl Platform {
 }
 
 impl Region {
-    /// Where a byte of the region lies: on which module, and where in its media. None behind the region, or where it
-    /// has no modules.
+    /// Locates a byte of the region: its module, and its offset on that module's media. Returns `None` past the end of
+    /// the region, and for a region without modules.
     pub(crate) fn place(&self, offset: u64) -> Option<(Handle, u64)> {
         let piece = self.interleave()?.piece_at(offset)?;
         let member = self.members().get(usize::from(piece.position))?;
         Some((member.module, member.offset + piece.module_off))
     }
 
-    /// Where a range of whole lines of the region lies: one range on each module that has a part of it, as module, offset
-    /// in its media, and bytes.
+    /// Locates a range of whole interleave lines: module, offset in its media, and bytes, for each module that holds a
+    /// part of the range.
     pub(crate) fn ranges(&self, offset: u64, len: u64) -> impl Iterator<Item = (Handle, u64, u64)> {
         let (ways, lines) = (self.members().len() as u64, len / INTERLEAVE_LINE);
         (0..lines.min(ways)).filter_map(move |line| {

@@ -1,4 +1,4 @@
-//! Namespaces: what the labels of a region's modules and the first blocks of its media say.
+//! Namespaces, as described by the labels of a region's modules and by info blocks.
 
 mod check;
 mod create;

@@ -1,4 +1,4 @@
-//! What sizes namespaces may have in a region.
+//! Valid sizes of namespaces in a region.
 
 use super::wanted::ALIGN;
 use crate::error::PlatformError;
@@ -6,30 +6,30 @@ use crate::namespace::{CreateNamespace, Mode};
 use crate::platform::Platform;
 use crate::region::Region;
 
-/// The smallest namespace that is not raw, in bytes.
+/// Minimum size in bytes of a namespace that is not raw.
 pub(crate) const SIZE_MIN: u64 = 16 << 20;
 const PAGE: u64 = 4096;
-/// What page maps can be aligned to, in bytes.
+/// Valid alignments of page maps, in bytes.
 const ALIGNMENTS: [u64; 3] = [PAGE, ALIGN, 1 << 30];
 
-/// What a region has for one more namespace.
+/// Constraints of a region on a new namespace.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Room {
     /// N of regionN.
     pub(crate) region: u32,
-    /// How many modules it is spread over.
+    /// Number of modules over which the region is interleaved.
     pub(crate) ways: u64,
-    /// What the kernel aligns its namespaces to, in bytes; none if it does not.
+    /// The kernel's alignment of its namespaces in bytes; `None` if it has none.
     pub(crate) align: Option<u64>,
-    /// The largest range that no namespace has, in bytes.
+    /// The largest free range in bytes.
     pub(crate) largest: u64,
 }
 
 impl Room {
-    /// The bytes of a namespace in it, checked as ndctl checks them.
+    /// Returns the bytes of a new namespace, with the checks of ndctl.
     ///
     /// # Errors
-    /// The size is not aligned, too small, or not there.
+    /// The size is not aligned, too small, or larger than the free range.
     pub(crate) fn size(&self, wanted: &CreateNamespace) -> Result<u64, PlatformError> {
         let align = match wanted.mode {
             Mode::Fsdax | Mode::Devdax => wanted.align.unwrap_or(ALIGN),
@@ -60,7 +60,7 @@ impl Room {
 }
 
 impl Platform {
-    /// What a region has for one more namespace.
+    /// Returns the constraints of a region on a new namespace.
     pub(super) fn room(&self, region: &Region) -> Room {
         Room {
             region: region.number,

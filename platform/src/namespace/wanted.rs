@@ -1,32 +1,32 @@
-//! A namespace that is wanted, and what follows from that.
+//! Parameters of a new namespace, and the layout that they imply.
 
 use crate::error::PlatformError;
 use lode_layout::{BttGeometry, BttVersion, PageMapInfo, PageMapPlace, PageMapRule, PageMapUser};
 use uuid::Uuid;
 
-/// What page maps are aligned to if nobody says, in bytes.
+/// Default alignment of page maps, in bytes.
 pub(super) const ALIGN: u64 = 2 << 20;
-/// What sizes of sectors a BTT can have.
+/// Valid sector sizes of a BTT.
 const SECTOR_SIZES: [u64; 7] = [512, 520, 528, 4096, 4104, 4160, 4224];
-/// The sector size of a BTT if nobody says.
+/// Default sector size of a BTT.
 const SECTOR_SIZE: u64 = 4096;
 
-/// What is made of a namespace.
+/// Mode of a namespace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
-    /// For file systems that map files.
+    /// Page map for file systems with DAX.
     #[default]
     Fsdax,
-    /// A character device that is mapped.
+    /// Page map for a character device.
     Devdax,
-    /// Atomic sectors.
+    /// BTT, which makes sectors atomic.
     Sector,
-    /// As it is.
+    /// Neither page map nor BTT.
     Raw,
 }
 
 impl Mode {
-    /// ndctl's word.
+    /// Returns ndctl's word.
     pub fn word(self) -> &'static str {
         match self {
             Mode::Fsdax => "fsdax",
@@ -37,7 +37,7 @@ impl Mode {
     }
 }
 
-/// Where a page map is.
+/// Place of a page map.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MapPlace {
     /// In DRAM.
@@ -47,32 +47,32 @@ pub enum MapPlace {
     Dev,
 }
 
-/// A namespace that is wanted.
+/// Parameters of a new namespace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CreateNamespace {
-    /// In this region; in the first with enough space if none is named.
+    /// Its region; `None` takes the first with enough space.
     pub region: Option<u32>,
-    /// What is to be made of it.
+    /// Its mode.
     pub mode: Mode,
-    /// Bytes; the largest free range if none are given.
+    /// Size in bytes; `None` takes the largest free range.
     pub size: Option<u64>,
-    /// Where its page map is to be.
+    /// Place of its page map.
     pub map: MapPlace,
-    /// What its page map is to be aligned to, in bytes.
+    /// Alignment of its page map, in bytes.
     pub align: Option<u64>,
-    /// Bytes of a sector.
+    /// Sector size in bytes.
     pub sector_size: Option<u64>,
-    /// What its user calls it.
+    /// The user's name.
     pub name: String,
-    /// Who it is; somebody new if nobody says.
+    /// Its UUID; `None` generates one.
     pub uuid: Option<Uuid>,
 }
 
 impl CreateNamespace {
-    /// Its page map, if it is of so many bytes and begins at `start` in physical memory.
+    /// Computes the page map for a namespace of `size` bytes at the physical address `start`.
     ///
     /// # Errors
-    /// There is no room for one, or nothing can be aligned so.
+    /// The namespace is too small, or the alignment is invalid.
     pub(crate) fn page_map(
         &self,
         rule: PageMapRule,
@@ -88,10 +88,10 @@ impl CreateNamespace {
         planned.map_err(|error| PlatformError::Info { size, error })
     }
 
-    /// The arenas of its atomic sectors, if it is of so many bytes: where each begins, and its parts.
+    /// Computes the arenas of a BTT for a namespace of `size` bytes, each with its offset.
     ///
     /// # Errors
-    /// There is no room for one, or sectors can't be of that size.
+    /// The namespace is too small, or the sector size is invalid.
     pub(crate) fn arenas(
         &self,
         version: BttVersion,
@@ -105,10 +105,10 @@ impl CreateNamespace {
         planned.map_err(|error| PlatformError::Info { size, error })
     }
 
-    /// Bytes of a sector as labels say them: those of a BTT are the BTT's own affair.
+    /// Returns the sector size for the labels. That of a BTT is only in the BTT itself.
     ///
     /// # Errors
-    /// Sectors can't be of that size.
+    /// The sector size is invalid.
     pub(crate) fn label_sector_size(&self) -> Result<u64, PlatformError> {
         match (self.mode, self.sector_size) {
             (Mode::Sector, _) | (_, None) => Ok(512),

@@ -1,35 +1,35 @@
-//! Character devices as daxctl tells of them.
+//! Character devices in the format of daxctl.
 
 use super::inventory::{DaxDevice, DaxRegion, Inventory};
 use super::json::{Fields, Json};
 use super::list::print_array;
 use super::sort_as_listed;
 
-/// Which devices are listed with a region, and whether the reader knows where the region is.
+/// Devices to list with a region, and the context of the listing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ListedDevices {
-    /// All, in a namespace that is listed.
+    /// All devices, in a listed namespace.
     OfNamespace,
-    /// All, with the place of the region.
+    /// All devices, with the path of the region.
     All,
-    /// None, with the place of the region.
+    /// No devices, with the path of the region.
     None,
 }
 
-/// What `daxctl list` is asked for.
+/// Parameters of `daxctl list`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DaxRequest {
     /// `-D`: devices, as without any option.
     pub devices: bool,
     /// `-R`: regions.
     pub regions: bool,
-    /// `-i`: what has no size, too.
+    /// `-i`: idle devices too.
     pub idle: bool,
-    /// `-u`: sizes for people.
+    /// `-u`: sizes in units for users.
     pub human: bool,
 }
 
-/// The character devices of a namespace, or a region of daxctl.
+/// Formats the character devices of a namespace, or a region of daxctl.
 pub(super) fn dax_region(region: &DaxRegion, listed: ListedDevices) -> Json {
     let mut fields = Fields::default();
     if listed != ListedDevices::OfNamespace {
@@ -72,10 +72,10 @@ fn device(device: &DaxDevice) -> Json {
 }
 
 impl Inventory {
-    /// What `daxctl list` prints; nothing if there is nothing.
+    /// Returns the output of `daxctl list`; empty if no device matches.
     pub fn list_dax(&self, request: &DaxRequest) -> String {
         let mut regions: Vec<&DaxRegion> = self.dax_regions.iter().collect();
-        // daxctl finds a region by the first of its devices, and lists that one last.
+        // daxctl names a region by the first device in its list, which it prints last.
         sort_as_listed(&mut regions, |region| {
             sorted(region).last().map_or(String::new(), |device| device.name.clone())
         });

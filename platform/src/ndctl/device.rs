@@ -1,4 +1,4 @@
-//! Modules, regions and namespaces as ndctl tells of them.
+//! Modules, regions and namespaces in the format of ndctl.
 
 use super::dax::{ListedDevices, dax_region};
 use super::inventory::{NdCapabilities, NdHealth, NdMapping, NdModule, NdNamespace, NdPersonality, NdRegion};
@@ -51,7 +51,7 @@ fn health(health: &NdHealth) -> Json {
 }
 
 impl NdRegion {
-    /// All but its namespaces.
+    /// Formats the region without its namespaces.
     pub(super) fn json(&self, included: &Included, mapped: impl Fn(&NdMapping) -> bool) -> Fields {
         let mut fields = Fields::default();
         fields.add("dev", Json::text(format!("region{}", self.number)));
@@ -65,7 +65,7 @@ impl NdRegion {
             fields.add_some("target_node", self.target_node.map(Json::Number));
         }
         fields.add_some("iset_id", self.set_id.filter(|_| self.has_labels).map(Json::Hex));
-        // ndctl puts each mapping that it finds before the others.
+        // ndctl puts each new mapping before the others.
         let mappings: Vec<Json> = self.mappings.iter().rev().filter(|one| mapped(one)).map(mapping).collect();
         if included.modules && !mappings.is_empty() {
             fields.add("mappings", Json::Array(mappings));

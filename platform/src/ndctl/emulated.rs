@@ -1,4 +1,4 @@
-//! What there is on an emulated machine, as the tools of its profile know it.
+//! Inventory of an emulated machine, for the tool versions of its profile.
 
 use super::inventory::{
     DaxDevice, DaxMode, DaxRegion, Inventory, NdBus, NdCapabilities, NdHealth, NdMapping, NdModule,
@@ -12,17 +12,17 @@ use crate::region::{Origin, Region};
 use lode_layout::{LabelArea, PageMapInfo, PageMapPlace};
 use uuid::Uuid;
 
-/// From this version on, listings of regions and namespaces tell alignments of regions.
+/// First ndctl version that lists the alignment of regions.
 const TELLS_ALIGN: u32 = 69;
-/// From this version on, regions without labels tell that nothing in them is free.
+/// First ndctl version that lists the free space of regions without labels, as 0.
 const TELLS_NOTHING_FREE: u32 = 65;
-/// From this version on, character devices tell how they are used.
+/// First ndctl version that lists the mode of character devices.
 const TELLS_DAX_MODE: u32 = 66;
-/// From this version on, character devices tell what they are aligned to.
+/// First ndctl version that lists the alignment of character devices.
 const TELLS_DAX_ALIGN: u32 = 70;
 
 impl Platform {
-    /// What there is, as `ndctl list` would know it.
+    /// Returns the inventory that `ndctl list` would find.
     pub fn inventory(&self) -> Inventory {
         let is_set = |region: &Region| matches!(region.origin, Origin::Set { .. });
         let (sets, memmap): (Vec<_>, Vec<_>) = self.regions().into_iter().partition(is_set);
@@ -50,17 +50,17 @@ impl Platform {
         Inventory { buses, dax_regions }
     }
 
-    /// What `ndctl list` prints; nothing if there is nothing.
+    /// Returns the output of `ndctl list`; empty if no object matches.
     pub fn list(&self, request: &ListRequest) -> String {
         self.inventory().list(request)
     }
 
-    /// What `daxctl list` prints; nothing if there is nothing.
+    /// Returns the output of `daxctl list`; empty if no device matches.
     pub fn list_dax(&self, request: &DaxRequest) -> String {
         self.inventory().list_dax(request)
     }
 
-    /// What ndctl prints of a namespace that it made or found.
+    /// Returns ndctl's output for a new or existing namespace.
     pub fn describe_namespace(&self, namespace: &Namespace) -> String {
         let included = Included { dax: true, ..Included::default() };
         self.inventory().describe(&namespace.device(), &included, false)
@@ -130,8 +130,8 @@ impl Platform {
         }
     }
 
-    /// The namespaces that the kernel knows of. Where there are labels, there is one of no size, which is the next one to
-    /// be made. Namespaces of a region that is disabled are not known.
+    /// Returns the namespaces that the kernel shows. A region with labels also has an idle namespace of size 0, the
+    /// seed. A disabled region shows none.
     fn nd_namespaces(&self, region: &Region) -> Vec<NdNamespace> {
         if !region.enabled {
             return Vec::new();
@@ -155,7 +155,7 @@ impl Platform {
     }
 
     fn nd_namespace(&self, region: &Region, namespace: &Namespace) -> NdNamespace {
-        // What is made of a namespace is known while it is enabled.
+        // The kernel shows the use of a namespace only while it is enabled.
         let namespace = &Namespace {
             personality: match &namespace.personality {
                 Personality::PageMap(_) | Personality::Sectors { .. } if !namespace.enabled => {
@@ -183,7 +183,7 @@ impl Platform {
                     Some(devices) => NdPersonality::Devdax(map, Some(devices)),
                     None => NdPersonality::Fsdax(map),
                 };
-                // What is kept for the page map lies before the data.
+                // The page map precedes the data.
                 (personality, (start + len - usable, usable))
             }
         };
@@ -219,7 +219,7 @@ impl Platform {
         DaxRegion { number, path: None, size: Some(size), available: None, align, devices: vec![device] }
     }
 
-    /// The node that the memory of a region becomes if the kernel takes it as memory: nodes after those of sockets.
+    /// Returns the NUMA node of a region if the kernel uses it as memory. These numbers follow those of the sockets.
     fn target_node(&self, region: &Region) -> i64 {
         (self.machine.sockets().len() as i64) + i64::from(region.number)
     }

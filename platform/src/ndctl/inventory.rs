@@ -1,4 +1,4 @@
-//! What there is of persistent memory, as plain data: what listings are made from, wherever it was found.
+//! Inventory of persistent memory as plain data, from which listings are printed.
 //!
 //! ```text
 //!   Platform (emulated)  --+
@@ -6,33 +6,33 @@
 //!   Sysfs (a real kernel) -+
 //! ```
 //!
-//! What is not known is `None`, and is left out of listings as ndctl leaves it out. Things are in no order: listings
-//! sort them as ndctl does.
+//! `None` stands for an unknown value, which listings leave out like ndctl. The objects are unordered: listings sort
+//! them like ndctl.
 
 use crate::namespace::{MapPlace, Mode};
 use std::fmt;
 use uuid::Uuid;
 
-/// Bytes of a sector as lists of bad blocks count them.
+/// Sector size in bytes of lists of bad blocks.
 pub const SECTOR: u64 = 512;
 
-/// What there is of persistent memory.
+/// Inventory of persistent memory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Inventory {
-    /// The buses that modules and regions are on.
+    /// The buses of modules and regions.
     pub buses: Vec<NdBus>,
-    /// The regions that character devices are made from.
+    /// The regions of character devices (device DAX).
     pub dax_regions: Vec<DaxRegion>,
 }
 
-/// Devices that one driver of the kernel found.
+/// Devices that one kernel driver found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NdBus {
     /// N of ndbusN.
     pub number: u32,
-    /// Who found them: `ACPI.NFIT` for modules that firmware tells of, `e820` for RAM that stands in for them.
+    /// Provider: `ACPI.NFIT` for modules in firmware's tables, `e820` for RAM that emulates persistent memory.
     pub provider: String,
-    /// Whether the modules are being searched for bad blocks; none where they can't be.
+    /// True while a scrub for bad blocks runs; `None` if the bus has no scrub.
     pub scrub_active: Option<bool>,
     /// The modules.
     pub modules: Vec<NdModule>,
@@ -45,44 +45,44 @@ pub struct NdBus {
 pub struct NdModule {
     /// N of nmemN.
     pub number: u32,
-    /// Who it is.
+    /// Unique id.
     pub id: Option<String>,
-    /// By what firmware calls it.
+    /// NFIT device handle.
     pub handle: Option<u64>,
     /// Its number in the SMBIOS tables.
     pub physical_id: Option<u64>,
-    /// Whether the kernel uses it.
+    /// True if the kernel uses it.
     pub enabled: bool,
-    /// What went wrong with it, in ndctl's words, as `flag_failed_flush`.
+    /// Failures, in ndctl's words, as `flag_failed_flush`.
     pub flags: Vec<&'static str>,
-    /// Whether its data can be reached, in the kernel's word.
+    /// Security state, in the kernel's word.
     pub security: Option<String>,
-    /// Whether that stays as it is until the next start.
+    /// True if the security state can't be changed until the next reboot.
     pub security_frozen: bool,
-    /// How it is; none where modules don't tell.
+    /// Health; `None` if the module has no health report.
     pub health: Option<NdHealth>,
-    /// Whether it has an area for labels, written or not.
+    /// True if it has a label area, written or blank.
     pub has_label_area: bool,
-    /// How many namespaces more its labels have room for; none where they are not written yet.
+    /// Number of further namespaces that the labels have room for; `None` if the area is blank.
     pub free_slots: Option<u64>,
 }
 
-/// How a module is.
+/// Health of a module.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NdHealth {
-    /// It would tell, but not without root.
+    /// Only root may read the report.
     Unknown,
-    /// What it tells.
+    /// The health report.
     Told {
-        /// In ndctl's word.
+        /// State, in ndctl's word.
         state: &'static str,
-        /// Of the media, in degrees Celsius.
+        /// Temperature of the media, in degrees Celsius.
         media_celsius: u32,
-        /// Of the controller, in degrees Celsius.
+        /// Temperature of the controller, in degrees Celsius.
         controller_celsius: u32,
-        /// How much of its life is left, in percent.
+        /// Remaining life, in percent.
         spares_percent: u32,
-        /// How often power went away before it could finish.
+        /// Dirty shutdown count.
         dirty_shutdowns: u32,
     },
 }
@@ -92,37 +92,37 @@ pub enum NdHealth {
 pub struct NdRegion {
     /// N of regionN.
     pub number: u32,
-    /// Its first physical address, which kernels tell nobody but root.
+    /// First physical address, which kernels show only to root.
     pub base: Option<u64>,
-    /// Bytes.
+    /// Size in bytes.
     pub size: Option<u64>,
-    /// What namespaces in it are aligned to, in bytes.
+    /// Alignment of its namespaces, in bytes.
     pub align: Option<u64>,
-    /// Bytes that no namespace has.
+    /// Bytes without a namespace.
     pub available: Option<u64>,
-    /// The largest range that no namespace has, in bytes.
+    /// The largest free range, in bytes.
     pub largest_available: Option<u64>,
-    /// The NUMA node that is nearest.
+    /// The nearest NUMA node.
     pub numa_node: Option<i64>,
-    /// The NUMA node that it becomes if the kernel takes it as memory.
+    /// NUMA node of the region if the kernel uses it as memory.
     pub target_node: Option<i64>,
-    /// Whether its modules have labels, so that namespaces can be made in it.
+    /// True if its modules have labels, which new namespaces need.
     pub has_labels: bool,
     /// The id of its interleave set.
     pub set_id: Option<u64>,
-    /// Which parts of which modules it is made of, by position.
+    /// Its parts on modules, by position.
     pub mappings: Vec<NdMapping>,
-    /// Whether the kernel uses it.
+    /// True if the kernel uses it.
     pub enabled: bool,
-    /// Whether nothing in it can be changed.
+    /// True if it is read-only.
     pub read_only: bool,
-    /// What power loss leaves, in ndctl's word.
+    /// Persistence domain, in ndctl's word.
     pub persistence_domain: &'static str,
-    /// What can be made of namespaces in it; none where the kernel does not say.
+    /// Supported parameters of its namespaces; `None` if the kernel does not show them.
     pub capabilities: Option<NdCapabilities>,
-    /// What of it is known to be unreadable.
+    /// Known unreadable ranges.
     pub bad_blocks: Vec<BadBlocks>,
-    /// The number of the namespace that the kernel keeps for the next one to be made.
+    /// Number of its seed, the idle namespace that the kernel keeps for the next request.
     pub seed: Option<u32>,
     /// The namespaces.
     pub namespaces: Vec<NdNamespace>,
@@ -133,33 +133,33 @@ pub struct NdRegion {
 pub struct NdMapping {
     /// N of nmemN.
     pub module: u32,
-    /// Where on the module's media it begins, in bytes.
+    /// Offset of the part on the module's media, in bytes.
     pub offset: u64,
-    /// Bytes.
+    /// Length in bytes.
     pub length: u64,
     /// Its position in the interleave set.
     pub position: Option<i64>,
 }
 
-/// What can be made of namespaces, in bytes.
+/// Supported parameters of namespaces, in bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NdCapabilities {
-    /// Of sectors that are atomic.
+    /// Sector sizes of BTTs.
     pub sector_sizes: Vec<u64>,
-    /// What mappings of file systems can be aligned to.
+    /// Alignments in fsdax mode.
     pub fsdax_alignments: Vec<u64>,
-    /// What mappings of character devices can be aligned to.
+    /// Alignments in devdax mode.
     pub devdax_alignments: Vec<u64>,
 }
 
-/// A range that is known to be unreadable.
+/// A known unreadable range.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BadBlocks {
-    /// Where it begins, in sectors of [`SECTOR`] bytes.
+    /// Offset in sectors of [`SECTOR`] bytes.
     pub offset: u64,
-    /// How many sectors.
+    /// Number of sectors.
     pub count: u64,
-    /// The modules that it lies on, by number; none where that is not known.
+    /// Numbers of the modules that hold the range; empty if unknown.
     pub modules: Vec<u32>,
 }
 
@@ -170,47 +170,47 @@ pub struct NdNamespace {
     pub region: u32,
     /// Y of namespaceX.Y.
     pub number: u32,
-    /// What is made of it.
+    /// Use of the namespace.
     pub personality: NdPersonality,
-    /// Bytes that its user gets.
+    /// Bytes that are available to its user.
     pub size: Option<u64>,
-    /// Bytes, those that are kept for its own purposes included; 0 if it is still to be made.
+    /// Size in bytes, including page map and BTT metadata; 0 for an idle namespace.
     pub span: Option<u64>,
-    /// Who it is; none where it has no labels.
+    /// UUID; `None` without labels.
     pub uuid: Option<Uuid>,
-    /// Bytes of a sector; none where it has none.
+    /// Sector size in bytes; `None` for a character device.
     pub sector_size: Option<u64>,
     /// The name of its block device.
     pub block_device: Option<String>,
-    /// What its user called it.
+    /// The user's name.
     pub name: String,
-    /// Whether the kernel uses it.
+    /// True if the kernel uses it.
     pub enabled: bool,
-    /// The NUMA node that is nearest.
+    /// The nearest NUMA node.
     pub numa_node: Option<i64>,
-    /// The NUMA node that it becomes if the kernel takes it as memory.
+    /// NUMA node of the namespace if the kernel uses it as memory.
     pub target_node: Option<i64>,
-    /// Where in physical memory begins what of it is data, and how many bytes that are; all of it where sectors are
-    /// atomic. Kernels tell this nobody but root.
+    /// Physical address and length of its data, which only root may read. In sector mode the range is the whole
+    /// namespace.
     pub place: Option<(u64, u64)>,
-    /// What its block device is known not to read.
+    /// Known unreadable ranges of its block device.
     pub bad_blocks: Vec<BadBlocks>,
 }
 
-/// What is made of a namespace.
+/// Use of a namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NdPersonality {
-    /// Nothing.
+    /// A block device without page map and BTT.
     Raw,
-    /// A block device with a page map in DRAM, by itself.
+    /// A block device with a page map in DRAM and without info block.
     Legacy,
     /// A block device with a page map.
     Fsdax(NdPageMap),
-    /// A character device.
+    /// A character device with a page map.
     Devdax(NdPageMap, Option<DaxRegion>),
-    /// A block device with atomic sectors.
+    /// A block device with a BTT.
     Sector {
-        /// Who that is.
+        /// UUID of the BTT.
         uuid: Uuid,
     },
 }
@@ -218,26 +218,26 @@ pub enum NdPersonality {
 /// A page map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NdPageMap {
-    /// Who it is.
+    /// UUID of the page map.
     pub uuid: Uuid,
-    /// Where it is; none where nobody chose.
+    /// Place of the page map; `None` if none was chosen.
     pub place: Option<MapPlace>,
-    /// What mappings are aligned to, in bytes.
+    /// Alignment of mappings, in bytes.
     pub align: Option<u64>,
 }
 
-/// What character devices are made from.
+/// Region of character devices (device DAX).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DaxRegion {
     /// Its number.
     pub number: u32,
-    /// Where it is in the kernel's tree of devices.
+    /// Path in the kernel's device tree.
     pub path: Option<String>,
-    /// Bytes.
+    /// Size in bytes.
     pub size: Option<u64>,
-    /// Bytes that no device has.
+    /// Bytes without a device.
     pub available: Option<u64>,
-    /// What devices are aligned to, in bytes.
+    /// Alignment of devices, in bytes.
     pub align: Option<u64>,
     /// The devices.
     pub devices: Vec<DaxDevice>,
@@ -246,31 +246,31 @@ pub struct DaxRegion {
 /// A character device.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DaxDevice {
-    /// As `dax0.1`.
+    /// Name, as `dax0.1`.
     pub name: String,
-    /// Bytes.
+    /// Size in bytes.
     pub size: u64,
-    /// The NUMA node that it becomes if the kernel takes it as memory.
+    /// NUMA node of the device if the kernel uses it as memory.
     pub target_node: Option<i64>,
-    /// What mappings are aligned to, in bytes.
+    /// Alignment of mappings, in bytes.
     pub align: Option<u64>,
-    /// Whether it is a device that is mapped, or memory that the kernel gives out; none where daxctl is too old to ask.
+    /// Use of the device; `None` if the version of daxctl does not show it.
     pub mode: Option<DaxMode>,
-    /// Whether a driver has it.
+    /// True if a driver is bound to it.
     pub enabled: bool,
 }
 
-/// What a character device is used as.
+/// Use of a character device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DaxMode {
-    /// It is mapped.
+    /// Mapped by applications.
     Devdax,
-    /// The kernel gives it out as memory.
+    /// Used by the kernel as memory.
     SystemRam,
 }
 
 impl DaxMode {
-    /// daxctl's word.
+    /// Returns daxctl's word.
     pub fn word(self) -> &'static str {
         match self {
             DaxMode::Devdax => "devdax",
@@ -280,7 +280,7 @@ impl DaxMode {
 }
 
 impl NdNamespace {
-    /// A namespace of which nothing is known.
+    /// Returns a namespace with a name and no other values.
     pub fn bare(region: u32, number: u32) -> NdNamespace {
         NdNamespace {
             region,
@@ -300,7 +300,7 @@ impl NdNamespace {
         }
     }
 
-    /// What is made of it.
+    /// Returns the mode.
     pub fn mode(&self) -> Mode {
         match self.personality {
             NdPersonality::Raw => Mode::Raw,
@@ -318,14 +318,14 @@ impl fmt::Display for NdNamespace {
 }
 
 impl Inventory {
-    /// All modules, in the order of their numbers.
+    /// Returns all modules, in the order of their numbers.
     pub fn modules(&self) -> Vec<&NdModule> {
         let mut modules: Vec<&NdModule> = self.buses.iter().flat_map(|bus| &bus.modules).collect();
         modules.sort_by_key(|module| module.number);
         modules
     }
 
-    /// All regions, in the order of their numbers.
+    /// Returns all regions, in the order of their numbers.
     pub fn regions(&self) -> Vec<&NdRegion> {
         let mut regions: Vec<&NdRegion> = self.buses.iter().flat_map(|bus| &bus.regions).collect();
         regions.sort_by_key(|region| region.number);

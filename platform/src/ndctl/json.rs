@@ -1,26 +1,25 @@
-//! JSON as json-c prints it for ndctl: keys in the order in which they were added, sizes and addresses for people
-//! or for programs.
+//! JSON in the format of json-c in ndctl: keys in insertion order, sizes and addresses for users or for programs.
 
 use std::fmt::Write;
 
-/// A value.
+/// A JSON value.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Json {
     Text(String),
     Number(i64),
-    /// True or false.
+    /// A boolean.
     Flag(bool),
     /// A number with a fraction, as text.
     Fraction(String),
-    /// Bytes: for people in GiB and GB.
+    /// Bytes. In the format for users in GiB and GB.
     Size(u64),
-    /// An address or an id: for people in hexadecimal digits.
+    /// An address or an id. In the format for users hexadecimal.
     Hex(u64),
     Array(Vec<Json>),
     Object(Vec<(&'static str, Json)>),
 }
 
-/// The fields of an object, in the order in which they are added.
+/// Fields of an object, in insertion order.
 #[derive(Debug, Default)]
 pub(super) struct Fields(Vec<(&'static str, Json)>);
 
@@ -29,7 +28,7 @@ impl Fields {
         self.0.push((name, value));
     }
 
-    /// Adds a field if there is anything to say.
+    /// Adds a field if it has a value.
     pub(super) fn add_some(&mut self, name: &'static str, value: Option<Json>) {
         self.0.extend(value.map(|value| (name, value)));
     }
@@ -46,7 +45,7 @@ impl Json {
         Json::Text(value.to_string())
     }
 
-    /// The text, for people or for programs.
+    /// Formats the value for users or for programs.
     pub(super) fn print(&self, human: bool) -> String {
         let mut text = String::new();
         self.write(&mut text, human, 0);
@@ -60,10 +59,10 @@ impl Json {
             Json::Flag(value) => *text += &value.to_string(),
             Json::Fraction(value) => *text += value,
             Json::Size(bytes) if human => *text += &size(*bytes),
-            // As C prints zero with a prefix: without it.
+            // C's `%#x` prints zero without a prefix.
             Json::Hex(0) if human => *text += "\"0\"",
             Json::Hex(value) if human => *text += &format!("\"{value:#x}\""),
-            // json-c keeps 64 bits with a sign.
+            // json-c stores signed 64-bit numbers.
             Json::Size(value) | Json::Hex(value) => *text += &(*value as i64).to_string(),
             Json::Array(values) => {
                 let write = |text: &mut String, value: &Json| value.write(text, human, depth + 1);
@@ -110,7 +109,8 @@ fn quote(text: &mut String, value: &str) {
     text.push('"');
 }
 
-/// Bytes for people: as they are below 5000 KiB, with two digits in MiB and MB below 2 GiB, else in GiB and GB.
+/// Formats bytes for users: plain below 5000 KiB, with two decimal places in MiB and MB below 2 GiB, else in GiB and
+/// GB.
 fn size(bytes: u64) -> String {
     let (unit, binary, word, decimal_word) = match bytes {
         0..5_120_000 => return bytes.to_string(),

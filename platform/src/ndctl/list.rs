@@ -5,7 +5,7 @@ use super::json::{Fields, Json};
 use super::sort_as_listed;
 use crate::namespace::Mode;
 
-/// What is included in a listing.
+/// Objects to include in a listing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Included {
     /// `-B`
@@ -16,19 +16,19 @@ pub struct Included {
     pub regions: bool,
     /// `-N`
     pub namespaces: bool,
-    /// `-H`: with the modules.
+    /// `-H`: health of the modules.
     pub health: bool,
-    /// `-X`: character devices in full.
+    /// `-X`: character devices in detail.
     pub dax: bool,
-    /// `-M`: each range that is known to be unreadable.
+    /// `-M`: ranges of media errors.
     pub media_errors: bool,
-    /// `-i`: what is disabled, too.
+    /// `-i`: disabled objects too.
     pub idle: bool,
-    /// `-v`, once or more often.
+    /// `-v`, counted.
     pub verbose: u8,
 }
 
-/// What is left out of a listing.
+/// Filter of a listing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ListFilter {
     /// Only this bus.
@@ -43,24 +43,24 @@ pub struct ListFilter {
     pub mode: Option<Mode>,
 }
 
-/// A listing that is wanted.
+/// Parameters of a listing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ListRequest {
-    /// What is included.
+    /// Objects to include.
     pub included: Included,
-    /// What is left out.
+    /// Objects to keep.
     pub filter: ListFilter,
-    /// `-u`: sizes and addresses for people.
+    /// `-u`: sizes and addresses in units for users.
     pub human: bool,
 }
 
-/// The arrays of a listing, empty ones left out when it is printed.
+/// The arrays of a listing. Empty ones are not printed.
 #[derive(Default)]
 struct Arrays {
     modules: Vec<Json>,
     regions: Vec<Json>,
     namespaces: Vec<Json>,
-    /// Whether the last region has namespaces in it: then ndctl prints an object even around regions alone.
+    /// True if the last region contains namespaces. ndctl then prints an object even around regions alone.
     nested: bool,
 }
 
@@ -75,7 +75,7 @@ impl Arrays {
 }
 
 impl ListRequest {
-    /// The same with what ndctl includes by itself.
+    /// Adds the defaults of ndctl.
     fn resolved(&self) -> ListRequest {
         let mut request = self.clone();
         let (included, filter) = (&mut request.included, &request.filter);
@@ -153,18 +153,18 @@ impl ListFilter {
     }
 }
 
-/// Whether a name or a number means the device with this number.
+/// Returns true if `asked` is the name or number of this device.
 fn is_called(asked: &str, prefix: &str, number: u32) -> bool {
     asked == "all" || asked.strip_prefix(prefix).unwrap_or(asked) == number.to_string()
 }
 
 impl Inventory {
-    /// What `ndctl list` prints; nothing if there is nothing.
+    /// Returns the output of `ndctl list`; empty if no object matches.
     pub fn list(&self, request: &ListRequest) -> String {
         let request = request.resolved();
         let human = request.human;
         let mut buses: Vec<&NdBus> = self.buses.iter().collect();
-        // ndctl finds buses by the devices through which commands are sent to them.
+        // ndctl orders buses by their control devices.
         sort_as_listed(&mut buses, |bus| format!("ndctl{}", bus.number));
         let mut all = Arrays::default();
         let mut listed = Vec::new();
@@ -195,7 +195,7 @@ impl Inventory {
         print_array(array, human)
     }
 
-    /// What ndctl prints of one namespace, as after making it; nothing if there is none of that name.
+    /// Returns ndctl's output for one namespace, as after `create-namespace`; empty if the name does not exist.
     pub fn describe(&self, name: &str, included: &Included, human: bool) -> String {
         let regions = self.buses.iter().flat_map(|bus| &bus.regions);
         let mut all = regions.flat_map(|region| region.namespaces.iter().map(move |one| (region, one)));
@@ -258,7 +258,7 @@ impl NdRegion {
     }
 }
 
-/// An array; for people, the one thing in it by itself.
+/// Formats an array. In the format for users, an array of one element is printed as the element.
 pub(super) fn print_array(mut array: Vec<Json>, human: bool) -> String {
     if human && array.len() == 1 {
         return array.remove(0).print(human) + "\n";

@@ -4,12 +4,12 @@ use super::inventory::{BadBlocks, NdNamespace, NdPersonality, NdRegion, SECTOR};
 use super::json::{Fields, Json};
 use std::ops::Range;
 
-/// What is said of bad blocks.
+/// Bad blocks in a listing.
 #[derive(Debug, Default)]
 pub(super) struct Errors {
-    /// How many sectors are bad.
+    /// Number of bad sectors.
     pub(super) sectors: u64,
-    /// Each range, if they are asked for and there are any.
+    /// The ranges; `None` if they are not requested or there are none.
     pub(super) listed: Option<Vec<Json>>,
 }
 
@@ -31,13 +31,14 @@ fn json(blocks: &BadBlocks) -> Json {
     Json::Object(fields.into())
 }
 
-/// Those of a region. Without its address ndctl counts, but lists nothing, and then does not tell the count, either.
+/// Returns the bad blocks of a region. If ranges are requested and its address is unknown, ndctl prints neither ranges
+/// nor count.
 pub(super) fn region_errors(region: &NdRegion, list: bool) -> Errors {
     if list && region.base.is_none() { Errors::default() } else { Errors::of(&region.bad_blocks, list) }
 }
 
-/// Those of a namespace: those of its region in its range, if that is known, or else those of its block device. Where
-/// nothing is made of a namespace, ndctl tells of all of its region.
+/// Returns the bad blocks of a namespace: those of its region in its range, or those of its block device if the range
+/// is unknown. In raw mode ndctl reports those of the whole region.
 pub(super) fn namespace_errors(namespace: &NdNamespace, region: &NdRegion, list: bool) -> Errors {
     let of_device = || if list { Errors::of(&namespace.bad_blocks, true) } else { Errors::default() };
     match (&namespace.personality, namespace.place) {
@@ -50,13 +51,13 @@ pub(super) fn namespace_errors(namespace: &NdNamespace, region: &NdRegion, list:
         (personality, Some((start, len))) => {
             let errors = Errors::of(&clipped(region, start..start + len), list);
             let is_sector = matches!(personality, NdPersonality::Sector { .. });
-            // Which of them the table of a BTT uses for what is not told.
+            // ndctl lists no ranges for a BTT, since it does not know their use.
             Errors { listed: errors.listed.filter(|_| !is_sector), ..errors }
         }
     }
 }
 
-/// What of a region's bad blocks lies in a range of physical addresses, from its start on.
+/// Returns a region's bad blocks in a range of physical addresses, relative to its start.
 fn clipped(region: &NdRegion, range: Range<u64>) -> Vec<BadBlocks> {
     let Some(base) = region.base else { return Vec::new() };
     let clip = |blocks: &BadBlocks| {

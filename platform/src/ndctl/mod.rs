@@ -1,4 +1,4 @@
-//! What ndctl and daxctl say of a machine.
+//! Listings of ndctl and daxctl.
 
 mod dax;
 mod device;

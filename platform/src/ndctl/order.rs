@@ -1,13 +1,13 @@
-//! The order in which ndctl lists devices: that in which the kernel gives out the names of a directory, backwards.
+//! Order of devices in ndctl's listings: the kernel's order of names in a sysfs directory, reversed.
 
-/// Sorts things as ndctl lists them, by their names in the kernel.
+/// Sorts objects in ndctl's order, by their names in the kernel.
 ///
-/// sysfs gives names in the order of their hashes, and ndctl puts each device that it finds before the others.
+/// sysfs orders names by their hashes, and ndctl puts each new device before the others.
 pub(crate) fn sort_as_listed<T>(things: &mut [T], name: impl Fn(&T) -> String) {
     things.sort_by_cached_key(|thing| std::cmp::Reverse(name_hash(&name(thing))));
 }
 
-/// The hash of a name in sysfs (`kernfs_name_hash` of Linux on 64-bit machines).
+/// Returns the hash of a name in sysfs (`kernfs_name_hash` of Linux on 64-bit machines).
 fn name_hash(name: &str) -> u32 {
     const GOLDEN_RATIO_64: u64 = 0x61c8_8646_80b5_83eb;
     let hash = name.bytes().fold(0_u64, |hash, byte| {
@@ -27,8 +27,8 @@ mod test {
         numbers
     }
 
-    /// As real machines list them: the modules of a PRIMERGY; and of two regions the second one came first to a
-    /// namespace. The order of twelve modules is what the hash gives.
+    /// The modules of a PRIMERGY and the second of two regions come in the order of real machines. The order of twelve
+    /// modules is computed from the hash.
     #[test]
     fn devices_come_as_on_real_machines() {
         assert_eq!(listed("nmem", 0..3), [1, 0, 2]);

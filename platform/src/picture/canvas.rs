@@ -1,16 +1,16 @@
 //! Cells with a character and an ink.
 
-/// Whether pictures on the terminal have colours.
+/// Colours of pictures on the terminal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Palette {
-    /// Characters alone.
+    /// Characters without colours.
     #[default]
     Plain,
     /// Colours of the terminal.
     Colour,
 }
 
-/// What a cell is drawn with.
+/// Style of a cell.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Ink {
     #[default]
@@ -25,7 +25,7 @@ pub(super) enum Ink {
 }
 
 impl Ink {
-    /// The codes that turn it on.
+    /// Returns the terminal codes of the style.
     fn code(self) -> &'static str {
         match self {
             Ink::Text => "0",
@@ -39,13 +39,13 @@ impl Ink {
     }
 }
 
-/// A sheet of cells, which grows downwards.
+/// A grid of cells, which grows downwards.
 pub(super) struct Canvas {
     width: usize,
     lines: Vec<Vec<(char, Ink)>>,
 }
 
-/// What stands in the cell behind a character that takes two.
+/// Content of the second cell of a wide character.
 const BEHIND: char = '\0';
 
 impl Canvas {
@@ -53,12 +53,12 @@ impl Canvas {
         Canvas { width, lines: Vec::new() }
     }
 
-    /// How many lines there are.
+    /// Returns the number of lines.
     pub(super) fn height(&self) -> usize {
         self.lines.len()
     }
 
-    /// Puts a text there, as much of it as fits into `room` cells; returns how many it takes.
+    /// Writes a text, cut to `room` cells. Returns the number of cells that it takes.
     pub(super) fn put(&mut self, x: usize, y: usize, room: usize, text: &str, ink: Ink) -> usize {
         while self.lines.len() <= y {
             self.lines.push(vec![(' ', Ink::Text); self.width]);
@@ -75,12 +75,12 @@ impl Canvas {
         taken
     }
 
-    /// Puts the same character into `count` cells.
+    /// Writes the same character into `count` cells.
     pub(super) fn fill(&mut self, x: usize, y: usize, count: usize, character: char, ink: Ink) {
         self.put(x, y, count, &character.to_string().repeat(count), ink);
     }
 
-    /// A box of `width` times `height` cells.
+    /// Draws a box of `width` times `height` cells.
     pub(super) fn frame(&mut self, x: usize, y: usize, width: usize, height: usize, ink: Ink) {
         if width < 2 || height < 2 {
             return;
@@ -94,7 +94,7 @@ impl Canvas {
         }
     }
 
-    /// The text, without spaces at the ends of lines.
+    /// Returns the text, without spaces at the ends of lines.
     pub(super) fn text(&self, palette: Palette) -> String {
         let mut text = String::new();
         for line in &self.lines {
@@ -113,7 +113,7 @@ impl Canvas {
     }
 }
 
-/// The characters that fit, each with its cells; the last one that does not is `…`.
+/// Returns the characters that fit, each with its cells. A cut text ends with `…`.
 fn fitting(text: &str, room: usize) -> Vec<(char, usize)> {
     let all: Vec<(char, usize)> = text.chars().map(|one| (one, if is_wide(one) { 2 } else { 1 })).collect();
     let cells = |part: &[(char, usize)]| part.iter().map(|(_, cells)| cells).sum::<usize>();
@@ -130,12 +130,12 @@ fn fitting(text: &str, room: usize) -> Vec<(char, usize)> {
     kept
 }
 
-/// How many cells a text takes.
+/// Returns the number of cells of a text.
 pub(super) fn cells(text: &str) -> usize {
     fitting(text, usize::MAX).iter().map(|(_, cells)| cells).sum()
 }
 
-/// Whether a character takes two cells: those of East Asian scripts, and pictures.
+/// Returns true if a character takes two cells: East Asian scripts and pictographs.
 fn is_wide(character: char) -> bool {
     matches!(
         character,

@@ -1,7 +1,7 @@
-//! Pictures of a machine: on the terminal, and as a page with a drawing.
+//! Pictures of a machine, for the terminal and as an HTML page with a drawing.
 //!
 //! ```text
-//!   scene       what is to be seen, in the order in which it is drawn
+//!   scene       the objects, in the order in which they are drawn
 //!   canvas      cells with a character and an ink        terminal   the picture in box characters
 //!   svg         the drawing, shape by shape              page       the page around it
 //! ```
@@ -14,7 +14,7 @@ mod terminal;
 
 pub use canvas::Palette;
 
-/// What one thing is called, safe for a terminal: nothing in it begins a line, moves the cursor or turns the direction.
+/// Replaces characters of a name that begin a line, move the cursor or change the text direction.
 fn plain(text: &str) -> String {
     let hostile = |one: char| {
         one.is_control()

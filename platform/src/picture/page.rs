@@ -1,11 +1,11 @@
-//! The page around the drawing: one file that needs no other.
+//! HTML page around the drawing: one file without references to others.
 
 use super::scene::Scene;
 use super::svg::{self, escape};
 use crate::plan::Table;
 use crate::platform::Platform;
 
-/// Colours, for light and for dark; shapes and writing.
+/// Colours for light and dark mode, and styles of shapes and text.
 const STYLE: &str = "
 :root{--page:#f6f7f9;--panel:#fff;--edge:#d8dde5;--ink:#1c2430;--quiet:#68758a;--tank:#eef1f5;--blank:#f8fafc;
 --kept:#dfe4ea;--memory:#e2a32c;--alarm:#c8321f;--good:#2f9e58;--inside:#fff;
@@ -54,8 +54,8 @@ th{color:var(--quiet);font-weight:500}td{font-variant-numeric:tabular-nums}
 ";
 
 impl Platform {
-    /// Sockets, modules, interleave sets, regions and namespaces as one page with a drawing (SVG), which needs no other
-    /// file, is made for light and for dark, and tells more of each thing under the pointer.
+    /// Draws sockets, modules, interleave sets, regions and namespaces as one page with an SVG drawing. The page
+    /// references no other file, supports light and dark mode, and has tooltips with details.
     pub fn page(&self) -> String {
         let scene = Scene::of(self);
         let name = escape(&self.machine.name);
@@ -72,7 +72,7 @@ impl Platform {
         )
     }
 
-    /// The same in words, for those who search or copy.
+    /// Formats the same values as table rows, for search and copy.
     fn rows(&self) -> String {
         let cells = |tag: &str, cells: &[String]| {
             cells.iter().map(|cell| format!("<{tag}>{}</{tag}>", escape(cell))).collect::<String>()
@@ -87,7 +87,7 @@ impl Platform {
     }
 }
 
-/// The colours of regions, for surfaces and for lines.
+/// Returns the styles of region colours, for surfaces and for lines.
 fn hues() -> String {
     (0..6)
         .map(|hue| format!(".hue{hue}{{fill:var(--h{hue})}}.stroke{hue}{{stroke:var(--h{hue})}}\n"))

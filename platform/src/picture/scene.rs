@@ -1,72 +1,72 @@
-//! What is to be seen of a machine, in the order in which it is drawn.
+//! Objects of a picture, in the order in which they are drawn.
 
 use crate::machine::{Health, Module, Security};
 use crate::namespace::Namespace;
 use crate::platform::Platform;
 use crate::region::{Origin, Region};
 
-/// A machine as it is drawn.
+/// A machine to draw.
 pub(super) struct Scene<'p> {
     pub(super) platform: &'p Platform,
     pub(super) sockets: Vec<SocketView<'p>>,
-    /// Bytes of the largest module.
+    /// Capacity of the largest module, in bytes.
     pub(super) largest: u64,
 }
 
-/// A socket with what belongs to it.
+/// A socket with its modules and regions.
 pub(super) struct SocketView<'p> {
     pub(super) number: u16,
     /// Bytes of its DRAM.
     pub(super) dram: u64,
-    /// Bytes of volatile memory that its modules give.
+    /// Bytes of volatile memory on its modules.
     pub(super) memory: u64,
-    /// By controller, channel and slot.
+    /// Modules by controller, channel and slot.
     pub(super) modules: Vec<ModuleView<'p>>,
     pub(super) regions: Vec<RegionView>,
 }
 
-/// A module with what its capacity is used for.
+/// A module with the use of its capacity.
 pub(super) struct ModuleView<'p> {
     pub(super) module: &'p Module,
     /// N of nmemN.
     pub(super) index: usize,
-    /// From the start of the media to its end.
+    /// Parts from the start of the media to its end.
     pub(super) parts: Vec<Part>,
-    /// Whether a goal waits for the next start.
+    /// True if the module has a pending goal.
     pub(super) has_goal: bool,
 }
 
 /// A part of a module's capacity.
 pub(super) struct Part {
     pub(super) what: Use,
-    /// Bytes.
+    /// Size in bytes.
     pub(super) size: u64,
 }
 
-/// What capacity is used for.
+/// Use of capacity.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Use {
     Memory,
-    /// Persistent, in the region with this number.
+    /// Persistent memory in the region with this number.
     Region(u32),
     Reserved,
     Unconfigured,
-    /// Kept by firmware, or less than it gives in whole pieces.
+    /// Kept by firmware, or less than its alignment.
     Inaccessible,
 }
 
-/// A region with what is made of it.
+/// A region with its namespaces.
 pub(super) struct RegionView {
     pub(super) region: Region,
-    /// From its start to its end.
+    /// Pieces from its start to its end.
     pub(super) pieces: Vec<Piece>,
 }
 
 /// A part of a region.
 pub(super) struct Piece {
-    /// The namespace; none where it is free.
+    /// The namespace; `None` for a free range.
     pub(super) namespace: Option<Namespace>,
-    /// Bytes.
+    /// Size in bytes.
     pub(super) size: u64,
 }
 
@@ -92,7 +92,7 @@ impl<'p> Scene<'p> {
         Scene { platform, sockets: sockets.collect(), largest }
     }
 
-    /// The machine in a line: how many modules, how much of what.
+    /// Summarizes the machine: number of modules, and capacity by use.
     pub(super) fn summary(&self) -> Vec<String> {
         use crate::plan::amount::brief;
         let uses = self.platform.all_capacities();
@@ -132,7 +132,7 @@ impl<'p> ModuleView<'p> {
         ModuleView { module, index, parts, has_goal }
     }
 
-    /// How it is, in a few words, and whether all is well.
+    /// Describes the condition in a few words, and returns true with them if it is normal.
     pub(super) fn condition(&self) -> (String, bool) {
         let mut words = Vec::new();
         match self.module.health {
@@ -171,12 +171,12 @@ impl RegionView {
         RegionView { region: region.clone(), pieces }
     }
 
-    /// Whether nothing is made of it.
+    /// Returns true if the region has no namespace.
     pub(super) fn is_free(&self) -> bool {
         self.pieces.iter().all(|piece| piece.namespace.is_none())
     }
 
-    /// What it is made of, in words.
+    /// Describes the backing of the region.
     pub(super) fn made_of(&self) -> String {
         match &self.region.origin {
             Origin::Memmap => "DRAM, by memmap=".to_owned(),
@@ -186,8 +186,8 @@ impl RegionView {
     }
 }
 
-/// Divides `width` into parts as large as `sizes` tell, each at least `least` wide if all fit so, and all together
-/// exactly `width`.
+/// Divides `width` into parts in proportion to `sizes`. Each part is at least `least` wide if there is room for that.
+/// The sum is exactly `width`.
 pub(super) fn divide(width: usize, sizes: &[u64], least: usize) -> Vec<usize> {
     let total: u128 = sizes.iter().map(|size| u128::from(*size)).sum();
     if sizes.is_empty() || total == 0 {
@@ -196,7 +196,7 @@ pub(super) fn divide(width: usize, sizes: &[u64], least: usize) -> Vec<usize> {
     let least = least.min(width / sizes.len());
     let share = |size: u64| (u128::from(size) * width as u128 / total) as usize;
     let mut parts: Vec<usize> = sizes.iter().map(|size| share(*size).max(least)).collect();
-    // What is too much is taken from the largest, what is left is given to it.
+    // The largest part absorbs the rounding differences.
     loop {
         let sum: usize = parts.iter().sum();
         let Some(most) = (0..parts.len()).max_by_key(|index| parts[*index]) else { return parts };

@@ -1,7 +1,7 @@
-//! The drawing of a machine, shape by shape.
+//! SVG drawing of a machine, shape by shape.
 //!
-//! Each socket is a panel: modules as tanks that their capacity fills to scale, threads from the modules of a set to its
-//! region, and regions as bars to scale with namespaces in them. Colours and lines are classes of the page's style.
+//! Each socket is a panel. Modules are tanks, filled to scale. Threads lead from the modules of a set to its region,
+//! and regions are bars to scale with their namespaces. Colours and lines are classes of the page's style.
 
 use super::plain;
 use super::scene::{ModuleView, Part, RegionView, Scene, SocketView, Use, divide};
@@ -11,29 +11,29 @@ use crate::plan::amount::brief;
 use crate::region::Origin;
 use std::fmt::{Display, Write};
 
-/// The width of the drawing, in its own units; all other lengths are in the same.
+/// Width of the drawing in its own units, which all other lengths share.
 pub(super) const WIDTH: usize = 1200;
 const MARGIN: usize = 28;
 const GAP: usize = 8;
-/// A module is at most so wide, and its tank so high.
+/// Maximum width of a module, and height of its tank.
 const MODULE_WIDTH: usize = 184;
 const TANK: usize = 112;
-/// From the top of a panel to its modules, from there to their tanks, and below them to the regions.
+/// Distances from the top of a panel to its modules, from there to their tanks, and from the tanks to the regions.
 const HEAD: usize = 64;
 const CAPTION: usize = 44;
 const THREADS: usize = 72;
 const REGION: usize = 62;
-/// A module that is narrower has its number alone beside the tank.
+/// Width below which a module shows only its number beside the tank.
 const CAPTION_WIDTH: usize = 96;
-/// What a character takes, in the small writing and in the strong one.
+/// Width of a character, in small and in bold text.
 const CHARACTER: usize = 7;
 const STRONG: usize = 8;
-/// Regions beside each other are to scale, but no narrower than this as long as there is room.
+/// Minimum width of adjacent regions, as long as there is room. Above it they are to scale.
 const REGION_WIDTH: usize = 120;
-/// How many colours there are for regions.
+/// Number of colours for regions.
 const HUES: u32 = 6;
 
-/// A text in which nothing is markup.
+/// Escapes markup in a text.
 pub(super) fn escape(text: &str) -> String {
     let mut escaped = String::new();
     for character in plain(text).chars() {
@@ -43,7 +43,7 @@ pub(super) fn escape(text: &str) -> String {
             '>' => escaped += "&gt;",
             '"' => escaped += "&quot;",
             '\'' => escaped += "&#39;",
-            // These are not in XML at all.
+            // XML does not allow these characters.
             '\u{fffe}' | '\u{ffff}' => escaped.push('\u{fffd}'),
             other => escaped.push(other),
         }
@@ -51,7 +51,7 @@ pub(super) fn escape(text: &str) -> String {
     escaped
 }
 
-/// The drawing.
+/// Draws the machine.
 pub(super) fn draw(scene: &Scene<'_>) -> String {
     let mut svg = Svg { text: String::new() };
     let mut y = MARGIN / 2;
@@ -68,7 +68,7 @@ pub(super) fn draw(scene: &Scene<'_>) -> String {
     )
 }
 
-/// Where a module was drawn: its middle, and the lower edge.
+/// Position of a drawn module: its middle and lower edge.
 struct Anchor {
     x: usize,
     y: usize,
@@ -95,7 +95,7 @@ impl Svg {
         ));
     }
 
-    /// A text, cut to its room.
+    /// Writes a text, cut to `room`.
     fn write(&mut self, class: &str, x: usize, y: usize, room: usize, text: &str) {
         let most = room / if class.contains("name") { STRONG } else { CHARACTER };
         let text = plain(text);
@@ -107,7 +107,7 @@ impl Svg {
         self.add(format_args!("<text class=\"{class}\" x=\"{x}\" y=\"{y}\">{}</text>", escape(&text)));
     }
 
-    /// The first of the texts that fits; the last one, cut, if none does.
+    /// Writes the first of the texts that fits, or the last one, cut.
     fn write_fitting(&mut self, class: &str, x: usize, y: usize, room: usize, texts: &[String]) {
         let wide = if class.contains("name") { STRONG } else { CHARACTER };
         let fits = |text: &&String| plain(text).chars().count() <= room / wide;
@@ -125,7 +125,7 @@ impl Svg {
         self.add("</g>");
     }
 
-    /// Draws a socket; returns where it ends.
+    /// Draws a socket. Returns the position of its lower edge.
     fn socket(&mut self, scene: &Scene<'_>, socket: &SocketView<'_>, top: usize) -> usize {
         let rows = region_rows(&socket.regions);
         let modules = if socket.modules.is_empty() { 0 } else { CAPTION + TANK + 20 };
@@ -146,7 +146,7 @@ impl Svg {
         top + height
     }
 
-    /// DRAM and volatile memory, at the right of the head.
+    /// Draws DRAM and volatile memory at the right of the head.
     fn dram(&mut self, scene: &Scene<'_>, socket: &SocketView<'_>, y: usize) {
         let cache = scene.platform.memory_mode();
         let role = if cache { "DRAM, a cache" } else { "DRAM" };
@@ -251,8 +251,8 @@ impl Svg {
         self.close();
     }
 
-    /// The parts of a module from the bottom of its tank upwards, so that persistent memory is near its region: what is
-    /// behind the volatile memory on the media is below it here.
+    /// Draws the parts of a module from the bottom of its tank upwards. Persistent memory is drawn below volatile
+    /// memory, near its region, although it is after it on the media.
     fn fill(&mut self, view: &ModuleView<'_>, x: usize, bottom: usize, width: usize, height: usize) {
         let order = |part: &&Part| match part.what {
             Use::Region(number) => (0, number),
@@ -292,7 +292,7 @@ impl Svg {
         }
     }
 
-    /// Regions beside each other, and the threads that lead to them.
+    /// Draws adjacent regions, and the threads that lead to them.
     fn row(&mut self, socket: &SocketView<'_>, row: &[RegionView], anchors: &[Anchor], y: usize) {
         let room = WIDTH - 2 * MARGIN - GAP * (row.len() - 1);
         let sizes: Vec<u64> = row.iter().map(|view| view.region.size).collect();
@@ -373,7 +373,7 @@ impl Svg {
     }
 }
 
-/// Regions that are drawn beside each other: so many in a row that each has a place to be seen.
+/// Groups the regions into rows that are short enough to show each of them.
 fn region_rows(regions: &[RegionView]) -> Vec<&[RegionView]> {
     regions.chunks(24).collect()
 }
@@ -450,7 +450,7 @@ fn namespace_title(namespace: &Namespace) -> String {
     titled(&lines)
 }
 
-/// Lines of a tooltip: each without what would begin another.
+/// Joins lines of a tooltip, without characters that would begin another line.
 fn titled(lines: &[String]) -> String {
     lines.iter().map(|line| plain(line)).collect::<Vec<_>>().join(" · ")
 }

@@ -1,4 +1,4 @@
-//! The picture of a machine in box characters.
+//! Picture of a machine in box characters.
 
 use super::canvas::{Canvas, Ink, Palette, cells};
 use super::plain;
@@ -9,27 +9,27 @@ use crate::plan::amount::brief;
 use crate::platform::Platform;
 use crate::region::Origin;
 
-/// Below this width a picture is wider than its terminal.
+/// Minimum width of a picture, even on a narrower terminal.
 const WIDTH_MIN: usize = 40;
-/// Above this width lines are hard to follow.
+/// Maximum width of a picture. Longer lines are hard to follow.
 const WIDTH_MAX: usize = 100;
-/// The cells of a module that is drawn in full, at least and at most.
+/// Minimum and maximum cells of a module's card.
 const CARD: (usize, usize) = (22, 40);
 const CARD_HEIGHT: usize = 5;
-/// A socket with more modules has a line for each instead.
+/// Limit of modules for cards. A socket with more modules has a line for each.
 const CARDS_MAX: usize = 12;
-/// The cells of a module that has a line, at least.
+/// Minimum cells of a module's line.
 const LINE_CELLS: usize = 23;
-/// The cells of a piece of a region with a text in it, its edge included, at least.
+/// Minimum cells of a piece of a region with a text, including its edge.
 const PIECE_CELLS: usize = 4;
-/// On a socket with more regions, those with nothing in them have a line each.
+/// Limit of regions. On a socket with more of them, empty regions have a line each.
 const REGIONS_MAX: usize = 6;
-/// In a machine with more sockets, one stands for those that are like it.
+/// Limit of sockets. In a machine with more of them, one represents all equal ones.
 const SOCKETS_MAX: usize = 8;
 
 impl Platform {
-    /// Sockets, modules, interleave sets, regions and namespaces as a picture on the terminal, at most `width` cells
-    /// wide, and never wider than 100 or narrower than 40.
+    /// Draws sockets, modules, interleave sets, regions and namespaces for the terminal. The picture is at most `width`
+    /// cells wide, and between 40 and 100.
     pub fn picture(&self, width: usize, palette: Palette) -> String {
         let scene = Scene::of(self);
         let mut canvas = Canvas::new(width.clamp(WIDTH_MIN, WIDTH_MAX));
@@ -75,7 +75,7 @@ impl Picture<'_, '_> {
         self.alike(canvas, &alike, &shown);
     }
 
-    /// What the characters in bars mean, as far as they are there.
+    /// Draws the legend of the characters in bars, for those that occur.
     fn legend(&self, canvas: &mut Canvas) {
         let parts = || self.scene.sockets.iter().flat_map(|one| &one.modules).flat_map(|one| &one.parts);
         let there = |what: Use| parts().any(|part| mark(part.what) == mark(what));
@@ -98,7 +98,7 @@ impl Picture<'_, '_> {
         }
     }
 
-    /// Says which sockets look like the one that is drawn.
+    /// Lists the sockets that look like the drawn one.
     fn alike(&self, canvas: &mut Canvas, alike: &[&SocketView<'_>], shown: &Option<(String, u16)>) {
         let (Some(first), Some(last), Some((_, like))) = (alike.first(), alike.last(), shown) else { return };
         let indexes: Vec<usize> =
@@ -143,7 +143,7 @@ impl Picture<'_, '_> {
         canvas.put(x + 1, top, self.width - x - 3, &title, Ink::Text);
     }
 
-    /// The modules in full, those of a controller in a row if it can be.
+    /// Draws the modules as cards, those of a controller in one row if there is room.
     fn cards(&self, canvas: &mut Canvas, socket: &SocketView<'_>, top: usize) -> usize {
         let inner = self.width - 4;
         let most = (inner / CARD.0).max(1);
@@ -151,7 +151,7 @@ impl Picture<'_, '_> {
             socket.modules.iter().filter(|one| one.module.handle.controller() == controller).count()
         };
         let row = (0..16).map(of).max().unwrap_or(1).max(1);
-        // Rows of a controller that is too long are of the same length.
+        // The rows of a controller that needs several have the same length.
         let columns = row.div_ceil(row.div_ceil(most));
         let columns = if columns == 1 { socket.modules.len().clamp(1, most) } else { columns };
         let width = (inner / columns).min(CARD.1);
@@ -195,7 +195,7 @@ impl Picture<'_, '_> {
         canvas.put(x + 2, y + 3, room, &text, Ink::Text);
     }
 
-    /// What a module is used for, as long as its capacity tells beside the largest.
+    /// Draws the use of a module. The bar's length is its capacity relative to the largest one.
     fn bar(&self, canvas: &mut Canvas, view: &ModuleView<'_>, x: usize, y: usize, room: usize) {
         if view.module.health == Health::NonFunctional {
             canvas.fill(x, y, room, '╳', Ink::Alarm);
@@ -212,7 +212,7 @@ impl Picture<'_, '_> {
         }
     }
 
-    /// The modules with a line for each, in columns.
+    /// Draws the modules with a line for each, in columns.
     fn lines(&self, canvas: &mut Canvas, socket: &SocketView<'_>, top: usize) -> usize {
         let inner = self.width - 4;
         let columns = (inner / LINE_CELLS).max(1);
@@ -274,7 +274,7 @@ impl Picture<'_, '_> {
         y
     }
 
-    /// A box that is divided as the region is.
+    /// Draws a box that is divided like the region.
     fn pieces(&self, canvas: &mut Canvas, pieces: &[Piece], y: usize, width: usize) {
         let x = 2;
         canvas.frame(x, y, width, 3, Ink::Frame);
@@ -282,7 +282,7 @@ impl Picture<'_, '_> {
         let has_edges = pieces.len() * PIECE_CELLS < width;
         let least = if has_edges { PIECE_CELLS } else { 0 };
         let mut at = x;
-        // With edges each piece begins with one, and the last edge is the end of the box.
+        // With edges, each piece begins with one, and the last edge is the end of the box.
         let room = if has_edges { width - 1 } else { width - 2 };
         for (number, (piece, cells_of)) in pieces.iter().zip(divide(room, &sizes, least)).enumerate() {
             let ink = if piece.namespace.is_some() { Ink::Used } else { Ink::Quiet };
@@ -301,7 +301,7 @@ impl Picture<'_, '_> {
             if piece.namespace.is_none() {
                 canvas.fill(at + 1, y + 1, inside, '·', Ink::Quiet);
             }
-            // The longest text that fits.
+            // Use the longest text that fits.
             if let Some(text) = texts(piece).into_iter().find(|text| cells(text) <= inside) {
                 canvas.put(at + 1, y + 1, inside, &text, ink);
             }
@@ -310,7 +310,7 @@ impl Picture<'_, '_> {
     }
 }
 
-/// What may be written into a piece of a region, the longest first.
+/// Returns the texts for a piece of a region, the longest first.
 fn texts(piece: &Piece) -> Vec<String> {
     let Some(namespace) = &piece.namespace else {
         let size = brief(piece.size);
@@ -321,7 +321,7 @@ fn texts(piece: &Piece) -> Vec<String> {
     vec![format!(" {name} {mode} "), format!(" {number} {mode} "), format!("{number} {mode}"), number]
 }
 
-/// How a use looks in a bar.
+/// Returns the character and style of a use in a bar.
 fn mark(what: Use) -> (char, Ink) {
     match what {
         Use::Memory => ('▒', Ink::Memory),
@@ -343,7 +343,7 @@ fn words(part: &Part) -> String {
     }
 }
 
-/// The same with the character of the bar in place of the word.
+/// Describes a part with the bar's character in place of the word.
 fn short_words(part: &Part) -> String {
     let (character, _) = mark(part.what);
     let region = match part.what {
@@ -370,7 +370,7 @@ fn namespace_words(namespace: &Namespace) -> String {
     text
 }
 
-/// What a socket looks like, numbers and names apart.
+/// Describes the appearance of a socket, without numbers and names.
 fn looks(socket: &SocketView<'_>) -> String {
     let mut text = format!("{} {}", socket.dram, socket.memory);
     for module in &socket.modules {

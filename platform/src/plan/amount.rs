@@ -1,9 +1,9 @@
-//! Bytes as people read them, and as commands take them.
+//! Byte counts for users and for commands.
 
-/// The units, the largest first.
+/// The units, descending.
 const UNITS: [(u64, &str); 4] = [(1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
 
-/// Bytes for people: at most two digits behind the point, cut off.
+/// Formats bytes for users: at most two decimal places, cut off.
 pub(crate) fn brief(bytes: u64) -> String {
     let Some((unit, word)) = UNITS.into_iter().find(|(unit, _)| bytes >= *unit) else {
         return format!("{bytes} B");
@@ -17,7 +17,7 @@ pub(crate) fn brief(bytes: u64) -> String {
     format!("{}{part} {word}", bytes / unit)
 }
 
-/// Bytes as a command takes them: not one is lost.
+/// Formats bytes for a command, without rounding.
 pub(crate) fn exact(bytes: u64) -> String {
     match UNITS.into_iter().find(|(unit, _)| bytes > 0 && bytes.is_multiple_of(*unit)) {
         Some((unit, word)) => format!("{}{word}", bytes / unit),

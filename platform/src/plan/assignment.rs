@@ -1,4 +1,4 @@
-//! Which wish is met on which socket, in free ranges or after its modules were divided anew.
+//! Assignment of wishes to sockets, in free ranges or after the modules are partitioned again.
 
 use super::group::Group;
 use super::trial::{Uuids, nearer};
@@ -9,29 +9,29 @@ use crate::machine::{Handle, Module};
 use crate::platform::Platform;
 use std::collections::BTreeMap;
 
-/// Which wish is met where.
+/// Assignment of wishes to sockets.
 #[derive(Clone)]
 pub(super) struct Assignment<'p> {
-    /// The machine as it is.
+    /// The machine before the plan.
     platform: &'p Platform,
-    /// The machine with the wishes that are met in free ranges, made one after the other.
+    /// The machine with the wishes that fit into free ranges, made one after the other.
     in_place: Platform,
     pub(super) sockets: BTreeMap<u16, SocketPlan>,
 }
 
-/// What happens to a socket.
+/// Plan of a socket.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SocketPlan {
     /// Modules that answer and are not locked.
     pub(super) modules: Vec<Handle>,
-    /// How its modules are divided anew; nothing is if there are no groups.
+    /// New partitioning of its modules; empty if they keep theirs.
     pub(super) groups: Vec<Group>,
-    /// The wishes that are met here, in their order.
+    /// The wishes that are fulfilled on this socket, in their order.
     pub(super) wishes: Vec<Wish>,
 }
 
 impl<'p> Assignment<'p> {
-    /// Nothing is assigned to these sockets, whose modules are to be divided anew whatever is wished if `anew`.
+    /// Makes an empty assignment. With `anew`, the modules of these sockets are partitioned again in any case.
     pub(super) fn new(platform: &'p Platform, sockets: &[u16], anew: bool) -> Assignment<'p> {
         let plan = |socket: u16| {
             let on = |module: &&Module| module.handle.socket() == socket && module.usable();
@@ -45,10 +45,10 @@ impl<'p> Assignment<'p> {
         Assignment { platform, in_place: platform.clone(), sockets }
     }
 
-    /// Finds a place for a wish; returns the bytes that its namespace gets. Nothing changes if there is none.
+    /// Finds a place for a wish and returns the bytes of its namespace. Changes nothing if there is no place.
     ///
     /// # Errors
-    /// Why there is none where it comes nearest.
+    /// The error of the place that came nearest.
     pub(super) fn add(&mut self, wish: &Wish, uuids: Uuids<'_>) -> Result<u64, PlatformError> {
         let want = wish.namespace.size.unwrap_or(0);
         let mut nearest = PlatformError::NoSpace { region: None, want, largest: 0 };
@@ -63,8 +63,8 @@ impl<'p> Assignment<'p> {
         Err(nearest)
     }
 
-    /// The sockets that a wish may be met on: first as they are planned so far, then, those where least is lost
-    /// first, the ones that would have to be divided anew for it.
+    /// Returns the sockets that a wish may be tried on. With `anew`, these are sockets that would have to be
+    /// partitioned again, those with the least data to lose first.
     fn candidates(&self, wish: &Wish, anew: bool) -> Vec<u16> {
         let named = self.sockets.iter().filter(|(socket, _)| wish.socket.is_none_or(|one| one == **socket));
         if !anew {
@@ -76,7 +76,7 @@ impl<'p> Assignment<'p> {
         others
     }
 
-    /// Bytes of namespaces and of volatile memory that are lost if a socket is divided anew.
+    /// Returns the bytes of namespaces and volatile memory that a new partitioning of a socket would lose.
     fn at_stake(&self, socket: u16) -> u64 {
         let regions = self.platform.regions();
         let here = regions.iter().filter(|region| region.socket == socket && !region.members().is_empty());
@@ -114,8 +114,8 @@ impl<'p> Assignment<'p> {
         Ok(size)
     }
 
-    /// Gives what wishes leave to the rest, and leaves sockets as they are whose modules are divided so already, if
-    /// their wishes fit into free ranges.
+    /// Gives the remaining capacity to `rest`. Keeps the partitioning of a socket if it is equal already and the wishes
+    /// fit into its free ranges.
     pub(super) fn give_rest(&mut self, rest: Option<Rest>, uuids: Uuids<'_>) {
         let platform = self.platform;
         for (socket, plan) in &mut self.sockets {
@@ -144,7 +144,7 @@ impl<'p> Assignment<'p> {
 }
 
 impl SocketPlan {
-    /// Divides the modules so that all wishes can be met; returns the bytes that the last one gets.
+    /// Partitions the modules so that all wishes fit. Returns the bytes that the last one gets.
     fn divide(&mut self, platform: &Platform, uuids: Uuids<'_>) -> Result<u64, PlatformError> {
         use PersistentKind::{AppDirect, AppDirectNotInterleaved};
         let (single, together): (Vec<Wish>, Vec<Wish>) = self.wishes.iter().cloned().partition(is_alone);
@@ -180,7 +180,7 @@ impl SocketPlan {
         Err(refused)
     }
 
-    /// Takes over the sizes that the wishes got.
+    /// Copies the sizes that the wishes got.
     fn fix_sizes(&mut self, groups: &[Group]) {
         let granted =
             |kind| groups.iter().filter(move |group| group.kind == kind).flat_map(|one| &one.wishes);
@@ -193,12 +193,12 @@ impl SocketPlan {
     }
 }
 
-/// Whether a wish wants a module for itself.
+/// Returns true if a wish excludes interleaving.
 fn is_alone(wish: &Wish) -> bool {
     wish.kind == Some(PersistentKind::AppDirectNotInterleaved)
 }
 
-/// Meets the wishes of all groups, which fixes the sizes of those that are as large as possible.
+/// Fulfils the wishes of all groups. This fixes the sizes of those that are as large as possible.
 fn meet(groups: &mut [Group], platform: &Platform, uuids: Uuids<'_>) -> Result<(), PlatformError> {
     for group in groups {
         let (_, made) = group.attempt(platform, uuids)?;

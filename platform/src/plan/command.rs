@@ -8,7 +8,7 @@ use crate::state::LabelVersion;
 use std::fmt::Display;
 
 impl Step {
-    /// The command that does it on a real machine, as a shell takes it.
+    /// Returns the shell command that does the step on a real machine.
     pub fn command(&self) -> String {
         match self {
             Step::DestroyNamespace { name, .. } => format!("ndctl destroy-namespace -f {name}"),
@@ -86,7 +86,7 @@ fn list<T: Display>(things: &[T]) -> String {
     things.iter().map(T::to_string).collect::<Vec<_>>().join(",")
 }
 
-/// A word as a shell takes it: in quotes if it has any character that shells may read otherwise.
+/// Quotes a word for a shell if it has characters that shells may interpret.
 pub(super) fn word(text: &str) -> String {
     let plain = |character: char| character.is_ascii_alphanumeric() || "-_./:+,@%".contains(character);
     if !text.is_empty() && text.chars().all(plain) {

@@ -8,25 +8,25 @@ use crate::machine::Handle;
 use crate::platform::Platform;
 use crate::state::{InterleaveSet, Partition};
 
-/// Modules of a socket that get the same goal, and the wishes that are to be met on them.
+/// Modules of a socket that get the same goal, and the wishes that are fulfilled on them.
 #[derive(Clone, Debug)]
 pub(super) struct Group {
     pub(super) modules: Vec<Handle>,
     pub(super) kind: PersistentKind,
     pub(super) wishes: Vec<Wish>,
-    /// How much of each module is to be volatile memory.
+    /// Volatile memory, in percent of each module.
     pub(super) memory_percent: u8,
-    /// How much of each module is not to be mapped.
+    /// Capacity that stays unmapped, in percent of each module.
     pub(super) reserved_percent: u8,
 }
 
 impl Group {
-    /// Modules that are all mapped.
+    /// Makes a group whose modules are completely mapped.
     pub(super) fn new(modules: &[Handle], kind: PersistentKind, wishes: Vec<Wish>) -> Group {
         Group { modules: modules.to_vec(), kind, wishes, memory_percent: 0, reserved_percent: 0 }
     }
 
-    /// What is asked of the modules.
+    /// Returns the goal request for the modules.
     pub(super) fn request(&self) -> GoalRequest {
         GoalRequest {
             targets: Targets { modules: self.modules.clone(), sockets: Vec::new() },
@@ -37,8 +37,8 @@ impl Group {
         }
     }
 
-    /// Divides the modules and meets the wishes on a machine that has these modules alone. Returns that machine, and
-    /// what was made.
+    /// Partitions the modules and fulfils the wishes on a machine that has only these modules. Returns that machine and
+    /// the namespaces.
     ///
     /// # Errors
     /// The goal is impossible, or a wish does not fit.
@@ -55,12 +55,12 @@ impl Group {
         Ok((bench, made))
     }
 
-    /// Gives as much to the rest as the wishes leave.
+    /// Gives `rest` as much capacity as the wishes leave.
     pub(super) fn give_rest(&mut self, rest: Rest, platform: &Platform, uuids: Uuids<'_>) {
         if rest == Rest::AppDirect {
             return;
         }
-        // What is less than half of a piece can't be asked for, and more may be possible.
+        // A percentage below half of the alignment is refused, but a larger one may be possible.
         let fits = |group: &Group, uuids: Uuids<'_>| {
             matches!(group.attempt(platform, uuids), Ok(_) | Err(PlatformError::TooSmallAPart { .. }))
         };
@@ -84,7 +84,7 @@ impl Group {
         }
     }
 
-    /// Whether the modules are divided so already, the version of their labels apart.
+    /// Returns true if the modules are partitioned like this already. The version of their labels is ignored.
     pub(super) fn is_so(&self, platform: &Platform, uuids: Uuids<'_>) -> bool {
         let Ok((bench, _)) = self.attempt(platform, uuids) else { return false };
         let ours = |module: Handle| self.modules.contains(&module);

@@ -1,4 +1,4 @@
-//! Why a wish can't be met, and the nearest one that can.
+//! Wishes that can't be fulfilled, with the reason and the nearest one that can.
 
 use super::amount::{brief, exact};
 use super::assignment::Assignment;
@@ -11,82 +11,82 @@ use crate::platform::Platform;
 use std::collections::BTreeSet;
 use std::fmt;
 
-/// A wish that can't be met.
+/// A wish that can't be fulfilled.
 #[derive(Debug)]
 pub struct Impossible {
-    /// The wish; none if it is none of them by itself.
+    /// The wish; `None` if the failure is not due to a single one.
     pub wish: Option<Wish>,
-    /// What is in its way.
+    /// The obstacle.
     pub obstacle: Obstacle,
-    /// The nearest wish that can be met in its place.
+    /// The nearest wish that can be fulfilled.
     pub nearest: Option<Wish>,
 }
 
-/// What is in the way of a wish.
+/// Obstacle to a wish.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Obstacle {
-    /// There is no such socket.
+    /// The socket does not exist.
     NoSocket {
-        /// What was asked for.
+        /// The number that was given.
         socket: u16,
-        /// The sockets that there are.
+        /// The existing sockets.
         sockets: Vec<u16>,
     },
-    /// No module could be used.
+    /// No module can be used.
     NoModules {
-        /// The socket; none if all were looked at.
+        /// The socket; `None` if all were tried.
         socket: Option<u16>,
-        /// The modules that are there and can't be used.
+        /// The modules that are present and can't be used.
         unusable: Vec<Unusable>,
     },
-    /// Only one module could be used, so nothing can be interleaved.
+    /// Only one module can be used, so interleaving is impossible.
     OneModule {
-        /// The socket; none if all were looked at.
+        /// The socket; `None` if all were tried.
         socket: Option<u16>,
-        /// The modules that are there and can't be used.
+        /// The modules that are present and can't be used.
         unusable: Vec<Unusable>,
     },
-    /// Of a real machine: no region is as it must be, and none can be made so.
+    /// On a real machine: no region has the required kind, and none can be made.
     NoRegion {
-        /// The socket; none if all were looked at.
+        /// The socket; `None` if all were tried.
         socket: Option<u16>,
-        /// What it must be.
+        /// The required kind.
         kind: Option<PersistentKind>,
-        /// What is there and can't be used.
+        /// Regions and devices that are present and can't be used.
         unusable: Vec<Unusable>,
     },
-    /// There is not so much capacity.
+    /// The capacity does not suffice.
     Capacity {
-        /// Bytes that were asked for; none for as much as possible.
+        /// Bytes that were requested; `None` for as much as possible.
         want: Option<u64>,
-        /// Bytes that could be had.
+        /// Bytes that are available.
         largest: u64,
-        /// The socket; none if all were looked at.
+        /// The socket; `None` if all were tried.
         socket: Option<u16>,
-        /// What is there and can't be used.
+        /// Modules, regions and devices that are present and can't be used.
         unusable: Vec<Unusable>,
-        /// Whether other wishes take what is missing.
+        /// True if other wishes take the missing capacity.
         shared: bool,
     },
-    /// A rule that capacity does not help with: alignment, label space, sizes of sectors.
+    /// A rule other than capacity: alignment, label space, sector sizes.
     Rule(
-        /// What breaks it.
+        /// The violation.
         Box<PlatformError>,
     ),
 }
 
-/// What can't be used: a module, or on a real machine a region or a CXL device.
+/// A module that can't be used, or on a real machine a region or a CXL device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unusable {
-    /// Which.
+    /// Name of the object.
     pub what: String,
-    /// Why: what it is.
+    /// The reason: its state.
     pub why: &'static str,
 }
 
 impl Unusable {
-    /// Why a module can't be used; none if it can.
+    /// Returns the reason that a module can't be used; `None` if it can.
     pub(crate) fn of(module: &Module) -> Option<Unusable> {
         let why = if module.health == Health::NonFunctional { "dead" } else { "locked" };
         let what = format!("module {} ({})", module.handle, module.locator);
@@ -169,7 +169,7 @@ fn who(socket: Option<u16>) -> String {
     socket.map_or("no socket".to_owned(), |socket| format!("socket {socket}"))
 }
 
-/// What follows the socket: `no socket` says no already.
+/// Returns the word before an item; empty without a socket, since `no socket` already has it.
 fn no(socket: Option<u16>) -> &'static str {
     if socket.is_some() { "no " } else { "" }
 }
@@ -179,7 +179,7 @@ fn because(unusable: &[Unusable]) -> String {
 }
 
 impl Platform {
-    /// A plan that is about a socket which is not there.
+    /// Makes the error of a plan for a socket that does not exist.
     pub(super) fn no_socket(
         &self,
         socket: u16,
@@ -201,7 +201,7 @@ impl Platform {
         PlatformError::Impossible(Box::new(Impossible { wish: wish.cloned(), obstacle, nearest }))
     }
 
-    /// Why a wish can't be met beside what is assigned already.
+    /// Makes the error of a wish that can't be fulfilled together with the assigned ones.
     pub(super) fn impossible(
         &self,
         assignment: &Assignment<'_>,
@@ -233,14 +233,14 @@ impl Platform {
     }
 }
 
-/// Bytes that could be had: those of the nearest wish, or what is free, unless that is not what is missing.
+/// Returns the bytes of the nearest wish, else the free bytes; 0 if neither is less than the requested size.
 pub(super) fn largest_of(nearest: &Option<Wish>, wish: &Wish, free: u64) -> u64 {
     let less = |size: &u64| wish.namespace.size.is_none_or(|want| *size < want);
     let offered = nearest.as_ref().and_then(|wish| wish.namespace.size);
     offered.filter(less).or(Some(free).filter(less)).unwrap_or(0)
 }
 
-/// The nearest wish that can be met beside what is assigned already.
+/// Returns the nearest wish that can be fulfilled together with the assigned ones.
 fn nearest(
     assignment: &Assignment<'_>,
     wish: &Wish,
@@ -250,7 +250,7 @@ fn nearest(
     nearest_by(wish, error, &mut |wish| assignment.clone().add(wish, uuids))
 }
 
-/// The nearest wish that can be met: tried, not computed. An attempt returns the bytes that the wish would get.
+/// Finds the nearest wish that can be fulfilled, by trying. `attempt` returns the bytes that the wish would get.
 pub(super) fn nearest_by(
     wish: &Wish,
     error: &PlatformError,
@@ -269,7 +269,7 @@ pub(super) fn nearest_by(
         _ => Vec::new(),
     };
     let (mut tried, mut sizes) = (BTreeSet::new(), Vec::new());
-    // What is aligned may be too small or not there, and the least that is taken may have to be aligned.
+    // An aligned size may be too small or not available, and the minimum size may have to be aligned.
     while let Some(size) = open.pop() {
         if size == 0 || !tried.insert(size) {
             continue;

@@ -1,4 +1,4 @@
-//! What is lost when a machine becomes another.
+//! Data that a plan loses.
 
 use super::amount::brief;
 use crate::machine::Handle;
@@ -7,46 +7,46 @@ use crate::platform::Platform;
 use crate::region::{Origin, Region};
 use std::fmt;
 
-/// What is lost when a plan is carried out.
+/// Data that is lost when a plan is executed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Loss {
     /// A namespace with all its data.
     Namespace {
-        /// What the kernel calls it.
+        /// The kernel's name.
         device: String,
-        /// What its user calls it.
+        /// The user's name.
         name: String,
-        /// What is made of it.
+        /// Its mode.
         mode: Mode,
-        /// Its bytes.
+        /// Size in bytes.
         size: u64,
     },
-    /// What lies in a region without labels.
+    /// The data of a region without labels.
     Unlabelled {
-        /// Its number.
+        /// Number of the region.
         region: u32,
-        /// Its bytes.
+        /// Size in bytes.
         size: u64,
     },
     /// Volatile memory.
     Memory {
-        /// On which socket.
+        /// The socket.
         socket: u16,
-        /// Bytes that the modules give now.
+        /// Bytes before the plan.
         before: u64,
-        /// Bytes that they give then.
+        /// Bytes after the plan.
         after: u64,
     },
     /// Goals that did not take effect yet.
     Goals {
-        /// Of these modules.
+        /// The modules of these goals.
         modules: Vec<Handle>,
     },
 }
 
 impl Loss {
-    /// What the first machine has and the second has not.
+    /// Returns the losses when `before` becomes `after`.
     pub(super) fn between(before: &Platform, after: &Platform) -> Vec<Loss> {
         let mut losses = Vec::new();
         let all = |platform: &Platform| -> Vec<(Region, Vec<Namespace>)> {

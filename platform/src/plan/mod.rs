@@ -1,15 +1,15 @@
-//! Plans: what to do to a machine so that it holds what is wanted, what it is like then, and what is lost.
+//! Plans: the steps that give a machine the requested namespaces, the result, and the data that is lost.
 //!
-//! A plan has no rules of its own. Whether a wish can be met is found out by meeting it on a copy of the machine, with the
-//! code that meets it when the plan is carried out; so a plan that was made can be carried out.
+//! A plan has no rules of its own. It fulfils each request on a copy of the machine with the code that later executes
+//! the plan, so every plan can be executed.
 //!
 //! ```text
-//!   wish        what is wanted                           assignment  which wish on which socket
-//!   trial       meets one on a copy                      group       how modules of a socket are divided
-//!   step        what is done        command  in the words of ipmctl, ndctl and cxl
-//!   loss, note  what goes, and what to know              table       what is there afterwards
-//!   impossible  why a wish can't be met, and the nearest one that can
-//!   real        the same for a real machine, as far as its kernel shows it
+//!   wish        a requested namespace                    assignment  requests by socket
+//!   trial       makes a namespace on a copy              group       modules of a socket with one goal
+//!   step        an action       command  its command for ipmctl, ndctl or cxl
+//!   loss, note  lost data, and remarks                   table       use of the capacity afterwards
+//!   impossible  the reason of a failure, and the nearest request that can be fulfilled
+//!   real        plans for a real machine, as far as its kernel shows it
 //! ```
 
 pub(crate) mod amount;
@@ -43,27 +43,27 @@ use std::collections::BTreeSet;
 use trial::Uuids;
 use uuid::Uuid;
 
-/// What to do to a machine so that it holds what is wanted.
+/// The steps that give a machine the requested namespaces.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// What to do, in this order.
+    /// The steps, in this order.
     pub steps: Vec<Step>,
-    /// What is lost.
+    /// The data that is lost.
     pub losses: Vec<Loss>,
-    /// What to know besides.
+    /// Remarks for the user.
     pub notes: Vec<Note>,
-    /// What the machine is like afterwards.
+    /// Use of the capacity after the last step.
     pub table: Table,
 }
 
 impl Platform {
-    /// Plans how the machine comes to hold what is wanted. `uuids` makes identities that nobody has.
+    /// Plans the steps to the requested namespaces. `uuids` generates unused UUIDs.
     ///
     /// # Errors
-    /// [`Impossible`](PlatformError::Impossible): one of the wishes can't be met, and why.
+    /// [`Impossible`](PlatformError::Impossible): a request can't be fulfilled, with the reason.
     ///
     /// # Cost
-    /// Each namespace is made a few times, and each socket that wishes are for is divided a few times, in DRAM.
+    /// Makes each namespace, and partitions each socket with requests, a few times in DRAM.
     pub fn plan(
         &self,
         request: &PlanRequest,
@@ -71,7 +71,7 @@ impl Platform {
     ) -> Result<Plan, PlatformError> {
         let sockets = self.sockets_of(request, uuids)?;
         let mut assignment = Assignment::new(self, &sockets, request.rest.is_some());
-        // What is to be as large as possible comes behind what has a size, and what may be anywhere behind what may not.
+        // Requests with a size precede those for the maximum size, then requests for one socket those for any socket.
         let mut wishes: Vec<&Wish> = request.wishes.iter().collect();
         wishes.sort_by_key(|wish| (wish.namespace.size.is_none(), wish.socket.is_none()));
         for wish in wishes {
@@ -93,15 +93,15 @@ impl Platform {
         Ok(Plan { losses, notes: self.notes(request, &assignment, &after), table: after.table(), steps })
     }
 
-    /// Does the steps of a plan. It leads to the plan's table if the machine is as it was when the plan was made.
+    /// Executes a plan. The result is the plan's table if the machine did not change since the plan was made.
     ///
     /// # Errors
-    /// A step is impossible, because the machine is not as it was.
+    /// A step is impossible because the machine has changed.
     pub fn follow(&mut self, plan: &Plan, uuids: &mut dyn FnMut() -> Uuid) -> Result<(), PlatformError> {
         plan.steps.iter().try_for_each(|step| step.run(self, uuids))
     }
 
-    /// The sockets that a plan is about.
+    /// Returns the sockets that a plan applies to.
     fn sockets_of(&self, request: &PlanRequest, uuids: Uuids<'_>) -> Result<Vec<u16>, PlatformError> {
         let known = self.machine.sockets();
         let named: BTreeSet<u16> = match request.wishes.as_slice() {
@@ -119,7 +119,7 @@ impl Platform {
         Ok(if named.is_empty() { known } else { named.into_iter().collect() })
     }
 
-    /// The steps that lead to what is assigned, and the machine after them.
+    /// Returns the steps that perform the assignment, and the machine after them.
     fn carry_out(
         &self,
         assignment: &Assignment<'_>,
@@ -145,7 +145,8 @@ impl Platform {
         }
         let torn = self.torn_modules(assignment);
         if !torn.is_empty() {
-            // A goal takes whole sets, and these sets are to be torn apart: so first they are no sets any more.
+            // A goal must include all modules of a set, and these sets are split between goals. So a first goal
+            // dissolves them.
             let kind = PersistentKind::AppDirectNotInterleaved;
             let targets = Targets { modules: torn, ..Targets::default() };
             let request = GoalRequest { targets, kind, ..GoalRequest::default() };
@@ -164,7 +165,7 @@ impl Platform {
         Ok((steps, after))
     }
 
-    /// The modules of sockets where a set is torn apart, since its modules come to be in several groups.
+    /// Returns the usable modules of each socket that has a set with modules in several groups.
     fn torn_modules(&self, assignment: &Assignment<'_>) -> Vec<Handle> {
         let is_torn = |plan: &SocketPlan| {
             let group_of = |module: Handle| plan.groups.iter().position(|one| one.modules.contains(&module));
@@ -179,7 +180,7 @@ impl Platform {
         torn.flat_map(|plan| plan.modules.iter().copied()).collect()
     }
 
-    /// The goals of all groups, those that ask the same of whole sockets as one.
+    /// Returns the goals of all groups. Equal goals for whole sockets are merged into one.
     fn requests(&self, assignment: &Assignment<'_>) -> Vec<GoalRequest> {
         let mut requests: Vec<GoalRequest> = Vec::new();
         for (socket, plan) in &assignment.sockets {
@@ -214,7 +215,7 @@ impl Platform {
         requests
     }
 
-    /// Whether a goal for the socket is a goal for the one group that it has.
+    /// Returns true if the socket has one group, and a goal for the socket includes the same modules.
     fn is_whole(&self, socket: u16, plan: &SocketPlan) -> bool {
         let on = |handle: Handle| handle.socket() == socket;
         let alive = self.machine.modules.iter().filter(|one| one.health != Health::NonFunctional);
@@ -224,7 +225,7 @@ impl Platform {
 }
 
 impl GoalRequest {
-    /// How the modules are mapped, in words.
+    /// Describes the mapping of the modules.
     pub(crate) fn kind_words(&self) -> &'static str {
         match self.kind {
             PersistentKind::AppDirect => "interleaved",

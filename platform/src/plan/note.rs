@@ -1,4 +1,4 @@
-//! What to know of a plan besides what it does and what is lost.
+//! Remarks on a plan, other than its steps and losses.
 
 use super::amount::brief;
 use super::assignment::Assignment;
@@ -9,40 +9,40 @@ use crate::machine::Handle;
 use crate::platform::Platform;
 use std::fmt;
 
-/// What to know of a plan.
+/// A remark on a plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Note {
-    /// A module is left out.
+    /// A module is not used.
     LeftOut(Unusable),
-    /// The rest of a socket could not become what it was to become.
+    /// The rest of a socket could not get the requested use.
     RestStays {
         /// The socket.
         socket: u16,
-        /// What the rest was to become.
+        /// The requested use.
         rest: Rest,
-        /// Bytes of which firmware gives whole multiples of each module.
+        /// Bytes of firmware's alignment.
         alignment: u64,
     },
-    /// DRAM has no addresses any more.
+    /// DRAM becomes a cache and loses its addresses.
     DramBecomesCache {
-        /// Its bytes, on all sockets.
+        /// Bytes of DRAM on all sockets.
         size: u64,
     },
-    /// DRAM has addresses again.
+    /// DRAM gets addresses again.
     DramIsMemory {
-        /// Its bytes, on all sockets.
+        /// Bytes of DRAM on all sockets.
         size: u64,
     },
-    /// Goals that were made before take effect, too.
+    /// Earlier goals take effect at the same reboot.
     GoalsTakeEffect {
-        /// Of these modules.
+        /// The modules of these goals.
         modules: Vec<Handle>,
     },
 }
 
 impl Platform {
-    /// What to know of a plan that leads to `after`.
+    /// Returns the remarks on a plan that leads to `after`.
     pub(super) fn notes(
         &self,
         request: &PlanRequest,

@@ -8,58 +8,58 @@ use crate::namespace::{CreateNamespace, Mode};
 use crate::platform::Platform;
 use uuid::Uuid;
 
-/// One thing that is done to a machine.
+/// One action on a machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// A namespace is unmade: its data is gone.
+    /// Destroys a namespace and its data.
     DestroyNamespace {
-        /// Its name in the kernel.
+        /// The kernel's name.
         name: String,
-        /// What was made of it.
+        /// Its mode.
         mode: Mode,
-        /// Its bytes.
+        /// Size in bytes.
         size: u64,
     },
-    /// Goals that did not take effect yet are taken back.
+    /// Deletes goals that did not take effect yet.
     DeleteGoals {
-        /// The modules that have them.
+        /// The modules with these goals.
         modules: Vec<Handle>,
     },
-    /// Modules are to be divided anew at the next start.
+    /// Creates goals, which partition modules at the next reboot.
     CreateGoals {
-        /// Which, and how.
+        /// The modules and their partitioning.
         request: GoalRequest,
     },
-    /// The machine is started anew.
+    /// Reboots the machine.
     Reboot,
-    /// Of a real machine: the modules of a region without labels get labels, so that namespaces can be made in it.
+    /// On a real machine: gives labels to the modules of a region, since namespaces need them.
     LabelRegion {
         /// N of regionN.
         region: u32,
         /// Its modules: N of nmemN.
         modules: Vec<u32>,
     },
-    /// Of a real machine: CXL devices become a region.
+    /// On a real machine: makes a region of CXL devices.
     FormRegion {
-        /// Which.
+        /// The region.
         region: CxlRegion,
     },
-    /// A namespace is made.
+    /// Creates a namespace.
     CreateNamespace {
-        /// In which region, how large.
+        /// Its region and size.
         wanted: CreateNamespace,
         /// The socket of the region.
         socket: u16,
-        /// What it is called when it is made.
+        /// The kernel's name of the namespace.
         name: String,
     },
 }
 
 impl Step {
-    /// Does it.
+    /// Executes the step.
     ///
     /// # Errors
-    /// Those of what is done, and [`OnlyReal`](PlatformError::OnlyReal) where an emulated machine has no such thing.
+    /// Those of the action, and [`OnlyReal`](PlatformError::OnlyReal) for an action that emulated machines do not have.
     pub fn run(&self, platform: &mut Platform, uuids: &mut dyn FnMut() -> Uuid) -> Result<(), PlatformError> {
         match self {
             Step::DestroyNamespace { name, .. } => platform.destroy_namespace(name, true),

@@ -1,4 +1,4 @@
-//! What the capacity of a machine's modules is used for, as a table.
+//! Table of the use of a machine's capacity.
 
 use super::amount::brief;
 use crate::listing::one_line;
@@ -6,10 +6,10 @@ use crate::namespace::Mode;
 use crate::platform::{Capacities, Platform};
 use crate::region::{Origin, Region};
 
-/// What the capacity of a machine's modules is used for, socket by socket.
+/// Use of a machine's capacity, by socket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Table {
-    /// In the order of sockets and regions.
+    /// Rows in the order of sockets and regions.
     pub rows: Vec<Row>,
 }
 
@@ -18,46 +18,46 @@ pub struct Table {
 pub struct Row {
     /// The socket.
     pub socket: u16,
-    /// The number of the region, if it is one.
+    /// The number of the region; `None` if the capacity is in no region.
     pub region: Option<u32>,
-    /// How many modules share it.
+    /// Number of modules that share the capacity.
     pub modules: usize,
-    /// Bytes.
+    /// Size in bytes.
     pub size: u64,
-    /// What it is.
+    /// The use.
     pub holding: Holding,
 }
 
-/// What capacity is used for.
+/// Use of capacity.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Holding {
     /// Volatile memory.
     Memory,
     /// A namespace.
     Namespace {
-        /// What the kernel calls it.
+        /// The kernel's name.
         name: String,
-        /// What is made of it.
+        /// Its mode.
         mode: Mode,
-        /// Bytes that its user gets.
+        /// Bytes that are available to its user.
         usable: u64,
-        /// What its user calls it.
+        /// The user's name.
         label: String,
-        /// The node in /dev.
+        /// Its node in /dev.
         device: String,
-        /// Whether it is switched on.
+        /// True if it is enabled.
         enabled: bool,
     },
-    /// Mapped and free.
+    /// Mapped capacity without a namespace.
     Free,
-    /// Left out by a goal.
+    /// Capacity that a goal leaves unmapped.
     Reserved,
-    /// Nobody said what it is to be.
+    /// Capacity without a goal.
     Unconfigured,
 }
 
 impl Holding {
-    /// What it is, in a word.
+    /// Returns a word for the use.
     pub fn word(&self) -> &str {
         match self {
             Holding::Memory => "memory",
@@ -70,7 +70,7 @@ impl Holding {
 }
 
 impl Platform {
-    /// What the capacity of the modules is used for.
+    /// Returns the use of the capacity of the modules.
     pub fn table(&self) -> Table {
         let regions = self.regions();
         let mut rows = Vec::new();
@@ -122,11 +122,11 @@ impl Platform {
 }
 
 impl Table {
-    /// What stands over the columns.
+    /// Heads of the columns.
     pub(crate) const HEAD: [&str; 9] =
         ["socket", "region", "modules", "what", "size", "mode", "usable", "device", "name"];
 
-    /// For people: a line for each row, with a head.
+    /// Formats a line for each row after a line of heads.
     pub fn text(&self) -> String {
         let mut lines = vec![Table::HEAD.map(str::to_owned)];
         lines.extend(self.rows.iter().map(Row::cells));
@@ -135,7 +135,7 @@ impl Table {
 }
 
 impl Row {
-    /// What stands under each [`HEAD`](Table::HEAD).
+    /// Returns the cells for the columns of [`HEAD`](Table::HEAD).
     pub(crate) fn cells(&self) -> [String; 9] {
         let region = self.region.map_or(String::new(), |region| format!("region{region}"));
         let [mode, usable, device, name] = match &self.holding {
@@ -152,7 +152,7 @@ impl Row {
     }
 }
 
-/// Columns under each other, two spaces between them.
+/// Aligns columns, two spaces apart.
 fn align<const COLUMNS: usize>(lines: &[[String; COLUMNS]]) -> String {
     let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0);
     let widths: [usize; COLUMNS] = std::array::from_fn(width);

@@ -1,4 +1,4 @@
-//! A plan for people.
+//! Plans as text.
 
 use super::amount::brief;
 use super::step::Step;
@@ -8,7 +8,7 @@ use crate::listing::one_line;
 use std::fmt::Display;
 
 impl Plan {
-    /// The plan for people: steps, losses, notes, and the table.
+    /// Formats the plan for users: steps, losses, notes, and the table.
     pub fn text(&self) -> String {
         let mut text = String::new();
         if self.steps.is_empty() {
@@ -26,7 +26,7 @@ impl Plan {
         text + "\nAfterwards:\n" + &indented(&self.table.text())
     }
 
-    /// The commands that carry it out on a real machine, as lines of a shell, with what is lost as comments.
+    /// Formats the commands for a real machine as a shell script, with the losses as comments.
     pub fn commands(&self) -> String {
         let mut text = String::new();
         let lost = self.losses.iter().map(Loss::to_string);
@@ -44,7 +44,7 @@ impl Plan {
 }
 
 impl Step {
-    /// What is done, for people.
+    /// Describes the step for users.
     pub fn describe(&self) -> String {
         match self {
             Step::DestroyNamespace { name, mode, size } => {

@@ -1,4 +1,4 @@
-//! Trying: whether a wish can be met is found out by meeting it, on a copy of the machine.
+//! Trials: a plan finds out if a wish can be fulfilled by fulfilling it on a copy of the machine.
 
 use super::wish::Wish;
 use crate::error::PlatformError;
@@ -9,13 +9,13 @@ use crate::platform::Platform;
 use crate::region::{Origin, Region};
 use uuid::Uuid;
 
-/// Makes identities that nobody has.
+/// Generates unused UUIDs.
 pub(super) type Uuids<'u> = &'u mut dyn FnMut() -> Uuid;
 
-/// A namespace that was made, and what it was made by.
+/// A namespace and the parameters that it was made with.
 #[derive(Clone, Debug)]
 pub(super) struct Made {
-    /// What makes it again: with region and size.
+    /// Parameters that make it again, with region and size.
     pub(super) wanted: CreateNamespace,
     /// The namespace.
     pub(super) namespace: Namespace,
@@ -24,7 +24,7 @@ pub(super) struct Made {
 }
 
 impl Platform {
-    /// A machine fresh from the factory that has these modules and nothing else.
+    /// Returns a machine in its factory state that has only these modules.
     pub(super) fn with_only(&self, modules: &[Handle]) -> Platform {
         let machine = &self.machine;
         let kept = machine.modules.iter().filter(|module| modules.contains(&module.handle));
@@ -39,11 +39,11 @@ impl Platform {
         })
     }
 
-    /// Makes the namespace of a wish in the first region that takes it; one as large as possible where most is free.
-    /// Regions that a goal is going to change are passed over.
+    /// Makes the namespace of a wish in the first region that takes it. A namespace without a size goes to the region
+    /// with the largest free range. Regions with pending goals are skipped.
     ///
     /// # Errors
-    /// That of the region that came nearest.
+    /// The error of the region that came nearest.
     pub(super) fn grant(&mut self, wish: &Wish, uuids: Uuids<'_>) -> Result<Made, PlatformError> {
         let mut regions: Vec<Region> =
             self.regions().into_iter().filter(|region| self.suits(region, wish)).collect();
@@ -81,7 +81,7 @@ impl Platform {
     }
 }
 
-/// Of two errors the one that says more: how much space there is at most, or that space alone would not help.
+/// Returns the more informative error: the larger available space, or an error that more space would not prevent.
 pub(super) fn nearer(one: PlatformError, other: PlatformError) -> PlatformError {
     match (&one, &other) {
         (PlatformError::NoSpace { largest: most, .. }, PlatformError::NoSpace { largest, .. })

@@ -1,46 +1,46 @@
-//! What is wanted of a machine.
+//! Requests of a plan.
 
 use super::amount::exact;
 use crate::goal::PersistentKind;
 use crate::namespace::{CreateNamespace, MapPlace};
 
-/// What is wanted of a machine.
+/// Request for a plan.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PlanRequest {
-    /// The namespaces that are wanted.
+    /// The requested namespaces.
     pub wishes: Vec<Wish>,
-    /// Where there are no wishes: the sockets that the plan is about, all if none is named. Wishes name their own, and
-    /// sockets that no wish names stay as they are, unless a wish leaves the socket open.
+    /// Sockets that the plan applies to if there are no wishes; all if empty. With wishes, the plan applies to the
+    /// sockets that they name, or to all if a wish names none.
     pub sockets: Vec<u16>,
-    /// What becomes of the capacity that no wish needs. Without it what fits into free ranges is made there, and where
-    /// modules must be divided anew the rest stays what it was: memory where they gave any, else persistent.
+    /// Use of the remaining capacity. With `None`, the plan uses free ranges if the wishes fit there. If it must
+    /// partition modules again, the rest becomes memory if they provided any before, else persistent memory.
     pub rest: Option<Rest>,
 }
 
-/// A namespace that is wanted, and where.
+/// A requested namespace and its place.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Wish {
-    /// The namespace. Its region is the plan's affair, and without a size it is as large as possible.
+    /// The namespace. The plan chooses its region. Without a size it becomes as large as possible.
     pub namespace: CreateNamespace,
-    /// On this socket; on the first one where it fits if none is named.
+    /// Its socket; `None` takes the first one where it fits.
     pub socket: Option<u16>,
-    /// Over several modules, or on one; as it comes if nobody says.
+    /// Interleaved or not; `None` takes either.
     pub kind: Option<PersistentKind>,
 }
 
-/// What becomes of capacity that no wish needs.
+/// Use of the capacity that no wish needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rest {
-    /// Volatile memory, with DRAM as its cache.
+    /// Volatile memory, with DRAM as its cache (Memory Mode).
     MemoryMode,
     /// Persistent memory without namespaces.
     AppDirect,
-    /// Nothing: it is not mapped.
+    /// Unmapped capacity.
     Unconfigured,
 }
 
 impl Rest {
-    /// The word on the command line.
+    /// Returns the word on the command line.
     pub fn word(self) -> &'static str {
         match self {
             Rest::MemoryMode => "memory-mode",
@@ -51,7 +51,7 @@ impl Rest {
 }
 
 impl Wish {
-    /// The wish as options of `lode platform plan`.
+    /// Formats the wish as options of `lode platform plan`.
     pub fn options(&self) -> String {
         let wanted = &self.namespace;
         let mut text = format!("--{}", wanted.mode.word());

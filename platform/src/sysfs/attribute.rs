@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A folder of sysfs. What can't be read in it, for whatever reason, is unknown.
+/// A folder of sysfs. Unreadable attributes are treated as unknown.
 #[derive(Clone, Debug)]
 pub(super) struct Folder(PathBuf);
 
@@ -16,68 +16,68 @@ impl Folder {
         &self.0
     }
 
-    /// The folder of this name in it, there or not.
+    /// Returns the folder of this name in it, which may be missing.
     pub(super) fn folder(&self, name: impl AsRef<Path>) -> Folder {
         Folder(self.0.join(name))
     }
 
-    /// Whether there is something of this name.
+    /// Returns true if an entry of this name exists.
     pub(super) fn has(&self, name: &str) -> bool {
         fs::symlink_metadata(self.0.join(name)).is_ok()
     }
 
-    /// The text of an attribute.
+    /// Returns the text of an attribute.
     pub(super) fn text(&self, name: &str) -> Option<String> {
         fs::read_to_string(self.0.join(name)).ok().map(|text| text.trim().to_owned())
     }
 
-    /// An attribute that is a number: decimal, or hexadecimal behind `0x`.
+    /// Returns a numeric attribute: decimal, or hexadecimal with the prefix `0x`.
     pub(super) fn number(&self, name: &str) -> Option<u64> {
         number(&self.text(name)?)
     }
 
-    /// An attribute that is a number, and below zero where there is none.
+    /// Returns a numeric attribute; `None` if it is negative, which stands for no value.
     pub(super) fn natural(&self, name: &str) -> Option<i64> {
         self.text(name)?.parse().ok().filter(|number| *number >= 0)
     }
 
-    /// The numbers of an attribute that lists what can be chosen.
+    /// Returns the numbers of an attribute that lists choices.
     pub(super) fn numbers(&self, name: &str) -> Option<Vec<u64>> {
         let text = self.text(name)?;
         Some(text.split_whitespace().filter_map(|word| number(word.trim_matches(['[', ']']))).collect())
     }
 
-    /// The number in brackets of an attribute that lists what can be chosen, or its one number.
+    /// Returns the number in brackets of an attribute that lists choices, or its only number.
     pub(super) fn chosen(&self, name: &str) -> Option<u64> {
         let text = self.text(name)?;
         let chosen = text.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map(|(word, _)| word);
         number(chosen.unwrap_or(&text))
     }
 
-    /// The driver that has the device of this folder.
+    /// Returns the driver that is bound to the folder's device.
     pub(super) fn driver(&self) -> Option<String> {
         self.target("driver")
     }
 
-    /// The name of what a link leads to.
+    /// Returns the name of a link's target.
     pub(super) fn target(&self, name: &str) -> Option<String> {
         let target = fs::read_link(self.0.join(name)).ok()?;
         Some(target.file_name()?.to_string_lossy().into_owned())
     }
 
-    /// The names in it, in no order.
+    /// Returns the names in it, unordered.
     pub(super) fn names(&self) -> Vec<String> {
         let entries = fs::read_dir(&self.0).into_iter().flatten().flatten();
         entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
     }
 
-    /// The folders in it that are called by `prefix` and a number, with that number.
+    /// Returns the subfolders whose names are `prefix` and a number, with that number.
     pub(super) fn numbered(&self, prefix: &str) -> Vec<(u32, Folder)> {
         let number = |name: &String| name.strip_prefix(prefix)?.parse().ok();
         self.names().iter().filter_map(|name| Some((number(name)?, self.folder(name)))).collect()
     }
 
-    /// The folders in it that are called by `prefix` and two numbers with a dot between, with those.
+    /// Returns the subfolders whose names are `prefix` and two numbers with a dot between, with those.
     pub(super) fn twice_numbered(&self, prefix: &str) -> Vec<(u32, u32, Folder)> {
         let numbers = |name: &String| {
             let (first, second) = name.strip_prefix(prefix)?.split_once('.')?;

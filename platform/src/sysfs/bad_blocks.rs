@@ -3,7 +3,7 @@
 use super::attribute::Folder;
 use crate::ndctl::BadBlocks;
 
-/// The list in this folder, each range on these modules: lines of a first sector and a count.
+/// Reads the list in this folder, as lines of first sector and count. All ranges get these modules.
 pub(super) fn read(folder: &Folder, modules: &[u32]) -> Vec<BadBlocks> {
     parse(&folder.text("badblocks").unwrap_or_default(), modules)
 }

@@ -4,7 +4,7 @@ use super::attribute::Folder;
 use super::region;
 use crate::ndctl::{NdBus, NdHealth, NdModule};
 
-/// What can go wrong with a module: the kernel's word, and ndctl's. In ndctl's order.
+/// Failure flags of a module: the kernel's word and ndctl's, in ndctl's order.
 const FLAGS: [(&str, &str); 6] = [
     ("map_fail", "flag_failed_map"),
     ("save_fail", "flag_failed_save"),
@@ -14,9 +14,9 @@ const FLAGS: [(&str, &str); 6] = [
     ("smart_event", "flag_smart_event"),
 ];
 
-/// The bus ndbusN in this folder.
+/// Reads the bus ndbusN from its folder.
 pub(super) fn read(number: u32, folder: &Folder) -> NdBus {
-    // How often modules were searched, and a plus sign while they are.
+    // The number of scrubs, followed by a plus sign while one runs.
     let scrub = folder.folder("nfit").text("scrub");
     let modules = folder.numbered("nmem");
     let regions = folder.numbered("region");

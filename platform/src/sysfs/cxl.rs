@@ -1,10 +1,10 @@
-//! CXL memory devices, and the windows of addresses that regions of them are made in.
+//! CXL memory devices, and the address windows for regions of them.
 //!
 //! ```text
-//! bus/cxl/devices/root0/decoder0.0           a window (CXL 3.1, 9.18.1.3), and the host bridges behind it
-//!                      /port1/endpoint2      what a device is to the ports above it
-//!                            /decoder2.0     what gives a part of the device to a region
-//! bus/cxl/devices/mem0                       the device, to which the endpoint leads by uport
+//! bus/cxl/devices/root0/decoder0.0           a window (CXL 3.1, 9.18.1.3), with its host bridges
+//!                      /port1/endpoint2      endpoint port of a device
+//!                            /decoder2.0     maps a part of the device into a region
+//! bus/cxl/devices/mem0                       the device, to which the endpoint's uport links
 //! ```
 
 use super::attribute::Folder;
@@ -12,16 +12,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Component, Path};
 
-/// What there is of CXL memory.
+/// CXL memory of a machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cxl {
     /// The memory devices, in the order of their numbers.
     pub devices: Vec<CxlDevice>,
-    /// The windows of addresses, in the order of their names.
+    /// The address windows, in the order of their names.
     pub windows: Vec<CxlWindow>,
-    /// Of each port between windows and devices, how many regions more it can decode.
+    /// Number of further regions that each port between windows and devices can decode.
     pub ports: BTreeMap<String, u32>,
-    /// The numbers of the regions that there are.
+    /// Numbers of the existing regions.
     pub regions: BTreeSet<u32>,
 }
 
@@ -32,47 +32,47 @@ pub struct CxlDevice {
     pub number: u32,
     /// Its serial number.
     pub serial: Option<u64>,
-    /// The version of its firmware.
+    /// Version of its firmware.
     pub firmware: Option<String>,
     /// Bytes of volatile memory.
     pub volatile: Option<u64>,
     /// Bytes of persistent memory.
     pub persistent: Option<u64>,
-    /// The NUMA node that is nearest.
+    /// The nearest NUMA node.
     pub numa_node: Option<i64>,
-    /// How it is reached; none where no driver has it, or no port leads to it.
+    /// Endpoint port; `None` if no driver is bound to the device or no port leads to it.
     pub endpoint: Option<CxlEndpoint>,
 }
 
-/// What a device is to the ports above it.
+/// Endpoint port of a device.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CxlEndpoint {
-    /// The host bridge, by the number that windows call it.
+    /// The host bridge, by its number in windows.
     pub bridge: Option<u64>,
-    /// The ports that lead to it, the host bridge's first.
+    /// The ports that lead to the device, the host bridge's first.
     pub ports: Vec<String>,
-    /// Bytes of persistent memory that regions have.
+    /// Bytes of persistent memory that regions use.
     pub taken: u64,
-    /// How many regions more it can be part of.
+    /// Number of further regions that the device can join.
     pub decoders: u32,
 }
 
-/// A window of addresses: what the kernel calls a root decoder.
+/// An address window: a root decoder of the kernel.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CxlWindow {
     /// Its name, as `decoder0.0`.
     pub name: String,
-    /// Bytes that no region has; none where the kernel tells them root alone.
+    /// Bytes without a region; `None` if the kernel shows them only to root.
     pub free: Option<u64>,
-    /// The host bridges that it is spread over, by their position.
+    /// The host bridges that it interleaves, by their position.
     pub bridges: Vec<u64>,
-    /// Whether persistent memory may be in it.
+    /// True if it supports persistent memory.
     pub persistent: bool,
-    /// The number of the region that is made in it next.
+    /// Number of the next region that is made in it.
     pub next_region: Option<u32>,
 }
 
-/// What there is in this sysfs.
+/// Reads the CXL memory from this sysfs.
 pub(super) fn read(root: &Folder) -> Cxl {
     let bus = root.folder("bus/cxl/devices");
     let mut devices = bus.numbered("mem");
@@ -106,12 +106,12 @@ pub(super) fn read(root: &Folder) -> Cxl {
     }
 }
 
-/// The decoders of this port or endpoint.
+/// Returns the decoders of this port or endpoint.
 fn decoders_of(all: &[(u32, u32, Folder)], port: u32) -> Vec<&Folder> {
     all.iter().filter(|(of, _, _)| *of == port).map(|(_, _, folder)| folder).collect()
 }
 
-/// How many decoders no region has.
+/// Returns the number of decoders without a region.
 fn free(decoders: &[&Folder]) -> u32 {
     let has_region = |folder: &&&Folder| folder.text("region").is_some_and(|name| !name.is_empty());
     decoders.iter().filter(|folder| !has_region(folder)).count() as u32
@@ -131,7 +131,7 @@ fn endpoint(bus: &Folder, folder: &Folder, decoders: &[&Folder]) -> CxlEndpoint 
     }
 }
 
-/// The number by which the windows below `root` call the host bridge that is `port`.
+/// Returns the number that the windows below `root` use for the host bridge of `port`.
 fn bridge(bus: &Folder, root: &str, port: &str) -> Option<u64> {
     let device = bus.folder(port).target("uport")?;
     let root = bus.folder(root);
@@ -158,7 +158,7 @@ fn name(component: Component<'_>) -> Option<String> {
     Some(Path::new(&component).to_str()?.to_owned())
 }
 
-/// Whether a name is `prefix` and a number.
+/// Returns true if a name is `prefix` and a number.
 fn numbered(name: &str, prefix: &str) -> bool {
     name.strip_prefix(prefix).is_some_and(|rest| rest.parse::<u32>().is_ok())
 }

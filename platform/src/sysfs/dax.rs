@@ -5,10 +5,10 @@ use crate::ndctl::{DaxDevice, DaxMode, DaxRegion};
 use std::fs;
 use std::path::Path;
 
-/// The driver that gives a device to the kernel as memory.
+/// The driver that hands a device to the kernel as memory.
 const MEMORY_DRIVER: &str = "kmem";
 
-/// What the character devices of the machine are made from.
+/// Reads the regions of the machine's character devices.
 pub(super) fn regions(root: &Folder) -> Vec<DaxRegion> {
     let mut regions: Vec<(Folder, DaxRegion)> = Vec::new();
     for (_, _, link) in root.folder("bus/dax/devices").twice_numbered("dax") {
@@ -25,7 +25,7 @@ pub(super) fn regions(root: &Folder) -> Vec<DaxRegion> {
     regions.into_iter().map(|(_, region)| region).collect()
 }
 
-/// The region whose devices are in this folder, if it is one.
+/// Reads the region of the character devices in this folder; `None` if it has none.
 pub(super) fn region(folder: &Folder) -> Option<DaxRegion> {
     let region = folder.folder("dax_region");
     let number = region.number("id")?;
@@ -54,7 +54,7 @@ fn device(region: u32, number: u32, folder: &Folder) -> DaxDevice {
     }
 }
 
-/// Where a folder is below `devices`.
+/// Returns the path of a folder below `devices`.
 fn path_of(root: &Path, folder: &Path) -> Option<String> {
     let devices = fs::canonicalize(root).ok()?.join("devices");
     Some(format!("/{}", folder.strip_prefix(devices).ok()?.display()))

@@ -1,4 +1,4 @@
-//! What ipmctl shows, as far as sysfs tells it.
+//! Output of ipmctl, from the values that sysfs has.
 
 use super::Sysfs;
 use crate::error::PlatformError;
@@ -11,10 +11,10 @@ use crate::ndctl::{Inventory, NdModule, NdRegion};
 const UNKNOWN: &str = "N/A";
 
 impl Sysfs {
-    /// What ipmctl shows of the subject, as text. What sysfs does not tell is `N/A`.
+    /// Returns ipmctl's output for the subject. Values that sysfs does not have are `N/A`.
     ///
     /// # Errors
-    /// Modules, sockets or values that are not there; subjects of which sysfs tells nothing.
+    /// Modules, sockets or values do not exist, or sysfs has no values for the subject.
     pub fn show(
         &self,
         subject: &Subject,
@@ -40,7 +40,7 @@ fn handle(module: &NdModule) -> Option<Handle> {
     Some(Handle(u32::try_from(module.handle?).ok()?))
 }
 
-/// The modules that firmware has numbers for, those of the targets if any are named.
+/// Returns the modules with an NFIT handle, or those of them that the targets name.
 fn targeted<'a>(
     inventory: &'a Inventory,
     targets: &Targets,
@@ -123,7 +123,7 @@ fn dimms(inventory: &Inventory, targets: &Targets, display: &Display) -> Result<
     print(records, &DIMM_COLUMNS, display)
 }
 
-/// ipmctl's word for the kernel's.
+/// Returns ipmctl's word for the kernel's security state.
 fn lock_state(module: &NdModule) -> &'static str {
     match module.security.as_deref() {
         Some("disabled") => "Disabled",

@@ -1,11 +1,11 @@
-//! What the kernel of a real machine tells in sysfs: no root, no library. What can't be read is unknown.
+//! Reader of a real machine's sysfs. Needs neither root nor a library. Unreadable values are unknown.
 //!
 //! ```text
-//! bus/nd/devices/ndbusN     a link to the bus; below that, as its parts:
+//! bus/nd/devices/ndbusN     a link to the bus, which contains:
 //!   nmemN                   modules
 //!   regionN                 regions
 //!     namespaceN.N          namespaces
-//!     pfnN.N daxN.N bttN.N  what is made of them
+//!     pfnN.N daxN.N bttN.N  page maps and BTTs in them
 //! bus/dax/devices/daxN.N    a link to each character device
 //! bus/cxl/devices/memN      a link to each CXL memory device
 //! ```
@@ -29,17 +29,17 @@ use crate::ndctl::Inventory;
 use attribute::Folder;
 use std::path::Path;
 
-/// Where a kernel shows what there is.
+/// Root of a sysfs.
 #[derive(Clone, Debug)]
 pub struct Sysfs {
     root: Folder,
 }
 
 impl Sysfs {
-    /// Where the kernel of this machine shows it.
+    /// Mount point of this machine's sysfs.
     pub const LIVE: &'static str = "/sys";
 
-    /// What is below this folder: `/sys`, or a copy of one.
+    /// Opens a sysfs: `/sys`, or a copy of one.
     ///
     /// # Errors
     /// [`NoSysfs`](PlatformError::NoSysfs): the folder has no `bus` in it.
@@ -51,15 +51,15 @@ impl Sysfs {
         Ok(Sysfs { root: folder })
     }
 
-    /// Where it is.
+    /// Returns the path of the folder.
     pub fn root(&self) -> &Path {
         self.root.path()
     }
 
-    /// What there is of persistent memory, as far as anybody may read it.
+    /// Reads the inventory of persistent memory, with the permissions of the user.
     ///
     /// # Cost
-    /// It reads about 30 small files for each module, region and namespace.
+    /// Reads about 30 small files for each module, region and namespace.
     pub fn inventory(&self) -> Inventory {
         let buses = self.root.folder("bus/nd/devices").numbered("ndbus");
         Inventory {
@@ -68,7 +68,7 @@ impl Sysfs {
         }
     }
 
-    /// What there is of CXL memory.
+    /// Reads the CXL memory.
     pub fn cxl(&self) -> Cxl {
         cxl::read(&self.root)
     }

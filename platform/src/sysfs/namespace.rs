@@ -1,4 +1,4 @@
-//! Namespaces, and what is made of them.
+//! Namespaces, with their page maps and BTTs.
 
 use super::attribute::Folder;
 use super::{bad_blocks, dax};
@@ -6,12 +6,12 @@ use crate::namespace::MapPlace;
 use crate::ndctl::{NdNamespace, NdPageMap, NdPersonality};
 use uuid::Uuid;
 
-/// The sector size where the kernel names none, in bytes.
+/// Default sector size in bytes.
 const SECTOR_SIZE: u64 = 512;
-/// What the kernel calls namespaces that are all of a region without labels.
+/// The kernel's `nstype` of namespaces that are whole regions without labels.
 const WITHOUT_LABELS: u64 = 4;
 
-/// The namespaces of the region in this folder.
+/// Reads the namespaces of the region in this folder.
 pub(super) fn all(region: &Folder) -> Vec<NdNamespace> {
     let found = region.twice_numbered("namespace").into_iter();
     found.map(|(of, number, folder)| read(region, of, number, &folder)).collect()
@@ -20,7 +20,7 @@ pub(super) fn all(region: &Folder) -> Vec<NdNamespace> {
 fn read(region: &Folder, of: u32, number: u32, folder: &Folder) -> NdNamespace {
     let holder = folder.text("holder").filter(|holder| !holder.is_empty());
     let holder = holder.map(|name| region.folder(name));
-    // What is made of a namespace has the device, and an address of its own.
+    // A page map or BTT owns the block device, and has an address of its own.
     let top = holder.as_ref().unwrap_or(folder);
     let personality = personality(folder, holder.as_ref());
     let is_sector = matches!(personality, NdPersonality::Sector { .. });
@@ -71,7 +71,7 @@ fn page_map(folder: &Folder) -> NdPageMap {
     NdPageMap { uuid: uuid(folder), place, align: folder.number("align") }
 }
 
-/// Who it is; nobody yet where nothing was made.
+/// Returns the UUID; nil if the device is not configured.
 fn uuid(folder: &Folder) -> Uuid {
     folder.text("uuid").and_then(|text| text.parse().ok()).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! A real machine at a glance: modules, regions, namespaces and CXL devices as a tree.
+//! Overview of a real machine: modules, regions, namespaces and CXL devices as a tree.
 
 use super::{CxlDevice, Sysfs};
 use crate::listing::{Digits, Unit};
@@ -6,7 +6,7 @@ use crate::machine::IpmctlGeneration;
 use crate::ndctl::{DaxDevice, NdBus, NdModule, NdNamespace, NdPersonality, NdRegion};
 
 impl Sysfs {
-    /// Buses, modules, regions, namespaces and CXL devices as a tree.
+    /// Formats buses, modules, regions, namespaces and CXL devices as a tree.
     pub fn overview(&self) -> String {
         let inventory = self.inventory();
         let mut text = format!("{}\n", self.root().display());
@@ -23,7 +23,7 @@ impl Sysfs {
                 text += &format!("  {}\n", region_line(region));
                 let mut namespaces: Vec<&NdNamespace> = region.namespaces.iter().collect();
                 namespaces.sort_by_key(|namespace| namespace.number);
-                // One that is still to be made has no size yet.
+                // An idle namespace has size 0.
                 for namespace in namespaces.iter().filter(|namespace| namespace.size != Some(0)) {
                     text += &format!("    {}\n", namespace_line(namespace));
                 }

@@ -5,19 +5,19 @@ use super::{bad_blocks, namespace};
 use crate::machine::PersistenceDomain;
 use crate::ndctl::{NdCapabilities, NdMapping, NdRegion};
 
-/// What the kernel calls regions whose namespaces have labels.
+/// The kernel's `nstype` of regions whose namespaces have labels.
 const WITH_LABELS: u64 = 5;
 
-/// The region regionN in this folder.
+/// Reads the region regionN from its folder.
 pub(super) fn read(number: u32, folder: &Folder) -> NdRegion {
     let mappings = mappings(folder);
-    // Which modules a range lies on is plain only where there is one.
+    // The modules of a bad range are known only if the region has one module.
     let modules = match mappings.as_slice() {
         [one] => vec![one.module],
         _ => Vec::new(),
     };
     let has_labels = folder.number("nstype") == Some(WITH_LABELS);
-    // A region without labels is one namespace, whatever its modules have.
+    // A region without labels is one namespace, independent of its modules.
     let free = |name| if has_labels { folder.number(name) } else { Some(0) };
     NdRegion {
         number,
@@ -53,7 +53,7 @@ fn domain(word: Option<&str>) -> PersistenceDomain {
     }
 }
 
-/// The parts that are on modules: lines of module, offset, length and position.
+/// Reads the parts on modules: lines of module, offset, length and position.
 fn mappings(folder: &Folder) -> Vec<NdMapping> {
     let count = folder.number("mappings").unwrap_or(0);
     let mapping = |number| {
@@ -69,7 +69,7 @@ fn mappings(folder: &Folder) -> Vec<NdMapping> {
     (0..count).filter_map(mapping).collect()
 }
 
-/// What can be made of the namespaces that are not yet made.
+/// Reads the parameters of new namespaces from the region's seeds.
 fn capabilities(folder: &Folder) -> Option<NdCapabilities> {
     let seed = |name| folder.text(name).filter(|seed| !seed.is_empty()).map(|seed| folder.folder(seed));
     let (btt, pfn, dax) = (seed("btt_seed")?, seed("pfn_seed")?, seed("dax_seed")?);

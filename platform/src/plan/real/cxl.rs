@@ -1,4 +1,4 @@
-//! Regions that CXL devices can become.
+//! Regions that CXL devices can form.
 
 use super::node;
 use crate::goal::PersistentKind;
@@ -7,9 +7,9 @@ use crate::sysfs::{Cxl, CxlDevice, CxlEndpoint, CxlWindow};
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
-/// What devices give to regions in multiples of, in bytes (CXL 3.1, 8.2.4.20).
+/// Granularity in bytes of the capacity that a device contributes to a region (CXL 3.1, 8.2.4.20).
 const UNIT: u64 = 256 << 20;
-/// Over how many devices a region can be spread, the most first (CXL 3.1, 8.2.4.20.7).
+/// Numbers of devices over which a region can be interleaved, descending (CXL 3.1, 8.2.4.20.7).
 const WAYS: [usize; 8] = [16, 12, 8, 6, 4, 3, 2, 1];
 
 /// A region that is made of CXL devices.
@@ -17,17 +17,17 @@ const WAYS: [usize; 8] = [16, 12, 8, 6, 4, 3, 2, 1];
 pub struct CxlRegion {
     /// N of regionN.
     pub number: u32,
-    /// The window that it is in, as `decoder0.0`.
+    /// Its CXL window, as `decoder0.0`.
     pub window: String,
     /// The devices by their position: N of memN.
     pub devices: Vec<u32>,
-    /// Bytes.
+    /// Size in bytes.
     pub size: u64,
     /// The socket of the devices.
     pub socket: u16,
 }
 
-/// Why a device can be no part of a region; none if it can, or has no persistent memory.
+/// Returns the reason that a device can't join a region; `None` if it can, or has no free persistent memory.
 pub(super) fn unusable(cxl: &Cxl, device: &CxlDevice) -> Option<&'static str> {
     let size = device.persistent.filter(|size| *size > 0)?;
     let Some(endpoint) = &device.endpoint else { return Some("not enabled") };
@@ -44,14 +44,14 @@ pub(super) fn unusable(cxl: &Cxl, device: &CxlDevice) -> Option<&'static str> {
     (!can_decode(cxl, endpoint)).then_some("behind a port without a free decoder")
 }
 
-/// Whether all on the way to a device can decode one more region.
+/// Returns true if the device and all ports above it can decode one more region.
 fn can_decode(cxl: &Cxl, endpoint: &CxlEndpoint) -> bool {
     let ports = &endpoint.ports;
     endpoint.decoders > 0 && ports.iter().all(|port| cxl.ports.get(port).is_some_and(|count| *count > 0))
 }
 
-/// The regions that could be made for a wish, those over the most devices first. `taken` has the numbers of all regions
-/// that there are.
+/// Returns the regions that could be made for a wish, those over the most devices first. `taken` has the numbers of all
+/// existing regions.
 pub(super) fn candidates(cxl: &Cxl, wish: &Wish, taken: &BTreeSet<u32>) -> Vec<CxlRegion> {
     let mut found: Vec<CxlRegion> = Vec::new();
     let suits = |ways: &usize| match wish.kind {
@@ -67,7 +67,7 @@ pub(super) fn candidates(cxl: &Cxl, wish: &Wish, taken: &BTreeSet<u32>) -> Vec<C
     found
 }
 
-/// The region of so many devices in this window, as large as can be.
+/// Returns the largest region of `ways` devices in this window.
 fn over(
     cxl: &Cxl,
     window: &CxlWindow,
@@ -94,7 +94,7 @@ fn over(
     if by_bridge.iter().any(|devices| devices.len() < ways / bridges) {
         return None;
     }
-    // Addresses go around the host bridges, so positions do.
+    // Interleaving alternates between the host bridges, so the positions do.
     let devices: Vec<&CxlDevice> =
         (0..ways).map(|position| by_bridge[position % bridges][position / bridges]).collect();
     let place = (0..ways).map(|position| free(cxl, devices[position], window.bridges[position % bridges]));
@@ -110,14 +110,14 @@ fn over(
     })
 }
 
-/// Bytes that a device below this host bridge has for one more region.
+/// Returns the bytes that a device below this host bridge has for one more region.
 fn free(cxl: &Cxl, device: &CxlDevice, bridge: u64) -> u64 {
     let is_there = |endpoint: &&CxlEndpoint| endpoint.bridge == Some(bridge) && can_decode(cxl, endpoint);
     let endpoint = device.endpoint.as_ref().filter(is_there);
     endpoint.map_or(0, |endpoint| device.persistent.unwrap_or(0).saturating_sub(endpoint.taken))
 }
 
-/// What there is of CXL memory once a region is made.
+/// Returns the CXL memory that remains after a region is made.
 pub(super) fn without(cxl: &Cxl, region: &CxlRegion, taken: &BTreeSet<u32>) -> Cxl {
     let mut left = cxl.clone();
     let share = region.size / region.devices.len() as u64;
@@ -133,7 +133,7 @@ pub(super) fn without(cxl: &Cxl, region: &CxlRegion, taken: &BTreeSet<u32>) -> C
         left.ports.entry(port).and_modify(|count| *count = count.saturating_sub(1));
     }
     left.regions.insert(region.number);
-    // The kernel keeps a number for each window.
+    // The kernel reserves a region number for each window.
     let mut kept: BTreeSet<u32> = left.windows.iter().filter_map(|window| window.next_region).collect();
     kept.extend(taken);
     kept.insert(region.number);
@@ -150,14 +150,14 @@ mod test {
 
     const GIB: u64 = 1 << 30;
 
-    /// A device behind this host bridge, through this port.
+    /// Returns a device below this host bridge and port.
     fn device(number: u32, bridge: u64, port: &str, size: u64) -> CxlDevice {
         let ports = vec![port.to_owned()];
         let endpoint = CxlEndpoint { bridge: Some(bridge), ports, taken: 0, decoders: 2 };
         CxlDevice { number, persistent: Some(size), endpoint: Some(endpoint), ..CxlDevice::default() }
     }
 
-    /// Two host bridges with two devices each: a window over both, and one over the second.
+    /// Returns two host bridges with two devices each: one window over both, and one over the second.
     fn cxl() -> Cxl {
         let window = |name: &str, bridges: &[u64], next| CxlWindow {
             name: name.to_owned(),
@@ -210,7 +210,7 @@ mod test {
         let first = candidates(&all, &Wish::default(), &BTreeSet::from([0, 1])).remove(0);
         assert_eq!(first.number, 2);
         let left = without(&all, &first, &BTreeSet::from([0, 1]));
-        // The other devices are full; what the larger one has left is behind ports that can decode one more.
+        // The other devices are full. The larger one has capacity left, below ports that can decode one more region.
         assert_eq!(made(&left, &Wish::default()), [region("decoder0.1", &[2], 1)]);
         assert_eq!(left.windows[0].next_region, Some(4), "3 is kept for the other window");
         assert_eq!(left.windows[0].free, Some(8 * GIB));

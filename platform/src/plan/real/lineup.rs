@@ -1,4 +1,4 @@
-//! Which region takes which wish.
+//! Assignment of wishes to regions.
 
 use super::cxl;
 use super::site::Site;
@@ -10,31 +10,31 @@ use crate::sysfs::Cxl;
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
-/// The regions of a machine with what is to be made in them.
+/// The regions of a machine with the namespaces to make in them.
 #[derive(Clone, Debug)]
 pub(super) struct Lineup<'i> {
     pub(super) inventory: &'i Inventory,
-    /// In the order of their numbers, and behind those the ones that are to be made.
+    /// Existing regions in the order of their numbers, then the new ones.
     pub(super) sites: Vec<Site<'i>>,
-    /// The CXL devices, and what regions that are to be made leave of them.
+    /// The CXL devices, with the capacity that new regions leave.
     cxl: Cxl,
-    /// How many wishes have a place.
+    /// Number of wishes that have a place.
     count: usize,
 }
 
 impl<'i> Lineup<'i> {
-    /// Nothing is to be made yet.
+    /// Makes a lineup without wishes.
     pub(super) fn new(inventory: &'i Inventory, cxl: &Cxl) -> Lineup<'i> {
         let sites =
             inventory.regions().into_iter().filter_map(|region| Site::of(inventory, region)).collect();
         Lineup { inventory, sites, cxl: cxl.clone(), count: 0 }
     }
 
-    /// Finds a place for a wish: in free ranges, on CXL devices that are in no region yet, or in a region that is emptied
-    /// for it. Returns the bytes of its namespace. Nothing changes if there is no place.
+    /// Finds a place for a wish: in free ranges, on CXL devices without a region, or in a region that is emptied for
+    /// it. Returns the bytes of its namespace. Changes nothing if there is no place.
     ///
     /// # Errors
-    /// Why there is none where it comes nearest.
+    /// The error of the place that came nearest.
     pub(super) fn add(&mut self, wish: &Wish) -> Result<u64, PlatformError> {
         let mut nearest = match self.add_to_free_ranges(wish) {
             Ok(size) => return self.added(size),
@@ -79,7 +79,7 @@ impl<'i> Lineup<'i> {
         )
     }
 
-    /// Empties a region, where least is lost first.
+    /// Empties a region. Tries the one with the least data first.
     fn add_in_place_of_others(&mut self, wish: &Wish) -> Result<u64, PlatformError> {
         let mut order = self.suiting(wish);
         order.sort_by_key(|at| self.sites[*at].at_stake());
@@ -97,35 +97,35 @@ impl<'i> Lineup<'i> {
         )
     }
 
-    /// The regions that are where and what a wish says.
+    /// Returns the regions with the socket and kind of a wish.
     fn suiting(&self, wish: &Wish) -> Vec<usize> {
         (0..self.sites.len()).filter(|at| self.sites[*at].suits(wish)).collect()
     }
 
-    /// The numbers of all regions that there are or are to be made.
+    /// Returns the numbers of all existing and new regions.
     fn numbers(&self) -> BTreeSet<u32> {
         let there = self.inventory.regions().into_iter().map(|region| region.number);
         let made = self.sites.iter().map(|site| site.number);
         there.chain(made).chain(self.cxl.regions.iter().copied()).collect()
     }
 
-    /// Whether there is a region, or could be, where and as a wish says.
+    /// Returns true if a region with the socket and kind of a wish exists or can be made.
     pub(super) fn suits_any(&self, wish: &Wish) -> bool {
         !self.suiting(wish).is_empty() || !cxl::candidates(&self.cxl, wish, &self.numbers()).is_empty()
     }
 
-    /// Whether anything is to be made.
+    /// Returns true if a wish has a place.
     pub(super) fn has_wishes(&self) -> bool {
         self.count > 0
     }
 
-    /// The CXL devices, and what is left of them.
+    /// Returns the CXL devices with their remaining capacity.
     pub(super) fn cxl(&self) -> &Cxl {
         &self.cxl
     }
 }
 
-/// The first good result of those for a wish, else the error that comes nearest.
+/// Returns the first success, else the error that came nearest.
 fn first_good(
     wish: &Wish,
     results: impl Iterator<Item = Result<u64, PlatformError>>,

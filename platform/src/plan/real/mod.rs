@@ -1,12 +1,12 @@
 //! Plans for a real machine, from what its kernel shows in sysfs.
 //!
-//! How firmware divides modules is not to be seen there. So these plans begin with the regions that there are, and with
-//! the CXL devices that regions can be made of.
+//! sysfs does not show how firmware partitions modules. So these plans begin with the existing regions, and with the
+//! CXL devices that can form regions.
 //!
 //! ```text
-//!   lineup    which region takes which wish
-//!   site      a region, as it is or as it would be made     names  what the kernel calls new namespaces
-//!   cxl       regions that CXL devices can become           outcome  steps, losses, notes and table
+//!   lineup    wishes by region
+//!   site      an existing region, or a new one                names    kernel's names of new namespaces
+//!   cxl       regions that CXL devices can form               outcome  steps, losses, notes and table
 //! ```
 
 mod cxl;
@@ -27,17 +27,17 @@ use lineup::Lineup;
 use std::collections::BTreeSet;
 
 impl Sysfs {
-    /// Plans how the machine comes to hold what is wanted, with the commands that do it.
+    /// Plans the steps to the requested namespaces, with their commands.
     ///
     /// # Errors
-    /// [`Impossible`](PlatformError::Impossible): one of the wishes can't be met, and why.
-    /// [`NotInSysfs`](PlatformError::NotInSysfs): what becomes of the rest is asked for, which is firmware's affair.
+    /// [`Impossible`](PlatformError::Impossible): a request can't be fulfilled, with the reason.
+    /// [`NotInSysfs`](PlatformError::NotInSysfs): the request sets the use of the rest, which only firmware can change.
     pub fn plan(&self, request: &PlanRequest) -> Result<Plan, PlatformError> {
         plan(&self.inventory(), &self.cxl(), request)
     }
 }
 
-/// Plans how a machine of which this is known comes to hold what is wanted.
+/// Plans the steps to the requested namespaces from the known state of a machine.
 ///
 /// # Errors
 /// Those of [`Sysfs::plan`].
@@ -47,7 +47,7 @@ pub fn plan(inventory: &Inventory, cxl: &Cxl, request: &PlanRequest) -> Result<P
         return Err(PlatformError::NotInSysfs { what, ask });
     }
     let mut lineup = Lineup::new(inventory, cxl);
-    // What is to be as large as possible comes behind what has a size, and what may be anywhere behind what may not.
+    // Requests with a size precede those for the maximum size, then requests for one socket those for any socket.
     let mut wishes: Vec<&Wish> = request.wishes.iter().collect();
     wishes.sort_by_key(|wish| (wish.namespace.size.is_none(), wish.socket.is_none()));
     for wish in wishes {
@@ -59,7 +59,7 @@ pub fn plan(inventory: &Inventory, cxl: &Cxl, request: &PlanRequest) -> Result<P
     Ok(lineup.outcome(request))
 }
 
-/// Why a wish can't be met beside those that are lined up already.
+/// Makes the error of a wish that can't be fulfilled together with the placed ones.
 fn impossible(lineup: &Lineup<'_>, wish: &Wish, error: PlatformError) -> PlatformError {
     let known = lineup.sockets();
     let socket = wish.socket;
@@ -90,7 +90,7 @@ fn impossible(lineup: &Lineup<'_>, wish: &Wish, error: PlatformError) -> Platfor
     PlatformError::Impossible(Box::new(Impossible { wish: Some(wish.clone()), obstacle, nearest }))
 }
 
-/// The socket of a region: that of its modules, or of the node that is nearest.
+/// Returns the socket of a region's modules, or of the region's NUMA node if they have no handle.
 fn socket_of(inventory: &Inventory, region: &NdRegion) -> u16 {
     let modules = inventory.modules();
     let handle = region.mappings.iter().find_map(|mapping| {
@@ -102,13 +102,13 @@ fn socket_of(inventory: &Inventory, region: &NdRegion) -> u16 {
     }
 }
 
-/// A socket by the number of its node; the first where there are no nodes.
+/// Returns the socket with the number of a NUMA node; 0 without one.
 fn node(number: Option<i64>) -> u16 {
     number.and_then(|number| number.try_into().ok()).unwrap_or(0)
 }
 
 impl Lineup<'_> {
-    /// The sockets that have anything.
+    /// Returns the sockets that have regions or devices.
     fn sockets(&self) -> BTreeSet<u16> {
         let inventory = self.inventory;
         let regions = inventory.regions().into_iter().map(|region| socket_of(inventory, region));
@@ -116,7 +116,7 @@ impl Lineup<'_> {
         regions.chain(devices).collect()
     }
 
-    /// What on these sockets no wish can be met on, and why.
+    /// Returns the regions and devices of these sockets that can't be used, with the reason.
     fn unusable(&self, socket: Option<u16>) -> Vec<Unusable> {
         let inventory = self.inventory;
         let here = |one: u16| socket.is_none_or(|socket| socket == one);

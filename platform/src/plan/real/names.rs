@@ -1,12 +1,12 @@
-//! What the kernel calls namespaces that are made.
+//! Kernel's names of new namespaces.
 
 use crate::ndctl::NdRegion;
 use std::collections::BTreeSet;
 
-/// The numbers that namespaces of a region have.
+/// Numbers of a region's namespaces.
 ///
-/// ndctl takes the namespace of number 0 if nothing is made of it, else the one that the kernel keeps for the next to be
-/// made; then the kernel makes another, of the lowest number that none has. One that was destroyed stays, of no size.
+/// ndctl takes namespace 0 if it is idle, else the seed: the idle namespace that the kernel keeps for the next request.
+/// The kernel then makes a new seed with the lowest unused number. A destroyed namespace keeps its number, with size 0.
 #[derive(Clone, Debug)]
 pub(super) struct Names {
     taken: BTreeSet<u32>,
@@ -15,12 +15,12 @@ pub(super) struct Names {
 }
 
 impl Names {
-    /// Those of a region that was just made, or found anew.
+    /// Returns the numbers of a new or newly labelled region.
     pub(super) fn fresh() -> Names {
         Names { taken: BTreeSet::from([0]), is_first_idle: true, seed: 0 }
     }
 
-    /// Those of a region as it is, or once all its namespaces are destroyed.
+    /// Returns the numbers of an existing region, or of that region after all its namespaces are destroyed.
     pub(super) fn of(region: &NdRegion, emptied: bool) -> Names {
         let taken: BTreeSet<u32> = region.namespaces.iter().map(|one| one.number).collect();
         let is_active =
@@ -29,7 +29,7 @@ impl Names {
         Names { is_first_idle: emptied || !is_active(0), seed, taken }
     }
 
-    /// The number of the next namespace that is made.
+    /// Returns the number of the next namespace.
     pub(super) fn next(&mut self) -> u32 {
         let number = if self.is_first_idle { 0 } else { self.seed };
         self.is_first_idle = false;
@@ -60,7 +60,7 @@ mod test {
         (0..3).map(|_| names.next()).collect()
     }
 
-    /// As Linux 6.1 and 6.12 with ndctl 76.1 did it.
+    /// Linux 6.1 and 6.12 with ndctl 76.1 chose these numbers.
     #[test]
     fn the_first_if_it_is_idle_then_the_seed() {
         let mut fresh = Names::fresh();

@@ -1,4 +1,4 @@
-//! What a lineup comes to: steps, losses, notes, and the table.
+//! Result of a lineup: steps, losses, notes, and the table.
 
 use super::lineup::Lineup;
 use super::site::{Change, Made, Site};
@@ -10,7 +10,7 @@ use crate::plan::{Holding, Loss, Note, Plan, Row, Step, Table};
 use std::collections::BTreeMap;
 
 impl Lineup<'_> {
-    /// The plan that makes what is lined up.
+    /// Returns the plan that makes the placed wishes.
     pub(super) fn outcome(&self, request: &PlanRequest) -> Plan {
         let mut named: Vec<Option<u16>> = request.wishes.iter().map(|wish| wish.socket).collect();
         named.sort_unstable();
@@ -38,7 +38,7 @@ impl Lineup<'_> {
         steps
     }
 
-    /// What the regions hold afterwards.
+    /// Returns the contents of the regions after the plan.
     fn table(&self) -> Table {
         let mut rows: Vec<Row> = self.sites.iter().flat_map(rows_of).collect();
         let is_site = |region: &NdRegion| self.sites.iter().any(|site| site.number == region.number);
@@ -49,7 +49,7 @@ impl Lineup<'_> {
             rows.extend(active.map(|one| row(one.span.unwrap_or(0), as_it_is(one))));
             rows.push(row(region.available.unwrap_or(0), Holding::Free));
         }
-        // The sort keeps the rows of a region in their order.
+        // The sort is stable: rows of a region keep their order.
         rows.sort_by_key(|row| (row.socket, row.region));
         let mut unused: BTreeMap<u16, (usize, u64)> = BTreeMap::new();
         for device in &self.cxl().devices {
@@ -68,7 +68,7 @@ impl Lineup<'_> {
     }
 }
 
-/// What is done to a region before namespaces are made in it.
+/// Returns the steps on a region that precede the new namespaces.
 fn changes(site: &Site<'_>) -> Vec<Step> {
     match &site.change {
         Change::Nothing => Vec::new(),
@@ -101,7 +101,7 @@ fn losses(site: &Site<'_>) -> Vec<Loss> {
     }
 }
 
-/// The namespaces of a region that is emptied, in the order of their numbers.
+/// Returns the namespaces of a region that is emptied, in the order of their numbers.
 fn unmade<'i>(site: &Site<'i>) -> impl Iterator<Item = &'i NdNamespace> {
     let namespaces = site.found.into_iter().flat_map(|region| &region.namespaces);
     let mut active: Vec<&NdNamespace> = namespaces.filter(|one| one.span != Some(0)).collect();
@@ -131,7 +131,7 @@ fn rows_of(site: &Site<'_>) -> Vec<Row> {
     rows.into_iter().map(|(_, row)| row).chain([free]).collect()
 }
 
-/// A namespace that stays.
+/// Describes a namespace that stays.
 fn as_it_is(namespace: &NdNamespace) -> Holding {
     let mode = namespace.mode();
     let character = match &namespace.personality {
@@ -149,7 +149,7 @@ fn as_it_is(namespace: &NdNamespace) -> Holding {
     }
 }
 
-/// What the kernel calls the device of a namespace.
+/// Returns the kernel's name of a namespace's device.
 fn device(mode: Mode, region: u32, number: u32) -> String {
     let suffix = if number == 0 { String::new() } else { format!(".{number}") };
     match mode {

@@ -1,4 +1,4 @@
-//! Regions that namespaces can be made in.
+//! Regions that can hold new namespaces.
 
 use super::cxl::CxlRegion;
 use super::names::Names;
@@ -10,68 +10,68 @@ use crate::ndctl::{Inventory, NdCapabilities, NdModule, NdNamespace, NdRegion};
 use crate::plan::wish::Wish;
 use lode_layout::{BttVersion, PageMapRule};
 
-/// What kernels align namespaces to where they align regions, in bytes.
+/// Alignment of namespaces in bytes, for kernels that align regions.
 const REGION_ALIGN: u64 = 16 << 20;
 
-/// A region that namespaces can be made in, and what is made in it.
+/// A region that can hold new namespaces, with its planned ones.
 #[derive(Clone, Debug)]
 pub(super) struct Site<'i> {
     /// N of regionN.
     pub(super) number: u32,
     /// The socket.
     pub(super) socket: u16,
-    /// How many modules it is spread over.
+    /// Number of modules over which it is interleaved.
     pub(super) ways: u64,
-    /// Bytes.
+    /// Size in bytes.
     pub(super) size: u64,
-    /// Bytes that no namespace has.
+    /// Bytes without a namespace.
     pub(super) free: u64,
-    /// The largest range that no namespace has, in bytes: it may be larger where free ranges lie apart.
+    /// The largest free range in bytes. A lower bound when the free ranges are not adjacent.
     pub(super) largest: u64,
-    /// What the kernel aligns namespaces to, in bytes; none if it does not.
+    /// The kernel's alignment of namespaces in bytes; `None` if it has none.
     align: Option<u64>,
-    /// Its first physical address, or one that is aligned like it.
+    /// First physical address, or one with the same alignment.
     base: u64,
-    /// How many namespaces more its labels have room for; none if that is not known.
+    /// Number of further namespaces that the labels have room for; `None` if unknown.
     slots: Option<u64>,
     capabilities: Option<NdCapabilities>,
     /// The namespaces that stay.
     pub(super) kept: Vec<&'i NdNamespace>,
     names: Names,
-    /// The region as it is, if there is one.
+    /// The region as the kernel shows it; `None` for a new one.
     pub(super) found: Option<&'i NdRegion>,
-    /// What is done to it first.
+    /// First action on the region.
     pub(super) change: Change,
-    /// What is made, in this order.
+    /// The planned namespaces, in this order.
     pub(super) made: Vec<Made>,
 }
 
-/// What is done to a region before namespaces are made.
+/// Action on a region before namespaces are made in it.
 #[derive(Clone, Debug)]
 pub(super) enum Change {
-    /// Nothing.
+    /// No action.
     Nothing,
-    /// Its namespaces are unmade.
+    /// Destroys its namespaces.
     Emptied,
-    /// Its modules, of these numbers, get labels.
+    /// Writes labels to its modules, which have these numbers.
     Labelled(Vec<u32>),
-    /// It is made of CXL devices.
+    /// Makes the region of CXL devices.
     Formed(CxlRegion),
 }
 
-/// A namespace that is to be made.
+/// A planned namespace.
 #[derive(Clone, Debug)]
 pub(super) struct Made {
-    /// When, among all that are made.
+    /// Position in the order of all planned namespaces.
     pub(super) turn: usize,
     pub(super) wanted: CreateNamespace,
     /// Y of namespaceX.Y.
     pub(super) number: u32,
-    /// Bytes that its user gets.
+    /// Bytes that are available to its user.
     pub(super) usable: u64,
 }
 
-/// Why no namespaces can be made in a region; none if they can, maybe after what is in it is given up.
+/// Returns the reason that a region can't hold new namespaces; `None` if it can, perhaps after it is emptied.
 pub(super) fn unusable(inventory: &Inventory, region: &NdRegion) -> Option<&'static str> {
     if region.mappings.is_empty() {
         return Some("one namespace, since it has no modules for labels");
@@ -104,7 +104,7 @@ fn modules_of<'i>(inventory: &'i Inventory, region: &NdRegion) -> Vec<&'i NdModu
 }
 
 impl<'i> Site<'i> {
-    /// A region as it is; none if no namespace can be made in it.
+    /// Makes the site of an existing region; `None` if the region can't hold new namespaces.
     pub(super) fn of(inventory: &'i Inventory, region: &'i NdRegion) -> Option<Site<'i>> {
         if unusable(inventory, region).is_some() {
             return None;
@@ -129,7 +129,7 @@ impl<'i> Site<'i> {
         })
     }
 
-    /// A region that is made of CXL devices, of which nothing is known yet but what it is made of.
+    /// Makes the site of a new region of CXL devices.
     pub(super) fn formed(region: CxlRegion) -> Site<'static> {
         Site {
             number: region.number,
@@ -150,7 +150,7 @@ impl<'i> Site<'i> {
         }
     }
 
-    /// The region without what is in it now, with what is to be made; none if nothing is in it that could go.
+    /// Returns the region without its present contents, with the planned namespaces; `None` if it has no contents.
     pub(super) fn emptied(&self, inventory: &Inventory) -> Option<Site<'i>> {
         let region = self.found.filter(|_| matches!(self.change, Change::Nothing))?;
         let (change, names, slots) = if region.has_labels {
@@ -180,12 +180,12 @@ impl<'i> Site<'i> {
         Some(site)
     }
 
-    /// What is lost if it is emptied: bytes, and how many namespaces have them.
+    /// Returns the bytes and the number of namespaces that are lost if the region is emptied.
     pub(super) fn at_stake(&self) -> (u64, usize) {
         (self.kept.iter().filter_map(|one| one.span).sum(), self.kept.len())
     }
 
-    /// Whether it is where and what a wish says.
+    /// Returns true if the region has the socket and kind of a wish.
     pub(super) fn suits(&self, wish: &Wish) -> bool {
         wish.socket.is_none_or(|socket| socket == self.socket)
             && match wish.kind {
@@ -195,10 +195,10 @@ impl<'i> Site<'i> {
             }
     }
 
-    /// Makes a namespace in it; returns its bytes. Nothing changes if that is impossible.
+    /// Plans a namespace in the region and returns its bytes. Changes nothing on an error.
     ///
     /// # Errors
-    /// No space, no room for labels, a size or an alignment that it does not take.
+    /// No space, no free label slot, or an invalid size or alignment.
     pub(super) fn make(&mut self, wanted: &CreateNamespace, turn: usize) -> Result<u64, PlatformError> {
         let room = Room { region: self.number, ways: self.ways, align: self.align, largest: self.largest };
         let size = room.size(wanted)?;
@@ -232,7 +232,7 @@ impl<'i> Site<'i> {
         lacking.map_or(Ok(()), |align| Err(PlatformError::Align { align, mode: wanted.mode }))
     }
 
-    /// Bytes that the user of such a namespace gets.
+    /// Returns the bytes that are available to the user of such a namespace.
     fn usable(&self, wanted: &CreateNamespace, size: u64) -> Result<u64, PlatformError> {
         wanted.label_sector_size()?;
         match wanted.mode {
@@ -253,7 +253,7 @@ impl<'i> Site<'i> {
     }
 }
 
-/// What the kernel aligns namespaces of a region over so many modules to, in bytes.
+/// Returns the kernel's alignment in bytes for namespaces of a region over `ways` modules.
 fn aligned(ways: u64) -> u64 {
     if REGION_ALIGN.is_multiple_of(ways) { REGION_ALIGN } else { REGION_ALIGN * ways }
 }
