@@ -1,4 +1,5 @@
-//! Signals. After a SIGINT, long work ends at a consistent point. A second one ends the process at once, like a crash.
+//! Signals. After SIGINT or SIGTERM, long work ends at a consistent point. A second signal ends the process at once,
+//! like a crash.
 
 use crate::failure::{Failure, INTERRUPTED};
 use signal_hook::consts::{SIGINT, SIGTERM, SIGXFSZ};

@@ -54,7 +54,7 @@ pub(crate) struct Demo {
     /// Number of times that the loading process is killed
     #[arg(long, value_name = "N", default_value_t = 6)]
     kills: u32,
-    /// Time limit, for which loading and deleting stop early
+    /// Time limit: loading and deleting stop early to keep it
     #[arg(long, value_name = "SECONDS", default_value_t = 110)]
     seconds: u64,
     /// Seed of the random moments and orders [default: a new one each time]

@@ -37,7 +37,7 @@ pub(crate) struct Mkfs {
     kind: KindWord,
     #[command(flatten)]
     place: Place,
-    /// Further options of the program, as `-- -L name`, or `-- -d folder` for mke2fs, which copies the folder into it
+    /// Further options of the program, as `-- -L name`, or `-- -d folder`, with which mke2fs copies a folder in
     #[arg(last = true, value_name = "OPTION")]
     options: Vec<OsString>,
 }

@@ -48,7 +48,7 @@ pub(crate) enum PlatformVerb {
 /// Location of a machine.
 #[derive(Args, Debug)]
 pub(crate) struct Place {
-    /// Directory of an emulated machine; without it, this real machine
+    /// Directory of an emulated machine; without it, the real machine is used
     #[arg(long, value_name = "DIR", env = "LODE_STATE")]
     state: Option<PathBuf>,
     /// Use a real machine even if LODE_STATE is set, as the sysfs in this directory shows it [default: /sys]

@@ -22,7 +22,7 @@ pub(crate) enum PoolVerb {
     /// Create a pool in a new file, or on a device
     #[command(after_long_help = fields::help(create::FIELDS))]
     Create(create::Create),
-    /// Print the identity, the geometry and the state of a pool
+    /// Print the properties and the state of a pool
     #[command(after_long_help = fields::help(info::FIELDS))]
     Info(One),
     /// Check a pool for damage; write nothing
