@@ -1,11 +1,11 @@
-//! What a command answers.
+//! The answer of a command.
 
 use crate::failure::Failure;
 use serde_json::{Map, Value};
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-/// What a command answers: text for people, or fields for programs.
+/// The answer of a command: text for people, fields for programs, and the exit code.
 #[derive(Debug, Default)]
 pub(crate) struct Answer {
     text: Vec<u8>,
@@ -14,28 +14,28 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    /// Nothing to say, because everything was printed on the way, or there is nothing.
+    /// Returns an empty answer, for a command that has printed its output itself or has none.
     pub(crate) fn silent() -> Answer {
         Answer::default()
     }
 
-    /// An answer that people read as `text`.
+    /// Returns an answer that is printed as `text` unless JSON is asked for.
     pub(crate) fn text(text: impl Into<Vec<u8>>) -> Answer {
         Answer { text: text.into(), ..Answer::default() }
     }
 
-    /// The same with a field for programs.
+    /// Adds a field to the JSON output.
     pub(crate) fn with(mut self, name: &str, value: impl Into<Value>) -> Answer {
         self.fields.insert(name.to_owned(), value.into());
         self
     }
 
-    /// The same with an exit code.
+    /// Sets the exit code.
     pub(crate) fn exit_with(self, code: u8) -> Answer {
         Answer { code, ..self }
     }
 
-    /// Prints it; returns the exit code.
+    /// Prints the answer; returns the exit code.
     pub(crate) fn print(self, json: bool) -> Result<ExitCode, Failure> {
         let mut out = io::stdout().lock();
         let printed = match json {

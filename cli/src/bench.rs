@@ -1,4 +1,4 @@
-//! `lode bench`: hands over to the program that measures Lodestone and its peers.
+//! `lode bench`: runs the program that measures Lodestone and its peers.
 
 use crate::answer::Answer;
 use crate::failure::Failure;
@@ -7,7 +7,7 @@ use std::env;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// The name of the program, which is built apart because of the peers that it links.
+/// Name of the program. It is built separately because it links the peers.
 const PROGRAM: &str = "lode-bench";
 
 #[derive(Args, Debug)]
@@ -17,7 +17,7 @@ beside lode, in ../bench/target/release from there, and in PATH; `make bench` in
 answer is its own, JSON included."
 )]
 pub(crate) struct Bench {
-    /// Works to measure, all when none is named
+    /// Groups of workloads to measure; all if none is named
     names: Vec<String>,
 }
 

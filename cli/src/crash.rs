@@ -1,4 +1,4 @@
-//! `lode crash`: power cuts, simulated, against the engines that ship.
+//! `lode crash`: simulated power cuts of the engines that ship.
 
 use crate::answer::Answer;
 use crate::durability::Durability;
@@ -11,7 +11,7 @@ use lode_pool::explore::PoolSubject;
 use lode_sim::{Budget, Machine, Report, Setup, Subject, explore};
 use serde_json::{Value, json};
 
-/// Seconds after which one machine's exploration ends though images are left.
+/// Seconds after which one exploration ends, even if images are left.
 const SECONDS_MAX: f64 = 3600.0;
 
 pub(crate) const FIELDS: &[(&str, &str)] = &[
@@ -35,32 +35,32 @@ and byte, and sectors on the rung commit; --durability chooses one rung.";
 
 #[derive(Args, Debug)]
 pub(crate) struct Crash {
-    /// What to explore
+    /// Engine to explore
     engine: Engine,
-    /// Different states of the medium to recover from, all machines together
+    /// Number of different states of the medium to recover from, over all machines
     #[arg(long, value_name = "N", default_value_t = 50_000, value_parser = clap::value_parser!(u64).range(1..))]
     images: u64,
-    /// Where the workload's choices come from; the same seed explores the same
+    /// Seed of the workload's choices; the same seed explores the same runs
     #[arg(long, value_name = "S", default_value_t = 1)]
     seed: u64,
-    /// Logical threads
+    /// Number of logical threads
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u8).range(1..=3))]
     threads: u8,
-    /// Only this machine, instead of all
+    /// Explore only this machine
     #[arg(long, value_name = "NAME", value_parser = named_machine)]
     machine: Option<Machine>,
-    /// Only this workload of the engine, by its number from 1, instead of all
+    /// Explore only this workload of the engine, by its number from 1
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=WORKLOADS_MAX))]
     workload: Option<u8>,
-    /// Report a loss as it was found, without a search for a shorter run that has it
+    /// Report a loss as found, without searching for a shorter run with the same loss
     #[arg(long)]
     no_shrink: bool,
 }
 
-/// The most workloads that an engine has.
+/// Largest number of workloads of an engine.
 const WORKLOADS_MAX: i64 = 2;
 
-/// The machine that reports give this name.
+/// Returns the machine that reports call `name`.
 fn named_machine(name: &str) -> Result<Machine, String> {
     let names = Machine::ALL.map(|machine| machine.to_string());
     let found = Machine::ALL.into_iter().zip(&names).find(|(_, known)| *known == name);
@@ -73,16 +73,16 @@ enum Engine {
     Log,
     /// Transactions that allocate, replace and free objects
     Heap,
-    /// Making and growing pools
+    /// Creation and growth of pools
     Pool,
     /// The radix tree
     Tree,
 }
 
-/// What an engine does while the power is cut.
+/// A workload that an engine runs while the power is cut.
 struct Workload {
     name: &'static str,
-    /// Operations of a run, of all threads together.
+    /// Operations of one run, over all threads.
     operations: u64,
     explore: fn(&Setup) -> Report,
 }
@@ -145,7 +145,7 @@ fn explored(subject: &impl Subject, setup: &Setup) -> Report {
 }
 
 impl Crash {
-    /// The workloads that were asked for.
+    /// Returns the workload that `--workload` names, or all of the engine's workloads.
     fn workloads(&self) -> Result<&'static [Workload], Failure> {
         let all = self.engine.workloads();
         let Some(number) = self.workload else { return Ok(all) };
@@ -159,7 +159,7 @@ impl Crash {
     }
 }
 
-/// Why no machine is left.
+/// Returns the reason why the options leave no machine.
 fn no_machine(crash: &Crash) -> String {
     match crash.machine {
         Some(machine) => {

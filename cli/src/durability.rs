@@ -1,12 +1,12 @@
-//! The rung that the user asks for.
+//! The argument of `--durability`.
 
 use clap::ValueEnum;
 use lode_layout::Rung;
 
-/// A rung of the durability ladder, or the one that the medium offers.
+/// A rung of the durability ladder, or `Auto` for the one that the medium offers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Durability {
-    /// What the medium offers, if that is durable at all
+    /// The rung that the medium offers; an error if the medium is volatile
     Auto,
     /// Durable when visible: the CPU's caches are saved when power fails
     Byte,
@@ -19,7 +19,7 @@ pub(crate) enum Durability {
 }
 
 impl Durability {
-    /// The rung that was asked for by name.
+    /// Returns the rung that the user named, or `None` for `Auto`.
     pub(crate) fn rung(self) -> Option<Rung> {
         match self {
             Durability::Auto => None,

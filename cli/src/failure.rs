@@ -1,4 +1,4 @@
-//! Why a command could not be done.
+//! Failures of commands, and their exit codes.
 
 use lode_heap::{Doubt, HeapError, OpenError};
 use lode_index::IndexError;
@@ -11,17 +11,17 @@ use std::io;
 use std::path::Path;
 use std::process::ExitCode;
 
-/// The exit code of what failed.
+/// Exit code of a command that failed.
 const FAILED: u8 = 1;
 const USAGE: u8 = 2;
-/// The exit code of what found damage, or of a repair that lost something.
+/// Exit code of a command that found damage, or of a repair that lost something.
 pub(crate) const DAMAGED: u8 = 3;
-/// 128 + SIGINT, as shells have it.
+/// 128 + SIGINT, as in shells.
 pub(crate) const INTERRUPTED: u8 = 130;
 /// 128 + SIGPIPE.
 const BROKEN_PIPE: u8 = 141;
 
-/// Why a command could not be done: what, where, why, and what to do next.
+/// A failed command. The message names the failed step, the place, the reason and the next step.
 #[derive(Debug)]
 pub(crate) struct Failure {
     message: String,
@@ -29,17 +29,17 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
-    /// `what` could not be done, because of `why`, which also says where.
+    /// Returns the failure of `what`. `why` gives the reason and the place.
     pub(crate) fn new(what: impl fmt::Display, why: impl fmt::Display) -> Failure {
         Failure { message: format!("{what}: {why}"), code: FAILED }
     }
 
-    /// `what` met damage: `why` says where it is, and what to do.
+    /// Returns the failure of `what` at damage. `why` gives the place of the damage and the next step.
     pub(crate) fn damage(what: impl fmt::Display, why: impl fmt::Display) -> Failure {
         Failure { code: DAMAGED, ..Failure::new(what, why) }
     }
 
-    /// An error of the kernel at `path`.
+    /// Returns the failure of `what` after an error of the kernel at `path`.
     pub(crate) fn io(what: &str, path: &Path, error: &io::Error) -> Failure {
         let step = match error.kind() {
             io::ErrorKind::NotFound => "; check the path",
@@ -50,21 +50,21 @@ impl Failure {
         Failure::new(what, format_args!("{}: {error}{step}", path.display()))
     }
 
-    /// The arguments are wrong.
+    /// Returns the failure for arguments that clap rejects.
     pub(crate) fn usage(error: &clap::Error) -> Failure {
         let text = error.render().to_string();
-        // What is wrong comes first, in one line or with a list below; then an empty line, and help.
+        // clap prints the error first, in one line or with a list below it. An empty line and help follow.
         let lines: Vec<&str> = text.lines().take_while(|line| !line.is_empty()).map(str::trim).collect();
         let message = lines.join(" ");
         Failure { message: message.strip_prefix("error: ").unwrap_or(&message).to_owned(), code: USAGE }
     }
 
-    /// The arguments are wrong in a way that only the library knows.
+    /// Returns the failure for wrong arguments that clap accepts.
     pub(crate) fn bad_usage(message: impl Into<String>) -> Failure {
         Failure { message: message.into(), code: USAGE }
     }
 
-    /// Standard output can't be written.
+    /// Returns the failure to write standard output; silent if the reader has closed it.
     pub(crate) fn output(error: io::Error) -> Failure {
         if error.kind() == io::ErrorKind::BrokenPipe {
             return Failure { message: String::new(), code: BROKEN_PIPE };
@@ -72,12 +72,12 @@ impl Failure {
         Failure::new("writing the output", error)
     }
 
-    /// SIGINT ended it.
+    /// Returns the failure of a command that a signal ended.
     pub(crate) fn interrupted(message: impl Into<String>) -> Failure {
         Failure { message: message.into(), code: INTERRUPTED }
     }
 
-    /// A command about the pool at `path` failed.
+    /// Returns a function that turns an error of the pool at `path` into the failure of `what`.
     pub(crate) fn of_pool(what: &'static str, path: &Path) -> impl FnOnce(KvError) -> Failure {
         move |error| {
             let code = if error.is_damage() { DAMAGED } else { FAILED };
@@ -90,7 +90,7 @@ impl Failure {
         }
     }
 
-    /// Prints it to standard error; returns the exit code.
+    /// Prints the message to standard error; returns the exit code.
     pub(crate) fn report(&self, json: bool) -> ExitCode {
         if !self.message.is_empty() {
             if json {
@@ -103,12 +103,12 @@ impl Failure {
     }
 }
 
-/// Whether the error says by itself which file it is about.
+/// Returns true if the error's own message names the file.
 fn names_its_place(error: &KvError) -> bool {
     matches!(error, KvError::Pool(OpenError::Pool(PoolError::At { .. }) | OpenError::Heap { .. }))
 }
 
-/// The error, and what to do about it where it does not say so itself.
+/// Returns the error's message, with the next step added if the message does not name one.
 fn with_next_step(error: &KvError) -> String {
     let step = match heap_error(error) {
         Some(HeapError::InDoubt(Doubt::Home(_))) => "",
@@ -121,9 +121,9 @@ fn with_next_step(error: &KvError) -> String {
     format!("{error}{step}")
 }
 
-/// What went wrong in the heap, if that is behind the error.
+/// Returns the heap's error that caused `error`, if there is one.
 fn heap_error(error: &KvError) -> Option<HeapError> {
-    // A transparent error hides what it holds: its source is the source of that.
+    // A transparent error hides the error that it holds: its `source` is the source of the inner error.
     let mut cause: Option<&(dyn Error + 'static)> = Some(match error {
         KvError::Index(error) => error,
         KvError::Pool(error) => error,

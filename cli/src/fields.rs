@@ -2,10 +2,10 @@
 
 use crate::arguments::EXIT_CODES;
 
-/// Columns that a line of help takes at most.
+/// Largest width of a line of help, in columns.
 const WIDTH: usize = 98;
 
-/// The end of a command's help: what each field of its JSON answer says.
+/// Returns the last sections of a command's help: the fields of its JSON answer, and the exit codes.
 pub(crate) fn help(fields: &[(&str, &str)]) -> String {
     let width = fields.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
     let mut text = String::from("JSON fields:\n");

@@ -1,4 +1,5 @@
-//! Signals. SIGINT: long work ends at a good place. A second one ends the process at once, like a crash.
+//! Signals. After SIGINT or SIGTERM, long work ends at a consistent point. A second signal ends the process at once,
+//! like a crash.
 
 use crate::failure::{Failure, INTERRUPTED};
 use signal_hook::consts::{SIGINT, SIGTERM, SIGXFSZ};
@@ -6,18 +7,18 @@ use signal_hook::flag;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// From now on a file that would become larger than `ulimit -f` allows is an error, and does not end the process.
+/// Handles SIGXFSZ. A file that grows beyond `ulimit -f` then causes an error and does not end the process.
 pub(crate) fn survive_file_limit() {
-    // Should this fail, the kernel does what it always did.
+    // If this fails, SIGXFSZ still ends the process.
     let _ = flag::register(SIGXFSZ, Arc::default());
 }
 
-/// Whether the user wants the work to end.
+/// A flag that the first SIGINT or SIGTERM sets.
 #[derive(Clone, Debug)]
 pub(crate) struct Interrupt(Arc<AtomicBool>);
 
 impl Interrupt {
-    /// From now on SIGINT and SIGTERM are heard here.
+    /// Handles SIGINT and SIGTERM, which set the flag from now on.
     pub(crate) fn listen() -> Result<Interrupt, Failure> {
         let heard = Arc::new(AtomicBool::new(false));
         for signal in [SIGINT, SIGTERM] {
@@ -29,9 +30,9 @@ impl Interrupt {
         Ok(Interrupt(heard))
     }
 
-    /// Whether a signal came.
+    /// Returns true once a signal has set the flag.
     pub(crate) fn is_heard(&self) -> bool {
-        // ORDER: none: who hears it late does a little more.
+        // ORDER: none: a caller that reads the flag late does a little more work.
         self.0.load(Ordering::Relaxed)
     }
 }

@@ -1,10 +1,10 @@
 //! `lode`: pools, and keys and values in them, from the command line.
 //!
 //! ```text
-//!   arguments   what can be asked for: flags, help, manual pages and completions come from it
+//!   arguments   commands and flags: help, manual pages and completions come from it
 //!   pool kv platform ipmctl ndctl crash bench demo
 //!               one module for each noun: calls the libraries, makes an Answer
-//!   answer      what is printed: text, or one JSON object          failure   why not, and the exit code
+//!   answer      the output: text, or one JSON object               failure   errors and exit codes
 //!   progress    bars and spinners on the terminal                   interrupt  signals
 //! ```
 //!
@@ -55,7 +55,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Prints help or the version, which clap takes for errors.
+/// Prints help or the version, which clap returns as errors.
 fn print_asked_for(asked_for: &clap::Error) -> Result<ExitCode, Failure> {
     asked_for.print().and_then(|()| io::stdout().flush()).map_err(Failure::output)?;
     Ok(ExitCode::SUCCESS)

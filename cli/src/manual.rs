@@ -11,7 +11,7 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
 
-/// The section whose lines are commands, and stay as they are.
+/// Name of the section whose lines are commands, and are printed unchanged.
 const EXAMPLES: &str = "Examples";
 
 /// Prints the completions for a shell.
@@ -31,7 +31,7 @@ pub(crate) fn write_pages(folder: &Path) -> Result<Answer, Failure> {
     Ok(Answer::silent())
 }
 
-/// Writes the pages of a command and of those below it.
+/// Writes the pages of a command and of its subcommands.
 fn write_page(command: &Command, folder: &Path) -> io::Result<()> {
     for below in command.get_subcommands().filter(|below| !below.is_hide_set()) {
         write_page(below, folder)?;
@@ -56,8 +56,8 @@ fn write_page(command: &Command, folder: &Path) -> io::Result<()> {
     fs::write(folder.join(man.get_filename()), page)
 }
 
-/// The end of a command's help as sections of a page: a paragraph whose first line ends with a colon is one, with an
-/// item a line, whose name and text are two spaces apart, or with examples. Others are notes.
+/// Renders the end of a command's help as sections of a page. A paragraph with indented lines after a first line that
+/// ends with a colon is a section of examples or items. An item is a name, two spaces and a text. Others are notes.
 fn sections(help: &str) -> Roff {
     let mut page = Roff::new();
     let mut in_notes = false;
@@ -86,7 +86,7 @@ fn examples(page: &mut Roff, lines: &str) {
     page.control("fi", []);
 }
 
-/// Items, each with the lines behind it that are indented further.
+/// Renders items. Lines that are indented further continue the item above.
 fn items(page: &mut Roff, lines: &str) {
     for line in lines.lines() {
         let name = line.strip_prefix("  ").filter(|rest| !rest.starts_with(' '));

@@ -1,42 +1,42 @@
-//! Progress on the terminal, for what takes longer than a second. Nothing where standard error is none.
+//! Progress on the terminal, for work that takes longer than a second. Hidden if standard error is not a terminal.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-/// How long something may take before it shows progress.
+/// Time after which work shows its progress.
 const PATIENCE: Duration = Duration::from_secs(1);
 const TICK: Duration = Duration::from_millis(120);
 
-/// A bar that shows itself when the work takes longer than a second.
+/// A bar that appears when the work takes longer than a second.
 #[derive(Debug)]
 pub(crate) struct Progress {
     bar: ProgressBar,
-    /// Dropped to say that the work has ended.
+    /// Dropped when the work has ended, which stops the watcher.
     ended: Option<Sender<()>>,
     watcher: Option<JoinHandle<()>>,
 }
 
 impl Progress {
-    /// Work whose end is not known.
+    /// Returns a spinner, for work of unknown length.
     pub(crate) fn spinner(what: &'static str) -> Progress {
         Progress::show(ProgressBar::hidden(), "{spinner} {msg} {elapsed}", what)
     }
 
-    /// Work of `len` steps.
+    /// Returns a bar for work of `len` steps.
     pub(crate) fn of_items(what: &'static str, len: u64) -> Progress {
         let template = "   {wide_bar:.cyan/dim} {human_pos}/{human_len} {msg} {elapsed}";
         Progress::show(ProgressBar::with_draw_target(Some(len), ProgressDrawTarget::hidden()), template, what)
     }
 
-    /// Work of `len` bytes.
+    /// Returns a bar for work of `len` bytes.
     pub(crate) fn of_bytes(what: &'static str, len: u64) -> Progress {
         let template = "   {wide_bar:.cyan/dim} {binary_bytes}/{binary_total_bytes} {msg} {elapsed}";
         Progress::show(ProgressBar::with_draw_target(Some(len), ProgressDrawTarget::hidden()), template, what)
     }
 
-    /// Work that counts things of which nobody knows how many there are.
+    /// Returns a counter, for work on an unknown number of items.
     pub(crate) fn counter(what: &'static str) -> Progress {
         Progress::show(ProgressBar::hidden(), "{spinner} {msg} {human_pos} {elapsed} {per_sec}", what)
     }
@@ -49,19 +49,19 @@ impl Progress {
         let watch = move || {
             let is_going_on = |time| ended.recv_timeout(time) == Err(RecvTimeoutError::Timeout);
             if is_going_on(PATIENCE) {
-                // Draws nothing where standard error is no terminal.
+                // Draws nothing if standard error is not a terminal.
                 shown.set_draw_target(ProgressDrawTarget::stderr());
                 while is_going_on(TICK) {
                     shown.tick();
                 }
             }
         };
-        // Where there can't be a thread for it, the work is done without.
+        // If the thread can't be started, the work runs without progress.
         let watcher = thread::Builder::new().spawn(watch).ok();
         Progress { bar, ended: Some(sender), watcher }
     }
 
-    /// One more of what is counted is done.
+    /// Adds `count` steps, bytes or items to those that are done.
     pub(crate) fn add(&self, count: u64) {
         self.bar.inc(count);
     }
@@ -81,7 +81,7 @@ impl Drop for Progress {
     fn drop(&mut self) {
         self.ended.take();
         if let Some(watcher) = self.watcher.take() {
-            // It can't panic, and if it did the work is done all the same.
+            // The watcher can't panic. If it did, the work would be done all the same.
             let _ = watcher.join();
         }
         self.bar.finish_and_clear();

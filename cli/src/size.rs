@@ -1,11 +1,11 @@
-//! Sizes on the command line, as ndctl takes them: K, M, G and T are powers of 1024; words like MiB and GB are taken, too.
+//! Sizes on the command line, as in ndctl: K, M, G and T are powers of 1024. Units like MiB and GB are accepted, too.
 
 use bytesize::ByteSize;
 
-/// What a word that is none should have been.
+/// The error for a word that is not a size.
 const NO_SIZE: &str = "a size is a number below 2^64, alone or with a unit as K, M, G, T, MiB or GB";
 
-/// The bytes that a word means.
+/// Parses a size; returns its bytes.
 pub(crate) fn parse(word: &str) -> Result<u64, String> {
     let shift = match word.bytes().last().map(|byte| byte.to_ascii_uppercase()) {
         Some(b'K') => 10,
@@ -13,7 +13,7 @@ pub(crate) fn parse(word: &str) -> Result<u64, String> {
         Some(b'G') => 30,
         Some(b'T') => 40,
         _ => {
-            // It takes all that is more for the largest that there is.
+            // `ByteSize` reads every larger number as `u64::MAX`.
             let size = word.parse::<ByteSize>().ok().filter(|size| size.as_u64() < u64::MAX);
             return size.map(|size| size.as_u64()).ok_or_else(|| NO_SIZE.to_owned());
         }

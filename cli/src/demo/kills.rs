@@ -17,32 +17,32 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Threads of the loader: so many words can be durable without anybody having been told.
+/// Threads of the loader. At most this many words can be durable but not acknowledged.
 const THREADS: usize = 16;
-/// The kill comes up to so much later than the word that it waits for.
+/// Longest delay between the word that triggers a kill and the kill.
 const DELAY_MAX: Duration = Duration::from_millis(4);
-/// The part of all words that may be on their way from the loader, as bytes: of a loader that gets far ahead of what is
-/// read here, little is left when it is killed, or nothing.
+/// The pipe from the loader holds one part in this many of all words, in bytes. It keeps the loader close to the
+/// reader: a loader that is far ahead would have few words left, or none, when it is killed.
 const AHEAD_SHARE: usize = 64;
-/// The fewest bytes that a pipe can hold, and as many as it has anyway.
+/// Smallest and default capacity of a pipe, in bytes.
 const PIPE_LENS: RangeInclusive<usize> = 4096..=65536;
 
-/// What the loads left.
+/// The result of all loads.
 pub(super) struct Loaded {
     pub(super) acknowledged: u64,
     pub(super) complete: bool,
     pub(super) kills: Vec<Kill>,
 }
 
-/// What was there after a kill.
+/// The state of the pool after a kill.
 pub(super) struct Kill {
-    /// Words that the loader had said to be durable. All of them were there.
+    /// Words that the loader had acknowledged as durable. All of them were in the pool.
     acknowledged: u64,
-    /// Words that were there besides.
+    /// Words in the pool that the loader had not acknowledged.
     in_flight: u64,
-    /// Records of the log that opening replayed.
+    /// Records of the log that opening the pool replayed.
     replayed: u64,
-    /// How long opening took.
+    /// Time that opening the pool took.
     reopen: Duration,
 }
 
@@ -57,7 +57,7 @@ impl Kill {
     }
 }
 
-/// How a loader ended.
+/// The end of a loader.
 #[derive(Clone, Copy, PartialEq)]
 enum End {
     Finished,
@@ -65,7 +65,7 @@ enum End {
     OutOfTime,
 }
 
-/// The words of which a loader said that they are durable, kept here where no kill reaches.
+/// The words that a loader acknowledged as durable, kept in this process, which is not killed.
 struct Journal<'a> {
     words: &'a Words,
     acknowledged: HashSet<Vec<u8>>,
@@ -91,7 +91,7 @@ pub(super) fn load(
     let complete = loop {
         let left = (words.len() - journal.acknowledged.len()) as u64;
         let kills_left = u64::from(kills) - seen.len() as u64;
-        // At random, and so that some words are left for those that follow.
+        // A random number that leaves some words for the loaders that follow.
         let kill_after = (kills_left > 0).then(|| 1 + rng.u64(0..(left * 2 / (kills_left * 2 + 1)).max(1)));
         let delay = DELAY_MAX.mul_f64(rng.f64());
         let (lines, output) = pipe(text_len)?;
@@ -138,11 +138,12 @@ fn describe(number: usize, kill: &Kill) -> String {
     )
 }
 
-/// A pipe for a loader of words that are `text_len` bytes in all. When its share of them has not been read, the loader waits.
+/// Makes a pipe for a loader whose words are `text_len` bytes in all. The pipe holds a share of them, and the loader
+/// waits while it is full.
 fn pipe(text_len: usize) -> Result<(BufReader<PipeReader>, PipeWriter), Failure> {
     let (reader, writer) = io::pipe().map_err(|error| Failure::new("making a pipe for the loader", error))?;
     let len = (text_len / AHEAD_SHARE).clamp(*PIPE_LENS.start(), *PIPE_LENS.end());
-    // Where that is refused, the kills come later, and no other harm is done.
+    // If the kernel refuses, the kills come later, and no other harm is done.
     let _ = fcntl_setpipe_size(&writer, len);
     Ok((BufReader::with_capacity(len / 4, reader), writer))
 }
@@ -156,7 +157,8 @@ fn spawn(pool: &Path, input: &Path, output: PipeWriter) -> Result<Child, Failure
 }
 
 impl Journal<'_> {
-    /// Notes what the loader acknowledges, until it ends, or is killed a while after `kill_after` new words.
+    /// Records the words that the loader acknowledges, until it ends. Kills it `delay` after `kill_after` new words, or
+    /// once `until` has passed.
     fn follow(
         &mut self,
         mut loader: Child,
@@ -171,14 +173,14 @@ impl Journal<'_> {
         loop {
             line.clear();
             lines.read_until(b'\n', &mut line).map_err(lost)?;
-            // A line that was cut acknowledges nothing.
+            // A torn line acknowledges nothing.
             let Some(text) = line.strip_suffix(b"\n") else { break };
             let word = unescape(text).map_err(|error| Failure::new("following the loader", error))?;
             if self.acknowledged.insert(word) {
                 count += 1;
                 progress.add(1);
             }
-            // What it said before it died is in the pipe, and counts: so reading goes on.
+            // The words that it acknowledged before it died are still in the pipe, and count: so reading goes on.
             if end == End::Finished && kill_after.is_some_and(|after| count >= after) {
                 thread::sleep(delay);
                 loader.kill().map_err(lost)?;

@@ -1,4 +1,4 @@
-//! What each operation costs on each rung that this machine offers, or can stand in for.
+//! The cost of each operation on each rung that this machine offers, or can stand in for.
 
 use crate::demo::words::Words;
 use crate::demo::{POOL_SIZE, Stage, of_pool};
@@ -15,13 +15,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Operations between two looks at the clock.
+/// Operations between two readings of the clock.
 const LAP: usize = 32;
-/// How long one operation is measured at most.
+/// Longest time for which one operation is measured.
 const TIME_MAX: Duration = Duration::from_millis(1500);
-/// Operations that are counted.
+/// Largest number of operations whose drains, lines and bytes are counted.
 const COUNTED: usize = 20_000;
-/// Where files are in memory.
+/// A folder whose files are in memory.
 const IN_MEMORY: &str = "/dev/shm";
 
 /// The operations, in the order in which they are measured.
@@ -47,35 +47,35 @@ impl Operation {
     }
 }
 
-/// What was measured on one medium.
+/// The measurements on one medium.
 pub(super) struct Measured {
     pub(super) rung: Rung,
-    /// What the medium is.
+    /// Description of the medium.
     pub(super) medium: String,
-    /// Whether the rung is not what the medium offers, but forced on memory.
+    /// True if the rung was forced and is not the one that the medium offers.
     pub(super) stand_in: bool,
-    /// Keys that were inserted.
+    /// Number of keys that were inserted.
     pub(super) keys: usize,
-    /// Bytes of the pool that they take.
+    /// Bytes of the pool that each of them takes.
     pub(super) bytes_per_key: f64,
-    /// Opening with all keys in it, after a life that was not closed.
+    /// Time to open the pool with all keys in it, after it was not closed.
     pub(super) reopen: Duration,
     pub(super) costs: Vec<Cost>,
 }
 
-/// What one operation costs: times are medians, counts are means.
+/// The cost of one operation: times are medians, counts are means.
 pub(super) struct Cost {
     pub(super) operation: Operation,
     pub(super) count: usize,
     pub(super) ns: f64,
-    /// Of the CPU's time-stamp counter, where it has one.
+    /// Cycles of the CPU's time-stamp counter; `None` if it has none.
     pub(super) cycles: Option<f64>,
     pub(super) drains: f64,
     pub(super) lines: f64,
     pub(super) bytes: f64,
 }
 
-/// Measures on the file system of `folder`, on the rung that was asked for, and for each other rung on memory.
+/// Measures the file system of `folder` on the rung that was asked for, then memory on each other rung.
 pub(super) fn all(
     stage: &Stage,
     folder: &Path,
@@ -117,7 +117,7 @@ fn one(stage: &Stage, folder: &Path, rung: Option<Rung>, keys: &[&[u8]]) -> Resu
         if operation == Operation::Insert {
             reached = &keys[..cost.count];
             bytes_per_key = (empty - free_bytes(&open).map_err(&failure)?) as f64 / cost.count as f64;
-            // Not closed, as after a kill.
+            // Dropped without `close`, as after a kill.
             drop(open);
             let begin = Instant::now();
             store = Some(Store::open(&path, &reopening).map_err(&failure)?);
@@ -152,7 +152,7 @@ fn free_bytes(store: &Store) -> Result<u64, KvError> {
     Ok(store.heap().stats()?.free_bytes())
 }
 
-/// Does one operation with a key.
+/// Runs one operation on a key.
 fn act<M: Medium>(operation: Operation, tree: &Tree<'_, M>, key: &[u8]) -> Result<(), KvError> {
     let value = key.len() as u64;
     match operation {
@@ -167,8 +167,8 @@ fn act<M: Medium>(operation: Operation, tree: &Tree<'_, M>, key: &[u8]) -> Resul
     Ok(())
 }
 
-/// The time of an operation, one thread, until all keys are done or time is up: the median of laps, so that what
-/// else the machine does counts little.
+/// Measures an operation with one thread, until all keys are done or time is up. The result is the median of laps,
+/// which other load on the machine affects little.
 fn timed(operation: Operation, store: &Store<Arc<Mapping>>, keys: &[&[u8]]) -> Result<Cost, KvError> {
     let tree = store.tree()?;
     let (mut times, mut ticks) = (Vec::new(), Vec::new());
@@ -192,13 +192,13 @@ fn timed(operation: Operation, store: &Store<Arc<Mapping>>, keys: &[&[u8]]) -> R
     Ok(Cost { operation, count, ns, cycles, drains: 0.0, lines: 0.0, bytes: 0.0 })
 }
 
-/// The one in the middle.
+/// Returns the median.
 fn median(numbers: &mut [f64]) -> Option<f64> {
     numbers.sort_unstable_by(f64::total_cmp);
     numbers.get(numbers.len() / 2).copied()
 }
 
-/// What an operation asks of the medium, checkpoints included.
+/// Counts the drains, lines and bytes of an operation, checkpoints included. Stores their means in `cost`.
 fn count(cost: &mut Cost, store: &Store<Counted<Arc<Mapping>>>, keys: &[&[u8]]) -> Result<(), KvError> {
     let tree = store.tree()?;
     let medium = store.heap().medium();

@@ -1,4 +1,4 @@
-//! `lode demo`: a load that is killed again and again, and what each operation costs on this machine.
+//! `lode demo`: a load that is killed repeatedly, and the cost of each operation on this machine.
 
 mod kills;
 mod measure;
@@ -22,9 +22,9 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use words::Words;
 
-/// Bytes of the pools that are made.
+/// Size of the demo's pools, in bytes.
 const POOL_SIZE: u64 = 64 << 20;
-/// The part of the time that loading may take.
+/// Share of the time limit that loading may take.
 const LOADING_SHARE: f64 = 0.6;
 
 pub(crate) const FIELDS: &[(&str, &str)] = &[
@@ -45,24 +45,24 @@ pub(crate) const FIELDS: &[(&str, &str)] = &[
 
 #[derive(Args, Debug)]
 pub(crate) struct Demo {
-    /// Where to make a folder for the pool [default: that for temporary files, or this one]
+    /// Parent of the folder that is made for the pool [default: the folder for temporary files, or the current one]
     #[arg(long, value_name = "FOLDER")]
     folder: Option<PathBuf>,
-    /// The words to load, one a line
+    /// File with the words to load, one per line
     #[arg(long, value_name = "FILE", default_value = "/usr/share/dict/american-english")]
     words: PathBuf,
-    /// How often the loading process is killed
+    /// Number of times that the loading process is killed
     #[arg(long, value_name = "N", default_value_t = 6)]
     kills: u32,
-    /// Time after which it ends where it is
+    /// Time limit: loading and deleting stop early to keep it
     #[arg(long, value_name = "SECONDS", default_value_t = 110)]
     seconds: u64,
-    /// Where the random moments and orders come from [default: a new one each time]
+    /// Seed of the random moments and orders [default: a new one each time]
     #[arg(long, value_name = "SEED")]
     seed: Option<u64>,
 }
 
-/// What all parts of the demo need.
+/// State that all parts of the demo share.
 struct Stage {
     json: bool,
     interrupt: Interrupt,
@@ -71,7 +71,7 @@ struct Stage {
 }
 
 impl Stage {
-    /// Begins a part.
+    /// Prints the title of the next part.
     fn begin(&mut self, title: &str) {
         self.number += 1;
         if !self.json {
@@ -79,7 +79,7 @@ impl Stage {
         }
     }
 
-    /// Says something.
+    /// Prints indented text, unless the output is JSON.
     fn say(&self, text: impl AsRef<str>) {
         if !self.json {
             for line in text.as_ref().lines() {
@@ -88,7 +88,7 @@ impl Stage {
         }
     }
 
-    /// Ends the demo if the user wants that.
+    /// Returns a failure if the user has interrupted the demo.
     fn check(&self) -> Result<(), Failure> {
         match self.interrupt.is_heard() {
             true => Err(Failure::interrupted("interrupted; the demo's folder is removed")),
@@ -146,7 +146,7 @@ pub(crate) fn run(demo: &Demo, durability: Option<Rung>, json: bool) -> Result<A
         .with("operations", tables::operations_json(&measured)))
 }
 
-/// Makes the pool in a new folder: where the user says, or in the first place that keeps what is stored.
+/// Makes the pool in a new folder, in `asked` or in the first place whose medium is durable.
 fn make_pool(
     asked: Option<&Path>,
     durability: Option<Rung>,
@@ -181,7 +181,7 @@ fn make_pool(
         .unwrap_or_else(|| Failure::new("making the demo's pool", io::Error::other("no place for it"))))
 }
 
-/// A failure of the demo's pool.
+/// Returns a function that turns an error of the demo's pool into a failure.
 fn of_pool(path: &Path) -> impl Fn(KvError) -> Failure + '_ {
     |error| Failure::of_pool("working with the demo's pool", path)(error)
 }

@@ -1,4 +1,4 @@
-//! Scans, and deleting a part.
+//! Scans, and the deletion of some words.
 
 use crate::demo::{Stage, of_pool};
 use crate::failure::Failure;
@@ -11,14 +11,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// What the deleted words begin with.
+/// Prefix of the words that are deleted.
 const DELETED: &[u8] = b"un";
 /// Threads that delete, and share syncs.
 const THREADS: usize = 16;
-/// Words of a scan that are printed.
+/// Largest number of words that a scan prints.
 const SHOWN: usize = 6;
 
-/// Shows some scans, and deletes the words that begin with `un`; returns how many those were.
+/// Shows some scans, and deletes the words that begin with `un`; returns their number.
 pub(super) fn look_and_delete(stage: &Stage, path: &Path) -> Result<u64, Failure> {
     let failure = of_pool(path);
     let store = Store::open(path, &OpenOptions::new(Access::ReadWrite)).map_err(&failure)?;
@@ -79,10 +79,10 @@ fn delete(stage: &Stage, store: &Store) -> Result<u64, KvError> {
                         return;
                     }
                     match store.delete(key) {
-                        // ORDER: none: it is read when the threads are joined.
+                        // ORDER: none: the count is read after the threads are joined.
                         Ok(was_there) => drop(deleted.fetch_add(u64::from(was_there), Ordering::Relaxed)),
                         Err(error) => {
-                            // The first one is as good as any.
+                            // One error is enough, whichever thread met it.
                             *failed.lock().expect("nothing panics while it is held") = Some(error);
                             return;
                         }

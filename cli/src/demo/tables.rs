@@ -4,7 +4,7 @@ use crate::demo::measure::Measured;
 use comfy_table::{CellAlignment, ContentArrangement, LineStyle, Table, TableStyle};
 use serde_json::{Value, json};
 
-/// What the tables do not say by themselves.
+/// Notes on the tables.
 pub(super) const LEGEND: &str = "\
 Shuffled words, one thread, a transaction an operation. Times are medians of laps of 32 operations; drains, lines
 and bytes are means, checkpoints included.
@@ -12,12 +12,12 @@ Stand-ins are ordinary memory (DRAM) with that rung forced: what the instruction
 memory would. Lines are flushed or copied past the cache; bytes are stored or copied; cycles are of the
 time-stamp counter.";
 
-/// A line below the head, and one at the end.
+/// A table with a line below its header and one at its end.
 const STYLE: TableStyle = TableStyle::new()
     .header_separator(LineStyle::none().fill('─').junction('─'))
     .bottom_border(LineStyle::none().fill('─').junction('─'));
 
-/// Each operation on each rung.
+/// Returns the table of each operation on each rung.
 pub(super) fn operations(measured: &[Measured]) -> Table {
     let mut table = new(["rung", "operation", "ns", "cycles", "drains", "lines", "bytes"]);
     for medium in measured {
@@ -39,7 +39,7 @@ pub(super) fn operations(measured: &[Measured]) -> Table {
     table
 }
 
-/// Each medium.
+/// Returns the table of the media.
 pub(super) fn media(measured: &[Measured]) -> Table {
     let mut table = new(["rung", "medium", "keys", "bytes per key", "reopen, ms"]);
     for medium in measured {
@@ -96,14 +96,14 @@ fn new<const N: usize>(header: [&str; N]) -> Table {
     table
 }
 
-/// Numbers, from the column `first` on, stand under each other.
+/// Aligns the columns from `first` on to the right.
 fn align(table: &mut Table, first: usize) {
     for column in table.column_iter_mut().skip(first) {
         column.set_cell_alignment(CellAlignment::Right);
     }
 }
 
-/// A number without a fraction, its thousands apart.
+/// Formats a number without a fraction, with spaces between groups of three digits.
 fn grouped(number: f64) -> String {
     let digits = format!("{number:.0}");
     let mut text = String::new();

@@ -7,7 +7,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Different words, each with the number of its line, which is the value that it gets.
+/// Different words, numbered from 1. The number of a word is the value that it gets.
 pub(super) struct Words {
     words: Vec<Vec<u8>>,
     lines: HashMap<Vec<u8>, usize>,
@@ -39,12 +39,12 @@ impl Words {
         &self.words
     }
 
-    /// The value that the word is loaded with, if it is one.
+    /// Returns the value that the word is loaded with, or `None` if it is not in the list.
     pub(super) fn value(&self, word: &[u8]) -> Option<Vec<u8>> {
         self.lines.get(word).map(|line| line.to_string().into_bytes())
     }
 
-    /// Writes word, TAB, line number; returns the file.
+    /// Writes a file with a line for each word: word, TAB, number. Returns the file's path.
     pub(super) fn write_tsv(&self, folder: &Path) -> Result<PathBuf, Failure> {
         let path = folder.join("words.tsv");
         let line = |(word, number): (&Vec<u8>, usize)| format!("{}\t{number}\n", escape(word));

@@ -6,7 +6,7 @@ use lode_platform::{Format, GoalRequest, Handle, LabelVersion, PersistentKind, T
 use std::fmt::Display as Shown;
 use std::str::FromStr;
 
-/// What is asked of ipmctl.
+/// A parsed command of ipmctl.
 #[derive(Debug, PartialEq)]
 pub(super) enum Request {
     Help,
@@ -15,7 +15,7 @@ pub(super) enum Request {
     DeleteGoal { targets: Targets },
 }
 
-/// What a word that begins with a dash takes after it.
+/// The value that a word with a dash takes: none, an optional one or a required one.
 #[derive(Clone, Copy, PartialEq)]
 enum Takes {
     Nothing,
@@ -23,7 +23,7 @@ enum Takes {
     Value,
 }
 
-/// The words that begin with a dash: short, long, and what they take.
+/// The words that begin with a dash: short form, long form, and the value that they take.
 const DASHED: [(&str, &str, Takes); 14] = [
     ("-a", "-all", Takes::Nothing),
     ("-d", "-display", Takes::Value),
@@ -40,19 +40,19 @@ const DASHED: [(&str, &str, Takes); 14] = [
     ("", "-sensor", Takes::Maybe),
     ("", "-pcd", Takes::Maybe),
 ];
-/// Two words that come together.
+/// Two words that are used together.
 const SYSTEM: [&str; 2] = ["-system", "-capabilities"];
 const VERBS: [&str; 3] = ["show", "create", "delete"];
 const PROPERTIES: [&str; 4] = ["MemoryMode", "PersistentMemoryType", "Reserved", "NamespaceLabelVersion"];
 
-/// The words, taken apart.
+/// The words of a command, split into those with a dash and the properties.
 #[derive(Default)]
 struct Words {
     dashed: Vec<(&'static str, Option<String>)>,
     properties: Vec<(&'static str, String)>,
 }
 
-/// What the words ask for.
+/// Parses the words of a command.
 pub(super) fn parse(words: &[String]) -> Result<Request, Failure> {
     let Some((verb, rest)) = words.split_first() else { return Ok(Request::Help) };
     let verb = known(verb, &VERBS, "verb")?;
@@ -104,7 +104,7 @@ impl Words {
         self.dashed.iter().find(|(known, _)| *known == name).and_then(|(_, value)| value.as_deref())
     }
 
-    /// Refuses words that do not belong to the command.
+    /// Refuses words with a dash that do not belong to the command.
     fn allow(&self, command: &str, allowed: &[&str]) -> Result<(), Failure> {
         match self.dashed.iter().find(|(name, _)| !allowed.contains(name)) {
             Some((name, _)) => Err(Failure::bad_usage(format!("{name} means nothing to `{command}`"))),
@@ -174,7 +174,7 @@ impl Words {
     }
 
     fn delete_goal(&self) -> Result<Request, Failure> {
-        // ipmctl does not ask here; who asks it not to has what he wants.
+        // ipmctl does not ask for confirmation here, so -force changes nothing.
         self.goal_wanted("delete -goal", &["-force"])?;
         if let Some((name, _)) = self.properties.first() {
             return Err(Failure::bad_usage(format!("{name} means nothing to `delete -goal`")));
@@ -218,7 +218,7 @@ impl Words {
     }
 }
 
-/// The word among the known ones, in capitals or not.
+/// Returns the known word that equals `word` in any case.
 fn known(word: &str, known: &[&'static str], what: &str) -> Result<&'static str, Failure> {
     if let Some(found) = known.iter().find(|known| known.eq_ignore_ascii_case(word)) {
         return Ok(found);
@@ -241,7 +241,7 @@ fn list(text: &str) -> Vec<String> {
     text.split(',').map(|part| part.trim().to_owned()).filter(|part| !part.is_empty()).collect()
 }
 
-/// Numbers with commas between, decimal or hexadecimal with 0x.
+/// Parses numbers with commas between, decimal or hexadecimal with 0x.
 fn numbers(option: &str, text: &str) -> Result<Vec<u32>, Failure> {
     let number = |word: &String| {
         let hex = word.strip_prefix("0x").or_else(|| word.strip_prefix("0X"));

@@ -1,4 +1,4 @@
-//! `lode ipmctl`: the words of ipmctl, on an emulated machine.
+//! `lode ipmctl`: the commands of ipmctl. It shows any machine, and changes emulated ones.
 
 mod grammar;
 
@@ -12,7 +12,7 @@ use lode_platform::ipmctl::{Display, created_goals, goals_to_confirm};
 use lode_platform::{Directory, Format, GoalRequest, Handle, Platform, Purpose, Targets};
 use std::io::{self, BufRead, IsTerminal, Write};
 
-/// What can be asked, for help and manual page.
+/// The commands, for help and the manual page.
 const WORDS: &str = "\
 Words:
   show -topology [-dimm IDS] [-socket IDS]      what is plugged in
@@ -38,17 +38,17 @@ const FIELDS: &[(&str, &str)] = &[
     ("commands", "instead, if a real machine would change: what to run"),
 ];
 
-/// The end of the help.
+/// Returns the last sections of the help.
 pub(crate) fn help() -> String {
     format!("{WORDS}\n\n{}", fields::help(FIELDS))
 }
 
-/// What ipmctl is asked of which machine.
+/// Arguments of `lode ipmctl`.
 #[derive(Args, Debug)]
 pub(crate) struct Ipmctl {
     #[command(flatten)]
     pub(crate) place: Place,
-    /// What ipmctl is asked, in its own words
+    /// A command of ipmctl, with its options
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true, value_name = "WORDS")]
     words: Vec<String>,
 }
@@ -103,7 +103,7 @@ fn delete_goal(directory: &mut Directory, targets: &Targets) -> Result<String, F
     Ok(deleted.iter().map(line).collect())
 }
 
-/// Asks; anything but yes is a failure.
+/// Asks the user for confirmation. Every answer but yes is a failure.
 fn confirm(question: &str, what: &str) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     out.write_all(question.as_bytes()).and_then(|()| out.flush()).map_err(Failure::output)?;

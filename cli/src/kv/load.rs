@@ -17,9 +17,9 @@ use std::num::{NonZeroU16, NonZeroUsize};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
-/// Threads where a sync is what costs, so that many keys share one.
+/// Default number of threads on the rung commit, where a sync dominates the cost and many keys share one.
 const THREADS_SHARING: u16 = 16;
-/// More of them only wait for each other.
+/// Largest number of threads. More would only wait for each other.
 const THREADS_MAX: i64 = 1024;
 
 pub(crate) const ABOUT: &str = "\
@@ -56,26 +56,26 @@ pub(crate) const FIELDS: &[(&str, &str)] = &[
 pub(crate) struct Load {
     /// The pool's file or device
     pool: PathBuf,
-    /// The text; - is standard input
+    /// The file to load; - is standard input
     #[arg(default_value = "-")]
     file: PathBuf,
-    /// How a line holds a pair
+    /// Format of a line
     #[arg(long, default_value = "tsv")]
     format: LoadFormat,
-    /// What to do about a line that can't be loaded
+    /// Action on a line that can't be loaded
     #[arg(long, default_value = "stop")]
     on_error: WrongLine,
-    /// Print each key, a line, escaped as in TSV, once it is durable and never before
+    /// Print each key once it is durable, and never before: one per line, escaped as in TSV
     #[arg(long)]
     ack: bool,
-    /// Threads that load [default: 16 where a sync is what costs, else 2]
+    /// Number of loading threads [default: 16 on the rung commit, else 2]
     #[arg(long, value_name = "N", value_parser = value_parser!(u16).range(1..=THREADS_MAX))]
     threads: Option<u16>,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum LoadFormat {
-    /// The line as it is, as a key with an empty value
+    /// The whole line is a key, with an empty value
     Keys,
     /// Key, TAB, value; no TAB means an empty value; escapes \t \n \\ \xHH
     Tsv,
@@ -85,13 +85,13 @@ enum LoadFormat {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum WrongLine {
-    /// Say which and why, and end; the lines before it are loaded
+    /// Report the line and the reason, and stop; the lines before it are loaded
     Stop,
-    /// Say which and why, and pass over it
+    /// Report the line and the reason, and skip it
     Skip,
 }
 
-/// Tells the user of a load.
+/// Reports the events of a load to the user.
 struct Teller {
     ack: bool,
     json: bool,
@@ -129,7 +129,7 @@ impl LoadEvents for Teller {
 
 pub(crate) fn run(load: &Load, common: &Common) -> Result<Answer, Failure> {
     let what = "loading";
-    // Opening a pipe waits for who writes to it, and no signal is to be heard and forgotten meanwhile.
+    // Opening a pipe blocks until a writer opens it. Until then a signal must end the process, so `listen` comes after.
     let input = open_input(&load.file)?;
     let interrupt = Interrupt::listen()?;
     let mut store = open_to_write(&load.pool, common.durability, what)?;
@@ -177,7 +177,7 @@ fn answer(report: &LoadReport, ack: bool) -> Answer {
     if skipped > 0 {
         text += &format!("; {skipped} lines skipped");
     }
-    // Standard output has the keys alone.
+    // With --ack, standard output has only the keys.
     let answer = if ack { Answer::silent() } else { Answer::text(format!("{text}\n")) };
     answer
         .with("lines_before", lines_before)

@@ -22,7 +22,7 @@ pub(crate) enum KvVerb {
     /// Put every line of a text, each in a durable transaction of its own
     #[command(long_about = load::ABOUT, after_long_help = fields::help(load::FIELDS))]
     Load(load::Load),
-    /// Give a key a value; both are taken as they are, byte for byte
+    /// Put a value under a key; both are taken byte for byte
     #[command(after_long_help = fields::help(point::PUT_FIELDS))]
     Put(point::Put),
     /// Print the value of a key, as it is, and a newline
@@ -54,25 +54,24 @@ pub(crate) fn run(verb: &KvVerb, common: &Common) -> Result<Answer, Failure> {
     }
 }
 
-/// Opens a store to change it.
+/// Opens a store for reading and writing.
 fn open_to_write(path: &Path, durability: Durability, what: &'static str) -> Result<Store, Failure> {
     let options = OpenOptions { rung: durability.rung(), ..OpenOptions::new(Access::ReadWrite) };
     Store::open(path, &options).map_err(Failure::of_pool(what, path))
 }
 
-/// Ends the use of a store, whatever became of it: from here on no writer has the pool open. The first error is the one
-/// to tell.
+/// Closes a store, also after an error in `done`: from here on no writer has the pool open. Returns the first error.
 fn close_after<T>(store: Store, done: Result<T, KvError>) -> Result<T, KvError> {
     let closed = store.close();
     done.and_then(|done| closed.map(|()| done))
 }
 
-/// Opens a store to look at it.
+/// Opens a store for reading.
 fn open_to_read(path: &Path, what: &'static str) -> Result<Store, Failure> {
     Store::open(path, &OpenOptions::new(Access::ReadOnly)).map_err(Failure::of_pool(what, path))
 }
 
-/// A field for bytes: `name` where they are UTF-8, `name_b64` with base64 where not.
+/// Adds a field for bytes: `name` if they are UTF-8, otherwise `name_b64` with base64.
 fn with_bytes(answer: Answer, name: &str, bytes: &[u8]) -> Answer {
     match std::str::from_utf8(bytes) {
         Ok(text) => answer.with(name, text),

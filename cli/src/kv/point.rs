@@ -9,7 +9,7 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// The exit code for a key that is not there.
+/// Exit code for a key that is not in the pool.
 const NOT_THERE: u8 = 1;
 
 pub(crate) const PUT_FIELDS: &[(&str, &str)] = &[("replaced", "whether the key had a value before")];
@@ -52,7 +52,7 @@ pub(crate) struct Put {
 pub(crate) struct Get {
     #[command(flatten)]
     key: Key,
-    /// Prove it where the key is not there: reads the whole tree, and exits with 3 if there is damage
+    /// Prove that an absent key is absent: read the whole tree, and exit with 3 if it is damaged
     #[arg(long)]
     verify: bool,
 }

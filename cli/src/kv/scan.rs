@@ -32,14 +32,14 @@ What is printed is what was stored: checksums prove it. Damage is passed over: f
 which it lies, and the exit code is 3. A scan of all keys is compared with their number, as an export is. A scan of a \
 part is not, unless --verify is given: damage that emptied a slot of the tree hides the keys behind it.";
 
-/// Damages that are told one by one.
+/// Largest number of damages that are reported one by one.
 const TOLD_MAX: u64 = 20;
 
 #[derive(Args, Debug)]
 pub(crate) struct Export {
     /// The pool's file or device
     pool: PathBuf,
-    /// How a line holds a pair
+    /// Format of a line
     #[arg(long, default_value = "tsv")]
     format: ExportFormat,
 }
@@ -56,38 +56,38 @@ enum ExportFormat {
 pub(crate) struct Scan {
     /// The pool's file or device
     pool: PathBuf,
-    /// Only keys that begin with P
+    /// Print only keys that begin with P
     #[arg(long, value_name = "P")]
     prefix: Option<OsString>,
-    /// Only A and keys after it
+    /// Print only A and keys after it
     #[arg(long, value_name = "A")]
     from: Option<OsString>,
-    /// Only keys before B
+    /// Print only keys before B
     #[arg(long, value_name = "B")]
     to: Option<OsString>,
-    /// From the last key to the first
+    /// Print from the last key to the first
     #[arg(long)]
     reverse: bool,
-    /// At most N keys
+    /// Print at most N keys
     #[arg(long, value_name = "N")]
     limit: Option<u64>,
-    /// Prove that no key is missing: reads all nodes of the tree, and exits with 3 if they lead to other than all keys
+    /// Prove that no key is missing: read all nodes of the tree, and exit with 3 if they do not lead to all keys
     #[arg(long)]
     verify: bool,
 }
 
-/// What is printed, and what can't be.
+/// The output of a scan, and the damage found on the way.
 struct Printer<'a> {
     scan: &'a Scan,
     what: &'static str,
     format: Format,
     out: BufWriter<StdoutLock<'static>>,
     progress: Progress,
-    /// Keys that were printed.
+    /// Number of keys printed.
     count: u64,
-    /// The last one.
+    /// The last printed key.
     last: Option<Vec<u8>>,
-    /// Damages since then.
+    /// Damages found since then.
     pending: Vec<IndexError>,
     damages: u64,
 }
@@ -140,7 +140,7 @@ fn print(scan: &Scan, jsonl: bool, json: bool, what: &'static str) -> Result<Ans
 }
 
 impl Printer<'_> {
-    /// Prints the entries of the range; whether those are all that the tree has.
+    /// Prints the entries of the range. Returns true if it went through the whole tree.
     fn walk(&mut self, store: &Store, json: bool) -> Result<bool, Failure> {
         let failure = |error: IndexError| Failure::of_pool(self.what, &self.scan.pool)(error.into());
         let reader = store.tree().map_err(failure)?.reader();
@@ -176,7 +176,7 @@ impl Printer<'_> {
         Ok(())
     }
 
-    /// Tells of each damage that lies between the last key and `next`.
+    /// Reports each damage that lies between the last key and `next`.
     fn tell_damages(&mut self, next: Option<&[u8]>, json: bool) {
         for error in std::mem::take(&mut self.pending) {
             let ends = [self.last.as_deref(), next].map(|key| key.map(escape));
@@ -196,7 +196,7 @@ impl Printer<'_> {
     }
 }
 
-/// The keys that lie in all of `--prefix`, `--from` and `--to`.
+/// Returns the range of keys that lie in all of `--prefix`, `--from` and `--to`.
 fn bounds(scan: &Scan) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
     let bytes = |text: &Option<OsString>| text.clone().map(OsString::into_vec);
     let prefix = bytes(&scan.prefix).unwrap_or_default();

@@ -9,20 +9,20 @@ use lode_platform::{Directory, LabelVersion, Purpose};
 use std::fs;
 use std::path::PathBuf;
 
-/// Which labels, in ndctl's words.
+/// Version of labels, in ndctl's words.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum VersionWord {
-    /// Those before UEFI
+    /// Labels from before UEFI
     #[value(name = "1.1")]
     V1_1,
-    /// Those of UEFI
+    /// Labels of UEFI
     #[value(name = "1.2")]
     V1_2,
 }
 
 #[derive(Args, Debug)]
 pub(super) struct Modules {
-    /// Their names, as nmem0, or all
+    /// Names of modules, as nmem0, or all
     #[arg(required = true, value_name = "DIMM")]
     names: Vec<String>,
 }
@@ -65,10 +65,10 @@ impl Modules {
 pub(super) struct Init {
     #[command(flatten)]
     modules: Modules,
-    /// Which labels
+    /// Version of the labels
     #[arg(short = 'V', long, value_name = "VERSION", default_value = "1.2")]
     label_version: VersionWord,
-    /// Though there are labels
+    /// Replace existing labels
     #[arg(short, long)]
     force: bool,
 }
@@ -85,10 +85,10 @@ impl Init {
 
 #[derive(Args, Debug)]
 pub(super) struct Read {
-    /// Its name, as nmem0
+    /// Name of the module, as nmem0
     #[arg(value_name = "DIMM")]
     name: String,
-    /// Into this file; without it, to standard output
+    /// File to write to [default: standard output]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 }
@@ -105,10 +105,10 @@ impl Read {
 
 #[derive(Args, Debug)]
 pub(super) struct Write {
-    /// Its name, as nmem0
+    /// Name of the module, as nmem0
     #[arg(value_name = "DIMM")]
     name: String,
-    /// From this file
+    /// File to read from
     #[arg(short, long, value_name = "FILE")]
     input: PathBuf,
 }

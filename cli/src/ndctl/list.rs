@@ -19,10 +19,10 @@ pub(super) struct List {
     /// Include regions
     #[arg(short = 'R', long)]
     regions: bool,
-    /// Include namespaces, as without any of these
+    /// Include namespaces; the default without any of these options
     #[arg(short = 'N', long)]
     namespaces: bool,
-    /// Include what modules tell of their health
+    /// Include the health that modules report
     #[arg(short = 'H', long)]
     health: bool,
     /// Include character devices
@@ -31,28 +31,28 @@ pub(super) struct List {
     /// Include each range that is known to be unreadable
     #[arg(short = 'M', long)]
     media_errors: bool,
-    /// Include what is disabled
+    /// Include disabled devices
     #[arg(short, long)]
     idle: bool,
-    /// Print sizes for people
+    /// Print sizes in human-readable form
     #[arg(short = 'u', long)]
     human: bool,
     /// Include more; twice for buses, modules and regions; three times for everything
     #[arg(short, long, action = ArgAction::Count)]
     verbose: u8,
-    /// Only this bus
+    /// List only this bus
     #[arg(short, long, value_name = "BUS")]
     bus: Option<String>,
-    /// Only this module
+    /// List only this module
     #[arg(short, long, value_name = "DIMM")]
     dimm: Option<String>,
-    /// Only this region
+    /// List only this region
     #[arg(short, long, value_name = "REGION")]
     region: Option<String>,
-    /// Only this namespace
+    /// List only this namespace
     #[arg(short, long, value_name = "NAMESPACE")]
     namespace: Option<String>,
-    /// Only namespaces of this mode
+    /// List only namespaces of this mode
     #[arg(short, long, value_name = "MODE")]
     mode: Option<ModeWord>,
 }
@@ -91,16 +91,16 @@ fn inventory(place: &Place) -> Result<Inventory, Failure> {
 
 #[derive(Args, Debug)]
 pub(super) struct DaxList {
-    /// Include devices, as without -R
+    /// Include devices; the default without -R
     #[arg(short = 'D', long)]
     devices: bool,
     /// Include their regions
     #[arg(short = 'R', long)]
     regions: bool,
-    /// Include devices without size
+    /// Include devices of size 0
     #[arg(short, long)]
     idle: bool,
-    /// Print sizes for people
+    /// Print sizes in human-readable form
     #[arg(short = 'u', long)]
     human: bool,
 }

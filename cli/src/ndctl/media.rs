@@ -11,33 +11,33 @@ use std::fmt::Write;
 
 #[derive(Args, Debug)]
 pub(super) struct Inject {
-    /// Its name, as namespace0.0
+    /// Name of the namespace, as namespace0.0
     #[arg(value_name = "NAMESPACE")]
     pub(super) name: String,
     /// The first sector of 512 bytes, counted from the start of the namespace's data
     #[arg(short = 'B', long, value_name = "N", required_unless_present = "status")]
     block: Option<u64>,
-    /// How many sectors
+    /// Number of sectors
     #[arg(short = 'n', long, value_name = "N", required_unless_present = "status")]
     count: Option<u64>,
-    /// Make the medium whole again; the kernel goes on taking the sectors for bad until they are written
+    /// Remove the errors from the medium; the kernel treats the sectors as bad until they are written
     #[arg(short = 'd', long, conflicts_with_all = ["clear", "status"])]
     uninject: bool,
-    /// Make the medium whole again, and have the kernel know, as if the sectors had been written
+    /// Remove the errors from the medium and from the kernel's list, as if the sectors had been written
     #[arg(long, conflicts_with = "status")]
     pub(super) clear: bool,
-    /// Don't tell the kernel: it finds out by start-scrub, at the next start, or when it reads
+    /// Do not notify the kernel: it finds the errors by start-scrub, at the next start, or when it reads
     #[arg(short = 'N', long)]
     no_notify: bool,
-    /// List what the medium has lost, whether the kernel knows or not
+    /// List all sectors that the medium has lost, including those that the kernel does not know of
     #[arg(short = 't', long, conflicts_with_all = ["block", "count", "no_notify"])]
     status: bool,
-    /// Print numbers for people
+    /// Print numbers in human-readable form
     #[arg(short = 'u', long)]
     human: bool,
 }
 
-/// What ndctl warns of.
+/// The warning that ndctl prints after removing errors.
 const UNINJECTED: &str = "\
 Warning: Un-injecting previously injected errors here will
 not cause the kernel to 'forget' its badblock entries. Those
@@ -70,7 +70,7 @@ impl Inject {
         Ok(printed(if lost.is_empty() { String::new() } else { self.records(&lost) }))
     }
 
-    /// Ranges as ndctl tells of what was injected.
+    /// Returns the injected ranges as ndctl prints them.
     fn records(&self, lost: &[BadBlocks]) -> String {
         let number = |number: u64| if self.human { format!("\"{number:#x}\"") } else { number.to_string() };
         let mut text = String::from("{\n  \"badblocks\":[");
@@ -87,13 +87,13 @@ impl Inject {
 
 #[derive(Args, Debug)]
 pub(super) struct Buses {
-    /// Their names, as ndbus0; all that have modules when none is named
+    /// Names of buses, as ndbus0; all that have modules if none is named
     #[arg(value_name = "BUS")]
     names: Vec<String>,
 }
 
 impl Buses {
-    /// Searches all modules: an emulated medium is searched at once.
+    /// Scrubs all modules. The scrub of an emulated medium ends at once.
     pub(super) fn scrub(&self, place: &Place) -> Result<Answer, Failure> {
         let mut directory = place.open(Purpose::Change)?;
         let buses = self.listed(directory.platform())?;
@@ -105,7 +105,7 @@ impl Buses {
         Ok(printed(buses))
     }
 
-    /// A search has ended before anybody can wait for it.
+    /// Lists the buses at once, since every scrub has already ended.
     pub(super) fn wait(&self, place: &Place) -> Result<Answer, Failure> {
         Ok(printed(self.listed(place.open(Purpose::Look)?.platform())?))
     }

@@ -1,5 +1,5 @@
-//! `lode ndctl` and `lode daxctl`: the words of ndctl and daxctl, on an emulated machine; on a real one they list, and
-//! leave the rest to those tools.
+//! `lode ndctl` and `lode daxctl`: the commands of ndctl and daxctl, on an emulated machine. On a real machine they
+//! only list; every other command is left to those tools.
 
 mod labels;
 mod list;
@@ -17,12 +17,12 @@ const OUTPUT: (&str, &str) = ("output", "what is printed without --json");
 const COMMANDS: (&str, &str) = ("commands", "instead, if the machine is a real one: what to run");
 /// The fields of listings.
 const LISTED: &[(&str, &str)] = &[OUTPUT];
-/// The fields of what prints what it made or found.
+/// The fields of commands that print the things that they made or found.
 const PRINTED: &[(&str, &str)] = &[OUTPUT, COMMANDS];
-/// The fields of what is done to several things.
+/// The fields of commands that act on several things.
 const COUNTED: &[(&str, &str)] = &[("count", "to how many it was done"), COMMANDS];
 
-/// What ndctl is asked of which machine.
+/// Arguments of `lode ndctl`.
 #[derive(Args, Debug)]
 pub(crate) struct Ndctl {
     #[command(flatten)]
@@ -37,52 +37,52 @@ enum NdctlVerb {
     /// List modules, regions and namespaces as JSON
     #[command(disable_version_flag = true, after_long_help = fields::help(LISTED))]
     List(list::List),
-    /// Make a namespace, or something else of one
+    /// Create a namespace, or reconfigure one
     #[command(after_long_help = fields::help(PRINTED))]
     CreateNamespace(namespace::Create),
-    /// Unmake namespaces
+    /// Destroy namespaces
     #[command(after_long_help = fields::help(COUNTED))]
     DestroyNamespace(namespace::Destroy),
-    /// Switch namespaces on
+    /// Enable namespaces
     #[command(after_long_help = fields::help(COUNTED))]
     EnableNamespace(namespace::Names),
-    /// Switch namespaces off, until the next start
+    /// Disable namespaces until the next start
     #[command(after_long_help = fields::help(COUNTED))]
     DisableNamespace(namespace::Names),
-    /// Look at the tables that make the sectors of a namespace atomic
+    /// Check the tables (BTT) that make the sectors of a namespace atomic
     #[command(after_long_help = fields::help(COUNTED))]
     CheckNamespace(namespace::Names),
-    /// Switch regions on
+    /// Enable regions
     #[command(after_long_help = fields::help(COUNTED))]
     EnableRegion(region::Regions),
-    /// Switch regions off, until the next start
+    /// Disable regions until the next start
     #[command(after_long_help = fields::help(COUNTED))]
     DisableRegion(region::Regions),
-    /// Make the label areas of modules anew
+    /// Initialize the label areas of modules
     #[command(after_long_help = fields::help(COUNTED))]
     InitLabels(labels::Init),
-    /// Make the label areas of modules blank
+    /// Erase the label areas of modules
     #[command(after_long_help = fields::help(COUNTED))]
     ZeroLabels(labels::Modules),
-    /// Copy the label area of a module out
+    /// Read the label area of a module
     #[command(after_long_help = fields::help(COUNTED))]
     ReadLabels(labels::Read),
     /// Replace the label area of a module
     #[command(after_long_help = fields::help(COUNTED))]
     WriteLabels(labels::Write),
-    /// Have modules lose sectors of a namespace, or find them again
+    /// Inject media errors into a namespace, or remove them
     #[command(after_long_help = fields::help(PRINTED))]
     InjectError(media::Inject),
-    /// Search modules for what they have lost
+    /// Search modules for media errors
     #[command(after_long_help = fields::help(PRINTED))]
     StartScrub(media::Buses),
-    /// Wait until modules are searched
+    /// Wait until the search of modules has ended
     #[command(after_long_help = fields::help(PRINTED))]
     WaitScrub(media::Buses),
 }
 
 impl NdctlVerb {
-    /// What ndctl would do to a real machine; nothing for what we do ourselves.
+    /// Returns the ndctl command for a real machine, or `None` for a command that lode runs itself.
     fn for_tools(&self) -> Option<String> {
         match self {
             NdctlVerb::List(_) => None,
@@ -118,7 +118,7 @@ pub(crate) fn run(ndctl: &Ndctl) -> Result<Answer, Failure> {
     }
 }
 
-/// What daxctl is asked of which machine.
+/// Arguments of `lode daxctl`.
 #[derive(Args, Debug)]
 pub(crate) struct Daxctl {
     #[command(flatten)]
@@ -140,18 +140,18 @@ pub(crate) fn run_daxctl(daxctl: &Daxctl) -> Result<Answer, Failure> {
     list.run(&daxctl.place)
 }
 
-/// What a command printed.
+/// Returns the answer of a command that prints `text`.
 fn printed(text: String) -> Answer {
     Answer::text(text.clone()).with("output", text)
 }
 
-/// How many things were done, in ndctl's words.
+/// Returns the answer that counts the changed things, in ndctl's words.
 fn counted(done: &str, count: usize, thing: &str) -> Answer {
     let plural = if count == 1 { "" } else { "s" };
     Answer::text(format!("{done} {count} {thing}{plural}\n")).with("count", count)
 }
 
-/// The number in a name like nmem3, or the number itself.
+/// Parses the number in a name like nmem3, or a number alone.
 fn number<T: std::str::FromStr>(name: &str, prefix: &str) -> Result<T, Failure> {
     let digits = name.strip_prefix(prefix).unwrap_or(name);
     digits

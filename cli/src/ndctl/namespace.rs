@@ -9,7 +9,7 @@ use clap::{Args, ValueEnum};
 use lode_platform::{CreateNamespace, MapPlace, Mode, Purpose};
 use uuid::Uuid;
 
-/// What is made of a namespace, in ndctl's words.
+/// Mode of a namespace, in ndctl's words.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(super) enum ModeWord {
     /// For file systems that map files
@@ -21,7 +21,7 @@ pub(super) enum ModeWord {
     /// Atomic sectors
     #[value(alias = "safe")]
     Sector,
-    /// As it is
+    /// The memory as it is, without metadata
     Raw,
 }
 
@@ -36,7 +36,7 @@ impl ModeWord {
     }
 }
 
-/// Where a page map is, in ndctl's words.
+/// Place of a page map, in ndctl's words.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum MapWord {
     /// In DRAM
@@ -45,7 +45,7 @@ enum MapWord {
     Dev,
 }
 
-/// What kind of namespace it is.
+/// Kind of a namespace, in ndctl's words.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum TypeWord {
     /// Memory that is mapped
@@ -54,40 +54,40 @@ enum TypeWord {
 
 #[derive(Args, Debug)]
 pub(super) struct Create {
-    /// In this region; without it, in the first with enough space
+    /// Region of the namespace [default: the first with enough space]
     #[arg(short, long, value_name = "REGION")]
     region: Option<String>,
-    /// What to make of it [default: fsdax]
+    /// Mode of the namespace [default: fsdax]
     #[arg(short, long, value_name = "MODE")]
     mode: Option<ModeWord>,
-    /// Bytes, or with K, M, G or T; without it, the largest free range
+    /// Size in bytes, or with K, M, G or T [default: the largest free range]
     #[arg(short, long, value_parser = size::parse)]
     size: Option<u64>,
-    /// The kind of namespace
+    /// Kind of the namespace
     #[arg(short = 't', long = "type", value_name = "TYPE")]
     kind: Option<TypeWord>,
-    /// Where its page map is [default: dev]
+    /// Place of the page map [default: dev]
     #[arg(short = 'M', long, value_name = "PLACE")]
     map: Option<MapWord>,
-    /// Bytes of a sector
+    /// Size of a sector in bytes
     #[arg(short = 'l', long, value_name = "SIZE", value_parser = size::parse)]
     sector_size: Option<u64>,
-    /// What mappings are aligned to: 4K, 2M or 1G
+    /// Alignment of mappings: 4K, 2M or 1G
     #[arg(short, long, value_name = "SIZE", value_parser = size::parse)]
     align: Option<u64>,
-    /// What to call it
+    /// Name of the namespace
     #[arg(short, long, default_value = "")]
     name: String,
-    /// Who it is; without it, somebody new
+    /// UUID of the namespace [default: random]
     #[arg(short, long)]
     uuid: Option<Uuid>,
-    /// Make something else of this namespace; its data is not kept
+    /// Reconfigure this namespace; its data is not kept
     #[arg(short = 'e', long, value_name = "NAMESPACE")]
     reconfig: Option<String>,
-    /// Though it is in use
+    /// Reconfigure the namespace even if it is in use
     #[arg(short, long)]
     force: bool,
-    /// Print nothing more: taken for ndctl's sake
+    /// Accepted for compatibility with ndctl; without effect
     #[arg(short, long)]
     verbose: bool,
 }
@@ -122,13 +122,13 @@ impl Create {
 
 #[derive(Args, Debug)]
 pub(super) struct Destroy {
-    /// Their names, or all
+    /// Names of namespaces, or all
     #[arg(required = true, value_name = "NAMESPACE")]
     names: Vec<String>,
-    /// Only those of this region
+    /// Only namespaces of this region
     #[arg(short, long, value_name = "REGION")]
     region: Option<String>,
-    /// Though they are in use
+    /// Destroy namespaces even if they are in use
     #[arg(short, long)]
     force: bool,
 }
@@ -150,7 +150,7 @@ impl Destroy {
 
 #[derive(Args, Debug)]
 pub(super) struct Names {
-    /// Their names, or all
+    /// Names of namespaces, or all
     #[arg(required = true, value_name = "NAMESPACE")]
     names: Vec<String>,
 }
@@ -179,7 +179,7 @@ impl Names {
     }
 }
 
-/// The names, with those of all namespaces for `all`.
+/// Returns the names, with `all` replaced by the names of all namespaces.
 fn resolved(names: &[String], all: impl Fn() -> Vec<String>) -> Vec<String> {
     names.iter().flat_map(|name| if name == "all" { all() } else { vec![name.clone()] }).collect()
 }

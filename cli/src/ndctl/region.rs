@@ -9,7 +9,7 @@ use lode_platform::Purpose;
 
 #[derive(Args, Debug)]
 pub(super) struct Regions {
-    /// Their names, or all
+    /// Names of regions, or all
     #[arg(required = true, value_name = "REGION")]
     names: Vec<String>,
 }

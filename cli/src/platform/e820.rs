@@ -28,7 +28,7 @@ const FIELDS: &[(&str, &str)] = &[
 pub(crate) struct E820 {
     /// The kernel's log, as dmesg prints it; `-` is the standard input [default: the log of this machine]
     file: Option<PathBuf>,
-    /// So many bytes, or with K, M, G or T, are to stand in for persistent memory
+    /// Size of the RAM that is to stand in for persistent memory, in bytes or with K, M, G or T
     #[arg(long, value_name = "SIZE", value_parser = size::parse)]
     plan: Option<u64>,
 }

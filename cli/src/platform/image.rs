@@ -23,9 +23,9 @@ use uuid::Uuid;
 pub(crate) enum ImageVerb {
     /// Make an image of a region, a namespace or a module
     Export(Export),
-    /// Bring back what a virtual machine did to an image
+    /// Import the changes that a virtual machine made to an image
     Import(Import),
-    /// List what an image holds
+    /// List the contents of an image
     Show(Show),
 }
 
@@ -52,7 +52,7 @@ QEMU puts into the slot. Without --for, an image of a module (DIMM) is its media
 `import` reads. An image for virtio-pmem is what the user of a namespace sees, without labels: of a namespace of mode \
 sector, its sectors. A kata-root is a file system as Kata Containers boots it. Images are sparse.";
 
-/// For what an image is, in words.
+/// The use of an image, in words.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum FormWord {
     /// `-device nvdimm`, with labels
@@ -66,15 +66,15 @@ enum FormWord {
 #[derive(Args, Debug)]
 #[command(after_help = EXPORT_HELP, after_long_help = format!("{EXPORT_HELP}\n\n{}", fields::help(EXPORT_FIELDS)))]
 pub(crate) struct Export {
-    /// What it is made of: region0, namespace0.0, nmem0 or 0x0001
+    /// Source of the image: region0, namespace0.0, nmem0 or 0x0001
     #[arg(value_name = "REGION|NAMESPACE|DIMM")]
     source: String,
-    /// The image, which must not be there yet
+    /// The image, which must not exist yet
     file: PathBuf,
-    /// What boots with it
+    /// Use of the image in a virtual machine
     #[arg(long = "for", value_name = "FORM", default_value = "nvdimm")]
     form: FormWord,
-    /// The slot of the virtual machine that its labels are for
+    /// Slot of the virtual machine for which the labels are made
     #[arg(long, value_name = "N", default_value_t = 0)]
     slot: u8,
     #[command(flatten)]
@@ -120,7 +120,7 @@ impl Export {
     }
 }
 
-/// Words as a shell takes them, an option and its value on each line.
+/// Quotes words for a shell, with an option and its value on each line.
 fn shell_line(words: &[String]) -> String {
     let quoted = |word: &String| {
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_=,./:".contains(&byte);
@@ -152,7 +152,7 @@ machine's is refused, and so is one that was cut off; nothing is changed then.";
 pub(crate) struct Import {
     /// The image
     file: PathBuf,
-    /// What it goes into, where its labels don't tell: region0, namespace0.0, nmem0 or 0x0001
+    /// Target of the import, if the labels do not determine it: region0, namespace0.0, nmem0 or 0x0001
     #[arg(long, value_name = "REGION|NAMESPACE|DIMM")]
     into: Option<String>,
     #[command(flatten)]
@@ -163,7 +163,7 @@ pub(crate) struct Import {
 
 #[derive(Args, Debug)]
 struct Area {
-    /// Bytes of the label area, where the length of the file doesn't tell
+    /// Size of the label area in bytes, if the length of the file does not determine it
     #[arg(long, value_name = "SIZE", value_parser = size::parse)]
     label_size: Option<u64>,
 }
@@ -217,7 +217,7 @@ const SHOW_FIELDS: &[(&str, &str)] = &[
 pub(crate) struct Show {
     /// The image
     file: PathBuf,
-    /// Print what `ndctl list -RNDBu` prints in a virtual machine with this image alone
+    /// Print the output of `ndctl list -RNDBu` in a virtual machine with this image alone
     #[arg(long)]
     ndctl: bool,
     #[command(flatten)]
@@ -257,7 +257,7 @@ fn with_contents(answer: Answer, contents: ImageContents) -> Answer {
         .with("listing", contents.listing)
 }
 
-/// A label for people.
+/// Formats a label in human-readable form.
 fn label_line((slot, label): &(u32, NamespaceLabel)) -> String {
     format!(
         "  label {slot}: {} \"{}\", module {} of {} in set {:#x}, {} bytes at {:#x}\n",
@@ -284,7 +284,7 @@ fn label_json((slot, label): &(u32, NamespaceLabel)) -> Value {
     })
 }
 
-/// A namespace for people.
+/// Formats a namespace in human-readable form.
 fn line(one: &ImageNamespace) -> String {
     let namespace = &one.namespace;
     let mut text = format!(
@@ -330,7 +330,7 @@ fn namespace_json(one: &ImageNamespace) -> Value {
     })
 }
 
-/// Does long work under a bar of `len` bytes that SIGINT ends.
+/// Runs long work with a progress bar of `len` bytes. SIGINT ends the work.
 pub(super) fn watched<T>(
     what: &'static str,
     len: u64,

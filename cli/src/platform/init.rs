@@ -17,11 +17,11 @@ const FIELDS: &[(&str, &str)] = &[
     ("modules", "how many modules it has"),
 ];
 
-/// Make a machine, in a directory that holds nothing yet
+/// Make a machine in a new or empty directory
 #[derive(Args, Debug)]
 #[command(after_long_help = included())]
 pub(crate) struct Init {
-    /// A machine that is included, or a file that describes one (FILE.toml)
+    /// Name of an included machine, or a file that describes one (FILE.toml)
     machine: PathBuf,
     #[command(flatten)]
     place: Place,
@@ -44,7 +44,7 @@ pub(crate) fn run(init: &Init) -> Result<Answer, Failure> {
     Ok(Answer::text(text).with("state", root).with("machine", name.as_str()).with("modules", count))
 }
 
-/// What describes the machine: a file if it looks like one, or what is included under the name.
+/// Returns the description of the machine: the file's text if the name looks like a file, or an included one.
 fn text(init: &Init) -> Result<String, Failure> {
     let looks_like_a_file = init.machine.extension() == Some(OsStr::new("toml")) || init.machine.exists();
     if looks_like_a_file {

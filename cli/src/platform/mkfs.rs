@@ -18,7 +18,7 @@ const FIELDS: &[(&str, &str)] = &[
     ("label", "what its user calls it"),
 ];
 
-/// A kind of file system, in a word.
+/// The kind of a file system, as a word.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum KindWord {
     /// Made by mke2fs
@@ -27,17 +27,17 @@ enum KindWord {
     Xfs,
 }
 
-/// Make a file system on an fsdax namespace, with mke2fs or mkfs.xfs; what was there is gone
+/// Make a file system on an fsdax namespace, with mke2fs or mkfs.xfs; its old content is lost
 #[derive(Args, Debug)]
 #[command(after_long_help = fields::help(FIELDS))]
 pub(crate) struct Mkfs {
     /// The namespace, as namespace0.0
     namespace: String,
-    /// Which file system
+    /// Kind of the file system
     kind: KindWord,
     #[command(flatten)]
     place: Place,
-    /// What the program gets besides, as `-- -L name`, or `-- -d folder` for mke2fs, which copies the folder into it
+    /// Further options of the program, as `-- -L name`, or `-- -d folder`, with which mke2fs copies a folder in
     #[arg(last = true, value_name = "OPTION")]
     options: Vec<OsString>,
 }

@@ -27,50 +27,50 @@ const REBOOT_FIELDS: &[(&str, &str)] = &[
 /// The verbs of `lode platform`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum PlatformVerb {
-    /// Make a machine, in a directory that holds nothing yet
+    /// Make a machine in a new or empty directory
     Init(init::Init),
     /// Draw modules, regions and namespaces of a machine, emulated or real
     Show(show::Show),
-    /// Start a machine anew, which takes goals into effect
+    /// Restart a machine, which applies the goals
     #[command(after_long_help = fields::help(REBOOT_FIELDS))]
     Reboot(Place),
-    /// Make images that virtual machines boot with, and bring back what they did
+    /// Make images for virtual machines, and import the changes that these made
     #[command(subcommand)]
     Image(image::ImageVerb),
     /// Make a file system on an fsdax namespace
     Mkfs(mkfs::Mkfs),
-    /// Plan what to do so that a machine has the namespaces that are wanted
+    /// Plan the steps that give a machine the requested namespaces
     Plan(plan::Plan),
     /// Read the memory map of a machine, and plan RAM that stands in for persistent memory
     E820(e820::E820),
 }
 
-/// Where a machine is.
+/// Location of a machine.
 #[derive(Args, Debug)]
 pub(crate) struct Place {
-    /// The directory that holds an emulated machine; without it, a real one is meant
+    /// Directory of an emulated machine; without it, the real machine is used
     #[arg(long, value_name = "DIR", env = "LODE_STATE")]
     state: Option<PathBuf>,
-    /// A real machine, whatever LODE_STATE says: where its kernel shows what there is [default: /sys]
+    /// Use a real machine even if LODE_STATE is set, as the sysfs in this directory shows it [default: /sys]
     #[arg(long, value_name = "DIR")]
     sysfs: Option<PathBuf>,
 }
 
-/// A machine to look at.
+/// A machine that is read.
 pub(crate) enum Seen {
-    /// In a directory.
+    /// An emulated machine, in a directory.
     Emulated(Box<Directory>),
-    /// As its kernel shows it.
+    /// A real machine, as its kernel shows it.
     Real(Sysfs),
 }
 
 impl Place {
-    /// Whether the machine is a real one.
+    /// Returns true if the machine is a real one.
     pub(crate) fn is_real(&self) -> bool {
         self.sysfs.is_some() || self.state.is_none()
     }
 
-    /// Looks at the machine.
+    /// Opens the machine for reading.
     pub(crate) fn look(&self) -> Result<Seen, Failure> {
         if !self.is_real() {
             return self.open(Purpose::Look).map(|directory| Seen::Emulated(Box::new(directory)));
@@ -78,7 +78,7 @@ impl Place {
         self.sysfs().map(Seen::Real)
     }
 
-    /// What the kernel of a real machine shows.
+    /// Opens the sysfs of a real machine.
     pub(crate) fn sysfs(&self) -> Result<Sysfs, Failure> {
         let root = self.sysfs.as_deref().unwrap_or(Path::new(Sysfs::LIVE));
         Sysfs::open(root).map_err(failed("looking at a machine"))
@@ -89,7 +89,7 @@ impl Place {
         Directory::open(self.directory()?, purpose).map_err(failed("opening a machine"))
     }
 
-    /// The directory of an emulated machine.
+    /// Returns the directory of an emulated machine.
     pub(crate) fn directory(&self) -> Result<&Path, Failure> {
         let state = self.state.as_deref().filter(|_| !self.is_real());
         state.ok_or_else(|| {
@@ -126,7 +126,7 @@ fn reboot(place: &Place) -> Result<Answer, Failure> {
     Ok(Answer::text(text).with("boots", boots).with("modules", json!(modules)))
 }
 
-/// A command about a machine failed.
+/// Returns a function that turns an error of a machine into the failure of `what`.
 pub(crate) fn failed(what: &'static str) -> impl FnOnce(PlatformError) -> Failure {
     move |error| match &error {
         PlatformError::Percentages { .. } | PlatformError::UnknownValue { .. } => {

@@ -38,7 +38,7 @@ Examples:
   lode platform plan --rest memory-mode --apply
   lode platform plan --sysfs /sys --fsdax 64GiB --devdax max --commands";
 
-/// Plan what to do so that a machine has the namespaces that are wanted
+/// Plan the steps that give a machine the requested namespaces
 #[derive(Args, Debug)]
 #[command(after_long_help = help())]
 pub(crate) struct Plan {
@@ -46,28 +46,28 @@ pub(crate) struct Plan {
     place: Place,
     #[command(flatten)]
     wishes: Wishes,
-    /// What becomes of all capacity that no wish needs; without it, as little as possible is changed
+    /// Use of all capacity that no wish needs; without it, the plan changes as little as possible
     #[arg(long, value_name = "USE")]
     rest: Option<RestWord>,
-    /// Carry it out, as one change: killed at any moment, the machine is as before or as planned
+    /// Carry the plan out as one change: after a kill, the machine is as before or as planned
     #[arg(long, conflicts_with = "commands")]
     apply: bool,
-    /// Print the commands that carry it out on a real machine
+    /// Print the commands that carry the plan out on a real machine
     #[arg(long)]
     commands: bool,
-    /// With --apply: though something is lost
+    /// With --apply: carry the plan out even if something is lost
     #[arg(short, long, requires = "apply")]
     force: bool,
 }
 
-/// What becomes of capacity that no wish needs.
+/// Use of the capacity that no wish needs.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum RestWord {
     /// Volatile memory, with DRAM as its cache
     MemoryMode,
     /// Persistent memory without namespaces
     AppDirect,
-    /// Nothing
+    /// Capacity without a use
     Unconfigured,
 }
 
@@ -114,7 +114,7 @@ pub(crate) fn run(plan: &Plan) -> Result<Answer, Failure> {
     Ok(answer(text, &made, plan.apply))
 }
 
-/// Plans for a real machine, which is left to its tools.
+/// Plans for a real machine. The change itself is left to the machine's tools.
 fn real(plan: &Plan, request: &PlanRequest) -> Result<Answer, Failure> {
     if request.rest.is_some() {
         return Err(Failure::bad_usage(

@@ -1,20 +1,20 @@
-//! Commands that would change a real machine: they are left to its own tools.
+//! Commands that would change a real machine. They are left to the machine's own tools.
 
 use crate::answer::Answer;
 use serde_json::json;
 use std::env;
 
-/// Options of ours that other tools don't have, and whether a value follows them.
+/// Options of lode that other tools do not have. The flag is true if a value follows the option.
 const OURS: [(&str, bool); 4] =
     [("--json", false), ("--sysfs", true), ("--state", true), ("--durability", true)];
 
-/// The command that `lode NOUN ...` was, for the tool of that name: it has the same words.
+/// Returns the running command `lode NOUN ...` as a command of the tool NOUN, which takes the same words.
 pub(crate) fn same_words(noun: &str) -> String {
     let words = env::args_os().map(|word| word.to_string_lossy().into_owned());
     command(noun, words.skip_while(|word| word != noun).skip(1))
 }
 
-/// A line for a shell that runs `tool` with these words, without those that only we know.
+/// Returns a shell line that runs `tool` with these words, without the options that only lode has.
 pub(crate) fn command(tool: &str, words: impl IntoIterator<Item = String>) -> String {
     let mut line = tool.to_owned();
     let mut is_value = false;
@@ -31,7 +31,7 @@ pub(crate) fn command(tool: &str, words: impl IntoIterator<Item = String>) -> St
     line
 }
 
-/// A word as a shell takes it.
+/// Quotes a word for a shell.
 fn quoted(word: &str) -> String {
     let plain = |character: char| character.is_ascii_alphanumeric() || "-_=./,:+%@".contains(character);
     if !word.is_empty() && word.chars().all(plain) {
@@ -41,7 +41,7 @@ fn quoted(word: &str) -> String {
     }
 }
 
-/// What is answered in place of changing a real machine. What was asked for is not done, so the command has failed.
+/// Returns the answer with the commands that would change a real machine. The exit code is 1: nothing was changed.
 pub(crate) fn left_to_tools(commands: &[String]) -> Answer {
     let head = "# Nothing is done: a real machine is left to its own tools. As root, run:\n";
     let text = commands.iter().fold(head.to_owned(), |text, command| text + command + "\n");

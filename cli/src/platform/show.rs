@@ -11,7 +11,7 @@ use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// How wide a picture is that goes nowhere in particular.
+/// Width of a picture, in columns, if the output is not a terminal.
 const WIDTH: usize = 100;
 
 const FIELDS: &[(&str, &str)] = &[
@@ -25,7 +25,7 @@ const FIELDS: &[(&str, &str)] = &[
 pub(crate) struct Show {
     #[command(flatten)]
     place: Place,
-    /// Write a page with a drawing of an emulated machine into this file, which is replaced if it is there; `-` is the standard output
+    /// Write a page with a drawing of an emulated machine to this file, replacing it; `-` is standard output
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
 }
@@ -61,8 +61,8 @@ fn output(text: String) -> Answer {
     Answer::text(text.clone()).with("output", text)
 }
 
-/// Writes a file that has its name only when it is whole. What is there and no file, as a device or a pipe, is written as
-/// it is; where a link leads to a file, the link stays.
+/// Writes a file that gets its name only when it is complete. A device or a pipe is written in place. A link to a file
+/// stays, and its target is replaced.
 fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     let failed = |error| Failure::io("writing a page", path, &error);
     if path.metadata().is_ok_and(|there| !there.is_file()) {
@@ -72,7 +72,7 @@ fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     let target = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut builder = tempfile::Builder::new();
-    // As any file that a program makes: what the user's mask leaves of this.
+    // The permissions of any new file: the user's umask reduces them.
     let permissions = std::os::unix::fs::PermissionsExt::from_mode(0o666);
     let mut file = builder.prefix(".lode-").permissions(permissions).tempfile_in(folder).map_err(failed)?;
     file.write_all(bytes).map_err(failed)?;

@@ -13,15 +13,15 @@ use std::mem;
 const MAX: &str = "max";
 const MODES: [Mode; 4] = [Mode::Fsdax, Mode::Devdax, Mode::Sector, Mode::Raw];
 
-/// Namespaces that are wanted, in the order in which they were named.
+/// Requested namespaces, in the order of the command line.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Wishes {
     pub(super) wishes: Vec<Wish>,
-    /// Sockets that were named though there are no wishes.
+    /// Sockets that were named without any wish.
     pub(super) sockets: Vec<u16>,
 }
 
-/// What an option says of a wish.
+/// A property that an option gives to a wish.
 #[derive(Clone)]
 enum Said {
     Socket(u16),
@@ -47,7 +47,7 @@ impl Said {
 }
 
 impl Said {
-    /// The error that a wish was told two such things.
+    /// Returns the error for a wish with two options of this kind.
     fn told_twice(&self, wish: &Wish) -> clap::Error {
         let option = match self {
             Said::Socket(_) => "--socket",
@@ -63,7 +63,7 @@ impl Said {
     }
 }
 
-/// The values of an option with their places in the line.
+/// Returns the values of an option with their positions on the command line.
 fn said<T: Clone + Send + Sync + 'static>(
     matches: &ArgMatches,
     id: &str,
@@ -97,7 +97,7 @@ impl FromArgMatches for Wishes {
         all.extend(said(matches, "name", |name| Some(Said::Name(name))));
         let first = wishes.keys().next().copied();
         let is_before = |place: &usize| first.is_none_or(|first| *place < first);
-        // What is said before all wishes is said of each that does not say otherwise.
+        // An option before the first wish applies to each wish that does not override it.
         let (before, behind): (Vec<_>, Vec<_>) = all.into_iter().partition(|(place, _)| is_before(place));
         for wish in wishes.values_mut() {
             before.iter().for_each(|(_, said)| said.apply(wish));
@@ -134,7 +134,7 @@ impl Args for Wishes {
         let option = |name: &'static str, value: &'static str, what: &'static str| {
             Arg::new(name).long(name).value_name(value).action(ArgAction::Append).help(what)
         };
-        // Flags have no places of their own, so these are options without a value.
+        // Flags have no positions of their own, so these are options without a value.
         let flag = |name: &'static str, what: &'static str| {
             let arg = Arg::new(name).long(name).num_args(0).default_missing_value("true");
             arg.value_parser(value_parser!(bool)).action(ArgAction::Append).help(what)
@@ -164,7 +164,7 @@ impl Args for Wishes {
     }
 }
 
-/// Bytes, or none for as many as possible.
+/// Bytes, or `None` for as many as possible.
 #[derive(Clone, Copy, Debug)]
 struct Amount(Option<u64>);
 

@@ -47,23 +47,23 @@ pub(crate) fn run(path: &Path) -> Result<Answer, Failure> {
         .exit_with(code))
 }
 
-/// Checks everything that there is, in a private view.
+/// Checks the whole pool in a private view.
 pub(crate) fn check(path: &Path) -> Result<Report, Failure> {
     Ok(check_pool(Arc::new(view(path)?)))
 }
 
-/// A private view of what may be a pool.
+/// Maps a private view of a file or device that may be a pool.
 fn view(path: &Path) -> Result<Mapping, Failure> {
     let failure = |error| Failure::of_pool("checking a pool", path)(OpenError::from(error).into());
     let view = map_unchecked(path, &OpenOptions::new(Access::ReadOnly)).map_err(failure)?;
-    // What another version wrote is not damaged, and only that version can check it.
+    // A pool that another version wrote is not damaged, and only that version can check it.
     if let Err(error @ PoolError::Foreign { .. }) = Headers::read(&view) {
         return Err(failure(error.at(path)));
     }
     Ok(view)
 }
 
-/// Whether something is not as it was written. What a power cut can leave is none.
+/// Returns true if the report names damage. A state that a power cut can leave is not damage.
 pub(crate) fn is_damaged(report: &Report) -> bool {
     report.worst() == Some(Severity::Damage) || report.omitted > 0
 }

@@ -25,10 +25,10 @@ pub(crate) const FIELDS: &[(&str, &str)] = &[
 pub(crate) struct Create {
     /// A file that does not exist yet, or a device-DAX node
     path: PathBuf,
-    /// Its size: 64MiB, 64M, 1GB, or a number of bytes
+    /// Size of the pool: 64MiB, 64M, 1GB, or a number of bytes
     #[arg(long, value_name = "SIZE", value_parser = crate::size::parse)]
     size: u64,
-    /// What it is going to hold
+    /// Layout of the pool's content
     #[arg(long, value_name = "NAME", default_value = LAYOUT_NAME, value_parser = layout)]
     layout: LayoutName,
     /// Overwrite the pool that is on the device. A file is never overwritten

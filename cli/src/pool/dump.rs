@@ -18,7 +18,7 @@ pub(crate) const FIELDS: &[(&str, &str)] = &[
     ("holds", "what it says; an object's type number, as text where it is one"),
 ];
 
-/// Prints the structures as they are found.
+/// The output, to which structures are printed as they are found.
 struct Dump<W> {
     out: W,
     json: bool,
@@ -77,7 +77,7 @@ pub(crate) fn run(path: &Path, json: bool) -> Result<Answer, Failure> {
     Ok(Answer::silent())
 }
 
-/// Prints both copies of the header; returns the pool's identity if one of them tells.
+/// Prints both copies of the header; returns the pool's UUID if a copy can be read.
 fn print_headers<M: Medium>(dump: &mut Dump<impl Write>, medium: &M) -> io::Result<Option<[u8; 16]>> {
     let mut uuid = None;
     for copy in [HeaderCopy::A, HeaderCopy::B] {
@@ -122,7 +122,7 @@ fn print_slots<M: Medium>(dump: &mut Dump<impl Write>, medium: &M, uuid: &[u8; 1
     Ok(())
 }
 
-/// A type number as the text that it may be.
+/// Formats a type number, as text if it holds readable text.
 fn type_name(number: u64) -> String {
     let bytes = number.to_le_bytes();
     let text = bytes.trim_ascii_end().split(|byte| *byte == 0).next().unwrap_or_default();

@@ -20,7 +20,7 @@ pub(crate) const FIELDS: &[(&str, &str)] = &[
 pub(crate) struct Grow {
     /// The pool's file
     path: PathBuf,
-    /// Its new size: 1GiB, 1G, 1GB, or a number of bytes
+    /// New size of the pool: 1GiB, 1G, 1GB, or a number of bytes
     #[arg(long, value_name = "SIZE", value_parser = crate::size::parse)]
     size: u64,
 }

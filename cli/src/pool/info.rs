@@ -81,7 +81,7 @@ pub(crate) fn run(path: &Path) -> Result<Answer, Failure> {
         .with("damaged_header", damage))
 }
 
-/// The rung that the medium offers, where this user may map it for writing.
+/// Returns the rung that the medium offers, or `None` if this user can't map it for writing.
 fn offered(path: &Path) -> Option<RungReport> {
     match Mapping::options().open(path) {
         Ok(mapping) => Some(mapping.report().clone()),
@@ -94,7 +94,7 @@ fn unknown() -> String {
     "not known: asking the kernel takes the right to write".to_owned()
 }
 
-/// When that was, as people say it.
+/// Formats the time since `created` in human-readable form.
 fn age(created: u64) -> String {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
     let seconds = since.as_secs().saturating_sub(created);

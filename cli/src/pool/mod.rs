@@ -19,38 +19,40 @@ use std::path::PathBuf;
 /// The verbs of `lode pool`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum PoolVerb {
-    /// Make a pool in a new file, or on a device
+    /// Create a pool in a new file, or on a device
     #[command(after_long_help = fields::help(create::FIELDS))]
     Create(create::Create),
-    /// Say what a pool is, and what state it is in
+    /// Print the properties and the state of a pool
     #[command(after_long_help = fields::help(info::FIELDS))]
     Info(One),
-    /// Look for damage; write nothing
+    /// Check a pool for damage; write nothing
     #[command(after_long_help = fields::help(check::FIELDS))]
     Check(One),
-    /// Rebuild what can be derived, cut off the rest, and list what is lost
+    /// Rebuild structures that can be derived, cut off other damage, and list the losses
     ///
-    /// This is the way on, too, when a pool is refused because its memory modules lost data while it was open (their
-    /// count of dirty shutdowns moved). Everything is checked, what is whole stays, and the pool can be opened again;
-    /// but what was stored after it was last opened may be missing or old, and no check can tell. So the exit code is
-    /// 3: compare with a backup, or do again what was done since then; a load is forgotten, so that it begins anew.
+    /// Repair also a pool that is refused because its memory modules lost data while it was open (their count of dirty
+    /// shutdowns changed). Repair checks everything and keeps all sound data, and the pool can be opened again. Changes
+    /// made after it was last opened may still be missing or old, which no check can detect, so the exit code is 3.
+    /// Compare with a backup, or repeat the changes made since then. The progress of a load is forgotten, so that the
+    /// load begins anew.
     ///
-    /// What is not listed as lost is lost only if no checksum can tell: what is whole but old, as where a part of an older
-    /// copy of the pool was put over it, looks as if it had been stored last. Compare with a backup after that, too.
+    /// Every loss that a checksum can detect is listed. Old data with a right checksum is not detected: if a part of an
+    /// older copy of the pool was written over it, that part looks like the last data stored. Compare with a backup
+    /// after that, too.
     #[command(after_long_help = fields::help(repair::FIELDS))]
     Repair(One),
-    /// Say how full a pool is, and with what
+    /// Print how full a pool is, by kind and size of its objects
     #[command(after_long_help = fields::help(stats::FIELDS))]
     Stats(One),
     /// Print the structures of a pool
     #[command(after_long_help = fields::help(dump::FIELDS))]
     Dump(One),
-    /// Make a pool larger
+    /// Grow a pool
     #[command(after_long_help = fields::help(grow::FIELDS))]
     Grow(grow::Grow),
 }
 
-/// One pool.
+/// Arguments of a verb for one pool.
 #[derive(Args, Debug)]
 pub(crate) struct One {
     /// The pool's file or device
@@ -69,7 +71,7 @@ pub(crate) fn run(verb: &PoolVerb, common: &Common) -> Result<Answer, Failure> {
     }
 }
 
-/// Bytes, as people read them.
+/// Formats a number of bytes in human-readable form.
 fn size(bytes: u64) -> String {
     if bytes < 1024 { format!("{bytes} bytes") } else { format!("{} ({bytes} bytes)", ByteSize::b(bytes)) }
 }
