@@ -139,7 +139,7 @@ mod test {
     use super::*;
 
     fn shell(script: &str, limit: Duration) -> Ran {
-        // The argument behind the script is `$0`, then come `--progress` and the file.
+        // The argument after the script is `$0`, then come `--progress` and the file.
         let arguments = ["-c".to_owned(), script.to_owned(), "worker".to_owned()];
         run(Path::new("/bin/sh"), &arguments, limit).unwrap()
     }

@@ -36,7 +36,7 @@
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let folder = tempfile::tempdir()?;
 //! # let path = folder.path().join("stones.pool");
-//! // A pool in a file whose one content is a tree; `rung` is only here for memory that is lost with the power.
+//! // A pool file that holds one tree. `rung` is only needed on memory that loses its content with the power.
 //! let options = CreateOptions { rung: Some(Rung::None), ..CreateOptions::new(4 << 20, Store::layout()) };
 //! let store = Store::create(&path, &options)?;
 //! store.put(b"lodestone", b"magnetite")?;

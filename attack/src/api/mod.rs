@@ -90,7 +90,7 @@ impl Part {
     }
 }
 
-/// Runs a worker with these arguments, and takes it to hang if no step begins within this time.
+/// Function that runs a worker with these arguments, and treats it as hung if no step begins within this time.
 pub type Supervise<'a> = dyn FnMut(&[String], Duration) -> Result<Vec<Finding>> + 'a;
 
 /// Runs `sequence` in a worker. If the worker finds something, makes the sequence shorter. Returns the last finding,

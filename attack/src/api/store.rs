@@ -291,7 +291,7 @@ fn scan(tree: &PoolTree<'_>, rng: &mut Rng, model: &Model) -> Done {
     ensure(range.next().is_none() && range.next_back().is_none(), "scan", "a scan does not end")
 }
 
-/// A key, and the length of its value.
+/// Formats a key, and the length of its value.
 fn show(key: &[u8], value: &[u8]) -> String {
     format!("{:?}[{}] with {} bytes", &key[..key.len().min(40)], key.len(), value.len())
 }

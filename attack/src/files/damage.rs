@@ -29,7 +29,7 @@ pub enum Kind {
     PageOnes,
     /// Two pages have changed places.
     PagesSwapped,
-    /// A sound line lies over another.
+    /// A sound line is copied over another one.
     LineOver,
     /// A digit of a key or value is replaced by another one.
     Digit,

@@ -164,8 +164,8 @@ fn judge_lookups(keys: &[Vec<u8>], victim: &Victim, path: &Path, way: &dyn Way, 
     }
 }
 
-/// Checks a repaired pool: each pair that is left must be as before, and each lost key in a range that the repair
-/// reports.
+/// Checks a repaired pool. Each pair that is left must be as it was before. Each missing key must lie in a range that
+/// the repair reports.
 fn judge_repair(victim: &Victim, path: &Path, way: &dyn Way, repaired: &Repaired, tell: &mut Tell<'_>) {
     let checked = way.check(path);
     broke("check after a repair", &checked, tell);

@@ -37,7 +37,7 @@ pub(crate) const LINE: u64 = 64;
 
 impl Victim {
     /// Makes the victim of `seed` at `path`. It has 3,000 keys, or 300 in a pool so small that most damage hits
-    /// something. It is closed or not.
+    /// something. The seed also decides if it is closed.
     ///
     /// # Errors
     /// The pool can't be made.

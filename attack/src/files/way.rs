@@ -73,7 +73,7 @@ impl Wanted {
 pub trait Way {
     /// Returns all keys and values.
     fn export(&self, pool: &Path) -> Answer<Vec<Pair>>;
-    /// Returns a part of them.
+    /// Returns the keys and values that `wanted` describes.
     fn scan(&self, pool: &Path, wanted: &Wanted) -> Answer<Vec<Pair>>;
     /// Looks up the first of `keys`, or all of them, and returns one answer for each. `None` says that there is no
     /// such key. With `verify`, absence is proved.
@@ -82,7 +82,7 @@ pub trait Way {
     fn lookups(&self) -> usize;
     /// Returns the number of keys.
     fn count(&self, pool: &Path) -> Answer<u64>;
-    /// Returns true if damage was found.
+    /// Returns true if a check finds damage.
     fn check(&self, pool: &Path) -> Answer<bool>;
     /// Repairs the file.
     fn repair(&self, pool: &Path) -> Answer<Repaired>;

@@ -8,8 +8,9 @@
 //! ```
 //!
 //! Seed, thread and `n` decide everything that transaction `n` of a thread does. The transaction also stores `n` to
-//! the pool. So the pool says how many transactions of each thread it holds, and the parent knows their content. The
-//! journal is written after a transaction has returned, so the pool may be one ahead of it, and never late.
+//! the pool. So the pool tells the number of transactions of each thread, and the parent knows their content. The
+//! journal is written after a transaction has returned, so the pool has at most one transaction more than the
+//! journal, and never fewer.
 
 mod ledger;
 mod pairs;
@@ -30,8 +31,7 @@ use std::time::Duration;
 
 /// Number of threads of a child.
 pub(crate) const THREADS: u64 = 4;
-/// Greatest time in milliseconds that a child runs before it is killed. It does not decide which findings are
-/// possible.
+/// Greatest time in milliseconds that a child runs before it is killed. The promises hold at each of these moments.
 const LIFE_MS_MAX: u64 = 60;
 /// Number of lives of one pool, after which a new pool is made.
 const LIVES: u64 = 10;

@@ -41,7 +41,7 @@ struct JsonPair<'a> {
 }
 
 impl Format {
-    /// Reads a line, without its newline.
+    /// Parses a line, which is given without its newline.
     ///
     /// # Errors
     /// [`LineError`].

@@ -53,7 +53,7 @@ impl Source<'_> {
         }
     }
 
-    /// The number of files, 0 or 1, that can be read without waiting, at once or within this time.
+    /// Returns the number of files, 0 or 1, that can be read without waiting, at once or within this time.
     fn poll(&self, within: Timespec) -> Result<usize, Errno> {
         poll(&mut [PollFd::new(&self.file, PollFlags::IN)], Some(&within))
     }
@@ -64,7 +64,7 @@ impl Read for Source<'_> {
         if let Some(again) = &mut self.again {
             let len = again.read(into)?;
             if again.limit() == 0 {
-                // Cleared now and not at the next read, because that read may have to wait.
+                // Cleared now and not at the next read: that read may have to wait, and `is_idle` must know it.
                 self.again = None;
             }
             if len > 0 || into.is_empty() {

@@ -7,16 +7,17 @@
 //!
 //! A note in the pool, a [`KvLoad`], holds two positions in the input. Every line before `offset` is in the tree. No
 //! line that ends after `begun` was begun, because a line is begun only when a durable note covers it. So after a
-//! kill each line before `offset` is done, each that ends after `begun` is not, and the lines between may be done or
-//! not. Of the lines between with the same key, the first ones are done, because one thread put them in their order.
-//! So the key has the value of the last of them that is done, if any is. An acknowledgement says that a line was put.
+//! kill each line before `offset` is done, each that ends after `begun` is not, and each line between may be done or
+//! not. One thread puts the lines of a key in their order. So the key has the value of the last of these lines that
+//! is done, if any is. An acknowledgement says that a line was put.
 //!
 //! The next load of this input reads all lines between before it begins any of them. For each key it looks for the
-//! last of them whose value the key has in the tree. It passes over that line and the key's lines before it, as if
-//! they had just been put. The last line that was done has that value, so it is passed over, too. Only lines after it
-//! are put, in their order. If no line has that value, none was done. Either way the value of a key never goes back,
-//! at whatever point the next kill comes. A line that counts as done has the key's value, or had it before a later
-//! line. If the input ends before `begun`, or can't be read up to there, no line of it is begun.
+//! last of these lines whose value the key has in the tree. It passes over that line and the key's lines before it,
+//! as if they had just been put. The last line that was done has that value, so it is passed over, too. Only lines
+//! after it are put, in their order. If no line has that value, none was done. Either way the value of a key never
+//! goes back, at whatever point the next kill comes. A line counts as done if the key has its value, or had it before
+//! the value of a later line. If the input ends before `begun`, or can't be read up to there, the load begins none of
+//! these lines.
 //!
 //! `begun` covers the bytes that were received when it was noted. So a sender that repeats the input has all bytes
 //! that the load waits for, and can send them before any line is acknowledged.
@@ -147,9 +148,9 @@ impl<M: Medium> Store<M> {
     /// input, only the rest is put. The load that put the beginning must be the last change of the tree.
     ///
     /// # Errors
-    /// [`KvError::Line`] and [`KvError::Input`]: all lines before are loaded. But if the lines that an earlier load
-    /// had begun can't all be read, none of them is. [`KvError::Cut`], [`KvError::Threads`]: nothing was changed.
-    /// [`KvError::Refused`], [`KvError::Acknowledge`]: every line that was reported to `events` is loaded.
+    /// [`KvError::Line`] and [`KvError::Input`]: all lines before are loaded. But if not all lines that an earlier
+    /// load had begun can be read, none of these is loaded. [`KvError::Cut`], [`KvError::Threads`]: nothing was
+    /// changed. [`KvError::Refused`], [`KvError::Acknowledge`]: every line that was reported to `events` is loaded.
     /// [`KvError::Index`] with [`HeapError::ReadOnly`] in a pool that was opened for reading.
     ///
     /// # Durability
