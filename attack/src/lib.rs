@@ -1,4 +1,4 @@
-//! An attacker of pools: what users, crashes and damage may do, at random, against a model.
+//! An attacker of pools: random calls, crashes and damage, and a model that tells which results are right.
 //!
 //! ```text
 //!   tests/*.rs, program `attack`      seeds in, findings out
@@ -8,9 +8,9 @@
 //!   lode-heap, lode-index: the library as a user calls it, and the program `lode`
 //! ```
 //!
-//! It does: everything that a safe program may do, and compares what comes of it with a model. A worker is a process of
-//! its own, which notes each step before it takes it: so a hang, an abort and a signal are findings with a step, too.
-//! It does not: look into the engine. It knows promises, not how they are kept.
+//! It does everything that a safe program may do, and compares the result with a model. A worker is a process of its
+//! own that notes each step before it takes it. So a hang, an abort or a signal is a finding that names its step,
+//! too. It does not look into the engine: it knows the promises, not how they are kept.
 #![forbid(unsafe_code)]
 
 pub mod api;
@@ -24,7 +24,7 @@ pub use panics::listen;
 pub use progress::{Progress, Steps};
 pub use trial::{FOUND_CODE, Finding, Ran, STALL_LIMIT, run};
 
-/// Makes a folder for pools that need not outlive the machine: in memory where there is such a place.
+/// Makes a folder for pools that need not outlive the machine: in memory if the system has `/dev/shm`.
 pub(crate) fn scratch() -> std::io::Result<tempfile::TempDir> {
     tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir())
 }

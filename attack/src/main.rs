@@ -1,4 +1,4 @@
-//! `attack`: attacks the library and the program, and prints what it finds and how to repeat it.
+//! `attack`: attacks the library and the program, prints its findings and the arguments that repeat them.
 #![forbid(unsafe_code)]
 
 use anyhow::{Context, Result, ensure};
@@ -14,10 +14,10 @@ use std::time::{Duration, Instant};
 
 /// Samples of one worker.
 const SAMPLES: u64 = 200;
-/// The same, where each is many runs of the program.
+/// Samples of one worker if each sample runs the program many times.
 const SAMPLES_PROGRAM: u64 = 20;
 
-/// Attack pools at random, and print what is not as promised.
+/// Attack pools at random, and print each broken promise.
 #[derive(Parser)]
 #[command(name = "attack")]
 struct Arguments {
@@ -31,14 +31,14 @@ enum What {
     Api(Api),
     /// Damage files, and read, check and repair them
     Files(Files),
-    /// Kill a process that runs transactions, and compare what is left with what it acknowledged
+    /// Kill a process that runs transactions, and compare its pool with its acknowledgements
     Kill(Kill),
     /// Run transactions until killed
     #[command(hide = true)]
     Child(Child),
 }
 
-/// What all attacks understand.
+/// Arguments of all attacks.
 #[derive(Args)]
 struct Run {
     /// Minutes of new seeds
@@ -50,7 +50,7 @@ struct Run {
     /// Seconds without a step after which a worker is taken to hang
     #[arg(long, default_value_t = STALL_LIMIT.as_secs())]
     stall: u64,
-    /// Take steps here, and note them in this file
+    /// Take the steps in this process, and note them in this file
     #[arg(long, hide = true)]
     progress: Option<PathBuf>,
 }
@@ -59,7 +59,7 @@ struct Run {
 struct Api {
     #[command(flatten)]
     run: Run,
-    /// What to call: heap, store, typed, threads, full [default: each in turn]
+    /// Part to call: heap, store, typed, threads, full [default: each in turn]
     #[arg(long)]
     part: Option<Part>,
     /// Steps of a sequence [default: 30 to 400, by its part]
@@ -83,7 +83,7 @@ struct Files {
     /// Samples of each seed
     #[arg(long)]
     samples: Option<u64>,
-    /// Where to copy the damaged pools on which something was found
+    /// Folder for copies of the damaged pools that gave a finding
     #[arg(long)]
     keep: Option<PathBuf>,
 }
@@ -92,10 +92,10 @@ struct Files {
 struct Kill {
     #[command(flatten)]
     run: Run,
-    /// What the process does: pairs, ledger [default: each in turn]
+    /// Work of the process: pairs, ledger [default: each in turn]
     #[arg(long)]
     work: Option<Work>,
-    /// On which rung: line, commit [default: each in turn]
+    /// Rung of the pool: line, commit [default: each in turn]
     #[arg(long, value_parser = rung)]
     rung: Option<Rung>,
     /// Kills of each seed
@@ -138,7 +138,7 @@ fn main() -> Result<ExitCode> {
     Ok(if found == 0 { ExitCode::SUCCESS } else { ExitCode::from(FOUND_CODE) })
 }
 
-/// Runs `attack` for seed after seed until the minutes are over; returns the number of findings.
+/// Runs `attack` for one seed after another until the minutes are over. Returns the number of findings.
 fn for_minutes(run: &Run, is_single: bool, mut attack: impl FnMut(u64) -> Result<usize>) -> Result<usize> {
     let (begin, limit) = (Instant::now(), Duration::from_secs(run.minutes * 60));
     let (mut found, mut seed) = (0, run.seed);
@@ -152,7 +152,7 @@ fn for_minutes(run: &Run, is_single: bool, mut attack: impl FnMut(u64) -> Result
     }
 }
 
-/// Has a worker attack, and prints what it says; returns what it found.
+/// Runs an attack in a worker, prints its output, and returns its findings.
 fn supervise(arguments: &[String], limit: Duration) -> Result<Vec<Finding>> {
     let program = std::env::current_exe().context("the attacker's own program")?;
     let ran = lode_attack::run(&program, arguments, limit)?;

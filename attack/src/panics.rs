@@ -4,22 +4,22 @@ use std::cell::RefCell;
 use std::panic::{self, AssertUnwindSafe, PanicHookInfo};
 
 thread_local! {
-    /// Where the last panic of the thread came from, and what it said.
+    /// Place and message of the thread's last panic.
     static LAST: RefCell<String> = const { RefCell::new(String::new()) };
 }
 
-/// The panic that an attack raises itself, to see what is left behind it.
+/// The panic that an attack raises on purpose, to examine the state after it.
 #[derive(Debug)]
 pub(crate) struct Deliberate;
 
-/// Keeps panics of this process off standard error and remembers what they said.
+/// Keeps panics of this process off standard error and remembers their messages.
 pub fn listen() {
     panic::set_hook(Box::new(|info: &PanicHookInfo<'_>| {
         LAST.with(|last| *last.borrow_mut() = info.to_string());
     }));
 }
 
-/// What `run` returns, or the text of its panic.
+/// Returns the result of `run`, or the text of its panic.
 pub(crate) fn caught<T>(run: impl FnOnce() -> T) -> Result<T, String> {
     panic::catch_unwind(AssertUnwindSafe(run)).map_err(|_| {
         let said = LAST.with(RefCell::take);
@@ -27,7 +27,7 @@ pub(crate) fn caught<T>(run: impl FnOnce() -> T) -> Result<T, String> {
     })
 }
 
-/// What `run` returns; none when it panicked on purpose. Any other panic goes on.
+/// Returns the result of `run`, or `None` if it panicked on purpose. Any other panic goes on.
 pub(crate) fn deliberate<T>(run: impl FnOnce() -> T) -> Option<T> {
     match panic::catch_unwind(AssertUnwindSafe(run)) {
         Ok(value) => Some(value),

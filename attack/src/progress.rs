@@ -1,4 +1,4 @@
-//! What a worker is doing, in a file that outlives it.
+//! The current step of each thread of a worker, in a file that outlives the worker.
 
 use std::fmt::Display;
 use std::fs::File;
@@ -6,13 +6,13 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-/// Bytes of a thread's slot: a counter, and the text of the step.
+/// Bytes of a thread's slot: a counter, then the text of the step.
 const SLOT: usize = 256;
 /// Bytes of the counter.
 const COUNTER: usize = 8;
 
-/// Notes each step of a worker before it is taken, one slot a thread. A worker that was killed, or that stands still,
-/// leaves the name of the step.
+/// A record of each step of a worker, written before the step is taken. It has one slot per thread. A worker that was
+/// killed or hangs leaves the name of its step.
 #[derive(Debug)]
 pub struct Progress {
     file: Option<File>,
@@ -27,18 +27,18 @@ pub struct Steps<'a> {
 }
 
 impl Progress {
-    /// Notes nothing.
+    /// Progress that records nothing.
     pub const NONE: Progress = Progress { file: None };
 
-    /// Notes steps in the file at `path`, which exists.
+    /// Opens the existing file at `path` to note steps in it.
     ///
     /// # Errors
-    /// What the kernel says of the file.
+    /// Any error of opening the file.
     pub fn over(path: &Path) -> io::Result<Progress> {
         Ok(Progress { file: Some(File::options().write(true).open(path)?) })
     }
 
-    /// The steps of the thread number `slot`.
+    /// Returns the steps of the thread number `slot`.
     pub fn thread(&self, slot: u64) -> Steps<'_> {
         Steps { progress: self, slot, count: 0 }
     }
@@ -54,7 +54,7 @@ impl Steps<'_> {
         slot[..COUNTER].copy_from_slice(&self.count.to_le_bytes());
         let len = text.len().min(SLOT - COUNTER);
         slot[COUNTER..][..len].copy_from_slice(&text.as_bytes()[..len]);
-        // A note that can't be written makes a report poorer and no result wrong.
+        // A note that can't be written makes a report poorer, but no result wrong.
         let _ = file.write_all_at(&slot, self.slot * SLOT as u64);
     }
 }

@@ -1,4 +1,4 @@
-//! A run of a worker process: how it ended, what it found, and at which step it died or stood still.
+//! A run of a worker process: its end, its findings, and the step at which it died or hung.
 
 use crate::progress::last_steps;
 use anyhow::{Context, Result};
@@ -10,35 +10,35 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long no thread of a worker may begin a step before the worker is taken to hang. Steps take milliseconds, so
-/// even a machine a thousand times slower is not reported.
+/// Time without a new step of any thread after which a worker is taken to hang. Steps take milliseconds, so even a
+/// machine a thousand times slower is not reported.
 pub const STALL_LIMIT: Duration = Duration::from_secs(60);
-/// How often a worker is looked at.
+/// Interval at which a worker is examined.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
-/// What a line of a worker begins with that tells a finding.
+/// First word of a line in which a worker reports a finding.
 const FOUND: &str = "FOUND ";
-/// The exit code of a worker that has found something.
+/// Exit code of a worker that has found something.
 pub const FOUND_CODE: u8 = 3;
-/// The class of a worker that stands still.
+/// Class of the finding for a worker that hangs.
 pub(crate) const HANG: &str = "hang";
 
-/// Something that is not as was promised.
+/// A broken promise.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// A short word for what was broken, the same for each finding of its kind.
+    /// A short word for the broken promise, the same for each finding of its kind.
     pub class: String,
-    /// What happened.
+    /// Description of what happened.
     pub what: String,
 }
 
 impl Finding {
-    /// A finding.
+    /// Makes a finding.
     pub fn new(class: impl Into<String>, what: impl fmt::Display) -> Finding {
         // One line each: findings pass through a pipe.
         Finding { class: class.into(), what: what.to_string().replace('\n', " / ") }
     }
 
-    /// Prints the finding as a worker tells it.
+    /// Prints the finding on a line that [`run`] reads back.
     pub fn tell(&self) {
         println!("{FOUND}{self}");
     }
@@ -55,27 +55,27 @@ impl fmt::Display for Finding {
     }
 }
 
-/// What a worker did.
+/// The result of a worker.
 #[derive(Debug, Default)]
 pub struct Ran {
-    /// What it found, or what its end shows.
+    /// Findings that the worker reported, or that its end shows.
     pub findings: Vec<Finding>,
-    /// What else it printed.
+    /// The rest of its output.
     pub out: String,
 }
 
 impl Ran {
-    /// Whether it found nothing and ended well.
+    /// Returns true if the worker found nothing and ended without an error.
     pub fn is_good(&self) -> bool {
         self.findings.is_empty()
     }
 }
 
-/// Runs `program` with `arguments`, and with a file for its [`Progress`](crate::Progress) as the last one, until it
-/// ends or begins no step for `limit`.
+/// Runs `program` with `arguments` until it ends, or begins no step for `limit`. The last argument is a file for its
+/// [`Progress`](crate::Progress).
 ///
 /// # Errors
-/// The worker can't be started, or its files not be made.
+/// The worker can't be started, or its files can't be made.
 pub fn run(program: &Path, arguments: &[String], limit: Duration) -> Result<Ran> {
     let status = tempfile::NamedTempFile::new()?;
     let mut command = Command::new(program);
@@ -129,7 +129,7 @@ pub fn run(program: &Path, arguments: &[String], limit: Duration) -> Result<Ran>
 
 fn read_all(pipe: &mut impl Read) -> String {
     let mut bytes = Vec::new();
-    // What came before an error is still worth showing.
+    // The bytes before an error are still worth showing.
     let _ = pipe.read_to_end(&mut bytes);
     String::from_utf8_lossy(&bytes).into_owned()
 }
@@ -139,7 +139,7 @@ mod test {
     use super::*;
 
     fn shell(script: &str, limit: Duration) -> Ran {
-        // The argument behind the script is `$0`, then come `--progress` and the file.
+        // The argument after the script is `$0`, then come `--progress` and the file.
         let arguments = ["-c".to_owned(), script.to_owned(), "worker".to_owned()];
         run(Path::new("/bin/sh"), &arguments, limit).unwrap()
     }

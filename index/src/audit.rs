@@ -1,11 +1,11 @@
-//! Checking a whole pool: headers, slots, log, heap, and, where the layout is known, every object and key.
+//! Checking a whole pool: headers, slots, log, heap, and, if the layout is known, every object and key.
 //!
 //! ```text
 //!   headers -> slots -> log -> replayed into the view -> tables, headers, bitmaps -> tree -> leaks
 //! ```
 //!
 //! Each step needs what the one before it found: without a header nothing is known of the pool, without a slot
-//! nothing of its log. So a check says what it could not look at.
+//! nothing of its log. So a check reports what it could not examine.
 
 use crate::check::Finding as TreeFinding;
 use crate::error::IndexError;
@@ -17,12 +17,12 @@ use lode_pmem::{Fault, Medium};
 use lode_pool::{CopyFault, Damage, DirtyShutdown, Headers, PoolError, check_headers};
 use std::sync::Arc;
 
-/// The layout of pools whose root is a tree.
+/// Layout name of pools whose root is a tree.
 pub const LAYOUT_KV: &str = "kv";
 
-/// Checks the pool in `view`, whatever state it is in. The view must be private, as what
-/// `lode_pool::map_unchecked` maps for reading: a log that was not closed is replayed into it, so it changes, and
-/// the pool does not.
+/// Checks the pool in `view`, in whatever state it is. The view must be private, like one that
+/// `lode_pool::map_unchecked` maps for reading. A log that was not closed is replayed into the view, which does not
+/// change the pool.
 ///
 /// # Cost
 /// Reads the log, all tables and bitmaps and, if the layout is [`LAYOUT_KV`], every object.
@@ -52,7 +52,7 @@ pub fn check_pool<M: Medium>(view: Arc<M>) -> Report {
     report
 }
 
-/// Checks the heap and what is in it, once its log has been replayed.
+/// Checks the heap and its content after the log has been replayed.
 pub(crate) fn check_content<M: Medium>(
     heap: &Heap<M>,
     header: &Header,

@@ -1,10 +1,10 @@
-//! Seeded bugs: each breaks one rule of the tree, and the crash explorer must find what it loses.
+//! Seeded bugs: each breaks one rule of the tree, and the crash explorer must find the loss.
 //!
 //! In an ordinary build none of this is compiled in; see [`lode_layout::bug`].
 
 use lode_layout::bug::Bug;
 
-/// A node is replaced with the holder of the slot that leads to it unlocked.
+/// A node is replaced while the holder of the slot that leads to it is not locked.
 pub static HOLDER_UNLOCKED: Bug =
     Bug::new("holder-unlocked", "what another one changes in the same slot is lost");
 /// Threads count in one cell without a lock.

@@ -1,8 +1,9 @@
-//! Checking a tree: everything that is stored, against everything that must be so.
+//! Checking a tree: everything that is stored is compared with the rules of the tree.
 //!
-//! What the shape of the tree promises, with the keys of neighbouring leaves a < b: they first differ at the
-//! depth of the lowest node above both; there each has the byte of its slot; and so has each key at all nodes
-//! between. Together with the checksum of each leaf this leaves no bit of a slot that could be wrong unseen.
+//! The shape of the tree makes three promises about the keys a < b of neighbouring leaves. They first differ at the
+//! depth of the lowest node above both. There each has the byte of its slot. Each key also has the bytes of its slots
+//! at all nodes between that node and its leaf. Together with the checksum of each leaf, the promises expose every
+//! wrong bit of a slot.
 
 use crate::count;
 use crate::error::IndexError;
@@ -17,12 +18,12 @@ use lode_layout::{
 use lode_pmem::{Fault, Medium, Memory};
 use std::collections::HashSet;
 
-/// What a check comes upon.
+/// A finding of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Finding {
-    /// An object that belongs to the tree. One that is reported twice is one that two slots lead to.
+    /// An object that belongs to the tree. It is reported twice if two slots lead to it.
     Object(Object),
-    /// Something that can't be right. What lies behind it is not looked at.
+    /// Something that can't be right. Objects below it are not checked.
     Damage(IndexError),
 }
 
@@ -31,18 +32,18 @@ pub enum Finding {
 struct Pending {
     slot: TreeSlot,
     symbol: Symbol,
-    /// Where the slot is.
+    /// Offset of the slot.
     place: PoolOffset,
-    /// Key bytes that come before those that it skips.
+    /// Number of key bytes before those that the slot skips.
     base: usize,
-    /// Nodes above it.
+    /// Number of nodes above it.
     level: usize,
-    /// The depth at which the keys below differ from those before; unknown at the first leaf and after damage.
+    /// Depth at which the keys below differ from those before; `None` at the first leaf and after damage.
     fork: Option<usize>,
 }
 
-/// How many bytes of objects a pass over a tree looks at: those of a sound one do not overlap, so they are no more than
-/// there are in the pool; as much again is for damage.
+/// Returns the number of bytes of objects that a pass over a tree reads at most. Objects of a sound tree do not
+/// overlap, so they fit the pool's length. As much again is for damage.
 pub(crate) fn bytes_looked_at(memory: &Memory) -> u64 {
     memory.len().saturating_mul(2)
 }
@@ -53,26 +54,26 @@ struct Check<'a, M: Medium, F> {
     memory: &'a Memory,
     visit: F,
     pending: Vec<Pending>,
-    /// Depths and symbols of the slots above the one that is looked at.
+    /// Depths and symbols of the slots above the current one.
     path: Vec<(usize, Symbol)>,
     nodes: HashSet<PoolOffset>,
-    /// Bytes of objects that are still looked at.
+    /// Bytes of objects that may still be read.
     room: u64,
     last_key: Option<Vec<u8>>,
     leaves: u64,
 }
 
 impl<M: Medium> Tree<'_, M> {
-    /// Looks at every object of the tree and tells `visit` of it, and of every damage. Returns the number of
-    /// leaves. Nobody may write to the tree meanwhile.
+    /// Passes every object of the tree, and every damage, to `visit`. Returns the number of leaves. No thread may
+    /// write to the tree meanwhile.
     ///
-    /// It does not look for objects of the heap that belong to no tree: who knows all trees compares what they
-    /// report with [`Heap::objects`].
+    /// Objects of the heap that belong to no tree are not looked for. A caller that knows all trees compares what
+    /// they report with [`Heap::objects`].
     ///
     /// # Cost
-    /// Each node and leaf is read once; memory for the offsets of all inner nodes. Whatever the pool holds: a node that
-    /// is come to again is damage, so there is no way around in circles and none longer than a key; and where many
-    /// slots lead to one leaf, the check ends after it has read twice as many bytes as the pool has.
+    /// Each node and leaf is read once; memory for the offsets of all inner nodes. These limits hold for damaged
+    /// pools, too. A node that is reached again is damage, so no path is a circle or longer than a key. If many slots
+    /// lead to one leaf, the check ends after it has read twice as many bytes as the pool has.
     pub fn check(&self, visit: impl FnMut(Finding)) -> u64 {
         let heap = self.heap();
         let mut check = Check {
@@ -106,7 +107,7 @@ impl<M: Medium, F: FnMut(Finding)> Check<'_, M, F> {
         (self.visit)(Finding::Damage(IndexError::Corrupt { what, at }));
     }
 
-    /// Whether all loads since the last call succeeded.
+    /// Returns true if all loads since the last call succeeded.
     fn was_readable(&mut self) -> bool {
         let fault = Fault::take();
         if let Some(fault) = fault {
@@ -115,7 +116,7 @@ impl<M: Medium, F: FnMut(Finding)> Check<'_, M, F> {
         fault.is_none()
     }
 
-    /// The allocated object at `at`, if it is of this type and holds `len` bytes.
+    /// Returns the allocated object at `at`, if it is of this type and holds `len` bytes.
     fn object(&mut self, at: PoolOffset, type_number: u64, len: u64) -> Option<Object> {
         match self.heap.object(at) {
             Ok(object) if object.type_number == type_number && object.size >= len => {
@@ -140,7 +141,7 @@ impl<M: Medium, F: FnMut(Finding)> Check<'_, M, F> {
             return;
         }
         let node = Node::root(root);
-        // What is between the slot and the cells says how far a load has come.
+        // The words between the slot and the cells are the note of a load.
         let used = |off: u64| off < TREE_CELLS_OFF || off.is_multiple_of(LINE);
         let load = std::array::from_fn(|word| self.memory.load8(root.plus(KV_LOAD_OFF + word as u64 * WORD)));
         let unused = (0..TREE_SIZE).step_by(WORD as usize).filter(|off| !used(*off));
@@ -184,7 +185,7 @@ impl<M: Medium, F: FnMut(Finding)> Check<'_, M, F> {
         }
     }
 
-    /// After damage the keys before are not those that come right before.
+    /// Forgets the last key: after damage it is not the one right before the next.
     fn forget(&mut self) {
         self.last_key = None;
     }
@@ -213,7 +214,7 @@ impl<M: Medium, F: FnMut(Finding)> Check<'_, M, F> {
         }
     }
 
-    /// The children of a node in the order of their symbols.
+    /// Returns the children of a node in the order of their symbols.
     fn children(&mut self, node: &Node, kind: NodeKind) -> Vec<(Symbol, TreeSlot, PoolOffset)> {
         let mut children = Vec::new();
         let mut is_sound = true;
@@ -263,7 +264,7 @@ impl<M: Medium, F: FnMut(Finding)> Check<'_, M, F> {
         self.last_key = Some(key);
     }
 
-    /// Whether the key is the one that the slots above and the key before promise.
+    /// Returns true if the key is the one that the slots above and the key before promise.
     fn is_in_place(&self, pending: &Pending, key: &[u8]) -> bool {
         let at = pending.slot.at();
         let shared = match (&self.last_key, pending.fork) {
@@ -273,7 +274,7 @@ impl<M: Medium, F: FnMut(Finding)> Check<'_, M, F> {
             },
             _ => 0,
         };
-        // Up to there the key before has proved the path, which is the same.
+        // Up to depth `shared`, the key before has proved the path, which is the same.
         let from = self.path.partition_point(|(depth, _)| *depth < shared);
         self.path[from..]
             .iter()

@@ -1,7 +1,7 @@
-//! Leaves that are read whole: only a copy whose checksum is right is compared, cut up and returned.
+//! Reading whole leaves: only a copy whose checksum is right is compared, split and returned.
 //!
-//! A value of up to 8 bytes changes in place by two stores, so a copy taken between them has a wrong checksum and
-//! no damage: [`Torn`]. `unrest` tells the two apart.
+//! A value of up to 8 bytes changes in place by two stores. A copy taken between them has a wrong checksum and no
+//! damage: [`Torn`]. `unrest` tells the two apart.
 
 use crate::leaf::{self, Match};
 use crate::view::View;
@@ -10,16 +10,16 @@ use std::fmt;
 use std::ops::Deref;
 use zerocopy::IntoBytes;
 
-/// Words of a leaf up to which it is copied without allocating memory.
+/// Greatest number of words of a leaf that is copied without allocating memory.
 const SMALL_WORDS: usize = 16;
-/// Words of a leaf from which its checksum is verified before memory is allocated: a damaged length is not believed.
+/// Words above which a leaf is verified before memory is allocated: a damaged length is not believed.
 const LARGE_WORDS: usize = 1 << 17;
-/// Words that are verified at a time then.
+/// Words that are verified at a time in such a leaf.
 const PART_WORDS: usize = 512;
-/// Words of a value up to which it is kept without allocating memory.
+/// Greatest number of words of a value that is kept without allocating memory.
 const FEW_WORDS: usize = 3;
 
-/// The bytes of a leaf and its checksum do not belong together.
+/// The error of a leaf whose checksum does not fit its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Torn;
 
@@ -33,13 +33,13 @@ enum Bytes {
     Many(Vec<u8>),
 }
 
-/// A copy of a leaf whose checksum is right. As a [`View`] it begins at offset 0.
+/// A copy of a leaf whose checksum is right. As a [`View`], it begins at offset 0.
 pub(crate) struct Copied<'a> {
     words: &'a [u64],
     header: LeafHeader,
 }
 
-/// Calls `with` with a copy of the leaf at `leaf`. What could not be read is the caller's to ask for.
+/// Calls `with` with a copy of the leaf at `leaf`. A load that failed leaves a fault, which the caller takes.
 #[inline(always)]
 pub(crate) fn read<R>(
     view: &impl View,
@@ -62,7 +62,7 @@ pub(crate) fn read<R>(
     if leaf_crc(words) == header.crc { Ok(with(&Copied { words, header })) } else { Err(Torn) }
 }
 
-/// A copy of a leaf of `len` words, which may be anything.
+/// Copies a leaf of `len` words. The length may be damaged.
 #[cold]
 fn read_many(view: &impl View, leaf: PoolOffset, header: &LeafHeader, len: usize) -> Result<Vec<u64>, Torn> {
     let room = view.len().saturating_sub(leaf.get()) / WORD;
@@ -74,7 +74,7 @@ fn read_many(view: &impl View, leaf: PoolOffset, header: &LeafHeader, len: usize
     }
     let mut words = vec![0; len];
     view.read(leaf, words.as_mut_bytes());
-    // The bytes may be others by now, of a leaf whose value changes.
+    // The bytes may have changed since, in a leaf whose value changes.
     let found = LeafHeader::from_words([words[0], words[1]]);
     let is_sound = found.leaf_len() == header.leaf_len() && leaf_crc(&words) == found.crc;
     if is_sound { Ok(words) } else { Err(Torn) }
@@ -95,30 +95,30 @@ fn is_sound_in_parts(view: &impl View, leaf: PoolOffset, len: usize) -> bool {
     crc == found
 }
 
-/// The value of `key`, if the leaf at `leaf` is that of `key`.
+/// Returns the value of `key`, if the leaf at `leaf` is that of `key`.
 #[inline(always)]
 pub(crate) fn value_of(view: &impl View, leaf: PoolOffset, key: &[u8]) -> Result<Option<Value>, Torn> {
     read(view, leaf, |copied| copied.is_of(key).then(|| copied.value()))
 }
 
 impl Copied<'_> {
-    /// Whether it is the leaf of `key`.
+    /// Returns true if this is the leaf of `key`.
     #[inline(always)]
     pub(crate) fn is_of(&self, key: &[u8]) -> bool {
         leaf::is_of(self, PoolOffset::NULL, key)
     }
 
-    /// Compares `key` with it.
+    /// Compares `key` with the key of the leaf.
     pub(crate) fn compare(&self, key: &[u8]) -> Match {
         leaf::compare(self, PoolOffset::NULL, key)
     }
 
-    /// The key.
+    /// Returns the key.
     pub(crate) fn key(&self) -> &[u8] {
         &self.words.as_bytes()[LEAF_HEADER as usize..][..self.header.key_len as usize]
     }
 
-    /// The value.
+    /// Returns the value.
     #[inline(always)]
     pub(crate) fn value(&self) -> Value {
         let (first, len) = ((self.header.value_off() / WORD) as usize, self.header.value_len as usize);
@@ -148,7 +148,7 @@ impl View for Copied<'_> {
 }
 
 impl Value {
-    /// Its bytes.
+    /// Returns the bytes of the value.
     #[inline]
     pub fn as_bytes(&self) -> &[u8] {
         match &self.0 {
@@ -157,7 +157,7 @@ impl Value {
         }
     }
 
-    /// Its bytes, without copying those of a long one.
+    /// Returns the bytes of the value. Those of a long one are not copied.
     #[inline]
     pub fn into_vec(self) -> Vec<u8> {
         match self.0 {

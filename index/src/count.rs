@@ -1,8 +1,8 @@
-//! How many keys a tree has.
+//! The number of keys in a tree.
 //!
-//! A tree has a few cells of which each counts the keys that were added less those that were removed by way of
-//! it. A thread keeps to one cell as long as nobody else holds its lock, so threads do not meet here; the number
-//! of keys is the wrapping sum of all cells. The cells are logged as absolute values, under their locks.
+//! A tree has several count cells. Each holds the number of keys that were added through it, less those removed. A
+//! thread keeps to one cell as long as no other thread holds its lock, so threads do not contend here. The number of
+//! keys is the wrapping sum of all cells. The cells are logged as absolute values, under their locks.
 
 use crate::attempt::{Attempt, Miss};
 use crate::bugs;
@@ -13,7 +13,7 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 thread_local! {
-    /// The cell that this thread used last, in whatever tree.
+    /// Number of the cell that this thread used last, in any tree.
     static HINT: Cell<u64> = Cell::new(first_hint());
 }
 
@@ -27,13 +27,13 @@ fn cell_at(root: PoolOffset, index: u64) -> PoolOffset {
     root.plus(TREE_CELLS_OFF + index % TREE_CELLS * LINE)
 }
 
-/// The number of keys, while nobody adds or removes any.
+/// Returns the number of keys. It is exact while no thread adds or removes any.
 pub(crate) fn sum(view: &impl View, root: PoolOffset) -> u64 {
     (0..TREE_CELLS).fold(0, |sum, index| sum.wrapping_add(view.load8(cell_at(root, index))))
 }
 
 impl<M: Medium, V: View> Attempt<'_, '_, M, V> {
-    /// Locks a cell that nobody else uses now.
+    /// Locks a cell that no other thread uses now.
     #[inline]
     pub(crate) fn lock_cell(&self) -> Result<PoolOffset, Miss> {
         if bugs::CELL_UNLOCKED.is_active() {
@@ -52,7 +52,7 @@ impl<M: Medium, V: View> Attempt<'_, '_, M, V> {
         Err(Miss::Conflict)
     }
 
-    /// Counts one key more, or with -1 one less, in the locked cell.
+    /// Adds `change` to the locked cell: 1 for a key that was added, -1 for one that was removed.
     #[inline]
     pub(crate) fn count(&self, cell: PoolOffset, change: i64) {
         self.tx.store8(cell, self.view.load8(cell).wrapping_add_signed(change));

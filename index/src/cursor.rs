@@ -1,11 +1,13 @@
-//! One-way traffic through the leaves, in the order of their keys or against it.
+//! Cursors: iteration over the leaves, by ascending or descending keys.
 //!
-//! A cursor keeps the slots that it has still to follow, the next one on top. It takes all children of a node at
-//! once; what others change there afterwards it does not see. So a scan yields each key that was there all the
-//! time, once, with a value that it had at some moment of the scan; keys that come or go meanwhile, perhaps.
+//! A cursor keeps a stack of the slots that it has still to follow, the next one on top. It reads all children of a
+//! node at once and does not see later changes of them. So a scan returns each key that is present all the time
+//! exactly once, with a value that it had at some moment of the scan. A key that is added or removed meanwhile may be
+//! returned or not.
 //!
-//! A node at rest has a child, and its hints say which. One that looks otherwise is damaged, unless a writer is at
-//! work in it; see [`unrest`](crate::unrest). After damage a cursor goes on with the slots that it knows.
+//! A node at rest has a child, and its hints fit its children. A node that looks otherwise is damaged, unless a
+//! writer is at work in it; see [`unrest`](crate::unrest). After damage a cursor goes on with the slots that it
+//! knows.
 
 use crate::checked::{self, Copied, Torn};
 use crate::descend::root_slot;
@@ -18,7 +20,7 @@ use lode_heap::Heap;
 use lode_layout::{KEY_LEN_MAX, META_DEAD, NodeKind, PoolOffset, SlotKind, TreeSlot};
 use lode_pmem::{Fault, Medium, Memory};
 
-/// Where a cursor goes.
+/// Direction of a cursor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Way {
     Up,
@@ -30,9 +32,9 @@ pub(crate) enum Way {
 struct Pending {
     link: Link,
     symbol: Symbol,
-    /// Key bytes that come before those that it skips.
+    /// Number of key bytes before those that the slot skips.
     base: usize,
-    /// Nodes above it.
+    /// Number of nodes above it.
     level: usize,
 }
 
@@ -43,21 +45,21 @@ struct Child {
     link: Link,
 }
 
-/// A place between two leaves.
+/// A position between two leaves.
 #[derive(Debug)]
 pub(crate) struct Cursor<'r, M: Medium> {
     heap: &'r Heap<M>,
     way: Way,
     pending: Vec<Pending>,
-    /// Memory for the children of a node.
+    /// Buffer for the children of a node.
     children: Vec<Child>,
     /// Depths and symbols of the slots that lead to the last leaf.
     path: Vec<(usize, Symbol)>,
-    /// Nodes that were passed since the last leaf.
+    /// Number of nodes that were passed since the last leaf.
     passed: usize,
-    /// Whether it may begin anywhere before its start, because the way there is damaged.
+    /// True if the cursor may begin anywhere before its start, because the path there is damaged.
     pub(crate) begins_early: bool,
-    /// After damage, bytes that are still looked at: slots may lead to the same nodes and leaves again and again.
+    /// After damage, bytes that may still be read: slots may lead to the same nodes and leaves again and again.
     room: Option<u64>,
 }
 
@@ -71,8 +73,8 @@ impl<'r, M: Medium> Cursor<'r, M> {
         self.heap.memory()
     }
 
-    /// Goes before all leaves of the tree at `root`, as seen by one who goes that way; before `start` if there is one,
-    /// or at most one leaf before that, or, after an error, anywhere before that.
+    /// Moves before all leaves of the tree at `root`, in the cursor's direction. With `start`, moves before that key,
+    /// or at most one leaf earlier. After an error the cursor is anywhere before `start`.
     pub(crate) fn begin(&mut self, root: PoolOffset, start: Option<&[u8]>) -> Result<(), IndexError> {
         let holder = Node::root(root);
         let link = Link { holder: root, place: holder.end(), slot: root_slot(self.memory(), root) };
@@ -83,7 +85,7 @@ impl<'r, M: Medium> Cursor<'r, M> {
         }
     }
 
-    /// The link to the next leaf. After an error the next call goes on with what comes after the damage.
+    /// Returns the link to the next leaf. After an error the next call goes on after the damage.
     pub(crate) fn next(&mut self) -> Result<Option<Link>, IndexError> {
         while let Some(Pending { link, symbol, base, level }) = self.pending.pop() {
             self.path.truncate(level);
@@ -109,18 +111,18 @@ impl<'r, M: Medium> Cursor<'r, M> {
         Ok(None)
     }
 
-    /// Whether the slots above the last leaf are those of `key`.
+    /// Returns true if the slots above the last leaf are those of `key`.
     pub(crate) fn leads_to(&self, key: &[u8]) -> bool {
         is_on_path(key, &self.path)
     }
 
-    /// Takes in that there is damage.
+    /// Records that there is damage, which limits the bytes that are read from now on.
     pub(crate) fn note_damage(&mut self) {
-        // Objects of a sound tree do not overlap, so what it has is no more than there is; as much again is for damage.
+        // Objects of a sound tree do not overlap, so they fit the pool's length. As much again is for damage.
         self.room.get_or_insert(self.memory().len().saturating_mul(2));
     }
 
-    /// Makes sure that a cursor past damage comes to an end; `len` bytes are about to be looked at.
+    /// Counts `len` bytes that are about to be read. Returns an error when a cursor past damage has read too many.
     pub(crate) fn look_at(&mut self, len: u64, at: PoolOffset) -> Result<(), IndexError> {
         if let Some(room) = &mut self.room {
             match room.checked_sub(len) {
@@ -135,7 +137,8 @@ impl<'r, M: Medium> Cursor<'r, M> {
         Ok(())
     }
 
-    /// Puts on top what comes after `key`, on the way, behind `from`; and at last the one leaf that may have it.
+    /// Pushes the slots below `from` that come after `key` in the cursor's direction, and on top the one that may
+    /// lead to `key`.
     fn seek(&mut self, from: Pending, key: &[u8]) -> Result<(), IndexError> {
         let (mut next, mut damage) = (from, None);
         while let SlotKind::Node(kind) = next.link.slot.kind() {
@@ -145,7 +148,7 @@ impl<'r, M: Medium> Cursor<'r, M> {
             if link.slot.skip() > 0 {
                 match self.compare_below(&node, key) {
                     Ok(Match::Differs { at, theirs }) if at < node.depth => {
-                        // All keys below come after `key`, or all before it.
+                        // All keys below come after `key`, or all come before it.
                         if is_after(self.way, theirs, Symbol::of(key, at)) {
                             self.push(next)?;
                         }
@@ -171,11 +174,11 @@ impl<'r, M: Medium> Cursor<'r, M> {
         damage.map_or(Ok(()), Err)
     }
 
-    /// Compares `key` with a leaf below `node`; any one tells the bytes that lead to the node.
+    /// Compares `key` with a leaf below `node`. Any leaf there holds the bytes that lead to the node.
     fn compare_below(&self, node: &Node, key: &[u8]) -> Result<Match, IndexError> {
         let (mut node, mut path, mut children) = (*node, self.path.clone(), Vec::new());
         loop {
-            // A child will do, also of a node that has damaged ones.
+            // One child is enough, even if others of the node are damaged.
             let settled = self.read_settled(&node, &mut children);
             let Some(Child { symbol, link }) = children.first().copied() else {
                 return settled.and(Err(damaged(node.at)));
@@ -202,7 +205,8 @@ impl<'r, M: Medium> Cursor<'r, M> {
         found.ok_or(misplaced(link.slot.at()))
     }
 
-    /// A tree that has a leaf below each node leads to one past no more nodes than a key has bytes.
+    /// Counts and checks a node on the way to the next leaf. A sound tree has no more nodes there than a key has
+    /// bytes.
     fn pass(&mut self, node: &Node, kind: NodeKind) -> Result<(), IndexError> {
         self.look_at(kind.size(), node.at)?;
         self.passed += 1;
@@ -212,18 +216,18 @@ impl<'r, M: Medium> Cursor<'r, M> {
         self.check(node, kind)
     }
 
-    /// Whether the node's meta word says what the slot said that leads to it.
+    /// Checks that the node's meta word agrees with the slot that leads to the node.
     fn check(&self, node: &Node, kind: NodeKind) -> Result<(), IndexError> {
         if node.depth > KEY_LEN_MAX {
             return Err(damaged(node.at));
         }
         let meta = self.memory().load8(node.meta_at());
-        // A node that was replaced since keeps what it had.
+        // A node that was replaced since keeps its content.
         if meta == kind.meta(node.depth) || meta == META_DEAD { Ok(()) } else { Err(damaged(node.at)) }
     }
 
-    /// Puts those children of `node` on top whose symbols `wanted` accepts, the next one last. After an error, those
-    /// that there are.
+    /// Pushes the children of `node` whose symbols `wanted` accepts, the next one last. After an error it pushes
+    /// those that it could read.
     fn push_children(&mut self, node: &Node, wanted: impl Fn(Symbol) -> bool) -> Result<(), IndexError> {
         let mut children = std::mem::take(&mut self.children);
         let settled = self.read_settled(node, &mut children);
@@ -239,8 +243,8 @@ impl<'r, M: Medium> Cursor<'r, M> {
         settled.and(pushed)
     }
 
-    /// Reads the children of `node`. Returns an error where they can't be those of a node; waits for a writer that is
-    /// about to change them.
+    /// Reads the children of `node`. Waits for a writer that is about to change them. Returns an error if they can't
+    /// be those of a node.
     fn read_settled(&self, node: &Node, children: &mut Vec<Child>) -> Result<(), IndexError> {
         if self.read_children(node, children) {
             return Ok(());
@@ -264,7 +268,8 @@ impl<'r, M: Medium> Cursor<'r, M> {
         unreachable!("the loop ends with an answer")
     }
 
-    /// Reads the children of `node` in the order of their symbols; whether there are any, each once and with its hint.
+    /// Reads the children of `node` in the order of their symbols. Returns true if there are any, each once and with
+    /// its hint.
     fn read_children(&self, node: &Node, children: &mut Vec<Child>) -> bool {
         let memory = self.memory();
         children.clear();
@@ -291,7 +296,7 @@ impl<'r, M: Medium> Cursor<'r, M> {
     }
 
     fn push(&mut self, pending: Pending) -> Result<(), IndexError> {
-        // No more slots can wait than there are words in the pool.
+        // No more slots can be pending than there are words in the pool.
         if self.pending.len() as u64 > self.memory().len() / 8 {
             return Err(damaged_slot(&pending.link));
         }
@@ -311,7 +316,7 @@ fn is_on_path(key: &[u8], path: &[(usize, Symbol)]) -> bool {
     path.iter().all(|(depth, symbol)| *depth <= key.len() && Symbol::of(key, *depth) == *symbol)
 }
 
-/// The damage of a leaf that is not in its place.
+/// Returns the error for a leaf that is not in its place.
 pub(crate) fn misplaced(at: PoolOffset) -> IndexError {
     IndexError::Corrupt { what: "the way to the leaf of the tree", at }
 }

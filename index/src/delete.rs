@@ -1,8 +1,8 @@
 //! Removing a key.
 //!
-//! A node that keeps more than one child loses the slot. One that would be left with a single child disappears:
-//! the child moves up to the slot that led to the node, which skips so much more. Where a node above had no
-//! other child, it goes as well.
+//! A node that keeps more than one child only loses the slot. A node that would keep a single child is removed: the
+//! child moves up to the slot that led to the node, which then skips more bytes. If a node above had no other child,
+//! it is removed as well.
 
 use crate::attempt::{Attempt, Met, Miss};
 use crate::bugs;
@@ -15,18 +15,19 @@ use lode_heap::HeapError;
 use lode_layout::{NodeKind, PoolOffset, SKIP_MAX, SlotKind, TreeSlot};
 use lode_pmem::Medium;
 
-/// What removing a leaf takes; all locks for it are held.
+/// The change that removes a leaf. All locks for it are held.
 pub(crate) enum Removal {
-    /// Its slot becomes empty.
+    /// The leaf's slot becomes empty.
     Clear(Step),
-    /// A smaller node of this kind takes the place of its node, to which the first step leads.
+    /// A smaller node of this kind takes the place of the leaf's node. The first step leads to the node, the second
+    /// to the leaf.
     Shrink(Step, Step, NodeKind),
-    /// The slot at `place` leads to its last sibling, and the nodes between are gone.
+    /// The slot at `place` leads to the leaf's last sibling. The nodes between are removed.
     Prune { place: PoolOffset, slot: TreeSlot, nodes: Vec<Node> },
 }
 
-/// The kind of the node that takes the place of one of `kind` when at most so many children are left. Somewhat
-/// below the smaller one's capacity, so that keys that come and go do not have nodes replaced each time.
+/// Returns the kind that replaces a node of `kind`, and the number of remaining children at which it does. The number
+/// is below the smaller node's capacity, so that keys that come and go do not replace nodes each time.
 fn smaller(kind: NodeKind) -> Option<(NodeKind, usize)> {
     match kind {
         NodeKind::N4 => None,
@@ -37,7 +38,7 @@ fn smaller(kind: NodeKind) -> Option<(NodeKind, usize)> {
 }
 
 impl<M: Medium, V: View> Attempt<'_, '_, M, V> {
-    /// Finds the leaf of `key` and locks what removing it takes; `None` if there is no such leaf.
+    /// Finds the leaf of `key` and locks all that its removal changes; `None` if there is no such leaf.
     pub(crate) fn removal(&self, key: &[u8]) -> Result<Option<(PoolOffset, Removal)>, Miss> {
         let descent = descend(self.view, self.root, key, key.len())?;
         let step = descent.step;
@@ -53,7 +54,7 @@ impl<M: Medium, V: View> Attempt<'_, '_, M, V> {
             None => self.clear(met, step)?,
             Some(kind) => match smaller(kind) {
                 Some((smaller, most)) if self.leaves_at_most(&step, most) => {
-                    // A node of many slots has so few children only if there was no room for a smaller one.
+                    // A node of many slots has so few children only if the pool had no room for a smaller one.
                     if self.siblings(&step).nth(1).is_none() {
                         self.prune(key, met, step)?
                     } else {
@@ -72,13 +73,13 @@ impl<M: Medium, V: View> Attempt<'_, '_, M, V> {
         Ok(Removal::Clear(step))
     }
 
-    /// Whether the holder of the step's slot has at most `most` other children, that of its end not counted.
+    /// Returns true if the holder of the step's slot has at most `most` other children, the end slot's not counted.
     fn leaves_at_most(&self, step: &Step, most: usize) -> bool {
         let mine = usize::from(step.place != step.holder.end());
         step.holder.children(self.view).take(most + mine + 1).count() <= most + mine
     }
 
-    /// The other children of the holder of the step's slot, that of its end included.
+    /// Returns the other children of the holder of the step's slot, the end slot's included.
     fn siblings(&self, step: &Step) -> impl Iterator<Item = TreeSlot> {
         let end = Some(step.holder.end_slot(self.view)).filter(|slot| !slot.is_empty());
         let mine = step.slot;
@@ -86,7 +87,7 @@ impl<M: Medium, V: View> Attempt<'_, '_, M, V> {
         end.into_iter().chain(step.holder.children(self.view)).filter(move |slot| *slot != mine)
     }
 
-    /// All steps to `key`, of which `last` is still the last; the one before it leads to its holder.
+    /// Returns all steps to `key` if `last` is still the last of them. The one before it leads to its holder.
     fn trail_to(&self, key: &[u8], last: &Step) -> Result<Vec<Step>, Miss> {
         let trail = trail(self.view, self.root, key)?;
         let is_last = trail.last().is_some_and(|step| step.place == last.place && step.slot == last.slot);
@@ -97,7 +98,7 @@ impl<M: Medium, V: View> Attempt<'_, '_, M, V> {
         let trail = self.trail_to(key, &step)?;
         let above = trail[trail.len() - 2];
         self.lock_link(&above, &step.holder)?;
-        // Others may have changed the node until it was met again.
+        // Another thread may have changed the node until its version was read again.
         let same = self.view.load8(step.place) == step.slot.word();
         if !same || !self.leaves_at_most(&step, kind.capacity()) {
             return Err(Miss::Conflict);
@@ -105,7 +106,7 @@ impl<M: Medium, V: View> Attempt<'_, '_, M, V> {
         Ok(Removal::Shrink(above, step, kind))
     }
 
-    /// `met` is the step's holder, whose only other child moves up.
+    /// Locks the removal of the step's holder, whose only other child moves up. `met` is that holder.
     fn prune(&self, key: &[u8], met: Met, step: Step) -> Result<Removal, Miss> {
         let trail = self.trail_to(key, &step)?;
         let Some((top, slot)) = self.survivor(&trail)? else { return self.clear(met, step) };
@@ -120,8 +121,8 @@ impl<M: Medium, V: View> Attempt<'_, '_, M, V> {
         Ok(Removal::Prune { place: trail[top].place, slot, nodes })
     }
 
-    /// Which step's slot takes what is left, and the slot, when the leaf of the last step goes; `None` if that
-    /// slot would have to skip too much.
+    /// Returns the step whose slot takes the child that is left when the leaf of the last step is removed, and that
+    /// slot's content. `None` if the slot would have to skip too many bytes.
     fn survivor(&self, trail: &[Step]) -> Result<Option<(usize, TreeSlot)>, Miss> {
         let mut top = trail.len() - 1;
         let mut siblings = self.siblings(&trail[top]);
@@ -131,7 +132,7 @@ impl<M: Medium, V: View> Attempt<'_, '_, M, V> {
         if siblings.next().is_some() {
             return Err(Miss::Conflict);
         }
-        // The holder of step `top` goes: `slot` is all that it has left, and moves up to the step above.
+        // The holder of step `top` is removed. Its only remaining child is `slot`, which moves up to the step above.
         while top > 0 {
             let above = &trail[top - 1];
             let skip = if slot.kind() == SlotKind::Leaf { 0 } else { above.slot.skip() + 1 + slot.skip() };
@@ -151,7 +152,7 @@ impl<M: Medium, V: View> Attempt<'_, '_, M, V> {
     fn empty(&self, step: &Step) {
         self.set(step.place, TreeSlot::EMPTY);
         if let Some((at, shift)) = step.holder.hint_of(step.place) {
-            // ORDER: the hint goes after the slot; see `node::hinted`.
+            // ORDER: the hint is cleared after the slot; see `node::hinted`.
             self.tx.store8(at, self.view.load8(at) & !(0xFF << shift));
         }
     }
@@ -166,7 +167,7 @@ impl<M: Medium, V: View> Attempt<'_, '_, M, V> {
                 let rest = |slot: &TreeSlot| *slot != step.slot;
                 let end = Some(node.end_slot(self.view)).filter(rest).unwrap_or_default();
                 match self.replace(above, &node, *kind, end, node.children(self.view).filter(rest)) {
-                    // A full pool must not keep what is in it: the node stays as large as it is.
+                    // Removing must succeed in a full pool, so the node stays as large as it is.
                     Err(Miss::Failed(IndexError::Heap(HeapError::OutOfSpace { .. }))) => self.empty(step),
                     replaced => replaced?,
                 }

@@ -1,8 +1,8 @@
-//! The way down the tree.
+//! Descending the tree.
 //!
-//! Path compression is blind: skipped bytes are stored in leaves only. So a descent may come to a leaf, or to
-//! the end of the tree, whose skipped bytes are not those of the key. Who needs to know compares with a leaf;
-//! any leaf below a node tells all the bytes that lead to that node.
+//! Path compression is optimistic: only leaves hold the skipped bytes. So a descent may end below skipped bytes that
+//! are not those of the key. An operation that depends on them compares the key with a leaf. Any leaf below a node
+//! holds all the bytes that lead to that node.
 
 use crate::error::IndexError;
 use crate::leaf::{self, Match};
@@ -13,26 +13,26 @@ use lode_layout::{KEY_LEN_MAX, NODE_END, PoolOffset, SlotKind, TreeSlot};
 /// A slot on the way down.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Step {
-    /// Who has the slot.
+    /// The node that has the slot.
     pub(crate) holder: Node,
-    /// Where it is.
+    /// Offset of the slot.
     pub(crate) place: PoolOffset,
-    /// What it held.
+    /// Content of the slot when it was read.
     pub(crate) slot: TreeSlot,
-    /// Key bytes that come before those that it skips.
+    /// Number of key bytes before those that the slot skips.
     pub(crate) base: usize,
 }
 
-/// Where a descent ended.
+/// The end of a descent.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Stop {
     /// The tree is empty.
     Empty,
-    /// At a leaf, to which the last step leads.
+    /// A leaf, to which the last step leads.
     Leaf,
-    /// At a node without a child for the key; the last step leads to it.
+    /// A node without a child for the key. The last step leads to it.
     Absent(Node),
-    /// At a slot that skips more than there is of the key, or than was asked for; the last step leads to this node.
+    /// The last step's slot skips past the end of the key, or past the limit. It leads to this node.
     Inside(Node),
 }
 
@@ -41,7 +41,7 @@ pub(crate) enum Stop {
 pub(crate) struct Descent {
     pub(crate) step: Step,
     pub(crate) stop: Stop,
-    /// Whether any bytes were skipped.
+    /// True if any slot on the way skipped bytes.
     pub(crate) skipped: bool,
 }
 
@@ -49,13 +49,13 @@ fn unknown(at: PoolOffset) -> IndexError {
     IndexError::Corrupt { what: "the slot of the tree", at }
 }
 
-/// The slot of the root object at `root`. The tree without a root object is empty.
+/// Returns the slot of the root object at `root`. A tree without a root object is empty.
 #[inline(always)]
 pub(crate) fn root_slot(view: &impl View, root: PoolOffset) -> TreeSlot {
     if root.is_null() { TreeSlot::EMPTY } else { Node::root(root).end_slot(view) }
 }
 
-/// The leaf that `key` has if it has one; the only one that needs to be compared with it.
+/// Returns the only leaf that `key` can have. The caller compares the key with it.
 #[inline(always)]
 pub(crate) fn candidate(
     view: &impl View,
@@ -85,7 +85,7 @@ pub(crate) fn candidate(
     }
 }
 
-/// Goes down for `key`, but past no node whose depth is greater than `limit`.
+/// Descends for `key`, but past no node whose depth is greater than `limit`.
 #[inline]
 pub(crate) fn descend(
     view: &impl View,
@@ -96,7 +96,7 @@ pub(crate) fn descend(
     descend_noting(view, root, key, limit, |_| ())
 }
 
-/// All steps for `key`, from the root object's.
+/// Returns all steps for `key`, from the root object's on.
 pub(crate) fn trail(view: &impl View, root: PoolOffset, key: &[u8]) -> Result<Vec<Step>, IndexError> {
     let mut steps = Vec::new();
     let last = descend_noting(view, root, key, key.len(), |step| steps.push(step))?;
@@ -104,7 +104,7 @@ pub(crate) fn trail(view: &impl View, root: PoolOffset, key: &[u8]) -> Result<Ve
     Ok(steps)
 }
 
-/// Goes down for `key`, and notes each step before the last.
+/// Descends for `key`, and passes each step before the last to `note`.
 #[inline(always)]
 fn descend_noting(
     view: &impl View,
@@ -143,9 +143,10 @@ fn descend_noting(
     }
 }
 
-/// Any leaf below `slot`, whose skipped bytes begin after `base`; `None` if others change the tree meanwhile.
+/// Returns any leaf below `slot`, which skips bytes from number `base` on. `None` if others change the tree
+/// meanwhile.
 ///
-/// Nodes are never empty; only while it is read may one seem so.
+/// A node in the tree is never empty. It may seem empty only while other threads change it.
 pub(crate) fn any_leaf(
     view: &impl View,
     mut slot: TreeSlot,
@@ -168,7 +169,7 @@ pub(crate) fn any_leaf(
     }
 }
 
-/// Compares `key` with any leaf below `slot`; `None` if others change the tree meanwhile.
+/// Compares `key` with any leaf below `slot`. `None` if others change the tree meanwhile.
 pub(crate) fn compare_below(
     view: &impl View,
     slot: TreeSlot,

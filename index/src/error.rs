@@ -1,10 +1,10 @@
-//! What can go wrong in a tree.
+//! Errors of a tree.
 
 use lode_heap::HeapError;
 use lode_layout::{KEY_LEN_MAX, PoolOffset};
 use lode_pmem::{Fault, FaultKind};
 
-/// Why an operation on a tree failed. Unless a variant says otherwise, nothing was changed.
+/// Reason why an operation on a tree failed. Unless a variant says otherwise, nothing was changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum IndexError {
@@ -25,31 +25,31 @@ pub enum IndexError {
     /// The object is no tree.
     #[error("there is no tree at {at}")]
     NoTree {
-        /// Where it was looked for.
+        /// Offset at which it was expected.
         at: PoolOffset,
     },
-    /// The transaction is one of another heap than the tree's. Nothing was changed.
+    /// The transaction belongs to another heap than the tree. Nothing was changed.
     #[error("the transaction is one of another pool than the tree; begin it on the heap of the tree")]
     OtherPool,
     /// The medium holds something that can't be right.
     #[error("{what} at {at} is damaged; `lode pool check` shows how far")]
     Corrupt {
-        /// The structure that is damaged.
+        /// The damaged structure.
         what: &'static str,
-        /// Where it begins.
+        /// Offset of its first byte.
         at: PoolOffset,
     },
     /// The memory or the medium could not deliver bytes that were needed.
     #[error(transparent)]
     Fault(#[from] Fault),
-    /// The heap under the tree failed. Its [`HeapError::InDoubt`] leaves open whether the change happened;
-    /// [`HeapError::Conflict`] is to be passed on.
+    /// The heap of the tree failed. After [`HeapError::InDoubt`] it is unknown if the change happened. Pass
+    /// [`HeapError::Conflict`] on.
     #[error(transparent)]
     Heap(HeapError),
 }
 
 impl IndexError {
-    /// Whether it tells of damage: of something on the medium that is not as it was written, or can't be read.
+    /// Returns true for damage: something on the medium is not as it was written, or can't be read.
     pub fn is_damage(&self) -> bool {
         match self {
             IndexError::Corrupt { .. } | IndexError::NoTree { .. } => true,

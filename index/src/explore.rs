@@ -1,4 +1,5 @@
-//! A workload for the crash explorer. The tree: transactions that insert, change and delete a few keys, which meet in nodes of several kinds.
+//! A workload for the crash explorer: transactions that insert, change and delete a few keys of one tree. The keys
+//! meet in nodes of several kinds.
 
 use crate::{Finding, IndexError, Tree};
 use lode_heap::{Heap, HeapError};
@@ -11,19 +12,19 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 const UUID: [u8; 16] = [9; 16];
 const KEYS: u64 = 28;
-/// Lengths of values in words: the first changes in place, the last lies past the log.
+/// Lengths of values in words. A value of the first length changes in place, one of the last is written past the log.
 const LENS: [usize; 4] = [1, 1, 3, 140];
-/// One in this many operations comes after a checkpoint that its thread asked for.
+/// One in this many operations follows a checkpoint that its thread requested.
 const CHECKPOINT_ONE_IN: u8 = 24;
 
-/// A tree in a pool of `size` bytes whose transactions fail now and then.
+/// A tree in a pool of `size` bytes. Some of its transactions fail.
 #[derive(Clone, Copy, Debug)]
 pub struct TreeSubject {
     /// Bytes of the medium.
     pub size: u64,
 }
 
-/// The tree while it is used.
+/// A tree that is in use.
 #[derive(Debug)]
 pub struct Engine {
     heap: Heap<Arc<SimMedium>>,
@@ -31,26 +32,26 @@ pub struct Engine {
     number: AtomicU64,
 }
 
-/// What the keys have: the number of their value.
+/// Keys that a transaction read and wrote, each with the number of its value.
 #[derive(Clone, Debug, Default)]
 pub struct Step {
     reads: Vec<(u64, Option<u64>)>,
     writes: Vec<(u64, Option<u64>)>,
 }
 
-/// What a recovered pool has: numbers by key, and what is not sound.
+/// The content of a recovered pool: value numbers by key, and a description of what is not sound.
 #[derive(Debug, PartialEq)]
 pub struct Contents {
     keys: Vec<(u64, u64)>,
     unsound: Option<String>,
 }
 
-/// Why the recovered tree is wrong.
+/// Reason why the recovered tree is wrong.
 #[derive(Debug)]
 pub enum Wrong {
-    /// Keys have what no order of the transactions leaves.
+    /// Keys have values that no order of the transactions leaves.
     Registers(WrongRegisters<u64, u64>),
-    /// The tree is damaged, or an object is doubled or leaked.
+    /// The tree is damaged, or an object is reached twice or leaked.
     Unsound(String),
 }
 
@@ -63,7 +64,8 @@ impl fmt::Display for Wrong {
     }
 }
 
-/// Key number `key`: 20 in one node, the others prefixes of each other or far behind a common prefix.
+/// Returns key number `key`: 20 are in one node, the others are prefixes of each other or differ after a long common
+/// prefix.
 fn bytes(key: u64) -> Vec<u8> {
     match key {
         0..20 => vec![b'k', key as u8 * 3],
@@ -78,7 +80,7 @@ fn value(number: u64, words: usize) -> Vec<u8> {
     number.to_le_bytes().repeat(words)
 }
 
-/// The number of a value that is whole.
+/// Returns the number of a value; `None` if the value is not whole.
 fn number(value: &[u8]) -> Option<u64> {
     let (words, rest) = value.as_chunks::<8>();
     let first = words.first()?;
@@ -100,7 +102,7 @@ impl Engine {
         self.heap.run(|tx| {
             let mut step = Step::default();
             for (key, words) in changes {
-                // ORDER: none: the number is only different from all others.
+                // ORDER: none: the number only has to differ from all others.
                 let new = self.number.fetch_add(1, Ordering::Relaxed);
                 match words {
                     Some(words) => {
@@ -113,7 +115,7 @@ impl Engine {
                         step.writes.push((*key, Some(new)));
                     }
                     None => {
-                        // That a key is not there says nothing of the moment at which the transaction commits.
+                        // Absence is not locked, so it tells nothing about the moment of the commit.
                         if tree.delete_in(tx, &bytes(*key))? {
                             step.writes.push((*key, None));
                         }
@@ -126,7 +128,7 @@ impl Engine {
     }
 }
 
-/// What a sound tree, whose objects are all that the heap has, holds.
+/// Returns the content of the tree. It is unsound unless the objects of the tree are exactly those of the heap.
 fn contents(heap: &Heap<Arc<SimMedium>>) -> Result<Contents, IndexError> {
     let tree = Tree::open(heap, heap.root()?)?;
     let mut unsound = None;
@@ -189,7 +191,7 @@ impl Subject for TreeSubject {
     }
 
     fn run(&self, engine: &Engine, actor: &mut Actor<'_, Step>) {
-        // With few keys, threads meet on the same ones, and nodes shrink as often as they grow.
+        // With few keys, threads contend for the same ones, and nodes shrink as often as they grow.
         let keys = [KEYS, KEYS / 2, 6][actor.rng.usize(..3)];
         for _ in 0..actor.operations {
             if actor.rng.u8(..CHECKPOINT_ONE_IN) == 0 {

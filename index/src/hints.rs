@@ -1,21 +1,21 @@
-//! Hint bytes compared eight at once, without a branch.
+//! Comparison of hint bytes, eight at once, without a branch.
 
 const LOW_BITS: u64 = 0x0101_0101_0101_0101;
 const HIGH_BITS: u64 = LOW_BITS << 7;
 
-/// Numbers of hints that may be a certain byte.
+/// Indices of hints that may have a certain byte.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Candidates(u64);
 
 impl Candidates {
-    /// The numbers of those bytes in `words`, at most eight, that are `byte`, and perhaps of some more.
+    /// Returns the indices of the bytes in up to eight `words` that equal `byte`, and perhaps some more.
     #[inline(always)]
     pub(crate) fn of<const WORDS: usize>(words: [u64; WORDS], byte: u8) -> Candidates {
         let wanted = LOW_BITS * u64::from(byte);
         let mut found = 0;
         for (index, word) in words.into_iter().enumerate() {
             let differ = word ^ wanted;
-            // The high bit of each byte of `differ` that is zero; a borrow may add the one above it.
+            // The high bit of each zero byte of `differ`. A borrow may add that of the byte above it.
             let zero = differ.wrapping_sub(LOW_BITS) & !differ & HIGH_BITS;
             // Bit 8 b + w is for byte b of word w.
             found |= zero >> (7 - index);

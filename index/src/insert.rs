@@ -9,15 +9,15 @@ use crate::view::View;
 use lode_layout::{PoolOffset, SlotKind, TreeSlot};
 use lode_pmem::Medium;
 
-/// Where a key is, or where it would be added; all locks that it takes to change that are held.
+/// The place of a key, or the place where it would be added. All locks for a change there are held.
 pub(crate) enum Spot {
-    /// The key has the leaf to which the step leads.
+    /// The tree has the key. The step leads to its leaf.
     There(Step),
     /// The slot is empty and takes the key's leaf.
     Empty { node: Node, place: PoolOffset, symbol: Symbol },
-    /// The node is full; the step leads to it.
+    /// The node is full. The step leads to it.
     Full(Step, Node),
-    /// The path ends at key byte number `at`, where all keys below the step's slot have `theirs`.
+    /// The key leaves the path at its byte number `at`, where all keys below the step's slot have `theirs`.
     Fork { step: Step, at: usize, theirs: Symbol },
 }
 
@@ -50,7 +50,7 @@ impl<M: Medium, V: View> Attempt<'_, '_, M, V> {
         }
     }
 
-    /// The spot in `node`, to which `step` leads: it has no child for the key.
+    /// Finds the spot in `node`, which has no child for the key. `step` leads to the node.
     #[inline]
     fn gap(&self, step: Step, node: Node, key: &[u8]) -> Result<Spot, Miss> {
         let symbol = Symbol::of(key, node.depth);
@@ -65,7 +65,7 @@ impl<M: Medium, V: View> Attempt<'_, '_, M, V> {
             }
             None => {
                 self.lock_link(&step, &node)?;
-                // Nobody can change it any more; but somebody may have until it was met the second time.
+                // No other thread can change the node any more, but one may have until its version was read again.
                 if !node.find(self.view, symbol).1.is_empty() || node.room(self.view, symbol).is_some() {
                     return Err(Miss::Conflict);
                 }
@@ -74,7 +74,7 @@ impl<M: Medium, V: View> Attempt<'_, '_, M, V> {
         }
     }
 
-    /// Locks `node` and the holder of the slot that leads to it, so that the one can take the other's place.
+    /// Locks `node` and the holder of the slot that leads to it, so that another node can take its place.
     pub(crate) fn lock_link(&self, step: &Step, node: &Node) -> Result<(), Miss> {
         let upper = self.meet_holder(step)?;
         let lower = self.meet(node)?;
@@ -88,13 +88,13 @@ impl<M: Medium, V: View> Attempt<'_, '_, M, V> {
         if theirs == Symbol::End && step.slot.kind() != SlotKind::Leaf {
             return Err(Miss::Unsettled(step.place));
         }
-        // What is below the slot is not changed, and the bytes that lead there never do; so the slot's holder is
-        // all there is to lock.
+        // Nothing below the slot is changed, and the bytes that lead there never change. So only the slot's holder
+        // has to be locked.
         self.lock(self.meet_holder(&step)?)?;
         Ok(Spot::Fork { step, at, theirs })
     }
 
-    /// The fork at key byte number `limit`, which some slot on the way skips.
+    /// Finds the fork at key byte number `limit`, which some slot on the path skips.
     fn fork_above(&self, key: &[u8], limit: usize) -> Result<Spot, Miss> {
         let Descent { step, stop, .. } = descend(self.view, self.root, key, limit)?;
         let end = match stop {
@@ -110,7 +110,7 @@ impl<M: Medium, V: View> Attempt<'_, '_, M, V> {
         }
     }
 
-    /// Puts the leaf of `key` and `value` where `spot` is.
+    /// Puts the leaf of `key` and `value` at `spot`.
     #[inline]
     pub(crate) fn put(&self, spot: &Spot, key: &[u8], value: &[u8]) -> Result<(), Miss> {
         if let Spot::There(step) = spot {

@@ -9,12 +9,12 @@ use lode_layout::{LEAF_HEADER, LeafHeader, PoolOffset, TYPE_LEAF, WORD, encode_l
 use lode_pmem::{Medium, Memory};
 use zerocopy::IntoBytes;
 
-/// Words of a leaf up to which it is put together without allocating memory.
+/// Greatest number of words of a leaf that is built without allocating memory.
 const SMALL_WORDS: usize = 16;
-/// Leaves lie at multiples of this, so that a slot can hold their offset.
+/// Alignment of leaves, which lets a slot hold their offset.
 const LEAF_ALIGN: u64 = 16;
 
-/// How a key compares with that of a leaf.
+/// Result of comparing a key with that of a leaf.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Match {
     /// They are equal.
@@ -28,7 +28,7 @@ pub(crate) fn header(view: &impl View, leaf: PoolOffset) -> LeafHeader {
     LeafHeader::from_words([view.load8(leaf), view.load8(leaf.plus(WORD))])
 }
 
-/// Whether the leaf at `leaf` is that of `key`.
+/// Returns true if the leaf at `leaf` is that of `key`.
 #[inline(always)]
 pub(crate) fn is_of(view: &impl View, leaf: PoolOffset, key: &[u8]) -> bool {
     let key_len = view.load8(leaf) >> 32;
@@ -72,7 +72,7 @@ pub(crate) fn compare(view: &impl View, leaf: PoolOffset, key: &[u8]) -> Match {
     Match::Differs { at: shared, theirs: Symbol::Byte(byte as u8) }
 }
 
-/// The word that begins with `part`, at most 8 bytes, and goes on with zeros.
+/// Returns the word that begins with `part`, at most 8 bytes, and ends with zeros.
 #[inline]
 fn word_of(part: &[u8]) -> u64 {
     if let Ok(word) = <[u8; 8]>::try_from(part) {
@@ -103,8 +103,8 @@ pub(crate) fn make<M: Medium>(tx: &Tx<'_, M>, key: &[u8], value: &[u8]) -> Resul
     encoded(key, value, |words| tx.alloc_with(words, LEAF_ALIGN, TYPE_LEAF))
 }
 
-/// Gives `leaf`, whose key is `key`, another value in place, if that can be done by a single store: readers that
-/// look at it take no lock.
+/// Stores another value in place in `leaf`, whose key is `key`. Returns false if this would take more than a single
+/// store of a word, since readers take no lock.
 #[inline]
 pub(crate) fn change<M: Medium>(
     tx: &Tx<'_, M>,
@@ -127,7 +127,8 @@ pub(crate) fn change<M: Medium>(
     fits
 }
 
-/// Where the value of the leaf at `leaf` is, and its length in bytes, if the pool of `pool_len` bytes holds it.
+/// Returns the offset of the value of the leaf at `leaf`, and its length in bytes. Fails if the pool of `pool_len`
+/// bytes does not hold it.
 #[inline]
 pub(crate) fn value_range(
     view: &impl View,
@@ -143,7 +144,7 @@ pub(crate) fn value_range(
     Ok((leaf.plus(header.value_off()), header.value_len))
 }
 
-/// Whether the leaf at `leaf` has the checksum that its header says.
+/// Returns true if the leaf at `leaf` has the checksum that its header says.
 pub(crate) fn is_sound(memory: &Memory, leaf: PoolOffset, header: &LeafHeader) -> bool {
     let len = header.leaf_len().unwrap_or(0).min(memory.len());
     let mut words = vec![0u64; (len / WORD) as usize];

@@ -8,25 +8,25 @@
 //!   leaves             the whole key, the value, a checksum
 //! ```
 //!
-//! A value that is returned is right, which the checksum of its leaf proves, or it is an error;
-//! [`Reader::get_unchecked`] is for who needs the last cycles.
+//! A returned value is right, which the checksum of its leaf proves, or an error is returned instead.
+//! [`Reader::get_unchecked`] skips the proof for callers that need the last cycles.
 //!
 //! It does: insert, replace, look up, change, delete, scan both ways, count, check; readers without locks beside
-//! writers; any number of operations in one transaction of [`lode_heap`]. It does not: know a medium, keep
-//! anything in DRAM but where its root is, or start a thread. So opening a tree costs nothing.
+//! writers; any number of operations in one transaction of [`lode_heap`]. It does not: know a medium, keep anything
+//! in DRAM except the offset of its root, or start a thread. So opening a tree costs nothing.
 //!
-//! The tree is *blind*: path compression stores no bytes in nodes. A slot says how many it skips, and the leaf,
-//! which has the whole key, decides. So a lookup reads no node's header, and a new fork in the path changes one
-//! slot of the node above and nothing below.
+//! Path compression is *optimistic*: nodes store none of the bytes that a slot skips. A slot says how many it skips,
+//! and the leaf, which has the whole key, decides. So a lookup reads no node's header, and a new fork in the path
+//! changes one slot of the node above and nothing below.
 //!
-//! An insertion, from call to drain: go down without a lock; read the version of the lock of the node that is to
-//! change, then look at the node; take the lock if the version is still the same; put leaf, slot and count into
-//! the transaction's record; leave the closure. The heap makes the record durable, stores it at home, the slot last,
-//! and releases the locks.
+//! An insertion, from call to drain: descend without a lock; read the version of the lock of the node to be changed,
+//! then the node; take the lock if the version is still the same; put leaf, slot and count into the transaction's
+//! record; leave the closure. The heap makes the record durable, writes it back, the slot last, and releases the
+//! locks.
 //!
-//! Readers see every change as one store of one word: a slot that leads to a leaf or a node that is complete.
-//! Larger changes make a new node beside the old one. What is unlinked stays as it is until no reader is pinned
-//! that could have come to it.
+//! Readers see every change as one store of one word: a slot that leads to a complete leaf or node. Larger changes
+//! make a new node beside the old one. An unlinked object stays as it is while any reader is pinned that could have
+//! reached it.
 //!
 //! # Example
 //! ```
@@ -36,7 +36,7 @@
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let folder = tempfile::tempdir()?;
 //! # let path = folder.path().join("stones.pool");
-//! // A pool in a file whose one content is a tree; `rung` is only here for memory that is lost with the power.
+//! // A pool file that holds one tree. `rung` is only needed on memory that loses its content with the power.
 //! let options = CreateOptions { rung: Some(Rung::None), ..CreateOptions::new(4 << 20, Store::layout()) };
 //! let store = Store::create(&path, &options)?;
 //! store.put(b"lodestone", b"magnetite")?;
@@ -62,9 +62,9 @@
 //! ```
 //!
 //! # Cost
-//! For keys and values of 8 bytes: an insertion is one drain and two lines of the log, a new value for an old
-//! key one drain and two lines, a lookup no store at all. A leaf has 32 bytes; all nodes together come to about as
-//! many again for random keys.
+//! For keys and values of 8 bytes, an insertion takes one drain and two lines of the log. So does a new value for an
+//! old key. A lookup stores nothing. A leaf has 32 bytes. For random keys, all nodes together come to about as many
+//! bytes as all leaves.
 #![forbid(unsafe_code)]
 
 mod attempt;

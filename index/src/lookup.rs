@@ -1,9 +1,9 @@
-//! Lookups that return what is right, or an error.
+//! Lookups that return a right value, or an error.
 //!
-//! What a lookup returns has been verified twice: the copy of the leaf has its checksum, and the heap says that a leaf
-//! is allocated there. The second tells the leaf from an older one of the same key, to which a damaged slot may lead.
-//! Absence is not verified so: `Store::get_proven` is there for that. But a leaf that would have the key, and
-//! has a wrong checksum, is damage and no absence.
+//! A returned value has been verified twice: the copy of the leaf has its checksum, and the heap says that a leaf is
+//! allocated there. The second check tells the leaf from an older one of the same key, to which a damaged slot may
+//! lead. Absence is not verified in this way; `Store::get_proven` verifies it. But a leaf that would have the key,
+//! and has a wrong checksum, is damage and no absence.
 
 use crate::checked::{self, Copied, Torn, Value};
 use crate::descend::{Descent, Step, Stop, candidate, descend};
@@ -19,9 +19,9 @@ use lode_pmem::{Fault, Medium};
 pub(crate) struct Link {
     /// The node that has the slot.
     pub(crate) holder: PoolOffset,
-    /// Where the slot is.
+    /// Offset of the slot.
     pub(crate) place: PoolOffset,
-    /// What it held.
+    /// Content of the slot when it was read.
     pub(crate) slot: TreeSlot,
 }
 
@@ -39,7 +39,7 @@ pub(crate) struct Lookup<'a, 'h, M: Medium, V> {
     pub(crate) tx: Option<&'a Tx<'h, M>>,
 }
 
-/// Why an answer can't be given at once.
+/// Reason why a leaf can't be returned at once.
 #[derive(Clone, Copy, Debug)]
 enum Doubt {
     Torn,
@@ -53,7 +53,7 @@ impl From<Torn> for Doubt {
 }
 
 impl<M: Medium, V: View> Lookup<'_, '_, M, V> {
-    /// The value of `key` in the tree at `root`, if it is there.
+    /// Returns the value of `key` in the tree at `root`, if the tree has the key.
     #[inline(always)]
     pub(crate) fn get(&self, root: PoolOffset, key: &[u8]) -> Result<Option<Value>, IndexError> {
         let found = match candidate(self.view, root, key) {
@@ -67,7 +67,7 @@ impl<M: Medium, V: View> Lookup<'_, '_, M, V> {
         Fault::take().map_or(found, |fault| Err(fault.into()))
     }
 
-    /// As [`get`](Lookup::get), after something did not look as in a tree at rest.
+    /// Repeats [`get`](Lookup::get) after an inconsistent read.
     #[cold]
     fn get_settled(&self, root: PoolOffset, key: &[u8]) -> Result<Option<Value>, IndexError> {
         if let Some(fault) = Fault::take() {
@@ -81,8 +81,8 @@ impl<M: Medium, V: View> Lookup<'_, '_, M, V> {
         Fault::take().map_or(found, |fault| Err(fault.into()))
     }
 
-    /// Calls `with` with a copy of the leaf to which `link` led. Returns an error if leaf or link are damaged; waits
-    /// for a writer that is about to change them.
+    /// Calls `with` with a copy of the leaf to which `link` led. Waits for a writer that is about to change leaf or
+    /// link. Returns an error if one of them is damaged.
     pub(crate) fn settle<R>(&self, link: &Link, with: impl Fn(&Copied<'_>) -> R) -> Result<R, IndexError> {
         let leaf = link.slot.at();
         let mut unrest = Unrest::default();
@@ -100,7 +100,7 @@ impl<M: Medium, V: View> Lookup<'_, '_, M, V> {
             let damage = match read {
                 Ok(read) => return Ok(read),
                 Err(Doubt::Torn) => IndexError::Corrupt { what: "the checksum of the leaf", at: leaf },
-                // It was unlinked meanwhile, and is as it was.
+                // The leaf was unlinked meanwhile. Its content stays.
                 Err(Doubt::NotAllocated) if !(is_in_tree && is_linked) => {
                     match checked::read(self.view, leaf, &with) {
                         Ok(read) => return Ok(read),
@@ -112,7 +112,7 @@ impl<M: Medium, V: View> Lookup<'_, '_, M, V> {
                     at: link.place,
                 },
             };
-            // Nobody else stores under a lock of the transaction's own.
+            // No other thread stores under a lock that the transaction itself holds.
             let is_at_rest = is_at_rest || self.tx.is_some_and(|tx| tx.holds_lock(link.holder));
             if is_at_rest && is_in_tree {
                 return Err(damage);
@@ -123,7 +123,7 @@ impl<M: Medium, V: View> Lookup<'_, '_, M, V> {
         unreachable!("the loop ends with an answer")
     }
 
-    /// Whether the heap says that a leaf is at `leaf`, or can't tell because it is damaged itself.
+    /// Returns true if the heap says that a leaf is at `leaf`, or can't tell because it is damaged itself.
     #[inline(always)]
     pub(crate) fn is_leaf(&self, leaf: PoolOffset) -> bool {
         match self.tx.filter(|tx| !tx.is_clean()) {

@@ -15,22 +15,22 @@ use std::ops::{Bound, RangeBounds};
 pub struct Entry {
     /// The key.
     pub key: Vec<u8>,
-    /// The value that it had.
+    /// Its value at some moment of the scan.
     pub value: Value,
 }
 
 /// The entries of a range of keys, ascending from the front and descending from the back.
 ///
-/// It yields each key that is there all the time, once, with a value that it had at some moment of the scan. Keys
-/// that come or go meanwhile are there or not. What it yields is right, or an error: [`IndexError::Corrupt`],
-/// [`IndexError::Fault`], and [`IndexError::Heap`] as for [`Reader::get`].
+/// Returns each key that is present during the whole scan exactly once, with a value that it had at some moment of
+/// the scan. A key that is added or removed meanwhile may be returned or not. Each entry is right, or an error is
+/// returned instead: [`IndexError::Corrupt`], [`IndexError::Fault`], and [`IndexError::Heap`] as for [`Reader::get`].
 ///
-/// An error stands for the keys that were not seen because of one damage: they lie between the entries before and after
-/// it. The next call goes on after them. A range without errors has all its keys, unless damage emptied a slot:
-/// [`Store::count_proven`](crate::kv::Store::count_proven) proves that it did not.
+/// An error stands for the keys that one damaged place hid. They lie between the entries before and after the error.
+/// The next call goes on after them. A range without errors has all its keys, unless damage emptied a slot.
+/// [`Store::count_proven`](crate::kv::Store::count_proven) rules that out.
 ///
 /// # Cost
-/// Each node is read once a direction, each leaf is copied and its checksum verified; no lock, no store.
+/// Each node is read once per direction. Each leaf is copied and its checksum verified. No lock, no store.
 #[derive(Debug)]
 pub struct Range<'r, M: Medium> {
     reader: &'r Reader<'r, M>,
@@ -42,24 +42,24 @@ pub struct Range<'r, M: Medium> {
 }
 
 impl<'h, M: Medium> Reader<'h, M> {
-    /// The entries whose keys lie in `keys`.
+    /// Returns the entries whose keys lie in `keys`.
     pub fn range<K: AsRef<[u8]>>(&self, keys: impl RangeBounds<K>) -> Range<'_, M> {
         let own = |bound: Bound<&K>| bound.map(|key| key.as_ref().to_vec());
         self.between(own(keys.start_bound()), own(keys.end_bound()))
     }
 
-    /// The entries whose keys begin with `prefix`.
+    /// Returns the entries whose keys begin with `prefix`.
     pub fn prefix(&self, prefix: &[u8]) -> Range<'_, M> {
         let end = prefix_end(prefix).map_or(Bound::Unbounded, Bound::Excluded);
         self.between(Bound::Included(prefix.to_vec()), end)
     }
 
-    /// All entries.
+    /// Returns all entries.
     pub fn iter(&self) -> Range<'_, M> {
         self.between(Bound::Unbounded, Bound::Unbounded)
     }
 
-    /// The entry of the least key.
+    /// Returns the entry of the least key.
     ///
     /// # Errors
     /// [`IndexError::Corrupt`], [`IndexError::Fault`].
@@ -67,7 +67,7 @@ impl<'h, M: Medium> Reader<'h, M> {
         self.iter().next().transpose()
     }
 
-    /// The entry of the greatest key.
+    /// Returns the entry of the greatest key.
     ///
     /// # Errors
     /// [`IndexError::Corrupt`], [`IndexError::Fault`].
@@ -80,8 +80,8 @@ impl<'h, M: Medium> Reader<'h, M> {
     }
 }
 
-/// The least key that comes after all keys that begin with `prefix`; none where no key does. Ranges within a prefix end
-/// there.
+/// Returns the least key that comes after all keys that begin with `prefix`, or `None` if there is no such key. A
+/// range over the prefix ends before that key.
 #[must_use]
 pub fn prefix_end(prefix: &[u8]) -> Option<Vec<u8>> {
     let last = prefix.iter().rposition(|byte| *byte != u8::MAX)?;
@@ -114,7 +114,7 @@ fn is_below(to: &Bound<Vec<u8>>, key: &[u8]) -> bool {
 }
 
 impl<M: Medium> Range<'_, M> {
-    /// The next entry from one end, which becomes the bound there.
+    /// Returns the next entry from one end. Its key becomes the bound of that end.
     fn step(&mut self, way: Way) -> Result<Option<Entry>, IndexError> {
         let heap = self.reader.heap();
         let (cursor, start) = match way {
@@ -137,8 +137,8 @@ impl<M: Medium> Range<'_, M> {
                 Way::Down => (is_below(&self.to, &entry.key), is_above(&self.from, &entry.key)),
             };
             if !is_behind {
-                // Only the first leaf of all may lie before the bound; later ones ascend, or descend. After damage on
-                // the way to the bound a cursor begins anywhere before it.
+                // Only the very first leaf may lie before the bound; later ones ascend, or descend. After damage on
+                // the path to the bound, the cursor may begin anywhere before it.
                 if !cursor.begins_early && (!is_first || skipped) {
                     let at = link.slot.at();
                     return Err(IndexError::Corrupt { what: "the order of the keys before the leaf", at });
@@ -180,7 +180,7 @@ impl<M: Medium> Range<'_, M> {
     }
 }
 
-/// The entry of the leaf to which `link` led.
+/// Reads the entry of the leaf to which `link` led.
 fn read_entry<M: Medium>(
     heap: &Heap<M>,
     cursor: &mut Cursor<'_, M>,

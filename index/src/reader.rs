@@ -17,14 +17,14 @@ pub struct Reader<'h, M: Medium> {
     _pin: Pin<'h>,
 }
 
-/// The value that a key had when it was looked up by [`get_unchecked`](Reader::get_unchecked). It stays that for as
-/// long as the reader lives. No checksum was verified.
+/// The value of a key as [`get_unchecked`](Reader::get_unchecked) found it. It stays the same as long as the reader
+/// lives. No checksum was verified.
 #[derive(Clone, Copy, Debug)]
 pub struct UncheckedValue<'r> {
     memory: &'r Memory,
     at: PoolOffset,
     len: u64,
-    /// The whole of a value of up to 8 bytes: on the medium it may change.
+    /// Copy of a value of up to 8 bytes, which may change on the medium.
     small: [u8; WORD as usize],
 }
 
@@ -46,38 +46,36 @@ impl<'h, M: Medium> Reader<'h, M> {
         self.heap.memory()
     }
 
-    /// Returns the value of `key`: the right one, which its checksum proves, or an error.
+    /// Returns the value of `key`, which its checksum proves right, or an error.
     ///
-    /// `None` means that the tree leads to no such key. A lookup does not prove that it should not: where damage
-    /// emptied a slot, the keys behind it look absent. [`Store::get_proven`](crate::kv::Store::get_proven) proves
+    /// `None` means that the tree leads to no such key. It does not prove that the key is absent: if damage emptied a
+    /// slot, the keys below that slot look absent. [`Store::get_proven`](crate::kv::Store::get_proven) proves
     /// absence, and [`Tree::check`](crate::Tree::check) finds every damage.
     ///
     /// # Errors
-    /// [`IndexError::Corrupt`]: a leaf that has the key, or would have it, has a wrong checksum, or is not allocated.
-    /// [`IndexError::Fault`]. [`IndexError::Heap`] when a checkpoint failed that would have told damage from a writer
-    /// at work.
+    /// [`IndexError::Corrupt`] when a leaf that has the key, or would have it, has a wrong checksum or is not
+    /// allocated. [`IndexError::Fault`]. [`IndexError::Heap`] when a checkpoint failed that was needed to tell damage
+    /// from a writer at work.
     ///
     /// # Cost
-    /// Two cache lines a node, one where the node has 256 slots, and those of the leaf, which is copied; then the
-    /// checksum, and three lines by which the heap tells what is allocated. Leaves of more than 128 bytes and values of
-    /// more than 24 are copied to allocated memory. No store; a checkpoint, perhaps, where a wrong checksum and a
-    /// lock that is held meet.
+    /// Two cache lines a node, or one if the node has 256 slots. Then the lines of the leaf, which is copied and
+    /// verified, and three lines that tell what is allocated. Leaves of more than 128 bytes and values of more than
+    /// 24 are copied to allocated memory. No store. A wrong checksum while the lock is held may cost a checkpoint.
     #[inline]
     pub fn get(&self, key: &[u8]) -> Result<Option<Value>, IndexError> {
         Lookup { heap: self.heap, view: self.memory(), tx: None }.get(self.root, key)
     }
 
-    /// Returns the value of `key` as it lies in memory.
+    /// Returns the value of `key` as it lies in memory, unverified.
     ///
-    /// It does not prove that the value is the one that was stored: neither checksum nor allocation are looked at, so
-    /// a damaged bit of the value is returned with it, and one of the key makes it look absent.
-    /// [`get`](Reader::get) does.
+    /// Neither checksum nor allocation is looked at. A damaged bit of the value is returned with it, and a damaged
+    /// bit of the key makes the key look absent. [`get`](Reader::get) verifies both.
     ///
     /// # Errors
     /// [`IndexError::Corrupt`], [`IndexError::Fault`].
     ///
     /// # Cost
-    /// Two cache lines a node, one where the node has 256 slots, and those of the leaf. No store.
+    /// Two cache lines a node, or one if the node has 256 slots, and those of the leaf. No store.
     #[inline]
     pub fn get_unchecked(&self, key: &[u8]) -> Result<Option<UncheckedValue<'_>>, IndexError> {
         let memory = self.heap.memory();
@@ -91,7 +89,7 @@ impl<'h, M: Medium> Reader<'h, M> {
 }
 
 impl<'r> UncheckedValue<'r> {
-    /// The value of the leaf at `leaf`.
+    /// Returns the value of the leaf at `leaf`, without a copy unless it is small.
     #[inline]
     fn of(memory: &'r Memory, leaf: PoolOffset) -> Result<UncheckedValue<'r>, IndexError> {
         let (at, len) = leaf::value_range(memory, leaf, memory.len())?;
@@ -100,25 +98,25 @@ impl<'r> UncheckedValue<'r> {
         Ok(UncheckedValue { memory, at, len, small })
     }
 
-    /// Its length in bytes.
+    /// Returns the length in bytes.
     #[inline]
     pub fn len(&self) -> u64 {
         self.len
     }
 
-    /// Whether it has no bytes.
+    /// Returns true if the value has no bytes.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// All of it, if it has no more than 8 bytes.
+    /// Returns the whole value if it has at most 8 bytes.
     #[inline]
     pub fn as_small(&self) -> Option<&[u8]> {
         self.small.get(..usize::try_from(self.len).ok()?)
     }
 
-    /// Copies the bytes from number `from` on to `into`, as many as there are; returns how many.
+    /// Copies the bytes from number `from` on to `into`, as many as there are, and returns their number.
     ///
     /// # Errors
     /// [`IndexError::Fault`].
@@ -133,7 +131,7 @@ impl<'r> UncheckedValue<'r> {
         Fault::take().map_or(Ok(len), |fault| Err(fault.into()))
     }
 
-    /// A copy.
+    /// Returns a copy of the value.
     ///
     /// # Errors
     /// [`IndexError::Fault`].
@@ -143,7 +141,7 @@ impl<'r> UncheckedValue<'r> {
         Ok(bytes)
     }
 
-    /// Whether it is `bytes`.
+    /// Returns true if the value equals `bytes`.
     ///
     /// # Errors
     /// [`IndexError::Fault`].

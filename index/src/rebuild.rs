@@ -1,4 +1,4 @@
-//! New inner nodes: for forks in the path, and in the place of nodes that have become too small or too large.
+//! Building inner nodes: forks in the path, and replacements for nodes that have become too small or too large.
 
 use crate::attempt::{Attempt, Miss};
 use crate::descend::Step;
@@ -9,10 +9,10 @@ use lode_layout::{NODE_BODY, NodeKind, PoolOffset, SKIP_MAX, TreeSlot, WORD};
 use lode_pmem::Medium;
 use zerocopy::IntoBytes;
 
-/// Words of a node of 48; larger ones are rare enough to be put together in allocated memory.
+/// Words of a node of 48. Larger nodes are rare and are built in allocated memory.
 const SMALL_WORDS: usize = (NodeKind::N48.size() / WORD) as usize;
 
-/// The kind that follows when a node of `kind` is full; a node of 256 never is.
+/// Returns the kind that replaces a full node of `kind`. A node of 256 is never full.
 fn larger(kind: NodeKind) -> NodeKind {
     match kind {
         NodeKind::N4 => NodeKind::N16,
@@ -21,7 +21,7 @@ fn larger(kind: NodeKind) -> NodeKind {
     }
 }
 
-/// Writes a node to `words`, which are zero and as many as it has.
+/// Encodes a node into `words`, which hold zeros and are as many as the node has.
 fn encode(
     kind: NodeKind,
     depth: usize,
@@ -43,8 +43,8 @@ fn encode(
 }
 
 impl<M: Medium, V: View> Attempt<'_, '_, M, V> {
-    /// Allocates a node. All of it goes through the log, even where it is large: in the same transaction it may
-    /// change again.
+    /// Allocates a node. Even a large node goes through the log whole, because the same transaction may change it
+    /// again.
     fn make_node(
         &self,
         kind: NodeKind,
@@ -66,8 +66,8 @@ impl<M: Medium, V: View> Attempt<'_, '_, M, V> {
         Ok(at)
     }
 
-    /// Puts a node of another kind, with these children, in the place of `node`, to which `step` leads. Both
-    /// `node` and the holder of the step's slot are locked.
+    /// Replaces `node`, to which `step` leads, by a node of another kind with these children. The caller holds the
+    /// locks of `node` and of the holder of the step's slot.
     pub(crate) fn replace(
         &self,
         step: &Step,
@@ -81,7 +81,7 @@ impl<M: Medium, V: View> Attempt<'_, '_, M, V> {
         self.bury(node)
     }
 
-    /// Puts a larger node that has one child more in the place of `node`, which is full.
+    /// Replaces `node`, which is full, by a larger node with one more child.
     #[cold]
     pub(crate) fn grow(&self, step: &Step, node: &Node, child: TreeSlot) -> Result<(), Miss> {
         let kind = node.kind.map_or(NodeKind::N4, larger);
@@ -89,8 +89,8 @@ impl<M: Medium, V: View> Attempt<'_, '_, M, V> {
         self.replace(step, node, kind, node.end_slot(self.view), children)
     }
 
-    /// Makes a fork at key byte number `at`, which the step's slot skips or which comes after the last node: one
-    /// way leads where the slot led, by the symbol `theirs`, the other one to the leaf `new` of `key`.
+    /// Makes a fork at key byte number `at`, which the step's slot skips or which comes after the last node. The
+    /// symbol `theirs` leads where the slot led. The other symbol leads to the leaf `new` of `key`.
     pub(crate) fn branch(
         &self,
         step: &Step,
@@ -99,7 +99,7 @@ impl<M: Medium, V: View> Attempt<'_, '_, M, V> {
         theirs: Symbol,
         new: PoolOffset,
     ) -> Result<(), Miss> {
-        // A slot can skip only so much: before that, nodes with a single child.
+        // A slot skips at most `SKIP_MAX` bytes. A longer path gets nodes with a single child first.
         let mut base = step.base;
         let mut links = Vec::new();
         while at - base > SKIP_MAX {

@@ -1,23 +1,24 @@
 //! Repairing a whole pool.
 //!
-//! What is stored twice is copied, what one flipped bit explains is put right, what follows from other things is
-//! derived, and the rest is cut off. In this order, each step durable before the next begins:
+//! Repair copies what is stored twice, corrects what one flipped bit explains, derives what follows from other data,
+//! and cuts off the rest. Each step is durable before the next begins:
 //!
 //! 1. header copies; slot copies; records of the log with one flipped bit;
-//! 2. the log is replayed and closed: from here on everything is at home;
-//! 3. descriptors, span headers, bitmap words, and the word that says where the root is;
-//! 4. the tree is sifted: what is not sound is unlinked;
-//! 5. the bitmaps say of all that the tree reaches that it is allocated;
-//! 6. sound leaves that nothing leads to are inserted again, by ordinary transactions;
-//! 7. whatever nothing leads to is free, and the counts are right;
-//! 8. what is noted of a load is forgotten, if it is damaged or keys were lost;
-//! 9. the header says that no writer has the pool open, and with that accepts what modules lost while one had.
+//! 2. the log is replayed and closed: from here on every transaction is written back;
+//! 3. descriptors, span headers, bitmap words, and the word that holds the root's offset;
+//! 4. the tree is sifted: parts that are not sound are unlinked;
+//! 5. the bitmaps mark all that the tree reaches as allocated;
+//! 6. sound leaves to which no slot leads are inserted again, by ordinary transactions;
+//! 7. objects that can't be reached are freed, and the counts are corrected;
+//! 8. the note of a load is cleared if it is damaged or keys were lost;
+//! 9. the header says that no writer has the pool open, and so accepts what modules lost while one had.
 //!
 //! # Durability
-//! Each step can be stopped at any moment: the next repair finds what is left to do, and nothing that a later step
-//! needs is given up by an earlier one. So leaves that were unlinked in 4 stay allocated until they are back, in 6.
-//! A repair is a writer, so the header counts dirty shutdowns meanwhile, from where it did before if there was one: a
-//! pool whose repair was killed, or met another one, is still refused.
+//! Each step can be stopped at any moment, and the next repair finds what is left to do. A step gives up no data that
+//! a later one needs. So leaves that 4 unlinked stay allocated until 6 has inserted them again. A repair is a writer,
+//! so the header holds a count of dirty shutdowns meanwhile: the earlier one if it has one, else the current one. A
+//! pool that was refused for a dirty shutdown is still refused if its repair was killed. So is a pool that had one
+//! during the repair.
 
 use crate::audit::{LAYOUT_KV, check_content};
 use crate::error::IndexError;
@@ -34,34 +35,34 @@ use lode_pool::{DirtyShutdown, Headers, PoolError, repair_headers};
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// Keys between two others, of which some may have been lost.
+/// A range of keys between two others. Some keys in it may have been lost.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LostRange {
-    /// The last key before them that is there; none if they begin with the first.
+    /// The last key that is present before the range; `None` if there is none.
     pub after: Option<Vec<u8>>,
-    /// The first key behind them that is there; none if they end with the last.
+    /// The first key that is present after the range; `None` if there is none.
     pub before: Option<Vec<u8>>,
 }
 
-/// What a repair did.
+/// The result of a repair.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Repair {
-    /// Header copies, slots, records and words that were written anew.
+    /// Number of header copies, slots, records and words that were rewritten.
     pub mended: u64,
-    /// Keys that nothing led to any more and that are back.
+    /// Number of keys that no slot led to and that were inserted again.
     pub brought_back: u64,
-    /// Where keys were lost.
+    /// Ranges in which keys were lost.
     pub lost: Vec<LostRange>,
-    /// Whether a transaction was lost that had been acknowledged, so that keys may be missing or have old values
-    /// anywhere.
+    /// True if an acknowledged transaction was lost. Keys anywhere may then be missing or have old values.
     pub lost_transactions: bool,
-    /// Whether objects were left as they are, because their layout is unknown.
+    /// True if objects were left as they are because their layout is unknown.
     pub left_alone: bool,
-    /// What the memory modules lost while a writer had the pool open. What was stored since then may be missing or
-    /// old without a trace; what is left is sound, and the pool can be opened again.
+    /// The dirty shutdown of the memory modules that happened while a writer had the pool open. Data stored since
+    /// that opening may be missing or old without a trace. The remaining data is sound, and the pool can be opened
+    /// again.
     pub dirty_shutdown: Option<DirtyShutdown>,
-    /// What a check of the repaired pool finds.
+    /// Findings of a check of the repaired pool.
     pub after: Report,
 }
 
@@ -73,23 +74,24 @@ impl LostRange {
 }
 
 impl Repair {
-    /// Whether anything was lost that was in the pool, or may have been: modules do not tell what they lost.
+    /// Returns true if data was lost, or may have been: modules do not tell what they lost.
     pub fn lost_anything(&self) -> bool {
         self.dirty_shutdown.is_some() || self.lost_transactions || !self.lost.is_empty()
     }
 }
 
-/// Why a pool can't be repaired.
+/// Reason why a pool can't be repaired.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RepairError {
-    /// No copy of the header can be used, or the pool is longer than the medium: where things are is unknown.
+    /// No copy of the header can be used, or the pool is longer than the medium. The place of every structure is
+    /// unknown.
     #[error(transparent)]
     Pool(PoolError),
-    /// The medium refused to store something, or the heap can't be read.
+    /// The medium refused a store, or the heap can't be read.
     #[error(transparent)]
     Heap(#[from] HeapError),
-    /// The tree could not take back what nothing led to.
+    /// The tree could not take back a leaf to which no slot led.
     #[error(transparent)]
     Index(#[from] IndexError),
 }
@@ -100,15 +102,15 @@ impl From<PoolError> for RepairError {
     }
 }
 
-/// Repairs the pool on `medium`, in place. `life` is a random number, as for [`Heap::open`]. Nobody else may have the
-/// pool open.
+/// Repairs the pool on `medium`, in place. `life` is a random number, as for [`Heap::open`]. No other thread or
+/// process may have the pool open.
 ///
 /// # Errors
 /// [`RepairError::Pool`] when no header can be used, or the pool has features that a writer must know and this
-/// program does not: then nothing was written. Others leave a pool that can be repaired again.
+/// program does not: then nothing was written. After any other error the pool can be repaired again.
 ///
 /// # Durability
-/// The repaired pool is durable and closed when it returns. Killed before, it can be run again.
+/// The repaired pool is durable and closed on return. A repair that was killed can be run again.
 pub fn repair_pool<M: Medium>(medium: &Arc<M>, life: [u64; 2]) -> Result<Repair, RepairError> {
     let mut repair = Repair::default();
     Fault::take();
@@ -137,7 +139,7 @@ pub fn repair_pool<M: Medium>(medium: &Arc<M>, life: [u64; 2]) -> Result<Repair,
     Ok(repair)
 }
 
-/// Step 8: what is noted of a load is forgotten, if it is damaged or keys were lost. Whether there was anything.
+/// Takes step 8: clears the note of a load if it is damaged or outdated. Returns true if it cleared one.
 fn forget_load<M: Medium>(heap: &Heap<M>, is_outdated: bool) -> Result<bool, HeapError> {
     let root = heap.root()?;
     if root.is_null() {
@@ -159,7 +161,7 @@ fn forget_load<M: Medium>(heap: &Heap<M>, is_outdated: bool) -> Result<bool, Hea
     Ok(forgets)
 }
 
-/// Steps 1 and 2.
+/// Takes steps 1 and 2, those of slots and log.
 fn repair_log<M: Medium>(
     medium: &Arc<M>,
     geometry: &Geometry,
@@ -181,7 +183,7 @@ fn repair_log<M: Medium>(
     Ok(())
 }
 
-/// Steps 3 to 7.
+/// Takes steps 3 to 7, those of heap and tree.
 fn repair_tree<M: Medium>(
     medium: &Arc<M>,
     header: &Header,
@@ -224,8 +226,8 @@ fn repair_tree<M: Medium>(
         drain(&**medium)?;
     }
     repair.mended += map.mend_bitmaps(&**medium, true)?;
-    // Where the heap was sound, all that was unlinked was still allocated: it is back, or was damaged itself. So the
-    // count tells something only where the heap was not; it may be damaged as well.
+    // If the heap was sound, every leaf that was unlinked was still allocated: it was inserted again, or is damaged
+    // itself. So the count is evidence only if the heap was not sound. The count may be damaged as well.
     let traceless = unsound.iter().any(|leaf| !lost_leaves.contains(leaf));
     let missing = counted.wrapping_sub(leaves).wrapping_sub(lost_leaves.len() as u64);
     let is_short = missing != 0 && (is_dangling || !before.is_clean());
@@ -234,7 +236,7 @@ fn repair_tree<M: Medium>(
     }
     repair.lost.extend(foreign.into_iter().filter_map(|foreign| foreign.lost(&brought_back)));
     let is_explained = repair.brought_back == 0 && cleared.is_some_and(|cleared| missing <= cleared);
-    // A pool without a tree has no leaves either, unless both ways to them are gone.
+    // A pool without a tree has no leaves, unless both the root word and the root object were lost.
     let was_lost = was_lost || is_rootless && repair.brought_back > 0;
     if was_lost || traceless || is_short && !is_explained {
         repair.lost.push(LostRange { after: None, before: None });
@@ -243,11 +245,11 @@ fn repair_tree<M: Medium>(
 }
 
 fn drain<M: Medium>(medium: &M) -> Result<(), HeapError> {
-    // ORDER: what was unlinked is durable before anything is made of its space. Stop here: the next repair goes on.
+    // ORDER: unlinking is durable before the unlinked space is used again. Stop here: the next repair goes on.
     medium.drain().map_err(HeapError::from)
 }
 
-/// The root object of the tree, if there is one; and whether a pool that had one has none any more.
+/// Returns the root object of the tree, if there is one, and true if the pool had one that is lost.
 fn find_root<M: Medium>(
     medium: &M,
     geometry: &Geometry,
@@ -269,22 +271,22 @@ fn find_root<M: Medium>(
     }
     SpaceMap::mend_root(medium, geometry, root.unwrap_or(PoolOffset::NULL))?;
     repair.mended += 1;
-    // A single flipped bit in the word of a pool without a root is no loss.
+    // A single flipped bit in the root word of a pool without a root is no loss.
     let flipped = word ^ lode_layout::encode_root(PoolOffset::NULL);
     Ok((root, root.is_none() && !flipped.is_power_of_two()))
 }
 
-/// What became of the leaves that nothing led to.
+/// The leaves to which no slot led, after the repair.
 struct Rescue {
-    /// The root object of the tree, made if need be.
+    /// The root object of the tree, made if there was none.
     root: Option<PoolOffset>,
-    /// Those that were inserted again, with their keys.
+    /// Leaves that were inserted again, with their keys.
     brought_back: Vec<(PoolOffset, Vec<u8>)>,
     /// The leaves that are not sound.
     unsound: Vec<PoolOffset>,
 }
 
-/// Inserts each sound leaf that nothing leads to, unless its key is there.
+/// Inserts each sound leaf to which no slot leads, unless the tree has its key.
 fn bring_back<M: Medium>(
     heap: &Heap<M>,
     map: &SpaceMap,

@@ -1,9 +1,9 @@
-//! Sifting a damaged tree: what is sound stays, what is not is unlinked, bit by bit in place.
+//! Sifting a damaged tree: sound parts stay, the others are unlinked, step by step and in place.
 //!
-//! Each leaf has its key and a checksum, so each proves the way that leads to it; what leads elsewhere, or nowhere,
-//! goes. A leaf that is unlinked only because of the way to it is still allocated: who repairs puts it back. Every
-//! store is of one word and leaves a tree that has less damage than before, so sifting can be stopped at any
-//! moment and begun again.
+//! Each leaf has its key and a checksum, so each leaf proves the path that leads to it. A slot that leads elsewhere,
+//! or to no object, is cleared. A leaf that is unlinked only because of its path is still allocated, and the repair
+//! inserts it again. Every store is of one word and leaves a tree that has less damage than before. So sifting can be
+//! stopped at any moment and begun again.
 
 use crate::check::bytes_looked_at;
 use crate::leaf;
@@ -19,10 +19,11 @@ use std::collections::HashSet;
 use std::rc::Rc;
 use zerocopy::IntoBytes;
 
-/// Bytes of a leaf up to which a flipped bit is put right: in longer ones a greater damage looks like one too often.
+/// Greatest length of a leaf, in bytes, in which one flipped bit is corrected. In a longer leaf, greater damage looks
+/// like a flipped bit too often.
 const MENDED_LEN_MAX: u64 = 4096;
 
-/// A slot to be looked at, and what it is for.
+/// A slot to be examined, and the symbol that it is for.
 #[derive(Clone, Copy, Debug)]
 struct Child {
     symbol: Symbol,
@@ -30,38 +31,38 @@ struct Child {
     place: PoolOffset,
 }
 
-/// A node whose children are being looked at.
+/// A node whose children are being examined.
 #[derive(Debug)]
 struct Frame {
     node: Node,
     kind: NodeKind,
-    /// The slot that leads to it.
+    /// The slot that leads to the node.
     from: Child,
     children: Vec<Child>,
     next: usize,
     kept: Vec<TreeSlot>,
-    /// The depth at which its keys differ from those before it.
+    /// Depth at which the node's keys differ from those before it.
     fork: Option<usize>,
-    /// The last key before it.
+    /// The last key before those of the node.
     key_before: Option<Rc<Vec<u8>>>,
 }
 
-/// A range of keys of which some may be lost, while it is not known where it ends.
+/// A range of keys, some of them perhaps lost, whose end is not known yet.
 #[derive(Debug)]
 struct Open {
     after: Option<Rc<Vec<u8>>>,
-    /// It ends with the first key that is found when so many nodes are open, or fewer.
+    /// The range ends with the first key that is found when so many nodes are open, or fewer.
     level: usize,
     cut: Cut,
 }
 
-/// What was unlinked, of which keys may be lost.
+/// A part of the tree that was unlinked, and whose keys may be lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Cut {
-    /// A leaf that is damaged.
+    /// A damaged leaf.
     Damaged,
-    /// A slot that led to the sound leaf of another key: the slot is damaged, or the leaf was overwritten. With the
-    /// leaf, if it can't be the one that the slot was for.
+    /// A slot that led to the sound leaf of another key: the slot is damaged, or the leaf was overwritten. Holds the
+    /// leaf if it can't be the one that the slot was for.
     Foreign(Option<PoolOffset>),
     /// Anything else.
     Unknown,
@@ -70,15 +71,15 @@ enum Cut {
 /// A slot that led to the leaf of another key.
 #[derive(Debug)]
 pub(crate) struct Foreign {
-    /// The keys that it may have been for.
+    /// Range of the keys that the slot may have been for.
     range: LostRange,
-    /// The leaf that it led to, if that can't be the one that it was for.
+    /// The leaf that it led to, if that can't be the one that the slot was for.
     other: Option<PoolOffset>,
 }
 
 impl Foreign {
-    /// Returns the range if its key is lost: where the slot was damaged, the leaf that it was for is one of those that were
-    /// brought back; otherwise the leaf was overwritten.
+    /// Returns the range if its key is lost. If the slot was damaged, the leaf that it was for is among those that
+    /// were brought back. Otherwise the leaf was overwritten.
     pub(crate) fn lost(self, brought_back: &[(PoolOffset, Vec<u8>)]) -> Option<LostRange> {
         let explains =
             |(at, key): &(PoolOffset, Vec<u8>)| Some(*at) != self.other && self.range.contains(key);
@@ -86,13 +87,13 @@ impl Foreign {
     }
 }
 
-/// What became of a slot.
+/// The decision on a slot.
 enum Verdict {
-    /// It stays, or becomes this.
+    /// The slot stays, with this content.
     Keep(TreeSlot),
-    /// It leads to a node, whose children are next.
+    /// The slot leads to a node. Its children are next.
     Open,
-    /// It goes.
+    /// The slot is cleared.
     Drop,
 }
 
@@ -102,25 +103,26 @@ pub(crate) struct Sift<'a, M: Medium> {
     map: &'a mut SpaceMap,
     stack: Vec<Frame>,
     nodes: HashSet<PoolOffset>,
-    /// Bytes of leaves that are still looked at. What is unlinked for want of them is put back by who repairs.
+    /// Bytes of leaves that may still be examined. The repair puts back the leaves that are unlinked when it runs
+    /// out.
     room: u64,
     last_key: Option<Rc<Vec<u8>>>,
     open: Vec<Open>,
-    /// Words that were stored.
+    /// Number of words that were stored.
     pub(crate) stored: u64,
-    /// Leaves that stay.
+    /// Number of leaves that stay.
     pub(crate) leaves: u64,
-    /// Where leaves were damaged.
+    /// Ranges in which leaves were damaged.
     pub(crate) lost: Vec<LostRange>,
-    /// Those leaves.
+    /// The damaged leaves.
     pub(crate) lost_leaves: HashSet<PoolOffset>,
-    /// Where something was unlinked below which leaves may have been.
+    /// Ranges in which something was unlinked that may have had leaves below it.
     pub(crate) doubtful: Vec<LostRange>,
-    /// Where slots led to leaves of other keys.
+    /// Slots that led to leaves of other keys.
     pub(crate) foreign: Vec<Foreign>,
-    /// Slots that were cleared there; `None` if one of them led to more than a leaf.
+    /// Number of cleared slots, those of damaged leaves not counted; `None` if one of them led to more than a leaf.
     pub(crate) cleared: Option<u64>,
-    /// Whether a slot led to where no object is.
+    /// True if a slot led to a place without an object.
     pub(crate) is_dangling: bool,
 }
 
@@ -149,12 +151,12 @@ impl<'a, M: Medium> Sift<'a, M> {
         self.medium.memory()
     }
 
-    /// Looks at the whole tree whose root object is at `root`.
+    /// Examines the whole tree whose root object is at `root`.
     pub(crate) fn run(&mut self, root: PoolOffset) {
         self.map.reach(self.memory(), root);
         let holder = Node::root(root);
         self.mend(holder.meta_at(), holder.meta());
-        // Between the slot and the cells is what is noted of a load, which the keys can't tell.
+        // The note of a load lies between slot and cells. It can't be derived from the keys, so it stays as it is.
         for off in (TREE_CELLS_OFF..TREE_SIZE).step_by(WORD as usize) {
             if !off.is_multiple_of(LINE) {
                 self.mend(root.plus(off), 0);
@@ -179,7 +181,7 @@ impl<'a, M: Medium> Sift<'a, M> {
         Fault::take();
     }
 
-    /// Makes the counts of the tree right.
+    /// Corrects the counts of the tree.
     pub(crate) fn mend_count(&mut self, root: PoolOffset) {
         for cell in 0..TREE_CELLS {
             self.mend(root.plus(TREE_CELLS_OFF + cell * LINE), if cell == 0 { self.leaves } else { 0 });
@@ -194,7 +196,7 @@ impl<'a, M: Medium> Sift<'a, M> {
         }
     }
 
-    /// Carries out what was found of a slot, and notes it in the node that holds it.
+    /// Carries out the decision on a slot, and adds the slot to its node if it stays.
     fn settle(&mut self, child: Child, verdict: Verdict) {
         let slot = match verdict {
             Verdict::Open => return,
@@ -231,21 +233,22 @@ impl<'a, M: Medium> Sift<'a, M> {
         }
     }
 
-    /// Notes that what a slot led to may have been anything.
+    /// Drops a slot that may have led to any number of leaves.
     fn drop_tree(&mut self) -> Verdict {
         self.cleared = None;
         self.drop_slot(Cut::Unknown)
     }
 
-    /// Notes what may be lost with a slot.
+    /// Drops a slot, and opens the range of keys that may be lost with it.
     fn drop_slot(&mut self, cut: Cut) -> Verdict {
         let (level, after) = self.surroundings();
         self.open.push(Open { after, level, cut });
         Verdict::Drop
     }
 
-    /// How far the keys reach that the slot which is looked at may have led to: its neighbours' if two things tell
-    /// for which byte it is, otherwise all of its node, and so on upwards.
+    /// Returns the level, and the key before it, of the range of keys to which the current slot may have led. If two
+    /// sources agree on the slot's byte, the range lies between its neighbours. Otherwise it covers the whole node,
+    /// and so on upwards.
     fn surroundings(&self) -> (usize, Option<Rc<Vec<u8>>>) {
         let mut surroundings = (self.stack.len(), self.last_key.clone());
         for (level, frame) in self.stack.iter().enumerate().rev() {
@@ -254,14 +257,14 @@ impl<'a, M: Medium> Sift<'a, M> {
                 surroundings = (level, frame.key_before.clone());
             }
             if !frame.kept.is_empty() {
-                // The keys that were found in it show that the node itself is where it belongs.
+                // Keys that were found in the node prove that the node itself is in its place.
                 break;
             }
         }
         surroundings
     }
 
-    /// Ends the ranges that end with this key, or all.
+    /// Ends the ranges that end with this key, or all ranges for `None`.
     fn end_ranges(&mut self, key: Option<&Rc<Vec<u8>>>) {
         let level = self.stack.len();
         let ended: Vec<Open> = match key {
@@ -294,7 +297,7 @@ impl<'a, M: Medium> Sift<'a, M> {
             return self.drop_tree();
         }
         let stored = unchecked(self.memory().load8(at)).map(|meta| (meta >> 8) as usize);
-        // The node itself says its depth, if it is not damaged; then a slot that skips otherwise is wrong.
+        // The node itself has its depth, unless it is damaged. A slot that skips otherwise is then wrong.
         let skip = stored
             .and_then(|depth| depth.checked_sub(base))
             .filter(|skip| *skip <= SKIP_MAX && self.memory().load8(at) == kind.meta(base + skip));
@@ -310,7 +313,8 @@ impl<'a, M: Medium> Sift<'a, M> {
         Verdict::Open
     }
 
-    /// Ends the node that was looked at last: without children it goes, and a leaf alone takes its place.
+    /// Closes the innermost open node. A node without children is dropped, and a single leaf takes the place of its
+    /// node.
     fn close(&mut self) {
         let Some(frame) = self.stack.pop() else { return };
         let Frame { node, kind, from, kept, .. } = frame;
@@ -365,7 +369,8 @@ impl<'a, M: Medium> Sift<'a, M> {
             _ => true,
         };
         if !astray.is_empty() || !follows || self.map.reach(self.memory(), at) == Reach::Again {
-            // One wrong byte in a slot leads there; two are less likely than a leaf in the place of another.
+            // One wrong byte in a slot explains this. Two wrong bytes are less likely than a leaf that another one
+            // overwrote.
             let may_be_own = match astray[..] {
                 [] => true,
                 [frame] => !frame.is_certain(self.memory(), &frame.child()),
@@ -382,12 +387,12 @@ impl<'a, M: Medium> Sift<'a, M> {
 }
 
 impl Frame {
-    /// The slot that is looked at.
+    /// Returns the slot that is being examined.
     fn child(&self) -> Child {
         self.children[self.next - 1]
     }
 
-    /// Whether the place of a slot, or its hint, confirms the byte that it is for.
+    /// Returns true if the place of a slot, or its hint, confirms the byte that it is for.
     fn is_certain(&self, memory: &Memory, child: &Child) -> bool {
         match self.kind {
             NodeKind::N4 => child.symbol == Symbol::End,
@@ -400,7 +405,7 @@ impl Frame {
     }
 }
 
-/// The children of a node in the order of their symbols.
+/// Returns the children of a node in the order of their symbols.
 fn children(memory: &Memory, node: &Node, kind: NodeKind) -> Vec<Child> {
     let slots = (0..node.capacity()).map(|index| {
         let place = node.at.plus(kind.slots_off() + index as u64 * WORD);
@@ -414,7 +419,7 @@ fn children(memory: &Memory, node: &Node, kind: NodeKind) -> Vec<Child> {
     children
 }
 
-/// The words of the leaf at `at` in an object of `room` bytes, as its header says.
+/// Returns the words of the leaf at `at`, as many as its header says, if an object of `room` bytes holds them.
 fn words(memory: &Memory, at: PoolOffset, header: &LeafHeader, room: u64) -> Option<Vec<u64>> {
     let len = header.leaf_len().filter(|len| *len <= room && header.key_len as usize <= KEY_LEN_MAX)?;
     let mut words = vec![0u64; (len / WORD) as usize];
@@ -422,7 +427,7 @@ fn words(memory: &Memory, at: PoolOffset, header: &LeafHeader, room: u64) -> Opt
     Fault::take().is_none().then_some(words)
 }
 
-/// The key of the leaf at `at` in an object of `room` bytes, if its checksum is right.
+/// Returns the key of the leaf at `at` in an object of `room` bytes, if its checksum is right.
 pub(crate) fn sound_key(memory: &Memory, at: PoolOffset, room: u64) -> Option<Vec<u8>> {
     let header = leaf::header(memory, at);
     let words = words(memory, at, &header, room)?;
@@ -430,7 +435,7 @@ pub(crate) fn sound_key(memory: &Memory, at: PoolOffset, room: u64) -> Option<Ve
     (leaf_crc(&words) == header.crc).then_some(key)
 }
 
-/// The value of a leaf whose checksum is right.
+/// Returns the value of a leaf whose checksum is right.
 pub(crate) fn sound_value(memory: &Memory, at: PoolOffset) -> Vec<u8> {
     let header = leaf::header(memory, at);
     let mut value = vec![0; header.value_len as usize];
@@ -438,11 +443,11 @@ pub(crate) fn sound_value(memory: &Memory, at: PoolOffset) -> Vec<u8> {
     value
 }
 
-/// The word, and the bit in it, whose flip makes the checksum of a leaf right.
+/// Returns the word, and the bit in it, whose flip makes the checksum of a leaf right.
 fn flipped(memory: &Memory, at: PoolOffset, room: u64) -> Option<(PoolOffset, u64)> {
     let room = room.min(MENDED_LEN_MAX);
     let head = [memory.load8(at), memory.load8(at.plus(WORD))];
-    // A length that is wrong says nothing about the rest, so each of its bits is tried.
+    // A wrong length leaves the end of the leaf unknown, so each bit of the lengths is tried.
     let in_len = (32..128usize).find(|bit| {
         let mut flipped = head;
         flipped[bit / 64] ^= 1 << (bit % 64);

@@ -1,4 +1,4 @@
-//! The tree: what can be asked of it and done to it.
+//! The tree and its operations.
 
 use crate::attempt::{Attempt, Miss};
 use crate::checked::Value;
@@ -15,19 +15,19 @@ use lode_heap::{Heap, HeapError, Tx};
 use lode_layout::{KEY_LEN_MAX, PoolOffset, SLOT_REACH, TREE_SIZE, TYPE_TREE, tree_meta};
 use lode_pmem::{Fault, Medium, Memory};
 
-/// Conflicts after which a transaction that holds locks of earlier operations gives up and starts again.
+/// Conflicts after which a transaction that holds locks of earlier operations starts again.
 const ATTEMPTS_HOLDING: u32 = 200;
-/// A root object has cells of a line each.
+/// Alignment of a root object, whose cells have a line each.
 const TREE_ALIGN: u64 = 64;
 
-/// An ordered map from keys to values, in the pool behind `heap`.
+/// An ordered map from keys to values, in the pool of `heap`.
 ///
 /// Keys are any bytes, up to 64 KiB; one may be a prefix of another. Values are any bytes. Many threads may read
 /// and write at once; readers take no lock.
 ///
 /// # Durability
-/// A change is durable when the transaction that it is part of has returned; for those that begin a transaction
-/// of their own, when they return.
+/// A change is durable when its transaction has returned. A function without a transaction argument runs its own
+/// transaction, so its change is durable on return.
 #[derive(Debug)]
 pub struct Tree<'h, M: Medium> {
     heap: &'h Heap<M>,
@@ -43,8 +43,8 @@ impl<M: Medium> Clone for Tree<'_, M> {
 impl<M: Medium> Copy for Tree<'_, M> {}
 
 impl<'h, M: Medium> Tree<'h, M> {
-    /// Makes an empty tree; returns its root object, for [`open`](Tree::open). The caller keeps that offset in
-    /// the pool, as the heap's root or in an object of its own.
+    /// Makes an empty tree and returns its root object, for [`open`](Tree::open). The caller keeps that offset in the
+    /// pool, as the heap's root or in an object of its own.
     ///
     /// # Errors
     /// [`IndexError::PoolTooLarge`]; [`IndexError::Heap`] when there is no room.
@@ -67,18 +67,19 @@ impl<'h, M: Medium> Tree<'h, M> {
         Ok(Tree { heap, root })
     }
 
-    /// The tree of a pool without a root object that was opened for reading: empty, and it can't be changed.
+    /// Returns the tree of a pool without a root object that was opened for reading. It is empty and can't be
+    /// changed.
     pub(crate) fn absent(heap: &'h Heap<M>) -> Tree<'h, M> {
         Tree { heap, root: PoolOffset::NULL }
     }
 
-    /// The heap that the tree is in.
+    /// Returns the heap that the tree is in.
     pub fn heap(&self) -> &'h Heap<M> {
         self.heap
     }
 
-    /// Where the root object is; [`PoolOffset::NULL`] for the tree of a [`Store`](crate::kv::Store) without one, which is
-    /// empty.
+    /// Returns the offset of the root object. It is [`PoolOffset::NULL`] if a [`Store`](crate::kv::Store) has no
+    /// tree; the tree is then empty.
     pub fn root(&self) -> PoolOffset {
         self.root
     }
@@ -86,14 +87,14 @@ impl<'h, M: Medium> Tree<'h, M> {
     /// Pins the calling thread for lookups and scans.
     ///
     /// # Cost
-    /// One locked instruction. While a reader lives, what is removed or replaced is not used again.
+    /// One locked instruction. While a reader lives, the space of removed or replaced objects is not used again.
     #[inline]
     pub fn reader(&self) -> Reader<'h, M> {
         Reader::new(self.heap, self.root)
     }
 
-    /// Returns a copy of the value of `key`, as [`Reader::get`] does: the right one or an error, or `None`, which is
-    /// not proved.
+    /// Returns a copy of the value of `key`, as [`Reader::get`] does: the right value or an error. `None` is not
+    /// proved.
     ///
     /// # Errors
     /// As [`Reader::get`].
@@ -101,12 +102,12 @@ impl<'h, M: Medium> Tree<'h, M> {
         Ok(self.reader().get(key)?.map(Value::into_vec))
     }
 
-    /// Gives `key` the value `value`; whether it had another one before. The leaves that lie on the way are not
-    /// verified: where one is damaged, that it had none is not proved, as for [`get`](Tree::get).
+    /// Gives `key` the value `value`. Returns true if it had a value before. The leaves on the path are not verified.
+    /// If one is damaged, `false` does not prove that the key was absent, as for [`get`](Tree::get).
     ///
     /// # Errors
     /// [`IndexError::KeyTooLong`], [`IndexError::Corrupt`], [`IndexError::Fault`], [`IndexError::Heap`];
-    /// [`IndexError::OtherPool`] where the caller gives the transaction.
+    /// [`IndexError::OtherPool`] if the caller passes a transaction of another heap.
     ///
     /// # Durability
     /// Durable on return.
@@ -118,16 +119,16 @@ impl<'h, M: Medium> Tree<'h, M> {
         self.heap.run(|tx| self.insert_in(tx, key, value))
     }
 
-    /// As [`insert`](Tree::insert), as a part of `tx`.
+    /// Inserts as [`insert`](Tree::insert) does, as a part of `tx`.
     ///
     /// # Errors
-    /// As [`insert`](Tree::insert). When it is one of the heap the transaction must end, so pass it on.
+    /// As [`insert`](Tree::insert). After [`IndexError::Heap`] the transaction must end, so pass the error on.
     #[inline]
     pub fn insert_in(&self, tx: &Tx<'_, M>, key: &[u8], value: &[u8]) -> Result<bool, IndexError> {
         self.change(tx, key, &mut Insert { key, value })
     }
 
-    /// Removes `key`; whether it was there. That it was not is proved as little as by [`get`](Tree::get).
+    /// Removes `key`. Returns true if it was present. `false` is not proved, like `None` of [`get`](Tree::get).
     ///
     /// # Errors
     /// [`IndexError::Corrupt`], [`IndexError::Fault`], [`IndexError::Heap`].
@@ -142,18 +143,19 @@ impl<'h, M: Medium> Tree<'h, M> {
         self.heap.run(|tx| self.delete_in(tx, key))
     }
 
-    /// As [`delete`](Tree::delete), as a part of `tx`. A key that is not there is not locked: another transaction may
-    /// add it before `tx` commits.
+    /// Deletes as [`delete`](Tree::delete) does, as a part of `tx`. A key that is absent is not locked: another
+    /// transaction may add it before `tx` commits.
     ///
     /// # Errors
-    /// As [`delete`](Tree::delete). When it is one of the heap the transaction must end, so pass it on.
+    /// As [`delete`](Tree::delete). After [`IndexError::Heap`] the transaction must end, so pass the error on.
     #[inline]
     pub fn delete_in(&self, tx: &Tx<'_, M>, key: &[u8]) -> Result<bool, IndexError> {
         self.change(tx, key, &mut Delete { key })
     }
 
-    /// Gives `key` the value that `decide` makes of the one it has, or leaves it as it is for `None`. Nobody else
-    /// changes the key in between. `decide` may be called several times.
+    /// Passes the value of `key`, if it has one, to `decide`, and stores the value that `decide` returns. `None` from
+    /// `decide` leaves the key as it is. No other thread changes the key in between. `decide` may be called several
+    /// times.
     ///
     /// # Errors
     /// As [`insert`](Tree::insert).
@@ -171,10 +173,10 @@ impl<'h, M: Medium> Tree<'h, M> {
         self.heap.run(|tx| self.update_in(tx, key, &mut decide))
     }
 
-    /// As [`update`](Tree::update), as a part of `tx`.
+    /// Updates as [`update`](Tree::update) does, as a part of `tx`.
     ///
     /// # Errors
-    /// As [`insert`](Tree::insert). When it is one of the heap the transaction must end, so pass it on.
+    /// As [`insert`](Tree::insert). After [`IndexError::Heap`] the transaction must end, so pass the error on.
     pub fn update_in(
         &self,
         tx: &Tx<'_, M>,
@@ -184,9 +186,10 @@ impl<'h, M: Medium> Tree<'h, M> {
         self.change(tx, key, &mut Update { key, decide })
     }
 
-    /// A copy of the value of `key` as the transaction sees it: with what it has changed itself.
+    /// Returns a copy of the value of `key` as the transaction sees it, its own changes included.
     ///
-    /// Takes no lock: until the transaction is over others may change the key, unless it has changed it.
+    /// Takes no lock. Until the transaction is over, others may change the key, unless the transaction has changed
+    /// it.
     ///
     /// # Errors
     /// As [`Reader::get`].
@@ -197,8 +200,9 @@ impl<'h, M: Medium> Tree<'h, M> {
         Ok(value.map(Value::into_vec))
     }
 
-    /// The number of keys, as the tree has counted them; while others add and remove keys, about what it was at some
-    /// moment of the call. Nothing proves it: [`Store::count_proven`](crate::kv::Store::count_proven) does.
+    /// Returns the number of keys, as the tree has counted them. While others add and remove keys, it is about the
+    /// number at some moment of the call. It is not proved; [`Store::count_proven`](crate::kv::Store::count_proven)
+    /// proves it.
     ///
     /// # Errors
     /// [`IndexError::Fault`].
@@ -210,13 +214,13 @@ impl<'h, M: Medium> Tree<'h, M> {
         Fault::take().map_or(Ok(sum), |fault| Err(fault.into()))
     }
 
-    /// Fails for a transaction of another heap, which would store there at this one's offsets.
+    /// Refuses a transaction of another heap, which would store there at this tree's offsets.
     #[inline]
     fn check_heap(&self, tx: &Tx<'_, M>) -> Result<(), IndexError> {
         if std::ptr::eq(tx.heap(), self.heap) { Ok(()) } else { Err(IndexError::OtherPool) }
     }
 
-    /// Returns the number of leaves to which the tree leads, for as long as there are no more than `most`.
+    /// Returns the number of leaves to which the tree leads. Stops at `most` + 1.
     ///
     /// # Cost
     /// Reads each node once, and no leaf.
@@ -235,7 +239,7 @@ impl<'h, M: Medium> Tree<'h, M> {
         Fault::take().map_or(walked, |fault| Err(fault.into())).map(|()| count)
     }
 
-    /// Tries `change` until nobody comes between.
+    /// Repeats `change` until no other thread interferes.
     #[inline]
     fn change<C: Change<M>>(
         &self,
@@ -265,8 +269,9 @@ impl<'h, M: Medium> Tree<'h, M> {
                 }
                 Err(Miss::Failed(error)) => return Err(error),
                 Err(Miss::Conflict) => conflicts += 1,
-                // Whoever makes it so waits for nobody, so to hold locks meanwhile does no harm. Starting again
-                // would forget how often it was so, and damage would keep the transaction for ever.
+                // The writer that changes the place waits for no other thread, so holding locks meanwhile does no
+                // harm. A restart would forget the number of attempts, and damage would keep the transaction for
+                // ever.
                 Err(Miss::Unsettled(at)) => {
                     unrest.outlast(self.heap, IndexError::Corrupt { what: "the node of the tree", at })?;
                 }
@@ -281,14 +286,14 @@ impl<'h, M: Medium> Tree<'h, M> {
     }
 }
 
-/// Keeps a transaction in which half of a change is stored from being committed.
+/// Prevents the commit of a transaction in which half of a change is stored.
 #[cold]
 fn give_up<M: Medium>(tx: &Tx<'_, M>, error: IndexError) -> IndexError {
     tx.doom();
     error
 }
 
-/// As [`give_up`], for an attempt that may already have stored something.
+/// Gives up, as [`give_up`] does, after an attempt that failed and may have stored something.
 #[inline]
 fn or_give_up<M: Medium>(tx: &Tx<'_, M>, done: Result<(), Miss>) -> Result<(), Miss> {
     done.map_err(|miss| match miss {
@@ -309,7 +314,7 @@ fn check_reach(memory: &Memory) -> Result<(), IndexError> {
 trait Change<M: Medium> {
     type Answer;
 
-    /// Finds out what is to be changed, locks it, and only then changes it.
+    /// Finds and locks all that is to be changed, and only then changes it.
     fn attempt<V: View>(&mut self, attempt: &Attempt<'_, '_, M, V>) -> Result<Self::Answer, Miss>;
 }
 

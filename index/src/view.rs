@@ -4,18 +4,18 @@ use lode_heap::Tx;
 use lode_layout::PoolOffset;
 use lode_pmem::{Medium, Memory};
 
-/// Loads of words: straight from memory, or with what a transaction has stored so far laid over it.
+/// Loads of words: directly from memory, or overlaid with what a transaction has stored so far.
 pub(crate) trait View {
-    /// The aligned word at `at`.
+    /// Returns the aligned word at `at`.
     fn load8(&self, at: PoolOffset) -> u64;
 
-    /// Brings the line at `at` near.
+    /// Prefetches the line at `at`.
     fn prefetch(&self, at: PoolOffset);
 
     /// Copies the bytes at `at` to `into`.
     fn read(&self, at: PoolOffset, into: &mut [u8]);
 
-    /// Bytes that there are.
+    /// Returns the number of bytes that can be read.
     fn len(&self) -> u64;
 }
 

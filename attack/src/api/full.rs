@@ -1,5 +1,5 @@
-//! A pool that threads fill until all are refused, and empty, in turns with values of other sizes: each turn has as much
-//! room as the first of its kind.
+//! A pool that threads fill until all are refused, and then empty, each time with values of other sizes. Each time
+//! must have as much room as the first time with the same sizes.
 
 use super::store::{create, is_full};
 use super::{Done, Sequence, ensure, must};
@@ -12,11 +12,11 @@ use std::thread;
 
 /// Bytes of the pool.
 const SIZE: u64 = 4 << 20;
-/// Lengths of values, a mix each.
+/// Ranges of the lengths of values; each step uses one.
 const MIXES: [Range<usize>; 4] = [0..16, 100..300, 1000..4000, 20_000..60_000];
 const THREADS: u64 = 8;
-/// Of the bytes of a mix's first turn, in per cent, at least so many fit in each later one. A value of the last mix is more
-/// than a hundredth of the pool, and eight threads end with one that did not fit.
+/// Least share, in per cent, of the bytes of a mix's first step that must fit in each later one. A value of the last
+/// mix is more than a hundredth of the pool, and each of eight threads ends with a value that did not fit.
 const LEAST: u64 = 80;
 
 pub(super) fn run(sequence: &Sequence, progress: &Progress) -> Done {
@@ -55,7 +55,7 @@ pub(super) fn run(sequence: &Sequence, progress: &Progress) -> Done {
     Ok(())
 }
 
-/// Puts keys until one is refused; returns how many bytes, and which.
+/// Puts keys until one is refused. Returns the number of bytes, and the keys.
 fn fill(
     store: &Store,
     thread: u64,
@@ -76,7 +76,7 @@ fn fill(
     Ok((bytes, keys))
 }
 
-/// Deletes all keys, each by a thread that did not put it.
+/// Deletes all keys. Each is deleted by a thread that did not put it.
 fn empty(store: &Store, keys: Vec<Vec<Vec<u8>>>) -> Done {
     thread::scope(|scope| {
         let works: Vec<_> = keys

@@ -19,17 +19,17 @@ use std::sync::Arc;
 
 /// Bytes of the pool.
 const SIZE: u64 = 4 << 20;
-/// Objects above which nothing more is allocated but to fill the pool.
+/// Number of objects above which steps allocate only to fill the pool.
 const OBJECTS_MAX: usize = 400;
 
-/// What a life of the pool has in DRAM.
+/// State in DRAM of one life of the pool.
 struct Life<'h> {
     heap: &'h PoolHeap,
     held: Vec<Held<'h>>,
     pins: Vec<Pin<'h>>,
 }
 
-/// How the last step of a life leaves the pool.
+/// State in which the last step of a life leaves the pool.
 enum Leave {
     Stay,
     Close,
@@ -61,7 +61,7 @@ pub(super) fn run(sequence: &Sequence, progress: &Progress) -> Done {
     }
 }
 
-/// A finding when a check finds damage.
+/// Returns a finding if a check of the pool at `path` finds damage.
 pub(crate) fn check(path: &Path) -> Done {
     let view: Mapping = must("map", map_unchecked(path, &OpenOptions::new(Access::ReadOnly)))?;
     let report = check_pool(Arc::new(view));
@@ -105,7 +105,7 @@ fn live<'a>(
 }
 
 impl<'h> Life<'h> {
-    /// Objects may not lie over what is reserved.
+    /// Returns a finding if an object overlaps a reservation.
     fn clear_of_held(&self, model: &Objects) -> Done {
         self.held.iter().try_for_each(|held| model.clear_of(held.at(), held.len()))
     }
@@ -125,7 +125,7 @@ impl<'h> Life<'h> {
         }
     }
 
-    /// Some changes in one transaction.
+    /// Makes some changes in one transaction.
     fn transaction(&mut self, rng: &mut Rng, model: &mut Objects) -> Done {
         let (ending, count) = (Ending::draw(rng), 1 + rng.usize(..8));
         let before = model.clone();
@@ -175,7 +175,7 @@ impl<'h> Life<'h> {
         }
     }
 
-    /// A thread that allocates and frees, and ends.
+    /// Runs a thread that allocates and frees objects, and ends.
     fn thread(&self, rng: &mut Rng, model: &mut Objects) -> Done {
         let mut mine: Vec<(PoolOffset, u64, Vec<u8>)> = Vec::new();
         let (heap, mut choices) = (self.heap, rng.fork());
@@ -199,7 +199,7 @@ impl<'h> Life<'h> {
         });
         let freed = must("a thread", freed.map_err(|_| "it panicked"))?;
         for (at, type_number, content) in mine {
-            // What was freed was freed after this was made.
+            // The thread freed only after it had made all of its objects.
             model.add(at, Known { type_number, content: Rc::new(content), origin: "a thread's" })?;
         }
         for at in freed {
@@ -208,7 +208,7 @@ impl<'h> Life<'h> {
         self.clear_of_held(model)
     }
 
-    /// Fills the pool until it refuses, frees that, and the same must fit again.
+    /// Fills the pool until it refuses, frees the new objects, and checks that as many fit again.
     fn fill(&self, rng: &mut Rng, model: &mut Objects) -> Done {
         let bytes = size(rng).max(512);
         let mut counts = [0; 2];
@@ -229,7 +229,7 @@ impl<'h> Life<'h> {
                 must("free", self.heap.run(|tx| tx.free(at)))?;
             }
         }
-        // What pinned readers might still see is kept from use.
+        // Space that pinned readers might still see is not reused.
         let fits = counts[1] * 100 >= counts[0] * 85 || !self.pins.is_empty();
         ensure(fits, "full", format_args!("{} objects of {bytes} bytes fit, then {}", counts[0], counts[1]))
     }
@@ -239,7 +239,7 @@ fn magnitude_small(rng: &mut Rng) -> usize {
     super::magnitude(rng, 4096).max(1)
 }
 
-/// One change inside of a transaction. What is broken is told at the end.
+/// Makes one change inside of a transaction. Notes the first finding in `broken`, which is reported at the end.
 fn change(
     tx: &Tx<'_, Arc<Mapping>>,
     rng: &mut Rng,

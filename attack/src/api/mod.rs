@@ -1,7 +1,7 @@
-//! Random calls of the library, compared with a model after each step or each few.
+//! Random calls of the library, compared with a model after every one or every few steps.
 //!
-//! A step is a number: with the seed it decides what is done, whatever steps were taken before. So each subset of the
-//! steps of a sequence is a sequence, and one that finds something is made shorter by leaving steps out.
+//! A step is a number. Together with the seed it decides what the step does, whatever steps came before. So any
+//! subset of the steps of a sequence is a sequence. A sequence with a finding is made shorter by leaving steps out.
 
 mod full;
 mod heap;
@@ -26,7 +26,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// What a sequence calls.
+/// The part of the library that a sequence calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
     /// Transactions and reservations over objects of a heap.
@@ -37,7 +37,7 @@ pub enum Part {
     Typed,
     /// Threads, each with keys of its own, readers, and threads that end.
     Threads,
-    /// A pool that is filled and emptied in turns.
+    /// A pool that is filled and emptied, over and over.
     Full,
 }
 
@@ -70,16 +70,16 @@ impl FromStr for Part {
 /// A sequence of steps.
 #[derive(Clone, Debug)]
 pub struct Sequence {
-    /// What it calls.
+    /// The part that it calls.
     pub part: Part,
-    /// From which all follows.
+    /// The seed from which everything follows.
     pub seed: u64,
     /// The numbers of its steps.
     pub steps: Vec<u64>,
 }
 
 impl Part {
-    /// Steps of a sequence: each part takes seconds.
+    /// Returns the number of steps of a sequence, so that each part takes seconds.
     pub fn steps(self) -> u64 {
         match self {
             Part::Heap | Part::Store => 400,
@@ -90,11 +90,11 @@ impl Part {
     }
 }
 
-/// Runs a worker with arguments, and takes it to hang when no step begins for so long.
+/// Function that runs a worker with these arguments, and treats it as hung if no step begins within this time.
 pub type Supervise<'a> = dyn FnMut(&[String], Duration) -> Result<Vec<Finding>> + 'a;
 
-/// Has a worker run `sequence`; if it finds something, makes the sequence shorter. Returns what was found last, and the
-/// arguments of `attack` that repeat it.
+/// Runs `sequence` in a worker. If the worker finds something, makes the sequence shorter. Returns the last finding,
+/// and the arguments of `attack` that repeat it.
 ///
 /// # Errors
 /// A worker can't be started.
@@ -107,7 +107,7 @@ pub fn attack(
         return Ok(None);
     };
     let mut steps = sequence.steps.clone();
-    // Threads take turns as they like, and each hang would have to be waited for.
+    // The schedule of threads varies from run to run, and each repeated hang would cost its full limit.
     if !matches!(sequence.part, Part::Threads | Part::Full) && finding.class != HANG {
         steps = shrink(&steps, |steps| {
             let found = supervise(&sequence.arguments(steps), SHRINK_STALL)
@@ -120,11 +120,11 @@ pub fn attack(
     Ok(Some((finding, sequence.arguments(&steps).join(" "))))
 }
 
-/// A step, or a sequence, that found something.
+/// The result of a step or a sequence: a finding is the error.
 pub(crate) type Done = std::result::Result<(), Finding>;
 
 impl Sequence {
-    /// Runs it up to the first finding.
+    /// Runs the sequence up to its first finding.
     ///
     /// # Errors
     /// The finding.
@@ -139,7 +139,7 @@ impl Sequence {
         caught(|| run(self, progress)).unwrap_or_else(|panic| Err(Finding::new("panic", panic)))
     }
 
-    /// What a worker is called with to take these of its steps.
+    /// Returns the arguments with which a worker takes these steps of the sequence.
     fn arguments(&self, steps: &[u64]) -> Vec<String> {
         let mut arguments: Vec<String> =
             ["api", "--part", &self.part.to_string(), "--seed", &self.seed.to_string()]
@@ -155,16 +155,16 @@ impl Sequence {
         arguments
     }
 
-    /// The choices of the step `number`.
+    /// Returns the generator for the choices of step `number`.
     fn rng(&self, number: u64) -> Rng {
         Rng::with_seed(self.seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ number)
     }
 }
 
-/// How long a step may take while a sequence is made shorter. One that takes longer is left out, or not: no report
-/// follows from it.
+/// Longest time without a new step while a sequence is made shorter. A run that exceeds it only changes the steps
+/// that are left out, and is not reported.
 const SHRINK_STALL: Duration = Duration::from_secs(5);
-/// Runs of [`shrink`] at most.
+/// Greatest number of runs of [`shrink`].
 const SHRINK_RUNS: u32 = 100;
 
 /// Leaves out steps for as long as the rest still `fails`.
@@ -192,20 +192,20 @@ pub fn shrink(steps: &[u64], mut fails: impl FnMut(&[u64]) -> bool) -> Vec<u64> 
     steps
 }
 
-/// How a closure ends.
+/// The end of a closure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ending {
-    /// It returns `Ok`.
+    /// The closure returns `Ok`.
     Commit,
-    /// It returns an error.
+    /// The closure returns an error.
     Error,
-    /// It panics.
+    /// The closure panics.
     Panic,
-    /// It asks to be started again, once, and then returns `Ok`.
+    /// The closure asks once to be restarted, and then returns `Ok`.
     Restart,
-    /// It runs its second half as a transaction inside of the first.
+    /// The closure runs its second half as a transaction inside of the first.
     Nested,
-    /// The same; the inner one fails, and its error is dropped.
+    /// As `Nested`, but the inner transaction fails, and its error is dropped.
     NestedError,
 }
 
@@ -215,7 +215,7 @@ impl Ending {
         [Commit, Commit, Commit, Commit, Error, Panic, Restart, Nested, NestedError][rng.usize(..9)]
     }
 
-    /// Whether the transaction is to be there, if there is room for it.
+    /// Returns true if the transaction must be there afterwards, provided that there is room for it.
     fn commits(self) -> bool {
         matches!(self, Ending::Commit | Ending::Restart | Ending::Nested)
     }
@@ -224,12 +224,12 @@ impl Ending {
 /// The error of a closure that ends early on purpose.
 pub(crate) const EARLY: lode_heap::HeapError = lode_heap::HeapError::InTransaction;
 
-/// A finding when `holds` is false.
+/// Returns a finding if `holds` is false.
 pub(crate) fn ensure(holds: bool, class: &str, what: impl fmt::Display) -> Done {
     if holds { Ok(()) } else { Err(Finding::new(class, what)) }
 }
 
-/// The error of a call that must succeed, as a finding.
+/// Turns the error of a call that must succeed into a finding.
 pub(crate) fn must<T, E: fmt::Display>(
     call: &str,
     result: std::result::Result<T, E>,
@@ -237,7 +237,7 @@ pub(crate) fn must<T, E: fmt::Display>(
     result.map_err(|error| Finding::new("refused", format_args!("{call}: {error}")))
 }
 
-/// A length whose magnitude is as likely as any other, from 0 to `max`.
+/// Draws a length from 0 to `max`, each magnitude equally likely.
 fn magnitude(rng: &mut Rng, max: usize) -> usize {
     let bits = rng.u32(..=max.ilog2());
     rng.usize(..(2usize << bits)).min(max)

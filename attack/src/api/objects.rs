@@ -1,4 +1,4 @@
-//! What a heap is to hold.
+//! Model of the objects that a heap must hold.
 
 use super::{Done, ensure};
 use crate::Finding;
@@ -14,12 +14,12 @@ use std::sync::Arc;
 /// The heap under attack.
 pub(crate) type PoolHeap = Heap<Arc<Mapping>>;
 
-/// An object.
+/// An object of the model.
 #[derive(Clone, Debug)]
 pub(super) struct Known {
     pub(super) type_number: u64,
     pub(super) content: Rc<Vec<u8>>,
-    /// How it came to be, for reports.
+    /// The operation that made it, for reports.
     pub(super) origin: &'static str,
 }
 
@@ -29,7 +29,7 @@ impl fmt::Display for Known {
     }
 }
 
-/// Objects and where they begin.
+/// The objects of the model by their offsets.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Objects {
     pub(super) all: BTreeMap<PoolOffset, Known>,
@@ -37,7 +37,7 @@ pub(super) struct Objects {
 }
 
 impl Objects {
-    /// Adds an object; a finding when it lies over another.
+    /// Adds an object. Returns a finding if it overlaps another one.
     pub(super) fn add(&mut self, at: PoolOffset, known: Known) -> Done {
         let len = known.content.len() as u64;
         self.clear_of(at, len)?;
@@ -45,7 +45,7 @@ impl Objects {
         Ok(())
     }
 
-    /// A finding when `len` bytes at `at` lie over an object.
+    /// Returns a finding if `len` bytes at `at` overlap an object.
     pub(super) fn clear_of(&self, at: PoolOffset, len: u64) -> Done {
         let end = at.get() + len.max(1);
         let before = self.all.range(..PoolOffset::new(end)).next_back();
@@ -60,7 +60,7 @@ impl Objects {
         )
     }
 
-    /// Leads the root from `at`, if it is there, to `to`.
+    /// Sets the root to `to` if it is at `at`.
     pub(super) fn uproot(&mut self, tx: &Tx<'_, Arc<Mapping>>, at: PoolOffset, to: PoolOffset) {
         if self.root == Some(at) {
             tx.set_root(to);
@@ -68,12 +68,12 @@ impl Objects {
         }
     }
 
-    /// One of the objects.
+    /// Draws one of the objects.
     pub(super) fn any(&self, rng: &mut Rng) -> Option<PoolOffset> {
         self.all.keys().nth(rng.usize(..self.all.len().max(1))).copied()
     }
 
-    /// A finding when the heap does not hold these objects and no others.
+    /// Returns a finding unless the heap holds exactly these objects.
     pub(super) fn compare(&self, heap: &PoolHeap) -> Done {
         let root = heap.root().map_err(|error| Finding::new("walk", error))?;
         let want = self.root.unwrap_or(PoolOffset::NULL);
@@ -97,21 +97,21 @@ impl Objects {
     }
 }
 
-/// Words that hold `content`.
+/// Returns the words that hold `content`.
 pub(super) fn words(content: &[u8]) -> Vec<u64> {
     let mut bytes = content.to_vec();
     bytes.resize(content.len().next_multiple_of(WORD as usize), 0);
     bytes.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word)).collect()
 }
 
-/// Content that is no other object's.
+/// Returns random content, different from that of all other objects.
 pub(crate) fn content(rng: &mut Rng, len: usize) -> Vec<u8> {
     let mut bytes = vec![0; len];
     rng.fill(&mut bytes);
     bytes
 }
 
-/// A size of an object.
+/// Draws the size of an object.
 pub(super) fn size(rng: &mut Rng) -> usize {
     match rng.u8(..10) {
         0 => 64,

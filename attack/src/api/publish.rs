@@ -1,4 +1,4 @@
-//! Reservations: filled, published in every way in which a closure can, kept, dropped.
+//! Reservations: filled, published by closures that end in every way, kept, dropped.
 
 use super::objects::{Known, Objects, PoolHeap, content};
 use super::{Done, EARLY, ensure, must};
@@ -11,7 +11,7 @@ use lode_pmem::Mapping;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// A reservation and what was stored to it.
+/// A reservation and the content stored to it.
 #[derive(Debug)]
 pub(super) struct Held<'h> {
     reservation: Reservation<'h, Arc<Mapping>>,
@@ -37,26 +37,26 @@ impl<'h> Held<'h> {
     }
 }
 
-/// What is done beside publishing.
+/// The course of a transaction that publishes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum How {
-    /// Publishes, and nothing else.
+    /// Publishes, and does nothing else.
     Plain,
-    /// Publishes nothing: the space is given back at the commit.
+    /// Publishes nothing. The space is given back at the commit.
     Leave,
-    /// Publishes it in a transaction inside of the transaction.
+    /// Publishes in a transaction inside of the transaction.
     Nested,
-    /// The same; the inner transaction fails, and its error is dropped.
+    /// As `Nested`, but the inner transaction fails, and its error is dropped.
     NestedError,
     /// Stores to the object through the transaction.
     StoreByTransaction,
-    /// Fails after publishing: the reservation comes back, is stored to, and is published after that.
+    /// Fails after publishing. The reservation comes back, is stored to, and is then published.
     Error,
-    /// Panics after publishing: the space is given back.
+    /// Panics after publishing. The space is given back.
     Panic,
-    /// Is started again after publishing.
+    /// Is restarted after publishing.
     Restart,
-    /// Is started again after publishing, and drops the reservation then.
+    /// Is restarted after publishing, and then drops the reservation.
     RestartAndDrop,
 }
 
@@ -72,11 +72,11 @@ const HOW: [(How, &str); 9] = [
     (How::RestartAndDrop, "published, and dropped when started again"),
 ];
 
-/// How an attempt has ended that did not panic.
+/// The end of an attempt that did not panic.
 enum Ended<'h> {
-    /// Committed, with an object or not.
+    /// The attempt committed; true if it published an object.
     Committed(bool),
-    /// Failed; the reservation is as before.
+    /// The attempt failed, and the reservation is as before.
     Failed(HeapError, Option<Reservation<'h, Arc<Mapping>>>),
 }
 
@@ -170,14 +170,14 @@ fn attempt<'h>(
     }
 }
 
-/// New bytes for a part of `len` bytes.
+/// Draws new bytes for a part of `len` bytes, and the offset of the part.
 fn patch(rng: &mut Rng, len: usize) -> (usize, Vec<u8>) {
     let from = rng.usize(..len);
     let count = rng.usize(1..=len - from);
     (from, content(rng, count))
 }
 
-/// Publishes `reservation` in a transaction with what `also` does.
+/// Publishes `reservation` in a transaction, together with the changes of `also`.
 pub(crate) fn publish_with(
     heap: &PoolHeap,
     reservation: Reservation<'_, Arc<Mapping>>,

@@ -1,4 +1,4 @@
-//! A pool that is open for reading refuses each change, and stays as it is.
+//! Attacks on a pool that is open for reading: it refuses each change, and its file stays as it is.
 
 use super::store::Model;
 use super::{Done, ensure, must};

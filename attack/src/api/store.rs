@@ -1,4 +1,4 @@
-//! The tree and the store over it: changes one by one and many in a transaction, scans, readers that are held.
+//! The tree and the store over it: single changes, many changes in a transaction, scans, pinned readers.
 
 use super::heap::check;
 use super::{Done, EARLY, Ending, Sequence, ensure, magnitude, must, refused};
@@ -18,10 +18,10 @@ use std::sync::Arc;
 pub(super) const SIZE: u64 = 4 << 20;
 const KEYS_MAX: usize = 1500;
 
-/// What a store is to hold.
+/// Model of the pairs that a store must hold.
 pub(super) type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
-/// How the last step of a life leaves the pool.
+/// State in which the last step of a life leaves the pool.
 enum Leave {
     End,
     Close,
@@ -54,7 +54,7 @@ pub(super) fn run(sequence: &Sequence, progress: &Progress) -> Done {
     }
 }
 
-/// Makes a store on a rung on which nothing waits for a disk.
+/// Makes a store on a rung that does not wait for a disk.
 pub(super) fn create(path: &Path, size: u64) -> Result<Store, Finding> {
     let options = CreateOptions { rung: Some(Rung::Line), ..CreateOptions::new(size, Store::layout()) };
     must("create", Store::create(path, &options))
@@ -65,7 +65,7 @@ pub(super) fn open(path: &Path) -> Result<Store, Finding> {
     must("open", Store::open(path, &options))
 }
 
-/// Whether the pool, or a half of what is free, has no room for a change.
+/// Returns true if the pool, or half of its free space, has no room for a change.
 pub(super) fn is_full(error: &KvError) -> bool {
     matches!(error, KvError::Index(error) if is_full_index(error))
 }
@@ -114,7 +114,7 @@ fn live<'a>(
     Ok(Leave::End)
 }
 
-/// A key: of few forms, so that keys meet, begin alike, and are the beginning of others.
+/// Draws a key. Keys have few forms, so that they repeat, share prefixes, and are prefixes of others.
 fn key(rng: &mut Rng, model: &Model) -> Vec<u8> {
     if rng.bool()
         && let Some(key) = model.keys().nth(rng.usize(..model.len().max(1)))
@@ -165,7 +165,7 @@ fn delete(store: &Store, rng: &mut Rng, model: &mut Model) -> Done {
 
 type PoolTree<'h> = Tree<'h, Arc<Mapping>>;
 
-/// Some changes in one transaction, with lookups that see them.
+/// Makes some changes in one transaction, with lookups that see them.
 fn transaction(store: &Store, tree: &PoolTree<'_>, rng: &mut Rng, model: &mut Model) -> Done {
     let (ending, count) = (Ending::draw(rng), 1 + rng.usize(..12));
     let choices = rng.fork();
@@ -254,7 +254,7 @@ fn update(tree: &PoolTree<'_>, rng: &mut Rng, model: &mut Model) -> Done {
     }
 }
 
-/// A part of the keys, from both ends.
+/// Scans a part of the keys, from both ends.
 fn scan(tree: &PoolTree<'_>, rng: &mut Rng, model: &Model) -> Done {
     let reader = tree.reader();
     let (mut from, mut to) = (key(rng, model), key(rng, model));
@@ -291,12 +291,12 @@ fn scan(tree: &PoolTree<'_>, rng: &mut Rng, model: &Model) -> Done {
     ensure(range.next().is_none() && range.next_back().is_none(), "scan", "a scan does not end")
 }
 
-/// A key, and how long its value is.
+/// Formats a key, and the length of its value.
 fn show(key: &[u8], value: &[u8]) -> String {
     format!("{:?}[{}] with {} bytes", &key[..key.len().min(40)], key.len(), value.len())
 }
 
-/// A value that was found stays as it is for as long as its reader lives.
+/// Checks that a value that was found stays the same as long as its reader lives.
 fn held_value(store: &Store, tree: &PoolTree<'_>, rng: &mut Rng, model: &mut Model) -> Done {
     let reader = tree.reader();
     let key = key(rng, model);
@@ -327,8 +327,8 @@ fn lookups(store: &Store, rng: &mut Rng, model: &Model) -> Done {
     )
 }
 
-/// Fills the pool until it refuses, empties it of that, and about the same must fit again: in a pool as small as these the
-/// lengths of superblocks, which follow from the order of allocations, make up to 15 per cent of a difference.
+/// Fills the pool until it refuses, deletes the new keys, and checks that about as much fits again. In pools this
+/// small, the order of allocations decides the lengths of superblocks, which make a difference of up to 15 per cent.
 fn fill(store: &Store, rng: &mut Rng, model: &mut Model, can_reuse: bool) -> Done {
     let value = value(rng);
     let mut counts = [0u32; 2];
@@ -342,7 +342,7 @@ fn fill(store: &Store, rng: &mut Rng, model: &mut Model, can_reuse: bool) -> Don
             }
         }
         lookups(store, rng, model).or_else(|finding| match &*finding.class {
-            // It counts the keys of the model only.
+            // The lookups expect a count of the model's keys only.
             "answer" if finding.what.starts_with("count") => Ok(()),
             _ => Err(finding),
         })?;
@@ -359,7 +359,7 @@ fn fill(store: &Store, rng: &mut Rng, model: &mut Model, can_reuse: bool) -> Don
     )
 }
 
-/// A thread that changes the store, and ends.
+/// Runs a thread that changes the store, and ends.
 fn thread(store: &Store, rng: &mut Rng, model: &mut Model) -> Done {
     let mut choices = rng.fork();
     let work = std::thread::scope(|scope| {
@@ -375,7 +375,7 @@ fn thread(store: &Store, rng: &mut Rng, model: &mut Model) -> Done {
     must("a thread", work.map_err(|_| "it panicked"))?
 }
 
-/// A finding when the store does not hold what the model says.
+/// Returns a finding if the store does not hold the pairs of the model.
 pub(super) fn compare(store: &Store, model: &Model) -> Done {
     let reader = must("tree", store.tree())?.reader();
     let mut want = model.iter();

@@ -1,4 +1,4 @@
-//! Threads beside each other, each with keys of its own and a model of them, and what all share.
+//! Concurrent threads, each with its own keys and a model of them, and one key that all share.
 
 use super::heap::check;
 use super::store::{Model, create, is_full, open};
@@ -12,12 +12,12 @@ use std::thread;
 const SIZE: u64 = 8 << 20;
 /// The key of a number to which all threads add.
 const SHARED: &[u8] = b"shared";
-/// Changes of a thread, in each step.
+/// Changes that a thread makes in each step.
 const CHANGES: usize = 60;
-/// Keys of a thread.
+/// Number of keys of a thread.
 const KEYS: u16 = 60;
 
-/// What one thread leaves.
+/// The result of one thread.
 struct Left {
     model: Model,
     added: u64,
@@ -30,7 +30,7 @@ pub(super) fn run(sequence: &Sequence, progress: &Progress) -> Done {
     let (mut model, mut sum) = (Model::new(), 0);
     for number in &sequence.steps {
         let mut rng = sequence.rng(*number);
-        // Now and then more threads than there are slots for readers anywhere.
+        // Some steps have more threads than the first table of readers has slots.
         let threads = if rng.u8(..8) == 0 { 160 } else { rng.u64(1..=8) };
         let readers = [0, 0, 1, 1, 50][rng.usize(..5)];
         let changes = if threads > 8 { CHANGES / 20 } else { CHANGES };
@@ -90,7 +90,7 @@ fn own_keys(model: &Model, thread: u64) -> Model {
     own.map(|(key, value)| (key.clone(), value.clone())).collect()
 }
 
-/// Two threads grow the pool at once; whatever each is told, it has the larger size then.
+/// Grows the pool in two threads at once. Whatever each call returns, the pool must have the larger size afterwards.
 fn grow(store: &Store, rng: &mut Rng) -> Done {
     let size = store.pool().header().geometry.size();
     if size > 4 * SIZE {
@@ -99,7 +99,7 @@ fn grow(store: &Store, rng: &mut Rng) -> Done {
     let more: Vec<u64> = (0..2).map(|_| size + (rng.u64(1..32) << 16)).collect();
     thread::scope(|scope| {
         for size in &more {
-            // The second may find the pool larger than it asks for.
+            // The second call may find a pool larger than it asks for.
             scope.spawn(move || drop(store.pool().grow(*size)));
         }
     });

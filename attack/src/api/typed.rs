@@ -40,7 +40,7 @@ struct Root {
     pair: PMutex<[PCell<u64, Attacked>; 2], Attacked>,
 }
 
-/// What the root is to hold.
+/// Model of the content that the root must have.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Model {
     wide: [u64; 6],
@@ -89,7 +89,8 @@ pub(super) fn run(sequence: &Sequence, progress: &Progress) -> Done {
     }
 }
 
-/// Takes steps up to one that ends the life of the pool: whether there may be more, and whether to close it.
+/// Takes steps up to one that ends the life of the pool. The first flag is true if there may be more steps, the
+/// second if the pool must be closed.
 fn live<'a>(
     sequence: &Sequence,
     steps: &mut impl Iterator<Item = &'a u64>,
@@ -159,7 +160,7 @@ fn transaction(pool: &Typed, root: &Root, rng: &mut Rng, model: &mut Model) -> D
     Ok(())
 }
 
-/// One change inside of a transaction, and what it is to lead to.
+/// Makes one change inside of a transaction, and the same change in the model `next`.
 fn change(tx: &Tx<'_>, root: &Root, rng: &mut Rng, next: &mut Model) -> Result<(), HeapError> {
     match rng.u8(..12) {
         0 => {
@@ -224,7 +225,7 @@ fn push(tx: &Tx<'_>, root: &Root, rng: &mut Rng, next: &mut Model) -> Result<(),
     let link = tx.alloc(Link { number, text: PString::new(), next: PBox::null() })?;
     link.text.set(tx, &words)?;
     if rng.u8(..6) == 0 {
-        // Given to no pointer, it is freed, with its text.
+        // A box that is given to no pointer is freed, and its text with it.
         return Ok(());
     }
     if let Some(rest) = root.list.take(tx)? {
@@ -239,7 +240,7 @@ fn text(rng: &mut Rng, max: usize) -> String {
     (0..magnitude(rng, max)).map(|_| rng.char('a'..'\u{fff}')).collect()
 }
 
-/// What a guard has lent stays as it is, whatever is freed meanwhile.
+/// Checks that a value lent by a guard stays the same, whatever is freed meanwhile.
 fn under_guards(pool: &Typed, root: &Root, rng: &mut Rng, model: &mut Model) -> Done {
     let count = [1, 2, 150][rng.usize(..3)];
     let guards: Vec<_> = (0..count).map(|_| pool.guard()).collect();
@@ -254,7 +255,7 @@ fn under_guards(pool: &Typed, root: &Root, rng: &mut Rng, model: &mut Model) -> 
     ensure(still == before.map(|(number, _)| number), "changed", format_args!("a lent link is {still:?}"))
 }
 
-/// All that can be is freed, and nothing else is left.
+/// Frees everything that can be freed, and checks that nothing else is left.
 fn clear_all(pool: &Typed, root: &Root, model: &mut Model) -> Done {
     let cleared = pool.run(|tx| {
         if let Some(list) = root.list.take(tx)? {
@@ -270,7 +271,7 @@ fn clear_all(pool: &Typed, root: &Root, model: &mut Model) -> Done {
     ensure(count <= 2, "besides", format_args!("{count} objects are left: the root and the text are two"))
 }
 
-/// A finding when the pool does not hold what the model says.
+/// Returns a finding if the pool does not hold the content of the model.
 fn compare(pool: &Typed, model: &Model) -> Done {
     let root = root(pool)?;
     let guard = pool.guard();

@@ -1,4 +1,4 @@
-//! What is done to a file.
+//! Damage of a file.
 
 use crate::files::Victim;
 use crate::files::victim::LINE;
@@ -13,7 +13,7 @@ const PAGE: u64 = 4096;
 pub enum Kind {
     /// One flipped bit.
     Bit,
-    /// Eight of them, close together or anywhere.
+    /// Eight flipped bits, close together or anywhere.
     EightBits,
     /// A line of 64 bytes is random.
     LineRandom,
@@ -27,11 +27,11 @@ pub enum Kind {
     PageZero,
     /// A page is all ones.
     PageOnes,
-    /// Two pages are in each other's place.
+    /// Two pages have changed places.
     PagesSwapped,
-    /// A sound line lies over another.
+    /// A sound line is copied over another one.
     LineOver,
-    /// A digit of a key or value is another one.
+    /// A digit of a key or value is replaced by another one.
     Digit,
     /// The file is shorter.
     CutShort,
@@ -56,17 +56,17 @@ pub(crate) const KINDS: [Kind; 13] = [
     Kind::Extended,
 ];
 
-/// One damage: bytes at places, and a length.
+/// One damage: new bytes at some offsets, and a new length.
 #[derive(Clone, Debug)]
 pub struct Damage {
-    /// What it is.
+    /// The kind of the damage.
     pub kind: Kind,
     edits: Vec<(u64, Vec<u8>)>,
     len: u64,
 }
 
 impl Damage {
-    /// Draws a damage of any kind at a place of any kind, no-ops apart.
+    /// Draws a damage of any kind at a place of any kind. It always changes the file.
     pub fn draw(rng: &mut Rng, victim: &Victim) -> Damage {
         loop {
             let kind = KINDS[rng.usize(..KINDS.len())];
@@ -93,7 +93,7 @@ impl Damage {
                 let near = rng.bool();
                 let any = |rng: &mut Rng| if near { page(at) + rng.u64(..PAGE) } else { place(rng, victim) };
                 let mut places: Vec<u64> = (0..8).map(|_| any(rng)).collect();
-                // Two flips of one byte would be one edit over the other.
+                // Two flips in one byte would be two edits, and the second would overwrite the first.
                 places.sort_unstable();
                 places.dedup();
                 places.into_iter().map(|at| flip(rng, at)).collect()
@@ -132,7 +132,7 @@ impl Damage {
         Damage { kind, edits, len }
     }
 
-    /// Whether a byte of `range` is changed.
+    /// Returns true if the damage changes a byte of `range`.
     pub(crate) fn touches(&self, range: &Range<u64>) -> bool {
         range.end > self.len
             || self.edits.iter().any(|(at, bytes)| *at < range.end && range.start < at + bytes.len() as u64)
@@ -160,7 +160,7 @@ impl fmt::Display for Damage {
     }
 }
 
-/// A byte of the file: anywhere, or in one of the structures, each as likely.
+/// Draws an offset in the file: anywhere, or in one of the structures, each structure of a kind equally likely.
 fn place(rng: &mut Rng, victim: &Victim) -> u64 {
     let all = victim.image.len() as u64;
     let inside = |rng: &mut Rng, ranges: &[Range<u64>]| {
@@ -179,7 +179,7 @@ fn place(rng: &mut Rng, victim: &Victim) -> u64 {
     drawn.unwrap_or_else(|| rng.u64(..all)).min(all - 1)
 }
 
-/// A byte of a structure of the same kind as the one at `at`, at the same distance from its start.
+/// Draws an offset in a structure of the same kind as the one at `at`, at the same distance from its start.
 fn place_like(rng: &mut Rng, victim: &Victim, at: u64) -> u64 {
     for ranges in [&victim.nodes, &victim.leaves] {
         if let Some(range) = ranges.iter().find(|range| range.contains(&at)) {
@@ -190,7 +190,7 @@ fn place_like(rng: &mut Rng, victim: &Victim, at: u64) -> u64 {
     place(rng, victim)
 }
 
-/// Another digit in the place of one in a leaf.
+/// Replaces a digit in a leaf by another one.
 fn digit(rng: &mut Rng, victim: &Victim) -> Option<(u64, Vec<u8>)> {
     let leaf = rng.choice(&victim.leaves)?;
     let digits: Vec<u64> = leaf.clone().filter(|at| victim.image[*at as usize].is_ascii_digit()).collect();

@@ -1,4 +1,4 @@
-//! Whether what a damaged pool answers is right.
+//! Judging the answers that a damaged pool gives.
 
 use crate::files::way::{Answer, Pair, Refusal, Repaired, Wanted, Way};
 use crate::files::{Damage, Tally, Victim};
@@ -9,11 +9,11 @@ use std::fmt::Display;
 use std::fs;
 use std::path::Path;
 
-/// A class of findings, and what was found.
+/// Receiver of findings: the class, and the description.
 pub(crate) type Tell<'a> = dyn FnMut(&'static str, String) + 'a;
 
-/// Uses the pool at `path`, which is `victim` with `damage`, in all ways in which a user
-/// does, and tells of each answer that is wrong.
+/// Uses the pool at `path`, which is `victim` with `damage`, in all ways in which a user does. Tells each wrong
+/// answer.
 pub(crate) fn judge(
     rng: &mut Rng,
     victim: &Victim,
@@ -58,14 +58,14 @@ pub(crate) fn judge(
     Ok(())
 }
 
-/// Tells of an answer that is none.
+/// Tells a finding if the answer is a panic, a signal or a hang.
 fn broke<T>(command: &str, answer: &Answer<T>, tell: &mut Tell<'_>) {
     if let Err(Refusal::Broke(how)) = answer {
         tell("broke", format!("{command}: {how}"));
     }
 }
 
-/// Scans: a prefix, a part, the first and last few, all in reverse.
+/// Draws scans: a prefix, a part, the first and last few, all in reverse.
 fn wanted(rng: &mut Rng, victim: &Victim) -> Vec<Wanted> {
     let any = |rng: &mut Rng| key(rng, victim).filter(|key| !key.contains(&0));
     let prefix = any(rng).map_or(Vec::new(), |key| key[..rng.usize(..=key.len())].to_vec());
@@ -96,7 +96,7 @@ fn judge_pairs(
     broke(command, answer, tell);
     let Ok(pairs) = answer else { return };
     if !wanted.verify && !wanted.is_whole() {
-        // What a part lacks is not proved; what it has is right, and in order.
+        // It is not proved that a part is complete. The pairs that it has must be right, and in order.
         let all = Wanted { limit: None, ..wanted.clone() }.of(victim.pairs.iter());
         let mut rest = all.iter();
         if let Some((key, value)) = pairs.iter().find(|pair| !rest.any(|other| other == *pair)) {
@@ -112,7 +112,7 @@ fn judge_pairs(
     }
 }
 
-/// Says how `found` differs from `want`.
+/// Describes the difference between `found` and `want`.
 fn difference(want: &[Pair], found: &[Pair]) -> Option<String> {
     if want == found {
         return None;
@@ -126,12 +126,12 @@ fn difference(want: &[Pair], found: &[Pair]) -> Option<String> {
     Some(format!("{lens}; number {at} is {}, and should be {}", show(found.get(at)), show(want.get(at))))
 }
 
-/// The first bytes, as text.
+/// Returns the first bytes, as text.
 fn short(bytes: &[u8]) -> impl Display {
     format!("{:?}[{}]", String::from_utf8_lossy(&bytes[..bytes.len().min(24)]), bytes.len())
 }
 
-/// Draws keys to look up: those whose leaves are damaged, others, and some that are not there.
+/// Draws keys to look up: some whose leaves are damaged, others, and some that are absent.
 fn lookups(rng: &mut Rng, victim: &Victim, damage: &Damage, count: usize) -> Vec<Vec<u8>> {
     let hit = victim.leaves.iter().filter(|leaf| damage.touches(leaf)).filter_map(|leaf| victim.key_of(leaf));
     let mut keys: Vec<Vec<u8>> = hit.take(count / 2).collect();
@@ -164,7 +164,8 @@ fn judge_lookups(keys: &[Vec<u8>], victim: &Victim, path: &Path, way: &dyn Way, 
     }
 }
 
-/// What is left after a repair is as it was; what is not there is told.
+/// Checks a repaired pool. Each pair that is left must be as it was before. Each missing key must lie in a range that
+/// the repair reports.
 fn judge_repair(victim: &Victim, path: &Path, way: &dyn Way, repaired: &Repaired, tell: &mut Tell<'_>) {
     let checked = way.check(path);
     broke("check after a repair", &checked, tell);

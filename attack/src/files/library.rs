@@ -1,4 +1,4 @@
-//! A pool used through the library, in this process.
+//! Use of a pool through the library, in this process.
 
 use crate::files::way::{Answer, Pair, Refusal, Repaired, Wanted, Way};
 use crate::panics::caught;
@@ -13,7 +13,7 @@ use std::ops::Bound;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Keys of a sample whose absence is to be proved.
+/// Greatest number of keys of a sample whose absence is proved.
 const PROVEN_MAX: usize = 20;
 
 /// Uses a pool through the library, as the program does.
@@ -24,7 +24,7 @@ fn said(error: impl Display) -> Refusal {
     Refusal::Said(error.to_string())
 }
 
-/// What `ask` returns; a panic is no answer.
+/// Returns the answer of `ask`. A panic becomes a refusal.
 fn guarded<T>(ask: impl FnOnce() -> Answer<T>) -> Answer<T> {
     caught(ask).unwrap_or_else(|panic| Err(Refusal::Broke(panic)))
 }
@@ -68,7 +68,7 @@ impl Way for Library {
     }
 
     fn get(&self, pool: &Path, keys: &[Vec<u8>], verify: bool) -> Vec<Answer<Option<Vec<u8>>>> {
-        // To prove that a key is absent reads the whole tree.
+        // A proof that a key is absent reads the whole tree.
         let keys = if verify { &keys[..keys.len().min(PROVEN_MAX)] } else { keys };
         match guarded(|| open(pool)) {
             Ok(mut store) if verify => {

@@ -1,4 +1,4 @@
-//! Hostile files: pools with damage, and whether what is read from them is right or an error.
+//! Hostile files: damaged pools, from which every answer must be right or an error.
 //!
 //! ```text
 //!   Victim     a pool of known keys and values, as bytes, and where its objects lie
@@ -29,34 +29,34 @@ use std::fs;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-/// Seeds that differ by this many make victims of the same kind: large or small, closed or not.
+/// Victims whose seeds differ by a multiple of this are of the same kind: large or small, closed or not.
 pub const SEEDS: u64 = 6;
 
-/// Samples of a run, and where findings are kept.
+/// The samples of a run, and the folder for those with findings.
 #[derive(Clone, Debug)]
 pub struct Samples {
-    /// From which all follows.
+    /// The seed from which everything follows.
     pub seed: u64,
-    /// Their numbers.
+    /// Numbers of the samples.
     pub numbers: Range<u64>,
-    /// The folder to which damaged pools are copied on which something was found.
+    /// Folder for copies of the damaged pools that gave a finding.
     pub keep: Option<PathBuf>,
 }
 
-/// What a run has looked at.
+/// Counts of a run.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Tally {
-    /// Damaged files.
+    /// Number of damaged files.
     pub samples: u64,
-    /// Those that could still be exported whole.
+    /// Number of those that could still be exported whole.
     pub exported: u64,
-    /// Those in which the check found damage.
+    /// Number of those in which the check found damage.
     pub noticed: u64,
-    /// Those that were repaired.
+    /// Number of those that were repaired.
     pub repaired: u64,
 }
 
-/// Damages pools and uses each in one `way`; hands what is wrong to `found`.
+/// Damages pools, uses each in one `way`, and passes each wrong result to `found`.
 ///
 /// # Errors
 /// A victim or a file can't be made.
@@ -89,12 +89,12 @@ pub fn attack(
     Ok(tally)
 }
 
-/// The choices of one sample: the same whatever samples ran before.
+/// Returns the generator for one sample, which does not depend on the samples before it.
 fn sample_rng(seed: u64, number: u64) -> Rng {
     Rng::with_seed(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ number)
 }
 
-/// Copies the damaged pool to where it stays.
+/// Copies the damaged pool to the folder for findings.
 fn keep(samples: &Samples, number: u64, image: &[u8]) -> Option<PathBuf> {
     let folder: &Path = samples.keep.as_deref()?;
     let path = folder.join(format!("damaged-{}-{number}.pool", samples.seed));

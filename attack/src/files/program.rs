@@ -1,4 +1,4 @@
-//! A pool used through the program `lode`.
+//! Use of a pool through the program `lode`.
 
 use crate::files::way::{Answer, Pair, Refusal, Repaired, Wanted, Way};
 use anyhow::{Context, Result};
@@ -13,9 +13,9 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long a command may take before it is taken to hang; it takes milliseconds.
+/// Time after which a command is taken to hang. A command takes milliseconds.
 const COMMAND_LIMIT: Duration = Duration::from_secs(60);
-/// Exit codes of `lode`: not done or not there, wrong usage, damaged.
+/// Exit codes of `lode` for: not done or not there, wrong usage, damaged.
 const SAID: [i32; 3] = [1, 2, DAMAGED];
 const NOT_THERE: i32 = 1;
 const DAMAGED: i32 = 3;
@@ -27,7 +27,7 @@ pub struct Program {
     can_verify: bool,
 }
 
-/// How a command ended that was not broken.
+/// The end of a command that did not break.
 struct Ended {
     code: i32,
     out: Vec<u8>,
@@ -35,10 +35,10 @@ struct Ended {
 }
 
 impl Program {
-    /// The program at `lode`.
+    /// Returns the program at `lode`.
     ///
     /// # Errors
-    /// It can't be run.
+    /// The program can't be run.
     pub fn new(lode: &Path) -> Result<Program> {
         let help = Command::new(lode).args(["kv", "get", "--help"]).output();
         let help = help.with_context(|| lode.display().to_string())?;
@@ -73,7 +73,7 @@ impl Program {
         let mut ended = self.run(&arguments)?;
         match ended.code {
             0 => {
-                // The newline behind the value is not the value's.
+                // The newline after the value is not part of it.
                 ended.out.pop();
                 Ok(Some(ended.out))
             }
@@ -82,7 +82,7 @@ impl Program {
         }
     }
 
-    /// What it printed, if it succeeded.
+    /// Runs the program, and returns its output if it succeeded.
     fn good(&self, arguments: &[OsString]) -> Answer<Vec<u8>> {
         let ended = self.run(arguments)?;
         if ended.code == 0 { Ok(ended.out) } else { Err(refused(ended)) }
@@ -101,7 +101,7 @@ impl Program {
     }
 }
 
-/// An error, which a user must be told.
+/// Turns the end of a command into a refusal. It must have told the user an error.
 fn refused(ended: Ended) -> Refusal {
     if ended.err.is_empty() && ended.code != DAMAGED {
         return Refusal::Broke(format!("code {} without a word", ended.code));
@@ -112,13 +112,13 @@ fn refused(ended: Ended) -> Refusal {
 fn reader(mut pipe: impl Read + Send + 'static) -> thread::JoinHandle<Vec<u8>> {
     thread::spawn(move || {
         let mut bytes = Vec::new();
-        // What came before an error is compared all the same.
+        // The bytes before an error are compared all the same.
         let _ = pipe.read_to_end(&mut bytes);
         bytes
     })
 }
 
-/// Waits for the end; none, and the child is killed, when it does not come.
+/// Waits for the end of the child. If the child takes too long, kills it and returns `None`.
 fn wait(child: &mut Child) -> std::io::Result<Option<ExitStatus>> {
     let since = Instant::now();
     loop {

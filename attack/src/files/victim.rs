@@ -14,21 +14,21 @@ use std::path::Path;
 /// A pool of known content, as bytes.
 #[derive(Clone, Debug)]
 pub struct Victim {
-    /// What is in it.
+    /// Keys and values of the pool.
     pub pairs: BTreeMap<Vec<u8>, Vec<u8>>,
-    /// Its file.
+    /// Bytes of its file.
     pub image: Vec<u8>,
-    /// Whether its last writer closed it; otherwise the log is replayed by each that opens it.
+    /// True if its last writer closed it. Otherwise each opening replays the log.
     pub is_closed: bool,
-    /// Where its log lies.
+    /// Range of its log.
     pub log: Range<u64>,
-    /// The tree's root, inner nodes and leaves: where each begins and its bytes.
+    /// Range of the tree's root object.
     pub root: Vec<Range<u64>>,
-    /// Its inner nodes.
+    /// Ranges of its inner nodes.
     pub nodes: Vec<Range<u64>>,
-    /// Its leaves.
+    /// Ranges of its leaves.
     pub leaves: Vec<Range<u64>>,
-    /// Lines that are not all zeros and lie in none of the above: tables, bitmaps, headers of spans.
+    /// Offsets of lines outside of the ranges above that are not all zeros: tables, bitmaps, headers of spans.
     pub tables: Vec<u64>,
 }
 
@@ -36,8 +36,8 @@ pub struct Victim {
 pub(crate) const LINE: u64 = 64;
 
 impl Victim {
-    /// Makes the victim that belongs to `seed`, at `path`: of 3,000 keys, or of 300 in a pool so small that most
-    /// damage hits something; closed or not.
+    /// Makes the victim of `seed` at `path`. It has 3,000 keys, or 300 in a pool so small that most damage hits
+    /// something. The seed also decides if it is closed.
     ///
     /// # Errors
     /// The pool can't be made.
@@ -45,7 +45,7 @@ impl Victim {
         let mut rng = Rng::with_seed(seed);
         let (is_small, is_closed) = (seed.is_multiple_of(2), !seed.is_multiple_of(3));
         let (size, keys) = if is_small { (1 << 20, 300) } else { (6 << 20, 3000) };
-        // What damage does to a pool does not depend on its rung, and on this one nothing waits for a disk.
+        // The effect of damage does not depend on the rung, and this rung does not wait for a disk.
         let options = CreateOptions { rung: Some(Rung::Line), ..CreateOptions::new(size, Store::layout()) };
         let store = Store::create(path, &options)?;
         let mut pairs = BTreeMap::new();
@@ -56,7 +56,7 @@ impl Victim {
         }
         let all: Vec<Vec<u8>> = pairs.keys().cloned().collect();
         for key in all {
-            // A pool with a past: there are freed leaves, and nodes that have grown and shrunk.
+            // Gives the pool a past, with freed leaves and with nodes that have grown and shrunk.
             match rng.u8(..10) {
                 0 => {
                     store.delete(&key)?;
@@ -128,7 +128,7 @@ fn range(at: PoolOffset, size: u64) -> Range<u64> {
     at.get()..at.get() + size
 }
 
-/// A key and a value of one of the forms that users store.
+/// Draws a key and a value of one of the forms that users store.
 fn pair(rng: &mut Rng, number: u64, is_small: bool) -> Pair {
     let key = match rng.u8(..10) {
         0..4 => format!("user:{number:06}:{}", ["name", "mail", "balance"][rng.usize(..3)]).into_bytes(),

@@ -1,39 +1,39 @@
-//! What a user does with a pool, in whatever way.
+//! The operations of a user on a pool, through the library or the program.
 
 use std::path::Path;
 
-/// Why there is no answer.
+/// Reason why there is no answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// An error that says so, and an exit code that is not 0.
+    /// An error with a message, and an exit code that is not 0.
     Said(String),
-    /// A panic, a signal, a hang, or an exit code that means nothing.
+    /// A panic, a signal, a hang, or an unknown exit code.
     Broke(String),
-    /// The question can't be asked in this way.
+    /// This way can't ask the question.
     Unasked,
 }
 
-/// An answer, or why there is none.
+/// An answer, or the reason why there is none.
 pub type Answer<T> = Result<T, Refusal>;
 
 /// A key and its value.
 pub type Pair = (Vec<u8>, Vec<u8>);
 
-/// A key next to those that were lost; none where they begin with the first key, or end with the last.
+/// A key next to the lost ones; `None` if they begin with the first key, or end with the last.
 pub type End = Option<Vec<u8>>;
 
-/// What a repair says of itself.
+/// The report of a repair.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Repaired {
-    /// Whether the pool is still damaged.
+    /// True if the pool is still damaged.
     pub is_damaged: bool,
-    /// Whether a transaction was lost, so that any key may be old.
+    /// True if a transaction was lost, so that any key may be old.
     pub lost_transactions: bool,
-    /// Between which keys some were lost.
+    /// Pairs of keys between which some were lost.
     pub lost: Vec<(End, End)>,
 }
 
-/// What keys a scan is to print.
+/// The keys that a scan must print.
 #[derive(Clone, Debug, Default)]
 pub struct Wanted {
     /// Keys with this prefix.
@@ -42,21 +42,21 @@ pub struct Wanted {
     pub from: Option<Vec<u8>>,
     /// Keys before this one.
     pub to: Option<Vec<u8>>,
-    /// From the last to the first.
+    /// True to print from the last key to the first.
     pub reverse: bool,
-    /// At most so many.
+    /// Greatest number of keys.
     pub limit: Option<usize>,
-    /// That no key is missing is proved.
+    /// True to prove that no key is missing.
     pub verify: bool,
 }
 
 impl Wanted {
-    /// Whether all keys are wanted.
+    /// Returns true if all keys are wanted.
     pub fn is_whole(&self) -> bool {
         self.prefix.is_empty() && self.from.is_none() && self.to.is_none() && self.limit.is_none()
     }
 
-    /// Returns what a scan of `pairs`, in order, is to print.
+    /// Returns the pairs that a scan of `pairs`, in order, must print.
     pub fn of<'a>(&self, pairs: impl DoubleEndedIterator<Item = (&'a Vec<u8>, &'a Vec<u8>)>) -> Vec<Pair> {
         let within = |key: &[u8]| {
             key.starts_with(&self.prefix)
@@ -71,18 +71,18 @@ impl Wanted {
 
 /// A way in which a user reads, checks and repairs a pool in a file. Reading changes no byte of it.
 pub trait Way {
-    /// All keys and values.
+    /// Returns all keys and values.
     fn export(&self, pool: &Path) -> Answer<Vec<Pair>>;
-    /// A part of them.
+    /// Returns the keys and values that `wanted` describes.
     fn scan(&self, pool: &Path, wanted: &Wanted) -> Answer<Vec<Pair>>;
-    /// The values of keys, one answer each, for the first ones or all; none where it is told that there is no such key. With `verify`, absence is
-    /// proven.
+    /// Looks up the first of `keys`, or all of them, and returns one answer for each. `None` says that there is no
+    /// such key. With `verify`, absence is proved.
     fn get(&self, pool: &Path, keys: &[Vec<u8>], verify: bool) -> Vec<Answer<Option<Vec<u8>>>>;
-    /// How many keys to look up.
+    /// Returns the number of keys to look up.
     fn lookups(&self) -> usize;
-    /// The number of keys.
+    /// Returns the number of keys.
     fn count(&self, pool: &Path) -> Answer<u64>;
-    /// Whether damage was found.
+    /// Returns true if a check finds damage.
     fn check(&self, pool: &Path) -> Answer<bool>;
     /// Repairs the file.
     fn repair(&self, pool: &Path) -> Answer<Repaired>;

@@ -1,4 +1,4 @@
-//! Objects under SIGKILL: each thread keeps some in slots of a table, and replaces one in each transaction.
+//! Objects under SIGKILL. Each thread keeps some in slots of a table, and replaces one in each transaction.
 
 use super::{Compare, Journal, Kills, THREADS, choices, judge_number};
 use crate::Finding;
@@ -12,11 +12,11 @@ use std::sync::Arc;
 use std::thread;
 
 const SIZE: u64 = 4 << 20;
-/// Objects of a thread.
+/// Number of objects of a thread.
 const SLOTS: u64 = 16;
-/// Words of a thread's part of the table: its number, and where each object is.
+/// Words of a thread's part of the table: its number, then the offset of each object.
 const PART: u64 = 1 + SLOTS;
-/// Bytes of the part, on lines of its own.
+/// Bytes of the part, which has lines of its own.
 const PART_LEN: u64 = (PART * WORD).next_multiple_of(64);
 const OBJECT_TYPE: u64 = 2;
 
@@ -28,7 +28,7 @@ fn slot_at(part: PoolOffset, number: u64) -> PoolOffset {
     part.plus((1 + number % SLOTS) * WORD)
 }
 
-/// The object that the transaction `number` makes.
+/// Returns the object that the transaction `number` makes.
 fn object(seed: u64, thread: u64, number: u64) -> Vec<u8> {
     let mut rng = choices(seed, thread, number);
     let len = match rng.u8(..8) {
@@ -40,7 +40,7 @@ fn object(seed: u64, thread: u64, number: u64) -> Vec<u8> {
     content(&mut rng, len)
 }
 
-/// Makes the pool; returns how to compare it after each kill.
+/// Makes the pool. Returns the function that compares it after each kill.
 pub(super) fn create(kills: &Kills, pool: &Path) -> Result<Box<Compare>> {
     let options =
         CreateOptions { rung: Some(kills.rung), ..CreateOptions::new(SIZE, LayoutName::new("ledger")?) };
@@ -66,7 +66,7 @@ pub(super) fn create(kills: &Kills, pool: &Path) -> Result<Box<Compare>> {
     }))
 }
 
-/// Compares the objects of a thread; returns how many there are.
+/// Compares the objects of a thread, and returns their number.
 fn compare(
     heap: &PoolHeap,
     kills: &Kills,
@@ -109,7 +109,7 @@ pub(super) fn child(kills: &Kills, pool: &Path, journal: &Journal) -> Result<()>
 
 fn work(heap: &PoolHeap, kills: &Kills, journal: &Journal, part: PoolOffset, thread: u64) -> Result<()> {
     let begun = heap.memory().load8(part);
-    // What a kill has caught between the pool and the journal is acknowledged by the next life.
+    // A kill may fall between the commit and the journal. The next life acknowledges such a transaction.
     journal.acknowledge(thread, begun)?;
     for number in begun + 1.. {
         let slot = slot_at(part, number);

@@ -1,4 +1,5 @@
-//! SIGKILL at random moments: what was acknowledged is there, and what was in flight is whole or not there at all.
+//! SIGKILL at random moments: an acknowledged transaction must be there, and one in flight must be there whole or not
+//! at all.
 //!
 //! ```text
 //!   attack kill        starts a child, kills it, opens the pool, compares; again and again on one pool
@@ -6,9 +7,10 @@
 //!   attack child       threads that run transactions until they are killed
 //! ```
 //!
-//! What the transaction `n` of a thread does follows from seed, thread and `n`, and it stores `n` to the pool itself. So
-//! the pool says how far each thread has come, and the parent knows what must be there then. The journal is written after
-//! a transaction has returned: the pool may be one ahead of it, and never behind.
+//! Seed, thread and `n` decide everything that transaction `n` of a thread does. The transaction also stores `n` to
+//! the pool. So the pool tells the number of transactions of each thread, and the parent knows their content. The
+//! journal is written after a transaction has returned, so the pool has at most one transaction more than the
+//! journal, and never fewer.
 
 mod ledger;
 mod pairs;
@@ -27,14 +29,14 @@ use std::str::FromStr;
 use std::thread;
 use std::time::Duration;
 
-/// Threads of a child.
+/// Number of threads of a child.
 pub(crate) const THREADS: u64 = 4;
-/// Milliseconds up to which a child may run before it is killed. None of them decides what must be found.
+/// Greatest time in milliseconds that a child runs before it is killed. The promises hold at each of these moments.
 const LIFE_MS_MAX: u64 = 60;
-/// Lives of one pool; then a new one begins.
+/// Number of lives of one pool, after which a new pool is made.
 const LIVES: u64 = 10;
 
-/// What a child does.
+/// The work of a child.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Work {
     /// Keys and values of a store.
@@ -61,20 +63,20 @@ impl FromStr for Work {
 /// Kills of one seed.
 #[derive(Clone, Copy, Debug)]
 pub struct Kills {
-    /// What the child does.
+    /// The work of the child.
     pub work: Work,
-    /// On which rung: line or commit.
+    /// The rung of the pool: line or commit.
     pub rung: Rung,
-    /// From which all follows but the moments.
+    /// The seed from which everything follows, except the moments of the kills.
     pub seed: u64,
-    /// How many.
+    /// Number of kills.
     pub count: u64,
 }
 
 /// Compares the pool that a kill has left with the journal.
 pub(crate) type Compare = dyn FnMut(&Path, &Journal) -> Done;
 
-/// The acknowledged transactions of each thread.
+/// Number of the last acknowledged transaction of each thread.
 #[derive(Debug)]
 pub(crate) struct Journal(File);
 
@@ -98,14 +100,14 @@ impl Journal {
     }
 }
 
-/// The choices of a transaction.
+/// Returns the generator for the choices of a transaction.
 pub(crate) fn choices(seed: u64, thread: u64, number: u64) -> Rng {
     Rng::with_seed(
         seed ^ thread.wrapping_mul(0xD6E8_FEB8_6659_FD93) ^ number.wrapping_mul(0x9E37_79B9_7F4A_7C15),
     )
 }
 
-/// A finding when a thread has not come as far in the pool as was acknowledged, or further than by one.
+/// Returns a finding if the pool is not at the acknowledged transaction of the thread, or one ahead of it.
 pub(crate) fn judge_number(journal: &Journal, thread: u64, found: u64) -> Done {
     let told = journal.acknowledged(thread).map_err(|error| Finding::new("journal", error))?;
     if found == told || found == told + 1 {
@@ -121,7 +123,7 @@ pub(crate) fn judge_number(journal: &Journal, thread: u64, found: u64) -> Done {
 /// Runs the transactions of `kills` on the pool at `pool` until the process is killed.
 ///
 /// # Errors
-/// The pool refuses something.
+/// The pool refuses a call.
 pub fn child(kills: &Kills, pool: &Path, journal: &Path) -> Result<()> {
     let journal = Journal::open(journal)?;
     match kills.work {
@@ -130,7 +132,8 @@ pub fn child(kills: &Kills, pool: &Path, journal: &Path) -> Result<()> {
     }
 }
 
-/// Kills children of `program`, again and again, and compares what they leave. Returns the acknowledged transactions.
+/// Kills children of `program` again and again, and compares the pools that they leave. Returns the number of
+/// acknowledged transactions.
 ///
 /// # Errors
 /// A child can't be started.
@@ -138,7 +141,7 @@ pub fn attack(kills: &Kills, program: &Path, found: &mut dyn FnMut(Finding)) -> 
     let mut rng = Rng::with_seed(kills.seed);
     let (mut killed, mut acknowledged) = (0, 0);
     while killed < kills.count {
-        // A disk that makes writes durable, for the rung on which they wait for that.
+        // On the rung `commit`, writes wait for a disk that makes them durable.
         let folder = if kills.rung == Rung::Commit { tempfile::tempdir()? } else { scratch()? };
         let (pool, journal) = (folder.path().join("killed.pool"), folder.path().join("journal"));
         let mut compare = match kills.work {
@@ -180,7 +183,8 @@ fn start(kills: &Kills, program: &Path, pool: &Path, journal: &Path) -> Result<C
     Ok(command.stdin(Stdio::null()).spawn()?)
 }
 
-/// Waits until the child has acknowledged something new: how long it takes to start depends on the machine.
+/// Waits until the child has acknowledged a new transaction, because the time it takes to start depends on the
+/// machine.
 fn wait_for_one(child: &mut Child, journal: &Journal) -> Result<()> {
     let sum = || (0..THREADS).map(|thread| journal.acknowledged(thread)).sum::<Result<u64>>();
     let before = sum()?;

@@ -13,24 +13,24 @@ use std::path::Path;
 use std::thread;
 
 const SIZE: u64 = 8 << 20;
-/// Keys of a thread, so many that its share of the pool is never full.
+/// Number of keys of a thread, few enough for its share of the pool never to be full.
 const KEYS: u16 = 40;
 
-/// What the keys of a thread are to hold, after so many transactions.
+/// Model of the keys of a thread after `number` transactions.
 #[derive(Default)]
 struct Known {
     number: u64,
     pairs: BTreeMap<Vec<u8>, Vec<u8>>,
 }
 
-/// A change of one key: its new value, or none.
+/// A change of one key: its new value, or `None` to delete it.
 type Change = (Vec<u8>, Option<Vec<u8>>);
 
 fn number_key(thread: u64) -> Vec<u8> {
     format!("{thread}#number").into_bytes()
 }
 
-/// What the transaction `number` of `thread` changes.
+/// Returns the changes of the transaction `number` of `thread`.
 fn changes(seed: u64, thread: u64, number: u64) -> Vec<Change> {
     let mut rng = choices(seed, thread, number);
     let count = rng.usize(1..6);
@@ -44,7 +44,7 @@ fn changes(seed: u64, thread: u64, number: u64) -> Vec<Change> {
         .collect()
 }
 
-/// Makes the pool; returns how to compare it after each kill.
+/// Makes the pool. Returns the function that compares it after each kill.
 pub(super) fn create(kills: &Kills, pool: &Path) -> Result<Box<Compare>> {
     let options = CreateOptions { rung: Some(kills.rung), ..CreateOptions::new(SIZE, Store::layout()) };
     Store::create(pool, &options)?.close()?;
@@ -105,7 +105,7 @@ pub(super) fn child(kills: &Kills, pool: &Path, journal: &Journal) -> Result<()>
 fn work(store: &Store, kills: &Kills, journal: &Journal, thread: u64) -> Result<()> {
     let begun = number_of(store, thread).map_err(|finding| anyhow::anyhow!("{finding}"))?;
     let tree = store.tree()?;
-    // What a kill has caught between the pool and the journal is acknowledged by the next life.
+    // A kill may fall between the commit and the journal. The next life acknowledges such a transaction.
     journal.acknowledge(thread, begun)?;
     for number in begun + 1.. {
         let changes = changes(kills.seed, thread, number);
@@ -124,7 +124,7 @@ fn work(store: &Store, kills: &Kills, journal: &Journal, thread: u64) -> Result<
                 }
             })
         };
-        // What fails on purpose leaves nothing.
+        // A transaction that fails on purpose leaves nothing.
         if number.is_multiple_of(7) {
             deliberate(|| attempt(number / 7 % 2 + 1));
         }

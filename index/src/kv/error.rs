@@ -1,4 +1,4 @@
-//! What can go wrong with a store, and with the lines of a load.
+//! Errors of a store, and of the lines of a load.
 
 use crate::IndexError;
 use crate::kv::STORE_SIZE_MIN;
@@ -6,7 +6,7 @@ use lode_heap::{HeapError, OpenError};
 use lode_layout::{KEY_LEN_MAX, PoolOffset};
 use std::{fmt, io};
 
-/// Why something could not be done to a store.
+/// Reason why an operation on a store failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum KvError {
@@ -18,13 +18,13 @@ pub enum KvError {
         "{size} bytes are too few for a pool with a tree in it, it needs {STORE_SIZE_MIN}; choose another size"
     )]
     TooSmall {
-        /// Its bytes.
+        /// Size in bytes.
         size: u64,
     },
-    /// The tree, or the heap under it.
+    /// The tree, or the heap below it, failed.
     #[error(transparent)]
     Index(#[from] IndexError),
-    /// A key was not found, and damage may be why.
+    /// A key was not found. Damage may be the reason.
     #[error("the key is not found, which damage may be the reason of: {0}")]
     Unproven(#[source] IndexError),
     /// The tree leads to more or fewer keys than it has counted.
@@ -34,59 +34,60 @@ pub enum KvError {
         Found { found: *found, counted: *counted }
     )]
     Count {
-        /// The keys that it has counted.
+        /// Number of keys that the tree has counted.
         counted: u64,
-        /// The keys to which it leads; one more than it has counted where there are more.
+        /// Number of keys to which the tree leads. If there are more than it has counted, one more than that.
         found: u64,
-        /// Where the count is.
+        /// Offset of the count.
         at: PoolOffset,
     },
-    /// What is noted of a load is damaged.
+    /// The note of a load is damaged.
     #[error("the note of the last load at {at} is damaged; `lode pool check` shows how far")]
     Load {
-        /// Where it is.
+        /// Offset of the note.
         at: PoolOffset,
     },
     /// A line of the input can't be loaded.
     #[error("line {line}: {error}; correct it, or pass over such lines with --on-error skip")]
     Line {
-        /// Its number, from 1.
+        /// Number of the line, from 1.
         line: u64,
-        /// What is wrong with it.
+        /// The error of the line.
         error: LineError,
     },
-    /// The input ends between lines that an earlier load of it had begun.
+    /// The input ends before the last line that an earlier load of it had begun.
     #[error(
         "the input ends after byte {end}, and an earlier load of it had begun lines up to byte {begun}; load all of it, \
          or, if it is another input, have the earlier one forgotten by any `lode kv put`"
     )]
     Cut {
-        /// Bytes of the input.
+        /// Length of the input in bytes.
         end: u64,
-        /// Bytes of the input that the earlier load had begun.
+        /// Number of bytes of the input that the earlier load had begun.
         begun: u64,
     },
     /// A line was read, but the pool did not take it.
     #[error("line {line}: {error}")]
     Refused {
-        /// Its number, from 1.
+        /// Number of the line, from 1.
         line: u64,
-        /// Why. When it is in doubt, so are lines of other threads that were not acknowledged.
+        /// The error of the pool. If it leaves the line in doubt, lines of other threads without acknowledgement are
+        /// in doubt, too.
         #[source]
         error: IndexError,
     },
-    /// The system has no room for so many threads. Nothing is changed.
+    /// The system has no room for so many threads. Nothing was changed.
     #[error("the threads can't be started: {0}; load with fewer, as by --threads 1")]
     Threads(#[source] io::Error),
     /// The input could not be read.
     #[error("the input can't be read: {0}")]
     Input(#[source] io::Error),
-    /// A key was durable, but whoever is to hear of it can't.
+    /// A key is durable, but its acknowledgement could not be delivered.
     #[error("the acknowledgement can't be written: {0}")]
     Acknowledge(#[source] io::Error),
 }
 
-/// Prints keys that were found, of which there may be more.
+/// Prints a number of keys that were found, and says if there may be more.
 struct Found {
     found: u64,
     counted: u64,
@@ -100,7 +101,7 @@ impl fmt::Display for Found {
 }
 
 impl KvError {
-    /// Whether it tells of damage: of something on the medium that is not as it was written, or can't be read.
+    /// Returns true for damage: something on the medium is not as it was written, or can't be read.
     pub fn is_damage(&self) -> bool {
         match self {
             KvError::Unproven(_) | KvError::Count { .. } | KvError::Load { .. } => true,
@@ -117,34 +118,34 @@ impl From<HeapError> for KvError {
     }
 }
 
-/// What is wrong with a line of a load.
+/// Reason why a line can't be loaded.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LineError {
     /// A backslash is followed by something that is no escape.
     #[error("the backslash at byte {at} begins none of \\t, \\n, \\\\, \\xHH")]
     Escape {
-        /// Where the backslash is, in bytes from the start of the line.
+        /// Offset of the backslash, in bytes from the start of the line.
         at: usize,
     },
     /// The line is no JSON object of the expected form.
     #[error("no {{\"key\", \"value\"}} and no {{\"key_b64\", \"value_b64\"}}: {message} at byte {at}")]
     Json {
-        /// What the JSON reader says.
+        /// The message of the JSON reader.
         message: String,
-        /// Where, in bytes from the start of the line.
+        /// Offset of the error, in bytes from the start of the line.
         at: usize,
     },
-    /// A field that is to be base64 is not.
+    /// A field that must be base64 is not.
     #[error("the field {field} is not base64")]
     Base64 {
-        /// Its name.
+        /// Name of the field.
         field: &'static str,
     },
-    /// A field is there twice, plain and as base64, or not at all.
+    /// A field is present twice, plain and as base64, or missing.
     #[error("there must be one of the fields {field} and {field}_b64")]
     Fields {
-        /// The name of the plain one.
+        /// Name of the plain field.
         field: &'static str,
     },
     /// The key is too long.
@@ -153,10 +154,10 @@ pub enum LineError {
         /// Its length in bytes.
         len: usize,
     },
-    /// The line is longer than anything that could be in the pool.
+    /// The line is longer than any pair that the pool could hold.
     #[error("the line has more than {max} bytes, which the pool can't hold")]
     TooLong {
-        /// The most that is read, in bytes.
+        /// Greatest length of a line, in bytes.
         max: u64,
     },
 }

@@ -2,7 +2,7 @@
 
 use crate::kv::LineError;
 
-/// `bytes` as text: `\t`, `\n`, `\\`, and `\xHH` for other control characters and for what is not UTF-8.
+/// Returns `bytes` as text: `\t`, `\n`, `\\`, and `\xHH` for other control characters and bytes that are not UTF-8.
 pub fn escape(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
@@ -30,7 +30,7 @@ fn push_hex(text: &mut String, byte: u8) {
     }
 }
 
-/// The bytes that `text` stands for. What needs no escape may still be escaped.
+/// Returns the bytes that `text` stands for. Characters that need no escape may still be escaped.
 ///
 /// # Errors
 /// [`LineError::Escape`]: a backslash that begins no escape.
@@ -50,7 +50,7 @@ pub fn unescape(text: &[u8]) -> Result<Vec<u8>, LineError> {
     Ok(bytes)
 }
 
-/// The byte for which the escape stands whose backslash came before `rest`, and how long it is after that.
+/// Returns the byte that an escape stands for, and the length of the escape after its backslash. `rest` begins there.
 fn escaped(rest: &[u8]) -> Option<(u8, usize)> {
     let digit = |at: usize| (*rest.get(at)? as char).to_digit(16);
     Some(match rest.first()? {

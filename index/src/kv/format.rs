@@ -7,14 +7,14 @@ use lode_layout::KEY_LEN_MAX;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
-/// How a line holds a pair.
+/// Syntax of the line for a pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// Key, TAB, value, with escapes; no TAB means an empty value.
+    /// Key, TAB, value, with escapes. Without a TAB the value is empty.
     Tsv,
-    /// The line as it is, as a key; values are empty.
+    /// The line itself is the key. Values are empty.
     Keys,
-    /// A JSON object {"key", "value"}, or with "key_b64" and "value_b64" for what is not UTF-8.
+    /// A JSON object {"key", "value"}, or with "key_b64" and "value_b64" for bytes that are not UTF-8.
     Jsonl,
 }
 
@@ -41,7 +41,7 @@ struct JsonPair<'a> {
 }
 
 impl Format {
-    /// Reads a line, without its newline.
+    /// Parses a line, which is given without its newline.
     ///
     /// # Errors
     /// [`LineError`].
@@ -65,7 +65,7 @@ impl Format {
         }
     }
 
-    /// The line for a pair, with its newline.
+    /// Returns the line for a pair, with its newline.
     pub fn print(self, key: &[u8], value: &[u8]) -> String {
         match self {
             Format::Tsv => format!("{}\t{}\n", escape(key), escape(value)),
@@ -74,7 +74,7 @@ impl Format {
         }
     }
 
-    /// The number that tells on media how an input was read.
+    /// Returns the number that stands for the format in the note of a load.
     pub(crate) fn code(self) -> u32 {
         match self {
             Format::Tsv => 1,

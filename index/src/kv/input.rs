@@ -1,4 +1,4 @@
-//! The text of a load: read line by line, hashed, and taken up where an earlier load ended.
+//! The text of a load: read line by line, hashed, and resumed where an earlier load ended.
 
 use lode_layout::KvLoad;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -9,33 +9,33 @@ use xxhash_rust::xxh3::Xxh3;
 
 /// Bytes that are read at a time.
 const READ_LEN: usize = 256 * 1024;
-/// How long a pipe is waited for at most before it is asked again whether to stop.
+/// Longest wait for a pipe before the stop condition is tested again.
 const LOOK_UP: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
-/// A file, a pipe or a terminal to load from; for as long as what stops a load lives.
+/// A file, a pipe or a terminal to load from. It lives no longer than the stop condition of the load.
 pub struct Input<'a> {
     reader: BufReader<Source<'a>>,
-    /// Where it began, if it can be read again from there.
+    /// Offset in the file at which the input began; `None` if it can't be read again from there.
     start: Option<u64>,
     hash: Xxh3,
-    /// The hash of the first line, when that has been read.
+    /// Hash of the first line, once that has been read.
     first: [u64; 2],
     offset: u64,
     lines: u64,
 }
 
-/// What was read from a pipe to compare it and must be read once more, and then the rest.
+/// Bytes of a pipe that were read for a comparison and are read once more, and then the rest of the input.
 struct Source<'a> {
     again: Option<Take<File>>,
     file: File,
-    /// Whether what is read next may have to be waited for.
+    /// True if the next read may have to wait.
     waits: bool,
-    /// Whether to wait no more.
+    /// Returns true when waiting must end.
     stopped: &'a dyn Fn() -> bool,
 }
 
 impl Source<'_> {
-    /// Waits until there is something to read, or the end.
+    /// Waits until there is something to read, or the end of the input.
     fn wait(&self) -> io::Result<()> {
         if !self.waits {
             return Ok(());
@@ -45,15 +45,15 @@ impl Source<'_> {
                 return Err(io::Error::other("reading was stopped"));
             }
             match self.poll(LOOK_UP) {
-                // A signal may be what stops it.
+                // The signal may have set the stop condition.
                 Ok(0) | Err(Errno::INTR) => {}
-                // Where the kernel can't tell, reading will.
+                // If the kernel can't tell, the read will.
                 Ok(_) | Err(_) => return Ok(()),
             }
         }
     }
 
-    /// The number of files, 0 or 1, that can be read without waiting, at once or within this time.
+    /// Returns the number of files, 0 or 1, that can be read without waiting, at once or within this time.
     fn poll(&self, within: Timespec) -> Result<usize, Errno> {
         poll(&mut [PollFd::new(&self.file, PollFlags::IN)], Some(&within))
     }
@@ -64,7 +64,7 @@ impl Read for Source<'_> {
         if let Some(again) = &mut self.again {
             let len = again.read(into)?;
             if again.limit() == 0 {
-                // Now, and not when it is asked for more: then what is read next may have to be waited for.
+                // Cleared now and not at the next read: that read may have to wait, and `is_idle` must know it.
                 self.again = None;
             }
             if len > 0 || into.is_empty() {
@@ -76,19 +76,19 @@ impl Read for Source<'_> {
     }
 }
 
-/// How reading a line ended.
+/// The result of reading a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Line {
-    /// It is in the buffer, without its newline.
+    /// The line is in the buffer, with its newline if it has one.
     Whole,
-    /// It has too many bytes; those are passed over.
+    /// The line has too many bytes. [`Input::advance`] passes over them.
     TooLong,
-    /// There is none.
+    /// There is no further line.
     End,
 }
 
 impl Input<'static> {
-    /// Reads `file` from where it stands.
+    /// Reads `file` from its current position.
     pub fn new(mut file: File) -> Input<'static> {
         let is_file = file.metadata().is_ok_and(|metadata| metadata.is_file());
         let start = if is_file { file.stream_position().ok() } else { None };
@@ -99,14 +99,14 @@ impl Input<'static> {
 }
 
 impl<'a> Input<'a> {
-    /// From now on reading fails, rather than to wait for a pipe or a terminal, as soon as `stopped` says so.
+    /// Makes reading fail, instead of waiting for a pipe or a terminal, as soon as `stopped` returns true.
     pub(super) fn stop_when(mut self, stopped: &'a dyn Fn() -> bool) -> Input<'a> {
         self.reader.get_mut().stopped = stopped;
         self
     }
 
-    /// Passes over what `load` says is in the tree, if this is the input that it was. Otherwise everything is
-    /// still to be read.
+    /// Returns true if this is the input of `load`, and passes over the part that `load` says is in the tree.
+    /// Otherwise everything is still to be read.
     pub(super) fn take_up(&mut self, load: &KvLoad) -> io::Result<bool> {
         let mut spool = if self.start.is_none() { Some(tempfile::tempfile()?) } else { None };
         let only_first = load.offset == 0;
@@ -128,7 +128,7 @@ impl<'a> Input<'a> {
             self.reader.consume(len);
             left = if line_end.is_some() { 0 } else { left - len as u64 };
         }
-        // A line that had no newline may have become a longer one.
+        // A line that had no newline may have become a longer one since.
         let at_line_end = last == b'\n' || self.is_at_end()?;
         let is_same = left == 0 && words(&hash) == load.hash && at_line_end;
         if is_same && !only_first {
@@ -157,7 +157,7 @@ impl<'a> Input<'a> {
         Ok(())
     }
 
-    /// Reads the next line. Unless [`advance`](Input::advance) is called after it, it does not count as read.
+    /// Reads the next line. The line counts as read only after a call of [`advance`](Input::advance).
     pub(super) fn read_line(&mut self, line: &mut Vec<u8>, max: u64) -> io::Result<Line> {
         line.clear();
         self.reader.by_ref().take(max + 1).read_until(b'\n', line)?;
@@ -197,44 +197,44 @@ impl<'a> Input<'a> {
         }
     }
 
-    /// Lines that count as read.
+    /// Returns the number of lines that count as read.
     pub(super) fn lines(&self) -> u64 {
         self.lines
     }
 
-    /// The hash of the first line, or of nothing as long as that has not been read.
+    /// Returns the hash of the first line, or of no bytes as long as that has not been read.
     pub(super) fn first_line(&self) -> [u64; 2] {
         self.first
     }
 
-    /// What has been read, as a load notes it.
+    /// Returns the note of a load that has loaded all lines that count as read.
     pub(super) fn mark(&self, how: u32) -> KvLoad {
         let Input { offset, lines, .. } = *self;
         KvLoad { how, offset, lines, hash: words(&self.hash), begun: offset }
     }
 
-    /// Bytes of the input that are counted.
+    /// Returns the number of bytes of the input that count as read.
     pub(super) fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// Bytes of the input that are here, counted or not: for more of them one may have to wait.
+    /// Returns the number of bytes that were received, counted or not. Further bytes may have to be waited for.
     pub(super) fn received(&self) -> u64 {
         self.offset + self.reader.buffer().len() as u64
     }
 
-    /// Whether all is read. Waits for a pipe to say.
+    /// Returns true if the whole input is read. Waits until a pipe has more bytes or ends.
     pub(super) fn is_at_end(&mut self) -> io::Result<bool> {
         Ok(self.reader.fill_buf()?.is_empty())
     }
 
-    /// Whether the other end of a pipe has no line, or no end of one, to read at the moment.
+    /// Returns true if the input is a pipe that has neither a line nor the rest of one to read at the moment.
     pub(super) fn is_idle(&self) -> bool {
         let source = self.reader.get_ref();
         if self.start.is_some() || source.again.is_some() || self.reader.buffer().contains(&b'\n') {
             return false;
         }
-        // Where the kernel can't tell, reading will.
+        // If the kernel can't tell, the read will.
         source.poll(Timespec { tv_sec: 0, tv_nsec: 0 }) == Ok(0)
     }
 }

@@ -1,28 +1,28 @@
-//! Loading a text: one durable transaction a line, by threads that share group commits.
+//! Loading a text: one durable transaction per line, by threads that share group commits.
 //!
-//! The lines are divided by a hash of the key, so that all lines with one key are put by one thread, in their order.
-//! They go out in blocks, and each thread gets its part of every block, so none is more than a few blocks behind.
+//! A hash of the key assigns each line to a thread, so one thread puts all lines of a key, in their order. Lines go
+//! out in blocks, and each thread gets its part of every block. So no thread is more than a few blocks late.
 //!
-//! # Why nothing that was acknowledged is lost, through any number of kills
+//! # Why no acknowledged line is lost, after any number of kills
 //!
-//! A note in the pool, a [`KvLoad`], says how much of the input is in the tree with nothing missing before it, its
-//! `offset`, and how much of it was ever begun, `begun`. A line is begun only when a durable note covers it. So after
-//! a kill each line before the offset is done, each that ends after `begun` is not, and of those between nobody
-//! knows. Of the lines between that have one key, those that are done are the first ones, because one thread put
-//! them in their order. So the key has the value of the last of them that is done, if any is; and that it was put is
-//! what an acknowledgement says.
+//! A note in the pool, a [`KvLoad`], holds two positions in the input. Every line before `offset` is in the tree. No
+//! line that ends after `begun` was begun, because a line is begun only when a durable note covers it. So after a
+//! kill each line before `offset` is done, each that ends after `begun` is not, and each line between may be done or
+//! not. One thread puts the lines of a key in their order. So the key has the value of the last of these lines that
+//! is done, if any is. An acknowledgement says that a line was put.
 //!
-//! The load that goes on reads all lines between before it begins with any of them. For each key it looks for the
-//! last of them with the value that the key has in the tree, and passes over that line and those before it: the tree
-//! is as if they had just been put. The last line that was done has that value, so it is passed over, too, and what is
-//! put after it are lines after it, in their order. If none of them has that value, none was done. Either way the
-//! value of a key never goes back, wherever the next kill comes; and a line that counts as done is one whose value the
-//! key has, or had before a later one. If the input ends, or can't be read, before `begun`, nothing of it is begun.
+//! The next load of this input reads all lines between before it begins any of them. For each key it looks for the
+//! last of these lines whose value the key has in the tree. It passes over that line and the key's lines before it,
+//! as if they had just been put. The last line that was done has that value, so it is passed over, too. Only lines
+//! after it are put, in their order. If no line has that value, none was done. Either way the value of a key never
+//! goes back, at whatever point the next kill comes. A line counts as done if the key has its value, or had it before
+//! the value of a later line. If the input ends before `begun`, or can't be read up to there, the load begins none of
+//! these lines.
 //!
-//! `begun` is what was received of the input when it was noted. So whoever sends the same input again has all that
-//! the load waits for, and sends it without having to be told of a line.
+//! `begun` covers the bytes that were received when it was noted. So a sender that repeats the input has all bytes
+//! that the load waits for, and can send them before any line is acknowledged.
 //!
-//! The same input is one with the same hash up to the offset, or, as long as that is 0, with the same first line.
+//! An input is the same if it has the same hash up to `offset` or, as long as that is 0, the same first line.
 
 use crate::kv::input::Line;
 use crate::kv::progress::{Block, Progress};
@@ -40,18 +40,18 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use xxhash_rust::xxh3::xxh3_64;
 
-/// Lines that go out together, for each thread.
+/// Lines of a full block, for each thread.
 const PART_LINES: usize = 16;
-/// Bytes of lines after which a block goes out though it has fewer lines.
+/// Bytes of lines at which a block goes out even if it has fewer lines.
 const BLOCK_LEN: u64 = 1 << 20;
-/// Lines after which it is noted again how far the load has come.
+/// Lines after which the progress of the load is noted again.
 const NOTE_LINES: u64 = 512;
-/// Blocks that wait for a thread.
+/// Greatest number of blocks that wait for a thread.
 const BLOCKS_WAITING: usize = 2;
-/// Bytes that a byte of a pair takes in a line at most, as `\xHH`.
+/// Greatest number of bytes that a byte of a pair takes in a line, as `\xHH`.
 const ESCAPE_LEN: u64 = 4;
 
-/// What to do about a line that can't be loaded.
+/// Treatment of a line that can't be loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnError {
     /// End the load; the lines before it are loaded.
@@ -60,53 +60,53 @@ pub enum OnError {
     Skip,
 }
 
-/// How to load.
+/// Options of a load.
 #[derive(Clone, Copy, Debug)]
 pub struct LoadOptions {
-    /// How a line holds a pair.
+    /// Syntax of the lines.
     pub format: Format,
-    /// What to do about a line that can't be loaded.
+    /// Treatment of a line that can't be loaded.
     pub on_error: OnError,
-    /// Threads that load; one more reads.
+    /// Number of threads that load. One more thread reads.
     pub threads: NonZeroUsize,
 }
 
-/// Whoever wants to hear of a load, from any of its threads.
+/// Receiver of the events of a load. Any thread of the load may call it.
 pub trait LoadEvents: Sync {
-    /// The key is durable with the value that the line with that number, from 1, gives it, or a later one.
+    /// Reports that the key is durable with the value of the line with this number, from 1, or of a later line.
     ///
     /// # Errors
-    /// When nobody can be told: the load ends.
+    /// Fails if the acknowledgement can't be delivered. The load then ends.
     fn durable(&self, line: u64, key: &[u8]) -> io::Result<()>;
 
-    /// The line with that number, from 1, was passed over.
+    /// Reports that the line with this number, from 1, was passed over.
     fn skipped(&self, line: u64, error: &LineError);
 
-    /// Whether the load is to end early. What was begun is finished. Asked again and again, also while the input has
-    /// nothing to read.
+    /// Returns true if the load must end early. Lines that were begun are finished. The load asks repeatedly, also
+    /// while the input has nothing to read.
     fn stopped(&self) -> bool;
 }
 
-/// What a load did.
+/// The result of a load.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LoadReport {
-    /// Lines that an earlier load of the same input had done, or whose value their key had anyway.
+    /// Lines that an earlier load of the same input had done, or whose value the key already had.
     pub lines_before: u64,
     /// Lines of the input that are done now.
     pub lines: u64,
     /// Bytes of the input that are done now.
     pub offset: u64,
-    /// Keys that were put, now.
+    /// Keys that this load put.
     pub put: u64,
-    /// Those of them that had been there.
+    /// Keys among them that were present before.
     pub replaced: u64,
-    /// Lines that were passed over, now.
+    /// Lines that this load passed over.
     pub skipped: u64,
-    /// Whether all of the input is in the tree; otherwise the load was stopped.
+    /// True if all of the input is in the tree. Otherwise the load was stopped.
     pub complete: bool,
 }
 
-/// A load that runs.
+/// A load in progress.
 struct Loader<'s, M: Medium, E> {
     store: &'s Store<M>,
     events: &'s E,
@@ -119,11 +119,11 @@ struct Loader<'s, M: Medium, E> {
     failure: Mutex<Option<KvError>>,
 }
 
-/// What one thread has to load of a block.
+/// The lines of a block for one thread.
 struct Part {
     block: Arc<Block>,
     lines: Vec<Numbered>,
-    /// Whether an earlier load may have done some of them.
+    /// True if an earlier load may have done some of the lines.
     again: bool,
 }
 
@@ -133,33 +133,33 @@ struct Numbered {
     pair: Pair,
 }
 
-/// How reading ended.
+/// The end of reading.
 enum Ending {
-    /// At the end of the input, with its last pair still to put, if its last line held one.
+    /// The input ended. If its last line held a pair, that pair is still to be put.
     Complete(Option<Numbered>),
-    /// Early, because somebody wanted that or a thread failed.
+    /// Reading ended early: the caller stopped the load, or a thread failed.
     Stopped,
-    /// At a line that can't be loaded, or bytes that can't be read.
+    /// A line can't be loaded, or bytes can't be read.
     Bad(KvError),
 }
 
 impl<M: Medium> Store<M> {
-    /// Puts every pair of `input`, each in a transaction of its own. If the tree holds the beginning of the
-    /// same input, by an earlier load that was the last to change it, only the rest.
+    /// Puts every pair of `input`, each in a transaction of its own. If the tree holds the beginning of the same
+    /// input, only the rest is put. The load that put the beginning must be the last change of the tree.
     ///
     /// # Errors
-    /// [`KvError::Line`] and [`KvError::Input`]: everything before is loaded, but no line that an earlier load had
-    /// begun if not all of those can be read. [`KvError::Cut`], [`KvError::Threads`]: nothing is changed. [`KvError::Refused`],
-    /// [`KvError::Acknowledge`]: everything that was told to `events` is loaded. [`KvError::Index`] with
-    /// [`HeapError::ReadOnly`] in a pool that was opened for reading.
+    /// [`KvError::Line`] and [`KvError::Input`]: all lines before are loaded. But if not all lines that an earlier
+    /// load had begun can be read, none of these is loaded. [`KvError::Cut`], [`KvError::Threads`]: nothing was
+    /// changed. [`KvError::Refused`], [`KvError::Acknowledge`]: every line that was reported to `events` is loaded.
+    /// [`KvError::Index`] with [`HeapError::ReadOnly`] in a pool that was opened for reading.
     ///
     /// # Durability
-    /// Each key is durable before `events` hears of it; everything is, on return. From then on it has that value or
-    /// the one of a later line, however often this load is killed and done again.
+    /// Each key is durable before it is reported to `events`, and all keys are on return. From then on a key has that
+    /// value or that of a later line, however often this load is killed and repeated.
     ///
     /// # Cost
-    /// One drain a key, shared by all threads on the rung `commit`, and one more for some hundred lines, or for as
-    /// many as a pipe has at a time.
+    /// One drain per key, shared by all threads on the rung `commit`. One more for each note, after some hundred
+    /// lines or after as many as a pipe has at a time.
     pub fn load<E: LoadEvents>(
         &mut self,
         input: Input<'_>,
@@ -195,7 +195,8 @@ impl<M: Medium> Store<M> {
 }
 
 impl LoadOptions {
-    /// Tells on media how an input is read: what was passed over once is not missing from another reading.
+    /// Returns the number that stands for these options in the note of a load. A line that one reading passed over
+    /// may be a pair in another.
     fn how(&self) -> u32 {
         self.format.code() | u32::from(self.on_error == OnError::Skip) << 8
     }
@@ -234,8 +235,8 @@ impl<M: Medium, E: LoadEvents> Loader<'_, M, E> {
         })
     }
 
-    /// Reads block after block and sends each part to its thread. The first block has all that an earlier load of
-    /// this input had begun.
+    /// Reads one block after another and sends each part to its thread. The first block has all lines that an earlier
+    /// load of this input had begun.
     fn distribute(
         &self,
         input: &mut Input<'_>,
@@ -253,7 +254,7 @@ impl<M: Medium, E: LoadEvents> Loader<'_, M, E> {
                     return Ending::Bad(KvError::Cut { end: input.offset(), begun });
                 }
                 (Some(bad @ Ending::Bad(KvError::Input(_))), Some(_)) => return bad,
-                // A line that can't be loaded ended the earlier load, too: nothing after it was begun.
+                // A line that can't be loaded ended the earlier load, too, so nothing after it was begun.
                 (ending, _) => ending,
             };
             if let Err(error) = self.note_before(&end, input, noted) {
@@ -264,7 +265,7 @@ impl<M: Medium, E: LoadEvents> Loader<'_, M, E> {
             let again = begun.take().is_some();
             for (sender, lines) in senders.iter().zip(parts) {
                 if sender.send(Part { block: Arc::clone(&block), lines, again }).is_err() {
-                    // The thread failed, and has said why.
+                    // The thread failed, and has reported its error.
                     return Ending::Stopped;
                 }
             }
@@ -275,19 +276,19 @@ impl<M: Medium, E: LoadEvents> Loader<'_, M, E> {
         unreachable!("the loop ends with the input")
     }
 
-    /// Sees to it that a durable note covers the lines before `end`, and from time to time that it is a new one.
+    /// Makes sure that a durable note covers the lines before `end`. Renews the note from time to time.
     fn note_before(&self, end: &KvLoad, input: &Input<'_>, noted: &mut KvLoad) -> Result<(), KvError> {
         let is_due = self.progress.reached().lines >= noted.lines + NOTE_LINES;
         if end.offset > noted.begun || is_due {
             // ORDER: durable before any line that it covers for the first time is sent to a thread. Stop here: those
-            // lines are not begun, which is one of the things that may be of lines between its offset and `begun`.
+            // lines are not begun, which the note allows for lines between its offset and `begun`.
             self.note_reached(input, input.received(), noted)?;
         }
         Ok(())
     }
 
-    /// Reads the lines of one block, but not the last one of the input if that holds a pair; at least all up to
-    /// byte `begun`. Returns what is loaded when they are, and how reading ended, if it did.
+    /// Reads the lines of one block, at least up to byte `begun`. Leaves out the last line of the input if it holds a
+    /// pair. Returns the note of a load that has loaded the block, and the end of reading, if it ended.
     fn fill(
         &self,
         input: &mut Input<'_>,
@@ -353,7 +354,7 @@ impl<M: Medium, E: LoadEvents> Loader<'_, M, E> {
         (input.mark(how), None)
     }
 
-    /// Puts the lines that one thread gets.
+    /// Puts the lines of one thread, part after part.
     fn work(&self, parts: &Receiver<Part>) {
         let worked = self.store.tree().map_err(KvError::from).and_then(|tree| {
             for part in parts {
@@ -369,7 +370,7 @@ impl<M: Medium, E: LoadEvents> Loader<'_, M, E> {
         }
     }
 
-    /// Puts the lines of one part. Whether it came to its end.
+    /// Puts the lines of one part. Returns true if it came to the part's end.
     fn put_part(&self, tree: &Tree<'_, M>, part: &Part) -> Result<bool, KvError> {
         let there = match part.again {
             true => are_there(tree, &part.lines)?,
@@ -382,7 +383,7 @@ impl<M: Medium, E: LoadEvents> Loader<'_, M, E> {
             if is_there {
                 // ORDER: none: it is read when the threads have ended.
                 self.there.fetch_add(1, Ordering::Relaxed);
-                // The load that put it may have been killed before it could say so.
+                // The load that put the line may have been killed before it acknowledged the line.
                 self.acknowledge(numbered)?;
             } else {
                 self.put(tree, numbered, None)?;
@@ -412,7 +413,7 @@ impl<M: Medium, E: LoadEvents> Loader<'_, M, E> {
         self.events.durable(numbered.line, &numbered.pair.key).map_err(KvError::Acknowledge)
     }
 
-    /// Puts the last pair, or notes how far the load came without one. Returns that.
+    /// Puts the last pair or, without one, notes the progress of the load. Returns that progress.
     fn finish(&self, ending: Ending, input: &Input<'_>, noted: &mut KvLoad) -> Result<KvLoad, KvError> {
         let ending = match ending {
             Ending::Complete(Some(last)) => {
@@ -431,14 +432,15 @@ impl<M: Medium, E: LoadEvents> Loader<'_, M, E> {
         };
         let reached = self.note_reached(input, noted.begun, noted);
         match ending {
-            // The first error is the one to tell; without the note the next load only does more.
+            // The first error is returned. Without the note the next load only repeats more lines.
             Ending::Bad(error) => Err(error),
             _ => reached,
         }
     }
 
-    /// Notes how far the load has come and that lines before `begun` may have been begun, in a transaction of its own,
-    /// unless `noted` says so already. Only the thread that reads the input does this, so notes never go back.
+    /// Notes the progress of the load, and that lines before `begun` may have been begun, in a transaction of its
+    /// own. Does nothing if `noted` says the same. Only the thread that reads the input calls this, so notes never go
+    /// back.
     fn note_reached(&self, input: &Input<'_>, begun: u64, noted: &mut KvLoad) -> Result<KvLoad, KvError> {
         let reached = self.progress.reached();
         let hash = if reached.offset == 0 { input.first_line() } else { reached.hash };
@@ -451,7 +453,7 @@ impl<M: Medium, E: LoadEvents> Loader<'_, M, E> {
     }
 
     fn is_over(&self) -> bool {
-        // ORDER: none: who sees it late does one line more.
+        // ORDER: none: a thread that sees it late does one line more.
         self.failed.load(Ordering::Relaxed) || self.events.stopped()
     }
 
@@ -466,8 +468,8 @@ impl<M: Medium, E: LoadEvents> Loader<'_, M, E> {
     }
 }
 
-/// Which of these lines, that an earlier load may have done, are to be passed over: the last one of each key whose
-/// value the key has, and those with this key before it.
+/// Returns true for each line to be passed over, among lines that an earlier load may have done: for each key, the
+/// last line whose value the key has, and the key's lines before it.
 fn are_there<M: Medium>(tree: &Tree<'_, M>, lines: &[Numbered]) -> Result<Vec<bool>, IndexError> {
     let mut settled: HashSet<&[u8]> = HashSet::new();
     let mut there = vec![false; lines.len()];
@@ -480,7 +482,7 @@ fn are_there<M: Medium>(tree: &Tree<'_, M>, lines: &[Numbered]) -> Result<Vec<bo
     Ok(there)
 }
 
-/// Whether the error comes of one that another thread had, and tells less than that.
+/// Returns true if the error follows from that of another thread, and tells less than that one.
 fn follows_another(error: &KvError) -> bool {
     let (KvError::Index(error) | KvError::Refused { error, .. }) = error else { return false };
     matches!(error, IndexError::Heap(HeapError::Poisoned))

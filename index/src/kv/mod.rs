@@ -1,4 +1,4 @@
-//! The layout `kv`: a tree of keys and values as the pool's one content, and loading it from text.
+//! The layout `kv`: a tree of keys and values as the pool's only content, and loading it from text.
 //!
 //! ```text
 //!   Store      the pool's root is a tree, which notes how far a load has come

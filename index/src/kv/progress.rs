@@ -1,21 +1,21 @@
-//! How far a load has come while many threads load.
+//! The progress of a load by many threads.
 
 use lode_layout::KvLoad;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Lines that follow each other, divided among the threads.
+/// Consecutive lines, divided among the threads.
 #[derive(Debug)]
 pub(super) struct Block {
-    /// Counts blocks.
+    /// Number of the block, from 0.
     number: u64,
-    /// What is loaded when this block and all before it are.
+    /// The note of a load that has loaded this block and all before it.
     end: KvLoad,
     parts_left: AtomicUsize,
 }
 
-/// Which blocks are loaded.
+/// The blocks that are loaded.
 #[derive(Debug)]
 pub(super) struct Progress {
     state: Mutex<State>,
@@ -23,11 +23,11 @@ pub(super) struct Progress {
 
 #[derive(Debug)]
 struct State {
-    /// What is loaded with nothing missing before it.
+    /// The part of the input that is loaded without a gap.
     reached: KvLoad,
-    /// The block that comes next.
+    /// Number of the block after that part.
     next: u64,
-    /// Blocks that are loaded, but have one before them that is not.
+    /// Loaded blocks that come after a block that is not.
     early: BTreeMap<u64, KvLoad>,
 }
 
@@ -42,12 +42,12 @@ impl Progress {
         Progress { state: Mutex::new(State { reached, next: 0, early: BTreeMap::new() }) }
     }
 
-    /// What is loaded with nothing missing before it.
+    /// Returns the part of the input that is loaded without a gap.
     pub(super) fn reached(&self) -> KvLoad {
         self.enter().reached
     }
 
-    /// One part of `block` is durable.
+    /// Records that one part of `block` is durable.
     pub(super) fn part_done(&self, block: &Block) {
         // ORDER: releases this part's end to the thread that ends the block, and acquires those before it.
         if block.parts_left.fetch_sub(1, Ordering::AcqRel) == 1 {

@@ -13,30 +13,30 @@ use zerocopy::IntoBytes;
 /// The layout name of pools that hold a store.
 pub const LAYOUT_NAME: &str = "kv";
 
-/// The least bytes of a pool with a store in it: fewer would have no room for keys.
+/// Least size in bytes of a pool with a store in it. A smaller one would have no room for keys.
 pub const STORE_SIZE_MIN: u64 = 128 << 10;
 
-/// Keys and values in a pool of the layout `kv`: the pool's root is that of a tree.
+/// Keys and values in a pool of the layout `kv`, whose root object is that of a tree.
 ///
 /// # Durability
 /// A change is durable when the function that makes it returns.
 #[derive(Debug)]
 pub struct Store<M: Medium = Arc<Mapping>> {
     pool: Pool<M>,
-    /// Null in a pool without a tree that was opened for reading.
+    /// Offset of the root object. Null in a pool without a tree that was opened for reading.
     root: PoolOffset,
 }
 
 impl Store {
-    /// The layout `kv`.
+    /// Returns the layout name `kv`.
     pub fn layout() -> LayoutName {
         LayoutName::new(LAYOUT_NAME).expect("a layout name")
     }
 
-    /// Makes a pool at `path` with nothing in it. The layout in `options` is replaced by `kv`.
+    /// Makes a pool at `path` with an empty store in it. The layout in `options` is replaced by `kv`.
     ///
     /// # Errors
-    /// [`KvError::TooSmall`] below [`STORE_SIZE_MIN`], and what a pool can't be made for.
+    /// [`KvError::TooSmall`] below [`STORE_SIZE_MIN`], and every error of making a pool.
     pub fn create(path: &Path, options: &CreateOptions) -> Result<Store, KvError> {
         if options.size < STORE_SIZE_MIN {
             return Err(KvError::TooSmall { size: options.size });
@@ -55,7 +55,7 @@ impl Store {
 }
 
 impl<M: Medium> Store<M> {
-    /// As [`open`](Store::open); everything is stored through what `wrap` makes of the mapping.
+    /// Opens a store as [`open`](Store::open) does. Everything is stored through what `wrap` makes of the mapping.
     ///
     /// # Errors
     /// [`KvError`].
@@ -68,8 +68,8 @@ impl<M: Medium> Store<M> {
         Store::over(Pool::open_through(path, &options, wrap)?)
     }
 
-    /// The store in `pool`. Where there is none yet the tree is made, in one transaction; in a pool that was
-    /// opened for reading the store is empty.
+    /// Returns the store in `pool`. If the pool has no tree yet, it is made, in one transaction. If the pool was
+    /// opened for reading, the store is then empty.
     ///
     /// # Errors
     /// [`KvError`].
@@ -83,26 +83,26 @@ impl<M: Medium> Store<M> {
         Ok(store)
     }
 
-    /// The pool that it is in.
+    /// Returns the pool that the store is in.
     pub fn pool(&self) -> &Pool<M> {
         &self.pool
     }
 
-    /// The heap that it is in.
+    /// Returns the heap that the store is in.
     pub fn heap(&self) -> &Heap<M> {
         self.pool.heap()
     }
 
-    /// The tree, for everything that changes nothing.
+    /// Returns the tree, for operations that change nothing.
     ///
     /// # Errors
-    /// [`IndexError::NoTree`] when it was damaged since the store was opened.
+    /// [`IndexError::NoTree`] if the tree was damaged since the store was opened.
     pub fn tree(&self) -> Result<Tree<'_, M>, IndexError> {
         if self.root.is_null() { Ok(Tree::absent(self.heap())) } else { Tree::open(self.heap(), self.root) }
     }
 
-    /// Returns a copy of the value of `key`: the right one, which its checksum proves, or an error. `None` means that
-    /// the tree leads to no such key, and is not proved; [`get_proven`](Store::get_proven) proves it.
+    /// Returns a copy of the value of `key`, which its checksum proves right, or an error. `None` means that the tree
+    /// leads to no such key. It is not proved; [`get_proven`](Store::get_proven) proves it.
     ///
     /// # Errors
     /// [`KvError::Index`], as [`Tree::get`].
@@ -110,16 +110,17 @@ impl<M: Medium> Store<M> {
         Ok(self.tree()?.get(key)?)
     }
 
-    /// As [`get`](Store::get), but `None` is proved as well: every node and leaf of the tree is sound and in its place,
-    /// the tree has as many leaves as it has counted keys, and none of them has `key`. For the time of that nobody may
-    /// change the tree, hence `&mut`. The reasons are in docs/decisions/proof-of-absence.md.
+    /// Returns a copy of the value of `key`, as [`get`](Store::get) does, and proves `None` as well. Then every node
+    /// and leaf of the tree is sound and in its place, the tree has as many leaves as it has counted keys, and no
+    /// leaf has `key`. No thread may change the tree meanwhile, hence `&mut`. The reasons are in
+    /// docs/decisions/proof-of-absence.md.
     ///
     /// # Errors
-    /// [`KvError::Index`] as [`Tree::get`]; [`KvError::Unproven`] when the key is not found and there is damage, so
-    /// that it may be a key that was lost.
+    /// [`KvError::Index`] as [`Tree::get`]. [`KvError::Unproven`] when the key is not found and there is damage,
+    /// which may have lost the key.
     ///
     /// # Cost
-    /// That of a lookup when the key is there, else that of [`Tree::check`]: each node and leaf is read once.
+    /// That of a lookup if the key is present, else that of [`Tree::check`]: each node and leaf is read once.
     pub fn get_proven(&mut self, key: &[u8]) -> Result<Option<Vec<u8>>, KvError> {
         let tree = self.tree()?;
         let found = tree.get(key)?;
@@ -136,8 +137,8 @@ impl<M: Medium> Store<M> {
         Ok(found)
     }
 
-    /// Gives `key` the value `value`; whether it had another one before. What is remembered of a load ends
-    /// here: loading that input again would load all of it.
+    /// Gives `key` the value `value`. Returns true if it had a value before. Clears the note of a load: loading that
+    /// input again would load all of it.
     ///
     /// # Errors
     /// [`KvError::Index`], with [`HeapError::ReadOnly`] in a pool that was opened for reading.
@@ -156,8 +157,8 @@ impl<M: Medium> Store<M> {
         })
     }
 
-    /// Removes `key`; whether it was there. What is remembered of a load ends here, as for
-    /// [`put`](Store::put).
+    /// Removes `key`. Returns true if it was present. Removing it clears the note of a load, as [`put`](Store::put)
+    /// does.
     ///
     /// # Errors
     /// [`KvError::Index`], with [`HeapError::ReadOnly`] in a pool that was opened for reading.
@@ -179,7 +180,7 @@ impl<M: Medium> Store<M> {
         })
     }
 
-    /// Returns the number of keys, as [`Tree::count`]: the tree has counted them, and nothing proves it.
+    /// Returns the number of keys as the tree has counted them, like [`Tree::count`]. It is not proved.
     ///
     /// # Errors
     /// [`KvError::Index`].
@@ -187,11 +188,11 @@ impl<M: Medium> Store<M> {
         Ok(self.tree()?.count()?)
     }
 
-    /// Returns the number of keys, to each of which a slot of the tree leads: as many as the tree has counted. For the
-    /// time of that nobody may change the tree, hence `&mut`.
+    /// Returns the number of keys, which is proved: the tree leads to as many leaves as it has counted keys. No
+    /// thread may change the tree meanwhile, hence `&mut`.
     ///
     /// # Errors
-    /// [`KvError::Index`] when a node is damaged; [`KvError::Count`] when there are more or fewer.
+    /// [`KvError::Index`] when a node is damaged. [`KvError::Count`] when the tree leads to more or fewer keys.
     ///
     /// # Cost
     /// Reads each node once, and no leaf.
@@ -206,7 +207,8 @@ impl<M: Medium> Store<M> {
         Ok(counted)
     }
 
-    /// How much of which input the tree holds, if nothing else has changed it since that load.
+    /// Returns the note of the last load: the part of its input that is in the tree. `None` if the tree was changed
+    /// since.
     ///
     /// # Errors
     /// [`KvError::Load`].
@@ -222,7 +224,7 @@ impl<M: Medium> Store<M> {
         KvLoad::decode(&words).map_err(|_| KvError::Load { at: self.load_at() })
     }
 
-    /// Notes in `tx` how far a load has come.
+    /// Notes the progress of a load, in `tx`.
     pub(crate) fn note_load(&self, tx: &Tx<'_, M>, load: &KvLoad) -> Result<(), HeapError> {
         tx.lock(self.load_at())?;
         tx.store_words(self.load_at(), &load.encode());
@@ -230,7 +232,7 @@ impl<M: Medium> Store<M> {
     }
 
     fn forget_load(&self, tx: &Tx<'_, M>) -> Result<(), HeapError> {
-        // A load has the store to itself, so the line changes from zero in no other thread.
+        // A load has the store to itself, so no other thread makes the note non-zero meanwhile.
         if self.heap().memory().load8(self.load_at()) != 0 {
             tx.lock(self.load_at())?;
             tx.store_words(self.load_at(), &KvLoad::NONE);
