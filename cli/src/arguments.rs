@@ -23,7 +23,7 @@ Exit status:
   2    bad usage
   3    there is damage in the pool, or the repair lost something
   130  interrupted (SIGINT); what was begun is finished, nothing is half-made
-  141  nobody reads the output any more (SIGPIPE)";
+  141  the reader of the output is gone (SIGPIPE)";
 
 /// Returns the last sections of the program's own manual page.
 fn help() -> String {

@@ -27,7 +27,8 @@ pub static EARLY_UNLOCK: Bug = Bug::new("early-unlock", "a transaction outlives 
 /// Rule 6: freed space is written outside of the log only when the checkpoint covers the free.
 pub static EARLY_REUSE: Bug = Bug::new("early-reuse", "an older record is replayed over a new payload");
 /// Rule 7: the payload of a ring's last record is checked.
-pub static PAYLOAD_UNCHECKED: Bug = Bug::new("payload-unchecked", "an object has content that nobody wrote");
+pub static PAYLOAD_UNCHECKED: Bug =
+    Bug::new("payload-unchecked", "an object has content that was never written");
 /// Rule 7: the payload of an earlier record is not checked.
 pub static PAYLOAD_OVERCHECKED: Bug =
     Bug::new("payload-overchecked", "a record is dropped because its payload was changed later");

@@ -13,7 +13,8 @@ pub enum Doubt {
     /// Its record is durable, and memory that it changes is lost. Opening the pool repeats its stores, and fails
     /// while that memory is lost. `lode pool repair` keeps all of the transaction except what lies there.
     #[error(
-        "its record is durable, and memory that it changes is lost: {0}; close the pool and open it again, and run          `lode pool repair` if that fails"
+        "its record is durable, and memory that it changes is lost: {0}; close the pool and open it again, and run \
+         `lode pool repair` if that fails"
     )]
     Home(Fault),
 }

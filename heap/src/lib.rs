@@ -1,4 +1,4 @@
-//! Floor 4: one-fence durable transactions, and an allocator that needs no fence of its own.
+//! Layer 4: one-fence durable transactions, and an allocator that needs no fence of its own.
 //!
 //! [`Heap`] and [`Tx`] are the engine: offsets, words and bytes. Programs use [`TypedPool`].
 #![doc = include_str!("typed/typed.md")]

@@ -7,8 +7,8 @@
 //! 3. reads the slots on which the change depends,
 //! 4. takes the lock if its version is still that of 1.
 //!
-//! Between 1 and 4 no thread held the lock. A thread that changes a node holds its lock until the write-back of the
-//! change is done. So at 4 the node is in the tree and its slots are as read at 3.
+//! Between 1 and 4 no thread held the lock. A thread that changes a node holds its lock until the home stores of the
+//! change are done. So at 4 the node is in the tree and its slots are as read at 3.
 //!
 //! *In the tree* follows from the meta word. A writer that replaces a node marks the old one dead, under its lock and
 //! in the transaction that unlinks it. A writer may reach a node through another one that has died meanwhile. The

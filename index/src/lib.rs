@@ -1,4 +1,4 @@
-//! Floor 5: a persistent adaptive radix tree, ordered keys and values in a pool.
+//! Layer 5: a persistent adaptive radix tree, ordered keys and values in a pool.
 //!
 //! ```text
 //!   root object        slot, count cells

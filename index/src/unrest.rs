@@ -1,13 +1,13 @@
 //! Telling damage from a writer at work, where the tree does not look as it does at rest.
 //!
-//! Time is no evidence: a writer may lose the CPU between two stores of its write-back for any length of time. Two
+//! Time is no evidence: a writer may lose the CPU between two of its home stores for any length of time. Two
 //! things are evidence:
 //!
-//! - *A lock.* A writer holds the lock of a node until the write-back to its slots, and to the values of its leaves,
+//! - *A lock.* A writer holds the lock of a node until the home stores to its slots, and to the values of its leaves,
 //!   is done. If the lock was free when a look began, and has the same version when it ended, then no writer stored
 //!   there in between ([`at_rest`]). A node that was replaced meanwhile passes its leaves on to another one. So for a
 //!   leaf, its holder must also be in the tree.
-//! - *A checkpoint*, which waits until all write-backs are done. If no transaction ran between two checkpoints, an
+//! - *A checkpoint*, which waits until all home stores are done. If no transaction ran between two checkpoints, an
 //!   attempt between them met no writer ([`Unrest::outlast`]). So damage is found even where a transaction, perhaps
 //!   the calling thread's own, holds the lock as long as it runs. No reader waits for that transaction.
 
@@ -19,7 +19,7 @@ use std::sync::atomic::{Ordering, fence};
 
 /// Failed attempts after which the place is examined more closely.
 const ATTEMPTS_MAX: u32 = 100;
-/// Further attempts, each begun after all earlier write-backs were done. If all of them fail, the place is damaged,
+/// Further attempts, each begun after all earlier home stores were done. If all of them fail, the place is damaged,
 /// even if writers never rest.
 const ATTEMPTS_APART_MAX: u32 = 200;
 
@@ -61,7 +61,7 @@ pub(crate) fn at_rest<M: Medium, R>(heap: &Heap<M>, at: PoolOffset, look: impl F
     // ORDER: the version is acquired before the look.
     let before = heap.lock_version(at);
     let seen = look();
-    // ORDER: the loads of the look come before that of the version. A write-back stores with release ordering. A
+    // ORDER: the loads of the look come before that of the version. A home store stores with release ordering. A
     // thread that sees such a store also sees that the writer holds the lock, or a later version.
     fence(Ordering::Acquire);
     let is_at_rest = !before.is_held() && heap.lock_version(at) == before;

@@ -495,7 +495,9 @@ impl PlatformError {
                 "{} has format {found}, made by a newer program; this one knows formats up to {known}",
                 path.display()
             ),
-            E::Corrupt { path, says } => write!(f, "{} was changed by somebody else: {says}", path.display()),
+            E::Corrupt { path, says } => {
+                write!(f, "{} was changed by another program: {says}", path.display())
+            }
             _ => Ok(()),
         }
     }

@@ -194,7 +194,8 @@ extern "C" fn on_fault(signal: c_int, info: *mut libc::siginfo_t, context: *mut 
 /// page.
 fn lost_range(signal: c_int, fault: &MemoryFault) -> (usize, usize) {
     let told = signal == libc::SIGBUS && matches!(fault.code, BUS_MCEERR_AR | BUS_MCEERR_AO);
-    let size = if told && (6..=40).contains(&fault.address_lsb) { 1 << fault.address_lsb } else { page() as u64 };
+    let size =
+        if told && (6..=40).contains(&fault.address_lsb) { 1 << fault.address_lsb } else { page() as u64 };
     let start = align_down(fault.address as u64, size) as usize;
     (start, start + size as usize)
 }

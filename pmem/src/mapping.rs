@@ -151,7 +151,17 @@ impl MappingOptions {
         let devices = found.devices;
         let backing = Some(Backing { file, drained, log_lock, drain_lock, flags, fixed_size, devices });
         let (rung, failed, path) = (report.rung, AtomicI32::new(0), path.to_owned());
-        Ok(Mapping { memory, cpu, rung, failed, report, path, backing, dirty_shutdowns, growing: Mutex::default() })
+        Ok(Mapping {
+            memory,
+            cpu,
+            rung,
+            failed,
+            report,
+            path,
+            backing,
+            dirty_shutdowns,
+            growing: Mutex::default(),
+        })
     }
 
     /// Maps `len` bytes of zeroed anonymous memory. The caller must request a rung, `none` or another one.

@@ -1,4 +1,4 @@
-//! Floor 2: a medium that loses power, and the explorer that checks every state that a power cut may leave.
+//! Layer 2: a medium that loses power, and the explorer that checks every state that a power cut may leave.
 //!
 //! ```text
 //!   subject: engine + workload + what is legal

@@ -87,7 +87,7 @@ impl<K: Debug, V: Debug> fmt::Display for WrongRegisters<K, V> {
                 write!(f, "an operation is there in part, or too early: {keys:x?}")
             }
             WrongRegisters::StrangeRead { key, seen } => {
-                write!(f, "an operation read {seen:x?} from key {key:?}, which nobody wrote")
+                write!(f, "an operation read {seen:x?} from key {key:?}, which no operation wrote")
             }
         }
     }

@@ -10,13 +10,9 @@ use std::time::Duration;
 pub(crate) struct Tally {
     pub(crate) passed: u64,
     pub(crate) failed: u64,
-<<<<<<< HEAD
     /// Distinct images that the crash explorer tried.
     pub(crate) images: u64,
-    /// The reason of each test that skipped itself, by the test's name.
-=======
     /// Reason of each test that skipped itself, by the test's name.
->>>>>>> words-sim
     pub(crate) skips: BTreeMap<String, String>,
     /// The tests that failed, if their names are known, and other failed steps.
     pub(crate) failures: Vec<Failure>,

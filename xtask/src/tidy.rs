@@ -4,7 +4,8 @@ mod costs;
 mod documents;
 mod drawings;
 mod excess;
-mod floors;
+mod language;
+mod layers;
 mod members;
 mod mutants;
 mod order;
@@ -57,13 +58,14 @@ pub(crate) fn run(workspace: &Workspace, log: Log) -> Result<bool> {
         sizes.extend(size::measure(&source));
         findings.extend(unsafety::check(&source, &workspace.rules.unsafe_code.allowed));
         findings.extend(order::check(&source));
+        findings.extend(language::check(&source, &text.text));
         findings.extend(words::check_names(&source, &workspace.rules.words.allowed));
     }
     findings.extend(excess.compare(&sizes));
     findings.extend(unsafety::check_roots(&tree, workspace));
     findings.extend(words::check_files(&tree));
     findings.extend(costs::check(workspace));
-    findings.extend(floors::check(workspace, &tree));
+    findings.extend(layers::check(workspace, &tree));
     findings.extend(members::check(workspace, &tree));
     findings.extend(mutants::check(&tree, &workspace.packages));
     findings.extend(drawings::check(&tree));

@@ -42,9 +42,9 @@ pub(crate) struct Dependency {
 /// `workspace.metadata` of the root `Cargo.toml`.
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct Rules {
-    /// The floor of each crate, including planned ones.
-    pub(crate) floors: BTreeMap<String, u32>,
-    /// Crates outside of the floors.
+    /// The layer of each crate, including planned ones.
+    pub(crate) layers: BTreeMap<String, u32>,
+    /// Crates outside of the layers.
     pub(crate) tools: Crates,
     /// Tests to run in Miri.
     pub(crate) miri: Interpreted,

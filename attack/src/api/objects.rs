@@ -93,7 +93,7 @@ impl Objects {
             let same = heap.memory().equals(*at, &known.content);
             ensure(same, "changed", format_args!("the content of {known} at {at}"))?;
         }
-        ensure(there.is_empty(), "besides", format_args!("objects that are nobody's: {there:?}"))
+        ensure(there.is_empty(), "besides", format_args!("objects that nothing owns: {there:?}"))
     }
 }
 

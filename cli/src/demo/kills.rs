@@ -226,7 +226,7 @@ impl Journal<'_> {
             return Err(wrong(format!("{} acknowledged words are missing", acknowledged - there)));
         }
         if in_flight > THREADS as u64 {
-            return Err(wrong(format!("{in_flight} words are there that nobody acknowledged")));
+            return Err(wrong(format!("{in_flight} words are there that were not acknowledged")));
         }
         Ok(Kill { acknowledged, in_flight, replayed, reopen })
     }

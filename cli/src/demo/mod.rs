@@ -55,7 +55,7 @@ pub(crate) struct Demo {
     #[arg(long, value_name = "N", default_value_t = 6)]
     kills: u32,
     /// Time limit: loading and deleting stop early to keep it
-    #[arg(long, value_name = "SECONDS", default_value_t = 110)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 110, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     seconds: u64,
     /// Seed of the random moments and orders [default: a new one each time]
     #[arg(long, value_name = "SEED")]
@@ -124,7 +124,7 @@ pub(crate) fn run(demo: &Demo, durability: Option<Rung>, json: bool) -> Result<A
     }
     stage.say(format!("check: {report}; all is as it was written"));
 
-    stage.begin("What it costs here");
+    stage.begin("Costs on this medium");
     let measured = measure::all(&stage, folder.path(), durability, &words, &mut rng)?;
     stage.say(tables::operations(&measured).to_string());
     stage.say(tables::media(&measured).to_string());

@@ -148,15 +148,12 @@ impl Args for Wishes {
             .arg(flag("interleaved", "Over several modules"))
             .arg(flag("not-interleaved", "On one module"))
             .arg(
-                option("map", "PLACE", "Where its page map is: mem for DRAM, dev for the namespace")
+                option("map", "PLACE", "Place of its page map: mem for DRAM, dev for the namespace")
                     .value_parser(PossibleValuesParser::new(["mem", "dev"])),
             )
-            .arg(
-                option("align", "SIZE", "What mappings are aligned to: 4K, 2M or 1G")
-                    .value_parser(size::parse),
-            )
+            .arg(option("align", "SIZE", "Alignment of mappings: 4K, 2M or 1G").value_parser(size::parse))
             .arg(option("sector-size", "SIZE", "Bytes of a sector").value_parser(size::parse))
-            .arg(option("name", "NAME", "What to call it"))
+            .arg(option("name", "NAME", "Its name"))
     }
 
     fn augment_args_for_update(command: Command) -> Command {

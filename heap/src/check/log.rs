@@ -37,7 +37,7 @@ fn finding(flaw: &Flaw) -> Finding {
     let means = match (flaw.what, flaw.proven, flaw.flips.is_empty()) {
         (FlawKind::Rings | FlawKind::Flood, ..) => "no log has that, so the pool is not opened",
         (FlawKind::Entries, ..) => "no writer wrote this, so the pool is not opened",
-        (_, true, true) => "a transaction is lost of which others may depend, so the pool is not opened",
+        (_, true, true) => "a transaction is lost on which others may depend, so the pool is not opened",
         (_, true, false) => {
             "one bit has flipped, and repair can put it right; until then the pool is not opened"
         }

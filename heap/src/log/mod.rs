@@ -107,7 +107,10 @@ impl<M: Medium> Log<M> {
         let grouped = medium.rung() == Rung::Commit;
         let group = grouped.then(|| Group::new(area.start, ring_len, seals[0]));
         let lanes = if grouped { GROUP_LANES } else { slot.rings as usize };
-        debug_assert!(ring_len > 0 && u64::from(slot.rings) * ring_len <= area.len, "the rings lie in the log");
+        debug_assert!(
+            ring_len > 0 && u64::from(slot.rings) * ring_len <= area.len,
+            "the rings lie in the log"
+        );
         Log {
             uuid,
             area,
@@ -251,7 +254,11 @@ impl<M: Medium> Log<M> {
         self.medium.log_write(place, sealed).map_err(HeapError::from)?;
         lane.head += len;
         lane.offset = offset + len;
-        debug_assert_eq!(lane.head % self.ring_len, lane.offset % self.ring_len, "the head is where the offset is");
+        debug_assert_eq!(
+            lane.head % self.ring_len,
+            lane.offset % self.ring_len,
+            "the head is where the offset is"
+        );
         let dirty = (self.medium.rung() == Rung::Line).then_some(&mut lane.dirty);
         apply_all(&self.medium, record.body(), continued, dirty, alone);
         let half_full = self.half_full(ring, lane.head);

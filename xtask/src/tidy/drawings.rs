@@ -16,7 +16,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
         let at_home = file.path.strip_prefix(HOME).is_some_and(|name| !name.contains('/'));
         if let Some(index) = file.text.lines().position(is_row).filter(|_| !(at_home && tested)) {
             let advice =
-                format!("nobody compares this drawing with the bytes: draw it in {HOME}, for {TEST}");
+                format!("no test compares this drawing with the bytes: draw it in {HOME}, for {TEST}");
             findings.push(Finding::new(&file.path, index + 1, "drawings", advice));
         }
     }

@@ -12,7 +12,8 @@ const TESTS: &str = "heap/tests/seeded_bugs.rs";
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     let Some(page) = tree.get(PAGE) else { return Vec::new() };
     let (bugs, tests) = (text(tree, BUGS), text(tree, TESTS));
-    let rows: Vec<Row<'_>> = page.text.lines().enumerate().filter_map(|(at, line)| Row::parse(at, line)).collect();
+    let rows: Vec<Row<'_>> =
+        page.text.lines().enumerate().filter_map(|(at, line)| Row::parse(at, line)).collect();
     let stated: BTreeSet<u64> = rows.iter().filter(|row| row.bug.is_none()).map(|row| row.rule).collect();
     let seeded: Vec<(u64, &str)> = seeded(bugs);
     let mut findings = Vec::new();
@@ -57,7 +58,8 @@ struct Row<'a> {
 
 impl<'a> Row<'a> {
     fn parse(at: usize, line: &'a str) -> Option<Row<'a>> {
-        let cells: Vec<&str> = line.strip_prefix('|')?.trim_end_matches('|').split('|').map(str::trim).collect();
+        let cells: Vec<&str> =
+            line.strip_prefix('|')?.trim_end_matches('|').split('|').map(str::trim).collect();
         let rule = cells.first()?.parse().ok()?;
         // The table of crashes has five columns.
         let mut names = cells.get(4).map_or("", |cell| cell).split(", ").map(|name| name.trim_matches('`'));
@@ -100,7 +102,10 @@ mod test {
         let page = format!("{RULES}{CRASHES}");
         assert_eq!(lines(&page, SEEDED, TESTED), []);
         assert_eq!(lines(&page, SEEDED, "one_test: ONE in LOG;\n"), [(PAGE.into(), 5)], "no test");
-        assert_eq!(lines(&page.replace("`one`", "`other`"), SEEDED, TESTED), [(PAGE.into(), 4), (BUGS.into(), 1)]);
+        assert_eq!(
+            lines(&page.replace("`one`", "`other`"), SEEDED, TESTED),
+            [(PAGE.into(), 4), (BUGS.into(), 1)]
+        );
         assert_eq!(lines(RULES, "", ""), [(PAGE.into(), 1), (PAGE.into(), 2)], "no crash");
         assert_eq!(lines(&page.replacen("| 2 | second", "| 3 | second", 1), SEEDED, TESTED).len(), 2);
     }

@@ -1,12 +1,12 @@
-//! The rule that a crate depends only on crates of lower floors. Below floor 4, an outside crate needs a decision page.
+//! The rule that a crate depends only on crates of lower layers. Below layer 4, an outside crate needs a decision page.
 
 use super::Finding;
 use super::tree::Tree;
 use crate::workspace::{Package, Workspace};
 
-/// Lowest floor on which a crate may depend on outside crates without a page in docs/decisions.
+/// Lowest layer on which a crate may depend on outside crates without a page in docs/decisions.
 const FREE: u32 = 4;
-/// Outside crates that every floor may use: the kernel's interface.
+/// Outside crates that every layer may use: the kernel's interface.
 const EVERYWHERE: [&str; 2] = ["libc", "rustix"];
 
 /// Finds dependencies that break the rule. Dependencies for tests only are free.
@@ -20,23 +20,23 @@ fn check_package(workspace: &Workspace, tree: &Tree, package: &Package) -> Vec<F
         return Vec::new();
     }
     let manifest = format!("{}/Cargo.toml", package.folder.display());
-    let Some(floor) = rules.floors.get(&package.name) else {
+    let Some(layer) = rules.layers.get(&package.name) else {
         let advice =
-            format!("{} has no floor: add it to `workspace.metadata.floors` of Cargo.toml", package.name);
-        return vec![Finding::new(&manifest, 1, "floors", advice)];
+            format!("{} has no layer: add it to `workspace.metadata.layers` of Cargo.toml", package.name);
+        return vec![Finding::new(&manifest, 1, "layers", advice)];
     };
     let mut findings = Vec::new();
     for dependency in package.dependencies.iter().filter(|dependency| !dependency.only_for_tests) {
         let name = dependency.name.as_str();
         let ours = workspace.packages.iter().any(|package| package.name == name);
-        let advice = match rules.floors.get(name) {
-            Some(lower) if lower < floor => continue,
-            Some(other) => format!("floor {floor} must not depend on `{name}` of floor {other}"),
-            None if ours => format!("`{name}` has no floor: no crate may depend on it"),
-            None if *floor >= FREE || EVERYWHERE.contains(&name) || is_decided(tree, name) => continue,
-            None => format!("`{name}` below floor {FREE} needs a page in docs/decisions that names it"),
+        let advice = match rules.layers.get(name) {
+            Some(lower) if lower < layer => continue,
+            Some(other) => format!("layer {layer} must not depend on `{name}` of layer {other}"),
+            None if ours => format!("`{name}` has no layer: no crate may depend on it"),
+            None if *layer >= FREE || EVERYWHERE.contains(&name) || is_decided(tree, name) => continue,
+            None => format!("`{name}` below layer {FREE} needs a page in docs/decisions that names it"),
         };
-        findings.push(Finding::new(&manifest, line_of(tree, &manifest, name), "floors", advice));
+        findings.push(Finding::new(&manifest, line_of(tree, &manifest, name), "layers", advice));
     }
     findings
 }
@@ -68,9 +68,9 @@ mod test {
     }
 
     fn advice(package: Package) -> Vec<String> {
-        let floors = [("low", 1), ("same", 3), ("mid", 3), ("high", 4)];
+        let layers = [("low", 1), ("same", 3), ("mid", 3), ("high", 4)];
         let rules = Rules {
-            floors: floors.map(|(name, floor)| (name.to_owned(), floor)).into(),
+            layers: layers.map(|(name, layer)| (name.to_owned(), layer)).into(),
             tools: Crates { crates: vec!["tool".into()] },
             ..Rules::default()
         };
@@ -84,25 +84,25 @@ mod test {
     }
 
     #[test]
-    fn floors_only_look_down() {
+    fn layers_only_look_down() {
         assert!(advice(package("mid", &["low", "rustix", "crc32c"])).is_empty());
         assert_eq!(
             advice(package("mid", &["high"])),
-            ["mid/Cargo.toml:3: floors: floor 3 must not depend on `high` of floor 4"]
+            ["mid/Cargo.toml:3: layers: layer 3 must not depend on `high` of layer 4"]
         );
         assert_eq!(advice(package("mid", &["same"])).len(), 1);
         assert_eq!(
             advice(package("high", &["tool"])),
-            ["high/Cargo.toml:1: floors: `tool` has no floor: no crate may depend on it"]
+            ["high/Cargo.toml:1: layers: `tool` has no layer: no crate may depend on it"]
         );
         assert_eq!(advice(package("nowhere", &[])).len(), 1);
     }
 
     #[test]
-    fn outside_crates_need_a_decision_below_floor_4() {
+    fn outside_crates_need_a_decision_below_layer_4() {
         assert_eq!(
             advice(package("mid", &["serde"])),
-            ["mid/Cargo.toml:1: floors: `serde` below floor 4 needs a page in docs/decisions that names it"]
+            ["mid/Cargo.toml:1: layers: `serde` below layer 4 needs a page in docs/decisions that names it"]
         );
         assert!(advice(package("high", &["serde"])).is_empty());
     }
