@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use std::arch::x86_64::{_mm_lfence, _rdtsc};
 use std::time::{Duration, Instant};
 
-/// What one lap took.
+/// Operations and duration of one lap.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Lap {
     /// Operations done.

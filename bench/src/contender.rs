@@ -1,12 +1,12 @@
-//! What a side of the bench must be able to do: three small traits, each with whole laps as its calls, so that
-//! no dispatch and no crossing between languages is inside of a timed loop.
+//! The traits that a side of the bench implements. A call of [`Transactions`] or [`Tree`] runs a whole lap, which keeps
+//! dispatch and calls between languages out of the timed loop. A call of [`Store`] runs one put or get.
 
 use crate::keys::Keys;
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Who runs.
+/// A side of the bench: Lodestone or one of its peers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Who {
@@ -112,6 +112,6 @@ pub(crate) trait Store: Sync {
     /// Puts; durable on return.
     fn put(&self, key: u64, value: &Value) -> Result<()>;
 
-    /// What is there under a key.
+    /// Returns the value of a key, or `None` if the key is absent.
     fn get(&self, key: u64) -> Result<Option<Value>>;
 }

@@ -1,5 +1,5 @@
-//! Keys, laid out one behind the other in the order in which they are used, so that reading them costs all sides
-//! the same and next to nothing.
+//! Keys, laid out one after the other in the order of their use. Reading them costs all sides the same and next to
+//! nothing.
 
 use anyhow::{Context, Result, ensure};
 use fastrand::Rng;
@@ -9,7 +9,7 @@ use std::fs;
 /// The word list of Debian's `wamerican-insane`.
 pub(crate) const WORDS: &str = "/usr/share/dict/american-english-insane";
 
-/// Which keys.
+/// The kind of keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum KeySet {
     /// Random keys of 8 bytes.
@@ -21,9 +21,9 @@ pub(crate) enum KeySet {
 /// A list of keys in a certain order. Each is followed by a NUL, which most sides leave alone.
 pub(crate) struct Keys {
     bytes: Vec<u8>,
-    /// Where each key and its NUL end in `bytes`.
+    /// Offset in `bytes` after each key and its NUL.
     ends: Vec<u32>,
-    /// What is stored under each key.
+    /// Value that is stored under each key.
     ids: Vec<u64>,
 }
 
@@ -79,7 +79,7 @@ impl Keys {
         Keys::build(order.into_iter().map(|index| (self.key(index), self.ids[index] + add)))
     }
 
-    /// How many.
+    /// Number of keys.
     pub(crate) fn len(&self) -> usize {
         self.ends.len()
     }
@@ -116,12 +116,12 @@ impl Keys {
         &self.bytes
     }
 
-    /// Where each key and its NUL end in [`bytes`](Keys::bytes).
+    /// Returns the offset in [`bytes`](Keys::bytes) after each key and its NUL.
     pub(crate) fn ends(&self) -> &[u32] {
         &self.ends
     }
 
-    /// What is stored under each key.
+    /// Returns the value that is stored under each key.
     pub(crate) fn ids(&self) -> &[u64] {
         &self.ids
     }

@@ -77,7 +77,7 @@ impl Machine {
         Ok(())
     }
 
-    /// Whether other programs wanted the machine before the run began: waiting for a CPU then counts as work.
+    /// Returns true if other programs loaded the machine before the run began: waiting for a CPU then counts as work.
     pub(crate) fn was_busy(&self) -> bool {
         self.load.0.parse::<f64>().is_ok_and(|load| load > 0.5 * self.cores as f64)
     }

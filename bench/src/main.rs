@@ -37,7 +37,7 @@ use std::process::ExitCode;
 #[derive(Parser)]
 #[command(name = "lode-bench")]
 struct Arguments {
-    /// What to run; all groups if none is named
+    /// Groups to run; all if none is named
     groups: Vec<Group>,
     /// Run every row once around in seconds, to see that all still work; measures nothing
     #[arg(long)]
@@ -48,7 +48,7 @@ struct Arguments {
     /// Touch the pools of trees before they are timed
     #[arg(long)]
     touched: bool,
-    /// Where the order of keys and places comes from
+    /// Seed of the random order of keys and places
     #[arg(long, default_value_t = 20_261_120)]
     seed: u64,
     /// Folder for the outputs, and for the files of the works on an ordinary file

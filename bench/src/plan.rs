@@ -1,4 +1,4 @@
-//! What runs: groups of works, each in a process of its own, and how much of it.
+//! The groups of works, each run in a process of its own, and the size of a run.
 //!
 //! A process of its own, because libpmemobj decides when it is loaded whether files are persistent memory, and so
 //! that no group finds its memory used up or cut to pieces by the one before, and a peer that crashes takes only
@@ -7,7 +7,7 @@
 use clap::ValueEnum;
 use std::time::Duration;
 
-/// What makes a store durable in a group.
+/// The durability of a group: the operation that makes a store durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rung {
     /// Cache-line flushes and fences on tmpfs: DRAM stands in for persistent memory.
@@ -31,7 +31,7 @@ pub(crate) enum Group {
     Put,
     /// file-put-16 and file-put-16-sequential.
     PutMany,
-    /// What has no peer.
+    /// Works without a peer.
     Alone,
 }
 
@@ -47,7 +47,7 @@ impl Group {
         Group::Alone,
     ];
 
-    /// What makes a store durable.
+    /// Returns the durability of the group.
     pub(crate) fn rung(self) -> Rung {
         match self {
             Group::Transactions | Group::Random | Group::Words | Group::Alone => Rung::Line,
@@ -56,7 +56,7 @@ impl Group {
     }
 }
 
-/// How much of each work is done in a lap, and how many laps each side runs.
+/// Amount of each work in a lap, and number of laps of each side.
 #[derive(Clone, Debug)]
 pub(crate) struct Size {
     /// Laps of each side.
@@ -64,7 +64,7 @@ pub(crate) struct Size {
     /// Transactions in a lap: all laps together wrap a log ring of 4 MiB more than 10 times even with records of
     /// one line.
     pub(crate) transactions: usize,
-    /// Whether the pools of trees are touched before they are timed. Neither side does so by default.
+    /// True if the pools of trees are touched before they are timed. Neither side does so by default.
     pub(crate) touched: bool,
     /// Random keys.
     pub(crate) keys: usize,
@@ -83,7 +83,7 @@ pub(crate) struct Size {
 }
 
 impl Size {
-    /// What the figures are made of.
+    /// Returns the size of a full run, from which the reported figures come.
     pub(crate) fn full(rounds: usize, touched: bool) -> Size {
         Size {
             rounds,

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 /// All laps of one side on one work.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Entry {
-    /// Which side.
+    /// The side that ran the laps.
     pub(crate) who: Who,
     /// Its laps, in order.
     pub(crate) laps: Vec<Lap>,
@@ -81,7 +81,7 @@ impl Contest {
     }
 }
 
-/// How many times as good `ours` is as `theirs`.
+/// Returns the ratio of `ours` to `theirs`, inverted for costs: above 1, `ours` is better.
 pub(crate) fn ratio(unit: Unit, ours: f64, theirs: f64) -> f64 {
     if unit.is_rate() { ours / theirs } else { theirs / ours }
 }
@@ -94,8 +94,8 @@ pub(crate) fn median(values: &[f64]) -> f64 {
     if sorted.len() % 2 == 1 { sorted[middle] } else { f64::midpoint(sorted[middle - 1], sorted[middle]) }
 }
 
-/// Lets the sides run in turn, `rounds` times around. Another side begins each round, so that none is always the
-/// one that finds the caches cold or the disk busy. `turn` runs one lap of every work in `works` and returns them.
+/// Runs the sides in turn, `rounds` times around. Another side begins each round, so that no side always finds the
+/// caches cold or the disk busy. `turn` runs one lap of every work in `works` and returns them.
 ///
 /// The laps of round 0 are thrown away if `warm_up` says so.
 pub(crate) fn take_turns<S>(

@@ -15,17 +15,17 @@ use tempfile::TempDir;
 /// All that a run measured.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Laps {
-    /// Where.
+    /// The machine that ran the laps.
     pub(crate) machine: Machine,
-    /// Where the order of keys and places came from.
+    /// Seed of the random order of keys and places.
     pub(crate) seed: u64,
-    /// Whether the run was only there to show that all works still work.
+    /// True if the run only checked that all works still work.
     pub(crate) quick: bool,
     /// Laps of each side.
     pub(crate) rounds: usize,
-    /// Whether the pools of trees were touched before they were timed.
+    /// True if the pools of trees were touched before they were timed.
     pub(crate) touched: bool,
-    /// What the groups found.
+    /// The results of the groups.
     pub(crate) findings: Findings,
     /// The groups that failed, with the reason.
     pub(crate) failed: Vec<String>,

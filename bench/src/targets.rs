@@ -1,16 +1,16 @@
-//! All works, in the order in which they are reported, and what each has to reach. The one place for both.
+//! All works, in the order in which they are reported, and the goal of each. The one place for both.
 
 /// A work: something that is measured.
 pub(crate) struct Work {
     /// Its name in all outputs.
     pub(crate) name: &'static str,
-    /// What one operation is.
+    /// Description of one operation.
     pub(crate) what: &'static str,
-    /// How good is good enough.
+    /// The result that our side must reach.
     pub(crate) goal: Goal,
 }
 
-/// How good is good enough.
+/// The result that our side must reach in a work.
 pub(crate) enum Goal {
     /// At least so many times as good as each of these peers; [`PRINTED`] where that is only looked at.
     Ratios(&'static [(&'static str, f64)]),
@@ -24,13 +24,13 @@ pub(crate) enum Goal {
 pub(crate) struct Limit {
     /// The number.
     pub(crate) limit: f64,
-    /// What it counts.
+    /// Unit of the number.
     pub(crate) unit: Unit,
-    /// Which side of it is good.
+    /// The side of the limit that meets it.
     pub(crate) side: Side,
 }
 
-/// Which side of a limit is good.
+/// The side of a limit that meets it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Side {
     /// The limit or less.
@@ -42,7 +42,7 @@ pub(crate) enum Side {
 }
 
 impl Limit {
-    /// Whether a measured value is good enough.
+    /// Returns true if a measured value meets the limit.
     pub(crate) fn met(&self, value: f64) -> bool {
         match self.side {
             Side::AtMost => value <= self.limit,
@@ -52,7 +52,7 @@ impl Limit {
     }
 }
 
-/// What a figure counts.
+/// The unit of a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unit {
     /// Ticks of the time-stamp counter for one operation.
@@ -63,7 +63,7 @@ pub(crate) enum Unit {
     PutsPerSecond,
     /// Drains for one operation, or for a thousand.
     Drains,
-    /// How many times as much.
+    /// A ratio.
     Times,
     /// Milliseconds.
     Millis,
@@ -91,7 +91,7 @@ impl Unit {
         }
     }
 
-    /// Whether more is better.
+    /// Returns true if more is better.
     pub(crate) fn is_rate(self) -> bool {
         matches!(self, Unit::PutsPerSecond | Unit::ImagesPerSecond)
     }
@@ -230,7 +230,7 @@ pub(crate) fn work(name: &str) -> Option<&'static Work> {
     WORKS.iter().find(|work| work.name == name)
 }
 
-/// Whether a work is compared with that of a peer.
+/// Returns true if a work is compared with that of a peer.
 pub(crate) fn is_compared(name: &str, peer: &str) -> bool {
     goal(name, peer).is_some()
 }

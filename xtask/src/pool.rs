@@ -43,11 +43,13 @@ pub(crate) struct Surroundings<'a> {
 /// A program can't list its tests.
 pub(crate) fn run(programs: &[Program], surroundings: &Surroundings<'_>, log: Log) -> Result<Tally> {
     let lists = programs.iter().map(|program| surroundings.list(program)).collect::<Result<Vec<_>>>()?;
-    let tests: Vec<Test<'_>> = programs
+    let mut tests: Vec<Test<'_>> = programs
         .iter()
         .zip(&lists)
         .flat_map(|(program, names)| names.iter().map(move |name| Test { program, name }))
         .collect();
+    // They take longest, so that no core has to wait for them at the end.
+    tests.sort_by_key(|test| !test.program.name.ends_with("--test crash"));
     let next = AtomicUsize::new(0);
     let (sender, receiver) = mpsc::channel();
     let mut tally = Tally::default();

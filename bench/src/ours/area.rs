@@ -24,7 +24,7 @@ pub(super) struct Area<M: Medium> {
     words: PoolOffset,
     slots: PoolOffset,
     single: PoolOffset,
-    /// What the next transaction stores.
+    /// The word that the next transaction stores first.
     stamp: u64,
 }
 

@@ -19,7 +19,7 @@ const ROUNDS: u64 = 5;
 const STEP: u64 = 1777;
 const SEED: u64 = 1;
 
-/// What a process that loaded keys says of itself.
+/// Memory figures that a process prints after it loaded keys.
 #[derive(Debug, Serialize, Deserialize)]
 struct Loaded {
     /// Bytes of anonymous memory that are its own.
@@ -28,7 +28,7 @@ struct Loaded {
     chunks: u64,
 }
 
-/// What a process that was killed left.
+/// Figures of a process that was killed, and of the pool that it left.
 pub(super) struct Footprint {
     /// Milliseconds until the pool was open again and the first key was found.
     pub(super) reopen_ms: f64,
@@ -54,7 +54,7 @@ pub(crate) fn load_and_wait(path: &Path, keys: u64, room: usize) -> Result<()> {
     serde_json::to_writer(&mut out, &loaded)?;
     writeln!(out)?;
     out.flush()?;
-    // Whoever started this kills it, or goes away.
+    // The parent process kills this one. If the parent ends first, the read ends.
     io::stdin().lock().read_to_end(&mut Vec::new())?;
     Ok(())
 }
@@ -79,7 +79,7 @@ fn private() -> Result<u64> {
     Ok(kib << 10)
 }
 
-/// Has a process load `keys` keys into a pool with room for `room`, kills it with SIGKILL, and opens the pool.
+/// Starts a process that loads `keys` keys into a pool with room for `room`, kills it with SIGKILL, and opens the pool.
 fn once(path: &Path, keys: u64, room: usize) -> Result<Footprint> {
     let mut child = Command::new(std::env::current_exe()?)
         .arg("--load")

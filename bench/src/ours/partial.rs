@@ -1,4 +1,4 @@
-//! A medium of which parts can be left out, to see what they cost.
+//! A medium that can skip some of its operations, to measure what each costs.
 
 use super::pool::Mapped;
 use crate::clock::ticks;
@@ -6,18 +6,18 @@ use lode_layout::PoolOffset;
 use lode_pmem::{Gate, Medium, Memory, Rung, SyncError};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What is done of what is asked of a medium.
+/// The operations that a [`Partial`] medium carries out.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Parts {
-    /// Whether records are written, and waited for.
+    /// True if records are written, and waited for.
     pub(super) log: bool,
-    /// Whether lines are flushed, and waited for.
+    /// True if lines are flushed, and waited for.
     pub(super) flushes: bool,
-    /// Whether stores at home are timed, each on its own.
+    /// True if home stores are timed, each on its own.
     pub(super) timing: bool,
 }
 
-/// A medium that does only some of what is asked of it, so that nothing on it is durable. For one thread.
+/// A medium that carries out only some operations. No store on it is durable. For one thread.
 #[derive(Debug)]
 pub(super) struct Partial {
     medium: Mapped,
@@ -29,7 +29,7 @@ pub(super) struct Partial {
 }
 
 impl Partial {
-    /// Does `parts` of what is asked of `medium`.
+    /// Wraps `medium` and carries out only the operations in `parts`.
     pub(super) fn new(medium: Mapped, parts: Parts) -> Partial {
         let (home_ticks, home_stores, log_bytes) = Default::default();
         Partial { medium, parts, home_ticks, home_stores, log_bytes }

@@ -1,4 +1,4 @@
-//! Where the cycles of an operation go.
+//! A breakdown of the cycles of an operation.
 //!
 //! Flushes and log writes are measured by leaving them out: what the operation gets faster by is what they cost,
 //! waiting for home stores that missed the caches included, since a fence waits for every store before it. The
@@ -33,7 +33,7 @@ const UNFLUSHED: Parts = Parts { flushes: false, ..WHOLE };
 const UNLOGGED: Parts = Parts { log: false, ..UNFLUSHED };
 const TIMED: Parts = Parts { timing: true, ..UNLOGGED };
 
-/// What a pass found.
+/// The result of a pass.
 struct Pass {
     /// Ticks of one operation.
     ticks: f64,

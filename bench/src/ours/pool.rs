@@ -8,7 +8,7 @@ use lode_pool::{Access, CreateOptions, OpenOptions};
 use std::path::Path;
 use std::sync::Arc;
 
-/// What heaps store through when nobody counts or times it.
+/// The medium of heaps where nothing counts or times its calls.
 pub(super) type Mapped = Arc<Mapping>;
 
 /// Bytes of a page, the unit in which the kernel brings memory in.

@@ -19,7 +19,7 @@ impl Lmdb {
         fs::create_dir(path)?;
         let mut options = EnvOpenOptions::new();
         options.map_size(1 << 30);
-        // SAFETY: - the folder was made a moment ago, inside a folder of our own, so nobody else changes its files.
+        // SAFETY: - the folder was made a moment ago, inside a folder of our own, so no other process writes to it.
         let env = unsafe { options.open(path) }?;
         let mut transaction = env.write_txn()?;
         let database = env.create_database(&mut transaction, None)?;

@@ -9,8 +9,9 @@ use std::fmt::Write;
 
 /// Width of all charts; they are scaled to the page.
 const WIDTH: f64 = 860.0;
-/// Where the axis begins and ends.
+/// Left end of the axis.
 const LEFT: f64 = 118.0;
+/// Right end of the axis.
 const RIGHT: f64 = 742.0;
 /// Height of a row.
 const ROW: f64 = 40.0;
@@ -150,7 +151,8 @@ fn side(svg: &mut String, axis: &Axis, contest: &Contest, entry: &Entry, top: f6
     }
 }
 
-/// How many times as good ours is as a peer that counts here, and the class that says whether that is enough.
+/// Returns the ratio of our side to a peer, and the CSS class that shows if it meets the goal. `None` if the peer does
+/// not count in this contest or no ratio is set.
 fn verdict(contest: &Contest, ours: &Entry, peer: &Entry) -> Option<(f64, &'static str)> {
     let counts = contest.peers().iter().any(|other| other.who == peer.who);
     let goal = targets::ratio(&contest.work, peer.who.peer()).filter(|_| counts)?;

@@ -101,7 +101,7 @@ fn pairs(contests: &[&Contest]) -> Table {
     table
 }
 
-/// How a limit is written.
+/// Formats a limit: its sign, then its number.
 pub(super) fn limit(limit: &Limit) -> String {
     let sign = match limit.side {
         Side::AtMost => "≤",
@@ -130,7 +130,7 @@ fn figures(laps: &Laps) -> Result<Table> {
     Ok(table)
 }
 
-/// What our side has to reach against an entry: the figure itself, with its sign.
+/// Returns the figure that our side must reach against an entry, and its sign. `None` if no ratio is set.
 pub(super) fn budget(contest: &Contest, peer: &Entry) -> Option<(f64, &'static str)> {
     let goal = targets::ratio(&contest.work, peer.who.peer())?;
     let theirs = peer.median(contest.unit());

@@ -12,14 +12,14 @@ use anyhow::Result;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
-/// What a group found out.
+/// The results of a group.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Findings {
     /// Works with peers.
     pub(crate) contests: Vec<Contest>,
     /// Works without.
     pub(crate) figures: Vec<Figure>,
-    /// What else there is to say, a line each.
+    /// Remarks for the report, a line each.
     pub(crate) notes: Vec<String>,
 }
 

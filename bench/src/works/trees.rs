@@ -2,8 +2,9 @@
 //!
 //! On tmpfs each round begins with an empty tree in a fresh pool, because what counts is the whole way from empty to
 //! full; the works of a round share its tree. Pools are as the sides make them by default: the first touch of a
-//! page is part of an insert, and one who needs fewer pages is rewarded for it. `--touched` takes that out. On a file each side keeps one tree
-//! over all rounds. Each work has its own order of the keys, drawn anew each round, the same for all sides.
+//! page is part of an insert, and a side that needs fewer pages is faster for it. `--touched` takes that out. On a
+//! file each side keeps one tree over all rounds. Each work has its own order of the keys, drawn anew each round, the
+//! same for all sides.
 
 use crate::clock::{Lap, lap};
 use crate::contender::{Tree, Who};

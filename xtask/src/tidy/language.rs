@@ -96,6 +96,9 @@ mod test {
     fn headings_and_tests_are_left_alone() {
         assert_eq!(lines("/// What next?\nfn a() {}\n"), [0; 0]);
         assert_eq!(lines("/// Where:\nfn a() {}\n"), [0; 0]);
-        assert_eq!(lines("#[cfg(test)]\nmod test {\n    /// Whether it is empty.\n    fn a() {}\n}\n"), [0; 0]);
+        assert_eq!(
+            lines("#[cfg(test)]\nmod test {\n    /// Whether it is empty.\n    fn a() {}\n}\n"),
+            [0; 0]
+        );
     }
 }
