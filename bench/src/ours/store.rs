@@ -2,7 +2,7 @@
 
 use super::pool::Mapped;
 use super::tree::TreePool;
-use crate::contender::{Store, VALUE_LEN, Value};
+use crate::contender::{Store, Value};
 use anyhow::{Context, Result};
 use lode_heap::Heap;
 use lode_pmem::{Medium, Rung};
