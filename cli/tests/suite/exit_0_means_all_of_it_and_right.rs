@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use crate::run::{Place, Ran, lode, lode_reading, text};
+use lode_layout::{Header, decode_root, header, tree_meta};
 use std::collections::BTreeMap;
 use std::fs;
 
@@ -100,9 +101,11 @@ fn of_a_pool_with_any_page_of_zeros() {
 fn a_node_of_zeros_hides_no_keys_in_silence() {
     let victim = Victim::make();
     // The top of the tree, behind the one slot of its root object.
-    let root = victim.find(&lode_layout::tree_meta().to_le_bytes());
-    let slot = u64::from_le_bytes(victim.whole[root + 8..root + 16].try_into().unwrap());
-    let node = (slot >> 21 << 4) as usize;
+    let geometry = Header::decode(&victim.whole[..header::LEN]).unwrap().geometry;
+    let word = |at: usize| u64::from_le_bytes(victim.whole[at..at + 8].try_into().unwrap());
+    let root = decode_root(word(geometry.extents()[0].start.get() as usize)).unwrap().get() as usize;
+    assert_eq!(word(root), tree_meta());
+    let node = (word(root + 8) >> 21 << 4) as usize;
     let bytes = victim.with(|bytes| bytes[node..node + 48].fill(0));
     for verb in [&["kv", "export"][..], &["kv", "scan"], &["kv", "scan", "--from", "key1"]] {
         let ran = victim.run(&bytes, verb, &[]);

@@ -259,6 +259,7 @@ impl<M: Medium> Log<M> {
             lane.offset % self.ring_len,
             "the head is where the offset is"
         );
+        debug_assert!(self.fits(ring, lane.head), "a record lies over none that is needed");
         let dirty = (self.medium.rung() == Rung::Line).then_some(&mut lane.dirty);
         apply_all(&self.medium, record.body(), continued, dirty, alone);
         let half_full = self.half_full(ring, lane.head);
@@ -320,6 +321,12 @@ impl<M: Medium> Log<M> {
         // ORDER: acquires the checkpoint that freed the space below the tail.
         let tail = self.tails[ring].load(Ordering::Acquire);
         lane.head + len - tail <= self.ring_len
+    }
+
+    /// Returns true if the records of `ring` up to `head` that are not checkpointed fit in it.
+    fn fits(&self, ring: usize, head: u64) -> bool {
+        // ORDER: none: tails only grow.
+        head - self.tails[ring].load(Ordering::Relaxed) <= self.ring_len
     }
 
     #[inline]
@@ -411,9 +418,6 @@ impl<M: Medium> Log<M> {
         // to this number. Neither may be overwritten earlier.
         self.checkpointed.store(sequence, Ordering::Release);
         for (tail, head) in self.tails.iter().zip(heads) {
-            // ORDER: none: the checkpointer alone changes the tails.
-            let freed = head.wrapping_sub(tail.load(Ordering::Relaxed));
-            debug_assert!(freed <= self.ring_len, "a ring holds no more than its length");
             // ORDER: as above.
             tail.store(head, Ordering::Release);
         }

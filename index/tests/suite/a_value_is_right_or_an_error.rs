@@ -176,7 +176,7 @@ fn blots(victim: &mut Victim, step: usize, ask: fn(&mut Victim, &str)) {
 #[test]
 fn a_small_value_in_a_lost_page_is_an_error_unchecked_too() {
     let file = tempfile::tempfile().unwrap();
-    file.set_len(1 << 20).unwrap();
+    file.set_len(4 << 20).unwrap();
     let medium = Mapping::options().rung(Rung::Line).map_file(file.try_clone().unwrap(), "a file").unwrap();
     let heap = fixture::format(Arc::new(medium));
     let tree = fixture::plant(&heap);
