@@ -23,7 +23,8 @@ pub static CHECKPOINT_WITHOUT_DRAIN: Bug =
 /// Rule 4: the slot is durable before log space is used again.
 pub static REUSE_BEFORE_SLOT: Bug = Bug::new("reuse-before-slot", "records are overwritten that are needed");
 /// Rule 5: locks are released after the drain and the home stores.
-pub static EARLY_UNLOCK: Bug = Bug::new("early-unlock", "a transaction outlives one that it read from");
+pub static EARLY_UNLOCK: Bug =
+    Bug::new("early-unlock", "a change is overwritten by a transaction that did not see it");
 /// Rule 6: freed space is written outside of the log only when the checkpoint covers the free.
 pub static EARLY_REUSE: Bug = Bug::new("early-reuse", "an older record is replayed over a new payload");
 /// Rule 7: the payload of a ring's last record is checked.

@@ -165,16 +165,12 @@ impl<M: Medium> Heap<M> {
         if self.in_transaction() {
             return Err(HeapError::InTransaction);
         }
-        let mut reservation = None;
-        // Fetching blocks may make a superblock, which is a transaction of its own. A failed attempt gives its space
-        // back when its reservation is dropped.
-        self.run(|tx| {
-            let (place, at) = tx.fetch(size, align, type_number)?;
-            let kept = Kept { at, size, type_number, place };
-            reservation = Some(Reservation { heap: self, kept, is_published: false });
-            Ok::<_, HeapError>(())
-        })?;
-        Ok(reservation.expect("the closure has run"))
+        self.log().check_accepts()?;
+        // Fetching blocks may make a superblock, which is a transaction of its own. A block that a failed one has fetched
+        // is not given back before the pool is opened again: its superblock may be gone.
+        let (place, at) = self.run(|tx| tx.fetch(size, align, type_number))?;
+        let kept = Kept { at, size, type_number, place };
+        Ok(Reservation { heap: self, kept, is_published: false })
     }
 
     /// Runs `closure` as a transaction, as [`run`](Heap::run) does. The closure may publish `reservations`: one, an

@@ -213,8 +213,9 @@ fn repair_tree<M: Medium>(
     }
     repair.mended += map.mend_bitmaps(&**medium, false)?;
     let (heap, _) = Heap::open(Arc::clone(medium), &geometry, uuid, life)?;
-    let Rescue { root, brought_back, unsound } = bring_back(&heap, &map, root)?;
+    let Rescue { root, mut brought_back, unsound } = bring_back(&heap, &map, root)?;
     repair.brought_back += brought_back.len() as u64;
+    brought_back.sort_unstable_by(|(_, one), (_, other)| one.cmp(other));
     heap.close()?;
     let mut map = SpaceMap::read(memory, &geometry, &mut Report::default());
     let mut leaves = 0;
@@ -227,7 +228,8 @@ fn repair_tree<M: Medium>(
     }
     repair.mended += map.mend_bitmaps(&**medium, true)?;
     // If the heap was sound, every leaf that was unlinked was still allocated: it was inserted again, or is damaged
-    // itself. So the count is evidence only if the heap was not sound. The count may be damaged as well.
+    // itself, or another leaf's bytes lie over it, which `foreign` tells. So the count is evidence only if the heap was
+    // not sound. The count may be damaged as well.
     let traceless = unsound.iter().any(|leaf| !lost_leaves.contains(leaf));
     let missing = counted.wrapping_sub(leaves).wrapping_sub(lost_leaves.len() as u64);
     let is_short = missing != 0 && (is_dangling || !before.is_clean());

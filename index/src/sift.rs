@@ -79,11 +79,16 @@ pub(crate) struct Foreign {
 
 impl Foreign {
     /// Returns the range if its key is lost. If the slot was damaged, the leaf that it was for is among those that
-    /// were brought back. Otherwise the leaf was overwritten.
+    /// were brought back, which are ordered by key. Otherwise the leaf was overwritten. One leaf explains all slots with
+    /// the same range, so a loss beside other damage in the same node may go unreported.
     pub(crate) fn lost(self, brought_back: &[(PoolOffset, Vec<u8>)]) -> Option<LostRange> {
+        let after = self.range.after.as_deref();
+        let first =
+            brought_back.partition_point(|(_, key)| after.is_some_and(|after| key.as_slice() <= after));
         let explains =
             |(at, key): &(PoolOffset, Vec<u8>)| Some(*at) != self.other && self.range.contains(key);
-        (!brought_back.iter().any(explains)).then_some(self.range)
+        // Only one leaf is the one that the slot led to.
+        (!brought_back[first..].iter().take(2).any(explains)).then_some(self.range)
     }
 }
 
@@ -277,7 +282,11 @@ impl<'a, M: Medium> Sift<'a, M> {
             let ranges = match cut {
                 Cut::Damaged => &mut self.lost,
                 Cut::Foreign(other) => {
-                    self.foreign.push(Foreign { range, other });
+                    match self.foreign.last_mut().filter(|last| last.range == range) {
+                        Some(last) if last.other == other => {}
+                        Some(last) => last.other = None,
+                        None => self.foreign.push(Foreign { range, other }),
+                    }
                     continue;
                 }
                 Cut::Unknown => &mut self.doubtful,

@@ -87,7 +87,8 @@ impl Headers {
         &self.current
     }
 
-    /// Returns the damaged copy and its fault, if any. The pool works without that copy; the next update rewrites it.
+    /// Returns the damaged copy and its fault, if any. The pool can be read without that copy. The
+    /// next update rewrites it, and fails if the copy lies in lost memory.
     pub fn damage(&self) -> Option<(HeaderCopy, CopyFault)> {
         self.damage
     }
@@ -101,8 +102,8 @@ impl Headers {
     /// Changes the header, in both copies.
     ///
     /// # Errors
-    /// [`PoolError::Drain`] when a drain failed, [`PoolError::Memory`] when a copy lies in lost memory. The header is
-    /// then in doubt, and this handle refuses every further update with [`PoolError::Poisoned`].
+    /// [`PoolError::Drain`] when a drain failed: the header is then in doubt, and this handle refuses every further
+    /// update with [`PoolError::Poisoned`]. [`PoolError::Memory`] when a copy lies in lost memory.
     /// [`PoolError::OnlyReadable`] when the pool has features that a writer must know and this program does not know.
     ///
     /// # Durability
@@ -257,7 +258,8 @@ impl Headers {
         bytes: &[u8; header::LEN],
     ) -> Result<(), PoolError> {
         copy.write(medium, bytes).map_err(|fault| {
-            self.poisoned = true;
+            // The other copy is written first. Without it the newest one still counts.
+            self.poisoned |= copy == self.newest;
             PoolError::Memory { fault }
         })
     }

@@ -7,6 +7,7 @@ use crate::sync::{AtomicBool, AtomicU64, Mutex, MutexGuard, Ordering};
 use crate::{HeapError, bugs};
 use lode_layout::{PoolOffset, Record, RecordSeal, WORD, align_up};
 use lode_pmem::{Gate, Medium, SyncError, checksum};
+use rustix::io::Errno;
 use std::mem;
 use std::sync::PoisonError;
 use zerocopy::IntoBytes;
@@ -129,12 +130,15 @@ impl Group {
                 // ORDER: none: the flag changes under the lock that is held.
                 if !self.writing.load(Ordering::Relaxed) {
                     self.writing.store(true, Ordering::Relaxed);
+                    let unwinding = FailOnUnwind(self);
                     let batch = self.gather(medium, state);
                     if bugs::GROUP_TOO_EAGER.is_active() {
                         // ORDER: none: the seeded bug is wrong anyway.
                         self.durable.fetch_add(1, Ordering::Release);
                     }
-                    self.write(medium, batch)?;
+                    let written = self.write(medium, batch);
+                    mem::forget(unwinding);
+                    written?;
                     continue;
                 }
             }
@@ -206,6 +210,20 @@ impl Group {
 
     fn enter(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Fails the batches of a writer that unwinds, so that the threads that wait for them go on.
+struct FailOnUnwind<'a>(&'a Group);
+
+impl Drop for FailOnUnwind<'_> {
+    fn drop(&mut self) {
+        let mut state = self.0.enter();
+        state.failed.get_or_insert(SyncError { errno: Errno::IO.raw_os_error() });
+        // ORDER: releases the failure to the threads that ask without the lock.
+        self.0.writing.store(false, Ordering::Release);
+        drop(state);
+        self.0.written.open();
     }
 }
 

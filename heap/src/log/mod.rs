@@ -29,6 +29,7 @@ use group::Group;
 use lane::{LaneState, Lanes};
 use lode_layout::{BLOCK, PoolOffset, Record, RecordSeal, Slot, WORD, align_down};
 use lode_pmem::{Fault, Medium, Rung, checksum};
+use std::mem;
 use zerocopy::IntoBytes;
 
 pub(crate) use recover::Damaged;
@@ -147,7 +148,8 @@ impl<M: Medium> Log<M> {
     /// Returns an error if the log accepts no more records.
     #[inline]
     pub(crate) fn check_accepts(&self) -> Result<(), HeapError> {
-        // ORDER: none: a thread that misses another's failure gets its own from the medium.
+        // ORDER: none: a transaction that depends on the failed one sees the flag with the locks that it acquires, and a
+        // checkpoint with the lanes. Any other commit is sound by itself.
         if self.failed.load(Ordering::Relaxed) { Err(self.refusal()) } else { Ok(()) }
     }
 
@@ -240,6 +242,7 @@ impl<M: Medium> Log<M> {
             drop(lane);
             self.checkpoint()?;
         };
+        let unwinding = FailOnUnwind(self);
         let alone = lane.is_alone();
         let sequence = self.draw(alone);
         let offset = lane.offset;
@@ -264,6 +267,7 @@ impl<M: Medium> Log<M> {
         apply_all(&self.medium, record.body(), continued, dirty, alone);
         let half_full = self.half_full(ring, lane.head);
         self.check_home(&lane)?;
+        mem::forget(unwinding);
         drop(lane);
         if half_full {
             self.checkpoint_if_idle();
@@ -299,9 +303,11 @@ impl<M: Medium> Log<M> {
             drop(lane);
             self.checkpoint()?;
         };
+        let unwinding = FailOnUnwind(self);
         group.settle(&self.medium, ticket)?;
         apply_all(&self.medium, record.body(), continued, None, false);
         self.check_home(&lane)?;
+        mem::forget(unwinding);
         drop(lane);
         if self.half_full(0, group.head(&self.medium)) {
             self.checkpoint_if_idle();
@@ -472,8 +478,18 @@ impl<M: Medium> Log<M> {
     /// Makes the log refuse all further records.
     #[cold]
     pub(crate) fn fail(&self) {
-        // ORDER: none: see `commit`.
+        // ORDER: none: see `check_accepts`.
         self.failed.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Has the log accept nothing more when a commit unwinds: no checkpoint may cover a record whose home stores are not all
+/// done. Declared after the lane, so that the lane is still held.
+struct FailOnUnwind<'a, M: Medium>(&'a Log<M>);
+
+impl<M: Medium> Drop for FailOnUnwind<'_, M> {
+    fn drop(&mut self) {
+        self.0.fail();
     }
 }
 

@@ -185,10 +185,13 @@ fn a_small_value_in_a_lost_page_is_an_error_unchecked_too() {
         objects.filter(|object| object.type_number == TYPE_LEAF).map(|object| object.at.get()).collect()
     };
     // The key fills its page to the end.
-    let at_the_edge = (PAGE / 2..PAGE).step_by(8).find_map(|len| {
-        let (key, before) = (vec![len as u8; len], leaves());
+    let len = 3072 - LEAF_HEADER;
+    let at_the_edge = (0..100u64).find_map(|number| {
+        let mut key = number.to_be_bytes().to_vec();
+        key.resize(len as usize, 0);
+        let before = leaves();
         tree.insert(&key, b"a value!").unwrap();
-        let value = leaves().difference(&before).next().unwrap() + LEAF_HEADER + len as u64;
+        let value = leaves().difference(&before).next().unwrap() + LEAF_HEADER + len;
         value.is_multiple_of(PAGE as u64).then_some((key, value))
     });
     let (key, value) = at_the_edge.expect("some key ends with its page");

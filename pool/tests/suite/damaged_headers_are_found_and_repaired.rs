@@ -41,7 +41,8 @@ fn a_change_that_meets_lost_memory_is_an_error() {
     file.set_len(HeaderCopy::B.at().get()).unwrap();
     let changed = headers.force_rung(&medium, Rung::Commit);
     assert!(matches!(changed, Err(PoolError::Memory { .. })), "{changed:?}");
-    assert!(matches!(headers.force_rung(&medium, Rung::Line), Err(PoolError::Poisoned)));
+    let again = headers.force_rung(&medium, Rung::Line);
+    assert!(matches!(again, Err(PoolError::Memory { .. } | PoolError::Poisoned)), "{again:?}");
     // One copy is whole, the old one or the new one.
     assert!(HeaderCopy::A.read(&medium).is_ok());
 }
