@@ -313,6 +313,9 @@ impl Mapping {
     /// unchanged. `Io` of fsync: the medium refuses every sync after that.
     pub fn grow(&self, len: u64) -> Result<(), PmemError> {
         let path = || self.path.clone();
+        if self.memory.is_forked() {
+            return Err(PmemError::io("grow", path(), &Errno::PERM.into()));
+        }
         let _alone = self.growing.lock().unwrap_or_else(PoisonError::into_inner);
         let (old, reserved) = (self.memory.len(), self.memory.reserved());
         match &self.backing {
@@ -375,6 +378,8 @@ impl Mapping {
         lock: &Mutex<()>,
         sync: impl FnOnce() -> rustix::io::Result<()>,
     ) -> Result<(), SyncError> {
+        // A child of a fork must not wait: the thread that holds the lock may not exist in it.
+        self.trusted()?;
         let _one_at_a_time = lock.lock().unwrap_or_else(PoisonError::into_inner);
         self.trusted()?;
         sync().map_err(|errno| self.distrust(errno.raw_os_error()))?;
