@@ -120,7 +120,9 @@ fn close(reports: Vec<Report>, expected: &BTreeMap<String, String>, budget: bool
         total.add(Tally { failures, ..tally });
     }
     print_longest(&mut total.times);
-    println!("\n{} distinct images of power cuts were recovered from", total.images);
+    if total.images > 0 {
+        println!("\n{} distinct images of power cuts were recovered from", total.images);
+    }
     for failure in &total.failures {
         println!("failed: {failure}");
     }
