@@ -7,9 +7,6 @@ use lode_pmem::Fault;
 /// Returns the result of `access`, or the fault that it raised. An earlier fault of the thread stays raised.
 #[inline]
 pub(crate) fn told<R>(access: impl FnOnce() -> Result<R, HeapError>) -> Result<R, HeapError> {
-    let earlier = Fault::take();
-    let result = access();
-    let own = Fault::take();
-    earlier.into_iter().for_each(Fault::raise);
+    let (result, own) = Fault::apart(access);
     own.map_or(result, |fault| Err(fault.into()))
 }

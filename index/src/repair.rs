@@ -67,7 +67,8 @@ pub struct Repair {
 }
 
 impl LostRange {
-    pub(crate) fn contains(&self, key: &[u8]) -> bool {
+    /// Returns true if `key` lies between the two keys.
+    pub fn contains(&self, key: &[u8]) -> bool {
         self.after.as_deref().is_none_or(|after| after < key)
             && self.before.as_deref().is_none_or(|before| key < before)
     }

@@ -78,6 +78,15 @@ pub(crate) struct Foreign {
 }
 
 impl Foreign {
+    /// Adds it to `all`, or joins it with the last one there, if that has the same range.
+    fn note(self, all: &mut Vec<Foreign>) {
+        match all.last_mut().filter(|last| last.range == self.range) {
+            Some(last) if last.other == self.other => {}
+            Some(last) => last.other = None,
+            None => all.push(self),
+        }
+    }
+
     /// Returns the range if its key is lost. If the slot was damaged, the leaf that it was for is among those that
     /// were brought back, which are ordered by key. Otherwise the leaf was overwritten. One leaf explains all slots with
     /// the same range, so a loss beside other damage in the same node may go unreported.
@@ -279,20 +288,10 @@ impl<'a, M: Medium> Sift<'a, M> {
         for Open { after, cut, .. } in ended {
             let own = |key: &Rc<Vec<u8>>| key.to_vec();
             let range = LostRange { after: after.as_ref().map(own), before: key.map(own) };
-            let ranges = match cut {
-                Cut::Damaged => &mut self.lost,
-                Cut::Foreign(other) => {
-                    match self.foreign.last_mut().filter(|last| last.range == range) {
-                        Some(last) if last.other == other => {}
-                        Some(last) => last.other = None,
-                        None => self.foreign.push(Foreign { range, other }),
-                    }
-                    continue;
-                }
-                Cut::Unknown => &mut self.doubtful,
-            };
-            if ranges.last() != Some(&range) {
-                ranges.push(range);
+            match cut {
+                Cut::Damaged => note(&mut self.lost, range),
+                Cut::Unknown => note(&mut self.doubtful, range),
+                Cut::Foreign(other) => Foreign { range, other }.note(&mut self.foreign),
             }
         }
     }
@@ -411,6 +410,13 @@ impl Frame {
                 .hint_of(child.place)
                 .is_none_or(|(at, shift)| Symbol::Byte((memory.load8(at) >> shift) as u8) == child.symbol),
         }
+    }
+}
+
+/// Adds `range` to `all`, unless it is the last one there.
+fn note(all: &mut Vec<LostRange>, range: LostRange) {
+    if all.last() != Some(&range) {
+        all.push(range);
     }
 }
 

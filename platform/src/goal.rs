@@ -1,7 +1,7 @@
 //! Goals: the partitioning of modules from the next reboot on.
 
 use crate::error::PlatformError;
-use crate::machine::{Handle, Health, Module, Security};
+use crate::machine::{Handle, Health, Module};
 use crate::platform::Platform;
 use crate::region::Region;
 use crate::state::{Goal, LabelVersion, Share};
@@ -112,12 +112,7 @@ impl Platform {
             .collect();
         for module in &modules {
             let module = *module;
-            if module.health == Health::NonFunctional {
-                return Err(PlatformError::DeadModule { module: module.handle });
-            }
-            if module.security == Security::Locked {
-                return Err(PlatformError::LockedModule { module: module.handle });
-            }
+            module.check_usable()?;
             if self.state.goal(module.handle).is_some() {
                 return Err(PlatformError::GoalPending { module: module.handle });
             }

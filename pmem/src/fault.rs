@@ -45,6 +45,17 @@ impl Fault {
         PENDING.with(|pending| if pending.get().is_some() { pending.take() } else { None })
     }
 
+    /// Runs `access`, and returns its result with the first fault that it raised. An earlier fault of the thread stays
+    /// raised.
+    #[inline]
+    pub fn apart<R>(access: impl FnOnce() -> R) -> (R, Option<Fault>) {
+        let earlier = Fault::take();
+        let result = access();
+        let own = Fault::take();
+        earlier.into_iter().for_each(Fault::raise);
+        (result, own)
+    }
+
     /// Returns true if [`take`](Fault::take) would return a fault.
     ///
     /// # Cost

@@ -61,10 +61,7 @@ impl HeaderCopy {
     /// # Errors
     /// The memory is lost.
     pub(crate) fn write<M: Medium>(self, medium: &M, bytes: &[u8; header::LEN]) -> Result<(), Fault> {
-        let earlier = Fault::take();
-        medium.copy(self.at(), bytes);
-        let met = Fault::take();
-        earlier.into_iter().for_each(Fault::raise);
+        let ((), met) = Fault::apart(|| medium.copy(self.at(), bytes));
         met.map_or(Ok(()), Err)
     }
 }

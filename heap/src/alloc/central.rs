@@ -240,12 +240,7 @@ impl Central {
     /// Scans some more chunks. Returns false when all have been scanned.
     fn scan(&self, state: &mut State, space: &Space, memory: &Memory) -> bool {
         // Lost bytes of a chunk that is merely scanned are not a fault of the transaction that wants space.
-        let earlier = Fault::take();
-        let more = state.scan(space, memory);
-        Fault::take();
-        if let Some(fault) = earlier {
-            fault.raise();
-        }
+        let (more, _) = Fault::apart(|| state.scan(space, memory));
         // ORDER: releases the scan's findings to threads that find a span below.
         self.met_below.store(state.met_below(space), Ordering::Release);
         more

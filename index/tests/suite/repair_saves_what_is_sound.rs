@@ -4,7 +4,7 @@
 
 use crate::fixture::pool::{Image, LIFE, contents};
 use lode_heap::Object;
-use lode_index::{LostRange, repair_pool};
+use lode_index::repair_pool;
 use lode_layout::{TYPE_LEAF, encode_leaf, leaf_words};
 use std::ops::Range;
 use zerocopy::IntoBytes;
@@ -15,11 +15,6 @@ const FIXED: u64 = 0x4000;
 
 fn setting(name: &str, otherwise: u64) -> u64 {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise)
-}
-
-fn holds(range: &LostRange, key: &[u8]) -> bool {
-    range.after.as_deref().is_none_or(|after| after < key)
-        && range.before.as_deref().is_none_or(|before| key < before)
 }
 
 /// Damages some places of `image` in `where_`, and repairs it: each key is there with its value, or was reported.
@@ -52,7 +47,7 @@ fn repaired(damaged: &Image, places: &str) -> bool {
     let (found, _) = contents(&medium).unwrap_or_else(|error| panic!("{places}: {error}"));
     for (key, value) in &damaged.content {
         let there = found.get(key) == Some(value);
-        let told = repair.lost_transactions || repair.lost.iter().any(|range| holds(range, key));
+        let told = repair.lost_transactions || repair.lost.iter().any(|range| range.contains(key));
         assert!(
             there || told,
             "{places}: {key:?} {:?} is missing, and the repair does not say so: {repair:?}",
@@ -130,7 +125,7 @@ fn of_leaves_that_became_other_leaves() {
         let repair = repair_pool(&medium, LIFE).unwrap();
         let (found, _) = contents(&medium).unwrap();
         for key in stale.content.keys().filter(|key| !found.contains_key(*key)) {
-            assert!(repair.lost.iter().any(|range| holds(range, key)), "{place}: {key:?}: {repair:?}");
+            assert!(repair.lost.iter().any(|range| range.contains(key)), "{place}: {key:?}: {repair:?}");
         }
     }
 }
@@ -146,6 +141,6 @@ fn of_a_chunk_table_that_became_zeros() {
     let repair = repair_pool(&medium, LIFE).unwrap();
     let (found, _) = contents(&medium).unwrap();
     for key in image.content.keys().filter(|key| !found.contains_key(*key)) {
-        assert!(repair.lost.iter().any(|range| holds(range, key)), "{key:?} is missing: {repair:?}");
+        assert!(repair.lost.iter().any(|range| range.contains(key)), "{key:?} is missing: {repair:?}");
     }
 }

@@ -2,7 +2,7 @@
 
 use super::ImageFault;
 use crate::error::PlatformError;
-use crate::machine::{Handle, Health};
+use crate::machine::Handle;
 use crate::namespace::Namespace;
 use crate::platform::Platform;
 use crate::region::{Origin, Region};
@@ -38,14 +38,8 @@ impl Target {
             let module = Handle(u32::from_str_radix(digits, 16).map_err(|_| unknown())?);
             platform.machine.module(module).ok_or(PlatformError::UnknownModule { module })?
         };
-        let handle = module.handle;
-        match module.usable() {
-            true => Ok(Target::Module(handle)),
-            false if module.health == Health::NonFunctional => {
-                Err(PlatformError::DeadModule { module: handle })
-            }
-            false => Err(PlatformError::LockedModule { module: handle }),
-        }
+        module.check_usable()?;
+        Ok(Target::Module(module.handle))
     }
 
     /// Returns a region, or a namespace in it, if its modules work and their data is in the directory.

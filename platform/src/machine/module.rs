@@ -1,5 +1,6 @@
 //! A persistent memory module, and a DRAM module.
 
+use crate::error::PlatformError;
 use crate::machine::Handle;
 use lode_layout::ModuleId;
 use serde::Deserialize;
@@ -34,7 +35,20 @@ pub struct Module {
 impl Module {
     /// Returns true if the module answers and is not locked. Only such modules can get goals and be part of regions.
     pub fn usable(&self) -> bool {
-        self.health != Health::NonFunctional && self.security != Security::Locked
+        self.check_usable().is_ok()
+    }
+
+    /// Checks that the module is usable.
+    ///
+    /// # Errors
+    /// [`PlatformError::DeadModule`], [`PlatformError::LockedModule`].
+    pub(crate) fn check_usable(&self) -> Result<(), PlatformError> {
+        let module = self.handle;
+        match (self.health, self.security) {
+            (Health::NonFunctional, _) => Err(PlatformError::DeadModule { module }),
+            (_, Security::Locked) => Err(PlatformError::LockedModule { module }),
+            _ => Ok(()),
+        }
     }
 }
 

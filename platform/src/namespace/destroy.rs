@@ -1,7 +1,6 @@
 //! Destroys, reconfigures, enables and disables namespaces, and enables and disables regions.
 
 use crate::error::PlatformError;
-use crate::machine::{Health, Security};
 use crate::namespace::{CreateNamespace, MapPlace, Namespace, Personality};
 use crate::platform::Platform;
 use crate::region::Region;
@@ -201,12 +200,7 @@ impl Platform {
     /// Returns the module nmemN if its labels may be changed: no region with it is active.
     fn module_for_labels(&self, index: usize) -> Result<crate::Handle, PlatformError> {
         let found = self.machine.modules.get(index).ok_or(PlatformError::UnknownDevice { index })?;
-        if found.health == Health::NonFunctional {
-            return Err(PlatformError::DeadModule { module: found.handle });
-        }
-        if found.security == Security::Locked {
-            return Err(PlatformError::LockedModule { module: found.handle });
-        }
+        found.check_usable()?;
         match self.regions().iter().find(|region| region.enabled && region.has(found.handle)) {
             Some(region) => Err(PlatformError::RegionActive { region: region.number, module: found.handle }),
             None => Ok(found.handle),
