@@ -242,12 +242,12 @@ fn a_transaction_in_doubt_leaves_the_space_to_nobody() {
         drop(reservations);
 
         // The record did reach the medium. A new owner of the space would spoil the content that it vouches for.
-        let mut again = Vec::new();
-        while let Ok(other) = heap.reserve(size, 64, TYPE) {
-            other.store(0, &vec![0xee; size as usize]).unwrap();
-            again.push(other);
-        }
-        drop(again);
+        assert_eq!(heap.reserve(size, 64, TYPE).err(), Some(HeapError::Poisoned));
+        let filled = heap.run(|tx| {
+            while tx.alloc_with(&vec![0xee; size as usize / 8], 64, TYPE).is_ok() {}
+            Ok::<_, HeapError>(())
+        });
+        assert!(filled.is_err());
         drop(heap);
         let medium = Arc::clone(medium.inner());
         let (heap, recovery) = Heap::open(medium, &geometry, [9; 16], [3, 3]).unwrap();
