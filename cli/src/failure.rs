@@ -2,7 +2,7 @@
 
 use lode_heap::{Doubt, HeapError, OpenError};
 use lode_index::IndexError;
-use lode_index::kv::KvError;
+use lode_kv::KvError;
 use lode_pool::PoolError;
 use serde_json::json;
 use std::error::Error;

@@ -1,7 +1,8 @@
 //! A whole pool: checking, repairing and opening it end without a panic, for any bytes.
 
+use lode_fsck::{check_pool, repair_pool};
 use lode_heap::Heap;
-use lode_index::{LAYOUT_KV, Tree, check_pool, repair_pool};
+use lode_index::{Tree, TreeLayout};
 use lode_layout::header::LEN;
 use lode_layout::{Geometry, Header, LayoutName, PoolOffset, Rung};
 use lode_pmem::{Mapping, Medium};
@@ -9,6 +10,8 @@ use lode_pool::{Headers, PoolError};
 use std::sync::Arc;
 use uuid::Uuid;
 
+const LAYOUT_NAME: &str = "kv";
+const LAYOUT: TreeLayout = TreeLayout::new(LAYOUT_NAME);
 /// Bytes of the pool that is fuzzed. It is small, so most of its bytes have a meaning.
 const POOL_LEN: u64 = 160 << 10;
 /// Bytes of one change to the pool in a seed: the offset, then the new word.
@@ -30,10 +33,10 @@ pub fn run(data: &[u8]) {
 fn check_any(medium: &Arc<Mapping>) {
     let mut bytes = vec![0; POOL_LEN as usize];
     medium.memory().read(PoolOffset::NULL, &mut bytes);
-    let report = check_pool(copy(&bytes));
+    let report = check_pool(copy(&bytes), &[&LAYOUT]);
     assert!(!report.to_string().is_empty());
     open(copy(&bytes));
-    if repair_pool(medium, [7, 8]).is_ok() {
+    if repair_pool(medium, [7, 8], &[&LAYOUT]).is_ok() {
         open(Arc::clone(medium));
     }
 }
@@ -64,7 +67,7 @@ fn memory() -> Arc<Mapping> {
 /// Makes a pool with some keys that was not closed.
 fn sound() -> Arc<Mapping> {
     let medium = memory();
-    let layout = LayoutName::new(LAYOUT_KV).expect("a name");
+    let layout = LayoutName::new(LAYOUT_NAME).expect("a name");
     let geometry = Geometry::plan(POOL_LEN).expect("a size");
     let header = Header::new(Uuid::from_u128(5), layout, geometry, Rung::None, 1);
     let content = |medium: &Arc<Mapping>, header: &Header| {

@@ -1,6 +1,6 @@
 //! The image of a virtual machine: any bytes give an error or a listing.
 
-use lode_layout::{
+use lode_nvdimm::{
     Abstraction, Label, LabelArea, LabelFlags, LabelFormat, LabelName, NamespaceLabel, PAGE_MAP_OFF,
     PERSISTENT_MEMORY, PageMapInfo, PageMapPlace, PageMapRule, PageMapUser,
 };

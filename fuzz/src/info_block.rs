@@ -1,7 +1,7 @@
 //! The info blocks at the start of namespaces: any bytes decode to an error, or to a block that survives a round trip.
 
 use crate::page;
-use lode_layout::{
+use lode_nvdimm::{
     BttGeometry, BttInfo, BttVersion, InfoBlockError, PageMapInfo, PageMapPlace, PageMapRule, PageMapUser,
     fletcher64_seal,
 };

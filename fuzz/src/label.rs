@@ -1,6 +1,6 @@
 //! The label storage area of a module: any bytes give an error or an area that can be changed.
 
-use lode_layout::{
+use lode_nvdimm::{
     Abstraction, CxlNamespaceLabel, CxlRegionLabel, Label, LabelArea, LabelFlags, LabelFormat, LabelName,
     LabelUpdate, NamespaceLabel, PERSISTENT_MEMORY, fletcher64_seal,
 };

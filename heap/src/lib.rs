@@ -43,7 +43,7 @@ pub use ptr::{Brand, Owned, PBox, PCell, Persist};
 pub use readers::Pin;
 pub use reservation::{NotPublished, Reservation, Reservations, Reserved};
 pub use tx::{Held, Tx};
-pub use typed::owners::Owners;
+pub use typed::owners::{Owners, visit_owned_by};
 #[doc(hidden)]
 pub use typed::type_hash;
 pub use typed::{Claim, Guard, PMutex, PString, PVec, TypedHeap, TypedPool, TypedTx};

@@ -300,10 +300,10 @@ unsafe impl<T: Persist<B>, B: Brand> Persist<B> for PBox<T, B> {
 }
 
 /// Returns the function that visits the objects that a `T` owns; `None` if it owns none.
-fn walk_of<T: Persist<B>, B: Brand>() -> Option<Walk> {
+pub(crate) fn walk_of<T: Persist<B>, B: Brand>() -> Option<Walk> {
     fn walk<T: Persist<B>, B: Brand>(at: PoolOffset, owners: &mut Owners<'_>) -> Result<(), Fault> {
-        // SAFETY: - the walk is called with the offset in a pointer to a `T`, in the transaction that frees the object:
-        //           its space can't be used again before the reference ends.
+        // SAFETY: - the walk is called with the offset in a pointer to a `T`, in the transaction that frees the object
+        //           or under a pin: its space can't be used again before the reference ends.
         let object: &T = unsafe { lend::<T, B>(owners.memory, at) }?;
         object.visit_owned(owners);
         Ok(())

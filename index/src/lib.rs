@@ -1,4 +1,4 @@
-//! Layer 5: a persistent adaptive radix tree, ordered keys and values in a pool.
+//! Layer 6: a persistent adaptive radix tree, ordered keys and values in a pool.
 //!
 //! ```text
 //!   root object        slot, count cells
@@ -30,20 +30,25 @@
 //!
 //! # Example
 //! ```
-//! use lode_heap::{CreateOptions, Rung};
-//! use lode_index::kv::Store;
+//! use lode_heap::{CreateOptions, Pool, Rung};
+//! use lode_index::{IndexError, Tree};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let folder = tempfile::tempdir()?;
 //! # let path = folder.path().join("stones.pool");
-//! // A pool file that holds one tree. `rung` is only needed on memory that loses its content with the power.
-//! let options = CreateOptions { rung: Some(Rung::None), ..CreateOptions::new(4 << 20, Store::layout()) };
-//! let store = Store::create(&path, &options)?;
-//! store.put(b"lodestone", b"magnetite")?;
-//! let tree = store.tree()?;
+//! # let layout = lode_layout::LayoutName::new("stones")?;
+//! // `rung` is only needed on memory that loses its content with the power.
+//! let options = CreateOptions { rung: Some(Rung::None), ..CreateOptions::new(4 << 20, layout) };
+//! let pool = Pool::create(&path, &options)?;
+//! let root = pool.heap().run(|tx| {
+//!     let root = Tree::create(tx)?;
+//!     tx.set_root(root);
+//!     Ok::<_, IndexError>(root)
+//! })?;
+//! let tree = Tree::open(pool.heap(), root)?;
 //!
 //! // One transaction, one drain, both keys or none.
-//! store.heap().run(|tx| {
+//! pool.heap().run(|tx| {
 //!     tree.insert_in(tx, b"basalt", b"volcanic")?;
 //!     tree.insert_in(tx, b"marble", b"metamorphic")
 //! })?;
@@ -52,11 +57,9 @@
 //! let reader = tree.reader();
 //! let found = reader.get(b"marble")?.ok_or("no marble")?;
 //! assert_eq!(&found[..], b"metamorphic");
-//! for (entry, key) in reader.prefix(b"l").zip(["lodestone"]) {
+//! for (entry, key) in reader.prefix(b"b").zip(["basalt"]) {
 //!     assert_eq!(entry?.key, key.as_bytes());
 //! }
-//! # drop(reader);
-//! store.close()?;
 //! # Ok(())
 //! # }
 //! ```
@@ -68,7 +71,6 @@
 #![forbid(unsafe_code)]
 
 mod attempt;
-mod audit;
 pub mod bugs;
 mod check;
 mod checked;
@@ -81,24 +83,23 @@ mod error;
 pub mod explore;
 mod hints;
 mod insert;
-pub mod kv;
+mod layout;
 mod leaf;
 mod lookup;
 mod node;
 mod range;
 mod reader;
 mod rebuild;
-mod repair;
+mod salvage;
 mod sift;
 mod tree;
 mod unrest;
 mod view;
 
-pub use audit::{LAYOUT_KV, check_pool};
 pub use check::Finding;
 pub use checked::Value;
 pub use error::IndexError;
+pub use layout::TreeLayout;
 pub use range::{Entry, Range, prefix_end};
 pub use reader::{Reader, UncheckedValue};
-pub use repair::{LostRange, Repair, RepairError, repair_pool};
 pub use tree::Tree;

@@ -27,7 +27,7 @@ pub struct Entry {
 ///
 /// An error stands for the keys that one damaged place hid. They lie between the entries before and after the error.
 /// The next call goes on after them. A range without errors has all its keys, unless damage emptied a slot.
-/// [`Store::count_proven`](crate::kv::Store::count_proven) rules that out.
+/// [`Tree::count_leaves`](crate::Tree::count_leaves) rules that out.
 ///
 /// # Cost
 /// Each node is read once per direction. Each leaf is copied and its checksum verified. No lock, no store.

@@ -49,8 +49,8 @@ impl<'h, M: Medium> Reader<'h, M> {
     /// Returns the value of `key`, which its checksum proves right, or an error.
     ///
     /// `None` means that the tree leads to no such key. It does not prove that the key is absent: if damage emptied a
-    /// slot, the keys below that slot look absent. [`Store::get_proven`](crate::kv::Store::get_proven) proves
-    /// absence, and [`Tree::check`](crate::Tree::check) finds every damage.
+    /// slot, the keys below that slot look absent. [`Tree::check`](crate::Tree::check) finds
+    /// every damage, so a check without findings proves absence.
     ///
     /// # Errors
     /// [`IndexError::Corrupt`] when a leaf that has the key, or would have it, has a wrong checksum or is not

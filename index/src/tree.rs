@@ -69,7 +69,7 @@ impl<'h, M: Medium> Tree<'h, M> {
 
     /// Returns the tree of a pool without a root object that was opened for reading. It is empty and can't be
     /// changed.
-    pub(crate) fn absent(heap: &'h Heap<M>) -> Tree<'h, M> {
+    pub fn absent(heap: &'h Heap<M>) -> Tree<'h, M> {
         Tree { heap, root: PoolOffset::NULL }
     }
 
@@ -78,8 +78,8 @@ impl<'h, M: Medium> Tree<'h, M> {
         self.heap
     }
 
-    /// Returns the offset of the root object. It is [`PoolOffset::NULL`] if a [`Store`](crate::kv::Store) has no
-    /// tree; the tree is then empty.
+    /// Returns the offset of the root object. It is [`PoolOffset::NULL`] for the tree that
+    /// [`absent`](Tree::absent) returns.
     pub fn root(&self) -> PoolOffset {
         self.root
     }
@@ -201,8 +201,7 @@ impl<'h, M: Medium> Tree<'h, M> {
     }
 
     /// Returns the number of keys, as the tree has counted them. While others add and remove keys, it is about the
-    /// number at some moment of the call. It is not proved; [`Store::count_proven`](crate::kv::Store::count_proven)
-    /// proves it.
+    /// number at some moment of the call. It is not proved; [`count_leaves`](Tree::count_leaves) proves it.
     ///
     /// # Errors
     /// [`IndexError::Fault`].
@@ -222,9 +221,12 @@ impl<'h, M: Medium> Tree<'h, M> {
 
     /// Returns the number of leaves to which the tree leads. Stops at `most` + 1.
     ///
+    /// # Errors
+    /// [`IndexError::Corrupt`] when a node is damaged, [`IndexError::Fault`].
+    ///
     /// # Cost
     /// Reads each node once, and no leaf.
-    pub(crate) fn count_leaves(&self, most: u64) -> Result<u64, IndexError> {
+    pub fn count_leaves(&self, most: u64) -> Result<u64, IndexError> {
         let _pin = self.heap.pin();
         let mut cursor = Cursor::new(self.heap, Way::Up);
         let mut count = 0;

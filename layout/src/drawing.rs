@@ -1,6 +1,6 @@
 //! The drawings of the formats, compared with the layout that the compiler produces.
 //!
-//! Each format is drawn once, in a `.md` file beside its module. A test compares every drawing with the
+//! Each format is drawn once, in a `.md` file beside its module, here and in `lode-nvdimm`. A test compares every drawing with the
 //! field tables below, which come from `offset_of!` and `size_of`.
 
 /// A field of a format as the compiler lays it out.
@@ -29,18 +29,8 @@ pub struct Drawing {
 
 /// Every format that has a drawing.
 pub const DRAWINGS: &[Drawing] = &[
-    crate::btt_flog::DRAWING,
-    crate::btt_info::DRAWING,
-    crate::btt_map::DRAWING,
     crate::header::DRAWING,
-    crate::label::DRAWING_1_1,
-    crate::label::DRAWING_1_2,
-    crate::label_cxl::DRAWING_NAMESPACE,
-    crate::label_cxl::DRAWING_REGION,
-    crate::label_index::DRAWING,
-    crate::page_map::DRAWING,
     crate::record::DRAWING,
-    crate::set_info::DRAWING,
     crate::slot::DRAWING,
     crate::span::DRAWING,
     crate::tree_leaf::DRAWING,
@@ -52,11 +42,12 @@ pub const DRAWINGS: &[Drawing] = &[
 ];
 
 /// Returns the length of the field that `_project` picks.
-pub(crate) const fn len_of<S, F>(_project: fn(&S) -> &F) -> usize {
+pub const fn len_of<S, F>(_project: fn(&S) -> &F) -> usize {
     size_of::<F>()
 }
 
-/// Builds the [`Drawing`] `$name` of the struct `$struct`, with the listed fields.
+/// Builds the [`Drawing`](crate::drawing::Drawing) `$name` of the struct `$struct`, with the listed fields.
+#[macro_export]
 macro_rules! drawing {
     ($name:literal, $struct:ty, [$($field:ident),+ $(,)?]) => {
         $crate::drawing::Drawing {
@@ -71,4 +62,3 @@ macro_rules! drawing {
         }
     };
 }
-pub(crate) use drawing;

@@ -11,6 +11,7 @@
 //! chunk, so a zeroed table is an empty extent. A table has room for [`TABLE_SLACK`] times its extent. So growth first
 //! lengthens the last extent, and adds an extent only when that table is full.
 
+use crate::contradiction::{Contradiction, Want};
 use crate::{BLOCK, PoolOffset, WORD, align_down, align_up};
 use std::fmt;
 
@@ -219,62 +220,6 @@ fn extent_is_blank(index: usize, extent: &Extent) -> Result<(), Contradiction> {
     Want::Exactly(0).check("extent.table_len", index, extent.table_len)
 }
 
-/// A field that breaks a rule of its format, alone or together with other fields.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Contradiction {
-    /// Name of the field.
-    pub field: &'static str,
-    /// Index of the field among several, from 0.
-    pub index: usize,
-    /// Value of the field.
-    pub found: u64,
-    /// Rule that the value breaks.
-    pub want: Want,
-}
-
-impl Contradiction {
-    /// Returns `value` as a field of 32 bits.
-    ///
-    /// # Errors
-    /// Fails if `value` has more bits.
-    pub(crate) fn narrow(field: &'static str, value: u64) -> Result<u32, Contradiction> {
-        let want = Want::AtMost(u32::MAX.into());
-        u32::try_from(value).map_err(|_| Contradiction { field, index: 0, found: value, want })
-    }
-}
-
-/// The rule for a field's value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Want {
-    /// This value.
-    Exactly(u64),
-    /// This value or more.
-    AtLeast(u64),
-    /// This value or less.
-    AtMost(u64),
-    /// A multiple of this value, a power of two.
-    MultipleOf(u64),
-    /// A power of two.
-    PowerOfTwo,
-}
-
-impl Want {
-    /// Checks that `found` satisfies the rule.
-    ///
-    /// # Errors
-    /// Returns the contradiction if it does not.
-    pub(crate) fn check(self, field: &'static str, index: usize, found: u64) -> Result<(), Contradiction> {
-        let met = match self {
-            Want::Exactly(value) => found == value,
-            Want::AtLeast(value) => found >= value,
-            Want::AtMost(value) => found <= value,
-            Want::MultipleOf(unit) => align_down(found, unit) == found,
-            Want::PowerOfTwo => found.is_power_of_two(),
-        };
-        if met { Ok(()) } else { Err(Contradiction { field, index, found, want: self }) }
-    }
-}
-
 /// Reasons why a pool can't have a size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -320,29 +265,6 @@ impl fmt::Debug for Geometry {
     }
 }
 
-impl fmt::Display for Want {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Want::Exactly(value) => write!(f, "{value:#x}"),
-            Want::AtLeast(value) => write!(f, "at least {value:#x}"),
-            Want::AtMost(value) => write!(f, "at most {value:#x}"),
-            Want::MultipleOf(unit) => write!(f, "a multiple of {unit:#x}"),
-            Want::PowerOfTwo => f.write_str("a power of two"),
-        }
-    }
-}
-
-impl fmt::Display for Contradiction {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Contradiction { field, index, found, want } = self;
-        if field.starts_with("extent.") {
-            write!(f, "{field} of extent {index} is {found:#x}, it must be {want}")
-        } else {
-            write!(f, "{field} is {found:#x}, it must be {want}")
-        }
-    }
-}
-
 impl fmt::Display for GeometryError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -365,7 +287,6 @@ impl fmt::Display for GeometryError {
     }
 }
 
-impl std::error::Error for Contradiction {}
 impl std::error::Error for GeometryError {}
 
 #[cfg(test)]

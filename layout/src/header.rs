@@ -1,6 +1,7 @@
 #![doc = include_str!("header.md")]
 
-use crate::drawing::{Drawing, drawing};
+use crate::drawing;
+use crate::drawing::Drawing;
 use crate::geometry::{EXTENTS_MAX, Extent};
 use crate::{Contradiction, Geometry, LayoutName, LayoutNameError, PoolOffset, Rung, Want};
 use std::fmt;

@@ -1,7 +1,8 @@
 //! Redo records: the changes of one transaction, as stored in a ring of the log.
 #![doc = include_str!("record.md")]
 
-use crate::drawing::{Drawing, drawing};
+use crate::drawing;
+use crate::drawing::Drawing;
 use crate::{PoolOffset, flip};
 use zerocopy::{FromBytes, Immutable, IntoBytes, transmute};
 

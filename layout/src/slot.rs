@@ -1,7 +1,8 @@
 //! Checkpoint slots: the last transaction that the log need not hold any more.
 #![doc = include_str!("slot.md")]
 
-use crate::drawing::{Drawing, drawing};
+use crate::drawing;
+use crate::drawing::Drawing;
 use crate::{BLOCK, PoolOffset};
 use zerocopy::{FromBytes, Immutable, IntoBytes, transmute};
 

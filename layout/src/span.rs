@@ -2,7 +2,8 @@
 #![doc = include_str!("span.md")]
 
 use crate::LINE;
-use crate::drawing::{Drawing, drawing};
+use crate::drawing;
+use crate::drawing::Drawing;
 use crate::word::CHECKED_BITS;
 use zerocopy::{FromBytes, Immutable, IntoBytes, transmute};
 

@@ -1,7 +1,8 @@
 //! Leaves of the radix tree: a key and its value.
 #![doc = include_str!("leaf.md")]
 
-use crate::drawing::{Drawing, drawing};
+use crate::drawing;
+use crate::drawing::Drawing;
 use crate::{WORD, align_up};
 use zerocopy::{FromBytes, Immutable, IntoBytes, transmute};
 

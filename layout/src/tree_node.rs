@@ -7,7 +7,8 @@
 #![doc = include_str!("node256.md")]
 #![doc = include_str!("tree.md")]
 
-use crate::drawing::{Drawing, drawing};
+use crate::drawing;
+use crate::drawing::Drawing;
 use crate::tree_slot::NodeKind;
 use crate::word::checked;
 use crate::{LINE, WORD};

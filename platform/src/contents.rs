@@ -3,7 +3,7 @@
 use crate::machine::Handle;
 use crate::platform::Platform;
 use crate::state::LabelVersion;
-use lode_layout::{LabelArea, LabelError, LabelFormat, LabelUpdate, LabelWrite};
+use lode_nvdimm::{LabelArea, LabelError, LabelFormat, LabelUpdate, LabelWrite};
 use std::collections::BTreeMap;
 
 /// Bytes of an info block.

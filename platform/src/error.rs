@@ -4,7 +4,7 @@ use crate::image::ImageFault;
 use crate::machine::{Handle, MachineFault};
 use crate::namespace::Mode;
 use crate::plan::Impossible;
-use lode_layout::{BttDamage, InfoBlockError, LabelError};
+use lode_nvdimm::{BttDamage, InfoBlockError, LabelError};
 use std::fmt;
 use std::io;
 use std::path::PathBuf;

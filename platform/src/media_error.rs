@@ -13,7 +13,7 @@ use crate::ndctl::{BadBlocks, SECTOR};
 use crate::platform::Platform;
 use crate::region::{INTERLEAVE_LINE, Origin, Region};
 use crate::state::State;
-use lode_layout::Interleave;
+use lode_nvdimm::Interleave;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::ops::Range;

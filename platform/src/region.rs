@@ -3,7 +3,7 @@
 use crate::machine::Handle;
 use crate::platform::Platform;
 use crate::state::{InterleaveSet, LabelVersion, Member};
-use lode_layout::{Interleave, SetInfo, set_cookie, set_cookie_v1_1};
+use lode_nvdimm::{Interleave, SetInfo, set_cookie, set_cookie_v1_1};
 
 /// Bytes below 4 GiB that belong to devices. DRAM continues above 4 GiB.
 const DEVICE_HOLE: u64 = 2 << 30;

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-use lode_layout::{
+use lode_nvdimm::{
     BttFlog, BttInfo, InfoBlockError, Interleave, Label, LabelArea, LabelError, LabelFlags, LabelFormat,
     NamespaceLabel,
 };
@@ -286,7 +286,7 @@ fn what_a_kernel_made_and_unmade_comes_back() {
     for write in area.remove(old.uuid).unwrap().writes {
         machine.change_image("image", off + write.off, &write.bytes);
     }
-    let name = lode_layout::LabelName::new("of the kernel").unwrap();
+    let name = lode_nvdimm::LabelName::new("of the kernel").unwrap();
     let new = NamespaceLabel { uuid: Uuid::from_u128(99), name, dpa: 512 * MIB, raw_size: 64 * MIB, ..old };
     machine.put("image", new);
     let done = machine.import("image", None).unwrap();

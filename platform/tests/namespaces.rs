@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-use lode_layout::{BttGeometry, BttVersion};
+use lode_nvdimm::{BttGeometry, BttVersion};
 use lode_platform::machine::Machine;
 use lode_platform::ndctl::{Included, ListRequest};
 use lode_platform::{

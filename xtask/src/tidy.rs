@@ -72,6 +72,7 @@ pub(crate) fn run(workspace: &Workspace, log: Log) -> Result<bool> {
     findings.extend(rules::check(&tree));
     findings.extend(documents::check_links(&tree));
     findings.extend(documents::check_decisions(&tree));
+    findings.extend(documents::check_paths(&tree));
     findings
         .extend(documents::check_map(&tree, workspace.packages.iter().map(|package| package.name.as_str())));
     findings.sort();

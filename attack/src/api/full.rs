@@ -6,7 +6,7 @@ use super::{Done, Sequence, ensure, must};
 use crate::progress::Progress;
 use crate::{Finding, scratch};
 use fastrand::Rng;
-use lode_index::kv::Store;
+use lode_kv::Store;
 use std::ops::Range;
 use std::thread;
 

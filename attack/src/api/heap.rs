@@ -7,9 +7,9 @@ use crate::panics::{Deliberate, deliberate};
 use crate::progress::{Progress, Steps};
 use crate::{Finding, scratch};
 use fastrand::Rng;
+use lode_fsck::check_pool;
 use lode_heap::check::Severity;
 use lode_heap::{Access, CreateOptions, HeapError, LayoutName, OpenOptions, Pin, Pool, Rung, Tx};
-use lode_index::check_pool;
 use lode_layout::PoolOffset;
 use lode_pmem::Mapping;
 use lode_pool::map_unchecked;
@@ -64,7 +64,7 @@ pub(super) fn run(sequence: &Sequence, progress: &Progress) -> Done {
 /// Returns a finding if a check of the pool at `path` finds damage.
 pub(crate) fn check(path: &Path) -> Done {
     let view: Mapping = must("map", map_unchecked(path, &OpenOptions::new(Access::ReadOnly)))?;
-    let report = check_pool(Arc::new(view));
+    let report = check_pool(Arc::new(view), &[]);
     ensure(report.worst() != Some(Severity::Damage), "damage", format_args!("a check finds {report}"))
 }
 

@@ -4,7 +4,7 @@ use super::store::Model;
 use super::{Done, ensure, must};
 use fastrand::Rng;
 use lode_heap::{Access, HeapError, OpenOptions};
-use lode_index::kv::Store;
+use lode_kv::Store;
 use std::path::Path;
 
 /// Opens the store at `path` for reading, and tries each change.

@@ -6,7 +6,7 @@ use super::{Done, Sequence, ensure, magnitude, must};
 use crate::progress::{Progress, Steps};
 use crate::{Finding, scratch};
 use fastrand::Rng;
-use lode_index::kv::Store;
+use lode_kv::Store;
 use std::thread;
 
 const SIZE: u64 = 8 << 20;

@@ -2,10 +2,11 @@
 
 use crate::files::way::{Answer, Pair, Refusal, Repaired, Wanted, Way};
 use crate::panics::caught;
+use lode_fsck::{check_pool, repair_pool};
 use lode_heap::check::Severity;
 use lode_heap::{Rung, random_life};
-use lode_index::kv::Store;
-use lode_index::{check_pool, prefix_end, repair_pool};
+use lode_index::prefix_end;
+use lode_kv::{LAYOUT, Store};
 use lode_pmem::Mapping;
 use lode_pool::{Access, OpenOptions, map_to_repair, map_unchecked};
 use std::fmt::Display;
@@ -90,7 +91,7 @@ impl Way for Library {
     fn check(&self, pool: &Path) -> Answer<bool> {
         guarded(|| {
             let view: Mapping = map_unchecked(pool, &OpenOptions::new(Access::ReadOnly)).map_err(said)?;
-            let report = check_pool(Arc::new(view));
+            let report = check_pool(Arc::new(view), &[&LAYOUT]);
             Ok(report.worst() == Some(Severity::Damage) || report.omitted > 0)
         })
     }
@@ -100,7 +101,7 @@ impl Way for Library {
             let options = OpenOptions { rung: Some(Rung::Line), ..OpenOptions::new(Access::ReadWrite) };
             let (medium, _) = map_to_repair(pool, &options).map_err(said)?;
             let life = random_life().map_err(said)?;
-            let repair = repair_pool(&Arc::new(medium), life).map_err(said)?;
+            let repair = repair_pool(&Arc::new(medium), life, &[&LAYOUT]).map_err(said)?;
             let after = &repair.after;
             Ok(Repaired {
                 is_damaged: after.worst() == Some(Severity::Damage) || after.omitted > 0,

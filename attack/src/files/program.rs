@@ -2,7 +2,7 @@
 
 use crate::files::way::{Answer, Pair, Refusal, Repaired, Wanted, Way};
 use anyhow::{Context, Result};
-use lode_index::kv::{Format, unescape};
+use lode_kv::{Format, unescape};
 use serde_json::Value;
 use std::ffi::{OsStr, OsString};
 use std::io::Read;

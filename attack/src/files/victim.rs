@@ -4,7 +4,7 @@ use crate::files::way::Pair;
 use anyhow::Result;
 use fastrand::Rng;
 use lode_heap::{CreateOptions, Rung};
-use lode_index::kv::Store;
+use lode_kv::Store;
 use lode_layout::{LEAF_HEADER, LeafHeader, PoolOffset, TYPE_LEAF, TYPE_TREE};
 use std::collections::BTreeMap;
 use std::fs;

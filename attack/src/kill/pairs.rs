@@ -7,7 +7,7 @@ use crate::panics::{Deliberate, deliberate};
 use anyhow::{Result, bail};
 use lode_heap::{Access, CreateOptions, OpenOptions};
 use lode_index::IndexError;
-use lode_index::kv::Store;
+use lode_kv::Store;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::thread;

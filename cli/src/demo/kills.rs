@@ -4,7 +4,7 @@ use crate::demo::words::Words;
 use crate::demo::{Stage, of_pool};
 use crate::failure::Failure;
 use crate::progress::Progress;
-use lode_index::kv::{KvError, Store, unescape};
+use lode_kv::{KvError, Store, unescape};
 use lode_pool::{Access, OpenOptions};
 use rustix::pipe::fcntl_setpipe_size;
 use serde_json::{Value, json};

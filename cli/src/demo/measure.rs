@@ -5,7 +5,7 @@ use crate::demo::{POOL_SIZE, Stage, of_pool};
 use crate::failure::Failure;
 use crate::progress::Progress;
 use lode_index::Tree;
-use lode_index::kv::{KvError, Store};
+use lode_kv::{KvError, Store};
 use lode_layout::Rung;
 use lode_pmem::{Counted, Counts, Mapping, Medium, RungHow, cycles};
 use lode_pool::{Access, CreateOptions, OpenOptions};

@@ -12,7 +12,7 @@ use crate::interrupt::Interrupt;
 use crate::pool::check;
 use clap::Args;
 use console::style;
-use lode_index::kv::{KvError, Store};
+use lode_kv::{KvError, Store};
 use lode_layout::Rung;
 use lode_pool::CreateOptions;
 use std::env;

@@ -3,7 +3,7 @@
 use crate::demo::{Stage, of_pool};
 use crate::failure::Failure;
 use lode_index::IndexError;
-use lode_index::kv::{KvError, Store, escape};
+use lode_kv::{KvError, Store, escape};
 use lode_pool::{Access, OpenOptions};
 use std::path::Path;
 use std::sync::Mutex;

@@ -1,7 +1,7 @@
 //! The words that the demo loads.
 
 use crate::failure::Failure;
-use lode_index::kv::escape;
+use lode_kv::escape;
 use std::collections::HashMap;
 use std::fs;
 use std::io;

@@ -7,7 +7,7 @@ use crate::interrupt::Interrupt;
 use crate::kv::{close_after, open_to_write};
 use crate::progress::Progress;
 use clap::{Args, ValueEnum, value_parser};
-use lode_index::kv::{Format, Input, LineError, LoadEvents, LoadOptions, LoadReport, OnError, escape};
+use lode_kv::{Format, Input, LineError, LoadEvents, LoadOptions, LoadReport, OnError, escape};
 use lode_layout::Rung;
 use lode_pmem::Medium;
 use serde_json::json;

@@ -12,7 +12,7 @@ use crate::fields;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use clap::Subcommand;
-use lode_index::kv::{KvError, Store};
+use lode_kv::{KvError, Store};
 use lode_pool::{Access, OpenOptions};
 use std::path::Path;
 

@@ -8,7 +8,7 @@ use crate::interrupt::Interrupt;
 use crate::progress::Progress;
 use crate::size;
 use clap::{Args, Subcommand, ValueEnum};
-use lode_layout::NamespaceLabel;
+use lode_nvdimm::NamespaceLabel;
 use lode_platform::image::{
     ExportImage, Image, ImageContents, ImageForm, ImageNamespace, QemuSlot, Shape, Watch,
 };

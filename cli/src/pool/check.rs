@@ -3,9 +3,10 @@
 use crate::answer::Answer;
 use crate::failure::{DAMAGED, Failure};
 use crate::progress::Progress;
+use lode_fsck::check_pool;
 use lode_heap::OpenError;
 use lode_heap::check::{Finding, Report, Severity};
-use lode_index::check_pool;
+use lode_kv::LAYOUT;
 use lode_pmem::Mapping;
 use lode_pool::{Access, Headers, OpenOptions, PoolError, map_unchecked};
 use serde_json::{Value, json};
@@ -26,7 +27,7 @@ pub(crate) fn run(path: &Path) -> Result<Answer, Failure> {
     let progress = Progress::spinner("checking the pool");
     let view = view(path)?;
     let headers = Headers::read(&view);
-    let report = check_pool(Arc::new(view));
+    let report = check_pool(Arc::new(view), &[&LAYOUT]);
     drop(progress);
     let damaged = is_damaged(&report);
     let verdict = match (damaged, headers) {
@@ -49,7 +50,7 @@ pub(crate) fn run(path: &Path) -> Result<Answer, Failure> {
 
 /// Checks the whole pool in a private view.
 pub(crate) fn check(path: &Path) -> Result<Report, Failure> {
-    Ok(check_pool(Arc::new(view(path)?)))
+    Ok(check_pool(Arc::new(view(path)?), &[&LAYOUT]))
 }
 
 /// Maps a private view of a file or device that may be a pool.

@@ -7,7 +7,7 @@ use crate::pool::size;
 use crate::progress::Progress;
 use clap::Args;
 use lode_heap::Pool;
-use lode_index::kv::{KvError, LAYOUT_NAME, Store};
+use lode_kv::{KvError, LAYOUT_NAME, Store};
 use lode_layout::LayoutName;
 use lode_pool::CreateOptions;
 use std::path::PathBuf;

@@ -6,9 +6,9 @@ use crate::failure::{DAMAGED, Failure};
 use crate::pool::check::{findings, is_damaged};
 use crate::pool::size;
 use crate::progress::Progress;
+use lode_fsck::{LostRange, repair_pool};
 use lode_heap::{OpenError, random_life};
-use lode_index::kv::escape;
-use lode_index::{LostRange, repair_pool};
+use lode_kv::{LAYOUT, escape};
 use lode_pool::{Access, DirtyShutdown, OpenOptions, map_to_repair};
 use serde_json::json;
 use std::path::Path;
@@ -33,7 +33,7 @@ pub(crate) fn run(path: &Path, durability: Durability) -> Result<Answer, Failure
     let (medium, missing) =
         map_to_repair(path, &options).map_err(|error| failure()(OpenError::from(error).into()))?;
     let life = random_life().map_err(|error| failure()(error.into()))?;
-    let repair = repair_pool(&Arc::new(medium), life)
+    let repair = repair_pool(&Arc::new(medium), life, &[&LAYOUT])
         .map_err(|error| Failure::new("repairing a pool", format_args!("{}: {error}", path.display())))?;
     drop(progress);
     let mut text = String::new();

@@ -7,7 +7,7 @@ use crate::progress::Progress;
 use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, Table};
 use lode_heap::{HeapStats, Pool};
-use lode_index::kv::{LAYOUT_NAME, Store};
+use lode_kv::{LAYOUT_NAME, Store};
 use lode_pool::{Access, OpenOptions};
 use serde_json::{Value, json};
 use std::path::Path;

@@ -2,8 +2,8 @@
 #![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
 
 use lode_heap::{CreateOptions, HeapError, Rung};
-use lode_index::kv::Store;
 use lode_index::{IndexError, Tree};
+use lode_kv::Store;
 use lode_layout::PoolOffset;
 
 #[test]

@@ -5,8 +5,8 @@
 use crate::fixture;
 use crate::fixture::pool::{Content, Image};
 use lode_heap::Object;
-use lode_index::kv::{KvError, Store};
 use lode_index::{IndexError, Range, Tree};
+use lode_kv::{KvError, Store};
 use lode_layout::{LEAF_HEADER, NODE_BODY, NODE_END, NodeKind, PoolOffset, TYPE_LEAF, TreeSlot};
 use lode_pmem::{Mapping, Medium, Memory, Rung};
 use lode_pool::{Access, OpenOptions};

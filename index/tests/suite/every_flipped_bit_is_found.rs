@@ -2,8 +2,9 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use crate::fixture::pool::{Image, LIFE, contents};
+use lode_fsck::{check_pool, repair_pool};
 use lode_heap::check::{Report, Severity};
-use lode_index::repair_pool;
+use lode_kv::LAYOUT;
 use lode_layout::{Geometry, PoolOffset, SLOT_COPY_STRIDE, SPAN_HEADER, Slot};
 use std::ops::Range;
 
@@ -74,7 +75,7 @@ fn all_are_repaired(image: &Image, bits: &[usize]) {
     for bit in bits {
         damaged.flip(*bit);
         let medium = damaged.medium();
-        let repair = repair_pool(&medium, LIFE).unwrap();
+        let repair = repair_pool(&medium, LIFE, &[&LAYOUT]).unwrap();
         assert!(!repair.lost_anything(), "bit {bit} at {:#x}: {repair:?}", bit / 8);
         assert!(repair.after.is_clean(), "bit {bit} at {:#x}: {}", bit / 8, repair.after);
         assert_eq!(contents(&medium).unwrap().0, image.content, "bit {bit} at {:#x}", bit / 8);
@@ -145,7 +146,7 @@ fn in_the_log_of_a_pool_that_was_not_closed() {
 fn check_changes_nothing_but_its_view() {
     let image = Image::make(512 << 10, 60, false);
     let medium = image.medium();
-    lode_index::check_pool(std::sync::Arc::clone(&medium));
+    check_pool(std::sync::Arc::clone(&medium), &[&LAYOUT]);
     let again = image.check();
     assert!(again.unclean, "the image itself is as it was");
     assert_eq!(PoolOffset::NULL.get(), 0);

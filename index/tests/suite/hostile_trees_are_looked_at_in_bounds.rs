@@ -3,9 +3,11 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use crate::fixture::pool::{Image, LIFE, contents};
+use lode_fsck::{check_pool, repair_pool};
 use lode_heap::Heap;
 use lode_heap::check::Severity;
-use lode_index::{Finding, IndexError, Tree, check_pool, repair_pool};
+use lode_index::{Finding, IndexError, Tree};
+use lode_kv::LAYOUT;
 use lode_layout::{NODE_END, NodeKind, PoolOffset, TreeSlot, WORD};
 use lode_pmem::{Mapping, Medium};
 use lode_pool::Headers;
@@ -91,8 +93,8 @@ fn a_way_in_circles_is_damage() {
             assert!(damage.contains(&IndexError::Corrupt { what, at }), "{at}: {damage:?}");
         }
     });
-    assert_eq!(check_pool(Arc::clone(&medium)).worst(), Some(Severity::Damage));
-    let repair = repair_pool(&medium, LIFE).unwrap();
+    assert_eq!(check_pool(Arc::clone(&medium), &[&LAYOUT]).worst(), Some(Severity::Damage));
+    let repair = repair_pool(&medium, LIFE, &[&LAYOUT]).unwrap();
     assert!(repair.after.is_clean(), "{}", repair.after);
 }
 
@@ -117,8 +119,8 @@ fn many_slots_to_one_large_leaf_are_not_all_followed() {
     assert!(bytes <= 2 * LEN, "{bytes} bytes of objects were looked at");
     let most = nodes.len() * 256;
     assert!(!damage.is_empty() && damage.len() < most / 10, "{} findings", damage.len());
-    assert_eq!(check_pool(Arc::clone(&medium)).worst(), Some(Severity::Damage));
-    let repair = repair_pool(&medium, LIFE).unwrap();
+    assert_eq!(check_pool(Arc::clone(&medium), &[&LAYOUT]).worst(), Some(Severity::Damage));
+    let repair = repair_pool(&medium, LIFE, &[&LAYOUT]).unwrap();
     assert!(repair.after.is_clean(), "{}", repair.after);
     let (content, _) = contents(&medium).unwrap();
     assert_eq!(content[LARGE].len(), LARGE_LEN, "what was unlinked is back");

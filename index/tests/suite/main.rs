@@ -1,8 +1,7 @@
-//! What the tree and the store promise: a module for each promise.
+//! What the tree promises: a module for each promise.
 //!
 //! One program, because each program of tests compiles the engine anew.
 
-mod a_store_opened_for_reading_changes_nothing;
 mod a_tree_is_changed_by_its_own_heap_only;
 mod a_value_is_right_or_an_error;
 mod a_writer_that_stands_still_is_no_damage;
@@ -13,7 +12,6 @@ mod emptied_pool_takes_as_much_again;
 mod every_flipped_bit_is_found;
 mod fixture;
 mod hostile_trees_are_looked_at_in_bounds;
-mod loads_put_nothing_older_back;
 mod nodes_grow_and_shrink;
 mod readers_and_writers_run_beside_each_other;
 mod repair_can_be_stopped_anywhere;

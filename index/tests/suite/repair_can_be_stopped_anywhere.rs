@@ -3,7 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use crate::fixture::pool::{Image, LIFE, contents};
-use lode_index::repair_pool;
+use lode_fsck::repair_pool;
+use lode_kv::LAYOUT;
 use lode_layout::PoolOffset;
 use lode_pmem::{Mapping, Medium, Memory, Rung, SyncError};
 use lode_pool::{DirtyShutdown, Headers};
@@ -99,21 +100,22 @@ fn damaged() -> Image {
 fn and_run_again() {
     let image = damaged();
     let whole = image.medium();
-    repair_pool(&whole, LIFE).unwrap();
+    repair_pool(&whole, LIFE, &[&LAYOUT]).unwrap();
     let (want, _) = contents(&whole).unwrap();
     assert!(want.len() + 5 > image.content.len());
     std::panic::set_hook(Box::new(|_| ()));
     let (mut stops, mut accepted) = (0, 0);
     for stores in 0.. {
         let inner = image.medium();
-        let ended = catch_unwind(AssertUnwindSafe(|| repair_pool(&Dying::on(&inner, stores), LIFE)));
+        let ended =
+            catch_unwind(AssertUnwindSafe(|| repair_pool(&Dying::on(&inner, stores), LIFE, &[&LAYOUT])));
         if ended.is_ok() {
             break;
         }
         stops += 1;
         let unaccepted = watched(&inner).is_some();
         let again = Dying::on(&inner, u64::MAX);
-        let repair = repair_pool(&again, [LIFE[0], LIFE[1] + 9]).unwrap();
+        let repair = repair_pool(&again, [LIFE[0], LIFE[1] + 9], &[&LAYOUT]).unwrap();
         let shutdown = DirtyShutdown { was: SHUTDOWNS, now: SHUTDOWNS + 1 };
         assert_eq!(repair.dirty_shutdown, unaccepted.then_some(shutdown), "killed before store {stores}");
         assert_eq!(watched(&inner), None);

@@ -3,8 +3,9 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use crate::fixture::pool::{Image, LIFE, contents};
+use lode_fsck::repair_pool;
 use lode_heap::Object;
-use lode_index::repair_pool;
+use lode_kv::LAYOUT;
 use lode_layout::{TYPE_LEAF, encode_leaf, leaf_words};
 use std::ops::Range;
 use zerocopy::IntoBytes;
@@ -42,7 +43,7 @@ fn damaged_and_repaired(image: &Image, where_: &[Range<u64>], random: &mut fastr
 fn repaired(damaged: &Image, places: &str) -> bool {
     damaged.check();
     let medium = damaged.medium();
-    let repair = repair_pool(&medium, LIFE).unwrap_or_else(|error| panic!("{places}: {error}"));
+    let repair = repair_pool(&medium, LIFE, &[&LAYOUT]).unwrap_or_else(|error| panic!("{places}: {error}"));
     assert!(repair.after.is_clean(), "{places}: {}", repair.after);
     let (found, _) = contents(&medium).unwrap_or_else(|error| panic!("{places}: {error}"));
     for (key, value) in &damaged.content {
@@ -122,7 +123,7 @@ fn of_leaves_that_became_other_leaves() {
         encode_leaf(b"deleted", b"", &mut words[..leaf_words(7, 0)]);
         stale.bytes[bytes(other)].copy_from_slice(words.as_bytes());
         let (medium, place) = (stale.medium(), format!("a deleted leaf over {}", other.at));
-        let repair = repair_pool(&medium, LIFE).unwrap();
+        let repair = repair_pool(&medium, LIFE, &[&LAYOUT]).unwrap();
         let (found, _) = contents(&medium).unwrap();
         for key in stale.content.keys().filter(|key| !found.contains_key(*key)) {
             assert!(repair.lost.iter().any(|range| range.contains(key)), "{place}: {key:?}: {repair:?}");
@@ -138,7 +139,7 @@ fn of_a_chunk_table_that_became_zeros() {
     image.bytes[table..table + 4096].fill(0);
     assert!(!image.check().is_clean());
     let medium = image.medium();
-    let repair = repair_pool(&medium, LIFE).unwrap();
+    let repair = repair_pool(&medium, LIFE, &[&LAYOUT]).unwrap();
     let (found, _) = contents(&medium).unwrap();
     for key in image.content.keys().filter(|key| !found.contains_key(*key)) {
         assert!(repair.lost.iter().any(|range| range.contains(key)), "{key:?} is missing: {repair:?}");

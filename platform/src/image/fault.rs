@@ -1,7 +1,7 @@
 //! Faults of an image, or of the source of one.
 
 use super::{ImageForm, Shape};
-use lode_layout::{LabelDamage, LabelError};
+use lode_nvdimm::{LabelDamage, LabelError};
 use std::fmt;
 use uuid::Uuid;
 

@@ -12,7 +12,7 @@ use crate::machine::Handle;
 use crate::namespace::Namespace;
 use crate::platform::Platform;
 use crate::region::{Origin, Region};
-use lode_layout::{Label, LabelArea, NamespaceLabel};
+use lode_nvdimm::{Label, LabelArea, NamespaceLabel};
 use std::collections::BTreeSet;
 use std::os::unix::fs::FileExt;
 use uuid::Uuid;
@@ -149,7 +149,7 @@ impl Directory {
         image.file.read_exact_at(&mut labels, capacity).map_err(|error| image.failed(error))?;
         match LabelArea::read(&labels) {
             Ok(area) => check_whole(&area).and_then(|()| check_sets(platform, module, &area)),
-            Err(lode_layout::LabelError::Blank) => Ok(()),
+            Err(lode_nvdimm::LabelError::Blank) => Ok(()),
             Err(error) => Err(ImageFault::Labels { off: capacity, error }),
         }
         .map_err(|fault| of_image(image, fault))?;

@@ -9,7 +9,7 @@
 //!
 //! A module without labels is one namespace without a UUID. So the info block has no parent UUID.
 
-use lode_layout::{PAGE_MAP_OFF, PageMapInfo, PageMapPlace, PageMapUser};
+use lode_nvdimm::{PAGE_MAP_OFF, PageMapInfo, PageMapPlace, PageMapUser};
 use uuid::Uuid;
 
 /// Offset of the page map's data, in bytes.

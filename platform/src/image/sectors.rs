@@ -6,7 +6,7 @@ use crate::directory::{Media, Staged};
 use crate::error::PlatformError;
 use crate::namespace::{Namespace, Personality};
 use crate::region::Region;
-use lode_layout::{BttBlockState, BttFlog, BttGeometry, BttInfo, BttMapEntry, BttVersion};
+use lode_nvdimm::{BttBlockState, BttFlog, BttGeometry, BttInfo, BttMapEntry, BttVersion};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
@@ -234,7 +234,7 @@ impl<'r> Sectors<'r> {
         for (entry, lba) in entries.iter().zip(first as u32..) {
             let (found, internal_nlba) = (arena.block(lba, *entry), arena.geometry.internal_nlba());
             if found >= internal_nlba {
-                let error = lode_layout::BttDamage::MapNumber { lba, found, internal_nlba };
+                let error = lode_nvdimm::BttDamage::MapNumber { lba, found, internal_nlba };
                 return Err(PlatformError::Arena { name: self.name.clone(), arena: arena.number, error });
             }
         }

@@ -1,7 +1,7 @@
 //! The modules that QEMU emulates.
 
 use crate::state::LabelVersion;
-use lode_layout::{ModuleId, SetInfo, set_cookie, set_cookie_v1_1};
+use lode_nvdimm::{ModuleId, SetInfo, set_cookie, set_cookie_v1_1};
 
 /// The serial number of the module in slot 0.
 const SERIAL: u32 = 0x12_3456;
@@ -39,7 +39,7 @@ impl QemuSlot {
 mod test {
     use super::*;
 
-    /// A kernel listed and wrote these for two modules: `layout/tests/what_the_kernel_wrote.rs`.
+    /// A kernel listed and wrote these for two modules: `nvdimm/tests/what_the_kernel_wrote.rs`.
     #[test]
     fn identities_are_those_that_a_kernel_saw() {
         assert_eq!(QemuSlot(0).module().to_string(), "8680-56341200");

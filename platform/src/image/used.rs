@@ -10,7 +10,7 @@ use crate::namespace::Namespace;
 use crate::ndctl::{Included, ListRequest};
 use crate::platform::Platform;
 use crate::state::{InterleaveSet, LabelVersion, Member, State};
-use lode_layout::{Label, LabelArea, LabelError, LabelFlags, LabelFormat, NamespaceLabel};
+use lode_nvdimm::{Label, LabelArea, LabelError, LabelFlags, LabelFormat, NamespaceLabel};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::os::unix::fs::FileExt;

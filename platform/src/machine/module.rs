@@ -2,7 +2,7 @@
 
 use crate::error::PlatformError;
 use crate::machine::Handle;
-use lode_layout::ModuleId;
+use lode_nvdimm::ModuleId;
 use serde::Deserialize;
 
 /// A persistent memory module.

@@ -5,7 +5,7 @@ use super::{
     Profile, Security, Sensors, nearest,
 };
 use bytesize::ByteSize;
-use lode_layout::ModuleId;
+use lode_nvdimm::ModuleId;
 use serde::Deserialize;
 use std::collections::BTreeSet;
 use std::fmt;

@@ -5,7 +5,7 @@ use crate::directory::{Directory, Media};
 use crate::error::PlatformError;
 use crate::namespace::Personality;
 use crate::region::Region;
-use lode_layout::{BttCensus, BttFlog, BttInfo, BttVersion};
+use lode_nvdimm::{BttCensus, BttFlog, BttInfo, BttVersion};
 
 /// Bytes of the map per read.
 const MAP_PART: u64 = 1 << 20;

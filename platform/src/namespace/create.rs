@@ -7,7 +7,7 @@ use crate::namespace::{CreateNamespace, Mode, Namespace, Personality};
 use crate::platform::Platform;
 use crate::region::{Origin, Region};
 use crate::state::{LabelVersion, NamespaceState};
-use lode_layout::{
+use lode_nvdimm::{
     Abstraction, BttFlog, BttGeometry, BttInfo, BttVersion, Label, LabelFlags, LabelName, NamespaceLabel,
     PAGE_MAP_OFF, PERSISTENT_MEMORY, PageMapInfo, PageMapRule, PageMapUser,
 };

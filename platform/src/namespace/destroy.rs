@@ -5,7 +5,7 @@ use crate::namespace::{CreateNamespace, MapPlace, Namespace, Personality};
 use crate::platform::Platform;
 use crate::region::Region;
 use crate::state::NamespaceState;
-use lode_layout::{LabelFormat, PageMapPlace};
+use lode_nvdimm::{LabelFormat, PageMapPlace};
 use uuid::Uuid;
 
 impl Platform {

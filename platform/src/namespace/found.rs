@@ -4,7 +4,7 @@ use crate::contents::INFO_BLOCK;
 use crate::machine::Handle;
 use crate::platform::Platform;
 use crate::region::{INTERLEAVE_LINE, Origin, Region};
-use lode_layout::{
+use lode_nvdimm::{
     BttGeometry, BttInfo, BttVersion, Label, LabelFlags, NamespaceLabel, PAGE_MAP_OFF, PageMapInfo,
     PageMapUser,
 };

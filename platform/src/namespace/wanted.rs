@@ -1,7 +1,7 @@
 //! Parameters of a new namespace, and the layout that they imply.
 
 use crate::error::PlatformError;
-use lode_layout::{BttGeometry, BttVersion, PageMapInfo, PageMapPlace, PageMapRule, PageMapUser};
+use lode_nvdimm::{BttGeometry, BttVersion, PageMapInfo, PageMapPlace, PageMapRule, PageMapUser};
 use uuid::Uuid;
 
 /// Default alignment of page maps, in bytes.

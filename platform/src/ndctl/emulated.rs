@@ -9,7 +9,7 @@ use crate::machine::Module;
 use crate::namespace::{MapPlace, Namespace, Personality};
 use crate::platform::Platform;
 use crate::region::{Origin, Region};
-use lode_layout::{LabelArea, PageMapInfo, PageMapPlace};
+use lode_nvdimm::{LabelArea, PageMapInfo, PageMapPlace};
 use uuid::Uuid;
 
 /// First ndctl version that lists the alignment of regions.

@@ -13,10 +13,10 @@ const SWITCH_HOME: &str = "layout/src/bug.rs";
 /// The folder of a workspace of its own, which is not copied.
 const BESIDE: &str = "bench";
 /// Crates that killers run.
-const QUICK: [&str; 7] =
-    ["lode", "lode-heap", "lode-index", "lode-layout", "lode-pmem", "lode-pool", "lode-sim"];
+const QUICK: [&str; 8] =
+    ["lode", "lode-fsck", "lode-heap", "lode-index", "lode-layout", "lode-pmem", "lode-pool", "lode-sim"];
 /// Crates that are only built along with them.
-const SLOW: [&str; 2] = ["lode-platform", "lode-powercut"];
+const SLOW: [&str; 4] = ["lode-kv", "lode-nvdimm", "lode-platform", "lode-powercut"];
 
 /// Makes or updates the copy of the workspace at `root` in the folder `copy`. A file with the right content keeps its
 /// time, so cargo builds only the changed files.

@@ -1,8 +1,9 @@
-//! The rules for documents: links have a target, the map names every crate, and the index every decision.
+//! The rules for documents: links have a target, the map names every crate and files that exist, and the index links
+//! every decision.
 
 use super::Finding;
 use super::tree::Tree;
-use pulldown_cmark::{Event, Parser, Tag};
+use pulldown_cmark::{Event, Parser, Tag, TagEnd};
 
 const MAP: &str = "ARCHITECTURE.md";
 const DECISIONS: &str = "docs/decisions/";
@@ -52,6 +53,45 @@ pub(super) fn check_map<'a>(tree: &Tree, packages: impl Iterator<Item = &'a str>
         .collect()
 }
 
+/// Finds files and folders in code spans of the map that do not exist. Paths start at the root, or in the crate that the
+/// section is about.
+pub(super) fn check_paths(tree: &Tree) -> Vec<Finding> {
+    let Some(map) = tree.get(MAP) else { return Vec::new() };
+    let mut findings = Vec::new();
+    let (mut is_heading, mut section) = (false, String::new());
+    for (event, range) in Parser::new(&map.text).into_offset_iter() {
+        match event {
+            Event::Start(Tag::Heading { .. }) => {
+                is_heading = true;
+                section.clear();
+            }
+            Event::End(TagEnd::Heading(_)) => is_heading = false,
+            Event::Code(path) if is_path(&path) => {
+                if is_heading && section.is_empty() {
+                    section = path.to_string();
+                }
+                let crate_path = format!("{section}src/{path}");
+                if !tree.holds(&path) && (section.is_empty() || !tree.holds(&crate_path)) {
+                    let line = map.text[..range.start].lines().count().max(1);
+                    let advice = format!("`{path}` is neither in the tree nor in the crate of the section");
+                    findings.push(Finding::new(MAP, line, "paths", advice));
+                }
+            }
+            _ => {}
+        }
+    }
+    findings
+}
+
+/// Returns true for the path of a source file or of a folder.
+fn is_path(span: &str) -> bool {
+    let ends = [".rs", ".md", ".toml", ".sh", "/"];
+    span.contains('/')
+        && !span.contains('*')
+        && !span.starts_with('/')
+        && ends.iter().any(|end| span.ends_with(end))
+}
+
 /// Finds decision pages that their index does not link.
 pub(super) fn check_decisions(tree: &Tree) -> Vec<Finding> {
     let index = format!("{DECISIONS}README.md");
@@ -94,6 +134,14 @@ mod test {
         let found = check_map(&tree, ["lode-layout", "lode-pmem"].into_iter());
         assert_eq!(found.len(), 1);
         assert!(found[0].advice.contains("lode-pmem"));
+    }
+
+    #[test]
+    fn the_map_names_files_that_exist() {
+        let text = "`log/a.rs`\n\n### `heap/`, crate\n`log/a.rs` `log/b.rs` `heap/src/log/` `/dev/x/`\n\n## Other\n\n`log/a.rs`\n";
+        let tree = Tree::of(&[(MAP, text), ("heap/src/log/a.rs", "")]);
+        let found: Vec<_> = check_paths(&tree).into_iter().map(|finding| finding.line).collect();
+        assert_eq!(found, [1, 4, 8]);
     }
 
     #[test]

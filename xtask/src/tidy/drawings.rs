@@ -3,20 +3,26 @@
 use super::Finding;
 use super::tree::Tree;
 
-/// The test that compares the drawings with the compiled fields, and fails on an unknown drawing.
-const TEST: &str = "layout/tests/drawings.rs";
-/// Folder in which that test looks for drawings.
-const HOME: &str = "layout/src/";
+/// The crates of formats. Each has a test that compares the drawings with the compiled fields, and fails on an unknown
+/// drawing.
+const CRATES: [&str; 2] = ["layout/", "nvdimm/"];
+/// That test, in its crate.
+const TEST: &str = "tests/drawings.rs";
+/// The folder in which the test looks for drawings, in its crate.
+const HOME: &str = "src/";
 
 /// Finds drawings that no test reads.
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
-    let tested = tree.get(TEST).is_some();
     let mut findings = Vec::new();
     for file in tree.with_extension("md") {
-        let at_home = file.path.strip_prefix(HOME).is_some_and(|name| !name.contains('/'));
-        if let Some(index) = file.text.lines().position(is_row).filter(|_| !(at_home && tested)) {
+        let is_tested = CRATES.iter().any(|folder| {
+            let name = file.path.strip_prefix(folder).and_then(|path| path.strip_prefix(HOME));
+            name.is_some_and(|name| !name.contains('/')) && tree.get(&format!("{folder}{TEST}")).is_some()
+        });
+        if let Some(index) = file.text.lines().position(is_row).filter(|_| !is_tested) {
+            let homes = CRATES.map(|folder| format!("{folder}{HOME}")).join(" or ");
             let advice =
-                format!("no test compares this drawing with the bytes: draw it in {HOME}, for {TEST}");
+                format!("no test compares this drawing with the bytes: draw it in {homes}, for {TEST}");
             findings.push(Finding::new(&file.path, index + 1, "drawings", advice));
         }
     }
@@ -40,7 +46,11 @@ mod test {
 
     #[test]
     fn a_format_is_drawn_where_the_test_reads() {
-        let files = [(TEST, ""), ("layout/src/header.md", ROWS), ("README.md", "| a | 0x0 |\n")];
+        let files = [
+            ("layout/tests/drawings.rs", ""),
+            ("layout/src/header.md", ROWS),
+            ("README.md", "| a | 0x0 |\n"),
+        ];
         assert_eq!(found(&files), []);
         assert_eq!(found(&files[1..]), [("layout/src/header.md".into(), 5)], "no test");
         for path in ["docs/header.md", "layout/src/inner/header.md"] {

@@ -8,7 +8,7 @@ use crate::goal::PersistentKind;
 use crate::namespace::{CreateNamespace, Mode, Room};
 use crate::ndctl::{Inventory, NdCapabilities, NdModule, NdNamespace, NdRegion};
 use crate::plan::wish::Wish;
-use lode_layout::{BttVersion, PageMapRule};
+use lode_nvdimm::{BttVersion, PageMapRule};
 
 /// Alignment of namespaces in bytes, for kernels that align regions.
 const REGION_ALIGN: u64 = 16 << 20;
@@ -244,7 +244,7 @@ impl<'i> Site<'i> {
             }
             Mode::Sector => {
                 let arenas = wanted.arenas(BttVersion::V2_0, size)?;
-                let sectors = |geometry: &lode_layout::BttGeometry| {
+                let sectors = |geometry: &lode_nvdimm::BttGeometry| {
                     u64::from(geometry.external_nlba()) * u64::from(geometry.external_lbasize())
                 };
                 Ok(arenas.iter().map(|(_, geometry)| sectors(geometry)).sum())

@@ -1,0 +1,98 @@
+//! A layout's part in checks and repairs: the objects of its content.
+
+use crate::repair::{Repair, RepairError};
+use lode_heap::check::{Finding, Reach, Report, SpaceMap};
+use lode_heap::{Heap, HeapError};
+use lode_layout::{Geometry, PoolOffset};
+use lode_pmem::{Medium, Memory};
+use std::sync::Arc;
+
+/// The content of pools of one layout. A program that checks or repairs pools registers each layout that it knows.
+pub trait Layout<M: Medium> {
+    /// Returns the name that the headers of such pools have.
+    fn name(&self) -> &str;
+
+    /// Passes every object that `root` reaches, and every damage, to `trace`. Returns true if it passed on all of them.
+    /// The caller then reports each other object as a leak.
+    fn trace(&self, heap: &Heap<Arc<M>>, root: PoolOffset, trace: &mut Trace<'_>) -> bool;
+
+    /// Makes the content sound, and records in `repair` what it changed and what is lost. The log is empty and the
+    /// descriptors of spans are sound. A layout that can't salvage anything leaves the objects alone.
+    ///
+    /// # Errors
+    /// [`RepairError`]. The repair can be run again.
+    ///
+    /// # Durability
+    /// Each step is durable before the next one relies on it. Stopped anywhere, it can be run again.
+    fn salvage(&self, damaged: &Damaged<'_, M>, repair: &mut Repair) -> Result<(), RepairError> {
+        let _ = damaged;
+        repair.left_alone = true;
+        Ok(())
+    }
+
+    /// Corrects notes about the content that damage or the losses in `repair` have made wrong.
+    ///
+    /// # Errors
+    /// [`HeapError`]. The repair can be run again.
+    fn settle(&self, heap: &Heap<Arc<M>>, repair: &mut Repair) -> Result<(), HeapError> {
+        let _ = (heap, repair);
+        Ok(())
+    }
+}
+
+/// A pool whose content is to be salvaged.
+#[derive(Debug)]
+pub struct Damaged<'a, M: Medium> {
+    /// The medium that holds the pool.
+    pub medium: &'a Arc<M>,
+    /// The places of its structures.
+    pub geometry: &'a Geometry,
+    /// The UUID of the pool.
+    pub uuid: [u8; 16],
+    /// A random number, as for [`Heap::open`].
+    pub life: [u64; 2],
+    /// True if all descriptors, span headers and bitmaps were sound before the repair.
+    pub space_was_sound: bool,
+}
+
+/// Receives the objects of a layout during a check.
+#[derive(Debug)]
+pub struct Trace<'a> {
+    memory: &'a Memory,
+    map: &'a mut SpaceMap,
+    report: &'a mut Report,
+}
+
+impl<'a> Trace<'a> {
+    pub(crate) fn new(memory: &'a Memory, map: &'a mut SpaceMap, report: &'a mut Report) -> Trace<'a> {
+        Trace { memory, map, report }
+    }
+
+    /// Marks the object at `at` as reached; `what` names it in a finding. Returns true if it is allocated and was not
+    /// reached before.
+    pub fn object(&mut self, what: &'static str, at: PoolOffset) -> bool {
+        self.report.counts.reached += 1;
+        let means = match self.map.reach(self.memory, at) {
+            Reach::First => return true,
+            Reach::Again => "two references lead to it",
+            Reach::Unallocated | Reach::Nothing => "it is not allocated, so it may be overwritten",
+        };
+        self.report.add(Finding::damage(what, at, means));
+        false
+    }
+
+    /// Returns the usable size and the type number of the object that begins at `at`, allocated or not.
+    pub fn shape(&self, at: PoolOffset) -> Option<(u64, u64)> {
+        self.map.object(at)
+    }
+
+    /// Reports damage of the content.
+    pub fn damage(&mut self, what: &'static str, at: PoolOffset, means: &'static str) {
+        self.report.add(Finding::damage(what, at, means));
+    }
+
+    /// Notes the number of keys that the content has.
+    pub fn keys(&mut self, count: u64) {
+        self.report.counts.keys = count;
+    }
+}

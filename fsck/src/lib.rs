@@ -1,0 +1,22 @@
+//! Layer 5: check and repair of whole pools.
+//!
+//! ```text
+//!   check_pool    headers -> slots -> log -> heap -> objects of the layout -> leaks        --> Report
+//!   repair_pool   the same order, each step durable before the next                       --> Repair
+//!                                                     ^
+//!   Layout        names the layout, traces its objects, salvages them    (Typed, and the crates of the layouts)
+//! ```
+//!
+//! It does: compose the checks of headers ([`lode_pool`]), of log and space ([`lode_heap::check`]) and of registered
+//! layouts; say what is damaged, and what a repair lost. It does not: know a layout, or store anything in a check.
+#![forbid(unsafe_code)]
+
+mod check;
+mod layout;
+mod repair;
+mod typed;
+
+pub use check::check_pool;
+pub use layout::{Damaged, Layout, Trace};
+pub use repair::{LostRange, Repair, RepairError, repair_pool};
+pub use typed::Typed;

@@ -1,0 +1,172 @@
+//! Repairing a whole pool.
+//!
+//! Repair copies what is stored twice, corrects what one flipped bit explains, derives what follows from other data,
+//! and cuts off the rest. Each step is durable before the next begins:
+//!
+//! 1. header copies; slot copies; records of the log with one flipped bit;
+//! 2. the log is replayed and closed: from here on every transaction is written back;
+//! 3. descriptors, span headers, bitmap words, and the word that holds the root's offset;
+//! 4. the layout salvages its objects: parts that are not sound are unlinked, sound ones to which nothing leads are
+//!    brought back, and objects that can't be reached are freed;
+//! 5. the layout corrects what it notes about its content, and what the losses have made wrong;
+//! 6. the header says that no writer has the pool open, and so accepts what modules lost while one had.
+//!
+//! # Durability
+//! Each step can be stopped at any moment, and the next repair finds what is left to do. A step gives up no data that
+//! a later one needs. A repair is a writer,
+//! so the header holds a count of dirty shutdowns meanwhile: the earlier one if it has one, else the current one. A
+//! pool that was refused for a dirty shutdown is still refused if its repair was killed. So is a pool that had one
+//! during the repair.
+
+use crate::check::{check_content, layout_of};
+use crate::layout::{Damaged, Layout};
+use lode_heap::check::{Report, SpaceMap, check_slots, mend_log, mend_slots};
+use lode_heap::{Heap, HeapError};
+use lode_layout::Geometry;
+use lode_pmem::{Fault, Medium};
+use lode_pool::{DirtyShutdown, Headers, PoolError, repair_headers};
+use std::error::Error;
+use std::sync::Arc;
+
+/// A range of keys between two others. Some keys in it may have been lost.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LostRange {
+    /// The last key that is present before the range; `None` if there is none.
+    pub after: Option<Vec<u8>>,
+    /// The first key that is present after the range; `None` if there is none.
+    pub before: Option<Vec<u8>>,
+}
+
+/// The result of a repair.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Repair {
+    /// Number of header copies, slots, records and words that were rewritten.
+    pub mended: u64,
+    /// Number of keys that no slot led to and that were inserted again.
+    pub brought_back: u64,
+    /// Ranges in which keys were lost.
+    pub lost: Vec<LostRange>,
+    /// True if an acknowledged transaction was lost. Keys anywhere may then be missing or have old values.
+    pub lost_transactions: bool,
+    /// True if objects were left as they are because their layout is unknown.
+    pub left_alone: bool,
+    /// The dirty shutdown of the memory modules that happened while a writer had the pool open. Data stored since
+    /// that opening may be missing or old without a trace. The remaining data is sound, and the pool can be opened
+    /// again.
+    pub dirty_shutdown: Option<DirtyShutdown>,
+    /// Findings of a check of the repaired pool.
+    pub after: Report,
+}
+
+impl LostRange {
+    /// Returns true if `key` lies between the two keys.
+    pub fn contains(&self, key: &[u8]) -> bool {
+        self.after.as_deref().is_none_or(|after| after < key)
+            && self.before.as_deref().is_none_or(|before| key < before)
+    }
+}
+
+impl Repair {
+    /// Returns true if data was lost, or may have been: modules do not tell what they lost.
+    pub fn lost_anything(&self) -> bool {
+        self.dirty_shutdown.is_some() || self.lost_transactions || !self.lost.is_empty()
+    }
+}
+
+/// Reason why a pool can't be repaired.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RepairError {
+    /// No copy of the header can be used, or the pool is longer than the medium. The place of every structure is
+    /// unknown.
+    #[error(transparent)]
+    Pool(PoolError),
+    /// The medium refused a store, or the heap can't be read.
+    #[error(transparent)]
+    Heap(#[from] HeapError),
+    /// The layout could not bring back an object to which nothing led.
+    #[error(transparent)]
+    Layout(Box<dyn Error + Send + Sync>),
+}
+
+impl From<PoolError> for RepairError {
+    fn from(error: PoolError) -> RepairError {
+        RepairError::Pool(error)
+    }
+}
+
+/// Repairs the pool on `medium`, in place. `life` is a random number, as for [`Heap::open`]. If the pool's layout is none
+/// of `layouts`, its objects are left as they are. No other thread or
+/// process may have the pool open.
+///
+/// # Errors
+/// [`RepairError::Pool`] when no header can be used, or the pool has features that a writer must know and this
+/// program does not: then nothing was written. After any other error the pool can be repaired again.
+///
+/// # Durability
+/// The repaired pool is durable and closed on return. A repair that was killed can be run again.
+pub fn repair_pool<M: Medium>(
+    medium: &Arc<M>,
+    life: [u64; 2],
+    layouts: &[&dyn Layout<M>],
+) -> Result<Repair, RepairError> {
+    let mut repair = Repair::default();
+    Fault::take();
+    repair.mended += u64::from(repair_headers(&**medium)?.is_some());
+    let mut headers = Headers::read(&**medium)?;
+    headers.check_writable()?;
+    repair.dirty_shutdown = headers.dirty_shutdown(&**medium);
+    headers.set_dirty_shutdowns(&**medium, headers.current().watched.or(medium.dirty_shutdowns()))?;
+    let header = *headers.current();
+    let (uuid, geometry) = (*header.uuid.as_bytes(), header.geometry);
+    repair_log(medium, &geometry, &uuid, life, &mut repair)?;
+    let layout = layout_of(&header, layouts);
+    let mut before = Report::default();
+    SpaceMap::read(medium.memory(), &geometry, &mut before);
+    repair.mended += SpaceMap::mend_words(&**medium, &geometry)?;
+    match layout {
+        Some(layout) => {
+            let damaged = Damaged {
+                medium,
+                geometry: &geometry,
+                uuid,
+                life: [life[0], life[1] ^ 1],
+                space_was_sound: before.is_clean(),
+            };
+            layout.salvage(&damaged, &mut repair)?;
+        }
+        None => repair.left_alone = true,
+    }
+    check_slots(&**medium, &uuid, &mut repair.after);
+    let (heap, _) = Heap::open(Arc::clone(medium), &geometry, uuid, [life[0], life[1] ^ 2])?;
+    if let Some(layout) = layout {
+        layout.settle(&heap, &mut repair)?;
+    }
+    check_content(&heap, layout, &geometry, &mut repair.after);
+    heap.close()?;
+    headers.set_dirty_shutdowns(&**medium, None)?;
+    Ok(repair)
+}
+
+/// Takes steps 1 and 2, those of slots and log.
+fn repair_log<M: Medium>(
+    medium: &Arc<M>,
+    geometry: &Geometry,
+    uuid: &[u8; 16],
+    life: [u64; 2],
+    repair: &mut Repair,
+) -> Result<(), RepairError> {
+    repair.mended += u64::from(mend_slots(&**medium, uuid)?);
+    match check_slots(&**medium, uuid, &mut Report::default()) {
+        Some(slot) => {
+            let (mended, lost) = mend_log(&**medium, geometry, uuid, &slot)?;
+            repair.mended += mended;
+            repair.lost_transactions |= lost;
+        }
+        None => repair.lost_transactions = true,
+    }
+    let (heap, _) = Heap::salvage(Arc::clone(medium), geometry, *uuid, life)?;
+    heap.close()?;
+    Ok(())
+}

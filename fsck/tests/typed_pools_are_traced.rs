@@ -1,0 +1,124 @@
+//! A check of a typed pool finds leaks, and pointers that lead nowhere or to an object with another owner.
+#![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
+
+use lode_fsck::{Typed, check_pool};
+use lode_heap::check::{Report, Severity};
+use lode_heap::{Access, CreateOptions, HeapError, LayoutName, OpenOptions, Rung};
+use lode_heap::{PBox, PCell, PString, PVec, Persist, Pool, TypedPool};
+use lode_layout::PoolOffset;
+use lode_pmem::{Mapping, Medium};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tempfile::TempDir;
+
+lode_heap::brand!(Town);
+
+#[derive(Persist)]
+#[persist(brand = Town)]
+#[repr(C)]
+struct House {
+    number: PCell<u64, Town>,
+    next: PBox<House, Town>,
+    names: PString<Town>,
+    years: PVec<u32, Town>,
+}
+
+const LAYOUT: Typed<House, Town> = Typed::new("town");
+
+fn house(number: u64) -> House {
+    House { number: PCell::new(number), next: PBox::null(), names: PString::new(), years: PVec::new() }
+}
+
+/// Makes a pool with a chain of three houses, each with a string and a vector: nine objects.
+fn town() -> (TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("pool");
+    let layout = LayoutName::new("town").unwrap();
+    let options = CreateOptions { rung: Some(Rung::None), ..CreateOptions::new(1 << 20, layout) };
+    let pool = TypedPool::<Town>::create(&path, &options).unwrap();
+    let root = pool.root_or_init(|_| Ok::<_, HeapError>(house(1))).unwrap();
+    pool.run(|tx| {
+        root.next.set(tx, tx.alloc(house(2))?)?;
+        let second = root.next.get(tx)?.unwrap();
+        second.next.set(tx, tx.alloc(house(3))?)?;
+        for house in [root, second, second.next.get(tx)?.unwrap()] {
+            house.names.set(tx, "a name that takes some room")?;
+            house.years.push(tx, 1900)?;
+        }
+        Ok::<_, HeapError>(())
+    })
+    .unwrap();
+    pool.close().unwrap();
+    (folder, path)
+}
+
+fn view(path: &Path) -> Arc<Mapping> {
+    Arc::new(lode_pool::map_unchecked(path, &OpenOptions::new(Access::ReadOnly)).unwrap())
+}
+
+fn check(view: Arc<Mapping>) -> Report {
+    check_pool(view, &[&LAYOUT])
+}
+
+fn root_of(view: &Mapping) -> PoolOffset {
+    let geometry = *lode_pool::Headers::read(view).unwrap().geometry();
+    lode_layout::decode_root(view.memory().load8(geometry.extents()[0].start)).unwrap()
+}
+
+/// Offset of the pointer `next` of the root.
+fn next_of_root(view: &Mapping) -> PoolOffset {
+    root_of(view).plus(std::mem::offset_of!(House, next) as u64)
+}
+
+#[test]
+fn a_sound_pool_has_no_leak() {
+    let (_folder, path) = town();
+    let report = check(view(&path));
+    assert!(report.is_clean() && report.traced, "{report}");
+    assert_eq!((report.counts.reached, report.counts.objects), (9, 9));
+}
+
+#[test]
+fn an_object_without_an_owner_is_a_leak() {
+    let (_folder, path) = town();
+    let options = OpenOptions { rung: Some(Rung::None), ..OpenOptions::new(Access::ReadWrite) };
+    let pool = Pool::open(&path, &options).unwrap();
+    let at = pool.heap().run(|tx| tx.alloc_zeroed(100, 8, 1)).unwrap();
+    pool.close().unwrap();
+    let report = check(view(&path));
+    assert_eq!(report.worst(), Some(Severity::Damage), "{report}");
+    assert_eq!(report.findings.iter().map(|finding| finding.at).collect::<Vec<_>>(), [at]);
+}
+
+#[test]
+fn a_pointer_that_leads_elsewhere_is_damage() {
+    let (_folder, path) = town();
+    let sound = view(&path);
+    let second = sound.memory().load8(next_of_root(&sound));
+    // To the root itself; between two objects; outside of the pool.
+    for (target, reached) in [(root_of(&sound).get(), 4), (second + 8, 4), (1 << 40, 4)] {
+        let view = view(&path);
+        view.store8(next_of_root(&view), target);
+        let report = check(Arc::clone(&view));
+        assert_eq!(report.counts.reached, reached, "{report}");
+        assert!(report.findings[0].what.contains("pointer"), "{report}");
+        // The other six are leaks now.
+        assert_eq!(report.findings.len(), 7, "{report}");
+    }
+}
+
+#[test]
+fn a_root_of_another_type_is_damage_and_nothing_is_traced() {
+    let (_folder, path) = town();
+    let other = Typed::<u64, Town>::new("town");
+    let report = check_pool(view(&path), &[&other]);
+    assert!(!report.traced, "{report}");
+    assert_eq!(report.worst(), Some(Severity::Damage));
+}
+
+#[test]
+fn another_layout_is_not_traced() {
+    let (_folder, path) = town();
+    let report = check_pool(view(&path), &[&Typed::<House, Town>::new("village")]);
+    assert!(report.is_clean() && !report.traced, "{report}");
+}

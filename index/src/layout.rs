@@ -1,0 +1,89 @@
+//! The tree as the content of a whole pool, for [`lode_fsck`].
+
+use crate::check::Finding;
+use crate::error::IndexError;
+use crate::salvage::salvage;
+use crate::tree::Tree;
+use lode_fsck::{Damaged, Layout, Repair, RepairError, Trace};
+use lode_heap::{Heap, HeapError};
+use lode_layout::{KV_LOAD_OFF, KV_LOAD_WORDS, KvDamage, KvLoad, PoolOffset, WORD};
+use lode_pmem::Medium;
+use std::sync::Arc;
+
+/// A layout whose root object is that of a tree.
+#[derive(Clone, Copy, Debug)]
+pub struct TreeLayout {
+    name: &'static str,
+}
+
+impl TreeLayout {
+    /// Returns the layout with this name.
+    pub const fn new(name: &'static str) -> TreeLayout {
+        TreeLayout { name }
+    }
+}
+
+impl<M: Medium> Layout<M> for TreeLayout {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn trace(&self, heap: &Heap<Arc<M>>, root: PoolOffset, trace: &mut Trace<'_>) -> bool {
+        match Tree::open(heap, root) {
+            Ok(tree) => {
+                let keys = tree.check(|found| match found {
+                    Finding::Object(object) => drop(trace.object("the object of the tree", object.at)),
+                    Finding::Damage(error) => report(&error, PoolOffset::NULL, trace),
+                });
+                trace.keys(keys);
+                return true;
+            }
+            Err(IndexError::NoTree { at }) => {
+                trace.damage("the root of the tree", at, "no key can be reached")
+            }
+            Err(error) => report(&error, root, trace),
+        }
+        false
+    }
+
+    fn salvage(&self, damaged: &Damaged<'_, M>, repair: &mut Repair) -> Result<(), RepairError> {
+        salvage(damaged, repair)
+    }
+
+    fn settle(&self, heap: &Heap<Arc<M>>, repair: &mut Repair) -> Result<(), HeapError> {
+        repair.mended += u64::from(forget_load(heap, repair.lost_anything())?);
+        Ok(())
+    }
+}
+
+fn report(error: &IndexError, root: PoolOffset, trace: &mut Trace<'_>) {
+    match *error {
+        IndexError::Corrupt { what, at } => {
+            trace.damage(what, at, "the keys behind it can't be reached, or have wrong values");
+        }
+        IndexError::Fault(fault) => trace.damage("the range", fault.at, "it can't be read"),
+        _ => trace.damage("the tree", root, "it can't be opened"),
+    }
+}
+
+/// Clears the note of a load if it is damaged or outdated. Returns true if it cleared one.
+fn forget_load<M: Medium>(heap: &Heap<M>, is_outdated: bool) -> Result<bool, HeapError> {
+    let root = heap.root()?;
+    if root.is_null() {
+        return Ok(false);
+    }
+    let at = root.plus(KV_LOAD_OFF);
+    let words: [u64; KV_LOAD_WORDS] =
+        std::array::from_fn(|word| heap.memory().load8(at.plus(word as u64 * WORD)));
+    let forgets = match KvLoad::decode(&words) {
+        Ok(noted) => noted.is_some() && is_outdated,
+        Err(KvDamage) => true,
+    };
+    if forgets {
+        heap.run(|tx| {
+            tx.store_words(at, &KvLoad::NONE);
+            Ok::<_, HeapError>(())
+        })?;
+    }
+    Ok(forgets)
+}

@@ -1,0 +1,164 @@
+//! Salvage of a damaged tree.
+//!
+//! 1. The tree is sifted: parts that are not sound are unlinked.
+//! 2. The bitmaps mark all that the tree reaches as allocated.
+//! 3. Sound leaves to which no slot leads are inserted again, by ordinary transactions.
+//! 4. Objects that can't be reached are freed, and the counts are corrected.
+//!
+//! A step gives up no data that a later one needs. So leaves that 1 unlinked stay allocated until 3 has inserted them
+//! again.
+
+use crate::count;
+use crate::error::IndexError;
+use crate::sift::{Sift, sound_key, sound_value};
+use crate::tree::Tree;
+use lode_fsck::{Damaged, LostRange, Repair, RepairError};
+use lode_heap::check::{Report, SpaceMap};
+use lode_heap::{Heap, HeapError};
+use lode_layout::{Geometry, PoolOffset, TYPE_LEAF, TYPE_TREE, tree_meta};
+use lode_pmem::Medium;
+use std::collections::HashSet;
+use std::sync::Arc;
+
+/// Salvages the tree of the pool, as the head of this file describes it.
+pub(crate) fn salvage<M: Medium>(damaged: &Damaged<'_, M>, repair: &mut Repair) -> Result<(), RepairError> {
+    let Damaged { medium, geometry, uuid, life, space_was_sound } = *damaged;
+    let memory = medium.memory();
+    let mut map = SpaceMap::read(memory, geometry, &mut Report::default());
+    let (root, was_lost) = find_root(&**medium, geometry, &map, repair)?;
+    let is_rootless = root.is_none();
+    let (mut doubtful, mut foreign) = (Vec::new(), Vec::new());
+    let mut lost_leaves = HashSet::new();
+    let (mut counted, mut cleared, mut is_dangling) = (0, Some(0), false);
+    if let Some(root) = root {
+        counted = count::sum(memory, root);
+        let mut sift = Sift::new(&**medium, &mut map);
+        sift.run(root);
+        repair.mended += sift.stored;
+        repair.lost.append(&mut sift.lost);
+        (cleared, is_dangling) = (sift.cleared, sift.is_dangling);
+        (doubtful, foreign, lost_leaves) = (sift.doubtful, sift.foreign, sift.lost_leaves);
+        drain(&**medium)?;
+    }
+    repair.mended += map.mend_bitmaps(&**medium, false)?;
+    let (heap, _) = Heap::open(Arc::clone(medium), geometry, uuid, life)?;
+    let Rescue { root, mut brought_back, unsound } = bring_back(&heap, &map, root).map_err(refused)?;
+    repair.brought_back += brought_back.len() as u64;
+    brought_back.sort_unstable_by(|(_, one), (_, other)| one.cmp(other));
+    heap.close()?;
+    let mut map = SpaceMap::read(memory, geometry, &mut Report::default());
+    let mut leaves = 0;
+    if let Some(root) = root {
+        let mut sift = Sift::new(&**medium, &mut map);
+        sift.run(root);
+        leaves = sift.leaves;
+        sift.mend_count(root);
+        drain(&**medium)?;
+    }
+    repair.mended += map.mend_bitmaps(&**medium, true)?;
+    // If the heap was sound, every leaf that was unlinked was still allocated: it was inserted again, or is damaged
+    // itself, or another leaf's bytes lie over it, which `foreign` tells. So the count is evidence only if the heap was
+    // not sound. The count may be damaged as well.
+    let traceless = unsound.iter().any(|leaf| !lost_leaves.contains(leaf));
+    let missing = counted.wrapping_sub(leaves).wrapping_sub(lost_leaves.len() as u64);
+    let is_short = missing != 0 && (is_dangling || !space_was_sound);
+    if traceless || is_short {
+        repair.lost.append(&mut doubtful);
+    }
+    repair.lost.extend(foreign.into_iter().filter_map(|foreign| foreign.lost(&brought_back)));
+    let is_explained = repair.brought_back == 0 && cleared.is_some_and(|cleared| missing <= cleared);
+    // A pool without a tree has no leaves, unless both the root word and the root object were lost.
+    let was_lost = was_lost || is_rootless && repair.brought_back > 0;
+    if was_lost || traceless || is_short && !is_explained {
+        repair.lost.push(LostRange { after: None, before: None });
+    }
+    Ok(())
+}
+
+fn drain<M: Medium>(medium: &M) -> Result<(), HeapError> {
+    // ORDER: unlinking is durable before the unlinked space is used again. Stop here: the next repair goes on.
+    medium.drain().map_err(HeapError::from)
+}
+
+/// Returns the root object of the tree, if there is one, and true if the pool had one that is lost.
+fn find_root<M: Medium>(
+    medium: &M,
+    geometry: &Geometry,
+    map: &SpaceMap,
+    repair: &mut Repair,
+) -> Result<(Option<PoolOffset>, bool), HeapError> {
+    let memory = medium.memory();
+    let word = geometry.extents().first().map_or(0, |extent| memory.load8(extent.start));
+    let told = lode_layout::decode_root(word);
+    let is_tree = |at: PoolOffset| map.object(at).is_some_and(|(_, found)| found == TYPE_TREE);
+    if let Some(root) = told.filter(|root| is_tree(*root)) {
+        return Ok((Some(root), false));
+    }
+    let mut candidates = map.root_candidates(memory, TYPE_TREE);
+    candidates.sort_by_key(|at| memory.load8(*at) != tree_meta());
+    let root = candidates.first().copied();
+    if root.is_none() && told.is_some_and(PoolOffset::is_null) {
+        return Ok((None, false));
+    }
+    SpaceMap::mend_root(medium, geometry, root.unwrap_or(PoolOffset::NULL))?;
+    repair.mended += 1;
+    // A single flipped bit in the root word of a pool without a root is no loss.
+    let flipped = word ^ lode_layout::encode_root(PoolOffset::NULL);
+    Ok((root, root.is_none() && !flipped.is_power_of_two()))
+}
+
+/// The leaves to which no slot led, after the repair.
+struct Rescue {
+    /// The root object of the tree, made if there was none.
+    root: Option<PoolOffset>,
+    /// Leaves that were inserted again, with their keys.
+    brought_back: Vec<(PoolOffset, Vec<u8>)>,
+    /// The leaves that are not sound.
+    unsound: Vec<PoolOffset>,
+}
+
+/// Inserts each sound leaf to which no slot leads, unless the tree has its key.
+fn bring_back<M: Medium>(
+    heap: &Heap<M>,
+    map: &SpaceMap,
+    root: Option<PoolOffset>,
+) -> Result<Rescue, IndexError> {
+    let memory = heap.memory();
+    let (mut brought_back, mut unsound) = (Vec::new(), Vec::new());
+    let mut stray = Vec::new();
+    map.unreached(memory, |at| stray.push(at));
+    stray.retain(|at| map.object(*at).is_some_and(|(_, found)| found == TYPE_LEAF));
+    let mut root = root;
+    for at in stray {
+        let room = map.object(at).map_or(0, |(size, _)| size);
+        let Some(key) = sound_key(memory, at, room) else {
+            unsound.push(at);
+            continue;
+        };
+        let top = match root {
+            Some(top) => top,
+            None => *root.insert(plant(heap)?),
+        };
+        let tree = Tree::open(heap, top)?;
+        if tree.get(&key)?.is_none() {
+            tree.insert(&key, &sound_value(memory, at))?;
+            brought_back.push((at, key));
+        }
+    }
+    Ok(Rescue { root, brought_back, unsound })
+}
+
+fn plant<M: Medium>(heap: &Heap<M>) -> Result<PoolOffset, IndexError> {
+    heap.run(|tx| {
+        let root = Tree::create(tx)?;
+        tx.set_root(root);
+        Ok(root)
+    })
+}
+
+fn refused(error: IndexError) -> RepairError {
+    match error {
+        IndexError::Heap(error) => RepairError::Heap(error),
+        error => RepairError::Layout(Box::new(error)),
+    }
+}

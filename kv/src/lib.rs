@@ -1,0 +1,56 @@
+//! Layer 7: a store of keys and values, which is the layout `kv` of a pool, and loads of text that resume after a kill.
+//!
+//! ```text
+//!   Store      the pool's root is a tree, which notes the progress of a load
+//!   load       Input -> lines -> Pair --by the key's hash--> threads that share group commits -> LoadEvents
+//!   Format     text lines <-> pairs            escape   bytes <-> text without TAB and newline
+//! ```
+//!
+//! # Example
+//! ```
+//! use lode_heap::{CreateOptions, Rung};
+//! use lode_kv::Store;
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let folder = tempfile::tempdir()?;
+//! # let path = folder.path().join("stones.pool");
+//! // A pool file that holds one tree. `rung` is only needed on memory that loses its content with the power.
+//! let options = CreateOptions { rung: Some(Rung::None), ..CreateOptions::new(4 << 20, Store::layout()) };
+//! let store = Store::create(&path, &options)?;
+//! store.put(b"lodestone", b"magnetite")?;
+//! let tree = store.tree()?;
+//!
+//! // One transaction, one drain, both keys or none.
+//! store.heap().run(|tx| {
+//!     tree.insert_in(tx, b"basalt", b"volcanic")?;
+//!     tree.insert_in(tx, b"marble", b"metamorphic")
+//! })?;
+//!
+//! // A reader takes no lock, and runs beside writers.
+//! let reader = tree.reader();
+//! let found = reader.get(b"marble")?.ok_or("no marble")?;
+//! assert_eq!(&found[..], b"metamorphic");
+//! for (entry, key) in reader.prefix(b"l").zip(["lodestone"]) {
+//!     assert_eq!(entry?.key, key.as_bytes());
+//! }
+//! # drop(reader);
+//! store.close()?;
+//! # Ok(())
+//! # }
+//! ```
+#![forbid(unsafe_code)]
+
+mod error;
+mod escape;
+mod format;
+mod input;
+mod load;
+mod progress;
+mod store;
+
+pub use error::{KvError, LineError};
+pub use escape::{escape, unescape};
+pub use format::{Format, Pair};
+pub use input::Input;
+pub use load::{LoadEvents, LoadOptions, LoadReport, OnError};
+pub use store::{LAYOUT, LAYOUT_NAME, STORE_SIZE_MIN, Store};

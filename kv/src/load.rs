@@ -1,0 +1,496 @@
+//! Loading a text: one durable transaction per line, by threads that share group commits.
+//!
+//! A hash of the key assigns each line to a thread, so one thread puts all lines of a key, in their order. Lines go
+//! out in blocks, and each thread gets its part of every block. So no thread is more than a few blocks late.
+//!
+//! # Why no acknowledged line is lost, after any number of kills
+//!
+//! A note in the pool, a [`KvLoad`], holds two positions in the input. Every line before `offset` is in the tree. No
+//! line that ends after `begun` was begun, because a line is begun only when a durable note covers it. So after a
+//! kill each line before `offset` is done, each that ends after `begun` is not, and each line between may be done or
+//! not. One thread puts the lines of a key in their order. So the key has the value of the last of these lines that
+//! is done, if any is. An acknowledgement says that a line was put.
+//!
+//! The next load of this input reads all lines between before it begins any of them. For each key it looks for the
+//! last of these lines whose value the key has in the tree. It passes over that line and the key's lines before it,
+//! as if they had just been put. The last line that was done has that value, so it is passed over, too. Only lines
+//! after it are put, in their order. If no line has that value, none was done. Either way the value of a key never
+//! goes back, at whatever point the next kill comes. A line counts as done if the key has its value, or had it before
+//! the value of a later line. If the input ends before `begun`, or can't be read up to there, the load begins none of
+//! these lines.
+//!
+//! `begun` covers the bytes that were received when it was noted. So a sender that repeats the input has all bytes
+//! that the load waits for, and can send them before any line is acknowledged.
+//!
+//! An input is the same if it has the same hash up to `offset` or, as long as that is 0, the same first line.
+
+use crate::error::{KvError, LineError};
+use crate::format::{Format, Pair};
+use crate::input::{Input, Line};
+use crate::progress::{Block, Progress};
+use crate::store::Store;
+use lode_heap::HeapError;
+use lode_index::{IndexError, Tree};
+use lode_layout::KvLoad;
+use lode_pmem::Medium;
+use std::collections::HashSet;
+use std::io;
+use std::num::NonZeroUsize;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use xxhash_rust::xxh3::xxh3_64;
+
+/// Lines of a full block, for each thread.
+const PART_LINES: usize = 16;
+/// Bytes of lines at which a block goes out even if it has fewer lines.
+const BLOCK_LEN: u64 = 1 << 20;
+/// Lines after which the progress of the load is noted again.
+const NOTE_LINES: u64 = 512;
+/// Greatest number of blocks that wait for a thread.
+const BLOCKS_WAITING: usize = 2;
+/// Greatest number of bytes that a byte of a pair takes in a line, as `\xHH`.
+const ESCAPE_LEN: u64 = 4;
+
+/// Treatment of a line that can't be loaded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnError {
+    /// End the load; the lines before it are loaded.
+    Stop,
+    /// Pass over it.
+    Skip,
+}
+
+/// Options of a load.
+#[derive(Clone, Copy, Debug)]
+pub struct LoadOptions {
+    /// Syntax of the lines.
+    pub format: Format,
+    /// Treatment of a line that can't be loaded.
+    pub on_error: OnError,
+    /// Number of threads that load. One more thread reads.
+    pub threads: NonZeroUsize,
+}
+
+/// Receiver of the events of a load. Any thread of the load may call it.
+pub trait LoadEvents: Sync {
+    /// Reports that the key is durable with the value of the line with this number, from 1, or of a later line.
+    ///
+    /// # Errors
+    /// Fails if the acknowledgement can't be delivered. The load then ends.
+    fn durable(&self, line: u64, key: &[u8]) -> io::Result<()>;
+
+    /// Reports that the line with this number, from 1, was passed over.
+    fn skipped(&self, line: u64, error: &LineError);
+
+    /// Returns true if the load must end early. Lines that were begun are finished. The load asks repeatedly, also
+    /// while the input has nothing to read.
+    fn stopped(&self) -> bool;
+}
+
+/// The result of a load.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LoadReport {
+    /// Lines that an earlier load of the same input had done, or whose value the key already had.
+    pub lines_before: u64,
+    /// Lines of the input that are done now.
+    pub lines: u64,
+    /// Bytes of the input that are done now.
+    pub offset: u64,
+    /// Keys that this load put.
+    pub put: u64,
+    /// Keys among them that were present before.
+    pub replaced: u64,
+    /// Lines that this load passed over.
+    pub skipped: u64,
+    /// True if all of the input is in the tree. Otherwise the load was stopped.
+    pub complete: bool,
+}
+
+/// A load in progress.
+struct Loader<'s, M: Medium, E> {
+    store: &'s Store<M>,
+    events: &'s E,
+    options: LoadOptions,
+    progress: Progress,
+    there: AtomicU64,
+    put: AtomicU64,
+    replaced: AtomicU64,
+    failed: AtomicBool,
+    failure: Mutex<Option<KvError>>,
+}
+
+/// The lines of a block for one thread.
+struct Part {
+    block: Arc<Block>,
+    lines: Vec<Numbered>,
+    /// True if an earlier load may have done some of the lines.
+    again: bool,
+}
+
+/// A line's pair, and its number from 1.
+struct Numbered {
+    line: u64,
+    pair: Pair,
+}
+
+/// The end of reading.
+enum Ending {
+    /// The input ended. If its last line held a pair, that pair is still to be put.
+    Complete(Option<Numbered>),
+    /// Reading ended early: the caller stopped the load, or a thread failed.
+    Stopped,
+    /// A line can't be loaded, or bytes can't be read.
+    Bad(KvError),
+}
+
+impl<M: Medium> Store<M> {
+    /// Puts every pair of `input`, each in a transaction of its own. If the tree holds the beginning of the same
+    /// input, only the rest is put. The load that put the beginning must be the last change of the tree.
+    ///
+    /// # Errors
+    /// [`KvError::Line`] and [`KvError::Input`]: all lines before are loaded. But if not all lines that an earlier
+    /// load had begun can be read, none of these is loaded. [`KvError::Cut`], [`KvError::Threads`]: nothing was
+    /// changed. [`KvError::Refused`], [`KvError::Acknowledge`]: every line that was reported to `events` is loaded.
+    /// [`KvError::Index`] with [`HeapError::ReadOnly`] in a pool that was opened for reading.
+    ///
+    /// # Durability
+    /// Each key is durable before it is reported to `events`, and all keys are on return. From then on a key has that
+    /// value or that of a later line, however often this load is killed and repeated.
+    ///
+    /// # Cost
+    /// One drain per key, shared by all threads on the rung `commit`. One more for each note, after some hundred
+    /// lines or after as many as a pipe has at a time.
+    pub fn load<E: LoadEvents>(
+        &mut self,
+        input: Input<'_>,
+        options: &LoadOptions,
+        events: &E,
+    ) -> Result<LoadReport, KvError> {
+        self.heap().check_changes()?;
+        let stopped = || events.stopped();
+        let mut input = input.stop_when(&stopped);
+        let mut noted = input.mark(options.how());
+        if let Some(load) = self.loaded()?.filter(|load| load.how == options.how()) {
+            match input.take_up(&load) {
+                Ok(true) => noted = load,
+                Ok(false) => {}
+                Err(_) if events.stopped() => return Ok(LoadReport::default()),
+                Err(error) => return Err(KvError::Input(error)),
+            }
+        }
+        let begin = input.mark(options.how());
+        let loader = Loader {
+            store: self,
+            events,
+            options: *options,
+            progress: Progress::new(begin),
+            there: AtomicU64::new(0),
+            put: AtomicU64::new(0),
+            replaced: AtomicU64::new(0),
+            failed: AtomicBool::new(false),
+            failure: Mutex::new(None),
+        };
+        loader.run(&mut input, &begin, noted)
+    }
+}
+
+impl LoadOptions {
+    /// Returns the number that stands for these options in the note of a load. A line that one reading passed over
+    /// may be a pair in another.
+    fn how(&self) -> u32 {
+        self.format.code() | u32::from(self.on_error == OnError::Skip) << 8
+    }
+}
+
+impl<M: Medium, E: LoadEvents> Loader<'_, M, E> {
+    fn run(self, input: &mut Input<'_>, begin: &KvLoad, mut noted: KvLoad) -> Result<LoadReport, KvError> {
+        let mut skipped = 0;
+        let ending = thread::scope(|scope| {
+            let start = |_| {
+                let (sender, parts) = sync_channel(BLOCKS_WAITING);
+                let loader = &self;
+                thread::Builder::new().spawn_scoped(scope, move || loader.work(&parts)).map(|_| sender)
+            };
+            let senders: Result<Vec<SyncSender<Part>>, _> =
+                (0..self.options.threads.get()).map(start).collect();
+            match senders {
+                Ok(senders) => self.distribute(input, &senders, &mut noted, &mut skipped),
+                Err(error) => Ending::Bad(KvError::Threads(error)),
+            }
+        });
+        let ending = match self.failure.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            Some(failure) => Ending::Bad(failure),
+            None => ending,
+        };
+        let complete = matches!(ending, Ending::Complete(_));
+        let reached = self.finish(ending, input, &mut noted)?;
+        Ok(LoadReport {
+            lines_before: begin.lines + count(&self.there),
+            lines: reached.lines,
+            offset: reached.offset,
+            put: count(&self.put),
+            replaced: count(&self.replaced),
+            skipped,
+            complete,
+        })
+    }
+
+    /// Reads one block after another and sends each part to its thread. The first block has all lines that an earlier
+    /// load of this input had begun.
+    fn distribute(
+        &self,
+        input: &mut Input<'_>,
+        senders: &[SyncSender<Part>],
+        noted: &mut KvLoad,
+        skipped: &mut u64,
+    ) -> Ending {
+        let mut begun = Some(noted.begun).filter(|begun| *begun > input.offset());
+        for number in 0.. {
+            let mut parts: Vec<Vec<Numbered>> = senders.iter().map(|_| Vec::new()).collect();
+            let (end, ending) = self.fill(input, &mut parts, begun.unwrap_or(0), skipped);
+            let ending = match (ending, begun.filter(|begun| *begun > input.offset())) {
+                (Some(Ending::Stopped), _) => return Ending::Stopped,
+                (Some(Ending::Complete(_)), Some(begun)) => {
+                    return Ending::Bad(KvError::Cut { end: input.offset(), begun });
+                }
+                (Some(bad @ Ending::Bad(KvError::Input(_))), Some(_)) => return bad,
+                // A line that can't be loaded ended the earlier load, too, so nothing after it was begun.
+                (ending, _) => ending,
+            };
+            if let Err(error) = self.note_before(&end, input, noted) {
+                self.fail(error);
+                return Ending::Stopped;
+            }
+            let block = Arc::new(Block::new(number, end, parts.len()));
+            let again = begun.take().is_some();
+            for (sender, lines) in senders.iter().zip(parts) {
+                if sender.send(Part { block: Arc::clone(&block), lines, again }).is_err() {
+                    // The thread failed, and has reported its error.
+                    return Ending::Stopped;
+                }
+            }
+            if let Some(ending) = ending {
+                return ending;
+            }
+        }
+        unreachable!("the loop ends with the input")
+    }
+
+    /// Makes sure that a durable note covers the lines before `end`. Renews the note from time to time.
+    fn note_before(&self, end: &KvLoad, input: &Input<'_>, noted: &mut KvLoad) -> Result<(), KvError> {
+        let is_due = self.progress.reached().lines >= noted.lines + NOTE_LINES;
+        if end.offset > noted.begun || is_due {
+            // ORDER: durable before any line that it covers for the first time is sent to a thread. Stop here: those
+            // lines are not begun, which the note allows for lines between its offset and `begun`.
+            self.note_reached(input, input.received(), noted)?;
+        }
+        Ok(())
+    }
+
+    /// Reads the lines of one block, at least up to byte `begun`. Leaves out the last line of the input if it holds a
+    /// pair. Returns the note of a load that has loaded the block, and the end of reading, if it ended.
+    fn fill(
+        &self,
+        input: &mut Input<'_>,
+        parts: &mut [Vec<Numbered>],
+        begun: u64,
+        skipped: &mut u64,
+    ) -> (KvLoad, Option<Ending>) {
+        let (how, lines_max) = (self.options.how(), PART_LINES * parts.len());
+        let max = self.store.heap().memory().len().saturating_mul(ESCAPE_LEN);
+        let (mut line, mut lines, begin) = (Vec::new(), 0, input.offset());
+        while input.offset() < begun || (lines < lines_max && input.offset() - begin < BLOCK_LEN) {
+            if self.is_over() {
+                return (input.mark(how), Some(Ending::Stopped));
+            }
+            let before = |input: &Input<'_>, ending| (input.mark(how), Some(ending));
+            let read = match input.read_line(&mut line, max) {
+                Ok(Line::End) => return before(input, Ending::Complete(None)),
+                Ok(read) => read,
+                Err(_) if self.is_over() => return before(input, Ending::Stopped),
+                Err(error) => return before(input, Ending::Bad(KvError::Input(error))),
+            };
+            let number = input.lines() + 1;
+            let parsed = match read {
+                Line::TooLong => Err(LineError::TooLong { max }),
+                _ => self.options.format.parse(line.strip_suffix(b"\n").unwrap_or(&line)),
+            };
+            let pair = match parsed {
+                Ok(pair) => Some(pair),
+                Err(error) if self.options.on_error == OnError::Stop => {
+                    return before(input, Ending::Bad(KvError::Line { line: number, error }));
+                }
+                Err(error) => {
+                    self.events.skipped(number, &error);
+                    *skipped += 1;
+                    None
+                }
+            };
+            let idle = input.is_idle();
+            if let Some(pair) = pair {
+                let numbered = Numbered { line: number, pair };
+                match if idle { Ok(false) } else { input.is_at_end() } {
+                    Err(error) => return before(input, Ending::Bad(KvError::Input(error))),
+                    Ok(true) => {
+                        let end = input.mark(how);
+                        let ending = input.advance(&line, read).map_err(KvError::Input);
+                        let complete = |()| Ending::Complete(Some(numbered));
+                        return (end, Some(ending.map_or_else(Ending::Bad, complete)));
+                    }
+                    Ok(false) => {
+                        let part = xxh3_64(&numbered.pair.key) % parts.len() as u64;
+                        parts[part as usize].push(numbered);
+                    }
+                }
+            }
+            if let Err(error) = input.advance(&line, read) {
+                return before(input, Ending::Bad(KvError::Input(error)));
+            }
+            lines += 1;
+            if idle && input.offset() >= begun {
+                break;
+            }
+        }
+        (input.mark(how), None)
+    }
+
+    /// Puts the lines of one thread, part after part.
+    fn work(&self, parts: &Receiver<Part>) {
+        let worked = self.store.tree().map_err(KvError::from).and_then(|tree| {
+            for part in parts {
+                if !self.put_part(&tree, &part)? {
+                    break;
+                }
+                self.progress.part_done(&part.block);
+            }
+            Ok(())
+        });
+        if let Err(error) = worked {
+            self.fail(error);
+        }
+    }
+
+    /// Puts the lines of one part. Returns true if it came to the part's end.
+    fn put_part(&self, tree: &Tree<'_, M>, part: &Part) -> Result<bool, KvError> {
+        let there = match part.again {
+            true => are_there(tree, &part.lines)?,
+            false => vec![false; part.lines.len()],
+        };
+        for (numbered, is_there) in part.lines.iter().zip(there) {
+            if self.is_over() {
+                return Ok(false);
+            }
+            if is_there {
+                // ORDER: none: it is read when the threads have ended.
+                self.there.fetch_add(1, Ordering::Relaxed);
+                // The load that put the line may have been killed before it acknowledged the line.
+                self.acknowledge(numbered)?;
+            } else {
+                self.put(tree, numbered, None)?;
+            }
+        }
+        Ok(true)
+    }
+
+    fn put(&self, tree: &Tree<'_, M>, numbered: &Numbered, note: Option<&KvLoad>) -> Result<(), KvError> {
+        let Pair { key, value } = &numbered.pair;
+        let put = self.store.heap().run(|tx| {
+            let replaced = tree.insert_in(tx, key, value)?;
+            if let Some(load) = note {
+                self.store.note_load(tx, load)?;
+            }
+            Ok::<_, IndexError>(replaced)
+        });
+        let replaced = put.map_err(|error| KvError::Refused { line: numbered.line, error })?;
+        // ORDER: none: they are read when the threads have ended.
+        self.put.fetch_add(1, Ordering::Relaxed);
+        // ORDER: as above.
+        self.replaced.fetch_add(u64::from(replaced), Ordering::Relaxed);
+        self.acknowledge(numbered)
+    }
+
+    fn acknowledge(&self, numbered: &Numbered) -> Result<(), KvError> {
+        self.events.durable(numbered.line, &numbered.pair.key).map_err(KvError::Acknowledge)
+    }
+
+    /// Puts the last pair or, without one, notes the progress of the load. Returns that progress.
+    fn finish(&self, ending: Ending, input: &Input<'_>, noted: &mut KvLoad) -> Result<KvLoad, KvError> {
+        let ending = match ending {
+            Ending::Complete(Some(last)) => {
+                let all = input.mark(self.options.how());
+                match self
+                    .store
+                    .tree()
+                    .map_err(KvError::from)
+                    .and_then(|tree| self.put(&tree, &last, Some(&all)))
+                {
+                    Ok(()) => return Ok(all),
+                    Err(error) => Ending::Bad(error),
+                }
+            }
+            other => other,
+        };
+        let reached = self.note_reached(input, noted.begun, noted);
+        match ending {
+            // The first error is returned. Without the note the next load only repeats more lines.
+            Ending::Bad(error) => Err(error),
+            _ => reached,
+        }
+    }
+
+    /// Notes the progress of the load, and that lines before `begun` may have been begun, in a transaction of its
+    /// own. Does nothing if `noted` says the same. Only the thread that reads the input calls this, so notes never go
+    /// back.
+    fn note_reached(&self, input: &Input<'_>, begun: u64, noted: &mut KvLoad) -> Result<KvLoad, KvError> {
+        let reached = self.progress.reached();
+        let hash = if reached.offset == 0 { input.first_line() } else { reached.hash };
+        let note = KvLoad { begun: begun.max(noted.begun), hash, ..reached };
+        if *noted != note {
+            self.store.heap().run(|tx| self.store.note_load(tx, &note))?;
+            *noted = note;
+        }
+        Ok(reached)
+    }
+
+    fn is_over(&self) -> bool {
+        // ORDER: none: a thread that sees it late does one line more.
+        self.failed.load(Ordering::Relaxed) || self.events.stopped()
+    }
+
+    fn fail(&self, error: KvError) {
+        let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+        if failure.as_ref().is_none_or(follows_another) {
+            *failure = Some(error);
+        }
+        drop(failure);
+        // ORDER: as in `is_over`.
+        self.failed.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Returns true for each line to be passed over, among lines that an earlier load may have done: for each key, the
+/// last line whose value the key has, and the key's lines before it.
+fn are_there<M: Medium>(tree: &Tree<'_, M>, lines: &[Numbered]) -> Result<Vec<bool>, IndexError> {
+    let mut settled: HashSet<&[u8]> = HashSet::new();
+    let mut there = vec![false; lines.len()];
+    for (is_there, Numbered { pair: Pair { key, value }, .. }) in there.iter_mut().zip(lines).rev() {
+        *is_there = settled.contains(key.as_slice()) || tree.get(key)?.as_ref() == Some(value);
+        if *is_there {
+            settled.insert(key);
+        }
+    }
+    Ok(there)
+}
+
+/// Returns true if the error follows from that of another thread, and tells less than that one.
+fn follows_another(error: &KvError) -> bool {
+    let (KvError::Index(error) | KvError::Refused { error, .. }) = error else { return false };
+    matches!(error, IndexError::Heap(HeapError::Poisoned))
+}
+
+fn count(counter: &AtomicU64) -> u64 {
+    // ORDER: the threads that counted were joined.
+    counter.load(Ordering::Relaxed)
+}

@@ -1,0 +1,91 @@
+//! The progress of a load by many threads.
+
+use lode_layout::KvLoad;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Consecutive lines, divided among the threads.
+#[derive(Debug)]
+pub(crate) struct Block {
+    /// Number of the block, from 0.
+    number: u64,
+    /// The note of a load that has loaded this block and all before it.
+    end: KvLoad,
+    parts_left: AtomicUsize,
+}
+
+/// The blocks that are loaded.
+#[derive(Debug)]
+pub(crate) struct Progress {
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    /// The part of the input that is loaded without a gap.
+    reached: KvLoad,
+    /// Number of the block after that part.
+    next: u64,
+    /// Loaded blocks that come after a block that is not.
+    early: BTreeMap<u64, KvLoad>,
+}
+
+impl Block {
+    pub(crate) fn new(number: u64, end: KvLoad, parts: usize) -> Block {
+        Block { number, end, parts_left: AtomicUsize::new(parts) }
+    }
+}
+
+impl Progress {
+    pub(crate) fn new(reached: KvLoad) -> Progress {
+        Progress { state: Mutex::new(State { reached, next: 0, early: BTreeMap::new() }) }
+    }
+
+    /// Returns the part of the input that is loaded without a gap.
+    pub(crate) fn reached(&self) -> KvLoad {
+        self.enter().reached
+    }
+
+    /// Records that one part of `block` is durable.
+    pub(crate) fn part_done(&self, block: &Block) {
+        // ORDER: releases this part's end to the thread that ends the block, and acquires those before it.
+        if block.parts_left.fetch_sub(1, Ordering::AcqRel) == 1 {
+            let state = &mut *self.enter();
+            state.early.insert(block.number, block.end);
+            while let Some(end) = state.early.remove(&state.next) {
+                state.reached = end;
+                state.next += 1;
+            }
+        }
+    }
+
+    fn enter(&self) -> MutexGuard<'_, State> {
+        // Nothing panics while it is held.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod test {
+    use super::*;
+
+    fn mark(lines: u64) -> KvLoad {
+        KvLoad { how: 1, offset: lines * 10, lines, hash: [lines; 2], begun: lines * 10 }
+    }
+
+    #[test]
+    fn only_what_has_nothing_missing_before_it_is_reached() {
+        let progress = Progress::new(mark(0));
+        let blocks: Vec<_> =
+            [(0, 5, 2), (1, 9, 1), (2, 12, 1)].map(|(n, end, parts)| Block::new(n, mark(end), parts)).into();
+        progress.part_done(&blocks[1]);
+        assert_eq!(progress.reached(), mark(0), "block 0 is missing");
+        progress.part_done(&blocks[0]);
+        assert_eq!(progress.reached(), mark(0), "another part of block 0 is missing");
+        progress.part_done(&blocks[0]);
+        assert_eq!(progress.reached(), mark(9));
+        progress.part_done(&blocks[2]);
+        assert_eq!(progress.reached(), mark(12));
+    }
+}

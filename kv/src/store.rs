@@ -1,0 +1,263 @@
+//! A pool whose content is one tree of keys and values.
+
+use crate::error::KvError;
+use lode_heap::{Heap, HeapError, Pool, Tx};
+use lode_index::{Finding, IndexError, Tree, TreeLayout};
+use lode_layout::{KV_LOAD_OFF, KV_LOAD_WORDS, KvLoad, LayoutName, PoolOffset, TREE_CELLS_OFF};
+use lode_pmem::{Fault, Mapping, Medium};
+use lode_pool::{CreateOptions, OpenOptions};
+use std::path::Path;
+use std::sync::Arc;
+use zerocopy::IntoBytes;
+
+/// The layout name of pools that hold a store.
+pub const LAYOUT_NAME: &str = "kv";
+
+/// The layout of a store, for checks and repairs.
+pub const LAYOUT: TreeLayout = TreeLayout::new(LAYOUT_NAME);
+
+/// Least size in bytes of a pool with a store in it. A smaller one would have no room for keys.
+pub const STORE_SIZE_MIN: u64 = 128 << 10;
+
+/// Keys and values in a pool of the layout `kv`, whose root object is that of a tree.
+///
+/// # Durability
+/// A change is durable when the function that makes it returns.
+#[derive(Debug)]
+pub struct Store<M: Medium = Arc<Mapping>> {
+    pool: Pool<M>,
+    /// Offset of the root object. Null in a pool without a tree that was opened for reading.
+    root: PoolOffset,
+}
+
+impl Store {
+    /// Returns the layout name `kv`.
+    pub fn layout() -> LayoutName {
+        LayoutName::new(LAYOUT_NAME).expect("a layout name")
+    }
+
+    /// Makes a pool at `path` with an empty store in it. The layout in `options` is replaced by `kv`.
+    ///
+    /// # Errors
+    /// [`KvError::TooSmall`] below [`STORE_SIZE_MIN`], and every error of making a pool.
+    pub fn create(path: &Path, options: &CreateOptions) -> Result<Store, KvError> {
+        if options.size < STORE_SIZE_MIN {
+            return Err(KvError::TooSmall { size: options.size });
+        }
+        let options = CreateOptions { layout: Store::layout(), ..options.clone() };
+        Store::over(Pool::create_with(path, &options, |heap| heap.run(make_tree).map(drop))?)
+    }
+
+    /// Opens the store at `path`. The layout in `options` is replaced by `kv`.
+    ///
+    /// # Errors
+    /// [`KvError`].
+    pub fn open(path: &Path, options: &OpenOptions) -> Result<Store, KvError> {
+        Store::open_through(path, options, |mapping| mapping)
+    }
+}
+
+impl<M: Medium> Store<M> {
+    /// Opens a store as [`open`](Store::open) does. Everything is stored through what `wrap` makes of the mapping.
+    ///
+    /// # Errors
+    /// [`KvError`].
+    pub fn open_through(
+        path: &Path,
+        options: &OpenOptions,
+        wrap: impl FnOnce(Arc<Mapping>) -> M,
+    ) -> Result<Store<M>, KvError> {
+        let options = OpenOptions { layout: Some(Store::layout()), ..options.clone() };
+        Store::over(Pool::open_through(path, &options, wrap)?)
+    }
+
+    /// Returns the store in `pool`. If the pool has no tree yet, it is made, in one transaction. If the pool was
+    /// opened for reading, the store is then empty.
+    ///
+    /// # Errors
+    /// [`KvError`].
+    pub fn over(pool: Pool<M>) -> Result<Store<M>, KvError> {
+        let mut root = pool.heap().root()?;
+        if root.is_null() && !pool.heap().is_read_only() {
+            root = pool.heap().run(make_tree)?;
+        }
+        let store = Store { pool, root };
+        store.tree()?;
+        Ok(store)
+    }
+
+    /// Returns the pool that the store is in.
+    pub fn pool(&self) -> &Pool<M> {
+        &self.pool
+    }
+
+    /// Returns the heap that the store is in.
+    pub fn heap(&self) -> &Heap<M> {
+        self.pool.heap()
+    }
+
+    /// Returns the tree, for operations that change nothing.
+    ///
+    /// # Errors
+    /// [`IndexError::NoTree`] if the tree was damaged since the store was opened.
+    pub fn tree(&self) -> Result<Tree<'_, M>, IndexError> {
+        if self.root.is_null() { Ok(Tree::absent(self.heap())) } else { Tree::open(self.heap(), self.root) }
+    }
+
+    /// Returns a copy of the value of `key`, which its checksum proves right, or an error. `None` means that the tree
+    /// leads to no such key. It is not proved; [`get_proven`](Store::get_proven) proves it.
+    ///
+    /// # Errors
+    /// [`KvError::Index`], as [`Tree::get`].
+    pub fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, KvError> {
+        Ok(self.tree()?.get(key)?)
+    }
+
+    /// Returns a copy of the value of `key`, as [`get`](Store::get) does, and proves `None` as well. Then every node
+    /// and leaf of the tree is sound and in its place, the tree has as many leaves as it has counted keys, and no
+    /// leaf has `key`. No thread may change the tree meanwhile, hence `&mut`. The reasons are in
+    /// docs/decisions/proof-of-absence.md.
+    ///
+    /// # Errors
+    /// [`KvError::Index`] as [`Tree::get`]. [`KvError::Unproven`] when the key is not found and there is damage,
+    /// which may have lost the key.
+    ///
+    /// # Cost
+    /// That of a lookup if the key is present, else that of [`Tree::check`]: each node and leaf is read once.
+    pub fn get_proven(&mut self, key: &[u8]) -> Result<Option<Vec<u8>>, KvError> {
+        let tree = self.tree()?;
+        let found = tree.get(key)?;
+        if found.is_none() {
+            let mut damage = None;
+            tree.check(|finding| match finding {
+                Finding::Damage(error) => drop(damage.get_or_insert(error)),
+                Finding::Object(_) => {}
+            });
+            if let Some(error) = damage {
+                return Err(KvError::Unproven(error));
+            }
+        }
+        Ok(found)
+    }
+
+    /// Gives `key` the value `value`. Returns true if it had a value before. Clears the note of a load: loading that
+    /// input again would load all of it.
+    ///
+    /// # Errors
+    /// [`KvError::Index`], with [`HeapError::ReadOnly`] in a pool that was opened for reading.
+    ///
+    /// # Durability
+    /// Durable on return.
+    ///
+    /// # Cost
+    /// One drain.
+    pub fn put(&self, key: &[u8], value: &[u8]) -> Result<bool, KvError> {
+        self.heap().check_changes()?;
+        let tree = self.tree()?;
+        self.heap().run(|tx| {
+            self.forget_load(tx)?;
+            Ok(tree.insert_in(tx, key, value)?)
+        })
+    }
+
+    /// Removes `key`. Returns true if it was present. Removing it clears the note of a load, as [`put`](Store::put)
+    /// does.
+    ///
+    /// # Errors
+    /// [`KvError::Index`], with [`HeapError::ReadOnly`] in a pool that was opened for reading.
+    ///
+    /// # Durability
+    /// Durable on return.
+    ///
+    /// # Cost
+    /// One drain, none if the key was not there.
+    pub fn delete(&self, key: &[u8]) -> Result<bool, KvError> {
+        self.heap().check_changes()?;
+        let tree = self.tree()?;
+        self.heap().run(|tx| {
+            let was_there = tree.delete_in(tx, key)?;
+            if was_there {
+                self.forget_load(tx)?;
+            }
+            Ok(was_there)
+        })
+    }
+
+    /// Returns the number of keys as the tree has counted them, like [`Tree::count`]. It is not proved.
+    ///
+    /// # Errors
+    /// [`KvError::Index`].
+    pub fn count(&self) -> Result<u64, KvError> {
+        Ok(self.tree()?.count()?)
+    }
+
+    /// Returns the number of keys, which is proved: the tree leads to as many leaves as it has counted keys. No
+    /// thread may change the tree meanwhile, hence `&mut`.
+    ///
+    /// # Errors
+    /// [`KvError::Index`] when a node is damaged. [`KvError::Count`] when the tree leads to more or fewer keys.
+    ///
+    /// # Cost
+    /// Reads each node once, and no leaf.
+    pub fn count_proven(&mut self) -> Result<u64, KvError> {
+        let tree = self.tree()?;
+        let counted = tree.count()?;
+        let found = tree.count_leaves(counted)?;
+        if found != counted {
+            let at = self.root.plus(TREE_CELLS_OFF);
+            return Err(KvError::Count { counted, found, at });
+        }
+        Ok(counted)
+    }
+
+    /// Returns the note of the last load: the part of its input that is in the tree. `None` if the tree was changed
+    /// since.
+    ///
+    /// # Errors
+    /// [`KvError::Load`].
+    pub fn loaded(&self) -> Result<Option<KvLoad>, KvError> {
+        if self.root.is_null() {
+            return Ok(None);
+        }
+        let mut words = [0; KV_LOAD_WORDS];
+        self.heap().memory().read(self.load_at(), words.as_mut_bytes());
+        if let Some(fault) = Fault::take() {
+            return Err(IndexError::from(fault).into());
+        }
+        KvLoad::decode(&words).map_err(|_| KvError::Load { at: self.load_at() })
+    }
+
+    /// Notes the progress of a load, in `tx`.
+    pub(crate) fn note_load(&self, tx: &Tx<'_, M>, load: &KvLoad) -> Result<(), HeapError> {
+        tx.lock(self.load_at())?;
+        tx.store_words(self.load_at(), &load.encode());
+        Ok(())
+    }
+
+    fn forget_load(&self, tx: &Tx<'_, M>) -> Result<(), HeapError> {
+        // A load has the store to itself, so no other thread makes the note non-zero meanwhile.
+        if self.heap().memory().load8(self.load_at()) != 0 {
+            tx.lock(self.load_at())?;
+            tx.store_words(self.load_at(), &KvLoad::NONE);
+        }
+        Ok(())
+    }
+
+    fn load_at(&self) -> PoolOffset {
+        self.root.plus(KV_LOAD_OFF)
+    }
+
+    /// Closes the pool.
+    ///
+    /// # Errors
+    /// As [`Pool::close`].
+    pub fn close(self) -> Result<(), KvError> {
+        Ok(self.pool.close()?)
+    }
+}
+
+fn make_tree<M: Medium>(tx: &Tx<'_, M>) -> Result<PoolOffset, KvError> {
+    let root = Tree::create(tx)?;
+    tx.set_root(root);
+    Ok(root)
+}

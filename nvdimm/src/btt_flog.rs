@@ -1,0 +1,291 @@
+//! The flog of an arena: the last write of each lane, and the blocks that are free.
+#![doc = include_str!("btt_flog.md")]
+
+use crate::btt_map::number_in;
+use crate::{BttDamage, BttGeometry};
+use lode_layout::drawing;
+use lode_layout::drawing::Drawing;
+use zerocopy::byteorder::little_endian::U32;
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+/// Entries that fit in a lane.
+const PLACES: usize = 4;
+/// Bytes of an entry.
+const ENTRY_LEN: usize = size_of::<FlogBytes>();
+/// The sequence number of the first entry of a lane.
+const SEQ_FIRST: u32 = 1;
+const SEQ_MAX: u32 = 3;
+
+pub(crate) const DRAWING: Drawing = drawing!("btt_flog", FlogBytes, [lba, old_map, new_map, seq]);
+
+#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+struct FlogBytes {
+    lba: U32,
+    old_map: U32,
+    new_map: U32,
+    seq: U32,
+}
+
+const _: () = assert!(ENTRY_LEN * PLACES == BttFlog::LANE_LEN as usize);
+
+/// The last write of a lane, or the one before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BttFlogEntry {
+    /// External block that was written.
+    pub lba: u32,
+    /// The block's former map value, with or without the state bits of a map entry.
+    pub old_map: u32,
+    /// The block's map value since this write.
+    pub new_map: u32,
+    /// 1, 2 or 3. It decides which of two entries is the newer one.
+    pub seq: u32,
+}
+
+impl BttFlogEntry {
+    /// Returns the block that is the lane's free block after the write.
+    pub fn free_block(&self) -> u32 {
+        number_in(self.old_map)
+    }
+
+    /// Returns the block that was written. It is free until the entry is written.
+    pub fn written_block(&self) -> u32 {
+        number_in(self.new_map)
+    }
+
+    fn follows(&self, other: &BttFlogEntry) -> bool {
+        self.seq == other.seq % SEQ_MAX + 1
+    }
+}
+
+/// The places of a lane that hold entries; a lane has four places.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum BttFlogPlaces {
+    /// The first and the second, as in UEFI; used for new tables.
+    #[default]
+    FirstAndSecond,
+    /// The first and the third, as in older kernels.
+    FirstAndThird,
+}
+
+impl BttFlogPlaces {
+    const fn second(self) -> usize {
+        match self {
+            BttFlogPlaces::FirstAndSecond => 1,
+            BttFlogPlaces::FirstAndThird => 2,
+        }
+    }
+}
+
+/// The flog of an arena. Each lane of a value of this type has a current entry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BttFlog {
+    places: BttFlogPlaces,
+    lanes: Vec<[Option<BttFlogEntry>; 2]>,
+}
+
+impl BttFlog {
+    /// Bytes of a lane in the flog.
+    pub const LANE_LEN: u64 = 64;
+
+    /// Returns the flog of a new arena, as the kernel writes it.
+    pub fn new(geometry: &BttGeometry) -> BttFlog {
+        let lane = |lane| {
+            let free = geometry.external_nlba() + lane;
+            [Some(BttFlogEntry { lba: lane, old_map: free, new_map: free, seq: SEQ_FIRST }), None]
+        };
+        let lanes = (0..geometry.nfree()).map(lane).collect();
+        BttFlog { places: BttFlogPlaces::default(), lanes }
+    }
+
+    /// Returns the length of an arena's flog in bytes, up to its last lane.
+    pub const fn len_of(geometry: &BttGeometry) -> u64 {
+        geometry.nfree() as u64 * BttFlog::LANE_LEN
+    }
+
+    /// Decodes the flog at the start of `bytes`, in an arena with these parts. Never panics, for any content.
+    ///
+    /// # Errors
+    /// Reports the first lane that breaks the drawing.
+    pub fn decode(bytes: &[u8], geometry: &BttGeometry) -> Result<BttFlog, BttDamage> {
+        let len = BttFlog::len_of(geometry);
+        let lanes = bytes
+            .get(..len as usize)
+            .ok_or(BttDamage::FlogTooShort { len: bytes.len() as u64, want: len })?
+            .chunks_exact(BttFlog::LANE_LEN as usize);
+        let lanes: Vec<[Option<BttFlogEntry>; PLACES]> = lanes.map(entries).collect();
+        // A place that any lane uses may hold entries in every lane.
+        let is_used = |place: usize| lanes.iter().any(|lane| lane[place].is_some());
+        let places = if is_used(2) { BttFlogPlaces::FirstAndThird } else { BttFlogPlaces::FirstAndSecond };
+        let padding = [3 - places.second(), 3];
+        let mut flog = BttFlog { places, lanes: Vec::with_capacity(lanes.len()) };
+        for (number, lane) in (0..).zip(&lanes) {
+            if let Some(place) = padding.into_iter().find(|place| lane[*place].is_some()) {
+                return Err(BttDamage::Padding { lane: number, place: place as u32 });
+            }
+            let pair = [lane[0], lane[places.second()]];
+            for entry in pair.iter().flatten() {
+                check(number, entry, geometry)?;
+            }
+            match pair {
+                [Some(first), Some(second)] if first.follows(&second) || second.follows(&first) => {}
+                [Some(_), Some(_)] => return Err(BttDamage::EqualSeq { lane: number }),
+                [None, None] => return Err(BttDamage::NoEntry { lane: number }),
+                _ => {}
+            }
+            flog.lanes.push(pair);
+        }
+        Ok(flog)
+    }
+
+    /// Returns the bytes of the flog, up to its last lane.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(self.lanes.len() * BttFlog::LANE_LEN as usize);
+        for [first, second] in &self.lanes {
+            let mut places = [None; PLACES];
+            places[0] = *first;
+            places[self.places.second()] = *second;
+            for entry in places {
+                let BttFlogEntry { lba, old_map, new_map, seq } =
+                    entry.unwrap_or(BttFlogEntry { lba: 0, old_map: 0, new_map: 0, seq: 0 });
+                let words = [lba, old_map, new_map, seq].map(U32::new);
+                bytes.extend_from_slice(words.as_bytes());
+            }
+        }
+        bytes
+    }
+
+    /// Returns the places of a lane that hold entries.
+    pub fn places(&self) -> BttFlogPlaces {
+        self.places
+    }
+
+    /// Returns the current entry of each lane.
+    pub fn current(&self) -> impl Iterator<Item = BttFlogEntry> {
+        self.lanes.iter().filter_map(|pair| match pair {
+            [Some(first), Some(second)] if second.follows(first) => Some(*second),
+            [Some(first), _] => Some(*first),
+            [None, second] => *second,
+        })
+    }
+}
+
+/// Returns the entries at the four places of a lane; `None` for a place of zeros.
+fn entries(lane: &[u8]) -> [Option<BttFlogEntry>; PLACES] {
+    std::array::from_fn(|place| {
+        let (raw, _) = FlogBytes::read_from_prefix(lane.get(place * ENTRY_LEN..)?).ok()?;
+        let entry = BttFlogEntry {
+            lba: raw.lba.get(),
+            old_map: raw.old_map.get(),
+            new_map: raw.new_map.get(),
+            seq: raw.seq.get(),
+        };
+        raw.as_bytes().iter().any(|byte| *byte != 0).then_some(entry)
+    })
+}
+
+/// Checks the fields of an entry one by one.
+fn check(lane: u32, entry: &BttFlogEntry, geometry: &BttGeometry) -> Result<(), BttDamage> {
+    let (external, internal) = (geometry.external_nlba() - 1, geometry.internal_nlba() - 1);
+    let rules = [
+        ("lba", entry.lba, 0, external),
+        ("old_map", entry.free_block(), 0, internal),
+        ("new_map", entry.written_block(), 0, internal),
+        ("seq", entry.seq, SEQ_FIRST, SEQ_MAX),
+    ];
+    match rules.into_iter().find(|(_, found, min, max)| found < min || found > max) {
+        Some((field, found, min, max)) => Err(BttDamage::FlogField { lane, field, found, min, max }),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod test {
+    use super::*;
+    use crate::BttVersion;
+    use proptest::prelude::*;
+
+    fn geometry() -> BttGeometry {
+        BttGeometry::plan(16 << 20, 4096, BttVersion::V2_0).unwrap()[0].1
+    }
+
+    /// Returns the flog of a new arena with these words in place `place` of lane 1.
+    fn with(place: usize, words: [u32; 4]) -> Vec<u8> {
+        let mut bytes = BttFlog::new(&geometry()).encode();
+        let at = 64 + place * ENTRY_LEN;
+        bytes[at..at + ENTRY_LEN].copy_from_slice(words.map(U32::new).as_bytes());
+        bytes
+    }
+
+    #[test]
+    fn a_new_flog_comes_back() {
+        let flog = BttFlog::new(&geometry());
+        assert_eq!(BttFlog::decode(&flog.encode(), &geometry()), Ok(flog.clone()));
+        let free: Vec<u32> = flog.current().map(|entry| entry.free_block()).collect();
+        assert!(free.into_iter().eq(geometry().external_nlba()..geometry().internal_nlba()));
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "minutes in the interpreter: in `make soak`")]
+    fn the_entry_counts_that_follows_the_other() {
+        for (first, second, counts) in [(1, 2, 5), (2, 3, 5), (3, 1, 5), (2, 1, 6), (3, 2, 6), (1, 3, 6)] {
+            for (place, places) in [(1, BttFlogPlaces::FirstAndSecond), (2, BttFlogPlaces::FirstAndThird)] {
+                let mut bytes = with(0, [6, 6, 7, first]);
+                bytes[64 + place * ENTRY_LEN..][..ENTRY_LEN]
+                    .copy_from_slice([5, 8, 9, second].map(U32::new).as_bytes());
+                let flog = BttFlog::decode(&bytes, &geometry()).unwrap();
+                assert_eq!(flog.current().nth(1).unwrap().lba, counts, "{first} and {second}");
+                assert_eq!((flog.places(), flog.encode()), (places, bytes));
+            }
+        }
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "every flipped bit of a flog: minutes")]
+    fn what_is_no_flog_is_refused() {
+        let refused = |bytes: &[u8]| BttFlog::decode(bytes, &geometry()).unwrap_err();
+        let big = geometry().internal_nlba();
+        assert_eq!(refused(&[0; 99]), BttDamage::FlogTooShort { len: 99, want: 256 * 64 });
+        assert_eq!(refused(&with(3, [0, 0, 0, 1])), BttDamage::Padding { lane: 1, place: 3 });
+        assert_eq!(refused(&with(1, [1, 1, 1, 1])), BttDamage::EqualSeq { lane: 1 });
+        assert_eq!(refused(&with(0, [0; 4])), BttDamage::NoEntry { lane: 1 });
+        let fields = [
+            ("lba", [big, 1, 1, 2]),
+            ("old_map", [1, big, 1, 2]),
+            ("new_map", [1, 1, big, 2]),
+            ("seq", [1, 1, 1, 4]),
+            ("seq", [1, 1, 1, 0]),
+        ];
+        for (name, words) in fields {
+            let found = refused(&with(0, words));
+            assert!(matches!(found, BttDamage::FlogField { lane: 1, field, .. } if field == name), "{found}");
+        }
+        // With both kinds of padding, the second place counts as padding.
+        let mut both = with(1, [1, 1, 1, 2]);
+        both[128 + 2 * ENTRY_LEN + 12] = 2;
+        assert_eq!(refused(&both), BttDamage::Padding { lane: 1, place: 1 });
+    }
+
+    #[test]
+    fn the_bits_of_map_entries_are_no_part_of_a_block() {
+        // The words that PMDK writes for a free block.
+        let bytes = with(0, [1, 0x8000_0009, 0xc000_0008, 1]);
+        let entry = BttFlog::decode(&bytes, &geometry()).unwrap().current().nth(1).unwrap();
+        assert_eq!((entry.free_block(), entry.written_block()), (9, 8));
+    }
+
+    proptest! {
+        #[test]
+        #[cfg_attr(miri, ignore = "minutes in the interpreter: in `make soak`")]
+        fn no_flog_panics(changes in prop::collection::vec((0usize..256 * 64, any::<u8>()), 1..24)) {
+            let mut bytes = BttFlog::new(&geometry()).encode();
+            for (at, byte) in changes {
+                bytes[at] = byte;
+            }
+            if let Ok(flog) = BttFlog::decode(&bytes, &geometry()) {
+                prop_assert_eq!(flog.encode(), bytes);
+                prop_assert_eq!(flog.current().count(), 256);
+            }
+        }
+    }
+}

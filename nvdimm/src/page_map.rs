@@ -1,0 +1,450 @@
+//! The info block of a page map, for fsdax and for devdax, and the size of the map.
+#![doc = include_str!("page_map.md")]
+
+use crate::InfoBlockError;
+use crate::btt_info::INFO_LEN;
+use crate::fletcher::fletcher64_without;
+use lode_layout::drawing;
+use lode_layout::drawing::Drawing;
+use lode_layout::{BLOCK, Contradiction, Want, align_down, align_up};
+use std::mem::offset_of;
+use uuid::Uuid;
+use zerocopy::byteorder::little_endian::{U16, U32, U64};
+use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+/// Offset of the info block in the namespace, in bytes.
+pub const PAGE_MAP_OFF: u64 = BLOCK;
+
+const MAJOR: u16 = 1;
+/// First revision with `start_pad` and `end_trunc`.
+const MINOR_PADS: u16 = 1;
+/// First revision with `align`.
+const MINOR_ALIGN: u16 = 2;
+/// First revision with `page_size` and `page_struct_size`.
+const MINOR_PAGE: u16 = 4;
+
+/// Bytes before the map or the data: 4096 unused bytes and the info block.
+const RESERVED: u64 = 2 * BLOCK;
+/// Bytes of a page.
+const PAGE: u64 = PAGE_FIELD as u64;
+const PAGE_FIELD: u32 = 4096;
+/// Bytes of the map for each page.
+const PAGE_STRUCT: u64 = PAGE_STRUCT_FIELD as u64;
+const PAGE_STRUCT_FIELD: u16 = 64;
+/// The largest page of the CPU, in bytes: no mapping is aligned to more.
+const ALIGN_MAX: u64 = 1 << 30;
+/// Bytes that the kernel maps at once; no mapping is aligned to less.
+const SUBSECTION: u64 = 2 << 20;
+/// Upper limit of sizes and offsets: beyond any namespace, and no sum here wraps.
+const DATA_OFF_MAX: u64 = 1 << 56;
+/// Pages of a section, the unit of memory hotplug: 128 MiB.
+const SECTION_PAGES: u64 = (128 << 20) / PAGE;
+
+pub(crate) const DRAWING: Drawing = drawing!(
+    "page_map",
+    PageMapBytes,
+    [
+        sig,
+        uuid,
+        parent_uuid,
+        flags,
+        major,
+        minor,
+        data_off,
+        page_count,
+        mode,
+        start_pad,
+        end_trunc,
+        align,
+        page_size,
+        page_struct_size,
+        reserved,
+        checksum,
+    ]
+);
+
+#[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+struct PageMapBytes {
+    sig: [u8; 16],
+    uuid: [u8; 16],
+    parent_uuid: [u8; 16],
+    flags: U32,
+    major: U16,
+    minor: U16,
+    data_off: U64,
+    page_count: U64,
+    mode: U32,
+    start_pad: U32,
+    end_trunc: U32,
+    align: U32,
+    page_size: U32,
+    page_struct_size: U16,
+    reserved: [u8; 3994],
+    checksum: U64,
+}
+
+const _: () = assert!(size_of::<PageMapBytes>() == INFO_LEN);
+
+/// The user for which the pages are mapped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PageMapUser {
+    /// A block device on which file systems map files: fsdax.
+    FileSystem,
+    /// A character device: devdax.
+    Device,
+}
+
+impl PageMapUser {
+    const fn sig(self) -> [u8; 16] {
+        match self {
+            PageMapUser::FileSystem => *b"NVDIMM_PFN_INFO\0",
+            PageMapUser::Device => *b"NVDIMM_DAX_INFO\0",
+        }
+    }
+}
+
+/// The place of the page map.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum PageMapPlace {
+    /// In DRAM, `--map=mem`.
+    Dram = 1,
+    /// In the namespace, `--map=dev`.
+    Namespace = 2,
+}
+
+/// The kernel's rule for the size of a map.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PageMapRule {
+    /// Room for whole sections of 128 MiB, as in kernels up to 5.2.
+    Sections,
+    /// Room for the pages that exist, as in kernels since 5.3.
+    Pages,
+}
+
+/// The info block of a page map.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PageMapInfo {
+    /// The user for which the pages are mapped.
+    pub user: PageMapUser,
+    /// UUID of the page map.
+    pub uuid: Uuid,
+    /// UUID of the namespace that contains it.
+    pub parent_uuid: Uuid,
+    /// The revision of the block.
+    pub minor: u16,
+    /// Offset of the data, in bytes from `start_pad`.
+    pub data_off: u64,
+    /// Pages of the data.
+    pub page_count: u64,
+    /// The place of the map.
+    pub place: PageMapPlace,
+    /// Bytes that are not used at the start of the namespace.
+    pub start_pad: u32,
+    /// Bytes that are not used at its end.
+    pub end_trunc: u32,
+    /// Alignment of mappings in bytes; 0 if the block does not state it.
+    pub align: u32,
+    /// Bytes of a page.
+    pub page_size: u32,
+    /// Bytes of the map for each page.
+    pub page_struct_size: u16,
+}
+
+impl PageMapInfo {
+    /// Plans the info block that a kernel writes to a new namespace of `size` bytes at physical address `start`.
+    ///
+    /// # Errors
+    /// Fails if `align` is not a power of two from 4096 to 1 GiB. Fails if `start` is not a multiple of 2 MiB, or if
+    /// `size` is not a whole number of pages. Fails if the namespace has no room for the map and a page of data.
+    pub fn plan(
+        user: PageMapUser,
+        place: PageMapPlace,
+        rule: PageMapRule,
+        start: u64,
+        size: u64,
+        align: u64,
+    ) -> Result<PageMapInfo, InfoBlockError> {
+        Want::PowerOfTwo.check("align", 0, align)?;
+        Want::AtLeast(PAGE).check("align", 0, align)?;
+        Want::AtMost(ALIGN_MAX).check("align", 0, align)?;
+        Want::MultipleOf(SUBSECTION).check("start", 0, start)?;
+        Want::AtMost(DATA_OFF_MAX).check("start", 0, start)?;
+        Want::AtMost(DATA_OFF_MAX).check("size", 0, size)?;
+        Want::MultipleOf(PAGE).check("size", 0, size)?;
+        let unit = align.max(SUBSECTION);
+        let pages = size.saturating_sub(RESERVED) / PAGE;
+        let (map_pages, minor) = match rule {
+            PageMapRule::Sections => (pages.next_multiple_of(SECTION_PAGES), MINOR_ALIGN),
+            PageMapRule::Pages => (pages, MINOR_PAGE),
+        };
+        let map_len = match place {
+            PageMapPlace::Dram => 0,
+            PageMapPlace::Namespace => map_pages * PAGE_STRUCT,
+        };
+        let data_off = align_up(start + RESERVED + map_len, unit) - start;
+        let end_trunc = match rule {
+            PageMapRule::Sections => 0,
+            PageMapRule::Pages => start + size - align_down(start + size, unit),
+        };
+        let Some(data_len) = size.checked_sub(data_off + end_trunc).filter(|len| *len >= PAGE) else {
+            return Err(InfoBlockError::TooSmall { size, size_min: data_off + unit });
+        };
+        Ok(PageMapInfo {
+            user,
+            uuid: Uuid::nil(),
+            parent_uuid: Uuid::nil(),
+            minor,
+            data_off,
+            page_count: data_len / PAGE,
+            place,
+            start_pad: 0,
+            end_trunc: Contradiction::narrow("end_trunc", end_trunc)?,
+            align: Contradiction::narrow("align", align)?,
+            page_size: PAGE_FIELD,
+            page_struct_size: PAGE_STRUCT_FIELD,
+        })
+    }
+
+    /// Returns the number of bytes that a namespace of `size` bytes offers to its user: the size that ndctl shows.
+    pub fn data_len(&self, size: u64) -> u64 {
+        size.saturating_sub(self.data_start()).saturating_sub(self.end_trunc.into())
+    }
+
+    /// Returns the offset of the data in the namespace, in bytes.
+    pub fn data_start(&self) -> u64 {
+        u64::from(self.start_pad) + self.data_off
+    }
+
+    /// Decodes the info block in the first 4096 of `bytes`. Never panics, for any content.
+    ///
+    /// # Errors
+    /// Names the first broken rule of the drawing. Signature, checksum and version are checked first.
+    pub fn decode(bytes: &[u8]) -> Result<PageMapInfo, InfoBlockError> {
+        let (raw, _) = PageMapBytes::ref_from_prefix(bytes)
+            .map_err(|_| InfoBlockError::TooShort { len: bytes.len() as u64 })?;
+        let user = [PageMapUser::FileSystem, PageMapUser::Device]
+            .into_iter()
+            .find(|user| user.sig() == raw.sig)
+            .ok_or(InfoBlockError::Absent)?;
+        let (want, found) = (raw.checksum(), raw.checksum.get());
+        if want != found {
+            return Err(InfoBlockError::Checksum { want, found });
+        }
+        let (major, minor) = (raw.major.get(), raw.minor.get());
+        if major != MAJOR {
+            return Err(InfoBlockError::Version { major, minor });
+        }
+        let info = raw.info(user)?;
+        info.check()?;
+        Ok(info)
+    }
+
+    /// Returns the bytes of the info block.
+    pub fn encode(&self) -> [u8; INFO_LEN] {
+        let mut raw = PageMapBytes::new_zeroed();
+        raw.sig = self.user.sig();
+        raw.uuid = self.uuid.into_bytes();
+        raw.parent_uuid = self.parent_uuid.into_bytes();
+        raw.major = MAJOR.into();
+        raw.minor = self.minor.into();
+        raw.data_off = self.data_off.into();
+        raw.page_count = self.page_count.into();
+        raw.mode = (self.place as u32).into();
+        if self.minor >= MINOR_PADS {
+            raw.start_pad = self.start_pad.into();
+            raw.end_trunc = self.end_trunc.into();
+        }
+        if self.minor >= MINOR_ALIGN {
+            raw.align = self.align.into();
+        }
+        if self.minor >= MINOR_PAGE {
+            raw.page_size = self.page_size.into();
+            raw.page_struct_size = self.page_struct_size.into();
+        }
+        raw.checksum = raw.checksum().into();
+        zerocopy::transmute!(raw)
+    }
+
+    /// Checks every rule of the drawing that concerns these fields.
+    fn check(&self) -> Result<(), InfoBlockError> {
+        use Want::{AtLeast, AtMost, MultipleOf, PowerOfTwo};
+        let rule = |field, found: u64, want: Want| want.check(field, 0, found);
+        let page_size = self.page_size.into();
+        rule("page_size", page_size, PowerOfTwo)?;
+        rule("page_size", page_size, AtLeast(PAGE))?;
+        rule("page_struct_size", self.page_struct_size.into(), AtLeast(1))?;
+        rule("data_off", self.data_off, AtLeast(RESERVED))?;
+        rule("data_off", self.data_off, AtMost(DATA_OFF_MAX))?;
+        rule("data_off", self.data_off, MultipleOf(page_size))?;
+        rule("start_pad", self.start_pad.into(), MultipleOf(page_size))?;
+        rule("end_trunc", self.end_trunc.into(), MultipleOf(page_size))?;
+        if self.align != 0 {
+            rule("align", self.align.into(), PowerOfTwo)?;
+            rule("align", self.align.into(), AtLeast(PAGE))?;
+        }
+        Ok(())
+    }
+}
+
+impl PageMapBytes {
+    fn checksum(&self) -> u64 {
+        fletcher64_without(self.as_bytes(), offset_of!(PageMapBytes, checksum))
+    }
+
+    /// Returns the fields. A field that the revision lacks gets the value that earlier kernels implied.
+    fn info(&self, user: PageMapUser) -> Result<PageMapInfo, InfoBlockError> {
+        let minor = self.minor.get();
+        let since = |first, value: u32, before| if minor >= first { value } else { before };
+        let mode = self.mode.get();
+        Want::AtLeast(PageMapPlace::Dram as u64).check("mode", 0, mode.into())?;
+        Want::AtMost(PageMapPlace::Namespace as u64).check("mode", 0, mode.into())?;
+        let is_in_dram = mode == PageMapPlace::Dram as u32;
+        let page_struct_size =
+            if minor >= MINOR_PAGE { self.page_struct_size.get() } else { PAGE_STRUCT_FIELD };
+        Ok(PageMapInfo {
+            user,
+            uuid: Uuid::from_bytes(self.uuid),
+            parent_uuid: Uuid::from_bytes(self.parent_uuid),
+            minor,
+            data_off: self.data_off.get(),
+            page_count: self.page_count.get(),
+            place: if is_in_dram { PageMapPlace::Dram } else { PageMapPlace::Namespace },
+            start_pad: since(MINOR_PADS, self.start_pad.get(), 0),
+            end_trunc: since(MINOR_PADS, self.end_trunc.get(), 0),
+            align: since(MINOR_ALIGN, self.align.get(), 0),
+            page_size: since(MINOR_PAGE, self.page_size.get(), PAGE_FIELD),
+            page_struct_size,
+        })
+    }
+}
+
+#[cfg(test)]
+mod test {
+    use super::*;
+    use crate::fletcher::fletcher64_seal;
+    use proptest::prelude::*;
+
+    fn plan(rule: PageMapRule, size: u64, align: u64) -> Result<PageMapInfo, InfoBlockError> {
+        PageMapInfo::plan(PageMapUser::FileSystem, PageMapPlace::Namespace, rule, 4 << 30, size, align)
+    }
+
+    /// The namespace of the PRIMERGY machine. `ndctl create-namespace -s 479857737728` on kernel 4.20 printed the first
+    /// size; current kernels give 2 MiB more.
+    #[test]
+    fn a_real_namespace_comes_out() {
+        let size = 479_857_737_728;
+        let len = |rule| plan(rule, size, 2 << 20).unwrap().data_len(size);
+        assert_eq!(len(PageMapRule::Sections), 472_356_225_024);
+        assert_eq!(len(PageMapRule::Pages), 472_356_225_024 + (2 << 20));
+    }
+
+    #[test]
+    fn impossible_maps_are_refused() {
+        let refused = |size, align| plan(PageMapRule::Pages, size, align).unwrap_err().to_string();
+        assert_eq!(refused(2 << 20, 2 << 20), "a namespace of 2097152 bytes is too small, it needs 4194304");
+        assert_eq!(refused(64 << 20, 0), "align is 0x0, it must be a power of two");
+        assert_eq!(refused(64 << 20, 2048), "align is 0x800, it must be at least 0x1000");
+        assert_eq!(refused(64 << 20, 2 << 30), "align is 0x80000000, it must be at most 0x40000000");
+        let crooked = PageMapInfo::plan(
+            PageMapUser::Device,
+            PageMapPlace::Dram,
+            PageMapRule::Pages,
+            4096,
+            64 << 20,
+            4096,
+        );
+        assert_eq!(crooked.unwrap_err().to_string(), "start is 0x1000, it must be a multiple of 0x200000");
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "32,768 checksums of 4096 bytes: minutes")]
+    fn info_blocks_come_back_and_every_flipped_bit_is_found() {
+        let info = plan(PageMapRule::Pages, 1 << 30, 1 << 21).unwrap();
+        let bytes = info.encode();
+        assert_eq!(PageMapInfo::decode(&bytes), Ok(info));
+        for bit in 0..INFO_LEN * 8 {
+            let mut damaged = bytes;
+            damaged[bit / 8] ^= 1 << (bit % 8);
+            assert!(PageMapInfo::decode(&damaged).is_err(), "bit {bit}");
+        }
+    }
+
+    #[test]
+    fn fields_that_a_revision_lacks_are_not_read() {
+        let new = PageMapInfo {
+            end_trunc: 4096,
+            page_struct_size: 128,
+            ..plan(PageMapRule::Pages, 1 << 30, 1 << 30 >> 9).unwrap()
+        };
+        let read = |minor: u16| {
+            let mut bytes = new.encode();
+            bytes[0x36..0x38].copy_from_slice(&minor.to_le_bytes());
+            PageMapInfo::decode(&sealed(bytes)).unwrap()
+        };
+        assert_eq!(read(4), new);
+        assert_eq!(read(3), PageMapInfo { minor: 3, page_struct_size: 64, ..new });
+        assert_eq!(read(1), PageMapInfo { minor: 1, page_struct_size: 64, align: 0, ..new });
+        assert_eq!(read(0), PageMapInfo { minor: 0, page_struct_size: 64, align: 0, end_trunc: 0, ..new });
+        assert_eq!(read(0).encode()[0x4c..0x60], [0; 20]);
+    }
+
+    /// Returns `bytes` with a correct checksum.
+    fn sealed(mut bytes: [u8; INFO_LEN]) -> [u8; INFO_LEN] {
+        fletcher64_seal(&mut bytes, offset_of!(PageMapBytes, checksum));
+        bytes
+    }
+
+    #[test]
+    fn each_field_is_checked() {
+        let changes: [(&str, usize, u8); 9] = [
+            ("data_off", 0x38, 1),
+            ("data_off", 0x3f, 2),
+            ("mode", 0x48, 0),
+            ("mode", 0x48, 3),
+            ("start_pad", 0x4c, 1),
+            ("end_trunc", 0x50, 1),
+            ("align", 0x54, 1),
+            ("page_size", 0x58, 1),
+            ("page_struct_size", 0x5c, 0),
+        ];
+        for (field, at, value) in changes {
+            let mut bytes = plan(PageMapRule::Pages, 1 << 30, 1 << 21).unwrap().encode();
+            bytes[at] = value;
+            match PageMapInfo::decode(&sealed(bytes)) {
+                Err(InfoBlockError::Field(contradiction)) => assert_eq!(contradiction.field, field),
+                other => panic!("{field}: {other:?}"),
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_fields_panic(changes in prop::collection::vec((0x10usize..0x60, any::<u8>()), 1..24)) {
+            let mut bytes = plan(PageMapRule::Pages, 1 << 30, 1 << 21).unwrap().encode();
+            for (at, byte) in changes {
+                bytes[at] = byte;
+            }
+            if let Ok(info) = PageMapInfo::decode(&sealed(bytes)) {
+                prop_assert_eq!(PageMapInfo::decode(&info.encode()), Ok(info));
+                prop_assert!(info.data_len(u64::MAX) <= u64::MAX - info.data_start());
+            }
+        }
+
+        /// Checks that map and data have room, and that the data is aligned.
+        #[test]
+        fn plans_are_sound(start in 0u64..1 << 20, pages in 0u64..1 << 30, shift in 12u32..31, sections: bool) {
+            let rule = if sections { PageMapRule::Sections } else { PageMapRule::Pages };
+            let (start, size, align) = (start * SUBSECTION, pages * PAGE, 1 << shift);
+            let planned =
+                PageMapInfo::plan(PageMapUser::Device, PageMapPlace::Namespace, rule, start, size, align);
+            let Ok(info) = planned else { return Ok(()) };
+            prop_assert_eq!(PageMapInfo::decode(&info.encode()), Ok(info));
+            prop_assert_eq!((start + info.data_start()) % align, 0);
+            prop_assert!(info.data_off >= RESERVED + info.page_count * PAGE_STRUCT);
+            prop_assert!(info.data_start() + info.data_len(size) + u64::from(info.end_trunc) == size);
+            prop_assert_eq!(info.page_count, info.data_len(size) / PAGE);
+        }
+    }
+}
