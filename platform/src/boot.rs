@@ -1,65 +1,64 @@
 //! Reboot: firmware applies the goals.
 
 use crate::machine::Handle;
+use crate::namespace::format_labels;
 use crate::platform::Platform;
 use crate::state::{InterleaveSet, Member, Partition};
 
-impl Platform {
-    /// Reboots the machine. Firmware applies the goals: their modules leave their sets, are partitioned again, form new
-    /// sets and get new label areas. The labels and namespaces on them are lost. Disabled regions and namespaces become
-    /// enabled, namespaces are numbered by their offset, and the kernel finds all media errors. Returns the modules
-    /// that were partitioned again.
-    pub fn reboot(&mut self) -> Vec<Handle> {
-        let goals = std::mem::take(&mut self.state.goals);
-        let changed: Vec<Handle> = goals.iter().map(|goal| goal.module).collect();
-        let state = &mut self.state;
-        state.boots += 1;
-        state.disabled_regions.clear();
-        state.namespaces.clear();
-        state.known_errors.clear();
-        state.find_errors();
-        state.sets.retain(|set| !set.members.iter().any(|member| changed.contains(&member.module)));
-        state.partitions.retain(|partition| !changed.contains(&partition.module));
-        let mut new: Vec<(u32, InterleaveSet)> = Vec::new();
-        for goal in &goals {
-            let (module, memory, reserved) = (goal.module, goal.memory, goal.reserved);
-            state.partitions.push(Partition { module, memory, reserved });
-            let mut offset = Platform::persistent_start(memory);
-            for share in &goal.shares {
-                let member = Member { module, offset };
-                match new.iter_mut().find(|(number, _)| *number == share.set) {
-                    Some((_, set)) => set.members.push(member),
-                    None => {
-                        let set =
-                            InterleaveSet { share: share.size, labels: goal.labels, members: vec![member] };
-                        new.push((share.set, set));
-                    }
+/// Reboots the machine. Firmware applies the goals: their modules leave their sets, are partitioned again, form new
+/// sets and get new label areas. The labels and namespaces on them are lost. Disabled regions and namespaces become
+/// enabled, namespaces are numbered by their offset, and the kernel finds all media errors. Returns the modules
+/// that were partitioned again.
+pub fn reboot(platform: &mut Platform) -> Vec<Handle> {
+    let goals = std::mem::take(&mut platform.state.goals);
+    let changed: Vec<Handle> = goals.iter().map(|goal| goal.module).collect();
+    let state = &mut platform.state;
+    state.boots += 1;
+    state.disabled_regions.clear();
+    state.namespaces.clear();
+    state.known_errors.clear();
+    state.find_errors();
+    state.sets.retain(|set| !set.members.iter().any(|member| changed.contains(&member.module)));
+    state.partitions.retain(|partition| !changed.contains(&partition.module));
+    let mut new: Vec<(u32, InterleaveSet)> = Vec::new();
+    for goal in &goals {
+        let (module, memory, reserved) = (goal.module, goal.memory, goal.reserved);
+        state.partitions.push(Partition { module, memory, reserved });
+        let mut offset = Platform::persistent_start(memory);
+        for share in &goal.shares {
+            let member = Member { module, offset };
+            match new.iter_mut().find(|(number, _)| *number == share.set) {
+                Some((_, set)) => set.members.push(member),
+                None => {
+                    let set = InterleaveSet { share: share.size, labels: goal.labels, members: vec![member] };
+                    new.push((share.set, set));
                 }
-                offset += share.size;
             }
+            offset += share.size;
         }
-        for (_, set) in &mut new {
-            set.members.sort_by_key(|member| member.module.turn());
-        }
-        state.sets.extend(new.into_iter().map(|(_, set)| set));
-        let machine = &self.machine;
-        let place = |set: &InterleaveSet| {
-            let first = set.members.iter().map(|member| machine.module_index(member.module)).min();
-            (set.members[0].module.socket(), first, set.members[0].offset)
-        };
-        self.state.sets.sort_by_key(place);
-        self.state.partitions.sort_by_key(|partition| machine.module_index(partition.module));
-        for goal in &goals {
-            // An area that is too small for labels stays blank, as with firmware.
-            let _ = self.format_labels(goal.module, goal.labels);
-        }
-        changed
     }
+    for (_, set) in &mut new {
+        set.members.sort_by_key(|member| member.module.turn());
+    }
+    state.sets.extend(new.into_iter().map(|(_, set)| set));
+    let machine = &platform.machine;
+    let place = |set: &InterleaveSet| {
+        let first = set.members.iter().map(|member| machine.module_index(member.module)).min();
+        (set.members[0].module.socket(), first, set.members[0].offset)
+    };
+    platform.state.sets.sort_by_key(place);
+    platform.state.partitions.sort_by_key(|partition| machine.module_index(partition.module));
+    for goal in &goals {
+        // An area that is too small for labels stays blank, as with firmware.
+        let _ = format_labels(platform, goal.module, goal.labels);
+    }
+    changed
 }
 
 #[cfg(test)]
 mod test {
-    use crate::goal::{GoalRequest, PersistentKind, Targets};
+    use super::reboot;
+    use crate::goal::{self, GoalRequest, PersistentKind, Targets};
     use crate::machine::{Handle, INCLUDED, Machine};
     use crate::platform::{Capacities, Platform};
     use crate::region::Origin;
@@ -70,10 +69,10 @@ mod test {
     #[test]
     fn ids_of_interleave_sets_are_derived() {
         let mut platform = Platform::new(Machine::parse(INCLUDED[0].1).unwrap());
-        let goals = platform.plan_goals(&GoalRequest::default()).unwrap();
-        platform.create_goals(goals);
+        let goals = goal::plan(&platform, &GoalRequest::default()).unwrap();
+        goal::create(&mut platform, goals);
         assert!(platform.state.sets.is_empty(), "a goal waits for the next start");
-        assert_eq!(platform.reboot().len(), 3);
+        assert_eq!(reboot(&mut platform).len(), 3);
         let regions = platform.regions();
         let ids = regions.iter().map(|region| match region.origin {
             Origin::Set { id, .. } => Some(id),
@@ -92,9 +91,9 @@ mod test {
         let mut platform = Platform::new(Machine::parse(INCLUDED[2].1).unwrap());
         for percent in [0, 50] {
             let request = GoalRequest { memory_percent: percent, ..GoalRequest::default() };
-            let goals = platform.plan_goals(&request).unwrap();
-            platform.create_goals(goals);
-            platform.reboot();
+            let goals = goal::plan(&platform, &request).unwrap();
+            goal::create(&mut platform, goals);
+            reboot(&mut platform);
         }
         let module = &platform.machine.modules[0];
         let expected = Capacities {
@@ -116,15 +115,18 @@ mod test {
         let targets = Targets { sockets: vec![1], ..Targets::default() };
         let kind = PersistentKind::AppDirectNotInterleaved;
         let request = GoalRequest { targets, kind, ..GoalRequest::default() };
-        let goals = platform.plan_goals(&request).unwrap();
-        platform.create_goals(goals);
-        platform.reboot();
-        let goals = platform.plan_goals(&GoalRequest {
-            targets: Targets { sockets: vec![0], ..Targets::default() },
-            ..GoalRequest::default()
-        });
-        platform.create_goals(goals.unwrap());
-        platform.reboot();
+        let goals = goal::plan(&platform, &request).unwrap();
+        goal::create(&mut platform, goals);
+        reboot(&mut platform);
+        let goals = goal::plan(
+            &platform,
+            &GoalRequest {
+                targets: Targets { sockets: vec![0], ..Targets::default() },
+                ..GoalRequest::default()
+            },
+        );
+        goal::create(&mut platform, goals.unwrap());
+        reboot(&mut platform);
         let sizes: Vec<_> =
             platform.regions().iter().map(|region| (region.socket, region.size / GIB)).collect();
         assert_eq!(sizes, [(0, 252), (1, 126), (1, 126)], "socket 0 comes first though it came last");
@@ -135,9 +137,9 @@ mod test {
     fn a_module_in_two_sets_gives_them_one_range_each() {
         let text = INCLUDED[4].1.replacen("1344MiB", "3344MiB", 1);
         let mut platform = Platform::new(Machine::parse(&text).unwrap());
-        let goals = platform.plan_goals(&GoalRequest::default()).unwrap();
-        platform.create_goals(goals);
-        platform.reboot();
+        let goals = goal::plan(&platform, &GoalRequest::default()).unwrap();
+        goal::create(&mut platform, goals);
+        reboot(&mut platform);
         let first = Handle(1);
         let shares: Vec<_> =
             platform.state.sets_of(first).map(|(set, member)| (set.share / GIB, member.offset)).collect();

@@ -1,9 +1,7 @@
 //! Contents of the modules: label areas, the first blocks of namespaces, and pending writes.
 
 use crate::machine::Handle;
-use crate::platform::Platform;
-use crate::state::LabelVersion;
-use lode_nvdimm::{LabelArea, LabelError, LabelFormat, LabelUpdate, LabelWrite};
+use lode_nvdimm::{LabelArea, LabelError, LabelUpdate, LabelWrite};
 use std::collections::BTreeMap;
 
 /// Bytes of an info block.
@@ -91,29 +89,5 @@ impl Contents {
     /// Takes the pending writes. The caller performs them.
     pub(crate) fn take_writes(&mut self) -> Vec<ModuleWrite> {
         std::mem::take(&mut self.writes)
-    }
-}
-
-impl LabelVersion {
-    /// Returns the format on the medium.
-    pub(crate) fn format(self) -> LabelFormat {
-        match self {
-            LabelVersion::V1_1 => LabelFormat::V1_1,
-            LabelVersion::V1_2 => LabelFormat::V1_2,
-        }
-    }
-}
-
-impl Platform {
-    /// Formats a module's label area, without labels.
-    ///
-    /// # Errors
-    /// The size is not that of a label area.
-    pub(crate) fn format_labels(&mut self, module: Handle, version: LabelVersion) -> Result<(), LabelError> {
-        let Some(size) = self.machine.module(module).map(|module| module.label_area) else { return Ok(()) };
-        let update = LabelArea::format(size, version.format())?;
-        self.contents.erase(module, size);
-        self.contents.update(module, update);
-        Ok(())
     }
 }

@@ -13,35 +13,35 @@
 //! sysfs. It does not: print to the terminal, start a thread, or change a real machine.
 #![forbid(unsafe_code)]
 
-pub mod machine;
-
-mod boot;
 mod contents;
 mod directory;
-pub mod e820;
 mod error;
-mod goal;
+mod file;
+mod listing;
+mod platform;
+mod state;
+
+pub mod boot;
+pub mod e820;
+pub mod goal;
 pub mod image;
 pub mod ipmctl;
-mod listing;
-mod media_error;
-mod namespace;
+pub mod machine;
+pub mod media_error;
+pub mod namespace;
 pub mod ndctl;
-mod picture;
+pub mod picture;
 pub mod plan;
-mod platform;
-mod region;
-mod state;
+pub mod region;
 pub mod sysfs;
 
-pub use directory::{Directory, Purpose};
+pub use directory::{BttError, Directory, DirectoryError, Purpose, SectorTable};
 pub use error::PlatformError;
+pub use file::error::FileError;
 pub use goal::{GoalRequest, PersistentKind, Targets};
 pub use listing::{Format, Unit, one_line};
 pub use machine::{Handle, nearest};
-pub use media_error::{Injection, MediaError};
-pub use namespace::{CreateNamespace, MapPlace, Mode, Namespace, Personality, SectorTable};
-pub use picture::Palette;
+pub use namespace::{CreateNamespace, MapPlace, Mode, Namespace, Personality};
 pub use platform::{Capacities, Platform};
 pub use region::{Origin, Region};
 pub use state::{

@@ -1,11 +1,10 @@
-//! A machine and its state: the queries that every listing uses.
+//! A machine, its state, and the contents of its modules.
 
 use crate::contents::Contents;
 use crate::machine::{FIRMWARE_SPACE, Machine, Module};
-use crate::region::Region;
 use crate::state::State;
 
-/// A machine and its state.
+/// A machine, its state, and the contents of its modules. [`Directory`](crate::Directory) keeps them in files.
 #[derive(Clone, Debug)]
 pub struct Platform {
     /// The hardware.
@@ -69,9 +68,10 @@ impl Platform {
         self.state.partitions.iter().any(|partition| partition.memory > 0)
     }
 
-    /// Returns the regions in the order of their numbers: those of interleave sets, then those of `memmap=`.
-    pub fn regions(&self) -> Vec<Region> {
-        Region::all(self)
+    /// Returns the bytes of volatile memory that the modules of a socket contribute.
+    pub(crate) fn memory_on(&self, socket: u16) -> u64 {
+        let partitions = self.state.partitions.iter().filter(|partition| partition.module.socket() == socket);
+        partitions.map(|partition| partition.memory).sum()
     }
 
     /// Returns the offset on the media, in bytes, of a module's persistent capacity after this much volatile memory.

@@ -1,6 +1,7 @@
 //! Regions: ranges of physical addresses that are persistent memory.
 
 use crate::machine::Handle;
+use crate::namespace::error::NamespaceError;
 use crate::platform::Platform;
 use crate::state::{InterleaveSet, LabelVersion, Member};
 use lode_nvdimm::{Interleave, SetInfo, set_cookie, set_cookie_v1_1};
@@ -46,36 +47,6 @@ pub enum Origin {
 }
 
 impl Region {
-    /// Returns the regions of a machine, in the order of their numbers.
-    pub(crate) fn all(platform: &Platform) -> Vec<Region> {
-        let mut regions = Vec::new();
-        let mut next = 0;
-        for socket in platform.machine.sockets() {
-            next = after_dram(next, platform.visible_dram(socket));
-            next += platform.memory_on(socket);
-            for set in &platform.state.sets {
-                if set.members.first().is_none_or(|member| member.module.socket() != socket) {
-                    continue;
-                }
-                let region = Region::of_set(platform, set, regions.len() as u32, next);
-                next += region.size;
-                regions.push(region);
-            }
-        }
-        for range in &platform.machine.memmap {
-            let number = regions.len() as u32;
-            regions.push(Region {
-                number,
-                base: range.start,
-                size: range.size,
-                socket: platform.socket_at(range.start),
-                origin: Origin::Memmap,
-                enabled: !platform.state.disabled_regions.contains(&number),
-            });
-        }
-        regions
-    }
-
     fn of_set(platform: &Platform, set: &InterleaveSet, number: u32, base: u64) -> Region {
         let modules = || set.members.iter().filter_map(|member| platform.machine.module(member.module));
         let identities = modules().filter_map(|module| module.identity).enumerate();
@@ -116,6 +87,24 @@ impl Region {
         Interleave::new(members.len() as u16, INTERLEAVE_LINE, *share).ok()
     }
 
+    /// Locates a byte of the region: its module, and its offset on that module's media. Returns `None` past the end of
+    /// the region, and for a region without modules.
+    pub(crate) fn place(&self, offset: u64) -> Option<(Handle, u64)> {
+        let piece = self.interleave()?.piece_at(offset)?;
+        let member = self.members().get(usize::from(piece.position))?;
+        Some((member.module, member.offset + piece.module_off))
+    }
+
+    /// Locates a range of whole interleave lines: module, offset in its media, and bytes, for each module that holds a
+    /// part of the range.
+    pub(crate) fn ranges(&self, offset: u64, len: u64) -> impl Iterator<Item = (Handle, u64, u64)> {
+        let (ways, lines) = (self.members().len() as u64, len / INTERLEAVE_LINE);
+        (0..lines.min(ways)).filter_map(move |line| {
+            let (module, off) = self.place(offset + line * INTERLEAVE_LINE)?;
+            Some((module, off, (lines - line).div_ceil(ways) * INTERLEAVE_LINE))
+        })
+    }
+
     /// Returns true if a module is part of the region.
     pub fn has(&self, module: Handle) -> bool {
         self.members().iter().any(|member| member.module == module)
@@ -123,31 +112,72 @@ impl Region {
 }
 
 impl Platform {
-    /// Returns the bytes of volatile memory that the modules of a socket contribute.
-    pub(crate) fn memory_on(&self, socket: u16) -> u64 {
-        let partitions = self.state.partitions.iter().filter(|partition| partition.module.socket() == socket);
-        partitions.map(|partition| partition.memory).sum()
-    }
-
-    /// Returns the bytes of a socket's DRAM that have addresses: 0 in Memory Mode, where DRAM is a cache.
-    fn visible_dram(&self, socket: u16) -> u64 {
-        if self.memory_mode() { 0 } else { self.machine.dram_capacity(socket) }
-    }
-
-    /// Returns the socket whose memory is at this physical address, or the last socket if the address has no memory.
-    fn socket_at(&self, address: u64) -> u16 {
-        let sockets = self.machine.sockets();
-        let mut end = 0;
-        for socket in &sockets {
-            end = after_dram(end, self.visible_dram(*socket)) + self.memory_on(*socket);
-            let sets = self.state.sets.iter().filter(|set| set.members[0].module.socket() == *socket);
-            end += sets.map(|set| set.share * set.members.len() as u64).sum::<u64>();
-            if address < end {
-                return *socket;
+    /// Returns the regions in the order of their numbers: those of interleave sets, then those of `memmap=`.
+    pub fn regions(&self) -> Vec<Region> {
+        let mut regions = Vec::new();
+        let mut next = 0;
+        for socket in self.machine.sockets() {
+            next = after_dram(next, visible_dram(self, socket));
+            next += self.memory_on(socket);
+            for set in &self.state.sets {
+                if set.members.first().is_none_or(|member| member.module.socket() != socket) {
+                    continue;
+                }
+                let region = Region::of_set(self, set, regions.len() as u32, next);
+                next += region.size;
+                regions.push(region);
             }
         }
-        sockets.last().copied().unwrap_or(0)
+        for range in &self.machine.memmap {
+            let number = regions.len() as u32;
+            regions.push(Region {
+                number,
+                base: range.start,
+                size: range.size,
+                socket: socket_at(self, range.start),
+                origin: Origin::Memmap,
+                enabled: !self.state.disabled_regions.contains(&number),
+            });
+        }
+        regions
     }
+}
+
+/// Enables or disables a region until the next reboot. Returns true if this changed its state.
+///
+/// # Errors
+/// The region does not exist, or can't be enabled because one of its modules is dead or locked.
+pub fn enable(platform: &mut Platform, number: u32, enable: bool) -> Result<bool, NamespaceError> {
+    let find = |platform: &Platform| platform.regions().into_iter().find(|region| region.number == number);
+    let before = find(platform).ok_or(NamespaceError::UnknownRegion { region: number })?;
+    platform.state.disabled_regions.retain(|disabled| *disabled != number);
+    if !enable {
+        platform.state.disabled_regions.push(number);
+    }
+    match find(platform) {
+        Some(after) if enable && !after.enabled => Err(NamespaceError::RegionDisabled { region: number }),
+        _ => Ok(before.enabled != enable),
+    }
+}
+
+/// Returns the bytes of a socket's DRAM that have addresses: 0 in Memory Mode, where DRAM is a cache.
+fn visible_dram(platform: &Platform, socket: u16) -> u64 {
+    if platform.memory_mode() { 0 } else { platform.machine.dram_capacity(socket) }
+}
+
+/// Returns the socket whose memory is at this physical address, or the last socket if the address has no memory.
+fn socket_at(platform: &Platform, address: u64) -> u16 {
+    let sockets = platform.machine.sockets();
+    let mut end = 0;
+    for socket in &sockets {
+        end = after_dram(end, visible_dram(platform, *socket)) + platform.memory_on(*socket);
+        let sets = platform.state.sets.iter().filter(|set| set.members[0].module.socket() == *socket);
+        end += sets.map(|set| set.share * set.members.len() as u64).sum::<u64>();
+        if address < end {
+            return *socket;
+        }
+    }
+    sockets.last().copied().unwrap_or(0)
 }
 
 /// Returns the first address after a socket's DRAM that begins at `start`.

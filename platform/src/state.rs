@@ -1,9 +1,11 @@
 //! State of a machine: the partitions of its modules, their interleave sets, and pending goals.
 
 use crate::machine::Handle;
-use crate::media_error::MediaError;
+use crate::media_error::range::{self, MediaError};
+use lode_nvdimm::LabelFormat;
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use std::ops::Range;
 use uuid::Uuid;
 
 /// Version of the state directory that this program writes.
@@ -125,6 +127,16 @@ pub enum LabelVersion {
     V1_2,
 }
 
+impl LabelVersion {
+    /// Returns the format on the medium.
+    pub(crate) fn format(self) -> LabelFormat {
+        match self {
+            LabelVersion::V1_1 => LabelFormat::V1_1,
+            LabelVersion::V1_2 => LabelFormat::V1_2,
+        }
+    }
+}
+
 impl fmt::Display for LabelVersion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -165,6 +177,25 @@ impl State {
     /// Returns the pending goal of a module.
     pub fn goal(&self, module: Handle) -> Option<&Goal> {
         self.goals.iter().find(|goal| goal.module == module)
+    }
+
+    /// Scrubs the media: the kernel learns all errors of the medium.
+    pub(crate) fn find_errors(&mut self) {
+        for error in self.media_errors.clone() {
+            range::add(&mut self.known_errors, error);
+        }
+    }
+
+    /// Clears the errors in a range of a module that was written.
+    pub(crate) fn clear_errors(&mut self, module: Handle, off: u64, len: u64) {
+        for errors in [&mut self.media_errors, &mut self.known_errors] {
+            range::remove(errors, module, &(off..off + len));
+        }
+    }
+
+    /// Returns the first unreadable byte in a range of a module, and the number of bytes from there on.
+    pub(crate) fn unreadable(&self, module: Handle, part: &Range<u64>) -> Option<(u64, u64)> {
+        range::first_lost(self.media_errors.iter().chain(&self.known_errors), module, part)
     }
 }
 

@@ -6,12 +6,16 @@ use lode_nvdimm::{
     BttFlog, BttInfo, InfoBlockError, Interleave, Label, LabelArea, LabelError, LabelFlags, LabelFormat,
     NamespaceLabel,
 };
+use lode_platform::goal;
 use lode_platform::image::{
-    ExportImage, Exported, FileSystemKind, Image, ImageFault, ImageForm, Imported, QemuSlot, Shape, Watch,
+    ExportImage, Exported, FileSystemKind, Image, ImageError, ImageFault, ImageForm, Imported, QemuSlot,
+    Shape, Watch,
 };
 use lode_platform::machine::Machine;
+use lode_platform::namespace::{self, NamespaceError};
 use lode_platform::{
-    CreateNamespace, Directory, GoalRequest, LabelVersion, Mode, Platform, PlatformError, Purpose,
+    CreateNamespace, Directory, GoalRequest, LabelVersion, Mode, Platform, PlatformError, Purpose, boot,
+    region,
 };
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -40,16 +44,16 @@ impl Emulated {
         let modes = [Mode::Fsdax, Mode::Sector, Mode::Devdax, Mode::Raw];
         directory
             .change(|platform| {
-                let goals = platform.plan_goals(&GoalRequest { labels, ..GoalRequest::default() })?;
-                platform.create_goals(goals);
-                platform.reboot();
+                let goals = goal::plan(platform, &GoalRequest { labels, ..GoalRequest::default() })?;
+                goal::create(platform, goals);
+                boot::reboot(platform);
                 for (number, mode) in (1..).zip(modes) {
                     let size = Some(96 * MIB);
                     let name = format!("number {number}");
                     let wanted = CreateNamespace { mode, size, name, ..CreateNamespace::default() };
-                    platform.create_namespace(&wanted, &mut counted(number * 10))?;
+                    namespace::create(platform, &wanted, &mut counted(number * 10))?;
                 }
-                Ok(())
+                Ok::<_, PlatformError>(())
             })
             .unwrap();
         machine
@@ -201,7 +205,7 @@ fn machine_text(ways: u64) -> String {
 
 fn fault(error: PlatformError) -> ImageFault {
     match error {
-        PlatformError::Image { fault, .. } => *fault,
+        PlatformError::Image(ImageError::Image { fault, .. }) => *fault,
         other => panic!("{other}"),
     }
 }
@@ -325,7 +329,7 @@ fn sectors_larger_than_a_part_come_back() {
     let machine = Emulated::new(1, LabelVersion::V1_2);
     let mut directory = machine.open(Purpose::Change);
     let wanted = CreateNamespace { mode: Mode::Sector, size: Some(608 * MIB), ..CreateNamespace::default() };
-    let create = |platform: &mut Platform| platform.create_namespace(&wanted, &mut counted(900));
+    let create = |platform: &mut Platform| namespace::create(platform, &wanted, &mut counted(900));
     let start = directory.change(create).unwrap().offset;
     drop(directory);
     let mut block = vec![0; 4096];
@@ -377,9 +381,9 @@ fn a_module_tells_what_came_and_what_went() {
     machine.export("nmem0", "module");
     let mut directory = machine.open(Purpose::Change);
     let another = |platform: &mut Platform| {
-        platform.destroy_namespace("namespace0.3", true)?;
+        namespace::destroy(platform, "namespace0.3", true)?;
         let wanted = CreateNamespace { mode: Mode::Raw, size: Some(48 * MIB), ..CreateNamespace::default() };
-        platform.create_namespace(&wanted, &mut counted(900)).map(drop)
+        namespace::create(platform, &wanted, &mut counted(900)).map(drop)
     };
     directory.change(another).unwrap();
     drop(directory);
@@ -393,15 +397,21 @@ fn a_region_that_is_disabled_takes_nothing() {
     machine.export("region0", "region");
     machine.export("namespace0.0", "namespace");
     let mut directory = machine.open(Purpose::Change);
-    directory.change(|platform| platform.enable_region(0, false)).unwrap();
+    directory.change(|platform| region::enable(platform, 0, false)).unwrap();
     let mut go_on = |_| ControlFlow::Continue(());
     let watch = &mut Watch::new(&mut go_on);
     let no_mkfs = directory.make_file_system("namespace0.0", FileSystemKind::Ext4, &[], watch);
     drop(directory);
-    assert!(matches!(no_mkfs, Err(PlatformError::RegionDisabled { region: 0 })), "{no_mkfs:?}");
+    assert!(
+        matches!(no_mkfs, Err(PlatformError::Namespace(NamespaceError::RegionDisabled { region: 0 }))),
+        "{no_mkfs:?}"
+    );
     for (image, into) in [("region", None), ("namespace", None), ("region", Some("region0"))] {
         let refused = machine.import(image, into);
-        assert!(matches!(refused, Err(PlatformError::RegionDisabled { region: 0 })), "{refused:?}");
+        assert!(
+            matches!(refused, Err(PlatformError::Namespace(NamespaceError::RegionDisabled { region: 0 }))),
+            "{refused:?}"
+        );
     }
 }
 
@@ -535,7 +545,7 @@ fn an_image_goes_only_where_it_fits() {
     assert!(matches!(refused("bare", Some("namespace0.1")), ImageFault::Size { .. }));
     assert!(matches!(refused("one", Some("volume0")), ImageFault::UnknownSource { .. }));
     let taken = machine.import("one", Some("namespace0.3")).unwrap_err();
-    assert!(matches!(taken, PlatformError::UuidTaken { .. }), "{taken}");
+    assert!(matches!(taken, PlatformError::Namespace(NamespaceError::UuidTaken { .. })), "{taken}");
     assert!(machine.bytes() == before);
 }
 
@@ -550,7 +560,7 @@ fn nothing_half_made_is_left() {
     let mut stop = |_| ControlFlow::Break(());
     let mut directory = machine.open(Purpose::Change);
     let stopped = directory.import_image(&image, None, &mut Watch::new(&mut stop));
-    assert!(matches!(stopped, Err(PlatformError::Stopped)), "{stopped:?}");
+    assert!(matches!(stopped, Err(PlatformError::Stopped(_))), "{stopped:?}");
     let wanted =
         ExportImage { source: "region0".to_owned(), form: ImageForm::Nvdimm, slot: QemuSlot::default() };
     let path = machine.path("second");
@@ -562,7 +572,7 @@ fn nothing_half_made_is_left() {
         ControlFlow::Break(())
     };
     let stopped = directory.export_image(&wanted, &path, Uuid::nil(), &mut Watch::new(&mut stop));
-    assert!(matches!(stopped, Err(PlatformError::Stopped)), "{stopped:?}");
+    assert!(matches!(stopped, Err(PlatformError::Stopped(_))), "{stopped:?}");
     drop(directory);
     assert!(machine.bytes() == before);
     let names: Vec<_> =

@@ -6,8 +6,10 @@
 use lode_platform::e820::MemoryMap;
 use lode_platform::ipmctl::{self, Display, Subject, Values};
 use lode_platform::machine::{Handle, Machine};
-use lode_platform::ndctl::{Included, ListRequest};
-use lode_platform::{CreateNamespace, Format, GoalRequest, MapPlace, PersistentKind, Platform, Targets};
+use lode_platform::ndctl::{self, Included, ListRequest};
+use lode_platform::{
+    CreateNamespace, Format, GoalRequest, MapPlace, PersistentKind, Platform, Targets, boot, goal, namespace,
+};
 use std::fs;
 use uuid::Uuid;
 
@@ -28,7 +30,7 @@ fn modules(handles: &[u32]) -> Targets {
 }
 
 fn show(platform: &Platform, subject: Subject) -> String {
-    platform.show(&subject, &Targets::default(), &Display::default()).unwrap()
+    ipmctl::show(platform, &subject, &Targets::default(), &Display::default()).unwrap()
 }
 
 /// Returns the machine in the file beside its listings.
@@ -63,10 +65,10 @@ fn assert_excerpt(name: &str, ours: &str) {
 
 /// Returns the output of `create -goal`, including the answer to its question.
 fn create_goal(platform: &mut Platform, request: &GoalRequest) -> String {
-    let goals = platform.plan_goals(request).unwrap();
+    let goals = goal::plan(platform, request).unwrap();
     let display = Display::default();
     let before = ipmctl::goals_to_confirm(platform, &goals, &display).unwrap();
-    platform.create_goals(goals.clone());
+    goal::create(platform, goals.clone());
     let after = ipmctl::created_goals(platform, &goals, &display).unwrap();
     format!("{before}Do you want to continue? [y/n] y\n{after}")
 }
@@ -79,7 +81,7 @@ fn fujitsu() -> Platform {
     assert_excerpt("fujitsu-create-goal.txt", &create_goal(&mut platform, &request));
     let kind = PersistentKind::AppDirectNotInterleaved;
     create_goal(&mut platform, &GoalRequest { targets: modules(&[0x1001]), kind, ..GoalRequest::default() });
-    platform.reboot();
+    boot::reboot(&mut platform);
     platform
 }
 
@@ -108,7 +110,7 @@ fn memory_mode_of_the_server_with_twelve_modules() {
     assert_excerpt("pmserver-resources-before.txt", &show(&platform, Subject::MemoryResources));
     let request = GoalRequest { memory_percent: 100, ..GoalRequest::default() };
     assert_excerpt("pmserver-create-goal.txt", &create_goal(&mut platform, &request));
-    platform.reboot();
+    boot::reboot(&mut platform);
     // The exception: 12 times 252.0 are 3024.0, and the rest of 3029.4 is missing in the listing.
     let differing = differing("pmserver-resources-after.txt", &show(&platform, Subject::MemoryResources));
     let expected = [
@@ -120,12 +122,12 @@ fn memory_mode_of_the_server_with_twelve_modules() {
 
 fn show_all(platform: &Platform, subject: Subject, targets: &Targets) -> String {
     let display = Display { values: Values::All, ..Display::default() };
-    platform.show(&subject, targets, &display).unwrap()
+    ipmctl::show(platform, &subject, targets, &display).unwrap()
 }
 
 fn show_xml(platform: &Platform, subject: Subject, values: Values) -> String {
     let display = Display { values, format: Format::Xml, ..Display::default() };
-    platform.show(&subject, &Targets::default(), &display).unwrap()
+    ipmctl::show(platform, &subject, &Targets::default(), &display).unwrap()
 }
 
 /// Returns the listing with our set ids in place of its own, which are derived from serial numbers.
@@ -146,7 +148,7 @@ fn modules_and_regions_of_later_ipmctl() {
     assert_excerpt("notes-show-dimm.txt", &show(&platform, Subject::Dimm));
     assert_excerpt("notes-show-topology.txt", &show(&platform, Subject::Topology));
     create_goal(&mut platform, &GoalRequest::default());
-    platform.reboot();
+    boot::reboot(&mut platform);
     // Positions alternate between controllers, as in ndctl's listing of that machine. The published set id follows from
     // this.
     let lists = list(&platform, "DR");
@@ -175,14 +177,18 @@ fn modules_and_regions_of_later_ipmctl() {
 fn all_values_of_a_module_of_later_ipmctl() {
     let mut platform = listed("guide");
     assert_excerpt("guide-show-topology.txt", &show(&platform, Subject::Topology));
-    let of_two = platform.show(&Subject::Topology, &modules(&[0x1, 0x101]), &Display::default()).unwrap();
+    let of_two =
+        ipmctl::show(&platform, &Subject::Topology, &modules(&[0x1, 0x101]), &Display::default()).unwrap();
     assert_excerpt("guide-show-topology-of-two.txt", &of_two);
     create_goal(&mut platform, &GoalRequest::default());
-    platform.reboot();
+    boot::reboot(&mut platform);
     let first = modules(&[0x1]);
     let states = Values::Only(vec!["HealthState".to_owned(), "LockState".to_owned()]);
     let display = Display { values: states, ..Display::default() };
-    assert_excerpt("guide-show-states.txt", &platform.show(&Subject::Dimm, &first, &display).unwrap());
+    assert_excerpt(
+        "guide-show-states.txt",
+        &ipmctl::show(&platform, &Subject::Dimm, &first, &display).unwrap(),
+    );
     // The exceptions: values that machine files do not have, and four present names for two of early 02.x.
     let today = ["SVNDowngrade=Unknown", "SecureErasePolicy=Unknown", "FwActivateOptIn=Unknown"];
     let ours = show_all(&platform, Subject::Dimm, &first);
@@ -215,9 +221,9 @@ fn all_values_of_a_module_of_later_ipmctl() {
 fn what_firmware_keeps_as_later_ipmctl_shows_it() {
     let mut platform = listed("guide");
     create_goal(&mut platform, &GoalRequest::default());
-    platform.reboot();
+    boot::reboot(&mut platform);
     create_goal(&mut platform, &GoalRequest::default());
-    let pcd = platform.show(&Subject::Pcd, &modules(&[0x1]), &Display::default()).unwrap();
+    let pcd = ipmctl::show(&platform, &Subject::Pcd, &modules(&[0x1]), &Display::default()).unwrap();
     assert_excerpt("guide-show-pcd.txt", &pcd);
 }
 
@@ -240,7 +246,7 @@ fn goals_and_memory_mode_of_later_ipmctl() {
     assert_eq!(create_goal(&mut platform, &memory), listing.replace(warning, ""));
     let mut platform = listed("eight");
     create_goal(&mut platform, &memory);
-    platform.reboot();
+    boot::reboot(&mut platform);
     assert_excerpt("eight-resources.txt", &show(&platform, Subject::MemoryResources));
 }
 
@@ -252,7 +258,7 @@ fn xml_of_later_ipmctl() {
     let only = Values::Only(names.split(',').map(str::to_owned).collect());
     assert_excerpt("large-show-dimm.xml", &show_xml(&platform, Subject::Dimm, only));
     assert_excerpt("large-create-goal.txt", &create_goal(&mut platform, &GoalRequest::default()));
-    platform.reboot();
+    boot::reboot(&mut platform);
     let regions = show(&platform, Subject::Region);
     assert_eq!(regions, with_our_sets("large-show-region.txt", &regions));
     for values in [Values::All, Values::Usual] {
@@ -268,7 +274,7 @@ fn xml_of_later_ipmctl() {
 fn capabilities_of_the_first_generation() {
     let mut platform = platform("e4-storage");
     create_goal(&mut platform, &GoalRequest { memory_percent: 100, ..GoalRequest::default() });
-    platform.reboot();
+    boot::reboot(&mut platform);
     let ours = show_all(&platform, Subject::Capabilities, &Targets::default());
     // The exception: firmware here also interleaves over more than six modules.
     for (ours, listed) in differing("first-capabilities.txt", &ours) {
@@ -295,15 +301,15 @@ fn a_dead_module_of_later_ipmctl() {
     assert_eq!(names, expected);
     let only = Values::Only(vec!["LockState".to_owned(), "ChannelPos".to_owned()]);
     let display = Display { values: only, ..Display::default() };
-    let asked = platform.show(&Subject::Dimm, &modules(&[0x1101]), &display).unwrap();
+    let asked = ipmctl::show(&platform, &Subject::Dimm, &modules(&[0x1101]), &display).unwrap();
     assert_eq!(asked, "---DimmID=0x1101---\n   LockState=N/A\n   ChannelPos=1\n");
 }
 
 /// Creates a namespace. Its UUID and that of its page map are the next ones of `uuids`.
 fn create(platform: &mut Platform, wanted: &CreateNamespace, own: u128, map: &str) -> String {
     let mut uuids = [Uuid::from_u128(own), map.parse().unwrap()].into_iter();
-    let made = platform.create_namespace(wanted, &mut || uuids.next().unwrap()).unwrap();
-    platform.describe_namespace(&made)
+    let made = namespace::create(platform, wanted, &mut || uuids.next().unwrap()).unwrap();
+    ndctl::describe(platform, &made)
 }
 
 fn list(platform: &Platform, flags: &str) -> String {
@@ -315,7 +321,7 @@ fn list(platform: &Platform, flags: &str) -> String {
         namespaces: has('N'),
         ..Included::default()
     };
-    platform.list(&ListRequest { included, human: has('u'), ..ListRequest::default() })
+    ndctl::inventory(platform).list(&ListRequest { included, human: has('u'), ..ListRequest::default() })
 }
 
 const SEEN: &str = "8232e3e1-cafd-43d6-bdc9-fb6d9aa9b594";
@@ -344,9 +350,9 @@ fn modules_regions_and_namespaces_of_the_primergy() {
 fn the_same_namespace_under_a_kernel_of_today() {
     let text = Machine::included("fujitsu-primergy").unwrap().replace("\"4.20\"", "\"6.1\"");
     let mut platform = Platform::new(Machine::parse(&text).unwrap());
-    let goals = platform.plan_goals(&GoalRequest::default()).unwrap();
-    platform.create_goals(goals);
-    platform.reboot();
+    let goals = goal::plan(&platform, &GoalRequest::default()).unwrap();
+    goal::create(&mut platform, goals);
+    boot::reboot(&mut platform);
     let size = 479_857_737_728 / (32 << 20) * (32 << 20);
     let wanted = CreateNamespace { region: Some(0), size: Some(size), ..CreateNamespace::default() };
     let today = create(&mut platform, &wanted, 1, SEEN);
@@ -357,9 +363,9 @@ fn the_same_namespace_under_a_kernel_of_today() {
 #[test]
 fn the_namespace_of_the_server_with_modules_of_128_gb() {
     let mut platform = platform("e4-storage");
-    let goals = platform.plan_goals(&GoalRequest::default()).unwrap();
-    platform.create_goals(goals);
-    platform.reboot();
+    let goals = goal::plan(&platform, &GoalRequest::default()).unwrap();
+    goal::create(&mut platform, goals);
+    boot::reboot(&mut platform);
     // The first region in ndctl's order is region1, as in the listing.
     create(&mut platform, &CreateNamespace::default(), 1, "5d0eb50d-6b79-4acb-b36e-32ac535ac440");
     assert_excerpt("storage-list-namespaces.json", &list(&platform, "N"));

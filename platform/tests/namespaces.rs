@@ -3,11 +3,14 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use lode_nvdimm::{BttGeometry, BttVersion};
+use lode_platform::goal::{self, GoalError};
 use lode_platform::machine::Machine;
-use lode_platform::ndctl::{Included, ListRequest};
+use lode_platform::namespace::{self, NamespaceError};
+use lode_platform::ndctl::{self, Included, ListRequest};
+use lode_platform::picture::{self, Palette};
 use lode_platform::{
-    CreateNamespace, Directory, GoalRequest, LabelVersion, MapPlace, Mode, Palette, Platform, PlatformError,
-    Purpose, SectorTable,
+    CreateNamespace, Directory, GoalRequest, LabelVersion, MapPlace, Mode, Platform, PlatformError, Purpose,
+    SectorTable, boot, region,
 };
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -30,18 +33,18 @@ impl Emulated {
         let mut directory = Directory::init(&root, Path::new(machine), text).unwrap();
         directory
             .change(|platform| {
-                let goals = platform.plan_goals(&GoalRequest { labels, ..GoalRequest::default() })?;
-                platform.create_goals(goals);
-                platform.reboot();
-                Ok(())
+                let goals = goal::plan(platform, &GoalRequest { labels, ..GoalRequest::default() })?;
+                goal::create(platform, goals);
+                boot::reboot(platform);
+                Ok::<_, PlatformError>(())
             })
             .unwrap();
         Emulated { _folder: folder, root, next: 1 }
     }
 
-    fn change<T>(
+    fn change<T, E: Into<PlatformError>>(
         &self,
-        change: impl FnOnce(&mut Platform) -> Result<T, PlatformError>,
+        change: impl FnOnce(&mut Platform) -> Result<T, E>,
     ) -> Result<T, PlatformError> {
         Directory::open(&self.root, Purpose::Change)?.change(change)
     }
@@ -49,7 +52,7 @@ impl Emulated {
     fn create(&mut self, wanted: &CreateNamespace) -> Result<String, PlatformError> {
         let mut next = self.next;
         let made = self.change(|platform| {
-            platform.create_namespace(wanted, &mut || {
+            namespace::create(platform, wanted, &mut || {
                 next += 1;
                 Uuid::from_u128(next)
             })
@@ -61,7 +64,7 @@ impl Emulated {
     fn list(&self) -> String {
         let directory = Directory::open(&self.root, Purpose::Look).unwrap();
         let included = Included { regions: true, namespaces: true, idle: true, ..Included::default() };
-        directory.platform().list(&ListRequest { included, ..ListRequest::default() })
+        ndctl::inventory(directory.platform()).list(&ListRequest { included, ..ListRequest::default() })
     }
 
     fn namespaces(&self) -> Vec<(String, Mode, u64, bool)> {
@@ -96,12 +99,12 @@ fn namespaces_of_every_mode_come_back_from_the_modules() {
             "{list}"
         );
         let directory = Directory::open(&machine.root, Purpose::Look).unwrap();
-        let picture = directory.platform().picture(100, Palette::Plain);
+        let picture = picture::terminal(directory.platform(), 100, Palette::Plain);
         assert!(picture.contains("namespace0.1  devdax  256 MiB, 250 MiB usable  /dev/dax0.1 "), "{picture}");
         drop(directory);
         let free = (2048 - 512 - 256 - 128 - 32) << 20;
         assert!(list.contains(&format!("\"available_size\":{free},")), "{list}");
-        machine.change(|platform| Ok(platform.reboot())).unwrap();
+        machine.change(|platform| Ok::<_, PlatformError>(boot::reboot(platform))).unwrap();
         assert_eq!(machine.namespaces(), expected, "{labels:?}, after a start");
     }
 }
@@ -113,12 +116,12 @@ fn the_others_keep_their_numbers_when_one_is_unmade() {
     for _ in 0..3 {
         machine.create(&wanted(Mode::Raw, 32)).unwrap();
     }
-    machine.change(|platform| Ok(platform.reboot())).unwrap();
-    machine.change(|platform| platform.destroy_namespace("namespace0.0", true)).unwrap();
+    machine.change(|platform| Ok::<_, PlatformError>(boot::reboot(platform))).unwrap();
+    machine.change(|platform| namespace::destroy(platform, "namespace0.0", true)).unwrap();
     let names: Vec<String> = machine.namespaces().into_iter().map(|(name, ..)| name).collect();
     assert_eq!(names, ["namespace0.1", "namespace0.2"]);
-    machine.change(|platform| platform.destroy_namespace("namespace0.2", true)).unwrap();
-    machine.change(|platform| Ok(platform.reboot())).unwrap();
+    machine.change(|platform| namespace::destroy(platform, "namespace0.2", true)).unwrap();
+    machine.change(|platform| Ok::<_, PlatformError>(boot::reboot(platform))).unwrap();
     assert_eq!(machine.namespaces()[0].0, "namespace0.0", "numbered as they lie");
 }
 
@@ -193,18 +196,21 @@ fn a_destroyed_namespace_leaves_its_space_and_its_number() {
     for _ in 0..3 {
         machine.create(&wanted(Mode::Fsdax, 512)).unwrap();
     }
-    let refused = machine.change(|platform| platform.destroy_namespace("namespace0.1", false));
-    assert!(matches!(refused, Err(PlatformError::NamespaceActive { .. })), "{refused:?}");
-    machine.change(|platform| platform.enable_namespace("namespace0.1", false)).unwrap();
+    let refused = machine.change(|platform| namespace::destroy(platform, "namespace0.1", false));
+    assert!(
+        matches!(refused, Err(PlatformError::Namespace(NamespaceError::NamespaceActive { .. }))),
+        "{refused:?}"
+    );
+    machine.change(|platform| namespace::enable(platform, "namespace0.1", false)).unwrap();
     assert!(!machine.namespaces()[1].3);
-    machine.change(|platform| platform.destroy_namespace("namespace0.1", false)).unwrap();
+    machine.change(|platform| namespace::destroy(platform, "namespace0.1", false)).unwrap();
     let left: Vec<_> = machine.namespaces().into_iter().map(|(name, ..)| name).collect();
     assert_eq!(left, ["namespace0.0", "namespace0.2"]);
     // A raw namespace takes its place: the info block of the page map is cleared.
     assert_eq!(machine.create(&wanted(Mode::Raw, 512)).unwrap(), "namespace0.1");
     assert_eq!(machine.namespaces()[1].1, Mode::Raw);
-    machine.change(|platform| platform.destroy_namespace("namespace0.0", true)).unwrap();
-    machine.change(|platform| Ok(platform.reboot())).unwrap();
+    machine.change(|platform| namespace::destroy(platform, "namespace0.0", true)).unwrap();
+    machine.change(|platform| Ok::<_, PlatformError>(boot::reboot(platform))).unwrap();
     let numbered: Vec<_> = machine.namespaces().into_iter().map(|(name, mode, ..)| (name, mode)).collect();
     assert_eq!(numbered, [("namespace0.0".into(), Mode::Raw), ("namespace0.1".into(), Mode::Fsdax)]);
 }
@@ -221,7 +227,7 @@ fn a_namespace_is_reconfigured_in_its_place() {
         Uuid::from_u128(next)
     };
     machine
-        .change(|platform| platform.reconfigure_namespace("namespace0.0", &devdax, true, &mut uuids))
+        .change(|platform| namespace::reconfigure(platform, "namespace0.0", &devdax, true, &mut uuids))
         .unwrap();
     let list = machine.list();
     for part in ["\"mode\":\"devdax\"", "\"map\":\"mem\"", "\"name\":\"data\"", "\"chardev\":\"dax0.0\""] {
@@ -233,29 +239,29 @@ fn a_namespace_is_reconfigured_in_its_place() {
 fn what_does_not_fit_is_refused_and_changes_nothing() {
     let mut machine = Emulated::new("lab-pair", LabelVersion::V1_2);
     let before = machine.list();
-    use PlatformError as E;
+    use NamespaceError as E;
     let refused = machine.create(&wanted(Mode::Fsdax, 24));
     assert!(
-        matches!(refused, Err(E::Misaligned { ways: 2, fitting, .. }) if fitting == 32 << 20),
+        matches!(refused, Err(PlatformError::Namespace(E::Misaligned { ways: 2, fitting, .. })) if fitting == 32 << 20),
         "{refused:?}"
     );
     let refused = machine.create(&wanted(Mode::Fsdax, 4096));
     assert!(
-        matches!(refused, Err(E::NoSpace { region: None, largest, .. }) if largest == 2 << 30),
+        matches!(refused, Err(PlatformError::Namespace(E::NoSpace { region: None, largest, .. })) if largest == 2 << 30),
         "{refused:?}"
     );
     let refused = machine.create(&CreateNamespace { region: Some(7), ..CreateNamespace::default() });
-    assert!(matches!(refused, Err(E::UnknownRegion { region: 7 })), "{refused:?}");
+    assert!(matches!(refused, Err(PlatformError::Namespace(E::UnknownRegion { region: 7 }))), "{refused:?}");
     let refused = machine.create(&CreateNamespace { align: Some(3 << 20), ..wanted(Mode::Fsdax, 64) });
-    assert!(matches!(refused, Err(E::Align { .. })), "{refused:?}");
+    assert!(matches!(refused, Err(PlatformError::Namespace(E::Align { .. }))), "{refused:?}");
     let refused = machine.create(&CreateNamespace { sector_size: Some(1000), ..wanted(Mode::Sector, 64) });
-    assert!(matches!(refused, Err(E::SectorSize { size: 1000 })), "{refused:?}");
+    assert!(matches!(refused, Err(PlatformError::Namespace(E::SectorSize { size: 1000 }))), "{refused:?}");
     let refused = machine.create(&CreateNamespace { name: "n".repeat(64), ..wanted(Mode::Raw, 64) });
-    assert!(matches!(refused, Err(E::Labels { .. })), "{refused:?}");
+    assert!(matches!(refused, Err(PlatformError::Namespace(E::Labels { .. }))), "{refused:?}");
     assert_eq!(machine.list(), before);
-    machine.change(|platform| platform.enable_region(0, false)).unwrap();
+    machine.change(|platform| region::enable(platform, 0, false)).unwrap();
     let refused = machine.create(&CreateNamespace { region: Some(0), ..CreateNamespace::default() });
-    assert!(matches!(refused, Err(E::RegionDisabled { region: 0 })), "{refused:?}");
+    assert!(matches!(refused, Err(PlatformError::Namespace(E::RegionDisabled { region: 0 }))), "{refused:?}");
 }
 
 #[test]
@@ -263,12 +269,14 @@ fn what_was_made_of_an_older_namespace_is_passed_over() {
     let mut machine = Emulated::new("lab-one", LabelVersion::V1_2);
     for mode in [Mode::Fsdax, Mode::Sector] {
         machine.create(&wanted(mode, 256)).unwrap();
-        machine.change(|platform| platform.enable_region(0, false)).unwrap();
-        machine.change(|platform| platform.init_labels(0, Some(LabelVersion::V1_2), true)).unwrap();
-        machine.change(|platform| platform.enable_region(0, true)).unwrap();
+        machine.change(|platform| region::enable(platform, 0, false)).unwrap();
+        machine
+            .change(|platform| namespace::init_labels(platform, 0, Some(LabelVersion::V1_2), true))
+            .unwrap();
+        machine.change(|platform| region::enable(platform, 0, true)).unwrap();
         machine.create(&wanted(Mode::Raw, 256)).unwrap();
         assert_eq!(machine.namespaces()[0].1, Mode::Raw);
-        machine.change(|platform| platform.destroy_namespace("namespace0.0", true)).unwrap();
+        machine.change(|platform| namespace::destroy(platform, "namespace0.0", true)).unwrap();
     }
 }
 
@@ -276,8 +284,10 @@ fn what_was_made_of_an_older_namespace_is_passed_over() {
 fn a_goal_does_not_take_the_space_of_namespaces() {
     let mut machine = Emulated::new("lab-pair", LabelVersion::V1_2);
     machine.create(&wanted(Mode::Raw, 64)).unwrap();
-    let refused = machine.change(|platform| platform.plan_goals(&GoalRequest::default()));
-    let Err(PlatformError::ModuleInUse { namespace, .. }) = refused else { panic!("{refused:?}") };
+    let refused = machine.change(|platform| goal::plan(platform, &GoalRequest::default()));
+    let Err(PlatformError::Goal(GoalError::ModuleInUse { namespace, .. })) = refused else {
+        panic!("{refused:?}")
+    };
     assert_eq!(namespace, "namespace0.0");
 }
 
@@ -289,15 +299,15 @@ fn there_are_as_many_namespaces_as_label_slots_but_one() {
     let mut next = 0;
     let mut made = 0;
     let refused = directory.change(|platform| {
-        let goals = platform.plan_goals(&GoalRequest::default())?;
-        platform.create_goals(goals);
-        platform.reboot();
-        Ok(())
+        let goals = goal::plan(platform, &GoalRequest::default())?;
+        goal::create(platform, goals);
+        boot::reboot(platform);
+        Ok::<_, PlatformError>(())
     });
     refused.unwrap();
     let error = loop {
         let change = directory.change(|platform| {
-            platform.create_namespace(&wanted(Mode::Raw, 16), &mut || {
+            namespace::create(platform, &wanted(Mode::Raw, 16), &mut || {
                 next += 1;
                 Uuid::from_u128(next)
             })
@@ -316,24 +326,35 @@ fn labels_are_made_anew_copied_and_torn() {
     let mut machine = Emulated::new("lab-pair", LabelVersion::V1_2);
     machine.create(&wanted(Mode::Fsdax, 512)).unwrap();
     let area = Directory::open(&machine.root, Purpose::Look).unwrap().label_area(1).unwrap();
-    let refused = machine.change(|platform| platform.init_labels(1, Some(LabelVersion::V1_2), true));
-    assert!(matches!(refused, Err(PlatformError::RegionActive { .. })), "{refused:?}");
-    machine.change(|platform| platform.enable_region(0, false)).unwrap();
-    let refused = machine.change(|platform| platform.init_labels(1, Some(LabelVersion::V1_2), false));
-    assert!(matches!(refused, Err(PlatformError::LabelsThere { .. })), "{refused:?}");
-    machine.change(|platform| platform.init_labels(1, Some(LabelVersion::V1_2), true)).unwrap();
+    let refused =
+        machine.change(|platform| namespace::init_labels(platform, 1, Some(LabelVersion::V1_2), true));
+    assert!(
+        matches!(refused, Err(PlatformError::Namespace(NamespaceError::RegionActive { .. }))),
+        "{refused:?}"
+    );
+    machine.change(|platform| region::enable(platform, 0, false)).unwrap();
+    let refused =
+        machine.change(|platform| namespace::init_labels(platform, 1, Some(LabelVersion::V1_2), false));
+    assert!(
+        matches!(refused, Err(PlatformError::Namespace(NamespaceError::LabelsThere { .. }))),
+        "{refused:?}"
+    );
+    machine.change(|platform| namespace::init_labels(platform, 1, Some(LabelVersion::V1_2), true)).unwrap();
     assert!(machine.namespaces().is_empty(), "a namespace with half of its labels is none");
-    let refused = machine.change(|platform| platform.write_labels_of(1, vec![0; 100]));
-    assert!(matches!(refused, Err(PlatformError::LabelAreaSize { found: 100, .. })), "{refused:?}");
-    machine.change(|platform| platform.write_labels_of(1, area)).unwrap();
+    let refused = machine.change(|platform| namespace::write_labels(platform, 1, vec![0; 100]));
+    assert!(
+        matches!(refused, Err(PlatformError::Namespace(NamespaceError::LabelAreaSize { found: 100, .. }))),
+        "{refused:?}"
+    );
+    machine.change(|platform| namespace::write_labels(platform, 1, area)).unwrap();
     assert_eq!(machine.namespaces().len(), 1, "back again");
     // Both index blocks are torn: the region has no usable labels, and the error reports this.
-    machine.change(|platform| platform.write_labels_of(1, vec![0x5a; 128 << 10])).unwrap();
-    machine.change(|platform| platform.enable_region(0, true)).unwrap();
+    machine.change(|platform| namespace::write_labels(platform, 1, vec![0x5a; 128 << 10])).unwrap();
+    machine.change(|platform| region::enable(platform, 0, true)).unwrap();
     let refused = machine.create(&wanted(Mode::Raw, 64));
-    assert!(matches!(refused, Err(PlatformError::Labels { .. })), "{refused:?}");
-    machine.change(|platform| platform.enable_region(0, false)).unwrap();
-    machine.change(|platform| platform.init_labels(1, None, true)).unwrap();
+    assert!(matches!(refused, Err(PlatformError::Namespace(NamespaceError::Labels { .. }))), "{refused:?}");
+    machine.change(|platform| region::enable(platform, 0, false)).unwrap();
+    machine.change(|platform| namespace::init_labels(platform, 1, None, true)).unwrap();
     let area = Directory::open(&machine.root, Purpose::Look).unwrap().label_area(1).unwrap();
     assert!(area.iter().all(|byte| *byte == 0), "what was torn is gone, too");
     assert_eq!(machine.namespaces()[0].1, Mode::Raw, "without labels a region is one namespace");

@@ -4,8 +4,9 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use lode_platform::machine::{INCLUDED, Machine};
-use lode_platform::plan::{PlanRequest, Rest, Wish};
-use lode_platform::{CreateNamespace, GoalRequest, Mode, Palette, Platform};
+use lode_platform::picture::{self, Palette};
+use lode_platform::plan::{self, PlanRequest, Rest, Wish};
+use lode_platform::{CreateNamespace, GoalRequest, Mode, Platform, boot, goal, namespace};
 use roxmltree::{Document, Node};
 use std::collections::BTreeSet;
 use std::fs;
@@ -35,8 +36,9 @@ fn with_namespaces(mut platform: Platform, rest: Option<Rest>, wishes: &[(Mode, 
     };
     let wishes = wishes.iter().map(wish).collect();
     let request = PlanRequest { wishes, rest, ..PlanRequest::default() };
-    let plan = platform.plan(&request, &mut uuids()).unwrap_or_else(|error| panic!("{error}"));
-    platform.follow(&plan, &mut uuids()).unwrap();
+    let plan =
+        plan::for_emulated(&platform, &request, &mut uuids()).unwrap_or_else(|error| panic!("{error}"));
+    plan.run(&mut platform, &mut uuids()).unwrap();
     platform
 }
 
@@ -59,12 +61,12 @@ fn in_use(name: &str) -> Platform {
         }
         "e4-storage" => {
             let mut platform = with_namespaces(platform, None, &[(Mode::Sector, 96 << 10, "journal")]);
-            platform.enable_namespace("namespace0.0", false).unwrap();
+            namespace::enable(&mut platform, "namespace0.0", false).unwrap();
             let mut request =
                 GoalRequest { memory_percent: 50, reserved_percent: 10, ..GoalRequest::default() };
             request.targets.sockets = vec![1];
-            let goals = platform.plan_goals(&request).unwrap();
-            platform.create_goals(goals);
+            let goals = goal::plan(&platform, &request).unwrap();
+            goal::create(&mut platform, goals);
             platform
         }
         "lab-one" => with_namespaces(platform, None, &vec![(Mode::Raw, 16, ""); 40]),
@@ -99,7 +101,7 @@ fn pictures_of_the_included_machines() {
     let mut different = Vec::new();
     for (name, text) in INCLUDED {
         for (state, platform) in [("new", machine(text)), ("used", in_use(name))] {
-            let picture = platform.picture(100, Palette::Plain);
+            let picture = picture::terminal(&platform, 100, Palette::Plain);
             let path = format!("{}/tests/pictures/{name}-{state}.txt", env!("CARGO_MANIFEST_DIR"));
             let golden = fs::read_to_string(&path).unwrap_or_default();
             if picture != golden {
@@ -117,30 +119,30 @@ fn pictures_are_as_wide_as_their_terminal_and_have_colours_only_where_asked() {
     for (name, _) in INCLUDED {
         let platform = in_use(name);
         for width in [0, 40, 57, 80, 100, 300] {
-            let picture = platform.picture(width, Palette::Plain);
+            let picture = picture::terminal(&platform, width, Palette::Plain);
             let cells =
                 |line: &str| line.chars().map(|one| if "漢字".contains(one) { 2 } else { 1 }).sum::<usize>();
             let widest = picture.lines().map(cells).max().unwrap();
             assert!(widest <= width.clamp(40, 100), "{name} in {width}:\n{picture}");
             assert!(!picture.contains('\x1b'));
         }
-        assert!(platform.picture(100, Palette::Colour).contains("\x1b[0;36m"), "{name}");
+        assert!(picture::terminal(&platform, 100, Palette::Colour).contains("\x1b[0;36m"), "{name}");
     }
 }
 
 #[test]
 fn sockets_that_look_alike_are_drawn_once() {
     let mut platform = large(64, 24);
-    let goals = platform.plan_goals(&GoalRequest::default()).unwrap();
-    platform.create_goals(goals);
-    platform.reboot();
-    let picture = platform.picture(100, Palette::Plain);
+    let goals = goal::plan(&platform, &GoalRequest::default()).unwrap();
+    goal::create(&mut platform, goals);
+    boot::reboot(&mut platform);
+    let picture = picture::terminal(&platform, 100, Palette::Plain);
     assert!(picture.lines().count() < 40, "{picture}");
     let last = "… sockets 1 to 63 look like socket 0: nmem24 to nmem1535, region2 to region127\n";
     assert!(picture.ends_with(last), "{picture}");
     let namespace = CreateNamespace { region: Some(60), ..CreateNamespace::default() };
-    platform.create_namespace(&namespace, &mut uuids()).unwrap();
-    let picture = platform.picture(100, Palette::Plain);
+    namespace::create(&mut platform, &namespace, &mut uuids()).unwrap();
+    let picture = picture::terminal(&platform, 100, Palette::Plain);
     assert!(picture.contains("sockets 1 to 29 look like socket 0"), "{picture}");
     assert!(
         picture.contains("namespace60.0") && picture.contains("sockets 32 to 63 look like socket 31"),
@@ -165,7 +167,7 @@ fn names<'a>(document: &'a Document<'a>, class: &str) -> Vec<&'a str> {
 fn pages_hold_every_module_region_and_namespace_once() {
     let all = INCLUDED.map(|(name, _)| in_use(name)).into_iter();
     for platform in all.chain([large(3, 24), large(1, 1)]) {
-        let page = platform.page();
+        let page = picture::page(&platform);
         let document = Document::parse(drawing(&page)).unwrap_or_else(|error| panic!("{error}\n{page}"));
         let modules: BTreeSet<String> =
             platform.machine.modules.iter().map(|module| module.handle.to_string()).collect();
@@ -201,7 +203,7 @@ fn hostile_names_stay_names() {
     let text = Machine::included("lab-pair").unwrap();
     let text = text.replace("\"lab-pair\"", &quoted).replace("\"CPU0_DIMM_A2\"", &quoted);
     let platform = with_namespaces(machine(&text), None, &[(Mode::Raw, 1024, HOSTILE)]);
-    let page = platform.page();
+    let page = picture::page(&platform);
     assert!(!page.contains("<script") && !page.contains('\u{1b}') && !page.contains('\u{202e}'), "{page}");
     assert_eq!(page.matches("</text>&lt;").count(), 0);
     let document = Document::parse(drawing(&page)).unwrap();
@@ -211,7 +213,7 @@ fn hostile_names_stay_names() {
     assert_eq!(titles.filter(|title| title.contains(seen)).count(), 2, "of a module and of a namespace");
     assert_eq!(document.root_element().attribute("aria-label"), Some(seen));
     for palette in [Palette::Plain, Palette::Colour] {
-        let picture = platform.picture(100, palette);
+        let picture = picture::terminal(&platform, 100, palette);
         assert!(!picture.contains("\x1b[31m") && !picture.contains('\u{202e}'), "{picture:?}");
         assert!(picture.contains("</text><script>&"), "{picture}");
     }

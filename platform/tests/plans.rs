@@ -3,10 +3,14 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use lode_platform::machine::{INCLUDED, Machine};
-use lode_platform::plan::{Holding, Loss, Obstacle, PlanRequest, Rest, Row, Step, Table, Wish, plan_real};
+use lode_platform::plan::{
+    Holding, Loss, Obstacle, Plan, PlanError, PlanRequest, Rest, Row, Step, Table, Wish, for_emulated,
+    for_real,
+};
 use lode_platform::sysfs::Cxl;
 use lode_platform::{
-    CreateNamespace, Directory, GoalRequest, MapPlace, Mode, PersistentKind, Platform, PlatformError, Purpose,
+    CreateNamespace, Directory, GoalRequest, MapPlace, Mode, PersistentKind, Platform, PlatformError,
+    Purpose, boot, goal, namespace, ndctl,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -38,8 +42,8 @@ fn wish(mode: Mode, size: u64, socket: u16) -> Wish {
     Wish { namespace, socket: Some(socket), kind: None }
 }
 
-fn plan(platform: &Platform, request: &PlanRequest) -> Result<lode_platform::plan::Plan, PlatformError> {
-    platform.plan(request, &mut uuids(1))
+fn plan(platform: &Platform, request: &PlanRequest) -> Result<Plan, PlanError> {
+    for_emulated(platform, request, &mut uuids(1))
 }
 
 /// Returns the error message of an impossible request.
@@ -109,18 +113,21 @@ impl Past {
         let modules = modules.map(|module| module.handle).collect();
         let mut request = GoalRequest { memory_percent, ..GoalRequest::default() };
         request.targets.modules = modules;
-        let goals = platform.plan_goals(&request).unwrap();
-        platform.create_goals(goals);
-        platform.reboot();
+        let goals = goal::plan(platform, &request).unwrap();
+        goal::create(platform, goals);
+        boot::reboot(platform);
         let mut identities = uuids(7);
         for size in &self.namespaces {
             let size = Some(size * 48 * MIB);
             // The regions may be too small, or missing.
-            let _ = platform
-                .create_namespace(&CreateNamespace { size, ..CreateNamespace::default() }, &mut identities);
+            let _ = namespace::create(
+                platform,
+                &CreateNamespace { size, ..CreateNamespace::default() },
+                &mut identities,
+            );
         }
         if self.goal_waits {
-            let _ = platform.plan_goals(&request).map(|goals| platform.create_goals(goals));
+            let _ = goal::plan(platform, &request).map(|goals| goal::create(platform, goals));
         }
     }
 }
@@ -169,15 +176,15 @@ proptest! {
         let folder = TempDir::new().unwrap();
         let root = folder.path().join("state");
         let mut directory = Directory::init(&root, Path::new("machine"), &texts()[number]).unwrap();
-        directory.change(|platform| { past.happen(platform); Ok(()) }).unwrap();
+        directory.change(|platform| { past.happen(platform); Ok::<_, PlatformError>(()) }).unwrap();
         let before = directory.platform().clone();
         match plan(&before, &request) {
             Ok(plan) => {
-                directory.change(|platform| platform.follow(&plan, &mut uuids(2))).unwrap();
+                directory.change(|platform| plan.run(platform, &mut uuids(2))).unwrap();
                 drop(directory);
                 let directory = Directory::open(&root, Purpose::Look).unwrap();
                 let after = directory.platform();
-                prop_assert_eq!(&after.table(), &plan.table);
+                prop_assert_eq!(&Table::of(after), &plan.table);
                 check_wishes(&request, &plan.steps, after);
                 let gone = identities(&before).difference(&identities(after)).count();
                 let named = |loss: &&Loss| matches!(loss, Loss::Namespace { .. });
@@ -186,7 +193,7 @@ proptest! {
                 let named = plan.losses.iter().any(|loss| matches!(loss, Loss::Memory { .. }));
                 prop_assert!(memory(after) >= memory(&before) || named);
             }
-            Err(PlatformError::Impossible(impossible)) => {
+            Err(PlanError::Impossible(impossible)) => {
                 if let (Some(nearest), [_]) = (&impossible.nearest, request.wishes.as_slice()) {
                     let offered = PlanRequest { wishes: vec![nearest.clone()], ..request.clone() };
                     prop_assert!(plan(&before, &offered).is_ok(), "{impossible}");
@@ -228,19 +235,19 @@ proptest! {
         let mut platform = Platform::new(Machine::parse(&text).unwrap());
         past.happen(&mut platform);
         request.rest = None;
-        let inventory = platform.inventory();
-        match plan_real(&inventory, &Cxl::default(), &request) {
+        let inventory = ndctl::inventory(&platform);
+        match for_real(&inventory, &Cxl::default(), &request) {
             Ok(plan) => {
                 let before = identities(&platform);
-                platform.follow(&plan, &mut uuids(2)).unwrap();
-                prop_assert_eq!(held(&platform.table()), held(&plan.table));
+                plan.run(&mut platform, &mut uuids(2)).unwrap();
+                prop_assert_eq!(held(&Table::of(&platform)), held(&plan.table));
                 check_wishes(&request, &plan.steps, &platform);
                 prop_assert_eq!(plan.losses.len(), before.difference(&identities(&platform)).count());
             }
-            Err(PlatformError::Impossible(impossible)) => {
+            Err(PlanError::Impossible(impossible)) => {
                 if let (Some(nearest), [_]) = (&impossible.nearest, request.wishes.as_slice()) {
                     let offered = PlanRequest { wishes: vec![nearest.clone()], ..request.clone() };
-                    prop_assert!(plan_real(&inventory, &Cxl::default(), &offered).is_ok(), "{impossible}");
+                    prop_assert!(for_real(&inventory, &Cxl::default(), &offered).is_ok(), "{impossible}");
                 }
             }
             Err(other) => prop_assert!(false, "{other}"),
@@ -267,7 +274,7 @@ fn the_rest_becomes_memory_and_nothing_more_than_needed_is_changed() {
         ]
     );
     assert!(first.losses.is_empty());
-    platform.follow(&first, &mut uuids(2)).unwrap();
+    first.run(&mut platform, &mut uuids(2)).unwrap();
     // A namespace that fits into the free range is made there.
     request = PlanRequest { wishes: vec![wish(Mode::Raw, 12 * GIB, 0)], ..PlanRequest::default() };
     let second = plan(&platform, &request).unwrap();
@@ -296,7 +303,7 @@ fn a_second_plan_for_the_same_rest_does_nothing() {
         let request = PlanRequest { rest: Some(rest), ..PlanRequest::default() };
         let first = plan(&platform, &request).unwrap();
         assert_eq!(first.steps.is_empty(), rest == Rest::Unconfigured, "a new machine is not configured");
-        platform.follow(&first, &mut uuids(2)).unwrap();
+        first.run(&mut platform, &mut uuids(2)).unwrap();
         assert_eq!(plan(&platform, &request).unwrap().steps, []);
     }
 }

@@ -8,8 +8,9 @@ use crate::fields;
 use crate::platform::{Place, Seen, failed, real};
 use clap::Args;
 use grammar::{Request, parse};
-use lode_platform::ipmctl::{Display, created_goals, goals_to_confirm};
-use lode_platform::{Directory, Format, GoalRequest, Handle, Platform, Purpose, Targets};
+use lode_platform::goal;
+use lode_platform::ipmctl::{self, Display, created_goals, goals_to_confirm};
+use lode_platform::{Directory, Format, GoalRequest, Handle, Platform, PlatformError, Purpose, Targets};
 use std::io::{self, BufRead, IsTerminal, Write};
 
 /// The commands, for help and the manual page.
@@ -58,8 +59,11 @@ pub(crate) fn run(ipmctl: &Ipmctl) -> Result<Answer, Failure> {
         Request::Help => format!("{WORDS}\n"),
         Request::Show { subject, targets, display } => {
             let shown = match ipmctl.place.look()? {
-                Seen::Emulated(directory) => directory.platform().show(&subject, &targets, &display),
-                Seen::Real(sysfs) => sysfs.show(&subject, &targets, &display),
+                Seen::Emulated(directory) => {
+                    let shown = ipmctl::show(directory.platform(), &subject, &targets, &display);
+                    shown.map_err(PlatformError::from)
+                }
+                Seen::Real(sysfs) => sysfs.show(&subject, &targets, &display).map_err(PlatformError::from),
             };
             shown.map_err(failed("showing a machine"))?
         }
@@ -80,21 +84,21 @@ fn create_goal(
     display: &Display,
     force: bool,
 ) -> Result<String, Failure> {
-    let failed = || failed("creating a goal");
-    let goals = directory.platform().plan_goals(request).map_err(failed())?;
+    let what = "creating a goal";
+    let goals = goal::plan(directory.platform(), request).map_err(failed(what))?;
     if !force && display.format == Format::Text {
-        let table = goals_to_confirm(directory.platform(), &goals, display).map_err(failed())?;
-        confirm(&format!("{table}Do you want to continue? [y/n] "), "creating a goal")?;
+        let table = goals_to_confirm(directory.platform(), &goals, display).map_err(failed(what))?;
+        confirm(&format!("{table}Do you want to continue? [y/n] "), what)?;
     }
     let change = |platform: &mut Platform| {
-        platform.create_goals(goals.clone());
+        goal::create(platform, goals.clone());
         created_goals(platform, &goals, display)
     };
-    directory.change(change).map_err(failed())
+    directory.change(change).map_err(failed(what))
 }
 
 fn delete_goal(directory: &mut Directory, targets: &Targets) -> Result<String, Failure> {
-    let deleted = directory.change(|platform| platform.delete_goals(targets));
+    let deleted = directory.change(|platform| goal::delete(platform, targets));
     let deleted = deleted.map_err(failed("deleting a goal"))?;
     if deleted.is_empty() {
         return Ok("There are no goal configs defined in the system.\n".to_owned());

@@ -5,6 +5,7 @@ use crate::answer::Answer;
 use crate::failure::Failure;
 use crate::platform::{Place, failed};
 use clap::{Args, ValueEnum};
+use lode_platform::namespace;
 use lode_platform::{Directory, LabelVersion, Purpose};
 use std::fs;
 use std::path::PathBuf;
@@ -54,7 +55,7 @@ impl Modules {
         let mut directory = place.open(Purpose::Change)?;
         let numbers = self.numbers(&directory)?;
         let change = directory.change(|platform| {
-            numbers.iter().try_for_each(|index| platform.init_labels(*index, version, force))
+            numbers.iter().try_for_each(|index| namespace::init_labels(platform, *index, version, force))
         });
         change.map_err(failed("making labels"))?;
         Ok(counted(done, numbers.len(), "nmem"))
@@ -119,7 +120,7 @@ impl Write {
             fs::read(&self.input).map_err(|error| Failure::io("reading labels", &self.input, &error))?;
         let index = number(&self.name, "nmem")?;
         let mut directory = place.open(Purpose::Change)?;
-        let change = directory.change(|platform| platform.write_labels_of(index, bytes));
+        let change = directory.change(|platform| namespace::write_labels(platform, index, bytes));
         change.map_err(failed("writing labels"))?;
         Ok(counted("wrote", 1, "nmem"))
     }

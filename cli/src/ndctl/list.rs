@@ -6,7 +6,7 @@ use crate::answer::Answer;
 use crate::failure::Failure;
 use crate::platform::{Place, Seen};
 use clap::{ArgAction, Args};
-use lode_platform::ndctl::{DaxRequest, Included, Inventory, ListFilter, ListRequest};
+use lode_platform::ndctl::{self, DaxRequest, Included, Inventory, ListFilter, ListRequest};
 
 #[derive(Args, Debug)]
 pub(super) struct List {
@@ -84,7 +84,7 @@ impl List {
 
 fn inventory(place: &Place) -> Result<Inventory, Failure> {
     Ok(match place.look()? {
-        Seen::Emulated(directory) => directory.platform().inventory(),
+        Seen::Emulated(directory) => ndctl::inventory(directory.platform()),
         Seen::Real(sysfs) => sysfs.inventory(),
     })
 }

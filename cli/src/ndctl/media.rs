@@ -5,8 +5,9 @@ use crate::answer::Answer;
 use crate::failure::Failure;
 use crate::platform::{Place, failed};
 use clap::Args;
-use lode_platform::ndctl::{BadBlocks, Included, ListFilter, ListRequest};
-use lode_platform::{Injection, Platform, Purpose};
+use lode_platform::media_error::{self, Injection};
+use lode_platform::ndctl::{self, BadBlocks, Included, ListFilter, ListRequest};
+use lode_platform::{Platform, PlatformError, Purpose};
 use std::fmt::Write;
 
 #[derive(Args, Debug)]
@@ -55,18 +56,19 @@ impl Inject {
             _ => Injection::Inject { notify: !self.no_notify },
         };
         let mut directory = place.open(Purpose::Change)?;
-        let change = directory.change(|platform| platform.inject(&self.name, block, count, injection));
+        let change =
+            directory.change(|platform| media_error::inject(platform, &self.name, block, count, injection));
         change.map_err(failed("changing what a medium has lost"))?;
         let warning = if injection == Injection::Uninject { UNINJECTED } else { "" };
         let included = Included { media_errors: true, ..Included::default() };
-        let namespace = directory.platform().inventory().describe(&self.name, &included, self.human);
+        let namespace = ndctl::inventory(directory.platform()).describe(&self.name, &included, self.human);
         Ok(printed(format!("{warning}{namespace}")))
     }
 
     fn status(&self, place: &Place) -> Result<Answer, Failure> {
         let directory = place.open(Purpose::Look)?;
-        let lost =
-            directory.platform().injected(&self.name).map_err(failed("asking what a medium has lost"))?;
+        let lost = media_error::injected(directory.platform(), &self.name)
+            .map_err(failed("asking what a medium has lost"))?;
         Ok(printed(if lost.is_empty() { String::new() } else { self.records(&lost) }))
     }
 
@@ -97,8 +99,8 @@ impl Buses {
     pub(super) fn scrub(&self, place: &Place) -> Result<Answer, Failure> {
         let mut directory = place.open(Purpose::Change)?;
         let buses = self.listed(directory.platform())?;
-        let scrubbed = directory.change(|platform| {
-            platform.scrub();
+        let scrubbed = directory.change::<_, PlatformError>(|platform| {
+            media_error::scrub(platform);
             Ok(())
         });
         scrubbed.map_err(failed("searching modules"))?;
@@ -115,7 +117,7 @@ impl Buses {
             let included = Included { buses: true, ..Included::default() };
             let filter =
                 ListFilter { bus: Some(bus.unwrap_or("ACPI.NFIT".to_owned())), ..ListFilter::default() };
-            platform.list(&ListRequest { included, filter, human: false })
+            ndctl::inventory(platform).list(&ListRequest { included, filter, human: false })
         };
         if self.names.is_empty() {
             return Ok(list(None));

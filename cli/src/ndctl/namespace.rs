@@ -6,7 +6,8 @@ use crate::failure::Failure;
 use crate::platform::{Place, failed};
 use crate::size;
 use clap::{Args, ValueEnum};
-use lode_platform::{CreateNamespace, MapPlace, Mode, Purpose};
+use lode_platform::namespace::{self, NamespaceError};
+use lode_platform::{CreateNamespace, MapPlace, Mode, Purpose, ndctl};
 use uuid::Uuid;
 
 /// Mode of a namespace, in ndctl's words.
@@ -109,14 +110,14 @@ impl Create {
         let mut directory = place.open(Purpose::Change)?;
         let made = directory.change(|platform| {
             let mut uuids = Uuid::new_v4;
-            let Some(old) = &self.reconfig else { return platform.create_namespace(&wanted, &mut uuids) };
+            let Some(old) = &self.reconfig else { return namespace::create(platform, &wanted, &mut uuids) };
             if self.mode.is_none() {
                 wanted.mode = platform.namespace(old)?.1.mode();
             }
-            platform.reconfigure_namespace(old, &wanted, self.force, &mut uuids)
+            namespace::reconfigure(platform, old, &wanted, self.force, &mut uuids)
         });
         let made = made.map_err(failed("making a namespace"))?;
-        Ok(printed(directory.platform().describe_namespace(&made)))
+        Ok(printed(ndctl::describe(directory.platform(), &made)))
     }
 }
 
@@ -138,11 +139,11 @@ impl Destroy {
         let region = self.region.as_ref().map(|region| number(region, "region")).transpose()?;
         let mut directory = place.open(Purpose::Change)?;
         let change = directory.change(|platform| {
-            let names = resolved(&self.names, || platform.labelled_namespaces(region));
+            let names = resolved(&self.names, || namespace::labelled_names(platform, region));
             for name in &names {
-                platform.destroy_namespace(name, self.force)?;
+                namespace::destroy(platform, name, self.force)?;
             }
-            Ok(names.len())
+            Ok::<_, NamespaceError>(names.len())
         });
         Ok(counted("destroyed", change.map_err(failed("unmaking a namespace"))?, "namespace"))
     }
@@ -160,10 +161,10 @@ impl Names {
         let mut directory = place.open(Purpose::Change)?;
         let change = directory.change(|platform| {
             let mut switched = 0;
-            for name in resolved(&self.names, || platform.labelled_namespaces(None)) {
-                switched += usize::from(platform.enable_namespace(&name, enable)?);
+            for name in resolved(&self.names, || namespace::labelled_names(platform, None)) {
+                switched += usize::from(namespace::enable(platform, &name, enable)?);
             }
-            Ok(switched)
+            Ok::<_, NamespaceError>(switched)
         });
         let done = if enable { "enabled" } else { "disabled" };
         Ok(counted(done, change.map_err(failed("switching a namespace"))?, "namespace"))
@@ -171,7 +172,7 @@ impl Names {
 
     pub(super) fn check(&self, place: &Place) -> Result<Answer, Failure> {
         let directory = place.open(Purpose::Look)?;
-        let names = resolved(&self.names, || directory.platform().labelled_namespaces(None));
+        let names = resolved(&self.names, || namespace::labelled_names(directory.platform(), None));
         for name in &names {
             directory.check_namespace(name).map_err(failed("checking a namespace"))?;
         }

@@ -5,7 +5,8 @@ use crate::answer::Answer;
 use crate::failure::Failure;
 use crate::platform::{Place, failed};
 use clap::Args;
-use lode_platform::Purpose;
+use lode_platform::namespace::NamespaceError;
+use lode_platform::{Purpose, region};
 
 #[derive(Args, Debug)]
 pub(super) struct Regions {
@@ -27,9 +28,9 @@ impl Regions {
         let change = directory.change(|platform| {
             let mut switched = 0;
             for number in &numbers {
-                switched += usize::from(platform.enable_region(*number, enable)?);
+                switched += usize::from(region::enable(platform, *number, enable)?);
             }
-            Ok(switched)
+            Ok::<_, NamespaceError>(switched)
         });
         let done = if enable { "enabled" } else { "disabled" };
         Ok(counted(done, change.map_err(failed("switching a region"))?, "region"))

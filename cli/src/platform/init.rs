@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use crate::fields;
 use clap::Args;
 use lode_platform::machine::{INCLUDED, Machine};
-use lode_platform::{Directory, PlatformError};
+use lode_platform::{Directory, DirectoryError};
 use std::ffi::OsStr;
 use std::fs;
 use std::path::PathBuf;
@@ -51,8 +51,8 @@ fn text(init: &Init) -> Result<String, Failure> {
         return fs::read_to_string(&init.machine)
             .map_err(|error| Failure::io("reading a machine", &init.machine, &error));
     }
-    let source = init.machine.clone();
+    let path = init.machine.clone();
     Machine::included(&init.machine.to_string_lossy())
         .map(str::to_owned)
-        .map_err(|fault| failed("making a machine")(PlatformError::Machine { source, fault }))
+        .map_err(|fault| failed("making a machine")(DirectoryError::Machine { path, fault }))
 }

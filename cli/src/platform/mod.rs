@@ -13,7 +13,10 @@ use crate::answer::Answer;
 use crate::failure::Failure;
 use crate::fields;
 use clap::{Args, Subcommand};
-use lode_platform::sysfs::Sysfs;
+use lode_platform::boot;
+use lode_platform::goal::GoalError;
+use lode_platform::ipmctl::ShowError;
+use lode_platform::sysfs::{Sysfs, SysfsError};
 use lode_platform::{Directory, PlatformError, Purpose};
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -115,8 +118,8 @@ pub(crate) fn run(verb: &PlatformVerb) -> Result<Answer, Failure> {
 
 fn reboot(place: &Place) -> Result<Answer, Failure> {
     let mut directory = place.open(Purpose::Change)?;
-    let changed =
-        directory.change(|platform| Ok(platform.reboot())).map_err(failed("starting a machine anew"))?;
+    let changed = directory.change::<_, PlatformError>(|platform| Ok(boot::reboot(platform)));
+    let changed = changed.map_err(failed("starting a machine anew"))?;
     let modules: Vec<String> = changed.iter().map(ToString::to_string).collect();
     let boots = directory.platform().state.boots;
     let text = match modules.as_slice() {
@@ -127,12 +130,14 @@ fn reboot(place: &Place) -> Result<Answer, Failure> {
 }
 
 /// Returns a function that turns an error of a machine into the failure of `what`.
-pub(crate) fn failed(what: &'static str) -> impl FnOnce(PlatformError) -> Failure {
-    move |error| match &error {
-        PlatformError::Percentages { .. } | PlatformError::UnknownValue { .. } => {
+pub(crate) fn failed<E: Into<PlatformError>>(what: &'static str) -> impl FnOnce(E) -> Failure {
+    move |error| match error.into() {
+        error @ (PlatformError::Goal(GoalError::Percentages { .. })
+        | PlatformError::Show(ShowError::UnknownValue { .. })
+        | PlatformError::Sysfs(SysfsError::Show(ShowError::UnknownValue { .. }))) => {
             Failure::bad_usage(error.to_string())
         }
-        PlatformError::Stopped => Failure::interrupted(format!("{what}: {error}")),
-        _ => Failure::new(what, error),
+        PlatformError::Stopped(stopped) => Failure::interrupted(format!("{what}: {stopped}")),
+        error => Failure::new(what, error),
     }
 }

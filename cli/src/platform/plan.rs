@@ -8,7 +8,7 @@ use crate::failure::Failure;
 use crate::fields;
 use clap::{Args, ValueEnum};
 use lode_platform::Purpose;
-use lode_platform::plan::{Holding, PlanRequest, Rest, Row};
+use lode_platform::plan::{self, Holding, PlanRequest, Rest, Row};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -94,7 +94,8 @@ pub(crate) fn run(plan: &Plan) -> Result<Answer, Failure> {
         return real(plan, &request);
     }
     let mut directory = plan.place.open(if plan.apply { Purpose::Change } else { Purpose::Look })?;
-    let made = directory.platform().plan(&request, &mut Uuid::new_v4).map_err(failed("planning"))?;
+    let made =
+        plan::for_emulated(directory.platform(), &request, &mut Uuid::new_v4).map_err(failed("planning"))?;
     let mut text = if plan.commands { made.commands() } else { made.text() };
     if plan.apply {
         if let Some(loss) = made.losses.first()
@@ -106,7 +107,7 @@ pub(crate) fn run(plan: &Plan) -> Result<Answer, Failure> {
             return Err(Failure::new("carrying out a plan", why));
         }
         if !made.steps.is_empty() {
-            let change = directory.change(|platform| platform.follow(&made, &mut Uuid::new_v4));
+            let change = directory.change(|platform| made.run(platform, &mut Uuid::new_v4));
             change.map_err(failed("carrying out a plan"))?;
         }
         text += "\nDone, as one change.\n";
@@ -122,7 +123,8 @@ fn real(plan: &Plan, request: &PlanRequest) -> Result<Answer, Failure> {
              file, `lode platform init FILE.toml --state DIR`, and plan there with --commands",
         ));
     }
-    let made = plan.place.sysfs()?.plan(request).map_err(failed("planning"))?;
+    let sysfs = plan.place.sysfs()?;
+    let made = plan::for_real(&sysfs.inventory(), &sysfs.cxl(), request).map_err(failed("planning"))?;
     if plan.apply {
         let commands: Vec<String> = made.commands().lines().map(str::to_owned).collect();
         return Ok(left_to_tools(&commands));
@@ -131,7 +133,7 @@ fn real(plan: &Plan, request: &PlanRequest) -> Result<Answer, Failure> {
     Ok(answer(text, &made, false))
 }
 
-fn answer(text: String, made: &lode_platform::plan::Plan, applied: bool) -> Answer {
+fn answer(text: String, made: &plan::Plan, applied: bool) -> Answer {
     let steps: Vec<Value> =
         made.steps.iter().map(|step| json!({ "what": step.describe(), "command": step.command() })).collect();
     let words = |texts: Vec<String>| Value::from(texts);

@@ -6,7 +6,8 @@ use crate::failure::Failure;
 use crate::fields;
 use clap::Args;
 use console::Term;
-use lode_platform::{Palette, Platform};
+use lode_platform::Platform;
+use lode_platform::picture::{self, Palette};
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -42,9 +43,9 @@ pub(crate) fn run(show: &Show) -> Result<Answer, Failure> {
 
 fn draw(platform: &Platform, html: Option<&Path>) -> Result<Answer, Failure> {
     match html {
-        Some(path) if path == Path::new("-") => Ok(output(platform.page())),
+        Some(path) if path == Path::new("-") => Ok(output(picture::page(platform))),
         Some(path) => {
-            write_whole(path, platform.page().as_bytes())?;
+            write_whole(path, picture::page(platform).as_bytes())?;
             let path = path.display().to_string();
             Ok(Answer::text(format!("{path}\n")).with("html", path))
         }
@@ -52,7 +53,11 @@ fn draw(platform: &Platform, html: Option<&Path>) -> Result<Answer, Failure> {
             let term = Term::stdout();
             let width = term.size_checked().map_or(WIDTH, |(_, columns)| columns.into());
             let colour = term.is_term() && console::colors_enabled();
-            Ok(output(platform.picture(width, if colour { Palette::Colour } else { Palette::Plain })))
+            Ok(output(picture::terminal(
+                platform,
+                width,
+                if colour { Palette::Colour } else { Palette::Plain },
+            )))
         }
     }
 }

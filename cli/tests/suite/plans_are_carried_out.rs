@@ -52,7 +52,7 @@ impl Emulated {
 }
 
 fn table(state: &Path) -> Table {
-    Directory::open(state, Purpose::Look).unwrap().platform().table()
+    Table::of(Directory::open(state, Purpose::Look).unwrap().platform())
 }
 
 #[test]

@@ -1,8 +1,11 @@
 //! Removal of the files of an interrupted `init`. Its directory is invalid, since `state.toml` is written last.
 
-use super::{JOURNAL, LOCK, MACHINE, MODULES, NEW_STATE, STATE, Step, take};
-use crate::directory::Purpose;
-use crate::error::PlatformError;
+use super::error::DirectoryError;
+use super::journal::JOURNAL;
+use super::lock::{Purpose, take};
+use super::paths::{LOCK, MACHINE, MODULES, NEW_STATE, STATE};
+use super::step::Step;
+use crate::file::error::FileError;
 use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -13,17 +16,17 @@ use std::path::Path;
 ///
 /// # Errors
 /// The directory holds other files, another command makes it at this moment, or the kernel refuses.
-pub(super) fn clear(root: &Path) -> Result<Option<File>, PlatformError> {
+pub(super) fn clear(root: &Path) -> Result<Option<File>, DirectoryError> {
     let failed = |path: &Path| {
         let path = path.to_owned();
-        move |error| PlatformError::Io { what: "reading", path, error }
+        move |error| FileError { what: "reading", path, error }
     };
     let Some(names) = names(root).map_err(failed(root))? else { return Ok(None) };
     if names.is_empty() {
         return Ok(None);
     }
     let ours = [LOCK, MACHINE, MODULES, NEW_STATE];
-    let not_empty = || PlatformError::NotEmpty { path: root.to_owned() };
+    let not_empty = || DirectoryError::NotEmpty { path: root.to_owned() };
     if !names.contains(LOCK) || names.iter().any(|name| !ours.contains(&name.as_str())) {
         return Err(not_empty());
     }
@@ -42,7 +45,7 @@ pub(super) fn clear(root: &Path) -> Result<Option<File>, PlatformError> {
     let others = [MACHINE, NEW_STATE].into_iter().filter(|name| names.contains(*name)).map(Into::into);
     for step in files.chain(others).map(Step::Remove) {
         let path = root.join(step.path());
-        step.run(root).map_err(|error| PlatformError::Io { what: "removing", path, error })?;
+        step.run(root).map_err(|error| FileError { what: "removing", path, error })?;
     }
     Ok(Some(lock))
 }

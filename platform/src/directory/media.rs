@@ -1,10 +1,12 @@
 //! Reader of module media.
 
-use super::{Directory, media_path};
+use super::paths::media_path;
 use crate::error::PlatformError;
-use crate::image::sparse;
+use crate::file::error::FileError;
+use crate::file::sparse;
 use crate::machine::Handle;
-use crate::media_error::{MediaError, first_lost};
+use crate::media_error::range::first_lost;
+use crate::media_error::{MediaError, MediaFault};
 use crate::region::{INTERLEAVE_LINE, Region};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -25,11 +27,9 @@ pub(crate) struct Media {
 }
 
 impl Media {
-    /// Returns the media of a machine.
-    pub(crate) fn new(directory: &Directory) -> Media {
-        let state = &directory.platform.state;
-        let lost = state.media_errors.iter().chain(&state.known_errors).copied().collect();
-        Media { path: directory.root.clone(), files: BTreeMap::new(), lost }
+    /// Returns the media of the machine in a directory, of which the ranges in `lost` can't be read.
+    pub(super) fn of_machine(root: &Path, lost: Vec<MediaError>) -> Media {
+        Media { path: root.to_owned(), files: BTreeMap::new(), lost }
     }
 
     /// Returns the media of one module at the start of `file`.
@@ -72,8 +72,8 @@ impl Media {
     /// Refuses a range of the region with media errors.
     ///
     /// # Errors
-    /// [`PlatformError::Poisoned`].
-    pub(crate) fn check(&self, region: &Region, range: Range<u64>) -> Result<(), PlatformError> {
+    /// [`MediaFault::Poisoned`].
+    pub(crate) fn check(&self, region: &Region, range: Range<u64>) -> Result<(), MediaFault> {
         let Some(interleave) = region.interleave() else { return Ok(()) };
         let lost = (0..).zip(region.members()).filter_map(|(position, member)| {
             let share = interleave.share(position, range.clone());
@@ -84,7 +84,7 @@ impl Media {
         match lost.min() {
             None => Ok(()),
             Some((offset, len, module)) => {
-                Err(PlatformError::Poisoned { of: region.name(), offset, len, module })
+                Err(MediaFault::Poisoned { of: region.name(), offset, len, module })
             }
         }
     }
@@ -92,13 +92,11 @@ impl Media {
     /// Refuses a module with media errors.
     ///
     /// # Errors
-    /// [`PlatformError::Poisoned`].
-    pub(crate) fn check_module(&self, module: Handle) -> Result<(), PlatformError> {
+    /// [`MediaFault::Poisoned`].
+    pub(crate) fn check_module(&self, module: Handle) -> Result<(), MediaFault> {
         match first_lost(&self.lost, module, &(0..u64::MAX)) {
             None => Ok(()),
-            Some((offset, len)) => {
-                Err(PlatformError::Poisoned { of: module.to_string(), offset, len, module })
-            }
+            Some((offset, len)) => Err(MediaFault::Poisoned { of: module.to_string(), offset, len, module }),
         }
     }
 
@@ -107,11 +105,7 @@ impl Media {
     ///
     /// # Errors
     /// The kernel refuses.
-    pub(crate) fn next_data(
-        &mut self,
-        region: &Region,
-        range: Range<u64>,
-    ) -> Result<Option<u64>, PlatformError> {
+    pub(crate) fn next_data(&mut self, region: &Region, range: Range<u64>) -> Result<Option<u64>, FileError> {
         let Some(interleave) = region.interleave() else { return Ok(None) };
         let mut first: Option<u64> = None;
         for (position, member) in (0..).zip(region.members()) {
@@ -126,22 +120,22 @@ impl Media {
     }
 
     /// Returns the file of a module's media.
-    pub(crate) fn file(&mut self, module: Handle) -> Result<&File, PlatformError> {
+    pub(crate) fn file(&mut self, module: Handle) -> Result<&File, FileError> {
         match self.files.entry(module) {
             Entry::Occupied(file) => Ok(file.into_mut()),
             Entry::Vacant(none) => {
                 let path = self.path.join(media_path(module));
                 match File::open(&path) {
                     Ok(file) => Ok(none.insert(file)),
-                    Err(error) => Err(PlatformError::Io { what: "reading", path, error }),
+                    Err(error) => Err(FileError { what: "reading", path, error }),
                 }
             }
         }
     }
 
     /// Makes the error of a failed read of a module's media.
-    pub(crate) fn failed(&self, module: Handle, error: io::Error) -> PlatformError {
+    pub(crate) fn failed(&self, module: Handle, error: io::Error) -> FileError {
         let path = if self.path.is_dir() { self.path.join(media_path(module)) } else { self.path.clone() };
-        PlatformError::Io { what: "reading", path, error }
+        FileError { what: "reading", path, error }
     }
 }

@@ -1,9 +1,12 @@
 //! Staged media: new copies that replace the media of modules atomically.
 
 use super::journal::FileWrite;
-use super::{Directory, Media, media_path};
+use super::media::Media;
+use super::paths::media_path;
 use crate::error::PlatformError;
-use crate::image::{Watch, sparse};
+use crate::file::error::FileError;
+use crate::file::sparse;
+use crate::file::watch::Watch;
 use crate::machine::Handle;
 use crate::region::Region;
 use rustix::fs::fsync;
@@ -32,10 +35,10 @@ impl Staged {
     ///
     /// # Errors
     /// The kernel refuses.
-    pub(crate) fn new(directory: &Directory) -> Result<Staged, PlatformError> {
-        let path = directory.root.join(STAGED);
-        fs::create_dir(&path).map_err(|error| PlatformError::Io { what: "making", path, error })?;
-        Ok(Staged { root: directory.root.clone(), files: Vec::new(), rewritten: Vec::new(), is_noted: false })
+    pub(super) fn new(root: &Path) -> Result<Staged, FileError> {
+        let path = root.join(STAGED);
+        fs::create_dir(&path).map_err(|error| FileError { what: "making", path, error })?;
+        Ok(Staged { root: root.to_owned(), files: Vec::new(), rewritten: Vec::new(), is_noted: false })
     }
 
     /// Returns the path of the folder.
@@ -55,7 +58,7 @@ impl Staged {
         watch: &mut Watch<'_>,
     ) -> Result<(), PlatformError> {
         let path = self.root.join(staged_path(module));
-        let writing = |error| PlatformError::Io { what: "writing", path: path.clone(), error };
+        let writing = |error| FileError { what: "writing", path: path.clone(), error };
         let file = File::options().read(true).write(true).create_new(true).open(&path).map_err(writing)?;
         let len = media.file(module)?.metadata().map_err(|error| media.failed(module, error))?.len();
         file.set_len(len).map_err(writing)?;
@@ -82,7 +85,7 @@ impl Staged {
     ///
     /// # Errors
     /// The kernel refuses.
-    pub(crate) fn write(&self, region: &Region, offset: u64, bytes: &[u8]) -> Result<(), PlatformError> {
+    pub(crate) fn write(&self, region: &Region, offset: u64, bytes: &[u8]) -> Result<(), FileError> {
         self.each_piece(region, offset, bytes, |file, off, part| file.write_all_at(part, off))
     }
 
@@ -90,7 +93,7 @@ impl Staged {
     ///
     /// # Errors
     /// The kernel refuses.
-    pub(crate) fn fill(&self, region: &Region, offset: u64, bytes: &[u8]) -> Result<(), PlatformError> {
+    pub(crate) fn fill(&self, region: &Region, offset: u64, bytes: &[u8]) -> Result<(), FileError> {
         self.each_piece(region, offset, bytes, sparse::fill)
     }
 
@@ -100,7 +103,7 @@ impl Staged {
         offset: u64,
         bytes: &[u8],
         write: impl Fn(&File, u64, &[u8]) -> io::Result<()>,
-    ) -> Result<(), PlatformError> {
+    ) -> Result<(), FileError> {
         let Some(interleave) = region.interleave() else { return Ok(()) };
         for piece in interleave.pieces(offset..offset + bytes.len() as u64) {
             let member = region.members()[usize::from(piece.position)];
@@ -119,7 +122,7 @@ impl Staged {
     ///
     /// # Errors
     /// The kernel refuses.
-    pub(crate) fn fill_module(&self, module: Handle, off: u64, bytes: &[u8]) -> Result<(), PlatformError> {
+    pub(crate) fn fill_module(&self, module: Handle, off: u64, bytes: &[u8]) -> Result<(), FileError> {
         let Some((_, file)) = self.files.iter().find(|(of, _)| *of == module) else { return Ok(()) };
         sparse::fill(file, off, bytes).map_err(|error| self.failed(module, error))
     }
@@ -128,7 +131,7 @@ impl Staged {
     ///
     /// # Errors
     /// The kernel refuses.
-    pub(super) fn replacements(&self) -> Result<Vec<FileWrite>, PlatformError> {
+    pub(super) fn replacements(&self) -> Result<Vec<FileWrite>, FileError> {
         for (module, file) in &self.files {
             // ORDER: content before the journal that names the file. Stop here: the next command removes the folder.
             file.sync_all().map_err(|error| self.failed(*module, error))?;
@@ -137,7 +140,7 @@ impl Staged {
         // Sync the folder's own directory entry too: recovery treats a missing folder as already applied.
         for folder in [&path, &self.root] {
             let durable = File::open(folder).and_then(|folder| Ok(fsync(folder)?));
-            let failed = |error| PlatformError::Io { what: "writing", path: folder.clone(), error };
+            let failed = |error| FileError { what: "writing", path: folder.clone(), error };
             durable.map_err(failed)?;
         }
         let replaced = |(module, _): &(Handle, File)| FileWrite::Replaced {
@@ -157,8 +160,8 @@ impl Staged {
         self.is_noted = true;
     }
 
-    fn failed(&self, module: Handle, error: io::Error) -> PlatformError {
-        PlatformError::Io { what: "writing", path: self.root.join(staged_path(module)), error }
+    fn failed(&self, module: Handle, error: io::Error) -> FileError {
+        FileError { what: "writing", path: self.root.join(staged_path(module)), error }
     }
 }
 

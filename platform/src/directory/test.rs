@@ -1,9 +1,21 @@
 //! Crashes, bad directories and two commands at once.
 
-use super::*;
-use crate::goal::GoalRequest;
+use super::commit::{journal_text, state_text, write};
+use super::error::DirectoryError;
+use super::journal::{Change, FileWrite, JOURNAL, JOURNAL_NEW};
+use super::lock::{Purpose, take};
+use super::paths::{LOCK, MACHINE, MODULES, NEW_STATE, STATE, labels_path, media_path};
+use super::staged::STAGED;
+use super::state_dir::Directory;
+use super::step::Step;
+use crate::error::PlatformError;
+use crate::goal::{self, GoalRequest};
 use crate::machine::INCLUDED;
+use crate::platform::Platform;
 use crate::state::Goal;
+use std::fs::{self, OpenOptions};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
 fn init() -> (TempDir, Directory) {
@@ -14,7 +26,7 @@ fn init() -> (TempDir, Directory) {
 }
 
 fn goals(platform: &Platform) -> Vec<Goal> {
-    platform.plan_goals(&GoalRequest::default()).unwrap()
+    goal::plan(platform, &GoalRequest::default()).unwrap()
 }
 
 /// Returns the states that a crash in the middle of `step` can leave: an empty file, or a part of the bytes.
@@ -39,7 +51,8 @@ fn a_change_that_is_killed_is_done_or_not_done() {
     let root = directory.root.clone();
     let before = directory.platform.state.clone();
     let mut after = directory.platform.clone();
-    after.create_goals(goals(&after));
+    let goals = goals(&after);
+    goal::create(&mut after, goals);
     let mut change = directory.change_to(&mut after);
     let labels = labels_path(after.machine.modules[1].handle);
     change.writes.push(FileWrite::bytes(labels.clone(), 512, b"label"));
@@ -87,19 +100,22 @@ fn a_change_that_the_kernel_refuses_changes_nothing_or_is_finished_later() {
     // A folder has the journal's name, so the journal can't be written.
     fs::create_dir(root.join(JOURNAL_NEW)).unwrap();
     let refused = directory.change(|platform| {
-        platform.create_goals(goals(platform));
-        Ok(())
+        goal::create(platform, goals(platform));
+        Ok::<_, PlatformError>(())
     });
-    assert!(matches!(refused, Err(PlatformError::Io { .. })), "{refused:?}");
+    assert!(matches!(refused, Err(PlatformError::Directory(DirectoryError::File(_)))), "{refused:?}");
     assert!(directory.platform.state.goals.is_empty());
     fs::remove_dir(root.join(JOURNAL_NEW)).unwrap();
     // A folder has the new state's name, so the change is durable but not complete.
     fs::create_dir(root.join("state.new")).unwrap();
     let refused = directory.change(|platform| {
-        platform.create_goals(goals(platform));
-        Ok(())
+        goal::create(platform, goals(platform));
+        Ok::<_, PlatformError>(())
     });
-    assert!(matches!(refused, Err(PlatformError::Interrupted { .. })), "{refused:?}");
+    assert!(
+        matches!(refused, Err(PlatformError::Directory(DirectoryError::Interrupted { .. }))),
+        "{refused:?}"
+    );
     drop(directory);
     fs::remove_dir(root.join("state.new")).unwrap();
     assert_eq!(Directory::open(&root, Purpose::Look).unwrap().platform.state.goals.len(), 2);
@@ -111,12 +127,12 @@ fn one_command_changes_or_many_look() {
     let root = directory.root.clone();
     for purpose in [Purpose::Look, Purpose::Change] {
         let refused = Directory::open(&root, purpose);
-        assert!(matches!(refused, Err(PlatformError::InUse { .. })), "{refused:?}");
+        assert!(matches!(refused, Err(DirectoryError::InUse { .. })), "{refused:?}");
     }
     drop(directory);
     let first = Directory::open(&root, Purpose::Look).unwrap();
     let second = Directory::open(&root, Purpose::Look).unwrap();
-    assert!(matches!(Directory::open(&root, Purpose::Change), Err(PlatformError::InUse { .. })));
+    assert!(matches!(Directory::open(&root, Purpose::Change), Err(DirectoryError::InUse { .. })));
     drop((first, second));
     Directory::open(&root, Purpose::Change).unwrap();
 }
@@ -130,21 +146,21 @@ fn what_is_no_state_directory_is_refused_and_left_as_it_is() {
     let newer = state.replace("format = 1", "format = 2\nfuture = true");
     fs::write(root.join(STATE), &newer).unwrap();
     let refused = Directory::open(&root, Purpose::Change);
-    assert!(matches!(refused, Err(PlatformError::Newer { found: 2, known: 1, .. })), "{refused:?}");
+    assert!(matches!(refused, Err(DirectoryError::Newer { found: 2, known: 1, .. })), "{refused:?}");
     fs::write(root.join(STATE), "format = 1\nboots = \"many\"").unwrap();
     let refused = Directory::open(&root, Purpose::Look);
-    assert!(matches!(refused, Err(PlatformError::Corrupt { .. })), "{refused:?}");
+    assert!(matches!(refused, Err(DirectoryError::Corrupt { .. })), "{refused:?}");
     let (name, text) = INCLUDED[3];
     let refused = Directory::init(&root, Path::new(name), text);
-    assert!(matches!(refused, Err(PlatformError::NotEmpty { .. })), "{refused:?}");
+    assert!(matches!(refused, Err(DirectoryError::NotEmpty { .. })), "{refused:?}");
     fs::write(folder.path().join("foreign"), "").unwrap();
     let refused = Directory::init(folder.path(), Path::new(name), text);
-    assert!(matches!(refused, Err(PlatformError::NotEmpty { .. })), "{refused:?}");
+    assert!(matches!(refused, Err(DirectoryError::NotEmpty { .. })), "{refused:?}");
     assert!(!folder.path().join(MODULES).exists(), "nothing is made beside what is there");
     let refused = Directory::open(folder.path(), Purpose::Look);
-    assert!(matches!(refused, Err(PlatformError::NoState { .. })), "{refused:?}");
+    assert!(matches!(refused, Err(DirectoryError::NoState { .. })), "{refused:?}");
     let refused = Directory::init(&folder.path().join("new"), Path::new("x.toml"), "name = 1");
-    assert!(matches!(refused, Err(PlatformError::Machine { .. })), "{refused:?}");
+    assert!(matches!(refused, Err(DirectoryError::Machine { .. })), "{refused:?}");
     assert!(!folder.path().join("new").exists(), "nothing is made for a bad machine");
 }
 
@@ -166,9 +182,12 @@ fn what_an_interrupted_init_left_is_no_directory_and_in_nobodys_way() {
         parts[..gone].iter().for_each(|part| fs::remove_file(root.join(part)).unwrap());
         fs::write(root.join("modules/0x0001.media"), "of a machine that is gone").unwrap();
         let refused = Directory::open(&root, Purpose::Look);
-        assert!(matches!(refused, Err(PlatformError::NoState { .. })), "{refused:?}");
+        assert!(matches!(refused, Err(DirectoryError::NoState { .. })), "{refused:?}");
         let made = Directory::init(&root, Path::new(name), text).unwrap();
-        assert!(matches!(Directory::init(&root, Path::new(name), text), Err(PlatformError::NotEmpty { .. })));
+        assert!(matches!(
+            Directory::init(&root, Path::new(name), text),
+            Err(DirectoryError::NotEmpty { .. })
+        ));
         drop(made);
         let media = fs::metadata(root.join("modules/0x0001.media")).unwrap();
         assert_eq!((media.len(), media.blocks()), (1344 << 20, 0), "new, and nothing is in it");
@@ -178,14 +197,14 @@ fn what_an_interrupted_init_left_is_no_directory_and_in_nobodys_way() {
         let (_folder, root) = half();
         fs::write(root.join(foreign), "").unwrap();
         let refused = Directory::init(&root, Path::new(name), text);
-        assert!(matches!(refused, Err(PlatformError::NotEmpty { .. })), "{foreign}: {refused:?}");
+        assert!(matches!(refused, Err(DirectoryError::NotEmpty { .. })), "{foreign}: {refused:?}");
         assert!(root.join("modules/0x0001.media").exists(), "nothing is removed");
     }
     let (_folder, root) = half();
     let busy = OpenOptions::new().read(true).open(root.join(LOCK)).unwrap();
     take(&busy, Purpose::Change, &root).unwrap();
     let refused = Directory::init(&root, Path::new(name), text);
-    assert!(matches!(refused, Err(PlatformError::InUse { .. })), "{refused:?}");
+    assert!(matches!(refused, Err(DirectoryError::InUse { .. })), "{refused:?}");
 }
 
 #[test]
@@ -208,7 +227,8 @@ fn media_that_take_the_place_of_others_do_so_with_the_state_or_not_at_all() {
     let root = directory.root.clone();
     let before = directory.platform.state.clone();
     let mut after = directory.platform.clone();
-    after.create_goals(goals(&after));
+    let goals = goals(&after);
+    goal::create(&mut after, goals);
     let media = media_path(after.machine.modules[0].handle);
     let by = PathBuf::from(STAGED).join("0x0001.media");
     let mut change = Change { writes: vec![FileWrite::Replaced { file: media.clone(), by: by.clone() }] };

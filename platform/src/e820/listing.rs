@@ -1,7 +1,8 @@
 //! Memory maps and plans as text.
 
-use super::reservation::HIGH;
-use super::{MemoryKind, MemoryMap, Reservation};
+use super::kind::MemoryKind;
+use super::map::MemoryMap;
+use super::reservation::{HIGH, Reservation};
 use bytesize::ByteSize;
 use std::fmt::Write;
 

@@ -1,7 +1,7 @@
 //! Parser of memory maps in the kernel's log.
 
-use super::MemoryKind;
-use crate::error::PlatformError;
+use super::error::MemoryMapError;
+use super::kind::MemoryKind;
 
 /// Text before the addresses of a range.
 const RANGE: &str = "[mem 0x";
@@ -43,7 +43,7 @@ impl MemoryMap {
     ///
     /// # Errors
     /// The text has no map, or a range ends before its start.
-    pub fn parse(text: &str) -> Result<MemoryMap, PlatformError> {
+    pub fn parse(text: &str) -> Result<MemoryMap, MemoryMapError> {
         let mut maps: Vec<(&str, Vec<MemoryRange>)> = Vec::new();
         for (line, number) in text.lines().zip(1..) {
             for (at, _) in line.match_indices(RANGE) {
@@ -61,7 +61,7 @@ impl MemoryMap {
                 }
             }
         }
-        let Some((source, ranges)) = maps.pop() else { return Err(PlatformError::NoMemoryMap) };
+        let Some((source, ranges)) = maps.pop() else { return Err(MemoryMapError::NoMemoryMap) };
         let was_ram = |range: &MemoryRange| {
             let firmware = maps.iter().filter(|(of, _)| *of != source).flat_map(|(_, ranges)| ranges);
             let mut ram = firmware.filter(|one| one.kind == MemoryKind::Usable);
@@ -80,7 +80,7 @@ impl MemoryMap {
 }
 
 /// Parses the range whose `[mem` is at `at` of a line, with its source; `None` if the line belongs to no map.
-fn range(line: &str, at: usize, number: u64) -> Result<Option<(&str, MemoryRange)>, PlatformError> {
+fn range(line: &str, at: usize, number: u64) -> Result<Option<(&str, MemoryRange)>, MemoryMapError> {
     let before = line[..at].trim_end();
     let word = before.rsplit(|c: char| c.is_whitespace() || c == ';').next().unwrap_or_default();
     let Some(source) = word.strip_suffix(':').filter(|source| SOURCES.contains(source)) else {
@@ -93,10 +93,10 @@ fn range(line: &str, at: usize, number: u64) -> Result<Option<(&str, MemoryRange
     else {
         return Ok(None);
     };
-    let wrong = PlatformError::MemoryRange { line: number, start, last };
+    let wrong = MemoryMapError::MemoryRange { line: number, start, last };
     let len = last.checked_sub(start).and_then(|len| len.checked_add(1)).ok_or(wrong)?;
     if start.checked_add(len).is_none() {
-        return Err(PlatformError::MemoryRange { line: number, start, last });
+        return Err(MemoryMapError::MemoryRange { line: number, start, last });
     }
     Ok(Some((source, MemoryRange { start, len, kind })))
 }
@@ -138,11 +138,11 @@ PM: hibernation: Registered nosave memory: [mem 0x00000000-0x00000fff]
     #[test]
     fn what_is_no_map_is_refused() {
         for text in ["", "nothing", "user: [mem 0x", "user: [mem 0x0-0x1", "user: [mem 0x0-0xg] usable"] {
-            assert!(matches!(MemoryMap::parse(text), Err(PlatformError::NoMemoryMap)), "{text}");
+            assert!(matches!(MemoryMap::parse(text), Err(MemoryMapError::NoMemoryMap)), "{text}");
         }
         for range in ["0x2-0x0", "0x0-0xffffffffffffffff", "0x1-0xffffffffffffffff"] {
             let refused = MemoryMap::parse(&format!("\nuser: [mem {range}] usable"));
-            assert!(matches!(refused, Err(PlatformError::MemoryRange { line: 2, .. })), "{range}");
+            assert!(matches!(refused, Err(MemoryMapError::MemoryRange { line: 2, .. })), "{range}");
         }
     }
 

@@ -1,7 +1,8 @@
 //! RAM that is reserved to emulate persistent memory.
 
-use super::{MemoryKind, MemoryMap};
-use crate::error::PlatformError;
+use super::error::MemoryMapError;
+use super::kind::MemoryKind;
+use super::map::MemoryMap;
 use lode_layout::{align_down, align_up};
 use std::fmt;
 
@@ -47,11 +48,11 @@ impl MemoryMap {
     ///
     /// # Errors
     /// No range of RAM has `size` bytes in whole sections.
-    pub fn plan(&self, size: u64) -> Result<Reservation, PlatformError> {
+    pub fn plan(&self, size: u64) -> Result<Reservation, MemoryMapError> {
         let mut free: Vec<Reservation> =
             [HIGH, FLOOR].into_iter().flat_map(|floor| self.sections_from(floor)).collect();
         let largest = free.iter().map(|free| free.len).max().unwrap_or(0);
-        let refused = PlatformError::NoRam { want: size, largest };
+        let refused = MemoryMapError::NoRam { want: size, largest };
         if size > largest {
             return Err(refused);
         }
@@ -127,7 +128,7 @@ mod test {
             assert_eq!(map(2048 * MIB, 0).plan(size).unwrap().len, SECTION, "{size}");
         }
         let none = map(1024 * MIB, 0).plan(1).unwrap_err();
-        assert!(matches!(none, PlatformError::NoRam { want: 1, largest: 0 }), "{none}");
+        assert!(matches!(none, MemoryMapError::NoRam { want: 1, largest: 0 }), "{none}");
         assert!(map(2048 * MIB, 0).plan(u64::MAX).is_err());
     }
 }

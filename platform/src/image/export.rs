@@ -1,15 +1,24 @@
 //! Export of images.
 
+use super::error::ImageError;
+use super::fault::ImageFault;
+use super::file_system::FileSystem;
 use super::file_system::data_range;
 use super::flatten::{each_part, flatten};
+use super::form::ImageForm;
 use super::new_file::NewFile;
 use super::sectors::Sectors;
+use super::shape::Shape;
+use super::slot::QemuSlot;
 use super::target::{Target, Window};
-use super::{FileSystem, ImageFault, ImageForm, QemuSlot, Shape, Watch, kata, qemu};
-use crate::directory::{Directory, Media};
+use super::{kata, qemu};
+use crate::directory::Directory;
 use crate::error::PlatformError;
+use crate::file::error::FileError;
+use crate::file::sparse;
+use crate::file::watch::Watch;
 use crate::machine::Handle;
-use crate::namespace::{Mode, Namespace};
+use crate::namespace::{Mode, Namespace, has_labels, labelled, labels_of};
 use crate::platform::Platform;
 use crate::region::Region;
 use lode_layout::align_up;
@@ -89,7 +98,7 @@ impl Directory {
             {
                 export.kata_root(region, namespace, uuid)
             }
-            _ => Err(export.fault(ImageFault::Form { name: target.name(), form })),
+            _ => Err(export.fault(ImageFault::Form { name: target.name(), form }).into()),
         }
     }
 }
@@ -118,16 +127,16 @@ impl Export<'_, '_> {
             .into_iter()
             .filter(|one| window.range.contains(&one.offset) && one.uuid.is_some())
             .collect();
-        let labels = if platform.has_labels(region) {
+        let labels = if has_labels(platform, region) {
             let area = label_area(platform, &window, shape, slot);
             Some(area.map_err(|error| self.fault(ImageFault::Labels { off: shape.data_len, error }))?)
         } else {
             None
         };
         let new = NewFile::create(self.path, shape.file_len())?;
-        flatten(&mut Media::new(self.directory), &window, new.file(), self.path, self.watch)?;
+        flatten(&mut self.directory.media(), &window, new.file(), self.path, self.watch)?;
         if let Some(labels) = labels {
-            super::sparse::fill(new.file(), shape.data_len, &labels).map_err(|error| PlatformError::Io {
+            sparse::fill(new.file(), shape.data_len, &labels).map_err(|error| FileError {
                 what: "writing",
                 path: self.path.to_owned(),
                 error,
@@ -153,15 +162,15 @@ impl Export<'_, '_> {
         let data_len = platform.machine.modules[index].capacity;
         let labels = self.directory.label_area(index)?;
         let shape = Shape { data_len, label_len: labels.len() as u64 };
-        let mut media = Media::new(self.directory);
+        let mut media = self.directory.media();
         media.check_module(module)?;
         let new = NewFile::create(self.path, shape.file_len())?;
         let source = media.file(module)?;
-        let writing = |error| PlatformError::Io { what: "writing", path: self.path.to_owned(), error };
+        let writing = |error| FileError { what: "writing", path: self.path.to_owned(), error };
         each_part(source, self.path, 0..data_len, self.watch, |at, part| {
-            super::sparse::fill(new.file(), at, part).map_err(writing)
+            sparse::fill(new.file(), at, part).map_err(writing)
         })?;
-        super::sparse::fill(new.file(), data_len, &labels).map_err(writing)?;
+        sparse::fill(new.file(), data_len, &labels).map_err(writing)?;
         new.publish()?;
         Ok(Exported { shape, namespaces: Vec::new(), qemu: Vec::new(), base_align: 0 })
     }
@@ -169,7 +178,7 @@ impl Export<'_, '_> {
     /// Exports the data of a namespace.
     fn bare(self, region: &Region, namespace: &Namespace) -> Result<Exported, PlatformError> {
         let shape = Shape::bare(namespace.usable());
-        let mut media = Media::new(self.directory);
+        let mut media = self.directory.media();
         let sectors = Sectors::open(&mut media, region, namespace)?;
         let new = NewFile::create(self.path, shape.file_len())?;
         match (sectors, data_range(namespace)) {
@@ -193,10 +202,10 @@ impl Export<'_, '_> {
         uuid: Uuid,
     ) -> Result<Exported, PlatformError> {
         let no_root = ImageFault::Form { name: namespace.device(), form: ImageForm::KataRoot };
-        let mut media = Media::new(self.directory);
+        let mut media = self.directory.media();
         let root = FileSystem::find(&mut media, region, namespace)?;
         let (Some(range), Some(0)) = (data_range(namespace), root.map(|root| root.off)) else {
-            return Err(self.fault(no_root));
+            return Err(self.fault(no_root).into());
         };
         let (start, len) = (kata::DATA + kata::PARTITION, range.end - range.start);
         let shape = Shape { data_len: align_up(start + len, kata::UNIT), label_len: 0 };
@@ -204,7 +213,7 @@ impl Export<'_, '_> {
         let window = Window { region: region.clone(), range, image_off: start };
         flatten(&mut media, &window, new.file(), self.path, self.watch)?;
         for (off, block) in kata::blocks(shape.data_len, len, uuid) {
-            new.file().write_all_at(&block, off).map_err(|error| PlatformError::Io {
+            new.file().write_all_at(&block, off).map_err(|error| FileError {
                 what: "writing",
                 path: self.path.to_owned(),
                 error,
@@ -215,8 +224,8 @@ impl Export<'_, '_> {
         Ok(Exported { shape, namespaces: vec![namespace.device()], qemu, base_align: kata::DATA })
     }
 
-    fn fault(&self, fault: ImageFault) -> PlatformError {
-        PlatformError::image(self.path, fault)
+    fn fault(&self, fault: ImageFault) -> ImageError {
+        ImageError::of(self.path, fault)
     }
 }
 
@@ -228,10 +237,10 @@ fn label_area(
     slot: QemuSlot,
 ) -> Result<Vec<u8>, LabelError> {
     let mut bytes = vec![0; shape.label_len as usize];
-    let version = platform.labels_of(&window.region);
+    let version = labels_of(platform, &window.region);
     let mut update = LabelArea::format(shape.label_len, version.format())?;
     let ways = window.region.members().len() as u64;
-    for label in platform.labelled(&window.region) {
+    for label in labelled(platform, &window.region) {
         let (start, size) = (label.dpa * ways, label.raw_size * ways);
         if !window.range.contains(&start) {
             continue;

@@ -1,7 +1,7 @@
 //! Data of a namespace: a file system, or a partition table with one.
 
 use super::sectors::Sectors;
-use crate::directory::Media;
+use crate::directory::{BttError, Media};
 use crate::error::PlatformError;
 use crate::namespace::{Namespace, Personality};
 use crate::region::Region;
@@ -53,16 +53,14 @@ impl FileSystem {
             Some(_) => Ok(Vec::new()),
             None => match Sectors::open(media, region, namespace) {
                 Ok(Some(sectors)) => match sectors.bytes(media, off, HEAD) {
-                    Err(PlatformError::Arena { .. }) => Ok(Vec::new()),
+                    Err(PlatformError::Btt(BttError::Arena { .. })) => Ok(Vec::new()),
                     read => read,
                 },
                 // A damaged BTT is treated as no file system.
                 Ok(None)
-                | Err(
-                    PlatformError::Arena { .. }
-                    | PlatformError::ArenaInfo { .. }
-                    | PlatformError::ArenaEnd { .. },
-                ) => Ok(Vec::new()),
+                | Err(PlatformError::Btt(
+                    BttError::Arena { .. } | BttError::ArenaInfo { .. } | BttError::ArenaEnd { .. },
+                )) => Ok(Vec::new()),
                 Err(error) => Err(error),
             },
         };

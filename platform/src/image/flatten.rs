@@ -1,9 +1,11 @@
 //! Copies between a range of a region and a contiguous file.
 
 use super::target::Window;
-use super::{Watch, sparse};
 use crate::directory::{Media, Staged};
 use crate::error::PlatformError;
+use crate::file::error::FileError;
+use crate::file::sparse;
+use crate::file::watch::Watch;
 use std::fs::File;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
@@ -28,7 +30,7 @@ pub(super) fn flatten(
     while let Some(start) = media.next_data(region, at..range.end)? {
         part.resize((range.end - start).min(sparse::PART) as usize, 0);
         media.read(region, start, &mut part)?;
-        sparse::fill(file, image_off + start - range.start, &part).map_err(|error| PlatformError::Io {
+        sparse::fill(file, image_off + start - range.start, &part).map_err(|error| FileError {
             what: "writing",
             path: path.to_owned(),
             error,
@@ -37,7 +39,7 @@ pub(super) fn flatten(
         watch.done(end - at)?;
         at = end;
     }
-    watch.done(range.end - at)
+    Ok(watch.done(range.end - at)?)
 }
 
 /// Copies data from an image file to the modules of the window, whose range is a hole so far.
@@ -60,9 +62,9 @@ pub(super) fn each_part(
     path: &Path,
     range: Range<u64>,
     watch: &mut Watch<'_>,
-    mut take: impl FnMut(u64, &[u8]) -> Result<(), PlatformError>,
+    mut take: impl FnMut(u64, &[u8]) -> Result<(), FileError>,
 ) -> Result<(), PlatformError> {
-    let reading = |error| PlatformError::Io { what: "reading", path: path.to_owned(), error };
+    let reading = |error| FileError { what: "reading", path: path.to_owned(), error };
     let mut at = range.start;
     let mut part = Vec::new();
     while let Some(data) = sparse::next_data(file, at..range.end).map_err(reading)? {
@@ -73,5 +75,5 @@ pub(super) fn each_part(
         watch.done(end - at)?;
         at = end;
     }
-    watch.done(range.end - at)
+    Ok(watch.done(range.end - at)?)
 }

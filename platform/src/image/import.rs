@@ -1,15 +1,22 @@
 //! Import of images that a kernel has changed.
 
+use super::error::ImageError;
+use super::fault::ImageFault;
 use super::file_system::data_range;
 use super::flatten::{each_part, spread};
 use super::sectors::Sectors;
+use super::shape::Shape;
 use super::target::{Target, Window};
+use super::used::Image;
 use super::used::check_whole;
-use super::{Image, ImageFault, Shape, Watch};
 use crate::directory::{Directory, Media, Staged};
 use crate::error::PlatformError;
+use crate::file::watch::Watch;
 use crate::machine::Handle;
-use crate::namespace::Namespace;
+use crate::namespace::{
+    Namespace, NamespaceError, has_labels, labelled, labelled_names, put_labels, remove_labels,
+    replace_labels,
+};
 use crate::platform::Platform;
 use crate::region::{Origin, Region};
 use lode_nvdimm::{Label, LabelArea, NamespaceLabel};
@@ -79,16 +86,16 @@ impl Directory {
     ) -> Result<Imported, PlatformError> {
         check_size(image, target, Shape::with_labels(window.image_end(), 0).data_len, image.shape.data_len)?;
         let (_, labels) = image.labels().map_err(|fault| of_image(image, fault))?;
-        if image.area.is_none() && self.platform().has_labels(&window.region) {
-            return Err(of_image(image, ImageFault::NoLabels { into: target.name() }));
+        if image.area.is_none() && has_labels(self.platform(), &window.region) {
+            return Err(of_image(image, ImageFault::NoLabels { into: target.name() }).into());
         }
         let wanted =
             labels.iter().map(|label| in_region(label, &window)).collect::<Result<Vec<_>, ImageFault>>();
         let wanted = wanted.map_err(|fault| of_image(image, fault))?;
         // This trial finds errors before the long copy.
         replace_namespaces(&mut self.platform().clone(), &window, &wanted)?;
-        let mut staged = Staged::new(self)?;
-        let mut media = Media::new(self);
+        let mut staged = self.stage()?;
+        let mut media = self.media();
         copy_around(&mut staged, &mut media, &window, watch)?;
         spread(&image.file, &image.path, &window, &staged, watch)?;
         let (made, gone) =
@@ -109,9 +116,9 @@ impl Directory {
     ) -> Result<Imported, PlatformError> {
         let target = Target::Namespace(region.clone(), Box::new(namespace.clone()));
         check_size(image, &target, Shape::bare(namespace.usable()).data_len, image.shape.data_len)?;
-        let mut media = Media::new(self);
+        let mut media = self.media();
         let sectors = Sectors::open(&mut media, region, namespace)?;
-        let mut staged = Staged::new(self)?;
+        let mut staged = self.stage()?;
         match (sectors, data_range(namespace)) {
             (Some(sectors), _) => {
                 let nothing = Window {
@@ -129,7 +136,7 @@ impl Directory {
             }
             (None, None) => {}
         }
-        self.change_media(staged, |_| Ok(()))?;
+        self.change_media(staged, |_| Ok::<_, PlatformError>(()))?;
         Ok(Imported { into: target.name(), namespaces: vec![namespace.device()], made: 0, gone: 0 })
     }
 
@@ -154,16 +161,16 @@ impl Directory {
         }
         .map_err(|fault| of_image(image, fault))?;
         let before = identities(self.platform());
-        let mut staged = Staged::new(self)?;
-        staged.copy(&mut Media::new(self), module, 0..capacity, watch)?;
+        let mut staged = self.stage()?;
+        staged.copy(&mut self.media(), module, 0..capacity, watch)?;
         each_part(&image.file, &image.path, 0..capacity, watch, |at, part| {
             staged.fill_module(module, at, part)
         })?;
         self.change_media(staged, |platform| {
-            platform.replace_labels(module, labels);
-            Ok(())
+            replace_labels(platform, module, labels);
+            Ok::<_, PlatformError>(())
         })?;
-        let namespaces = self.platform().labelled_namespaces(None);
+        let namespaces = labelled_names(self.platform(), None);
         let after = identities(self.platform());
         let (made, gone) =
             (after.difference(&before).count() as u64, before.difference(&after).count() as u64);
@@ -182,9 +189,9 @@ impl Directory {
         let Some(range) = data_range(namespace) else { return Ok(()) };
         let mut staged = staged;
         let window = Window { region: region.clone(), range, image_off: 0 };
-        copy_around(&mut staged, &mut Media::new(self), &window, watch)?;
+        copy_around(&mut staged, &mut self.media(), &window, watch)?;
         spread(file.0, file.1, &window, &staged, watch)?;
-        self.change_media(staged, |_| Ok(()))
+        self.change_media(staged, |_| Ok::<_, PlatformError>(()))
     }
 }
 
@@ -215,9 +222,9 @@ fn origin(platform: &Platform, image: &Image) -> Result<Target, PlatformError> {
     let labels = match image.labels() {
         Ok((_, labels)) => labels,
         Err(fault @ ImageFault::ForeignLabel { .. }) => {
-            return module_of(platform, image).ok_or_else(|| of_image(image, fault));
+            return Ok(module_of(platform, image).ok_or_else(|| of_image(image, fault))?);
         }
-        Err(fault) => return Err(of_image(image, fault)),
+        Err(fault) => return Err(of_image(image, fault).into()),
     };
     let uuids: BTreeSet<Uuid> = labels.iter().map(|label| label.uuid).collect();
     let known = |region: &Region| -> Vec<Namespace> {
@@ -251,7 +258,7 @@ fn origin(platform: &Platform, image: &Image) -> Result<Target, PlatformError> {
     match <[Target; 1]>::try_from(found) {
         // A region that is disabled can't be a destination.
         Ok([target]) => Target::find(platform, &target.name()),
-        Err(_) => module_of(platform, image).ok_or_else(|| of_image(image, ImageFault::NoOrigin)),
+        Err(_) => Ok(module_of(platform, image).ok_or_else(|| of_image(image, ImageFault::NoOrigin))?),
     }
 }
 
@@ -299,15 +306,15 @@ fn check_sets(platform: &Platform, module: Handle, area: &LabelArea) -> Result<(
     Ok(())
 }
 
-fn check_size(image: &Image, into: &Target, want: u64, found: u64) -> Result<(), PlatformError> {
+fn check_size(image: &Image, into: &Target, want: u64, found: u64) -> Result<(), ImageError> {
     if want == found {
         return Ok(());
     }
     Err(of_image(image, ImageFault::Size { into: into.name(), want, found }))
 }
 
-fn of_image(image: &Image, fault: ImageFault) -> PlatformError {
-    PlatformError::image(&image.path, fault)
+fn of_image(image: &Image, fault: ImageFault) -> ImageError {
+    ImageError::of(&image.path, fault)
 }
 
 /// Converts a label of an image to one of the window's region, with the range in the first module's share.
@@ -330,28 +337,28 @@ fn replace_namespaces(
     platform: &mut Platform,
     window: &Window,
     wanted: &[NamespaceLabel],
-) -> Result<(u64, u64), PlatformError> {
-    if !platform.has_labels(&window.region) {
+) -> Result<(u64, u64), NamespaceError> {
+    if !has_labels(platform, &window.region) {
         return match wanted {
             [] => Ok((0, 0)),
-            _ => Err(PlatformError::NoLabels { region: window.region.number }),
+            _ => Err(NamespaceError::NoLabels { region: window.region.number }),
         };
     }
     let ways = window.region.members().len() as u64;
-    let all = platform.labelled(&window.region);
+    let all = labelled(platform, &window.region);
     let (inside, outside): (Vec<_>, Vec<_>) =
         all.into_iter().partition(|label| window.range.contains(&(label.dpa * ways)));
     let elsewhere = platform.regions().into_iter().filter(|region| region.number != window.region.number);
     let mut taken: BTreeSet<Uuid> =
-        elsewhere.flat_map(|region| platform.labelled(&region)).map(|label| label.uuid).collect();
+        elsewhere.flat_map(|region| labelled(platform, &region)).map(|label| label.uuid).collect();
     taken.extend(outside.iter().map(|label| label.uuid));
     if let Some(label) = wanted.iter().find(|label| taken.contains(&label.uuid)) {
-        return Err(PlatformError::UuidTaken { uuid: label.uuid });
+        return Err(NamespaceError::UuidTaken { uuid: label.uuid });
     }
     let gone: Vec<&NamespaceLabel> =
         inside.iter().filter(|old| wanted.iter().all(|new| new.uuid != old.uuid)).collect();
     for label in &gone {
-        platform.remove_labels(&window.region, label.uuid)?;
+        remove_labels(platform, &window.region, label.uuid)?;
     }
     // A new namespace may use the range of a changed one. So all changed ones are removed first.
     let is_same = |old: &NamespaceLabel, new: &NamespaceLabel| {
@@ -361,10 +368,10 @@ fn replace_namespaces(
     let changed: Vec<&NamespaceLabel> =
         wanted.iter().filter(|new| !inside.iter().any(|old| is_same(old, new))).collect();
     for old in inside.iter().filter(|old| changed.iter().any(|new| new.uuid == old.uuid)) {
-        platform.remove_labels(&window.region, old.uuid)?;
+        remove_labels(platform, &window.region, old.uuid)?;
     }
     for new in &changed {
-        platform.put_labels(&window.region, new)?;
+        put_labels(platform, &window.region, new)?;
     }
     let made = wanted.iter().filter(|new| inside.iter().all(|old| old.uuid != new.uuid)).count();
     Ok((made as u64, gone.len() as u64))

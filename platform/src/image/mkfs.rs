@@ -1,10 +1,12 @@
 //! Making a file system on a namespace.
 
-use super::file_system::HEAD;
-use super::{FileSystem, Watch};
-use crate::directory::{Directory, Staged};
+use super::error::ImageError;
+use super::file_system::{FileSystem, HEAD};
+use crate::directory::Directory;
 use crate::error::PlatformError;
-use crate::namespace::{Mode, Namespace};
+use crate::file::error::FileError;
+use crate::file::watch::Watch;
+use crate::namespace::{Mode, Namespace, NamespaceError};
 use std::ffi::OsString;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -41,11 +43,11 @@ impl FileSystemKind {
     }
 
     /// Returns the program's path in the first folder that has it.
-    fn find(self, mut folders: impl Iterator<Item = PathBuf>) -> Result<PathBuf, PlatformError> {
+    fn find(self, mut folders: impl Iterator<Item = PathBuf>) -> Result<PathBuf, ImageError> {
         let program = self.program();
         let found = folders.find(|folder| folder.join(program).is_file());
         let found = found.map(|folder| folder.join(program));
-        found.ok_or(PlatformError::NoProgram { program, package: self.package() })
+        found.ok_or(ImageError::NoProgram { program, package: self.package() })
     }
 
     fn options(self, sector_size: u64) -> Vec<String> {
@@ -78,25 +80,25 @@ impl Directory {
     ) -> Result<FileSystem, PlatformError> {
         let (region, namespace) = self.platform().namespace(name)?;
         if !region.enabled {
-            return Err(PlatformError::RegionDisabled { region: region.number });
+            return Err(NamespaceError::RegionDisabled { region: region.number }.into());
         }
         if !namespace.enabled {
-            return Err(PlatformError::NamespaceDisabled { name: name.to_owned() });
+            return Err(NamespaceError::NamespaceDisabled { name: name.to_owned() }.into());
         }
         if namespace.mode() != Mode::Fsdax || namespace.page_map().is_none() {
-            return Err(PlatformError::NotFsdax { name: name.to_owned() });
+            return Err(ImageError::NotFsdax { name: name.to_owned() }.into());
         }
-        let staged = Staged::new(self)?;
+        let staged = self.stage()?;
         let path = staged.folder().join("file-system");
-        let making = |error| PlatformError::Io { what: "making", path: path.clone(), error };
+        let making = |error| FileError { what: "making", path: path.clone(), error };
         let file = File::options().read(true).write(true).create_new(true).open(&path).map_err(making)?;
         file.set_len(namespace.usable()).map_err(making)?;
         run(kind, &namespace, options, &path)?;
         let failed =
-            |says: &str| PlatformError::ProgramFailed { program: kind.program(), says: says.to_owned() };
+            |says: &str| ImageError::ProgramFailed { program: kind.program(), says: says.to_owned() };
         // An option may have extended the file. Its end would be cut off.
         if file.metadata().map_err(making)?.len() > namespace.usable() {
-            return Err(failed("the file system is larger than the namespace"));
+            return Err(failed("the file system is larger than the namespace").into());
         }
         let mut head = vec![0; HEAD as usize];
         file.read_exact_at(&mut head, 0).map_err(making)?;
@@ -121,15 +123,14 @@ fn run(
     let mut command = Command::new(kind.find(folders)?);
     command.args(kind.options(namespace.sector_size)).args(options).arg(path).stdin(Stdio::null());
     let output = command.output();
-    let output =
-        output.map_err(|error| PlatformError::Io { what: "running", path: program.into(), error })?;
+    let output = output.map_err(|error| FileError { what: "running", path: program.into(), error })?;
     if output.status.success() {
         return Ok(());
     }
     let said = [output.stderr, output.stdout].concat();
     let said = String::from_utf8_lossy(&said);
     let lines: Vec<&str> = said.lines().map(str::trim).filter(|line| !line.is_empty()).take(3).collect();
-    Err(PlatformError::ProgramFailed { program, says: lines.join("; ") })
+    Err(ImageError::ProgramFailed { program, says: lines.join("; ") }.into())
 }
 
 #[cfg(test)]

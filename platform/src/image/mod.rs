@@ -15,6 +15,7 @@
 //! with one of them at the same offset, or the only such namespace. If a kernel destroyed them all, the user must name
 //! the origin.
 
+pub(crate) mod error;
 mod export;
 mod fault;
 mod file_system;
@@ -28,11 +29,11 @@ mod qemu;
 mod sectors;
 mod shape;
 mod slot;
-pub(crate) mod sparse;
 mod target;
 mod used;
-mod watch;
 
+pub use crate::file::watch::{Stopped, Watch};
+pub use error::ImageError;
 pub use export::{ExportImage, Exported};
 pub use fault::ImageFault;
 pub use file_system::FileSystem;
@@ -42,4 +43,3 @@ pub use mkfs::FileSystemKind;
 pub use shape::Shape;
 pub use slot::QemuSlot;
 pub use used::{Image, ImageContents, ImageNamespace};
-pub use watch::Watch;

@@ -1,7 +1,9 @@
 //! A file that appears under its name when it is complete, or never.
 
-use super::ImageFault;
+use super::error::ImageError;
+use super::fault::ImageFault;
 use crate::error::PlatformError;
+use crate::file::error::FileError;
 use rustix::fs::{AtFlags, CWD, OFlags, fsync, linkat};
 use std::fs::{File, Permissions};
 use std::io;
@@ -34,10 +36,10 @@ impl NewFile {
     /// Creates a file of `len` bytes, all of them a hole, to be published as `path`.
     pub(super) fn create(path: &Path, len: u64) -> Result<NewFile, PlatformError> {
         if path.symlink_metadata().is_ok() {
-            return Err(PlatformError::image(path, ImageFault::Exists));
+            return Err(ImageError::of(path, ImageFault::Exists).into());
         }
         let folder = path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
-        let io = |error| PlatformError::Io { what: "making", path: path.to_owned(), error };
+        let io = |error| FileError { what: "making", path: path.to_owned(), error };
         let file = Nameless::create(folder).map_err(io)?;
         let new = NewFile { path: path.to_owned(), folder: folder.to_owned(), file };
         new.file().set_len(len).map_err(io)?;
@@ -54,7 +56,7 @@ impl NewFile {
 
     /// Gives the file its name, durably. An existing file with the name stays unchanged.
     pub(super) fn publish(self) -> Result<(), PlatformError> {
-        let io = |error: io::Error| PlatformError::Io { what: "writing", path: self.path.clone(), error };
+        let io = |error: io::Error| FileError { what: "writing", path: self.path.clone(), error };
         // ORDER: content before name. Stop here: no file, or one with a hidden name that marks it as unfinished.
         self.file().sync_all().map_err(io)?;
         let named = match self.file {
@@ -68,11 +70,11 @@ impl NewFile {
             }
         };
         named.map_err(|error| match error.kind() {
-            io::ErrorKind::AlreadyExists => PlatformError::image(&self.path, ImageFault::Exists),
-            _ => io(error),
+            io::ErrorKind::AlreadyExists => ImageError::of(&self.path, ImageFault::Exists).into(),
+            _ => PlatformError::from(io(error)),
         })?;
         // ORDER: the name before the caller reports the image. Stop here: a complete file, or none.
-        File::open(&self.folder).and_then(|folder| Ok(fsync(folder)?)).map_err(io)
+        Ok(File::open(&self.folder).and_then(|folder| Ok(fsync(folder)?)).map_err(io)?)
     }
 }
 

@@ -1,6 +1,7 @@
 //! QEMU options for booting with an image.
 
-use super::{QemuSlot, Shape};
+use super::shape::Shape;
+use super::slot::QemuSlot;
 use crate::machine::PersistenceDomain;
 use std::path::Path;
 

@@ -1,9 +1,13 @@
 //! Sectors of a namespace as its user sees them, through the BTT.
 
-use super::{ImageFault, Watch, sparse};
+use super::error::ImageError;
+use super::fault::ImageFault;
 use crate::contents::INFO_BLOCK;
-use crate::directory::{Media, Staged};
+use crate::directory::{BttError, Media, Staged};
 use crate::error::PlatformError;
+use crate::file::error::FileError;
+use crate::file::sparse;
+use crate::file::watch::Watch;
 use crate::namespace::{Namespace, Personality};
 use crate::region::Region;
 use lode_nvdimm::{BttBlockState, BttFlog, BttGeometry, BttInfo, BttMapEntry, BttVersion};
@@ -79,14 +83,14 @@ impl<'r> Sectors<'r> {
         let number = self.arenas.len() as u64;
         let name = || self.name.clone();
         let info = BttInfo::decode(&media.bytes(self.region, start, INFO_BLOCK)?);
-        let info = info.map_err(|error| PlatformError::ArenaInfo { name: name(), arena: number, error })?;
+        let info = info.map_err(|error| BttError::ArenaInfo { name: name(), arena: number, error })?;
         let geometry = info.geometry;
         // An arena must end inside of the namespace.
         if start.saturating_add(geometry.infooff() + INFO_BLOCK) > self.end {
-            return Err(PlatformError::ArenaEnd { name: name(), arena: number });
+            return Err(BttError::ArenaEnd { name: name(), arena: number }.into());
         }
         let flog = media.bytes(self.region, start + geometry.flogoff(), BttFlog::len_of(&geometry))?;
-        let flog = BttFlog::decode(&flog, &geometry).map_err(|error| PlatformError::Arena {
+        let flog = BttFlog::decode(&flog, &geometry).map_err(|error| BttError::Arena {
             name: name(),
             arena: number,
             error,
@@ -136,7 +140,7 @@ impl<'r> Sectors<'r> {
         path: &Path,
         watch: &mut Watch<'_>,
     ) -> Result<(), PlatformError> {
-        let writing = |error| PlatformError::Io { what: "writing", path: path.to_owned(), error };
+        let writing = |error| FileError { what: "writing", path: path.to_owned(), error };
         for arena in &self.arenas {
             let (external, internal) =
                 (u64::from(arena.geometry.external_lbasize()), u64::from(arena.geometry.internal_lbasize()));
@@ -180,9 +184,8 @@ impl<'r> Sectors<'r> {
                 let at_once = (sparse::PART / external).max(1) as usize;
                 for (part, lba) in entries.chunks(at_once).zip((first..).step_by(at_once)) {
                     let off = arena.user_off + lba * external;
-                    let bytes = read_part(file, off, part.len() as u64 * external).map_err(|error| {
-                        PlatformError::Io { what: "reading", path: path.to_owned(), error }
-                    })?;
+                    let bytes = read_part(file, off, part.len() as u64 * external)
+                        .map_err(|error| FileError { what: "reading", path: path.to_owned(), error })?;
                     self.write_part(arena, staged, (lba, part), &bytes, &mut map)?;
                 }
                 let off = arena.start + arena.geometry.mapoff() + first * BttMapEntry::LEN;
@@ -235,7 +238,7 @@ impl<'r> Sectors<'r> {
             let (found, internal_nlba) = (arena.block(lba, *entry), arena.geometry.internal_nlba());
             if found >= internal_nlba {
                 let error = lode_nvdimm::BttDamage::MapNumber { lba, found, internal_nlba };
-                return Err(PlatformError::Arena { name: self.name.clone(), arena: arena.number, error });
+                return Err(BttError::Arena { name: self.name.clone(), arena: arena.number, error }.into());
             }
         }
         Ok(entries)
@@ -253,7 +256,7 @@ impl<'r> Sectors<'r> {
                 BttBlockState::Error => {
                     let sector = arena.user_off / external + lba;
                     let fault = ImageFault::LostSector { name: self.name.clone(), sector };
-                    return Err(PlatformError::image(&self.name, fault));
+                    return Err(ImageError::of(&self.name, fault).into());
                 }
                 BttBlockState::Initial | BttBlockState::Normal => {}
             }

@@ -1,6 +1,5 @@
 //! Layout of an image file.
 
-use super::ImageFault;
 use lode_layout::align_up;
 
 /// Layout of an image file: the data, then the label area, as in QEMU.
@@ -33,23 +32,15 @@ impl Shape {
         Shape { data_len: align_up(data_len, Shape::BARE_UNIT), label_len: 0 }
     }
 
-    /// Returns the shape of a file of `len` bytes. Without `label_len`, the label area is the remainder above a
-    /// multiple of [`DATA_UNIT`](Shape::DATA_UNIT).
-    ///
-    /// # Errors
-    /// [`ImageFault::Length`] if no image has this length.
-    pub fn of_file(len: u64, label_len: Option<u64>) -> Result<Shape, ImageFault> {
+    /// Returns the shape of a file of `len` bytes; `None` if no image has this length. Without `label_len`, the label
+    /// area is the remainder above a multiple of [`DATA_UNIT`](Shape::DATA_UNIT).
+    pub fn of_file(len: u64, label_len: Option<u64>) -> Option<Shape> {
         let label_len = label_len.unwrap_or(len % Shape::DATA_UNIT);
-        let data_len = len.checked_sub(label_len).filter(|data_len| *data_len > 0);
-        let data_len = data_len.ok_or(ImageFault::Length { len })?;
-        if label_len > Shape::LABELS_MAX {
-            return Err(ImageFault::Length { len });
-        }
+        let data_len = len.checked_sub(label_len).filter(|data_len| *data_len > 0)?;
         let is_bare = len.is_multiple_of(Shape::BARE_UNIT);
-        if !is_bare && (label_len < Shape::LABELS_MIN || !data_len.is_multiple_of(Shape::DATA_UNIT)) {
-            return Err(ImageFault::Length { len });
-        }
-        Ok(Shape { data_len, label_len })
+        let is_labelled = label_len >= Shape::LABELS_MIN && data_len.is_multiple_of(Shape::DATA_UNIT);
+        let is_shape = label_len <= Shape::LABELS_MAX && (is_bare || is_labelled);
+        is_shape.then_some(Shape { data_len, label_len })
     }
 
     /// Returns the bytes of the file.
@@ -67,7 +58,7 @@ mod test {
     #[test]
     fn the_length_tells_where_the_labels_begin() {
         let shape = |len, label_len| Shape::of_file(len, label_len);
-        let divided = |data_len, label_len| Ok(Shape { data_len, label_len });
+        let divided = |data_len, label_len| Some(Shape { data_len, label_len });
         assert_eq!(shape(512 * MIB + (128 << 10), None), divided(512 * MIB, 128 << 10));
         assert_eq!(shape(514 * MIB, None), divided(512 * MIB, 2 * MIB));
         assert_eq!(shape(512 * MIB, None), divided(512 * MIB, 0));
@@ -75,17 +66,17 @@ mod test {
         for cut in [0, 1, 4096, 512 * MIB - 4096, 512 * MIB + 4096, 511 * MIB] {
             let found = shape(cut, None);
             let is_long = cut % (16 * MIB) >= Shape::LABELS_MIN && cut > 16 * MIB;
-            assert_eq!(found.is_ok(), is_long, "{cut}: {found:?}");
+            assert_eq!(found.is_some(), is_long, "{cut}: {found:?}");
         }
-        assert_eq!(shape(MIB, Some(2 * MIB)), Err(ImageFault::Length { len: MIB }));
-        assert_eq!(shape(1 << 40, Some(1 << 39)), Err(ImageFault::Length { len: 1 << 40 }));
+        assert_eq!(shape(MIB, Some(2 * MIB)), None);
+        assert_eq!(shape(1 << 40, Some(1 << 39)), None);
     }
 
     #[test]
     fn what_is_made_is_read_back() {
         for data_len in [1, 16 * MIB, 30 * MIB, 1 << 40] {
             for shape in [Shape::with_labels(data_len, 0), Shape::with_labels(data_len, 256 << 10)] {
-                assert_eq!(Shape::of_file(shape.file_len(), None), Ok(shape));
+                assert_eq!(Shape::of_file(shape.file_len(), None), Some(shape));
                 assert!(shape.data_len >= data_len && shape.data_len < data_len + 16 * MIB);
             }
         }

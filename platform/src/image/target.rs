@@ -1,9 +1,10 @@
 //! Source of an export, or destination of an import.
 
-use super::ImageFault;
+use super::error::ImageError;
+use super::fault::ImageFault;
 use crate::error::PlatformError;
-use crate::machine::Handle;
-use crate::namespace::Namespace;
+use crate::machine::{Handle, ModuleError};
+use crate::namespace::{Namespace, NamespaceError};
 use crate::platform::Platform;
 use crate::region::{Origin, Region};
 use std::ops::Range;
@@ -19,7 +20,7 @@ pub(super) enum Target {
 impl Target {
     /// Finds the object with this name: `region0`, `namespace0.0`, `nmem0` or `0x0001`.
     pub(super) fn find(platform: &Platform, name: &str) -> Result<Target, PlatformError> {
-        let unknown = || PlatformError::image(name, ImageFault::UnknownSource { name: name.to_owned() });
+        let unknown = || ImageError::of(name, ImageFault::UnknownSource { name: name.to_owned() });
         if name.starts_with("namespace") {
             let (region, namespace) = platform.namespace(name)?;
             return Target::with_data(region, Some(namespace));
@@ -27,16 +28,16 @@ impl Target {
         if let Some(number) = name.strip_prefix("region") {
             let number = number.parse().map_err(|_| unknown())?;
             let found = platform.regions().into_iter().find(|region| region.number == number);
-            return Target::with_data(found.ok_or(PlatformError::UnknownRegion { region: number })?, None);
+            return Target::with_data(found.ok_or(NamespaceError::UnknownRegion { region: number })?, None);
         }
         let modules = &platform.machine.modules;
         let module = if let Some(index) = name.strip_prefix("nmem") {
             let index = index.parse().map_err(|_| unknown())?;
-            modules.get(index).ok_or(PlatformError::UnknownDevice { index })?
+            modules.get(index).ok_or(ModuleError::UnknownDevice { index })?
         } else {
             let digits = name.strip_prefix("0x").ok_or_else(unknown)?;
             let module = Handle(u32::from_str_radix(digits, 16).map_err(|_| unknown())?);
-            platform.machine.module(module).ok_or(PlatformError::UnknownModule { module })?
+            platform.machine.module(module).ok_or(ModuleError::UnknownModule { module })?
         };
         module.check_usable()?;
         Ok(Target::Module(module.handle))
@@ -47,10 +48,10 @@ impl Target {
         let number = region.number;
         if region.origin == Origin::Memmap {
             let fault = ImageFault::NoData { region: number };
-            return Err(PlatformError::image(region.name(), fault));
+            return Err(ImageError::of(region.name(), fault).into());
         }
         if !region.enabled {
-            return Err(PlatformError::RegionDisabled { region: number });
+            return Err(NamespaceError::RegionDisabled { region: number }.into());
         }
         Ok(match namespace {
             Some(namespace) => Target::Namespace(region, Box::new(namespace)),

@@ -1,13 +1,20 @@
 //! An image file and its contents, as seen by a kernel that boots with it.
 
-use super::{FileSystem, ImageFault, QemuSlot, Shape};
+use super::error::ImageError;
+use super::fault::ImageFault;
+use super::file_system::FileSystem;
+use super::shape::Shape;
+use super::slot::QemuSlot;
 use crate::contents::{Contents, INFO_BLOCK};
 use crate::directory::Media;
 use crate::error::PlatformError;
-use crate::machine::{Handle, Health, KernelVersion, Machine, Module, Profile, Security, Sensors};
-use crate::machine::{IpmctlGeneration, PersistenceDomain};
-use crate::namespace::Namespace;
-use crate::ndctl::{Included, ListRequest};
+use crate::file::error::FileError;
+use crate::machine::{
+    Handle, Health, IpmctlGeneration, KernelVersion, Machine, Module, PersistenceDomain, Profile, Security,
+    Sensors,
+};
+use crate::namespace::{Namespace, info_places};
+use crate::ndctl::{self, Included, ListRequest};
 use crate::platform::Platform;
 use crate::state::{InterleaveSet, LabelVersion, Member, State};
 use lode_nvdimm::{Label, LabelArea, LabelError, LabelFlags, LabelFormat, NamespaceLabel};
@@ -58,15 +65,15 @@ impl Image {
     /// The file does not exist or does not have the length of an image, the label area can't be read, or the kernel
     /// refuses.
     pub fn open(path: &Path, label_len: Option<u64>) -> Result<Image, PlatformError> {
-        let reading = |error| PlatformError::Io { what: "reading", path: path.to_owned(), error };
-        let fault = |fault| PlatformError::image(path, fault);
+        let reading = |error| FileError { what: "reading", path: path.to_owned(), error };
+        let fault = |fault| ImageError::of(path, fault);
         // Opening a pipe would wait for a writer.
         if !path.metadata().map_err(reading)?.is_file() {
-            return Err(fault(ImageFault::NoFile));
+            return Err(fault(ImageFault::NoFile).into());
         }
         let file = File::open(path).map_err(reading)?;
         let len = file.metadata().map_err(reading)?.len();
-        let shape = Shape::of_file(len, label_len).map_err(fault)?;
+        let shape = Shape::of_file(len, label_len).ok_or_else(|| fault(ImageFault::Length { len }))?;
         if shape.label_len == 0 {
             return Ok(Image { path: path.to_owned(), file, shape, area: None });
         }
@@ -80,7 +87,7 @@ impl Image {
             }
             // The length is also valid for an image without labels.
             Err(LabelError::Blank | LabelError::AreaTooSmall { .. }) => (bare, None),
-            Err(error) => return Err(fault(ImageFault::Labels { off: shape.data_len, error })),
+            Err(error) => return Err(fault(ImageFault::Labels { off: shape.data_len, error }).into()),
         };
         Ok(Image { path: path.to_owned(), file, shape, area })
     }
@@ -127,12 +134,12 @@ impl Image {
     /// # Errors
     /// Labels are torn, overlap, are incompletely written or extend past the data. The kernel refuses.
     pub fn contents(&self) -> Result<ImageContents, PlatformError> {
-        let fault = |fault| PlatformError::image(&self.path, fault);
+        let fault = |fault| ImageError::of(&self.path, fault);
         let slot = match self.labels() {
             Ok((slot, _)) => slot,
             // The labels belong to a real module or to another machine. They are still listed.
             Err(ImageFault::ForeignLabel { .. }) => None,
-            Err(other) => return Err(fault(other)),
+            Err(other) => return Err(fault(other).into()),
         };
         let namespace = |(slot, label): (u32, &Label)| match label {
             Label::Namespace(label) => Some((slot, *label)),
@@ -151,7 +158,11 @@ impl Image {
         }
         let included =
             Included { buses: true, modules: true, regions: true, namespaces: true, ..Included::default() };
-        let listing = platform.list(&ListRequest { included, human: true, ..ListRequest::default() });
+        let listing = ndctl::inventory(&platform).list(&ListRequest {
+            included,
+            human: true,
+            ..ListRequest::default()
+        });
         Ok(ImageContents { slot, version: self.version(), labels, namespaces, listing })
     }
 
@@ -172,7 +183,7 @@ impl Image {
             read.map_err(|error| self.failed(error))?;
             platform.contents.load_area(handle, &bytes);
         }
-        for (module, off) in platform.info_places() {
+        for (module, off) in info_places(&platform) {
             let mut bytes = vec![0; INFO_BLOCK as usize];
             self.file.read_exact_at(&mut bytes, off).map_err(|error| self.failed(error))?;
             platform.contents.load_block(module, off, bytes);
@@ -180,8 +191,8 @@ impl Image {
         Ok((platform, handle))
     }
 
-    pub(super) fn failed(&self, error: std::io::Error) -> PlatformError {
-        PlatformError::Io { what: "reading", path: self.path.clone(), error }
+    pub(super) fn failed(&self, error: std::io::Error) -> FileError {
+        FileError { what: "reading", path: self.path.clone(), error }
     }
 }
 

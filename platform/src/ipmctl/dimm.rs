@@ -1,7 +1,7 @@
 //! `ipmctl show -dimm`.
 
-use super::{Display, UNKNOWN, Values, print};
-use crate::error::PlatformError;
+use super::display::{Display, UNKNOWN, Values, capacity, is_first_generation, print};
+use super::error::ShowError;
 use crate::goal::Targets;
 use crate::listing::{Column, Record, Records};
 use crate::machine::{Health, Module};
@@ -28,129 +28,126 @@ pub(crate) const LATER: [Column; 5] = [
 
 const NOT_APPLICABLE: &str = "N/A";
 
-impl Platform {
-    pub(super) fn show_dimms(&self, targets: &Targets, display: &Display) -> Result<String, PlatformError> {
-        let modules = self.targets(targets)?;
-        let records = modules.into_iter().map(|module| self.dimm_record(module, display)).collect();
-        let records =
-            Records { list_tag: "DimmList", tag: "Dimm", part_tag: "", head: Some("DimmID"), records };
-        let columns: &[Column] = if self.is_first_generation() { &FIRST } else { &LATER };
-        print(records, columns, display)
-    }
+pub(super) fn show(platform: &Platform, targets: &Targets, display: &Display) -> Result<String, ShowError> {
+    let modules = targets.of(&platform.machine)?;
+    let records = modules.into_iter().map(|module| dimm_record(platform, module, display)).collect();
+    let records = Records { list_tag: "DimmList", tag: "Dimm", part_tag: "", head: Some("DimmID"), records };
+    let columns: &[Column] = if is_first_generation(&platform.machine) { &FIRST } else { &LATER };
+    print(records, columns, display)
+}
 
-    fn dimm_record(&self, module: &Module, display: &Display) -> Record {
-        if module.health != Health::NonFunctional {
-            return self.live_record(module, display);
-        }
-        let dead = self.dead_record(module, display);
-        match display.values {
-            Values::All => dead,
-            Values::Usual | Values::Only(_) => self.live_record(module, display).limited_to(&dead),
-        }
+fn dimm_record(platform: &Platform, module: &Module, display: &Display) -> Record {
+    if module.health != Health::NonFunctional {
+        return live_record(platform, module, display);
     }
+    let dead = dead_record(platform, module, display);
+    match display.values {
+        Values::All => dead,
+        Values::Usual | Values::Only(_) => live_record(platform, module, display).limited_to(&dead),
+    }
+}
 
-    /// Returns all values of a module that answers.
-    fn live_record(&self, module: &Module, display: &Display) -> Record {
-        let first = self.is_first_generation();
-        let record = Record::new()
-            .with("DimmID", module.handle)
-            .with("Capacity", self.capacity(module.capacity, display))
-            .with("LockState", module.security.word());
-        let optional = ["SVNDowngrade", "SecureErasePolicy", "S3ResumeOptIn", "FwActivateOptIn"];
-        let record = if first { record } else { unknown(record, &optional) };
-        let record = record
-            .with("HealthState", module.health.word())
-            .with("HealthStateReason", health_reason(module))
-            .with("FWVersion", module.firmware.as_deref().unwrap_or(NOT_APPLICABLE))
-            .with("FWAPIVersion", UNKNOWN)
-            .with("InterfaceFormatCode", "0x0301 (Non-Energy Backed Byte Addressable)")
-            .with("ManageabilityState", "Manageable");
-        let record = if first { record } else { record.with("PopulationViolation", "No") };
-        let record = record
-            .with("PhysicalID", hex(module.physical_id))
-            .with("DimmHandle", module.handle)
-            .with("DimmUID", module.identity.map_or(UNKNOWN.to_owned(), |identity| identity.to_string()));
-        let record = placed(record, module).with("MemoryType", "Logical Non-Volatile Device");
-        let record = identified(record, module);
-        let record = self.with_uses(record, module, display);
-        let record = self.with_states(record, module);
-        if first { record.with("ActionRequired", 0) } else { record }
-    }
+/// Returns all values of a module that answers.
+fn live_record(platform: &Platform, module: &Module, display: &Display) -> Record {
+    let first = is_first_generation(&platform.machine);
+    let record = Record::new()
+        .with("DimmID", module.handle)
+        .with("Capacity", capacity(&platform.machine, module.capacity, display))
+        .with("LockState", module.security.word());
+    let optional = ["SVNDowngrade", "SecureErasePolicy", "S3ResumeOptIn", "FwActivateOptIn"];
+    let record = if first { record } else { unknown(record, &optional) };
+    let record = record
+        .with("HealthState", module.health.word())
+        .with("HealthStateReason", health_reason(module))
+        .with("FWVersion", module.firmware.as_deref().unwrap_or(NOT_APPLICABLE))
+        .with("FWAPIVersion", UNKNOWN)
+        .with("InterfaceFormatCode", "0x0301 (Non-Energy Backed Byte Addressable)")
+        .with("ManageabilityState", "Manageable");
+    let record = if first { record } else { record.with("PopulationViolation", "No") };
+    let record = record
+        .with("PhysicalID", hex(module.physical_id))
+        .with("DimmHandle", module.handle)
+        .with("DimmUID", module.identity.map_or(UNKNOWN.to_owned(), |identity| identity.to_string()));
+    let record = placed(record, module).with("MemoryType", "Logical Non-Volatile Device");
+    let record = identified(record, module);
+    let record = with_uses(platform, record, module, display);
+    let record = with_states(platform, record, module);
+    if first { record.with("ActionRequired", 0) } else { record }
+}
 
-    /// Returns all values of a module that is present and does not answer.
-    fn dead_record(&self, module: &Module, display: &Display) -> Record {
-        let record = Record::new()
-            .with("DimmID", module.handle)
-            .with("Capacity", self.capacity(module.capacity, display))
-            .with("HealthState", module.health.word())
-            .with("HealthStateReason", health_reason(module))
-            .with("SubsystemDeviceID", UNKNOWN)
-            .with("SubsystemRevisionID", UNKNOWN);
-        let serial = module.identity.map_or(UNKNOWN.to_owned(), |identity| serial_word(identity.serial));
-        unknown(placed(record, module), &["BootStatus", "BootStatusRegister"])
-            .with("SerialNumber", serial)
-            .with("FWVersion", module.firmware.as_deref().unwrap_or(NOT_APPLICABLE))
-            .with("FWAPIVersion", NOT_APPLICABLE)
-            .with("PartNumber", module.part_number.as_deref().unwrap_or(NOT_APPLICABLE))
-    }
+/// Returns all values of a module that is present and does not answer.
+fn dead_record(platform: &Platform, module: &Module, display: &Display) -> Record {
+    let record = Record::new()
+        .with("DimmID", module.handle)
+        .with("Capacity", capacity(&platform.machine, module.capacity, display))
+        .with("HealthState", module.health.word())
+        .with("HealthStateReason", health_reason(module))
+        .with("SubsystemDeviceID", UNKNOWN)
+        .with("SubsystemRevisionID", UNKNOWN);
+    let serial = module.identity.map_or(UNKNOWN.to_owned(), |identity| serial_word(identity.serial));
+    unknown(placed(record, module), &["BootStatus", "BootStatusRegister"])
+        .with("SerialNumber", serial)
+        .with("FWVersion", module.firmware.as_deref().unwrap_or(NOT_APPLICABLE))
+        .with("FWAPIVersion", NOT_APPLICABLE)
+        .with("PartNumber", module.part_number.as_deref().unwrap_or(NOT_APPLICABLE))
+}
 
-    /// Adds the use of the module's capacity.
-    fn with_uses(&self, record: Record, module: &Module, display: &Display) -> Record {
-        let uses = self.capacities(module);
-        let capacity = |bytes| self.capacity(bytes, display);
-        let record = record
-            .with("MemoryCapacity", capacity(uses.memory))
-            .with("AppDirectCapacity", capacity(uses.app_direct))
-            .with("UnconfiguredCapacity", capacity(uses.unconfigured))
-            .with("InaccessibleCapacity", capacity(uses.inaccessible))
-            .with("ReservedCapacity", capacity(uses.reserved));
-        unknown(record, &["PackageSparingCapable", "PackageSparingEnabled", "PackageSparesAvailable"])
-    }
+/// Adds the use of the module's capacity.
+fn with_uses(platform: &Platform, record: Record, module: &Module, display: &Display) -> Record {
+    let uses = platform.capacities(module);
+    let capacity = |bytes| capacity(&platform.machine, bytes, display);
+    let record = record
+        .with("MemoryCapacity", capacity(uses.memory))
+        .with("AppDirectCapacity", capacity(uses.app_direct))
+        .with("UnconfiguredCapacity", capacity(uses.unconfigured))
+        .with("InaccessibleCapacity", capacity(uses.inaccessible))
+        .with("ReservedCapacity", capacity(uses.reserved));
+    unknown(record, &["PackageSparingCapable", "PackageSparingEnabled", "PackageSparesAvailable"])
+}
 
-    /// Adds the states of the module.
-    fn with_states(&self, record: Record, module: &Module) -> Record {
-        let configured = self.state.partition(module.handle).is_some();
-        let record = record.with("IsNew", u8::from(!configured)).with("ViralPolicy", 0).with("ViralState", 0);
-        let record = unknown(
-            record,
-            &[
-                "PeakPowerBudget",
-                "AvgPowerLimit",
-                "MaxAveragePowerLimit",
-                "LatchedLastShutdownStatus",
-                "UnlatchedLastShutdownStatus",
-            ],
-        );
-        let record = record
-            .with("ThermalThrottleLossPercent", NOT_APPLICABLE)
-            .with("LastShutdownTime", UNKNOWN)
-            .with("ModesSupported", "Memory Mode, App Direct")
-            .with("SecurityCapabilities", "Encryption, Erase")
-            .with("MasterPassphraseEnabled", 0)
-            .with("ConfigurationStatus", if configured { "Valid" } else { "Not Configured" })
-            .with("SKUViolation", 0)
-            .with("ARSStatus", if self.machine.firmware_scrubs { "Completed" } else { UNKNOWN })
-            .with("OverwriteStatus", UNKNOWN)
-            .with("AitDramEnabled", 1)
-            .with("BootStatus", "Success")
-            .with("BootStatusRegister", UNKNOWN);
-        let record = ["ErrorInjectionEnabled", "MediaTemperatureInjectionEnabled", "SoftwareTriggersEnabled"]
-            .into_iter()
-            .fold(record, |record, trigger| record.with(trigger, 0))
-            .with("SoftwareTriggersEnabledDetails", "None");
-        let counters = [
-            "PoisonErrorInjectionsCounter",
-            "PoisonErrorClearCounter",
-            "MediaTemperatureInjectionsCounter",
-            "SoftwareTriggersCounter",
-        ];
-        counters
-            .into_iter()
-            .fold(record, |record, counter| record.with(counter, 0))
-            .with("MaxControllerTemperature", format!("{} C", module.sensors.controller_celsius))
-            .with("MaxMediaTemperature", format!("{} C", module.sensors.media_celsius))
-            .with("MixedSKU", 0)
-    }
+/// Adds the states of the module.
+fn with_states(platform: &Platform, record: Record, module: &Module) -> Record {
+    let configured = platform.state.partition(module.handle).is_some();
+    let record = record.with("IsNew", u8::from(!configured)).with("ViralPolicy", 0).with("ViralState", 0);
+    let record = unknown(
+        record,
+        &[
+            "PeakPowerBudget",
+            "AvgPowerLimit",
+            "MaxAveragePowerLimit",
+            "LatchedLastShutdownStatus",
+            "UnlatchedLastShutdownStatus",
+        ],
+    );
+    let record = record
+        .with("ThermalThrottleLossPercent", NOT_APPLICABLE)
+        .with("LastShutdownTime", UNKNOWN)
+        .with("ModesSupported", "Memory Mode, App Direct")
+        .with("SecurityCapabilities", "Encryption, Erase")
+        .with("MasterPassphraseEnabled", 0)
+        .with("ConfigurationStatus", if configured { "Valid" } else { "Not Configured" })
+        .with("SKUViolation", 0)
+        .with("ARSStatus", if platform.machine.firmware_scrubs { "Completed" } else { UNKNOWN })
+        .with("OverwriteStatus", UNKNOWN)
+        .with("AitDramEnabled", 1)
+        .with("BootStatus", "Success")
+        .with("BootStatusRegister", UNKNOWN);
+    let record = ["ErrorInjectionEnabled", "MediaTemperatureInjectionEnabled", "SoftwareTriggersEnabled"]
+        .into_iter()
+        .fold(record, |record, trigger| record.with(trigger, 0))
+        .with("SoftwareTriggersEnabledDetails", "None");
+    let counters = [
+        "PoisonErrorInjectionsCounter",
+        "PoisonErrorClearCounter",
+        "MediaTemperatureInjectionsCounter",
+        "SoftwareTriggersCounter",
+    ];
+    counters
+        .into_iter()
+        .fold(record, |record, counter| record.with(counter, 0))
+        .with("MaxControllerTemperature", format!("{} C", module.sensors.controller_celsius))
+        .with("MaxMediaTemperature", format!("{} C", module.sensors.media_celsius))
+        .with("MixedSKU", 0)
 }
 
 fn hex(number: u16) -> String {

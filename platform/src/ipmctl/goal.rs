@@ -1,7 +1,7 @@
 //! `ipmctl show -goal`, and the output of `create -goal`.
 
-use super::{Display, nothing, print};
-use crate::error::PlatformError;
+use super::display::{Display, capacity, nothing, print};
+use super::error::ShowError;
 use crate::goal::Targets;
 use crate::listing::{Column, Format, Record, Records};
 use crate::platform::Platform;
@@ -31,74 +31,65 @@ const REBOOT: &str = "A reboot is required to process new memory allocation goal
 ///
 /// # Errors
 /// Those of `show -goal`.
-pub fn goals_to_confirm(
-    platform: &Platform,
-    goals: &[Goal],
-    display: &Display,
-) -> Result<String, PlatformError> {
-    Ok(format!("The following configuration will be applied:\n{}", platform.goal_table(goals, display)?))
+pub fn goals_to_confirm(platform: &Platform, goals: &[Goal], display: &Display) -> Result<String, ShowError> {
+    Ok(format!("The following configuration will be applied:\n{}", goal_table(platform, goals, display)?))
 }
 
 /// Formats the goals after they were created.
 ///
 /// # Errors
 /// Those of `show -goal`.
-pub fn created_goals(
-    platform: &Platform,
-    goals: &[Goal],
-    display: &Display,
-) -> Result<String, PlatformError> {
-    let table = platform.goal_table(goals, display)?;
+pub fn created_goals(platform: &Platform, goals: &[Goal], display: &Display) -> Result<String, ShowError> {
+    let table = goal_table(platform, goals, display)?;
     Ok(match display.format {
         Format::Text => format!("Created following region configuration goal\n{table}{REBOOT}"),
         Format::Xml => table,
     })
 }
 
-impl Platform {
-    pub(super) fn show_goals(&self, targets: &Targets, display: &Display) -> Result<String, PlatformError> {
-        let modules = self.targets(targets)?;
-        let goals =
-            modules.iter().filter_map(|module| self.state.goal(module.handle)).cloned().collect::<Vec<_>>();
-        if goals.is_empty() {
-            return Ok(nothing(NO_GOALS, display));
-        }
-        let table = self.goal_table(&goals, display)?;
-        Ok(if display.format == Format::Text { table + REBOOT } else { table })
+pub(super) fn show(platform: &Platform, targets: &Targets, display: &Display) -> Result<String, ShowError> {
+    let modules = targets.of(&platform.machine)?;
+    let goals =
+        modules.iter().filter_map(|module| platform.state.goal(module.handle)).cloned().collect::<Vec<_>>();
+    if goals.is_empty() {
+        return Ok(nothing(NO_GOALS, display));
     }
+    let table = goal_table(platform, &goals, display)?;
+    Ok(if display.format == Format::Text { table + REBOOT } else { table })
+}
 
-    fn goal_table(&self, goals: &[Goal], display: &Display) -> Result<String, PlatformError> {
-        let record = |goal: &Goal| {
-            let record = Record::new()
-                .with("SocketID", format!("{:#06x}", goal.module.socket()))
-                .with("DimmID", goal.module)
-                .with("MemorySize", self.capacity(goal.memory, display));
-            let record =
-                SET_VALUES.iter().enumerate().fold(record, |record, (index, [size, number, settings])| {
-                    let share = goal.shares.get(index);
-                    record
-                        .with(size, self.capacity(share.map_or(0, |share| share.size), display))
-                        .with(number, share.map_or("N/A".to_owned(), |share| (share.set + 1).to_string()))
-                        .with(
-                            settings,
-                            share
-                                .map_or("N/A".to_owned(), |share| settings_word(self.ways(share.set, goals))),
-                        )
-                });
-            record.with("Status", "New")
-        };
-        let records = goals.iter().map(record).collect();
-        let head = Some("DimmID");
-        let records = Records { list_tag: "ConfigGoalList", tag: "ConfigGoal", part_tag: "", head, records };
-        print(records, &COLUMNS, display)
-    }
+fn goal_table(platform: &Platform, goals: &[Goal], display: &Display) -> Result<String, ShowError> {
+    let record = |goal: &Goal| {
+        let record = Record::new()
+            .with("SocketID", format!("{:#06x}", goal.module.socket()))
+            .with("DimmID", goal.module)
+            .with("MemorySize", capacity(&platform.machine, goal.memory, display));
+        let record =
+            SET_VALUES.iter().enumerate().fold(record, |record, (index, [size, number, settings])| {
+                let share = goal.shares.get(index);
+                record
+                    .with(size, capacity(&platform.machine, share.map_or(0, |share| share.size), display))
+                    .with(number, share.map_or("N/A".to_owned(), |share| (share.set + 1).to_string()))
+                    .with(
+                        settings,
+                        share.map_or("N/A".to_owned(), |share| {
+                            settings_word(ways(platform, share.set, goals))
+                        }),
+                    )
+            });
+        record.with("Status", "New")
+    };
+    let records = goals.iter().map(record).collect();
+    let head = Some("DimmID");
+    let records = Records { list_tag: "ConfigGoalList", tag: "ConfigGoal", part_tag: "", head, records };
+    print(records, &COLUMNS, display)
+}
 
-    /// Returns the number of modules in a set, by these goals and the pending ones.
-    fn ways(&self, set: u32, goals: &[Goal]) -> usize {
-        let all = self.state.goals.iter().chain(goals);
-        let same = all.filter(|goal| goal.shares.iter().any(|share| share.set == set));
-        same.map(|goal| goal.module).collect::<BTreeSet<_>>().len()
-    }
+/// Returns the number of modules in a set, by these goals and the pending ones.
+fn ways(platform: &Platform, set: u32, goals: &[Goal]) -> usize {
+    let all = platform.state.goals.iter().chain(goals);
+    let same = all.filter(|goal| goal.shares.iter().any(|share| share.set == set));
+    same.map(|goal| goal.module).collect::<BTreeSet<_>>().len()
 }
 
 /// Returns ipmctl's word for the interleaving: number of modules and interleave sizes.

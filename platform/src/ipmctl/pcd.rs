@@ -1,10 +1,10 @@
 //! `ipmctl show -dimm -pcd Config`: the platform configuration data (PCD) on each module about its sets.
 
-use super::Display;
-use crate::error::PlatformError;
+use super::display::{Display, is_first_generation};
+use super::error::ShowError;
 use crate::goal::Targets;
 use crate::listing::Format;
-use crate::machine::{Handle, Health, Module};
+use crate::machine::{Handle, Health, Module, ModuleError};
 use crate::platform::Platform;
 use crate::state::{Goal, Member};
 
@@ -48,150 +48,148 @@ impl Lines {
     }
 }
 
-impl Platform {
-    pub(super) fn show_pcd(&self, targets: &Targets, display: &Display) -> Result<String, PlatformError> {
-        let mut modules = self.targets(targets)?;
-        if targets.modules.is_empty() {
-            modules.retain(|module| module.health != Health::NonFunctional);
+pub(super) fn show(platform: &Platform, targets: &Targets, display: &Display) -> Result<String, ShowError> {
+    let mut modules = targets.of(&platform.machine)?;
+    if targets.modules.is_empty() {
+        modules.retain(|module| module.health != Health::NonFunctional);
+    }
+    let mut text = match display.format {
+        Format::Text => String::new(),
+        Format::Xml => "<?xml version=\"1.0\"?>\n <DimmList>\n".to_owned(),
+    };
+    for module in modules {
+        if module.health == Health::NonFunctional {
+            return Err(ModuleError::DeadModule { module: module.handle }.into());
         }
-        let mut text = match display.format {
-            Format::Text => String::new(),
-            Format::Xml => "<?xml version=\"1.0\"?>\n <DimmList>\n".to_owned(),
+        let later = !is_first_generation(&platform.machine);
+        let lines = if later { later_lines(platform, module) } else { pcd_lines(platform, module) };
+        text += &match display.format {
+            Format::Text if later => later_text(module, &lines),
+            Format::Text => first_text(module, &lines),
+            Format::Xml => xml(module, &lines),
         };
-        for module in modules {
-            if module.health == Health::NonFunctional {
-                return Err(PlatformError::DeadModule { module: module.handle });
-            }
-            let later = !self.is_first_generation();
-            let lines = if later { self.later_lines(module) } else { self.pcd_lines(module) };
-            text += &match display.format {
-                Format::Text if later => later_text(module, &lines),
-                Format::Text => first_text(module, &lines),
-                Format::Xml => xml(module, &lines),
-            };
-        }
-        Ok(if display.format == Format::Xml { text + " </DimmList>\n" } else { text })
     }
+    Ok(if display.format == Format::Xml { text + " </DimmList>\n" } else { text })
+}
 
-    fn pcd_lines(&self, module: &Module) -> Lines {
-        let mut lines = Lines::default();
-        lines.add("Table", "PCD Current Config");
-        let uses = self.capacities(module);
-        let configured = self.state.partition(module.handle).is_some();
-        lines.hex("ConfigStatus", if configured { VALID } else { NOT_CONFIGURED });
-        lines.hex("VolatileMemSizeIntoSpa", uses.memory);
-        lines.hex("PersistentMemSizeIntoSpa", uses.app_direct);
-        for (index, set) in self.state.sets.iter().enumerate() {
-            if set.members.iter().any(|member| member.module == module.handle) {
-                self.set_lines(&mut lines, index as u64 + 1, set.share, &set.members);
-            }
-        }
-        if let Some(goal) = self.state.goal(module.handle) {
-            self.goal_lines(&mut lines, goal);
-        }
-        lines
-    }
-
-    fn set_lines(&self, lines: &mut Lines, index: u64, share: u64, members: &[Member]) {
-        lines.add("PcatTable", "PCD Interleave Info");
-        lines.hex("InterleaveSetIndex", index);
-        lines.hex("NumOfDimmsInInterleaveSet", members.len() as u64);
-        for member in members {
-            lines.add("DimmUniqueIdentifier", self.identity_word(member));
-            lines.hex("PartitionOffset", member.offset);
-            lines.hex("PmPartitionSize", share);
+fn pcd_lines(platform: &Platform, module: &Module) -> Lines {
+    let mut lines = Lines::default();
+    lines.add("Table", "PCD Current Config");
+    let uses = platform.capacities(module);
+    let configured = platform.state.partition(module.handle).is_some();
+    lines.hex("ConfigStatus", if configured { VALID } else { NOT_CONFIGURED });
+    lines.hex("VolatileMemSizeIntoSpa", uses.memory);
+    lines.hex("PersistentMemSizeIntoSpa", uses.app_direct);
+    for (index, set) in platform.state.sets.iter().enumerate() {
+        if set.members.iter().any(|member| member.module == module.handle) {
+            set_lines(platform, &mut lines, index as u64 + 1, set.share, &set.members);
         }
     }
+    if let Some(goal) = platform.state.goal(module.handle) {
+        goal_lines(platform, &mut lines, goal);
+    }
+    lines
+}
 
-    fn goal_lines(&self, lines: &mut Lines, goal: &Goal) {
-        lines.add("Table", "PCD Config Input");
-        lines.hex("PartitionSize", goal.shares.iter().map(|share| share.size).sum());
+fn set_lines(platform: &Platform, lines: &mut Lines, index: u64, share: u64, members: &[Member]) {
+    lines.add("PcatTable", "PCD Interleave Info");
+    lines.hex("InterleaveSetIndex", index);
+    lines.hex("NumOfDimmsInInterleaveSet", members.len() as u64);
+    for member in members {
+        lines.add("DimmUniqueIdentifier", identity_word(platform, member));
+        lines.hex("PartitionOffset", member.offset);
+        lines.hex("PmPartitionSize", share);
+    }
+}
+
+fn goal_lines(platform: &Platform, lines: &mut Lines, goal: &Goal) {
+    lines.add("Table", "PCD Config Input");
+    lines.hex("PartitionSize", goal.shares.iter().map(|share| share.size).sum());
+    for share in &goal.shares {
+        let members = goal_members(platform, share.set);
+        set_lines(platform, lines, u64::from(share.set) + 1, share.size, &members);
+    }
+}
+
+/// Returns the modules of a planned set, by their goals.
+fn goal_members(platform: &Platform, set: u32) -> Vec<Member> {
+    let same = |goal: &&Goal| goal.shares.iter().any(|share| share.set == set);
+    let member = |goal: &Goal| {
+        let before = goal.shares.iter().take_while(|one| one.set != set).map(|one| one.size);
+        let offset = Platform::persistent_start(goal.memory) + before.sum::<u64>();
+        Member { module: goal.module, offset }
+    };
+    let mut members: Vec<Member> = platform.state.goals.iter().filter(same).map(member).collect();
+    members.sort_by_key(|member| member.module.turn());
+    members
+}
+
+fn identity_word(platform: &Platform, member: &Member) -> String {
+    let identity = platform.machine.module(member.module).and_then(|module| module.identity);
+    identity.map_or("N/A".to_owned(), |identity| identity.to_string())
+}
+
+/// Formats the data for later generations: a heading for each table, and the tables of a set one after the other.
+fn later_lines(platform: &Platform, module: &Module) -> Lines {
+    let mut lines = Lines::default();
+    let uses = platform.capacities(module);
+    let configured = platform.state.partition(module.handle).is_some();
+    lines.0.push(Line::Heading("PCD Current Config"));
+    lines.hex("ConfigStatus", if configured { VALID } else { NOT_CONFIGURED });
+    lines.hex("VolatileMemSizeIntoSpa", uses.memory);
+    lines.hex("PersistentMemSizeIntoSpa", uses.app_direct);
+    lines.0.push(Line::Empty);
+    for (index, set) in platform.state.sets.iter().enumerate() {
+        if set.members.iter().any(|member| member.module == module.handle) {
+            let memory = |module| platform.state.partition(module).map_or(0, |partition| partition.memory);
+            later_set_lines(platform, &mut lines, index as u64 + 1, set.share, &set.members, &memory);
+        }
+    }
+    if let Some(goal) = platform.state.goal(module.handle) {
+        lines.0.push(Line::Heading("Platform Config Data Conf Input table"));
+        lines.hex("SequenceNumber", 1);
+        lines.0.push(Line::Empty);
+        lines.add("PcatTable", "PCD Partition Size Change");
+        lines.hex("PartitionSizeChangeStatus", 0);
+        lines.hex("PartitionSize", module.capacity - goal.memory);
+        lines.0.push(Line::Empty);
+        let memory = |module| platform.state.goal(module).map_or(0, |goal| goal.memory);
         for share in &goal.shares {
-            let members = self.goal_members(share.set);
-            self.set_lines(lines, u64::from(share.set) + 1, share.size, &members);
+            let members = goal_members(platform, share.set);
+            later_set_lines(platform, &mut lines, u64::from(share.set) + 1, share.size, &members, &memory);
         }
     }
+    lines
+}
 
-    /// Returns the modules of a planned set, by their goals.
-    fn goal_members(&self, set: u32) -> Vec<Member> {
-        let same = |goal: &&Goal| goal.shares.iter().any(|share| share.set == set);
-        let member = |goal: &Goal| {
-            let before = goal.shares.iter().take_while(|one| one.set != set).map(|one| one.size);
-            let offset = Platform::persistent_start(goal.memory) + before.sum::<u64>();
-            Member { module: goal.module, offset }
-        };
-        let mut members: Vec<Member> = self.state.goals.iter().filter(same).map(member).collect();
-        members.sort_by_key(|member| member.module.turn());
-        members
-    }
-
-    fn identity_word(&self, member: &Member) -> String {
-        let identity = self.machine.module(member.module).and_then(|module| module.identity);
-        identity.map_or("N/A".to_owned(), |identity| identity.to_string())
-    }
-
-    /// Formats the data for later generations: a heading for each table, and the tables of a set one after the other.
-    fn later_lines(&self, module: &Module) -> Lines {
-        let mut lines = Lines::default();
-        let uses = self.capacities(module);
-        let configured = self.state.partition(module.handle).is_some();
-        lines.0.push(Line::Heading("PCD Current Config"));
-        lines.hex("ConfigStatus", if configured { VALID } else { NOT_CONFIGURED });
-        lines.hex("VolatileMemSizeIntoSpa", uses.memory);
-        lines.hex("PersistentMemSizeIntoSpa", uses.app_direct);
+/// Formats a set. Offsets are relative to the module's persistent memory, after its volatile memory.
+fn later_set_lines(
+    platform: &Platform,
+    lines: &mut Lines,
+    index: u64,
+    share: u64,
+    members: &[Member],
+    memory: &dyn Fn(Handle) -> u64,
+) {
+    let way = WAY_BITS.iter().position(|ways| *ways == members.len());
+    lines.add("PcatTable", "PCD Interleave Info");
+    lines.hex("InterleaveSetIndex", index);
+    lines.hex("NumOfDimmsInInterleaveSet", members.len() as u64);
+    lines.hex("InterleaveMemoryType", APP_DIRECT);
+    lines.hex("InterleaveFormatChannel", FORMAT_4_KIB);
+    lines.hex("InterleaveFormatImc", FORMAT_4_KIB);
+    lines.hex("InterleaveFormatWays", way.map_or(0, |bit| 1 << bit));
+    lines.hex("MirrorEnable", 0);
+    lines.hex("InterleaveChangeStatus", 0);
+    lines.0.push(Line::Empty);
+    for member in members {
+        lines.add("IdentificationInfoTable", "PCD Identification Info");
+        // This spelling is ipmctl's.
+        lines.add("DimmUniqueIdentifer", identity_word(platform, member));
+        let start = Platform::persistent_start(memory(member.module));
+        lines.hex("PartitionOffset", member.offset - start);
+        lines.hex("PmPartitionSize", share);
         lines.0.push(Line::Empty);
-        for (index, set) in self.state.sets.iter().enumerate() {
-            if set.members.iter().any(|member| member.module == module.handle) {
-                let memory = |module| self.state.partition(module).map_or(0, |partition| partition.memory);
-                self.later_set_lines(&mut lines, index as u64 + 1, set.share, &set.members, &memory);
-            }
-        }
-        if let Some(goal) = self.state.goal(module.handle) {
-            lines.0.push(Line::Heading("Platform Config Data Conf Input table"));
-            lines.hex("SequenceNumber", 1);
-            lines.0.push(Line::Empty);
-            lines.add("PcatTable", "PCD Partition Size Change");
-            lines.hex("PartitionSizeChangeStatus", 0);
-            lines.hex("PartitionSize", module.capacity - goal.memory);
-            lines.0.push(Line::Empty);
-            let memory = |module| self.state.goal(module).map_or(0, |goal| goal.memory);
-            for share in &goal.shares {
-                let members = self.goal_members(share.set);
-                self.later_set_lines(&mut lines, u64::from(share.set) + 1, share.size, &members, &memory);
-            }
-        }
-        lines
-    }
-
-    /// Formats a set. Offsets are relative to the module's persistent memory, after its volatile memory.
-    fn later_set_lines(
-        &self,
-        lines: &mut Lines,
-        index: u64,
-        share: u64,
-        members: &[Member],
-        memory: &dyn Fn(Handle) -> u64,
-    ) {
-        let way = WAY_BITS.iter().position(|ways| *ways == members.len());
-        lines.add("PcatTable", "PCD Interleave Info");
-        lines.hex("InterleaveSetIndex", index);
-        lines.hex("NumOfDimmsInInterleaveSet", members.len() as u64);
-        lines.hex("InterleaveMemoryType", APP_DIRECT);
-        lines.hex("InterleaveFormatChannel", FORMAT_4_KIB);
-        lines.hex("InterleaveFormatImc", FORMAT_4_KIB);
-        lines.hex("InterleaveFormatWays", way.map_or(0, |bit| 1 << bit));
-        lines.hex("MirrorEnable", 0);
-        lines.hex("InterleaveChangeStatus", 0);
-        lines.0.push(Line::Empty);
-        for member in members {
-            lines.add("IdentificationInfoTable", "PCD Identification Info");
-            // This spelling is ipmctl's.
-            lines.add("DimmUniqueIdentifer", self.identity_word(member));
-            let start = Platform::persistent_start(memory(member.module));
-            lines.hex("PartitionOffset", member.offset - start);
-            lines.hex("PmPartitionSize", share);
-            lines.0.push(Line::Empty);
-        }
     }
 }
 

@@ -1,10 +1,11 @@
 //! `ipmctl show -region`.
 
-use super::{Display, Values, nothing, print};
-use crate::error::PlatformError;
+use super::display::{Display, Values, capacity, nothing, print};
+use super::error::ShowError;
 use crate::goal::Targets;
 use crate::listing::{Column, Format, Record, Records};
 use crate::machine::{Health, Security};
+use crate::namespace::free;
 use crate::platform::Platform;
 use crate::region::{Origin, Region};
 
@@ -17,54 +18,52 @@ pub(crate) const COLUMNS: [Column; 6] = [
     Column("HealthState", 19),
 ];
 
-impl Platform {
-    pub(super) fn show_regions(&self, targets: &Targets, display: &Display) -> Result<String, PlatformError> {
-        self.targets(targets)?;
-        let meant = |region: &Region| targets.sockets.is_empty() || targets.sockets.contains(&region.socket);
-        let sets = self.regions().into_iter().filter(|region| matches!(region.origin, Origin::Set { .. }));
-        let numbered = sets.zip(1_u32..).filter(|(region, _)| meant(region));
-        let records: Vec<Record> =
-            numbered.filter_map(|(region, number)| self.region_record(&region, number, display)).collect();
-        if records.is_empty() {
-            return Ok(nothing("There are no Regions defined in the system.", display));
-        }
-        let head = Some("ISetID");
-        let records = Records { list_tag: "RegionList", tag: "Region", part_tag: "", head, records };
-        // XML always has all values of a region.
-        let all = display.format == Format::Xml && display.values == Values::Usual;
-        let values = if all { Values::All } else { display.values.clone() };
-        print(records, &COLUMNS, &Display { values, ..*display })
+pub(super) fn show(platform: &Platform, targets: &Targets, display: &Display) -> Result<String, ShowError> {
+    targets.of(&platform.machine)?;
+    let meant = |region: &Region| targets.sockets.is_empty() || targets.sockets.contains(&region.socket);
+    let sets = platform.regions().into_iter().filter(|region| matches!(region.origin, Origin::Set { .. }));
+    let numbered = sets.zip(1_u32..).filter(|(region, _)| meant(region));
+    let records: Vec<Record> =
+        numbered.filter_map(|(region, number)| region_record(platform, &region, number, display)).collect();
+    if records.is_empty() {
+        return Ok(nothing("There are no Regions defined in the system.", display));
     }
+    let head = Some("ISetID");
+    let records = Records { list_tag: "RegionList", tag: "Region", part_tag: "", head, records };
+    // XML always has all values of a region.
+    let all = display.format == Format::Xml && display.values == Values::Usual;
+    let values = if all { Values::All } else { display.values.clone() };
+    print(records, &COLUMNS, &Display { values, ..*display })
+}
 
-    fn region_record(&self, region: &Region, number: u32, display: &Display) -> Option<Record> {
-        let Origin::Set { id, members, .. } = &region.origin else { return None };
-        let kind = if members.len() == 1 { "AppDirectNotInterleaved" } else { "AppDirect" };
-        let dimms: Vec<String> = members.iter().map(|member| member.module.to_string()).collect();
-        let record = Record::new()
-            .with("SocketID", format!("{:#06x}", region.socket))
-            .with("PersistentMemoryType", kind)
-            .with("Capacity", self.capacity(region.size, display))
-            .with("FreeCapacity", self.capacity(self.free(region), display))
-            .with("HealthState", self.region_health(region))
-            .with("DimmID", dimms.join(", "));
-        // Text does not have the numbers of regions.
-        let record = match display.format {
-            Format::Text => record,
-            Format::Xml => record.with("RegionID", format!("{number:#06x}")),
-        };
-        Some(record.with("ISetID", format!("{id:#018x}")))
-    }
+fn region_record(platform: &Platform, region: &Region, number: u32, display: &Display) -> Option<Record> {
+    let Origin::Set { id, members, .. } = &region.origin else { return None };
+    let kind = if members.len() == 1 { "AppDirectNotInterleaved" } else { "AppDirect" };
+    let dimms: Vec<String> = members.iter().map(|member| member.module.to_string()).collect();
+    let record = Record::new()
+        .with("SocketID", format!("{:#06x}", region.socket))
+        .with("PersistentMemoryType", kind)
+        .with("Capacity", capacity(&platform.machine, region.size, display))
+        .with("FreeCapacity", capacity(&platform.machine, free(platform, region), display))
+        .with("HealthState", region_health(platform, region))
+        .with("DimmID", dimms.join(", "));
+    // Text does not have the numbers of regions.
+    let record = match display.format {
+        Format::Text => record,
+        Format::Xml => record.with("RegionID", format!("{number:#06x}")),
+    };
+    Some(record.with("ISetID", format!("{id:#018x}")))
+}
 
-    fn region_health(&self, region: &Region) -> &'static str {
-        let modules = || region.members().iter().filter_map(|member| self.machine.module(member.module));
-        if modules().any(|module| module.health == Health::NonFunctional) {
-            "Error"
-        } else if modules().any(|module| module.security == Security::Locked) {
-            "Locked"
-        } else if modules().any(|module| self.state.goal(module.handle).is_some()) {
-            "Pending"
-        } else {
-            "Healthy"
-        }
+fn region_health(platform: &Platform, region: &Region) -> &'static str {
+    let modules = || region.members().iter().filter_map(|member| platform.machine.module(member.module));
+    if modules().any(|module| module.health == Health::NonFunctional) {
+        "Error"
+    } else if modules().any(|module| module.security == Security::Locked) {
+        "Locked"
+    } else if modules().any(|module| platform.state.goal(module.handle).is_some()) {
+        "Pending"
+    } else {
+        "Healthy"
     }
 }

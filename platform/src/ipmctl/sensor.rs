@@ -1,73 +1,74 @@
 //! `ipmctl show -sensor`.
 
-use super::{Display, print};
-use crate::error::PlatformError;
+use super::display::{Display, is_first_generation, print};
+use super::error::ShowError;
 use crate::goal::Targets;
 use crate::listing::{Column, Record, Records};
-use crate::machine::{Health, Module};
+use crate::machine::{Health, Module, ModuleError};
 use crate::platform::Platform;
 
 const FIRST: [Column; 4] =
     [Column("DimmID", 22), Column("Type", 30), Column("CurrentValue", 20), Column("CurrentState", 15)];
 const LATER: [Column; 3] = [Column("DimmID", 22), Column("Type", 30), Column("CurrentValue", 20)];
 
-impl Platform {
-    pub(super) fn show_sensors(
-        &self,
-        kinds: &[String],
-        targets: &Targets,
-        display: &Display,
-    ) -> Result<String, PlatformError> {
-        let mut modules = self.targets(targets)?;
-        if targets.modules.is_empty() {
-            modules.retain(|module| module.health != Health::NonFunctional);
-        }
-        let mut records = Vec::new();
-        for module in modules {
-            if module.health == Health::NonFunctional {
-                return Err(PlatformError::DeadModule { module: module.handle });
-            }
-            let readings = self.readings(module);
-            if let Some(kind) = kinds.iter().find(|kind| !readings.iter().any(|(known, _)| is(kind, known))) {
-                return Err(PlatformError::UnknownValue { name: kind.clone() });
-            }
-            let asked = |name: &str| kinds.is_empty() || kinds.iter().any(|kind| is(kind, name));
-            let readings = readings.into_iter().filter(|(name, _)| asked(name));
-            let sensor = |(name, value): (&str, String)| {
-                let record = Record::new().with("Type", name).with("CurrentValue", value);
-                if self.is_first_generation() { record.with("CurrentState", "Normal") } else { record }
-            };
-            let record =
-                Record::new().with("DimmID", module.handle).with_parts(readings.map(sensor).collect());
-            records.push(record);
-        }
-        let head = Some("DimmID");
-        let records = Records { list_tag: "SensorList", tag: "Dimm", part_tag: "Sensor", head, records };
-        print(records, if self.is_first_generation() { &FIRST } else { &LATER }, display)
+pub(super) fn show(
+    platform: &Platform,
+    kinds: &[String],
+    targets: &Targets,
+    display: &Display,
+) -> Result<String, ShowError> {
+    let mut modules = targets.of(&platform.machine)?;
+    if targets.modules.is_empty() {
+        modules.retain(|module| module.health != Health::NonFunctional);
     }
+    let mut records = Vec::new();
+    for module in modules {
+        if module.health == Health::NonFunctional {
+            return Err(ModuleError::DeadModule { module: module.handle }.into());
+        }
+        let readings = readings(platform, module);
+        if let Some(kind) = kinds.iter().find(|kind| !readings.iter().any(|(known, _)| is(kind, known))) {
+            return Err(ShowError::UnknownValue { name: kind.clone() });
+        }
+        let asked = |name: &str| kinds.is_empty() || kinds.iter().any(|kind| is(kind, name));
+        let readings = readings.into_iter().filter(|(name, _)| asked(name));
+        let sensor = |(name, value): (&str, String)| {
+            let record = Record::new().with("Type", name).with("CurrentValue", value);
+            if is_first_generation(&platform.machine) {
+                record.with("CurrentState", "Normal")
+            } else {
+                record
+            }
+        };
+        let record = Record::new().with("DimmID", module.handle).with_parts(readings.map(sensor).collect());
+        records.push(record);
+    }
+    let head = Some("DimmID");
+    let records = Records { list_tag: "SensorList", tag: "Dimm", part_tag: "Sensor", head, records };
+    print(records, if is_first_generation(&platform.machine) { &FIRST } else { &LATER }, display)
+}
 
-    /// Returns the sensors of a module with their values, in ipmctl's order.
-    fn readings(&self, module: &Module) -> Vec<(&'static str, String)> {
-        let sensors = &module.sensors;
-        let mut readings = vec![
-            ("Health", module.health.word().to_owned()),
-            ("MediaTemperature", format!("{}C", sensors.media_celsius)),
-            ("ControllerTemperature", format!("{}C", sensors.controller_celsius)),
-            ("PercentageRemaining", format!("{}%", sensors.remaining_percent)),
-            ("LatchedDirtyShutdownCount", sensors.latched_dirty_shutdowns.to_string()),
-            ("PowerOnTime", format!("{}s", sensors.power_on_seconds)),
-            ("UpTime", format!("{}s", sensors.up_seconds)),
-            ("PowerCycles", (sensors.power_cycles + self.state.boots).to_string()),
-            ("FwErrorCount", sensors.firmware_errors.to_string()),
-            ("UnlatchedDirtyShutdownCount", sensors.unlatched_dirty_shutdowns.to_string()),
-        ];
-        if !self.is_first_generation() {
-            // Temperatures are constant here.
-            readings.push(("MaxMediaTemperature", format!("{}C", sensors.media_celsius)));
-            readings.push(("MaxControllerTemperature", format!("{}C", sensors.controller_celsius)));
-        }
-        readings
+/// Returns the sensors of a module with their values, in ipmctl's order.
+fn readings(platform: &Platform, module: &Module) -> Vec<(&'static str, String)> {
+    let sensors = &module.sensors;
+    let mut readings = vec![
+        ("Health", module.health.word().to_owned()),
+        ("MediaTemperature", format!("{}C", sensors.media_celsius)),
+        ("ControllerTemperature", format!("{}C", sensors.controller_celsius)),
+        ("PercentageRemaining", format!("{}%", sensors.remaining_percent)),
+        ("LatchedDirtyShutdownCount", sensors.latched_dirty_shutdowns.to_string()),
+        ("PowerOnTime", format!("{}s", sensors.power_on_seconds)),
+        ("UpTime", format!("{}s", sensors.up_seconds)),
+        ("PowerCycles", (sensors.power_cycles + platform.state.boots).to_string()),
+        ("FwErrorCount", sensors.firmware_errors.to_string()),
+        ("UnlatchedDirtyShutdownCount", sensors.unlatched_dirty_shutdowns.to_string()),
+    ];
+    if !is_first_generation(&platform.machine) {
+        // Temperatures are constant here.
+        readings.push(("MaxMediaTemperature", format!("{}C", sensors.media_celsius)));
+        readings.push(("MaxControllerTemperature", format!("{}C", sensors.controller_celsius)));
     }
+    readings
 }
 
 fn is(asked: &str, name: &str) -> bool {

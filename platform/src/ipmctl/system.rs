@@ -1,7 +1,7 @@
 //! `ipmctl show -system -capabilities`.
 
-use super::{Display, Values, print};
-use crate::error::PlatformError;
+use super::display::{Display, Values, capacity, is_first_generation, print};
+use super::error::ShowError;
 use crate::goal::WAYS;
 use crate::listing::{Record, Records};
 use crate::platform::Platform;
@@ -18,46 +18,44 @@ const USUAL: [&str; 5] = [
 /// ipmctl's minimum size of a namespace.
 const NAMESPACE_MIN: u64 = 1 << 30;
 
-impl Platform {
-    pub(super) fn show_capabilities(&self, display: &Display) -> Result<String, PlatformError> {
-        let record = Record::new()
-            .with("PlatformConfigSupported", 1)
-            .with("Alignment", self.capacity(self.machine.alignment, display))
-            .with("AllowedVolatileMode", "Memory Mode")
-            .with("CurrentVolatileMode", if self.memory_mode() { "Memory Mode" } else { "1LM" })
-            .with("AllowedAppDirectMode", "App Direct")
-            .with("ModesSupported", "1LM, Memory Mode, App Direct");
-        let record = if self.is_first_generation() { with_settings(record) } else { record };
-        let record = record
-            .with("MinNamespaceSize", self.capacity(NAMESPACE_MIN, display))
-            .with("AppDirectMirrorSupported", 0)
-            .with("DimmSpareSupported", 0)
-            .with("AppDirectMigrationSupported", 0)
-            .with("RenameNamespaceSupported", 1)
-            .with("GrowAppDirectNamespaceSupported", 0)
-            .with("ShrinkAppDirectNamespaceSupported", 0)
-            .with("InitiateScrubSupported", 0)
-            .with("AdrSupported", 1)
-            .with("EraseDeviceDataSupported", 0)
-            .with("EnableDeviceSecuritySupported", 0)
-            .with("DisableDeviceSecuritySupported", 1)
-            .with("UnlockDeviceSecuritySupported", 0)
-            .with("FreezeDeviceSecuritySupported", 0)
-            .with("ChangeDevicePassphraseSupported", 0);
-        let record = if self.is_first_generation() {
-            record
-        } else {
-            with_settings(
-                record.with("ChangeMasterPassphraseSupported", 0).with("MasterEraseDeviceDataSupported", 0),
-            )
-        };
-        let list_tag = "SystemCapabilities";
-        let mut records = Records { list_tag, tag: "", part_tag: "", head: None, records: vec![record] };
-        if display.values == Values::Usual {
-            records.keep(&USUAL, "");
-        }
-        print(records, &[], display)
+pub(super) fn show(platform: &Platform, display: &Display) -> Result<String, ShowError> {
+    let record = Record::new()
+        .with("PlatformConfigSupported", 1)
+        .with("Alignment", capacity(&platform.machine, platform.machine.alignment, display))
+        .with("AllowedVolatileMode", "Memory Mode")
+        .with("CurrentVolatileMode", if platform.memory_mode() { "Memory Mode" } else { "1LM" })
+        .with("AllowedAppDirectMode", "App Direct")
+        .with("ModesSupported", "1LM, Memory Mode, App Direct");
+    let record = if is_first_generation(&platform.machine) { with_settings(record) } else { record };
+    let record = record
+        .with("MinNamespaceSize", capacity(&platform.machine, NAMESPACE_MIN, display))
+        .with("AppDirectMirrorSupported", 0)
+        .with("DimmSpareSupported", 0)
+        .with("AppDirectMigrationSupported", 0)
+        .with("RenameNamespaceSupported", 1)
+        .with("GrowAppDirectNamespaceSupported", 0)
+        .with("ShrinkAppDirectNamespaceSupported", 0)
+        .with("InitiateScrubSupported", 0)
+        .with("AdrSupported", 1)
+        .with("EraseDeviceDataSupported", 0)
+        .with("EnableDeviceSecuritySupported", 0)
+        .with("DisableDeviceSecuritySupported", 1)
+        .with("UnlockDeviceSecuritySupported", 0)
+        .with("FreezeDeviceSecuritySupported", 0)
+        .with("ChangeDevicePassphraseSupported", 0);
+    let record = if is_first_generation(&platform.machine) {
+        record
+    } else {
+        with_settings(
+            record.with("ChangeMasterPassphraseSupported", 0).with("MasterEraseDeviceDataSupported", 0),
+        )
+    };
+    let list_tag = "SystemCapabilities";
+    let mut records = Records { list_tag, tag: "", part_tag: "", head: None, records: vec![record] };
+    if display.values == Values::Usual {
+        records.keep(&USUAL, "");
     }
+    print(records, &[], display)
 }
 
 /// Adds the supported interleavings.

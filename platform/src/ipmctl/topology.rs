@@ -1,7 +1,7 @@
 //! `ipmctl show -topology`.
 
-use super::{Display, UNKNOWN, print};
-use crate::error::PlatformError;
+use super::display::{Display, UNKNOWN, capacity, print};
+use super::error::ShowError;
 use crate::goal::Targets;
 use crate::listing::{Column, Record, Records};
 use crate::platform::Platform;
@@ -18,48 +18,41 @@ pub(crate) const COLUMNS: [Column; 5] = [
 /// Granularity in bytes of a module's capacity in SMBIOS type 17.
 const TOLD_PIECE: u64 = 64 << 20;
 
-impl Platform {
-    pub(super) fn show_topology(
-        &self,
-        targets: &Targets,
-        display: &Display,
-    ) -> Result<String, PlatformError> {
-        let hex = |number: u16| format!("{number:#06x}");
-        let mut records = Vec::new();
-        for module in self.targets(targets)? {
-            let handle = module.handle;
-            let told = align_down(module.capacity, TOLD_PIECE);
-            let record = Record::new()
-                .with("DimmID", handle)
-                .with("MemoryType", "Logical Non-Volatile Device")
-                .with("Capacity", self.capacity(told, display))
-                .with("PhysicalID", hex(module.physical_id))
-                .with("DeviceLocator", &module.locator)
-                .with("SocketID", hex(handle.socket()))
-                .with("MemControllerID", hex(handle.controller()))
-                .with("ChannelID", hex(handle.channel()))
-                .with("ChannelPos", handle.slot())
-                .with("NodeControllerID", hex(handle.node()));
-            records.push(record.with("BankLabel", UNKNOWN));
-        }
-        // A list of modules excludes DRAM, which has no handle.
-        let dram = if targets.modules.is_empty() { self.machine.dram.as_slice() } else { &[] };
-        for dram in
-            dram.iter().filter(|dram| targets.sockets.is_empty() || targets.sockets.contains(&dram.socket))
-        {
-            let record = Record::new()
-                .with("DimmID", "N/A")
-                .with("MemoryType", "DDR4")
-                .with("Capacity", self.capacity(dram.capacity, display))
-                .with("PhysicalID", hex(dram.physical_id))
-                .with("DeviceLocator", &dram.locator);
-            let places = ["SocketID", "MemControllerID", "ChannelID", "ChannelPos", "NodeControllerID"];
-            let record = places.into_iter().fold(record, |record, place| record.with(place, "N/A"));
-            records.push(record.with("BankLabel", UNKNOWN));
-        }
-        let head = Some("DimmID");
-        let records =
-            Records { list_tag: "DimmTopologyList", tag: "DimmTopology", part_tag: "", head, records };
-        print(records, &COLUMNS, display)
+pub(super) fn show(platform: &Platform, targets: &Targets, display: &Display) -> Result<String, ShowError> {
+    let hex = |number: u16| format!("{number:#06x}");
+    let mut records = Vec::new();
+    for module in targets.of(&platform.machine)? {
+        let handle = module.handle;
+        let told = align_down(module.capacity, TOLD_PIECE);
+        let record = Record::new()
+            .with("DimmID", handle)
+            .with("MemoryType", "Logical Non-Volatile Device")
+            .with("Capacity", capacity(&platform.machine, told, display))
+            .with("PhysicalID", hex(module.physical_id))
+            .with("DeviceLocator", &module.locator)
+            .with("SocketID", hex(handle.socket()))
+            .with("MemControllerID", hex(handle.controller()))
+            .with("ChannelID", hex(handle.channel()))
+            .with("ChannelPos", handle.slot())
+            .with("NodeControllerID", hex(handle.node()));
+        records.push(record.with("BankLabel", UNKNOWN));
     }
+    // A list of modules excludes DRAM, which has no handle.
+    let dram = if targets.modules.is_empty() { platform.machine.dram.as_slice() } else { &[] };
+    for dram in
+        dram.iter().filter(|dram| targets.sockets.is_empty() || targets.sockets.contains(&dram.socket))
+    {
+        let record = Record::new()
+            .with("DimmID", "N/A")
+            .with("MemoryType", "DDR4")
+            .with("Capacity", capacity(&platform.machine, dram.capacity, display))
+            .with("PhysicalID", hex(dram.physical_id))
+            .with("DeviceLocator", &dram.locator);
+        let places = ["SocketID", "MemControllerID", "ChannelID", "ChannelPos", "NodeControllerID"];
+        let record = places.into_iter().fold(record, |record, place| record.with(place, "N/A"));
+        records.push(record.with("BankLabel", UNKNOWN));
+    }
+    let head = Some("DimmID");
+    let records = Records { list_tag: "DimmTopologyList", tag: "DimmTopology", part_tag: "", head, records };
+    print(records, &COLUMNS, display)
 }

@@ -1,95 +1,20 @@
 //! A machine: its hardware, and the tool versions that it emulates.
 
+mod error;
+mod fault;
 mod handle;
+mod hardware;
+mod included;
 mod module;
 mod profile;
 mod source;
 mod typo;
 
+pub use error::ModuleError;
+pub use fault::MachineFault;
 pub use handle::Handle;
+pub use hardware::{FIRMWARE_SPACE, Machine};
+pub use included::INCLUDED;
 pub use module::{Dram, Health, Memmap, Module, Security, Sensors};
 pub use profile::{IpmctlGeneration, KernelVersion, PersistenceDomain, Profile};
-pub use source::MachineFault;
 pub use typo::nearest;
-
-/// The included machines, with their files.
-pub const INCLUDED: [(&str, &str); 5] = [
-    ("fujitsu-primergy", include_str!("../../machines/fujitsu-primergy.toml")),
-    ("e4-pmserver", include_str!("../../machines/e4-pmserver.toml")),
-    ("e4-storage", include_str!("../../machines/e4-storage.toml")),
-    ("lab-one", include_str!("../../machines/lab-one.toml")),
-    ("lab-pair", include_str!("../../machines/lab-pair.toml")),
-];
-
-/// Bytes at the start of each module's media that firmware keeps for itself.
-pub const FIRMWARE_SPACE: u64 = 256 << 20;
-
-/// A machine: its hardware, and the tool versions that it emulates.
-#[derive(Clone, Debug)]
-pub struct Machine {
-    /// Name of the machine.
-    pub name: String,
-    /// Versions of the emulated tools and kernel.
-    pub profile: Profile,
-    /// Alignment in bytes of the capacity that firmware gives to goals.
-    pub alignment: u64,
-    /// The persistent memory modules in the order of firmware's tables, which the kernel numbers them in.
-    pub modules: Vec<Module>,
-    /// The DRAM modules, in the order of firmware's tables.
-    pub dram: Vec<Dram>,
-    /// DRAM that the kernel uses as persistent memory (`memmap=`).
-    pub memmap: Vec<Memmap>,
-    /// True if firmware scrubs for bad blocks. Firmware of virtual machines does not.
-    pub firmware_scrubs: bool,
-}
-
-impl Machine {
-    /// Parses a machine file (TOML).
-    ///
-    /// # Errors
-    /// The fault, with its line and column if it has one.
-    pub fn parse(text: &str) -> Result<Machine, MachineFault> {
-        source::parse(text)
-    }
-
-    /// Returns the text of an included machine.
-    ///
-    /// # Errors
-    /// [`MachineFault::NotIncluded`], with the nearest name.
-    pub fn included(name: &str) -> Result<&'static str, MachineFault> {
-        let found = INCLUDED.iter().find(|(known, _)| *known == name);
-        found.map(|(_, text)| *text).ok_or_else(|| MachineFault::NotIncluded {
-            name: name.to_owned(),
-            meant: nearest(name, INCLUDED.iter().map(|(known, _)| *known)).map(str::to_owned),
-        })
-    }
-
-    /// Returns the module with this handle.
-    pub fn module(&self, handle: Handle) -> Option<&Module> {
-        self.modules.iter().find(|module| module.handle == handle)
-    }
-
-    /// Returns the kernel's number of a module: N of nmemN.
-    pub fn module_index(&self, handle: Handle) -> Option<usize> {
-        self.modules.iter().position(|module| module.handle == handle)
-    }
-
-    /// Returns the sockets, ascending.
-    pub fn sockets(&self) -> Vec<u16> {
-        let modules = self.modules.iter().map(|module| module.handle.socket());
-        let mut sockets: Vec<u16> = modules.chain(self.dram.iter().map(|dram| dram.socket)).collect();
-        sockets.sort_unstable();
-        sockets.dedup();
-        sockets
-    }
-
-    /// Returns the bytes of a module that goals can allocate.
-    pub fn usable_capacity(&self, module: &Module) -> u64 {
-        lode_layout::align_down(module.capacity.saturating_sub(FIRMWARE_SPACE), self.alignment)
-    }
-
-    /// Returns the bytes of DRAM on a socket.
-    pub fn dram_capacity(&self, socket: u16) -> u64 {
-        self.dram.iter().filter(|dram| dram.socket == socket).map(|dram| dram.capacity).sum()
-    }
-}

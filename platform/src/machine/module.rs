@@ -1,7 +1,7 @@
 //! A persistent memory module, and a DRAM module.
 
-use crate::error::PlatformError;
-use crate::machine::Handle;
+use super::error::ModuleError;
+use super::handle::Handle;
 use lode_nvdimm::ModuleId;
 use serde::Deserialize;
 
@@ -41,12 +41,12 @@ impl Module {
     /// Checks that the module is usable.
     ///
     /// # Errors
-    /// [`PlatformError::DeadModule`], [`PlatformError::LockedModule`].
-    pub(crate) fn check_usable(&self) -> Result<(), PlatformError> {
+    /// [`ModuleError::DeadModule`], [`ModuleError::LockedModule`].
+    pub(crate) fn check_usable(&self) -> Result<(), ModuleError> {
         let module = self.handle;
         match (self.health, self.security) {
-            (Health::NonFunctional, _) => Err(PlatformError::DeadModule { module }),
-            (_, Security::Locked) => Err(PlatformError::LockedModule { module }),
+            (Health::NonFunctional, _) => Err(ModuleError::DeadModule { module }),
+            (_, Security::Locked) => Err(ModuleError::LockedModule { module }),
             _ => Ok(()),
         }
     }

@@ -1,14 +1,15 @@
 //! Parser of machine files (TOML).
 
-use super::{
-    Dram, Handle, Health, IpmctlGeneration, KernelVersion, Machine, Memmap, Module, PersistenceDomain,
-    Profile, Security, Sensors, nearest,
-};
+use super::fault::MachineFault;
+use super::handle::Handle;
+use super::hardware::Machine;
+use super::module::{Dram, Health, Memmap, Module, Security, Sensors};
+use super::profile::{IpmctlGeneration, KernelVersion, PersistenceDomain, Profile};
+use super::typo::nearest;
 use bytesize::ByteSize;
 use lode_nvdimm::ModuleId;
 use serde::Deserialize;
 use std::collections::BTreeSet;
-use std::fmt;
 use std::ops::Range;
 use toml::Spanned;
 
@@ -18,67 +19,6 @@ const LABEL_AREA: u64 = 128 << 10;
 const ALIGNMENT: u64 = 1 << 30;
 /// Largest capacity of a module: the range of 52-bit physical addresses.
 const CAPACITY_MAX: u64 = 1 << 52;
-
-/// Fault in a machine file, or an unknown machine name.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum MachineFault {
-    /// The file does not parse.
-    Syntax {
-        /// Line, from 1.
-        line: usize,
-        /// Column in characters, from 1.
-        column: usize,
-        /// Message of the parser.
-        says: String,
-        /// The word that was probably meant.
-        meant: Option<String>,
-    },
-    /// A value is invalid.
-    Value {
-        /// Line, from 1.
-        line: usize,
-        /// Column in characters, from 1.
-        column: usize,
-        /// The quantity.
-        what: &'static str,
-        /// The value.
-        found: String,
-        /// Description of valid values.
-        want: &'static str,
-    },
-    /// No included machine has this name.
-    NotIncluded {
-        /// The name.
-        name: String,
-        /// The name that was probably meant.
-        meant: Option<String>,
-    },
-}
-
-impl fmt::Display for MachineFault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            MachineFault::Syntax { line, column, says, meant } => {
-                write!(f, "line {line}, column {column}: {says}")?;
-                meant.as_ref().map_or(Ok(()), |meant| write!(f, "; was `{meant}` meant?"))
-            }
-            MachineFault::Value { line, column, what, found, want } => {
-                write!(f, "line {line}, column {column}: {what} can't be {found}: it is {want}")
-            }
-            MachineFault::NotIncluded { name, meant } => {
-                write!(f, "no machine {name} is included, and there is no file of this name")?;
-                let known = super::INCLUDED.map(|(name, _)| name).join(", ");
-                match meant {
-                    Some(meant) => write!(f, "; was `{meant}` meant?"),
-                    None => write!(f, "; included are {known}"),
-                }
-            }
-        }
-    }
-}
-
-impl std::error::Error for MachineFault {}
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -139,20 +79,26 @@ struct MemmapSource {
     size: Spanned<ByteSize>,
 }
 
-/// Parses a machine file.
-pub(super) fn parse(text: &str) -> Result<Machine, MachineFault> {
-    let source: Source = toml::from_str(text).map_err(|error| syntax(text, &error))?;
-    let reader = Reader { text };
-    let alignment = source.alignment.as_ref();
-    Ok(Machine {
-        name: source.name,
-        profile: reader.profile(&source.profile)?,
-        alignment: alignment.map_or(Ok(ALIGNMENT), |found| reader.power_of_two(found, "the alignment"))?,
-        modules: reader.modules(source.modules)?,
-        dram: source.dram.into_iter().map(|dram| reader.dram(dram)).collect::<Result<_, _>>()?,
-        memmap: source.memmap.iter().map(|range| reader.memmap(range)).collect::<Result<_, _>>()?,
-        firmware_scrubs: true,
-    })
+impl Machine {
+    /// Parses a machine file (TOML).
+    ///
+    /// # Errors
+    /// The fault, with its line and column if it has one.
+    pub fn parse(text: &str) -> Result<Machine, MachineFault> {
+        let source: Source = toml::from_str(text).map_err(|error| syntax(text, &error))?;
+        let reader = Reader { text };
+        let alignment = source.alignment.as_ref();
+        Ok(Machine {
+            name: source.name,
+            profile: reader.profile(&source.profile)?,
+            alignment: alignment
+                .map_or(Ok(ALIGNMENT), |found| reader.power_of_two(found, "the alignment"))?,
+            modules: reader.modules(source.modules)?,
+            dram: source.dram.into_iter().map(|dram| reader.dram(dram)).collect::<Result<_, _>>()?,
+            memmap: source.memmap.iter().map(|range| reader.memmap(range)).collect::<Result<_, _>>()?,
+            firmware_scrubs: true,
+        })
+    }
 }
 
 fn syntax(text: &str, error: &toml::de::Error) -> MachineFault {
@@ -293,13 +239,13 @@ mod test {
     use crate::machine::INCLUDED;
 
     fn fault(text: &str) -> String {
-        parse(text).unwrap_err().to_string()
+        Machine::parse(text).unwrap_err().to_string()
     }
 
     #[test]
     fn the_included_machines_are_sound_and_have_the_names_of_their_files() {
         for (name, text) in INCLUDED {
-            let machine = parse(text).unwrap_or_else(|error| panic!("{name}: {error}"));
+            let machine = Machine::parse(text).unwrap_or_else(|error| panic!("{name}: {error}"));
             assert_eq!(machine.name, name);
             assert!(!machine.modules.is_empty());
         }

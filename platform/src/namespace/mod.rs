@@ -1,14 +1,31 @@
 //! Namespaces, as described by the labels of a region's modules and by info blocks.
+//!
+//! ```text
+//!   found    a namespace               find     discovers them             space, room   free ranges, valid sizes
+//!   wanted   parameters of a new one   create, destroy                     labels, info  their bytes on the modules
+//! ```
 
-mod check;
 mod create;
 mod destroy;
+pub(crate) mod error;
+mod find;
 mod found;
+mod info;
+mod labels;
+mod mode;
 mod room;
 mod space;
 mod wanted;
 
-pub use check::SectorTable;
+pub use create::create;
+pub use destroy::{destroy, enable, reconfigure};
+pub use error::NamespaceError;
+pub(crate) use find::{free_number, info_places, labelled};
+pub use find::{has_labels, labelled_names};
 pub use found::{Namespace, Personality};
+pub(crate) use labels::{format_labels, labels_of, put_labels, remove_labels, replace_labels};
+pub use labels::{init_labels, write_labels};
+pub use mode::{MapPlace, Mode};
 pub(crate) use room::Room;
-pub use wanted::{CreateNamespace, MapPlace, Mode};
+pub use space::{free, largest_free, region_align};
+pub use wanted::CreateNamespace;

@@ -1,8 +1,9 @@
 //! Valid sizes of namespaces in a region.
 
-use super::wanted::ALIGN;
-use crate::error::PlatformError;
-use crate::namespace::{CreateNamespace, Mode};
+use super::error::NamespaceError;
+use super::mode::Mode;
+use super::space::{largest_free, region_align};
+use super::wanted::{ALIGN, CreateNamespace};
 use crate::platform::Platform;
 use crate::region::Region;
 
@@ -30,43 +31,41 @@ impl Room {
     ///
     /// # Errors
     /// The size is not aligned, too small, or larger than the free range.
-    pub(crate) fn size(&self, wanted: &CreateNamespace) -> Result<u64, PlatformError> {
+    pub(crate) fn size(&self, wanted: &CreateNamespace) -> Result<u64, NamespaceError> {
         let align = match wanted.mode {
             Mode::Fsdax | Mode::Devdax => wanted.align.unwrap_or(ALIGN),
             Mode::Sector | Mode::Raw => PAGE,
         };
         if !ALIGNMENTS.contains(&align) || (wanted.align.is_some() && align != wanted.align.unwrap_or(0)) {
-            return Err(PlatformError::Align { align: wanted.align.unwrap_or(align), mode: wanted.mode });
+            return Err(NamespaceError::Align { align: wanted.align.unwrap_or(align), mode: wanted.mode });
         }
         let &Room { region, ways, largest, .. } = self;
         let unit = (align * ways).max(self.align.unwrap_or(0));
         let size = wanted.size.unwrap_or(largest / unit * unit);
         if !size.is_multiple_of(unit) {
             let fitting = size.checked_next_multiple_of(unit).unwrap_or(size - size % unit);
-            return Err(PlatformError::Misaligned { size, ways, unit, fitting });
+            return Err(NamespaceError::Misaligned { size, ways, unit, fitting });
         }
         if size == 0 || (size < SIZE_MIN && wanted.mode != Mode::Raw) {
             let want = size.max(SIZE_MIN);
             return Err(match wanted.size {
-                Some(_) => PlatformError::TooSmall { size, size_min: SIZE_MIN },
-                None => PlatformError::NoSpace { region: Some(region), want, largest },
+                Some(_) => NamespaceError::TooSmall { size, size_min: SIZE_MIN },
+                None => NamespaceError::NoSpace { region: Some(region), want, largest },
             });
         }
         if size > largest {
-            return Err(PlatformError::NoSpace { region: Some(region), want: size, largest });
+            return Err(NamespaceError::NoSpace { region: Some(region), want: size, largest });
         }
         Ok(size)
     }
 }
 
-impl Platform {
-    /// Returns the constraints of a region on a new namespace.
-    pub(super) fn room(&self, region: &Region) -> Room {
-        Room {
-            region: region.number,
-            ways: region.members().len() as u64,
-            align: self.region_align(region),
-            largest: self.largest_free(region),
-        }
+/// Returns the constraints of a region on a new namespace.
+pub(super) fn room(platform: &Platform, region: &Region) -> Room {
+    Room {
+        region: region.number,
+        ways: region.members().len() as u64,
+        align: region_align(platform, region),
+        largest: largest_free(platform, region),
     }
 }

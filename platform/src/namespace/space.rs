@@ -7,37 +7,35 @@ use std::ops::Range;
 /// Alignment of namespaces in bytes by kernels from 5.7 on, before the number of modules is considered.
 const REGION_ALIGN: u64 = 16 << 20;
 
-impl Platform {
-    /// Returns the free ranges of a region, in their order.
-    pub(crate) fn free_ranges(&self, region: &Region) -> Vec<Range<u64>> {
-        let mut free = Vec::new();
-        let mut start = 0;
-        for namespace in self.namespaces(region) {
-            if namespace.offset > start {
-                free.push(start..namespace.offset);
-            }
-            start = start.max(namespace.offset + namespace.size);
+/// Returns the free ranges of a region, in their order.
+pub(crate) fn free_ranges(platform: &Platform, region: &Region) -> Vec<Range<u64>> {
+    let mut free = Vec::new();
+    let mut start = 0;
+    for namespace in platform.namespaces(region) {
+        if namespace.offset > start {
+            free.push(start..namespace.offset);
         }
-        if start < region.size {
-            free.push(start..region.size);
-        }
-        free
+        start = start.max(namespace.offset + namespace.size);
     }
+    if start < region.size {
+        free.push(start..region.size);
+    }
+    free
+}
 
-    /// Returns the free bytes of a region.
-    pub fn free(&self, region: &Region) -> u64 {
-        self.free_ranges(region).iter().map(|range| range.end - range.start).sum()
-    }
+/// Returns the free bytes of a region.
+pub fn free(platform: &Platform, region: &Region) -> u64 {
+    free_ranges(platform, region).iter().map(|range| range.end - range.start).sum()
+}
 
-    /// Returns the largest free range of a region, in bytes.
-    pub fn largest_free(&self, region: &Region) -> u64 {
-        self.free_ranges(region).iter().map(|range| range.end - range.start).max().unwrap_or(0)
-    }
+/// Returns the largest free range of a region, in bytes.
+pub fn largest_free(platform: &Platform, region: &Region) -> u64 {
+    free_ranges(platform, region).iter().map(|range| range.end - range.start).max().unwrap_or(0)
+}
 
-    /// Returns the kernel's alignment of namespaces in a region, in bytes; `None` if it has none.
-    pub fn region_align(&self, region: &Region) -> Option<u64> {
-        let ways = region.members().len().max(1) as u64;
-        let align = if REGION_ALIGN.is_multiple_of(ways) { REGION_ALIGN } else { REGION_ALIGN * ways };
-        self.machine.profile.kernel.aligns_regions().then_some(align)
-    }
+/// Returns the kernel's alignment of namespaces in a region, in bytes; `None` if it has none.
+pub fn region_align(platform: &Platform, region: &Region) -> Option<u64> {
+    let ways = region.members().len().max(1) as u64;
+    let align = if REGION_ALIGN.is_multiple_of(ways) { REGION_ALIGN } else { REGION_ALIGN * ways };
+    platform.machine.profile.kernel.aligns_regions().then_some(align)
 }

@@ -1,6 +1,7 @@
 //! Parameters of a new namespace, and the layout that they imply.
 
-use crate::error::PlatformError;
+use super::error::NamespaceError;
+use super::mode::{MapPlace, Mode};
 use lode_nvdimm::{BttGeometry, BttVersion, PageMapInfo, PageMapPlace, PageMapRule, PageMapUser};
 use uuid::Uuid;
 
@@ -10,42 +11,6 @@ pub(super) const ALIGN: u64 = 2 << 20;
 const SECTOR_SIZES: [u64; 7] = [512, 520, 528, 4096, 4104, 4160, 4224];
 /// Default sector size of a BTT.
 const SECTOR_SIZE: u64 = 4096;
-
-/// Mode of a namespace.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Mode {
-    /// Page map for file systems with DAX.
-    #[default]
-    Fsdax,
-    /// Page map for a character device.
-    Devdax,
-    /// BTT, which makes sectors atomic.
-    Sector,
-    /// Neither page map nor BTT.
-    Raw,
-}
-
-impl Mode {
-    /// Returns ndctl's word.
-    pub fn word(self) -> &'static str {
-        match self {
-            Mode::Fsdax => "fsdax",
-            Mode::Devdax => "devdax",
-            Mode::Sector => "sector",
-            Mode::Raw => "raw",
-        }
-    }
-}
-
-/// Place of a page map.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum MapPlace {
-    /// In DRAM.
-    Mem,
-    /// In the namespace.
-    #[default]
-    Dev,
-}
 
 /// Parameters of a new namespace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -78,14 +43,14 @@ impl CreateNamespace {
         rule: PageMapRule,
         start: u64,
         size: u64,
-    ) -> Result<PageMapInfo, PlatformError> {
+    ) -> Result<PageMapInfo, NamespaceError> {
         let user = if self.mode == Mode::Fsdax { PageMapUser::FileSystem } else { PageMapUser::Device };
         let place = match self.map {
             MapPlace::Mem => PageMapPlace::Dram,
             MapPlace::Dev => PageMapPlace::Namespace,
         };
         let planned = PageMapInfo::plan(user, place, rule, start, size, self.align.unwrap_or(ALIGN));
-        planned.map_err(|error| PlatformError::Info { size, error })
+        planned.map_err(|error| NamespaceError::Info { size, error })
     }
 
     /// Computes the arenas of a BTT for a namespace of `size` bytes, each with its offset.
@@ -96,24 +61,24 @@ impl CreateNamespace {
         &self,
         version: BttVersion,
         size: u64,
-    ) -> Result<Vec<(u64, BttGeometry)>, PlatformError> {
+    ) -> Result<Vec<(u64, BttGeometry)>, NamespaceError> {
         let sector_size = self.sector_size.unwrap_or(SECTOR_SIZE);
         if !SECTOR_SIZES.contains(&sector_size) {
-            return Err(PlatformError::SectorSize { size: sector_size });
+            return Err(NamespaceError::SectorSize { size: sector_size });
         }
         let planned = BttGeometry::plan(size, sector_size as u32, version);
-        planned.map_err(|error| PlatformError::Info { size, error })
+        planned.map_err(|error| NamespaceError::Info { size, error })
     }
 
     /// Returns the sector size for the labels. That of a BTT is only in the BTT itself.
     ///
     /// # Errors
     /// The sector size is invalid.
-    pub(crate) fn label_sector_size(&self) -> Result<u64, PlatformError> {
+    pub(crate) fn label_sector_size(&self) -> Result<u64, NamespaceError> {
         match (self.mode, self.sector_size) {
             (Mode::Sector, _) | (_, None) => Ok(512),
             (_, Some(size @ (512 | 4096))) => Ok(size),
-            (_, Some(size)) => Err(PlatformError::SectorSize { size }),
+            (_, Some(size)) => Err(NamespaceError::SectorSize { size }),
         }
     }
 }

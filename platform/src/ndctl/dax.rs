@@ -3,7 +3,7 @@
 use super::inventory::{DaxDevice, DaxRegion, Inventory};
 use super::json::{Fields, Json};
 use super::list::print_array;
-use super::sort_as_listed;
+use super::order::sort_as_listed;
 
 /// Devices to list with a region, and the context of the listing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,9 +4,12 @@ use super::inventory::{
     DaxDevice, DaxMode, DaxRegion, Inventory, NdBus, NdCapabilities, NdHealth, NdMapping, NdModule,
     NdNamespace, NdPageMap, NdPersonality, NdRegion,
 };
-use super::{DaxRequest, Included, ListRequest};
+use super::list::Included;
 use crate::machine::Module;
-use crate::namespace::{MapPlace, Namespace, Personality};
+use crate::media_error::region_bad_blocks;
+use crate::namespace::{
+    MapPlace, Namespace, Personality, free, free_number, has_labels, largest_free, region_align,
+};
 use crate::platform::Platform;
 use crate::region::{Origin, Region};
 use lode_nvdimm::{LabelArea, PageMapInfo, PageMapPlace};
@@ -21,206 +24,198 @@ const TELLS_DAX_MODE: u32 = 66;
 /// First ndctl version that lists the alignment of character devices.
 const TELLS_DAX_ALIGN: u32 = 70;
 
-impl Platform {
-    /// Returns the inventory that `ndctl list` would find.
-    pub fn inventory(&self) -> Inventory {
-        let is_set = |region: &Region| matches!(region.origin, Origin::Set { .. });
-        let (sets, memmap): (Vec<_>, Vec<_>) = self.regions().into_iter().partition(is_set);
-        let regions = |regions: &[Region]| regions.iter().map(|region| self.nd_region(region)).collect();
-        let mut buses = vec![NdBus {
-            number: 0,
-            provider: "ACPI.NFIT".to_owned(),
-            scrub_active: self.machine.firmware_scrubs.then_some(false),
-            modules: (0..)
-                .zip(&self.machine.modules)
-                .map(|(number, one)| self.nd_module(number, one))
-                .collect(),
-            regions: regions(&sets),
-        }];
-        if !memmap.is_empty() {
-            let provider = "e820".to_owned();
-            buses.push(NdBus { number: 1, provider, regions: regions(&memmap), ..NdBus::default() });
-        }
-        let namespaces = buses.iter().flat_map(|bus| &bus.regions).flat_map(|region| &region.namespaces);
-        let dax_regions = namespaces.filter_map(|namespace| match &namespace.personality {
-            NdPersonality::Devdax(_, devices) => devices.clone(),
-            _ => None,
-        });
-        let dax_regions = dax_regions.collect();
-        Inventory { buses, dax_regions }
+/// Returns the inventory that `ndctl list` would find.
+pub fn inventory(platform: &Platform) -> Inventory {
+    let is_set = |region: &Region| matches!(region.origin, Origin::Set { .. });
+    let (sets, memmap): (Vec<_>, Vec<_>) = platform.regions().into_iter().partition(is_set);
+    let regions = |regions: &[Region]| regions.iter().map(|region| nd_region(platform, region)).collect();
+    let mut buses = vec![NdBus {
+        number: 0,
+        provider: "ACPI.NFIT".to_owned(),
+        scrub_active: platform.machine.firmware_scrubs.then_some(false),
+        modules: (0..)
+            .zip(&platform.machine.modules)
+            .map(|(number, one)| nd_module(platform, number, one))
+            .collect(),
+        regions: regions(&sets),
+    }];
+    if !memmap.is_empty() {
+        let provider = "e820".to_owned();
+        buses.push(NdBus { number: 1, provider, regions: regions(&memmap), ..NdBus::default() });
     }
+    let namespaces = buses.iter().flat_map(|bus| &bus.regions).flat_map(|region| &region.namespaces);
+    let dax_regions = namespaces.filter_map(|namespace| match &namespace.personality {
+        NdPersonality::Devdax(_, devices) => devices.clone(),
+        _ => None,
+    });
+    let dax_regions = dax_regions.collect();
+    Inventory { buses, dax_regions }
+}
 
-    /// Returns the output of `ndctl list`; empty if no object matches.
-    pub fn list(&self, request: &ListRequest) -> String {
-        self.inventory().list(request)
+/// Returns ndctl's output for a new or existing namespace.
+pub fn describe(platform: &Platform, namespace: &Namespace) -> String {
+    let included = Included { dax: true, ..Included::default() };
+    inventory(platform).describe(&namespace.device(), &included, false)
+}
+
+fn nd_module(platform: &Platform, number: u32, module: &Module) -> NdModule {
+    let tells = platform.machine.profile.kernel.tells_security() && module.identity.is_some();
+    let sensors = &module.sensors;
+    NdModule {
+        number,
+        id: module.identity.map(|identity| identity.to_string()),
+        handle: Some(module.handle.0.into()),
+        physical_id: Some(module.physical_id.into()),
+        enabled: module.usable(),
+        security: module.security.kernel_word().filter(|_| tells).map(str::to_owned),
+        health: Some(NdHealth::Told {
+            state: module.health.smart_word(),
+            media_celsius: sensors.media_celsius,
+            controller_celsius: sensors.controller_celsius,
+            spares_percent: sensors.remaining_percent,
+            dirty_shutdowns: sensors.latched_dirty_shutdowns,
+        }),
+        has_label_area: module.label_area > 0,
+        free_slots: platform.contents.area(module.handle).ok().map(LabelArea::slots_left),
+        ..NdModule::default()
     }
+}
 
-    /// Returns the output of `daxctl list`; empty if no device matches.
-    pub fn list_dax(&self, request: &DaxRequest) -> String {
-        self.inventory().list_dax(request)
+fn nd_region(platform: &Platform, region: &Region) -> NdRegion {
+    let profile = &platform.machine.profile;
+    let is_set = matches!(region.origin, Origin::Set { .. });
+    let tells_free = is_set || profile.ndctl >= TELLS_NOTHING_FREE;
+    let (set_id, share) = match &region.origin {
+        Origin::Set { id, share, .. } => (Some(*id), *share),
+        Origin::Memmap => (None, 0),
+    };
+    let members = (0..).zip(region.members());
+    let mappings = members.map(|(position, member)| NdMapping {
+        module: platform.machine.module_index(member.module).unwrap_or(0) as u32,
+        offset: member.offset,
+        length: share,
+        position: Some(position),
+    });
+    NdRegion {
+        number: region.number,
+        base: Some(region.base),
+        size: Some(region.size),
+        align: region_align(platform, region).filter(|_| profile.ndctl >= TELLS_ALIGN),
+        available: tells_free.then(|| free(platform, region)),
+        largest_available: tells_free.then(|| largest_free(platform, region)),
+        numa_node: Some(region.socket.into()),
+        target_node: Some(target_node(platform, region)),
+        has_labels: has_labels(platform, region),
+        set_id,
+        mappings: mappings.collect(),
+        enabled: region.enabled,
+        read_only: false,
+        persistence_domain: if is_set { profile.domain.word() } else { "unknown" },
+        capabilities: Some(NdCapabilities {
+            sector_sizes: vec![512, 520, 528, 4096, 4104, 4160, 4224],
+            fsdax_alignments: vec![4096, 2 << 20, 1 << 30],
+            devdax_alignments: vec![4096, 2 << 20, 1 << 30],
+        }),
+        bad_blocks: region_bad_blocks(platform, region),
+        seed: has_labels(platform, region).then(|| free_number(platform, region)),
+        namespaces: nd_namespaces(platform, region),
     }
+}
 
-    /// Returns ndctl's output for a new or existing namespace.
-    pub fn describe_namespace(&self, namespace: &Namespace) -> String {
-        let included = Included { dax: true, ..Included::default() };
-        self.inventory().describe(&namespace.device(), &included, false)
+/// Returns the namespaces that the kernel shows. A region with labels also has an idle namespace of size 0, the
+/// seed. A disabled region shows none.
+fn nd_namespaces(platform: &Platform, region: &Region) -> Vec<NdNamespace> {
+    if !region.enabled {
+        return Vec::new();
     }
-
-    fn nd_module(&self, number: u32, module: &Module) -> NdModule {
-        let tells = self.machine.profile.kernel.tells_security() && module.identity.is_some();
-        let sensors = &module.sensors;
-        NdModule {
-            number,
-            id: module.identity.map(|identity| identity.to_string()),
-            handle: Some(module.handle.0.into()),
-            physical_id: Some(module.physical_id.into()),
-            enabled: module.usable(),
-            security: module.security.kernel_word().filter(|_| tells).map(str::to_owned),
-            health: Some(NdHealth::Told {
-                state: module.health.smart_word(),
-                media_celsius: sensors.media_celsius,
-                controller_celsius: sensors.controller_celsius,
-                spares_percent: sensors.remaining_percent,
-                dirty_shutdowns: sensors.latched_dirty_shutdowns,
-            }),
-            has_label_area: module.label_area > 0,
-            free_slots: self.contents.area(module.handle).ok().map(LabelArea::slots_left),
-            ..NdModule::default()
-        }
-    }
-
-    fn nd_region(&self, region: &Region) -> NdRegion {
-        let profile = &self.machine.profile;
-        let is_set = matches!(region.origin, Origin::Set { .. });
-        let tells_free = is_set || profile.ndctl >= TELLS_NOTHING_FREE;
-        let (set_id, share) = match &region.origin {
-            Origin::Set { id, share, .. } => (Some(*id), *share),
-            Origin::Memmap => (None, 0),
-        };
-        let members = (0..).zip(region.members());
-        let mappings = members.map(|(position, member)| NdMapping {
-            module: self.machine.module_index(member.module).unwrap_or(0) as u32,
-            offset: member.offset,
-            length: share,
-            position: Some(position),
-        });
-        NdRegion {
-            number: region.number,
-            base: Some(region.base),
-            size: Some(region.size),
-            align: self.region_align(region).filter(|_| profile.ndctl >= TELLS_ALIGN),
-            available: tells_free.then(|| self.free(region)),
-            largest_available: tells_free.then(|| self.largest_free(region)),
+    let found = platform.namespaces(region);
+    let mut namespaces: Vec<_> = found.iter().map(|one| nd_namespace(platform, region, one)).collect();
+    if has_labels(platform, region) {
+        let next = NdNamespace::bare(region.number, free_number(platform, region));
+        namespaces.push(NdNamespace {
+            size: Some(0),
+            span: Some(0),
+            uuid: Some(Uuid::nil()),
+            sector_size: Some(512),
+            enabled: false,
             numa_node: Some(region.socket.into()),
-            target_node: Some(self.target_node(region)),
-            has_labels: self.has_labels(region),
-            set_id,
-            mappings: mappings.collect(),
-            enabled: region.enabled,
-            read_only: false,
-            persistence_domain: if is_set { profile.domain.word() } else { "unknown" },
-            capabilities: Some(NdCapabilities {
-                sector_sizes: vec![512, 520, 528, 4096, 4104, 4160, 4224],
-                fsdax_alignments: vec![4096, 2 << 20, 1 << 30],
-                devdax_alignments: vec![4096, 2 << 20, 1 << 30],
-            }),
-            bad_blocks: self.region_bad_blocks(region),
-            seed: self.has_labels(region).then(|| self.free_number(region)),
-            namespaces: self.nd_namespaces(region),
-        }
+            target_node: Some(target_node(platform, region)),
+            ..next
+        });
     }
+    namespaces
+}
 
-    /// Returns the namespaces that the kernel shows. A region with labels also has an idle namespace of size 0, the
-    /// seed. A disabled region shows none.
-    fn nd_namespaces(&self, region: &Region) -> Vec<NdNamespace> {
-        if !region.enabled {
-            return Vec::new();
+fn nd_namespace(platform: &Platform, region: &Region, namespace: &Namespace) -> NdNamespace {
+    // The kernel shows the use of a namespace only while it is enabled.
+    let namespace = &Namespace {
+        personality: match &namespace.personality {
+            Personality::PageMap(_) | Personality::Sectors { .. } if !namespace.enabled => Personality::Raw,
+            personality => personality.clone(),
+        },
+        ..namespace.clone()
+    };
+    let (start, len) = (region.base + namespace.offset, namespace.size);
+    let page_map = |info: &PageMapInfo| {
+        let place = if info.place == PageMapPlace::Dram { MapPlace::Mem } else { MapPlace::Dev };
+        NdPageMap { uuid: info.uuid, place: Some(place), align: Some(info.align.into()) }
+    };
+    let device = namespace.character_device();
+    let (personality, place) = match &namespace.personality {
+        Personality::Raw => (NdPersonality::Raw, (start, len)),
+        Personality::Legacy => (NdPersonality::Legacy, (start, len)),
+        Personality::Sectors { uuid, .. } => (NdPersonality::Sector { uuid: *uuid }, (start, len)),
+        Personality::PageMap(info) => {
+            let map = page_map(info);
+            let usable = namespace.usable();
+            let devices = device.map(|device| dax_region(platform, region, namespace, map, device));
+            let personality = match devices {
+                Some(devices) => NdPersonality::Devdax(map, Some(devices)),
+                None => NdPersonality::Fsdax(map),
+            };
+            // The page map precedes the data.
+            (personality, (start + len - usable, usable))
         }
-        let found = self.namespaces(region);
-        let mut namespaces: Vec<_> = found.iter().map(|one| self.nd_namespace(region, one)).collect();
-        if self.has_labels(region) {
-            let next = NdNamespace::bare(region.number, self.free_number(region));
-            namespaces.push(NdNamespace {
-                size: Some(0),
-                span: Some(0),
-                uuid: Some(Uuid::nil()),
-                sector_size: Some(512),
-                enabled: false,
-                numa_node: Some(region.socket.into()),
-                target_node: Some(self.target_node(region)),
-                ..next
-            });
-        }
-        namespaces
+    };
+    let sector_size = namespace.character_device().is_none().then(|| namespace.user_sector_size());
+    NdNamespace {
+        personality,
+        size: Some(namespace.usable()),
+        span: Some(namespace.size),
+        uuid: namespace.uuid,
+        sector_size,
+        block_device: namespace.block_device().filter(|_| namespace.enabled),
+        name: namespace.name.clone(),
+        enabled: namespace.enabled,
+        numa_node: Some(region.socket.into()),
+        target_node: Some(target_node(platform, region)),
+        place: Some(place),
+        ..NdNamespace::bare(namespace.region, namespace.number)
     }
+}
 
-    fn nd_namespace(&self, region: &Region, namespace: &Namespace) -> NdNamespace {
-        // The kernel shows the use of a namespace only while it is enabled.
-        let namespace = &Namespace {
-            personality: match &namespace.personality {
-                Personality::PageMap(_) | Personality::Sectors { .. } if !namespace.enabled => {
-                    Personality::Raw
-                }
-                personality => personality.clone(),
-            },
-            ..namespace.clone()
-        };
-        let (start, len) = (region.base + namespace.offset, namespace.size);
-        let page_map = |info: &PageMapInfo| {
-            let place = if info.place == PageMapPlace::Dram { MapPlace::Mem } else { MapPlace::Dev };
-            NdPageMap { uuid: info.uuid, place: Some(place), align: Some(info.align.into()) }
-        };
-        let device = namespace.character_device();
-        let (personality, place) = match &namespace.personality {
-            Personality::Raw => (NdPersonality::Raw, (start, len)),
-            Personality::Legacy => (NdPersonality::Legacy, (start, len)),
-            Personality::Sectors { uuid, .. } => (NdPersonality::Sector { uuid: *uuid }, (start, len)),
-            Personality::PageMap(info) => {
-                let map = page_map(info);
-                let usable = namespace.usable();
-                let devices = device.map(|device| self.dax_region(region, namespace, map, device));
-                let personality = match devices {
-                    Some(devices) => NdPersonality::Devdax(map, Some(devices)),
-                    None => NdPersonality::Fsdax(map),
-                };
-                // The page map precedes the data.
-                (personality, (start + len - usable, usable))
-            }
-        };
-        let sector_size = namespace.character_device().is_none().then(|| namespace.user_sector_size());
-        NdNamespace {
-            personality,
-            size: Some(namespace.usable()),
-            span: Some(namespace.size),
-            uuid: namespace.uuid,
-            sector_size,
-            block_device: namespace.block_device().filter(|_| namespace.enabled),
-            name: namespace.name.clone(),
-            enabled: namespace.enabled,
-            numa_node: Some(region.socket.into()),
-            target_node: Some(self.target_node(region)),
-            place: Some(place),
-            ..NdNamespace::bare(namespace.region, namespace.number)
-        }
-    }
+fn dax_region(
+    platform: &Platform,
+    region: &Region,
+    namespace: &Namespace,
+    map: NdPageMap,
+    name: String,
+) -> DaxRegion {
+    let (size, ndctl) = (namespace.usable(), platform.machine.profile.ndctl);
+    let tells_mode = ndctl >= TELLS_DAX_MODE;
+    let device = DaxDevice {
+        name,
+        size,
+        target_node: tells_mode.then(|| target_node(platform, region)),
+        align: map.align.filter(|_| ndctl >= TELLS_DAX_ALIGN),
+        mode: tells_mode.then_some(DaxMode::Devdax),
+        enabled: true,
+    };
+    let (number, align) = (region.number, map.align);
+    DaxRegion { number, path: None, size: Some(size), available: None, align, devices: vec![device] }
+}
 
-    fn dax_region(&self, region: &Region, namespace: &Namespace, map: NdPageMap, name: String) -> DaxRegion {
-        let (size, ndctl) = (namespace.usable(), self.machine.profile.ndctl);
-        let tells_mode = ndctl >= TELLS_DAX_MODE;
-        let device = DaxDevice {
-            name,
-            size,
-            target_node: tells_mode.then(|| self.target_node(region)),
-            align: map.align.filter(|_| ndctl >= TELLS_DAX_ALIGN),
-            mode: tells_mode.then_some(DaxMode::Devdax),
-            enabled: true,
-        };
-        let (number, align) = (region.number, map.align);
-        DaxRegion { number, path: None, size: Some(size), available: None, align, devices: vec![device] }
-    }
-
-    /// Returns the NUMA node of a region if the kernel uses it as memory. These numbers follow those of the sockets.
-    fn target_node(&self, region: &Region) -> i64 {
-        (self.machine.sockets().len() as i64) + i64::from(region.number)
-    }
+/// Returns the NUMA node of a region if the kernel uses it as memory. These numbers follow those of the sockets.
+fn target_node(platform: &Platform, region: &Region) -> i64 {
+    (platform.machine.sockets().len() as i64) + i64::from(region.number)
 }

@@ -2,7 +2,7 @@
 
 use super::inventory::{Inventory, NdBus, NdModule, NdNamespace, NdRegion};
 use super::json::{Fields, Json};
-use super::sort_as_listed;
+use super::order::sort_as_listed;
 use crate::namespace::Mode;
 
 /// Objects to include in a listing.

@@ -8,17 +8,11 @@
 
 mod canvas;
 mod page;
+mod plain;
 mod scene;
 mod svg;
 mod terminal;
 
 pub use canvas::Palette;
-
-/// Replaces characters of a name that begin a line, move the cursor or change the text direction.
-fn plain(text: &str) -> String {
-    let hostile = |one: char| {
-        one.is_control()
-            || matches!(one, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
-    };
-    text.chars().map(|one| if hostile(one) { '\u{fffd}' } else { one }).collect()
-}
+pub use page::page;
+pub use terminal::terminal;

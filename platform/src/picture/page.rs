@@ -53,38 +53,35 @@ th{color:var(--quiet);font-weight:500}td{font-variant-numeric:tabular-nums}
 .scroll{overflow-x:auto}
 ";
 
-impl Platform {
-    /// Draws sockets, modules, interleave sets, regions and namespaces as one page with an SVG drawing. The page
-    /// references no other file, supports light and dark mode, and has tooltips with details.
-    pub fn page(&self) -> String {
-        let scene = Scene::of(self);
-        let name = escape(&self.machine.name);
-        let summary = escape(&scene.summary().join(" · "));
-        format!(
-            "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
-             <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\
-             <meta name=\"color-scheme\" content=\"light dark\"><title>{name}</title>\n<style>{STYLE}{}</style></head>\n\
-             <body><main>\n<h1>{name}</h1>\n<p>{summary}</p>\n{}<div class=\"drawing\">\n{}</div>\n{}</main></body></html>\n",
-            hues(),
-            legend(),
-            svg::draw(&scene),
-            self.rows()
-        )
-    }
+/// Draws sockets, modules, interleave sets, regions and namespaces as one page with an SVG drawing. The page
+/// references no other file, supports light and dark mode, and has tooltips with details.
+pub fn page(platform: &Platform) -> String {
+    let scene = Scene::of(platform);
+    let name = escape(&platform.machine.name);
+    let summary = escape(&scene.summary().join(" · "));
+    format!(
+        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
+         <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\
+         <meta name=\"color-scheme\" content=\"light dark\"><title>{name}</title>\n<style>{STYLE}{}</style></head>\n\
+         <body><main>\n<h1>{name}</h1>\n<p>{summary}</p>\n{}<div class=\"drawing\">\n{}</div>\n{}</main></body></html>\n",
+        hues(),
+        legend(),
+        svg::draw(&scene),
+        rows(platform)
+    )
+}
 
-    /// Formats the same values as table rows, for search and copy.
-    fn rows(&self) -> String {
-        let cells = |tag: &str, cells: &[String]| {
-            cells.iter().map(|cell| format!("<{tag}>{}</{tag}>", escape(cell))).collect::<String>()
-        };
-        let head = cells("th", &Table::HEAD.map(str::to_owned));
-        let rows = self.table().rows;
-        let body: String =
-            rows.iter().map(|row| format!("<tr>{}</tr>\n", cells("td", &row.cells()))).collect();
-        format!(
-            "<div class=\"scroll\"><table><thead><tr>{head}</tr></thead><tbody>\n{body}</tbody></table></div>\n"
-        )
-    }
+/// Formats the same values as table rows, for search and copy.
+fn rows(platform: &Platform) -> String {
+    let cells = |tag: &str, cells: &[String]| {
+        cells.iter().map(|cell| format!("<{tag}>{}</{tag}>", escape(cell))).collect::<String>()
+    };
+    let head = cells("th", &Table::HEAD.map(str::to_owned));
+    let rows = Table::of(platform).rows;
+    let body: String = rows.iter().map(|row| format!("<tr>{}</tr>\n", cells("td", &row.cells()))).collect();
+    format!(
+        "<div class=\"scroll\"><table><thead><tr>{head}</tr></thead><tbody>\n{body}</tbody></table></div>\n"
+    )
 }
 
 /// Returns the styles of region colours, for surfaces and for lines.

@@ -2,6 +2,7 @@
 
 use crate::machine::{Health, Module, Security};
 use crate::namespace::Namespace;
+use crate::plan::amount::brief;
 use crate::platform::Platform;
 use crate::region::{Origin, Region};
 
@@ -94,7 +95,6 @@ impl<'p> Scene<'p> {
 
     /// Summarizes the machine: number of modules, and capacity by use.
     pub(super) fn summary(&self) -> Vec<String> {
-        use crate::plan::amount::brief;
         let uses = self.platform.all_capacities();
         let count = self.platform.machine.modules.len();
         let plural = if count == 1 { "" } else { "s" };

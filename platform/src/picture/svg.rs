@@ -3,7 +3,7 @@
 //! Each socket is a panel. Modules are tanks, filled to scale. Threads lead from the modules of a set to its region,
 //! and regions are bars to scale with their namespaces. Colours and lines are classes of the page's style.
 
-use super::plain;
+use super::plain::plain;
 use super::scene::{ModuleView, Part, RegionView, Scene, SocketView, Use, divide};
 use crate::machine::{Health, Security};
 use crate::namespace::{Mode, Namespace};

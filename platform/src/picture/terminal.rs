@@ -1,7 +1,7 @@
 //! Picture of a machine in box characters.
 
 use super::canvas::{Canvas, Ink, Palette, cells};
-use super::plain;
+use super::plain::plain;
 use super::scene::{ModuleView, Part, Piece, RegionView, Scene, SocketView, Use, divide};
 use crate::machine::Health;
 use crate::namespace::Namespace;
@@ -27,16 +27,14 @@ const REGIONS_MAX: usize = 6;
 /// Limit of sockets. In a machine with more of them, one represents all equal ones.
 const SOCKETS_MAX: usize = 8;
 
-impl Platform {
-    /// Draws sockets, modules, interleave sets, regions and namespaces for the terminal. The picture is at most `width`
-    /// cells wide, and between 40 and 100.
-    pub fn picture(&self, width: usize, palette: Palette) -> String {
-        let scene = Scene::of(self);
-        let mut canvas = Canvas::new(width.clamp(WIDTH_MIN, WIDTH_MAX));
-        let picture = Picture { scene: &scene, width: width.clamp(WIDTH_MIN, WIDTH_MAX) };
-        picture.draw(&mut canvas);
-        canvas.text(palette)
-    }
+/// Draws sockets, modules, interleave sets, regions and namespaces for the terminal. The picture is at most `width`
+/// cells wide, and between 40 and 100.
+pub fn terminal(platform: &Platform, width: usize, palette: Palette) -> String {
+    let scene = Scene::of(platform);
+    let mut canvas = Canvas::new(width.clamp(WIDTH_MIN, WIDTH_MAX));
+    let picture = Picture { scene: &scene, width: width.clamp(WIDTH_MIN, WIDTH_MAX) };
+    picture.draw(&mut canvas);
+    canvas.text(palette)
 }
 
 struct Picture<'s, 'p> {

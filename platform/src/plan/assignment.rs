@@ -1,12 +1,15 @@
 //! Assignment of wishes to sockets, in free ranges or after the modules are partitioned again.
 
 use super::group::Group;
-use super::trial::{Uuids, nearer};
+use super::impossible::{Obstacle, Unusable};
+use super::rule::RuleError;
+use super::search::{Places, Uuids, first_good};
+use super::trial::grant;
 use super::wish::{Rest, Wish};
-use crate::error::PlatformError;
-use crate::goal::PersistentKind;
-use crate::machine::{Handle, Module};
+use crate::goal::{GoalError, PersistentKind};
+use crate::machine::{Handle, Module, ModuleError};
 use crate::platform::Platform;
+use crate::state::Partition;
 use std::collections::BTreeMap;
 
 /// Assignment of wishes to sockets.
@@ -17,6 +20,8 @@ pub(super) struct Assignment<'p> {
     /// The machine with the wishes that fit into free ranges, made one after the other.
     in_place: Platform,
     pub(super) sockets: BTreeMap<u16, SocketPlan>,
+    /// True if the modules are partitioned again in any case.
+    anew: bool,
 }
 
 /// Plan of a socket.
@@ -42,25 +47,7 @@ impl<'p> Assignment<'p> {
             SocketPlan { modules, groups, wishes: Vec::new() }
         };
         let sockets = sockets.iter().map(|socket| (*socket, plan(*socket))).collect();
-        Assignment { platform, in_place: platform.clone(), sockets }
-    }
-
-    /// Finds a place for a wish and returns the bytes of its namespace. Changes nothing if there is no place.
-    ///
-    /// # Errors
-    /// The error of the place that came nearest.
-    pub(super) fn add(&mut self, wish: &Wish, uuids: Uuids<'_>) -> Result<u64, PlatformError> {
-        let want = wish.namespace.size.unwrap_or(0);
-        let mut nearest = PlatformError::NoSpace { region: None, want, largest: 0 };
-        for anew in [false, true] {
-            for socket in self.candidates(wish, anew) {
-                match self.add_to(socket, wish, anew, uuids) {
-                    Ok(size) => return Ok(size),
-                    Err(error) => nearest = nearer(nearest, error),
-                }
-            }
-        }
-        Err(nearest)
+        Assignment { platform, in_place: platform.clone(), sockets, anew }
     }
 
     /// Returns the sockets that a wish may be tried on. With `anew`, these are sockets that would have to be
@@ -88,19 +75,13 @@ impl<'p> Assignment<'p> {
         namespaces + memory
     }
 
-    fn add_to(
-        &mut self,
-        socket: u16,
-        wish: &Wish,
-        anew: bool,
-        uuids: Uuids<'_>,
-    ) -> Result<u64, PlatformError> {
+    fn add_to(&mut self, socket: u16, wish: &Wish, anew: bool, uuids: Uuids<'_>) -> Result<u64, RuleError> {
         let Some(plan) = self.sockets.get(&socket) else {
-            return Err(PlatformError::UnknownSocket { socket });
+            return Err(GoalError::from(ModuleError::UnknownSocket { socket }).into());
         };
         let mut wish = Wish { socket: Some(socket), ..wish.clone() };
         if plan.groups.is_empty() && !anew {
-            let made = self.in_place.grant(&wish, uuids)?;
+            let made = grant(&mut self.in_place, &wish, uuids)?;
             wish.namespace.size = made.wanted.size;
             if let Some(plan) = self.sockets.get_mut(&socket) {
                 plan.wishes.push(wish);
@@ -121,7 +102,7 @@ impl<'p> Assignment<'p> {
         for (socket, plan) in &mut self.sockets {
             let rest = rest.unwrap_or_else(|| {
                 let partitions = &platform.state.partitions;
-                let gives = |one: &crate::Partition| one.module.socket() == *socket && one.memory > 0;
+                let gives = |one: &Partition| one.module.socket() == *socket && one.memory > 0;
                 if partitions.iter().any(gives) { Rest::MemoryMode } else { Rest::AppDirect }
             });
             plan.groups.iter_mut().for_each(|group| group.give_rest(rest, platform, uuids));
@@ -135,7 +116,7 @@ impl<'p> Assignment<'p> {
                 continue;
             }
             let mut attempt = self.in_place.clone();
-            if plan.wishes.iter().all(|wish| attempt.grant(wish, uuids).is_ok()) {
+            if plan.wishes.iter().all(|wish| grant(&mut attempt, wish, uuids).is_ok()) {
                 self.in_place = attempt;
                 plan.groups.clear();
             }
@@ -143,14 +124,54 @@ impl<'p> Assignment<'p> {
     }
 }
 
+impl Places for Assignment<'_> {
+    fn add(&mut self, wish: &Wish, uuids: Uuids<'_>) -> Result<u64, RuleError> {
+        let places: Vec<(u16, bool)> = [false, true]
+            .into_iter()
+            .flat_map(|anew| self.candidates(wish, anew).into_iter().map(move |socket| (socket, anew)))
+            .collect();
+        let attempts = places.into_iter().map(|(socket, anew)| self.add_to(socket, wish, anew, uuids));
+        first_good(wish.namespace.size.unwrap_or(0), attempts)
+    }
+
+    fn has_wishes(&self) -> bool {
+        self.sockets.values().any(|plan| !plan.wishes.is_empty())
+    }
+
+    fn known_sockets(&self) -> Vec<u16> {
+        self.platform.machine.sockets()
+    }
+
+    fn with_socket(&self, socket: u16) -> Self {
+        Assignment::new(self.platform, &[socket], self.anew)
+    }
+
+    fn unusable(&self, socket: Option<u16>) -> Vec<Unusable> {
+        let on = |module: &&Module| socket.is_none_or(|socket| socket == module.handle.socket());
+        self.platform.machine.modules.iter().filter(on).filter_map(Unusable::of).collect()
+    }
+
+    fn lacking(&self, wish: &Wish) -> Option<Obstacle> {
+        let socket = wish.socket;
+        let counts = self.sockets.iter().filter(|(known, _)| socket.is_none_or(|one| one == **known));
+        let most = counts.map(|(_, plan)| plan.modules.len()).max().unwrap_or(0);
+        let together = wish.kind == Some(PersistentKind::AppDirect);
+        match most {
+            0 => Some(Obstacle::NoModules { socket, unusable: self.unusable(socket) }),
+            1 if together => Some(Obstacle::OneModule { socket, unusable: self.unusable(socket) }),
+            _ => None,
+        }
+    }
+}
+
 impl SocketPlan {
     /// Partitions the modules so that all wishes fit. Returns the bytes that the last one gets.
-    fn divide(&mut self, platform: &Platform, uuids: Uuids<'_>) -> Result<u64, PlatformError> {
+    fn divide(&mut self, platform: &Platform, uuids: Uuids<'_>) -> Result<u64, RuleError> {
         use PersistentKind::{AppDirect, AppDirectNotInterleaved};
         let (single, together): (Vec<Wish>, Vec<Wish>) = self.wishes.iter().cloned().partition(is_alone);
         let count = self.modules.len();
         if count == 0 {
-            return Err(PlatformError::NoModules);
+            return Err(GoalError::NoModules.into());
         }
         let splits: Vec<usize> = match (single.is_empty(), together.is_empty()) {
             (true, _) => vec![count],
@@ -158,8 +179,7 @@ impl SocketPlan {
             (false, false) => (1..count).rev().collect(),
         };
         let want = self.wishes.last().and_then(|wish| wish.namespace.size).unwrap_or(0);
-        let mut refused = PlatformError::NoSpace { region: None, want, largest: 0 };
-        for split in splits {
+        let attempts = splits.into_iter().map(|split| {
             let (shared, own) = self.modules.split_at(split);
             let mut groups = Vec::new();
             if !shared.is_empty() {
@@ -168,16 +188,12 @@ impl SocketPlan {
             if !own.is_empty() {
                 groups.push(Group::new(own, AppDirectNotInterleaved, single.clone()));
             }
-            match meet(&mut groups, platform, uuids) {
-                Ok(()) => {
-                    self.fix_sizes(&groups);
-                    self.groups = groups;
-                    return Ok(self.wishes.last().and_then(|wish| wish.namespace.size).unwrap_or(0));
-                }
-                Err(error) => refused = nearer(refused, error),
-            }
-        }
-        Err(refused)
+            meet(&mut groups, platform, uuids).map(|()| groups)
+        });
+        let groups = first_good(want, attempts)?;
+        self.fix_sizes(&groups);
+        self.groups = groups;
+        Ok(self.wishes.last().and_then(|wish| wish.namespace.size).unwrap_or(0))
     }
 
     /// Copies the sizes that the wishes got.
@@ -199,7 +215,7 @@ fn is_alone(wish: &Wish) -> bool {
 }
 
 /// Fulfils the wishes of all groups. This fixes the sizes of those that are as large as possible.
-fn meet(groups: &mut [Group], platform: &Platform, uuids: Uuids<'_>) -> Result<(), PlatformError> {
+fn meet(groups: &mut [Group], platform: &Platform, uuids: Uuids<'_>) -> Result<(), RuleError> {
     for group in groups {
         let (_, made) = group.attempt(platform, uuids)?;
         for (wish, made) in group.wishes.iter_mut().zip(made) {

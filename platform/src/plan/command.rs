@@ -1,6 +1,7 @@
 //! The steps of a plan as commands of ipmctl, ndctl and cxl.
 
-use super::real::CxlRegion;
+use super::real::cxl::CxlRegion;
+use super::shell::word;
 use super::step::Step;
 use crate::goal::{GoalRequest, PersistentKind};
 use crate::namespace::{CreateNamespace, MapPlace};
@@ -84,25 +85,4 @@ fn create_namespace(wanted: &CreateNamespace) -> String {
 
 fn list<T: Display>(things: &[T]) -> String {
     things.iter().map(T::to_string).collect::<Vec<_>>().join(",")
-}
-
-/// Quotes a word for a shell if it has characters that shells may interpret.
-pub(super) fn word(text: &str) -> String {
-    let plain = |character: char| character.is_ascii_alphanumeric() || "-_./:+,@%".contains(character);
-    if !text.is_empty() && text.chars().all(plain) {
-        return text.to_owned();
-    }
-    format!("'{}'", text.replace('\'', r"'\''"))
-}
-
-#[cfg(test)]
-mod test {
-    use super::*;
-
-    #[test]
-    fn words_are_quoted_where_shells_read_them_otherwise() {
-        assert_eq!(word("data-1"), "data-1");
-        assert_eq!(word("$(reboot) it's"), r"'$(reboot) it'\''s'");
-        assert_eq!(word(""), "''");
-    }
 }

@@ -1,12 +1,14 @@
 //! Modules of a socket that get the same goal.
 
-use super::trial::{Made, Uuids};
+use super::rule::RuleError;
+use super::search::Uuids;
+use super::trial::{Made, grant, with_only};
 use super::wish::{Rest, Wish};
-use crate::error::PlatformError;
-use crate::goal::{GoalRequest, PersistentKind, Targets};
+use crate::boot::reboot;
+use crate::goal::{self, GoalError, GoalRequest, PersistentKind, Targets};
 use crate::machine::Handle;
 use crate::platform::Platform;
-use crate::state::{InterleaveSet, Partition};
+use crate::state::{InterleaveSet, LabelVersion, Partition};
 
 /// Modules of a socket that get the same goal, and the wishes that are fulfilled on them.
 #[derive(Clone, Debug)]
@@ -46,12 +48,12 @@ impl Group {
         &self,
         platform: &Platform,
         uuids: Uuids<'_>,
-    ) -> Result<(Platform, Vec<Made>), PlatformError> {
-        let mut bench = platform.with_only(&self.modules);
-        let goals = bench.plan_goals(&self.request())?;
-        bench.create_goals(goals);
-        bench.reboot();
-        let made = self.wishes.iter().map(|wish| bench.grant(wish, uuids)).collect::<Result<_, _>>()?;
+    ) -> Result<(Platform, Vec<Made>), RuleError> {
+        let mut bench = with_only(platform, &self.modules);
+        let goals = goal::plan(&bench, &self.request())?;
+        goal::create(&mut bench, goals);
+        reboot(&mut bench);
+        let made = self.wishes.iter().map(|wish| grant(&mut bench, wish, uuids)).collect::<Result<_, _>>()?;
         Ok((bench, made))
     }
 
@@ -62,7 +64,10 @@ impl Group {
         }
         // A percentage below half of the alignment is refused, but a larger one may be possible.
         let fits = |group: &Group, uuids: Uuids<'_>| {
-            matches!(group.attempt(platform, uuids), Ok(_) | Err(PlatformError::TooSmallAPart { .. }))
+            matches!(
+                group.attempt(platform, uuids),
+                Ok(_) | Err(RuleError::Goal(GoalError::TooSmallShare { .. }))
+            )
         };
         let (mut most, mut too_much) = (0_u8, 101_u8);
         while too_much - most > 1 {
@@ -98,7 +103,7 @@ impl Group {
             let all = platform.state.sets.iter();
             let mut found: Vec<InterleaveSet> =
                 all.filter(|set| set.members.iter().any(|member| ours(member.module))).cloned().collect();
-            found.iter_mut().for_each(|set| set.labels = crate::LabelVersion::default());
+            found.iter_mut().for_each(|set| set.labels = LabelVersion::default());
             found.sort_by_key(|set| set.members.first().map(|member| (member.module, member.offset)));
             found
         };

@@ -1,14 +1,11 @@
 //! Wishes that can't be fulfilled, with the reason and the nearest one that can.
 
 use super::amount::{brief, exact};
-use super::assignment::Assignment;
-use super::trial::Uuids;
+use super::rule::RuleError;
 use super::wish::Wish;
-use crate::error::PlatformError;
 use crate::goal::PersistentKind;
 use crate::machine::{Health, Module};
-use crate::platform::Platform;
-use std::collections::BTreeSet;
+use crate::namespace::NamespaceError;
 use std::fmt;
 
 /// A wish that can't be fulfilled.
@@ -72,7 +69,7 @@ pub enum Obstacle {
     /// A rule other than capacity: alignment, label space, sector sizes.
     Rule(
         /// The violation.
-        Box<PlatformError>,
+        Box<RuleError>,
     ),
 }
 
@@ -152,10 +149,10 @@ impl fmt::Display for Obstacle {
                 }
             }
             Obstacle::Rule(error) => match &**error {
-                PlatformError::Misaligned { size, ways: 1, unit, .. } => {
+                RuleError::Namespace(NamespaceError::Misaligned { size, ways: 1, unit, .. }) => {
                     write!(f, "{} is not a multiple of {}", exact(*size), exact(*unit))
                 }
-                PlatformError::Misaligned { size, ways, unit, .. } => {
+                RuleError::Namespace(NamespaceError::Misaligned { size, ways, unit, .. }) => {
                     let (size, unit) = (exact(*size), exact(*unit));
                     write!(f, "{size} over {ways} modules is not a multiple of {unit}")
                 }
@@ -176,129 +173,4 @@ fn no(socket: Option<u16>) -> &'static str {
 
 fn because(unusable: &[Unusable]) -> String {
     unusable.iter().map(|one| format!("; {one}")).collect()
-}
-
-impl Platform {
-    /// Makes the error of a plan for a socket that does not exist.
-    pub(super) fn no_socket(
-        &self,
-        socket: u16,
-        wish: Option<&Wish>,
-        anew: bool,
-        uuids: Uuids<'_>,
-    ) -> PlatformError {
-        let sockets = self.machine.sockets();
-        let near = sockets.iter().copied().min_by_key(|known| known.abs_diff(socket));
-        let moved = wish.zip(near).map(|(wish, near)| Wish { socket: Some(near), ..wish.clone() });
-        let nearest = moved.and_then(|wish| {
-            let assignment = Assignment::new(self, wish.socket.as_slice(), anew);
-            match assignment.clone().add(&wish, uuids) {
-                Ok(_) => Some(wish),
-                Err(error) => nearest(&assignment, &wish, &error, uuids),
-            }
-        });
-        let obstacle = Obstacle::NoSocket { socket, sockets };
-        PlatformError::Impossible(Box::new(Impossible { wish: wish.cloned(), obstacle, nearest }))
-    }
-
-    /// Makes the error of a wish that can't be fulfilled together with the assigned ones.
-    pub(super) fn impossible(
-        &self,
-        assignment: &Assignment<'_>,
-        wish: &Wish,
-        error: PlatformError,
-        uuids: Uuids<'_>,
-    ) -> PlatformError {
-        let nearest = nearest(assignment, wish, &error, uuids);
-        let socket = wish.socket;
-        let on = |module: &&Module| socket.is_none_or(|socket| socket == module.handle.socket());
-        let unusable: Vec<Unusable> =
-            self.machine.modules.iter().filter(on).filter_map(Unusable::of).collect();
-        let counts = assignment.sockets.iter().filter(|(known, _)| socket.is_none_or(|one| one == **known));
-        let most = counts.map(|(_, plan)| plan.modules.len()).max().unwrap_or(0);
-        let together = wish.kind == Some(PersistentKind::AppDirect);
-        let obstacle = match error {
-            _ if most == 0 => Obstacle::NoModules { socket, unusable },
-            _ if together && most == 1 => Obstacle::OneModule { socket, unusable },
-            PlatformError::NoSpace { largest, .. } => Obstacle::Capacity {
-                want: wish.namespace.size,
-                largest: largest_of(&nearest, wish, largest),
-                socket,
-                unusable,
-                shared: assignment.sockets.values().any(|plan| !plan.wishes.is_empty()),
-            },
-            error => Obstacle::Rule(Box::new(error)),
-        };
-        PlatformError::Impossible(Box::new(Impossible { wish: Some(wish.clone()), obstacle, nearest }))
-    }
-}
-
-/// Returns the bytes of the nearest wish, else the free bytes; 0 if neither is less than the requested size.
-pub(super) fn largest_of(nearest: &Option<Wish>, wish: &Wish, free: u64) -> u64 {
-    let less = |size: &u64| wish.namespace.size.is_none_or(|want| *size < want);
-    let offered = nearest.as_ref().and_then(|wish| wish.namespace.size);
-    offered.filter(less).or(Some(free).filter(less)).unwrap_or(0)
-}
-
-/// Returns the nearest wish that can be fulfilled together with the assigned ones.
-fn nearest(
-    assignment: &Assignment<'_>,
-    wish: &Wish,
-    error: &PlatformError,
-    uuids: Uuids<'_>,
-) -> Option<Wish> {
-    nearest_by(wish, error, &mut |wish| assignment.clone().add(wish, uuids))
-}
-
-/// Finds the nearest wish that can be fulfilled, by trying. `attempt` returns the bytes that the wish would get.
-pub(super) fn nearest_by(
-    wish: &Wish,
-    error: &PlatformError,
-    attempt: &mut dyn FnMut(&Wish) -> Result<u64, PlatformError>,
-) -> Option<Wish> {
-    let want = wish.namespace.size.unwrap_or(0);
-    let sized = |size: Option<u64>| {
-        let mut wish = wish.clone();
-        wish.namespace.size = size;
-        wish
-    };
-    let mut open: Vec<u64> = match error {
-        PlatformError::Misaligned { unit, fitting, .. } => vec![*fitting, fitting.saturating_sub(*unit)],
-        PlatformError::TooSmall { size_min, .. } => vec![*size_min],
-        PlatformError::NoSpace { largest, .. } => vec![*largest],
-        _ => Vec::new(),
-    };
-    let (mut tried, mut sizes) = (BTreeSet::new(), Vec::new());
-    // An aligned size may be too small or not available, and the minimum size may have to be aligned.
-    while let Some(size) = open.pop() {
-        if size == 0 || !tried.insert(size) {
-            continue;
-        }
-        match attempt(&sized(Some(size))) {
-            Ok(_) => sizes.push(size),
-            Err(PlatformError::Misaligned { fitting, unit, .. }) => {
-                open.extend([fitting, fitting.saturating_sub(unit)]);
-            }
-            Err(PlatformError::TooSmall { size_min, .. }) => open.push(size_min),
-            Err(PlatformError::NoSpace { largest, .. }) => open.push(largest),
-            Err(_) => {}
-        }
-    }
-    if sizes.is_empty() && wish.namespace.size.is_some() {
-        sizes.extend(attempt(&sized(None)));
-    }
-    if let Some(size) = sizes.into_iter().min_by_key(|size| size.abs_diff(want)) {
-        return Some(sized(Some(size)));
-    }
-    if wish.kind == Some(PersistentKind::AppDirect) {
-        let mut other = Wish { kind: None, ..wish.clone() };
-        for size in [wish.namespace.size, None] {
-            other.namespace.size = size;
-            if let Ok(size) = attempt(&other) {
-                other.namespace.size = Some(size);
-                return Some(other);
-            }
-        }
-    }
-    None
 }

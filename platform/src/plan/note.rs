@@ -6,6 +6,7 @@ use super::group::Group;
 use super::impossible::Unusable;
 use super::wish::{PlanRequest, Rest};
 use crate::machine::Handle;
+use crate::namespace::free;
 use crate::platform::Platform;
 use std::fmt;
 
@@ -41,50 +42,47 @@ pub enum Note {
     },
 }
 
-impl Platform {
-    /// Returns the remarks on a plan that leads to `after`.
-    pub(super) fn notes(
-        &self,
-        request: &PlanRequest,
-        assignment: &Assignment<'_>,
-        after: &Platform,
-    ) -> Vec<Note> {
-        let mut notes = Vec::new();
-        for (socket, plan) in &assignment.sockets {
-            let here = self.machine.modules.iter().filter(|module| module.handle.socket() == *socket);
-            if !plan.groups.is_empty() {
-                notes.extend(here.filter_map(Unusable::of).map(Note::LeftOut));
-            }
-            let free = |group: &Group| {
-                let regions = after.regions().into_iter();
-                let ours = regions.filter(|one| group.modules.iter().any(|module| one.has(*module)));
-                ours.map(|region| after.free(&region)).sum::<u64>()
-            };
-            let nothing =
-                |group: &Group| group.memory_percent + group.reserved_percent == 0 && free(group) > 0;
-            if let Some(rest @ (Rest::MemoryMode | Rest::Unconfigured)) = request.rest
-                && plan.groups.iter().any(nothing)
-            {
-                let alignment = self.machine.alignment;
-                notes.push(Note::RestStays { socket: *socket, rest, alignment });
-            }
+/// Returns the remarks on a plan that leads to `after`.
+pub(super) fn notes(
+    platform: &Platform,
+    request: &PlanRequest,
+    assignment: &Assignment<'_>,
+    after: &Platform,
+) -> Vec<Note> {
+    let mut notes = Vec::new();
+    for (socket, plan) in &assignment.sockets {
+        let here = platform.machine.modules.iter().filter(|module| module.handle.socket() == *socket);
+        if !plan.groups.is_empty() {
+            notes.extend(here.filter_map(Unusable::of).map(Note::LeftOut));
         }
-        let size = self.machine.dram.iter().map(|dram| dram.capacity).sum();
-        match (self.memory_mode(), after.memory_mode()) {
-            (false, true) => notes.push(Note::DramBecomesCache { size }),
-            (true, false) => notes.push(Note::DramIsMemory { size }),
-            _ => {}
-        }
-        let anew = |module: &Handle| {
-            assignment.sockets.values().flat_map(|plan| &plan.groups).any(|one| one.modules.contains(module))
+        let free = |group: &Group| {
+            let regions = after.regions().into_iter();
+            let ours = regions.filter(|one| group.modules.iter().any(|module| one.has(*module)));
+            ours.map(|region| free(after, &region)).sum::<u64>()
         };
-        let waiting = self.state.goals.iter().map(|goal| goal.module);
-        let modules: Vec<Handle> = waiting.filter(|module| !anew(module)).collect();
-        if after.state.boots > self.state.boots && !modules.is_empty() {
-            notes.push(Note::GoalsTakeEffect { modules });
+        let nothing = |group: &Group| group.memory_percent + group.reserved_percent == 0 && free(group) > 0;
+        if let Some(rest @ (Rest::MemoryMode | Rest::Unconfigured)) = request.rest
+            && plan.groups.iter().any(nothing)
+        {
+            let alignment = platform.machine.alignment;
+            notes.push(Note::RestStays { socket: *socket, rest, alignment });
         }
-        notes
     }
+    let size = platform.machine.dram.iter().map(|dram| dram.capacity).sum();
+    match (platform.memory_mode(), after.memory_mode()) {
+        (false, true) => notes.push(Note::DramBecomesCache { size }),
+        (true, false) => notes.push(Note::DramIsMemory { size }),
+        _ => {}
+    }
+    let anew = |module: &Handle| {
+        assignment.sockets.values().flat_map(|plan| &plan.groups).any(|one| one.modules.contains(module))
+    };
+    let waiting = platform.state.goals.iter().map(|goal| goal.module);
+    let modules: Vec<Handle> = waiting.filter(|module| !anew(module)).collect();
+    if after.state.boots > platform.state.boots && !modules.is_empty() {
+        notes.push(Note::GoalsTakeEffect { modules });
+    }
+    notes
 }
 
 impl fmt::Display for Note {

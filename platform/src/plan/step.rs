@@ -1,10 +1,11 @@
 //! The steps of a plan.
 
-use super::real::CxlRegion;
-use crate::error::PlatformError;
-use crate::goal::{GoalRequest, Targets};
+use super::real::cxl::CxlRegion;
+use super::rule::RuleError;
+use crate::boot::reboot;
+use crate::goal::{self, GoalError, GoalRequest, Targets};
 use crate::machine::Handle;
-use crate::namespace::{CreateNamespace, Mode};
+use crate::namespace::{self, CreateNamespace, Mode};
 use crate::platform::Platform;
 use uuid::Uuid;
 
@@ -59,25 +60,22 @@ impl Step {
     /// Executes the step.
     ///
     /// # Errors
-    /// Those of the action, and [`OnlyReal`](PlatformError::OnlyReal) for an action that emulated machines do not have.
-    pub fn run(&self, platform: &mut Platform, uuids: &mut dyn FnMut() -> Uuid) -> Result<(), PlatformError> {
+    /// Those of the action, and [`OnlyReal`](RuleError::OnlyReal) for an action that emulated machines do not have.
+    pub fn run(&self, platform: &mut Platform, uuids: &mut dyn FnMut() -> Uuid) -> Result<(), RuleError> {
         match self {
-            Step::DestroyNamespace { name, .. } => platform.destroy_namespace(name, true),
+            Step::DestroyNamespace { name, .. } => namespace::destroy(platform, name, true)?,
             Step::DeleteGoals { modules } => {
                 let targets = Targets { modules: modules.clone(), ..Targets::default() };
-                platform.delete_goals(&targets).map(drop)
+                goal::delete(platform, &targets).map_err(GoalError::from)?;
             }
             Step::CreateGoals { request } => {
-                let goals = platform.plan_goals(request)?;
-                platform.create_goals(goals);
-                Ok(())
+                let goals = goal::plan(platform, request)?;
+                goal::create(platform, goals);
             }
-            Step::Reboot => {
-                platform.reboot();
-                Ok(())
-            }
-            Step::LabelRegion { .. } | Step::FormRegion { .. } => Err(PlatformError::OnlyReal),
-            Step::CreateNamespace { wanted, .. } => platform.create_namespace(wanted, uuids).map(drop),
+            Step::Reboot => drop(reboot(platform)),
+            Step::LabelRegion { .. } | Step::FormRegion { .. } => return Err(RuleError::OnlyReal),
+            Step::CreateNamespace { wanted, .. } => drop(namespace::create(platform, wanted, uuids)?),
         }
+        Ok(())
     }
 }

@@ -2,7 +2,7 @@
 
 use super::amount::brief;
 use crate::listing::one_line;
-use crate::namespace::Mode;
+use crate::namespace::{Mode, free};
 use crate::platform::{Capacities, Platform};
 use crate::region::{Origin, Region};
 
@@ -69,14 +69,18 @@ impl Holding {
     }
 }
 
-impl Platform {
+impl Table {
+    /// Heads of the columns.
+    pub(crate) const HEAD: [&str; 9] =
+        ["socket", "region", "modules", "what", "size", "mode", "usable", "device", "name"];
+
     /// Returns the use of the capacity of the modules.
-    pub fn table(&self) -> Table {
-        let regions = self.regions();
+    pub fn of(platform: &Platform) -> Table {
+        let regions = platform.regions();
         let mut rows = Vec::new();
-        for socket in self.machine.sockets() {
-            let here = self.machine.modules.iter().filter(|module| module.handle.socket() == socket);
-            let uses: Vec<Capacities> = here.map(|module| self.capacities(module)).collect();
+        for socket in platform.machine.sockets() {
+            let here = platform.machine.modules.iter().filter(|module| module.handle.socket() == socket);
+            let uses: Vec<Capacities> = here.map(|module| platform.capacities(module)).collect();
             let plain = |holding: Holding, bytes: fn(&Capacities) -> u64| Row {
                 socket,
                 region: None,
@@ -86,7 +90,7 @@ impl Platform {
             };
             rows.push(plain(Holding::Memory, |one| one.memory));
             for region in regions.iter().filter(|region| region.socket == socket) {
-                self.region_rows(region, &mut rows);
+                region_rows(platform, region, &mut rows);
             }
             rows.push(plain(Holding::Reserved, |one| one.reserved));
             rows.push(plain(Holding::Unconfigured, |one| one.unconfigured));
@@ -94,37 +98,6 @@ impl Platform {
         rows.retain(|row| row.size > 0);
         Table { rows }
     }
-
-    fn region_rows(&self, region: &Region, rows: &mut Vec<Row>) {
-        let row = |size, holding| Row {
-            socket: region.socket,
-            region: Some(region.number),
-            modules: region.members().len(),
-            size,
-            holding,
-        };
-        for namespace in self.namespaces(region) {
-            let device = namespace.block_device().or_else(|| namespace.character_device());
-            let holding = Holding::Namespace {
-                name: namespace.device(),
-                mode: namespace.mode(),
-                usable: namespace.usable(),
-                device: device.unwrap_or_default(),
-                enabled: namespace.enabled,
-                label: namespace.name,
-            };
-            rows.push(row(namespace.size, holding));
-        }
-        if matches!(region.origin, Origin::Set { .. }) {
-            rows.push(row(self.free(region), Holding::Free));
-        }
-    }
-}
-
-impl Table {
-    /// Heads of the columns.
-    pub(crate) const HEAD: [&str; 9] =
-        ["socket", "region", "modules", "what", "size", "mode", "usable", "device", "name"];
 
     /// Formats a line for each row after a line of heads.
     pub fn text(&self) -> String {
@@ -149,6 +122,31 @@ impl Row {
         let (socket, modules) = (self.socket.to_string(), self.modules.to_string());
         let (what, size) = (self.holding.word().to_owned(), brief(self.size));
         [socket, region, modules, what, size, mode, usable, device, name]
+    }
+}
+
+fn region_rows(platform: &Platform, region: &Region, rows: &mut Vec<Row>) {
+    let row = |size, holding| Row {
+        socket: region.socket,
+        region: Some(region.number),
+        modules: region.members().len(),
+        size,
+        holding,
+    };
+    for namespace in platform.namespaces(region) {
+        let device = namespace.block_device().or_else(|| namespace.character_device());
+        let holding = Holding::Namespace {
+            name: namespace.device(),
+            mode: namespace.mode(),
+            usable: namespace.usable(),
+            device: device.unwrap_or_default(),
+            enabled: namespace.enabled,
+            label: namespace.name,
+        };
+        rows.push(row(namespace.size, holding));
+    }
+    if matches!(region.origin, Origin::Set { .. }) {
+        rows.push(row(free(platform, region), Holding::Free));
     }
 }
 

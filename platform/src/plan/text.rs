@@ -1,8 +1,10 @@
 //! Plans as text.
 
 use super::amount::brief;
+use super::loss::Loss;
+use super::note::Note;
+use super::sequence::Plan;
 use super::step::Step;
-use super::{Loss, Note, Plan};
 use crate::goal::GoalRequest;
 use crate::listing::one_line;
 use std::fmt::Display;
@@ -90,7 +92,7 @@ impl GoalRequest {
         }
         if self.memory_percent + self.reserved_percent < 100 {
             let rest = if parts.is_empty() { "all" } else { "the rest" };
-            parts.push(format!("{rest} persistent, {}", self.kind_words()));
+            parts.push(format!("{rest} persistent, {}", self.kind.words()));
         }
         format!("{targets}: {}", parts.join(", "))
     }

@@ -1,6 +1,7 @@
 //! Requests of a plan.
 
 use super::amount::exact;
+use super::shell::word;
 use crate::goal::PersistentKind;
 use crate::namespace::{CreateNamespace, MapPlace};
 
@@ -73,7 +74,7 @@ impl Wish {
             }
         }
         if !wanted.name.is_empty() {
-            text += &format!(" --name={}", super::command::word(&wanted.name));
+            text += &format!(" --name={}", word(&wanted.name));
         }
         text
     }

@@ -1,11 +1,13 @@
 //! Output of ipmctl, from the values that sysfs has.
 
-use super::Sysfs;
-use crate::error::PlatformError;
+use super::error::SysfsError;
+use super::tree::Sysfs;
 use crate::goal::Targets;
-use crate::ipmctl::{DIMM_COLUMNS, Display, REGION_COLUMNS, Subject, TOPOLOGY_COLUMNS, nothing, print};
+use crate::ipmctl::{
+    DIMM_COLUMNS, Display, REGION_COLUMNS, ShowError, Subject, TOPOLOGY_COLUMNS, nothing, print,
+};
 use crate::listing::{Digits, Record, Records};
-use crate::machine::{Handle, IpmctlGeneration};
+use crate::machine::{Handle, IpmctlGeneration, ModuleError};
 use crate::ndctl::{Inventory, NdModule, NdRegion};
 
 const UNKNOWN: &str = "N/A";
@@ -20,13 +22,13 @@ impl Sysfs {
         subject: &Subject,
         targets: &Targets,
         display: &Display,
-    ) -> Result<String, PlatformError> {
+    ) -> Result<String, SysfsError> {
         let inventory = self.inventory();
-        let known = |what, ask| Err(PlatformError::NotInSysfs { what, ask });
+        let known = |what, ask| Err(SysfsError::NotInSysfs { what, ask });
         match subject {
-            Subject::Topology => topology(&inventory, targets, display),
-            Subject::Dimm => dimms(&inventory, targets, display),
-            Subject::Region => regions(&inventory, targets, display),
+            Subject::Topology => Ok(topology(&inventory, targets, display)?),
+            Subject::Dimm => Ok(dimms(&inventory, targets, display)?),
+            Subject::Region => Ok(regions(&inventory, targets, display)?),
             Subject::MemoryResources => known("what capacity is used for", "ipmctl show -memoryresources"),
             Subject::Goal => known("goals", "ipmctl show -goal"),
             Subject::Pcd => known("what firmware keeps on modules", "ipmctl show -dimm -pcd Config"),
@@ -44,16 +46,16 @@ fn handle(module: &NdModule) -> Option<Handle> {
 fn targeted<'a>(
     inventory: &'a Inventory,
     targets: &Targets,
-) -> Result<Vec<(Handle, &'a NdModule)>, PlatformError> {
+) -> Result<Vec<(Handle, &'a NdModule)>, ModuleError> {
     let all = inventory.modules().into_iter().filter_map(|module| Some((handle(module)?, module)));
     let all: Vec<_> = all.collect();
     if let Some(module) = targets.modules.iter().find(|asked| all.iter().all(|(handle, _)| handle != *asked))
     {
-        return Err(PlatformError::UnknownModule { module: *module });
+        return Err(ModuleError::UnknownModule { module: *module });
     }
     let has = |socket: &u16| all.iter().any(|(handle, _)| handle.socket() == *socket);
     if let Some(socket) = targets.sockets.iter().find(|socket| !has(socket)) {
-        return Err(PlatformError::UnknownSocket { socket: *socket });
+        return Err(ModuleError::UnknownSocket { socket: *socket });
     }
     let meant = |(handle, _): &(Handle, &NdModule)| {
         (targets.modules.is_empty() || targets.modules.contains(handle))
@@ -78,7 +80,7 @@ fn physical_id(module: &NdModule) -> String {
     module.physical_id.map_or(UNKNOWN.to_owned(), hex)
 }
 
-fn topology(inventory: &Inventory, targets: &Targets, display: &Display) -> Result<String, PlatformError> {
+fn topology(inventory: &Inventory, targets: &Targets, display: &Display) -> Result<String, ShowError> {
     let record = |(handle, module): (Handle, &NdModule)| {
         let record = Record::new()
             .with("DimmID", handle)
@@ -97,7 +99,7 @@ fn topology(inventory: &Inventory, targets: &Targets, display: &Display) -> Resu
     print(records, &TOPOLOGY_COLUMNS, display)
 }
 
-fn dimms(inventory: &Inventory, targets: &Targets, display: &Display) -> Result<String, PlatformError> {
+fn dimms(inventory: &Inventory, targets: &Targets, display: &Display) -> Result<String, ShowError> {
     let regions = inventory.regions();
     let record = |(handle, module): (Handle, &NdModule)| {
         let mapped = regions.iter().flat_map(|region| &region.mappings);
@@ -134,7 +136,7 @@ fn lock_state(module: &NdModule) -> &'static str {
     }
 }
 
-fn regions(inventory: &Inventory, targets: &Targets, display: &Display) -> Result<String, PlatformError> {
+fn regions(inventory: &Inventory, targets: &Targets, display: &Display) -> Result<String, ShowError> {
     targeted(inventory, targets)?;
     let numbers = |region: &NdRegion| -> Vec<Handle> {
         let module = |number: u32| inventory.modules().into_iter().find(|module| module.number == number);

@@ -1,6 +1,7 @@
 //! Overview of a real machine: modules, regions, namespaces and CXL devices as a tree.
 
-use super::{CxlDevice, Sysfs};
+use super::cxl::CxlDevice;
+use super::tree::Sysfs;
 use crate::listing::{Digits, Unit};
 use crate::machine::IpmctlGeneration;
 use crate::ndctl::{DaxDevice, NdBus, NdModule, NdNamespace, NdPersonality, NdRegion};

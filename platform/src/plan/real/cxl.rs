@@ -1,6 +1,6 @@
 //! Regions that CXL devices can form.
 
-use super::node;
+use super::socket::node;
 use crate::goal::PersistentKind;
 use crate::plan::wish::Wish;
 use crate::sysfs::{Cxl, CxlDevice, CxlEndpoint, CxlWindow};

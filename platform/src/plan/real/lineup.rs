@@ -1,10 +1,12 @@
 //! Assignment of wishes to regions.
 
 use super::cxl;
-use super::site::Site;
-use crate::error::PlatformError;
+use super::site::{self, Site};
+use super::socket::{node, socket_of};
 use crate::ndctl::Inventory;
-use crate::plan::trial::nearer;
+use crate::plan::impossible::{Obstacle, Unusable};
+use crate::plan::rule::RuleError;
+use crate::plan::search::{Places, Uuids, first_good};
 use crate::plan::wish::Wish;
 use crate::sysfs::Cxl;
 use std::cmp::Reverse;
@@ -30,44 +32,20 @@ impl<'i> Lineup<'i> {
         Lineup { inventory, sites, cxl: cxl.clone(), count: 0 }
     }
 
-    /// Finds a place for a wish: in free ranges, on CXL devices without a region, or in a region that is emptied for
-    /// it. Returns the bytes of its namespace. Changes nothing if there is no place.
-    ///
-    /// # Errors
-    /// The error of the place that came nearest.
-    pub(super) fn add(&mut self, wish: &Wish) -> Result<u64, PlatformError> {
-        let mut nearest = match self.add_to_free_ranges(wish) {
-            Ok(size) => return self.added(size),
-            Err(error) => error,
-        };
-        for place in [Lineup::add_to_devices, Lineup::add_in_place_of_others] {
-            match place(self, wish) {
-                Ok(size) => return self.added(size),
-                Err(error) => nearest = nearer(nearest, error),
-            }
-        }
-        Err(nearest)
-    }
-
-    fn added(&mut self, size: u64) -> Result<u64, PlatformError> {
-        self.count += 1;
-        Ok(size)
-    }
-
-    fn add_to_free_ranges(&mut self, wish: &Wish) -> Result<u64, PlatformError> {
+    fn add_to_free_ranges(&mut self, wish: &Wish) -> Result<u64, RuleError> {
         let mut order = self.suiting(wish);
         if wish.namespace.size.is_none() {
             order.sort_by_key(|at| Reverse(self.sites[*at].largest));
         }
         let turn = self.count;
-        first_good(wish, order.into_iter().map(|at| self.sites[at].make(&wish.namespace, turn)))
+        first_good(want(wish), order.into_iter().map(|at| Ok(self.sites[at].make(&wish.namespace, turn)?)))
     }
 
-    fn add_to_devices(&mut self, wish: &Wish) -> Result<u64, PlatformError> {
+    fn add_to_devices(&mut self, wish: &Wish) -> Result<u64, RuleError> {
         let (taken, turn) = (self.numbers(), self.count);
         let candidates = cxl::candidates(&self.cxl, wish, &taken).into_iter();
         first_good(
-            wish,
+            want(wish),
             candidates.map(|region| {
                 let left = cxl::without(&self.cxl, &region, &taken);
                 let mut site = Site::formed(region);
@@ -80,19 +58,19 @@ impl<'i> Lineup<'i> {
     }
 
     /// Empties a region. Tries the one with the least data first.
-    fn add_in_place_of_others(&mut self, wish: &Wish) -> Result<u64, PlatformError> {
+    fn add_in_place_of_others(&mut self, wish: &Wish) -> Result<u64, RuleError> {
         let mut order = self.suiting(wish);
         order.sort_by_key(|at| self.sites[*at].at_stake());
         let (inventory, turn) = (self.inventory, self.count);
         first_good(
-            wish,
+            want(wish),
             order.into_iter().filter_map(|at| {
                 let mut site = self.sites[at].emptied(inventory)?;
                 let result = site.make(&wish.namespace, turn);
                 if result.is_ok() {
                     self.sites[at] = site;
                 }
-                Some(result)
+                Some(result.map_err(RuleError::from))
             }),
         )
     }
@@ -110,13 +88,8 @@ impl<'i> Lineup<'i> {
     }
 
     /// Returns true if a region with the socket and kind of a wish exists or can be made.
-    pub(super) fn suits_any(&self, wish: &Wish) -> bool {
+    fn suits_any(&self, wish: &Wish) -> bool {
         !self.suiting(wish).is_empty() || !cxl::candidates(&self.cxl, wish, &self.numbers()).is_empty()
-    }
-
-    /// Returns true if a wish has a place.
-    pub(super) fn has_wishes(&self) -> bool {
-        self.count > 0
     }
 
     /// Returns the CXL devices with their remaining capacity.
@@ -125,18 +98,53 @@ impl<'i> Lineup<'i> {
     }
 }
 
-/// Returns the first success, else the error that came nearest.
-fn first_good(
-    wish: &Wish,
-    results: impl Iterator<Item = Result<u64, PlatformError>>,
-) -> Result<u64, PlatformError> {
-    let want = wish.namespace.size.unwrap_or(0);
-    let mut nearest = PlatformError::NoSpace { region: None, want, largest: 0 };
-    for result in results {
-        match result {
-            Ok(size) => return Ok(size),
-            Err(error) => nearest = nearer(nearest, error),
-        }
+impl Places for Lineup<'_> {
+    /// Tries free ranges, then CXL devices without a region, then a region that is emptied for the wish.
+    fn add(&mut self, wish: &Wish, _: Uuids<'_>) -> Result<u64, RuleError> {
+        let ways = [Lineup::add_to_free_ranges, Lineup::add_to_devices, Lineup::add_in_place_of_others];
+        let size = first_good(want(wish), ways.into_iter().map(|way| way(self, wish)))?;
+        self.count += 1;
+        Ok(size)
     }
-    Err(nearest)
+
+    fn has_wishes(&self) -> bool {
+        self.count > 0
+    }
+
+    /// Returns the sockets that have regions or devices.
+    fn known_sockets(&self) -> Vec<u16> {
+        let inventory = self.inventory;
+        let regions = inventory.regions().into_iter().map(|region| socket_of(inventory, region));
+        let devices = self.cxl().devices.iter().map(|device| node(device.numa_node));
+        regions.chain(devices).collect::<BTreeSet<_>>().into_iter().collect()
+    }
+
+    fn with_socket(&self, _: u16) -> Self {
+        self.clone()
+    }
+
+    fn unusable(&self, socket: Option<u16>) -> Vec<Unusable> {
+        let inventory = self.inventory;
+        let here = |one: u16| socket.is_none_or(|socket| socket == one);
+        let regions = inventory.regions().into_iter().filter(|one| here(socket_of(inventory, one)));
+        let regions = regions.filter_map(|region| {
+            let why = site::unusable(inventory, region)?;
+            Some(Unusable { what: format!("region{}", region.number), why })
+        });
+        let devices = self.cxl().devices.iter().filter(|device| here(node(device.numa_node)));
+        let devices = devices.filter_map(|device| {
+            Some(Unusable { what: format!("mem{}", device.number), why: cxl::unusable(self.cxl(), device)? })
+        });
+        regions.chain(devices).collect()
+    }
+
+    fn lacking(&self, wish: &Wish) -> Option<Obstacle> {
+        let lacking =
+            Obstacle::NoRegion { socket: wish.socket, kind: wish.kind, unusable: self.unusable(wish.socket) };
+        (!self.suits_any(wish)).then_some(lacking)
+    }
+}
+
+fn want(wish: &Wish) -> u64 {
+    wish.namespace.size.unwrap_or(0)
 }

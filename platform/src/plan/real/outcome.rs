@@ -2,11 +2,16 @@
 
 use super::lineup::Lineup;
 use super::site::{Change, Made, Site};
-use super::{node, socket_of};
+use super::socket::{node, socket_of};
 use crate::namespace::Mode;
 use crate::ndctl::{NdNamespace, NdPersonality, NdRegion};
+use crate::plan::loss::Loss;
+use crate::plan::note::Note;
+use crate::plan::search::Places;
+use crate::plan::sequence::Plan;
+use crate::plan::step::Step;
+use crate::plan::table::{Holding, Row, Table};
 use crate::plan::wish::PlanRequest;
-use crate::plan::{Holding, Loss, Note, Plan, Row, Step, Table};
 use std::collections::BTreeMap;
 
 impl Lineup<'_> {

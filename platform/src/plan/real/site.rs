@@ -2,10 +2,9 @@
 
 use super::cxl::CxlRegion;
 use super::names::Names;
-use super::socket_of;
-use crate::error::PlatformError;
+use super::socket::socket_of;
 use crate::goal::PersistentKind;
-use crate::namespace::{CreateNamespace, Mode, Room};
+use crate::namespace::{CreateNamespace, Mode, NamespaceError, Room};
 use crate::ndctl::{Inventory, NdCapabilities, NdModule, NdNamespace, NdRegion};
 use crate::plan::wish::Wish;
 use lode_nvdimm::{BttVersion, PageMapRule};
@@ -199,12 +198,12 @@ impl<'i> Site<'i> {
     ///
     /// # Errors
     /// No space, no free label slot, or an invalid size or alignment.
-    pub(super) fn make(&mut self, wanted: &CreateNamespace, turn: usize) -> Result<u64, PlatformError> {
+    pub(super) fn make(&mut self, wanted: &CreateNamespace, turn: usize) -> Result<u64, NamespaceError> {
         let room = Room { region: self.number, ways: self.ways, align: self.align, largest: self.largest };
         let size = room.size(wanted)?;
         self.check_capabilities(wanted)?;
         if self.slots == Some(0) {
-            return Err(PlatformError::NoSlots { region: self.number });
+            return Err(NamespaceError::NoSlots { region: self.number });
         }
         let usable = self.usable(wanted, size)?;
         self.slots = self.slots.map(|slots| slots - 1);
@@ -215,7 +214,7 @@ impl<'i> Site<'i> {
         Ok(size)
     }
 
-    fn check_capabilities(&self, wanted: &CreateNamespace) -> Result<(), PlatformError> {
+    fn check_capabilities(&self, wanted: &CreateNamespace) -> Result<(), NamespaceError> {
         let Some(known) = &self.capabilities else { return Ok(()) };
         let lacks =
             |sizes: &[u64], size: Option<u64>| size.filter(|size| !sizes.is_empty() && !sizes.contains(size));
@@ -224,16 +223,16 @@ impl<'i> Site<'i> {
             Mode::Devdax => &known.devdax_alignments,
             Mode::Sector => {
                 let lacking = lacks(&known.sector_sizes, wanted.sector_size);
-                return lacking.map_or(Ok(()), |size| Err(PlatformError::SectorSize { size }));
+                return lacking.map_or(Ok(()), |size| Err(NamespaceError::SectorSize { size }));
             }
             Mode::Raw => return Ok(()),
         };
         let lacking = lacks(alignments, wanted.align);
-        lacking.map_or(Ok(()), |align| Err(PlatformError::Align { align, mode: wanted.mode }))
+        lacking.map_or(Ok(()), |align| Err(NamespaceError::Align { align, mode: wanted.mode }))
     }
 
     /// Returns the bytes that are available to the user of such a namespace.
-    fn usable(&self, wanted: &CreateNamespace, size: u64) -> Result<u64, PlatformError> {
+    fn usable(&self, wanted: &CreateNamespace, size: u64) -> Result<u64, NamespaceError> {
         wanted.label_sector_size()?;
         match wanted.mode {
             Mode::Raw => Ok(size),

@@ -1,7 +1,12 @@
 //! Progress reports of a copy.
 
-use crate::error::PlatformError;
 use std::ops::ControlFlow;
+use thiserror::Error;
+
+/// The user stopped the operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("it was stopped; nothing was changed")]
+pub struct Stopped;
 
 /// Receiver of a copy's progress, which can stop the copy.
 pub struct Watch<'a>(&'a mut dyn FnMut(u64) -> ControlFlow<()>);
@@ -21,8 +26,8 @@ impl<'a> Watch<'a> {
     /// Reports that `bytes` more were copied.
     ///
     /// # Errors
-    /// [`PlatformError::Stopped`] if the copy is to stop.
-    pub(crate) fn done(&mut self, bytes: u64) -> Result<(), PlatformError> {
-        if (self.0)(bytes).is_break() { Err(PlatformError::Stopped) } else { Ok(()) }
+    /// [`Stopped`] if the copy is to stop.
+    pub(crate) fn done(&mut self, bytes: u64) -> Result<(), Stopped> {
+        if (self.0)(bytes).is_break() { Err(Stopped) } else { Ok(()) }
     }
 }

@@ -1,7 +1,9 @@
 //! Check of a namespace's BTT.
 
+use super::error::BttError;
+use super::media::Media;
+use super::state_dir::Directory;
 use crate::contents::INFO_BLOCK;
-use crate::directory::{Directory, Media};
 use crate::error::PlatformError;
 use crate::namespace::Personality;
 use crate::region::Region;
@@ -32,10 +34,10 @@ impl Directory {
     pub fn check_namespace(&self, name: &str) -> Result<SectorTable, PlatformError> {
         let (region, namespace) = self.platform().namespace(name)?;
         let Personality::Sectors { version, .. } = namespace.personality else {
-            return Err(PlatformError::NoSectors { name: name.to_owned() });
+            return Err(BttError::NoSectors { name: name.to_owned() }.into());
         };
         let mut check =
-            ArenaCheck { name, region, end: namespace.offset + namespace.size, media: Media::new(self) };
+            ArenaCheck { name, region, end: namespace.offset + namespace.size, media: self.media() };
         let mut table = SectorTable::default();
         let mut start = namespace.offset + BttVersion::arenas_off(version);
         loop {
@@ -64,19 +66,16 @@ impl ArenaCheck<'_> {
     fn arena(&mut self, start: u64, arena: u64) -> Result<BttInfo, PlatformError> {
         let name = || self.name.to_owned();
         let first = self.media.bytes(&self.region, start, INFO_BLOCK)?;
-        let info = BttInfo::decode(&first).map_err(|error| PlatformError::ArenaInfo {
-            name: name(),
-            arena,
-            error,
-        })?;
+        let info =
+            BttInfo::decode(&first).map_err(|error| BttError::ArenaInfo { name: name(), arena, error })?;
         let geometry = &info.geometry;
         if start.saturating_add(geometry.infooff() + INFO_BLOCK) > self.end {
-            return Err(PlatformError::ArenaEnd { name: name(), arena });
+            return Err(BttError::ArenaEnd { name: name(), arena }.into());
         }
         if self.media.bytes(&self.region, start + geometry.infooff(), INFO_BLOCK)? != first {
-            return Err(PlatformError::ArenaCopies { name: name(), arena });
+            return Err(BttError::ArenaCopies { name: name(), arena }.into());
         }
-        let damaged = |error| PlatformError::Arena { name: name(), arena, error };
+        let damaged = |error| BttError::Arena { name: name(), arena, error };
         let flog = self.media.bytes(&self.region, start + geometry.flogoff(), BttFlog::len_of(geometry))?;
         let flog = BttFlog::decode(&flog, geometry).map_err(damaged)?;
         let mut census = BttCensus::new(geometry, &flog).map_err(damaged)?;

@@ -1,0 +1,98 @@
+//! Loads the platform from the files of a directory.
+
+use super::error::DirectoryError;
+use super::paths::{MACHINE, STATE, labels_path, media_path};
+use crate::contents::{Contents, INFO_BLOCK};
+use crate::file::error::FileError;
+use crate::machine::{Machine, MachineFault};
+use crate::namespace::info_places;
+use crate::platform::Platform;
+use crate::state::{STATE_FORMAT, State};
+use serde::Deserialize;
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::Path;
+
+/// Loads the platform from a directory without a pending change.
+pub(super) fn load(root: &Path) -> Result<Platform, DirectoryError> {
+    let no_state = || DirectoryError::NoState { path: root.to_owned() };
+    let text = read(root, STATE)?.ok_or_else(no_state)?;
+    let state = parse_state(root, &text)?;
+    let text = read(root, MACHINE)?.ok_or_else(no_state)?;
+    let path = root.join(MACHINE);
+    let machine = Machine::parse(&text).map_err(|fault| machine_error(&path, fault))?;
+    let mut platform = Platform { machine, state, contents: Contents::default() };
+    load_areas(root, &mut platform)?;
+    load_blocks(root, &mut platform)?;
+    Ok(platform)
+}
+
+/// Loads the label areas. An area without allocated blocks was never written, and is not read.
+fn load_areas(root: &Path, platform: &mut Platform) -> Result<(), DirectoryError> {
+    for module in &platform.machine.modules {
+        let path = root.join(labels_path(module.handle));
+        let read = fs::metadata(&path)
+            .and_then(|file| if file.blocks() == 0 { Ok(None) } else { fs::read(&path).map(Some) });
+        match read {
+            Ok(Some(bytes)) => platform.contents.load_area(module.handle, &bytes),
+            Ok(None) => {}
+            Err(error) => return Err(FileError { what: "reading", path, error }.into()),
+        }
+    }
+    Ok(())
+}
+
+/// Loads the readable info blocks of the labelled namespaces.
+fn load_blocks(root: &Path, platform: &mut Platform) -> Result<(), DirectoryError> {
+    for (module, off) in info_places(platform) {
+        // Like the kernel, this ignores an unreadable info block.
+        if platform.state.unreadable(module, &(off..off + INFO_BLOCK)).is_some() {
+            continue;
+        }
+        let path = root.join(media_path(module));
+        let mut bytes = vec![0; INFO_BLOCK as usize];
+        let read = File::open(&path).and_then(|file| file.read_exact_at(&mut bytes, off));
+        read.map_err(|error| FileError { what: "reading", path, error })?;
+        platform.contents.load_block(module, off, bytes);
+    }
+    Ok(())
+}
+
+/// Makes the error of a machine file.
+pub(super) fn machine_error(source: &Path, fault: MachineFault) -> DirectoryError {
+    DirectoryError::Machine { path: source.to_owned(), fault }
+}
+
+/// Reads a text file of the directory; `None` if there is no such file.
+pub(super) fn read(root: &Path, name: &str) -> Result<Option<String>, DirectoryError> {
+    let path = root.join(name);
+    match fs::read_to_string(&path) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(FileError { what: "reading", path, error }.into()),
+    }
+}
+
+/// Parses a text file of the directory.
+pub(super) fn parse<T: for<'a> Deserialize<'a>>(
+    root: &Path,
+    name: &str,
+    text: &str,
+) -> Result<T, DirectoryError> {
+    toml::from_str(text)
+        .map_err(|error| DirectoryError::Corrupt { path: root.join(name), says: error.message().to_owned() })
+}
+
+/// Parses a state. Checks the format first, since a newer one may have other fields.
+fn parse_state(root: &Path, text: &str) -> Result<State, DirectoryError> {
+    #[derive(Deserialize)]
+    struct Format {
+        format: u32,
+    }
+    let Format { format } = parse(root, STATE, text)?;
+    if format > STATE_FORMAT {
+        return Err(DirectoryError::Newer { path: root.to_owned(), found: format, known: STATE_FORMAT });
+    }
+    parse(root, STATE, text)
+}

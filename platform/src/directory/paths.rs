@@ -1,0 +1,25 @@
+//! Names of the files in a directory.
+
+use crate::machine::Handle;
+use std::path::{Path, PathBuf};
+
+/// The file that commands lock.
+pub(super) const LOCK: &str = "lock";
+/// The machine file.
+pub(super) const MACHINE: &str = "machine.toml";
+/// The state file.
+pub(super) const STATE: &str = "state.toml";
+/// The new state file before it is complete.
+pub(super) const NEW_STATE: &str = "state.new";
+/// The folder of the modules.
+pub(super) const MODULES: &str = "modules";
+
+/// Returns the path of a module's media.
+pub(super) fn media_path(module: Handle) -> PathBuf {
+    Path::new(MODULES).join(format!("{module}.media"))
+}
+
+/// Returns the path of a module's label area.
+pub(super) fn labels_path(module: Handle) -> PathBuf {
+    Path::new(MODULES).join(format!("{module}.labels"))
+}

@@ -1,0 +1,5 @@
+//! Files with holes, and the progress and errors of their copies.
+
+pub(crate) mod error;
+pub(crate) mod sparse;
+pub(crate) mod watch;

@@ -1,0 +1,254 @@
+//! Computes, creates and deletes goals.
+
+use super::error::GoalError;
+use super::request::{GoalRequest, PersistentKind, Targets};
+use crate::machine::{Handle, Health, Module, ModuleError};
+use crate::platform::Platform;
+use crate::region::Region;
+use crate::state::{Goal, Share};
+use lode_layout::{align_down, align_up};
+
+/// Numbers of modules over which a memory controller can interleave, descending.
+pub(crate) const WAYS: [usize; 8] = [16, 12, 8, 6, 4, 3, 2, 1];
+/// Number of sets that a module can belong to.
+const SETS_MAX: usize = 2;
+
+/// Computes the goals for a request.
+///
+/// # Errors
+/// A module is unknown, dead or locked, has a pending goal, or would leave its set. The percentages can't be met.
+pub fn plan(platform: &Platform, request: &GoalRequest) -> Result<Vec<Goal>, GoalError> {
+    let (memory, reserved) = (request.memory_percent, request.reserved_percent);
+    if u32::from(memory) + u32::from(reserved) > 100 {
+        return Err(GoalError::Percentages { memory, reserved });
+    }
+    let modules = goal_targets(platform, &request.targets)?;
+    let mut goals = Vec::new();
+    let mut rest = Vec::new();
+    for module in &modules {
+        let usable = platform.machine.usable_capacity(module);
+        let reserved = part(platform, module, usable, reserved)?;
+        let memory = part(platform, module, usable, memory)?.min(usable - reserved);
+        rest.push(usable - memory - reserved);
+        let labels = request.labels;
+        goals.push(Goal { module: module.handle, memory, reserved, labels, shares: Vec::new() });
+    }
+    let first = platform.state.goals.iter().flat_map(|goal| &goal.shares).map(|share| share.set + 1).max();
+    let mut sets = Sets { goals: &mut goals, rest, next: first.unwrap_or(0) };
+    match request.kind {
+        PersistentKind::AppDirectNotInterleaved => sets.one_for_each(),
+        PersistentKind::AppDirect => sets.interleaved(),
+    }
+    Ok(goals)
+}
+
+/// Returns the modules that goals can be made for.
+fn goal_targets<'p>(platform: &'p Platform, targets: &Targets) -> Result<Vec<&'p Module>, GoalError> {
+    let mut modules = targets.of(&platform.machine)?;
+    if targets.modules.is_empty() {
+        modules.retain(|module| module.health != Health::NonFunctional);
+    }
+    let in_use: Vec<(Region, String)> = platform
+        .regions()
+        .into_iter()
+        .filter_map(|region| {
+            let namespaces = platform.namespaces(&region).into_iter();
+            let name = namespaces.filter(|one| one.uuid.is_some()).map(|one| one.device()).next()?;
+            Some((region, name))
+        })
+        .collect();
+    for module in &modules {
+        let module = *module;
+        module.check_usable()?;
+        if platform.state.goal(module.handle).is_some() {
+            return Err(GoalError::GoalPending { module: module.handle });
+        }
+        if let Some((_, namespace)) = in_use.iter().find(|(region, _)| region.has(module.handle)) {
+            let namespace = namespace.clone();
+            return Err(GoalError::ModuleInUse { module: module.handle, namespace });
+        }
+        let shared = platform.state.sets_of(module.handle).flat_map(|(set, _)| &set.members);
+        for member in shared {
+            if !modules.iter().any(|other| other.handle == member.module) {
+                return Err(GoalError::SetSplit { module: module.handle, other: member.module });
+            }
+        }
+    }
+    if modules.is_empty() { Err(GoalError::NoModules) } else { Ok(modules) }
+}
+
+/// Returns a percentage of a module's usable bytes, rounded to firmware's alignment.
+fn part(platform: &Platform, module: &Module, usable: u64, percent: u8) -> Result<u64, GoalError> {
+    let alignment = platform.machine.alignment;
+    let exact = (u128::from(usable) * u128::from(percent) / 100) as u64;
+    let (below, above) = (align_down(exact, alignment), align_up(exact, alignment));
+    let part = if exact - below < above - exact { below } else { above };
+    if part == 0 && percent > 0 {
+        let capacity = module.capacity;
+        return Err(GoalError::TooSmallShare { percent, module: module.handle, capacity, alignment });
+    }
+    Ok(part)
+}
+
+/// Adds goals, which take effect at the next reboot.
+pub fn create(platform: &mut Platform, goals: Vec<Goal>) {
+    platform.state.goals.extend(goals);
+}
+
+/// Deletes the goals of these modules. Returns the modules that had one.
+///
+/// # Errors
+/// [`UnknownModule`](ModuleError::UnknownModule), [`UnknownSocket`](ModuleError::UnknownSocket).
+pub fn delete(platform: &mut Platform, targets: &Targets) -> Result<Vec<Handle>, ModuleError> {
+    let meant: Vec<Handle> = targets.of(&platform.machine)?.iter().map(|module| module.handle).collect();
+    let deleted =
+        meant.into_iter().filter(|module| platform.state.goal(*module).is_some()).collect::<Vec<_>>();
+    platform.state.goals.retain(|goal| !deleted.contains(&goal.module));
+    Ok(deleted)
+}
+
+/// Divides the persistent capacity of goals into interleave sets.
+struct Sets<'a> {
+    goals: &'a mut [Goal],
+    /// Bytes of each goal's module that are in no set yet.
+    rest: Vec<u64>,
+    /// The number of the next set.
+    next: u32,
+}
+
+impl Sets<'_> {
+    fn one_for_each(&mut self) {
+        for index in 0..self.goals.len() {
+            self.add(&[index], self.rest[index]);
+        }
+    }
+
+    /// Interleaves the capacity that all modules of a socket have in common. Repeats it with the remainder of the
+    /// larger modules, until a module is in as many sets as it can be.
+    fn interleaved(&mut self) {
+        let mut sockets: Vec<u16> = self.goals.iter().map(|goal| goal.module.socket()).collect();
+        sockets.dedup();
+        for socket in sockets {
+            for _ in 0..SETS_MAX {
+                let left =
+                    |index: &usize| self.goals[*index].module.socket() == socket && self.rest[*index] > 0;
+                let members: Vec<usize> = (0..self.goals.len()).filter(left).collect();
+                let share = members.iter().map(|index| self.rest[*index]).min().unwrap_or(0);
+                let mut members = members.as_slice();
+                while let Some(ways) = WAYS.into_iter().find(|ways| *ways <= members.len()) {
+                    let (set, others) = members.split_at(ways);
+                    self.add(set, share);
+                    members = others;
+                }
+            }
+        }
+    }
+
+    fn add(&mut self, members: &[usize], share: u64) {
+        if share == 0 {
+            return;
+        }
+        for index in members {
+            self.goals[*index].shares.push(Share { set: self.next, size: share });
+            self.rest[*index] -= share;
+        }
+        self.next += 1;
+    }
+}
+
+#[cfg(test)]
+mod test {
+    use super::*;
+    use crate::boot::reboot;
+    use crate::machine::{INCLUDED, Machine};
+
+    const GIB: u64 = 1 << 30;
+
+    fn platform(text: &str) -> Platform {
+        Platform::new(Machine::parse(text).unwrap())
+    }
+
+    /// Module, GiB of memory, and set and GiB of each share.
+    type Brief = (u32, u64, Vec<(u32, u64)>);
+
+    fn shares(goals: &[Goal]) -> Vec<Brief> {
+        let gib = |share: &Share| (share.set, share.size / GIB);
+        let goal = |goal: &Goal| (goal.module.0, goal.memory / GIB, goal.shares.iter().map(gib).collect());
+        goals.iter().map(goal).collect()
+    }
+
+    #[test]
+    fn dead_modules_are_left_out_and_refused_by_name() {
+        let platform = platform(INCLUDED[0].1);
+        let all = plan(&platform, &GoalRequest::default()).unwrap();
+        let expected = [(1, 0, vec![(0, 252)]), (0x101, 0, vec![(0, 252)]), (0x1001, 0, vec![(1, 252)])];
+        assert_eq!(shares(&all), expected);
+        let targets = Targets { modules: vec![Handle(0x1101)], ..Targets::default() };
+        let refused = plan(&platform, &GoalRequest { targets, ..GoalRequest::default() });
+        assert!(
+            matches!(refused, Err(GoalError::Module(ModuleError::DeadModule { module: Handle(0x1101) }))),
+            "{refused:?}"
+        );
+    }
+
+    #[test]
+    fn parts_are_rounded_to_what_firmware_gives_and_what_is_left_is_mapped() {
+        let platform = platform(INCLUDED[2].1);
+        let request = GoalRequest { memory_percent: 33, reserved_percent: 10, ..GoalRequest::default() };
+        let goals = plan(&platform, &request).unwrap();
+        assert_eq!((goals[0].memory, goals[0].reserved), (42 * GIB, 13 * GIB), "41.58 and 12.6 of 126");
+        assert_eq!(goals[0].shares[0].size, 71 * GIB);
+        let all = GoalRequest { memory_percent: 100, ..GoalRequest::default() };
+        assert_eq!(shares(&plan(&platform, &all).unwrap())[3], (0x1101, 126, vec![]));
+    }
+
+    #[test]
+    fn impossible_parts_are_refused() {
+        let platform = platform(INCLUDED[4].1);
+        let request = |memory_percent, reserved_percent| GoalRequest {
+            memory_percent,
+            reserved_percent,
+            ..GoalRequest::default()
+        };
+        let refused = plan(&platform, &request(60, 41));
+        assert!(matches!(refused, Err(GoalError::Percentages { memory: 60, reserved: 41 })), "{refused:?}");
+        let refused = plan(&platform, &request(49, 0));
+        assert!(matches!(refused, Err(GoalError::TooSmallShare { percent: 49, .. })), "{refused:?}");
+        assert!(plan(&platform, &request(50, 0)).is_ok());
+    }
+
+    #[test]
+    fn unequal_modules_share_what_all_have_and_the_larger_ones_the_rest() {
+        let text = INCLUDED[4].1.replacen("1344MiB", "3344MiB", 1);
+        let goals = plan(&platform(&text), &GoalRequest::default()).unwrap();
+        assert_eq!(shares(&goals), [(1, 0, vec![(0, 1), (1, 2)]), (0x101, 0, vec![(0, 1)])]);
+    }
+
+    #[test]
+    fn sets_have_as_many_modules_as_controllers_can_interleave() {
+        let mut text = INCLUDED[4].1.to_owned();
+        for slot in 2..7 {
+            let module = format!(
+                "[[module]]\nhandle = 0x0{slot}01\nphysical_id = 1\nlocator = \"X\"\ncapacity = \"1344MiB\"\n"
+            );
+            text += &format!("{module}id = \"8089-a2-2140-0000001{slot}\"\n");
+        }
+        let goals = plan(&platform(&text), &GoalRequest::default()).unwrap();
+        let sets: Vec<u32> = goals.iter().map(|goal| goal.shares[0].set).collect();
+        assert_eq!(sets, [0, 0, 0, 0, 0, 0, 1], "six and one of seven");
+    }
+
+    #[test]
+    fn a_second_goal_and_half_a_set_are_refused() {
+        let mut platform = platform(INCLUDED[2].1);
+        let goals = plan(&platform, &GoalRequest::default()).unwrap();
+        create(&mut platform, goals);
+        let refused = plan(&platform, &GoalRequest::default());
+        assert!(matches!(refused, Err(GoalError::GoalPending { module: Handle(1) })), "{refused:?}");
+        reboot(&mut platform);
+        let targets = Targets { modules: vec![Handle(0x101)], ..Targets::default() };
+        let refused = plan(&platform, &GoalRequest { targets, ..GoalRequest::default() });
+        let Err(GoalError::SetSplit { module, other }) = refused else { panic!("{refused:?}") };
+        assert_eq!((module.0, other.0), (0x101, 1));
+    }
+}

@@ -1,0 +1,50 @@
+//! `ipmctl show` of an emulated machine.
+
+use super::display::Display;
+use super::error::ShowError;
+use super::{dimm, goal, pcd, region, resources, sensor, system, topology};
+use crate::goal::Targets;
+use crate::platform::Platform;
+
+/// Subject of `ipmctl show`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Subject {
+    /// `-topology`: the hardware.
+    Topology,
+    /// `-dimm`: the persistent memory modules.
+    Dimm,
+    /// `-dimm -pcd Config`: platform configuration data (PCD) on the modules.
+    Pcd,
+    /// `-memoryresources`: use of the total capacity.
+    MemoryResources,
+    /// `-region`: mapped persistent memory.
+    Region,
+    /// `-goal`: pending goals.
+    Goal,
+    /// `-sensor`: sensor values of these types, or of all.
+    Sensor(Vec<String>),
+    /// `-system -capabilities`: capabilities of platform and firmware.
+    Capabilities,
+}
+
+/// Returns ipmctl's output for the subject.
+///
+/// # Errors
+/// Modules, sockets or values do not exist.
+pub fn show(
+    platform: &Platform,
+    subject: &Subject,
+    targets: &Targets,
+    display: &Display,
+) -> Result<String, ShowError> {
+    match subject {
+        Subject::Topology => topology::show(platform, targets, display),
+        Subject::Dimm => dimm::show(platform, targets, display),
+        Subject::Pcd => pcd::show(platform, targets, display),
+        Subject::MemoryResources => resources::show(platform, display),
+        Subject::Region => region::show(platform, targets, display),
+        Subject::Goal => goal::show(platform, targets, display),
+        Subject::Sensor(kinds) => sensor::show(platform, kinds, targets, display),
+        Subject::Capabilities => system::show(platform, display),
+    }
+}

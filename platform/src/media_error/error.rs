@@ -1,0 +1,55 @@
+//! Errors of reads and injections of poisoned media.
+
+use crate::machine::Handle;
+use crate::namespace::error::NamespaceError;
+use thiserror::Error;
+
+/// Media can't be read, or an injection of media errors is invalid.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum MediaFault {
+    /// The memory is poisoned: the medium can't return the data.
+    #[error(
+        "{of}: the range of {len} bytes at {offset:#x} can't be read: the memory is poisoned, on module {module}; \
+         `lode ndctl list -RM` lists what is known to be lost"
+    )]
+    Poisoned {
+        /// The region or module that is read.
+        of: String,
+        /// Offset of the range in it, in bytes.
+        offset: u64,
+        /// Length in bytes.
+        len: u64,
+        /// The module that holds the range.
+        module: Handle,
+    },
+    /// The sectors are not in the namespace.
+    #[error("{name} has {has} sectors of 512 bytes: it can't be {count} from {first} on")]
+    NoSuchSectors {
+        /// The namespace.
+        name: String,
+        /// The first sector.
+        first: u64,
+        /// Number of sectors.
+        count: u64,
+        /// Sectors that the namespace has.
+        has: u64,
+    },
+    /// The sectors are more than can be injected or found at a time.
+    #[error("{count} sectors are too many at a time: {most} are the most")]
+    TooManySectors {
+        /// Number of sectors.
+        count: u64,
+        /// The limit.
+        most: u64,
+    },
+    /// The region is not made of modules.
+    #[error("region{region} is RAM that stands in for modules: it has no media errors")]
+    NoModules {
+        /// The region.
+        region: u32,
+    },
+    /// The namespace does not exist.
+    #[error(transparent)]
+    Namespace(#[from] NamespaceError),
+}

@@ -1,0 +1,167 @@
+//! Plans for an emulated machine, made by carrying them out on a copy.
+
+use super::assignment::{Assignment, SocketPlan};
+use super::error::PlanError;
+use super::impossible::{Impossible, Obstacle};
+use super::loss::Loss;
+use super::note::notes;
+use super::rule::RuleError;
+use super::search::{Uuids, add_all, no_socket};
+use super::sequence::Plan;
+use super::step::Step;
+use super::table::Table;
+use super::trial::grant;
+use super::wish::PlanRequest;
+use crate::goal::{GoalRequest, PersistentKind, Targets};
+use crate::machine::{Handle, Health};
+use crate::platform::Platform;
+use std::collections::BTreeSet;
+use uuid::Uuid;
+
+/// Plans the steps of an emulated machine to the requested namespaces. `uuids` generates unused UUIDs.
+///
+/// # Errors
+/// [`Impossible`](PlanError::Impossible): a request can't be fulfilled, with the reason.
+///
+/// # Cost
+/// Makes each namespace, and partitions each socket with requests, a few times in DRAM.
+pub fn for_emulated(
+    platform: &Platform,
+    request: &PlanRequest,
+    uuids: &mut dyn FnMut() -> Uuid,
+) -> Result<Plan, PlanError> {
+    let anew = request.rest.is_some();
+    let mut assignment = Assignment::new(platform, &sockets_of(platform, request), anew);
+    add_all(&mut assignment, &request.wishes, uuids)?;
+    let known = platform.machine.sockets();
+    if let Some(socket) = assignment.sockets.keys().find(|socket| !known.contains(socket)) {
+        return Err(no_socket(&assignment, *socket, None, uuids).into());
+    }
+    assignment.give_rest(request.rest, uuids);
+    let (steps, after) = carry_out(platform, &assignment, uuids).map_err(|error| {
+        let obstacle = Obstacle::Rule(Box::new(error));
+        Impossible { wish: None, obstacle, nearest: None }
+    })?;
+    let mut losses = Loss::between(platform, &after);
+    losses.extend(steps.iter().filter_map(|step| match step {
+        Step::DeleteGoals { modules } => Some(Loss::Goals { modules: modules.clone() }),
+        _ => None,
+    }));
+    let notes = notes(platform, request, &assignment, &after);
+    Ok(Plan { losses, notes, table: Table::of(&after), steps })
+}
+
+/// Returns the sockets that a plan applies to.
+fn sockets_of(platform: &Platform, request: &PlanRequest) -> Vec<u16> {
+    let named: BTreeSet<u16> = match request.wishes.as_slice() {
+        [] => request.sockets.iter().copied().collect(),
+        wishes if wishes.iter().any(|wish| wish.socket.is_none()) => BTreeSet::new(),
+        wishes => wishes.iter().filter_map(|wish| wish.socket).collect(),
+    };
+    if named.is_empty() { platform.machine.sockets() } else { named.into_iter().collect() }
+}
+
+/// Returns the steps that perform the assignment, and the machine after them.
+fn carry_out(
+    platform: &Platform,
+    assignment: &Assignment<'_>,
+    uuids: Uuids<'_>,
+) -> Result<(Vec<Step>, Platform), RuleError> {
+    let mut steps = Vec::new();
+    let mut after = platform.clone();
+    let changed = || assignment.sockets.values().flat_map(|plan| &plan.groups);
+    let modules: Vec<Handle> = changed().flat_map(|group| group.modules.iter().copied()).collect();
+    for region in platform.regions() {
+        if !modules.iter().any(|module| region.has(*module)) {
+            continue;
+        }
+        for one in platform.namespaces(&region).into_iter().filter(|one| one.uuid.is_some()) {
+            let (name, mode) = (one.device(), one.mode());
+            steps.push(Step::DestroyNamespace { name, mode, size: one.size });
+        }
+    }
+    let pending: Vec<Handle> =
+        modules.iter().copied().filter(|module| platform.state.goal(*module).is_some()).collect();
+    if !pending.is_empty() {
+        steps.push(Step::DeleteGoals { modules: pending });
+    }
+    let torn = torn_modules(platform, assignment);
+    if !torn.is_empty() {
+        // A goal must include all modules of a set, and these sets are split between goals. So a first goal
+        // dissolves them.
+        let kind = PersistentKind::AppDirectNotInterleaved;
+        let targets = Targets { modules: torn, ..Targets::default() };
+        let request = GoalRequest { targets, kind, ..GoalRequest::default() };
+        steps.extend([Step::CreateGoals { request }, Step::Reboot]);
+    }
+    steps.extend(requests(platform, assignment).into_iter().map(|request| Step::CreateGoals { request }));
+    if !modules.is_empty() {
+        steps.push(Step::Reboot);
+    }
+    steps.iter().try_for_each(|step| step.run(&mut after, uuids))?;
+    for wish in assignment.sockets.values().flat_map(|plan| &plan.wishes) {
+        let made = grant(&mut after, wish, uuids)?;
+        let name = made.namespace.device();
+        steps.push(Step::CreateNamespace { wanted: made.wanted, socket: made.socket, name });
+    }
+    Ok((steps, after))
+}
+
+/// Returns the usable modules of each socket that has a set with modules in several groups.
+fn torn_modules(platform: &Platform, assignment: &Assignment<'_>) -> Vec<Handle> {
+    let is_torn = |plan: &SocketPlan| {
+        let group_of = |module: Handle| plan.groups.iter().position(|one| one.modules.contains(&module));
+        let mut sets = platform.state.sets.iter();
+        plan.groups.len() > 1
+            && sets.any(|set| {
+                let groups = set.members.iter().map(|member| group_of(member.module));
+                groups.collect::<BTreeSet<_>>().len() > 1
+            })
+    };
+    let torn = assignment.sockets.values().filter(|plan| is_torn(plan));
+    torn.flat_map(|plan| plan.modules.iter().copied()).collect()
+}
+
+/// Returns the goals of all groups. Equal goals for whole sockets are merged into one.
+fn requests(platform: &Platform, assignment: &Assignment<'_>) -> Vec<GoalRequest> {
+    let mut requests: Vec<GoalRequest> = Vec::new();
+    for (socket, plan) in &assignment.sockets {
+        for group in &plan.groups {
+            let mut request = group.request();
+            if is_whole(platform, *socket, plan) {
+                request.targets = Targets { modules: Vec::new(), sockets: vec![*socket] };
+                let same = |other: &&mut GoalRequest| {
+                    let targets = request.targets.clone();
+                    !other.targets.sockets.is_empty()
+                        && GoalRequest { targets, ..(**other).clone() } == request
+                };
+                if let Some(other) = requests.iter_mut().find(same) {
+                    other.targets.sockets.push(*socket);
+                    continue;
+                }
+            }
+            requests.push(request);
+        }
+    }
+    let all: Vec<u16> = platform.machine.sockets();
+    let has_modules = |socket: &u16| {
+        platform
+            .machine
+            .modules
+            .iter()
+            .any(|one| one.handle.socket() == *socket && one.health != Health::NonFunctional)
+    };
+    let all: Vec<u16> = all.into_iter().filter(has_modules).collect();
+    for request in requests.iter_mut().filter(|request| request.targets.sockets == all) {
+        request.targets.sockets.clear();
+    }
+    requests
+}
+
+/// Returns true if the socket has one group, and a goal for the socket includes the same modules.
+fn is_whole(platform: &Platform, socket: u16, plan: &SocketPlan) -> bool {
+    let on = |handle: Handle| handle.socket() == socket;
+    let alive = platform.machine.modules.iter().filter(|one| one.health != Health::NonFunctional);
+    let all = alive.filter(|module| on(module.handle)).count();
+    plan.groups.len() == 1 && plan.groups[0].modules.len() == all
+}

@@ -1,0 +1,53 @@
+//! A sysfs, as the kernel mounts it or as a copy.
+
+use super::attribute::Folder;
+use super::cxl::{self, Cxl};
+use super::error::SysfsError;
+use super::{bus, dax};
+use crate::ndctl::Inventory;
+use std::path::Path;
+
+/// Root of a sysfs.
+#[derive(Clone, Debug)]
+pub struct Sysfs {
+    root: Folder,
+}
+
+impl Sysfs {
+    /// Mount point of this machine's sysfs.
+    pub const LIVE: &'static str = "/sys";
+
+    /// Opens a sysfs: `/sys`, or a copy of one.
+    ///
+    /// # Errors
+    /// [`NoSysfs`](SysfsError::NoSysfs): the folder has no `bus` in it.
+    pub fn open(root: &Path) -> Result<Sysfs, SysfsError> {
+        let folder = Folder::new(root);
+        if !folder.has("bus") {
+            return Err(SysfsError::NoSysfs { path: root.to_owned() });
+        }
+        Ok(Sysfs { root: folder })
+    }
+
+    /// Returns the path of the folder.
+    pub fn root(&self) -> &Path {
+        self.root.path()
+    }
+
+    /// Reads the inventory of persistent memory, with the permissions of the user.
+    ///
+    /// # Cost
+    /// Reads about 30 small files for each module, region and namespace.
+    pub fn inventory(&self) -> Inventory {
+        let buses = self.root.folder("bus/nd/devices").numbered("ndbus");
+        Inventory {
+            buses: buses.into_iter().map(|(number, folder)| bus::read(number, &folder)).collect(),
+            dax_regions: dax::regions(&self.root),
+        }
+    }
+
+    /// Reads the CXL memory.
+    pub fn cxl(&self) -> Cxl {
+        cxl::read(&self.root)
+    }
+}
