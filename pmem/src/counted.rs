@@ -1,7 +1,7 @@
 //! A medium that counts its operations.
 
 use crate::cpu::lines_of;
-use crate::{Gate, Medium, Memory, Rung, SyncError};
+use crate::{Medium, Rung, SyncError};
 use lode_layout::PoolOffset;
 use std::ops::Sub;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -142,15 +142,12 @@ fn place() -> usize {
     PLACE.with(|place| *place)
 }
 
-impl<M: Medium> Medium for Counted<M> {
-    fn memory(&self) -> &Memory {
-        self.medium.memory()
-    }
-    fn rung(&self) -> Rung {
-        self.medium.rung()
-    }
-    fn log_block(&self) -> u64 {
-        self.medium.log_block()
+impl<M: Medium> crate::Layer for Counted<M> {
+    type Inner = M;
+
+    #[inline]
+    fn inner(&self) -> &M {
+        &self.medium
     }
     fn store8(&self, at: PoolOffset, value: u64) {
         self.stored(size_of_val(&value));
@@ -186,15 +183,6 @@ impl<M: Medium> Medium for Counted<M> {
         self.copied(at, bytes.len());
         self.drained();
         self.medium.log_write(at, bytes)
-    }
-    fn dirty_shutdowns(&self) -> Option<u64> {
-        self.medium.dirty_shutdowns()
-    }
-    fn relax(&self, round: u32) {
-        self.medium.relax(round);
-    }
-    fn wait_while(&self, gate: &Gate, blocked: &mut dyn FnMut() -> bool) {
-        self.medium.wait_while(gate, blocked);
     }
 }
 

@@ -3,7 +3,7 @@
 //! ```text
 //!   engines (heap, tree, ...)          generic over Medium: no mmap, no instruction, no file descriptor
 //!        |  store, copy, flush, drain, log_write          | load8, read: direct
-//!   trait Medium -- Counted, the simulator -------------- Memory
+//!   trait Medium -- Layer: Counted; the simulator ------- Memory
 //!        |                                                |   fixup: a load of lost memory reads as zeros
 //!   Mapping                                               |   and raises a Fault
 //!        |  cpu: flush, copy, fence    sysfs, badblocks   |   live: what is mapped, for the signal handler
@@ -48,6 +48,7 @@ mod error;
 mod fault;
 mod fixup;
 mod gate;
+mod layer;
 mod live;
 mod mapping;
 mod medium;
@@ -65,6 +66,7 @@ pub use cycles::cycles;
 pub use error::PmemError;
 pub use fault::{Fault, FaultKind};
 pub use gate::Gate;
+pub use layer::Layer;
 pub use lode_layout::Rung;
 pub use mapping::{Mapping, MappingOptions};
 pub use medium::{Medium, SyncError};

@@ -162,7 +162,7 @@ fn lay_cut(image: &mut Image, machine: Machine, start: &[u64], events: &[Event],
 }
 
 /// Lays the image that `state` chooses, one version for each dirty unit.
-fn lay(image: &mut Image, model: &mut Model, state: &[u16]) {
+pub(crate) fn lay(image: &mut Image, model: &mut Model, state: &[u16]) {
     for unit in model.take_settled() {
         image.lay_unit(unit, model.base(unit));
     }
@@ -172,7 +172,7 @@ fn lay(image: &mut Image, model: &mut Model, state: &[u16]) {
 }
 
 /// Returns the options of each dirty unit, and true if every possible content is listed.
-fn options(model: &mut Model) -> (Vec<Options>, bool) {
+pub(crate) fn options(model: &mut Model) -> (Vec<Options>, bool) {
     model.enumerate();
     let option = |unit: &u32| {
         let versions = model.versions(*unit);

@@ -122,6 +122,12 @@ impl Image {
         Ok(())
     }
 
+    /// Lends the medium with the image to `visit`, and undoes the stores of `visit`.
+    pub(crate) fn lend(&mut self, visit: impl FnOnce(&SimMedium)) {
+        visit(&self.medium);
+        self.undo();
+    }
+
     /// Recovers once, records the events of the recovery, and undoes its stores.
     pub(crate) fn record<S: Subject>(&mut self, subject: &S) -> Result<Vec<Event>, Breach> {
         self.medium.record(true);

@@ -3,7 +3,7 @@
 use super::pool::Mapped;
 use crate::clock::ticks;
 use lode_layout::PoolOffset;
-use lode_pmem::{Gate, Medium, Memory, Rung, SyncError};
+use lode_pmem::{Mapping, Medium, SyncError};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The operations that a [`Partial`] medium carries out.
@@ -47,7 +47,7 @@ impl Partial {
     }
 
     #[inline]
-    fn home<T>(&self, store: impl FnOnce(&Mapped) -> T) -> T {
+    fn home<T>(&self, store: impl FnOnce(&Mapping) -> T) -> T {
         if !self.parts.timing {
             return store(&self.medium);
         }
@@ -71,15 +71,12 @@ fn read(counter: &AtomicU64) -> u64 {
     counter.load(Ordering::Relaxed)
 }
 
-impl Medium for Partial {
-    fn memory(&self) -> &Memory {
-        self.medium.memory()
-    }
-    fn rung(&self) -> Rung {
-        self.medium.rung()
-    }
-    fn log_block(&self) -> u64 {
-        self.medium.log_block()
+impl lode_pmem::Layer for Partial {
+    type Inner = Mapping;
+
+    #[inline]
+    fn inner(&self) -> &Mapping {
+        &self.medium
     }
     #[inline]
     fn store8(&self, at: PoolOffset, value: u64) {
@@ -93,13 +90,10 @@ impl Medium for Partial {
     fn compare_exchange8(&self, at: PoolOffset, current: u64, new: u64) -> Result<u64, u64> {
         self.home(|medium| medium.compare_exchange8(at, current, new))
     }
-    fn copy(&self, at: PoolOffset, bytes: &[u8]) {
-        self.medium.copy(at, bytes);
-    }
     #[inline]
     fn flush(&self, at: PoolOffset, len: u64) {
         if self.parts.flushes {
-            self.medium.flush(at, len);
+            self.inner().flush(at, len);
         }
     }
     fn drain(&self) -> Result<(), SyncError> {
@@ -107,7 +101,7 @@ impl Medium for Partial {
             return Ok(());
         }
         // ORDER: the medium's own.
-        self.medium.drain()
+        self.inner().drain()
     }
     #[inline]
     fn log_write(&self, at: PoolOffset, bytes: &[u8]) -> Result<(), SyncError> {
@@ -115,12 +109,6 @@ impl Medium for Partial {
         if !self.parts.log {
             return Ok(());
         }
-        self.medium.log_write(at, bytes)
-    }
-    fn relax(&self, round: u32) {
-        self.medium.relax(round);
-    }
-    fn wait_while(&self, gate: &Gate, blocked: &mut dyn FnMut() -> bool) {
-        self.medium.wait_while(gate, blocked);
+        self.inner().log_write(at, bytes)
     }
 }

@@ -8,7 +8,7 @@ use lode_layout::{
     BLOCK, Entries, Entry, PoolOffset, RECORD_HEADER_WORDS, RECORD_LINE_WORDS, Record, SLOT_BLOCKS,
     SLOT_WORDS, Slot, align_up,
 };
-use lode_pmem::{Gate, Medium, Memory, Rung, SyncError};
+use lode_pmem::{Medium, Rung, SyncError};
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicBool, Ordering};
 use loom::thread;
@@ -91,9 +91,11 @@ impl Watched {
     }
 }
 
-impl Medium for Watched {
-    fn memory(&self) -> &Memory {
-        self.inner.memory()
+impl lode_pmem::Layer for Watched {
+    type Inner = Yielding;
+
+    fn inner(&self) -> &Yielding {
+        &self.inner
     }
     fn rung(&self) -> Rung {
         self.rung
@@ -109,18 +111,6 @@ impl Medium for Watched {
         self.inner.store(at, bytes);
         self.stored(at);
     }
-    fn compare_exchange8(&self, at: PoolOffset, current: u64, new: u64) -> Result<u64, u64> {
-        self.inner.compare_exchange8(at, current, new)
-    }
-    fn copy(&self, at: PoolOffset, bytes: &[u8]) {
-        self.inner.copy(at, bytes);
-    }
-    fn flush(&self, at: PoolOffset, len: u64) {
-        self.inner.flush(at, len);
-    }
-    fn drain(&self) -> Result<(), SyncError> {
-        self.inner.drain()
-    }
     fn log_write(&self, at: PoolOffset, bytes: &[u8]) -> Result<(), SyncError> {
         let words: Vec<u64> = bytes.chunks_exact(8).map(|word| u64::read_from_bytes(word).unwrap()).collect();
         self.inner.log_write(at, bytes)?;
@@ -131,12 +121,6 @@ impl Medium for Watched {
             self.written(&words);
         }
         Ok(())
-    }
-    fn relax(&self, round: u32) {
-        self.inner.relax(round);
-    }
-    fn wait_while(&self, gate: &Gate, blocked: &mut dyn FnMut() -> bool) {
-        self.inner.wait_while(gate, blocked);
     }
 }
 
