@@ -6,7 +6,8 @@ use lode_heap::check::{Report, Severity};
 use lode_heap::{Access, CreateOptions, HeapError, LayoutName, OpenOptions, Rung};
 use lode_heap::{PBox, PCell, PString, PVec, Persist, Pool, TypedPool};
 use lode_layout::PoolOffset;
-use lode_pmem::{Mapping, Medium};
+use lode_pmem::Medium;
+use lode_pool::Unchecked;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tempfile::TempDir;
@@ -52,21 +53,21 @@ fn town() -> (TempDir, PathBuf) {
     (folder, path)
 }
 
-fn view(path: &Path) -> Arc<Mapping> {
+fn view(path: &Path) -> Arc<Unchecked> {
     Arc::new(lode_pool::map_unchecked(path, &OpenOptions::new(Access::ReadOnly)).unwrap())
 }
 
-fn check(view: Arc<Mapping>) -> Report {
+fn check(view: Arc<Unchecked>) -> Report {
     check_pool(view, &[&LAYOUT])
 }
 
-fn root_of(view: &Mapping) -> PoolOffset {
+fn root_of(view: &Unchecked) -> PoolOffset {
     let geometry = *lode_pool::Headers::read(view).unwrap().geometry();
     lode_layout::decode_root(view.memory().load8(geometry.extents()[0].start)).unwrap()
 }
 
 /// Offset of the pointer `next` of the root.
-fn next_of_root(view: &Mapping) -> PoolOffset {
+fn next_of_root(view: &Unchecked) -> PoolOffset {
     root_of(view).plus(std::mem::offset_of!(House, next) as u64)
 }
 

@@ -1,7 +1,6 @@
 //! An open pool in a file or on a device.
 
 use crate::lock::LockedFile;
-use crate::new_file::allocate;
 use crate::{Access, CopyFault, HeaderCopy, Headers, PoolError};
 use lode_layout::{Geometry, Header, LayoutName, Rung};
 use lode_pmem::{Mapping, Medium, PmemError, RungHow, Sysfs};
@@ -216,48 +215,6 @@ impl Drop for PoolFile {
             self.file.leave_to_others();
         }
     }
-}
-
-/// Maps a medium whose pool may be too damaged to open, for a check (reading, a private view). The headers are not
-/// read, so the layout in `options` is ignored. The lock lasts as long as the mapping.
-///
-/// # Errors
-/// [`PoolError::InUse`], [`PoolError::NotAFile`] and [`PoolError::Io`], in [`PoolError::At`].
-pub fn map_unchecked(path: &Path, options: &OpenOptions) -> Result<Mapping, PoolError> {
-    let mapped = open_locked(path, options.access).and_then(|mut file| {
-        let mapping = map(&file, path, options)?;
-        file.leave_to_others();
-        Ok(mapping)
-    });
-    mapped.map_err(|error| error.at(path))
-}
-
-/// Maps a medium whose pool may be too damaged to open, for a repair, with the lock for writing. A file that was cut
-/// short is first extended to the length in its header. The missing bytes then read as zeros, and the repair of the
-/// content finds out what was lost with them. Returns the number of those bytes, too.
-///
-/// # Errors
-/// As [`map_unchecked`]; [`PoolError::Io`] when the disk has no room for the missing bytes: the file then has its old
-/// length. A device that is too short is mapped as it is.
-pub fn map_to_repair(path: &Path, options: &OpenOptions) -> Result<(Mapping, u64), PoolError> {
-    let mapped = open_locked(path, Access::ReadWrite).and_then(|mut file| {
-        let options = OpenOptions { access: Access::ReadWrite, ..options.clone() };
-        let mapping = map(&file, path, &options)?;
-        let found = mapping.memory().len();
-        let want = Headers::choose(&mapping).map_or(found, |headers| headers.geometry().size());
-        let is_file = file.file().metadata().map_err(PoolError::std("stat"))?.is_file();
-        let is_short = is_file && want > found;
-        let mapping = if is_short {
-            drop(mapping);
-            allocate(file.file(), want)?;
-            map(&file, path, &options)?
-        } else {
-            mapping
-        };
-        file.leave_to_others();
-        Ok((mapping, if is_short { want - found } else { 0 }))
-    });
-    mapped.map_err(|error| error.at(path))
 }
 
 /// Opens a file or character device, with the lock for `access`.

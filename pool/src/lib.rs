@@ -27,15 +27,17 @@ mod headers;
 mod holder;
 mod lock;
 mod new_file;
+mod unchecked;
 mod zero;
 
 pub use check::{Damage, check_headers, repair_headers};
 pub use create::CreateOptions;
 pub use dirty_shutdown::DirtyShutdown;
 pub use error::PoolError;
-pub use file::{OpenOptions, PoolFile, map_to_repair, map_unchecked};
+pub use file::{OpenOptions, PoolFile};
 pub use format::format;
 pub use header_copy::{CopyFault, HeaderCopy};
 pub use headers::Headers;
 pub use holder::Holder;
 pub use lock::Access;
+pub use unchecked::{Unchecked, map_to_repair, map_unchecked};

@@ -63,7 +63,7 @@ pub(super) fn run(sequence: &Sequence, progress: &Progress) -> Done {
 
 /// Returns a finding if a check of the pool at `path` finds damage.
 pub(crate) fn check(path: &Path) -> Done {
-    let view: Mapping = must("map", map_unchecked(path, &OpenOptions::new(Access::ReadOnly)))?;
+    let view = must("map", map_unchecked(path, &OpenOptions::new(Access::ReadOnly)))?;
     let report = check_pool(Arc::new(view), &[]);
     ensure(report.worst() != Some(Severity::Damage), "damage", format_args!("a check finds {report}"))
 }

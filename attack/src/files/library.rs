@@ -7,7 +7,6 @@ use lode_heap::check::Severity;
 use lode_heap::{Rung, random_life};
 use lode_index::prefix_end;
 use lode_kv::{LAYOUT, Store};
-use lode_pmem::Mapping;
 use lode_pool::{Access, OpenOptions, map_to_repair, map_unchecked};
 use std::fmt::Display;
 use std::ops::Bound;
@@ -90,7 +89,7 @@ impl Way for Library {
 
     fn check(&self, pool: &Path) -> Answer<bool> {
         guarded(|| {
-            let view: Mapping = map_unchecked(pool, &OpenOptions::new(Access::ReadOnly)).map_err(said)?;
+            let view = map_unchecked(pool, &OpenOptions::new(Access::ReadOnly)).map_err(said)?;
             let report = check_pool(Arc::new(view), &[&LAYOUT]);
             Ok(report.worst() == Some(Severity::Damage) || report.omitted > 0)
         })

@@ -7,8 +7,7 @@ use lode_fsck::check_pool;
 use lode_heap::OpenError;
 use lode_heap::check::{Finding, Report, Severity};
 use lode_kv::LAYOUT;
-use lode_pmem::Mapping;
-use lode_pool::{Access, Headers, OpenOptions, PoolError, map_unchecked};
+use lode_pool::{Access, Headers, OpenOptions, PoolError, Unchecked, map_unchecked};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::Arc;
@@ -54,7 +53,7 @@ pub(crate) fn check(path: &Path) -> Result<Report, Failure> {
 }
 
 /// Maps a private view of a file or device that may be a pool.
-fn view(path: &Path) -> Result<Mapping, Failure> {
+fn view(path: &Path) -> Result<Unchecked, Failure> {
     let failure = |error| Failure::of_pool("checking a pool", path)(OpenError::from(error).into());
     let view = map_unchecked(path, &OpenOptions::new(Access::ReadOnly)).map_err(failure)?;
     // A pool that another version wrote is not damaged, and only that version can check it.

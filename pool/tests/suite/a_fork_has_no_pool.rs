@@ -5,7 +5,9 @@
 use crate::place::{SIZE, create, folder, opening};
 use lode_layout::PoolOffset;
 use lode_pmem::{Fault, FaultKind, Medium};
-use lode_pool::{Access, PoolError, PoolFile};
+use lode_pool::{Access, OpenOptions, PoolError, PoolFile, map_unchecked};
+
+use std::io::Read;
 use std::process;
 
 #[test]
@@ -45,4 +47,30 @@ fn refused_in_child(pool: &PoolFile) -> bool {
     pool.medium().memory().load8(PoolOffset::NULL);
     let faulted = Fault::take().is_some_and(|fault| fault.kind == FaultKind::Forked);
     named && faulted
+}
+
+/// A process that another thread starts has all descriptors of its parent until it runs its own program. An open right
+/// after the end of a check failed then, as the loop of kills with several threads found.
+#[test]
+fn a_view_that_ends_is_unlocked_although_a_child_has_its_descriptors() {
+    let folder = folder();
+    let path = folder.path().join("pool");
+    drop(create(&path));
+    let view = map_unchecked(&path, &OpenOptions::new(Access::ReadOnly)).unwrap();
+    let (mut ended, end) = std::io::pipe().unwrap();
+    match fork::fork().unwrap() {
+        fork::Fork::Child => {
+            drop(end);
+            let read = ended.read(&mut [0]);
+            process::exit(i32::from(read.is_err()))
+        }
+        fork::Fork::Parent(child) => {
+            drop(view);
+            let opened = PoolFile::open(&path, &opening(Access::ReadWrite));
+            drop(end);
+            let pid = rustix::process::Pid::from_raw(child);
+            rustix::process::waitpid(pid, rustix::process::WaitOptions::empty()).unwrap();
+            opened.unwrap();
+        }
+    }
 }

@@ -1,0 +1,75 @@
+//! A mapped pool that may be too damaged to open.
+
+use crate::error::PoolError;
+use crate::file::{OpenOptions, map, open_locked};
+use crate::headers::Headers;
+use crate::lock::{Access, LockedFile};
+use crate::new_file::allocate;
+use lode_pmem::{Mapping, Medium};
+use std::ops::Deref;
+use std::path::Path;
+
+/// The medium of a pool that may be too damaged to open, with the lock on it.
+#[derive(Debug)]
+pub struct Unchecked {
+    // In this order: the mapping ends before the lock.
+    mapping: Mapping,
+    _file: LockedFile,
+}
+
+impl lode_pmem::Layer for Unchecked {
+    type Inner = Mapping;
+
+    fn inner(&self) -> &Mapping {
+        &self.mapping
+    }
+}
+
+impl Deref for Unchecked {
+    type Target = Mapping;
+
+    fn deref(&self) -> &Mapping {
+        &self.mapping
+    }
+}
+
+/// Maps a medium whose pool may be too damaged to open, for a check (reading, a private view). The headers are not
+/// read, so the layout in `options` is ignored. The lock is released with the returned
+/// value.
+///
+/// # Errors
+/// [`PoolError::InUse`], [`PoolError::NotAFile`] and [`PoolError::Io`], in [`PoolError::At`].
+pub fn map_unchecked(path: &Path, options: &OpenOptions) -> Result<Unchecked, PoolError> {
+    let mapped = open_locked(path, options.access).and_then(|file| {
+        let mapping = map(&file, path, options)?;
+        Ok(Unchecked { mapping, _file: file })
+    });
+    mapped.map_err(|error| error.at(path))
+}
+
+/// Maps a medium whose pool may be too damaged to open, for a repair, with the lock for writing. A file that was cut
+/// short is first extended to the length in its header. The missing bytes then read as zeros, and the repair of the
+/// content finds out what was lost with them. Returns the number of those bytes, too.
+///
+/// # Errors
+/// As [`map_unchecked`]; [`PoolError::Io`] when the disk has no room for the missing bytes: the file then has its old
+/// length. A device that is too short is mapped as it is.
+pub fn map_to_repair(path: &Path, options: &OpenOptions) -> Result<(Unchecked, u64), PoolError> {
+    let mapped = open_locked(path, Access::ReadWrite).and_then(|file| {
+        let options = OpenOptions { access: Access::ReadWrite, ..options.clone() };
+        let mapping = map(&file, path, &options)?;
+        let found = mapping.memory().len();
+        let want = Headers::choose(&mapping).map_or(found, |headers| headers.geometry().size());
+        let is_file = file.file().metadata().map_err(PoolError::std("stat"))?.is_file();
+        let is_short = is_file && want > found;
+        let mapping = if is_short {
+            drop(mapping);
+            allocate(file.file(), want)?;
+            map(&file, path, &options)?
+        } else {
+            mapping
+        };
+        Ok((Unchecked { mapping, _file: file }, if is_short { want - found } else { 0 }))
+    });
+    mapped.map_err(|error| error.at(path))
+}
