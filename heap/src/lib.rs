@@ -8,6 +8,7 @@
 extern crate self as lode_heap;
 
 mod alloc;
+mod attempt;
 mod biased;
 pub mod bugs;
 pub mod check;
@@ -21,15 +22,17 @@ mod log;
 mod pool;
 mod ptr;
 mod readers;
-mod reclaim;
 mod reservation;
 mod session;
+mod spill;
 mod sync;
+mod transaction;
 mod tx;
 mod typed;
 mod walk;
 mod writeset;
 
+pub use attempt::Held;
 pub use error::{Doubt, HeapError};
 pub use heap::Heap;
 pub use locks::Version;
@@ -37,12 +40,13 @@ pub use lode_heap_derive::Persist;
 pub use lode_layout::LayoutName;
 pub use lode_pmem::Rung;
 pub use lode_pool::{Access, CreateOptions, OpenOptions};
-pub use log::{Log, LogArea, Recovery};
+pub use log::recover::Recovery;
+pub use log::{Log, LogArea};
 pub use pool::{OpenError, Pool, random_life};
 pub use ptr::{Brand, Owned, PBox, PCell, Persist};
 pub use readers::Pin;
 pub use reservation::{NotPublished, Reservation, Reservations, Reserved};
-pub use tx::{Held, Tx};
+pub use tx::Tx;
 pub use typed::owners::Owners;
 #[doc(hidden)]
 pub use typed::type_hash;
