@@ -1,7 +1,8 @@
 //! The objects that an object owns, and freeing an object with them.
 
-use super::TypedTx;
-use crate::{Brand, HeapError};
+use super::brand::Brand;
+use super::tx::TypedTx;
+use crate::error::HeapError;
 use lode_layout::PoolOffset;
 use lode_pmem::{Fault, Medium, Memory};
 
