@@ -1,7 +1,7 @@
 //! Faults at the border of this crate. Each call takes the faults of its own reads and stores, and leaves those that
 //! its caller raised before.
 
-use crate::HeapError;
+use crate::error::HeapError;
 use lode_pmem::Fault;
 
 /// Returns the result of `access`, or the fault that it raised. An earlier fault of the thread stays raised.

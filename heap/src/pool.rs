@@ -1,6 +1,8 @@
 //! An open pool in a file: its headers and lock, and its heap.
 
-use crate::{Brand, Heap, HeapError, Recovery, TypedHeap, TypedPool};
+use crate::error::HeapError;
+use crate::heap::Heap;
+use crate::log::recover::Recovery;
 use lode_layout::{Header, LayoutName};
 use lode_pmem::{Mapping, Medium, RungReport};
 use lode_pool::{Access, CreateOptions, OpenOptions, PoolError, PoolFile};
@@ -63,7 +65,7 @@ impl OpenError {
         matches!(self, OpenError::Heap { error, .. } if error.is_damage())
     }
 
-    fn heap(path: &Path) -> impl FnOnce(HeapError) -> OpenError {
+    pub(crate) fn heap(path: &Path) -> impl FnOnce(HeapError) -> OpenError {
         move |error| OpenError::Heap { path: path.to_owned(), error }
     }
 }
@@ -152,19 +154,14 @@ impl<M: Medium> Pool<M> {
         Ok(Pool::over_heap(heap, file, recovery))
     }
 
-    pub(crate) fn over_heap(heap: Heap<M>, file: PoolFile, recovery: Recovery) -> Pool<M> {
-        Pool { heap, file, recovery }
+    /// Returns the heap, the file, and the result of the recovery at opening.
+    pub(crate) fn into_parts(self) -> (Heap<M>, PoolFile, Recovery) {
+        let Pool { heap, file, recovery } = self;
+        (heap, file, recovery)
     }
 
-    /// Puts the pool under the brand `B`: the compiler then checks the types of its objects. No other handle may
-    /// store to the medium from then on.
-    ///
-    /// # Errors
-    /// [`HeapError::BrandTaken`], in [`OpenError::Heap`], while another heap is open under the brand.
-    pub fn typed<B: Brand>(self) -> Result<TypedPool<B, M>, OpenError> {
-        let Pool { heap, file, recovery } = self;
-        let heap = TypedHeap::new(heap).map_err(OpenError::heap(file.path()))?;
-        Ok(TypedPool::over(heap, file, recovery))
+    pub(crate) fn over_heap(heap: Heap<M>, file: PoolFile, recovery: Recovery) -> Pool<M> {
+        Pool { heap, file, recovery }
     }
 
     /// Returns the heap.

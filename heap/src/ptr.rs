@@ -1,6 +1,6 @@
-//! Types that may live in a pool, and the lending of references to them.
+//! Cells, pointers and owned objects in a pool, and the lending of references to objects.
 //!
-//! The argument on which every SAFETY comment below rests:
+//! The argument on which the SAFETY comments here and in `persist.rs` rest:
 //!
 //! * **Valid.** A persistent type has a fixed layout without padding and no invalid bit pattern. So the bytes at any
 //!   aligned offset inside of the memory are a value of the type.
@@ -16,100 +16,25 @@
 //!   so a replay of the log does not depend on that store.
 #![allow(unsafe_code)]
 
-use crate::typed::owners::{Edge, Owners, Walk, free_owned};
-use crate::typed::{Claim, Guard, PMutex, PString, PVec, TypedTx, type_hash};
-use crate::{Heap, HeapError};
+use crate::error::HeapError;
+use crate::heap::Heap;
+use crate::persist::{Persist, Word, bytes_of, lend, offset_of};
+use crate::typed::brand::Brand;
+use crate::typed::guard::Guard;
+use crate::typed::mutex::PMutex;
+use crate::typed::owners::{Owners, Walk, free_owned};
+use crate::typed::string::PString;
+use crate::typed::tx::TypedTx;
+use crate::typed::type_hash;
+use crate::typed::vec::PVec;
 use lode_layout::PoolOffset;
-use lode_pmem::{Fault, FaultKind, Mapping, Medium, Memory};
+use lode_pmem::{Fault, Mapping, Medium};
 use std::cell::UnsafeCell;
 use std::fmt;
 use std::marker::PhantomData;
-use std::mem::{ManuallyDrop, MaybeUninit, align_of, size_of};
+use std::mem::{ManuallyDrop, align_of, size_of};
 use std::ops::Deref;
 use std::sync::atomic::{AtomicU64, Ordering};
-
-/// The marker type of a pool. Made by [`brand!`](crate::brand).
-///
-/// # Safety
-/// `claim` returns the same static at every call, and no other brand's.
-pub unsafe trait Brand: Sized + Send + Sync + 'static {
-    /// Returns the claim of this brand, which says if a heap is open under it.
-    fn claim() -> &'static Claim;
-}
-
-/// Declares the brand of a pool: a type that every pointer, cell and lock in the pool names. Code that mixes in those
-/// of another pool does not compile. One heap at a time can be open under a brand.
-///
-/// ```
-/// lode_heap::brand!(
-///     /// The pool that keeps the accounts.
-///     pub Bank
-/// );
-/// ```
-#[macro_export]
-macro_rules! brand {
-    ($(#[$attribute:meta])* $visibility:vis $name:ident) => {
-        $(#[$attribute])*
-        #[derive(Clone, Copy, Debug)]
-        $visibility struct $name;
-        // SAFETY: - the claim is a static of this brand alone.
-        unsafe impl $crate::Brand for $name {
-            fn claim() -> &'static $crate::Claim {
-                static CLAIM: $crate::Claim = $crate::Claim::new();
-                &CLAIM
-            }
-        }
-    };
-}
-
-/// A type that may live in the pool of the brand `B`. Made by `#[derive(Persist)]`.
-///
-/// # Safety
-/// - The layout is fixed and has no padding, and every bit pattern is a value.
-/// - Bytes that change after the object was linked lie in cells of this crate.
-/// - `visit_owned` visits every field that owns an object; `OWNS` is true if there is one.
-#[diagnostic::on_unimplemented(
-    message = "`{Self}` can't live in this pool",
-    note = "integers of fixed size, floats, arrays, `PBox`, `PCell`, `PMutex`, `PVec`, `PString` and `#[repr(C)]` structs with `#[derive(Persist)]` can",
-    note = "a struct with pointers or cells names its brand: `#[persist(brand = MyPool)]`"
-)]
-pub unsafe trait Persist<B: Brand>: Sized + Send + Sync + 'static {
-    /// A hash of the name alone, by which pointers name the type that they lead to.
-    const NAME: u64;
-    /// Number of the type on the medium.
-    const TYPE_NUMBER: u64;
-    /// True if objects of the type may own others.
-    const OWNS: bool;
-    /// Visits the words inside that own other objects.
-    fn visit_owned(&self, owners: &mut Owners<'_>);
-}
-
-macro_rules! persist_numbers {
-    ($($number:ty),*) => {$(
-        // SAFETY: - numbers have no padding, all their bit patterns are values, and they own nothing.
-        unsafe impl<B: Brand> Persist<B> for $number {
-            const NAME: u64 = type_hash::of_name(stringify!($number));
-            const TYPE_NUMBER: u64 = <Self as Persist<B>>::NAME;
-            const OWNS: bool = false;
-            fn visit_owned(&self, _: &mut Owners<'_>) {}
-        }
-    )*};
-}
-
-persist_numbers!(u8, u16, u32, u64, i8, i16, i32, i64, f32, f64);
-
-// SAFETY: - an array is its elements one after the other, without padding; each is visited.
-unsafe impl<T: Persist<B>, B: Brand, const N: usize> Persist<B> for [T; N] {
-    const NAME: u64 =
-        type_hash::with_number(type_hash::with_number(type_hash::of_name("[]"), T::NAME), N as u64);
-    const TYPE_NUMBER: u64 = type_hash::with_number(<Self as Persist<B>>::NAME, T::TYPE_NUMBER);
-    const OWNS: bool = T::OWNS;
-    fn visit_owned(&self, owners: &mut Owners<'_>) {
-        if T::OWNS {
-            self.iter().for_each(|element| element.visit_owned(owners));
-        }
-    }
-}
 
 // SAFETY: - a vector is two words, and the first owns the buffer; elements are `Copy` and so own nothing.
 unsafe impl<T: Persist<B> + Copy, B: Brand> Persist<B> for PVec<T, B> {
@@ -138,67 +63,6 @@ unsafe impl<T: Persist<B>, B: Brand> Persist<B> for PMutex<T, B> {
     const OWNS: bool = T::OWNS;
     fn visit_owned(&self, owners: &mut Owners<'_>) {
         self.guarded().visit_owned(owners);
-    }
-}
-
-/// Returns the bytes of a value that is not shared.
-pub(crate) fn bytes_of<T: Persist<B>, B: Brand>(value: &mut T) -> &[u8] {
-    // SAFETY: - all bytes are initialised, since there is no padding; the exclusive borrow keeps other references
-    // away.
-    unsafe { std::slice::from_raw_parts((&raw const *value).cast(), size_of::<T>()) }
-}
-
-/// Returns the value whose bytes `fill` writes; they are zero before.
-pub(crate) fn value_of<T: Persist<B>, B: Brand>(fill: impl FnOnce(&mut [u8])) -> T {
-    let mut value = MaybeUninit::<T>::zeroed();
-    // SAFETY: - the slice has as many bytes as the value, all initialised and borrowed exclusively.
-    fill(unsafe { std::slice::from_raw_parts_mut(value.as_mut_ptr().cast(), size_of::<T>()) });
-    // SAFETY: - every bit pattern is a value.
-    unsafe { value.assume_init() }
-}
-
-/// Returns a reference to the object at `at`.
-///
-/// # Safety
-/// - An object of type `T` lies at `at`, and stays there as long as the reference lives.
-unsafe fn lend<T: Persist<B>, B: Brand>(memory: &Memory, at: PoolOffset) -> Result<&T, Fault> {
-    let address = memory.locate(at, size_of::<T>() as u64)?.cast::<T>();
-    if !address.is_aligned() {
-        return Err(Fault { kind: FaultKind::OutOfRange, at, len: size_of::<T>() as u64 });
-    }
-    // SAFETY: - `locate` checked the range and that it is readable; the line above checked its alignment.
-    //         - every bit pattern is a value, and only cells inside of it change while the object is there,
-    //           which the caller promises.
-    Ok(unsafe { address.as_ref() })
-}
-
-/// Returns the offset of a place in the pool. The offset of any other place is outside of the pool.
-#[inline]
-pub(crate) fn offset_of<T>(memory: &Memory, place: &T) -> PoolOffset {
-    memory.offset_of((&raw const *place).cast())
-}
-
-/// A word in the pool that is stored through the log only.
-#[derive(Debug)]
-#[repr(transparent)]
-pub(crate) struct Word(AtomicU64);
-
-impl Word {
-    pub(crate) const fn new(value: u64) -> Word {
-        Word(AtomicU64::new(value))
-    }
-
-    /// Returns the word as it is at home.
-    #[inline]
-    pub(crate) fn load(&self) -> u64 {
-        // ORDER: acquires; pairs with the release of the home store: the object that the word leads to is visible
-        // with it.
-        self.0.load(Ordering::Acquire)
-    }
-
-    pub(crate) fn visit(&self, owners: &mut Owners<'_>, walk: Option<Walk>) {
-        let word = offset_of(owners.memory, self);
-        owners.edges.push(Edge { word, walk });
     }
 }
 
@@ -463,6 +327,20 @@ impl<'t, T: Persist<B>, B: Brand, M: Medium> Owned<'t, T, B, M> {
 
     pub(crate) fn into_offset(self) -> PoolOffset {
         ManuallyDrop::new(self).at
+    }
+}
+
+impl<B: Brand, M: Medium> TypedTx<'_, B, M> {
+    /// Makes an object that holds `value`. The transaction owns it until a [`PBox`](crate::PBox) does.
+    ///
+    /// # Errors
+    /// [`HeapError::OutOfSpace`].
+    ///
+    /// # Cost
+    /// The object's bytes and 24 more in the record; the object's bytes are stored twice.
+    #[inline]
+    pub fn alloc<T: Persist<B>>(&self, value: T) -> Result<Owned<'_, T, B, M>, HeapError> {
+        Owned::make(self, value)
     }
 }
 

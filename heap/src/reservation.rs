@@ -7,24 +7,18 @@
 //!                        +--- error, with its cause
 //! ```
 
-use crate::alloc::{Block, Class, Key, Span};
+use crate::alloc::allocations::{PAYLOAD_MIN, make_object};
+use crate::alloc::central::Place;
+use crate::error::HeapError;
 use crate::faults::told;
-use crate::heap::PAYLOAD_MIN;
-use crate::tx::checked_align;
-use crate::{Heap, HeapError, Tx};
-use lode_layout::{Descriptor, Huge, PoolOffset, WORD, align_up};
+use crate::heap::Heap;
+use crate::tx::Tx;
+use lode_layout::{PoolOffset, WORD, align_up};
 use lode_pmem::{Medium, Rung};
 use std::fmt;
 use std::marker::PhantomData;
 use std::mem;
 use zerocopy::IntoBytes;
-
-/// The part of the heap that is reserved.
-#[derive(Clone, Copy, Debug)]
-enum Place {
-    Block(Key, Block),
-    Span(Span),
-}
 
 /// The reserved space.
 #[derive(Clone, Copy, Debug)]
@@ -168,7 +162,11 @@ impl<M: Medium> Heap<M> {
         self.log().check_accepts()?;
         // Fetching blocks may make a superblock, which is a transaction of its own. A block that a failed one has fetched
         // is not given back before the pool is opened again: its superblock may be gone.
-        let (place, at) = self.run(|tx| tx.fetch(size, align, type_number))?;
+        let (place, at) = self.run(|tx| {
+            let attempt = &mut *tx.attempt();
+            let (space, writes) = attempt.space_and_writes();
+            space.take(tx.allocator(), writes, size, align, type_number)
+        })?;
         let kept = Kept { at, size, type_number, place };
         Ok(Reservation { heap: self, kept, is_published: false })
     }
@@ -232,20 +230,6 @@ impl<M: Medium> Heap<M> {
 }
 
 impl<M: Medium> Tx<'_, M> {
-    /// Takes space that the end of the transaction does not give back.
-    fn fetch(&self, size: u64, align: u64, type_number: u64) -> Result<(Place, PoolOffset), HeapError> {
-        let state = &mut *self.session.state.borrow_mut();
-        let align = checked_align(align)?;
-        if let Some(class) = Class::of(size.max(1), align) {
-            let key = Key { class, type_number };
-            if let Some((key, block)) = self.take_block(state, key, align)? {
-                return Ok((Place::Block(key, block), block.at));
-            }
-        }
-        let (span, data_off) = self.find_huge(state, size, align)?;
-        Ok((Place::Span(span), span.start.plus(data_off)))
-    }
-
     /// Makes the reserved space an object, with the content that it has now, and returns its offset. The transaction
     /// can store to the object but can't free it; later transactions can.
     ///
@@ -262,17 +246,7 @@ impl<M: Medium> Tx<'_, M> {
     pub fn publish(&self, reserved: Reserved<'_>) -> Result<PoolOffset, HeapError> {
         reserved.check_heap(self)?;
         let Kept { at, size, type_number, place } = reserved.kept;
-        {
-            let state = &mut *self.session.state.borrow_mut();
-            match place {
-                Place::Block(_, block) => state.writes.set_bits(block.word, block.mask()),
-                Place::Span(span) => {
-                    let object = Huge { size, data_off: at.get() - span.start.get(), type_number };
-                    self.describe(state, span, Descriptor::Huge { chunks: span.chunks });
-                    state.writes.store_header(span.start, &object.encode(span.start.get()), &[]);
-                }
-            }
-        }
+        make_object(self.allocator(), self.attempt().writes(), place, at, size, type_number);
         *reserved.is_published = true;
         self.take_content(at, align_up(size, WORD));
         Ok(at)
@@ -281,12 +255,12 @@ impl<M: Medium> Tx<'_, M> {
     /// Puts the content of a new object into the record, or its checksum.
     fn take_content(&self, at: PoolOffset, len: u64) {
         let mut content = vec![0u64; (len / WORD) as usize];
-        self.heap.memory().read(at, content.as_mut_bytes());
-        let medium = self.heap.medium();
+        self.heap().memory().read(at, content.as_mut_bytes());
+        let medium = self.heap().medium();
         if len > PAYLOAD_MIN && matches!(medium.rung(), Rung::Line | Rung::Byte) {
             medium.flush(at, len);
             let crc = crc32c::crc32c(content.as_bytes());
-            self.session.state.borrow_mut().writes.payload(at, len, crc);
+            self.attempt().writes().payload(at, len, crc);
         } else {
             self.store_words(at, &content);
         }
@@ -350,11 +324,11 @@ impl Reserved<'_> {
     /// [`HeapError::Fault`].
     pub fn store<M: Medium>(&self, tx: &Tx<'_, M>, off: u64, bytes: &[u8]) -> Result<(), HeapError> {
         self.check_heap(tx)?;
-        self.kept.store(tx.heap.medium(), off, bytes)
+        self.kept.store(tx.heap().medium(), off, bytes)
     }
 
     fn check_heap<M: Medium>(&self, tx: &Tx<'_, M>) -> Result<(), HeapError> {
-        if self.heap == tx.heap.number() { Ok(()) } else { Err(HeapError::NoObject { at: self.kept.at }) }
+        if self.heap == tx.heap().number() { Ok(()) } else { Err(HeapError::NoObject { at: self.kept.at }) }
     }
 }
 
@@ -364,10 +338,7 @@ impl<M: Medium> Drop for Reservation<'_, M> {
             // A commit that panicked may have published it.
             return;
         }
-        match self.kept.place {
-            Place::Block(key, block) => self.heap.shared.central.give_blocks(key, [block].into_iter()),
-            Place::Span(span) => self.heap.shared.central.give_span(span),
-        }
+        self.heap.shared().give(self.kept.place);
     }
 }
 

@@ -1,9 +1,9 @@
 //! Walks over a heap: its objects, and its fill level. All of it is derived from the medium.
 
-use crate::alloc::space::bitmap;
-use crate::alloc::{Block, Found, Span, SpanKind};
+use crate::alloc::space::{Block, Found, Span, SpanKind, bitmap};
+use crate::error::HeapError;
 use crate::faults::told;
-use crate::{Heap, HeapError};
+use crate::heap::Heap;
 use lode_layout::{CHECKED_BITS, CHUNK, Extent, PoolOffset, unchecked};
 use lode_pmem::Medium;
 use std::collections::BTreeMap;
@@ -76,7 +76,7 @@ impl<M: Medium> Heap<M> {
     }
 
     fn object_at(&self, at: PoolOffset) -> Result<Object, HeapError> {
-        match self.space.find(self.memory(), at)? {
+        match self.space().find(self.memory(), at)? {
             Found::Block { block, span, class, shape } => {
                 let allocated = bitmap(self.memory(), span, &shape)?;
                 let word = (block.word.get() - span.get() - lode_layout::SPAN_HEADER) / lode_layout::WORD;
@@ -100,7 +100,7 @@ impl<M: Medium> Heap<M> {
     /// Loads of a descriptor, a header and one word of a bitmap.
     #[inline]
     pub fn is_allocated(&self, at: PoolOffset, type_number: u64) -> Result<bool, HeapError> {
-        match self.space.find(self.memory(), at) {
+        match self.space().find(self.memory(), at) {
             Ok(Found::Block { block, shape, .. }) => {
                 let damaged = HeapError::Corrupt { what: "the allocation bitmap", at: block.word };
                 let allocated = unchecked(self.memory().load8(block.word)).ok_or(damaged)?;
@@ -125,13 +125,13 @@ impl<M: Medium> Heap<M> {
     }
 
     fn first_behind(&self, after: PoolOffset) -> Result<Option<Object>, HeapError> {
-        for extent in self.space.extents().filter(|extent| after < extent.end()) {
+        for extent in self.space().extents().filter(|extent| after < extent.end()) {
             let tables = extent.table_len / CHUNK;
             let near = after.get().saturating_sub(extent.start.get()) / CHUNK;
             // The span that holds `after` begins at or before its chunk.
             let mut chunk = if near > tables { self.head_before(&extent, near) } else { tables };
             while chunk < extent.len / CHUNK {
-                let (span, kind) = self.space.span(self.memory(), &extent, chunk)?;
+                let (span, kind) = self.space().span(self.memory(), &extent, chunk)?;
                 if let Some(object) = self.first_in(span, kind, after)? {
                     return Ok(Some(object));
                 }
@@ -144,7 +144,7 @@ impl<M: Medium> Heap<M> {
     /// Returns the first chunk of the span in use that holds `chunk`, or `chunk` if there is none.
     fn head_before(&self, extent: &Extent, chunk: u64) -> u64 {
         let ends_behind = |head: &u64| {
-            let span = self.space.span(self.memory(), extent, *head);
+            let span = self.space().span(self.memory(), extent, *head);
             span.is_ok_and(|(span, kind)| kind != SpanKind::Free && head + span.chunks > chunk)
         };
         (extent.table_len / CHUNK..=chunk).rev().find(ends_behind).unwrap_or(chunk)
@@ -197,11 +197,11 @@ impl<M: Medium> Heap<M> {
     fn counted(&self) -> Result<HeapStats, HeapError> {
         let mut stats = HeapStats::default();
         let mut classes: BTreeMap<u64, ClassStats> = BTreeMap::new();
-        for extent in self.space.extents() {
+        for extent in self.space().extents() {
             let mut chunk = extent.table_len / CHUNK;
             let mut run = 0;
             while chunk < extent.len / CHUNK {
-                let (span, kind) = self.space.span(self.memory(), &extent, chunk)?;
+                let (span, kind) = self.space().span(self.memory(), &extent, chunk)?;
                 chunk += span.chunks;
                 run = if kind == SpanKind::Free { run + span.len() } else { 0 };
                 stats.largest_free = stats.largest_free.max(run);

@@ -3,7 +3,7 @@
 use super::class::Class;
 use super::space::{Block, Space, Span, SpanKind, bitmap};
 use super::spans::FreeSpans;
-use crate::HeapError;
+use crate::error::HeapError;
 use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering};
 use lode_layout::{CHECKED_BITS, CHUNK, PoolOffset, Superblock};
 use lode_pmem::{Fault, Memory};
@@ -15,6 +15,23 @@ use std::sync::PoisonError;
 pub(crate) struct Key {
     pub(crate) class: Class,
     pub(crate) type_number: u64,
+}
+
+/// A block or a span that no object lies in, or none any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    Block(Key, Block),
+    Span(Span),
+}
+
+impl Place {
+    /// Returns the offset of its first byte.
+    pub(crate) fn at(self) -> PoolOffset {
+        match self {
+            Place::Block(_, block) => block.at,
+            Place::Span(span) => span.start,
+        }
+    }
 }
 
 /// Number of chunks whose descriptors are read at a time, when free space or free blocks are looked for after
@@ -101,15 +118,6 @@ pub(crate) struct Central {
     met_below: AtomicU64,
 }
 
-/// Fill level of the heap.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Fullness {
-    pub(crate) free_chunks: u64,
-    pub(crate) longest_chunks: u64,
-    /// Bytes of free blocks in superblocks.
-    pub(crate) free_block_bytes: u64,
-}
-
 impl Central {
     /// Moves up to `want` free blocks of `key` to `into`. Moves none if it finds none.
     pub(crate) fn take_blocks(
@@ -146,6 +154,14 @@ impl Central {
             if state.free.chunks() > 0 || !self.scan(&mut state, space, memory) {
                 return;
             }
+        }
+    }
+
+    /// Takes back space that no thread uses.
+    pub(crate) fn give(&self, place: Place) {
+        match place {
+            Place::Block(key, block) => self.give_blocks(key, [block].into_iter()),
+            Place::Span(span) => self.give_span(span),
         }
     }
 
@@ -226,15 +242,11 @@ impl Central {
         self.enter().add(span, shape, key, free);
     }
 
-    /// Returns the fill level of the heap. Scans first all that was not scanned since opening.
-    pub(crate) fn fullness(&self, space: &Space, memory: &Memory) -> Fullness {
+    /// Returns the number of free chunks. Scans first all that was not scanned since opening.
+    pub(crate) fn free_chunks(&self, space: &Space, memory: &Memory) -> u64 {
         let mut state = self.enter();
         while self.scan(&mut state, space, memory) {}
-        Fullness {
-            free_chunks: state.free.chunks(),
-            longest_chunks: state.free.longest(),
-            free_block_bytes: state.known.values().map(|k| k.free.count * k.shape.block_size).sum(),
-        }
+        state.free.chunks()
     }
 
     /// Scans some more chunks. Returns false when all have been scanned.

@@ -1,7 +1,7 @@
 //! Limbo: freed space, until no reader can hold it any more.
 
-use super::central::Key;
-use super::space::{Block, Span};
+use super::central::{Key, Place};
+use super::space::Block;
 use std::collections::VecDeque;
 use std::mem;
 
@@ -54,29 +54,22 @@ impl Limbo {
     }
 }
 
-/// Freed space that may be overwritten outside of the log once it leaves the limbo.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Freed {
-    Block(Key, Block),
-    Span(Span),
-}
-
 /// Freed space that all threads share. Large blocks and spans must also wait for the checkpoint, since a record of
 /// the log could still be replayed over them.
 #[derive(Debug, Default)]
 pub(crate) struct SharedLimbo {
-    waiting: VecDeque<(u64, u64, Freed)>,
+    waiting: VecDeque<(u64, u64, Place)>,
 }
 
 impl SharedLimbo {
     /// Adds space that the record `sequence` freed in `epoch`.
-    pub(crate) fn add(&mut self, sequence: u64, epoch: u64, freed: Freed) {
-        self.waiting.push_back((sequence, epoch, freed));
+    pub(crate) fn add(&mut self, sequence: u64, epoch: u64, place: Place) {
+        self.waiting.push_back((sequence, epoch, place));
     }
 
     /// Takes the space that no reader holds and the checkpoint covers.
-    pub(crate) fn take_ripe(&mut self, checkpointed: u64, oldest: u64) -> Vec<Freed> {
-        let ripe = |(sequence, epoch, _): &(u64, u64, Freed)| *sequence <= checkpointed && *epoch < oldest;
+    pub(crate) fn take_ripe(&mut self, checkpointed: u64, oldest: u64) -> Vec<Place> {
+        let ripe = |(sequence, epoch, _): &(u64, u64, Place)| *sequence <= checkpointed && *epoch < oldest;
         let mut taken = Vec::new();
         self.waiting.retain(|entry| {
             if ripe(entry) {

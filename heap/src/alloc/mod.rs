@@ -16,14 +16,14 @@
 //! # Cost
 //! No fence: allocating and freeing are entries of the transaction's record.
 
+pub(crate) mod allocations;
+pub(crate) mod allocator;
 pub(crate) mod cache;
 pub(crate) mod central;
 pub(crate) mod class;
 pub(crate) mod limbo;
 pub(crate) mod magazine;
+mod reclaim;
+pub(crate) mod shared;
 pub(crate) mod space;
 mod spans;
-
-pub(crate) use central::{Central, Key};
-pub(crate) use class::Class;
-pub(crate) use space::{Block, Found, Space, Span, SpanKind};

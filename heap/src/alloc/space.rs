@@ -1,7 +1,7 @@
 //! The heap's space on the medium: extents, chunks, and their descriptors and headers.
 
 use super::class::{Class, SPAN_CHUNKS};
-use crate::HeapError;
+use crate::error::HeapError;
 use crate::sync::{AtomicU64, AtomicUsize, Ordering};
 use lode_layout::{
     CHECKED_BITS, CHUNK, Descriptor, Extent, Geometry, Huge, PoolOffset, SPAN_HEADER, Superblock, WORD,
@@ -24,6 +24,11 @@ pub(crate) struct Span {
 impl Span {
     pub(crate) fn len(self) -> u64 {
         self.chunks * CHUNK
+    }
+
+    /// Returns true if `at` lies in the span.
+    pub(crate) fn holds(self, at: PoolOffset) -> bool {
+        at >= self.start && at < self.start.plus(self.len())
     }
 }
 

@@ -1,8 +1,10 @@
 //! The log of an unclean pool: every record that may have been acknowledged must be there.
 
 use super::{Finding, Report, Severity};
+use crate::error::HeapError;
+use crate::log::LogArea;
 use crate::log::past::{Flaw, FlawKind, Past};
-use crate::{HeapError, heap};
+
 use lode_layout::{Geometry, Slot, WORD};
 use lode_pmem::{Fault, Medium};
 
@@ -15,7 +17,7 @@ pub fn check_log<M: Medium>(
     report: &mut Report,
 ) {
     report.unclean = !slot.closed;
-    match Past::read(medium, heap::log_area(geometry), uuid, slot) {
+    match Past::read(medium, LogArea::of(geometry), uuid, slot) {
         Ok(past) => {
             report.counts.records = past.records.len() as u64;
             past.flaws.iter().for_each(|flaw| report.add(finding(flaw)));
@@ -66,7 +68,7 @@ pub fn mend_log<M: Medium>(
     let mut mended = 0;
     let mut last = usize::MAX;
     loop {
-        let past = Past::read(medium, heap::log_area(geometry), uuid, slot)?;
+        let past = Past::read(medium, LogArea::of(geometry), uuid, slot)?;
         let flips = past.flaws.iter().find_map(|flaw| flaw.flips.first());
         let lost = past.flaws.iter().any(|flaw| flaw.proven && flaw.flips.is_empty());
         let Some(flip) = flips.filter(|_| past.flaws.len() < last) else { return Ok((mended, lost)) };

@@ -6,7 +6,7 @@
 //! too: the newer slot counts.
 
 use super::{Finding, Report, Severity};
-use crate::HeapError;
+use crate::error::HeapError;
 use crate::log::SEQUENCE_GAP;
 use crate::log::slots::{self, Copy};
 use lode_layout::{SLOT_WORDS, Slot};

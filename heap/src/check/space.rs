@@ -1,9 +1,9 @@
 //! The heap's space: descriptors, headers, bitmaps and the root word, and the objects that are in use.
 
 use super::{Finding, Report, Severity};
-use crate::HeapError;
-use crate::alloc::space::{Space, Span, SpanKind};
-use crate::alloc::{Block, Class};
+use crate::alloc::class::Class;
+use crate::alloc::space::{Block, Space, Span, SpanKind};
+use crate::error::HeapError;
 use lode_layout::{
     CHECKED_BITS, CHUNK, Descriptor, Extent, Geometry, Huge, PoolOffset, SPAN_HEADER, Superblock, WORD,
     checked, decode_root, encode_root, unchecked,

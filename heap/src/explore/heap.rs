@@ -1,7 +1,9 @@
 //! The heap: a root with slots, whose objects transactions allocate, rewrite, replace, copy and free.
 
 use crate::check::{Reach, Report, Severity, SpaceMap, check_log, check_slots};
-use crate::{Heap, HeapError, Tx};
+use crate::error::HeapError;
+use crate::heap::Heap;
+use crate::tx::Tx;
 use lode_layout::{Geometry, PoolOffset, WORD};
 use lode_sim::oracle::{Access, Registers, WrongRegisters};
 use lode_sim::{Actor, Moment, SimMedium, Subject};

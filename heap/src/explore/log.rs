@@ -1,6 +1,7 @@
 //! The log alone: transactions that write registers, which lie after it on the medium.
 
-use crate::{HeapError, Log, LogArea};
+use crate::error::HeapError;
+use crate::log::{Log, LogArea};
 use lode_layout::{PoolOffset, Record};
 use lode_pmem::Medium;
 use lode_sim::oracle::{Access, Registers, WrongRegisters};

@@ -18,7 +18,7 @@ mod dirty;
 mod group;
 mod lane;
 pub(crate) mod past;
-mod recover;
+pub(crate) mod recover;
 mod ring;
 pub(crate) mod slots;
 
@@ -27,13 +27,10 @@ use crate::{Doubt, HeapError, bugs};
 use dirty::DirtyLines;
 use group::Group;
 use lane::{LaneState, Lanes};
-use lode_layout::{BLOCK, PoolOffset, Record, RecordSeal, Slot, WORD, align_down};
+use lode_layout::{BLOCK, Geometry, PoolOffset, Record, RecordSeal, Slot, WORD, align_down};
 use lode_pmem::{Fault, Medium, Rung, checksum};
 use std::mem;
 use zerocopy::IntoBytes;
-
-pub(crate) use recover::Damaged;
-pub use recover::Recovery;
 
 /// Maximum number of rings in a log. It bounds the number of threads that can be in their drain at once.
 const RINGS_MAX: u64 = 16;
@@ -51,6 +48,13 @@ pub struct LogArea {
     pub start: PoolOffset,
     /// Its length in bytes, a multiple of 4096.
     pub len: u64,
+}
+
+impl LogArea {
+    /// Returns the place of the log in a pool.
+    pub(crate) fn of(geometry: &Geometry) -> LogArea {
+        LogArea { start: geometry.log_off(), len: geometry.log_len() }
+    }
 }
 
 /// A redo log on a medium of its own or inside of a pool.
@@ -143,6 +147,12 @@ impl<M: Medium> Log<M> {
     #[inline]
     pub(crate) fn is_read_only(&self) -> bool {
         self.is_read_only
+    }
+
+    /// Returns an error if the log refuses records because its medium must not be changed.
+    #[inline]
+    pub(crate) fn check_changes(&self) -> Result<(), HeapError> {
+        if self.is_read_only { Err(HeapError::ReadOnly) } else { Ok(()) }
     }
 
     /// Returns an error if the log accepts no more records.

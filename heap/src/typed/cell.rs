@@ -1,8 +1,11 @@
 //! Reading and storing cells.
 
-use super::{Guard, TypedTx};
-use crate::ptr::{PCell, bytes_of, offset_of, value_of};
-use crate::{Brand, HeapError, Persist};
+use super::brand::Brand;
+use super::guard::Guard;
+use super::tx::TypedTx;
+use crate::error::HeapError;
+use crate::persist::{Persist, bytes_of, offset_of, value_of};
+use crate::ptr::PCell;
 use lode_layout::WORD;
 use lode_pmem::Medium;
 use std::fmt;

@@ -1,35 +1,39 @@
 //! Reading outside of a transaction.
 
-use super::TypedHeap;
+use super::brand::Brand;
+use crate::error::HeapError;
 use crate::faults::told;
-use crate::{Brand, HeapError, Pin};
+use crate::heap::Heap;
+use crate::readers::Pin;
 use lode_layout::PoolOffset;
 use lode_pmem::{Mapping, Medium, Memory};
 use std::fmt;
+use std::marker::PhantomData;
 use std::sync::atomic::{Ordering, fence};
 
 /// A reader's guard: objects that the thread can reach are not reused while it lives. References lent under it end
 /// with it.
 pub struct Guard<'a, B: Brand, M: Medium = Mapping> {
-    heap: &'a TypedHeap<B, M>,
+    heap: &'a Heap<M>,
     /// Held for its drop.
     _pin: Pin<'a>,
+    brand: PhantomData<fn() -> B>,
 }
 
 impl<'a, B: Brand, M: Medium> Guard<'a, B, M> {
-    pub(super) fn new(heap: &'a TypedHeap<B, M>) -> Guard<'a, B, M> {
-        Guard { heap, _pin: heap.raw().pin() }
+    pub(super) fn new(heap: &'a Heap<M>) -> Guard<'a, B, M> {
+        Guard { heap, _pin: heap.pin(), brand: PhantomData }
     }
 
     #[inline]
     pub(crate) fn memory(&self) -> &Memory {
-        self.heap.raw().memory()
+        self.heap.memory()
     }
 
     /// Returns the result of a `read` during which no transaction changed the words that the lock of `at` guards.
     /// Repeats `read` until there is one.
     pub(crate) fn undisturbed<R>(&self, at: PoolOffset, mut read: impl FnMut() -> R) -> R {
-        let heap = self.heap.raw();
+        let heap = self.heap;
         for round in 0.. {
             let before = heap.lock_version(at);
             // Words that this thread has locked itself can't change while it is here.

@@ -1,7 +1,13 @@
 //! A heap under a brand.
 
-use super::{Claimed, Guard, TypedTx};
-use crate::{Brand, Heap, HeapError, HeapStats, Object, Persist, ptr};
+use super::brand::{Brand, Claimed};
+use super::guard::Guard;
+use super::tx::TypedTx;
+use crate::error::HeapError;
+use crate::heap::Heap;
+use crate::persist::Persist;
+use crate::ptr;
+use crate::walk::{HeapStats, Object};
 use lode_layout::{Geometry, PoolOffset};
 use lode_pmem::{Mapping, Medium, Rung};
 
@@ -28,11 +34,6 @@ impl<B: Brand, M: Medium> TypedHeap<B, M> {
     /// Returns the heap, no longer under the brand.
     pub(crate) fn into_raw(self) -> Heap<M> {
         self.heap
-    }
-
-    #[inline]
-    pub(crate) fn raw(&self) -> &Heap<M> {
-        &self.heap
     }
 
     /// Runs `closure` as a transaction, as [`Heap::run`] does. All its changes are durable when this returns `Ok`.
@@ -84,7 +85,7 @@ impl<B: Brand, M: Medium> TypedHeap<B, M> {
     #[inline]
     pub fn guard(&self) -> Guard<'_, B, M> {
         assert!(!self.heap.in_transaction(), "a guard can't be made inside of a transaction");
-        Guard::new(self)
+        Guard::new(&self.heap)
     }
 
     /// Returns the root, from which all objects are reached; `None` while there is none.

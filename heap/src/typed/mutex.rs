@@ -1,8 +1,10 @@
 //! Locks around persistent data.
 
-use super::{Guard, TypedTx};
-use crate::ptr::offset_of;
-use crate::{Brand, HeapError, Persist};
+use super::brand::Brand;
+use super::guard::Guard;
+use super::tx::TypedTx;
+use crate::error::HeapError;
+use crate::persist::{Persist, offset_of};
 use lode_pmem::Medium;
 use std::fmt;
 use std::marker::PhantomData;

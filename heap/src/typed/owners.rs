@@ -1,8 +1,8 @@
 //! The objects that an object owns, and freeing an object with them.
 
-use super::TypedTx;
-use crate::ptr::walk_of;
-use crate::{Brand, Heap, HeapError, Persist};
+use super::brand::Brand;
+use super::tx::TypedTx;
+use crate::error::HeapError;
 use lode_layout::PoolOffset;
 use lode_pmem::{Fault, Medium, Memory};
 
@@ -27,30 +27,6 @@ impl std::fmt::Debug for Owners<'_> {
 pub struct Owners<'a> {
     pub(crate) memory: &'a Memory,
     pub(crate) edges: Vec<Edge>,
-}
-
-/// Visits all objects that the `T` at `root` owns, directly or through others. `visit` gets the offset of each, or the
-/// fault of one that can't be read. It returns true if the objects that this one owns are to be visited, too.
-pub fn visit_owned_by<T: Persist<B>, B: Brand, M: Medium>(
-    heap: &Heap<M>,
-    root: PoolOffset,
-    visit: &mut dyn FnMut(Result<PoolOffset, Fault>) -> bool,
-) {
-    let _pin = heap.pin();
-    let mut owners = Owners { memory: heap.memory(), edges: Vec::new() };
-    let mut open = vec![(root, walk_of::<T, B>())];
-    while let Some((at, walk)) = open.pop() {
-        if let Some(Err(fault)) = walk.map(|walk| walk(at, &mut owners)) {
-            visit(Err(fault));
-        }
-        for Edge { word, walk } in owners.edges.drain(..) {
-            let (target, fault) = Fault::apart(|| PoolOffset::new(heap.memory().load8(word)));
-            let found = fault.map_or(Ok(target), Err);
-            if found != Ok(PoolOffset::NULL) && visit(found) {
-                open.push((target, walk));
-            }
-        }
-    }
 }
 
 /// Frees the object at `at` with all that it owns. Each edge is locked and cut before its object is freed. So if two

@@ -1,7 +1,9 @@
 //! A pool in a file, under a brand.
 
-use super::TypedHeap;
-use crate::{Brand, OpenError, Pool, Recovery};
+use super::brand::Brand;
+use super::heap::TypedHeap;
+use crate::log::recover::Recovery;
+use crate::pool::{OpenError, Pool};
 use lode_layout::Header;
 use lode_pmem::{Mapping, Medium, RungReport};
 use lode_pool::{CreateOptions, OpenOptions, PoolFile};
@@ -19,6 +21,19 @@ pub struct TypedPool<B: Brand, M: Medium = Arc<Mapping>> {
     heap: TypedHeap<B, M>,
     file: PoolFile,
     recovery: Recovery,
+}
+
+impl<M: Medium> Pool<M> {
+    /// Puts the pool under the brand `B`: the compiler then checks the types of its objects. No other handle may
+    /// store to the medium from then on.
+    ///
+    /// # Errors
+    /// [`HeapError::BrandTaken`](crate::HeapError::BrandTaken), in [`OpenError::Heap`], while another heap is open under the brand.
+    pub fn typed<B: Brand>(self) -> Result<TypedPool<B, M>, OpenError> {
+        let (heap, file, recovery) = self.into_parts();
+        let heap = TypedHeap::new(heap).map_err(OpenError::heap(file.path()))?;
+        Ok(TypedPool { heap, file, recovery })
+    }
 }
 
 impl<B: Brand> TypedPool<B> {
@@ -46,10 +61,6 @@ impl<B: Brand> TypedPool<B> {
 }
 
 impl<B: Brand, M: Medium> TypedPool<B, M> {
-    pub(crate) fn over(heap: TypedHeap<B, M>, file: PoolFile, recovery: Recovery) -> TypedPool<B, M> {
-        TypedPool { heap, file, recovery }
-    }
-
     /// Returns the header as it is now.
     pub fn header(&self) -> Header {
         self.file.header()

@@ -1,7 +1,10 @@
 //! Persistent text.
 
-use super::{Guard, PVec, TypedTx};
-use crate::{Brand, HeapError};
+use super::brand::Brand;
+use super::guard::Guard;
+use super::tx::TypedTx;
+use super::vec::PVec;
+use crate::error::HeapError;
 use lode_layout::PoolOffset;
 use lode_pmem::Medium;
 use std::fmt;

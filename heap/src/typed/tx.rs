@@ -1,6 +1,7 @@
 //! A transaction of the typed interface.
 
-use crate::{Brand, HeapError, Owned, Persist, Tx};
+use super::brand::Brand;
+use crate::tx::Tx;
 use lode_pmem::{Mapping, Medium};
 use std::fmt;
 use std::marker::PhantomData;
@@ -22,18 +23,6 @@ impl<'a, B: Brand, M: Medium> TypedTx<'a, B, M> {
     #[inline]
     pub(crate) fn raw(&self) -> &Tx<'_, M> {
         self.raw
-    }
-
-    /// Makes an object that holds `value`. The transaction owns it until a [`PBox`](crate::PBox) does.
-    ///
-    /// # Errors
-    /// [`HeapError::OutOfSpace`].
-    ///
-    /// # Cost
-    /// The object's bytes and 24 more in the record; the object's bytes are stored twice.
-    #[inline]
-    pub fn alloc<T: Persist<B>>(&self, value: T) -> Result<Owned<'_, T, B, M>, HeapError> {
-        Owned::make(self, value)
     }
 }
 

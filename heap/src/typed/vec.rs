@@ -1,8 +1,12 @@
 //! Growable arrays.
 
-use super::{Guard, TypedTx, type_hash};
-use crate::ptr::{Word, bytes_of, offset_of, value_of};
-use crate::{Brand, HeapError, Persist, Tx};
+use super::brand::Brand;
+use super::guard::Guard;
+use super::tx::TypedTx;
+use super::type_hash;
+use crate::error::HeapError;
+use crate::persist::{Persist, Word, bytes_of, offset_of, value_of};
+use crate::tx::Tx;
 use lode_layout::{PoolOffset, WORD};
 use lode_pmem::Medium;
 use std::fmt;

@@ -8,12 +8,11 @@
 //! Space that a reader may hold stays as it is. Closures that wait for their turn to reclaim keep space from each
 //! other by their pins. So a refused transaction is tried again when its own closure's pin and theirs are gone.
 
-use crate::alloc::Span;
-use crate::alloc::cache::ThreadCache;
-use crate::alloc::limbo::Freed;
-use crate::session::State;
-use crate::sync::{AtomicUsize, Ordering, SpinMutexGuard};
-use crate::{Heap, HeapError};
+use super::allocator::Allocator;
+use super::cache::ThreadCache;
+use super::shared::Shared;
+use crate::error::HeapError;
+use crate::sync::{AtomicBool, AtomicUsize, Ordering, SpinMutexGuard};
 use lode_layout::{Descriptor, Record};
 use lode_pmem::Medium;
 
@@ -25,15 +24,15 @@ const ROUNDS: usize = 3;
 const PATIENCE: u32 = 192;
 
 /// A guard during whose life threads fetch no more blocks than they need.
-struct Short<'a, M: Medium> {
-    heap: &'a Heap<M>,
+struct Short<'a> {
+    is_short: &'a AtomicBool,
     _alone: SpinMutexGuard<'a, ()>,
 }
 
-impl<M: Medium> Drop for Short<'_, M> {
+impl Drop for Short<'_> {
     fn drop(&mut self) {
-        // ORDER: none: see `Tx::fetch_blocks`.
-        self.heap.shared.is_short.store(false, Ordering::Relaxed);
+        // ORDER: none: see `Allocator::fetch_blocks`.
+        self.is_short.store(false, Ordering::Relaxed);
     }
 }
 
@@ -42,7 +41,7 @@ struct Stuck<'a>(&'a AtomicUsize);
 
 impl<'a> Stuck<'a> {
     fn new(count: &'a AtomicUsize) -> Stuck<'a> {
-        // ORDER: none: other threads only wait by the number, see `reclaim`.
+        // ORDER: none: other threads only wait by the number, see `reclaim_after_refusal`.
         count.fetch_add(1, Ordering::Relaxed);
         Stuck(count)
     }
@@ -55,42 +54,20 @@ impl Drop for Stuck<'_> {
     }
 }
 
-impl<M: Medium> Heap<M> {
-    /// Takes a span of free chunks. Reclaims all that it can if there is none.
-    pub(crate) fn find_span(
-        &self,
-        state: &mut State,
-        chunks: u64,
-        align: u64,
-    ) -> Result<Option<Span>, HeapError> {
-        if chunks > self.space.chunks() {
-            return Ok(None);
-        }
-        match self.take_span(chunks, align) {
-            Some(span) => Ok(Some(span)),
-            None => self.reclaim_for(state, || self.take_span(chunks, align)),
-        }
-    }
-
-    pub(crate) fn take_span(&self, chunks: u64, align: u64) -> Option<Span> {
-        self.shared.central.take_span(&self.space, self.memory(), chunks, align)
-    }
-
+impl<'a, M: Medium> Allocator<'a, M> {
     /// Reclaims freed space until `find` returns `Some`. The calling thread has not locked its cache.
     #[cold]
-    pub(crate) fn reclaim_for<T>(
-        &self,
-        state: &mut State,
-        find: impl Fn() -> Option<T>,
-    ) -> Result<Option<T>, HeapError> {
+    pub(crate) fn reclaim_for<T>(self, find: impl Fn() -> Option<T>) -> Result<Option<T>, HeapError> {
         let stuck = Stuck::new(&self.shared.stuck);
         let found = self.reclaim_in_turn(find);
         drop(stuck);
-        state.starved |= matches!(found, Ok(None));
+        if matches!(found, Ok(None)) {
+            self.starved.set(true);
+        }
         found
     }
 
-    fn reclaim_in_turn<T>(&self, find: impl Fn() -> Option<T>) -> Result<Option<T>, HeapError> {
+    fn reclaim_in_turn<T>(self, find: impl Fn() -> Option<T>) -> Result<Option<T>, HeapError> {
         let _short = self.reclaim_alone();
         // Another thread may have just reclaimed it.
         if let Some(found) = find() {
@@ -122,8 +99,8 @@ impl<M: Medium> Heap<M> {
     /// Reclaims the space that pins kept from the thread's last transaction, if that was refused: its own pin, or
     /// those of other refused transactions. Returns true if another attempt is worthwhile.
     #[cold]
-    pub(crate) fn reclaim(&self) -> bool {
-        if !self.session().state.borrow().was_starved {
+    pub(crate) fn reclaim_after_refusal(self) -> bool {
+        if !self.starved.get() {
             return false;
         }
         for round in 0..PATIENCE {
@@ -131,62 +108,60 @@ impl<M: Medium> Heap<M> {
             if self.shared.stuck.load(Ordering::Relaxed) == 0 {
                 break;
             }
-            self.medium().relax(round);
+            self.log.medium().relax(round);
         }
         let _short = self.reclaim_alone();
         self.empty_caches() || self.waits_for_checkpoint()
     }
 
     /// Waits until no other thread reclaims: space that such a thread is about to make free is on no list meanwhile.
-    fn reclaim_alone(&self) -> Short<'_, M> {
+    fn reclaim_alone(self) -> Short<'a> {
+        let Shared { reclaiming, is_short, .. } = self.shared;
         for round in 0.. {
-            if let Some(alone) = self.shared.reclaiming.try_lock() {
-                // ORDER: none: see `Tx::fetch_blocks`.
-                self.shared.is_short.store(true, Ordering::Relaxed);
-                return Short { heap: self, _alone: alone };
+            if let Some(alone) = reclaiming.try_lock() {
+                // ORDER: none: see `Allocator::fetch_blocks`.
+                is_short.store(true, Ordering::Relaxed);
+                return Short { is_short, _alone: alone };
             }
-            self.medium().relax(round);
+            self.log.medium().relax(round);
         }
         unreachable!("the loop ends with the lock")
     }
 
     /// Moves the free blocks of all threads to the central part, which can then tell superblocks without a used
     /// block. Gives back freed space that no reader holds. Returns true if anything became free.
-    fn empty_caches(&self) -> bool {
+    fn empty_caches(self) -> bool {
         let caches = self.shared.caches().clone();
         let mut any = false;
-        for mut cache in ThreadCache::lock_all(&caches, |round| self.medium().relax(round)) {
+        for mut cache in ThreadCache::lock_all(&caches, |round| self.log.medium().relax(round)) {
             any |= self.shared.empty(&mut cache);
         }
         any | self.take_ripe()
     }
 
     /// Gives back freed space that the checkpoint covers and no reader holds. Returns true if there was any.
-    pub(crate) fn take_ripe(&self) -> bool {
-        let oldest = self.shared.readers.oldest();
+    pub(super) fn take_ripe(self) -> bool {
+        let oldest = self.shared.readers().oldest();
         // Locked until all is given back, for the next thread that looks for it.
         let mut limbo = self.shared.limbo();
         let ripe = limbo.take_ripe(self.log.checkpointed(), oldest);
-        for freed in &ripe {
-            match *freed {
-                Freed::Block(key, block) => self.shared.central.give_blocks(key, [block].into_iter()),
-                Freed::Span(span) => self.shared.central.give_span(span),
-            }
+        for place in &ripe {
+            self.shared.central.give(*place);
         }
         !ripe.is_empty()
     }
 
     /// Returns true if only a checkpoint keeps some freed space from being free.
-    fn waits_for_checkpoint(&self) -> bool {
-        let oldest = self.shared.readers.oldest();
+    fn waits_for_checkpoint(self) -> bool {
+        let oldest = self.shared.readers().oldest();
         self.shared.limbo().waits_for_checkpoint(self.log.checkpointed(), oldest)
     }
 
     /// Makes free chunks of the superblocks that have no block in use. They belong to no transaction, so a record of
     /// their own frees them. A checkpoint follows, after which no record is left that could be replayed over them.
     /// Returns true if there were any.
-    fn give_up_empty_superblocks(&self) -> Result<bool, HeapError> {
-        let empty = self.shared.central.take_empty_superblocks(&self.space);
+    fn give_up_empty_superblocks(self) -> Result<bool, HeapError> {
+        let empty = self.shared.central.take_empty_superblocks(self.space);
         // As many descriptors as are certain to fit in a record.
         for part in empty.chunks(self.log.record_words_max() / 4) {
             let mut record = Record::new();

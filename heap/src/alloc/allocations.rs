@@ -1,0 +1,452 @@
+//! The blocks and spans of one attempt of a transaction: those that it took, and those that it freed.
+//!
+//! ```text
+//!   alloc, free -> entries in the write set -> record durable -> publish: superblocks to all threads, freed space to limbo
+//!                                           -> not written    -> give_back: taken space is free again
+//!                                           -> in doubt       -> clear: the space is left alone
+//! ```
+
+use super::allocator::{Allocator, refill_of};
+use super::central::{FreeBlocks, Key, Place};
+use super::class::Class;
+use super::space::{Block, Found, Space, Span};
+use crate::bugs;
+use crate::error::HeapError;
+use crate::writeset::WriteSet;
+use lode_layout::{Descriptor, Huge, PoolOffset, Superblock, checked, unchecked};
+use lode_pmem::{Medium, Memory};
+use std::collections::HashSet;
+
+/// The strongest alignment of an object, in bytes.
+const ALIGN_MAX: u64 = 4096;
+/// The weakest alignment of an object, in bytes.
+const ALIGN_MIN: u64 = 16;
+/// Bytes above which an object's first content may be written in place, past the log.
+pub(crate) const PAYLOAD_MIN: u64 = 1024;
+/// Number of frees above which double frees are looked for by hash.
+const FEW: usize = 16;
+
+/// Returns the alignment that an object gets when `align` was asked for.
+pub(crate) fn checked_align(align: u64) -> Result<u64, HeapError> {
+    let fine = align.max(1).is_power_of_two() && align <= ALIGN_MAX;
+    if fine { Ok(align.max(ALIGN_MIN)) } else { Err(HeapError::Alignment { align }) }
+}
+
+/// A superblock that the transaction makes.
+#[derive(Debug)]
+struct Made {
+    span: Span,
+    shape: Superblock,
+    key: Key,
+    /// Blocks that the transaction has not taken, except those in `next`.
+    free: FreeBlocks,
+    /// Blocks that the transaction takes next, the first one at the end.
+    next: Vec<Block>,
+}
+
+impl Made {
+    /// Takes a block that the transaction has not taken.
+    fn take(&mut self) -> Option<Block> {
+        if self.next.is_empty() {
+            self.free.take(self.span.start, &self.shape, refill_of(self.key.class), &mut self.next);
+            // Ascending addresses: objects that are made together lie together.
+            self.next.reverse();
+        }
+        self.next.pop()
+    }
+}
+
+/// An object in a span of its own that the transaction makes.
+#[derive(Clone, Copy, Debug)]
+struct MadeHuge {
+    span: Span,
+    at: PoolOffset,
+    size: u64,
+    type_number: u64,
+}
+
+/// The place at which a block was found.
+enum Room {
+    Block(Block),
+    /// A span for a superblock of such blocks.
+    Superblock(Span),
+}
+
+/// The space that an attempt of a transaction has taken or freed. No other transaction gets it before this one is
+/// over.
+#[derive(Debug, Default)]
+pub(crate) struct Allocations {
+    taken: Vec<(Key, Block)>,
+    made: Vec<Made>,
+    huge: Vec<MadeHuge>,
+    freed: Vec<Place>,
+    freed_set: HashSet<u64>,
+}
+
+impl Allocations {
+    /// Allocates an object of at least `size` bytes, see [`Tx::alloc`](crate::Tx::alloc).
+    #[inline]
+    pub(crate) fn alloc<M: Medium>(
+        &mut self,
+        allocator: Allocator<'_, M>,
+        writes: &mut WriteSet,
+        size: u64,
+        align: u64,
+        type_number: u64,
+    ) -> Result<PoolOffset, HeapError> {
+        let align = checked_align(align)?;
+        let Some(class) = Class::of(size.max(1), align) else {
+            return self.alloc_huge(allocator, writes, size, align, type_number);
+        };
+        let key = Key { class, type_number };
+        let Some((key, block)) = self.take_block(allocator, writes, key, align)? else {
+            return self.alloc_huge(allocator, writes, size, align, type_number);
+        };
+        allocator.memory().prefetch_store(block.word);
+        writes.set_bits(block.word, block.mask());
+        self.taken.push((key, block));
+        Ok(block.at)
+    }
+
+    /// Takes space for an object that the end of the transaction does not give back. Returns it, and the object's
+    /// offset.
+    pub(crate) fn take<M: Medium>(
+        &mut self,
+        allocator: Allocator<'_, M>,
+        writes: &mut WriteSet,
+        size: u64,
+        align: u64,
+        type_number: u64,
+    ) -> Result<(Place, PoolOffset), HeapError> {
+        let align = checked_align(align)?;
+        if let Some(class) = Class::of(size.max(1), align) {
+            let key = Key { class, type_number };
+            if let Some((key, block)) = self.take_block(allocator, writes, key, align)? {
+                return Ok((Place::Block(key, block), block.at));
+            }
+        }
+        let (span, data_off) = allocator.find_huge(size, align)?;
+        Ok((Place::Span(span), span.start.plus(data_off)))
+    }
+
+    /// Takes a free block of `key`. If there is none, takes a larger one that is aligned to `align`. The block
+    /// belongs to the transaction from then on. Returns `None` if there is no block, and no room for a superblock.
+    #[inline]
+    fn take_block<M: Medium>(
+        &mut self,
+        allocator: Allocator<'_, M>,
+        writes: &mut WriteSet,
+        key: Key,
+        align: u64,
+    ) -> Result<Option<(Key, Block)>, HeapError> {
+        let block = allocator.take_cached(key);
+        block.map_or_else(|| self.find_block(allocator, writes, key, align), |block| Ok(Some((key, block))))
+    }
+
+    /// Finds a free block outside of the thread's cache, and fetches others with it.
+    #[cold]
+    fn find_block<M: Medium>(
+        &mut self,
+        allocator: Allocator<'_, M>,
+        writes: &mut WriteSet,
+        key: Key,
+        align: u64,
+    ) -> Result<Option<(Key, Block)>, HeapError> {
+        // No cache of a read-only heap holds a block, so each allocation comes here, or to `find_huge`.
+        allocator.log().check_changes()?;
+        // Only the transaction knows a superblock that it makes, so its blocks are found here only.
+        if let Some(block) = self.take_made(key) {
+            return Ok(Some((key, block)));
+        }
+        let block = allocator.fetch_blocks(key);
+        let block = block.or_else(|| allocator.take_ripe().then(|| allocator.fetch_blocks(key)).flatten());
+        if let Some(block) = block {
+            return Ok(Some((key, block)));
+        }
+        let of_length = |chunks| allocator.take_span(chunks, chunks).map(Room::Superblock);
+        let most = key.class.lengths().find(|chunks| *chunks <= allocator.space().chunks());
+        let find = || allocator.fetch_blocks(key).map(Room::Block).or_else(|| of_length(most?));
+        let room = match find() {
+            Some(room) => Some(room),
+            None => allocator.reclaim_for(find)?,
+        };
+        match room.or_else(|| key.class.lengths().find_map(of_length)) {
+            Some(Room::Block(block)) => Ok(Some((key, block))),
+            Some(Room::Superblock(span)) => {
+                self.make_superblock(allocator, writes, span, key);
+                Ok(self.take_made(key).map(|block| (key, block)))
+            }
+            None => {
+                let larger = key.class.larger().filter(|class| class.align() >= align);
+                let mut keys = larger.map(|class| Key { class, ..key });
+                Ok(keys.find_map(|key| Some((key, allocator.fetch_blocks(key)?))))
+            }
+        }
+    }
+
+    /// Takes a block of a superblock of `key` that this transaction makes.
+    fn take_made(&mut self, key: Key) -> Option<Block> {
+        self.made.iter_mut().rev().filter(|made| made.key == key).find_map(Made::take)
+    }
+
+    /// Makes `span` a superblock of `key`. Its header is part of this transaction's record.
+    fn make_superblock<M: Medium>(
+        &mut self,
+        allocator: Allocator<'_, M>,
+        writes: &mut WriteSet,
+        span: Span,
+        key: Key,
+    ) {
+        let (class, chunks) = (key.class, span.chunks);
+        let shape = Superblock::plan(span.len(), class.block_size(), class.align(), key.type_number);
+        let bitmap = vec![checked(0); shape.bitmap_words() as usize];
+        allocator.describe(writes, span, Descriptor::Superblock { chunks });
+        writes.store_header(span.start, &shape.encode(span.start.get()), &bitmap);
+        let free = FreeBlocks::of(&shape, &vec![0; bitmap.len()]);
+        self.made.push(Made { span, shape, key, free, next: Vec::new() });
+    }
+
+    fn alloc_huge<M: Medium>(
+        &mut self,
+        allocator: Allocator<'_, M>,
+        writes: &mut WriteSet,
+        size: u64,
+        align: u64,
+        type_number: u64,
+    ) -> Result<PoolOffset, HeapError> {
+        let (span, data_off) = allocator.find_huge(size, align)?;
+        make_huge(allocator, writes, span, Huge { size, data_off, type_number });
+        let at = span.start.plus(data_off);
+        self.huge.push(MadeHuge { span, at, size: span.len() - data_off, type_number });
+        Ok(at)
+    }
+
+    /// Frees the object that begins at `at`, see [`Tx::free`](crate::Tx::free).
+    pub(crate) fn free<M: Medium>(
+        &mut self,
+        allocator: Allocator<'_, M>,
+        writes: &mut WriteSet,
+        at: PoolOffset,
+    ) -> Result<(), HeapError> {
+        let none = HeapError::NoObject { at };
+        if let Some((block, key, _)) = self.made_block(at) {
+            return if self.has_taken(block) { self.free_block(writes, key, block) } else { Err(none) };
+        }
+        if let Some(huge) = self.made_huge(at) {
+            return self.free_span(allocator, writes, huge.span, none);
+        }
+        let Allocator { space, shared, .. } = allocator;
+        let memory = allocator.memory();
+        match space.find(memory, at)? {
+            Found::Block { block, span, class, shape } => {
+                if !self.is_allocated(memory, block)? {
+                    return Err(none);
+                }
+                shared.central.meet_superblock(space, memory, span);
+                self.free_block(writes, Key { class, type_number: shape.type_number }, block)
+            }
+            Found::Huge { span, .. } => {
+                shared.central.meet_span(space, memory, span.start);
+                self.free_span(allocator, writes, span, none)
+            }
+        }
+    }
+
+    fn free_block(&mut self, writes: &mut WriteSet, key: Key, block: Block) -> Result<(), HeapError> {
+        if self.has_freed(block.at) {
+            return Err(HeapError::NoObject { at: block.at });
+        }
+        writes.clear_bits(block.word, block.mask());
+        self.add_freed(Place::Block(key, block));
+        Ok(())
+    }
+
+    fn free_span<M: Medium>(
+        &mut self,
+        allocator: Allocator<'_, M>,
+        writes: &mut WriteSet,
+        span: Span,
+        none: HeapError,
+    ) -> Result<(), HeapError> {
+        if self.has_freed(span.start) {
+            return Err(none);
+        }
+        allocator.describe(writes, span, Descriptor::Free);
+        self.add_freed(Place::Span(span));
+        Ok(())
+    }
+
+    /// Returns the bytes that the object at `at` can hold, and its type number, as the transaction sees it.
+    pub(crate) fn object(
+        &self,
+        space: &Space,
+        memory: &Memory,
+        at: PoolOffset,
+    ) -> Result<(u64, u64), HeapError> {
+        let none = HeapError::NoObject { at };
+        if let Some((block, key, shape)) = self.made_block(at) {
+            let there = !self.has_freed(at) && self.has_taken(block);
+            return if there { Ok((shape.block_size, key.type_number)) } else { Err(none) };
+        }
+        if let Some(huge) = self.made_huge(at) {
+            let there = !self.has_freed(huge.span.start);
+            return if there { Ok((huge.size, huge.type_number)) } else { Err(none) };
+        }
+        match space.find(memory, at)? {
+            Found::Block { block, shape, .. }
+                if !self.has_freed(at) && self.is_allocated(memory, block)? =>
+            {
+                Ok((shape.block_size, shape.type_number))
+            }
+            Found::Huge { span, object } if !self.has_freed(span.start) => {
+                Ok((span.len() - object.data_off, object.type_number))
+            }
+            _ => Err(none),
+        }
+    }
+
+    /// Returns true if the block was allocated before the transaction or by it.
+    fn is_allocated(&self, memory: &Memory, block: Block) -> Result<bool, HeapError> {
+        let bits = unchecked(memory.load8(block.word))
+            .ok_or(HeapError::Corrupt { what: "the allocation bitmap", at: block.word })?;
+        Ok(bits & block.mask() != 0 || self.has_taken(block))
+    }
+
+    /// Returns true if the transaction has allocated `block`.
+    fn has_taken(&self, block: Block) -> bool {
+        self.taken.iter().any(|(_, taken)| *taken == block)
+    }
+
+    /// Returns true if the transaction has already freed the object or span that begins at `at`.
+    fn has_freed(&self, at: PoolOffset) -> bool {
+        if self.freed.len() > FEW {
+            return self.freed_set.contains(&at.get());
+        }
+        self.freed.iter().any(|freed| freed.at() == at)
+    }
+
+    fn add_freed(&mut self, freed: Place) {
+        self.freed.push(freed);
+        if self.freed.len() > FEW {
+            if self.freed_set.is_empty() {
+                self.freed_set.extend(self.freed.iter().map(|freed| freed.at().get()));
+            } else {
+                self.freed_set.insert(freed.at().get());
+            }
+        }
+    }
+
+    /// Returns the block that begins at `at` in a superblock that this transaction makes.
+    fn made_block(&self, at: PoolOffset) -> Option<(Block, Key, Superblock)> {
+        let made = self.made.iter().find(|made| made.span.holds(at))?;
+        let into = at.get().checked_sub(made.span.start.get() + made.shape.data_off)?;
+        let index = into / made.shape.block_size;
+        let exact = index * made.shape.block_size == into && index < made.shape.block_count;
+        exact.then(|| (Block::of(made.span.start, &made.shape, index), made.key, made.shape))
+    }
+
+    fn made_huge(&self, at: PoolOffset) -> Option<MadeHuge> {
+        self.huge.iter().find(|huge| huge.at == at).copied()
+    }
+
+    /// Publishes the space of the transaction, whose record `sequence` is durable: its superblocks to all threads,
+    /// and the space that it freed to a limbo.
+    #[inline]
+    pub(crate) fn publish<M: Medium>(&mut self, allocator: Allocator<'_, M>, sequence: u64) {
+        if !self.made.is_empty() {
+            for made in self.made.drain(..) {
+                allocator.shared.central.add_superblock(made.span, made.shape, made.key, made.free);
+                allocator.lock_cache().magazines.of(made.key).extend(made.next);
+            }
+        }
+        self.taken.clear();
+        self.huge.clear();
+        if !self.freed.is_empty() {
+            self.retire(allocator, sequence);
+        }
+    }
+
+    /// Puts blocks and spans that the transaction `sequence` freed into a limbo, until they can be used again.
+    fn retire<M: Medium>(&mut self, allocator: Allocator<'_, M>, sequence: u64) {
+        let shared = allocator.shared;
+        let mut epoch = None;
+        let mut cache = allocator.lock_cache();
+        for freed in self.freed.drain(..) {
+            match freed {
+                Place::Block(key, block) if key.class.block_size() <= PAYLOAD_MIN => {
+                    if cache.limbo.add(key, block) {
+                        allocator.rotate_limbo(&mut cache);
+                    }
+                }
+                Place::Block(..) if bugs::EARLY_REUSE.is_active() => shared.central.give(freed),
+                large => {
+                    let epoch = *epoch.get_or_insert_with(|| shared.readers().advance());
+                    shared.limbo().add(sequence, epoch, large);
+                }
+            }
+        }
+    }
+
+    /// Gives back the space that the transaction had taken. It is not committed and never will be.
+    pub(crate) fn give_back<M: Medium>(&mut self, allocator: Allocator<'_, M>) {
+        let made = std::mem::take(&mut self.made);
+        let taken = std::mem::take(&mut self.taken);
+        if !taken.is_empty() {
+            let mut cache = allocator.lock_cache();
+            for (key, block) in taken {
+                if made.iter().all(|made| !made.span.holds(block.at)) {
+                    allocator.put_back(&mut cache, key, block);
+                }
+            }
+        }
+        for made in made {
+            allocator.shared.central.give_span(made.span);
+        }
+        for huge in std::mem::take(&mut self.huge) {
+            allocator.shared.central.give_span(huge.span);
+        }
+    }
+
+    /// Forgets the space after a transaction, published, given back, or left alone until the pool is opened again.
+    #[inline]
+    pub(crate) fn clear(&mut self) {
+        // A publication empties the list of freed space, and leaves the set.
+        let lists = [self.taken.len(), self.made.len(), self.huge.len(), self.freed.len()];
+        if lists.iter().any(|len| *len > 0) || !self.freed_set.is_empty() {
+            self.forget();
+        }
+    }
+
+    #[cold]
+    fn forget(&mut self) {
+        self.taken.clear();
+        self.made.clear();
+        self.huge.clear();
+        self.freed.clear();
+        self.freed_set = HashSet::new();
+    }
+}
+
+/// Adds the descriptor and the header of a huge object in `span` to a transaction's record.
+fn make_huge<M: Medium>(allocator: Allocator<'_, M>, writes: &mut WriteSet, span: Span, object: Huge) {
+    allocator.describe(writes, span, Descriptor::Huge { chunks: span.chunks });
+    writes.store_header(span.start, &object.encode(span.start.get()), &[]);
+}
+
+/// Makes `place`, which was taken before, an object of `size` bytes at `at`, by entries in a transaction's record.
+pub(crate) fn make_object<M: Medium>(
+    allocator: Allocator<'_, M>,
+    writes: &mut WriteSet,
+    place: Place,
+    at: PoolOffset,
+    size: u64,
+    type_number: u64,
+) {
+    match place {
+        Place::Block(_, block) => writes.set_bits(block.word, block.mask()),
+        Place::Span(span) => {
+            let data_off = at.get() - span.start.get();
+            make_huge(allocator, writes, span, Huge { size, data_off, type_number });
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! The allocator of a heap as one thread uses it: the thread's own cache first, then the space that all threads share.
+
+use super::cache::{Cache, ThreadCache};
+use super::central::{Key, Place, out_of_space};
+use super::class::Class;
+use super::magazine::REFILL;
+use super::shared::Shared;
+use super::space::{Block, Space, Span};
+use crate::biased::Hold;
+use crate::error::HeapError;
+use crate::log::Log;
+use crate::sync::Ordering;
+use crate::writeset::WriteSet;
+use lode_layout::{CHUNK, Descriptor, SPAN_HEADER, align_up};
+use lode_pmem::{Medium, Memory};
+use std::cell::Cell;
+
+/// The allocator, for the steps of one thread.
+#[derive(Debug)]
+pub(crate) struct Allocator<'a, M: Medium> {
+    pub(super) log: &'a Log<M>,
+    pub(super) space: &'a Space,
+    pub(super) shared: &'a Shared,
+    cache: &'a ThreadCache,
+    /// Set when the thread finds no space.
+    pub(super) starved: &'a Cell<bool>,
+}
+
+impl<M: Medium> Clone for Allocator<'_, M> {
+    #[inline]
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<M: Medium> Copy for Allocator<'_, M> {}
+
+impl<'a, M: Medium> Allocator<'a, M> {
+    #[inline]
+    pub(crate) fn new(
+        log: &'a Log<M>,
+        space: &'a Space,
+        shared: &'a Shared,
+        cache: &'a ThreadCache,
+        starved: &'a Cell<bool>,
+    ) -> Allocator<'a, M> {
+        Allocator { log, space, shared, cache, starved }
+    }
+
+    /// Returns the log under the heap.
+    #[inline]
+    pub(crate) fn log(self) -> &'a Log<M> {
+        self.log
+    }
+
+    /// Returns the space of the heap on the medium.
+    #[inline]
+    pub(crate) fn space(self) -> &'a Space {
+        self.space
+    }
+
+    /// Returns the mapped bytes, for loads.
+    #[inline]
+    pub(crate) fn memory(self) -> &'a Memory {
+        self.log.medium().memory()
+    }
+
+    /// Locks the cache of the calling thread. It stays locked for one step of the allocator, and no such step waits.
+    #[inline]
+    pub(super) fn lock_cache(self) -> Hold<'a, Cache> {
+        self.cache.lock(|round| self.log.medium().relax(round))
+    }
+
+    /// Takes a block of `key` from the thread's cache.
+    #[inline]
+    pub(super) fn take_cached(self, key: Key) -> Option<Block> {
+        self.lock_cache().magazines.of(key).pop()
+    }
+
+    /// Moves free blocks of `key` from the superblocks to the thread's cache, and returns one of them.
+    pub(super) fn fetch_blocks(self, key: Key) -> Option<Block> {
+        // ORDER: none: a thread that sees it late has fetched some more blocks, which are found in its cache.
+        let is_short = self.shared.is_short.load(Ordering::Relaxed);
+        let want = if is_short { 1 } else { refill_of(key.class) };
+        // Locked until the blocks are in the cache, for a thread that looks for them there.
+        let mut cache = self.lock_cache();
+        let blocks = cache.magazines.of(key);
+        if blocks.is_empty() {
+            self.shared.central.take_blocks(self.space, self.memory(), key, want, blocks);
+            // Ascending addresses: objects that are made together lie together.
+            blocks.reverse();
+        }
+        blocks.pop()
+    }
+
+    /// Puts a free block into the thread's cache, and gives the surplus to all threads.
+    pub(super) fn put_back(self, cache: &mut Cache, key: Key, block: Block) {
+        if let Some(surplus) = cache.magazines.put(key, block) {
+            self.shared.central.give_blocks(key, surplus.into_iter());
+        }
+    }
+
+    /// Moves blocks that this thread freed, and that no reader holds any more, to the thread's magazines.
+    #[cold]
+    pub(super) fn rotate_limbo(self, cache: &mut Cache) {
+        let oldest = self.shared.readers().oldest();
+        let Cache { magazines, limbo } = cache;
+        limbo.turn(
+            oldest,
+            || self.shared.readers().advance(),
+            |key, block| {
+                if let Some(surplus) = magazines.put(key, block) {
+                    self.shared.central.give_blocks(key, surplus.into_iter());
+                }
+            },
+        );
+    }
+
+    /// Takes `chunks` free chunks that begin at a multiple of `align` chunks in their extent.
+    pub(crate) fn take_span(self, chunks: u64, align: u64) -> Option<Span> {
+        self.shared.central.take_span(self.space, self.memory(), chunks, align)
+    }
+
+    /// Takes a span of `chunks` free chunks, or else the longest free span.
+    pub(crate) fn take_longest(self, chunks: u64) -> Option<Span> {
+        self.take_span(chunks, 1).or_else(|| self.shared.central.take_longest(self.memory(), chunks))
+    }
+
+    /// Takes a span of free chunks. Reclaims all that it can if there is none.
+    fn find_span(self, chunks: u64, align: u64) -> Result<Option<Span>, HeapError> {
+        if chunks > self.space.chunks() {
+            return Ok(None);
+        }
+        match self.take_span(chunks, align) {
+            Some(span) => Ok(Some(span)),
+            None => self.reclaim_for(|| self.take_span(chunks, align)),
+        }
+    }
+
+    /// Returns a span for a huge object, and the object's offset in the span.
+    pub(super) fn find_huge(self, size: u64, align: u64) -> Result<(Span, u64), HeapError> {
+        self.log.check_changes()?;
+        let data_off = align_up(SPAN_HEADER, align);
+        let len = size.checked_add(data_off + CHUNK - 1).ok_or(out_of_space(size))?;
+        let span = self.find_span(len / CHUNK, 1)?.ok_or(out_of_space(size))?;
+        Ok((span, data_off))
+    }
+
+    /// Adds the descriptor of `span` to a transaction's record.
+    pub(super) fn describe(self, writes: &mut WriteSet, span: Span, descriptor: Descriptor) {
+        let at = self.space.descriptor_at(span.start).expect("spans lie in extents");
+        writes.store_words(at, &[descriptor.encode()]);
+    }
+
+    /// Retires space that was freed by the record `sequence`, which may have readers until now. It can be reused when
+    /// they are gone and a checkpoint covers the record.
+    pub(crate) fn retire(self, sequence: u64, places: impl IntoIterator<Item = Place>) {
+        let epoch = self.shared.readers().advance();
+        let mut limbo = self.shared.limbo();
+        for place in places {
+            limbo.add(sequence, epoch, place);
+        }
+    }
+
+    /// Returns the number of free chunks. Scans first all that was not scanned since opening.
+    pub(crate) fn free_chunks(self) -> u64 {
+        self.shared.central.free_chunks(self.space, self.memory())
+    }
+}
+
+/// Returns the number of blocks of `class` that a thread fetches at a time. It is small enough to leave blocks of a
+/// small pool to other threads.
+pub(super) fn refill_of(class: Class) -> usize {
+    let per_chunk = (CHUNK / class.block_size()).max(1) as usize;
+    REFILL.min(per_chunk.div_ceil(4))
+}

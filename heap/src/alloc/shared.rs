@@ -1,0 +1,95 @@
+//! The part of a heap that outlives its threads and is in DRAM only.
+
+use super::cache::{Cache, ThreadCache};
+use super::central::{Central, Place};
+use super::limbo::{Limbo, SharedLimbo};
+use crate::readers::Readers;
+use crate::sync::{AtomicBool, AtomicUsize, Mutex, MutexGuard, SpinMutex, pause};
+use std::sync::{Arc, PoisonError};
+
+/// The free space that all threads share, the caches of all threads, and the readers that keep freed space from use.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(super) central: Central,
+    limbo: Mutex<SharedLimbo>,
+    readers: Readers,
+    /// The caches of all threads that have one.
+    caches: Mutex<Vec<Arc<ThreadCache>>>,
+    /// Held by the thread that reclaims. Threads only try it, and never block on it.
+    pub(super) reclaiming: SpinMutex<()>,
+    /// True while a thread reclaims because there is no space. Threads then fetch no more blocks than they need at
+    /// once.
+    pub(super) is_short: AtomicBool,
+    /// Threads that wait inside of a transaction until they can reclaim. Their pins keep freed space from use.
+    pub(super) stuck: AtomicUsize,
+}
+
+impl Shared {
+    pub(crate) fn new() -> Shared {
+        let limbo = Mutex::new(SharedLimbo::default());
+        let (central, readers, reclaiming) = (Central::default(), Readers::new(), SpinMutex::new(()));
+        let (caches, is_short, stuck) = (Mutex::new(Vec::new()), AtomicBool::new(false), AtomicUsize::new(0));
+        Shared { central, limbo, readers, caches, reclaiming, is_short, stuck }
+    }
+
+    /// Returns the readers that keep freed space from use.
+    #[inline]
+    pub(crate) fn readers(&self) -> &Readers {
+        &self.readers
+    }
+
+    /// Takes back space that no thread uses.
+    pub(crate) fn give(&self, place: Place) {
+        self.central.give(place);
+    }
+
+    /// Makes a cache for the calling thread.
+    pub(crate) fn add_cache(&self) -> Arc<ThreadCache> {
+        let cache = Arc::new(ThreadCache::new());
+        self.caches().push(Arc::clone(&cache));
+        cache
+    }
+
+    /// Takes all blocks of the cache, whose thread exits.
+    pub(crate) fn remove_cache(&self, cache: &Arc<ThreadCache>) {
+        for mut cache in ThreadCache::lock_all(std::slice::from_ref(cache), pause) {
+            self.empty(&mut cache);
+        }
+        self.caches().retain(|other| !Arc::ptr_eq(other, cache));
+    }
+
+    /// Moves all blocks of a cache to where all threads can take them. Freed ones wait there until no reader can hold
+    /// them. Returns true if there were free blocks.
+    pub(super) fn empty(&self, cache: &mut Cache) -> bool {
+        let mut any = false;
+        for (key, blocks) in cache.magazines.take_all() {
+            any |= !blocks.is_empty();
+            self.central.give_blocks(key, blocks.into_iter());
+        }
+        self.share(&mut cache.limbo);
+        any
+    }
+
+    /// Moves the blocks that a thread has freed to the shared limbo. They wait there until no reader can hold them.
+    fn share(&self, limbo: &mut Limbo) {
+        let (young, (old_epoch, old)) = (limbo.take_young(), limbo.take_old());
+        // The young ones were freed before this call; more is not known of them.
+        let young_epoch = if young.is_empty() { 0 } else { self.readers.advance() };
+        if young.is_empty() && old.is_empty() {
+            return;
+        }
+        let mut waiting = self.limbo();
+        for (epoch, blocks) in [(old_epoch, old), (young_epoch, young)] {
+            // Sequence 0: small blocks do not wait for a checkpoint.
+            blocks.into_iter().for_each(|(key, block)| waiting.add(0, epoch, Place::Block(key, block)));
+        }
+    }
+
+    pub(super) fn limbo(&self) -> MutexGuard<'_, SharedLimbo> {
+        self.limbo.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn caches(&self) -> MutexGuard<'_, Vec<Arc<ThreadCache>>> {
+        self.caches.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,184 @@
+//! An attempt of a transaction: all that it owns until it is over.
+
+use crate::alloc::allocations::Allocations;
+use crate::alloc::allocator::Allocator;
+use crate::locks::{LockTable, Stripe, Version};
+use crate::writeset::WriteSet;
+use lode_layout::{CHUNK, WORD};
+use lode_pmem::Medium;
+
+/// The outcome of an attempt so far. Each variant takes precedence over those before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// It commits if its closure succeeds.
+    Running,
+    /// A step failed of which a part is done, so the attempt must not commit.
+    Doomed,
+    /// Its record would be too long: `wanted` bytes of changes, where `limit` are allowed.
+    TooLarge { wanted: u64, limit: u64 },
+    /// It could not have a lock, or read what changed meanwhile: the closure is to be started again. `is_crossed`: that
+    /// lock comes before one that was held, so a thread that waits for a lock of this attempt may hold it.
+    Conflict { is_crossed: bool },
+}
+
+impl Outcome {
+    fn precedence(self) -> u8 {
+        match self {
+            Outcome::Running => 0,
+            Outcome::Doomed => 1,
+            Outcome::TooLarge { .. } => 2,
+            Outcome::Conflict { .. } => 3,
+        }
+    }
+}
+
+/// The locks that a transaction held at some moment, and the words that it had stored by then.
+#[derive(Clone, Copy, Debug)]
+pub struct Held {
+    count: usize,
+    words: usize,
+}
+
+impl Held {
+    /// Returns true if any lock was held.
+    #[inline]
+    pub fn is_any(self) -> bool {
+        self.count > 0
+    }
+}
+
+/// The changes, the space and the locks of a running transaction, and its outcome so far.
+#[derive(Debug)]
+pub(crate) struct Attempt {
+    writes: WriteSet,
+    space: Allocations,
+    held: Vec<Stripe>,
+    outcome: Outcome,
+    /// Maximum length of the record in words, once it was looked up.
+    words_allowed: Option<u64>,
+}
+
+impl Attempt {
+    pub(crate) fn new() -> Attempt {
+        Attempt {
+            writes: WriteSet::new(),
+            space: Allocations::default(),
+            held: Vec::new(),
+            outcome: Outcome::Running,
+            words_allowed: None,
+        }
+    }
+
+    /// Returns the changes.
+    #[inline]
+    pub(crate) fn writes(&mut self) -> &mut WriteSet {
+        &mut self.writes
+    }
+
+    /// Returns true if nothing was stored.
+    #[inline]
+    pub(crate) fn is_clean(&self) -> bool {
+        self.writes.is_empty()
+    }
+
+    /// Returns the space that was taken or freed.
+    #[inline]
+    pub(crate) fn space(&self) -> &Allocations {
+        &self.space
+    }
+
+    /// Returns the space, and the changes by which the medium says the same.
+    #[inline]
+    pub(crate) fn space_and_writes(&mut self) -> (&mut Allocations, &mut WriteSet) {
+        (&mut self.space, &mut self.writes)
+    }
+
+    /// Returns the outcome so far.
+    #[inline]
+    pub(crate) fn outcome(&self) -> Outcome {
+        self.outcome
+    }
+
+    /// Sets the outcome, unless the present one takes precedence or is of the same kind.
+    pub(crate) fn worsen(&mut self, outcome: Outcome) {
+        if outcome.precedence() > self.outcome.precedence() {
+            self.outcome = outcome;
+        }
+    }
+
+    /// Notes that a lock could not be had. Replaces what an earlier conflict said of crossed locks.
+    pub(crate) fn conflict(&mut self, is_crossed: bool) {
+        self.outcome = Outcome::Conflict { is_crossed };
+    }
+
+    /// Returns true if the record may have `words` words.
+    pub(crate) fn allow<M: Medium>(&mut self, allocator: Allocator<'_, M>, words: u64) -> bool {
+        let half_of_free = || allocator.free_chunks() * CHUNK / WORD / 2;
+        let mut allowed = *self.words_allowed.get_or_insert_with(half_of_free);
+        if words > allowed && matches!(self.outcome, Outcome::Running | Outcome::Doomed) {
+            // Ignores an error: it shows again when the transaction commits.
+            let _ = allocator.reclaim_for(|| None::<()>);
+            allowed = half_of_free();
+            self.words_allowed = Some(allowed);
+        }
+        if words > allowed {
+            self.worsen(Outcome::TooLarge { wanted: words * WORD, limit: allowed * WORD });
+        }
+        words <= allowed
+    }
+
+    /// Returns true if the lock is held.
+    #[inline]
+    pub(crate) fn holds(&self, stripe: Stripe) -> bool {
+        self.held.contains(&stripe)
+    }
+
+    /// Returns true if the lock comes before one that is held.
+    pub(crate) fn crosses(&self, stripe: Stripe) -> bool {
+        self.held.iter().any(|held| *held > stripe)
+    }
+
+    /// Takes the lock, which is not held yet, if its version is still `version`.
+    #[inline]
+    pub(crate) fn try_lock(&mut self, locks: &LockTable, stripe: Stripe, version: Version) -> bool {
+        let taken = locks.take(stripe, version);
+        if taken {
+            self.held.push(stripe);
+        }
+        taken
+    }
+
+    /// Notes the locks that are held, and the words that were stored.
+    #[inline]
+    pub(crate) fn held(&self) -> Held {
+        Held { count: self.held.len(), words: self.writes.words() }
+    }
+
+    /// Releases the locks that were taken since `held` was noted, unless anything was stored since.
+    pub(crate) fn unlock_since(&mut self, locks: &LockTable, held: Held) {
+        if self.writes.words() == held.words {
+            let count = held.count.min(self.held.len());
+            self.held.drain(count..).for_each(|stripe| locks.release(stripe));
+        }
+    }
+
+    /// Releases all locks.
+    #[inline]
+    pub(crate) fn unlock(&mut self, locks: &LockTable) {
+        if !self.held.is_empty() {
+            for stripe in self.held.drain(..) {
+                locks.release(stripe);
+            }
+        }
+    }
+
+    /// Resets the attempt after its end. Its space was dealt with before, and its locks are released.
+    #[inline]
+    pub(crate) fn reset(&mut self) {
+        debug_assert!(self.held.is_empty(), "locks are released before the next attempt");
+        self.writes.clear();
+        self.space.clear();
+        self.words_allowed = None;
+        self.outcome = Outcome::Running;
+    }
+}

@@ -1,0 +1,282 @@
+//! A transaction from its closure to its end, phase by phase.
+//!
+//! ```text
+//!   Running      the closure takes locks and space; its changes gather in a record    panic: rolled back
+//!      | verdict: commit, roll back, or run the closure again
+//!   Committing   write: the record becomes durable, and its home stores follow         panic: in doubt
+//!      |         publish: new superblocks to all threads, freed space to limbo
+//!   release      locks are open again, and the attempt is over
+//! ```
+//!
+//! Locks are taken by the closure and validated as they are taken, so nothing is left to validate at the end. Writing
+//! the record and its home stores is one call of the log, which holds a lane during both.
+
+use crate::attempt::{Attempt, Outcome};
+use crate::bugs;
+use crate::error::HeapError;
+use crate::heap::Heap;
+use crate::session::Session;
+use crate::spill::commit_spilled;
+use crate::tx::Tx;
+use lode_pmem::{Fault, Medium};
+use std::mem;
+
+/// Highest waiting round that a transaction passes to [`Medium::relax`] before it starts again.
+const BACKOFF_ROUNDS_MAX: u32 = 256;
+
+/// Maximum number of retries of a transaction that found no space, if its end may have made some free.
+const RETRIES: u32 = 2;
+
+impl<M: Medium> Heap<M> {
+    /// Runs `closure` as a transaction. All its changes are durable when this returns `Ok`. Nothing is changed when
+    /// this returns an error or panics. A call inside of another closure on the same heap joins that transaction.
+    ///
+    /// Bytes that the memory can't deliver read as zeros. The transaction then fails with [`HeapError::Fault`],
+    /// whatever the closure returns.
+    ///
+    /// A closure that meets a lock of another transaction is started again. So is one that finds no space, if its end
+    /// makes some free. Its effects outside of the heap must therefore bear repetition.
+    ///
+    /// # Errors
+    /// The closure's error, or a [`HeapError`]. Only [`HeapError::InDoubt`] leaves the outcome of the transaction
+    /// open. Space that such a transaction has allocated is left alone until the pool is opened again.
+    ///
+    /// # Durability
+    /// Durable on return of the outermost call.
+    ///
+    /// # Cost
+    /// One drain, however much was changed; none if nothing was.
+    #[inline]
+    pub fn run<R, E: From<HeapError>>(
+        &self,
+        mut closure: impl FnMut(&Tx<'_, M>) -> Result<R, E>,
+    ) -> Result<R, E> {
+        let session = self.session();
+        if session.is_active() {
+            return self.join(&session, closure);
+        }
+        let mut retries = 0;
+        for round in 0.. {
+            let running = Running::begin(self, &session);
+            let result = closure(&Tx::new(self, &session));
+            // The closure's value stays in place until the end is known: a copy after the fence would have to wait
+            // for all home stores.
+            match running.end(result.is_ok()) {
+                // Pins of this closure, and closures of other threads, may have kept freed space from being used
+                // again.
+                End::RolledBack | End::Failed(HeapError::OutOfSpace { .. } | HeapError::TooLarge { .. })
+                    if retries < RETRIES && self.reclaim() =>
+                {
+                    retries += 1;
+                }
+                End::Committed | End::RolledBack => return result,
+                End::Failed(error) => return Err(error.into()),
+                End::Conflict { is_crossed: false } => self.medium().relax(round.min(BACKOFF_ROUNDS_MAX)),
+                // A waiter polls rarely, so back off long enough for it to see the lock free.
+                End::Conflict { is_crossed: true } => self.medium().relax(BACKOFF_ROUNDS_MAX),
+            }
+        }
+        unreachable!("the loop ends with a result")
+    }
+
+    fn join<R, E: From<HeapError>>(
+        &self,
+        session: &Session,
+        mut closure: impl FnMut(&Tx<'_, M>) -> Result<R, E>,
+    ) -> Result<R, E> {
+        let joined = Joined { session };
+        let result = closure(&Tx::new(self, session));
+        if result.is_ok() {
+            mem::forget(joined);
+        }
+        result
+    }
+}
+
+/// A closure inside of another one's transaction. It is dropped when the closure fails or panics. A part of the
+/// closure may then be done, so the drop keeps the transaction from being committed.
+struct Joined<'a> {
+    session: &'a Session,
+}
+
+impl Drop for Joined<'_> {
+    fn drop(&mut self) {
+        self.session.attempt().worsen(Outcome::Doomed);
+    }
+}
+
+/// The end of an attempt.
+enum End {
+    Committed,
+    /// The closure returned an error.
+    RolledBack,
+    /// The transaction can't commit, or its commit returned an error.
+    Failed(HeapError),
+    /// The closure is to be started again, see [`Outcome::Conflict`].
+    Conflict {
+        is_crossed: bool,
+    },
+}
+
+/// The first phase: the closure runs. A panic of the closure drops this, which rolls the transaction back.
+struct Running<'a, M: Medium> {
+    heap: &'a Heap<M>,
+    session: &'a Session,
+    /// A fault that the thread had before, which is not this transaction's. It comes from loads past the heap, or
+    /// from a transaction on another heap whose closure runs this one. That transaction is to fail with it.
+    outer: Option<Fault>,
+}
+
+impl<'a, M: Medium> Running<'a, M> {
+    #[inline]
+    fn begin(heap: &'a Heap<M>, session: &'a Session) -> Running<'a, M> {
+        let outer = Fault::take();
+        session.enter();
+        Running { heap, session, outer }
+    }
+
+    /// Commits if the closure was `successful` and nothing else is against it, and rolls back if not.
+    #[inline]
+    fn end(self, successful: bool) -> End {
+        let Running { heap, session, outer } = self;
+        let attempt = &mut *session.attempt();
+        match self.verdict(attempt.outcome(), successful) {
+            None => {
+                let committing = Committing { heap, session, outer, attempt };
+                mem::forget(self);
+                committing.commit()
+            }
+            Some(end) => {
+                attempt.space_and_writes().0.give_back(heap.allocator(session));
+                release(heap, session, attempt, outer);
+                mem::forget(self);
+                end
+            }
+        }
+    }
+
+    /// Decides how the attempt ends; `None` if it commits. The first row that fits decides. The fault of the closure
+    /// is taken in any case: the next attempt reads again.
+    #[inline]
+    fn verdict(&self, outcome: Outcome, successful: bool) -> Option<End> {
+        match (outcome, Fault::take(), successful) {
+            (Outcome::Conflict { is_crossed }, ..) => Some(End::Conflict { is_crossed }),
+            // The closure's result follows from zeros.
+            (_, Some(fault), _) => Some(End::Failed(fault.into())),
+            (_, _, false) => Some(End::RolledBack),
+            (Outcome::TooLarge { wanted, limit }, ..) => {
+                let error = HeapError::TooLarge { wanted, limit };
+                Some(End::Failed(self.heap.check_changes().err().unwrap_or(error)))
+            }
+            (Outcome::Doomed, ..) => Some(End::Failed(HeapError::NestedFailed)),
+            (Outcome::Running, ..) => None,
+        }
+    }
+}
+
+impl<M: Medium> Drop for Running<'_, M> {
+    fn drop(&mut self) {
+        let attempt = &mut *self.session.attempt();
+        attempt.space_and_writes().0.give_back(self.heap.allocator(self.session));
+        // The panic reports the transaction's own fault.
+        Fault::take();
+        release(self.heap, self.session, attempt, self.outer);
+    }
+}
+
+/// The phases that follow a closure whose changes are to become durable. A panic drops this: the record may be durable,
+/// so the transaction is in doubt.
+struct Committing<'a, 's, M: Medium> {
+    heap: &'a Heap<M>,
+    session: &'a Session,
+    outer: Option<Fault>,
+    attempt: &'s mut Attempt,
+}
+
+impl<M: Medium> Committing<'_, '_, M> {
+    #[inline]
+    fn commit(mut self) -> End {
+        let end = match self.write() {
+            Ok(sequence) => {
+                if let Some(sequence) = sequence {
+                    self.publish(sequence);
+                }
+                End::Committed
+            }
+            Err(error) => {
+                self.give_up(error);
+                End::Failed(error)
+            }
+        };
+        release(self.heap, self.session, self.attempt, self.outer);
+        mem::forget(self);
+        end
+    }
+
+    /// Makes the record durable, and then stores its entries at home. Returns its number; `None` if nothing was
+    /// changed.
+    #[inline]
+    fn write(&mut self) -> Result<Option<u64>, HeapError> {
+        if self.attempt.is_clean() {
+            return Ok(None);
+        }
+        if bugs::EARLY_UNLOCK.is_active() {
+            self.attempt.unlock(self.heap.locks());
+        }
+        let log = self.heap.log();
+        let allocator = self.heap.allocator(self.session);
+        let writes = self.attempt.writes();
+        if writes.has_payloads() {
+            writes.vouch();
+        }
+        let sequence = if writes.words() <= log.record_words_max() {
+            log.commit(writes.record(), &[])?
+        } else {
+            commit_spilled(allocator, writes)?
+        };
+        Ok(Some(sequence))
+    }
+
+    /// Lets other threads have the space that the transaction, now durable as `sequence`, made or freed.
+    #[inline]
+    fn publish(&mut self, sequence: u64) {
+        let (space, _) = self.attempt.space_and_writes();
+        space.publish(self.heap.allocator(self.session), sequence);
+    }
+
+    /// Gives up the transaction, whose commit failed.
+    #[cold]
+    fn give_up(&mut self, error: HeapError) {
+        let allocator = self.heap.allocator(self.session);
+        let (space, _) = self.attempt.space_and_writes();
+        match error {
+            // The transaction may be there after reopening, so no other one gets the space that it had taken.
+            HeapError::InDoubt(_) => {}
+            _ => space.give_back(allocator),
+        }
+        // The error reports the fault.
+        Fault::take();
+    }
+}
+
+impl<M: Medium> Drop for Committing<'_, '_, M> {
+    fn drop(&mut self) {
+        // The record may be durable: no transaction gets the space that this one has taken, and no record follows.
+        self.heap.log().fail();
+        // The panic reports the transaction's own fault.
+        Fault::take();
+        release(self.heap, self.session, self.attempt, self.outer);
+    }
+}
+
+/// The last phase: releases the locks of the attempt, whose space was dealt with. The thread is in no transaction any
+/// more.
+#[inline]
+fn release<M: Medium>(heap: &Heap<M>, session: &Session, attempt: &mut Attempt, outer: Option<Fault>) {
+    attempt.unlock(heap.locks());
+    attempt.reset();
+    session.leave();
+    if let Some(fault) = outer {
+        fault.raise();
+    }
+}
