@@ -4,8 +4,8 @@
 
 use crate::drawing::{Drawing, drawing};
 use crate::fletcher::fletcher64_without;
-use crate::label::{Abstraction, LabelFlags, LabelName, check_place, check_sum};
 use crate::label_error::LabelDamage;
+use crate::label_fields::{Abstraction, LabelFlags, LabelName, check_place, check_sum};
 use std::mem::offset_of;
 use uuid::{Uuid, uuid};
 use zerocopy::byteorder::little_endian::{U16, U32, U64};

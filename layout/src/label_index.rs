@@ -4,8 +4,8 @@
 use crate::align_up;
 use crate::drawing::{Drawing, drawing};
 use crate::fletcher::{fletcher64_seal, fletcher64_without};
-use crate::label::LabelFormat;
 use crate::label_error::IndexDamage;
+use crate::label_format::LabelFormat;
 use crate::{LabelError, Want};
 use std::mem::offset_of;
 use std::ops::Range;
