@@ -22,6 +22,7 @@
 
 use crate::audit::{LAYOUT_KV, check_content};
 use crate::error::IndexError;
+use crate::lost_range::LostRange;
 use crate::sift::{Sift, sound_key, sound_value};
 use crate::tree::Tree;
 use lode_heap::check::{Report, SpaceMap, check_slots, mend_log, mend_slots};
@@ -34,15 +35,6 @@ use lode_pmem::{Fault, Medium};
 use lode_pool::{DirtyShutdown, Headers, PoolError, repair_headers};
 use std::collections::HashSet;
 use std::sync::Arc;
-
-/// A range of keys between two others. Some keys in it may have been lost.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LostRange {
-    /// The last key that is present before the range; `None` if there is none.
-    pub after: Option<Vec<u8>>,
-    /// The first key that is present after the range; `None` if there is none.
-    pub before: Option<Vec<u8>>,
-}
 
 /// The result of a repair.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -64,14 +56,6 @@ pub struct Repair {
     pub dirty_shutdown: Option<DirtyShutdown>,
     /// Findings of a check of the repaired pool.
     pub after: Report,
-}
-
-impl LostRange {
-    /// Returns true if `key` lies between the two keys.
-    pub fn contains(&self, key: &[u8]) -> bool {
-        self.after.as_deref().is_none_or(|after| after < key)
-            && self.before.as_deref().is_none_or(|before| key < before)
-    }
 }
 
 impl Repair {

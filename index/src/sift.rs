@@ -7,8 +7,8 @@
 
 use crate::check::bytes_looked_at;
 use crate::leaf;
+use crate::lost_range::LostRange;
 use crate::node::{Node, Symbol};
-use crate::repair::LostRange;
 use lode_heap::check::{Reach, SpaceMap};
 use lode_layout::{
     KEY_LEN_MAX, LEAF_HEADER, LINE, LeafHeader, NodeKind, PoolOffset, SKIP_MAX, SlotKind, TREE_CELLS,

@@ -1,10 +1,9 @@
 //! An open pool in a file or on a device.
 
 use crate::lock::LockedFile;
-use crate::new_file::allocate;
 use crate::{Access, CopyFault, HeaderCopy, Headers, PoolError};
 use lode_layout::{Geometry, Header, LayoutName, Rung};
-use lode_pmem::{Mapping, Medium, PmemError, RungHow, Sysfs};
+use lode_pmem::{Mapping, Medium, PmemError, RungHow, Sysfs, allocate};
 use rustix::fs::fsync;
 use rustix::io::retry_on_intr;
 use std::fs::{self, File};
@@ -249,7 +248,7 @@ pub fn map_to_repair(path: &Path, options: &OpenOptions) -> Result<(Mapping, u64
         let is_short = is_file && want > found;
         let mapping = if is_short {
             drop(mapping);
-            allocate(file.file(), want)?;
+            allocate(file.file(), 0, want).map_err(PoolError::std("allocate"))?;
             map(&file, path, &options)?
         } else {
             mapping

@@ -1,6 +1,7 @@
 //! A pool whose content is one tree of keys and values.
 
-use crate::kv::KvError;
+use crate::kv::STORE_SIZE_MIN;
+use crate::kv::error::KvError;
 use crate::{Finding, IndexError, Tree};
 use lode_heap::{Heap, HeapError, Pool, Tx};
 use lode_layout::{KV_LOAD_OFF, KV_LOAD_WORDS, KvLoad, LayoutName, PoolOffset, TREE_CELLS_OFF};
@@ -12,9 +13,6 @@ use zerocopy::IntoBytes;
 
 /// The layout name of pools that hold a store.
 pub const LAYOUT_NAME: &str = "kv";
-
-/// Least size in bytes of a pool with a store in it. A smaller one would have no room for keys.
-pub const STORE_SIZE_MIN: u64 = 128 << 10;
 
 /// Keys and values in a pool of the layout `kv`, whose root object is that of a tree.
 ///
