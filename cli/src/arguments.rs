@@ -3,27 +3,18 @@
 use crate::bench::Bench;
 use crate::crash::{self, Crash};
 use crate::demo::{self, Demo};
-use crate::durability::Durability;
+use crate::failure::EXIT_CODES;
 use crate::fields;
+use crate::global_options::GlobalOptions;
 use crate::ipmctl::{self, Ipmctl};
 use crate::kv::KvVerb;
 use crate::ndctl::{Daxctl, Ndctl};
 use crate::platform::PlatformVerb;
 use crate::pool::PoolVerb;
-use clap::{Args, Parser, Subcommand};
+use clap::{Parser, Subcommand};
 use clap_complete::Shell;
 use lode_pmem::MASK_VARIABLE;
 use std::path::PathBuf;
-
-/// The exit codes, at the end of every manual page.
-pub(crate) const EXIT_CODES: &str = "\
-Exit status:
-  0    done, and all of it and right
-  1    failed, or the key is not there
-  2    bad usage
-  3    there is damage in the pool, or the repair lost something
-  130  interrupted (SIGINT); what was begun is finished, nothing is half-made
-  141  the reader of the output is gone (SIGPIPE)";
 
 /// Returns the last sections of the program's own manual page.
 fn help() -> String {
@@ -37,21 +28,9 @@ fn help() -> String {
 #[command(name = "lode", version, max_term_width = 100, after_long_help = help(), disable_help_subcommand = true)]
 pub(crate) struct Arguments {
     #[command(flatten)]
-    pub(crate) common: Common,
+    pub(crate) options: GlobalOptions,
     #[command(subcommand)]
     pub(crate) noun: Noun,
-}
-
-/// Arguments of every command.
-#[derive(Args, Debug)]
-pub(crate) struct Common {
-    /// Print JSON: one object, or one object per line; errors as {"error", "code"}
-    #[arg(long, global = true, display_order = 100)]
-    pub(crate) json: bool,
-    /// Use this rung of the durability ladder instead of the detected one: the user then answers for durability.
-    /// Ignored by commands that only read
-    #[arg(long, global = true, value_name = "RUNG", default_value = "auto", display_order = 101)]
-    pub(crate) durability: Durability,
 }
 
 #[derive(Debug, Subcommand)]

@@ -1,11 +1,10 @@
 //! Failures of commands, and their exit codes.
 
-use lode_heap::{Doubt, HeapError, OpenError};
-use lode_index::IndexError;
+use crate::next_step::after_store;
+use lode_heap::OpenError;
 use lode_kv::KvError;
 use lode_pool::PoolError;
 use serde_json::json;
-use std::error::Error;
 use std::fmt;
 use std::io;
 use std::path::Path;
@@ -20,6 +19,16 @@ pub(crate) const DAMAGED: u8 = 3;
 pub(crate) const INTERRUPTED: u8 = 130;
 /// 128 + SIGPIPE.
 const BROKEN_PIPE: u8 = 141;
+
+/// The exit codes, at the end of every manual page.
+pub(crate) const EXIT_CODES: &str = "\
+Exit status:
+  0    done, and all of it and right
+  1    failed, or the key is not there
+  2    bad usage
+  3    there is damage in the pool, or the repair lost something
+  130  interrupted (SIGINT); what was begun is finished, nothing is half-made
+  141  the reader of the output is gone (SIGPIPE)";
 
 /// A failed command. The message names the failed step, the place, the reason and the next step.
 #[derive(Debug)]
@@ -83,8 +92,12 @@ impl Failure {
             let code = if error.is_damage() { DAMAGED } else { FAILED };
             let failure = match error {
                 KvError::Acknowledge(error) => return Failure::output(error),
-                error if names_its_place(&error) => Failure::new(what, with_next_step(&error)),
-                error => Failure::new(what, format_args!("{}: {}", path.display(), with_next_step(&error))),
+                error if names_its_place(&error) => {
+                    Failure::new(what, format_args!("{error}{}", after_store(&error)))
+                }
+                error => {
+                    Failure::new(what, format_args!("{}: {error}{}", path.display(), after_store(&error)))
+                }
             };
             Failure { code, ..failure }
         }
@@ -106,40 +119,4 @@ impl Failure {
 /// Returns true if the error's own message names the file.
 fn names_its_place(error: &KvError) -> bool {
     matches!(error, KvError::Pool(OpenError::Pool(PoolError::At { .. }) | OpenError::Heap { .. }))
-}
-
-/// Returns the error's message, with the next step added if the message does not name one.
-fn with_next_step(error: &KvError) -> String {
-    let step = match heap_error(error) {
-        Some(HeapError::InDoubt(Doubt::Home(_))) => "",
-        Some(HeapError::InDoubt(_)) => {
-            "; look for errors of the device in the kernel's log, then run it again"
-        }
-        Some(HeapError::Fault(_)) => "; run `lode pool check` to see what is affected",
-        _ => "",
-    };
-    format!("{error}{step}")
-}
-
-/// Returns the heap's error that caused `error`, if there is one.
-fn heap_error(error: &KvError) -> Option<HeapError> {
-    // A transparent error hides the error that it holds: its `source` is the source of the inner error.
-    let mut cause: Option<&(dyn Error + 'static)> = Some(match error {
-        KvError::Index(error) => error,
-        KvError::Pool(error) => error,
-        error => error,
-    });
-    while let Some(error) = cause {
-        if let Some(IndexError::Heap(error)) = error.downcast_ref() {
-            return Some(*error);
-        }
-        if let Some(IndexError::Fault(fault)) = error.downcast_ref() {
-            return Some(HeapError::Fault(*fault));
-        }
-        if let Some(error) = error.downcast_ref() {
-            return Some(*error);
-        }
-        cause = error.source();
-    }
-    None
 }

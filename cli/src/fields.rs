@@ -1,6 +1,6 @@
 //! The fields of JSON answers, for help and manual pages.
 
-use crate::arguments::EXIT_CODES;
+use crate::failure::EXIT_CODES;
 
 /// Largest width of a line of help, in columns.
 const WIDTH: usize = 98;

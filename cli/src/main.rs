@@ -5,6 +5,7 @@
 //!   pool kv platform ipmctl ndctl crash bench demo
 //!               one module for each noun: calls the libraries, makes an Answer
 //!   answer      the output: text, or one JSON object               failure   errors and exit codes
+//!   next_step   the command that does what an error asks for
 //!   progress    bars and spinners on the terminal                   interrupt  signals
 //! ```
 //!
@@ -19,11 +20,13 @@ mod demo;
 mod durability;
 mod failure;
 mod fields;
+mod global_options;
 mod interrupt;
 mod ipmctl;
 mod kv;
 mod manual;
 mod ndctl;
+mod next_step;
 mod platform;
 mod pool;
 mod progress;
@@ -48,7 +51,7 @@ fn main() -> ExitCode {
             return print_asked_for(&asked_for).unwrap_or_else(|failure| failure.report(asked_for_json));
         }
     };
-    let json = arguments.common.json;
+    let json = arguments.options.json;
     match run(arguments).and_then(|answer| answer.print(json)) {
         Ok(code) => code,
         Err(failure) => failure.report(json),
@@ -62,16 +65,16 @@ fn print_asked_for(asked_for: &clap::Error) -> Result<ExitCode, Failure> {
 }
 
 fn run(arguments: Arguments) -> Result<Answer, Failure> {
-    let common = &arguments.common;
+    let options = &arguments.options;
     match arguments.noun {
-        Noun::Pool(verb) => pool::run(&verb, common),
-        Noun::Kv(verb) => kv::run(&verb, common),
+        Noun::Pool(verb) => pool::run(&verb, options),
+        Noun::Kv(verb) => kv::run(&verb, options),
         Noun::Platform(verb) => platform::run(&verb),
         Noun::Ipmctl(words) => ipmctl::run(&words),
         Noun::Ndctl(ndctl) => ndctl::run(&ndctl),
         Noun::Daxctl(daxctl) => ndctl::run_daxctl(&daxctl),
-        Noun::Crash(what) => crash::run(&what, common.durability),
-        Noun::Demo(what) => demo::run(&what, common.durability.rung(), common.json),
+        Noun::Crash(what) => crash::run(&what, options.durability),
+        Noun::Demo(what) => demo::run(&what, options.durability.rung(), options.json),
         Noun::Bench(what) => bench::run(&what),
         Noun::Completions { shell } => manual::print_completions(shell),
         Noun::Manual { folder } => manual::write_pages(&folder),

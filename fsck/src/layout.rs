@@ -1,6 +1,6 @@
 //! A layout's part in checks and repairs: the objects of its content.
 
-use crate::repair::{Repair, RepairError};
+use crate::outcome::{Repair, RepairError};
 use lode_heap::check::{Finding, Reach, Report, SpaceMap};
 use lode_heap::{Heap, HeapError};
 use lode_layout::{Geometry, PoolOffset};

@@ -13,10 +13,12 @@
 
 mod check;
 mod layout;
+mod outcome;
 mod repair;
 mod typed;
 
 pub use check::check_pool;
 pub use layout::{Damaged, Layout, Trace};
-pub use repair::{LostRange, Repair, RepairError, repair_pool};
+pub use outcome::{LostRange, Repair, RepairError};
+pub use repair::repair_pool;
 pub use typed::Typed;

@@ -8,9 +8,8 @@ use crate::attempt::{Attempt, Miss};
 use crate::bugs;
 use crate::view::View;
 use lode_layout::{LINE, PoolOffset, TREE_CELLS, TREE_CELLS_OFF};
-use lode_pmem::Medium;
+use lode_pmem::{Counter, Medium};
 use std::cell::Cell;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 thread_local! {
     /// Number of the cell that this thread used last, in any tree.
@@ -18,9 +17,8 @@ thread_local! {
 }
 
 fn first_hint() -> u64 {
-    static NEXT: AtomicU64 = AtomicU64::new(0);
-    // ORDER: none: the number only spreads threads over cells.
-    NEXT.fetch_add(1, Ordering::Relaxed)
+    static NEXT: Counter = Counter::new(0);
+    NEXT.add(1)
 }
 
 fn cell_at(root: PoolOffset, index: u64) -> PoolOffset {

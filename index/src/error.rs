@@ -32,7 +32,7 @@ pub enum IndexError {
     #[error("the transaction is one of another pool than the tree; begin it on the heap of the tree")]
     OtherPool,
     /// The medium holds something that can't be right.
-    #[error("{what} at {at} is damaged; `lode pool check` shows how far")]
+    #[error("{what} at {at} is damaged")]
     Corrupt {
         /// The damaged structure.
         what: &'static str,

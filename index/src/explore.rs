@@ -4,11 +4,10 @@
 use crate::{Finding, IndexError, Tree};
 use lode_heap::{Heap, HeapError};
 use lode_layout::{Geometry, PoolOffset};
+use lode_pmem::Counter;
 use lode_sim::oracle::{Access, Registers, WrongRegisters};
 use lode_sim::{Actor, Moment, SimMedium, Subject};
-use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 const UUID: [u8; 16] = [9; 16];
 const KEYS: u64 = 28;
@@ -29,7 +28,7 @@ pub struct TreeSubject {
 pub struct Engine {
     heap: Heap<Arc<SimMedium>>,
     root: PoolOffset,
-    number: AtomicU64,
+    number: Counter,
 }
 
 /// Keys that a transaction read and wrote, each with the number of its value.
@@ -47,21 +46,14 @@ pub struct Contents {
 }
 
 /// Reason why the recovered tree is wrong.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum Wrong {
     /// Keys have values that no order of the transactions leaves.
+    #[error("{0}")]
     Registers(WrongRegisters<u64, u64>),
     /// The tree is damaged, or an object is reached twice or leaked.
+    #[error("{0}")]
     Unsound(String),
-}
-
-impl fmt::Display for Wrong {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Wrong::Registers(wrong) => wrong.fmt(f),
-            Wrong::Unsound(what) => f.write_str(what),
-        }
-    }
 }
 
 /// Returns key number `key`: 20 are in one node, the others are prefixes of each other or differ after a long common
@@ -102,8 +94,7 @@ impl Engine {
         self.heap.run(|tx| {
             let mut step = Step::default();
             for (key, words) in changes {
-                // ORDER: none: the number only has to differ from all others.
-                let new = self.number.fetch_add(1, Ordering::Relaxed);
+                let new = self.number.add(1);
                 match words {
                     Some(words) => {
                         let mut old = None;
@@ -187,7 +178,7 @@ impl Subject for TreeSubject {
         let geometry = Geometry::plan(self.size).expect("a size");
         let (heap, _) = Heap::open(medium, &geometry, UUID, [3, 3])?;
         let root = heap.root()?;
-        Ok(Engine { heap, root, number: AtomicU64::new(1) })
+        Ok(Engine { heap, root, number: Counter::new(1) })
     }
 
     fn run(&self, engine: &Engine, actor: &mut Actor<'_, Step>) {

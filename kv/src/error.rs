@@ -1,6 +1,6 @@
 //! Errors of a store, and of the lines of a load.
 
-use crate::store::STORE_SIZE_MIN;
+use crate::STORE_SIZE_MIN;
 use lode_heap::{HeapError, OpenError};
 use lode_index::IndexError;
 use lode_layout::{KEY_LEN_MAX, PoolOffset};
@@ -29,8 +29,7 @@ pub enum KvError {
     Unproven(#[source] IndexError),
     /// The tree leads to more or fewer keys than it has counted.
     #[error(
-        "the tree leads to {} keys, and has counted {counted} of them at {at}: keys are lost, or the count is damaged; \
-         `lode pool check` shows how far",
+        "the tree leads to {} keys, and has counted {counted} of them at {at}: keys are lost, or the count is damaged",
         Found { found: *found, counted: *counted }
     )]
     Count {
@@ -42,13 +41,13 @@ pub enum KvError {
         at: PoolOffset,
     },
     /// The note of a load is damaged.
-    #[error("the note of the last load at {at} is damaged; `lode pool check` shows how far")]
+    #[error("the note of the last load at {at} is damaged")]
     Load {
         /// Offset of the note.
         at: PoolOffset,
     },
     /// A line of the input can't be loaded.
-    #[error("line {line}: {error}; correct it, or pass over such lines with --on-error skip")]
+    #[error("line {line}: {error}; correct it, or pass over such lines")]
     Line {
         /// Number of the line, from 1.
         line: u64,
@@ -58,7 +57,7 @@ pub enum KvError {
     /// The input ends before the last line that an earlier load of it had begun.
     #[error(
         "the input ends after byte {end}, and an earlier load of it had begun lines up to byte {begun}; load all of it, \
-         or, if it is another input, have the earlier one forgotten by any `lode kv put`"
+         or, if it is another input, change a key first, which makes the pool forget the earlier one"
     )]
     Cut {
         /// Length of the input in bytes.
@@ -77,7 +76,7 @@ pub enum KvError {
         error: IndexError,
     },
     /// The system has no room for so many threads. Nothing was changed.
-    #[error("the threads can't be started: {0}; load with fewer, as by --threads 1")]
+    #[error("the threads can't be started: {0}; load with fewer")]
     Threads(#[source] io::Error),
     /// The input could not be read.
     #[error("the input can't be read: {0}")]

@@ -53,4 +53,7 @@ pub use escape::{escape, unescape};
 pub use format::{Format, Pair};
 pub use input::Input;
 pub use load::{LoadEvents, LoadOptions, LoadReport, OnError};
-pub use store::{LAYOUT, LAYOUT_NAME, STORE_SIZE_MIN, Store};
+pub use store::{LAYOUT, LAYOUT_NAME, Store};
+
+/// Least size in bytes of a pool with a store in it. A smaller one would have no room for keys.
+pub const STORE_SIZE_MIN: u64 = 128 << 10;

@@ -32,11 +32,11 @@ use crate::store::Store;
 use lode_heap::HeapError;
 use lode_index::{IndexError, Tree};
 use lode_layout::KvLoad;
-use lode_pmem::Medium;
+use lode_pmem::{Counter, Medium};
 use std::collections::HashSet;
 use std::io;
 use std::num::NonZeroUsize;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -114,9 +114,9 @@ struct Loader<'s, M: Medium, E> {
     events: &'s E,
     options: LoadOptions,
     progress: Progress,
-    there: AtomicU64,
-    put: AtomicU64,
-    replaced: AtomicU64,
+    there: Counter,
+    put: Counter,
+    replaced: Counter,
     failed: AtomicBool,
     failure: Mutex<Option<KvError>>,
 }
@@ -186,9 +186,9 @@ impl<M: Medium> Store<M> {
             events,
             options: *options,
             progress: Progress::new(begin),
-            there: AtomicU64::new(0),
-            put: AtomicU64::new(0),
-            replaced: AtomicU64::new(0),
+            there: Counter::default(),
+            put: Counter::default(),
+            replaced: Counter::default(),
             failed: AtomicBool::new(false),
             failure: Mutex::new(None),
         };
@@ -227,11 +227,11 @@ impl<M: Medium, E: LoadEvents> Loader<'_, M, E> {
         let complete = matches!(ending, Ending::Complete(_));
         let reached = self.finish(ending, input, &mut noted)?;
         Ok(LoadReport {
-            lines_before: begin.lines + count(&self.there),
+            lines_before: begin.lines + self.there.get(),
             lines: reached.lines,
             offset: reached.offset,
-            put: count(&self.put),
-            replaced: count(&self.replaced),
+            put: self.put.get(),
+            replaced: self.replaced.get(),
             skipped,
             complete,
         })
@@ -383,8 +383,7 @@ impl<M: Medium, E: LoadEvents> Loader<'_, M, E> {
                 return Ok(false);
             }
             if is_there {
-                // ORDER: none: it is read when the threads have ended.
-                self.there.fetch_add(1, Ordering::Relaxed);
+                self.there.add(1);
                 // The load that put the line may have been killed before it acknowledged the line.
                 self.acknowledge(numbered)?;
             } else {
@@ -404,10 +403,8 @@ impl<M: Medium, E: LoadEvents> Loader<'_, M, E> {
             Ok::<_, IndexError>(replaced)
         });
         let replaced = put.map_err(|error| KvError::Refused { line: numbered.line, error })?;
-        // ORDER: none: they are read when the threads have ended.
-        self.put.fetch_add(1, Ordering::Relaxed);
-        // ORDER: as above.
-        self.replaced.fetch_add(u64::from(replaced), Ordering::Relaxed);
+        self.put.add(1);
+        self.replaced.add(replaced.into());
         self.acknowledge(numbered)
     }
 
@@ -488,9 +485,4 @@ fn are_there<M: Medium>(tree: &Tree<'_, M>, lines: &[Numbered]) -> Result<Vec<bo
 fn follows_another(error: &KvError) -> bool {
     let (KvError::Index(error) | KvError::Refused { error, .. }) = error else { return false };
     matches!(error, IndexError::Heap(HeapError::Poisoned))
-}
-
-fn count(counter: &AtomicU64) -> u64 {
-    // ORDER: the threads that counted were joined.
-    counter.load(Ordering::Relaxed)
 }

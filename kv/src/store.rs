@@ -1,5 +1,6 @@
 //! A pool whose content is one tree of keys and values.
 
+use crate::STORE_SIZE_MIN;
 use crate::error::KvError;
 use lode_heap::{Heap, HeapError, Pool, Tx};
 use lode_index::{Finding, IndexError, Tree, TreeLayout};
@@ -15,9 +16,6 @@ pub const LAYOUT_NAME: &str = "kv";
 
 /// The layout of a store, for checks and repairs.
 pub const LAYOUT: TreeLayout = TreeLayout::new(LAYOUT_NAME);
-
-/// Least size in bytes of a pool with a store in it. A smaller one would have no room for keys.
-pub const STORE_SIZE_MIN: u64 = 128 << 10;
 
 /// Keys and values in a pool of the layout `kv`, whose root object is that of a tree.
 ///

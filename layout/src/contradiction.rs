@@ -4,7 +4,7 @@ use crate::offset::align_down;
 use std::fmt;
 
 /// A field that breaks a rule of its format, alone or together with other fields.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct Contradiction {
     /// Name of the field.
     pub field: &'static str,
@@ -81,5 +81,3 @@ impl fmt::Display for Contradiction {
         }
     }
 }
-
-impl std::error::Error for Contradiction {}

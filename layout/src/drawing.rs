@@ -1,7 +1,7 @@
-//! The drawings of the formats, compared with the layout that the compiler produces.
+//! The drawing of a format, beside the layout that the compiler produces.
 //!
-//! Each format is drawn once, in a `.md` file beside its module, here and in `lode-nvdimm`. A test compares every drawing with the
-//! field tables below, which come from `offset_of!` and `size_of`.
+//! Each format is drawn once, in a `.md` file beside its module, here and in `lode-nvdimm`. A test compares
+//! every drawing with its table of fields, which comes from `offset_of!` and `size_of`.
 
 /// A field of a format as the compiler lays it out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,20 +26,6 @@ pub struct Drawing {
     /// Its fields, in the order of their offsets.
     pub fields: &'static [Field],
 }
-
-/// Every format that has a drawing.
-pub const DRAWINGS: &[Drawing] = &[
-    crate::header::DRAWING,
-    crate::record::DRAWING,
-    crate::slot::DRAWING,
-    crate::span::DRAWING,
-    crate::tree_leaf::DRAWING,
-    crate::tree_node::DRAWING_4,
-    crate::tree_node::DRAWING_16,
-    crate::tree_node::DRAWING_48,
-    crate::tree_node::DRAWING_256,
-    crate::tree_node::DRAWING_TREE,
-];
 
 /// Returns the length of the field that `_project` picks.
 pub const fn len_of<S, F>(_project: fn(&S) -> &F) -> usize {

@@ -221,10 +221,11 @@ fn extent_is_blank(index: usize, extent: &Extent) -> Result<(), Contradiction> {
 }
 
 /// Reasons why a pool can't have a size.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum GeometryError {
     /// Too few bytes for headers, log and heap.
+    #[error("{size} bytes are too few for a pool, it needs {size_min}")]
     TooSmall {
         /// The requested size in bytes.
         size: u64,
@@ -232,6 +233,7 @@ pub enum GeometryError {
         size_min: u64,
     },
     /// Exceeds [`SIZE_MAX`](Geometry::SIZE_MAX), which leaves room in 64-bit offsets.
+    #[error("{size} bytes are too many for a pool, it can have {size_max}")]
     TooLarge {
         /// The requested size in bytes.
         size: u64,
@@ -239,6 +241,7 @@ pub enum GeometryError {
         size_max: u64,
     },
     /// The size is smaller than the pool, and pools only grow.
+    #[error("a pool can't shrink from {was} to {size} bytes")]
     Shrinks {
         /// The requested size in bytes.
         size: u64,
@@ -246,6 +249,7 @@ pub enum GeometryError {
         was: u64,
     },
     /// The pool grew in so many small steps that the header has no room for another extent.
+    #[error("this pool was grown in so many small steps that it can only reach {size_max} bytes, not {size}")]
     ExtentsExhausted {
         /// The requested size in bytes.
         size: u64,
@@ -264,30 +268,6 @@ impl fmt::Debug for Geometry {
             .finish()
     }
 }
-
-impl fmt::Display for GeometryError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            GeometryError::TooSmall { size, size_min } => {
-                write!(f, "{size} bytes are too few for a pool, it needs {size_min}")
-            }
-            GeometryError::TooLarge { size, size_max } => {
-                write!(f, "{size} bytes are too many for a pool, it can have {size_max}")
-            }
-            GeometryError::Shrinks { size, was } => {
-                write!(f, "a pool can't shrink from {was} to {size} bytes")
-            }
-            GeometryError::ExtentsExhausted { size, size_max } => {
-                write!(
-                    f,
-                    "this pool was grown in so many small steps that it can only reach {size_max} bytes, not {size}"
-                )
-            }
-        }
-    }
-}
-
-impl std::error::Error for GeometryError {}
 
 #[cfg(test)]
 mod test {

@@ -4,7 +4,6 @@ use crate::drawing;
 use crate::drawing::Drawing;
 use crate::geometry::{EXTENTS_MAX, Extent};
 use crate::{Contradiction, Geometry, LayoutName, LayoutNameError, PoolOffset, Rung, Want};
-use std::fmt;
 use std::mem::offset_of;
 use uuid::Uuid;
 use zerocopy::byteorder::little_endian::{U32, U64};
@@ -120,22 +119,26 @@ pub struct Header {
 }
 
 /// Reasons why bytes are not a header that this code can use.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum HeaderError {
     /// There are fewer bytes than a header has.
+    #[error("there are only {len} bytes, a pool header has {LEN}")]
     TooShort {
         /// Number of bytes found.
         len: u64,
     },
     /// The bytes do not begin with the magic of a pool.
+    #[error("not a pool: it begins with \"{}\"", .found.escape_ascii())]
     NotAPool {
         /// The first bytes.
         found: [u8; 8],
     },
     /// A pool whose numbers are written in big-endian order.
+    #[error("the header is written in the other byte order (big-endian)")]
     OtherEndian,
     /// The checksum is wrong: the bytes are not those that were written.
+    #[error("the header is damaged: its checksum is {found:#010x}, its bytes give {want:#010x}")]
     Checksum {
         /// The checksum of the bytes.
         want: u32,
@@ -143,6 +146,7 @@ pub enum HeaderError {
         found: u32,
     },
     /// A pool of another format.
+    #[error("the pool has format {major}.{minor}, this program knows format {MAJOR}")]
     Version {
         /// The number of the format; this code knows [`MAJOR`].
         major: u32,
@@ -150,15 +154,19 @@ pub enum HeaderError {
         minor: u32,
     },
     /// The pool uses features that this code does not know and must not ignore.
+    #[error("the pool uses features that this program does not know: {unknown:#x}")]
     Incompat {
         /// The unknown bits.
         unknown: u64,
     },
     /// The stored layout name is invalid.
-    Layout(LayoutNameError),
+    #[error("the header contradicts itself: {0}")]
+    Layout(#[source] LayoutNameError),
     /// A field breaks its rule although the checksum is right.
-    Field(Contradiction),
+    #[error("the header contradicts itself: {0}")]
+    Field(#[source] Contradiction),
     /// The pool is longer than the file or device that holds it.
+    #[error("the pool has {want} bytes, but only {found} of them are there")]
     PoolCutShort {
         /// The length of the pool in bytes.
         want: u64,
@@ -318,46 +326,6 @@ impl HeaderBytes {
             extents,
             self.extent_count.get(),
         )
-    }
-}
-
-impl fmt::Display for HeaderError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            HeaderError::TooShort { len } => {
-                write!(f, "there are only {len} bytes, a pool header has {LEN}")
-            }
-            HeaderError::NotAPool { found } => {
-                write!(f, "not a pool: it begins with \"{}\"", found.escape_ascii())
-            }
-            HeaderError::OtherEndian => {
-                write!(f, "the header is written in the other byte order (big-endian)")
-            }
-            HeaderError::Checksum { want, found } => {
-                write!(f, "the header is damaged: its checksum is {found:#010x}, its bytes give {want:#010x}")
-            }
-            HeaderError::Version { major, minor } => {
-                write!(f, "the pool has format {major}.{minor}, this program knows format {MAJOR}")
-            }
-            HeaderError::Incompat { unknown } => {
-                write!(f, "the pool uses features that this program does not know: {unknown:#x}")
-            }
-            HeaderError::Layout(error) => write!(f, "the header contradicts itself: {error}"),
-            HeaderError::Field(error) => write!(f, "the header contradicts itself: {error}"),
-            HeaderError::PoolCutShort { want, found } => {
-                write!(f, "the pool has {want} bytes, but only {found} of them are there")
-            }
-        }
-    }
-}
-
-impl std::error::Error for HeaderError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            HeaderError::Layout(error) => Some(error),
-            HeaderError::Field(error) => Some(error),
-            _ => None,
-        }
     }
 }
 

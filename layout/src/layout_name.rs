@@ -12,21 +12,25 @@ pub struct LayoutName {
 }
 
 /// Reasons why a text is not a layout name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LayoutNameError {
     /// The text is empty.
+    #[error("a layout name needs at least one character")]
     Empty,
     /// The text is longer than 64 bytes.
+    #[error("the layout name has {len} bytes, {} are allowed", LayoutName::LEN_MAX)]
     TooLong {
         /// Length of the text in bytes.
         len: usize,
     },
     /// The text holds a control character, for example a NUL byte.
+    #[error("the layout name holds a control character at byte {at}")]
     Control {
         /// Offset of that character, in bytes.
         at: usize,
     },
     /// The text is not UTF-8.
+    #[error("the layout name is not UTF-8 from byte {at} on")]
     NotUtf8 {
         /// Offset of the first invalid byte.
         at: usize,
@@ -90,23 +94,6 @@ impl fmt::Debug for LayoutName {
         fmt::Debug::fmt(self.as_str(), f)
     }
 }
-
-impl fmt::Display for LayoutNameError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            LayoutNameError::Empty => write!(f, "a layout name needs at least one character"),
-            LayoutNameError::TooLong { len } => {
-                write!(f, "the layout name has {len} bytes, {} are allowed", LayoutName::LEN_MAX)
-            }
-            LayoutNameError::Control { at } => {
-                write!(f, "the layout name holds a control character at byte {at}")
-            }
-            LayoutNameError::NotUtf8 { at } => write!(f, "the layout name is not UTF-8 from byte {at} on"),
-        }
-    }
-}
-
-impl std::error::Error for LayoutNameError {}
 
 #[cfg(test)]
 mod test {

@@ -12,6 +12,7 @@ mod chunk;
 mod contradiction;
 #[doc(hidden)]
 pub mod drawing;
+mod drawings;
 mod flip;
 mod geometry;
 pub mod header;
@@ -29,7 +30,8 @@ mod word;
 
 pub use chunk::{Descriptor, decode_root, encode_root};
 pub use contradiction::{Contradiction, Want};
-pub use drawing::{DRAWINGS, Drawing, Field};
+pub use drawing::{Drawing, Field};
+pub use drawings::DRAWINGS;
 pub use flip::flipped_bit_of;
 pub use geometry::{CHUNK, Extent, Geometry, GeometryError};
 pub use header::{Header, HeaderError};

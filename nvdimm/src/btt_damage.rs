@@ -1,12 +1,11 @@
 //! Errors in the map and the flog of an arena.
 
-use std::fmt;
-
 /// Reasons why map and flog of an arena are not those of a table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BttDamage {
     /// There are fewer bytes than the flog has.
+    #[error("{len} bytes are too few for a flog of {want} bytes")]
     FlogTooShort {
         /// Number of bytes found.
         len: u64,
@@ -14,6 +13,7 @@ pub enum BttDamage {
         want: u64,
     },
     /// A lane has an entry where others have padding.
+    #[error("the flog of lane {lane} has an entry at place {place}, where padding belongs")]
     Padding {
         /// The number of the lane.
         lane: u32,
@@ -21,16 +21,19 @@ pub enum BttDamage {
         place: u32,
     },
     /// Neither entry of a lane was ever written, so the lane's free block is unknown.
+    #[error("the flog of lane {lane} has no entry, so its free block is not known")]
     NoEntry {
         /// The number of the lane.
         lane: u32,
     },
     /// Both entries of a lane have the same sequence number, so neither is the newer one.
+    #[error("both flog entries of lane {lane} have the same seq, so neither is the newer one")]
     EqualSeq {
         /// The number of the lane.
         lane: u32,
     },
     /// A field of a flog entry is out of its range.
+    #[error("{field} in the flog of lane {lane} is {found}, it must be from {min} to {max}")]
     FlogField {
         /// The number of the lane.
         lane: u32,
@@ -44,6 +47,7 @@ pub enum BttDamage {
         max: u32,
     },
     /// An entry of the map names a block that the arena does not have.
+    #[error("the map has block {found} for {lba}, the arena has {internal_nlba} blocks")]
     MapNumber {
         /// The external block.
         lba: u32,
@@ -53,46 +57,15 @@ pub enum BttDamage {
         internal_nlba: u32,
     },
     /// A block has two owners. An owner is an external block, or a lane whose free block it is.
+    #[error("block {block} of the data is in use twice, in the map or as a free block")]
     Shared {
         /// The block of the data.
         block: u32,
     },
     /// A block has no owner.
+    #[error("block {block} of the data is neither in the map nor free")]
     Lost {
         /// The first such block of the data.
         block: u32,
     },
 }
-
-impl fmt::Display for BttDamage {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            BttDamage::FlogTooShort { len, want } => {
-                write!(f, "{len} bytes are too few for a flog of {want} bytes")
-            }
-            BttDamage::Padding { lane, place } => {
-                write!(f, "the flog of lane {lane} has an entry at place {place}, where padding belongs")
-            }
-            BttDamage::NoEntry { lane } => {
-                write!(f, "the flog of lane {lane} has no entry, so its free block is not known")
-            }
-            BttDamage::EqualSeq { lane } => {
-                write!(f, "both flog entries of lane {lane} have the same seq, so neither is the newer one")
-            }
-            BttDamage::FlogField { lane, field, found, min, max } => {
-                write!(f, "{field} in the flog of lane {lane} is {found}, it must be from {min} to {max}")
-            }
-            BttDamage::MapNumber { lba, found, internal_nlba } => {
-                write!(f, "the map has block {found} for {lba}, the arena has {internal_nlba} blocks")
-            }
-            BttDamage::Shared { block } => {
-                write!(f, "block {block} of the data is in use twice, in the map or as a free block")
-            }
-            BttDamage::Lost { block } => {
-                write!(f, "block {block} of the data is neither in the map nor free")
-            }
-        }
-    }
-}
-
-impl std::error::Error for BttDamage {}

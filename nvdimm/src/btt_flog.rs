@@ -1,6 +1,7 @@
 //! The flog of an arena: the last write of each lane, and the blocks that are free.
 #![doc = include_str!("btt_flog.md")]
 
+use crate::btt_info::FLOG_LANE_LEN;
 use crate::btt_map::number_in;
 use crate::{BttDamage, BttGeometry};
 use lode_layout::drawing;
@@ -86,7 +87,7 @@ pub struct BttFlog {
 
 impl BttFlog {
     /// Bytes of a lane in the flog.
-    pub const LANE_LEN: u64 = 64;
+    pub const LANE_LEN: u64 = FLOG_LANE_LEN;
 
     /// Returns the flog of a new arena, as the kernel writes it.
     pub fn new(geometry: &BttGeometry) -> BttFlog {

@@ -2,7 +2,7 @@
 #![doc = include_str!("btt_info.md")]
 
 use crate::fletcher::fletcher64_without;
-use crate::{BttFlog, BttMapEntry, InfoBlockError};
+use crate::{BttMapEntry, InfoBlockError};
 use lode_layout::drawing;
 use lode_layout::drawing::Drawing;
 use lode_layout::{BLOCK, Contradiction, Want, align_down, align_up};
@@ -14,6 +14,8 @@ use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout, Unaligne
 const SIG: [u8; 16] = *b"BTT_ARENA_INFO\0\0";
 /// Bytes of an info block.
 pub(crate) const INFO_LEN: usize = 4096;
+/// Bytes of a lane in the flog.
+pub(crate) const FLOG_LANE_LEN: u64 = 64;
 /// Number of free blocks that the kernel gives an arena: one for each concurrent write.
 const NFREE: u32 = 256;
 /// Alignment of internal blocks in the kernel's arenas, in bytes.
@@ -158,7 +160,7 @@ impl BttGeometry {
         Want::AtLeast(LBASIZE_MIN).check("external_lbasize", 0, lbasize.into())?;
         Want::AtMost(LBASIZE_MAX).check("external_lbasize", 0, lbasize.into())?;
         let internal_lbasize = lbasize.next_multiple_of(INTERNAL_UNIT);
-        let flog_len = align_up(u64::from(NFREE) * BttFlog::LANE_LEN, BLOCK);
+        let flog_len = align_up(u64::from(NFREE) * FLOG_LANE_LEN, BLOCK);
         // Room for data and map: all bytes but two info blocks and the flog.
         let room = align_down(len, BLOCK) - 2 * BLOCK - flog_len;
         // One block is reserved as padding because the map is rounded up to whole blocks.
@@ -259,7 +261,7 @@ impl BttGeometry {
         let data_len = internal_nlba * u64::from(self.internal_lbasize);
         rule("mapoff", self.mapoff, AtLeast(self.dataoff + data_len))?;
         rule("flogoff", self.flogoff, AtLeast(self.mapoff + external_nlba * BttMapEntry::LEN))?;
-        rule("infooff", self.infooff, AtLeast(self.flogoff + nfree * BttFlog::LANE_LEN))?;
+        rule("infooff", self.infooff, AtLeast(self.flogoff + nfree * FLOG_LANE_LEN))?;
         for (field, off) in [
             ("dataoff", self.dataoff),
             ("mapoff", self.mapoff),

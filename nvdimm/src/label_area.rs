@@ -20,8 +20,10 @@
 //! Erase: first the older block, then the current one. Only the second write makes it blank.
 
 use crate::LabelError;
-use crate::label::{Label, LabelFormat, check_place};
+use crate::label::Label;
 use crate::label_error::{IndexDamage, LabelDamage};
+use crate::label_fields::check_place;
+use crate::label_format::LabelFormat;
 use crate::label_index::{LabelGeometry, LabelIndex, says_1_1};
 use std::collections::BTreeMap;
 use std::ops::Range;

@@ -3,8 +3,8 @@
 #![doc = include_str!("label_cxl_region.md")]
 
 use crate::fletcher::fletcher64_without;
-use crate::label::{Abstraction, LabelFlags, LabelName, check_place, check_sum};
 use crate::label_error::LabelDamage;
+use crate::label_fields::{Abstraction, LabelFlags, LabelName, check_place, check_sum};
 use lode_layout::drawing;
 use lode_layout::drawing::Drawing;
 use std::mem::offset_of;

@@ -3,8 +3,8 @@
 
 use crate::LabelError;
 use crate::fletcher::{fletcher64_seal, fletcher64_without};
-use crate::label::LabelFormat;
 use crate::label_error::IndexDamage;
+use crate::label_format::LabelFormat;
 use lode_layout::Want;
 use lode_layout::align_up;
 use lode_layout::drawing;

@@ -15,6 +15,7 @@ mod btt_damage;
 mod btt_flog;
 mod btt_info;
 mod btt_map;
+mod drawings;
 mod fletcher;
 mod info_block_error;
 mod interleave;
@@ -22,6 +23,8 @@ mod label;
 mod label_area;
 mod label_cxl;
 mod label_error;
+mod label_fields;
+mod label_format;
 mod label_index;
 mod page_map;
 mod set_info;
@@ -31,27 +34,16 @@ pub use btt_damage::BttDamage;
 pub use btt_flog::{BttFlog, BttFlogEntry, BttFlogPlaces};
 pub use btt_info::{BttGeometry, BttInfo, BttVersion};
 pub use btt_map::{BttBlockState, BttMapEntry};
+pub use drawings::DRAWINGS;
 pub use fletcher::{fletcher64, fletcher64_seal};
 pub use info_block_error::InfoBlockError;
 pub use interleave::{Interleave, InterleavePiece};
-pub use label::{Abstraction, Label, LabelFlags, LabelFormat, LabelName, NamespaceLabel, PERSISTENT_MEMORY};
+pub use label::{Label, NamespaceLabel};
 pub use label_area::{LabelArea, LabelUpdate, LabelWrite};
 pub use label_cxl::{CxlNamespaceLabel, CxlRegionLabel};
 pub use label_error::{IndexDamage, LabelDamage, LabelError};
+pub use label_fields::{Abstraction, LabelFlags, LabelName, PERSISTENT_MEMORY};
+pub use label_format::LabelFormat;
 pub use label_index::{LabelGeometry, LabelIndex};
 pub use page_map::{PAGE_MAP_OFF, PageMapInfo, PageMapPlace, PageMapRule, PageMapUser};
 pub use set_info::{ModuleId, ModuleIdError, SetInfo, set_cookie, set_cookie_v1_1};
-
-/// Every format that has a drawing.
-pub const DRAWINGS: &[lode_layout::drawing::Drawing] = &[
-    btt_flog::DRAWING,
-    btt_info::DRAWING,
-    btt_map::DRAWING,
-    label::DRAWING_1_1,
-    label::DRAWING_1_2,
-    label_cxl::DRAWING_NAMESPACE,
-    label_cxl::DRAWING_REGION,
-    label_index::DRAWING,
-    page_map::DRAWING,
-    set_info::DRAWING,
-];

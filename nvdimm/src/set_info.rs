@@ -40,16 +40,12 @@ pub struct ModuleId {
 }
 
 /// Text that is not the identity of a module.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the id of a module is vendor-serial or vendor-location-date-serial in 4, 2, 4 and 8 hexadecimal \
+     digits"
+)]
 pub struct ModuleIdError;
-
-impl fmt::Display for ModuleIdError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the id of a module is vendor-serial or vendor-location-date-serial in 4, 2, 4 and 8 hexadecimal digits")
-    }
-}
-
-impl std::error::Error for ModuleIdError {}
 
 impl fmt::Display for ModuleId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,10 +1,10 @@
 //! A medium that counts its operations.
 
 use crate::cpu::lines_of;
-use crate::{Medium, Rung, SyncError};
+use crate::{Counter, Medium, Rung, SyncError};
 use lode_layout::PoolOffset;
 use std::ops::Sub;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Counts of a medium's operations. The difference of two counts covers the time between them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -48,13 +48,13 @@ const THREADS: usize = 64;
 #[derive(Debug)]
 pub struct Counted<M> {
     medium: M,
-    drains: AtomicU64,
-    drains_waiting: AtomicU64,
-    lines_flushed: AtomicU64,
-    lines_copied: AtomicU64,
-    bytes_stored: AtomicU64,
-    bytes_copied: AtomicU64,
-    log_writes: AtomicU64,
+    drains: Counter,
+    drains_waiting: Counter,
+    lines_flushed: Counter,
+    lines_copied: Counter,
+    bytes_stored: Counter,
+    bytes_copied: Counter,
+    log_writes: Counter,
     /// For each thread: true if its next drain has stores to wait for.
     waiting: [AtomicBool; THREADS],
 }
@@ -64,13 +64,13 @@ impl<M: Medium> Counted<M> {
     pub fn new(medium: M) -> Counted<M> {
         Counted {
             medium,
-            drains: AtomicU64::new(0),
-            drains_waiting: AtomicU64::new(0),
-            lines_flushed: AtomicU64::new(0),
-            lines_copied: AtomicU64::new(0),
-            bytes_stored: AtomicU64::new(0),
-            bytes_copied: AtomicU64::new(0),
-            log_writes: AtomicU64::new(0),
+            drains: Counter::default(),
+            drains_waiting: Counter::default(),
+            lines_flushed: Counter::default(),
+            lines_copied: Counter::default(),
+            bytes_stored: Counter::default(),
+            bytes_copied: Counter::default(),
+            log_writes: Counter::default(),
             waiting: [const { AtomicBool::new(false) }; THREADS],
         }
     }
@@ -78,13 +78,13 @@ impl<M: Medium> Counted<M> {
     /// Returns the counts so far, over all threads.
     pub fn counts(&self) -> Counts {
         Counts {
-            drains: read(&self.drains),
-            drains_waiting: read(&self.drains_waiting),
-            lines_flushed: read(&self.lines_flushed),
-            lines_copied: read(&self.lines_copied),
-            bytes_stored: read(&self.bytes_stored),
-            bytes_copied: read(&self.bytes_copied),
-            log_writes: read(&self.log_writes),
+            drains: self.drains.get(),
+            drains_waiting: self.drains_waiting.get(),
+            lines_flushed: self.lines_flushed.get(),
+            lines_copied: self.lines_copied.get(),
+            bytes_stored: self.bytes_stored.get(),
+            bytes_copied: self.bytes_copied.get(),
+            log_writes: self.log_writes.get(),
         }
     }
 
@@ -94,7 +94,7 @@ impl<M: Medium> Counted<M> {
     }
 
     fn stored(&self, len: usize) {
-        add(&self.bytes_stored, len as u64);
+        self.bytes_stored.add(len as u64);
         // On the rung `line` a drain does not wait for a store before its line is flushed.
         if self.medium.rung() != Rung::Line {
             self.wait();
@@ -102,8 +102,8 @@ impl<M: Medium> Counted<M> {
     }
 
     fn copied(&self, at: PoolOffset, len: usize) {
-        add(&self.bytes_copied, len as u64);
-        add(&self.lines_copied, lines_of(at.get(), len as u64).1);
+        self.bytes_copied.add(len as u64);
+        self.lines_copied.add(lines_of(at.get(), len as u64).1);
         self.wait();
     }
 
@@ -114,30 +114,19 @@ impl<M: Medium> Counted<M> {
     }
 
     fn drained(&self) {
-        add(&self.drains, 1);
+        self.drains.add(1);
         // ORDER: none: as in `wait`.
         if self.waiting[place()].swap(false, Ordering::Relaxed) {
-            add(&self.drains_waiting, 1);
+            self.drains_waiting.add(1);
         }
     }
 }
 
-fn add(counter: &AtomicU64, count: u64) {
-    // ORDER: none: a count orders nothing.
-    counter.fetch_add(count, Ordering::Relaxed);
-}
-
-fn read(counter: &AtomicU64) -> u64 {
-    // ORDER: none: a count orders nothing.
-    counter.load(Ordering::Relaxed)
-}
-
 /// Returns the calling thread's place among those that are counted separately.
 fn place() -> usize {
-    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    static NEXT: Counter = Counter::new(0);
     thread_local! {
-        // ORDER: none: each thread gets its own number, which orders nothing.
-        static PLACE: usize = NEXT.fetch_add(1, Ordering::Relaxed) % THREADS;
+        static PLACE: usize = NEXT.add(1) as usize % THREADS;
     }
     PLACE.with(|place| *place)
 }
@@ -169,7 +158,7 @@ impl<M: Medium> crate::Layer for Counted<M> {
         self.medium.copy(at, bytes);
     }
     fn flush(&self, at: PoolOffset, len: u64) {
-        add(&self.lines_flushed, lines_of(at.get(), len).1);
+        self.lines_flushed.add(lines_of(at.get(), len).1);
         self.wait();
         self.medium.flush(at, len);
     }
@@ -179,7 +168,7 @@ impl<M: Medium> crate::Layer for Counted<M> {
         self.medium.drain()
     }
     fn log_write(&self, at: PoolOffset, bytes: &[u8]) -> Result<(), SyncError> {
-        add(&self.log_writes, 1);
+        self.log_writes.add(1);
         self.copied(at, bytes.len());
         self.drained();
         self.medium.log_write(at, bytes)

@@ -1,15 +1,15 @@
 //! Errors of opening and growing a medium.
 
 use crate::RungReport;
-use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
 /// Reasons why a medium could not be opened or grown. Without a file, the path is "anonymous memory".
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PmemError {
     /// The kernel refused a call.
+    #[error("{}: {op}{}", .path.display(), refusal(*.errno))]
     Io {
         /// The system call, or the attribute that was read.
         op: &'static str,
@@ -19,16 +19,19 @@ pub enum PmemError {
         errno: i32,
     },
     /// The path is neither a regular file nor a device-DAX node.
+    #[error("{}: neither an ordinary file nor a device-DAX node", .path.display())]
     NotMappable {
         /// Path of the medium.
         path: PathBuf,
     },
     /// The file is empty.
+    #[error("{}: holds no byte", .path.display())]
     Empty {
         /// Path of the medium.
         path: PathBuf,
     },
     /// The memory loses its content with its power, and the caller did not request such a rung.
+    #[error("{}: not durable ({report}); ask for the rung none by name to use it", .path.display())]
     Volatile {
         /// Path of the medium.
         path: PathBuf,
@@ -36,6 +39,7 @@ pub enum PmemError {
         report: RungReport,
     },
     /// The CPU has no instruction that writes a line back to persistence.
+    #[error("{}: this CPU has no instruction that flushes to persistence ({report})", .path.display())]
     NoFlush {
         /// Path of the medium.
         path: PathBuf,
@@ -43,6 +47,7 @@ pub enum PmemError {
         report: RungReport,
     },
     /// A medium can't become shorter while it is open.
+    #[error("{}: is {len} bytes long and can't shrink to {asked} while open", .path.display())]
     Shrink {
         /// Path of the medium.
         path: PathBuf,
@@ -52,11 +57,16 @@ pub enum PmemError {
         asked: u64,
     },
     /// The medium is a device or a private view, so its size is fixed.
+    #[error("{}: can't grow, its size is fixed", .path.display())]
     FixedSize {
         /// Path of the medium.
         path: PathBuf,
     },
     /// The medium can't grow further in place. It can after it is opened again.
+    #[error(
+        "{}: can't grow to {asked} bytes in place, only to {reserved}; close and open it again",
+        .path.display()
+    )]
     AddressSpace {
         /// Path of the medium.
         path: PathBuf,
@@ -66,6 +76,7 @@ pub enum PmemError {
         asked: u64,
     },
     /// The variable LODE_CPU_MASK names an unknown feature of this kind of CPU.
+    #[error("LODE_CPU_MASK names {name}, which is no feature that can be hidden here")]
     UnknownCpuFeature {
         /// The name.
         name: String,
@@ -79,47 +90,10 @@ impl PmemError {
     }
 }
 
-impl fmt::Display for PmemError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            PmemError::Io { op, path, errno: 0 } => {
-                write!(f, "{}: {op} gave no answer that makes sense", path.display())
-            }
-            PmemError::Io { op, path, errno } => {
-                write!(f, "{}: {op}: {}", path.display(), io::Error::from_raw_os_error(*errno))
-            }
-            PmemError::NotMappable { path } => {
-                write!(f, "{}: neither an ordinary file nor a device-DAX node", path.display())
-            }
-            PmemError::Empty { path } => write!(f, "{}: holds no byte", path.display()),
-            PmemError::Volatile { path, report } => {
-                write!(
-                    f,
-                    "{}: not durable ({report}); ask for the rung none by name to use it",
-                    path.display()
-                )
-            }
-            PmemError::NoFlush { path, report } => {
-                write!(
-                    f,
-                    "{}: this CPU has no instruction that flushes to persistence ({report})",
-                    path.display()
-                )
-            }
-            PmemError::Shrink { path, len, asked } => {
-                write!(f, "{}: is {len} bytes long and can't shrink to {asked} while open", path.display())
-            }
-            PmemError::FixedSize { path } => write!(f, "{}: can't grow, its size is fixed", path.display()),
-            PmemError::AddressSpace { path, reserved, asked } => write!(
-                f,
-                "{}: can't grow to {asked} bytes in place, only to {reserved}; close and open it again",
-                path.display()
-            ),
-            PmemError::UnknownCpuFeature { name } => {
-                write!(f, "LODE_CPU_MASK names {name}, which is no feature that can be hidden here")
-            }
-        }
+/// Returns the kernel's refusal, as the end of a sentence.
+fn refusal(errno: i32) -> String {
+    match errno {
+        0 => " gave no answer that makes sense".to_owned(),
+        errno => format!(": {}", io::Error::from_raw_os_error(errno)),
     }
 }
-
-impl std::error::Error for PmemError {}

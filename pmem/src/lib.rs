@@ -36,12 +36,14 @@
 //! of 64, 128 or 256 bytes costs the time in which the memory accepts it, the same as the bare instructions.
 
 mod access;
+mod allocate;
 pub mod asymmetric;
 mod badblocks;
 pub mod bugs;
 mod checksum;
 mod chunks;
 mod counted;
+mod counter;
 mod cpu;
 mod cycles;
 mod error;
@@ -59,8 +61,10 @@ mod reservation;
 pub mod stepped;
 mod sysfs;
 
+pub use allocate::allocate;
 pub use checksum::checksum;
 pub use counted::{Counted, Counts};
+pub use counter::Counter;
 pub use cpu::{Cpu, MASK_VARIABLE};
 pub use cycles::cycles;
 pub use error::PmemError;

@@ -4,11 +4,12 @@ use crate::chunks::PrivateChunks;
 use crate::reservation::{Reservation, page};
 use crate::sysfs::{Device, Sysfs};
 use crate::{
-    Cpu, Fault, FaultKind, Medium, Memory, PmemError, Rung, RungHow, RungReport, SyncError, badblocks, bugs,
+    Cpu, Fault, FaultKind, Medium, Memory, PmemError, Rung, RungHow, RungReport, SyncError, allocate,
+    badblocks, bugs,
 };
 use lode_layout::{BLOCK, LINE, PoolOffset, WORD};
-use rustix::fs::{self as rfs, FallocateFlags, FileType};
-use rustix::io::{Errno, ReadWriteFlags};
+use rustix::fs::{self as rfs, FileType};
+use rustix::io::{Errno, ReadWriteFlags, retry_on_intr};
 use rustix::mm::{self, MapFlags, ProtFlags};
 use std::fs::File;
 use std::io::{self, IoSlice};
@@ -333,7 +334,7 @@ impl Mapping {
         allocate(&backing.file, old, len).map_err(refused("fallocate"))?;
         // ORDER: the space is durable before any thread can store to it. Stop here: the file is longer than its header
         // says, and the rest is ignored.
-        self.synced(&backing.drain_lock, || again(|| rfs::fsync(&backing.drained)))
+        self.synced(&backing.drain_lock, || retry_on_intr(|| rfs::fsync(&backing.drained)))
             .map_err(|failed| refused("fsync")(io::Error::from_raw_os_error(failed.errno)))?;
         let grown = self.memory.grow_with(len, |reservation, pages| {
             let offset = pages.start as u64;
@@ -475,7 +476,7 @@ impl Medium for Mapping {
             }
             Rung::Commit if bugs::DRAIN_NOT_SYNCED.is_active() => Ok(()),
             Rung::Commit => self.backing.as_ref().map_or(Ok(()), |backing| {
-                self.synced(&backing.drain_lock, || again(|| rfs::fdatasync(&backing.drained)))
+                self.synced(&backing.drain_lock, || retry_on_intr(|| rfs::fdatasync(&backing.drained)))
             }),
             Rung::None => Ok(()),
         }
@@ -505,16 +506,6 @@ fn aligned(at: PoolOffset, len: usize, unit: u64) -> bool {
     (at.get() | len as u64) & (unit - 1) == 0
 }
 
-/// Repeats `call` as long as a signal interrupts it.
-fn again<T>(mut call: impl FnMut() -> rustix::io::Result<T>) -> rustix::io::Result<T> {
-    loop {
-        match call() {
-            Err(Errno::INTR) => {}
-            answer => return answer,
-        }
-    }
-}
-
 /// Writes `bytes`. Each part is durable when its call returns.
 fn write_synced(file: BorrowedFd<'_>, at: u64, bytes: &[u8]) -> rustix::io::Result<()> {
     let forgotten = bugs::LOG_WRITE_NOT_SYNCED.is_active();
@@ -522,7 +513,7 @@ fn write_synced(file: BorrowedFd<'_>, at: u64, bytes: &[u8]) -> rustix::io::Resu
     let mut done = 0;
     while done < bytes.len() {
         let part = [IoSlice::new(&bytes[done..])];
-        match again(|| rustix::io::pwritev2(file, &part, at + done as u64, flags))? {
+        match retry_on_intr(|| rustix::io::pwritev2(file, &part, at + done as u64, flags))? {
             0 => return Err(Errno::IO),
             count => done += count,
         }
@@ -578,33 +569,4 @@ fn known_bad(devices: &[Device], device_dax: bool, len: u64, file: &File) -> Vec
         [device] => badblocks::of_file(device, file).unwrap_or_default(),
         _ => Vec::new(),
     }
-}
-
-/// Extends a file, with space allocated for every byte. Leaves it as it was on failure.
-fn allocate(file: &File, old: u64, len: u64) -> io::Result<()> {
-    match again(|| rfs::fallocate(file, FallocateFlags::empty(), old, len - old)) {
-        Ok(()) => Ok(()),
-        Err(errno) => {
-            let extended = if errno == Errno::OPNOTSUPP { write_zeros(file, old, len) } else { Err(errno) };
-            extended.map_err(|errno| {
-                // ext4 keeps the space that it got before the disk was full. Report the first error.
-                let _ = file.set_len(old);
-                errno.into()
-            })
-        }
-    }
-}
-
-/// Extends the file with zeros, on file systems without fallocate.
-fn write_zeros(file: &File, old: u64, len: u64) -> rustix::io::Result<()> {
-    let zeros = vec![0; 1 << 20];
-    let mut at = old;
-    while at < len {
-        let part = zeros.len().min(usize::try_from(len - at).unwrap_or(usize::MAX));
-        match again(|| rustix::io::pwrite(file, &zeros[..part], at))? {
-            0 => return Err(Errno::IO),
-            count => at += count as u64,
-        }
-    }
-    Ok(())
 }

@@ -2,10 +2,10 @@
 
 use crate::file::{OpenOptions, found_rung, map, open_locked};
 use crate::lock::LockedFile;
-use crate::new_file::{NewFile, allocate};
+use crate::new_file::NewFile;
 use crate::{Access, CopyFault, HeaderCopy, PoolError, PoolFile, format};
 use lode_layout::{Geometry, Header, HeaderError, LayoutName, Rung};
-use lode_pmem::{Mapping, Medium, RungReport, Sysfs};
+use lode_pmem::{Mapping, Medium, RungReport, Sysfs, allocate};
 use std::fs;
 use std::io;
 use std::os::unix::fs::FileTypeExt;
@@ -96,7 +96,7 @@ fn in_file<E>(
     let file = new.file().try_clone().map_err(PoolError::std("dup"))?;
     // Locked before it has a name: no other process can lock it first.
     let file = LockedFile::lock(file, Access::ReadWrite)?;
-    allocate(file.file(), geometry.size())?;
+    allocate(file.file(), 0, geometry.size()).map_err(PoolError::std("allocate"))?;
     let pool = formatted(path, file, geometry, options, content)?;
     new.publish()?;
     Ok(pool)

@@ -4,36 +4,47 @@ use crate::{CopyFault, DirtyShutdown, HeaderCopy, Holder};
 use lode_layout::{GeometryError, HeaderError, LayoutName, Rung};
 use lode_pmem::{Fault, PmemError, RungReport, SyncError};
 use rustix::io::Errno;
-use std::fmt;
 use std::path::{Path, PathBuf};
 use uuid::Uuid;
 
+/// The last step when no copy of the header is whole.
+const NO_COPY_LEFT: &str = "no copy is left to repair from: restore the pool from a backup";
+/// The next step after a failed sync.
+const REOPEN: &str = "look for errors of the device in the kernel's log, then reopen the pool";
+
 /// The reason why an operation on a pool failed. The message ends with the next step for the user.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PoolError {
     /// The error of the pool at `path`: every error of a function that takes a path is wrapped in this one.
+    #[error("{}: {error}", .path.display())]
     At {
         /// The file or device.
         path: PathBuf,
         /// The error itself.
+        #[source]
         error: Box<PoolError>,
     },
     /// Neither copy of the header can be used.
+    #[error("{}", of_headers(.a, .b))]
     Headers {
         /// Fault of copy A.
+        #[source]
         a: CopyFault,
         /// Fault of copy B.
         b: CopyFault,
     },
     /// A copy of the header was written by a program that knows more than this one, or for another CPU.
+    #[error("{error}; {}", step_for_foreign(.error))]
     Foreign {
         /// The foreign copy.
         copy: HeaderCopy,
         /// The feature, version or byte order that this program does not know.
+        #[source]
         error: HeaderError,
     },
     /// The two copies of the header belong to two pools.
+    #[error("the copies of the header belong to two pools (A: {a}; B: {b}); {NO_COPY_LEFT}")]
     TwoPools {
         /// The pool of copy A.
         a: Uuid,
@@ -41,11 +52,16 @@ pub enum PoolError {
         b: Uuid,
     },
     /// The two copies of the header are whole and have the same generation, but differ.
+    #[error("the copies of the header differ, though both are update {generation}; {NO_COPY_LEFT}")]
     CopiesDiffer {
         /// The generation of both.
         generation: u64,
     },
     /// The file or device ends before the pool does.
+    #[error(
+        "the pool has {want} bytes, but only {found} of them are there; restore the file from a backup, or \
+         repair the pool to keep what is left"
+    )]
     CutShort {
         /// Length of the pool in bytes.
         want: u64,
@@ -53,29 +69,45 @@ pub enum PoolError {
         found: u64,
     },
     /// A pool can't have this size.
-    Geometry(GeometryError),
+    #[error("{0}; choose another size")]
+    Geometry(#[source] GeometryError),
     /// The header was written 2^64 - 1 times, so no generation number is left.
+    #[error("the header can't be written any more")]
     GenerationsExhausted,
     /// The pool uses features that a writer must know and this program does not know.
+    #[error(
+        "the pool uses features that this program can't write: {unknown:#x}; open it for reading, or use a \
+         newer version of Lodestone"
+    )]
     OnlyReadable {
         /// The unknown bits.
         unknown: u64,
     },
     /// The pool was opened for reading, so nothing can be changed in it.
+    #[error("the pool was opened for reading; open it for writing")]
     OpenedForReading,
     /// A drain failed: the stores that it waited for may be durable or not.
+    #[error("{error}; what was being written is in doubt; {REOPEN}")]
     Drain {
         /// The kernel's error.
+        #[source]
         error: SyncError,
     },
     /// An earlier drain failed. The handle writes no more.
+    #[error("an earlier sync failed, so nothing more is written; {REOPEN}")]
     Poisoned,
     /// The medium could not load or store a range.
+    #[error("{fault}; check the pool to see what is affected")]
     Memory {
         /// The range, and the reason.
+        #[source]
         fault: Fault,
     },
     /// The pool has another layout than the caller expects.
+    #[error(
+        "the pool holds the layout \"{found}\", not \"{want}\"; check the path, or name the layout that it \
+         has"
+    )]
     Layout {
         /// The layout that the caller expects.
         want: Box<LayoutName>,
@@ -83,6 +115,10 @@ pub enum PoolError {
         found: Box<LayoutName>,
     },
     /// The medium offers a weaker rung than it did when the pool was made.
+    #[error(
+        "the pool was made on a medium of rung {want}, and this one only offers {found}; move the pool to \
+         a medium like the one it was made on, or force a rung"
+    )]
     RungTooWeak {
         /// The rung at creation.
         want: Rung,
@@ -90,36 +126,55 @@ pub enum PoolError {
         found: Rung,
     },
     /// The medium is volatile, and no option allows that.
+    #[error(
+        "what is stored here is lost with the power ({report}); choose another place, or ask for the rung \
+         none"
+    )]
     NotDurable {
         /// The facts found about the medium.
         report: Box<RungReport>,
     },
     /// The pool is on a device, whose size is fixed.
+    #[error("the size of a device can't be changed; make a larger namespace and copy the pool there")]
     FixedSize,
     /// The pool can't grow any further: the address space reserved for it is full.
+    #[error(
+        "the pool can only grow to {reserved} bytes while it is open; close it, open it again, and grow it \
+         then"
+    )]
     AddressSpace {
         /// Size in bytes up to which the pool can grow while it is open.
         reserved: u64,
     },
     /// The medium can't be used, for another reason.
-    Medium(Box<PmemError>),
+    #[error("{0}")]
+    Medium(#[source] Box<PmemError>),
     /// The modules lost data while a writer had the pool open: a flush to them failed when power did.
+    #[error("{0}; repair the pool to check it and accept what is left")]
     DirtyShutdown(DirtyShutdown),
     /// Another handle has the pool open in a way that excludes this one.
+    #[error("the pool is in use by {}; wait until it is closed, or end that process", of_holder(.holder))]
     InUse {
         /// A process that has the pool open, if the kernel tells.
         holder: Option<Holder>,
     },
     /// A file or device exists at the path already.
+    #[error("exists already; choose another name, or remove it first")]
     Exists,
     /// The file at the path can't hold a pool: it is a directory, a block device or a socket.
+    #[error("neither an ordinary file nor a device-DAX node; name an ordinary file or a device-DAX node")]
     NotAFile,
     /// Another process opened this handle, before a fork.
+    #[error(
+        "the pool was opened by process {opener}, from which this one was forked; open the pool in this \
+         process after the fork"
+    )]
     Forked {
         /// The process that opened the pool.
         opener: u32,
     },
     /// A system call failed.
+    #[error("{op}: {}{}", std::io::Error::from_raw_os_error(*.errno), step_after(*.errno))]
     Io {
         /// The operation: "open", "allocate", ...
         op: &'static str,
@@ -166,107 +221,16 @@ impl PoolError {
         }
     }
 
+    /// Returns true if no pool is there: the bytes do not begin as one does.
+    pub fn is_no_pool(&self) -> bool {
+        matches!(self.cause(), PoolError::Headers { a, b } if is_no_pool(a) && is_no_pool(b))
+    }
+
     /// Returns the error without the path.
     pub fn cause(&self) -> &PoolError {
         match self {
             PoolError::At { error, .. } => error.cause(),
             error => error,
-        }
-    }
-
-    /// Returns the next step for the user, where there is better advice than the reason itself.
-    fn next_step(&self) -> Option<&'static str> {
-        Some(match self {
-            PoolError::Headers { a, b } if is_no_pool(a) && is_no_pool(b) => {
-                "check the path, or make a pool with `lode pool create`"
-            }
-            PoolError::Headers { .. } | PoolError::TwoPools { .. } | PoolError::CopiesDiffer { .. } => {
-                "no copy is left to repair from: restore the pool from a backup"
-            }
-            PoolError::Foreign { error: HeaderError::OtherEndian, .. } => {
-                "export its content on the machine that made it"
-            }
-            PoolError::Foreign { .. } => "use the version of Lodestone that made the pool, or a newer one",
-            PoolError::CutShort { .. } => {
-                "restore the file from a backup, or run `lode pool repair` to keep what is left"
-            }
-            PoolError::Geometry(_) => "choose another size",
-            PoolError::OnlyReadable { .. } => "open it for reading, or use a newer version of Lodestone",
-            PoolError::Drain { .. } | PoolError::Poisoned => {
-                "look for errors of the device in the kernel's log, then reopen the pool"
-            }
-            PoolError::Memory { .. } => "run `lode pool check` to see what is affected",
-            PoolError::Layout { .. } => "check the path, or name the layout that it has",
-            PoolError::RungTooWeak { .. } => {
-                "move the pool to a medium like the one it was made on, or force a rung with --durability"
-            }
-            PoolError::NotDurable { .. } => "choose another place, or ask for it with --durability none",
-            PoolError::FixedSize => "make a larger namespace and copy the pool there",
-            PoolError::AddressSpace { .. } => "close it, open it again, and grow it then",
-            PoolError::DirtyShutdown(_) => "run `lode pool repair` to check it and accept what is left",
-            PoolError::InUse { .. } => "wait until it is closed, or end that process",
-            PoolError::Exists => "choose another name, or remove it first",
-            PoolError::NotAFile => "name an ordinary file or a device-DAX node",
-            PoolError::Forked { .. } => "open the pool in this process after the fork",
-            PoolError::OpenedForReading => "open it for writing",
-            PoolError::Io { errno, .. } => return step_after(*errno),
-            PoolError::At { .. } | PoolError::Medium(_) | PoolError::GenerationsExhausted => return None,
-        })
-    }
-
-    fn reason(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            PoolError::At { path, error } => write!(f, "{}: {error}", path.display()),
-            PoolError::Headers { a, b } if a == b || (is_no_pool(a) && is_no_pool(b)) => write!(f, "{a}"),
-            PoolError::Headers { a, b } => {
-                write!(f, "both copies of the header are damaged (A: {a}; B: {b})")
-            }
-            PoolError::Foreign { error, .. } => write!(f, "{error}"),
-            PoolError::TwoPools { a, b } => {
-                write!(f, "the copies of the header belong to two pools (A: {a}; B: {b})")
-            }
-            PoolError::CopiesDiffer { generation } => {
-                write!(f, "the copies of the header differ, though both are update {generation}")
-            }
-            PoolError::CutShort { want, found } => {
-                write!(f, "the pool has {want} bytes, but only {found} of them are there")
-            }
-            PoolError::Geometry(error) => write!(f, "{error}"),
-            PoolError::GenerationsExhausted => write!(f, "the header can't be written any more"),
-            PoolError::OnlyReadable { unknown } => {
-                write!(f, "the pool uses features that this program can't write: {unknown:#x}")
-            }
-            PoolError::OpenedForReading => write!(f, "the pool was opened for reading"),
-            PoolError::Drain { error } => write!(f, "{error}; what was being written is in doubt"),
-            PoolError::Poisoned => write!(f, "an earlier sync failed, so nothing more is written"),
-            PoolError::Memory { fault } => write!(f, "{fault}"),
-            PoolError::Layout { want, found } => {
-                write!(f, "the pool holds the layout \"{found}\", not \"{want}\"")
-            }
-            PoolError::RungTooWeak { want, found } => {
-                write!(f, "the pool was made on a medium of rung {want}, and this one only offers {found}")
-            }
-            PoolError::NotDurable { report } => {
-                write!(f, "what is stored here is lost with the power ({report})")
-            }
-            PoolError::FixedSize => write!(f, "the size of a device can't be changed"),
-            PoolError::AddressSpace { reserved } => {
-                write!(f, "the pool can only grow to {reserved} bytes while it is open")
-            }
-            PoolError::Medium(error) => write!(f, "{error}"),
-            PoolError::DirtyShutdown(shutdown) => write!(f, "{shutdown}"),
-            PoolError::InUse { holder: Some(holder) } => write!(f, "the pool is in use by {holder}"),
-            PoolError::InUse { holder: None } => {
-                write!(f, "the pool is in use by a process that the kernel does not show")
-            }
-            PoolError::Exists => write!(f, "exists already"),
-            PoolError::NotAFile => write!(f, "neither an ordinary file nor a device-DAX node"),
-            PoolError::Forked { opener } => {
-                write!(f, "the pool was opened by process {opener}, from which this one was forked")
-            }
-            PoolError::Io { op, errno } => {
-                write!(f, "{op}: {}", std::io::Error::from_raw_os_error(*errno))
-            }
         }
     }
 }
@@ -275,35 +239,35 @@ fn is_no_pool(fault: &CopyFault) -> bool {
     matches!(fault, CopyFault::Invalid(HeaderError::NotAPool { .. } | HeaderError::TooShort { .. }))
 }
 
-fn step_after(errno: i32) -> Option<&'static str> {
-    Some(match Errno::from_raw_os_error(errno) {
-        Errno::FBIG => "choose a smaller size: the file system, or `ulimit -f`, allows no file of that one",
-        Errno::NOSPC | Errno::DQUOT => "free space, or choose a smaller size",
-        Errno::ACCESS | Errno::PERM => "ask for permission, or choose another place",
-        Errno::ROFS => "open it for reading, or choose a file system that is mounted for writing",
-        Errno::NOENT => "check the path",
-        _ => return None,
-    })
-}
-
-impl fmt::Display for PoolError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.reason(f)?;
-        self.next_step().map_or(Ok(()), |step| write!(f, "; {step}"))
+/// Returns the message for two bad copies of the header.
+fn of_headers(a: &CopyFault, b: &CopyFault) -> String {
+    match (is_no_pool(a) && is_no_pool(b), a == b) {
+        (true, _) => format!("{a}; check the path, or make a pool"),
+        (false, true) => format!("{a}; {NO_COPY_LEFT}"),
+        (false, false) => format!("both copies of the header are damaged (A: {a}; B: {b}); {NO_COPY_LEFT}"),
     }
 }
 
-impl std::error::Error for PoolError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            PoolError::At { error, .. } => Some(error),
-            PoolError::Headers { a, .. } => Some(a),
-            PoolError::Foreign { error, .. } => Some(error),
-            PoolError::Geometry(error) => Some(error),
-            PoolError::Drain { error } => Some(error),
-            PoolError::Medium(error) => Some(error),
-            PoolError::Memory { fault } => Some(fault),
-            _ => None,
-        }
+fn step_for_foreign(error: &HeaderError) -> &'static str {
+    match error {
+        HeaderError::OtherEndian => "export its content on the machine that made it",
+        _ => "use the version of Lodestone that made the pool, or a newer one",
+    }
+}
+
+fn of_holder(holder: &Option<Holder>) -> String {
+    let unknown = || "a process that the kernel does not show".to_owned();
+    holder.as_ref().map_or_else(unknown, ToString::to_string)
+}
+
+/// Returns the next step after this error of the kernel, as the end of a message.
+fn step_after(errno: i32) -> &'static str {
+    match Errno::from_raw_os_error(errno) {
+        Errno::FBIG => "; choose a smaller size: the file system, or `ulimit -f`, allows no file of that one",
+        Errno::NOSPC | Errno::DQUOT => "; free space, or choose a smaller size",
+        Errno::ACCESS | Errno::PERM => "; ask for permission, or choose another place",
+        Errno::ROFS => "; open it for reading, or choose a file system that is mounted for writing",
+        Errno::NOENT => "; check the path",
+        _ => "",
     }
 }

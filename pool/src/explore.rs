@@ -2,11 +2,10 @@
 
 use crate::{HeaderCopy, Headers, PoolError, check_headers, format};
 use lode_layout::{CHUNK, Extent, Geometry, Header, LINE, LayoutName, PoolOffset, Rung, WORD};
-use lode_pmem::Medium;
+use lode_pmem::{Counter, Medium};
 use lode_sim::oracle::{Access, Registers, WrongRegisters};
 use lode_sim::{Actor, Moment, Outcome, SimMedium, Subject};
-use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use uuid::Uuid;
 
@@ -35,7 +34,7 @@ pub struct Engine {
     is_taken: AtomicBool,
     /// `None` when a pool could not be made.
     headers: Mutex<Option<Headers>>,
-    number: AtomicU64,
+    number: Counter,
 }
 
 /// A part of a header.
@@ -68,33 +67,20 @@ pub struct Legal {
 }
 
 /// Reasons why a pool can't be opened after a power cut.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum Unusable {
     /// The headers can't be read.
-    Pool(PoolError),
+    #[error(transparent)]
+    Pool(#[from] PoolError),
     /// A word of slots, log or chunk table is not zero, though no store changed it.
+    #[error("the word at {0} is not zero")]
     Dirty(PoolOffset),
     /// The content at this offset does not belong to the pool that the header names.
+    #[error("the content at {0} is another pool's")]
     Foreign(PoolOffset),
     /// Damage is left after the open has ended an interrupted update.
+    #[error("the headers are damaged")]
     Damaged,
-}
-
-impl From<PoolError> for Unusable {
-    fn from(error: PoolError) -> Unusable {
-        Unusable::Pool(error)
-    }
-}
-
-impl fmt::Display for Unusable {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Unusable::Pool(error) => error.fmt(f),
-            Unusable::Dirty(at) => write!(f, "the word at {at} is not zero"),
-            Unusable::Foreign(at) => write!(f, "the content at {at} is another pool's"),
-            Unusable::Damaged => f.write_str("the headers are damaged"),
-        }
-    }
 }
 
 impl PoolSubject {
@@ -172,8 +158,7 @@ impl PoolSubject {
         let size = headers.geometry().size();
         let larger = (size + amount * CHUNK).min(self.size());
         let makes = kind == 0 && matches!(self, PoolSubject::Made);
-        // ORDER: none: the number must only be unique.
-        let new = self.header(engine.number.fetch_add(1, Ordering::Relaxed));
+        let new = self.header(engine.number.add(1));
         let parts = match kind {
             0 if makes => contents(&new),
             0..4 => vec![(Part::Size, larger)],
@@ -229,7 +214,7 @@ impl Subject for PoolSubject {
 
     fn start(&self, medium: Arc<SimMedium>) -> Result<Engine, Unusable> {
         let headers = Mutex::new(Some(Headers::read(&*medium)?));
-        Ok(Engine { medium, is_taken: AtomicBool::new(false), headers, number: AtomicU64::new(2) })
+        Ok(Engine { medium, is_taken: AtomicBool::new(false), headers, number: Counter::new(2) })
     }
 
     fn run(&self, engine: &Engine, actor: &mut Actor<'_, Change>) {

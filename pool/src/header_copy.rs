@@ -14,12 +14,14 @@ pub enum HeaderCopy {
 }
 
 /// The reason why a copy can't be used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CopyFault {
     /// Its bytes are not a header that this program can use.
-    Invalid(HeaderError),
+    #[error("{0}")]
+    Invalid(#[source] HeaderError),
     /// Its bytes can't be loaded.
-    Unreadable(Fault),
+    #[error("{0}")]
+    Unreadable(#[source] Fault),
 }
 
 impl HeaderCopy {
@@ -85,23 +87,5 @@ impl fmt::Display for HeaderCopy {
             HeaderCopy::A => "A",
             HeaderCopy::B => "B",
         })
-    }
-}
-
-impl fmt::Display for CopyFault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            CopyFault::Invalid(error) => error.fmt(f),
-            CopyFault::Unreadable(fault) => fault.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for CopyFault {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            CopyFault::Invalid(error) => Some(error),
-            CopyFault::Unreadable(fault) => Some(fault),
-        }
     }
 }

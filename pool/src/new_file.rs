@@ -1,13 +1,12 @@
 //! A new file that gets its name only when it is whole.
 
 use crate::PoolError;
-use rustix::fs::{AtFlags, CWD, FallocateFlags, Mode, OFlags, RenameFlags};
-use rustix::fs::{fallocate, fsync, linkat, openat, renameat_with, unlinkat};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, RenameFlags};
+use rustix::fs::{fsync, linkat, openat, renameat_with, unlinkat};
 use rustix::io::{Errno, retry_on_intr};
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::fs::FileExt;
 use std::path::Path;
 use uuid::Uuid;
 
@@ -112,37 +111,6 @@ impl Drop for NewFile {
     }
 }
 
-/// Makes the file at least `len` bytes long and allocates space on the device for every byte. So a full disk is found
-/// now, not by a store to a mapping.
-///
-/// # Errors
-/// [`PoolError::Io`]; the file then has its old length.
-pub(crate) fn allocate(file: &File, len: u64) -> Result<(), PoolError> {
-    let failed = |errno| PoolError::io("allocate", errno);
-    let old_len = file.metadata().map_err(PoolError::std("stat"))?.len();
-    let allocated = match retry_on_intr(|| fallocate(file, FallocateFlags::empty(), 0, len)) {
-        Err(Errno::OPNOTSUPP | Errno::NOSYS) => write_zeros(file, old_len, len),
-        other => other.map_err(failed),
-    };
-    if allocated.is_err() {
-        // Give back the space that was allocated before the disk was full. If even that fails, the file is only longer
-        // than the pool in it, which is no damage.
-        let _ = file.set_len(old_len);
-    }
-    allocated
-}
-
-fn write_zeros(file: &File, from: u64, to: u64) -> Result<(), PoolError> {
-    static ZEROS: [u8; 64 * 1024] = [0; 64 * 1024];
-    let mut done = from;
-    while done < to {
-        let step = (to - done).min(ZEROS.len() as u64);
-        file.write_all_at(&ZEROS[..step as usize], done).map_err(PoolError::std("allocate"))?;
-        done += step;
-    }
-    Ok(())
-}
-
 fn open_directory(path: &Path) -> Result<(OwnedFd, OsString), PoolError> {
     let name = path.file_name().ok_or(PoolError::NotAFile)?.to_owned();
     let parent = path.parent().filter(|parent| *parent != OsStr::new("")).unwrap_or(Path::new("."));
@@ -160,6 +128,7 @@ fn mode() -> Mode {
 #[cfg(test)]
 mod test {
     use super::*;
+    use lode_pmem::allocate;
     use std::fs;
     use std::io::Write;
 
@@ -184,7 +153,7 @@ mod test {
             let [unnamed, hidden] = both(&path);
             let (new, other) = if way == 0 { (unnamed, hidden) } else { (hidden, unnamed) };
             drop(other);
-            allocate(new.file(), 10_000).unwrap();
+            allocate(new.file(), 0, 10_000).unwrap();
             new.file().write_all(b"whole").unwrap();
             assert!(!path.exists());
             new.publish().unwrap();
@@ -217,12 +186,5 @@ mod test {
         for path in ["/", "..", ""] {
             assert!(matches!(NewFile::create(Path::new(path)), Err(PoolError::NotAFile)), "{path}");
         }
-    }
-
-    #[test]
-    fn allocated_without_the_help_of_the_file_system() {
-        let file = tempfile::tempfile().unwrap();
-        write_zeros(&file, 0, 200_001).unwrap();
-        assert_eq!(file.metadata().unwrap().len(), 200_001);
     }
 }

@@ -4,8 +4,7 @@ use crate::error::PoolError;
 use crate::file::{OpenOptions, map, open_locked};
 use crate::headers::Headers;
 use crate::lock::{Access, LockedFile};
-use crate::new_file::allocate;
-use lode_pmem::{Mapping, Medium};
+use lode_pmem::{Mapping, Medium, allocate};
 use std::ops::Deref;
 use std::path::Path;
 
@@ -64,7 +63,7 @@ pub fn map_to_repair(path: &Path, options: &OpenOptions) -> Result<(Unchecked, u
         let is_short = is_file && want > found;
         let mapping = if is_short {
             drop(mapping);
-            allocate(file.file(), want)?;
+            allocate(file.file(), 0, want).map_err(PoolError::std("allocate"))?;
             map(&file, path, &options)?
         } else {
             mapping

@@ -3,39 +3,29 @@
 use crate::Report;
 use lode_layout::bug::Bug;
 use std::collections::BTreeSet;
-use std::fmt;
 
 /// A seeded bug that was not caught, which means that the explorer or the workload can't be trusted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Escape {
     /// The wrong code ran, and no violation was found.
+    #[error("the seeded bug {name} was not found")]
     NotFound {
         /// The name of the bug.
         name: &'static str,
     },
     /// The wrong code never ran: no workload reaches it, or the engine does not ask for the bug any more.
+    #[error("the wrong code of the seeded bug {name} never ran")]
     NotReached {
         /// The name of the bug.
         name: &'static str,
     },
     /// Two bugs have one name.
+    #[error("two seeded bugs are named {name}")]
     NamedTwice {
         /// The name.
         name: &'static str,
     },
 }
-
-impl fmt::Display for Escape {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Escape::NotFound { name } => write!(f, "the seeded bug {name} was not found"),
-            Escape::NotReached { name } => write!(f, "the wrong code of the seeded bug {name} never ran"),
-            Escape::NamedTwice { name } => write!(f, "two seeded bugs are named {name}"),
-        }
-    }
-}
-
-impl std::error::Error for Escape {}
 
 /// Plants each of `bugs` in turn and makes `search` look for it, by exploring a workload that may show it. Returns the
 /// bugs that were not caught.

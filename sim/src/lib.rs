@@ -141,17 +141,19 @@ mod machine;
 mod medium;
 mod model;
 pub mod oracle;
+mod pending;
 mod recording;
 mod report;
 mod run;
 mod schedule;
 mod seen;
+mod setup;
 mod subject;
 mod tape;
 mod touched;
 mod versions;
 
-pub use explore::{Budget, Setup, explore, replay};
+pub use explore::{explore, replay};
 pub use history::{Actor, Moment, Operation, Outcome, Ticket};
 #[cfg(lode_bugs)]
 pub use hunt::{Escape, hunt};
@@ -161,4 +163,5 @@ pub use medium::SimMedium;
 pub use recording::Recording;
 pub use report::{Cut, Fate, NoReplay, Replay, Report, Violation};
 pub use schedule::Stop;
+pub use setup::{Budget, Setup};
 pub use subject::Subject;

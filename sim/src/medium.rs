@@ -5,10 +5,10 @@ use crate::schedule::{self, Schedule};
 use crate::tape::{Event, Tape};
 use crate::touched::Touched;
 use lode_layout::{LINE, PoolOffset, WORD, align_down};
-use lode_pmem::{Fault, FaultKind, Gate, Medium, Memory, Rung, SyncError};
+use lode_pmem::{Counter, Fault, FaultKind, Gate, Medium, Memory, Rung, SyncError};
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Number of rounds of [`Medium::relax`] after which a lone thread is reported to wait for ever.
 const RELAX_MAX: u32 = 10_000;
@@ -30,7 +30,7 @@ pub struct SimMedium {
     tape: Tape,
     recording: AtomicBool,
     pub(crate) schedule: Option<Arc<Schedule>>,
-    drains: AtomicU64,
+    drains: Counter,
     failing_drain: Option<u64>,
     is_armed: AtomicBool,
     /// True if the failure is still to be reported to drains, or to log writes, see [`Description`].
@@ -64,7 +64,7 @@ impl SimMedium {
             tape: Tape::default(),
             recording: AtomicBool::new(false),
             schedule: None,
-            drains: AtomicU64::new(0),
+            drains: Counter::default(),
             failing_drain: None,
             is_armed: AtomicBool::new(true),
             untold: [AtomicBool::new(false), AtomicBool::new(false)],
@@ -115,8 +115,7 @@ impl SimMedium {
 
     /// Returns true if the drain that was to fail has failed.
     pub(crate) fn has_failed(&self) -> bool {
-        // ORDER: none needed, the threads that counted have ended.
-        self.failing_drain.is_some_and(|nth| self.drains.load(Ordering::Relaxed) > nth)
+        self.failing_drain.is_some_and(|nth| self.drains.get() > nth)
     }
 
     fn step(&self) {
@@ -187,8 +186,7 @@ impl SimMedium {
     fn write_out(&self, by: Description, first: u32, last: u32) -> Result<(), SyncError> {
         // ORDER: none needed, the baton orders the threads.
         let armed = self.is_armed.load(Ordering::Relaxed);
-        // ORDER: as above.
-        let fails = armed && Some(self.drains.fetch_add(1, Ordering::Relaxed)) == self.failing_drain;
+        let fails = armed && Some(self.drains.add(1)) == self.failing_drain;
         if fails {
             // ORDER: as above.
             self.untold.iter().for_each(|untold| untold.store(true, Ordering::Relaxed));

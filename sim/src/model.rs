@@ -1,38 +1,14 @@
 //! The content that the medium is sure to hold, and the pending stores that it may hold, after each event.
 
 use crate::machine::Machine;
+use crate::pending::{Path, Pending, unit_hash};
 use crate::tape::Event;
 use crate::versions::Versions;
 use lode_layout::WORD;
 use lode_pmem::Rung;
-use xxhash_rust::xxh3::xxh3_128_with_seed;
 
 /// Highest number of logical threads, and so of the waits of a [`Model`].
 pub(crate) const THREADS_MAX: usize = 3;
-
-/// The ways of a store to the medium.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Path {
-    /// A store through the cache.
-    Cached,
-    /// A store past the cache, by this thread.
-    Past(u8),
-    /// A part of a sector that is written whole; true only for its last word.
-    Sector(bool),
-}
-
-/// A store that may be lost.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Pending {
-    /// Number of the word in its unit.
-    pub(crate) word: u8,
-    /// Way of the store.
-    pub(crate) path: Path,
-    /// True if the store is durable, but an earlier store of the unit is not yet.
-    pub(crate) held: bool,
-    /// Value of the word.
-    pub(crate) value: u64,
-}
 
 /// A line or sector.
 #[derive(Debug, Default)]
@@ -72,17 +48,6 @@ pub(crate) struct Model {
     settled: Vec<u32>,
     hot: Vec<u32>,
     waits: [Waits; THREADS_MAX],
-}
-
-/// Hashes the content of a unit. The hash of a pool is the sum over its units, so a change of few units needs the
-/// hashes of only those. Two different pools have the same hash with probability 2^-128.
-pub(crate) fn unit_hash(unit: u32, words: &[u64]) -> u128 {
-    let mut bytes = [0; crate::machine::SECTOR as usize];
-    let len = words.len() * WORD as usize;
-    for (place, word) in bytes.chunks_exact_mut(WORD as usize).zip(words) {
-        place.copy_from_slice(&word.to_le_bytes());
-    }
-    xxh3_128_with_seed(&bytes[..len], u64::from(unit))
 }
 
 impl Model {

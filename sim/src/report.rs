@@ -50,16 +50,9 @@ impl fmt::Display for Replay {
 }
 
 /// The error for a text that is not a [`Replay`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("not a replay: want seed.operations@point:unit=version,...")]
 pub struct NoReplay;
-
-impl fmt::Display for NoReplay {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("not a replay: want seed.operations@point:unit=version,...")
-    }
-}
-
-impl std::error::Error for NoReplay {}
 
 impl FromStr for Cut {
     type Err = NoReplay;

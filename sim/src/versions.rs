@@ -1,7 +1,7 @@
 //! The contents that one line or sector may have after a power cut.
 
 use crate::machine::{Cpu, Machine};
-use crate::model::{Path, Pending, unit_hash};
+use crate::pending::{Path, Pending, unit_hash};
 use lode_pmem::Rung;
 use std::collections::HashSet;
 

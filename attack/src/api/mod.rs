@@ -6,6 +6,7 @@
 mod full;
 mod heap;
 mod objects;
+mod pairs;
 mod publish;
 mod refused;
 mod store;

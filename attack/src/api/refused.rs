@@ -1,6 +1,6 @@
 //! Attacks on a pool that is open for reading: it refuses each change, and its file stays as it is.
 
-use super::store::Model;
+use super::pairs::{Model, compare};
 use super::{Done, ensure, must};
 use fastrand::Rng;
 use lode_heap::{Access, HeapError, OpenOptions};
@@ -11,7 +11,7 @@ use std::path::Path;
 pub(super) fn attack(path: &Path, model: &Model) -> Done {
     let before = must("read", std::fs::read(path))?;
     let store = must("open for reading", Store::open(path, &OpenOptions::new(Access::ReadOnly)))?;
-    super::store::compare(&store, model)?;
+    compare(&store, model)?;
     let key = model.keys().next().cloned().unwrap_or_default();
     let tree = must("tree", store.tree())?;
     let heap = store.heap();
@@ -44,7 +44,7 @@ pub(super) fn attack(path: &Path, model: &Model) -> Done {
         "answer",
         "get in a transaction",
     )?;
-    super::store::compare(&store, model)?;
+    compare(&store, model)?;
     match Rng::new().bool() {
         true => must("close", store.close())?,
         false => drop(store),

@@ -1,6 +1,7 @@
 //! The tree and the store over it: single changes, many changes in a transaction, scans, pinned readers.
 
 use super::heap::check;
+use super::pairs::{Model, compare};
 use super::{Done, EARLY, Ending, Sequence, ensure, magnitude, must, refused};
 use crate::panics::{Deliberate, deliberate};
 use crate::progress::{Progress, Steps};
@@ -10,16 +11,12 @@ use lode_heap::{Access, CreateOptions, HeapError, OpenOptions, Rung, Tx};
 use lode_index::{IndexError, Tree};
 use lode_kv::{KvError, Store};
 use lode_pmem::Mapping;
-use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::path::Path;
 use std::sync::Arc;
 
 pub(super) const SIZE: u64 = 4 << 20;
 const KEYS_MAX: usize = 1500;
-
-/// Model of the pairs that a store must hold.
-pub(super) type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
 /// State in which the last step of a life leaves the pool.
 enum Leave {
@@ -373,23 +370,4 @@ fn thread(store: &Store, rng: &mut Rng, model: &mut Model) -> Done {
         thread.join()
     });
     must("a thread", work.map_err(|_| "it panicked"))?
-}
-
-/// Returns a finding if the store does not hold the pairs of the model.
-pub(super) fn compare(store: &Store, model: &Model) -> Done {
-    let reader = must("tree", store.tree())?.reader();
-    let mut want = model.iter();
-    for entry in reader.iter() {
-        let entry = must("scan", entry)?;
-        let value = entry.value.into_vec();
-        let same = want.next().is_some_and(|(key, known)| entry.key == *key && value == *known);
-        ensure(same, "changed", format_args!("the store holds {:?} with {} bytes", entry.key, value.len()))?;
-    }
-    ensure(want.next().is_none(), "lost", "the store holds fewer keys than were put")?;
-    let count = must("count", store.count())?;
-    ensure(
-        count == model.len() as u64,
-        "answer",
-        format_args!("count says {count}, {} are there", model.len()),
-    )
 }

@@ -1,7 +1,8 @@
 //! Concurrent threads, each with its own keys and a model of them, and one key that all share.
 
 use super::heap::check;
-use super::store::{Model, create, is_full, open};
+use super::pairs::{Model, compare};
+use super::store::{create, is_full, open};
 use super::{Done, Sequence, ensure, magnitude, must};
 use crate::progress::{Progress, Steps};
 use crate::{Finding, scratch};
@@ -61,7 +62,7 @@ pub(super) fn run(sequence: &Sequence, progress: &Progress) -> Done {
         if sum > 0 {
             model.insert(SHARED.to_vec(), sum.to_le_bytes().to_vec());
         }
-        super::store::compare(&store, &model)?;
+        compare(&store, &model)?;
         match rng.u8(..3) {
             0 => must("close", store.close())?,
             1 => drop(store),
@@ -72,7 +73,7 @@ pub(super) fn run(sequence: &Sequence, progress: &Progress) -> Done {
         }
         check(&path)?;
         store = open(&path)?;
-        super::store::compare(&store, &model)?;
+        compare(&store, &model)?;
     }
     Ok(())
 }

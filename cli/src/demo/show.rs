@@ -4,10 +4,10 @@ use crate::demo::{Stage, of_pool};
 use crate::failure::Failure;
 use lode_index::IndexError;
 use lode_kv::{KvError, Store, escape};
+use lode_pmem::Counter;
 use lode_pool::{Access, OpenOptions};
 use std::path::Path;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -67,7 +67,7 @@ fn delete(stage: &Stage, store: &Store) -> Result<u64, KvError> {
     let tree = store.tree()?;
     let keys: Vec<Vec<u8>> =
         tree.reader().prefix(DELETED).map(|entry| Ok(entry?.key)).collect::<Result<_, IndexError>>()?;
-    let deleted = AtomicU64::new(0);
+    let deleted = Counter::default();
     let failed = Mutex::new(None);
     let until = stage.deadline - Duration::from_secs(30);
     thread::scope(|scope| {
@@ -79,8 +79,7 @@ fn delete(stage: &Stage, store: &Store) -> Result<u64, KvError> {
                         return;
                     }
                     match store.delete(key) {
-                        // ORDER: none: the count is read after the threads are joined.
-                        Ok(was_there) => drop(deleted.fetch_add(u64::from(was_there), Ordering::Relaxed)),
+                        Ok(was_there) => _ = deleted.add(was_there.into()),
                         Err(error) => {
                             // One error is enough, whichever thread met it.
                             *failed.lock().expect("nothing panics while it is held") = Some(error);
@@ -93,7 +92,6 @@ fn delete(stage: &Stage, store: &Store) -> Result<u64, KvError> {
     });
     match failed.into_inner().expect("nothing panics while it is held") {
         Some(error) => Err(error),
-        // ORDER: the threads were joined.
-        None => Ok(deleted.load(Ordering::Relaxed)),
+        None => Ok(deleted.get()),
     }
 }

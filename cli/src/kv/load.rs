@@ -1,8 +1,8 @@
 //! `lode kv load`.
 
 use crate::answer::Answer;
-use crate::arguments::Common;
 use crate::failure::Failure;
+use crate::global_options::GlobalOptions;
 use crate::interrupt::Interrupt;
 use crate::kv::{close_after, open_to_write};
 use crate::progress::Progress;
@@ -127,15 +127,15 @@ impl LoadEvents for Teller {
     }
 }
 
-pub(crate) fn run(load: &Load, common: &Common) -> Result<Answer, Failure> {
+pub(crate) fn run(load: &Load, options: &GlobalOptions) -> Result<Answer, Failure> {
     let what = "loading";
     // Opening a pipe blocks until a writer opens it. Until then a signal must end the process, so `listen` comes after.
     let input = open_input(&load.file)?;
     let interrupt = Interrupt::listen()?;
-    let mut store = open_to_write(&load.pool, common.durability, what)?;
+    let mut store = open_to_write(&load.pool, options.durability, what)?;
     let sharing = store.heap().medium().rung() == Rung::Commit;
     let threads = load.threads.unwrap_or(if sharing { THREADS_SHARING } else { 2 });
-    let options = LoadOptions {
+    let load_options = LoadOptions {
         format: match load.format {
             LoadFormat::Keys => Format::Keys,
             LoadFormat::Tsv => Format::Tsv,
@@ -148,8 +148,8 @@ pub(crate) fn run(load: &Load, common: &Common) -> Result<Answer, Failure> {
         threads: NonZeroUsize::from(NonZeroU16::new(threads).expect("at least one")),
     };
     let progress = Progress::counter("keys loaded");
-    let teller = Teller { ack: load.ack, json: common.json, progress, interrupt };
-    let loaded = store.load(input, &options, &teller);
+    let teller = Teller { ack: load.ack, json: options.json, progress, interrupt };
+    let loaded = store.load(input, &load_options, &teller);
     drop(teller);
     let report = close_after(store, loaded).map_err(Failure::of_pool(what, &load.pool))?;
     let resume = "what was loaded stays; the same command goes on from there";

@@ -5,10 +5,10 @@ mod point;
 mod scan;
 
 use crate::answer::Answer;
-use crate::arguments::Common;
 use crate::durability::Durability;
 use crate::failure::Failure;
 use crate::fields;
+use crate::global_options::GlobalOptions;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use clap::Subcommand;
@@ -42,15 +42,15 @@ pub(crate) enum KvVerb {
     Scan(scan::Scan),
 }
 
-pub(crate) fn run(verb: &KvVerb, common: &Common) -> Result<Answer, Failure> {
+pub(crate) fn run(verb: &KvVerb, options: &GlobalOptions) -> Result<Answer, Failure> {
     match verb {
-        KvVerb::Load(load) => load::run(load, common),
-        KvVerb::Put(put) => point::put(put, common.durability),
+        KvVerb::Load(load) => load::run(load, options),
+        KvVerb::Put(put) => point::put(put, options.durability),
         KvVerb::Get(get) => point::get(get),
-        KvVerb::Delete(key) => point::delete(key, common.durability),
+        KvVerb::Delete(key) => point::delete(key, options.durability),
         KvVerb::Count(whole) => point::count(&whole.pool),
-        KvVerb::Export(export) => scan::export(export, common.json),
-        KvVerb::Scan(scan) => scan::scan(scan, common.json),
+        KvVerb::Export(export) => scan::export(export, options.json),
+        KvVerb::Scan(scan) => scan::scan(scan, options.json),
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::answer::Answer;
 use crate::failure::Failure;
 use crate::kv::open_to_read;
+use crate::next_step::after_index;
 use crate::progress::Progress;
 use clap::{Args, ValueEnum};
 use lode_index::{Entry, IndexError, prefix_end};
@@ -188,9 +189,10 @@ impl Printer<'_> {
                 (Some(after), Some(before)) => format!("keys after {after} and before {before}"),
             };
             let pool = self.scan.pool.display();
+            let damage = format!("{error}{}", after_index(&error));
             self.progress.note(&match json {
-                true => json!({ "damage": error.to_string(), "after": after, "before": before }).to_string(),
-                false => format!("lode: {}: {pool}: {range} are not seen: {error}", self.what),
+                true => json!({ "damage": damage, "after": after, "before": before }).to_string(),
+                false => format!("lode: {}: {pool}: {range} are not seen: {damage}", self.what),
             });
         }
     }

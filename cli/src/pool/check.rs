@@ -2,6 +2,7 @@
 
 use crate::answer::Answer;
 use crate::failure::{DAMAGED, Failure};
+use crate::next_step::after_pool;
 use crate::progress::Progress;
 use lode_fsck::check_pool;
 use lode_heap::OpenError;
@@ -32,7 +33,7 @@ pub(crate) fn run(path: &Path) -> Result<Answer, Failure> {
     let verdict = match (damaged, headers) {
         (false, _) => "no damage".to_owned(),
         (true, Ok(_)) => "damaged; run `lode pool repair`".to_owned(),
-        (true, Err(error)) => format!("damaged: {error}"),
+        (true, Err(error)) => format!("damaged: {error}{}", after_pool(&error)),
     };
     let text = format!("{report}\n{}: {verdict}\n", path.display());
     let code = if damaged { DAMAGED } else { 0 };

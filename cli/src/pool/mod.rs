@@ -9,9 +9,9 @@ mod repair;
 mod stats;
 
 use crate::answer::Answer;
-use crate::arguments::Common;
 use crate::failure::Failure;
 use crate::fields;
+use crate::global_options::GlobalOptions;
 use bytesize::ByteSize;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
@@ -59,15 +59,15 @@ pub(crate) struct One {
     pub(crate) path: PathBuf,
 }
 
-pub(crate) fn run(verb: &PoolVerb, common: &Common) -> Result<Answer, Failure> {
+pub(crate) fn run(verb: &PoolVerb, options: &GlobalOptions) -> Result<Answer, Failure> {
     match verb {
-        PoolVerb::Create(create) => create::run(create, common.durability),
+        PoolVerb::Create(create) => create::run(create, options.durability),
         PoolVerb::Info(one) => info::run(&one.path),
         PoolVerb::Check(one) => check::run(&one.path),
-        PoolVerb::Repair(one) => repair::run(&one.path, common.durability),
+        PoolVerb::Repair(one) => repair::run(&one.path, options.durability),
         PoolVerb::Stats(one) => stats::run(&one.path),
-        PoolVerb::Dump(one) => dump::run(&one.path, common.json),
-        PoolVerb::Grow(grow) => grow::run(grow, common.durability),
+        PoolVerb::Dump(one) => dump::run(&one.path, options.json),
+        PoolVerb::Grow(grow) => grow::run(grow, options.durability),
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::answer::Answer;
 use crate::durability::Durability;
 use crate::failure::{DAMAGED, Failure};
+use crate::next_step::after_repair;
 use crate::pool::check::{findings, is_damaged};
 use crate::pool::size;
 use crate::progress::Progress;
@@ -33,8 +34,10 @@ pub(crate) fn run(path: &Path, durability: Durability) -> Result<Answer, Failure
     let (medium, missing) =
         map_to_repair(path, &options).map_err(|error| failure()(OpenError::from(error).into()))?;
     let life = random_life().map_err(|error| failure()(error.into()))?;
-    let repair = repair_pool(&Arc::new(medium), life, &[&LAYOUT])
-        .map_err(|error| Failure::new("repairing a pool", format_args!("{}: {error}", path.display())))?;
+    let repair = repair_pool(&Arc::new(medium), life, &[&LAYOUT]).map_err(|error| {
+        let step = after_repair(&error);
+        Failure::new("repairing a pool", format_args!("{}: {error}{step}", path.display()))
+    })?;
     drop(progress);
     let mut text = String::new();
     if missing > 0 {

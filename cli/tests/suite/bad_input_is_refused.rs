@@ -18,7 +18,8 @@ fn what_is_no_pool() {
     let empty = place.file("empty", "");
     let short = place.file("short", vec![0; 4000]);
     let missing = place.folder.path().join("missing");
-    for (path, why) in [(&junk, "pool"), (&empty, ""), (&short, ""), (&missing, "No such file")] {
+    let none = "or make a pool with `lode pool create`";
+    for (path, why) in [(&junk, none), (&empty, none), (&short, none), (&missing, "No such file")] {
         for look in LOOKS {
             let arguments = look.iter().copied().chain([text(path)]);
             lode(arguments).fails(1, &[text(path), why]);
@@ -71,7 +72,7 @@ fn a_pool_that_is_shorter_than_it_says() {
     let file = fs::File::options().write(true).open(&place.pool).unwrap();
     file.set_len(7 << 20).unwrap();
     drop(file);
-    lode(["kv", "count", place.pool()]).fails(1, &["8388608 bytes", "only 7340032"]);
+    lode(["kv", "count", place.pool()]).fails(1, &["8388608 bytes", "only 7340032", "(`lode pool repair`)"]);
     let check = lode(["pool", "check", place.pool()]);
     assert_eq!(check.code, Some(3));
     assert!(check.out.contains("only 7340032"), "{check:?}");

@@ -125,7 +125,7 @@ fn memory_must_be_asked_for_by_name() {
     let error = refusal(&disk.path(), &plain);
     assert!(matches!(error, PoolError::NotDurable { .. }), "{error}");
     assert!(
-        error.to_string().contains("tmpfs") && error.to_string().ends_with("--durability none"),
+        error.to_string().contains("tmpfs") && error.to_string().ends_with("ask for the rung none"),
         "{error}"
     );
     assert!(names(disk.folder()).is_empty());

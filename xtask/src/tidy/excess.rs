@@ -1,4 +1,5 @@
-//! The list of the files and functions that are longer than allowed. It may only shrink.
+//! The list of the files and functions that are longer than allowed, and of crates with circles of files. It may only
+//! shrink.
 
 use super::Finding;
 use super::size::{FILE_LINES, FUNCTION_LINES, Size};
@@ -8,13 +9,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
-const LIST: &str = "xtask/tidy-excess.toml";
+pub(super) const LIST: &str = "xtask/tidy-excess.toml";
 
-/// The list: lines of code by file, and by `FILE::FUNCTION`.
+/// The list: lines of code by file, and by `FILE::FUNCTION`; files in circles by crate.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Excess {
     files: BTreeMap<String, usize>,
     functions: BTreeMap<String, usize>,
+    pub(super) circles: BTreeMap<String, usize>,
 }
 
 impl Excess {
@@ -58,7 +60,7 @@ mod test {
     use super::*;
 
     fn check(function: &str, code_lines: usize) -> Vec<String> {
-        let list = "[files]\n[functions]\n\"a.rs::old\" = 90\n";
+        let list = "[files]\n[functions]\n\"a.rs::old\" = 90\n[circles]\n";
         let excess: Excess = toml::from_str(list).unwrap();
         let size = |name: &str, code_lines| Size {
             path: "a.rs".into(),

@@ -9,15 +9,15 @@ use lode_layout::{LINE, align_down};
 use std::ffi::OsStr;
 
 #[cfg(all(target_arch = "x86_64", not(miri)))]
-#[path = "cpu/x86_64.rs"]
+#[path = "x86_64.rs"]
 mod instructions;
 
 #[cfg(all(target_arch = "aarch64", not(miri)))]
-#[path = "cpu/aarch64.rs"]
+#[path = "aarch64.rs"]
 mod instructions;
 
 #[cfg(any(not(any(target_arch = "x86_64", target_arch = "aarch64")), miri))]
-#[path = "cpu/plain.rs"]
+#[path = "plain.rs"]
 mod instructions;
 
 pub use instructions::Cpu;

@@ -1,5 +1,6 @@
 //! The rules of CONTRIBUTING.md that no other tool checks.
 
+mod circles;
 mod costs;
 mod documents;
 mod drawings;
@@ -7,6 +8,7 @@ mod excess;
 mod language;
 mod layers;
 mod members;
+mod modules;
 mod mutants;
 mod order;
 mod rules;
@@ -53,20 +55,24 @@ pub(crate) fn run(workspace: &Workspace, log: Log) -> Result<bool> {
     let excess = excess::Excess::read(&workspace.root)?;
     let mut findings = Vec::new();
     let mut sizes = Vec::new();
+    let mut imports = circles::Imports::default();
     for text in tree.with_extension("rs") {
         let source = Source::parse(&text.path, &text.text)?;
         sizes.extend(size::measure(&source));
+        imports.add(&source);
         findings.extend(unsafety::check(&source, &workspace.rules.unsafe_code.allowed));
         findings.extend(order::check(&source));
         findings.extend(language::check(&source, &text.text));
         findings.extend(words::check_names(&source, &workspace.rules.words.allowed));
     }
     findings.extend(excess.compare(&sizes));
+    findings.extend(imports.check(&excess.circles));
     findings.extend(unsafety::check_roots(&tree, workspace));
     findings.extend(words::check_files(&tree));
     findings.extend(costs::check(workspace));
     findings.extend(layers::check(workspace, &tree));
     findings.extend(members::check(workspace, &tree));
+    findings.extend(modules::check(&tree));
     findings.extend(mutants::check(&tree, &workspace.packages));
     findings.extend(drawings::check(&tree));
     findings.extend(rules::check(&tree));

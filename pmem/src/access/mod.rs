@@ -10,15 +10,15 @@
 //! [`Reservation`]: crate::reservation::Reservation
 
 #[cfg(all(target_arch = "x86_64", not(miri)))]
-#[path = "access/x86_64.rs"]
+#[path = "x86_64.rs"]
 mod instructions;
 
 #[cfg(all(target_arch = "aarch64", not(miri)))]
-#[path = "access/aarch64.rs"]
+#[path = "aarch64.rs"]
 mod instructions;
 
 #[cfg(any(not(any(target_arch = "x86_64", target_arch = "aarch64")), miri))]
-#[path = "access/plain.rs"]
+#[path = "plain.rs"]
 mod instructions;
 
 pub(crate) use instructions::*;

@@ -232,7 +232,7 @@ fn end_process(signal: c_int, live: &Live, start: u64, end: u64) {
         b" belong to the process that forked; only the one that opened a pool may use it. Ending.\n"
     } else {
         b" can't be read, the memory is poisoned or the file was cut short, and the program held a \
-          reference to them. Ending; run `lode pool check`.\n"
+          reference to them. Ending; check the pool.\n"
     });
     message.print();
     take_default(signal);

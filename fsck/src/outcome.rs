@@ -1,0 +1,74 @@
+//! The outcome of a repair.
+
+use lode_heap::HeapError;
+use lode_heap::check::Report;
+use lode_pool::{DirtyShutdown, PoolError};
+use std::error::Error;
+
+/// A range of keys between two others. Some keys in it may have been lost.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LostRange {
+    /// The last key that is present before the range; `None` if there is none.
+    pub after: Option<Vec<u8>>,
+    /// The first key that is present after the range; `None` if there is none.
+    pub before: Option<Vec<u8>>,
+}
+
+/// The result of a repair.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Repair {
+    /// Number of header copies, slots, records and words that were rewritten.
+    pub mended: u64,
+    /// Number of keys that no slot led to and that were inserted again.
+    pub brought_back: u64,
+    /// Ranges in which keys were lost.
+    pub lost: Vec<LostRange>,
+    /// True if an acknowledged transaction was lost. Keys anywhere may then be missing or have old values.
+    pub lost_transactions: bool,
+    /// True if objects were left as they are because their layout is unknown.
+    pub left_alone: bool,
+    /// The dirty shutdown of the memory modules that happened while a writer had the pool open. Data stored since
+    /// that opening may be missing or old without a trace. The remaining data is sound, and the pool can be opened
+    /// again.
+    pub dirty_shutdown: Option<DirtyShutdown>,
+    /// Findings of a check of the repaired pool.
+    pub after: Report,
+}
+
+impl LostRange {
+    /// Returns true if `key` lies between the two keys.
+    pub fn contains(&self, key: &[u8]) -> bool {
+        self.after.as_deref().is_none_or(|after| after < key)
+            && self.before.as_deref().is_none_or(|before| key < before)
+    }
+}
+
+impl Repair {
+    /// Returns true if data was lost, or may have been: modules do not tell what they lost.
+    pub fn lost_anything(&self) -> bool {
+        self.dirty_shutdown.is_some() || self.lost_transactions || !self.lost.is_empty()
+    }
+}
+
+/// Reason why a pool can't be repaired.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RepairError {
+    /// No copy of the header can be used, or the pool is longer than the medium. The place of every structure is
+    /// unknown.
+    #[error(transparent)]
+    Pool(PoolError),
+    /// The medium refused a store, or the heap can't be read.
+    #[error(transparent)]
+    Heap(#[from] HeapError),
+    /// The layout could not bring back an object to which nothing led.
+    #[error(transparent)]
+    Layout(Box<dyn Error + Send + Sync>),
+}
+
+impl From<PoolError> for RepairError {
+    fn from(error: PoolError) -> RepairError {
+        RepairError::Pool(error)
+    }
+}

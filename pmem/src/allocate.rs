@@ -1,0 +1,50 @@
+//! Space for files.
+
+use rustix::fs::{FallocateFlags, fallocate};
+use rustix::io::{Errno, retry_on_intr};
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+
+/// Makes the file at least `len` bytes long and allocates space on the device for every byte from `from` on. So a full
+/// disk is found now, not by a store to a mapping.
+///
+/// # Errors
+/// The kernel's refusal; the file then has its old length.
+pub fn allocate(file: &File, from: u64, len: u64) -> io::Result<()> {
+    let old_len = file.metadata()?.len();
+    let allocated = match retry_on_intr(|| fallocate(file, FallocateFlags::empty(), from, len - from)) {
+        Err(Errno::OPNOTSUPP | Errno::NOSYS) => write_zeros(file, old_len, len),
+        answer => answer.map_err(io::Error::from),
+    };
+    if allocated.is_err() {
+        // Give back the space that was allocated before the disk was full. If even that fails, the file is only longer
+        // than the pool in it, which is no damage.
+        let _ = file.set_len(old_len);
+    }
+    allocated
+}
+
+/// Extends the file with zeros, on file systems without fallocate.
+fn write_zeros(file: &File, from: u64, to: u64) -> io::Result<()> {
+    static ZEROS: [u8; 64 * 1024] = [0; 64 * 1024];
+    let mut done = from;
+    while done < to {
+        let step = (to - done).min(ZEROS.len() as u64);
+        file.write_all_at(&ZEROS[..step as usize], done)?;
+        done += step;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod test {
+    use super::*;
+
+    #[test]
+    fn allocated_without_the_help_of_the_file_system() {
+        let file = tempfile::tempfile().unwrap();
+        write_zeros(&file, 0, 200_001).unwrap();
+        assert_eq!(file.metadata().unwrap().len(), 200_001);
+    }
+}

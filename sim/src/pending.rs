@@ -1,0 +1,40 @@
+//! Stores that may be lost, and the hash of the unit that they change.
+
+use crate::machine::SECTOR;
+use lode_layout::WORD;
+use xxhash_rust::xxh3::xxh3_128_with_seed;
+
+/// The ways of a store to the medium.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Path {
+    /// A store through the cache.
+    Cached,
+    /// A store past the cache, by this thread.
+    Past(u8),
+    /// A part of a sector that is written whole; true only for its last word.
+    Sector(bool),
+}
+
+/// A store that may be lost.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pending {
+    /// Number of the word in its unit.
+    pub(crate) word: u8,
+    /// Way of the store.
+    pub(crate) path: Path,
+    /// True if the store is durable, but an earlier store of the unit is not yet.
+    pub(crate) held: bool,
+    /// Value of the word.
+    pub(crate) value: u64,
+}
+
+/// Hashes the content of a unit. The hash of a pool is the sum over its units, so a change of few units needs the
+/// hashes of only those. Two different pools have the same hash with probability 2^-128.
+pub(crate) fn unit_hash(unit: u32, words: &[u64]) -> u128 {
+    let mut bytes = [0; SECTOR as usize];
+    let len = words.len() * WORD as usize;
+    for (place, word) in bytes.chunks_exact_mut(WORD as usize).zip(words) {
+        place.copy_from_slice(&word.to_le_bytes());
+    }
+    xxh3_128_with_seed(&bytes[..len], u64::from(unit))
+}
