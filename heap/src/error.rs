@@ -1,27 +1,24 @@
 //! The errors of a heap.
 
+use crate::log::error::{Doubt, LogError};
 use lode_layout::PoolOffset;
 use lode_pmem::{Fault, FaultKind, SyncError};
 
-/// The reason why the outcome of a transaction is unknown.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum Doubt {
-    /// Its log write failed: its record may or may not be on the medium.
-    #[error("it may or may not be there after reopening: {0}")]
-    Log(SyncError),
-    /// Its record is durable, and memory that it changes is lost. Opening the pool repeats its stores, and fails
-    /// while that memory is lost. `lode pool repair` keeps all of the transaction except what lies there.
-    #[error(
-        "its record is durable, and memory that it changes is lost: {0}; close the pool and open it again, and run \
-         `lode pool repair` if that fails"
-    )]
-    Home(Fault),
+impl From<LogError> for HeapError {
+    fn from(error: LogError) -> HeapError {
+        match error {
+            LogError::InDoubt(doubt) => HeapError::InDoubt(doubt),
+            LogError::Poisoned => HeapError::Poisoned,
+            LogError::ReadOnly => HeapError::ReadOnly,
+            LogError::Fault(fault) => HeapError::Fault(fault),
+            LogError::Corrupt { what, at } => HeapError::Corrupt { what, at },
+        }
+    }
 }
 
 impl From<SyncError> for HeapError {
     fn from(error: SyncError) -> HeapError {
-        HeapError::InDoubt(Doubt::Log(error))
+        LogError::from(error).into()
     }
 }
 

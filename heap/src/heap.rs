@@ -44,7 +44,7 @@ impl<M: Medium> Heap<M> {
             medium.flush(root_at, WORD);
             Ok(())
         })?;
-        Log::format(medium, LogArea::of(geometry), uuid, life)
+        Ok(Log::format(medium, LogArea::of(geometry), uuid, life)?)
     }
 
     /// Opens the heap of the pool `uuid`: replays the records of its last life, and begins the life `life`, a random
@@ -109,7 +109,7 @@ impl<M: Medium> Heap<M> {
     /// # Errors
     /// [`HeapError::Poisoned`] when a sync failed, now or before.
     pub fn close(self) -> Result<(), HeapError> {
-        self.log.close()
+        Ok(self.log.close()?)
     }
 
     /// Adds the space by which the pool has grown. That space is on the medium, and the pool's header says so
@@ -141,7 +141,7 @@ impl<M: Medium> Heap<M> {
     /// # Errors
     /// [`HeapError::ReadOnly`].
     pub fn check_changes(&self) -> Result<(), HeapError> {
-        self.log.check_changes()
+        Ok(self.log.check_changes()?)
     }
 
     /// Returns a number that no other heap of the process has.

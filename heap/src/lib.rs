@@ -10,7 +10,6 @@ extern crate self as lode_heap;
 mod alloc;
 mod attempt;
 mod biased;
-pub mod bugs;
 pub mod check;
 mod error;
 #[cfg(feature = "explore")]
@@ -34,13 +33,15 @@ mod walk;
 mod writeset;
 
 pub use attempt::Held;
-pub use error::{Doubt, HeapError};
+pub use error::HeapError;
 pub use heap::Heap;
 pub use locks::Version;
 pub use lode_heap_derive::Persist;
 pub use lode_layout::LayoutName;
 pub use lode_pmem::Rung;
 pub use lode_pool::{Access, CreateOptions, OpenOptions};
+pub use log::bugs;
+pub use log::error::{Doubt, LogError};
 pub use log::recover::Recovery;
 pub use log::{Log, LogArea};
 pub use persist::Persist;

@@ -23,7 +23,7 @@ pub(crate) fn commit_spilled<M: Medium>(
     let mut rest = &body[..];
     let written = loop {
         if rest.is_empty() {
-            break log.commit(&mut record, &body);
+            break log.commit(&mut record, &body).map_err(HeapError::from);
         }
         let chunks = align_up(rest.len() as u64 * WORD, CHUNK) / CHUNK;
         let longest = || allocator.take_longest(chunks);

@@ -12,9 +12,9 @@
 //! the record and its home stores is one call of the log, which holds a lane during both.
 
 use crate::attempt::{Attempt, Outcome};
-use crate::bugs;
 use crate::error::HeapError;
 use crate::heap::Heap;
+use crate::log::bugs;
 use crate::session::Session;
 use crate::spill::commit_spilled;
 use crate::tx::Tx;

@@ -12,7 +12,7 @@
 //!   the calling thread's own, holds the lock as long as it runs. No reader waits for that transaction.
 
 use crate::error::IndexError;
-use lode_heap::Heap;
+use lode_heap::{Heap, HeapError};
 use lode_layout::PoolOffset;
 use lode_pmem::{Fault, Medium};
 use std::sync::atomic::{Ordering, fence};
@@ -47,7 +47,7 @@ impl Unrest {
             return Ok(());
         }
         let log = heap.log();
-        log.checkpoint()?;
+        log.checkpoint().map_err(HeapError::from)?;
         let before = self.checkpointed.replace(log.checkpointed());
         if before == self.checkpointed || self.attempts > ATTEMPTS_MAX + ATTEMPTS_APART_MAX {
             return Err(damage);

@@ -3,6 +3,7 @@
 use super::{Finding, Report, Severity};
 use crate::error::HeapError;
 use crate::log::LogArea;
+use crate::log::error::LogError;
 use crate::log::past::{Flaw, FlawKind, Past};
 
 use lode_layout::{Geometry, Slot, WORD};
@@ -26,9 +27,9 @@ pub fn check_log<M: Medium>(
     }
 }
 
-fn report_error(error: HeapError, geometry: &Geometry, report: &mut Report) {
+fn report_error(error: LogError, geometry: &Geometry, report: &mut Report) {
     let at = match error {
-        HeapError::Fault(Fault { at, .. }) => at,
+        LogError::Fault(Fault { at, .. }) => at,
         _ => geometry.log_off(),
     };
     report.add(Finding::damage("the log", at, "it can't be read, so what it holds is not replayed"));

@@ -1,6 +1,6 @@
 //! The log alone: transactions that write registers, which lie after it on the medium.
 
-use crate::error::HeapError;
+use crate::log::error::LogError;
 use crate::log::{Log, LogArea};
 use lode_layout::{PoolOffset, Record};
 use lode_pmem::Medium;
@@ -78,13 +78,13 @@ impl Subject for LogSubject {
     type Contents = Vec<(u64, u64)>;
     type Legal = Registers<u64, u64>;
     type Wrong = WrongRegisters<u64, u64>;
-    type Error = HeapError;
+    type Error = LogError;
 
     fn size(&self) -> u64 {
         self.size
     }
 
-    fn format(&self, medium: Arc<SimMedium>) -> Result<(), HeapError> {
+    fn format(&self, medium: Arc<SimMedium>) -> Result<(), LogError> {
         Log::format(&medium, self.area(), &UUID, [1, 1])?;
         // A life before the explored one leaves records that must not be replayed.
         let (log, _) = Log::recover(medium, self.area(), UUID, [2, 2])?;
@@ -98,7 +98,7 @@ impl Subject for LogSubject {
         log.commit(&mut record, &[]).map(drop)
     }
 
-    fn start(&self, medium: Arc<SimMedium>) -> Result<Engine, HeapError> {
+    fn start(&self, medium: Arc<SimMedium>) -> Result<Engine, LogError> {
         let (log, _) = Log::recover(medium, self.area(), UUID, [3, 3])?;
         let locks = (0..REGISTERS).map(|_| AtomicBool::new(false)).collect();
         Ok(Engine { log, locks, value: AtomicU64::new(1) })
@@ -130,14 +130,14 @@ impl Subject for LogSubject {
             let ticket = actor.begin(Write { registers: registers.clone(), value });
             match engine.log.commit(&mut record, &[]) {
                 Ok(_) => actor.returned(ticket),
-                Err(HeapError::Poisoned) => actor.refused(ticket),
+                Err(LogError::Poisoned) => actor.refused(ticket),
                 Err(_) => actor.in_doubt(ticket),
             }
             engine.unlock(&registers);
         }
     }
 
-    fn recover(&self, medium: Arc<SimMedium>) -> Result<Self::Contents, HeapError> {
+    fn recover(&self, medium: Arc<SimMedium>) -> Result<Self::Contents, LogError> {
         let (log, _) = Log::recover(medium, self.area(), UUID, [4, 4])?;
         let value = |register| log.medium().memory().load8(self.home(register));
         Ok((0..REGISTERS).map(|register| (register, value(register))).collect())

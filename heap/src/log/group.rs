@@ -3,8 +3,9 @@
 //! All transactions share one ring. Each appends its record to the open batch. The first that finds no batch being
 //! written writes the open one. Transactions that come meanwhile gather in the next batch.
 
+use super::bugs;
+use super::error::LogError;
 use crate::sync::{AtomicBool, AtomicU64, Mutex, MutexGuard, Ordering};
-use crate::{HeapError, bugs};
 use lode_layout::{PoolOffset, Record, RecordSeal, WORD, align_up};
 use lode_pmem::{Gate, Medium, SyncError, checksum};
 use rustix::io::Errno;
@@ -86,10 +87,10 @@ impl Group {
         record: &mut Record,
         next: &AtomicU64,
         tail: u64,
-    ) -> Result<Option<Ticket>, HeapError> {
+    ) -> Result<Option<Ticket>, LogError> {
         let mut state = self.enter();
         if state.failed.is_some() {
-            return Err(HeapError::Poisoned);
+            return Err(LogError::Poisoned);
         }
         let block = medium.log_block();
         let len = record.sealed_len() as u64 * WORD;
@@ -116,7 +117,7 @@ impl Group {
     }
 
     /// Waits until the record of `ticket` is durable.
-    pub(super) fn settle<M: Medium>(&self, medium: &M, ticket: Ticket) -> Result<(), HeapError> {
+    pub(super) fn settle<M: Medium>(&self, medium: &M, ticket: Ticket) -> Result<(), LogError> {
         loop {
             {
                 let state = self.enter();
@@ -176,7 +177,7 @@ impl Group {
         mem::replace(&mut state.open, Batch { start, words, wrap: None })
     }
 
-    fn write<M: Medium>(&self, medium: &M, mut batch: Batch) -> Result<(), HeapError> {
+    fn write<M: Medium>(&self, medium: &M, mut batch: Batch) -> Result<(), LogError> {
         let padded = batch_len(&batch, medium.log_block()) / 8;
         batch.words.resize(padded as usize, 0);
         let (first, second) = batch.words.split_at(batch.wrap.unwrap_or(batch.words.len()));
@@ -205,7 +206,7 @@ impl Group {
             state.spare = batch.words;
         }
         self.written.open();
-        written.map_err(HeapError::from)
+        written.map_err(LogError::from)
     }
 
     fn enter(&self) -> MutexGuard<'_, State> {

@@ -14,7 +14,9 @@
 //! A commit: one drain, the record's lines. A checkpoint: one flush for each distinct line, two drains.
 
 mod apply;
+pub mod bugs;
 mod dirty;
+pub(crate) mod error;
 mod group;
 mod lane;
 pub(crate) mod past;
@@ -23,8 +25,9 @@ mod ring;
 pub(crate) mod slots;
 
 use crate::sync::{AtomicBool, AtomicU64, Ordering, SpinMutex, SpinMutexGuard};
-use crate::{Doubt, HeapError, bugs};
+
 use dirty::DirtyLines;
+use error::{Doubt, LogError};
 use group::Group;
 use lane::{LaneState, Lanes};
 use lode_layout::{BLOCK, Geometry, PoolOffset, Record, RecordSeal, Slot, WORD, align_down};
@@ -97,11 +100,11 @@ impl<M: Medium> Log<M> {
     /// Makes an empty log by writing its first checkpoint slot. The area's old content does not matter.
     ///
     /// # Errors
-    /// [`HeapError::InDoubt`] when the medium can't make it durable.
+    /// [`LogError::InDoubt`] when the medium can't make it durable.
     ///
     /// # Durability
     /// The slot is durable on return.
-    pub fn format(medium: &M, area: LogArea, uuid: &[u8; 16], life: [u64; 2]) -> Result<(), HeapError> {
+    pub fn format(medium: &M, area: LogArea, uuid: &[u8; 16], life: [u64; 2]) -> Result<(), LogError> {
         let rings = ring_count(medium.rung(), area);
         slots::write(medium, uuid, &Slot { generation: 1, sequence: 0, life, rings, closed: true })
     }
@@ -151,21 +154,21 @@ impl<M: Medium> Log<M> {
 
     /// Returns an error if the log refuses records because its medium must not be changed.
     #[inline]
-    pub(crate) fn check_changes(&self) -> Result<(), HeapError> {
-        if self.is_read_only { Err(HeapError::ReadOnly) } else { Ok(()) }
+    pub(crate) fn check_changes(&self) -> Result<(), LogError> {
+        if self.is_read_only { Err(LogError::ReadOnly) } else { Ok(()) }
     }
 
     /// Returns an error if the log accepts no more records.
     #[inline]
-    pub(crate) fn check_accepts(&self) -> Result<(), HeapError> {
+    pub(crate) fn check_accepts(&self) -> Result<(), LogError> {
         // ORDER: none: a transaction that depends on the failed one sees the flag with the locks that it acquires, and a
         // checkpoint with the lanes. Any other commit is sound by itself.
         if self.failed.load(Ordering::Relaxed) { Err(self.refusal()) } else { Ok(()) }
     }
 
     #[cold]
-    fn refusal(&self) -> HeapError {
-        if self.is_read_only { HeapError::ReadOnly } else { HeapError::Poisoned }
+    fn refusal(&self) -> LogError {
+        if self.is_read_only { LogError::ReadOnly } else { LogError::Poisoned }
     }
 
     /// Returns the medium under the log.
@@ -193,8 +196,8 @@ impl<M: Medium> Log<M> {
     /// entry leads.
     ///
     /// # Errors
-    /// [`HeapError::InDoubt`] when this record's log write failed, or when the record is durable and a home store met
-    /// lost memory; [`HeapError::Poisoned`] after either; [`HeapError::ReadOnly`]. A [`Fault`] that the calling
+    /// [`LogError::InDoubt`] when this record's log write failed, or when the record is durable and a home store met
+    /// lost memory; [`LogError::Poisoned`] after either; [`LogError::ReadOnly`]. A [`Fault`] that the calling
     /// thread raised before and did not take counts as one of this record's home stores.
     ///
     /// # Durability
@@ -203,7 +206,7 @@ impl<M: Medium> Log<M> {
     /// # Cost
     /// One drain; on the commit rung one synced write shared with others. A checkpoint when the ring is half full.
     #[inline]
-    pub fn commit(&self, record: &mut Record, continued: &[u64]) -> Result<u64, HeapError> {
+    pub fn commit(&self, record: &mut Record, continued: &[u64]) -> Result<u64, LogError> {
         debug_assert!(record.len() <= self.record_words_max());
         self.check_accepts()?;
         let result = if self.group.is_some() {
@@ -219,7 +222,7 @@ impl<M: Medium> Log<M> {
 
     /// Commits as [`commit`](Log::commit) does, beside a transaction of the calling thread. That transaction's faults
     /// do not count for this record.
-    pub(crate) fn commit_apart(&self, record: &mut Record) -> Result<u64, HeapError> {
+    pub(crate) fn commit_apart(&self, record: &mut Record) -> Result<u64, LogError> {
         let earlier = Fault::take();
         let committed = self.commit(record, &[]);
         earlier.into_iter().for_each(Fault::raise);
@@ -229,20 +232,20 @@ impl<M: Medium> Log<M> {
     /// Ends a commit whose home stores are done. If they met lost memory, the log accepts no more records before
     /// `lane` is released: only the record has their content, so no checkpoint may free it.
     #[inline]
-    fn check_home<L>(&self, lane: &L) -> Result<(), HeapError> {
+    fn check_home<L>(&self, lane: &L) -> Result<(), LogError> {
         // Asks the thread, not a result: a value that is copied here waits for all home stores.
         if Fault::is_raised() { Err(self.lose_home(lane)) } else { Ok(()) }
     }
 
     #[cold]
-    fn lose_home<L>(&self, _held: &L) -> HeapError {
+    fn lose_home<L>(&self, _held: &L) -> LogError {
         self.fail();
         let fault = Fault::take().expect("asked before");
-        HeapError::InDoubt(Doubt::Home(fault))
+        LogError::InDoubt(Doubt::Home(fault))
     }
 
     #[inline]
-    fn commit_alone(&self, record: &mut Record, continued: &[u64]) -> Result<u64, HeapError> {
+    fn commit_alone(&self, record: &mut Record, continued: &[u64]) -> Result<u64, LogError> {
         let len = record.sealed_len() as u64 * WORD;
         let (ring, mut lane) = loop {
             let (ring, mut lane) = self.lanes.claim(&self.medium);
@@ -264,7 +267,7 @@ impl<M: Medium> Log<M> {
         // ORDER: the record is durable before the first home store: there is no undo to take a store back. Stop here:
         // the record is whole and replayed, or torn and skipped, and the caller has not returned.
         let sealed = record.seal(self.seals[ring], sequence, offset, checksum).as_bytes();
-        self.medium.log_write(place, sealed).map_err(HeapError::from)?;
+        self.medium.log_write(place, sealed).map_err(LogError::from)?;
         lane.head += len;
         lane.offset = offset + len;
         debug_assert_eq!(
@@ -301,7 +304,7 @@ impl<M: Medium> Log<M> {
     }
 
     #[cold]
-    fn commit_grouped(&self, record: &mut Record, continued: &[u64]) -> Result<u64, HeapError> {
+    fn commit_grouped(&self, record: &mut Record, continued: &[u64]) -> Result<u64, LogError> {
         let group = self.group.as_ref().expect("asked before");
         let (lane, ticket) = loop {
             let (_, lane) = self.lanes.claim(&self.medium);
@@ -354,14 +357,14 @@ impl<M: Medium> Log<M> {
     /// Makes all home stores so far durable, and frees the log's space. Waits for a running checkpoint.
     ///
     /// # Errors
-    /// [`HeapError::Poisoned`] when a sync failed, now or before; [`HeapError::ReadOnly`].
+    /// [`LogError::Poisoned`] when a sync failed, now or before; [`LogError::ReadOnly`].
     ///
     /// # Durability
     /// Every home store of a transaction that returned before the call is durable on return.
     ///
     /// # Cost
     /// One flush for each distinct line stored at home since the last checkpoint, and two drains.
-    pub fn checkpoint(&self) -> Result<(), HeapError> {
+    pub fn checkpoint(&self) -> Result<(), LogError> {
         self.checkpoint_held(self.wait_for_checkpointer(), false)
     }
 
@@ -377,8 +380,8 @@ impl<M: Medium> Log<M> {
     /// Ends this life of the log. Everything is durable at home, and no record is left to replay.
     ///
     /// # Errors
-    /// [`HeapError::Poisoned`] when a sync failed, now or before.
-    pub fn close(&self) -> Result<(), HeapError> {
+    /// [`LogError::Poisoned`] when a sync failed, now or before.
+    pub fn close(&self) -> Result<(), LogError> {
         if self.is_read_only {
             return Ok(());
         }
@@ -399,7 +402,7 @@ impl<M: Medium> Log<M> {
         &self,
         checkpointer: SpinMutexGuard<'_, Checkpointer>,
         closed: bool,
-    ) -> Result<(), HeapError> {
+    ) -> Result<(), LogError> {
         // Sets aside the faults of the calling thread's transaction: they are not the checkpoint's.
         let earlier = Fault::take();
         let done = self.checkpoint_apart(checkpointer, closed);
@@ -411,7 +414,7 @@ impl<M: Medium> Log<M> {
         &self,
         mut checkpointer: SpinMutexGuard<'_, Checkpointer>,
         closed: bool,
-    ) -> Result<(), HeapError> {
+    ) -> Result<(), LogError> {
         self.check_accepts()?;
         let Checkpointer { generation, dirty } = &mut *checkpointer;
         let (sequence, heads) = self.note(dirty);
@@ -426,7 +429,7 @@ impl<M: Medium> Log<M> {
         let rings = self.seals.len() as u32;
         let slot = Slot { generation: *generation + 1, sequence, life: self.life, rings, closed };
         let written = slots::write(&self.medium, &self.uuid, &slot);
-        written.map_err(|_| HeapError::Poisoned).inspect_err(|_| self.fail())?;
+        written.map_err(|_| LogError::Poisoned).inspect_err(|_| self.fail())?;
         *generation += 1;
         dirty.clear();
         debug_assert!(sequence >= self.checkpointed(), "checkpoints go forward");
@@ -467,7 +470,7 @@ impl<M: Medium> Log<M> {
     }
 
     /// Makes the home stores to the lines in `dirty` durable.
-    fn persist_home(&self, dirty: &DirtyLines) -> Result<(), HeapError> {
+    fn persist_home(&self, dirty: &DirtyLines) -> Result<(), LogError> {
         for (at, len) in dirty.ranges() {
             if !bugs::CHECKPOINT_WITHOUT_FLUSH.is_active() {
                 self.medium.flush(at, len);
@@ -478,10 +481,10 @@ impl<M: Medium> Log<M> {
         }
         // ORDER: home is durable before the slot says so. Stop here: the old slot counts, and replaying stores that
         // are already at home changes nothing.
-        self.medium.drain().map_err(|_| HeapError::Poisoned).inspect_err(|_| self.fail())?;
+        self.medium.drain().map_err(|_| LogError::Poisoned).inspect_err(|_| self.fail())?;
         match Fault::take() {
             None => Ok(()),
-            Some(fault) => Err(HeapError::Fault(fault)).inspect_err(|_| self.fail()),
+            Some(fault) => Err(LogError::Fault(fault)).inspect_err(|_| self.fail()),
         }
     }
 

@@ -1,8 +1,9 @@
 //! The remains of a log's last life: the records to be replayed, and the flaws of the others.
 
+use super::bugs;
+use super::error::LogError;
 use super::ring::{Flip, Gap, Ring};
 use super::{LogArea, RINGS_MAX, seal_of};
-use crate::{HeapError, bugs};
 use lode_layout::{BLOCK, Entries, Entry, PoolOffset, SLOT_BLOCKS, Slot, WORD, align_down, flipped_bit_of};
 use lode_pmem::{Fault, Medium, Memory};
 use std::collections::BTreeMap;
@@ -70,13 +71,13 @@ impl Past {
     /// Reads the records and flaws that the life of `slot` left.
     ///
     /// # Errors
-    /// [`HeapError::Fault`] when bytes can't be read.
+    /// [`LogError::Fault`] when bytes can't be read.
     pub(crate) fn read<M: Medium>(
         medium: &M,
         area: LogArea,
         uuid: &[u8; 16],
         slot: &Slot,
-    ) -> Result<Past, HeapError> {
+    ) -> Result<Past, LogError> {
         let mut past = Past::default();
         if slot.closed {
             return Ok(past);
@@ -103,9 +104,9 @@ impl Past {
     }
 
     /// Returns the first flaw that no power cut leaves, as an error.
-    pub(super) fn damage(&self) -> Option<HeapError> {
+    pub(super) fn damage(&self) -> Option<LogError> {
         let flaw = self.flaws.iter().find(|flaw| flaw.proven)?;
-        Some(HeapError::Corrupt { what: flaw.what.name(), at: flaw.at })
+        Some(LogError::Corrupt { what: flaw.what.name(), at: flaw.at })
     }
 
     fn flaw(&mut self, what: FlawKind, at: PoolOffset, proven: bool, flips: Vec<Flip>) {

@@ -1,9 +1,10 @@
 //! Recovery: turns the remains of a log after a power cut into a working log.
 
+use super::bugs;
 use super::dirty::DirtyLines;
+use super::error::LogError;
 use super::past::{Found, Past};
 use super::{Log, LogArea, SEQUENCE_GAP, apply, ring_count, slots};
-use crate::{HeapError, bugs};
 use lode_layout::{SLOT_BLOCKS, Slot};
 use lode_pmem::{Fault, Medium, Rung};
 
@@ -33,9 +34,9 @@ impl<M: Medium> Log<M> {
     /// a random number. A second recovery of the result changes no home location.
     ///
     /// # Errors
-    /// [`HeapError::Corrupt`] when no checkpoint slot can be read, when a record has entries that no writer wrote,
+    /// [`LogError::Corrupt`] when no checkpoint slot can be read, when a record has entries that no writer wrote,
     /// and when a damaged record was durable: later ones may depend on it. `repair` goes on without it.
-    /// [`HeapError::Fault`] when bytes can't be read. The medium is then as it was, except for home stores that the
+    /// [`LogError::Fault`] when bytes can't be read. The medium is then as it was, except for home stores that the
     /// next recovery repeats.
     ///
     /// # Durability
@@ -45,7 +46,7 @@ impl<M: Medium> Log<M> {
         area: LogArea,
         uuid: [u8; 16],
         life: [u64; 2],
-    ) -> Result<(Log<M>, Recovery), HeapError> {
+    ) -> Result<(Log<M>, Recovery), LogError> {
         Log::restart(medium, area, uuid, life, Damaged::Refuse)
     }
 
@@ -56,12 +57,12 @@ impl<M: Medium> Log<M> {
         uuid: [u8; 16],
         life: [u64; 2],
         damaged: Damaged,
-    ) -> Result<(Log<M>, Recovery), HeapError> {
+    ) -> Result<(Log<M>, Recovery), LogError> {
         Fault::take();
         let newest = match (slots::read(&medium, &uuid), damaged) {
             (Some(slot), _) => slot,
             (None, Damaged::Refuse) => {
-                return Err(HeapError::Corrupt { what: "the checkpoint slots", at: SLOT_BLOCKS });
+                return Err(LogError::Corrupt { what: "the checkpoint slots", at: SLOT_BLOCKS });
             }
             // Without a slot the life of the log is unknown, and no record counts.
             (None, Damaged::GoOn) => Slot { generation: 0, sequence: 0, life, rings: 1, closed: true },
@@ -99,21 +100,20 @@ impl<M: Medium> Log<M> {
     }
 }
 
-fn next_generation(generation: u64) -> Result<u64, HeapError> {
-    let exhausted = HeapError::Corrupt { what: "the generation of the checkpoint slot", at: SLOT_BLOCKS };
+fn next_generation(generation: u64) -> Result<u64, LogError> {
+    let exhausted = LogError::Corrupt { what: "the generation of the checkpoint slot", at: SLOT_BLOCKS };
     generation.checked_add(1).filter(|next| *next < u64::MAX / 2).ok_or(exhausted)
 }
 
 /// Returns a number above all that a life can have drawn if `last` was its greatest number with a record.
-pub(super) fn above(last: u64) -> Result<u64, HeapError> {
-    let exhausted =
-        HeapError::Corrupt { what: "the sequence number of the checkpoint slot", at: SLOT_BLOCKS };
+pub(super) fn above(last: u64) -> Result<u64, LogError> {
+    let exhausted = LogError::Corrupt { what: "the sequence number of the checkpoint slot", at: SLOT_BLOCKS };
     last.checked_add(SEQUENCE_GAP).filter(|number| *number < u64::MAX / 2).ok_or(exhausted)
 }
 
 /// Repeats the home stores of `records`, in their order, and makes them durable. Stores to lost memory are an error,
 /// or are left out if recovery is to go on.
-pub(super) fn replay<M: Medium>(medium: &M, records: &[Found], damaged: Damaged) -> Result<(), HeapError> {
+pub(super) fn replay<M: Medium>(medium: &M, records: &[Found], damaged: Damaged) -> Result<(), LogError> {
     let in_order = records.is_sorted_by_key(|record| record.sequence);
     debug_assert!(in_order || bugs::REPLAY_BY_RING.is_active(), "records are replayed by number");
     let mut dirty = DirtyLines::new();
@@ -134,5 +134,5 @@ pub(super) fn replay<M: Medium>(medium: &M, records: &[Found], damaged: Damaged)
         Fault::take();
     }
     // ORDER: home is durable before the new slot says that the old records are not needed.
-    medium.drain().map_err(HeapError::from)
+    medium.drain().map_err(LogError::from)
 }

@@ -22,7 +22,7 @@
 //! If group commits share a ring, a whole batch is written at once, and a power cut leaves any part of it. A gap is
 //! then damage only if a later batch is there. The padding between batches shows that.
 
-use crate::bugs;
+use super::bugs;
 use lode_layout::{LINE, PoolOffset, RECORD_HEADER_WORDS, RECORD_LINE_WORDS, RecordSeal, WORD, align_up};
 use lode_pmem::{Memory, checksum};
 use std::ops::Range;

@@ -1,6 +1,7 @@
 //! Reading and writing the checkpoint slots.
 
-use crate::{HeapError, bugs};
+use super::bugs;
+use super::error::LogError;
 use lode_layout::{BLOCK, LINE, PoolOffset, SLOT_COPY_STRIDE, SLOT_WORDS, Slot};
 use lode_pmem::Medium;
 use zerocopy::IntoBytes;
@@ -9,7 +10,7 @@ use zerocopy::IntoBytes;
 ///
 /// # Durability
 /// Durable on return.
-pub(crate) fn write<M: Medium>(medium: &M, uuid: &[u8; 16], slot: &Slot) -> Result<(), HeapError> {
+pub(crate) fn write<M: Medium>(medium: &M, uuid: &[u8; 16], slot: &Slot) -> Result<(), LogError> {
     let words = slot.encode(uuid);
     let home = Slot::home(slot.generation);
     let stored = if medium.log_block() <= LINE {
@@ -29,7 +30,7 @@ pub(crate) fn write<M: Medium>(medium: &M, uuid: &[u8; 16], slot: &Slot) -> Resu
         // ORDER: as above.
         medium.log_write(home, block.as_bytes())
     };
-    stored.map_err(HeapError::from)
+    stored.map_err(LogError::from)
 }
 
 /// One of the four copies, as read from the medium.

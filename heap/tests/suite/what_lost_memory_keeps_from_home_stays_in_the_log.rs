@@ -8,7 +8,7 @@
 #![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
 
 use crate::troubled::Troubled;
-use lode_heap::{Doubt, Heap, HeapError};
+use lode_heap::{Doubt, Heap, HeapError, LogError};
 use lode_layout::{Geometry, PoolOffset};
 use lode_pmem::{FaultKind, Mapping, Medium as _, Rung};
 use std::fs::File;
@@ -100,7 +100,7 @@ fn wherever_the_ring_stands() {
             });
             assert!(is_lost_home(result), "{rung}, {before} before: {result:?}");
             assert_eq!(heap.run(|tx| tx.alloc(64, 8, 1)), Err(HeapError::Poisoned), "{rung} {before}");
-            assert_eq!(heap.log().checkpoint(), Err(HeapError::Poisoned));
+            assert_eq!(heap.log().checkpoint(), Err(LogError::Poisoned));
             drop(heap);
             let error = pool.open().map(drop);
             assert!(matches!(error, Err(HeapError::Fault(_))), "{rung} {before}: {error:?}");
@@ -143,7 +143,7 @@ fn beside_a_checkpoint() {
             (stored, checkpointer.join().unwrap())
         });
         assert!(is_lost_home(stored), "{rung}: {stored:?}");
-        assert_eq!(checkpointed, Err(HeapError::Poisoned), "{rung}");
+        assert_eq!(checkpointed, Err(LogError::Poisoned), "{rung}");
         drop(heap);
         pool.bring_back();
         let heap = pool.open().unwrap();

@@ -1,4 +1,4 @@
-//! Seeded bugs: each breaks one rule of [the log](../../docs/log.md), and the crash explorer must find the loss.
+//! Seeded bugs: each breaks one rule of [the log](../../../docs/log.md), and the crash explorer must find the loss.
 //!
 //! In an ordinary build none of this is compiled in; see [`lode_layout::bug`].
 
