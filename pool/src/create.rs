@@ -1,11 +1,11 @@
 //! Making a pool in a new file, or on a device.
 
+use crate::allocate::allocate;
 use crate::file::{OpenOptions, found_rung, map, open_locked};
 use crate::lock::LockedFile;
-use crate::new_file::{NewFile, allocate};
 use crate::{Access, CopyFault, HeaderCopy, PoolError, PoolFile, format};
 use lode_layout::{Geometry, Header, HeaderError, LayoutName, Rung};
-use lode_pmem::{Mapping, Medium, RungReport, Sysfs};
+use lode_pmem::{Mapping, Medium, NewFile, RungReport, Sysfs};
 use std::fs;
 use std::io;
 use std::os::unix::fs::FileTypeExt;
@@ -92,13 +92,13 @@ fn in_file<E>(
     content: impl FnOnce(&Mapping, &Header) -> Result<(), E>,
 ) -> Result<PoolFile, Failure<E>> {
     let geometry = Geometry::plan(options.size).map_err(PoolError::Geometry)?;
-    let new = NewFile::create(path)?;
+    let new = NewFile::create(path).map_err(PoolError::new_file)?;
     let file = new.file().try_clone().map_err(PoolError::std("dup"))?;
     // Locked before it has a name: no other process can lock it first.
     let file = LockedFile::lock(file, Access::ReadWrite)?;
     allocate(file.file(), geometry.size())?;
     let pool = formatted(path, file, geometry, options, content)?;
-    new.publish()?;
+    new.publish().map_err(PoolError::new_file)?;
     Ok(pool)
 }
 

@@ -1,7 +1,7 @@
 //! An open pool in a file or on a device.
 
+use crate::allocate::allocate;
 use crate::lock::LockedFile;
-use crate::new_file::allocate;
 use crate::{Access, CopyFault, HeaderCopy, Headers, PoolError};
 use lode_layout::{Geometry, Header, LayoutName, Rung};
 use lode_pmem::{Mapping, Medium, PmemError, RungHow, Sysfs};

@@ -14,6 +14,7 @@
 //! [`Headers`] and [`format()`] work on any [`Medium`](lode_pmem::Medium).
 #![forbid(unsafe_code)]
 
+mod allocate;
 mod check;
 mod create;
 mod dirty_shutdown;
@@ -26,7 +27,6 @@ mod header_copy;
 mod headers;
 mod holder;
 mod lock;
-mod new_file;
 mod zero;
 
 pub use check::{Damage, check_headers, repair_headers};
