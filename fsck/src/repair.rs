@@ -21,8 +21,8 @@
 use crate::check::{check_content, layout_of};
 use crate::layout::{Damaged, Layout};
 use crate::outcome::{Repair, RepairError};
-use lode_heap::check::{Report, SpaceMap, check_slots, mend_log, mend_slots};
 use lode_heap::Heap;
+use lode_heap::check::{Report, SpaceMap, check_slots, mend_log, mend_slots};
 use lode_layout::Geometry;
 use lode_pmem::{Fault, Medium};
 use lode_pool::{Headers, repair_headers};

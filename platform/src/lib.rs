@@ -4,8 +4,8 @@
 //!   lode (cli)                 arguments and printing
 //!        |  Directory, Platform, listings as text
 //!   lode-platform              machine files, goals, regions, namespaces; one journal for each change; sysfs
-//!        |  labels, cookies            |  files, locks
-//!   lode-layout                kernel
+//!        |  labels, cookies     |  new files, attributes     |  files, locks
+//!   lode-layout           lode-pmem                    kernel
 //! ```
 //!
 //! It does: describe a machine, keep its state in a directory in which each change is atomic, apply goals at a reboot

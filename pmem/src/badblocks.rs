@@ -8,7 +8,8 @@
 //! A file on a device that is composed of others (device mapper) is not translated. Its list is empty, and a lost range
 //! shows as a fault.
 
-use crate::sysfs::{Device, number, text};
+use crate::SysfsFolder;
+use crate::sysfs::Device;
 use std::fs::File;
 use std::io;
 use std::ops::Range;
@@ -51,9 +52,9 @@ struct Fiemap {
 
 /// Returns the lost ranges of a file on `device`, in bytes of the file.
 pub(crate) fn of_file(device: &Device, file: &File) -> io::Result<Vec<Range<u64>>> {
-    let partition_start = device.number("start").map(|sectors| sectors.saturating_mul(SECTOR));
-    let dir = if partition_start.is_some() { device.dir.parent() } else { Some(device.dir.as_path()) };
-    let lost = dir.map(|dir| listed(&text(&dir.join("badblocks")).unwrap_or_default())).unwrap_or_default();
+    let partition_start = device.folder.number("start").map(|sectors| sectors.saturating_mul(SECTOR));
+    let whole = if partition_start.is_some() { device.folder.folder("..") } else { device.folder.clone() };
+    let lost = listed_in(&whole);
     if lost.is_empty() {
         return Ok(lost);
     }
@@ -73,9 +74,9 @@ pub(crate) fn of_file(device: &Device, file: &File) -> io::Result<Vec<Range<u64>
 /// Returns the lost ranges of a device-DAX node of `len` bytes, in bytes of the node. Empty if the kernel hides the
 /// addresses from this user.
 pub(crate) fn of_device(device: &Device, len: u64) -> Vec<Range<u64>> {
-    let Some(region) = device.region.as_deref() else { return Vec::new() };
-    let lost = listed(&text(&region.join("badblocks")).unwrap_or_default());
-    let (Some(base), Some(here)) = (number(&region.join("resource")), device.number("resource")) else {
+    let Some(region) = &device.region else { return Vec::new() };
+    let lost = listed_in(region);
+    let (Some(base), Some(here)) = (region.number("resource"), device.folder.number("resource")) else {
         return Vec::new();
     };
     let start = here.saturating_sub(base);
@@ -86,6 +87,11 @@ pub(crate) fn of_device(device: &Device, len: u64) -> Vec<Range<u64>> {
 fn translated(lost: &Range<u64>, window: Range<u64>, to: u64) -> Option<Range<u64>> {
     let (start, end) = (lost.start.max(window.start), lost.end.min(window.end));
     (start < end).then(|| start - window.start + to..end - window.start + to)
+}
+
+/// Returns the lost ranges that a folder lists, in bytes.
+fn listed_in(folder: &SysfsFolder) -> Vec<Range<u64>> {
+    listed(&folder.text("badblocks").unwrap_or_default())
 }
 
 /// Parses lines "SECTOR COUNT" into ranges of bytes.
@@ -168,10 +174,10 @@ mod test {
         fs::write(partition.join("start"), "2048\n").unwrap();
         let first = extent.physical / SECTOR + 2048;
         fs::write(disk.path().join("badblocks"), format!("{} 8\n{} 1\n", first + 8, first - 1)).unwrap();
-        let device = Device { dir: partition, name: "vda1".to_owned(), region: None };
+        let device = Device { folder: SysfsFolder::new(partition), name: "vda1".to_owned(), region: None };
         assert_eq!(of_file(&device, &file).unwrap(), std::slice::from_ref(&(4096..8192)));
         // Without partitions, the same numbers denote another place of the disk.
-        let device = Device { dir: disk.path().to_owned(), name: "vda".to_owned(), region: None };
+        let device = Device { folder: SysfsFolder::new(disk.path()), name: "vda".to_owned(), region: None };
         assert_eq!(of_file(&device, &file).unwrap().iter().filter(|lost| lost.start == 4096).count(), 0);
     }
 
@@ -181,8 +187,11 @@ mod test {
         let dir = region.path().join("dax0.0");
         fs::create_dir(&dir).unwrap();
         fs::write(region.path().join("badblocks"), "0 1\n4104 2\n").unwrap();
-        let device =
-            Device { dir: dir.clone(), name: "dax0.0".to_owned(), region: Some(region.path().to_owned()) };
+        let device = Device {
+            folder: SysfsFolder::new(dir.clone()),
+            name: "dax0.0".to_owned(),
+            region: Some(SysfsFolder::new(region.path())),
+        };
         assert_eq!(of_device(&device, 4 << 20), Vec::<Range<u64>>::new());
         fs::write(region.path().join("resource"), "0x100000000\n").unwrap();
         fs::write(dir.join("resource"), "0x100200000\n").unwrap();

@@ -55,11 +55,13 @@ mod live;
 mod mapping;
 mod medium;
 mod memory;
+mod new_file;
 mod report;
 mod reservation;
 #[cfg(lode_bugs)]
 pub mod stepped;
 mod sysfs;
+mod sysfs_folder;
 
 pub use allocate::allocate;
 pub use checksum::checksum;
@@ -75,5 +77,7 @@ pub use lode_layout::Rung;
 pub use mapping::{Mapping, MappingOptions};
 pub use medium::{Medium, SyncError};
 pub use memory::Memory;
+pub use new_file::NewFile;
 pub use report::{Backing, RungHow, RungReport, RungWarning};
 pub use sysfs::Sysfs;
+pub use sysfs_folder::SysfsFolder;

@@ -1,7 +1,7 @@
 //! The kernel's information about the persistent memory below a file or a device, read from sysfs. This needs no root,
 //! no library and no control device.
 
-use crate::Backing;
+use crate::{Backing, SysfsFolder};
 use rustix::fs::{Dev, major, minor};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ const SHUTDOWN_FILES: [&str; 4] =
 /// A sysfs tree.
 #[derive(Clone, Debug)]
 pub struct Sysfs {
-    root: PathBuf,
+    root: SysfsFolder,
 }
 
 impl Default for Sysfs {
@@ -26,16 +26,16 @@ impl Default for Sysfs {
 /// A device in a sysfs tree.
 #[derive(Clone, Debug)]
 pub(crate) struct Device {
-    pub(crate) dir: PathBuf,
+    pub(crate) folder: SysfsFolder,
     pub(crate) name: String,
     /// Folder of the nd region that contains the device.
-    pub(crate) region: Option<PathBuf>,
+    pub(crate) region: Option<SysfsFolder>,
 }
 
 impl Sysfs {
     /// Returns the tree at `root`; tests pass a root other than /sys.
     pub fn at(root: impl Into<PathBuf>) -> Sysfs {
-        Sysfs { root: root.into() }
+        Sysfs { root: SysfsFolder::new(root) }
     }
 
     /// Returns the block device with the number `dev`; for a composed device, its lowest components.
@@ -54,19 +54,19 @@ impl Sysfs {
     /// Returns the sum of the dirty shutdown counts of the modules below `device`: power losses with data in flight to
     /// the media. Returns `None` if there is no module, or if any module does not report its count.
     pub(crate) fn dirty_shutdowns(&self, device: &Device) -> Option<u64> {
-        let region = device.region.as_deref()?;
-        let count: u32 = number(&region.join("mappings"))?.try_into().ok()?;
+        let region = device.region.as_ref()?;
+        let count: u32 = region.number("mappings")?.try_into().ok()?;
         let modules = (0..count).map(|index| {
             // "nmem0,0,1073741824,0": module, start, size, position.
-            let mapping = text(&region.join(format!("mapping{index}")))?;
-            let module = self.root.join("bus/nd/devices").join(mapping.split(',').next()?);
-            SHUTDOWN_FILES.iter().find_map(|file| number(&module.join(file)))
+            let mapping = region.text(&format!("mapping{index}"))?;
+            let module = self.root.folder("bus/nd/devices").folder(mapping.split(',').next()?);
+            SHUTDOWN_FILES.iter().find_map(|file| module.number(file))
         });
         if count == 0 { None } else { modules.sum() }
     }
 
     fn numbered(&self, kind: &str, dev: Dev) -> Option<PathBuf> {
-        let link = self.root.join("dev").join(kind).join(format!("{}:{}", major(dev), minor(dev)));
+        let link = self.root.path().join("dev").join(kind).join(format!("{}:{}", major(dev), minor(dev)));
         fs::canonicalize(link).ok()
     }
 
@@ -83,29 +83,24 @@ impl Sysfs {
 
     fn device(&self, dir: PathBuf) -> Device {
         // The path `dir` has its links resolved, so it must be compared with a resolved root.
-        let root = fs::canonicalize(&self.root).unwrap_or_default();
+        let root = fs::canonicalize(self.root.path()).unwrap_or_default();
         let region = dir
             .ancestors()
             .take_while(|above| *above != root)
             .find(|above| is_region(above))
-            .map(Path::to_owned);
+            .map(SysfsFolder::new);
         let name = file_name(&dir);
-        Device { dir, name, region }
+        Device { folder: SysfsFolder::new(dir), name, region }
     }
 }
 
 impl Device {
     /// Returns the device's description for a report.
     pub(crate) fn backing(&self) -> Backing {
-        let name = self.region.as_deref().map_or_else(|| self.name.clone(), file_name);
-        let of_region = |attribute| self.region.as_deref().and_then(|region| text(&region.join(attribute)));
+        let name = self.region.as_ref().map_or_else(|| self.name.clone(), |region| file_name(region.path()));
+        let of_region = |attribute| self.region.as_ref().and_then(|region| region.text(attribute));
         let read_only = of_region("read_only").as_deref() == Some("1");
         Backing { name, domain: of_region("persistence_domain"), read_only }
-    }
-
-    /// Returns the number in one of the device's attributes.
-    pub(crate) fn number(&self, attribute: &str) -> Option<u64> {
-        number(&self.dir.join(attribute))
     }
 }
 
@@ -118,20 +113,6 @@ fn is_region(dir: &Path) -> bool {
 
 fn file_name(dir: &Path) -> String {
     dir.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
-}
-
-/// Returns the content of an attribute, without the end of the line.
-pub(crate) fn text(path: &Path) -> Option<String> {
-    fs::read_to_string(path).ok().map(|text| text.trim_end().to_owned())
-}
-
-/// Returns the number in an attribute, decimal or 0x-prefixed.
-pub(crate) fn number(path: &Path) -> Option<u64> {
-    let text = text(path)?;
-    match text.strip_prefix("0x") {
-        Some(digits) => u64::from_str_radix(digits, 16).ok(),
-        None => text.parse().ok(),
-    }
 }
 
 #[cfg(test)]

@@ -2,10 +2,9 @@
 
 use crate::file::{OpenOptions, found_rung, map, open_locked};
 use crate::lock::LockedFile;
-use crate::new_file::NewFile;
 use crate::{Access, CopyFault, HeaderCopy, PoolError, PoolFile, format};
 use lode_layout::{Geometry, Header, HeaderError, LayoutName, Rung};
-use lode_pmem::{Mapping, Medium, RungReport, Sysfs, allocate};
+use lode_pmem::{Mapping, Medium, NewFile, RungReport, Sysfs, allocate};
 use std::fs;
 use std::io;
 use std::os::unix::fs::FileTypeExt;
@@ -92,13 +91,13 @@ fn in_file<E>(
     content: impl FnOnce(&Mapping, &Header) -> Result<(), E>,
 ) -> Result<PoolFile, Failure<E>> {
     let geometry = Geometry::plan(options.size).map_err(PoolError::Geometry)?;
-    let new = NewFile::create(path)?;
+    let new = NewFile::create(path).map_err(PoolError::new_file)?;
     let file = new.file().try_clone().map_err(PoolError::std("dup"))?;
     // Locked before it has a name: no other process can lock it first.
     let file = LockedFile::lock(file, Access::ReadWrite)?;
     allocate(file.file(), 0, geometry.size()).map_err(PoolError::std("allocate"))?;
     let pool = formatted(path, file, geometry, options, content)?;
-    new.publish()?;
+    new.publish().map_err(PoolError::new_file)?;
     Ok(pool)
 }
 

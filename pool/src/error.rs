@@ -197,9 +197,12 @@ impl PoolError {
         PoolError::Io { op, errno: errno.raw_os_error() }
     }
 
-    /// Makes the error of a failed call `op` that names a file.
-    pub(crate) fn named(op: &'static str, errno: Errno) -> PoolError {
-        if errno == Errno::EXIST { PoolError::Exists } else { PoolError::io(op, errno) }
+    /// Converts an error of a new file.
+    pub(crate) fn new_file(error: PmemError) -> PoolError {
+        match error {
+            PmemError::Io { errno, .. } if errno == Errno::EXIST.raw_os_error() => PoolError::Exists,
+            error => PoolError::medium(error),
+        }
     }
 
     /// Returns a function that converts the standard library's errors of `op` into ours.

@@ -26,7 +26,6 @@ mod header_copy;
 mod headers;
 mod holder;
 mod lock;
-mod new_file;
 mod unchecked;
 mod zero;
 

@@ -6,7 +6,7 @@ use super::file_system::FileSystem;
 use super::file_system::data_range;
 use super::flatten::{each_part, flatten};
 use super::form::ImageForm;
-use super::new_file::NewFile;
+use super::new_file;
 use super::sectors::Sectors;
 use super::shape::Shape;
 use super::slot::QemuSlot;
@@ -133,7 +133,7 @@ impl Export<'_, '_> {
         } else {
             None
         };
-        let new = NewFile::create(self.path, shape.file_len())?;
+        let new = new_file::create(self.path, shape.file_len())?;
         flatten(&mut self.directory.media(), &window, new.file(), self.path, self.watch)?;
         if let Some(labels) = labels {
             sparse::fill(new.file(), shape.data_len, &labels).map_err(|error| FileError {
@@ -142,7 +142,7 @@ impl Export<'_, '_> {
                 error,
             })?;
         }
-        new.publish()?;
+        new_file::publish(new, self.path)?;
         Ok(Exported {
             shape,
             namespaces: namespaces.iter().map(Namespace::device).collect(),
@@ -164,14 +164,14 @@ impl Export<'_, '_> {
         let shape = Shape { data_len, label_len: labels.len() as u64 };
         let mut media = self.directory.media();
         media.check_module(module)?;
-        let new = NewFile::create(self.path, shape.file_len())?;
+        let new = new_file::create(self.path, shape.file_len())?;
         let source = media.file(module)?;
         let writing = |error| FileError { what: "writing", path: self.path.to_owned(), error };
         each_part(source, self.path, 0..data_len, self.watch, |at, part| {
             sparse::fill(new.file(), at, part).map_err(writing)
         })?;
         sparse::fill(new.file(), data_len, &labels).map_err(writing)?;
-        new.publish()?;
+        new_file::publish(new, self.path)?;
         Ok(Exported { shape, namespaces: Vec::new(), qemu: Vec::new(), base_align: 0 })
     }
 
@@ -180,7 +180,7 @@ impl Export<'_, '_> {
         let shape = Shape::bare(namespace.usable());
         let mut media = self.directory.media();
         let sectors = Sectors::open(&mut media, region, namespace)?;
-        let new = NewFile::create(self.path, shape.file_len())?;
+        let new = new_file::create(self.path, shape.file_len())?;
         match (sectors, data_range(namespace)) {
             (Some(sectors), _) => sectors.read(&mut media, new.file(), self.path, self.watch)?,
             (None, Some(range)) => {
@@ -189,7 +189,7 @@ impl Export<'_, '_> {
             }
             (None, None) => {}
         }
-        new.publish()?;
+        new_file::publish(new, self.path)?;
         let qemu = qemu::virtio_pmem(self.path, shape);
         Ok(Exported { shape, namespaces: vec![namespace.device()], qemu, base_align: 0 })
     }
@@ -209,7 +209,7 @@ impl Export<'_, '_> {
         };
         let (start, len) = (kata::DATA + kata::PARTITION, range.end - range.start);
         let shape = Shape { data_len: align_up(start + len, kata::UNIT), label_len: 0 };
-        let new = NewFile::create(self.path, shape.file_len())?;
+        let new = new_file::create(self.path, shape.file_len())?;
         let window = Window { region: region.clone(), range, image_off: start };
         flatten(&mut media, &window, new.file(), self.path, self.watch)?;
         for (off, block) in kata::blocks(shape.data_len, len, uuid) {
@@ -219,7 +219,7 @@ impl Export<'_, '_> {
                 error,
             })?;
         }
-        new.publish()?;
+        new_file::publish(new, self.path)?;
         let qemu = qemu::kata_root(self.path, shape);
         Ok(Exported { shape, namespaces: vec![namespace.device()], qemu, base_align: kata::DATA })
     }

@@ -1,10 +1,10 @@
 //! Lists of bad blocks.
 
-use super::attribute::Folder;
 use crate::ndctl::BadBlocks;
+use lode_pmem::SysfsFolder;
 
 /// Reads the list in this folder, as lines of first sector and count. All ranges get these modules.
-pub(super) fn read(folder: &Folder, modules: &[u32]) -> Vec<BadBlocks> {
+pub(super) fn read(folder: &SysfsFolder, modules: &[u32]) -> Vec<BadBlocks> {
     parse(&folder.text("badblocks").unwrap_or_default(), modules)
 }
 

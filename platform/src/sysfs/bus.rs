@@ -1,8 +1,8 @@
 //! Buses and modules.
 
-use super::attribute::Folder;
 use super::region;
 use crate::ndctl::{NdBus, NdHealth, NdModule};
+use lode_pmem::SysfsFolder;
 
 /// Failure flags of a module: the kernel's word and ndctl's, in ndctl's order.
 const FLAGS: [(&str, &str); 6] = [
@@ -15,7 +15,7 @@ const FLAGS: [(&str, &str); 6] = [
 ];
 
 /// Reads the bus ndbusN from its folder.
-pub(super) fn read(number: u32, folder: &Folder) -> NdBus {
+pub(super) fn read(number: u32, folder: &SysfsFolder) -> NdBus {
     // The number of scrubs, followed by a plus sign while one runs.
     let scrub = folder.folder("nfit").text("scrub");
     let modules = folder.numbered("nmem");
@@ -29,7 +29,7 @@ pub(super) fn read(number: u32, folder: &Folder) -> NdBus {
     }
 }
 
-fn module(number: u32, folder: &Folder) -> NdModule {
+fn module(number: u32, folder: &SysfsFolder) -> NdModule {
     let nfit = folder.folder("nfit");
     let words = nfit.text("flags").unwrap_or_default();
     let is_set = |word: &str| words.split_whitespace().any(|one| one == word);

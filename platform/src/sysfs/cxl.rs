@@ -7,7 +7,7 @@
 //! bus/cxl/devices/mem0                       the device, to which the endpoint's uport links
 //! ```
 
-use super::attribute::Folder;
+use lode_pmem::SysfsFolder;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Component, Path};
@@ -73,17 +73,17 @@ pub struct CxlWindow {
 }
 
 /// Reads the CXL memory from this sysfs.
-pub(super) fn read(root: &Folder) -> Cxl {
+pub(super) fn read(root: &SysfsFolder) -> Cxl {
     let bus = root.folder("bus/cxl/devices");
     let mut devices = bus.numbered("mem");
     devices.sort_by_key(|(number, _)| *number);
     let mut decoders = bus.twice_numbered("decoder");
     decoders.sort_by_key(|(port, number, _)| (*port, *number));
-    let is_window = |folder: &Folder| folder.text("devtype").as_deref() == Some("cxl_decoder_root");
+    let is_window = |folder: &SysfsFolder| folder.text("devtype").as_deref() == Some("cxl_decoder_root");
     let (windows, others): (Vec<_>, Vec<_>) =
         decoders.into_iter().partition(|(_, _, folder)| is_window(folder));
     let endpoints = bus.numbered("endpoint");
-    let device = |(number, folder): (u32, Folder)| CxlDevice {
+    let device = |(number, folder): (u32, SysfsFolder)| CxlDevice {
         number,
         serial: folder.number("serial"),
         firmware: folder.text("firmware_version"),
@@ -107,17 +107,17 @@ pub(super) fn read(root: &Folder) -> Cxl {
 }
 
 /// Returns the decoders of this port or endpoint.
-fn decoders_of(all: &[(u32, u32, Folder)], port: u32) -> Vec<&Folder> {
+fn decoders_of(all: &[(u32, u32, SysfsFolder)], port: u32) -> Vec<&SysfsFolder> {
     all.iter().filter(|(of, _, _)| *of == port).map(|(_, _, folder)| folder).collect()
 }
 
 /// Returns the number of decoders without a region.
-fn free(decoders: &[&Folder]) -> u32 {
-    let has_region = |folder: &&&Folder| folder.text("region").is_some_and(|name| !name.is_empty());
+fn free(decoders: &[&SysfsFolder]) -> u32 {
+    let has_region = |folder: &&&SysfsFolder| folder.text("region").is_some_and(|name| !name.is_empty());
     decoders.iter().filter(|folder| !has_region(folder)).count() as u32
 }
 
-fn endpoint(bus: &Folder, folder: &Folder, decoders: &[&Folder]) -> CxlEndpoint {
+fn endpoint(bus: &SysfsFolder, folder: &SysfsFolder, decoders: &[&SysfsFolder]) -> CxlEndpoint {
     let path = fs::canonicalize(folder.path()).unwrap_or_default();
     let names: Vec<String> = path.components().filter_map(name).collect();
     let ports: Vec<String> = names.iter().filter(|name| numbered(name, "port")).cloned().collect();
@@ -132,14 +132,14 @@ fn endpoint(bus: &Folder, folder: &Folder, decoders: &[&Folder]) -> CxlEndpoint 
 }
 
 /// Returns the number that the windows below `root` use for the host bridge of `port`.
-fn bridge(bus: &Folder, root: &str, port: &str) -> Option<u64> {
+fn bridge(bus: &SysfsFolder, root: &str, port: &str) -> Option<u64> {
     let device = bus.folder(port).target("uport")?;
     let root = bus.folder(root);
     let ids = root.names().into_iter().filter_map(|name| name.strip_prefix("dport")?.parse().ok());
     ids.into_iter().find(|id: &u64| root.target(&format!("dport{id}")).as_ref() == Some(&device))
 }
 
-fn window(port: u32, number: u32, folder: &Folder) -> CxlWindow {
+fn window(port: u32, number: u32, folder: &SysfsFolder) -> CxlWindow {
     let regions = folder.numbered("region").into_iter();
     let taken: u64 = regions.filter_map(|(_, region)| region.number("size")).sum();
     let targets = folder.text("target_list").unwrap_or_default();

@@ -1,7 +1,7 @@
 //! Character devices.
 
-use super::attribute::Folder;
 use crate::ndctl::{DaxDevice, DaxMode, DaxRegion};
+use lode_pmem::SysfsFolder;
 use std::fs;
 use std::path::Path;
 
@@ -9,11 +9,11 @@ use std::path::Path;
 const MEMORY_DRIVER: &str = "kmem";
 
 /// Reads the regions of the machine's character devices.
-pub(super) fn regions(root: &Folder) -> Vec<DaxRegion> {
-    let mut regions: Vec<(Folder, DaxRegion)> = Vec::new();
+pub(super) fn regions(root: &SysfsFolder) -> Vec<DaxRegion> {
+    let mut regions: Vec<(SysfsFolder, DaxRegion)> = Vec::new();
     for (_, _, link) in root.folder("bus/dax/devices").twice_numbered("dax") {
         let Ok(device) = fs::canonicalize(link.path()) else { continue };
-        let Some(parent) = device.parent().map(Folder::new) else { continue };
+        let Some(parent) = device.parent().map(SysfsFolder::new) else { continue };
         if regions.iter().any(|(known, _)| known.path() == parent.path()) {
             continue;
         }
@@ -26,7 +26,7 @@ pub(super) fn regions(root: &Folder) -> Vec<DaxRegion> {
 }
 
 /// Reads the region of the character devices in this folder; `None` if it has none.
-pub(super) fn region(folder: &Folder) -> Option<DaxRegion> {
+pub(super) fn region(folder: &SysfsFolder) -> Option<DaxRegion> {
     let region = folder.folder("dax_region");
     let number = region.number("id")?;
     let devices = folder.twice_numbered("dax").into_iter();
@@ -41,7 +41,7 @@ pub(super) fn region(folder: &Folder) -> Option<DaxRegion> {
     })
 }
 
-fn device(region: u32, number: u32, folder: &Folder) -> DaxDevice {
+fn device(region: u32, number: u32, folder: &SysfsFolder) -> DaxDevice {
     let driver = folder.driver();
     let is_memory = driver.as_deref() == Some(MEMORY_DRIVER);
     DaxDevice {

@@ -12,7 +12,6 @@
 //!
 //! Documentation/ABI/testing/sysfs-bus-nvdimm, sysfs-bus-nfit, sysfs-bus-dax and sysfs-bus-cxl of Linux.
 
-mod attribute;
 mod bad_blocks;
 mod bus;
 mod cxl;

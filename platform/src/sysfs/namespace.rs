@@ -1,9 +1,9 @@
 //! Namespaces, with their page maps and BTTs.
 
-use super::attribute::Folder;
 use super::{bad_blocks, dax};
 use crate::namespace::MapPlace;
 use crate::ndctl::{NdNamespace, NdPageMap, NdPersonality};
+use lode_pmem::SysfsFolder;
 use uuid::Uuid;
 
 /// Default sector size in bytes.
@@ -12,12 +12,12 @@ const SECTOR_SIZE: u64 = 512;
 const WITHOUT_LABELS: u64 = 4;
 
 /// Reads the namespaces of the region in this folder.
-pub(super) fn all(region: &Folder) -> Vec<NdNamespace> {
+pub(super) fn all(region: &SysfsFolder) -> Vec<NdNamespace> {
     let found = region.twice_numbered("namespace").into_iter();
     found.map(|(of, number, folder)| read(region, of, number, &folder)).collect()
 }
 
-fn read(region: &Folder, of: u32, number: u32, folder: &Folder) -> NdNamespace {
+fn read(region: &SysfsFolder, of: u32, number: u32, folder: &SysfsFolder) -> NdNamespace {
     let holder = folder.text("holder").filter(|holder| !holder.is_empty());
     let holder = holder.map(|name| region.folder(name));
     // A page map or BTT owns the block device, and has an address of its own.
@@ -51,7 +51,7 @@ fn read(region: &Folder, of: u32, number: u32, folder: &Folder) -> NdNamespace {
     }
 }
 
-fn personality(folder: &Folder, holder: Option<&Folder>) -> NdPersonality {
+fn personality(folder: &SysfsFolder, holder: Option<&SysfsFolder>) -> NdPersonality {
     let mode = folder.text("mode").unwrap_or_default();
     match (mode.as_str(), holder) {
         ("memory", None) => NdPersonality::Legacy,
@@ -62,7 +62,7 @@ fn personality(folder: &Folder, holder: Option<&Folder>) -> NdPersonality {
     }
 }
 
-fn page_map(folder: &Folder) -> NdPageMap {
+fn page_map(folder: &SysfsFolder) -> NdPageMap {
     let place = match folder.text("mode").as_deref() {
         Some("ram") => Some(MapPlace::Mem),
         Some("pmem") => Some(MapPlace::Dev),
@@ -72,6 +72,6 @@ fn page_map(folder: &Folder) -> NdPageMap {
 }
 
 /// Returns the UUID; nil if the device is not configured.
-fn uuid(folder: &Folder) -> Uuid {
+fn uuid(folder: &SysfsFolder) -> Uuid {
     folder.text("uuid").and_then(|text| text.parse().ok()).unwrap_or_default()
 }

@@ -1,15 +1,15 @@
 //! Regions.
 
-use super::attribute::Folder;
 use super::{bad_blocks, namespace};
 use crate::machine::PersistenceDomain;
 use crate::ndctl::{NdCapabilities, NdMapping, NdRegion};
+use lode_pmem::SysfsFolder;
 
 /// The kernel's `nstype` of regions whose namespaces have labels.
 const WITH_LABELS: u64 = 5;
 
 /// Reads the region regionN from its folder.
-pub(super) fn read(number: u32, folder: &Folder) -> NdRegion {
+pub(super) fn read(number: u32, folder: &SysfsFolder) -> NdRegion {
     let mappings = mappings(folder);
     // The modules of a bad range are known only if the region has one module.
     let modules = match mappings.as_slice() {
@@ -41,7 +41,7 @@ pub(super) fn read(number: u32, folder: &Folder) -> NdRegion {
     }
 }
 
-fn seed(folder: &Folder) -> Option<u32> {
+fn seed(folder: &SysfsFolder) -> Option<u32> {
     folder.text("namespace_seed")?.split_once('.')?.1.parse().ok()
 }
 
@@ -54,7 +54,7 @@ fn domain(word: Option<&str>) -> PersistenceDomain {
 }
 
 /// Reads the parts on modules: lines of module, offset, length and position.
-fn mappings(folder: &Folder) -> Vec<NdMapping> {
+fn mappings(folder: &SysfsFolder) -> Vec<NdMapping> {
     let count = folder.number("mappings").unwrap_or(0);
     let mapping = |number| {
         let text = folder.text(&format!("mapping{number}"))?;
@@ -70,7 +70,7 @@ fn mappings(folder: &Folder) -> Vec<NdMapping> {
 }
 
 /// Reads the parameters of new namespaces from the region's seeds.
-fn capabilities(folder: &Folder) -> Option<NdCapabilities> {
+fn capabilities(folder: &SysfsFolder) -> Option<NdCapabilities> {
     let seed = |name| folder.text(name).filter(|seed| !seed.is_empty()).map(|seed| folder.folder(seed));
     let (btt, pfn, dax) = (seed("btt_seed")?, seed("pfn_seed")?, seed("dax_seed")?);
     Some(NdCapabilities {

@@ -1,16 +1,16 @@
 //! A sysfs, as the kernel mounts it or as a copy.
 
-use super::attribute::Folder;
 use super::cxl::{self, Cxl};
 use super::error::SysfsError;
 use super::{bus, dax};
 use crate::ndctl::Inventory;
+use lode_pmem::SysfsFolder;
 use std::path::Path;
 
 /// Root of a sysfs.
 #[derive(Clone, Debug)]
 pub struct Sysfs {
-    root: Folder,
+    root: SysfsFolder,
 }
 
 impl Sysfs {
@@ -22,7 +22,7 @@ impl Sysfs {
     /// # Errors
     /// [`NoSysfs`](SysfsError::NoSysfs): the folder has no `bus` in it.
     pub fn open(root: &Path) -> Result<Sysfs, SysfsError> {
-        let folder = Folder::new(root);
+        let folder = SysfsFolder::new(root);
         if !folder.has("bus") {
             return Err(SysfsError::NoSysfs { path: root.to_owned() });
         }

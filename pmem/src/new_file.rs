@@ -1,22 +1,22 @@
 //! A new file that gets its name only when it is whole.
 
-use crate::PoolError;
+use crate::PmemError;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, RenameFlags};
 use rustix::fs::{fsync, linkat, openat, renameat_with, unlinkat};
 use rustix::io::{Errno, retry_on_intr};
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::path::Path;
-use uuid::Uuid;
+use std::path::{Path, PathBuf};
 
 /// A file without its final name. Dropping it removes it.
 ///
 /// If the file system allows it, the file has no name at all (O_TMPFILE), so even SIGKILL leaves nothing. Otherwise
 /// it has a hidden name in the same directory, which drop removes.
 #[derive(Debug)]
-pub(crate) struct NewFile {
+pub struct NewFile {
     file: File,
+    path: PathBuf,
     directory: OwnedFd,
     name: OsString,
     hidden_name: Option<OsString>,
@@ -26,16 +26,16 @@ impl NewFile {
     /// Creates an empty file that will become `path`.
     ///
     /// # Errors
-    /// [`PoolError::NotAFile`] when the path does not end with a name, [`PoolError::Io`].
-    pub(crate) fn create(path: &Path) -> Result<NewFile, PoolError> {
+    /// [`PmemError::NotMappable`] when the path does not end with a name, [`PmemError::Io`].
+    pub fn create(path: &Path) -> Result<NewFile, PmemError> {
         let (directory, name) = open_directory(path)?;
         match NewFile::without_name(&directory) {
-            Ok(file) => Ok(NewFile { file, directory, name, hidden_name: None }),
+            Ok(file) => Ok(NewFile { file, path: path.to_owned(), directory, name, hidden_name: None }),
             // Errors of file systems and kernels that do not know O_TMPFILE.
             Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL | Errno::NOENT) => {
-                NewFile::with_hidden_name(directory, name)
+                NewFile::with_hidden_name(path, directory, name)
             }
-            Err(errno) => Err(PoolError::io("create", errno)),
+            Err(errno) => Err(refused("create", path, errno)),
         }
     }
 
@@ -44,52 +44,62 @@ impl NewFile {
         openat(directory, ".", flags, mode()).map(File::from)
     }
 
-    fn with_hidden_name(directory: OwnedFd, name: OsString) -> Result<NewFile, PoolError> {
-        let mut hidden = OsString::from(".");
-        hidden.push(&name);
-        hidden.push(format!(".new-{}", Uuid::new_v4().simple()));
+    fn with_hidden_name(path: &Path, directory: OwnedFd, name: OsString) -> Result<NewFile, PmemError> {
         let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-        let file = openat(&directory, hidden.as_os_str(), flags, mode())
-            .map_err(|errno| PoolError::io("create", errno))?;
-        Ok(NewFile { file: File::from(file), directory, name, hidden_name: Some(hidden) })
+        let mut number = 0_u64;
+        loop {
+            let mut hidden = OsString::from(".");
+            hidden.push(&name);
+            hidden.push(format!(".new-{}-{number}", std::process::id()));
+            match openat(&directory, hidden.as_os_str(), flags, mode()) {
+                // Another thread, or a killed process with the same number, has this name.
+                Err(Errno::EXIST) => number += 1,
+                Err(errno) => return Err(refused("create", path, errno)),
+                Ok(file) => {
+                    let (file, path) = (File::from(file), path.to_owned());
+                    return Ok(NewFile { file, path, directory, name, hidden_name: Some(hidden) });
+                }
+            }
+        }
     }
 
     /// Returns the file.
-    pub(crate) fn file(&self) -> &File {
+    pub fn file(&self) -> &File {
         &self.file
     }
 
     /// Gives the file its name, durably.
     ///
     /// # Errors
-    /// [`PoolError::Exists`] when another file has that name by now, [`PoolError::Io`].
+    /// [`PmemError::Io`], with the number `EEXIST` when another file has that name by now.
     ///
     /// # Durability
     /// The content and the name of the file are durable when it returns. After a crash before that, the file is there
     /// and whole, or it is not there.
-    pub(crate) fn publish(self) -> Result<(), PoolError> {
+    pub fn publish(self) -> Result<(), PmemError> {
         // ORDER: the content before the name. Stop here: no file.
-        retry_on_intr(|| fsync(&self.file)).map_err(|errno| PoolError::io("fsync", errno))?;
+        retry_on_intr(|| fsync(&self.file)).map_err(|errno| refused("fsync", &self.path, errno))?;
         match &self.hidden_name {
             None => self.link()?,
             Some(hidden) => self.rename(hidden)?,
         }
-        // ORDER: the name before any caller learns that the pool exists. Stop here: a whole file, or none.
-        retry_on_intr(|| fsync(&self.directory)).map_err(|errno| PoolError::io("fsync directory", errno))
+        // ORDER: the name before any caller learns that the file exists. Stop here: a whole file, or none.
+        retry_on_intr(|| fsync(&self.directory))
+            .map_err(|errno| refused("fsync directory", &self.path, errno))
     }
 
     /// Renames the file. If the file system can't rename without replacing, it adds the name instead, and drop
     /// removes the hidden one.
-    fn rename(&self, hidden: &OsStr) -> Result<(), PoolError> {
+    fn rename(&self, hidden: &OsStr) -> Result<(), PmemError> {
         let (from, to) = (&self.directory, &self.directory);
         match renameat_with(from, hidden, to, &self.name, RenameFlags::NOREPLACE) {
             Err(Errno::INVAL | Errno::NOSYS) => linkat(from, hidden, to, &self.name, AtFlags::empty()),
             other => other,
         }
-        .map_err(|errno| PoolError::named("rename", errno))
+        .map_err(|errno| refused("rename", &self.path, errno))
     }
 
-    fn link(&self) -> Result<(), PoolError> {
+    fn link(&self) -> Result<(), PmemError> {
         let itself = format!("/proc/self/fd/{}", self.file.as_raw_fd());
         let linked = linkat(CWD, itself, &self.directory, &self.name, AtFlags::SYMLINK_FOLLOW);
         match linked {
@@ -97,7 +107,7 @@ impl NewFile {
             Err(Errno::NOENT) => linkat(&self.file, "", &self.directory, &self.name, AtFlags::EMPTY_PATH),
             other => other,
         }
-        .map_err(|errno| PoolError::named("link", errno))
+        .map_err(|errno| refused("link", &self.path, errno))
     }
 }
 
@@ -111,13 +121,16 @@ impl Drop for NewFile {
     }
 }
 
-fn open_directory(path: &Path) -> Result<(OwnedFd, OsString), PoolError> {
-    let name = path.file_name().ok_or(PoolError::NotAFile)?.to_owned();
+fn open_directory(path: &Path) -> Result<(OwnedFd, OsString), PmemError> {
+    let name = path.file_name().ok_or_else(|| PmemError::NotMappable { path: path.to_owned() })?.to_owned();
     let parent = path.parent().filter(|parent| *parent != OsStr::new("")).unwrap_or(Path::new("."));
     let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC;
-    let directory =
-        openat(CWD, parent, flags, Mode::empty()).map_err(|errno| PoolError::io("open directory", errno))?;
-    Ok((directory, name))
+    let directory = openat(CWD, parent, flags, Mode::empty());
+    Ok((directory.map_err(|errno| refused("open directory", path, errno))?, name))
+}
+
+fn refused(op: &'static str, path: &Path, errno: Errno) -> PmemError {
+    PmemError::io(op, path, &errno.into())
 }
 
 /// Returns the mode of a new file: read and write for all that the umask allows.
@@ -128,7 +141,7 @@ fn mode() -> Mode {
 #[cfg(test)]
 mod test {
     use super::*;
-    use lode_pmem::allocate;
+    use libc::EEXIST;
     use std::fs;
     use std::io::Write;
 
@@ -136,9 +149,9 @@ mod test {
     fn both(path: &Path) -> [NewFile; 2] {
         let (directory, name) = open_directory(path).unwrap();
         let file = NewFile::without_name(&directory).unwrap();
-        let unnamed = NewFile { file, directory, name, hidden_name: None };
+        let unnamed = NewFile { file, path: path.to_owned(), directory, name, hidden_name: None };
         let (directory, name) = open_directory(path).unwrap();
-        [unnamed, NewFile::with_hidden_name(directory, name).unwrap()]
+        [unnamed, NewFile::with_hidden_name(path, directory, name).unwrap()]
     }
 
     fn names(directory: &Path) -> Vec<OsString> {
@@ -153,7 +166,7 @@ mod test {
             let [unnamed, hidden] = both(&path);
             let (new, other) = if way == 0 { (unnamed, hidden) } else { (hidden, unnamed) };
             drop(other);
-            allocate(new.file(), 0, 10_000).unwrap();
+            new.file().set_len(10_000).unwrap();
             new.file().write_all(b"whole").unwrap();
             assert!(!path.exists());
             new.publish().unwrap();
@@ -168,7 +181,7 @@ mod test {
         let path = directory.path().join("pool");
         fs::write(&path, "other").unwrap();
         for new in both(&path) {
-            assert!(matches!(new.publish(), Err(PoolError::Exists)));
+            assert!(matches!(new.publish(), Err(PmemError::Io { errno: EEXIST, .. })));
         }
         assert_eq!(fs::read(&path).unwrap(), b"other");
         assert_eq!(names(directory.path()), ["pool"]);
@@ -184,7 +197,7 @@ mod test {
     #[test]
     fn needs_a_name() {
         for path in ["/", "..", ""] {
-            assert!(matches!(NewFile::create(Path::new(path)), Err(PoolError::NotAFile)), "{path}");
+            assert!(matches!(NewFile::create(Path::new(path)), Err(PmemError::NotMappable { .. })), "{path}");
         }
     }
 }

@@ -4,81 +4,83 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// A folder of sysfs. Unreadable attributes are treated as unknown.
-#[derive(Clone, Debug)]
-pub(super) struct Folder(PathBuf);
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SysfsFolder(PathBuf);
 
-impl Folder {
-    pub(super) fn new(path: impl Into<PathBuf>) -> Folder {
-        Folder(path.into())
+impl SysfsFolder {
+    /// Returns the folder at this path.
+    pub fn new(path: impl Into<PathBuf>) -> SysfsFolder {
+        SysfsFolder(path.into())
     }
 
-    pub(super) fn path(&self) -> &Path {
+    /// Returns its path.
+    pub fn path(&self) -> &Path {
         &self.0
     }
 
     /// Returns the folder of this name in it, which may be missing.
-    pub(super) fn folder(&self, name: impl AsRef<Path>) -> Folder {
-        Folder(self.0.join(name))
+    pub fn folder(&self, name: impl AsRef<Path>) -> SysfsFolder {
+        SysfsFolder(self.0.join(name))
     }
 
     /// Returns true if an entry of this name exists.
-    pub(super) fn has(&self, name: &str) -> bool {
+    pub fn has(&self, name: &str) -> bool {
         fs::symlink_metadata(self.0.join(name)).is_ok()
     }
 
     /// Returns the text of an attribute.
-    pub(super) fn text(&self, name: &str) -> Option<String> {
+    pub fn text(&self, name: &str) -> Option<String> {
         fs::read_to_string(self.0.join(name)).ok().map(|text| text.trim().to_owned())
     }
 
     /// Returns a numeric attribute: decimal, or hexadecimal with the prefix `0x`.
-    pub(super) fn number(&self, name: &str) -> Option<u64> {
+    pub fn number(&self, name: &str) -> Option<u64> {
         number(&self.text(name)?)
     }
 
     /// Returns a numeric attribute; `None` if it is negative, which stands for no value.
-    pub(super) fn natural(&self, name: &str) -> Option<i64> {
+    pub fn natural(&self, name: &str) -> Option<i64> {
         self.text(name)?.parse().ok().filter(|number| *number >= 0)
     }
 
     /// Returns the numbers of an attribute that lists choices.
-    pub(super) fn numbers(&self, name: &str) -> Option<Vec<u64>> {
+    pub fn numbers(&self, name: &str) -> Option<Vec<u64>> {
         let text = self.text(name)?;
         Some(text.split_whitespace().filter_map(|word| number(word.trim_matches(['[', ']']))).collect())
     }
 
     /// Returns the number in brackets of an attribute that lists choices, or its only number.
-    pub(super) fn chosen(&self, name: &str) -> Option<u64> {
+    pub fn chosen(&self, name: &str) -> Option<u64> {
         let text = self.text(name)?;
         let chosen = text.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map(|(word, _)| word);
         number(chosen.unwrap_or(&text))
     }
 
     /// Returns the driver that is bound to the folder's device.
-    pub(super) fn driver(&self) -> Option<String> {
+    pub fn driver(&self) -> Option<String> {
         self.target("driver")
     }
 
     /// Returns the name of a link's target.
-    pub(super) fn target(&self, name: &str) -> Option<String> {
+    pub fn target(&self, name: &str) -> Option<String> {
         let target = fs::read_link(self.0.join(name)).ok()?;
         Some(target.file_name()?.to_string_lossy().into_owned())
     }
 
     /// Returns the names in it, unordered.
-    pub(super) fn names(&self) -> Vec<String> {
+    pub fn names(&self) -> Vec<String> {
         let entries = fs::read_dir(&self.0).into_iter().flatten().flatten();
         entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
     }
 
     /// Returns the subfolders whose names are `prefix` and a number, with that number.
-    pub(super) fn numbered(&self, prefix: &str) -> Vec<(u32, Folder)> {
+    pub fn numbered(&self, prefix: &str) -> Vec<(u32, SysfsFolder)> {
         let number = |name: &String| name.strip_prefix(prefix)?.parse().ok();
         self.names().iter().filter_map(|name| Some((number(name)?, self.folder(name)))).collect()
     }
 
     /// Returns the subfolders whose names are `prefix` and two numbers with a dot between, with those.
-    pub(super) fn twice_numbered(&self, prefix: &str) -> Vec<(u32, u32, Folder)> {
+    pub fn twice_numbered(&self, prefix: &str) -> Vec<(u32, u32, SysfsFolder)> {
         let numbers = |name: &String| {
             let (first, second) = name.strip_prefix(prefix)?.split_once('.')?;
             Some((first.parse().ok()?, second.parse().ok()?))
@@ -103,7 +105,7 @@ mod test {
     #[test]
     fn attributes_are_numbers_words_or_unknown() {
         let place = tempfile::tempdir().unwrap();
-        let folder = Folder::new(place.path());
+        let folder = SysfsFolder::new(place.path());
         for (name, text) in
             [("size", "4096\n"), ("align", "0x200000\n"), ("node", "-1\n"), ("sizes", "512 [4096] 4104 \n")]
         {
