@@ -2,20 +2,20 @@
 //! flight is whole or not there at all.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-mod settings;
-
 use lode_attack::kill::{self, Kills, Work};
 use lode_heap::Rung;
-use settings::{PROGRAM, budget, seed};
+use lode_testing::{budget, seed};
 use std::path::Path;
 
 /// Kills without a budget. With that of soak, 10, they are 1,000 on each rung.
 const KILLS: f64 = 50.0;
 
 fn attack(work: Work, rung: Rung) {
-    let kills = Kills { work, rung, seed: seed(), count: ((KILLS * budget()) as u64).max(2) };
+    let kills = Kills { work, rung, seed: seed(1), count: ((KILLS * budget()) as u64).max(2) };
     let mut found = Vec::new();
-    let acknowledged = kill::attack(&kills, Path::new(PROGRAM), &mut |finding| found.push(finding)).unwrap();
+    let acknowledged =
+        kill::attack(&kills, Path::new(env!("CARGO_BIN_EXE_attack")), &mut |finding| found.push(finding))
+            .unwrap();
     println!("{} kills, {acknowledged} acknowledged", kills.count);
     assert_eq!(found, [], "{kills:?}");
     assert!(acknowledged >= kills.count, "a child acknowledges at least one transaction before it is killed");

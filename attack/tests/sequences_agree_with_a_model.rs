@@ -1,20 +1,18 @@
 //! Random calls over heap, store, typed data and threads do what a model says, and none of them hangs.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-mod settings;
-
 use lode_attack::api::{self, Part, Sequence};
-use settings::{PROGRAM, budget, seed};
+use lode_testing::{budget, seed};
 use std::path::Path;
 
 fn attack(part: Part, sequences: u64) {
     let count = ((sequences as f64 * budget()).ceil() as u64).max(1);
-    let first = seed();
+    let first = seed(1);
     let mut found = Vec::new();
     for seed in first..first + count {
         let sequence = Sequence { part, seed, steps: (0..part.steps()).collect() };
         let supervise = &mut |arguments: &[String], limit| {
-            Ok(lode_attack::run(Path::new(PROGRAM), arguments, limit)?.findings)
+            Ok(lode_attack::run(Path::new(env!("CARGO_BIN_EXE_attack")), arguments, limit)?.findings)
         };
         if let Some((finding, repeat)) = api::attack(&sequence, lode_attack::STALL_LIMIT, supervise).unwrap()
         {

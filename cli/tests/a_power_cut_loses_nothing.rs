@@ -7,10 +7,10 @@
 mod run;
 
 use anyhow::{Result, ensure};
-use lode_powercut::Trial;
-use run::{budget, command, lode, seed, text};
+use lode_powercut::{Found, Trials};
+use lode_testing::{scaled, seed, skip};
+use run::{command, compare, lode, text};
 use std::collections::{HashMap, HashSet};
-use std::io::Write;
 use std::path::Path;
 use std::process::Command;
 
@@ -42,16 +42,7 @@ impl Input {
     fn compare(&self, pool: &Path, acknowledged: &HashSet<&str>) -> Result<()> {
         let exported = lode(["kv", "export", text(pool)]);
         ensure!(exported.code == Some(0), "export: {exported:?}");
-        let mut there = HashSet::new();
-        for (key, value) in exported.out.lines().filter_map(|line| line.split_once('\t')) {
-            ensure!(self.values.get(key).is_some_and(|loaded| loaded == value), "{key} was never loaded so");
-            there.insert(key);
-        }
-        let lost = acknowledged.difference(&there).count();
-        ensure!(lost == 0, "{lost} of {} acknowledged keys are lost", acknowledged.len());
-        let besides = there.len() - acknowledged.len();
-        ensure!(besides <= THREADS, "{besides} keys are there that nobody acknowledged");
-        Ok(())
+        compare(&exported.out, &self.values, acknowledged, THREADS).map(drop)
     }
 
     /// The image must hold what was acknowledged, as it is and after it was opened for writing, and be sound.
@@ -78,8 +69,6 @@ impl Input {
 /// Runs trials until one finds an image that is not as it must be: what it found, if so. `bug` is planted in the
 /// program.
 fn first_loss(test: &str, rounds: u64, bug: Option<&str>) -> Option<String> {
-    let seed = seed();
-    let mut random = fastrand::Rng::with_seed(seed);
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let (pool, lines) = (folder.path().join("new.pool"), folder.path().join("in.tsv"));
     lode(["pool", "create", "--size", "16MiB", "--durability", "commit", text(&pool)]).good();
@@ -91,23 +80,21 @@ fn first_loss(test: &str, rounds: u64, bug: Option<&str>) -> Option<String> {
         load.envs(bug.map(|name| ("LODE_BUG", name)));
         load
     };
-    for round in 0..rounds {
-        let cut_at = random.u64(1..=REQUESTS_MAX);
-        let trial =
-            Trial { pool: &pool, place: folder.path(), cut_at, samples: SAMPLES, seed: random.u64(..) };
-        let verdict = match trial.run(load, |image, output| input.verify(image, output)).unwrap() {
-            Ok(verdict) => verdict,
-            Err(error) => {
-                let line = format!("SKIP {test}: no FUSE file system can be mounted: {error}\n");
-                std::io::stderr().write_all(line.as_bytes()).unwrap();
-                return None;
-            }
-        };
-        let told = format!("LODE_SEED={seed}, round {round}, cut at request {cut_at}: {verdict}");
-        println!("{told}");
-        if verdict.failure.is_some() {
-            return Some(told);
+    let trials = Trials {
+        pool: &pool,
+        place: folder.path(),
+        rounds,
+        requests_max: REQUESTS_MAX,
+        samples: SAMPLES,
+        seed: seed(1),
+    };
+    match trials.run(load, |image, output| input.verify(image, output)).unwrap() {
+        Found::Unmountable(error) => {
+            skip(test, format_args!("no FUSE file system can be mounted: {error}"));
+            return None;
         }
+        Found::Violation(violation) => return Some(violation),
+        Found::Nothing => {}
     }
     assert!(bug.is_none(), "{test}: not found");
     None
@@ -115,7 +102,7 @@ fn first_loss(test: &str, rounds: u64, bug: Option<&str>) -> Option<String> {
 
 #[test]
 fn an_acknowledged_key_survives_a_power_cut() {
-    let loss = first_loss("an_acknowledged_key_survives_a_power_cut", 5 * budget(), None);
+    let loss = first_loss("an_acknowledged_key_survives_a_power_cut", scaled(5), None);
     assert_eq!(loss, None);
 }
 

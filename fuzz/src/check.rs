@@ -1,17 +1,13 @@
 //! A whole pool: checking, repairing and opening it end without a panic, for any bytes.
 
 use lode_fsck::{check_pool, repair_pool};
-use lode_heap::Heap;
-use lode_index::{Tree, TreeLayout};
+use lode_index::Tree;
 use lode_layout::header::LEN;
-use lode_layout::{Geometry, Header, LayoutName, PoolOffset, Rung};
+use lode_layout::{Geometry, PoolOffset};
 use lode_pmem::{Mapping, Medium};
-use lode_pool::{Headers, PoolError};
+use lode_testing::{kv, memory, tree};
 use std::sync::Arc;
-use uuid::Uuid;
 
-const LAYOUT_NAME: &str = "kv";
-const LAYOUT: TreeLayout = TreeLayout::new(LAYOUT_NAME);
 /// Bytes of the pool that is fuzzed. It is small, so most of its bytes have a meaning.
 const POOL_LEN: u64 = 160 << 10;
 /// Bytes of one change to the pool in a seed: the offset, then the new word.
@@ -31,21 +27,17 @@ pub fn run(data: &[u8]) {
 
 /// Checks, opens and repairs the pool on `medium`.
 fn check_any(medium: &Arc<Mapping>) {
-    let mut bytes = vec![0; POOL_LEN as usize];
-    medium.memory().read(PoolOffset::NULL, &mut bytes);
-    let report = check_pool(copy(&bytes), &[&LAYOUT]);
+    let bytes = memory::bytes(medium);
+    let report = check_pool(Arc::new(memory::holding(&bytes)), &[&kv::LAYOUT]);
     assert!(!report.to_string().is_empty());
-    open(copy(&bytes));
-    if repair_pool(medium, [7, 8], &[&LAYOUT]).is_ok() {
-        open(Arc::clone(medium));
+    open(&Arc::new(memory::holding(&bytes)));
+    if repair_pool(medium, [7, 8], &[&kv::LAYOUT]).is_ok() {
+        open(medium);
     }
 }
 
-fn open(medium: Arc<Mapping>) {
-    let Ok(headers) = Headers::read(&*medium) else { return };
-    let header = *headers.current();
-    let opened = Heap::open(medium, &header.geometry, *header.uuid.as_bytes(), [9, 9]);
-    let Ok((heap, _)) = opened else { return };
+fn open(medium: &Arc<Mapping>) {
+    let Ok(heap) = kv::open(medium, [9, 9]) else { return };
     let Some(tree) = heap.root().ok().and_then(|root| Tree::open(&heap, root).ok()) else { return };
     let _ = tree.get(b"some key");
     let _ = tree.insert(b"another key", b"its value");
@@ -53,41 +45,14 @@ fn open(medium: Arc<Mapping>) {
     assert!(tree.reader().iter().take(100_000).count() <= 100_000);
 }
 
-fn copy(bytes: &[u8]) -> Arc<Mapping> {
-    let medium = memory();
-    medium.store(PoolOffset::NULL, bytes);
-    medium
-}
-
-fn memory() -> Arc<Mapping> {
-    let mapped = Mapping::options().reserve(POOL_LEN).rung(Rung::Line).map_anonymous(POOL_LEN);
-    Arc::new(mapped.expect("memory"))
-}
-
 /// Makes a pool with some keys that was not closed.
 fn sound() -> Arc<Mapping> {
-    let medium = memory();
-    let layout = LayoutName::new(LAYOUT_NAME).expect("a name");
-    let geometry = Geometry::plan(POOL_LEN).expect("a size");
-    let header = Header::new(Uuid::from_u128(5), layout, geometry, Rung::None, 1);
-    let content = |medium: &Arc<Mapping>, header: &Header| {
-        Heap::format(medium, &header.geometry, header.uuid.as_bytes(), [1, 2])
-            .map_err(|_| PoolError::GenerationsExhausted)
-    };
-    lode_pool::format(&medium, header, content).expect("a pool");
-    let (heap, _) =
-        Heap::open(Arc::clone(&medium), &geometry, *header.uuid.as_bytes(), [3, 4]).expect("a heap");
-    let root = heap.run(|tx| {
-        let root = Tree::create(tx)?;
-        tx.set_root(root);
-        Ok::<_, lode_index::IndexError>(root)
-    });
-    let tree = Tree::open(&heap, root.expect("room")).expect("a tree");
+    let heap = kv::create(POOL_LEN);
+    let tree = tree::rooted(&heap);
     for number in 0..20u8 {
         tree.insert(format!("key {number}").as_bytes(), &[number; 9]).expect("room");
     }
-    drop(heap);
-    medium
+    Arc::clone(heap.medium())
 }
 
 /// Returns changes in each part of a pool: none, headers, slots, log, tables, spans.
@@ -111,6 +76,7 @@ pub fn seeds() -> Vec<(&'static str, Vec<u8>)> {
 mod test {
     use super::*;
     use lode_layout::{CHUNK, Descriptor, Slot, Superblock, checked};
+    use uuid::Uuid;
 
     /// A generator of small and large numbers.
     struct Numbers(u64);

@@ -1,12 +1,10 @@
 //! What each operation asks of the medium: drains, lines, bytes. CONTRIBUTING.md, "Costs", says how to change it.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-mod cost_table;
-
-use cost_table::Table;
 use lode_heap::{Heap, HeapError, Tx};
 use lode_layout::{Geometry, PoolOffset, Rung, WORD};
 use lode_pmem::{Counted, Counts, Mapping};
+use lode_testing::cost::{self, Table};
 use std::sync::Arc;
 
 type Medium = Arc<Counted<Mapping>>;
@@ -52,15 +50,6 @@ impl Bench<'_> {
         let (medium, geometry) = (Arc::clone(&self.medium), self.geometry);
         self.measure(name, || Heap::open(medium, &geometry, UUID, [life; 2]).unwrap().0).0
     }
-}
-
-fn mapped(rung: Rung) -> Mapping {
-    if rung != Rung::Commit {
-        return Mapping::options().rung(rung).map_anonymous(POOL_SIZE).unwrap();
-    }
-    let file = tempfile::tempfile_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-    file.set_len(POOL_SIZE).unwrap();
-    Mapping::options().rung(rung).map_file(file, "cost").unwrap()
 }
 
 /// Transactions that change words that exist.
@@ -156,7 +145,7 @@ fn store_words(heap: &PoolHeap, object: PoolOffset, count: u64) {
 }
 
 fn measure_all(table: &mut Table, rung: Rung) {
-    let medium = Arc::new(Counted::new(mapped(rung)));
+    let medium = Arc::new(cost::medium(POOL_SIZE, rung, env!("CARGO_TARGET_TMPDIR")));
     let geometry = Geometry::plan(POOL_SIZE).unwrap();
     let mut bench = Bench { table, rung, medium, geometry };
     let (medium, geometry) = (Arc::clone(&bench.medium), bench.geometry);
@@ -175,7 +164,7 @@ fn measure_all(table: &mut Table, rung: Rung) {
 
 #[test]
 fn operations_cost_what_the_golden_file_says() {
-    let mut table = Table::new();
+    let mut table = Table::empty();
     for rung in RUNGS {
         measure_all(&mut table, rung);
     }

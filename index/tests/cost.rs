@@ -2,16 +2,11 @@
 //! change it.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-#[path = "../../heap/tests/cost_table/mod.rs"]
-mod cost_table;
-#[allow(dead_code, reason = "costs need a part of it")]
-#[path = "suite/fixture/mod.rs"]
-mod fixture;
-
-use cost_table::Table;
 use lode_heap::Heap;
 use lode_index::Tree;
 use lode_pmem::{Counted, Counts, Mapping, Rung};
+use lode_testing::cost::{self, Table};
+use lode_testing::{heap, tree};
 use std::sync::Arc;
 
 type Medium = Arc<Counted<Mapping>>;
@@ -116,15 +111,8 @@ fn shrinkage(bench: &mut Bench<'_>) {
 }
 
 fn measure_all(table: &mut Table, rung: Rung) {
-    let mapping = if rung == Rung::Commit {
-        let file = tempfile::tempfile_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-        file.set_len(POOL_SIZE).unwrap();
-        Mapping::options().rung(rung).map_file(file, "cost").unwrap()
-    } else {
-        Mapping::options().rung(rung).map_anonymous(POOL_SIZE).unwrap()
-    };
-    let heap = fixture::format(Arc::new(Counted::new(mapping)));
-    let tree = fixture::plant(&heap);
+    let heap = heap::create(Arc::new(cost::medium(POOL_SIZE, rung, env!("CARGO_TARGET_TMPDIR"))));
+    let tree = tree::plant(&heap);
     // Superblocks for nodes of each kind: making one is a cost of its own, in the table of lode-heap.
     for child in 0..60 {
         tree.insert(&key(b'w', child), &VALUE).unwrap();
@@ -138,7 +126,7 @@ fn measure_all(table: &mut Table, rung: Rung) {
 
 #[test]
 fn operations_cost_what_the_golden_file_says() {
-    let mut table = Table::new();
+    let mut table = Table::empty();
     for rung in [Rung::Line, Rung::Commit] {
         measure_all(&mut table, rung);
     }

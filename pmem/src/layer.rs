@@ -88,7 +88,8 @@ macro_rules! forward {
 /// medium. Every layer is a [`Medium`].
 ///
 /// The two traits have methods of the same names. So import `Medium` alone and write `impl lode_pmem::Layer for ...`.
-/// An implementation calls `self.inner()`, of a type that is no layer itself: `Mapping`, and not `Arc<Mapping>`.
+/// Inside of that implementation, where both traits are in scope, a call needs the name of the trait if the inner medium
+/// is a layer, too: `Medium::store8(self.inner(), at, value)`.
 pub trait Layer: Send + Sync {
     /// The type of the inner medium.
     type Inner: Medium + ?Sized;

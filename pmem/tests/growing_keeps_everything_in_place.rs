@@ -2,8 +2,8 @@
 
 use lode_layout::PoolOffset;
 use lode_pmem::{Fault, Mapping, Medium, PmemError, Rung};
+use lode_testing::skip;
 use std::fs::File;
-use std::io::{self, Write};
 use std::process::Command;
 
 const PAGE: u64 = 4096;
@@ -54,8 +54,7 @@ fn a_full_disk_leaves_everything_as_it_was() {
             Ok(ended) => return assert!(ended.status.success(), "{ended:?}"),
             Err(error) => format!("unshare: {error}"),
         };
-        let skip = format!("SKIP a_full_disk_leaves_everything_as_it_was: {reason}\n");
-        return io::stderr().write_all(skip.as_bytes()).unwrap();
+        return skip("a_full_disk_leaves_everything_as_it_was", reason);
     };
     let path = std::path::Path::new(&folder).join("pool");
     let file = File::create_new(&path).unwrap();

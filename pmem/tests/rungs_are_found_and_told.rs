@@ -5,7 +5,6 @@ use lode_layout::PoolOffset;
 use lode_pmem::{Mapping, Medium, PmemError, Rung, RungHow, RungWarning, Sysfs};
 use rustix::fs::{MemfdFlags, major, memfd_create, minor};
 use std::fs::{self, File};
-use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, symlink};
 
 const PAGE: u64 = 4096;
@@ -23,9 +22,8 @@ fn an_ordinary_file_is_on_the_commit_rung() {
     file.as_file().set_len(PAGE + 100).unwrap();
     let mapping = match Mapping::options().open(file.path()) {
         Err(PmemError::Volatile { report, .. }) => {
-            let name = "an_ordinary_file_is_on_the_commit_rung";
-            let skip = format!("SKIP {name}: temporary files are volatile: {report}\n");
-            return io::stderr().write_all(skip.as_bytes()).unwrap();
+            let reason = format!("temporary files are volatile: {report}");
+            return lode_testing::skip("an_ordinary_file_is_on_the_commit_rung", reason);
         }
         other => other.unwrap(),
     };

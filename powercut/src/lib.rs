@@ -7,7 +7,7 @@
 //!        |
 //!   Disk: durable sectors, later versions   power cut -> images that may be left
 //!        |
-//!   Trial: kill, recover, compare with what was printed
+//!   Trial, Trials: kill, recover, compare with what was printed
 //! ```
 //!
 //! It does: keep apart, for each sector of 512 bytes, the synced content and later writes; fail all requests after the
@@ -20,8 +20,10 @@
 mod disk;
 pub mod ledger;
 mod trial;
+mod trials;
 mod volume;
 
 pub use disk::{Disk, Requests, SECTOR, Survival};
 pub use trial::{Trial, Verdict};
+pub use trials::{Found, Trials};
 pub use volume::Volume;

@@ -2,7 +2,8 @@
 
 mod trials;
 
-use trials::{Found, ledger};
+use lode_powercut::Found;
+use trials::ledger;
 
 #[test]
 fn a_power_cut_keeps_what_was_acknowledged() {

@@ -1,8 +1,9 @@
 #![allow(dead_code, clippy::unwrap_used, reason = "each test file uses a part, and a test may panic")]
 //! Running the program.
 
+use anyhow::{Context, ensure};
 use serde_json::Value;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ffi::OsStr;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -111,9 +112,25 @@ impl Place {
     }
 }
 
-/// Says that a test was not run: `NAME: WHY`. Past the harness, which keeps what tests print.
-pub(crate) fn skip(what: &str) {
-    std::io::stderr().write_all(format!("SKIP {what}\n").as_bytes()).unwrap();
+/// Compares an export of a pool with the pairs that were loaded and the keys that were acknowledged. At most
+/// `in_flight` keys may be durable without an acknowledgement. Returns the number of keys.
+pub(crate) fn compare(
+    exported: &str,
+    values: &HashMap<String, String>,
+    acknowledged: &HashSet<&str>,
+    in_flight: usize,
+) -> anyhow::Result<usize> {
+    let mut there = HashSet::new();
+    for line in exported.lines() {
+        let (key, value) = line.split_once('\t').context("a line without a tab")?;
+        ensure!(values.get(key).is_some_and(|loaded| loaded == value), "{key} was never loaded so");
+        there.insert(key);
+    }
+    let lost: Vec<_> = acknowledged.difference(&there).take(5).collect();
+    ensure!(lost.is_empty(), "acknowledged and lost: {lost:?}");
+    let besides = there.len() - acknowledged.len();
+    ensure!(besides <= in_flight, "{besides} keys are there without an acknowledgement");
+    Ok(there.len())
 }
 
 pub(crate) fn text(path: &Path) -> &str {
@@ -133,16 +150,4 @@ pub(crate) fn documented(command: &[&str]) -> BTreeSet<String> {
 /// The fields of all these objects.
 pub(crate) fn fields(objects: &[Value]) -> BTreeSet<String> {
     objects.iter().flat_map(|object| object.as_object().unwrap().keys().cloned()).collect()
-}
-
-/// A number that makes this run of the tests different, and is printed.
-pub(crate) fn seed() -> u64 {
-    let seed = std::env::var("LODE_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(1);
-    println!("LODE_SEED={seed}");
-    seed
-}
-
-/// How much larger than usual a test is to be.
-pub(crate) fn budget() -> u64 {
-    std::env::var("LODE_BUDGET").ok().and_then(|text| text.parse().ok()).unwrap_or(1)
 }

@@ -2,8 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-use crate::run::{Place, lode, skip, text};
+use crate::run::{Place, lode, text};
 use lode_powercut::{Disk, Survival, Volume};
+use lode_testing::skip;
 use std::collections::HashSet;
 use std::fs;
 
@@ -20,7 +21,9 @@ fn a_failed_sync_ends_a_load() {
         let disk = Disk::new(fs::read(&place.pool).unwrap(), fails_at);
         let volume = match Volume::mount(disk, place.folder.path()) {
             Ok(volume) => volume,
-            Err(error) => return skip(&format!("a_failed_sync_ends_a_load: no FUSE file system: {error}")),
+            Err(error) => {
+                return skip("a_failed_sync_ends_a_load", format_args!("no FUSE file system: {error}"));
+            }
         };
         let pool = volume.path();
         let threads = THREADS.to_string();

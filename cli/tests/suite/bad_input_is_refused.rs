@@ -2,7 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-use crate::run::{Place, Ran, budget, command, lode, lode_reading, seed, skip, text};
+use crate::run::{Place, Ran, command, lode, lode_reading, text};
+use lode_testing::{SmallDisk, scaled, seed};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -186,35 +187,30 @@ fn wrong_lines_stop_a_load_or_are_passed_over() {
 
 #[test]
 fn a_read_only_file_system() {
-    let place = Place::new();
-    let Some(mount) = Mount::tmpfs(place.folder.path(), "8m") else {
-        return skip("a_read_only_file_system: mounting takes root");
-    };
-    let pool = mount.path.join("pool");
+    let Some(disk) = SmallDisk::mount("a_read_only_file_system", 8 << 20) else { return };
+    let pool = disk.pool();
     lode(["pool", "create", text(&pool), "--size", "1MiB", "--durability", "none"]).good();
     lode(["kv", "put", text(&pool), "k", "v", "--durability", "none"]).good();
-    mount.make_read_only();
+    disk.make_read_only();
     assert_eq!(lode(["kv", "get", text(&pool), "k"]).good(), "v\n");
     lode(["kv", "put", text(&pool), "k", "w"]).fails(1, &[text(&pool), "Read-only", "open it for reading"]);
-    let new = mount.path.join("new");
+    let new = disk.folder().join("new");
     lode(["pool", "create", text(&new), "--size", "1MiB"]).fails(1, &[text(&new), "Read-only"]);
 }
 
 #[test]
 fn a_full_disk() {
     let place = Place::new();
-    let Some(mount) = Mount::tmpfs(place.folder.path(), "4m") else {
-        return skip("a_full_disk: mounting takes root");
-    };
-    let pool = mount.path.join("pool");
+    let Some(disk) = SmallDisk::mount("a_full_disk", 4 << 20) else { return };
+    let pool = disk.pool();
     let create = |size| lode(["pool", "create", text(&pool), "--size", size, "--durability", "none"]);
     create("8MiB").fails(1, &[text(&pool), "No space left", "free space, or choose a smaller size"]);
-    assert_eq!(fs::read_dir(&mount.path).unwrap().count(), 0, "nothing is left");
+    assert_eq!(fs::read_dir(disk.folder()).unwrap().count(), 0, "nothing is left");
     create("2MiB").good();
     let grow = lode(["pool", "grow", text(&pool), "--size", "16MiB", "--durability", "none"]);
     grow.fails(1, &["No space left"]);
     // A pool takes all its space when it is made, so a load never finds the disk full, but the pool.
-    let filler = mount.path.join("filler");
+    let filler = disk.folder().join("filler");
     while fs::File::options()
         .append(true)
         .create(true)
@@ -242,9 +238,9 @@ fn pools_with_flipped_bytes_crash_nothing() {
     let input = place.file("in", lines);
     lode(["kv", "load", place.pool(), text(&input), "--durability", "none"]).good();
     let whole = fs::read(&place.pool).unwrap();
-    let mut rng = fastrand::Rng::with_seed(seed());
+    let mut rng = fastrand::Rng::with_seed(seed(1));
     let hostile = place.folder.path().join("hostile");
-    for round in 0..60 * budget() {
+    for round in 0..scaled(60) {
         let mut bytes = whole.clone();
         let flips: Vec<usize> = (0..1 + rng.usize(..4)).map(|_| rng.usize(..400 << 10)).collect();
         for at in &flips {
@@ -260,34 +256,6 @@ fn pools_with_flipped_bytes_crash_nothing() {
                 ran.err
             );
         }
-    }
-}
-
-/// A file system of its own, unmounted at the end.
-struct Mount {
-    path: std::path::PathBuf,
-}
-
-impl Mount {
-    /// A small file system in memory; `None` without the right to mount.
-    fn tmpfs(folder: &Path, size: &str) -> Option<Mount> {
-        let path = folder.join("mount");
-        fs::create_dir(&path).unwrap();
-        let options = std::ffi::CString::new(format!("size={size}")).unwrap();
-        let flags = rustix::mount::MountFlags::empty();
-        rustix::mount::mount("none", &path, "tmpfs", flags, Some(options.as_c_str())).ok()?;
-        Some(Mount { path })
-    }
-
-    fn make_read_only(&self) {
-        let flags = rustix::mount::MountFlags::RDONLY;
-        rustix::mount::mount_remount(&self.path, flags, "").unwrap();
-    }
-}
-
-impl Drop for Mount {
-    fn drop(&mut self) {
-        let _ = rustix::mount::unmount(&self.path, rustix::mount::UnmountFlags::DETACH);
     }
 }
 

@@ -2,14 +2,14 @@
 //! reading changes no byte. Each part of a sample is a process, so the library gets more samples, in `lode-attack`.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-use crate::run::{budget, seed};
 use lode_attack::Progress;
 use lode_attack::files::{Program, SEEDS, Samples, attack};
+use lode_testing::{scaled, seed};
 use std::path::Path;
 
 /// Damages the victim of one seed, and judges each answer of the program.
 fn attack_victim(victim: u64) {
-    let samples = Samples { seed: seed() * SEEDS + victim, numbers: 0..12 * budget(), keep: None };
+    let samples = Samples { seed: seed(1) * SEEDS + victim, numbers: 0..scaled(12), keep: None };
     let program = Program::new(Path::new(env!("CARGO_BIN_EXE_lode"))).unwrap();
     let mut found = Vec::new();
     let progress = Progress::NONE;

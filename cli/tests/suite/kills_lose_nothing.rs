@@ -2,7 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-use crate::run::{Place, Ran, budget, command, lode, lode_reading, seed, text};
+use crate::run::{Place, Ran, command, compare, lode, lode_reading, text};
+use lode_testing::{scaled, seed};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::collections::{HashMap, HashSet};
@@ -56,17 +57,9 @@ fn follow(
 #[track_caller]
 fn verify(pool: &str, values: &HashMap<String, String>, acknowledged: &HashSet<String>) {
     let exported = lode(["kv", "export", pool]).good();
-    let mut there = HashSet::new();
-    for line in exported.lines() {
-        let (key, value) = line.split_once('\t').unwrap();
-        assert_eq!(values.get(key).map(String::as_str), Some(value), "{key} was never loaded so");
-        there.insert(key.to_owned());
-    }
-    let missing: Vec<_> = acknowledged.difference(&there).take(5).collect();
-    assert!(missing.is_empty(), "acknowledged and lost: {missing:?}");
-    let besides = there.difference(acknowledged).count();
-    assert!(besides <= THREADS, "{besides} keys are there that nobody acknowledged");
-    assert_eq!(lode(["kv", "count", pool]).good(), format!("{}\n", there.len()));
+    let acknowledged = acknowledged.iter().map(String::as_str).collect();
+    let count = compare(&exported, values, &acknowledged, THREADS).unwrap();
+    assert_eq!(lode(["kv", "count", pool]).good(), format!("{count}\n"));
 }
 
 fn lines(count: usize) -> HashMap<String, String> {
@@ -81,12 +74,12 @@ fn write_lines(place: &Place, values: &HashMap<String, String>) -> std::path::Pa
 
 #[test]
 fn sigkill_at_random_moments() {
-    let mut rng = fastrand::Rng::with_seed(seed());
+    let mut rng = fastrand::Rng::with_seed(seed(1));
     let values = lines(6000);
     let (mut place, mut acknowledged) = (Place::new(), HashSet::new());
     let mut input = write_lines(&place, &values);
     let (mut finished, mut killed) = (0, 0);
-    while killed < 20 * budget() {
+    while killed < scaled(20) {
         let count = 1 + rng.usize(..1500);
         let delay = Duration::from_micros(rng.u64(..3000));
         let code = follow(spawn_load(place.pool(), &input), &mut acknowledged, count, delay, Signal::KILL);
@@ -155,9 +148,9 @@ fn verify_lines(pool: &str, lines: &[(String, String)], latest: &HashMap<String,
 #[test]
 fn no_kill_brings_an_older_value_back() {
     const KEYS: u64 = 400;
-    let mut rng = fastrand::Rng::with_seed(seed());
+    let mut rng = fastrand::Rng::with_seed(seed(1));
     let (mut kills, mut kills_of_this) = (0, 0);
-    while kills < 20 * budget() {
+    while kills < scaled(20) {
         let lines = lines_with_few_keys(4000, KEYS, &mut rng);
         let place = Place::new();
         let input = place
@@ -223,13 +216,13 @@ fn sigint_ends_a_load_at_a_whole_line() {
 
 #[test]
 fn signals_during_create_leave_no_pool_or_a_whole_one() {
-    let mut rng = fastrand::Rng::with_seed(seed());
+    let mut rng = fastrand::Rng::with_seed(seed(1));
     let place = Place::new();
     let folder = place.folder.path().join("new");
     std::fs::create_dir(&folder).unwrap();
     let pool = folder.join("pool");
     let mut whole = 0;
-    for round in 0..10 * budget() {
+    for round in 0..scaled(10) {
         let child = command(["pool", "create", text(&pool), "--size", "64MiB"])
             .stdout(Stdio::null())
             .stderr(Stdio::null())

@@ -2,7 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-use crate::run::{Place, Ran, command, fields, lode, skip, text};
+use crate::run::{Place, Ran, command, fields, lode, text};
+use lode_testing::skip;
 use rustix::process::geteuid;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, symlink};
@@ -62,7 +63,7 @@ fn a_repair_accepts_what_modules_lost() {
     let place = Place::new();
     let modules = Modules::below(&place.pool);
     if !modules.are_seen() {
-        return skip("a_repair_accepts_what_modules_lost: no mount namespace with another /sys");
+        return skip("a_repair_accepts_what_modules_lost", "no mount namespace with another /sys");
     }
     let lines = place.file("in.tsv", "a\t1\nb\t2\n");
     modules.count(4);

@@ -101,19 +101,19 @@ impl lode_pmem::Layer for Watched {
         self.rung
     }
     fn log_block(&self) -> u64 {
-        if self.rung == Rung::Commit { BLOCK } else { self.inner.log_block() }
+        if self.rung == Rung::Commit { BLOCK } else { Medium::log_block(&self.inner) }
     }
     fn store8(&self, at: PoolOffset, value: u64) {
-        self.inner.store8(at, value);
+        Medium::store8(&self.inner, at, value);
         self.stored(at);
     }
     fn store(&self, at: PoolOffset, bytes: &[u8]) {
-        self.inner.store(at, bytes);
+        Medium::store(&self.inner, at, bytes);
         self.stored(at);
     }
     fn log_write(&self, at: PoolOffset, bytes: &[u8]) -> Result<(), SyncError> {
         let words: Vec<u64> = bytes.chunks_exact(8).map(|word| u64::read_from_bytes(word).unwrap()).collect();
-        self.inner.log_write(at, bytes)?;
+        Medium::log_write(&self.inner, at, bytes)?;
         if at < SLOT_BLOCKS.plus(2 * BLOCK) {
             let words: [u64; SLOT_WORDS] = words[..SLOT_WORDS].try_into().unwrap();
             self.covers(&Slot::decode(&words, &UUID).unwrap());

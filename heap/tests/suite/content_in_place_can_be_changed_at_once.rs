@@ -2,19 +2,15 @@
 //! it can store to it too, and still counts after a power cut behind its home stores.
 #![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
 
-use lode_heap::{Heap, HeapError};
-use lode_layout::Geometry;
-use lode_pmem::{Mapping, Rung};
+use lode_heap::HeapError;
+use lode_testing::{heap, memory};
 use std::sync::Arc;
 
 #[test]
 fn a_transaction_that_changes_its_new_object_is_replayed() {
     const LEN: u64 = 4 << 20;
-    let medium = Arc::new(Mapping::options().rung(Rung::Line).map_anonymous(LEN).unwrap());
-    let geometry = Geometry::plan(LEN).unwrap();
-    let uuid = [3; 16];
-    Heap::format(&medium, &geometry, &uuid, [1, 1]).unwrap();
-    let (heap, _) = Heap::open(Arc::clone(&medium), &geometry, uuid, [2, 2]).unwrap();
+    let medium = Arc::new(memory::line(LEN));
+    let heap = heap::create(Arc::clone(&medium));
     let content: Vec<u64> = (0..300).collect();
     let at = heap
         .run(|tx| {
@@ -27,7 +23,7 @@ fn a_transaction_that_changes_its_new_object_is_replayed() {
         .unwrap();
     // Lost without a checkpoint: the record is the last of its ring, and its home stores are there.
     drop(heap);
-    let (heap, recovery) = Heap::open(Arc::clone(&medium), &geometry, uuid, [3, 3]).unwrap();
+    let (heap, recovery) = heap::recover(Arc::clone(&medium), 3);
     assert_eq!(recovery.replayed, 1);
     assert_eq!(heap.root(), Ok(at));
     assert_eq!((heap.memory().load8(at.plus(80)), heap.memory().load8(at.plus(88))), (7777, 11));
@@ -36,11 +32,8 @@ fn a_transaction_that_changes_its_new_object_is_replayed() {
 #[test]
 fn a_large_transaction_counts_only_with_its_content_in_place() {
     const LEN: u64 = 16 << 20;
-    let medium = Arc::new(Mapping::options().rung(Rung::Line).map_anonymous(LEN).unwrap());
-    let geometry = Geometry::plan(LEN).unwrap();
-    let uuid = [4; 16];
-    Heap::format(&medium, &geometry, &uuid, [1, 1]).unwrap();
-    let (heap, _) = Heap::open(Arc::clone(&medium), &geometry, uuid, [2, 2]).unwrap();
+    let medium = Arc::new(memory::line(LEN));
+    let heap = heap::create(Arc::clone(&medium));
     let place = heap.run(|tx| tx.alloc(1 << 20, 16, 2)).unwrap();
     heap.log().checkpoint().unwrap();
     let content: Vec<u64> = (0..300).collect();
@@ -58,6 +51,6 @@ fn a_large_transaction_counts_only_with_its_content_in_place() {
     // A power cut in the drain: the record is durable, a line of the content is not.
     use lode_pmem::Medium;
     medium.store8(at.plus(640), 0);
-    let (_, recovery) = Heap::open(Arc::clone(&medium), &geometry, uuid, [3, 3]).unwrap();
+    let (_, recovery) = heap::recover(Arc::clone(&medium), 3);
     assert_eq!(recovery.replayed, 0);
 }

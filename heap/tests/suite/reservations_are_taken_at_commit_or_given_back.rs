@@ -10,8 +10,9 @@
 use crate::pool::Pool;
 use crate::troubled::Troubled;
 use lode_heap::{Heap, HeapError, NotPublished, Reservation};
-use lode_layout::{Geometry, PoolOffset};
-use lode_pmem::{Mapping, Medium, Rung};
+use lode_layout::PoolOffset;
+use lode_pmem::Medium;
+use lode_testing::{heap, memory};
 use std::collections::HashSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
@@ -179,21 +180,12 @@ fn a_panic_gives_them_back() {
     }
 }
 
-/// A formatted pool on a medium of which calls can be made to fail.
-fn troubled() -> (Troubled, Geometry) {
-    let medium = Mapping::options().rung(Rung::Line).map_anonymous(LEN).unwrap();
-    let medium = Troubled::new(Arc::new(medium));
-    let geometry = Geometry::plan(LEN).unwrap();
-    Heap::format(&medium, &geometry, &[9; 16], [1, 1]).unwrap();
-    (medium, geometry)
-}
-
 /// The medium's own code panics when the record is durable and nothing is at home.
 #[test]
 fn a_panic_in_a_commit_leaves_the_space_to_nobody() {
     for size in SIZES {
-        let (medium, geometry) = troubled();
-        let (heap, _) = Heap::open(medium.clone(), &geometry, [9; 16], [2, 2]).unwrap();
+        let medium = Troubled::new(Arc::new(memory::line(LEN)));
+        let heap = heap::create(medium.clone());
         let reserved = heap.reserve(size, 64, TYPE).unwrap();
         reserved.store(0, &content_of(size)).unwrap();
         let places = Mutex::new(Vec::new());
@@ -221,7 +213,7 @@ fn a_panic_in_a_commit_leaves_the_space_to_nobody() {
         });
         assert_eq!(taken, Err(HeapError::Poisoned));
         drop(heap);
-        let (heap, _) = Heap::open(medium.inner().clone(), &geometry, [9; 16], [3, 3]).unwrap();
+        let heap = heap::open(medium.mapping().clone(), 3);
         let objects: Vec<_> = heap.objects().map(|object| object.unwrap().at).collect();
         assert!(places.iter().all(|at| objects.contains(at)), "{size} bytes");
     }
@@ -230,8 +222,8 @@ fn a_panic_in_a_commit_leaves_the_space_to_nobody() {
 #[test]
 fn a_transaction_in_doubt_leaves_the_space_to_nobody() {
     for size in SIZES {
-        let (medium, geometry) = troubled();
-        let (heap, _) = Heap::open(medium.clone(), &geometry, [9; 16], [2, 2]).unwrap();
+        let medium = Troubled::new(Arc::new(memory::line(LEN)));
+        let heap = heap::create(medium.clone());
         let reserved = heap.reserve(size, 64, TYPE).unwrap();
         reserved.store(0, &content_of(size)).unwrap();
         medium.refuse_log_writes();
@@ -249,8 +241,8 @@ fn a_transaction_in_doubt_leaves_the_space_to_nobody() {
         });
         assert!(filled.is_err());
         drop(heap);
-        let medium = Arc::clone(medium.inner());
-        let (heap, recovery) = Heap::open(medium, &geometry, [9; 16], [3, 3]).unwrap();
+        let medium = Arc::clone(medium.mapping());
+        let (heap, recovery) = heap::recover(medium, 3);
         let object = heap.objects().next().unwrap().unwrap();
         assert_eq!(recovery.doubtful, 0);
         assert!(heap.memory().equals(object.at, &content_of(size)), "{size}");

@@ -2,14 +2,14 @@
 //! key whose leaf is damaged is not absent. A proof of absence never denies a key that was stored.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-use crate::fixture;
-use crate::fixture::pool::{Content, Image};
+use crate::image::{Content, Image};
 use lode_heap::Object;
 use lode_index::{IndexError, Range, Tree};
 use lode_kv::{KvError, Store};
 use lode_layout::{LEAF_HEADER, NODE_BODY, NODE_END, NodeKind, PoolOffset, TYPE_LEAF, TreeSlot};
 use lode_pmem::{Mapping, Medium, Memory, Rung};
 use lode_pool::{Access, OpenOptions};
+use lode_testing::{heap, memory, scaled, seed, tree};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -19,10 +19,6 @@ const LINE: usize = 64;
 
 /// Keys that are not there, near those that are.
 const STRANGERS: [&[u8]; 5] = [b"", b"word", b"word 1000", b"a common beginning, and then", b"pppq"];
-
-fn setting(name: &str, otherwise: u64) -> u64 {
-    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise)
-}
 
 /// A closed pool in a file, opened for reading, whose view is damaged and healed in place.
 struct Victim {
@@ -149,8 +145,8 @@ impl Victim {
 fn flips(victim: &mut Victim, most: usize, ask: fn(&mut Victim, &str)) {
     let places = victim.places();
     let bits: Vec<usize> = places.iter().flat_map(|line| line * 8..(line + LINE) * 8).collect();
-    let mut rng = fastrand::Rng::with_seed(setting("LODE_SEED", 7));
-    let most = most * setting("LODE_BUDGET", 1) as usize;
+    let mut rng = fastrand::Rng::with_seed(seed(7));
+    let most = scaled(most as u64) as usize;
     for index in 0..most.min(bits.len()) {
         let bit = if most < bits.len() { bits[rng.usize(..bits.len())] } else { bits[index] };
         let byte = victim.read(bit / 8, 1)[0];
@@ -161,7 +157,7 @@ fn flips(victim: &mut Victim, most: usize, ask: fn(&mut Victim, &str)) {
 /// Lines and pages of zeros, of ones and of noise, and each line with a sound one over it.
 fn blots(victim: &mut Victim, step: usize, ask: fn(&mut Victim, &str)) {
     let lines: Vec<usize> = victim.places().into_iter().collect();
-    let mut rng = fastrand::Rng::with_seed(setting("LODE_SEED", 7));
+    let mut rng = fastrand::Rng::with_seed(seed(7));
     let noise: Vec<u8> = (0..PAGE).map(|_| rng.u8(..)).collect();
     for at in lines.iter().copied().step_by(step) {
         let other = victim.read(lines[rng.usize(..lines.len())], LINE);
@@ -178,8 +174,8 @@ fn a_small_value_in_a_lost_page_is_an_error_unchecked_too() {
     let file = tempfile::tempfile().unwrap();
     file.set_len(4 << 20).unwrap();
     let medium = Mapping::options().rung(Rung::Line).map_file(file.try_clone().unwrap(), "a file").unwrap();
-    let heap = fixture::format(Arc::new(medium));
-    let tree = fixture::plant(&heap);
+    let heap = heap::create(Arc::new(medium));
+    let tree = tree::plant(&heap);
     let leaves = || -> BTreeSet<u64> {
         let objects = heap.objects().map(Result::unwrap);
         objects.filter(|object| object.type_number == TYPE_LEAF).map(|object| object.at.get()).collect()
@@ -303,8 +299,8 @@ fn two_levels<M: Medium>(tree: &Tree<'_, M>) -> PoolOffset {
 
 #[test]
 fn a_node_without_children_is_no_empty_range() {
-    let heap = fixture::format(fixture::memory(1 << 20));
-    let tree = fixture::plant(&heap);
+    let heap = heap::create(memory::volatile(1 << 20));
+    let tree = tree::plant(&heap);
     let node = two_levels(&tree);
     let damage = IndexError::Corrupt { what: "the children of the node of the tree", at: node };
     let body = NodeKind::N16.size() - NODE_BODY;
@@ -333,8 +329,8 @@ fn a_node_without_children_is_no_empty_range() {
 /// A slot as it was before its key got another value: the leaf there has the key and a checksum that is right.
 #[test]
 fn an_old_leaf_is_no_value() {
-    let heap = fixture::format(fixture::memory(1 << 20));
-    let tree = fixture::plant(&heap);
+    let heap = heap::create(memory::volatile(1 << 20));
+    let tree = tree::plant(&heap);
     let node = two_levels(&tree);
     let slot = node.plus(NodeKind::N16.slots_off());
     let old = heap.memory().load8(slot);

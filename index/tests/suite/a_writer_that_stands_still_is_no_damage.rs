@@ -4,8 +4,9 @@
 
 use lode_heap::{Heap, HeapError};
 use lode_index::{Finding, IndexError, Tree};
-use lode_layout::{Geometry, META_DEAD, NODE_BODY, NODE_END, NODE_META, PoolOffset, TreeSlot};
-use lode_pmem::{Gate, Mapping, Medium, Memory, Rung, SyncError};
+use lode_layout::{META_DEAD, NODE_BODY, NODE_END, NODE_META, PoolOffset, TreeSlot};
+use lode_pmem::{Mapping, Medium};
+use lode_testing::{heap, memory, tree};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
@@ -39,15 +40,11 @@ impl Stopping {
     }
 }
 
-impl Medium for Stopping {
-    fn memory(&self) -> &Memory {
-        self.mapping.memory()
-    }
-    fn rung(&self) -> Rung {
-        self.mapping.rung()
-    }
-    fn log_block(&self) -> u64 {
-        self.mapping.log_block()
+impl lode_pmem::Layer for Stopping {
+    type Inner = Mapping;
+
+    fn inner(&self) -> &Mapping {
+        &self.mapping
     }
     fn store8(&self, at: PoolOffset, value: u64) {
         self.mapping.store8(at, value);
@@ -55,47 +52,22 @@ impl Medium for Stopping {
             self.stop();
         }
     }
-    fn store(&self, at: PoolOffset, bytes: &[u8]) {
-        self.mapping.store(at, bytes);
-    }
-    fn compare_exchange8(&self, at: PoolOffset, current: u64, new: u64) -> Result<u64, u64> {
-        self.mapping.compare_exchange8(at, current, new)
-    }
-    fn copy(&self, at: PoolOffset, bytes: &[u8]) {
-        self.mapping.copy(at, bytes);
-    }
-    fn flush(&self, at: PoolOffset, len: u64) {
-        self.mapping.flush(at, len);
-    }
-    fn drain(&self) -> Result<(), SyncError> {
-        self.mapping.drain()
-    }
-    fn log_write(&self, at: PoolOffset, bytes: &[u8]) -> Result<(), SyncError> {
-        self.mapping.log_write(at, bytes)
-    }
     fn relax(&self, round: u32) {
         self.rounds.fetch_add(1, Ordering::AcqRel);
         self.mapping.relax(round);
     }
-    fn wait_while(&self, gate: &Gate, blocked: &mut dyn FnMut() -> bool) {
-        self.mapping.wait_while(gate, blocked);
-    }
 }
 
 fn heap() -> Heap<Stopping> {
-    let mapping = Mapping::options().rung(Rung::Line).map_anonymous(LEN).unwrap();
     let (is_stopped, may_go_on) = (AtomicBool::new(false), AtomicBool::new(false));
     let (passes, rounds) = (AtomicU64::new(0), AtomicU64::new(0));
-    let medium = Stopping { mapping, is_stopped, passes, rounds, may_go_on };
-    let geometry = Geometry::plan(LEN).unwrap();
-    Heap::format(&medium, &geometry, &[9; 16], [1, 1]).unwrap();
-    Heap::open(medium, &geometry, [9; 16], [2, 2]).unwrap().0
+    heap::create(Stopping { mapping: memory::line(LEN), is_stopped, passes, rounds, may_go_on })
 }
 
 /// A tree of two keys, and where its only inner node is.
 fn tree(heap: &Heap<Stopping>) -> (Tree<'_, Stopping>, PoolOffset) {
-    let root = heap.run(Tree::create).unwrap();
-    let tree = Tree::open(heap, root).unwrap();
+    let tree = tree::plant(heap);
+    let root = tree.root();
     tree.insert(b"a", b"1").unwrap();
     tree.insert(b"b", b"2").unwrap();
     (tree, TreeSlot::from_word(heap.memory().load8(root.plus(NODE_END))).at())

@@ -1,9 +1,9 @@
 //! Readers never wait for one another: a thread may hold any number of them, and so may any number of threads, while
 //! the tree goes on.
 
-use crate::fixture;
 use lode_index::Tree;
 use lode_pmem::Medium;
+use lode_testing::{heap, memory, tree};
 use std::sync::Barrier;
 use std::thread;
 
@@ -17,8 +17,8 @@ fn fill<M: Medium>(tree: &Tree<'_, M>) {
 
 /// One thread holds `count` readers, and goes on to read and to change the tree.
 fn hold(count: usize, between: impl Fn(&Tree<'_, std::sync::Arc<lode_pmem::Mapping>>, u64)) {
-    let heap = fixture::format(fixture::memory(8 << 20));
-    let tree = fixture::plant(&heap);
+    let heap = heap::create(memory::volatile(8 << 20));
+    let tree = tree::plant(&heap);
     fill(&tree);
     let mut readers = Vec::new();
     for number in 0..count as u64 {
@@ -33,7 +33,7 @@ fn hold(count: usize, between: impl Fn(&Tree<'_, std::sync::Arc<lode_pmem::Mappi
     while !readers.is_empty() {
         drop(readers.swap_remove(readers.len() * 2 / 3));
     }
-    fixture::audit(&heap, &tree, KEYS);
+    tree::audit(&heap, &tree, KEYS);
 }
 
 #[test]
@@ -57,8 +57,8 @@ fn a_thread_holds_ten_thousand_readers_made_between_changes() {
 
 #[test]
 fn a_thousand_threads_read_at_once() {
-    let heap = fixture::format(fixture::memory(8 << 20));
-    let tree = fixture::plant(&heap);
+    let heap = heap::create(memory::volatile(8 << 20));
+    let tree = tree::plant(&heap);
     fill(&tree);
     const THREADS: usize = if cfg!(miri) { 10 } else { 1000 };
     let all_hold = Barrier::new(THREADS);
@@ -79,8 +79,8 @@ fn a_thousand_threads_read_at_once() {
 /// Each thread is pinned by its scan when it deletes, and so are all others.
 #[test]
 fn threads_that_scan_delete_at_once() {
-    let heap = fixture::format(fixture::memory(8 << 20));
-    let tree = fixture::plant(&heap);
+    let heap = heap::create(memory::volatile(8 << 20));
+    let tree = tree::plant(&heap);
     fill(&tree);
     let all_scan = Barrier::new(KEYS as usize);
     thread::scope(|scope| {
@@ -97,14 +97,14 @@ fn threads_that_scan_delete_at_once() {
             thread::Builder::new().stack_size(256 << 10).spawn_scoped(scope, scan).expect("a thread");
         }
     });
-    fixture::audit(&heap, &tree, 0);
+    tree::audit(&heap, &tree, 0);
 }
 
 /// A reader always takes over from another one, so the thread is never without.
 #[test]
 fn a_thread_that_always_holds_a_reader_keeps_no_space() {
-    let heap = fixture::format(fixture::memory(4 << 20));
-    let tree = fixture::plant(&heap);
+    let heap = heap::create(memory::volatile(4 << 20));
+    let tree = tree::plant(&heap);
     let mut reader = tree.reader();
     for number in 0..40_000u64 {
         // Another length, so that the leaf is another one.
@@ -118,8 +118,8 @@ fn a_thread_that_always_holds_a_reader_keeps_no_space() {
 /// The reader is one thread's, and others read by way of it.
 #[test]
 fn threads_share_a_reader_of_their_parent() {
-    let heap = fixture::format(fixture::memory(4 << 20));
-    let tree = fixture::plant(&heap);
+    let heap = heap::create(memory::volatile(4 << 20));
+    let tree = tree::plant(&heap);
     fill(&tree);
     let reader = tree.reader();
     thread::scope(|scope| {

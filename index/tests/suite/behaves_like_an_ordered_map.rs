@@ -1,9 +1,9 @@
 //! Whatever is done to a tree, it answers like a `BTreeMap`, is sound, and leaves nothing behind in the heap.
 
-use crate::fixture;
 use lode_heap::Heap;
 use lode_index::{IndexError, Tree};
 use lode_pmem::{Mapping, Medium};
+use lode_testing::{heap, memory, tree};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -217,25 +217,26 @@ fn several<M: Medium>(
 }
 
 fn run(actions: &[Action]) {
-    let medium: Arc<Mapping> = fixture::memory(16 << 20);
-    let mut heap: Heap<Arc<Mapping>> = fixture::format(Arc::clone(&medium));
-    fixture::plant(&heap);
-    let mut model = Model::new();
+    let medium: Arc<Mapping> = memory::volatile(16 << 20);
+    let mut heap: Heap<Arc<Mapping>> = heap::create(Arc::clone(&medium));
+    tree::plant(&heap);
+    let (mut model, mut lives) = (Model::new(), 2);
     for action in actions {
         if let Action::Reopen = action {
             drop(heap);
-            heap = fixture::open(Arc::clone(&medium));
+            lives += 1;
+            heap = heap::open(Arc::clone(&medium), lives);
         }
-        apply(&fixture::rooted(&heap), &mut model, action);
+        apply(&tree::rooted(&heap), &mut model, action);
     }
-    let tree = fixture::rooted(&heap);
+    let tree = tree::rooted(&heap);
     scan(&tree, &model, (Bound::Unbounded, Bound::Unbounded), &[]);
-    fixture::audit(&heap, &tree, model.len() as u64);
+    tree::audit(&heap, &tree, model.len() as u64);
     let keys: Vec<Vec<u8>> = model.keys().cloned().collect();
     for key in keys {
         delete(&tree, &mut model, &key);
     }
-    fixture::audit(&heap, &tree, 0);
+    tree::audit(&heap, &tree, 0);
     assert_eq!(heap.objects().count(), 1, "the root object alone is left");
 }
 

@@ -1,10 +1,10 @@
 //! Single flipped bits in every object of a tree: whatever changes an answer is found by `check`, and nothing
 //! that is asked of a damaged tree, or done to it, panics or goes on for ever.
 
-use crate::fixture;
 use lode_index::{Entry, Finding, IndexError, Tree};
 use lode_layout::PoolOffset;
 use lode_pmem::{Mapping, Medium};
+use lode_testing::{heap, memory, tree};
 use std::sync::Arc;
 
 const LEN: u64 = 1 << 20;
@@ -73,9 +73,9 @@ struct Pool {
 }
 
 fn pool() -> Pool {
-    let medium = fixture::memory(LEN);
-    let heap = fixture::format(Arc::clone(&medium));
-    let tree = fixture::plant(&heap);
+    let medium = memory::volatile(LEN);
+    let heap = heap::create(Arc::clone(&medium));
+    let tree = tree::plant(&heap);
     for key in keys() {
         tree.insert(&key, &value(&key)).expect("a sound tree");
     }
@@ -92,7 +92,7 @@ fn pool() -> Pool {
 #[test]
 fn every_flip_that_changes_an_answer() {
     let pool = pool();
-    let heap = fixture::open(Arc::clone(&pool.medium));
+    let heap = heap::open(Arc::clone(&pool.medium), 3);
     let tree = Tree::open(&heap, pool.root).expect("a sound tree");
     let right = answers(&tree, &pool.questions);
     assert!(right.iter().all(Option::is_some) && damages(&tree) == 0);
@@ -125,7 +125,7 @@ fn no_flip_makes_an_operation_panic_or_hang() {
     let mut rng = fastrand::Rng::with_seed(5);
     for round in 0..500 {
         memory.store(PoolOffset::NULL, &image);
-        let heap = fixture::open(Arc::clone(&pool.medium));
+        let heap = heap::open(Arc::clone(&pool.medium), 3);
         let tree = Tree::open(&heap, pool.root).expect("a sound tree");
         for _ in 0..=round % 3 {
             let at = pool.words[rng.usize(..pool.words.len())];

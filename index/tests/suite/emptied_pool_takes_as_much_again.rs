@@ -4,10 +4,10 @@
 //! in another. Free blocks in the magazines of some threads, and freed ones in their limbo, kept superblocks from all
 //! others, for as long as those threads lived.
 
-use crate::fixture;
 use lode_heap::HeapError;
 use lode_index::{IndexError, Tree};
-use lode_pmem::{Mapping, Rung};
+use lode_pmem::Mapping;
+use lode_testing::{budget, heap, memory, tree};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::{array, thread};
@@ -82,9 +82,8 @@ fn work(tree: &Pool<'_>, jobs: &Receiver<Job>, done: &Sender<(u64, u64)>) {
 
 /// Bytes that all threads stored in each cycle, and its mix.
 fn cycles(len: u64, count: usize) -> Vec<(usize, u64)> {
-    let medium = Mapping::options().rung(Rung::Line).map_anonymous(len).expect("memory");
-    let heap = fixture::format(Arc::new(medium));
-    let tree = fixture::plant(&heap);
+    let heap = heap::create(Arc::new(memory::line(len)));
+    let tree = tree::plant(&heap);
     let mut random = fastrand::Rng::with_seed(5);
     let mut stored = Vec::new();
     thread::scope(|scope| {
@@ -111,7 +110,7 @@ fn cycles(len: u64, count: usize) -> Vec<(usize, u64)> {
             run(cycle + 1, array::from_fn(|worker| Job::Delete(mix, worker, filled[worker].0)));
         }
     });
-    fixture::audit(&heap, &tree, 0);
+    tree::audit(&heap, &tree, 0);
     stored
 }
 
@@ -129,10 +128,6 @@ fn rounds(len: u64, count: usize, percent: u64) {
         );
     }
     assert_eq!(far, [], "cycles of a mix that stored other than the first one");
-}
-
-fn budget() -> f64 {
-    std::env::var("LODE_BUDGET").ok().and_then(|text| text.parse().ok()).unwrap_or(1.0)
 }
 
 #[test]

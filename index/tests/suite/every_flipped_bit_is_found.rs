@@ -1,29 +1,24 @@
 //! Every flipped bit that could change an answer or an allocation is found, and repaired without loss.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-use crate::fixture::pool::{Image, LIFE, contents};
+use crate::image::{Image, LIFE, contents};
 use lode_fsck::{check_pool, repair_pool};
 use lode_heap::check::{Report, Severity};
 use lode_kv::LAYOUT;
 use lode_layout::{Geometry, PoolOffset, SLOT_COPY_STRIDE, SPAN_HEADER, Slot};
+use lode_testing::{scaled, seed};
 use std::ops::Range;
-
-/// The seed of the run, and how many times as much as usual is to be done.
-fn setting(name: &str, otherwise: u64) -> u64 {
-    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise)
-}
 
 /// All bits of some ranges of bytes, or, of long ranges, a sample.
 fn bits(ranges: &[Range<u64>], most: usize) -> Vec<usize> {
     let all: Vec<usize> =
         ranges.iter().flat_map(|range| range.start as usize * 8..range.end as usize * 8).collect();
-    let most = most * setting("LODE_BUDGET", 1) as usize;
+    let most = scaled(most as u64) as usize;
     if all.len() <= most {
         return all;
     }
-    let seed = setting("LODE_SEED", 1);
-    println!("LODE_SEED={seed}: {most} of {} bits", all.len());
-    let mut random = fastrand::Rng::with_seed(seed);
+    println!("{most} of {} bits", all.len());
+    let mut random = fastrand::Rng::with_seed(seed(1));
     (0..most).map(|_| all[random.usize(..all.len())]).collect()
 }
 

@@ -2,7 +2,7 @@
 //! comes to an end, after work in proportion to the pool.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-use crate::fixture::pool::{Image, LIFE, contents};
+use crate::image::{Image, LIFE, contents};
 use lode_fsck::{check_pool, repair_pool};
 use lode_heap::Heap;
 use lode_heap::check::Severity;

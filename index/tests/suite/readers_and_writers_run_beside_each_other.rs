@@ -1,8 +1,8 @@
 //! Several threads write and read one tree without a lock around it: nothing is lost, doubled, or seen half.
 
-use crate::fixture;
 use lode_index::{IndexError, Tree};
 use lode_pmem::Medium;
+use lode_testing::{heap, memory, tree};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
@@ -76,8 +76,8 @@ fn read<M: Medium>(tree: &Tree<'_, M>, is_over: &AtomicBool, reads: &AtomicU64) 
 
 #[test]
 fn writers_of_neighbouring_keys() {
-    let heap = fixture::format(fixture::memory(64 << 20));
-    let tree = fixture::plant(&heap);
+    let heap = heap::create(memory::volatile(64 << 20));
+    let tree = tree::plant(&heap);
     // Always there, so no scan may miss it.
     tree.insert(&[255, 255, 255], &[7; 8]).expect("a sound tree");
     let (is_over, reads) = (AtomicBool::new(false), AtomicU64::new(0));
@@ -99,7 +99,7 @@ fn writers_of_neighbouring_keys() {
     });
     assert!(reads.load(Ordering::Relaxed) > 0);
     let keys = models.iter().map(BTreeMap::len).sum::<usize>() as u64 + 1;
-    fixture::audit(&heap, &tree, keys);
+    tree::audit(&heap, &tree, keys);
     for model in models {
         for (key, value) in model {
             assert_eq!(tree.get(&key), Ok(Some(value)));
@@ -110,8 +110,8 @@ fn writers_of_neighbouring_keys() {
 /// Values that change in place by two stores, all the time: each look sees one of them, and no damage.
 #[test]
 fn small_values_beside_checked_reads() {
-    let heap = fixture::format(fixture::memory(16 << 20));
-    let tree = fixture::plant(&heap);
+    let heap = heap::create(memory::volatile(16 << 20));
+    let tree = tree::plant(&heap);
     let keys: Vec<Vec<u8>> = (0..4u8).map(|byte| vec![b'k', byte]).collect();
     for key in &keys {
         tree.insert(key, &value(0, 0, 1)).expect("a sound tree");
@@ -154,8 +154,8 @@ fn small_values_beside_checked_reads() {
 fn transactions_of_several_keys() {
     const ACCOUNTS: u64 = 40;
     const START: u64 = 1000;
-    let heap = fixture::format(fixture::memory(16 << 20));
-    let tree = fixture::plant(&heap);
+    let heap = heap::create(memory::volatile(16 << 20));
+    let tree = tree::plant(&heap);
     for account in 0..ACCOUNTS {
         tree.insert(&account.to_be_bytes(), &START.to_le_bytes()).expect("a sound tree");
     }
@@ -185,14 +185,14 @@ fn transactions_of_several_keys() {
     let sum: u64 = reader.iter().map(|entry| amount(Some(&entry.expect("an account").value))).sum();
     assert_eq!(sum, ACCOUNTS * START);
     drop(reader);
-    fixture::audit(&heap, &tree, ACCOUNTS);
+    tree::audit(&heap, &tree, ACCOUNTS);
 }
 
 /// Threads insert the same keys at once: each key is there once, and one insertion of each was the first.
 #[test]
 fn insertions_of_the_same_keys() {
-    let heap = fixture::format(fixture::memory(16 << 20));
-    let tree = fixture::plant(&heap);
+    let heap = heap::create(memory::volatile(16 << 20));
+    let tree = tree::plant(&heap);
     let firsts = AtomicU64::new(0);
     let keys = STEPS / 10;
     thread::scope(|scope| {
@@ -208,5 +208,5 @@ fn insertions_of_the_same_keys() {
         }
     });
     assert_eq!(firsts.load(Ordering::Relaxed), keys);
-    fixture::audit(&heap, &tree, keys);
+    tree::audit(&heap, &tree, keys);
 }

@@ -2,11 +2,11 @@
 //! accepted.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-use crate::fixture::pool::{Image, LIFE, contents};
+use crate::image::{Image, LIFE, contents};
 use lode_fsck::repair_pool;
 use lode_kv::LAYOUT;
 use lode_layout::PoolOffset;
-use lode_pmem::{Mapping, Medium, Memory, Rung, SyncError};
+use lode_pmem::{Mapping, Medium, SyncError};
 use lode_pool::{DirtyShutdown, Headers};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -29,41 +29,31 @@ impl Dying {
     }
 }
 
-impl Medium for Dying {
-    fn memory(&self) -> &Memory {
-        self.inner.memory()
-    }
-    fn rung(&self) -> Rung {
-        self.inner.rung()
-    }
-    fn log_block(&self) -> u64 {
-        self.inner.log_block()
+impl lode_pmem::Layer for Dying {
+    type Inner = Mapping;
+
+    fn inner(&self) -> &Mapping {
+        &self.inner
     }
     fn store8(&self, at: PoolOffset, value: u64) {
         self.step();
-        self.inner.store8(at, value);
+        self.inner().store8(at, value);
     }
     fn store(&self, at: PoolOffset, bytes: &[u8]) {
         self.step();
-        self.inner.store(at, bytes);
+        self.inner().store(at, bytes);
     }
     fn compare_exchange8(&self, at: PoolOffset, current: u64, new: u64) -> Result<u64, u64> {
         self.step();
-        self.inner.compare_exchange8(at, current, new)
+        self.inner().compare_exchange8(at, current, new)
     }
     fn copy(&self, at: PoolOffset, bytes: &[u8]) {
         self.step();
-        self.inner.copy(at, bytes);
-    }
-    fn flush(&self, at: PoolOffset, len: u64) {
-        self.inner.flush(at, len);
-    }
-    fn drain(&self) -> Result<(), SyncError> {
-        self.inner.drain()
+        self.inner().copy(at, bytes);
     }
     fn log_write(&self, at: PoolOffset, bytes: &[u8]) -> Result<(), SyncError> {
         self.step();
-        self.inner.log_write(at, bytes)
+        self.inner().log_write(at, bytes)
     }
     fn dirty_shutdowns(&self) -> Option<u64> {
         Some(SHUTDOWNS + 1)

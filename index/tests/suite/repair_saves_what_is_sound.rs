@@ -2,21 +2,18 @@
 #![allow(clippy::single_range_in_vec_init, reason = "some lists of ranges have one")]
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-use crate::fixture::pool::{Image, LIFE, contents};
+use crate::image::{Image, LIFE, contents};
 use lode_fsck::repair_pool;
 use lode_heap::Object;
 use lode_kv::LAYOUT;
 use lode_layout::{TYPE_LEAF, encode_leaf, leaf_words};
+use lode_testing::{scaled, seed};
 use std::ops::Range;
 use zerocopy::IntoBytes;
 
 const LEN: u64 = 512 << 10;
 /// Headers and slots, of which both copies must not be damaged.
 const FIXED: u64 = 0x4000;
-
-fn setting(name: &str, otherwise: u64) -> u64 {
-    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise)
-}
 
 /// Damages some places of `image` in `where_`, and repairs it: each key is there with its value, or was reported.
 fn damaged_and_repaired(image: &Image, where_: &[Range<u64>], random: &mut fastrand::Rng) -> bool {
@@ -67,10 +64,8 @@ fn repaired(damaged: &Image, places: &str) -> bool {
 fn rounds(closed: bool, where_: impl Fn(&Image) -> Vec<Range<u64>>) {
     let image = Image::make(LEN, 120, closed);
     let ranges = where_(&image);
-    let seed = setting("LODE_SEED", 3);
-    println!("LODE_SEED={seed}");
-    let mut random = fastrand::Rng::with_seed(seed);
-    let rounds = 400 * setting("LODE_BUDGET", 1);
+    let mut random = fastrand::Rng::with_seed(seed(3));
+    let rounds = scaled(400);
     let lost = (0..rounds).filter(|_| damaged_and_repaired(&image, &ranges, &mut random)).count();
     println!("{lost} of {rounds} repairs lost something");
 }

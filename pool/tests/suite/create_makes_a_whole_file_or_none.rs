@@ -2,10 +2,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-use crate::place::{SIZE, SmallDisk, create, creating, folder, names, no_content, opening};
+use crate::place::{SIZE, create, creating, folder, names, no_content, opening};
 use lode_layout::{CHUNK, GeometryError, LayoutName, PoolOffset, Rung};
 use lode_pmem::Medium;
 use lode_pool::{Access, CreateOptions, PoolError, PoolFile};
+use lode_testing::SmallDisk;
 use rustix::io::Errno;
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -102,27 +103,27 @@ fn content_that_fails_leaves_nothing() {
 
 #[test]
 fn a_full_disk_is_found_at_create_and_leaves_nothing() {
-    let Some(disk) = SmallDisk::mount(512 << 10) else { return };
-    let error = refusal(&disk.path(), &creating(2 << 20));
+    let Some(disk) = SmallDisk::mount("small_disk", 512 << 10) else { return };
+    let error = refusal(&disk.pool(), &creating(2 << 20));
     assert!(matches!(error, PoolError::Io { op: "allocate", errno } if errno == Errno::NOSPC.raw_os_error()));
     assert!(error.to_string().ends_with("free space, or choose a smaller size"), "{error}");
     assert!(names(disk.folder()).is_empty());
-    PoolFile::create(&disk.path(), &creating(SIZE), no_content).unwrap();
+    PoolFile::create(&disk.pool(), &creating(SIZE), no_content).unwrap();
 }
 
 #[test]
 fn a_read_only_place_is_told() {
-    let Some(disk) = SmallDisk::mount(1 << 20) else { return };
+    let Some(disk) = SmallDisk::mount("small_disk", 1 << 20) else { return };
     disk.make_read_only();
-    let error = refusal(&disk.path(), &creating(SIZE));
+    let error = refusal(&disk.pool(), &creating(SIZE));
     assert!(matches!(error, PoolError::Io { errno, .. } if errno == Errno::ROFS.raw_os_error()), "{error}");
 }
 
 #[test]
 fn memory_must_be_asked_for_by_name() {
-    let Some(disk) = SmallDisk::mount(1 << 20) else { return };
+    let Some(disk) = SmallDisk::mount("small_disk", 1 << 20) else { return };
     let plain = CreateOptions::new(SIZE, LayoutName::new("kv").unwrap());
-    let error = refusal(&disk.path(), &plain);
+    let error = refusal(&disk.pool(), &plain);
     assert!(matches!(error, PoolError::NotDurable { .. }), "{error}");
     assert!(
         error.to_string().contains("tmpfs") && error.to_string().ends_with("ask for the rung none"),
@@ -130,7 +131,7 @@ fn memory_must_be_asked_for_by_name() {
     );
     assert!(names(disk.folder()).is_empty());
     let named = CreateOptions { rung: Some(Rung::None), ..plain };
-    let header = PoolFile::create(&disk.path(), &named, no_content).unwrap().header();
+    let header = PoolFile::create(&disk.pool(), &named, no_content).unwrap().header();
     assert_eq!((header.rung_min, header.rung_forced), (Rung::None, None));
 }
 

@@ -3,10 +3,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-use crate::cut::CutMedium;
-use lode_layout::{Geometry, Header, HeaderError, LayoutName, Rung, header};
-use lode_pmem::Mapping;
+use lode_layout::{Geometry, Header, HeaderError, LayoutName, PoolOffset, Rung, header};
+use lode_pmem::{Counted, Counts, Mapping, Medium};
 use lode_pool::{CopyFault, Damage, HeaderCopy, Headers, PoolError, check_headers, format, repair_headers};
+use lode_testing::memory;
 use std::os::unix::fs::FileExt;
 use uuid::Uuid;
 
@@ -17,12 +17,12 @@ fn pool(uuid: u128, updates: usize) -> Vec<u8> {
     let layout = LayoutName::new("kv").unwrap();
     let geometry = Geometry::plan(SIZE).unwrap();
     let header = Header::new(Uuid::from_u128(uuid), layout, geometry, Rung::Line, 1);
-    let medium = CutMedium::new(vec![0; SIZE as usize]);
+    let medium = memory::line(SIZE);
     let mut headers = format(&medium, header, |_, _| Ok::<(), PoolError>(())).unwrap();
     for rung in [Rung::None, Rung::Commit].into_iter().cycle().take(updates) {
         headers.force_rung(&medium, rung).unwrap();
     }
-    medium.bytes()
+    memory::bytes(&medium)
 }
 
 fn copy_from(target: &mut [u8], source: &[u8], copy: HeaderCopy) {
@@ -50,7 +50,7 @@ fn a_change_that_meets_lost_memory_is_an_error() {
 #[test]
 fn every_flipped_bit_of_either_copy() {
     let good = pool(1, 0);
-    let medium = CutMedium::new(good.clone());
+    let medium = memory::holding(&good);
     assert_eq!(check_headers(&medium), []);
     assert_eq!(repair_headers(&medium).unwrap(), None);
     let whole = *Headers::read(&medium).unwrap().current();
@@ -58,7 +58,7 @@ fn every_flipped_bit_of_either_copy() {
         for bit in 0..header::LEN * 8 {
             let at = copy.at().get() + bit as u64 / 8;
             let flipped = good[at as usize] ^ 1 << (bit % 8);
-            medium.corrupt(at, flipped);
+            medium.memory().store(PoolOffset::new(at), &[flipped]);
             let damage = check_headers(&medium);
             assert!(
                 matches!(damage[..], [Damage::Copy { copy: found, .. }] if found == copy),
@@ -69,9 +69,9 @@ fn every_flipped_bit_of_either_copy() {
                 let headers = Headers::read(&medium).unwrap();
                 assert_eq!((headers.current(), headers.damage().unwrap().0), (&whole, copy));
                 assert_eq!(repair_headers(&medium).unwrap(), Some(copy));
-                assert!(medium.bytes() == good, "bit {bit} of copy {copy} was not repaired");
+                assert!(memory::bytes(&medium) == good, "bit {bit} of copy {copy} was not repaired");
             }
-            medium.corrupt(at, good[at as usize]);
+            medium.memory().store(PoolOffset::new(at), &good[at as usize..][..1]);
         }
     }
 }
@@ -80,10 +80,10 @@ fn every_flipped_bit_of_either_copy() {
 fn check_never_writes() {
     let mut bytes = pool(1, 0);
     bytes[40] ^= 1;
-    let medium = CutMedium::new(bytes.clone());
+    let medium = Counted::new(memory::holding(&bytes));
     assert_eq!(check_headers(&medium).len(), 1);
     Headers::read(&medium).unwrap();
-    assert!(medium.bytes() == bytes && medium.drains() == 0);
+    assert!(memory::bytes(&medium) == bytes && medium.counts() == Counts::default());
 }
 
 #[test]
@@ -91,7 +91,7 @@ fn both_copies_damaged() {
     let mut bytes = pool(1, 0);
     bytes[100] ^= 1;
     bytes[0x1000 + 200] ^= 1;
-    let medium = CutMedium::new(bytes.clone());
+    let medium = Counted::new(memory::holding(&bytes));
     assert!(matches!(
         check_headers(&medium)[..],
         [Damage::Copy { copy: HeaderCopy::A, .. }, Damage::Copy { copy: HeaderCopy::B, .. }]
@@ -108,7 +108,7 @@ fn both_copies_damaged() {
             error.to_string().ends_with("no copy is left to repair from: restore the pool from a backup")
         );
     }
-    assert!(medium.bytes() == bytes && medium.drains() == 0);
+    assert!(memory::bytes(&medium) == bytes && medium.counts() == Counts::default());
 }
 
 #[test]
@@ -117,13 +117,13 @@ fn the_newer_copy_counts_and_an_older_one_is_no_damage() {
     for behind in COPIES {
         let mut bytes = new.clone();
         copy_from(&mut bytes, &old, behind);
-        let medium = CutMedium::new(bytes);
+        let medium = memory::holding(&bytes);
         assert_eq!(check_headers(&medium), []);
         let mut headers = Headers::read(&medium).unwrap();
         assert!(headers.is_stale());
         assert_eq!(headers.current().rung_forced, Some(Rung::Commit));
         headers.finish(&medium).unwrap();
-        assert!(!headers.is_stale() && medium.bytes() == new);
+        assert!(!headers.is_stale() && memory::bytes(&medium) == new);
     }
 }
 
@@ -132,21 +132,21 @@ fn copies_that_contradict_each_other_are_not_chosen_from() {
     let (one, two) = (pool(1, 1), pool(2, 2));
     let mut bytes = one.clone();
     copy_from(&mut bytes, &two, HeaderCopy::B);
-    let medium = CutMedium::new(bytes.clone());
+    let medium = memory::holding(&bytes);
     let (a, b) = (Uuid::from_u128(1), Uuid::from_u128(2));
     assert_eq!(check_headers(&medium), [Damage::TwoPools { a, b }]);
     assert!(matches!(Headers::read(&medium), Err(PoolError::TwoPools { .. })));
     assert!(matches!(repair_headers(&medium), Err(PoolError::TwoPools { .. })));
 
-    let mut differing = *Headers::read(&CutMedium::new(one.clone())).unwrap().current();
+    let mut differing = *Headers::read(&memory::holding(&one)).unwrap().current();
     differing.created = 2;
     bytes[..header::LEN].copy_from_slice(&one[..header::LEN]);
     bytes[0x1000..0x2000].copy_from_slice(&differing.encode());
-    let medium = CutMedium::new(bytes.clone());
+    let medium = memory::holding(&bytes);
     assert_eq!(check_headers(&medium), [Damage::Differ { generation: 2 }]);
     assert!(matches!(Headers::read(&medium), Err(PoolError::CopiesDiffer { generation: 2 })));
     assert!(matches!(repair_headers(&medium), Err(PoolError::CopiesDiffer { .. })));
-    assert!(medium.bytes() == bytes);
+    assert!(memory::bytes(&medium) == bytes);
 }
 
 #[test]
@@ -160,12 +160,12 @@ fn a_foreign_copy_is_not_overruled_by_the_other() {
             let start = copy.at().get() as usize;
             bytes[start + at..][..new.len()].copy_from_slice(new);
             seal(&mut bytes[start..start + header::LEN]);
-            let medium = CutMedium::new(bytes.clone());
+            let medium = memory::holding(&bytes);
             assert_eq!(check_headers(&medium).len(), 1);
             for error in [Headers::read(&medium).unwrap_err(), repair_headers(&medium).unwrap_err()] {
                 assert!(matches!(error, PoolError::Foreign { copy: found, .. } if found == copy), "{error}");
             }
-            assert!(medium.bytes() == bytes);
+            assert!(memory::bytes(&medium) == bytes);
         }
     }
 }
@@ -174,13 +174,13 @@ fn a_foreign_copy_is_not_overruled_by_the_other() {
 fn a_pool_that_is_cut_short() {
     let good = pool(1, 0);
     let found = SIZE - 4096;
-    let medium = CutMedium::new(good[..found as usize].to_vec());
+    let medium = memory::holding(&good[..found as usize]);
     assert_eq!(check_headers(&medium), [Damage::CutShort { want: SIZE, found }]);
     let error = Headers::read(&medium).unwrap_err();
     assert!(matches!(error, PoolError::CutShort { want: SIZE, .. }), "{error}");
     assert_eq!(repair_headers(&medium).unwrap(), None);
     for len in [1, 4095, 4096, 5000, 8191] {
-        let medium = CutMedium::new(good[..len].to_vec());
+        let medium = memory::holding(&good[..len]);
         assert!(!check_headers(&medium).is_empty(), "{len} bytes");
         assert!(Headers::read(&medium).is_err(), "{len} bytes");
     }
@@ -195,11 +195,11 @@ fn features_that_only_a_newer_writer_knows() {
         bytes[start + 0x900] = 1;
         seal(&mut bytes[start..start + header::LEN]);
     }
-    let medium = CutMedium::new(bytes.clone());
+    let medium = Counted::new(memory::holding(&bytes));
     let mut headers = Headers::read(&medium).unwrap();
     let error = headers.force_rung(&medium, Rung::Byte).unwrap_err();
     assert!(matches!(error, PoolError::OnlyReadable { unknown: 1 }), "{error}");
-    assert!(medium.bytes() == bytes && medium.drains() == 0);
+    assert!(memory::bytes(&medium) == bytes && medium.counts() == Counts::default());
 }
 
 /// Writes a valid checksum to changed bytes.

@@ -2,10 +2,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-use crate::place::{SIZE, SmallDisk, create, creating, folder, no_content, opening};
+use crate::place::{SIZE, create, creating, folder, no_content, opening};
 use lode_layout::{CHUNK, GeometryError};
 use lode_pmem::Medium;
 use lode_pool::{Access, PoolError, PoolFile, check_headers};
+use lode_testing::SmallDisk;
 use rustix::io::Errno;
 use std::fs;
 
@@ -65,14 +66,14 @@ fn a_growth_that_a_crash_stopped_is_taken_up() {
 
 #[test]
 fn a_full_disk_refuses_and_changes_nothing() {
-    let Some(disk) = SmallDisk::mount(1 << 20) else { return };
-    let pool = PoolFile::create(&disk.path(), &creating(SIZE), no_content).unwrap();
+    let Some(disk) = SmallDisk::mount("small_disk", 1 << 20) else { return };
+    let pool = PoolFile::create(&disk.pool(), &creating(SIZE), no_content).unwrap();
     let before = pool.header();
     let error = pool.grow(8 << 20).unwrap_err();
     let PoolError::Io { errno, .. } = error.cause() else { panic!("{error}") };
     assert_eq!(*errno, Errno::NOSPC.raw_os_error());
     assert!(error.to_string().ends_with("free space, or choose a smaller size"), "{error}");
-    assert_eq!((pool.header(), fs::metadata(disk.path()).unwrap().len()), (before, SIZE));
+    assert_eq!((pool.header(), fs::metadata(disk.pool()).unwrap().len()), (before, SIZE));
     pool.grow(SIZE * 2).unwrap();
     assert_eq!(pool.header().geometry.size(), SIZE * 2);
 }

@@ -4,7 +4,6 @@
 
 mod a_fork_has_no_pool;
 mod create_makes_a_whole_file_or_none;
-mod cut;
 mod damaged_headers_are_found_and_repaired;
 mod grow_keeps_the_pool_usable;
 mod one_writer_or_many_readers;

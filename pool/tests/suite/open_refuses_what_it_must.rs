@@ -2,17 +2,17 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-use crate::place::{SIZE, SmallDisk, create, creating, folder, no_content, opening};
+use crate::place::{SIZE, create, creating, folder, no_content, opening};
 use lode_layout::{HeaderError, LayoutName, Rung, header};
 use lode_pmem::{Medium, Sysfs};
 use lode_pool::{
     Access, CopyFault, CreateOptions, Damage, DirtyShutdown, HeaderCopy, Headers, OpenOptions, PoolError,
     PoolFile, check_headers, map_unchecked, repair_headers,
 };
+use lode_testing::{SmallDisk, skip};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use rustix::io::Errno;
 use std::fs::{self, File, OpenOptions as FileOptions};
-use std::io::{self, Write};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 
@@ -161,13 +161,13 @@ fn another_layout() {
 
 #[test]
 fn a_file_that_can_only_be_read() {
-    let Some(disk) = SmallDisk::mount(1 << 20) else { return };
-    drop(create(&disk.path()));
+    let Some(disk) = SmallDisk::mount("small_disk", 1 << 20) else { return };
+    drop(create(&disk.pool()));
     disk.make_read_only();
-    let error = refusal(&disk.path(), &opening(Access::ReadWrite));
+    let error = refusal(&disk.pool(), &opening(Access::ReadWrite));
     assert!(matches!(error, PoolError::Io { op: "open", errno } if errno == Errno::ROFS.raw_os_error()));
     assert!(error.to_string().contains("open it for reading"), "{error}");
-    let pool = PoolFile::open(&disk.path(), &opening(Access::ReadOnly)).unwrap();
+    let pool = PoolFile::open(&disk.pool(), &opening(Access::ReadOnly)).unwrap();
     // Recovery may store into its view.
     let at = pool.header().geometry.log_off();
     pool.medium().store8(at, 7);
@@ -176,8 +176,8 @@ fn a_file_that_can_only_be_read() {
 
 #[test]
 fn a_weaker_rung_than_at_creation_unless_forced_and_told_ever_after() {
-    let Some(disk) = SmallDisk::mount(1 << 20) else { return };
-    let path = disk.path();
+    let Some(disk) = SmallDisk::mount("small_disk", 1 << 20) else { return };
+    let path = disk.pool();
     let line = CreateOptions { rung: Some(Rung::Line), ..creating(SIZE) };
     let pool = PoolFile::create(&path, &line, no_content).unwrap();
     assert_eq!((pool.header().rung_min, pool.header().rung_forced), (Rung::Line, Some(Rung::Line)));
@@ -195,10 +195,10 @@ fn a_weaker_rung_than_at_creation_unless_forced_and_told_ever_after() {
 
 #[test]
 fn a_pool_made_for_memory_opens_without_naming_it_again() {
-    let Some(disk) = SmallDisk::mount(1 << 20) else { return };
+    let Some(disk) = SmallDisk::mount("small_disk", 1 << 20) else { return };
     let none = CreateOptions { rung: Some(Rung::None), ..creating(SIZE) };
-    drop(PoolFile::create(&disk.path(), &none, no_content).unwrap());
-    let pool = PoolFile::open(&disk.path(), &OpenOptions::new(Access::ReadWrite)).unwrap();
+    drop(PoolFile::create(&disk.pool(), &none, no_content).unwrap());
+    let pool = PoolFile::open(&disk.pool(), &OpenOptions::new(Access::ReadWrite)).unwrap();
     assert_eq!((pool.medium().rung(), pool.header().rung_forced), (Rung::None, None));
 }
 
@@ -230,9 +230,8 @@ fn modules_that_lost_data_while_the_pool_was_open() {
     let pool =
         PoolFile::create(&path, &CreateOptions { sysfs: counted(3), ..creating(SIZE) }, no_content).unwrap();
     if pool.medium().dirty_shutdowns().is_none() {
-        let skip =
-            "SKIP modules_that_lost_data_while_the_pool_was_open: the build folder is on no block device\n";
-        return io::stderr().write_all(skip.as_bytes()).unwrap();
+        let reason = "the build folder is on no block device";
+        return skip("modules_that_lost_data_while_the_pool_was_open", reason);
     }
     assert_eq!(pool.header().watched, Some(3));
     // Later dirty shutdowns do not concern a pool that was closed.

@@ -2,26 +2,40 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-use crate::cut::CutMedium;
 use lode_layout::{CHUNK, Geometry, Header, HeaderError, LayoutName, PoolOffset, Rung};
-use lode_pmem::Medium;
+use lode_pmem::{Counted, Medium};
 use lode_pool::{CopyFault, HeaderCopy, Headers, PoolError, check_headers, format, repair_headers};
+use lode_sim::{Cpu, Machine, Recording, SimMedium};
+use lode_testing::{memory, seed};
 use uuid::Uuid;
 
 const SIZE: u64 = 128 << 10;
 /// Bytes that the content closure stores at the start of the second chunk of the heap.
 const CONTENT: &[u8; 64] = &[0xc7; 64];
 
+/// Memory on the rung line that holds `bytes`, and can lose power.
+fn simulated(bytes: &[u8]) -> SimMedium {
+    let medium = SimMedium::new(bytes.len() as u64, Machine { cpu: Cpu::X86, rung: Rung::Line }).unwrap();
+    medium.memory().store(PoolOffset::NULL, bytes);
+    medium
+}
+
+/// A file whose sync number `refused`, from 0, fails.
+fn failing(refused: u64) -> Counted<SimMedium> {
+    let medium = SimMedium::new(SIZE, Machine { cpu: Cpu::X86, rung: Rung::Commit }).unwrap();
+    Counted::new(medium.failing_drain(Some(refused)))
+}
+
 fn header(name: &str) -> Header {
     let layout = LayoutName::new(name).unwrap();
     Header::new(Uuid::from_u128(7), layout, Geometry::plan(SIZE).unwrap(), Rung::Line, 1)
 }
 
-fn formatted(medium: &CutMedium, name: &str) -> Headers {
+fn formatted<M: Medium>(medium: &M, name: &str) -> Headers {
     format(medium, header(name), write_content).unwrap()
 }
 
-fn write_content(medium: &CutMedium, header: &Header) -> Result<(), PoolError> {
+fn write_content<M: Medium>(medium: &M, header: &Header) -> Result<(), PoolError> {
     let extent = header.geometry.extents()[0];
     let at = extent.start.plus(extent.table_len);
     medium.store(at, CONTENT);
@@ -32,7 +46,7 @@ fn write_content(medium: &CutMedium, header: &Header) -> Result<(), PoolError> {
 }
 
 /// Asserts that the pool is whole: content, table, log and slots as format leaves them.
-fn assert_whole(medium: &CutMedium, header: &Header) {
+fn assert_whole(medium: &SimMedium, header: &Header) {
     let extent = header.geometry.extents()[0];
     assert!(medium.memory().equals(extent.start.plus(extent.table_len), CONTENT));
     assert_eq!(medium.memory().load8(extent.start), 1);
@@ -56,64 +70,55 @@ fn is_no_pool(error: &PoolError) -> bool {
 
 #[test]
 fn format_on_garbage() {
-    let medium = CutMedium::new(vec![0xa5; SIZE as usize]);
-    formatted(&medium, "new");
-    assert_eq!(medium.drains(), 4);
+    let medium = simulated(&[0xa5; SIZE as usize]);
+    let (recording, _) = Recording::of(&medium, || formatted(&medium, "new"));
+    assert_eq!(recording.drains(), 4);
     let (mut none, mut whole) = (0, 0);
-    for image in medium.take_images() {
-        let (left, drain) = (&medium, image.drain);
-        left.show(&image);
-        match Headers::read(left) {
-            Ok(headers) => {
-                assert!(drain >= 2, "a pool after drain {drain}");
-                assert_eq!(headers.current(), &header("new"));
-                assert_whole(left, headers.current());
-                whole += 1;
-            }
-            Err(error) => {
-                assert!(drain <= 2 && is_no_pool(&error), "after drain {drain}: {error}");
-                none += 1;
-            }
+    recording.cut(seed(1), |left, drains| match Headers::read(left) {
+        Ok(headers) => {
+            assert!(drains >= 2, "a pool after {drains} drains");
+            assert_eq!(headers.current(), &header("new"));
+            assert_whole(left, headers.current());
+            whole += 1;
         }
-    }
+        Err(error) => {
+            assert!(drains <= 2 && is_no_pool(&error), "after {drains} drains: {error}");
+            none += 1;
+        }
+    });
     assert!(none > 100 && whole > 100, "{none} images without a pool, {whole} with one");
 }
 
 #[test]
 fn format_over_another_pool() {
-    let old = CutMedium::new(vec![0; SIZE as usize]);
+    let medium = simulated(&[0; SIZE as usize]);
     // The older pool has been updated often: its headers look newer than those of the new pool.
-    let mut headers = formatted(&old, "old");
+    let mut headers = formatted(&medium, "old");
     for rung in [Rung::None, Rung::Commit, Rung::Byte] {
-        headers.force_rung(&old, rung).unwrap();
+        headers.force_rung(&medium, rung).unwrap();
     }
-    let medium = CutMedium::new(old.bytes());
-    formatted(&medium, "new");
+    let (recording, _) = Recording::of(&medium, || formatted(&medium, "new"));
     let (mut old, mut none, mut new) = (0, 0, 0);
-    for image in medium.take_images() {
-        let drain = image.drain;
-        medium.show(&image);
-        match Headers::read(&medium) {
-            Ok(headers) if headers.current().layout.as_str() == "old" => {
-                assert_eq!(drain, 0);
-                old += 1;
-            }
-            Ok(_) => {
-                assert!(drain >= 2);
-                new += 1;
-            }
-            Err(error) => {
-                assert!(is_no_pool(&error), "after drain {drain}: {error}");
-                none += 1;
-            }
+    recording.cut(seed(1), |left, drains| match Headers::read(left) {
+        Ok(headers) if headers.current().layout.as_str() == "old" => {
+            assert_eq!(drains, 0);
+            old += 1;
         }
-    }
+        Ok(_) => {
+            assert!(drains >= 2);
+            new += 1;
+        }
+        Err(error) => {
+            assert!(is_no_pool(&error), "after {drains} drains: {error}");
+            none += 1;
+        }
+    });
     assert!(old > 0 && none > 0 && new > 0, "{old} {none} {new}");
 }
 
 #[test]
 fn content_that_fails_leaves_no_pool() {
-    let medium = CutMedium::new(vec![0; SIZE as usize]);
+    let medium = memory::line(SIZE);
     let refused = format(&medium, header("x"), |_, _| Err(PoolError::Exists));
     assert!(matches!(refused, Err(PoolError::Exists)));
     assert!(is_no_pool(&Headers::read(&medium).unwrap_err()));
@@ -121,7 +126,7 @@ fn content_that_fails_leaves_no_pool() {
 
 #[test]
 fn content_outside_of_the_medium_leaves_no_pool() {
-    let medium = CutMedium::new(vec![0; SIZE as usize]);
+    let medium = memory::line(SIZE);
     let refused = format(&medium, header("x"), |medium, _| -> Result<(), PoolError> {
         medium.store8(PoolOffset::new(SIZE), 1);
         Ok(())
@@ -136,25 +141,22 @@ fn grow() {
     let (old_size, new_size) = (SIZE, (32 << 20) + 4 * CHUNK);
     let mut bytes = vec![0; old_size as usize];
     bytes.resize(new_size as usize, 0xa5);
-    let medium = CutMedium::new(bytes);
-    formatted(&medium, "kv");
-    let medium = CutMedium::new(medium.bytes());
-    let mut headers = Headers::read(&medium).unwrap();
+    let medium = simulated(&bytes);
+    let mut headers = formatted(&medium, "kv");
     let old = *headers.current();
-    headers.grow(&medium, new_size).unwrap();
+    let (recording, grown) = Recording::of(&medium, || headers.grow(&medium, new_size));
+    grown.unwrap();
     let new = *headers.current();
     assert_eq!((old.geometry.size(), new.geometry.size()), (old_size, new_size));
-    assert_eq!((new.geometry.extents().len(), medium.drains()), (2, 3));
+    assert_eq!((new.geometry.extents().len(), recording.drains()), (2, 3));
     let (mut before, mut after) = (0, 0);
-    for image in medium.take_images() {
-        let (left, drain) = (&medium, image.drain);
-        left.show(&image);
+    recording.cut(seed(1), |left, drains| {
         let mut headers = Headers::read(left).unwrap();
         if *headers.current() == old {
-            assert!(drain <= 1, "the old size after drain {drain}");
+            assert!(drains <= 1, "the old size after {drains} drains");
             before += 1;
         } else {
-            assert!(drain >= 1, "the new size after drain {drain}");
+            assert!(drains >= 1, "the new size after {drains} drains");
             assert_eq!(*headers.current(), new);
             let extent = new.geometry.extents()[1];
             for at in (0..extent.table_len).step_by(8) {
@@ -169,53 +171,47 @@ fn grow() {
         assert_eq!(check_headers(left), []);
         assert_eq!(repair_headers(left).unwrap(), None);
         assert_eq!(Headers::read(left).unwrap().current(), headers.current());
-    }
+    });
     assert!(before > 1 && after > 1);
 }
 
 #[test]
 fn update_when_only_one_copy_is_left() {
     for lost in [HeaderCopy::A, HeaderCopy::B] {
-        let medium = CutMedium::new(vec![0; SIZE as usize]);
+        let medium = simulated(&[0; SIZE as usize]);
         formatted(&medium, "kv");
-        let mut bytes = medium.bytes();
-        bytes[lost.at().get() as usize + 100] ^= 1;
-        let medium = CutMedium::new(bytes);
+        let at = lost.at().plus(96);
+        medium.memory().store8(at, medium.memory().load8(at) ^ 1);
         let mut headers = Headers::read(&medium).unwrap();
         let watched = Some(1);
-        headers.set_dirty_shutdowns(&medium, watched).unwrap();
-        for image in medium.take_images() {
-            medium.show(&image);
-            let left = Headers::read(&medium)
-                .unwrap_or_else(|error| panic!("copy {lost} lost, cut in drain {}: {error}", image.drain));
+        let (recording, set) = Recording::of(&medium, || headers.set_dirty_shutdowns(&medium, watched));
+        set.unwrap();
+        recording.cut(seed(1), |left, drains| {
+            let left = Headers::read(left)
+                .unwrap_or_else(|error| panic!("copy {lost} lost, cut after {drains} drains: {error}"));
             assert!([None, watched].contains(&left.current().watched));
-        }
+        });
     }
 }
 
 #[test]
 fn a_refused_drain_poisons_the_handle() {
-    let medium = CutMedium::new(vec![0; SIZE as usize]);
+    let medium = failing(4);
     let mut headers = formatted(&medium, "kv");
-    for refused in [4, 5] {
-        medium.refuse(refused);
-        let error = headers.force_rung(&medium, Rung::None).unwrap_err();
-        match (refused, error) {
-            (4, PoolError::Drain { error }) => assert_eq!(error.errno, 5),
-            (5, PoolError::Poisoned) => assert_eq!(medium.drains(), 5),
-            (_, error) => panic!("{error}"),
-        }
-    }
+    let error = headers.force_rung(&medium, Rung::None).unwrap_err();
+    assert!(matches!(error, PoolError::Drain { error } if error.errno == 5), "{error}");
+    let error = headers.force_rung(&medium, Rung::None).unwrap_err();
+    assert!(matches!(error, PoolError::Poisoned), "{error}");
+    assert_eq!(medium.counts().drains, 5);
 }
 
 #[test]
 fn format_that_the_device_refuses_makes_no_pool() {
     for refused in 0..3 {
-        let medium = CutMedium::new(vec![0; SIZE as usize]);
-        medium.refuse(refused);
+        let medium = failing(refused);
         let error = format(&medium, header("kv"), write_content).unwrap_err();
         assert!(matches!(error, PoolError::Drain { .. }));
-        assert_eq!(medium.drains(), refused + 1);
+        assert_eq!(medium.counts().drains, refused + 1);
         if refused < 2 {
             assert!(is_no_pool(&Headers::read(&medium).unwrap_err()));
         }

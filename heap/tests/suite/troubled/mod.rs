@@ -1,7 +1,7 @@
 //! A mapping whose log writes can be made to fail, and whose stores can be listened to.
 
 use lode_layout::PoolOffset;
-use lode_pmem::{Gate, Mapping, Medium, Memory, Rung, SyncError};
+use lode_pmem::{Mapping, Medium, SyncError};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -32,7 +32,7 @@ impl Troubled {
     }
 
     /// The mapping itself.
-    pub(crate) fn inner(&self) -> &Arc<Mapping> {
+    pub(crate) fn mapping(&self) -> &Arc<Mapping> {
         &self.inner
     }
 
@@ -61,47 +61,28 @@ impl Troubled {
     }
 }
 
-impl Medium for Troubled {
-    fn memory(&self) -> &Memory {
-        self.inner.memory()
-    }
-    fn rung(&self) -> Rung {
-        self.inner.rung()
-    }
-    fn log_block(&self) -> u64 {
-        self.inner.log_block()
+impl lode_pmem::Layer for Troubled {
+    type Inner = Mapping;
+
+    fn inner(&self) -> &Mapping {
+        &self.inner
     }
     fn store8(&self, at: PoolOffset, value: u64) {
         self.tell(at, 8);
-        self.inner.store8(at, value);
+        self.inner().store8(at, value);
     }
     fn store(&self, at: PoolOffset, bytes: &[u8]) {
         self.tell(at, bytes.len() as u64);
-        self.inner.store(at, bytes);
-    }
-    fn compare_exchange8(&self, at: PoolOffset, current: u64, new: u64) -> Result<u64, u64> {
-        self.inner.compare_exchange8(at, current, new)
-    }
-    fn copy(&self, at: PoolOffset, bytes: &[u8]) {
-        self.inner.copy(at, bytes);
-    }
-    fn flush(&self, at: PoolOffset, len: u64) {
-        self.inner.flush(at, len);
-    }
-    fn drain(&self) -> Result<(), SyncError> {
-        self.inner.drain()
+        self.inner().store(at, bytes);
     }
     fn log_write(&self, at: PoolOffset, bytes: &[u8]) -> Result<(), SyncError> {
-        self.inner.log_write(at, bytes)?;
+        self.inner().log_write(at, bytes)?;
         if self.refuses.load(Ordering::SeqCst) { Err(SyncError { errno: 5 }) } else { Ok(()) }
     }
     fn relax(&self, round: u32) {
         if let Some(waiting) = &*self.waiting.lock().expect("a lock") {
             waiting();
         }
-        self.inner.relax(round);
-    }
-    fn wait_while(&self, gate: &Gate, blocked: &mut dyn FnMut() -> bool) {
-        self.inner.wait_while(gate, blocked);
+        self.inner().relax(round);
     }
 }

@@ -1,19 +1,30 @@
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-//! The table of `tests/cost.rs`, here and in the crates above.
+//! The table of a crate's `tests/cost.rs`, and the medium that it measures.
 
-use lode_layout::Rung;
-use lode_pmem::Counts;
+use lode_pmem::{Counted, Counts, Mapping, Rung};
 use std::fmt::{Display, Write};
 use std::path::Path;
 use std::{env, fs};
 
-/// The table as it grows.
-pub(crate) struct Table {
+/// Returns a counting medium of `len` bytes: memory, or on the rung `commit` a file without a name in `folder`.
+pub fn medium(len: u64, rung: Rung, folder: &str) -> Counted<Mapping> {
+    let options = Mapping::options().rung(rung);
+    if rung != Rung::Commit {
+        return Counted::new(options.map_anonymous(len).unwrap());
+    }
+    let file = tempfile::tempfile_in(folder).unwrap();
+    file.set_len(len).unwrap();
+    Counted::new(options.map_file(file, "cost").unwrap())
+}
+
+/// A table of costs, with a line for each operation.
+#[derive(Debug)]
+pub struct Table {
     text: String,
 }
 
 impl Table {
-    pub(crate) fn new() -> Table {
+    /// Returns a table that has only the names of its columns.
+    pub fn empty() -> Table {
         let columns =
             ["drains", "waiting", "log writes", "copied lines", "bytes", "flushed lines", "stored bytes"];
         let mut table = Table { text: String::new() };
@@ -30,7 +41,7 @@ impl Table {
     }
 
     /// Adds the line of an operation.
-    pub(crate) fn add(&mut self, name: &str, rung: Rung, counts: Counts) {
+    pub fn add(&mut self, name: &str, rung: Rung, counts: Counts) {
         let Counts {
             drains,
             drains_waiting,
@@ -45,8 +56,9 @@ impl Table {
         self.line(name, &rung.to_string(), cells);
     }
 
-    /// Writes the table where `cargo xtask cost` looks for it, and compares it with the golden file of `package`.
-    pub(crate) fn compare(&self, package: &str, golden: &str) {
+    /// Writes the table to the folder in which `cargo xtask cost` expects it. Then compares it with the golden file of
+    /// `package`.
+    pub fn compare(&self, package: &str, golden: &str) {
         if let Some(folder) = env::var_os("LODE_COST_OUT") {
             let path = Path::new(&folder).join(package).with_extension("golden");
             fs::write(path, &self.text).unwrap();

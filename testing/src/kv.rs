@@ -1,0 +1,41 @@
+//! Whole pools in memory, with headers, a heap and a tree of keys.
+
+use crate::{memory, tree};
+use lode_heap::Heap;
+use lode_index::TreeLayout;
+use lode_layout::{Geometry, Header, LayoutName, Rung};
+use lode_pmem::Mapping;
+use lode_pool::{Headers, PoolError};
+use std::sync::Arc;
+use uuid::Uuid;
+
+const LAYOUT_NAME: &str = "kv";
+
+/// The layout of these pools, for checks and repairs.
+pub const LAYOUT: TreeLayout = TreeLayout::new(LAYOUT_NAME);
+
+/// Makes a pool of `len` bytes with an empty tree, and opens its heap.
+pub fn create(len: u64) -> Heap<Arc<Mapping>> {
+    let medium = Arc::new(memory::line(len));
+    let layout = LayoutName::new(LAYOUT_NAME).unwrap();
+    let header = Header::new(Uuid::from_u128(5), layout, Geometry::plan(len).unwrap(), Rung::None, 1);
+    let content = |medium: &Arc<Mapping>, header: &Header| {
+        Heap::format(medium, &header.geometry, header.uuid.as_bytes(), [1, 2])
+            .map_err(|_| PoolError::GenerationsExhausted)
+    };
+    lode_pool::format(&medium, header, content).unwrap();
+    let heap = open(&medium, [3, 4]).unwrap();
+    tree::plant(&heap);
+    heap
+}
+
+/// Opens the heap of the pool on `medium`, for the log epoch `life`.
+///
+/// # Errors
+/// The message of the error with which the headers or the heap refuse.
+pub fn open(medium: &Arc<Mapping>, life: [u64; 2]) -> Result<Heap<Arc<Mapping>>, String> {
+    let headers = Headers::read(&**medium).map_err(|error| error.to_string())?;
+    let header = headers.current();
+    let opened = Heap::open(Arc::clone(medium), &header.geometry, *header.uuid.as_bytes(), life);
+    opened.map(|(heap, _)| heap).map_err(|error| error.to_string())
+}

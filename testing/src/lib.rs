@@ -1,0 +1,28 @@
+//! Memory, pools, disks, cost tables and settings that the tests of several crates share.
+//!
+//! ```text
+//!   tests of pmem, pool     tests of heap     tests of index, fuzz targets
+//!        |                       |                  |
+//!   memory, cost, settings    heap              tree, kv           lode-testing
+//!        |                       |                  |
+//!   lode-pmem                lode-heap         lode-index
+//! ```
+//!
+//! It holds only what tests of two crates, or two programs of tests, use. Features add the parts that need the heap or
+//! the tree, so the tests of a lower crate compile neither. It panics where a test could not go on.
+#![forbid(unsafe_code)]
+#![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
+
+pub mod cost;
+mod disk;
+#[cfg(feature = "heap")]
+pub mod heap;
+#[cfg(feature = "index")]
+pub mod kv;
+pub mod memory;
+pub mod settings;
+#[cfg(feature = "index")]
+pub mod tree;
+
+pub use disk::SmallDisk;
+pub use settings::{budget, scaled, seed, skip};

@@ -1,0 +1,29 @@
+//! Anonymous memory as a medium.
+
+use lode_layout::PoolOffset;
+use lode_pmem::{Mapping, Medium, Rung};
+use std::sync::Arc;
+
+/// Returns `len` zeroed bytes on the rung `line`: stores take the code path of persistent memory.
+pub fn line(len: u64) -> Mapping {
+    Mapping::options().rung(Rung::Line).map_anonymous(len).unwrap()
+}
+
+/// Returns `len` zeroed bytes on the rung `none`, where no call waits for durability.
+pub fn volatile(len: u64) -> Arc<Mapping> {
+    Arc::new(Mapping::options().rung(Rung::None).map_anonymous(len).unwrap())
+}
+
+/// Returns memory on the rung `line` that holds `bytes`.
+pub fn holding(bytes: &[u8]) -> Mapping {
+    let medium = line(bytes.len() as u64);
+    medium.store(PoolOffset::NULL, bytes);
+    medium
+}
+
+/// Returns the content of `medium`.
+pub fn bytes<M: Medium>(medium: &M) -> Vec<u8> {
+    let mut bytes = vec![0; medium.memory().len() as usize];
+    medium.memory().read(PoolOffset::NULL, &mut bytes);
+    bytes
+}
