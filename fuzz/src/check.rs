@@ -29,7 +29,7 @@ pub fn run(data: &[u8]) {
 /// Checks, opens and repairs the pool on `medium`.
 fn check_any(medium: &Arc<Mapping>) {
     let mut bytes = vec![0; POOL_LEN as usize];
-    medium.memory().read(PoolOffset::NULL, &mut bytes);
+    medium.memory().reading(|memory| memory.read(PoolOffset::NULL, &mut bytes)).expect("memory");
     let report = check_pool(copy(&bytes));
     assert!(!report.to_string().is_empty());
     open(copy(&bytes));
@@ -136,7 +136,10 @@ mod test {
         match numbers.below(6) {
             0 => medium.store8(at, numbers.any()),
             1 => medium.store8(at, checked(numbers.any())),
-            2 => medium.store8(at, medium.memory().load8(PoolOffset::new(numbers.below(POOL_LEN / 8) * 8))),
+            2 => {
+                let from = PoolOffset::new(numbers.below(POOL_LEN / 8) * 8);
+                medium.store8(at, medium.memory().reading(|memory| memory.load8(from)).unwrap());
+            }
             3 => {
                 let chunks = numbers.any() >> 2;
                 let kinds = [Descriptor::Superblock { chunks }, Descriptor::Huge { chunks: 1 + chunks % 8 }];

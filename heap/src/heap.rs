@@ -6,7 +6,6 @@ use crate::alloc::{Central, Space};
 use crate::biased::Hold;
 use crate::bugs;
 use crate::error::HeapError;
-use crate::faults::told;
 use crate::locks::{LockTable, Version};
 use crate::log::{Damaged, Log, LogArea, Recovery};
 use crate::readers::{Pin, Readers};
@@ -14,7 +13,7 @@ use crate::session::{Inherit, Session, State};
 use crate::sync::{AtomicBool, AtomicUsize, Mutex, MutexGuard, SpinMutex, pause};
 use crate::tx::Tx;
 use lode_layout::{CHUNK, Entry, Geometry, PoolOffset, Record, WORD, align_up, decode_root, encode_root};
-use lode_pmem::{Fault, Medium, Memory, Rung};
+use lode_pmem::{FaultScope, Medium, Memory, Rung};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError};
@@ -118,10 +117,9 @@ impl<M: Medium> Heap<M> {
     /// Durable on return.
     pub fn format(medium: &M, geometry: &Geometry, uuid: &[u8; 16], life: [u64; 2]) -> Result<(), HeapError> {
         let root_at = Space::new(geometry).root_at();
-        told(|| {
+        FaultScope::around(|| {
             medium.store8(root_at, encode_root(PoolOffset::NULL));
             medium.flush(root_at, WORD);
-            Ok(())
         })?;
         Log::format(medium, log_area(geometry), uuid, life)
     }
@@ -207,7 +205,7 @@ impl<M: Medium> Heap<M> {
         self.log.medium()
     }
 
-    /// Returns the mapped bytes, for loads.
+    /// Returns the mapped bytes, for [loads](Memory::reading).
     #[inline]
     pub fn memory(&self) -> &Memory {
         self.log.medium().memory()
@@ -244,8 +242,8 @@ impl<M: Medium> Heap<M> {
     /// [`HeapError::Corrupt`] when the word that holds the offset is damaged; [`HeapError::Fault`].
     pub fn root(&self) -> Result<PoolOffset, HeapError> {
         let at = self.space.root_at();
-        told(|| {
-            let root = decode_root(self.memory().load8(at));
+        self.memory().try_reading(|memory| {
+            let root = decode_root(memory.load8(at));
             root.ok_or(HeapError::Corrupt { what: "the word that says where the root is", at })
         })
     }
@@ -295,11 +293,14 @@ impl<M: Medium> Heap<M> {
         }
         let mut retries = 0;
         for round in 0.. {
+            // Takes the transaction's faults. A transaction on another heap whose closure runs this one keeps its own.
+            let scope = FaultScope::open();
             let running = Running::begin(self, &session);
-            let result = closure(&Tx { heap: self, session: &session });
+            let memory = scope.memory(self.memory());
+            let result = closure(&Tx { heap: self, session: &session, memory });
             // The closure's value stays in place until the end is known: a copy after the fence would have to wait
             // for all home stores.
-            match running.end(result.is_ok()) {
+            match running.end(scope, result.is_ok()) {
                 // Pins of this closure, and closures of other threads, may have kept freed space from being used
                 // again.
                 End::RolledBack | End::Failed(HeapError::OutOfSpace { .. } | HeapError::TooLarge { .. })
@@ -323,7 +324,7 @@ impl<M: Medium> Heap<M> {
         mut closure: impl FnMut(&Tx<'_, M>) -> Result<R, E>,
     ) -> Result<R, E> {
         let joined = Joined { session };
-        let result = closure(&Tx { heap: self, session });
+        let result = self.memory().joining(|memory| closure(&Tx { heap: self, session, memory }));
         if result.is_ok() {
             std::mem::forget(joined);
         }
@@ -355,8 +356,8 @@ impl<M: Medium> Heap<M> {
     }
 
     /// Makes the transaction of `session`, in `state`, durable and visible.
-    fn commit(&self, session: &Session, state: &mut State) -> Result<(), HeapError> {
-        if let Some(fault) = Fault::take() {
+    fn commit(&self, scope: &FaultScope, session: &Session, state: &mut State) -> Result<(), HeapError> {
+        if let Some(fault) = scope.fault() {
             return Err(fault.into());
         }
         if let Some((wanted, limit)) = state.too_large {
@@ -378,9 +379,9 @@ impl<M: Medium> Heap<M> {
             state.writes.vouch();
         }
         let sequence = if state.writes.words() <= self.log.record_words_max() {
-            self.log.commit(state.writes.record(), &[])?
+            self.log.commit_in(scope, state.writes.record(), &[])?
         } else {
-            self.commit_spilled(state)?
+            self.commit_spilled(scope, state)?
         };
         if !state.made.is_empty() {
             for made in state.made.drain(..) {
@@ -399,7 +400,7 @@ impl<M: Medium> Heap<M> {
     /// Commits a transaction whose record is too long for a ring. Its entries go to free space, and a short record
     /// leads to them. That space is used again only when the checkpoint covers the record.
     #[cold]
-    fn commit_spilled(&self, state: &mut State) -> Result<u64, HeapError> {
+    fn commit_spilled(&self, scope: &FaultScope, state: &mut State) -> Result<u64, HeapError> {
         self.log.check_accepts()?;
         let body = state.writes.record().body().to_vec();
         let mut record = Record::new();
@@ -407,7 +408,7 @@ impl<M: Medium> Heap<M> {
         let mut rest = &body[..];
         let written = loop {
             if rest.is_empty() {
-                break self.log.commit(&mut record, &body);
+                break self.log.commit_in(scope, &mut record, &body);
             }
             let chunks = align_up(rest.len() as u64 * WORD, CHUNK) / CHUNK;
             let longest = || {
@@ -451,9 +452,8 @@ impl<M: Medium> Heap<M> {
     fn write_outside(&self, at: PoolOffset, words: &[u64]) -> Result<(), HeapError> {
         let medium = self.medium();
         if medium.rung() != Rung::Commit {
-            medium.copy(at, words.as_bytes());
             // No record may lead to entries that are not there.
-            return Fault::take().map_or(Ok(()), |fault| Err(fault.into()));
+            return Ok(FaultScope::around(|| medium.copy(at, words.as_bytes()))?);
         }
         let mut padded = words.to_vec();
         padded.resize(align_up(words.len() as u64, medium.log_block() / WORD) as usize, 0);
@@ -566,9 +566,6 @@ impl<M: Medium> Drop for Heap<M> {
 struct Running<'a, M: Medium> {
     heap: &'a Heap<M>,
     session: &'a Session,
-    /// A fault that the thread had before, which is not this transaction's. It comes from loads past the heap, or
-    /// from a transaction on another heap whose closure runs this one. That transaction is to fail with it.
-    outer: Option<Fault>,
     /// True once the commit has begun.
     is_committing: bool,
 }
@@ -576,24 +573,26 @@ struct Running<'a, M: Medium> {
 impl<'a, M: Medium> Running<'a, M> {
     #[inline]
     fn begin(heap: &'a Heap<M>, session: &'a Session) -> Running<'a, M> {
-        let outer = Fault::take();
         session.active.set(true);
-        Running { heap, session, outer, is_committing: false }
+        Running { heap, session, is_committing: false }
     }
 
     /// Commits if the closure was `successful`, and rolls back if not.
     #[inline]
-    fn end(mut self, successful: bool) -> End {
+    fn end(mut self, scope: FaultScope, successful: bool) -> End {
         let state = &mut *self.session.state.borrow_mut();
         let end = match (successful, state.conflict) {
             (true, false) => {
                 self.is_committing = true;
-                match self.heap.commit(self.session, state) {
-                    Ok(()) => End::Committed,
+                match self.heap.commit(&scope, self.session, state) {
+                    Ok(()) => {
+                        scope.close_faultless();
+                        End::Committed
+                    }
                     Err(error) => {
                         self.heap.undo(self.session, state, error);
                         // The error reports the fault.
-                        Fault::take();
+                        let _ = scope.close();
                         End::Failed(error)
                     }
                 }
@@ -601,10 +600,10 @@ impl<'a, M: Medium> Running<'a, M> {
             (_, conflict) => {
                 let is_crossed = state.is_crossed;
                 self.heap.roll_back(self.session, state);
-                match (conflict, is_crossed, Fault::take()) {
-                    (false, _, None) => End::RolledBack,
+                match (conflict, is_crossed, scope.close()) {
+                    (false, _, Ok(())) => End::RolledBack,
                     // The closure's result follows from zeros.
-                    (false, _, Some(fault)) => End::Failed(fault.into()),
+                    (false, _, Err(fault)) => End::Failed(fault.into()),
                     // The next attempt reads again.
                     (true, false, _) => End::Conflict,
                     (true, true, _) => End::Crossed,
@@ -613,9 +612,6 @@ impl<'a, M: Medium> Running<'a, M> {
         };
         self.heap.forget(state);
         self.session.active.set(false);
-        if let Some(fault) = self.outer {
-            fault.raise();
-        }
         std::mem::forget(self);
         end
     }
@@ -658,8 +654,5 @@ impl<M: Medium> Drop for Running<'_, M> {
         }
         self.heap.forget(state);
         self.session.active.set(false);
-        // The panic reports the transaction's own fault.
-        Fault::take();
-        self.outer.into_iter().for_each(Fault::raise);
     }
 }

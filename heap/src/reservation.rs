@@ -8,12 +8,11 @@
 //! ```
 
 use crate::alloc::{Block, Class, Key, Span};
-use crate::faults::told;
 use crate::heap::PAYLOAD_MIN;
 use crate::tx::checked_align;
 use crate::{Heap, HeapError, Tx};
 use lode_layout::{Descriptor, Huge, PoolOffset, WORD, align_up};
-use lode_pmem::{Medium, Rung};
+use lode_pmem::{FaultScope, Medium, Rung};
 use std::fmt;
 use std::marker::PhantomData;
 use std::mem;
@@ -281,7 +280,7 @@ impl<M: Medium> Tx<'_, M> {
     /// Puts the content of a new object into the record, or its checksum.
     fn take_content(&self, at: PoolOffset, len: u64) {
         let mut content = vec![0u64; (len / WORD) as usize];
-        self.heap.memory().read(at, content.as_mut_bytes());
+        self.memory.read(at, content.as_mut_bytes());
         let medium = self.heap.medium();
         if len > PAYLOAD_MIN && matches!(medium.rung(), Rung::Line | Rung::Byte) {
             medium.flush(at, len);
@@ -300,10 +299,7 @@ impl Kept {
         if end.is_none_or(|end| end > self.size) {
             return Err(HeapError::NoObject { at: self.at.plus(off) });
         }
-        told(|| {
-            medium.store(self.at.plus(off), bytes);
-            Ok(())
-        })
+        Ok(FaultScope::around(|| medium.store(self.at.plus(off), bytes))?)
     }
 }
 

@@ -12,7 +12,7 @@ use lode_layout::{
     CHUNK, Descriptor, Huge, PoolOffset, SPAN_HEADER, Superblock, WORD, align_up, checked, encode_root,
     unchecked,
 };
-use lode_pmem::{Fault, FaultKind, Medium, Rung};
+use lode_pmem::{Medium, Readable, Rung};
 use zerocopy::IntoBytes;
 
 /// The strongest alignment of an object, in bytes.
@@ -57,10 +57,12 @@ enum Room {
 
 /// A transaction. It sees its own stores at once; other threads see them when they are durable.
 ///
-/// Stores outside of the heap's space raise a [`Fault`]. The transaction then fails with it.
+/// Stores outside of the heap's space raise a [`Fault`](lode_pmem::Fault). The transaction then fails with it.
 pub struct Tx<'a, M: Medium> {
     pub(crate) heap: &'a Heap<M>,
     pub(crate) session: &'a Session,
+    /// The pool's bytes, inside of the transaction's scope of faults.
+    pub(crate) memory: &'a Readable,
 }
 
 impl<M: Medium> Tx<'_, M> {
@@ -70,15 +72,22 @@ impl<M: Medium> Tx<'_, M> {
         self.heap
     }
 
+    /// Returns the pool's bytes without the transaction's own changes. Loads that fail count as faults of the
+    /// transaction.
+    #[inline]
+    pub fn memory(&self) -> &Readable {
+        self.memory
+    }
+
     /// Returns the aligned word at `at` as the transaction sees it.
     #[inline]
     pub fn load8(&self, at: PoolOffset) -> u64 {
-        self.session.state.borrow_mut().writes.load8(self.heap.memory(), at)
+        self.session.state.borrow_mut().writes.load8(self.memory, at)
     }
 
     /// Copies the range that begins at `at`, as the transaction sees it.
     pub fn read(&self, at: PoolOffset, into: &mut [u8]) {
-        self.session.state.borrow_mut().writes.read(self.heap.memory(), at, into);
+        self.session.state.borrow_mut().writes.read(self.memory, at, into);
     }
 
     /// Returns true if the transaction has stored nothing yet.
@@ -135,11 +144,11 @@ impl<M: Medium> Tx<'_, M> {
     #[inline]
     fn admit(&self, state: &mut State, at: PoolOffset, len: u64, aligned: bool, logged: u64) -> bool {
         if !self.heap.space.holds(at, len) || !aligned {
-            Fault { kind: FaultKind::OutOfRange, at, len }.raise();
+            self.memory.refuse(at, len);
             return false;
         }
         if state.writes.has_payloads() {
-            state.writes.log_payloads(self.heap.memory(), at, len);
+            state.writes.log_payloads(self.memory, at, len);
         }
         let words = state.writes.words() as u64 + logged / WORD;
         words <= WORDS_UNASKED || self.allow(state, words)
@@ -459,7 +468,7 @@ impl<M: Medium> Tx<'_, M> {
         if let Some(huge) = state.made_huge(at) {
             return self.free_span(state, huge.span, none);
         }
-        let memory = self.heap.memory();
+        let memory = self.memory;
         match self.heap.space.find(memory, at)? {
             Found::Block { block, span, class, shape } => {
                 if !self.is_allocated(state, block)? {
@@ -477,7 +486,7 @@ impl<M: Medium> Tx<'_, M> {
 
     /// Returns true if the block was allocated before the transaction or by it.
     fn is_allocated(&self, state: &State, block: Block) -> Result<bool, HeapError> {
-        let bits = unchecked(self.heap.memory().load8(block.word))
+        let bits = unchecked(self.memory.load8(block.word))
             .ok_or(HeapError::Corrupt { what: "the allocation bitmap", at: block.word })?;
         Ok(bits & block.mask() != 0 || state.has_taken(block))
     }
@@ -523,7 +532,7 @@ impl<M: Medium> Tx<'_, M> {
             let there = !state.has_freed(huge.span.start);
             return if there { Ok((huge.size, huge.type_number)) } else { Err(none) };
         }
-        match self.heap.space.find(self.heap.memory(), at)? {
+        match self.heap.space.find(self.memory, at)? {
             Found::Block { block, shape, .. }
                 if !state.has_freed(at) && self.is_allocated(&state, block)? =>
             {

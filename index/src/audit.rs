@@ -13,7 +13,7 @@ use crate::tree::Tree;
 use lode_heap::check::{Finding, Reach, Report, SpaceMap, check_log, check_slots};
 use lode_heap::{Heap, HeapError};
 use lode_layout::{Geometry, Header, PoolOffset};
-use lode_pmem::{Fault, Medium};
+use lode_pmem::Medium;
 use lode_pool::{CopyFault, Damage, DirtyShutdown, Headers, PoolError, check_headers};
 use std::sync::Arc;
 
@@ -28,7 +28,6 @@ pub const LAYOUT_KV: &str = "kv";
 /// Reads the log, all tables and bitmaps and, if the layout is [`LAYOUT_KV`], every object.
 pub fn check_pool<M: Medium>(view: Arc<M>) -> Report {
     let mut report = Report::default();
-    Fault::take();
     for damage in check_headers(&*view) {
         report.add(header_finding(&damage));
     }
@@ -79,17 +78,20 @@ fn check_tree<M: Medium>(heap: &Heap<M>, map: &mut SpaceMap, report: &mut Report
             Err(error) => return report.add(tree_finding(&error, root)),
         }
     }
-    map.report_leaks(heap.memory(), report);
+    // Lost bitmaps are in the report already.
+    let _ = heap.memory().reading(|memory| map.report_leaks(memory, report));
 }
 
 fn add_tree_finding<M: Medium>(heap: &Heap<M>, map: &mut SpaceMap, found: TreeFinding, report: &mut Report) {
     match found {
         TreeFinding::Object(object) => {
             report.counts.reached += 1;
-            let means = match map.reach(heap.memory(), object.at) {
-                Reach::First => return,
-                Reach::Again => "two slots lead to it",
-                Reach::Unallocated | Reach::Nothing => "it is not allocated, so it may be overwritten",
+            let means = match heap.memory().reading(|memory| map.reach(memory, object.at)) {
+                Ok(Reach::First) => return,
+                Ok(Reach::Again) => "two slots lead to it",
+                Err(_) | Ok(Reach::Unallocated | Reach::Nothing) => {
+                    "it is not allocated, so it may be overwritten"
+                }
             };
             report.add(Finding::damage("the object of the tree", object.at, means));
         }

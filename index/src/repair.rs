@@ -30,7 +30,7 @@ use lode_layout::{
     Geometry, Header, KV_LOAD_OFF, KV_LOAD_WORDS, KvDamage, KvLoad, PoolOffset, TYPE_LEAF, TYPE_TREE, WORD,
     tree_meta,
 };
-use lode_pmem::{Fault, Medium};
+use lode_pmem::{FaultScope, Medium};
 use lode_pool::{DirtyShutdown, Headers, PoolError, repair_headers};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -114,7 +114,6 @@ impl From<PoolError> for RepairError {
 /// The repaired pool is durable and closed on return. A repair that was killed can be run again.
 pub fn repair_pool<M: Medium>(medium: &Arc<M>, life: [u64; 2]) -> Result<Repair, RepairError> {
     let mut repair = Repair::default();
-    Fault::take();
     repair.mended += u64::from(repair_headers(&**medium)?.is_some());
     let mut headers = Headers::read(&**medium)?;
     headers.check_writable()?;
@@ -147,8 +146,9 @@ fn forget_load<M: Medium>(heap: &Heap<M>, is_outdated: bool) -> Result<bool, Hea
         return Ok(false);
     }
     let at = root.plus(KV_LOAD_OFF);
-    let words: [u64; KV_LOAD_WORDS] =
-        std::array::from_fn(|word| heap.memory().load8(at.plus(word as u64 * WORD)));
+    let words: [u64; KV_LOAD_WORDS] = heap
+        .memory()
+        .reading(|memory| std::array::from_fn(|word| memory.load8(at.plus(word as u64 * WORD))))?;
     let forgets = match KvLoad::decode(&words) {
         Ok(noted) => noted.is_some() && is_outdated,
         Err(KvDamage) => true,
@@ -203,13 +203,16 @@ fn repair_tree<M: Medium>(
     let mut lost_leaves = HashSet::new();
     let (mut counted, mut cleared, mut is_dangling) = (0, Some(0), false);
     if let Some(root) = root {
-        counted = crate::count::sum(memory, root);
-        let mut sift = Sift::new(&**medium, &mut map);
+        let scope = FaultScope::open();
+        counted = crate::count::sum(scope.memory(memory), root);
+        let mut sift = Sift::new(&**medium, scope.memory(memory), &mut map);
         sift.run(root);
         repair.mended += sift.stored;
         repair.lost.append(&mut sift.lost);
         (cleared, is_dangling) = (sift.cleared, sift.is_dangling);
         (doubtful, foreign, lost_leaves) = (sift.doubtful, sift.foreign, sift.lost_leaves);
+        // Lost bytes read as zeros, and what lies there is unlinked.
+        let _ = scope.close();
         drain(&**medium)?;
     }
     repair.mended += map.mend_bitmaps(&**medium, false)?;
@@ -221,10 +224,13 @@ fn repair_tree<M: Medium>(
     let mut map = SpaceMap::read(memory, &geometry, &mut Report::default());
     let mut leaves = 0;
     if let Some(root) = root {
-        let mut sift = Sift::new(&**medium, &mut map);
+        let scope = FaultScope::open();
+        let mut sift = Sift::new(&**medium, scope.memory(memory), &mut map);
         sift.run(root);
         leaves = sift.leaves;
         sift.mend_count(root);
+        // As above.
+        let _ = scope.close();
         drain(&**medium)?;
     }
     repair.mended += map.mend_bitmaps(&**medium, true)?;
@@ -260,14 +266,20 @@ fn find_root<M: Medium>(
     repair: &mut Repair,
 ) -> Result<(Option<PoolOffset>, bool), HeapError> {
     let memory = medium.memory();
-    let word = geometry.extents().first().map_or(0, |extent| memory.load8(extent.start));
+    let at = geometry.extents().first().map_or(PoolOffset::NULL, |extent| extent.start);
+    // A lost word is as good as a damaged one.
+    let word = memory.reading(|memory| memory.load8(at)).unwrap_or(0);
     let told = lode_layout::decode_root(word);
     let is_tree = |at: PoolOffset| map.object(at).is_some_and(|(_, found)| found == TYPE_TREE);
     if let Some(root) = told.filter(|root| is_tree(*root)) {
         return Ok((Some(root), false));
     }
-    let mut candidates = map.root_candidates(memory, TYPE_TREE);
-    candidates.sort_by_key(|at| memory.load8(*at) != tree_meta());
+    let mut candidates = Vec::new();
+    // A candidate that can't be read comes last.
+    let _ = memory.reading(|memory| {
+        candidates = map.root_candidates(memory, TYPE_TREE);
+        candidates.sort_by_key(|at| memory.load8(*at) != tree_meta());
+    });
     let root = candidates.first().copied();
     if root.is_none() && told.is_some_and(PoolOffset::is_null) {
         return Ok((None, false));
@@ -298,7 +310,8 @@ fn bring_back<M: Medium>(
     let memory = heap.memory();
     let (mut brought_back, mut unsound) = (Vec::new(), Vec::new());
     let mut stray = Vec::new();
-    map.unreached(memory, |at| stray.push(at));
+    // A lost bitmap has no objects.
+    let _ = memory.reading(|memory| map.unreached(memory, |at| stray.push(at)));
     stray.retain(|at| map.object(*at).is_some_and(|(_, found)| found == TYPE_LEAF));
     let mut root = root;
     for at in stray {
@@ -313,7 +326,7 @@ fn bring_back<M: Medium>(
         };
         let tree = Tree::open(heap, top)?;
         if tree.get(&key)?.is_none() {
-            tree.insert(&key, &sound_value(memory, at))?;
+            tree.insert(&key, &sound_value(memory, at).map_err(IndexError::from)?)?;
             brought_back.push((at, key));
         }
     }

@@ -50,7 +50,7 @@ impl CutMedium {
 
     pub(crate) fn bytes(&self) -> Vec<u8> {
         let mut bytes = vec![0; self.memory.len() as usize];
-        self.memory.read(PoolOffset::NULL, &mut bytes);
+        self.memory.reading(|memory| memory.read(PoolOffset::NULL, &mut bytes)).unwrap();
         bytes
     }
 
@@ -87,7 +87,7 @@ impl CutMedium {
 
     fn line(&self, line: u64) -> [u8; LINE as usize] {
         let mut bytes = [0; LINE as usize];
-        self.memory.read(PoolOffset::new(line), &mut bytes);
+        self.memory.reading(|memory| memory.read(PoolOffset::new(line), &mut bytes)).unwrap();
         bytes
     }
 

@@ -1,0 +1,119 @@
+//! Poison: a line that is lost at some load, and stays lost.
+
+use crate::SimMedium;
+use lode_layout::LINE;
+use lode_pmem::{AccessKind, Losses};
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// In place of a line's number: no line is lost.
+const NONE: u64 = u64::MAX;
+
+/// The loss of one line. Every access to the lost line faults, as on a page that the kernel has unmapped after a machine
+/// check. The rest of the memory is as it was.
+#[derive(Debug)]
+pub(crate) struct Poison {
+    /// True while accesses meet the poison, and loads are counted.
+    is_armed: AtomicBool,
+    /// Number of loads before the one that finds its line lost.
+    loads_left: AtomicU64,
+    /// Chooses among the lines of that load.
+    choice: u64,
+    line: AtomicU64,
+}
+
+impl Poison {
+    fn new(loads_left: u64, choice: u64, line: u64) -> Poison {
+        let [loads_left, line] = [loads_left, line].map(AtomicU64::new);
+        Poison { is_armed: AtomicBool::new(false), loads_left, choice, line }
+    }
+
+    /// Returns a poison that never strikes, and counts loads.
+    pub(crate) fn never() -> Poison {
+        Poison::new(u64::MAX, 0, NONE)
+    }
+
+    /// Returns a poison that strikes a line of the load after `loads` others.
+    pub(crate) fn after(loads: u64, choice: u64) -> Poison {
+        Poison::new(loads, choice, NONE)
+    }
+
+    /// Returns a poison that has struck the line with this number.
+    pub(crate) fn of(line: u64) -> Poison {
+        Poison::new(u64::MAX, 0, line)
+    }
+
+    /// Switches the poison on or off. While it is off, all of the memory is as if nothing had been lost.
+    pub(crate) fn arm(&self, on: bool) {
+        // ORDER: none needed. The baton lets one logical thread run at a time, and orders it after the last one.
+        self.is_armed.store(on, Ordering::Relaxed);
+    }
+
+    /// Returns the number of loads counted so far, of a poison that [never](Poison::never) strikes.
+    pub(crate) fn loads(&self) -> u64 {
+        // ORDER: as in `arm`.
+        u64::MAX - self.loads_left.load(Ordering::Relaxed)
+    }
+
+    /// Returns the number of the lost line.
+    pub(crate) fn line(&self) -> Option<u64> {
+        // ORDER: as in `arm`.
+        Some(self.line.load(Ordering::Relaxed)).filter(|line| *line != NONE)
+    }
+
+    /// Returns the lost range if it overlaps `range`.
+    pub(crate) fn hits(&self, range: &Range<u64>) -> Option<Range<u64>> {
+        // ORDER: as in `arm`.
+        let lost = self.line().filter(|_| self.is_armed.load(Ordering::Relaxed))?;
+        let lost = lost * LINE..(lost + 1) * LINE;
+        (lost.start < range.end && range.start < lost.end).then_some(lost)
+    }
+
+    fn count(&self, range: &Range<u64>) {
+        // ORDER: as in `arm`.
+        let is_counted = self.is_armed.load(Ordering::Relaxed) && self.line().is_none() && !range.is_empty();
+        // ORDER: as above.
+        if is_counted && self.loads_left.fetch_sub(1, Ordering::Relaxed) == 0 {
+            let first = range.start / LINE;
+            let lines = (range.end - 1) / LINE - first + 1;
+            // ORDER: as above.
+            self.line.store(first + self.choice % lines, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Losses for Poison {
+    fn meet(&self, range: Range<u64>, kind: AccessKind) -> Option<Range<u64>> {
+        if kind == AccessKind::Load {
+            self.count(&range);
+        }
+        self.hits(&range)
+    }
+}
+
+impl SimMedium {
+    /// Switches the poison of the medium on or off, if it has one.
+    pub(crate) fn arm_poison(&self, on: bool) {
+        self.poison.iter().for_each(|poison| poison.arm(on));
+    }
+
+    /// Runs `access` with the poison switched off.
+    pub(crate) fn unpoisoned<R>(&self, access: impl FnOnce() -> R) -> R {
+        // ORDER: as in `Poison::arm`.
+        let was_armed = self.poison.as_ref().is_some_and(|poison| poison.is_armed.load(Ordering::Relaxed));
+        self.arm_poison(false);
+        let result = access();
+        self.arm_poison(was_armed);
+        result
+    }
+
+    /// Returns true if a line was lost.
+    pub(crate) fn is_struck(&self) -> bool {
+        self.poison.as_ref().is_some_and(|poison| poison.line().is_some())
+    }
+
+    /// Returns the lost range if it overlaps `range`.
+    pub(crate) fn lost(&self, range: &Range<u64>) -> Option<Range<u64>> {
+        self.poison.as_ref()?.hits(range)
+    }
+}
