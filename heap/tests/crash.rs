@@ -45,7 +45,7 @@ fn the_heap_keeps_its_promise() {
 fn clean_when_struck(name: &str, subject: &impl Subject) {
     for machine in Machine::ALL {
         for threads in [1, 2] {
-            let budget = Budget::scaled(300, 100.0);
+            let budget = Budget::scaled(200, 100.0);
             let setup =
                 Setup { machine, threads, operations: 60 / threads as u64, budget, ..Setup::default() };
             let report = explore_poison(subject, &setup);

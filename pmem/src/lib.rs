@@ -68,7 +68,7 @@ pub use error::PmemError;
 pub use fault::{Fault, FaultKind};
 pub use gate::Gate;
 pub use lode_layout::Rung;
-pub use losses::{AccessKind, Losses};
+pub use losses::Losses;
 pub use mapping::{Mapping, MappingOptions};
 pub use medium::{Medium, SyncError};
 pub use memory::Memory;

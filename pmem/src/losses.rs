@@ -3,18 +3,9 @@
 use std::fmt::Debug;
 use std::ops::Range;
 
-/// The kind of an access to memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AccessKind {
-    /// Bytes are loaded.
-    Load,
-    /// Bytes are stored, or their line is written back.
-    Store,
-}
-
 /// A model of memory that loses bytes, for [`Memory::anonymous_losing`](crate::Memory::anonymous_losing).
 pub trait Losses: Debug + Send + Sync {
     /// Returns the lost range that an access to `range` meets. The access then raises a fault with it, as for poisoned
     /// memory: a load gets zeros, and a store is dropped.
-    fn meet(&self, range: Range<u64>, kind: AccessKind) -> Option<Range<u64>>;
+    fn meet(&self, range: Range<u64>) -> Option<Range<u64>>;
 }

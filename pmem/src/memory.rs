@@ -2,7 +2,7 @@
 
 use crate::chunks::PrivateChunks;
 use crate::live::Live;
-use crate::losses::{AccessKind, Losses};
+use crate::losses::Losses;
 use crate::reservation::{Reservation, page};
 use crate::{Fault, FaultKind, access, fixup};
 use lode_layout::{PoolOffset, align_up};
@@ -424,7 +424,7 @@ impl Memory {
     /// Returns true if a range at a multiple of `align` can be loaded. Otherwise it has raised a fault.
     #[cold]
     fn delivers(&self, at: PoolOffset, len: usize, align: u64) -> bool {
-        self.lies_inside(at, len, align) && self.has_kept(at, len, AccessKind::Load)
+        self.lies_inside(at, len, align) && self.has_kept(at, len)
     }
 
     /// Returns true if a range at a multiple of `align` lies inside of the memory. Otherwise it has raised a fault.
@@ -439,9 +439,9 @@ impl Memory {
     }
 
     /// Returns true if a range inside of the memory is not lost. Otherwise it has raised a fault.
-    fn has_kept(&self, at: PoolOffset, len: usize, kind: AccessKind) -> bool {
+    fn has_kept(&self, at: PoolOffset, len: usize) -> bool {
         let range = at.get()..at.get() + len as u64;
-        let lost = self.losses.as_ref().and_then(|losses| losses.meet(range, kind));
+        let lost = self.losses.as_ref().and_then(|losses| losses.meet(range));
         if let Some(Range { start, end }) = &lost {
             self.live.remember_bad(*start, *end);
             Fault { kind: FaultKind::Poison, at: PoolOffset::new(*start), len: end - start }.raise();
@@ -470,7 +470,7 @@ impl Memory {
     fn owned(&self, at: PoolOffset, len: usize, align: u64) -> bool {
         let start = at.get() as usize;
         self.lies_inside(at, len, align)
-            && self.has_kept(at, len, AccessKind::Store)
+            && self.has_kept(at, len)
             && self.chunks.as_ref().is_none_or(|chunks| chunks.own(start..start + len, &self.reservation))
     }
 

@@ -169,11 +169,11 @@ impl SimMedium {
         if !self.admit(at, bytes.len() as u64) {
             return false;
         }
-        let lost = self.lost(&(at.get()..at.get() + bytes.len() as u64));
+        let lost = self.meet_store(&(at.get()..at.get() + bytes.len() as u64));
         let kept = lost.as_ref().map_or(bytes.len(), |lost| lost.start.saturating_sub(at.get()) as usize);
         let bytes = &bytes[..kept];
         self.note(|events| self.words(at, bytes, |word, value| events.push(event(word, value))));
-        self.words(at, bytes, |word, value| self.set(word, value));
+        self.unpoisoned(|| self.words(at, bytes, |word, value| self.set(word, value)));
         lost.is_none_or(|lost| self.fault_at(&lost))
     }
 

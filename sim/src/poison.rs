@@ -1,8 +1,8 @@
-//! Poison: a line that is lost at some load, and stays lost.
+//! Poison: a line that is lost at some access, and stays lost.
 
 use crate::SimMedium;
 use lode_layout::LINE;
-use lode_pmem::{AccessKind, Losses};
+use lode_pmem::Losses;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -13,29 +13,31 @@ const NONE: u64 = u64::MAX;
 /// check. The rest of the memory is as it was.
 #[derive(Debug)]
 pub(crate) struct Poison {
-    /// True while accesses meet the poison, and loads are counted.
+    /// True while accesses meet the poison, and are counted.
     is_armed: AtomicBool,
-    /// Number of loads before the one that finds its line lost.
-    loads_left: AtomicU64,
-    /// Chooses among the lines of that load.
+    /// Number of accesses before the one that finds its line lost.
+    accesses_left: AtomicU64,
+    /// Number of accesses before the engine was open.
+    opened: AtomicU64,
+    /// Chooses among the lines of that access.
     choice: u64,
     line: AtomicU64,
 }
 
 impl Poison {
-    fn new(loads_left: u64, choice: u64, line: u64) -> Poison {
-        let [loads_left, line] = [loads_left, line].map(AtomicU64::new);
-        Poison { is_armed: AtomicBool::new(false), loads_left, choice, line }
+    fn new(accesses_left: u64, choice: u64, line: u64) -> Poison {
+        let [accesses_left, opened, line] = [accesses_left, 0, line].map(AtomicU64::new);
+        Poison { is_armed: AtomicBool::new(false), accesses_left, opened, choice, line }
     }
 
-    /// Returns a poison that never strikes, and counts loads.
+    /// Returns a poison that never strikes, and counts accesses.
     pub(crate) fn never() -> Poison {
         Poison::new(u64::MAX, 0, NONE)
     }
 
-    /// Returns a poison that strikes a line of the load after `loads` others.
-    pub(crate) fn after(loads: u64, choice: u64) -> Poison {
-        Poison::new(loads, choice, NONE)
+    /// Returns a poison that strikes a line of the access after `accesses` others.
+    pub(crate) fn after(accesses: u64, choice: u64) -> Poison {
+        Poison::new(accesses, choice, NONE)
     }
 
     /// Returns a poison that has struck the line with this number.
@@ -49,10 +51,16 @@ impl Poison {
         self.is_armed.store(on, Ordering::Relaxed);
     }
 
-    /// Returns the number of loads counted so far, of a poison that [never](Poison::never) strikes.
-    pub(crate) fn loads(&self) -> u64 {
+    /// Returns the number of accesses so far, of a poison that [never](Poison::never) strikes.
+    pub(crate) fn accesses(&self) -> u64 {
         // ORDER: as in `arm`.
-        u64::MAX - self.loads_left.load(Ordering::Relaxed)
+        u64::MAX - self.accesses_left.load(Ordering::Relaxed)
+    }
+
+    /// Returns the number of accesses before the engine was open, of such a poison.
+    pub(crate) fn opened(&self) -> u64 {
+        // ORDER: as in `arm`.
+        self.opened.load(Ordering::Relaxed)
     }
 
     /// Returns the number of the lost line.
@@ -73,7 +81,7 @@ impl Poison {
         // ORDER: as in `arm`.
         let is_counted = self.is_armed.load(Ordering::Relaxed) && self.line().is_none() && !range.is_empty();
         // ORDER: as above.
-        if is_counted && self.loads_left.fetch_sub(1, Ordering::Relaxed) == 0 {
+        if is_counted && self.accesses_left.fetch_sub(1, Ordering::Relaxed) == 0 {
             let first = range.start / LINE;
             let lines = (range.end - 1) / LINE - first + 1;
             // ORDER: as above.
@@ -83,10 +91,8 @@ impl Poison {
 }
 
 impl Losses for Poison {
-    fn meet(&self, range: Range<u64>, kind: AccessKind) -> Option<Range<u64>> {
-        if kind == AccessKind::Load {
-            self.count(&range);
-        }
+    fn meet(&self, range: Range<u64>) -> Option<Range<u64>> {
+        self.count(&range);
         self.hits(&range)
     }
 }
@@ -105,6 +111,19 @@ impl SimMedium {
         let result = access();
         self.arm_poison(was_armed);
         result
+    }
+
+    /// Notes that the engine is open.
+    pub(crate) fn note_opened(&self) {
+        if let Some(poison) = &self.poison {
+            // ORDER: as in `Poison::arm`.
+            poison.opened.store(poison.accesses(), Ordering::Relaxed);
+        }
+    }
+
+    /// Returns the lost range that a store to `range` meets.
+    pub(crate) fn meet_store(&self, range: &Range<u64>) -> Option<Range<u64>> {
+        self.poison.as_ref()?.meet(range.clone())
     }
 
     /// Returns true if a line was lost.

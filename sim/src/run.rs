@@ -92,9 +92,12 @@ fn run_here<S: Subject>(
     let history = History::new(medium.clone());
     let started = FaultScope::around(|| subject.start(medium.clone()));
     match started.map_err(|fault| unusable(fault.to_string()))? {
-        Ok(engine) => run_threads(subject, setup, &engine, &medium, |thread| {
-            Actor::new(thread, operations, seed, &history)
-        })?,
+        Ok(engine) => {
+            medium.note_opened();
+            run_threads(subject, setup, &engine, &medium, |thread| {
+                Actor::new(thread, operations, seed, &history)
+            })?;
+        }
         Err(_) if medium.has_failed() || medium.is_struck() => (),
         Err(error) => return Err(unusable(error.to_string())),
     }

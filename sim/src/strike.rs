@@ -15,6 +15,9 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Instant;
 
+/// One in this many runs may lose its line while the engine opens.
+const OPENING_ONE_IN: u8 = 8;
+
 /// The result of an exploration of poison.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PoisonReport {
@@ -43,8 +46,8 @@ impl fmt::Display for PoisonReport {
     }
 }
 
-/// Runs the workload of `subject` again and again, and loses a line at a load that the seed of the run chooses. The line
-/// stays lost: each access to it faults. Then recovers from what is on the medium after the run, and from what is there
+/// Runs the workload of `subject` again and again, and loses a line at a load or store that the seed of the run chooses:
+/// a store loads its line first. The line stays lost: each access to it faults. Then recovers from what is on the medium after the run, and from what is there
 /// if power is cut, too. A violation is
 ///
 /// - a panic of an operation or of a recovery, or a fault that none of them reports;
@@ -83,7 +86,9 @@ fn strike<S: Subject>(
     let mut rng = fastrand::Rng::with_seed(seed);
     let counting = Arc::new(Poison::never());
     run_struck(subject, setup, seed, &counting).map_err(stopped)?;
-    let poison = Arc::new(Poison::after(rng.u64(..counting.loads().max(1)), rng.u64(..)));
+    // Opening a pool may take more accesses than all operations of a run.
+    let first = if rng.u8(..OPENING_ONE_IN) == 0 { 0 } else { counting.opened() };
+    let poison = Arc::new(Poison::after(rng.u64(first..=counting.accesses()), rng.u64(..)));
     let run = run_struck(subject, setup, seed, &poison).map_err(stopped)?;
     let Some(line) = poison.line() else { return Ok(()) };
     report.struck += 1;
@@ -99,7 +104,7 @@ fn strike<S: Subject>(
     Ok(())
 }
 
-/// Returns the content that the run left, and the part of it that a power cut is sure to leave.
+/// Returns the content that the run left, and the oldest one that a power cut then leaves.
 fn images<T>(machine: Machine, run: &Run<T>) -> [Vec<u64>; 2] {
     let mut left = run.start.clone();
     let mut model = Model::new(machine, &run.start);
@@ -109,9 +114,13 @@ fn images<T>(machine: Machine, run: &Run<T>) -> [Vec<u64>; 2] {
             left[word as usize] = value;
         }
     }
+    model.enumerate();
     let units = run.start.len() as u64 * WORD / machine.unit();
-    let sure = (0..units as u32).flat_map(|unit| model.base(unit).iter().copied()).collect();
-    [left, sure]
+    let mut oldest: Vec<Vec<u64>> = (0..units as u32).map(|unit| model.base(unit).to_vec()).collect();
+    for unit in model.dirty() {
+        oldest[*unit as usize] = model.versions(*unit).words(0).to_vec();
+    }
+    [left, oldest.concat()]
 }
 
 fn judge<S: Subject>(
