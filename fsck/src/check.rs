@@ -11,7 +11,7 @@ use crate::layout::{Layout, Trace};
 use lode_heap::check::{Finding, Report, SpaceMap, check_log, check_slots};
 use lode_heap::{Heap, HeapError};
 use lode_layout::{Geometry, Header, PoolOffset};
-use lode_pmem::{Fault, Medium};
+use lode_pmem::Medium;
 use lode_pool::{CopyFault, Damage, DirtyShutdown, Headers, PoolError, check_headers};
 use std::sync::Arc;
 
@@ -23,7 +23,6 @@ use std::sync::Arc;
 /// Reads the log, all tables and bitmaps and, if the layout is registered, every object.
 pub fn check_pool<M: Medium>(view: Arc<M>, layouts: &[&dyn Layout<M>]) -> Report {
     let mut report = Report::default();
-    Fault::take();
     for damage in check_headers(&*view) {
         report.add(header_finding(&damage));
     }
@@ -69,7 +68,8 @@ pub(crate) fn check_content<M: Medium>(
     let traced_all =
         root.is_null() || layout.trace(heap, root, &mut Trace::new(heap.memory(), &mut map, report));
     if traced_all {
-        map.report_leaks(heap.memory(), report);
+        // Lost bitmaps are in the report already.
+        let _ = heap.memory().reading(|memory| map.report_leaks(memory, report));
     }
 }
 

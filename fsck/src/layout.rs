@@ -72,10 +72,13 @@ impl<'a> Trace<'a> {
     /// reached before.
     pub fn object(&mut self, what: &'static str, at: PoolOffset) -> bool {
         self.report.counts.reached += 1;
-        let means = match self.map.reach(self.memory, at) {
-            Reach::First => return true,
-            Reach::Again => "two references lead to it",
-            Reach::Unallocated | Reach::Nothing => "it is not allocated, so it may be overwritten",
+        let map = &mut *self.map;
+        let means = match self.memory.reading(|memory| map.reach(memory, at)) {
+            Ok(Reach::First) => return true,
+            Ok(Reach::Again) => "two references lead to it",
+            Err(_) | Ok(Reach::Unallocated | Reach::Nothing) => {
+                "it is not allocated, so it may be overwritten"
+            }
         };
         self.report.add(Finding::damage(what, at, means));
         false

@@ -24,7 +24,7 @@ use crate::outcome::{Repair, RepairError};
 use lode_heap::Heap;
 use lode_heap::check::{Report, SpaceMap, check_slots, mend_log, mend_slots};
 use lode_layout::Geometry;
-use lode_pmem::{Fault, Medium};
+use lode_pmem::Medium;
 use lode_pool::{Headers, repair_headers};
 use std::sync::Arc;
 
@@ -44,7 +44,6 @@ pub fn repair_pool<M: Medium>(
     layouts: &[&dyn Layout<M>],
 ) -> Result<Repair, RepairError> {
     let mut repair = Repair::default();
-    Fault::take();
     repair.mended += u64::from(repair_headers(&**medium)?.is_some());
     let mut headers = Headers::read(&**medium)?;
     headers.check_writable()?;

@@ -63,7 +63,10 @@ fn check(view: Arc<Unchecked>) -> Report {
 
 fn root_of(view: &Unchecked) -> PoolOffset {
     let geometry = *lode_pool::Headers::read(view).unwrap().geometry();
-    lode_layout::decode_root(view.memory().load8(geometry.extents()[0].start)).unwrap()
+    lode_layout::decode_root(
+        view.memory().reading(|memory| memory.load8(geometry.extents()[0].start)).unwrap(),
+    )
+    .unwrap()
 }
 
 /// Offset of the pointer `next` of the root.
@@ -95,7 +98,7 @@ fn an_object_without_an_owner_is_a_leak() {
 fn a_pointer_that_leads_elsewhere_is_damage() {
     let (_folder, path) = town();
     let sound = view(&path);
-    let second = sound.memory().load8(next_of_root(&sound));
+    let second = sound.memory().reading(|memory| memory.load8(next_of_root(&sound))).unwrap();
     // To the root itself; between two objects; outside of the pool.
     for (target, reached) in [(root_of(&sound).get(), 4), (second + 8, 4), (1 << 40, 4)] {
         let view = view(&path);

@@ -105,7 +105,10 @@ mod test {
         match numbers.below(6) {
             0 => medium.store8(at, numbers.any()),
             1 => medium.store8(at, checked(numbers.any())),
-            2 => medium.store8(at, medium.memory().load8(PoolOffset::new(numbers.below(POOL_LEN / 8) * 8))),
+            2 => {
+                let from = PoolOffset::new(numbers.below(POOL_LEN / 8) * 8);
+                medium.store8(at, medium.memory().reading(|memory| memory.load8(from)).unwrap());
+            }
             3 => {
                 let chunks = numbers.any() >> 2;
                 let kinds = [Descriptor::Superblock { chunks }, Descriptor::Huge { chunks: 1 + chunks % 8 }];

@@ -4,14 +4,13 @@ use crate::alloc::allocator::Allocator;
 use crate::alloc::shared::Shared;
 use crate::alloc::space::Space;
 use crate::error::HeapError;
-use crate::faults::told;
 use crate::locks::{LockTable, Version};
 use crate::log::recover::{Damaged, Recovery};
 use crate::log::{Log, LogArea};
 use crate::readers::Pin;
 use crate::session::Session;
 use lode_layout::{Geometry, PoolOffset, WORD, decode_root, encode_root};
-use lode_pmem::{Medium, Memory};
+use lode_pmem::{FaultScope, Medium, Memory};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -39,10 +38,9 @@ impl<M: Medium> Heap<M> {
     /// Durable on return.
     pub fn format(medium: &M, geometry: &Geometry, uuid: &[u8; 16], life: [u64; 2]) -> Result<(), HeapError> {
         let root_at = Space::new(geometry).root_at();
-        told(|| {
+        FaultScope::around(|| {
             medium.store8(root_at, encode_root(PoolOffset::NULL));
             medium.flush(root_at, WORD);
-            Ok(())
         })?;
         Ok(Log::format(medium, LogArea::of(geometry), uuid, life)?)
     }
@@ -124,7 +122,7 @@ impl<M: Medium> Heap<M> {
         self.log.medium()
     }
 
-    /// Returns the mapped bytes, for loads.
+    /// Returns the mapped bytes, for [loads](Memory::reading).
     #[inline]
     pub fn memory(&self) -> &Memory {
         self.log.medium().memory()
@@ -161,8 +159,8 @@ impl<M: Medium> Heap<M> {
     /// [`HeapError::Corrupt`] when the word that holds the offset is damaged; [`HeapError::Fault`].
     pub fn root(&self) -> Result<PoolOffset, HeapError> {
         let at = self.space.root_at();
-        told(|| {
-            let root = decode_root(self.memory().load8(at));
+        self.memory().try_reading(|memory| {
+            let root = decode_root(memory.load8(at));
             root.ok_or(HeapError::Corrupt { what: "the word that says where the root is", at })
         })
     }

@@ -14,7 +14,6 @@ pub mod check;
 mod error;
 #[cfg(feature = "explore")]
 pub mod explore;
-mod faults;
 mod heap;
 mod locks;
 mod log;

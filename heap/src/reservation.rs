@@ -10,11 +10,10 @@
 use crate::alloc::allocations::{PAYLOAD_MIN, make_object};
 use crate::alloc::central::Place;
 use crate::error::HeapError;
-use crate::faults::told;
 use crate::heap::Heap;
 use crate::tx::Tx;
 use lode_layout::{PoolOffset, WORD, align_up};
-use lode_pmem::{Medium, Rung};
+use lode_pmem::{FaultScope, Medium, Rung};
 use std::fmt;
 use std::marker::PhantomData;
 use std::mem;
@@ -255,7 +254,7 @@ impl<M: Medium> Tx<'_, M> {
     /// Puts the content of a new object into the record, or its checksum.
     fn take_content(&self, at: PoolOffset, len: u64) {
         let mut content = vec![0u64; (len / WORD) as usize];
-        self.heap().memory().read(at, content.as_mut_bytes());
+        self.memory().read(at, content.as_mut_bytes());
         let medium = self.heap().medium();
         if len > PAYLOAD_MIN && matches!(medium.rung(), Rung::Line | Rung::Byte) {
             medium.flush(at, len);
@@ -274,10 +273,7 @@ impl Kept {
         if end.is_none_or(|end| end > self.size) {
             return Err(HeapError::NoObject { at: self.at.plus(off) });
         }
-        told(|| {
-            medium.store(self.at.plus(off), bytes);
-            Ok(())
-        })
+        Ok(FaultScope::around(|| medium.store(self.at.plus(off), bytes))?)
     }
 }
 

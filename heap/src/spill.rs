@@ -5,7 +5,7 @@ use crate::alloc::central::Place;
 use crate::error::HeapError;
 use crate::writeset::WriteSet;
 use lode_layout::{CHUNK, Entry, PoolOffset, Record, WORD, align_up};
-use lode_pmem::{Fault, Medium, Rung};
+use lode_pmem::{FaultScope, Medium, Rung};
 use zerocopy::IntoBytes;
 
 /// Commits `writes` and returns the sequence number. The space that its entries take is used again only when the
@@ -13,6 +13,7 @@ use zerocopy::IntoBytes;
 #[cold]
 pub(crate) fn commit_spilled<M: Medium>(
     allocator: Allocator<'_, M>,
+    scope: &FaultScope,
     writes: &mut WriteSet,
 ) -> Result<u64, HeapError> {
     let log = allocator.log();
@@ -23,7 +24,7 @@ pub(crate) fn commit_spilled<M: Medium>(
     let mut rest = &body[..];
     let written = loop {
         if rest.is_empty() {
-            break log.commit(&mut record, &body).map_err(HeapError::from);
+            break log.commit_in(scope, &mut record, &body).map_err(HeapError::from);
         }
         let chunks = align_up(rest.len() as u64 * WORD, CHUNK) / CHUNK;
         let longest = || allocator.take_longest(chunks);
@@ -59,9 +60,8 @@ pub(crate) fn commit_spilled<M: Medium>(
 /// Writes entries to free space. They are durable with the record that leads to them, or before.
 fn write_outside<M: Medium>(medium: &M, at: PoolOffset, words: &[u64]) -> Result<(), HeapError> {
     if medium.rung() != Rung::Commit {
-        medium.copy(at, words.as_bytes());
         // No record may lead to entries that are not there.
-        return Fault::take().map_or(Ok(()), |fault| Err(fault.into()));
+        return Ok(FaultScope::around(|| medium.copy(at, words.as_bytes()))?);
     }
     let mut padded = words.to_vec();
     padded.resize(align_up(words.len() as u64, medium.log_block() / WORD) as usize, 0);

@@ -18,7 +18,7 @@ use crate::log::bugs;
 use crate::session::Session;
 use crate::spill::commit_spilled;
 use crate::tx::Tx;
-use lode_pmem::{Fault, Medium};
+use lode_pmem::{Fault, FaultScope, Medium};
 use std::mem;
 
 /// Highest waiting round that a transaction passes to [`Medium::relax`] before it starts again.
@@ -57,11 +57,13 @@ impl<M: Medium> Heap<M> {
         }
         let mut retries = 0;
         for round in 0.. {
+            // Takes the transaction's faults. A transaction on another heap whose closure runs this one keeps its own.
+            let scope = FaultScope::open();
             let running = Running::begin(self, &session);
-            let result = closure(&Tx::new(self, &session));
+            let result = closure(&Tx::new(self, &session, scope.memory(self.memory())));
             // The closure's value stays in place until the end is known: a copy after the fence would have to wait
             // for all home stores.
-            match running.end(result.is_ok()) {
+            match running.end(scope, result.is_ok()) {
                 // Pins of this closure, and closures of other threads, may have kept freed space from being used
                 // again.
                 End::RolledBack | End::Failed(HeapError::OutOfSpace { .. } | HeapError::TooLarge { .. })
@@ -85,7 +87,7 @@ impl<M: Medium> Heap<M> {
         mut closure: impl FnMut(&Tx<'_, M>) -> Result<R, E>,
     ) -> Result<R, E> {
         let joined = Joined { session };
-        let result = closure(&Tx::new(self, session));
+        let result = self.memory().joining(|memory| closure(&Tx::new(self, session, memory)));
         if result.is_ok() {
             mem::forget(joined);
         }
@@ -122,44 +124,47 @@ enum End {
 struct Running<'a, M: Medium> {
     heap: &'a Heap<M>,
     session: &'a Session,
-    /// A fault that the thread had before, which is not this transaction's. It comes from loads past the heap, or
-    /// from a transaction on another heap whose closure runs this one. That transaction is to fail with it.
-    outer: Option<Fault>,
 }
 
 impl<'a, M: Medium> Running<'a, M> {
     #[inline]
     fn begin(heap: &'a Heap<M>, session: &'a Session) -> Running<'a, M> {
-        let outer = Fault::take();
         session.enter();
-        Running { heap, session, outer }
+        Running { heap, session }
     }
 
     /// Commits if the closure was `successful` and nothing else is against it, and rolls back if not.
     #[inline]
-    fn end(self, successful: bool) -> End {
-        let Running { heap, session, outer } = self;
+    fn end(self, scope: FaultScope, successful: bool) -> End {
+        let Running { heap, session } = self;
         let attempt = &mut *session.attempt();
-        match self.verdict(attempt.outcome(), successful) {
+        match self.verdict(attempt.outcome(), scope.fault(), successful) {
             None => {
-                let committing = Committing { heap, session, outer, attempt };
+                let committing = Committing { heap, session, scope: &scope, attempt };
                 mem::forget(self);
-                committing.commit()
+                let end = committing.commit();
+                match end {
+                    End::Committed => scope.close_faultless(),
+                    // The error reports the fault.
+                    _ => drop(scope.close()),
+                }
+                end
             }
             Some(end) => {
                 attempt.space_and_writes().0.give_back(heap.allocator(session));
-                release(heap, session, attempt, outer);
+                release(heap, session, attempt);
                 mem::forget(self);
+                // The next attempt reads again, and an error reports the fault.
+                let _ = scope.close();
                 end
             }
         }
     }
 
-    /// Decides how the attempt ends; `None` if it commits. The first row that fits decides. The fault of the closure
-    /// is taken in any case: the next attempt reads again.
+    /// Decides how the attempt ends; `None` if it commits. The first row that fits decides.
     #[inline]
-    fn verdict(&self, outcome: Outcome, successful: bool) -> Option<End> {
-        match (outcome, Fault::take(), successful) {
+    fn verdict(&self, outcome: Outcome, fault: Option<Fault>, successful: bool) -> Option<End> {
+        match (outcome, fault, successful) {
             (Outcome::Conflict { is_crossed }, ..) => Some(End::Conflict { is_crossed }),
             // The closure's result follows from zeros.
             (_, Some(fault), _) => Some(End::Failed(fault.into())),
@@ -178,9 +183,7 @@ impl<M: Medium> Drop for Running<'_, M> {
     fn drop(&mut self) {
         let attempt = &mut *self.session.attempt();
         attempt.space_and_writes().0.give_back(self.heap.allocator(self.session));
-        // The panic reports the transaction's own fault.
-        Fault::take();
-        release(self.heap, self.session, attempt, self.outer);
+        release(self.heap, self.session, attempt);
     }
 }
 
@@ -189,7 +192,7 @@ impl<M: Medium> Drop for Running<'_, M> {
 struct Committing<'a, 's, M: Medium> {
     heap: &'a Heap<M>,
     session: &'a Session,
-    outer: Option<Fault>,
+    scope: &'s FaultScope,
     attempt: &'s mut Attempt,
 }
 
@@ -208,7 +211,7 @@ impl<M: Medium> Committing<'_, '_, M> {
                 End::Failed(error)
             }
         };
-        release(self.heap, self.session, self.attempt, self.outer);
+        release(self.heap, self.session, self.attempt);
         mem::forget(self);
         end
     }
@@ -230,9 +233,9 @@ impl<M: Medium> Committing<'_, '_, M> {
             writes.vouch();
         }
         let sequence = if writes.words() <= log.record_words_max() {
-            log.commit(writes.record(), &[])?
+            log.commit_in(self.scope, writes.record(), &[])?
         } else {
-            commit_spilled(allocator, writes)?
+            commit_spilled(allocator, self.scope, writes)?
         };
         Ok(Some(sequence))
     }
@@ -254,8 +257,6 @@ impl<M: Medium> Committing<'_, '_, M> {
             HeapError::InDoubt(_) => {}
             _ => space.give_back(allocator),
         }
-        // The error reports the fault.
-        Fault::take();
     }
 }
 
@@ -263,20 +264,15 @@ impl<M: Medium> Drop for Committing<'_, '_, M> {
     fn drop(&mut self) {
         // The record may be durable: no transaction gets the space that this one has taken, and no record follows.
         self.heap.log().fail();
-        // The panic reports the transaction's own fault.
-        Fault::take();
-        release(self.heap, self.session, self.attempt, self.outer);
+        release(self.heap, self.session, self.attempt);
     }
 }
 
 /// The last phase: releases the locks of the attempt, whose space was dealt with. The thread is in no transaction any
 /// more.
 #[inline]
-fn release<M: Medium>(heap: &Heap<M>, session: &Session, attempt: &mut Attempt, outer: Option<Fault>) {
+fn release<M: Medium>(heap: &Heap<M>, session: &Session, attempt: &mut Attempt) {
     attempt.unlock(heap.locks());
     attempt.reset();
     session.leave();
-    if let Some(fault) = outer {
-        fault.raise();
-    }
 }

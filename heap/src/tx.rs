@@ -8,7 +8,7 @@ use crate::heap::Heap;
 use crate::locks::Version;
 use crate::session::Session;
 use lode_layout::{PoolOffset, WORD, align_up, encode_root};
-use lode_pmem::{Fault, FaultKind, Medium, Rung};
+use lode_pmem::{Medium, Readable, Rung};
 use std::cell::RefMut;
 use zerocopy::IntoBytes;
 
@@ -22,16 +22,18 @@ const PATIENCE_CROSSED: u32 = 96;
 
 /// A transaction. It sees its own stores at once; other threads see them when they are durable.
 ///
-/// Stores outside of the heap's space raise a [`Fault`]. The transaction then fails with it.
+/// Stores outside of the heap's space raise a [`Fault`](lode_pmem::Fault). The transaction then fails with it.
 pub struct Tx<'a, M: Medium> {
     heap: &'a Heap<M>,
     session: &'a Session,
+    /// The pool's bytes, inside of the transaction's scope of faults.
+    memory: &'a Readable,
 }
 
 impl<'a, M: Medium> Tx<'a, M> {
     #[inline]
-    pub(crate) fn new(heap: &'a Heap<M>, session: &'a Session) -> Tx<'a, M> {
-        Tx { heap, session }
+    pub(crate) fn new(heap: &'a Heap<M>, session: &'a Session, memory: &'a Readable) -> Tx<'a, M> {
+        Tx { heap, session, memory }
     }
 
     /// Returns the running attempt.
@@ -52,15 +54,22 @@ impl<'a, M: Medium> Tx<'a, M> {
         self.heap
     }
 
+    /// Returns the pool's bytes without the transaction's own changes. Loads that fail count as faults of the
+    /// transaction.
+    #[inline]
+    pub fn memory(&self) -> &Readable {
+        self.memory
+    }
+
     /// Returns the aligned word at `at` as the transaction sees it.
     #[inline]
     pub fn load8(&self, at: PoolOffset) -> u64 {
-        self.attempt().writes().load8(self.heap.memory(), at)
+        self.attempt().writes().load8(self.memory, at)
     }
 
     /// Copies the range that begins at `at`, as the transaction sees it.
     pub fn read(&self, at: PoolOffset, into: &mut [u8]) {
-        self.attempt().writes().read(self.heap.memory(), at, into);
+        self.attempt().writes().read(self.memory, at, into);
     }
 
     /// Returns true if the transaction has stored nothing yet.
@@ -112,12 +121,12 @@ impl<'a, M: Medium> Tx<'a, M> {
     #[inline]
     fn admit(&self, attempt: &mut Attempt, at: PoolOffset, len: u64, aligned: bool, logged: u64) -> bool {
         if !self.heap.space().holds(at, len) || !aligned {
-            Fault { kind: FaultKind::OutOfRange, at, len }.raise();
+            self.memory.refuse(at, len);
             return false;
         }
         let writes = attempt.writes();
         if writes.has_payloads() {
-            writes.log_payloads(self.heap.memory(), at, len);
+            writes.log_payloads(self.memory, at, len);
         }
         let words = writes.words() as u64 + logged / WORD;
         words <= WORDS_UNASKED || self.allow(attempt, words)
@@ -277,7 +286,7 @@ impl<'a, M: Medium> Tx<'a, M> {
     pub fn free(&self, at: PoolOffset) -> Result<(), HeapError> {
         let attempt = &mut *self.attempt();
         let (space, writes) = attempt.space_and_writes();
-        space.free(self.allocator(), writes, at)
+        space.free(self.allocator(), self.memory, writes, at)
     }
 
     /// Returns the bytes that the object at `at` can hold, at least those that were asked for.
@@ -293,7 +302,7 @@ impl<'a, M: Medium> Tx<'a, M> {
     /// # Errors
     /// As [`free`](Tx::free).
     pub fn object(&self, at: PoolOffset) -> Result<(u64, u64), HeapError> {
-        self.attempt().space().object(self.heap.space(), self.heap.memory(), at)
+        self.attempt().space().object(self.heap.space(), self.memory, at)
     }
 
     /// Makes the object at `at` hold at least `size` bytes. Moves it with its content if it must. Returns its offset

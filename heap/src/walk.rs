@@ -2,10 +2,9 @@
 
 use crate::alloc::space::{Block, Found, Span, SpanKind, bitmap};
 use crate::error::HeapError;
-use crate::faults::told;
 use crate::heap::Heap;
 use lode_layout::{CHECKED_BITS, CHUNK, Extent, PoolOffset, unchecked};
-use lode_pmem::Medium;
+use lode_pmem::{Medium, Readable};
 use std::collections::BTreeMap;
 
 /// An allocated object.
@@ -72,13 +71,13 @@ impl<M: Medium> Heap<M> {
     /// # Errors
     /// [`HeapError::NoObject`] when none begins there; [`HeapError::Corrupt`], [`HeapError::Fault`].
     pub fn object(&self, at: PoolOffset) -> Result<Object, HeapError> {
-        told(|| self.object_at(at))
+        self.memory().try_reading(|memory| self.object_at(memory, at))
     }
 
-    fn object_at(&self, at: PoolOffset) -> Result<Object, HeapError> {
-        match self.space().find(self.memory(), at)? {
+    fn object_at(&self, memory: &Readable, at: PoolOffset) -> Result<Object, HeapError> {
+        match self.space().find(memory, at)? {
             Found::Block { block, span, class, shape } => {
-                let allocated = bitmap(self.memory(), span, &shape)?;
+                let allocated = bitmap(memory, span, &shape)?;
                 let word = (block.word.get() - span.get() - lode_layout::SPAN_HEADER) / lode_layout::WORD;
                 if allocated[word as usize] & block.mask() == 0 {
                     return Err(HeapError::NoObject { at });
@@ -91,7 +90,8 @@ impl<M: Medium> Heap<M> {
         }
     }
 
-    /// Returns true if an allocated object of this type begins at `at`, as it was last committed.
+    /// Returns true if an allocated object of this type begins at `at`, as it was last committed. `memory` is the heap's;
+    /// its scope takes the faults.
     ///
     /// # Errors
     /// [`HeapError::Corrupt`] when its descriptor, header or bitmap is damaged.
@@ -99,11 +99,16 @@ impl<M: Medium> Heap<M> {
     /// # Cost
     /// Loads of a descriptor, a header and one word of a bitmap.
     #[inline]
-    pub fn is_allocated(&self, at: PoolOffset, type_number: u64) -> Result<bool, HeapError> {
-        match self.space().find(self.memory(), at) {
+    pub fn is_allocated(
+        &self,
+        memory: &Readable,
+        at: PoolOffset,
+        type_number: u64,
+    ) -> Result<bool, HeapError> {
+        match self.space().find(memory, at) {
             Ok(Found::Block { block, shape, .. }) => {
                 let damaged = HeapError::Corrupt { what: "the allocation bitmap", at: block.word };
-                let allocated = unchecked(self.memory().load8(block.word)).ok_or(damaged)?;
+                let allocated = unchecked(memory.load8(block.word)).ok_or(damaged)?;
                 Ok(allocated & block.mask() != 0 && shape.type_number == type_number)
             }
             Ok(Found::Huge { object, .. }) => Ok(object.type_number == type_number),
@@ -121,18 +126,18 @@ impl<M: Medium> Heap<M> {
     /// # Cost
     /// That of a search from `after` on.
     pub fn next_object(&self, after: PoolOffset) -> Result<Option<Object>, HeapError> {
-        told(|| self.first_behind(after))
+        self.memory().try_reading(|memory| self.first_behind(memory, after))
     }
 
-    fn first_behind(&self, after: PoolOffset) -> Result<Option<Object>, HeapError> {
+    fn first_behind(&self, memory: &Readable, after: PoolOffset) -> Result<Option<Object>, HeapError> {
         for extent in self.space().extents().filter(|extent| after < extent.end()) {
             let tables = extent.table_len / CHUNK;
             let near = after.get().saturating_sub(extent.start.get()) / CHUNK;
             // The span that holds `after` begins at or before its chunk.
-            let mut chunk = if near > tables { self.head_before(&extent, near) } else { tables };
+            let mut chunk = if near > tables { self.head_before(memory, &extent, near) } else { tables };
             while chunk < extent.len / CHUNK {
-                let (span, kind) = self.space().span(self.memory(), &extent, chunk)?;
-                if let Some(object) = self.first_in(span, kind, after)? {
+                let (span, kind) = self.space().span(memory, &extent, chunk)?;
+                if let Some(object) = self.first_in(memory, span, kind, after)? {
                     return Ok(Some(object));
                 }
                 chunk += span.chunks;
@@ -142,20 +147,26 @@ impl<M: Medium> Heap<M> {
     }
 
     /// Returns the first chunk of the span in use that holds `chunk`, or `chunk` if there is none.
-    fn head_before(&self, extent: &Extent, chunk: u64) -> u64 {
+    fn head_before(&self, memory: &Readable, extent: &Extent, chunk: u64) -> u64 {
         let ends_behind = |head: &u64| {
-            let span = self.space().span(self.memory(), extent, *head);
+            let span = self.space().span(memory, extent, *head);
             span.is_ok_and(|(span, kind)| kind != SpanKind::Free && head + span.chunks > chunk)
         };
         (extent.table_len / CHUNK..=chunk).rev().find(ends_behind).unwrap_or(chunk)
     }
 
     /// Returns the first object of a span that begins after `after`.
-    fn first_in(&self, span: Span, kind: SpanKind, after: PoolOffset) -> Result<Option<Object>, HeapError> {
+    fn first_in(
+        &self,
+        memory: &Readable,
+        span: Span,
+        kind: SpanKind,
+        after: PoolOffset,
+    ) -> Result<Option<Object>, HeapError> {
         Ok(match kind {
             SpanKind::Free => None,
             SpanKind::Superblock(shape) => {
-                let allocated = bitmap(self.memory(), span.start, &shape)?;
+                let allocated = bitmap(memory, span.start, &shape)?;
                 let first = (0..shape.block_count)
                     .filter(|index| is_set(&allocated, *index))
                     .map(|index| Block::of(span.start, &shape, index).at)
@@ -191,17 +202,17 @@ impl<M: Medium> Heap<M> {
     /// # Cost
     /// Reads all chunk descriptors and bitmaps.
     pub fn stats(&self) -> Result<HeapStats, HeapError> {
-        told(|| self.counted())
+        self.memory().try_reading(|memory| self.counted(memory))
     }
 
-    fn counted(&self) -> Result<HeapStats, HeapError> {
+    fn counted(&self, memory: &Readable) -> Result<HeapStats, HeapError> {
         let mut stats = HeapStats::default();
         let mut classes: BTreeMap<u64, ClassStats> = BTreeMap::new();
         for extent in self.space().extents() {
             let mut chunk = extent.table_len / CHUNK;
             let mut run = 0;
             while chunk < extent.len / CHUNK {
-                let (span, kind) = self.space().span(self.memory(), &extent, chunk)?;
+                let (span, kind) = self.space().span(memory, &extent, chunk)?;
                 chunk += span.chunks;
                 run = if kind == SpanKind::Free { run + span.len() } else { 0 };
                 stats.largest_free = stats.largest_free.max(run);
@@ -209,7 +220,7 @@ impl<M: Medium> Heap<M> {
                     SpanKind::Free => stats.free_chunk_bytes += span.len(),
                     SpanKind::Superblock(shape) => {
                         let class = classes.entry(shape.block_size).or_default();
-                        let allocated = bitmap(self.memory(), span.start, &shape)?;
+                        let allocated = bitmap(memory, span.start, &shape)?;
                         let used = allocated.iter().map(|bits| u64::from(bits.count_ones())).sum::<u64>();
                         class.block_size = shape.block_size;
                         class.superblocks += 1;

@@ -2,7 +2,7 @@
 //! sees it.
 
 use lode_layout::{ENTRY_WORDS_MAX, Entries, Entry, PoolOffset, Record, SpanHeaderWords, WORD, align_down};
-use lode_pmem::Memory;
+use lode_pmem::Readable;
 use std::collections::HashMap;
 use zerocopy::IntoBytes;
 
@@ -139,7 +139,7 @@ impl WriteSet {
     /// Moves content that was written in place, and that the range touches, into the record. The transaction is about
     /// to change that content, and recovery would drop a transaction whose checksum no longer fits.
     #[cold]
-    pub(crate) fn log_payloads(&mut self, memory: &Memory, at: PoolOffset, len: u64) {
+    pub(crate) fn log_payloads(&mut self, memory: &Readable, at: PoolOffset, len: u64) {
         let touched = |payload: &mut Payload| at < payload.at.plus(payload.len) && payload.at < at.plus(len);
         for payload in self.payloads.extract_if(.., touched).collect::<Vec<_>>() {
             let mut words = vec![0u64; (payload.len / WORD) as usize];
@@ -164,7 +164,7 @@ impl WriteSet {
 
     /// Returns the word at `at` as the transaction sees it.
     #[inline]
-    pub(crate) fn load8(&mut self, memory: &Memory, at: PoolOffset) -> u64 {
+    pub(crate) fn load8(&mut self, memory: &Readable, at: PoolOffset) -> u64 {
         if self.is_empty() {
             return memory.load8(at);
         }
@@ -174,7 +174,7 @@ impl WriteSet {
     }
 
     /// Reads the range from `at` as the transaction sees it.
-    pub(crate) fn read(&mut self, memory: &Memory, at: PoolOffset, into: &mut [u8]) {
+    pub(crate) fn read(&mut self, memory: &Readable, at: PoolOffset, into: &mut [u8]) {
         self.patch_up();
         memory.read(at, into);
         let range = at.get()..at.get() + into.len() as u64;
@@ -256,6 +256,7 @@ impl Patch {
 #[cfg(test)]
 mod test {
     use super::*;
+    use lode_pmem::Memory;
 
     /// A transaction sees what applying its entries in order to a copy would give.
     #[test]
@@ -290,10 +291,12 @@ mod test {
             }
             let (from, len) = (draw(LEN as u64 - 300) as usize, 1 + draw(300) as usize);
             let mut seen = vec![0; len];
-            writes.read(&memory, PoolOffset::new(from as u64), &mut seen);
+            memory
+                .reading(|memory| writes.read(memory, PoolOffset::new(from as u64), &mut seen))
+                .expect("no fault");
             assert_eq!(seen, model[from..from + len], "step {step}");
         }
         writes.clear();
-        assert_eq!(writes.load8(&memory, PoolOffset::new(0)), 0);
+        assert_eq!(memory.reading(|memory| writes.load8(memory, PoolOffset::new(0))), Ok(0));
     }
 }

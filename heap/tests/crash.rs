@@ -1,7 +1,7 @@
 //! No power cut loses what a transaction promised.
 
 use lode_heap::explore::{HeapSubject, LogSubject};
-use lode_sim::{Budget, Machine, Report, Setup, Subject, explore};
+use lode_sim::{Budget, Machine, Report, Setup, Subject, explore, explore_poison};
 
 fn clean(name: &str, subject: &impl Subject, setup: Setup) {
     let report: Report = explore(subject, &setup);
@@ -40,4 +40,29 @@ fn the_heap_keeps_its_promise() {
             }
         }
     }
+}
+
+fn clean_when_struck(name: &str, subject: &impl Subject) {
+    for machine in Machine::ALL {
+        for threads in [1, 2] {
+            let budget = Budget::scaled(200, 100.0);
+            let setup =
+                Setup { machine, threads, operations: 60 / threads as u64, budget, ..Setup::default() };
+            let report = explore_poison(subject, &setup);
+            println!("{name}, {machine}, {threads} threads: {report}");
+            assert!(report.violation.is_none(), "{}", report.violation.expect("just seen"));
+            assert!(report.struck > 0 && report.refused > 0, "{report}");
+        }
+    }
+}
+
+/// A line is lost at a load: an operation reports it or is right, and what lies elsewhere is still there.
+#[test]
+fn a_lost_line_of_the_log_is_all_that_is_lost() {
+    clean_when_struck("log", &LogSubject { size: 0x10000, log_len: 0x4000 });
+}
+
+#[test]
+fn a_lost_line_of_the_heap_is_all_that_is_lost() {
+    clean_when_struck("heap", &HeapSubject { size: 0x30000, sizes: 5 });
 }

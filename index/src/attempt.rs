@@ -97,7 +97,7 @@ impl<M: Medium, V: View> Attempt<'_, '_, M, V> {
 
     /// Returns a lookup in the pool as the transaction sees it.
     pub(crate) fn lookup(&self) -> Lookup<'_, '_, M, V> {
-        Lookup { heap: self.tx.heap(), view: self.view, tx: Some(self.tx) }
+        Lookup { heap: self.tx.heap(), view: self.view, memory: self.tx.memory(), tx: Some(self.tx) }
     }
 
     /// Verifies that a `key` that was not found is absent: the leaf that would have it, if there is one, is sound.

@@ -15,7 +15,7 @@ use lode_layout::{
     KEY_LEN_MAX, KV_LOAD_OFF, KvLoad, LINE, NODE_BODY, NodeKind, PoolOffset, SlotKind, TREE_CELLS_OFF,
     TREE_SIZE, TYPE_LEAF, TYPE_TREE, TreeSlot, WORD,
 };
-use lode_pmem::{Fault, Medium, Memory};
+use lode_pmem::{FaultScope, Medium, Memory, Readable};
 use std::collections::HashSet;
 
 /// A finding of a check.
@@ -51,7 +51,8 @@ pub(crate) fn bytes_looked_at(memory: &Memory) -> u64 {
 /// The check of one tree.
 struct Check<'a, M: Medium, F> {
     heap: &'a Heap<M>,
-    memory: &'a Memory,
+    scope: &'a FaultScope,
+    memory: &'a Readable,
     visit: F,
     pending: Vec<Pending>,
     /// Depths and symbols of the slots above the current one.
@@ -76,9 +77,11 @@ impl<M: Medium> Tree<'_, M> {
     /// lead to one leaf, the check ends after it has read twice as many bytes as the pool has.
     pub fn check(&self, visit: impl FnMut(Finding)) -> u64 {
         let heap = self.heap();
+        let scope = FaultScope::open();
         let mut check = Check {
             heap,
-            memory: heap.memory(),
+            scope: &scope,
+            memory: scope.memory(heap.memory()),
             visit,
             pending: Vec::new(),
             path: Vec::new(),
@@ -98,6 +101,7 @@ impl<M: Medium> Tree<'_, M> {
         if sum != check.leaves {
             check.damage("the count of the tree", self.root().plus(TREE_CELLS_OFF));
         }
+        check.was_readable();
         check.leaves
     }
 }
@@ -109,8 +113,9 @@ impl<M: Medium, F: FnMut(Finding)> Check<'_, M, F> {
 
     /// Returns true if all loads since the last call succeeded.
     fn was_readable(&mut self) -> bool {
-        let fault = Fault::take();
+        let fault = self.scope.fault();
         if let Some(fault) = fault {
+            self.scope.forget();
             (self.visit)(Finding::Damage(fault.into()));
         }
         fault.is_none()

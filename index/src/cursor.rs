@@ -18,7 +18,7 @@ use crate::node::{Node, Symbol};
 use crate::unrest::{Unrest, at_rest};
 use lode_heap::Heap;
 use lode_layout::{KEY_LEN_MAX, META_DEAD, NodeKind, PoolOffset, SlotKind, TreeSlot};
-use lode_pmem::{Fault, Medium, Memory};
+use lode_pmem::{Medium, Readable};
 
 /// Direction of a cursor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,24 +69,25 @@ impl<'r, M: Medium> Cursor<'r, M> {
         Cursor { heap, way, pending, children, path, passed: 0, begins_early: false, room: None }
     }
 
-    fn memory(&self) -> &'r Memory {
-        self.heap.memory()
-    }
-
     /// Moves before all leaves of the tree at `root`, in the cursor's direction. With `start`, moves before that key,
     /// or at most one leaf earlier. After an error the cursor is anywhere before `start`.
-    pub(crate) fn begin(&mut self, root: PoolOffset, start: Option<&[u8]>) -> Result<(), IndexError> {
+    pub(crate) fn begin(
+        &mut self,
+        memory: &Readable,
+        root: PoolOffset,
+        start: Option<&[u8]>,
+    ) -> Result<(), IndexError> {
         let holder = Node::root(root);
-        let link = Link { holder: root, place: holder.end(), slot: root_slot(self.memory(), root) };
+        let link = Link { holder: root, place: holder.end(), slot: root_slot(memory, root) };
         let from = Pending { link, symbol: Symbol::End, base: 0, level: 0 };
         match start {
             None => self.push(from),
-            Some(key) => self.seek(from, key).inspect_err(|_| self.begins_early = true),
+            Some(key) => self.seek(memory, from, key).inspect_err(|_| self.begins_early = true),
         }
     }
 
     /// Returns the link to the next leaf. After an error the next call goes on after the damage.
-    pub(crate) fn next(&mut self) -> Result<Option<Link>, IndexError> {
+    pub(crate) fn next(&mut self, memory: &Readable) -> Result<Option<Link>, IndexError> {
         while let Some(Pending { link, symbol, base, level }) = self.pending.pop() {
             self.path.truncate(level);
             if let Some(last) = self.path.last_mut() {
@@ -99,8 +100,8 @@ impl<'r, M: Medium> Cursor<'r, M> {
                 }
                 SlotKind::Node(kind) => {
                     let node = Node { at: link.slot.at(), kind: Some(kind), depth: base + link.slot.skip() };
-                    self.pass(&node, kind)?;
-                    let pushed = self.push_children(&node, |_| true);
+                    self.pass(memory, &node, kind)?;
+                    let pushed = self.push_children(memory, &node, |_| true);
                     self.path.push((node.depth, Symbol::End));
                     pushed?;
                 }
@@ -119,7 +120,7 @@ impl<'r, M: Medium> Cursor<'r, M> {
     /// Records that there is damage, which limits the bytes that are read from now on.
     pub(crate) fn note_damage(&mut self) {
         // Objects of a sound tree do not overlap, so they fit the pool's length. As much again is for damage.
-        self.room.get_or_insert(self.memory().len().saturating_mul(2));
+        self.room.get_or_insert(self.heap.memory().len().saturating_mul(2));
     }
 
     /// Counts `len` bytes that are about to be read. Returns an error when a cursor past damage has read too many.
@@ -139,14 +140,14 @@ impl<'r, M: Medium> Cursor<'r, M> {
 
     /// Pushes the slots below `from` that come after `key` in the cursor's direction, and on top the one that may
     /// lead to `key`.
-    fn seek(&mut self, from: Pending, key: &[u8]) -> Result<(), IndexError> {
+    fn seek(&mut self, memory: &Readable, from: Pending, key: &[u8]) -> Result<(), IndexError> {
         let (mut next, mut damage) = (from, None);
         while let SlotKind::Node(kind) = next.link.slot.kind() {
             let Pending { link, base, level, .. } = next;
             let node = Node { at: link.slot.at(), kind: Some(kind), depth: base + link.slot.skip() };
-            self.pass(&node, kind)?;
+            self.pass(memory, &node, kind)?;
             if link.slot.skip() > 0 {
-                match self.compare_below(&node, key) {
+                match self.compare_below(memory, &node, key) {
                     Ok(Match::Differs { at, theirs }) if at < node.depth => {
                         // All keys below come after `key`, or all come before it.
                         if is_after(self.way, theirs, Symbol::of(key, at)) {
@@ -162,11 +163,11 @@ impl<'r, M: Medium> Cursor<'r, M> {
                 }
             }
             let (symbol, way) = (Symbol::of(key, node.depth), self.way);
-            if let Err(error) = self.push_children(&node, |theirs| is_after(way, theirs, symbol)) {
+            if let Err(error) = self.push_children(memory, &node, |theirs| is_after(way, theirs, symbol)) {
                 damage.get_or_insert(error);
             }
             self.path.push((node.depth, symbol));
-            let (place, slot) = node.find(self.memory(), symbol);
+            let (place, slot) = node.find(memory, symbol);
             let link = Link { holder: node.at, place, slot };
             next = Pending { link, symbol, base: node.depth + 1, level: level + 1 };
         }
@@ -175,62 +176,73 @@ impl<'r, M: Medium> Cursor<'r, M> {
     }
 
     /// Compares `key` with a leaf below `node`. Any leaf there holds the bytes that lead to the node.
-    fn compare_below(&self, node: &Node, key: &[u8]) -> Result<Match, IndexError> {
+    fn compare_below(&self, memory: &Readable, node: &Node, key: &[u8]) -> Result<Match, IndexError> {
         let (mut node, mut path, mut children) = (*node, self.path.clone(), Vec::new());
         loop {
             // One child is enough, even if others of the node are damaged.
-            let settled = self.read_settled(&node, &mut children);
+            let settled = self.read_settled(memory, &node, &mut children);
             let Some(Child { symbol, link }) = children.first().copied() else {
                 return settled.and(Err(damaged(node.at)));
             };
             path.push((node.depth, symbol));
             match link.slot.kind() {
-                SlotKind::Leaf => return self.compare(&link, key, &path),
+                SlotKind::Leaf => return self.compare(memory, &link, key, &path),
                 SlotKind::Node(kind) => {
                     let depth = node.depth + 1 + link.slot.skip();
                     node = Node { at: link.slot.at(), kind: Some(kind), depth };
-                    self.check(&node, kind)?;
+                    self.check(memory, &node, kind)?;
                 }
                 SlotKind::Empty | SlotKind::Unknown => return Err(damaged_slot(&link)),
             }
         }
     }
 
-    fn compare(&self, link: &Link, key: &[u8], path: &[(usize, Symbol)]) -> Result<Match, IndexError> {
+    fn compare(
+        &self,
+        memory: &Readable,
+        link: &Link,
+        key: &[u8],
+        path: &[(usize, Symbol)],
+    ) -> Result<Match, IndexError> {
         let look = |leaf: &Copied<'_>| is_on_path(leaf.key(), path).then(|| leaf.compare(key));
-        let found = match checked::read(self.memory(), link.slot.at(), look) {
+        let found = match checked::read(memory, link.slot.at(), look) {
             Ok(found) => found,
-            Err(Torn) => Lookup { heap: self.heap, view: self.memory(), tx: None }.settle(link, look)?,
+            Err(Torn) => Lookup { heap: self.heap, view: memory, memory, tx: None }.settle(link, look)?,
         };
         found.ok_or(misplaced(link.slot.at()))
     }
 
     /// Counts and checks a node on the way to the next leaf. A sound tree has no more nodes there than a key has
     /// bytes.
-    fn pass(&mut self, node: &Node, kind: NodeKind) -> Result<(), IndexError> {
+    fn pass(&mut self, memory: &Readable, node: &Node, kind: NodeKind) -> Result<(), IndexError> {
         self.look_at(kind.size(), node.at)?;
         self.passed += 1;
         if self.passed > 2 * KEY_LEN_MAX + 2 {
             return Err(damaged(node.at));
         }
-        self.check(node, kind)
+        self.check(memory, node, kind)
     }
 
     /// Checks that the node's meta word agrees with the slot that leads to the node.
-    fn check(&self, node: &Node, kind: NodeKind) -> Result<(), IndexError> {
+    fn check(&self, memory: &Readable, node: &Node, kind: NodeKind) -> Result<(), IndexError> {
         if node.depth > KEY_LEN_MAX {
             return Err(damaged(node.at));
         }
-        let meta = self.memory().load8(node.meta_at());
+        let meta = memory.load8(node.meta_at());
         // A node that was replaced since keeps its content.
         if meta == kind.meta(node.depth) || meta == META_DEAD { Ok(()) } else { Err(damaged(node.at)) }
     }
 
     /// Pushes the children of `node` whose symbols `wanted` accepts, the next one last. After an error it pushes
     /// those that it could read.
-    fn push_children(&mut self, node: &Node, wanted: impl Fn(Symbol) -> bool) -> Result<(), IndexError> {
+    fn push_children(
+        &mut self,
+        memory: &Readable,
+        node: &Node,
+        wanted: impl Fn(Symbol) -> bool,
+    ) -> Result<(), IndexError> {
         let mut children = std::mem::take(&mut self.children);
-        let settled = self.read_settled(node, &mut children);
+        let settled = self.read_settled(memory, node, &mut children);
         if self.way == Way::Up {
             children.reverse();
         }
@@ -245,14 +257,20 @@ impl<'r, M: Medium> Cursor<'r, M> {
 
     /// Reads the children of `node`. Waits for a writer that is about to change them. Returns an error if they can't
     /// be those of a node.
-    fn read_settled(&self, node: &Node, children: &mut Vec<Child>) -> Result<(), IndexError> {
-        if self.read_children(node, children) {
+    fn read_settled(
+        &self,
+        memory: &Readable,
+        node: &Node,
+        children: &mut Vec<Child>,
+    ) -> Result<(), IndexError> {
+        if self.read_children(memory, node, children) {
             return Ok(());
         }
         let mut unrest = Unrest::default();
         for round in 0.. {
-            let (is_sound, is_at_rest) = at_rest(self.heap, node.at, || self.read_children(node, children));
-            if let Some(fault) = Fault::take() {
+            let (is_sound, is_at_rest) =
+                at_rest(self.heap, node.at, || self.read_children(memory, node, children));
+            if let Some(fault) = memory.fault() {
                 return Err(fault.into());
             }
             if is_sound {
@@ -262,7 +280,7 @@ impl<'r, M: Medium> Cursor<'r, M> {
             if is_at_rest {
                 return Err(damage);
             }
-            unrest.outlast(self.heap, damage)?;
+            unrest.outlast(self.heap, memory, damage)?;
             self.heap.medium().relax(round);
         }
         unreachable!("the loop ends with an answer")
@@ -270,8 +288,7 @@ impl<'r, M: Medium> Cursor<'r, M> {
 
     /// Reads the children of `node` in the order of their symbols. Returns true if there are any, each once and with
     /// its hint.
-    fn read_children(&self, node: &Node, children: &mut Vec<Child>) -> bool {
-        let memory = self.memory();
+    fn read_children(&self, memory: &Readable, node: &Node, children: &mut Vec<Child>) -> bool {
         children.clear();
         let mut child = |symbol: Symbol, place: PoolOffset, slot: TreeSlot| {
             if !slot.is_empty() {
@@ -297,7 +314,7 @@ impl<'r, M: Medium> Cursor<'r, M> {
 
     fn push(&mut self, pending: Pending) -> Result<(), IndexError> {
         // No more slots can be pending than there are words in the pool.
-        if self.pending.len() as u64 > self.memory().len() / 8 {
+        if self.pending.len() as u64 > self.heap.memory().len() / 8 {
             return Err(damaged_slot(&pending.link));
         }
         self.pending.push(pending);

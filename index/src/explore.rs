@@ -80,17 +80,13 @@ fn number(value: &[u8]) -> Option<u64> {
 }
 
 impl Engine {
-    fn tree(&self) -> Tree<'_, Arc<SimMedium>> {
-        Tree::open(&self.heap, self.root).expect("the tree was there when the run began")
-    }
-
     fn step(
         &self,
         changes: &[(u64, Option<usize>)],
         fails: bool,
         note: impl Fn(Step),
     ) -> Result<(), IndexError> {
-        let tree = self.tree();
+        let tree = Tree::open(&self.heap, self.root)?;
         self.heap.run(|tx| {
             let mut step = Step::default();
             for (key, words) in changes {
@@ -122,12 +118,16 @@ impl Engine {
 /// Returns the content of the tree. It is unsound unless the objects of the tree are exactly those of the heap.
 fn contents(heap: &Heap<Arc<SimMedium>>) -> Result<Contents, IndexError> {
     let tree = Tree::open(heap, heap.root()?)?;
-    let mut unsound = None;
+    let (mut unsound, mut lost) = (None, None);
     let mut reached = Vec::new();
     tree.check(|finding| match finding {
         Finding::Object(object) => reached.push(object),
+        Finding::Damage(error @ IndexError::Fault(_)) => lost = lost.or(Some(error)),
         other => unsound = Some(format!("{other:?}")),
     });
+    if let Some(lost) = lost {
+        return Err(lost);
+    }
     reached.sort_by_key(|object| object.at);
     let objects: Vec<_> = heap.objects().collect::<Result<_, HeapError>>()?;
     if reached != objects {

@@ -73,8 +73,9 @@ fn forget_load<M: Medium>(heap: &Heap<M>, is_outdated: bool) -> Result<bool, Hea
         return Ok(false);
     }
     let at = root.plus(KV_LOAD_OFF);
-    let words: [u64; KV_LOAD_WORDS] =
-        std::array::from_fn(|word| heap.memory().load8(at.plus(word as u64 * WORD)));
+    let words: [u64; KV_LOAD_WORDS] = heap
+        .memory()
+        .reading(|memory| std::array::from_fn(|word| memory.load8(at.plus(word as u64 * WORD))))?;
     let forgets = match KvLoad::decode(&words) {
         Ok(noted) => noted.is_some() && is_outdated,
         Err(KvDamage) => true,

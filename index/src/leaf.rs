@@ -6,7 +6,7 @@ use crate::node::Symbol;
 use crate::view::View;
 use lode_heap::{HeapError, Tx};
 use lode_layout::{LEAF_HEADER, LeafHeader, PoolOffset, TYPE_LEAF, WORD, encode_leaf, leaf_crc, leaf_words};
-use lode_pmem::{Medium, Memory};
+use lode_pmem::{Medium, Readable};
 use zerocopy::IntoBytes;
 
 /// Greatest number of words of a leaf that is built without allocating memory.
@@ -145,7 +145,7 @@ pub(crate) fn value_range(
 }
 
 /// Returns true if the leaf at `leaf` has the checksum that its header says.
-pub(crate) fn is_sound(memory: &Memory, leaf: PoolOffset, header: &LeafHeader) -> bool {
+pub(crate) fn is_sound(memory: &Readable, leaf: PoolOffset, header: &LeafHeader) -> bool {
     let len = header.leaf_len().unwrap_or(0).min(memory.len());
     let mut words = vec![0u64; (len / WORD) as usize];
     memory.read(leaf, words.as_mut_bytes());

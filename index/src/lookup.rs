@@ -12,7 +12,7 @@ use crate::unrest::{Unrest, at_rest};
 use crate::view::View;
 use lode_heap::{Heap, Tx};
 use lode_layout::{META_DEAD, NODE_META, PoolOffset, TYPE_LEAF, TreeSlot};
-use lode_pmem::{Fault, Medium};
+use lode_pmem::{Medium, Readable};
 
 /// A slot that leads to a leaf.
 #[derive(Clone, Copy, Debug)]
@@ -35,6 +35,8 @@ impl From<&Step> for Link {
 pub(crate) struct Lookup<'a, 'h, M: Medium, V> {
     pub(crate) heap: &'a Heap<M>,
     pub(crate) view: &'a V,
+    /// The heap's memory.
+    pub(crate) memory: &'a Readable,
     /// The transaction that the lookup is part of.
     pub(crate) tx: Option<&'a Tx<'h, M>>,
 }
@@ -53,32 +55,30 @@ impl From<Torn> for Doubt {
 }
 
 impl<M: Medium, V: View> Lookup<'_, '_, M, V> {
-    /// Returns the value of `key` in the tree at `root`, if the tree has the key.
+    /// Returns the value of `key` in the tree at `root`, if the tree has the key. The caller asks the scope for a fault.
     #[inline(always)]
     pub(crate) fn get(&self, root: PoolOffset, key: &[u8]) -> Result<Option<Value>, IndexError> {
-        let found = match candidate(self.view, root, key) {
+        match candidate(self.view, root, key) {
             Ok(None) => Ok(None),
             Ok(Some(leaf)) => match checked::value_of(self.view, leaf, key) {
                 Ok(value) if value.is_none() || self.is_leaf(leaf) => Ok(value),
-                _ => return self.get_settled(root, key),
+                _ => self.get_settled(root, key),
             },
             Err(error) => Err(error),
-        };
-        Fault::take().map_or(found, |fault| Err(fault.into()))
+        }
     }
 
     /// Repeats [`get`](Lookup::get) after an inconsistent read.
     #[cold]
     fn get_settled(&self, root: PoolOffset, key: &[u8]) -> Result<Option<Value>, IndexError> {
-        if let Some(fault) = Fault::take() {
+        if let Some(fault) = self.memory.fault() {
             return Err(fault.into());
         }
         let Descent { step, stop, .. } = descend(self.view, root, key, key.len())?;
-        let found = match stop {
+        match stop {
             Stop::Leaf => self.settle(&Link::from(&step), |leaf| leaf.is_of(key).then(|| leaf.value())),
             Stop::Empty | Stop::Absent(_) | Stop::Inside(_) => Ok(None),
-        };
-        Fault::take().map_or(found, |fault| Err(fault.into()))
+        }
     }
 
     /// Calls `with` with a copy of the leaf to which `link` led. Waits for a writer that is about to change leaf or
@@ -94,7 +94,7 @@ impl<M: Medium, V: View> Lookup<'_, '_, M, V> {
                 (read, is_in_tree, self.view.load8(link.place) == link.slot.word())
             };
             let ((read, is_in_tree, is_linked), is_at_rest) = at_rest(self.heap, link.holder, look);
-            if let Some(fault) = Fault::take() {
+            if let Some(fault) = self.memory.fault() {
                 return Err(fault.into());
             }
             let damage = match read {
@@ -117,7 +117,7 @@ impl<M: Medium, V: View> Lookup<'_, '_, M, V> {
             if is_at_rest && is_in_tree {
                 return Err(damage);
             }
-            unrest.outlast(self.heap, damage)?;
+            unrest.outlast(self.heap, self.memory, damage)?;
             self.heap.medium().relax(round);
         }
         unreachable!("the loop ends with an answer")
@@ -127,7 +127,7 @@ impl<M: Medium, V: View> Lookup<'_, '_, M, V> {
     #[inline(always)]
     pub(crate) fn is_leaf(&self, leaf: PoolOffset) -> bool {
         match self.tx.filter(|tx| !tx.is_clean()) {
-            None => self.heap.is_allocated(leaf, TYPE_LEAF).unwrap_or(true),
+            None => self.heap.is_allocated(self.memory, leaf, TYPE_LEAF).unwrap_or(true),
             Some(tx) => tx.object(leaf).map_or_else(
                 |error| !matches!(error, lode_heap::HeapError::NoObject { .. }),
                 |(_, type_number)| type_number == TYPE_LEAF,

@@ -7,7 +7,7 @@ use crate::leaf;
 use crate::lookup::{Link, Lookup};
 use crate::reader::Reader;
 use lode_heap::Heap;
-use lode_pmem::{Fault, Medium};
+use lode_pmem::{Medium, Readable};
 use std::ops::{Bound, RangeBounds};
 
 /// A key and its value: copies of the bytes whose checksum was verified.
@@ -115,7 +115,7 @@ fn is_below(to: &Bound<Vec<u8>>, key: &[u8]) -> bool {
 
 impl<M: Medium> Range<'_, M> {
     /// Returns the next entry from one end. Its key becomes the bound of that end.
-    fn step(&mut self, way: Way) -> Result<Option<Entry>, IndexError> {
+    fn step(&mut self, memory: &Readable, way: Way) -> Result<Option<Entry>, IndexError> {
         let heap = self.reader.heap();
         let (cursor, start) = match way {
             Way::Up => (&mut self.front, &self.from),
@@ -124,11 +124,11 @@ impl<M: Medium> Range<'_, M> {
         let is_first = cursor.is_none();
         let cursor = cursor.get_or_insert_with(|| Cursor::new(heap, way));
         if is_first {
-            cursor.begin(self.reader.root(), key_of(start))?;
+            cursor.begin(memory, self.reader.root(), key_of(start))?;
         }
         let mut skipped = false;
-        while let Some(link) = cursor.next()? {
-            let entry = read_entry(heap, cursor, &link)?;
+        while let Some(link) = cursor.next(memory)? {
+            let entry = read_entry(heap, memory, cursor, &link)?;
             if !cursor.leads_to(&entry.key) {
                 return Err(misplaced(link.slot.at()));
             }
@@ -163,11 +163,8 @@ impl<M: Medium> Range<'_, M> {
         if self.is_over {
             return None;
         }
-        let stepped = self.step(way);
-        let answer = match Fault::take() {
-            Some(fault) => Err(fault.into()),
-            None => stepped,
-        };
+        let reader = self.reader;
+        let answer = reader.memory().try_reading(|memory| self.step(memory, way));
         self.is_over = matches!(answer, Ok(None));
         if answer.is_err() {
             let cursor = match way {
@@ -183,13 +180,14 @@ impl<M: Medium> Range<'_, M> {
 /// Reads the entry of the leaf to which `link` led.
 fn read_entry<M: Medium>(
     heap: &Heap<M>,
+    memory: &Readable,
     cursor: &mut Cursor<'_, M>,
     link: &Link,
 ) -> Result<Entry, IndexError> {
-    let (memory, leaf) = (heap.memory(), link.slot.at());
+    let leaf = link.slot.at();
     let copy = |leaf: &Copied<'_>| Entry { key: leaf.key().to_vec(), value: leaf.value() };
     cursor.look_at(leaf::header(memory, leaf).leaf_len().unwrap_or(0).min(memory.len()), leaf)?;
-    let lookup = Lookup { heap, view: memory, tx: None };
+    let lookup = Lookup { heap, view: memory, memory, tx: None };
     match checked::read(memory, leaf, copy) {
         Ok(entry) if lookup.is_leaf(leaf) => Ok(entry),
         _ => lookup.settle(link, copy),

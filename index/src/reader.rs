@@ -7,7 +7,7 @@ use crate::leaf;
 use crate::lookup::Lookup;
 use lode_heap::{Heap, Pin};
 use lode_layout::{PoolOffset, WORD};
-use lode_pmem::{Fault, Medium, Memory};
+use lode_pmem::{Medium, Memory, Readable};
 
 /// A pinned reader: for lookups and scans that take no lock.
 #[derive(Debug)]
@@ -63,7 +63,9 @@ impl<'h, M: Medium> Reader<'h, M> {
     /// 24 are copied to allocated memory. No store. A wrong checksum while the lock is held may cost a checkpoint.
     #[inline]
     pub fn get(&self, key: &[u8]) -> Result<Option<Value>, IndexError> {
-        Lookup { heap: self.heap, view: self.memory(), tx: None }.get(self.root, key)
+        self.memory().try_reading(|memory| {
+            Lookup { heap: self.heap, view: memory, memory, tx: None }.get(self.root, key)
+        })
     }
 
     /// Returns the value of `key` as it lies in memory, unverified.
@@ -78,24 +80,25 @@ impl<'h, M: Medium> Reader<'h, M> {
     /// Two cache lines a node, or one if the node has 256 slots, and those of the leaf. No store.
     #[inline]
     pub fn get_unchecked(&self, key: &[u8]) -> Result<Option<UncheckedValue<'_>>, IndexError> {
-        let memory = self.heap.memory();
-        let found = match candidate(memory, self.root, key) {
-            Ok(Some(leaf)) if leaf::is_of(memory, leaf, key) => UncheckedValue::of(memory, leaf).map(Some),
+        let all = self.memory();
+        all.try_reading(|memory| match candidate(memory, self.root, key) {
+            Ok(Some(leaf)) if leaf::is_of(memory, leaf, key) => {
+                UncheckedValue::of(all, memory, leaf).map(Some)
+            }
             Ok(_) => Ok(None),
             Err(error) => Err(error),
-        };
-        Fault::take().map_or(found, |fault| Err(fault.into()))
+        })
     }
 }
 
 impl<'r> UncheckedValue<'r> {
     /// Returns the value of the leaf at `leaf`, without a copy unless it is small.
     #[inline]
-    fn of(memory: &'r Memory, leaf: PoolOffset) -> Result<UncheckedValue<'r>, IndexError> {
+    fn of(all: &'r Memory, memory: &Readable, leaf: PoolOffset) -> Result<UncheckedValue<'r>, IndexError> {
         let (at, len) = leaf::value_range(memory, leaf, memory.len())?;
         // ORDER: one load, so that all bytes are of one value; see `leaf::change`.
         let small = if len <= WORD { memory.load8(at).to_le_bytes() } else { [0; WORD as usize] };
-        Ok(UncheckedValue { memory, at, len, small })
+        Ok(UncheckedValue { memory: all, at, len, small })
     }
 
     /// Returns the length in bytes.
@@ -126,9 +129,9 @@ impl<'r> UncheckedValue<'r> {
         let len = usize::try_from(rest).unwrap_or(usize::MAX).min(into.len());
         match self.as_small() {
             Some(small) => into[..len].copy_from_slice(&small[small.len() - rest as usize..][..len]),
-            None => self.memory.read(self.at.plus(from), &mut into[..len]),
+            None => self.memory.reading(|memory| memory.read(self.at.plus(from), &mut into[..len]))?,
         }
-        Fault::take().map_or(Ok(len), |fault| Err(fault.into()))
+        Ok(len)
     }
 
     /// Returns a copy of the value.
@@ -147,10 +150,10 @@ impl<'r> UncheckedValue<'r> {
     /// [`IndexError::Fault`].
     #[inline]
     pub fn equals(&self, bytes: &[u8]) -> Result<bool, IndexError> {
-        let equal = match self.as_small() {
-            Some(small) => small == bytes,
-            None => self.len == bytes.len() as u64 && self.memory.equals(self.at, bytes),
-        };
-        Fault::take().map_or(Ok(equal), |fault| Err(fault.into()))
+        match self.as_small() {
+            Some(small) => Ok(small == bytes),
+            None if self.len != bytes.len() as u64 => Ok(false),
+            None => Ok(self.memory.reading(|memory| memory.equals(self.at, bytes))?),
+        }
     }
 }

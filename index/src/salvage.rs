@@ -16,7 +16,7 @@ use lode_fsck::{Damaged, LostRange, Repair, RepairError};
 use lode_heap::check::{Report, SpaceMap};
 use lode_heap::{Heap, HeapError};
 use lode_layout::{Geometry, PoolOffset, TYPE_LEAF, TYPE_TREE, tree_meta};
-use lode_pmem::Medium;
+use lode_pmem::{FaultScope, Medium};
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -31,13 +31,16 @@ pub(crate) fn salvage<M: Medium>(damaged: &Damaged<'_, M>, repair: &mut Repair) 
     let mut lost_leaves = HashSet::new();
     let (mut counted, mut cleared, mut is_dangling) = (0, Some(0), false);
     if let Some(root) = root {
-        counted = count::sum(memory, root);
-        let mut sift = Sift::new(&**medium, &mut map);
+        let scope = FaultScope::open();
+        counted = count::sum(scope.memory(memory), root);
+        let mut sift = Sift::new(&**medium, scope.memory(memory), &mut map);
         sift.run(root);
         repair.mended += sift.stored;
         repair.lost.append(&mut sift.lost);
         (cleared, is_dangling) = (sift.cleared, sift.is_dangling);
         (doubtful, foreign, lost_leaves) = (sift.doubtful, sift.foreign, sift.lost_leaves);
+        // Lost bytes read as zeros, and what lies there is unlinked.
+        let _ = scope.close();
         drain(&**medium)?;
     }
     repair.mended += map.mend_bitmaps(&**medium, false)?;
@@ -49,10 +52,13 @@ pub(crate) fn salvage<M: Medium>(damaged: &Damaged<'_, M>, repair: &mut Repair) 
     let mut map = SpaceMap::read(memory, geometry, &mut Report::default());
     let mut leaves = 0;
     if let Some(root) = root {
-        let mut sift = Sift::new(&**medium, &mut map);
+        let scope = FaultScope::open();
+        let mut sift = Sift::new(&**medium, scope.memory(memory), &mut map);
         sift.run(root);
         leaves = sift.leaves;
         sift.mend_count(root);
+        // As above.
+        let _ = scope.close();
         drain(&**medium)?;
     }
     repair.mended += map.mend_bitmaps(&**medium, true)?;
@@ -88,14 +94,20 @@ fn find_root<M: Medium>(
     repair: &mut Repair,
 ) -> Result<(Option<PoolOffset>, bool), HeapError> {
     let memory = medium.memory();
-    let word = geometry.extents().first().map_or(0, |extent| memory.load8(extent.start));
+    let at = geometry.extents().first().map_or(PoolOffset::NULL, |extent| extent.start);
+    // A lost word is as good as a damaged one.
+    let word = memory.reading(|memory| memory.load8(at)).unwrap_or(0);
     let told = lode_layout::decode_root(word);
     let is_tree = |at: PoolOffset| map.object(at).is_some_and(|(_, found)| found == TYPE_TREE);
     if let Some(root) = told.filter(|root| is_tree(*root)) {
         return Ok((Some(root), false));
     }
-    let mut candidates = map.root_candidates(memory, TYPE_TREE);
-    candidates.sort_by_key(|at| memory.load8(*at) != tree_meta());
+    let mut candidates = Vec::new();
+    // A candidate that can't be read comes last.
+    let _ = memory.reading(|memory| {
+        candidates = map.root_candidates(memory, TYPE_TREE);
+        candidates.sort_by_key(|at| memory.load8(*at) != tree_meta());
+    });
     let root = candidates.first().copied();
     if root.is_none() && told.is_some_and(PoolOffset::is_null) {
         return Ok((None, false));
@@ -126,7 +138,8 @@ fn bring_back<M: Medium>(
     let memory = heap.memory();
     let (mut brought_back, mut unsound) = (Vec::new(), Vec::new());
     let mut stray = Vec::new();
-    map.unreached(memory, |at| stray.push(at));
+    // A lost bitmap has no objects.
+    let _ = memory.reading(|memory| map.unreached(memory, |at| stray.push(at)));
     stray.retain(|at| map.object(*at).is_some_and(|(_, found)| found == TYPE_LEAF));
     let mut root = root;
     for at in stray {
@@ -141,7 +154,7 @@ fn bring_back<M: Medium>(
         };
         let tree = Tree::open(heap, top)?;
         if tree.get(&key)?.is_none() {
-            tree.insert(&key, &sound_value(memory, at))?;
+            tree.insert(&key, &sound_value(memory, at)?)?;
             brought_back.push((at, key));
         }
     }

@@ -14,7 +14,7 @@ use lode_layout::{
     KEY_LEN_MAX, LEAF_HEADER, LINE, LeafHeader, NodeKind, PoolOffset, SKIP_MAX, SlotKind, TREE_CELLS,
     TREE_CELLS_OFF, TREE_SIZE, TYPE_LEAF, TreeSlot, WORD, flipped_bit_of, leaf_crc, unchecked,
 };
-use lode_pmem::{Fault, Medium, Memory};
+use lode_pmem::{Fault, Medium, Memory, Readable};
 use std::collections::HashSet;
 use std::rc::Rc;
 use zerocopy::IntoBytes;
@@ -114,6 +114,7 @@ enum Verdict {
 /// One pass over a tree.
 pub(crate) struct Sift<'a, M: Medium> {
     medium: &'a M,
+    memory: &'a Readable,
     map: &'a mut SpaceMap,
     stack: Vec<Frame>,
     nodes: HashSet<PoolOffset>,
@@ -141,13 +142,15 @@ pub(crate) struct Sift<'a, M: Medium> {
 }
 
 impl<'a, M: Medium> Sift<'a, M> {
-    pub(crate) fn new(medium: &'a M, map: &'a mut SpaceMap) -> Sift<'a, M> {
+    /// Begins a pass over a tree on `medium`, whose memory is `memory`.
+    pub(crate) fn new(medium: &'a M, memory: &'a Readable, map: &'a mut SpaceMap) -> Sift<'a, M> {
         Sift {
             medium,
+            memory,
             map,
             stack: Vec::new(),
             nodes: HashSet::new(),
-            room: bytes_looked_at(medium.memory()),
+            room: bytes_looked_at(memory),
             last_key: None,
             stored: 0,
             leaves: 0,
@@ -161,13 +164,9 @@ impl<'a, M: Medium> Sift<'a, M> {
         }
     }
 
-    fn memory(&self) -> &'a Memory {
-        self.medium.memory()
-    }
-
     /// Examines the whole tree whose root object is at `root`.
     pub(crate) fn run(&mut self, root: PoolOffset) {
-        self.map.reach(self.memory(), root);
+        self.map.reach(self.memory, root);
         let holder = Node::root(root);
         self.mend(holder.meta_at(), holder.meta());
         // The note of a load lies between slot and cells. It can't be derived from the keys, so it stays as it is.
@@ -176,7 +175,7 @@ impl<'a, M: Medium> Sift<'a, M> {
                 self.mend(root.plus(off), 0);
             }
         }
-        let top = Child { symbol: Symbol::End, slot: holder.end_slot(self.memory()), place: holder.end() };
+        let top = Child { symbol: Symbol::End, slot: holder.end_slot(self.memory), place: holder.end() };
         let verdict = self.look(top, 0, None);
         self.settle(top, verdict);
         while let Some(frame) = self.stack.last_mut() {
@@ -192,7 +191,6 @@ impl<'a, M: Medium> Sift<'a, M> {
             }
         }
         self.end_ranges(None);
-        Fault::take();
     }
 
     /// Corrects the counts of the tree.
@@ -203,7 +201,7 @@ impl<'a, M: Medium> Sift<'a, M> {
     }
 
     fn mend(&mut self, at: PoolOffset, word: u64) {
-        if self.memory().load8(at) != word {
+        if self.memory.load8(at) != word {
             self.medium.store8(at, word);
             self.medium.flush(at, WORD);
             self.stored += 1;
@@ -267,7 +265,7 @@ impl<'a, M: Medium> Sift<'a, M> {
         let mut surroundings = (self.stack.len(), self.last_key.clone());
         for (level, frame) in self.stack.iter().enumerate().rev() {
             let slot = frame.child();
-            if !frame.is_certain(self.memory(), &slot) {
+            if !frame.is_certain(self.memory, &slot) {
                 surroundings = (level, frame.key_before.clone());
             }
             if !frame.kept.is_empty() {
@@ -304,17 +302,17 @@ impl<'a, M: Medium> Sift<'a, M> {
         if !is_there || !self.nodes.insert(at) {
             return self.drop_tree();
         }
-        let stored = unchecked(self.memory().load8(at)).map(|meta| (meta >> 8) as usize);
+        let stored = unchecked(self.memory.load8(at)).map(|meta| (meta >> 8) as usize);
         // The node itself has its depth, unless it is damaged. A slot that skips otherwise is then wrong.
         let skip = stored
             .and_then(|depth| depth.checked_sub(base))
-            .filter(|skip| *skip <= SKIP_MAX && self.memory().load8(at) == kind.meta(base + skip));
+            .filter(|skip| *skip <= SKIP_MAX && self.memory.load8(at) == kind.meta(base + skip));
         let slot = from.slot.with_skip(skip.unwrap_or(from.slot.skip()));
         let node = Node { at, kind: Some(kind), depth: base + slot.skip() };
         if node.depth > KEY_LEN_MAX {
             return self.drop_tree();
         }
-        let children = children(self.memory(), &node, kind);
+        let children = children(self.memory, &node, kind);
         let from = Child { slot, ..from };
         let key_before = self.last_key.clone();
         self.stack.push(Frame { node, kind, from, children, next: 0, kept: Vec::new(), fork, key_before });
@@ -330,7 +328,7 @@ impl<'a, M: Medium> Sift<'a, M> {
             [] => Verdict::Drop,
             [only] if only.kind() == SlotKind::Leaf => Verdict::Keep(only.with_byte(from.symbol.byte())),
             _ => {
-                self.map.reach(self.memory(), node.at);
+                self.map.reach(self.memory, node.at);
                 self.mend(node.meta_at(), node.meta());
                 self.mend_hints(&node, kind);
                 Verdict::Keep(from.slot)
@@ -343,7 +341,7 @@ impl<'a, M: Medium> Sift<'a, M> {
         let at = node.at.plus(lode_layout::NODE_BODY);
         for word in 0..kind.hint_words() {
             let bytes = std::array::from_fn(|byte| {
-                let slot = node.slot(self.memory(), word as usize * WORD as usize + byte);
+                let slot = node.slot(self.memory, word as usize * WORD as usize + byte);
                 if slot.is_empty() { 0 } else { slot.byte() }
             });
             self.mend(at.plus(word * WORD), u64::from_le_bytes(bytes));
@@ -356,12 +354,12 @@ impl<'a, M: Medium> Sift<'a, M> {
         self.is_dangling |= room.is_none();
         let room = room.ok_or(Cut::Unknown)?;
         self.room = self.room.checked_sub(room).ok_or(Cut::Unknown)?;
-        let key = match sound_key(self.memory(), at, room) {
+        let key = match sound_key(self.memory, at, room) {
             Some(key) => key,
             None => {
-                let flip = flipped(self.memory(), at, room).ok_or(Cut::Damaged)?;
-                self.mend(flip.0, self.memory().load8(flip.0) ^ flip.1);
-                sound_key(self.memory(), at, room).ok_or(Cut::Damaged)?
+                let flip = flipped(self.memory, at, room).ok_or(Cut::Damaged)?;
+                self.mend(flip.0, self.memory.load8(flip.0) ^ flip.1);
+                sound_key(self.memory, at, room).ok_or(Cut::Damaged)?
             }
         };
         let is_on = |frame: &Frame| {
@@ -376,12 +374,12 @@ impl<'a, M: Medium> Sift<'a, M> {
             }
             _ => true,
         };
-        if !astray.is_empty() || !follows || self.map.reach(self.memory(), at) == Reach::Again {
+        if !astray.is_empty() || !follows || self.map.reach(self.memory, at) == Reach::Again {
             // One wrong byte in a slot explains this. Two wrong bytes are less likely than a leaf that another one
             // overwrote.
             let may_be_own = match astray[..] {
                 [] => true,
-                [frame] => !frame.is_certain(self.memory(), &frame.child()),
+                [frame] => !frame.is_certain(self.memory, &frame.child()),
                 _ => false,
             };
             return Err(Cut::Foreign((!may_be_own).then_some(at)));
@@ -401,7 +399,7 @@ impl Frame {
     }
 
     /// Returns true if the place of a slot, or its hint, confirms the byte that it is for.
-    fn is_certain(&self, memory: &Memory, child: &Child) -> bool {
+    fn is_certain(&self, memory: &Readable, child: &Child) -> bool {
         match self.kind {
             NodeKind::N4 => child.symbol == Symbol::End,
             NodeKind::N256 => child.symbol == Symbol::End || Symbol::Byte(child.slot.byte()) == child.symbol,
@@ -421,7 +419,7 @@ fn note(all: &mut Vec<LostRange>, range: LostRange) {
 }
 
 /// Returns the children of a node in the order of their symbols.
-fn children(memory: &Memory, node: &Node, kind: NodeKind) -> Vec<Child> {
+fn children(memory: &Readable, node: &Node, kind: NodeKind) -> Vec<Child> {
     let slots = (0..node.capacity()).map(|index| {
         let place = node.at.plus(kind.slots_off() + index as u64 * WORD);
         let slot = node.slot(memory, index);
@@ -434,32 +432,34 @@ fn children(memory: &Memory, node: &Node, kind: NodeKind) -> Vec<Child> {
     children
 }
 
-/// Returns the words of the leaf at `at`, as many as its header says, if an object of `room` bytes holds them.
+/// Returns the words of the leaf at `at`, as many as its header says, if an object of `room` bytes holds them and they can
+/// be read.
 fn words(memory: &Memory, at: PoolOffset, header: &LeafHeader, room: u64) -> Option<Vec<u64>> {
     let len = header.leaf_len().filter(|len| *len <= room && header.key_len as usize <= KEY_LEN_MAX)?;
     let mut words = vec![0u64; (len / WORD) as usize];
-    memory.read(at, words.as_mut_bytes());
-    Fault::take().is_none().then_some(words)
+    memory.reading(|memory| memory.read(at, words.as_mut_bytes())).ok().map(|()| words)
 }
 
 /// Returns the key of the leaf at `at` in an object of `room` bytes, if its checksum is right.
 pub(crate) fn sound_key(memory: &Memory, at: PoolOffset, room: u64) -> Option<Vec<u8>> {
-    let header = leaf::header(memory, at);
+    let header = memory.reading(|memory| leaf::header(memory, at)).ok()?;
     let words = words(memory, at, &header, room)?;
     let key = words.as_bytes().get(LEAF_HEADER as usize..)?.get(..header.key_len as usize)?.to_vec();
     (leaf_crc(&words) == header.crc).then_some(key)
 }
 
 /// Returns the value of a leaf whose checksum is right.
-pub(crate) fn sound_value(memory: &Memory, at: PoolOffset) -> Vec<u8> {
-    let header = leaf::header(memory, at);
-    let mut value = vec![0; header.value_len as usize];
-    memory.read(at.plus(header.value_off()), &mut value);
-    value
+pub(crate) fn sound_value(memory: &Memory, at: PoolOffset) -> Result<Vec<u8>, Fault> {
+    memory.reading(|memory| {
+        let header = leaf::header(memory, at);
+        let mut value = vec![0; header.value_len as usize];
+        memory.read(at.plus(header.value_off()), &mut value);
+        value
+    })
 }
 
 /// Returns the word, and the bit in it, whose flip makes the checksum of a leaf right.
-fn flipped(memory: &Memory, at: PoolOffset, room: u64) -> Option<(PoolOffset, u64)> {
+fn flipped(memory: &Readable, at: PoolOffset, room: u64) -> Option<(PoolOffset, u64)> {
     let room = room.min(MENDED_LEN_MAX);
     let head = [memory.load8(at), memory.load8(at.plus(WORD))];
     // A wrong length leaves the end of the leaf unknown, so each bit of the lengths is tried.

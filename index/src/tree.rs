@@ -13,7 +13,7 @@ use crate::unrest::Unrest;
 use crate::view::View;
 use lode_heap::{Heap, HeapError, Tx};
 use lode_layout::{KEY_LEN_MAX, PoolOffset, SLOT_REACH, TREE_SIZE, TYPE_TREE, tree_meta};
-use lode_pmem::{Fault, Medium, Memory};
+use lode_pmem::{Medium, Memory};
 
 /// Conflicts after which a transaction that holds locks of earlier operations starts again.
 const ATTEMPTS_HOLDING: u32 = 200;
@@ -61,8 +61,8 @@ impl<'h, M: Medium> Tree<'h, M> {
     /// [`IndexError::NoTree`], [`IndexError::PoolTooLarge`], [`IndexError::Fault`].
     pub fn open(heap: &'h Heap<M>, root: PoolOffset) -> Result<Tree<'h, M>, IndexError> {
         check_reach(heap.memory())?;
-        if heap.memory().load8(Node::root(root).meta_at()) != tree_meta() {
-            return Err(Fault::take().map_or(IndexError::NoTree { at: root }, IndexError::from));
+        if heap.memory().reading(|memory| memory.load8(Node::root(root).meta_at()))? != tree_meta() {
+            return Err(IndexError::NoTree { at: root });
         }
         Ok(Tree { heap, root })
     }
@@ -196,8 +196,9 @@ impl<'h, M: Medium> Tree<'h, M> {
     pub fn get_in(&self, tx: &Tx<'_, M>, key: &[u8]) -> Result<Option<Vec<u8>>, IndexError> {
         self.check_heap(tx)?;
         let _pin = self.heap.pin();
-        let value = Lookup { heap: self.heap, view: tx, tx: Some(tx) }.get(self.root, key)?;
-        Ok(value.map(Value::into_vec))
+        let lookup = Lookup { heap: self.heap, view: tx, memory: tx.memory(), tx: Some(tx) };
+        let found = lookup.get(self.root, key);
+        tx.memory().fault().map_or(found, |fault| Err(fault.into())).map(|value| value.map(Value::into_vec))
     }
 
     /// Returns the number of keys, as the tree has counted them. While others add and remove keys, it is about the
@@ -209,8 +210,7 @@ impl<'h, M: Medium> Tree<'h, M> {
         if self.root.is_null() {
             return Ok(0);
         }
-        let sum = count::sum(self.heap.memory(), self.root);
-        Fault::take().map_or(Ok(sum), |fault| Err(fault.into()))
+        Ok(self.heap.memory().reading(|memory| count::sum(memory, self.root))?)
     }
 
     /// Refuses a transaction of another heap, which would store there at this tree's offsets.
@@ -230,15 +230,13 @@ impl<'h, M: Medium> Tree<'h, M> {
         let _pin = self.heap.pin();
         let mut cursor = Cursor::new(self.heap, Way::Up);
         let mut count = 0;
-        let mut walk = || {
-            cursor.begin(self.root, None)?;
-            while count <= most && cursor.next()?.is_some() {
+        self.heap.memory().try_reading(|memory| {
+            cursor.begin(memory, self.root, None)?;
+            while count <= most && cursor.next(memory)?.is_some() {
                 count += 1;
             }
-            Ok(())
-        };
-        let walked = walk();
-        Fault::take().map_or(walked, |fault| Err(fault.into())).map(|()| count)
+            Ok(count)
+        })
     }
 
     /// Repeats `change` until no other thread interferes.
@@ -261,13 +259,13 @@ impl<'h, M: Medium> Tree<'h, M> {
         let (mut conflicts, mut unrest) = (0, Unrest::default());
         for round in 0.. {
             let attempted = if tx.is_clean() {
-                change.attempt(&Attempt { tx, view: self.heap.memory(), root: self.root })
+                change.attempt(&Attempt { tx, view: tx.memory(), root: self.root })
             } else {
                 change.attempt(&Attempt { tx, view: tx, root: self.root })
             };
             match attempted {
                 Ok(answer) => {
-                    return Fault::take().map_or(Ok(answer), |fault| Err(give_up(tx, fault.into())));
+                    return tx.memory().fault().map_or(Ok(answer), |fault| Err(give_up(tx, fault.into())));
                 }
                 Err(Miss::Failed(error)) => return Err(error),
                 Err(Miss::Conflict) => conflicts += 1,
@@ -275,7 +273,8 @@ impl<'h, M: Medium> Tree<'h, M> {
                 // harm. A restart would forget the number of attempts, and damage would keep the transaction for
                 // ever.
                 Err(Miss::Unsettled(at)) => {
-                    unrest.outlast(self.heap, IndexError::Corrupt { what: "the node of the tree", at })?;
+                    let damage = IndexError::Corrupt { what: "the node of the tree", at };
+                    unrest.outlast(self.heap, tx.memory(), damage)?;
                 }
             }
             tx.unlock_since(held);

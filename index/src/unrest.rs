@@ -14,7 +14,7 @@
 use crate::error::IndexError;
 use lode_heap::{Heap, HeapError};
 use lode_layout::PoolOffset;
-use lode_pmem::{Fault, Medium};
+use lode_pmem::{Medium, Readable};
 use std::sync::atomic::{Ordering, fence};
 
 /// Failed attempts after which the place is examined more closely.
@@ -32,14 +32,16 @@ pub(crate) struct Unrest {
 }
 
 impl Unrest {
-    /// Returns when another attempt is worthwhile, or returns `damage` if no writer explains it.
+    /// Returns when another attempt is worthwhile, or returns `damage` if no writer explains it. Fails at once if the scope
+    /// of `memory` has a fault.
     #[cold]
     pub(crate) fn outlast<M: Medium>(
         &mut self,
         heap: &Heap<M>,
+        memory: &Readable,
         damage: IndexError,
     ) -> Result<(), IndexError> {
-        if let Some(fault) = Fault::take() {
+        if let Some(fault) = memory.fault() {
             return Err(fault.into());
         }
         self.attempts += 1;

@@ -2,7 +2,8 @@
 
 use lode_heap::Tx;
 use lode_layout::PoolOffset;
-use lode_pmem::{Medium, Memory};
+use lode_pmem::{Medium, Readable};
+use std::ops::Deref;
 
 /// Loads of words: directly from memory, or overlaid with what a transaction has stored so far.
 pub(crate) trait View {
@@ -19,10 +20,10 @@ pub(crate) trait View {
     fn len(&self) -> u64;
 }
 
-impl View for Memory {
+impl View for Readable {
     #[inline(always)]
     fn load8(&self, at: PoolOffset) -> u64 {
-        Memory::load8(self, at)
+        Readable::load8(self, at)
     }
 
     #[inline(always)]
@@ -31,11 +32,11 @@ impl View for Memory {
     }
 
     fn read(&self, at: PoolOffset, into: &mut [u8]) {
-        Memory::read(self, at, into);
+        Readable::read(self, at, into);
     }
 
     fn len(&self) -> u64 {
-        Memory::len(self)
+        self.deref().len()
     }
 }
 
@@ -47,7 +48,7 @@ impl<M: Medium> View for Tx<'_, M> {
 
     #[inline]
     fn prefetch(&self, at: PoolOffset) {
-        self.heap().memory().prefetch_load(at);
+        self.memory().prefetch_load(at);
     }
 
     fn read(&self, at: PoolOffset, into: &mut [u8]) {
@@ -55,6 +56,6 @@ impl<M: Medium> View for Tx<'_, M> {
     }
 
     fn len(&self) -> u64 {
-        self.heap().memory().len()
+        Deref::deref(self.memory()).len()
     }
 }

@@ -2,7 +2,7 @@
 
 use lode_index::explore::TreeSubject;
 use lode_pmem::Rung;
-use lode_sim::{Budget, Machine, Setup, explore};
+use lode_sim::{Budget, Machine, Setup, explore, explore_poison};
 
 #[test]
 fn the_tree_keeps_its_promise() {
@@ -15,6 +15,22 @@ fn the_tree_keeps_its_promise() {
             let report = explore(&TreeSubject { size: 0x80000 }, &setup);
             println!("tree, {machine}, {threads} threads: {report}");
             assert!(report.violation.is_none(), "{}", report.violation.expect("just seen"));
+        }
+    }
+}
+
+/// A line is lost at a load: an operation reports it or is right, and what lies elsewhere is still there.
+#[test]
+fn a_lost_line_is_all_that_is_lost() {
+    for machine in Machine::ALL {
+        for threads in [1, 2] {
+            let budget = Budget::scaled(200, 100.0);
+            let setup =
+                Setup { machine, threads, operations: 40 / threads as u64, budget, ..Setup::default() };
+            let report = explore_poison(&TreeSubject { size: 0x80000 }, &setup);
+            println!("tree, {machine}, {threads} threads: {report}");
+            assert!(report.violation.is_none(), "{}", report.violation.expect("just seen"));
+            assert!(report.struck > 0 && report.refused > 0, "{report}");
         }
     }
 }

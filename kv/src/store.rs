@@ -5,7 +5,7 @@ use crate::error::KvError;
 use lode_heap::{Heap, HeapError, Pool, Tx};
 use lode_index::{Finding, IndexError, Tree, TreeLayout};
 use lode_layout::{KV_LOAD_OFF, KV_LOAD_WORDS, KvLoad, LayoutName, PoolOffset, TREE_CELLS_OFF};
-use lode_pmem::{Fault, Mapping, Medium};
+use lode_pmem::{Mapping, Medium};
 use lode_pool::{CreateOptions, OpenOptions};
 use std::path::Path;
 use std::sync::Arc;
@@ -218,10 +218,10 @@ impl<M: Medium> Store<M> {
             return Ok(None);
         }
         let mut words = [0; KV_LOAD_WORDS];
-        self.heap().memory().read(self.load_at(), words.as_mut_bytes());
-        if let Some(fault) = Fault::take() {
-            return Err(IndexError::from(fault).into());
-        }
+        self.heap()
+            .memory()
+            .reading(|memory| memory.read(self.load_at(), words.as_mut_bytes()))
+            .map_err(IndexError::from)?;
         KvLoad::decode(&words).map_err(|_| KvError::Load { at: self.load_at() })
     }
 
@@ -234,7 +234,7 @@ impl<M: Medium> Store<M> {
 
     fn forget_load(&self, tx: &Tx<'_, M>) -> Result<(), HeapError> {
         // A load has the store to itself, so no other thread makes the note non-zero meanwhile.
-        if self.heap().memory().load8(self.load_at()) != 0 {
+        if tx.memory().load8(self.load_at()) != 0 {
             tx.lock(self.load_at())?;
             tx.store_words(self.load_at(), &KvLoad::NONE);
         }

@@ -1,9 +1,10 @@
 //! Faults: accesses that the memory, or the pool in it, could not satisfy.
 //!
-//! A load that fails returns zeros, and a store that fails is dropped. The thread records the first failure since the
-//! last [`Fault::take`], the way a floating-point unit records exceptions. So an engine's inner loops have no error
-//! paths. The engine reads, and computes a result that is memory-safe even with zeros. It calls [`Fault::take`] once
-//! before it returns the result.
+//! A load that fails returns zeros, and a store that fails is dropped. The thread records the first failure, the way a
+//! floating-point unit records exceptions. So an engine's inner loops have no error paths. The engine reads, and
+//! computes a result that is memory-safe even with zeros. The [scope](crate::FaultScope) of its reads then returns the
+//! fault in place of the result. Loads need such a scope: only a scope lends the [`Readable`](crate::Readable) that
+//! has them.
 
 use lode_layout::PoolOffset;
 use std::cell::Cell;
@@ -41,33 +42,25 @@ impl Fault {
     /// # Cost
     /// One load from thread-local memory if there was no fault.
     #[inline]
-    pub fn take() -> Option<Fault> {
+    pub(crate) fn take() -> Option<Fault> {
         PENDING.with(|pending| if pending.get().is_some() { pending.take() } else { None })
     }
 
-    /// Runs `access`, and returns its result with the first fault that it raised. An earlier fault of the thread stays
-    /// raised.
+    /// Returns the fault that [`take`](Fault::take) would return.
     #[inline]
-    pub fn apart<R>(access: impl FnOnce() -> R) -> (R, Option<Fault>) {
-        let earlier = Fault::take();
-        let result = access();
-        let own = Fault::take();
-        earlier.into_iter().for_each(Fault::raise);
-        (result, own)
+    pub(crate) fn pending() -> Option<Fault> {
+        PENDING.with(Cell::get)
     }
 
     /// Returns true if [`take`](Fault::take) would return a fault.
-    ///
-    /// # Cost
-    /// The same as `take`.
     #[inline]
-    pub fn is_raised() -> bool {
+    pub(crate) fn is_pending() -> bool {
         PENDING.with(|pending| pending.get().is_some())
     }
 
     /// Records `self` unless an earlier fault is still to be taken.
     #[cold]
-    pub fn raise(self) {
+    pub(crate) fn raise(self) {
         PENDING.with(|pending| {
             if pending.get().is_none() {
                 pending.set(Some(self));

@@ -90,7 +90,8 @@ struct Found {
 }
 
 impl MappingOptions {
-    /// Uses this rung instead of the detected one.
+    /// Uses this rung instead of the detected one. A private view ignores it: its rung is `none`, since no store of it is
+    /// kept.
     pub fn rung(mut self, rung: Rung) -> MappingOptions {
         self.rung = Some(rung);
         self

@@ -2,6 +2,7 @@
 
 use crate::chunks::PrivateChunks;
 use crate::live::Live;
+use crate::losses::Losses;
 use crate::reservation::{Reservation, page};
 use crate::{Fault, FaultKind, access, fixup};
 use lode_layout::{PoolOffset, align_up};
@@ -10,10 +11,10 @@ use std::ops::Range;
 use std::path::Path;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 /// A range of mapped memory. Every access is checked. An access that fails raises a [`Fault`] of the calling thread; it
-/// loads zeros or stores nothing.
+/// loads zeros or stores nothing. Loads need a scope that takes their faults; see [`reading`](Memory::reading).
 ///
 /// # Cost
 /// A load is a bounds check and one move. It has no error path: a load that faults resumes after itself.
@@ -21,8 +22,11 @@ use std::sync::{Mutex, PoisonError, RwLock};
 pub struct Memory {
     base: NonNull<u8>,
     len: AtomicU64,
-    /// Equal to `len`, or 0 if a store must first make its chunk private. So one bounds check of a store covers both.
+    /// Equal to `len`, or 0 if `losses` decides on each load. So one bounds check of a load covers both.
+    loadable: AtomicU64,
+    /// Equal to `len`, or 0 if a store must first make its chunk private, or if `losses` decides on each store.
     storable: AtomicU64,
+    losses: Option<Arc<dyn Losses>>,
     chunks: Option<PrivateChunks>,
     live: &'static Live,
     /// Ranges that the kernel lists as lost; `live` holds the ranges that faults have shown.
@@ -59,6 +63,20 @@ impl Memory {
         Ok(Memory::over(reservation, len, false, None))
     }
 
+    /// Maps zeroed memory of `len` bytes without a file. It loses what `losses` says. For simulators.
+    ///
+    /// # Errors
+    /// Fails with the error of mmap(2).
+    ///
+    /// # Cost
+    /// A call of `losses` for each access.
+    pub fn anonymous_losing(len: u64, losses: Arc<dyn Losses>) -> io::Result<Memory> {
+        let mut memory = Memory::anonymous(len)?;
+        (memory.loadable, memory.storable) = (AtomicU64::new(0), AtomicU64::new(0));
+        memory.losses = Some(losses);
+        Ok(memory)
+    }
+
     /// Takes the first `len` bytes of `reservation`, which the caller has opened. `shared` keeps the memory from the
     /// children of a fork.
     pub(crate) fn over(reservation: Reservation, len: u64, shared: bool, path: Option<&Path>) -> Memory {
@@ -67,10 +85,23 @@ impl Memory {
         let base = reservation.base();
         let live = Live::enter(base.as_ptr().expose_provenance(), reservation.size(), shared, path);
         let (bad, growing) = Default::default();
-        let (len, storable) = (AtomicU64::new(len), AtomicU64::new(len));
+        let [len, loadable, storable] = [len; 3].map(AtomicU64::new);
         // A private view has a path and is not shared.
         let is_private_view = path.is_some() && !shared;
-        Memory { base, len, storable, chunks: None, live, bad, growing, is_private_view, reservation }
+        let (losses, chunks) = (None, None);
+        Memory {
+            base,
+            len,
+            loadable,
+            storable,
+            losses,
+            chunks,
+            live,
+            bad,
+            growing,
+            is_private_view,
+            reservation,
+        }
     }
 
     /// Takes a shared mapping that is open for reading only. A store goes to a private copy of its chunk.
@@ -109,7 +140,11 @@ impl Memory {
         }
         // ORDER: the pages are open before any thread's bounds check admits an access to them.
         self.len.fetch_max(len, Ordering::Release);
-        if self.chunks.is_none() {
+        if self.losses.is_none() {
+            // ORDER: as above.
+            self.loadable.fetch_max(len, Ordering::Release);
+        }
+        if self.chunks.is_none() && self.losses.is_none() {
             // ORDER: as above.
             self.storable.fetch_max(len, Ordering::Release);
         }
@@ -139,37 +174,36 @@ impl Memory {
         self.reservation.size() as u64
     }
 
-    /// Loads the aligned word at `at` with acquire ordering. Media are little-endian.
+    /// Loads an aligned word, for [`Readable::load8`](crate::Readable::load8).
     #[inline(always)]
-    pub fn load8(&self, at: PoolOffset) -> u64 {
+    pub(crate) fn load8(&self, at: PoolOffset) -> u64 {
         #[cfg(lode_bugs)]
         crate::stepped::step();
         if !self.holds_word(at) {
-            return out_of_range(at, 8);
+            return self.load8_if_kept(at);
         }
         // SAFETY: - the whole word lies inside of the mapping, and is aligned, as just checked.
         // ORDER: acquires; pairs with the release of `store8`: all that was stored before the word is visible with it.
         unsafe { access::load8(self.base.as_ptr(), at.get() as usize) }
     }
 
-    /// Loads the byte at `at` with acquire ordering.
+    /// Loads a byte, for [`Readable::load1`](crate::Readable::load1).
     #[inline(always)]
-    pub fn load1(&self, at: PoolOffset) -> u8 {
-        if at.get() >= self.len() {
-            return out_of_range(at, 1) as u8;
+    pub(crate) fn load1(&self, at: PoolOffset) -> u8 {
+        // ORDER: as in `len`.
+        if at.get() >= self.loadable.load(Ordering::Relaxed) {
+            return self.load1_if_kept(at);
         }
         // SAFETY: - the byte lies inside the mapping, as just checked.
         // ORDER: as in `load8`.
         unsafe { access::load1(self.base.as_ptr(), at.get() as usize) }
     }
 
-    /// Copies the range that begins at `at` into `into`. Fills `into` with zeros if any of the range can't be read.
-    /// Only single bytes are atomic. A caller that copies bytes which other threads store must check afterwards that
-    /// they have not changed.
+    /// Copies a range, for [`Readable::read`](crate::Readable::read).
     #[inline]
-    pub fn read(&self, at: PoolOffset, into: &mut [u8]) {
-        let place = self.span(at, into.len());
-        // SAFETY: - the range lies inside of the mapping, as `span` checked; `into` is an exclusive reference.
+    pub(crate) fn read(&self, at: PoolOffset, into: &mut [u8]) {
+        let place = self.readable(at, into.len());
+        // SAFETY: - the range lies inside of the mapping, as `readable` checked; `into` is an exclusive reference.
         let copied = place
             .is_some_and(|from| unsafe { access::copy_out(from.as_ptr(), into.as_mut_ptr(), into.len()) });
         if !copied {
@@ -177,11 +211,11 @@ impl Memory {
         }
     }
 
-    /// Returns true if the range that begins at `at` holds exactly `bytes`. Returns false if it can't all be read.
+    /// Compares a range, for [`Readable::equals`](crate::Readable::equals).
     #[inline]
-    pub fn equals(&self, at: PoolOffset, bytes: &[u8]) -> bool {
-        let place = self.span(at, bytes.len());
-        // SAFETY: - the range lies inside of the mapping, as `span` checked; `bytes` is a reference.
+    pub(crate) fn equals(&self, at: PoolOffset, bytes: &[u8]) -> bool {
+        let place = self.readable(at, bytes.len());
+        // SAFETY: - the range lies inside of the mapping, as `readable` checked; `bytes` is a reference.
         place.is_some_and(|from| unsafe { access::equals(from.as_ptr(), bytes.as_ptr(), bytes.len()) })
     }
 
@@ -255,6 +289,13 @@ impl Memory {
         // ORDER: a replaced word is ordered with the loads and stores before and after it.
         let found = unsafe { access::compare_exchange8(self.base.as_ptr(), at.get() as usize, current, new) };
         if found == current { Ok(found) } else { Err(found) }
+    }
+
+    /// Raises a fault of the calling thread for an access that the caller refuses, as for a range outside of the memory.
+    /// For implementers of `Medium`, and for engines that bound their stores more closely.
+    #[cold]
+    pub fn refuse(&self, at: PoolOffset, len: u64) {
+        Fault { kind: FaultKind::OutOfRange, at, len }.raise();
     }
 
     /// Lends the range that begins at `at`. A fault in it while it is lent can't become an error: it prints the pool
@@ -336,11 +377,76 @@ impl Memory {
     pub(crate) fn span(&self, at: PoolOffset, len: usize) -> Option<NonNull<u8>> {
         let total = self.len();
         if len as u64 > total || at.get() > total - len as u64 {
-            out_of_range(at, len as u64);
+            self.refuse(at, len as u64);
             return None;
         }
         // SAFETY: - the range lies inside of the mapping, as just checked.
         Some(unsafe { self.base.add(at.get() as usize) })
+    }
+
+    /// Returns the address of a range that is to be loaded. Raises a fault if the range can't all be.
+    #[inline]
+    fn readable(&self, at: PoolOffset, len: usize) -> Option<NonNull<u8>> {
+        // ORDER: as in `len`.
+        let total = self.loadable.load(Ordering::Relaxed);
+        let inside = len as u64 <= total && at.get() <= total - len as u64;
+        if !inside && !self.delivers(at, len, 1) {
+            return None;
+        }
+        // SAFETY: - the range lies inside of the mapping, as just checked.
+        Some(unsafe { self.base.add(at.get() as usize) })
+    }
+
+    /// Loads a word of memory that `losses` decides on; zero outside of the memory.
+    #[cold]
+    #[inline(never)]
+    fn load8_if_kept(&self, at: PoolOffset) -> u64 {
+        if !self.delivers(at, 8, 8) {
+            return 0;
+        }
+        // SAFETY: - the whole word lies inside of the mapping, and is aligned, as just checked.
+        // ORDER: as in `load8`.
+        unsafe { access::load8(self.base.as_ptr(), at.get() as usize) }
+    }
+
+    /// Loads a byte as [`load8_if_kept`](Memory::load8_if_kept) does.
+    #[cold]
+    #[inline(never)]
+    fn load1_if_kept(&self, at: PoolOffset) -> u8 {
+        if !self.delivers(at, 1, 1) {
+            return 0;
+        }
+        // SAFETY: - the byte lies inside the mapping, as just checked.
+        // ORDER: as in `load8`.
+        unsafe { access::load1(self.base.as_ptr(), at.get() as usize) }
+    }
+
+    /// Returns true if a range at a multiple of `align` can be loaded. Otherwise it has raised a fault.
+    #[cold]
+    fn delivers(&self, at: PoolOffset, len: usize, align: u64) -> bool {
+        self.lies_inside(at, len, align) && self.has_kept(at, len)
+    }
+
+    /// Returns true if a range at a multiple of `align` lies inside of the memory. Otherwise it has raised a fault.
+    fn lies_inside(&self, at: PoolOffset, len: usize, align: u64) -> bool {
+        let total = self.len();
+        let fits = len as u64 <= total && at.get() <= total - len as u64;
+        let inside = fits && at.get().is_multiple_of(align);
+        if !inside {
+            self.refuse(at, len as u64);
+        }
+        inside
+    }
+
+    /// Returns true if a range inside of the memory is not lost. Otherwise it has raised a fault.
+    fn has_kept(&self, at: PoolOffset, len: usize) -> bool {
+        let range = at.get()..at.get() + len as u64;
+        let lost = self.losses.as_ref().and_then(|losses| losses.meet(range));
+        if let Some(Range { start, end }) = &lost {
+            self.live.remember_bad(*start, *end);
+            Fault { kind: FaultKind::Poison, at: PoolOffset::new(*start), len: end - start }.raise();
+        }
+        lost.is_none()
     }
 
     /// Returns true if a range can be stored to without a private copy.
@@ -362,25 +468,17 @@ impl Memory {
     /// stored to. Otherwise it has raised a fault.
     #[cold]
     fn owned(&self, at: PoolOffset, len: usize, align: u64) -> bool {
-        let total = self.len();
-        let fits = len as u64 <= total && at.get() <= total - len as u64;
-        let inside = fits && at.get().is_multiple_of(align);
-        match &self.chunks {
-            Some(chunks) if inside => {
-                let start = at.get() as usize;
-                chunks.own(start..start + len, &self.reservation)
-            }
-            _ => {
-                out_of_range(at, len as u64);
-                false
-            }
-        }
+        let start = at.get() as usize;
+        self.lies_inside(at, len, align)
+            && self.has_kept(at, len)
+            && self.chunks.as_ref().is_none_or(|chunks| chunks.own(start..start + len, &self.reservation))
     }
 
     #[inline(always)]
     fn holds_word(&self, at: PoolOffset) -> bool {
         // Rotation turns an unaligned offset into a huge one, so one comparison checks both.
-        at.get().rotate_right(3) < self.len() >> 3
+        // ORDER: as in `len`.
+        at.get().rotate_right(3) < self.loadable.load(Ordering::Relaxed) >> 3
     }
 }
 
@@ -389,13 +487,6 @@ impl Drop for Memory {
         // The entry must go before the address space does. The field with the address space is dropped last.
         self.live.leave();
     }
-}
-
-#[cold]
-#[inline(never)]
-fn out_of_range(at: PoolOffset, len: u64) -> u64 {
-    Fault { kind: FaultKind::OutOfRange, at, len }.raise();
-    0
 }
 
 #[cold]

@@ -33,7 +33,10 @@ fn an_ordinary_file_is_on_the_commit_rung() {
         (Rung::Commit, PAGE, PAGE + 100)
     );
     mapping.log_write(PoolOffset::NULL, &[7; PAGE as usize]).unwrap();
-    assert_eq!(mapping.memory().load8(PoolOffset::new(8)), 0x0707_0707_0707_0707);
+    assert_eq!(
+        mapping.memory().reading(|memory| memory.load8(PoolOffset::new(8))).unwrap(),
+        0x0707_0707_0707_0707
+    );
     mapping.store8(PoolOffset::new(PAGE), 9);
     mapping.drain().unwrap();
     drop(mapping);
@@ -70,8 +73,15 @@ fn a_forced_rung_is_used_and_told() {
         mapping.copy(PoolOffset::new(8), &[rung.code(); 72]);
         mapping.flush(PoolOffset::new(8), 72);
         mapping.drain().unwrap();
-        assert!(mapping.memory().equals(PoolOffset::new(8), &[rung.code(); 72]));
-        assert!(mapping.memory().equals(PoolOffset::new(PAGE), &[rung.code(); PAGE as usize]));
+        assert!(
+            mapping.memory().reading(|memory| memory.equals(PoolOffset::new(8), &[rung.code(); 72])).unwrap()
+        );
+        assert!(
+            mapping
+                .memory()
+                .reading(|memory| memory.equals(PoolOffset::new(PAGE), &[rung.code(); PAGE as usize]))
+                .unwrap()
+        );
     }
 }
 
@@ -93,7 +103,10 @@ fn a_private_view_never_reaches_the_file() {
     let view = Mapping::options().private_view().map_file(read_only, file.path()).unwrap();
     view.store8(PoolOffset::new(8), 5);
     view.log_write(PoolOffset::NULL, &[6; 64]).unwrap();
-    assert_eq!((view.memory().load8(PoolOffset::new(8)), view.rung()), (0x0606_0606_0606_0606, Rung::None));
+    assert_eq!(
+        (view.memory().reading(|memory| memory.load8(PoolOffset::new(8))).unwrap(), view.rung()),
+        (0x0606_0606_0606_0606, Rung::None)
+    );
     assert_eq!(fs::read(file.path()).unwrap(), [1; 100]);
     assert_eq!(view.grow(200), Err(PmemError::FixedSize { path: file.path().into() }));
 }
@@ -130,7 +143,7 @@ fn a_device_on_a_region_is_on_the_rung_that_the_region_tells() {
         let mapping = mapping.unwrap();
         assert_eq!((mapping.report().to_string().as_str(), mapping.memory().len()), (told, 2 * PAGE));
         mapping.log_write(PoolOffset::new(64), &[5; 128]).unwrap();
-        assert!(mapping.memory().equals(PoolOffset::new(64), &[5; 128]));
+        assert!(mapping.memory().reading(|memory| memory.equals(PoolOffset::new(64), &[5; 128])).unwrap());
         assert_eq!(mapping.grow(3 * PAGE), Err(PmemError::FixedSize { path: "/dev/zero".into() }));
     }
 }

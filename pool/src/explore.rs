@@ -2,7 +2,7 @@
 
 use crate::{HeaderCopy, Headers, PoolError, check_headers, format};
 use lode_layout::{CHUNK, Extent, Geometry, Header, LINE, LayoutName, PoolOffset, Rung, WORD};
-use lode_pmem::{Counter, Medium};
+use lode_pmem::{Counter, Medium, Readable};
 use lode_sim::oracle::{Access, Registers, WrongRegisters};
 use lode_sim::{Actor, Moment, Outcome, SimMedium, Subject};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -99,14 +99,14 @@ impl PoolSubject {
 
     /// Returns the first word that should be zero and is not. It looks at the chunk tables, and where pools are made
     /// also at slots and log.
-    fn dirty_word(self, medium: &SimMedium, header: &Header) -> Option<PoolOffset> {
+    fn dirty_word(self, memory: &Readable, header: &Header) -> Option<PoolOffset> {
         let geometry = &header.geometry;
         let log = Geometry::SLOT_0.get()..geometry.log_off().get() + geometry.log_len();
         let log = matches!(self, PoolSubject::Made).then_some(log);
         let table = |extent: &Extent| extent.start.get()..extent.start.get() + extent.table_len;
         let ranges = log.into_iter().chain(geometry.extents().iter().map(table));
         let mut words = ranges.flat_map(|range| range.step_by(WORD as usize)).map(PoolOffset::new);
-        words.find(|at| medium.memory().load8(*at) != 0)
+        words.find(|at| memory.load8(*at) != 0)
     }
 }
 
@@ -239,12 +239,15 @@ impl Subject for PoolSubject {
         }
         let number = headers.current().uuid.as_u128() as u64;
         let mut content = content_at(headers.current());
-        if let Some(at) = content.find(|at| medium.memory().load8(*at) != number) {
-            return Err(Unusable::Foreign(at));
-        }
-        match self.dirty_word(&medium, headers.current()) {
-            Some(at) => Err(Unusable::Dirty(at)),
-            None => Ok(contents(headers.current())),
+        let looked_at = medium.memory().reading(|memory| {
+            let foreign = content.find(|at| memory.load8(*at) != number);
+            (foreign, self.dirty_word(memory, headers.current()))
+        });
+        let (foreign, dirty) = looked_at.map_err(|fault| PoolError::Memory { fault })?;
+        match (foreign, dirty) {
+            (Some(at), _) => Err(Unusable::Foreign(at)),
+            (None, Some(at)) => Err(Unusable::Dirty(at)),
+            (None, None) => Ok(contents(headers.current())),
         }
     }
 

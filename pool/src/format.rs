@@ -3,7 +3,7 @@
 use crate::zero::zero_range;
 use crate::{HeaderCopy, Headers, PoolError};
 use lode_layout::{BLOCK, Geometry, Header, PoolOffset};
-use lode_pmem::{Fault, Medium};
+use lode_pmem::{FaultScope, Medium};
 
 /// Makes a pool with this header on the medium, and overwrites any earlier content. `content` writes the engines'
 /// initial data. It finds slots, log and chunk tables zeroed, and may use any store of the medium. Before it returns it
@@ -52,10 +52,7 @@ pub fn format<M: Medium, E: From<PoolError>>(
     for extent in geometry.extents() {
         zero_range(medium, extent.start, extent.table_len)?;
     }
-    content(medium, &header)?;
-    if let Some(fault) = Fault::take() {
-        return Err(PoolError::Memory { fault }.into());
-    }
+    FaultScope::around(|| content(medium, &header)).map_err(|fault| PoolError::Memory { fault })??;
     // ORDER: all other parts before the header that makes it a pool (row 3).
     drain(medium)?;
     let bytes = header.encode();

@@ -1,7 +1,7 @@
 //! A single copy of the header, of the two that a pool has.
 
 use lode_layout::{Geometry, Header, HeaderError, PoolOffset, header};
-use lode_pmem::{Fault, Medium};
+use lode_pmem::{Fault, FaultScope, Medium};
 use std::fmt;
 
 /// One of the two copies.
@@ -50,12 +50,9 @@ impl HeaderCopy {
         let mut bytes = [0; header::LEN];
         let there = &mut bytes[..len as usize];
         if !there.is_empty() {
-            medium.memory().read(self.at(), there);
+            medium.memory().reading(|memory| memory.read(self.at(), there)).map_err(CopyFault::Unreadable)?;
         }
-        match Fault::take() {
-            Some(fault) => Err(CopyFault::Unreadable(fault)),
-            None => Header::decode(there).map_err(CopyFault::Invalid),
-        }
+        Header::decode(there).map_err(CopyFault::Invalid)
     }
 
     /// Copies `bytes` here past the cache. Durable after the next drain.
@@ -63,8 +60,7 @@ impl HeaderCopy {
     /// # Errors
     /// The memory is lost.
     pub(crate) fn write<M: Medium>(self, medium: &M, bytes: &[u8; header::LEN]) -> Result<(), Fault> {
-        let ((), met) = Fault::apart(|| medium.copy(self.at(), bytes));
-        met.map_or(Ok(()), Err)
+        FaultScope::around(|| medium.copy(self.at(), bytes))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::PoolError;
 use lode_layout::PoolOffset;
-use lode_pmem::{Fault, Medium};
+use lode_pmem::{FaultScope, Medium};
 
 static ZEROS: [u8; 64 * 1024] = [0; 64 * 1024];
 
@@ -13,11 +13,13 @@ static ZEROS: [u8; 64 * 1024] = [0; 64 * 1024];
 /// # Errors
 /// [`PoolError::Memory`] when the medium could not store them.
 pub(crate) fn zero_range<M: Medium>(medium: &M, at: PoolOffset, len: u64) -> Result<(), PoolError> {
-    let mut done = 0;
-    while done < len {
-        let step = (len - done).min(ZEROS.len() as u64);
-        medium.copy(at.plus(done), &ZEROS[..step as usize]);
-        done += step;
-    }
-    Fault::take().map_or(Ok(()), |fault| Err(PoolError::Memory { fault }))
+    let zero = || {
+        let mut done = 0;
+        while done < len {
+            let step = (len - done).min(ZEROS.len() as u64);
+            medium.copy(at.plus(done), &ZEROS[..step as usize]);
+            done += step;
+        }
+    };
+    FaultScope::around(zero).map_err(|fault| PoolError::Memory { fault })
 }

@@ -88,7 +88,7 @@ impl Ledger {
 
     /// Returns the number of threads that have accounts.
     pub fn threads(&self) -> u64 {
-        self.heap.memory().load8(self.root)
+        self.load(self.root)
     }
 
     /// Runs transactions of `thread` until one fails. Calls `durable` with the number of each transaction that is
@@ -126,7 +126,7 @@ impl Ledger {
                 .with_context(|| format!("thread {thread}, transaction {number}"))?;
             shared += number / TURN;
         }
-        let found = self.heap.memory().load8(self.shared_at());
+        let found = self.load(self.shared_at());
         ensure!(found == shared, "the shared word is {found} and not {shared}");
         Ok(())
     }
@@ -163,28 +163,32 @@ impl Ledger {
     }
 
     fn verify_account(&self, thread: u64, number: u64) -> Result<()> {
-        let (memory, account) = (self.heap.memory(), self.account(thread));
+        let account = self.account(thread);
         for copy in COPIES {
-            let found = memory.load8(account.plus(copy));
+            let found = self.load(account.plus(copy));
             ensure!(found == number, "the copy at {copy} is {found}");
         }
         for kept in number.saturating_sub(KEPT - 1).max(1)..=number {
-            let object = PoolOffset::new(memory.load8(account.plus(LIST + kept % KEPT * WORD)));
+            let object = PoolOffset::new(self.load(account.plus(LIST + kept % KEPT * WORD)));
             ensure!(object != PoolOffset::NULL, "the object of transaction {kept} is not there");
             let expected = content(thread, kept);
             let found: Vec<u64> =
-                (0..expected.len() as u64).map(|index| memory.load8(object.plus(index * WORD))).collect();
+                (0..expected.len() as u64).map(|index| self.load(object.plus(index * WORD))).collect();
             ensure!(found == expected, "the object of transaction {kept} at {object} has other content");
         }
         Ok(())
     }
 
+    fn load(&self, at: PoolOffset) -> u64 {
+        self.heap.memory().reading(|memory| memory.load8(at)).expect("the file is as long as the pool")
+    }
+
     fn number(&self, thread: u64) -> u64 {
-        self.heap.memory().load8(self.account(thread))
+        self.load(self.account(thread))
     }
 
     fn account(&self, thread: u64) -> PoolOffset {
-        PoolOffset::new(self.heap.memory().load8(self.root.plus((2 + thread) * WORD)))
+        PoolOffset::new(self.load(self.root.plus((2 + thread) * WORD)))
     }
 
     fn shared_at(&self) -> PoolOffset {
@@ -266,10 +270,10 @@ mod test {
             assert!(ledger.verify(&wrong).is_err(), "{wrong:?}");
         }
         let account = ledger.account(1);
-        let object = ledger.heap.memory().load8(account.plus(LIST));
+        let object = ledger.load(account.plus(LIST));
         for at in [account.plus(COPIES[2]), PoolOffset::new(object), ledger.shared_at()] {
             let damage = |change: u64| {
-                let word = ledger.heap.memory().load8(at);
+                let word = ledger.load(at);
                 let changed: Result<(), HeapError> = ledger.heap.run(|tx| {
                     tx.store8(at, word ^ change);
                     Ok(())

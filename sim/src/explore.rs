@@ -403,7 +403,7 @@ fn found<S: Subject>(scene: &Scene<'_, S>, cuts: Vec<Cut>, breach: Breach) -> En
 }
 
 /// Returns the operations that ended last, and those in flight.
-fn story<T: Clone + Debug>(moment: &Moment<T>) -> String {
+pub(crate) fn story<T: Clone + Debug>(moment: &Moment<T>) -> String {
     let mut ended: Vec<_> =
         moment.operations().iter().filter(|operation| operation.ended.is_some()).collect();
     ended.sort_by_key(|operation| operation.ended);

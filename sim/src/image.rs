@@ -4,7 +4,7 @@ use crate::schedule::message;
 use crate::tape::Event;
 use crate::{Machine, SimMedium, Subject};
 use lode_layout::{LINE, PoolOffset, WORD};
-use lode_pmem::{Fault, Medium};
+use lode_pmem::{Fault, FaultScope, Medium};
 use std::fmt;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -107,19 +107,9 @@ impl Image {
 
     /// Recovers twice, compares and checks the contents, and undoes the stores of the recoveries.
     pub(crate) fn check<S: Subject>(&mut self, subject: &S, legal: &S::Legal) -> Result<(), Breach> {
-        let found = self.recover_twice(subject, legal);
+        let found = recover_twice(&self.medium, subject, legal);
         self.undo();
         found
-    }
-
-    fn recover_twice<S: Subject>(&self, subject: &S, legal: &S::Legal) -> Result<(), Breach> {
-        let first = self.recover(subject, 1)?;
-        subject.check(legal, &first).map_err(|wrong| Breach::Illegal { wrong: wrong.to_string() })?;
-        let second = self.recover(subject, 2)?;
-        if first != second {
-            return Err(Breach::Unstable { first: format!("{first:?}"), second: format!("{second:?}") });
-        }
-        Ok(())
     }
 
     /// Lends the medium with the image to `visit`, and undoes the stores of `visit`.
@@ -131,27 +121,11 @@ impl Image {
     /// Recovers once, records the events of the recovery, and undoes its stores.
     pub(crate) fn record<S: Subject>(&mut self, subject: &S) -> Result<Vec<Event>, Breach> {
         self.medium.record(true);
-        let found = self.recover(subject, 1);
+        let found = recover(&self.medium, subject, 1);
         self.medium.record(false);
         self.undo();
         let events = self.medium.tape().take();
         found.map(|_| events)
-    }
-
-    fn recover<S: Subject>(&self, subject: &S, round: u8) -> Result<S::Contents, Breach> {
-        // Drop a fault of an earlier recovery.
-        let _ = Fault::take();
-        let medium = self.medium.clone();
-        let found = catch_unwind(AssertUnwindSafe(|| subject.recover(medium)));
-        let found = found.map_err(|payload| {
-            let message = message(payload).unwrap_or_default();
-            Breach::Panicked { round, message }
-        })?;
-        let found = found.map_err(|error| Breach::Refused { round, error: error.to_string() })?;
-        match Fault::take() {
-            Some(fault) => Err(Breach::Fault { round, fault }),
-            None => Ok(found),
-        }
     }
 
     fn undo(&mut self) {
@@ -163,4 +137,37 @@ impl Image {
             }
         });
     }
+}
+
+/// Recovers twice, compares and checks the contents.
+pub(crate) fn recover_twice<S: Subject>(
+    medium: &Arc<SimMedium>,
+    subject: &S,
+    legal: &S::Legal,
+) -> Result<(), Breach> {
+    let first = recover(medium, subject, 1)?;
+    subject.check(legal, &first).map_err(|wrong| Breach::Illegal { wrong: wrong.to_string() })?;
+    let second = recover(medium, subject, 2)?;
+    if first != second {
+        return Err(Breach::Unstable { first: format!("{first:?}"), second: format!("{second:?}") });
+    }
+    Ok(())
+}
+
+/// Recovers for the time `round`, from 1.
+pub(crate) fn recover<S: Subject>(
+    medium: &Arc<SimMedium>,
+    subject: &S,
+    round: u8,
+) -> Result<S::Contents, Breach> {
+    let medium = medium.clone();
+    let scope = FaultScope::open();
+    let found = catch_unwind(AssertUnwindSafe(|| subject.recover(medium)));
+    let left = scope.close();
+    let found = found.map_err(|payload| {
+        let message = message(payload).unwrap_or_default();
+        Breach::Panicked { round, message }
+    })?;
+    let found = found.map_err(|error| Breach::Refused { round, error: error.to_string() })?;
+    left.map(|()| found).map_err(|fault| Breach::Fault { round, fault })
 }

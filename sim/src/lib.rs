@@ -11,8 +11,8 @@
 //! It does: take the place of a mapping under an unmodified engine; let logical threads take turns at every call of the
 //! medium, by a seed; cut the power after every store and drain; make the images that the [machine](Machine) may then
 //! leave, all of them if they are few; recover from each twice, and from power cuts inside of sampled recoveries; and
-//! name the first loss so that it can be [replayed](replay()). It does not: model time, the loss of more than power
-//! (see poison in `lode-pmem`), or reordered loads. It can't run an engine that keeps a lock across a call of the
+//! name the first loss so that it can be [replayed](replay()). [`explore_poison`] loses a line
+//! at a load, too. It does not: model time, or reordered loads. It can't run an engine that keeps a lock across a call of the
 //! medium outside of [`Medium::wait_while`](lode_pmem::Medium::wait_while), and reports it as a hang.
 //!
 //! # What a power cut leaves
@@ -31,9 +31,10 @@
 //!
 //! ```
 //! use lode_layout::PoolOffset;
-//! use lode_pmem::{Medium, SyncError};
+//! use lode_pmem::{Fault, Medium};
 //! use lode_sim::oracle::{Sequence, WrongSequence};
 //! use lode_sim::{Actor, Moment, Setup, SimMedium, Subject, explore};
+//! use std::error::Error;
 //! use std::sync::Arc;
 //!
 //! /// The engine: the count at 0, the entries from 64 on.
@@ -43,14 +44,15 @@
 //! }
 //!
 //! impl<M: Medium> List<M> {
-//!     fn entries(&self) -> Vec<u64> {
-//!         let memory = self.medium.memory();
-//!         let count = memory.load8(PoolOffset::NULL);
-//!         (0..count).map(|index| memory.load8(PoolOffset::new(64 + 8 * index))).collect()
+//!     fn entries(&self) -> Result<Vec<u64>, Fault> {
+//!         self.medium.memory().reading(|memory| {
+//!             let count = memory.load8(PoolOffset::NULL);
+//!             (0..count).map(|index| memory.load8(PoolOffset::new(64 + 8 * index))).collect()
+//!         })
 //!     }
 //!
-//!     fn push(&self, entry: u64) -> Result<(), SyncError> {
-//!         let count = self.medium.memory().load8(PoolOffset::NULL);
+//!     fn push(&self, entry: u64) -> Result<(), Box<dyn Error>> {
+//!         let count = self.medium.memory().reading(|memory| memory.load8(PoolOffset::NULL))?;
 //!         let place = PoolOffset::new(64 + 8 * count);
 //!         self.medium.store8(place, entry);
 //!         self.medium.flush(place, 8);
@@ -59,7 +61,7 @@
 //!         }
 //!         self.medium.store8(PoolOffset::NULL, count + 1);
 //!         self.medium.flush(PoolOffset::NULL, 8);
-//!         self.medium.drain() // ORDER: the count is durable before the caller is told.
+//!         Ok(self.medium.drain()?) // ORDER: the count is durable before the caller is told.
 //!     }
 //! }
 //!
@@ -74,17 +76,17 @@
 //!     type Contents = Vec<u64>;
 //!     type Legal = Sequence<Vec<u64>>;
 //!     type Wrong = WrongSequence<Vec<u64>>;
-//!     type Error = SyncError;
+//!     type Error = Box<dyn Error>;
 //!
 //!     fn size(&self) -> u64 {
 //!         4096
 //!     }
 //!
-//!     fn format(&self, _medium: Arc<SimMedium>) -> Result<(), SyncError> {
+//!     fn format(&self, _medium: Arc<SimMedium>) -> Result<(), Box<dyn Error>> {
 //!         Ok(()) // A medium of zeros is an empty list.
 //!     }
 //!
-//!     fn start(&self, medium: Arc<SimMedium>) -> Result<List<SimMedium>, SyncError> {
+//!     fn start(&self, medium: Arc<SimMedium>) -> Result<List<SimMedium>, Box<dyn Error>> {
 //!         Ok(List { medium, forgets_drain: self.forgets_drain })
 //!     }
 //!
@@ -99,8 +101,8 @@
 //!         }
 //!     }
 //!
-//!     fn recover(&self, medium: Arc<SimMedium>) -> Result<Vec<u64>, SyncError> {
-//!         Ok(self.start(medium)?.entries()) // This engine has nothing to repair.
+//!     fn recover(&self, medium: Arc<SimMedium>) -> Result<Vec<u64>, Box<dyn Error>> {
+//!         Ok(self.start(medium)?.entries()?) // This engine has nothing to repair.
 //!     }
 //!
 //!     fn legal(&self, moment: &Moment<u64>) -> Sequence<Vec<u64>> {
@@ -142,12 +144,15 @@ mod medium;
 mod model;
 pub mod oracle;
 mod pending;
+mod poison;
+mod poisoned;
 mod recording;
 mod report;
 mod run;
 mod schedule;
 mod seen;
 mod setup;
+mod strike;
 mod subject;
 mod tape;
 mod touched;
@@ -164,4 +169,5 @@ pub use recording::Recording;
 pub use report::{Cut, Fate, NoReplay, Replay, Report, Violation};
 pub use schedule::Stop;
 pub use setup::{Budget, Setup};
+pub use strike::{PoisonReport, explore_poison};
 pub use subject::Subject;

@@ -1,12 +1,14 @@
 //! The simulated medium: memory whose every store can be replayed, reordered, torn and lost.
 
 use crate::machine::{Machine, SECTOR};
+use crate::poison::Poison;
 use crate::schedule::{self, Schedule};
 use crate::tape::{Event, Tape};
 use crate::touched::Touched;
 use lode_layout::{LINE, PoolOffset, WORD, align_down};
-use lode_pmem::{Counter, Fault, FaultKind, Gate, Medium, Memory, Rung, SyncError};
+use lode_pmem::{Counter, Gate, Losses, Medium, Memory, Rung, SyncError};
 use std::io;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -33,6 +35,7 @@ pub struct SimMedium {
     drains: Counter,
     failing_drain: Option<u64>,
     is_armed: AtomicBool,
+    pub(crate) poison: Option<Arc<Poison>>,
     /// True if the failure is still to be reported to drains, or to log writes, see [`Description`].
     untold: [AtomicBool; 2],
 }
@@ -57,8 +60,19 @@ impl SimMedium {
         assert!(len.is_multiple_of(lode_layout::BLOCK), "{len} bytes are not a whole number of blocks");
         assert!(len / WORD <= u64::from(u32::MAX), "{len} bytes are more than the simulator can number");
         assert!(machine.rung != Rung::None, "nothing is ever durable on the rung none");
-        Ok(SimMedium {
-            memory: Memory::anonymous(len)?,
+        Ok(SimMedium::over(Memory::anonymous(len)?, machine, None))
+    }
+
+    /// Returns a medium as [`new`](SimMedium::new) does, with a poison that is not armed yet.
+    pub(crate) fn struck(len: u64, machine: Machine, poison: Arc<Poison>) -> io::Result<SimMedium> {
+        let memory = Memory::anonymous_losing(len, Arc::clone(&poison) as Arc<dyn Losses>)?;
+        Ok(SimMedium::over(memory, machine, Some(poison)))
+    }
+
+    fn over(memory: Memory, machine: Machine, poison: Option<Arc<Poison>>) -> SimMedium {
+        let len = memory.len();
+        SimMedium {
+            memory,
             machine,
             touched: Touched::new((len / LINE) as usize),
             tape: Tape::default(),
@@ -67,8 +81,9 @@ impl SimMedium {
             drains: Counter::default(),
             failing_drain: None,
             is_armed: AtomicBool::new(true),
+            poison,
             untold: [AtomicBool::new(false), AtomicBool::new(false)],
-        })
+        }
     }
 
     /// Makes the drain or log write with number `nth`, from 0, fail on the commit rung. The stores that it was to make
@@ -142,18 +157,29 @@ impl SimMedium {
     fn admit(&self, at: PoolOffset, len: u64) -> bool {
         let inside = at.get().checked_add(len).is_some_and(|end| end <= self.memory.len());
         if !inside {
-            Fault { kind: FaultKind::OutOfRange, at, len }.raise();
+            self.memory.refuse(at, len);
         }
         inside
     }
 
-    /// Stores bytes word by word. Records each word as the event that `event` makes of its number and new value.
-    fn put(&self, at: PoolOffset, bytes: &[u8], event: impl Fn(u32, u64) -> Event) {
+    /// Stores bytes word by word. Records each word as the event that `event` makes of its number and new value. A store
+    /// ends before a lost line. Returns true if all was stored.
+    fn put(&self, at: PoolOffset, bytes: &[u8], event: impl Fn(u32, u64) -> Event) -> bool {
         if !self.admit(at, bytes.len() as u64) {
-            return;
+            return false;
         }
+        let lost = self.meet_store(&(at.get()..at.get() + bytes.len() as u64));
+        let kept = lost.as_ref().map_or(bytes.len(), |lost| lost.start.saturating_sub(at.get()) as usize);
+        let bytes = &bytes[..kept];
         self.note(|events| self.words(at, bytes, |word, value| events.push(event(word, value))));
-        self.words(at, bytes, |word, value| self.set(word, value));
+        self.unpoisoned(|| self.words(at, bytes, |word, value| self.set(word, value)));
+        lost.is_none_or(|lost| self.fault_at(&lost))
+    }
+
+    /// Raises the fault of a store to a lost line. Returns false.
+    fn fault_at(&self, lost: &Range<u64>) -> bool {
+        self.memory.store8(PoolOffset::new(lost.start), 0);
+        false
     }
 
     fn set(&self, word: u32, value: u64) {
@@ -172,7 +198,9 @@ impl SimMedium {
             let mut word = [0; WORD as usize];
             if now.len() < word.len() {
                 // Not `load8`, which is a switching point in builds with seeded bugs.
-                self.memory.read(PoolOffset::new(start), &mut word);
+                // This load is not the engine's, so it is neither lost nor counted.
+                let read = || self.memory.reading(|memory| memory.read(PoolOffset::new(start), &mut word));
+                self.unpoisoned(read).expect("the range was admitted");
             }
             word[skip..skip + now.len()].copy_from_slice(now);
             each((start / WORD) as u32, u64::from_le_bytes(word));
@@ -200,6 +228,13 @@ impl SimMedium {
         Ok(())
     }
 
+    fn start_write_back(&self, range: Range<u64>) {
+        if !range.is_empty() {
+            let (first, last) = (self.unit_of(range.start), self.unit_of(range.end - 1));
+            self.note(|events| events.push(Event::Flush { first, last, thread: schedule::current() }));
+        }
+    }
+
     fn unit_of(&self, at: u64) -> u32 {
         (at / self.machine.unit()) as u32
     }
@@ -221,8 +256,7 @@ impl Medium for SimMedium {
     fn store8(&self, at: PoolOffset, value: u64) {
         self.step();
         if !at.get().is_multiple_of(WORD) {
-            Fault { kind: FaultKind::OutOfRange, at, len: WORD }.raise();
-            return;
+            return self.memory.refuse(at, WORD);
         }
         self.put(at, &value.to_le_bytes(), |word, value| Event::Store { word, value });
     }
@@ -235,7 +269,8 @@ impl Medium for SimMedium {
     fn compare_exchange8(&self, at: PoolOffset, current: u64, new: u64) -> Result<u64, u64> {
         self.step();
         let found = self.memory.compare_exchange8(at, current, new);
-        if found.is_ok() && at.get().is_multiple_of(WORD) && at.get() < self.memory.len() {
+        let is_kept = self.lost(&(at.get()..at.get().saturating_add(WORD))).is_none();
+        if found.is_ok() && is_kept && at.get().is_multiple_of(WORD) && at.get() < self.memory.len() {
             self.touched.mark(at.line());
             self.note(|events| events.push(Event::Store { word: (at.get() / WORD) as u32, value: new }));
         }
@@ -250,7 +285,7 @@ impl Medium for SimMedium {
         match self.machine.rung {
             Rung::Commit => self.put(at, bytes, |word, value| Event::Store { word, value }),
             _ => self.put(at, bytes, |word, value| Event::Copy { word, value, thread }),
-        }
+        };
     }
 
     fn flush(&self, at: PoolOffset, len: u64) {
@@ -258,8 +293,15 @@ impl Medium for SimMedium {
         if len == 0 || !self.admit(at, len) {
             return;
         }
-        let (first, last) = (self.unit_of(at.get()), self.unit_of(at.get() + len - 1));
-        self.note(|events| events.push(Event::Flush { first, last, thread: schedule::current() }));
+        let all = at.get()..at.get() + len;
+        match self.lost(&all) {
+            Some(lost) if self.machine.rung == Rung::Line => {
+                self.start_write_back(all.start..lost.start);
+                self.start_write_back(lost.end..all.end);
+                self.fault_at(&lost);
+            }
+            _ => self.start_write_back(all),
+        }
     }
 
     fn drain(&self) -> Result<(), SyncError> {
@@ -283,13 +325,16 @@ impl Medium for SimMedium {
         }
         let thread = schedule::current();
         let last_word = (SECTOR / WORD - 1) as u32;
-        match self.machine.rung {
+        let all = match self.machine.rung {
             Rung::Commit => self.put(at, bytes, |word, value| {
                 let last = word & last_word == last_word;
                 Event::Log { word, value, last }
             }),
             Rung::Byte => self.put(at, bytes, |word, value| Event::Store { word, value }),
             _ => self.put(at, bytes, |word, value| Event::Copy { word, value, thread }),
+        };
+        if !all {
+            return Err(SyncError { errno: EIO });
         }
         // Another thread may run between the write and its completion.
         self.step_durable();

@@ -29,7 +29,13 @@ impl Recording {
     /// call counts as durable.
     pub fn of<T>(medium: &SimMedium, call: impl FnOnce() -> T) -> (Recording, T) {
         let words = medium.memory().len() / WORD;
-        let start = (0..words).map(|word| medium.memory().load8(PoolOffset::new(word * WORD))).collect();
+        let start = medium
+            .memory()
+            .reading(|memory| (0..words).map(|word| memory.load8(PoolOffset::new(word * WORD))).collect());
+        let start = match start {
+            Ok(start) => start,
+            Err(fault) => panic!("a recording begins with memory that is there: {fault}"),
+        };
         medium.record(true);
         let result = call();
         medium.record(false);

@@ -2,6 +2,7 @@
 
 use crate::image::Breach;
 use crate::schedule::Stop;
+use lode_layout::PoolOffset;
 use std::fmt;
 use std::str::FromStr;
 
@@ -97,6 +98,13 @@ pub enum Fate {
     Stopped(Stop),
     /// Power was cut, and the recovery failed the check.
     Cut(Breach),
+    /// A line was lost during the run, and a recovery after the run failed the check.
+    Poisoned {
+        /// Offset of the line.
+        at: PoolOffset,
+        /// The reason.
+        breach: Breach,
+    },
 }
 
 impl fmt::Display for Fate {
@@ -105,6 +113,7 @@ impl fmt::Display for Fate {
             Fate::Unusable { error } => write!(f, "the engine does not start: {error}"),
             Fate::Stopped(stop) => stop.fmt(f),
             Fate::Cut(breach) => breach.fmt(f),
+            Fate::Poisoned { at, breach } => write!(f, "the line at {at} was lost: {breach}"),
         }
     }
 }

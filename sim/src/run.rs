@@ -1,12 +1,13 @@
 //! One recorded run of a workload.
 
 use crate::history::{Actor, History, Note};
+use crate::poison::Poison;
 use crate::report::Fate;
 use crate::schedule::{Schedule, Stop, message};
 use crate::tape::Event;
 use crate::{Setup, SimMedium, Subject};
 use lode_layout::{PoolOffset, WORD, bug};
-use lode_pmem::{Fault, Medium, Rung};
+use lode_pmem::{FaultScope, Medium, Rung};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -22,6 +23,16 @@ pub(crate) struct Run<T> {
     pub(crate) notes: Vec<Note<T>>,
 }
 
+/// Runs the workload as [`run`] does, on a medium with this poison.
+pub(crate) fn run_struck<S: Subject>(
+    subject: &S,
+    setup: &Setup,
+    seed: u64,
+    poison: &Arc<Poison>,
+) -> Result<Run<S::Operation>, Fate> {
+    run_with(subject, setup, seed, setup.operations, Some(Arc::clone(poison)))
+}
+
 /// Runs the workload with a seed, in threads of its own. So the thread-local state of engines is as in a new process.
 pub(crate) fn run<S: Subject>(
     subject: &S,
@@ -29,10 +40,20 @@ pub(crate) fn run<S: Subject>(
     seed: u64,
     operations: u64,
 ) -> Result<Run<S::Operation>, Fate> {
+    run_with(subject, setup, seed, operations, None)
+}
+
+fn run_with<S: Subject>(
+    subject: &S,
+    setup: &Setup,
+    seed: u64,
+    operations: u64,
+    poison: Option<Arc<Poison>>,
+) -> Result<Run<S::Operation>, Fate> {
     let chosen = bug::chosen();
     let whole = || {
         bug::inherit(chosen);
-        run_here(subject, setup, seed, operations)
+        run_here(subject, setup, seed, operations, poison)
     };
     thread::scope(|scope| scope.spawn(whole).join().unwrap_or_else(|payload| resume_unwind(payload)))
 }
@@ -42,35 +63,46 @@ fn run_here<S: Subject>(
     setup: &Setup,
     seed: u64,
     operations: u64,
+    poison: Option<Arc<Poison>>,
 ) -> Result<Run<S::Operation>, Fate> {
     let unusable = |error: String| Fate::Unusable { error };
     let mut rng = fastrand::Rng::with_seed(seed);
     let schedule = (setup.threads > 1).then(|| Arc::new(Schedule::new(setup.threads, rng.u64(..))));
     let fails = setup.failing_drains && setup.machine.rung == Rung::Commit && rng.bool();
     let failing = fails.then(|| rng.u64(0..2 + operations * setup.threads as u64));
-    let medium =
-        SimMedium::new(subject.size(), setup.machine).map_err(|error| unusable(error.to_string()))?;
+    let medium = match poison {
+        Some(poison) => SimMedium::struck(subject.size(), setup.machine, poison),
+        None => SimMedium::new(subject.size(), setup.machine),
+    };
+    let medium = medium.map_err(|error| unusable(error.to_string()))?;
     let medium = Arc::new(medium.failing_drain(failing).scheduled(schedule));
 
     medium.arm_failing_drain(false);
-    subject.format(medium.clone()).map_err(|error| unusable(error.to_string()))?;
+    let formatted = FaultScope::around(|| subject.format(medium.clone()));
+    formatted.map_err(|fault| unusable(fault.to_string()))?.map_err(|error| unusable(error.to_string()))?;
     medium.arm_failing_drain(true);
     let words = subject.size() / WORD;
-    let start = (0..words).map(|word| medium.memory().load8(PoolOffset::new(word * WORD))).collect();
+    let all = medium
+        .memory()
+        .reading(|memory| (0..words).map(|word| memory.load8(PoolOffset::new(word * WORD))).collect());
+    let start = all.map_err(|fault| unusable(fault.to_string()))?;
 
     medium.record(true);
+    medium.arm_poison(true);
     let history = History::new(medium.clone());
-    match subject.start(medium.clone()) {
-        Ok(engine) => run_threads(subject, setup, &engine, &medium, |thread| {
-            Actor::new(thread, operations, seed, &history)
-        })?,
-        Err(_) if medium.has_failed() => (),
+    let started = FaultScope::around(|| subject.start(medium.clone()));
+    match started.map_err(|fault| unusable(fault.to_string()))? {
+        Ok(engine) => {
+            medium.note_opened();
+            run_threads(subject, setup, &engine, &medium, |thread| {
+                Actor::new(thread, operations, seed, &history)
+            })?;
+        }
+        Err(_) if medium.has_failed() || medium.is_struck() => (),
         Err(error) => return Err(unusable(error.to_string())),
     }
     medium.record(false);
-    if let Some(fault) = Fault::take() {
-        return Err(unusable(fault.to_string()));
-    }
+    medium.arm_poison(false);
     Ok(Run { start, events: medium.tape().take(), notes: history.into_notes() })
 }
 
@@ -92,9 +124,11 @@ where
             if let Some(schedule) = &medium.schedule {
                 schedule.enter(thread);
             }
+            let scope = FaultScope::open();
             let end = catch_unwind(AssertUnwindSafe(|| subject.run(engine, &mut actor(thread))));
             Schedule::end();
-            if let Some(fault) = Fault::take() {
+            // Each operation is to report its faults itself.
+            if let Err(fault) = scope.close() {
                 *faulty.lock().unwrap_or_else(PoisonError::into_inner) = Some(fault);
             }
             end

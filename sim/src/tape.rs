@@ -21,6 +21,20 @@ pub(crate) enum Event {
     SyncFailed { first: u32, last: u32 },
 }
 
+impl Event {
+    /// Returns the number and the new value of the word that the event stored.
+    pub(crate) fn word(self) -> Option<(u32, u64)> {
+        match self {
+            Event::Store { word, value }
+            | Event::Copy { word, value, .. }
+            | Event::Log { word, value, .. } => Some((word, value)),
+            Event::Flush { .. } | Event::Drain { .. } | Event::Synced { .. } | Event::SyncFailed { .. } => {
+                None
+            }
+        }
+    }
+}
+
 /// Highest number of events of one run. More means that the engine does not end.
 const EVENTS_MAX: usize = 1 << 22;
 

@@ -24,6 +24,6 @@ pub fn holding(bytes: &[u8]) -> Mapping {
 /// Returns the content of `medium`.
 pub fn bytes<M: Medium>(medium: &M) -> Vec<u8> {
     let mut bytes = vec![0; medium.memory().len() as usize];
-    medium.memory().read(PoolOffset::NULL, &mut bytes);
+    medium.memory().reading(|memory| memory.read(PoolOffset::NULL, &mut bytes)).unwrap();
     bytes
 }

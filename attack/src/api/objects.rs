@@ -90,7 +90,8 @@ impl Objects {
             };
             let fits = object.type_number == known.type_number && object.size >= known.content.len() as u64;
             ensure(fits, "changed", format_args!("the object {object:?} was {known}"))?;
-            let same = heap.memory().equals(*at, &known.content);
+            let same = heap.memory().reading(|memory| memory.equals(*at, &known.content));
+            let same = same.map_err(|fault| Finding::new("walk", fault))?;
             ensure(same, "changed", format_args!("the content of {known} at {at}"))?;
         }
         ensure(there.is_empty(), "besides", format_args!("objects that nothing owns: {there:?}"))

@@ -74,15 +74,16 @@ fn compare(
     part: PoolOffset,
     thread: u64,
 ) -> Result<u64, Finding> {
-    let number = heap.memory().load8(part);
+    let number = must("load", heap.memory().reading(|memory| memory.load8(part)))?;
     judge_number(journal, thread, number)?;
     let first = number.saturating_sub(SLOTS) + 1;
     for last in first..=number {
-        let at = PoolOffset::new(heap.memory().load8(slot_at(part, last)));
+        let at = must("load", heap.memory().reading(|memory| memory.load8(slot_at(part, last))))?;
+        let at = PoolOffset::new(at);
         let want = object(kills.seed, thread, last);
         let there = must("object", heap.object(at))?;
         let fits = there.type_number == OBJECT_TYPE && there.size >= want.len() as u64;
-        let same = fits && heap.memory().equals(at, &want);
+        let same = fits && must("load", heap.memory().reading(|memory| memory.equals(at, &want)))?;
         ensure(
             same,
             "torn",
@@ -108,7 +109,7 @@ pub(super) fn child(kills: &Kills, pool: &Path, journal: &Journal) -> Result<()>
 }
 
 fn work(heap: &PoolHeap, kills: &Kills, journal: &Journal, part: PoolOffset, thread: u64) -> Result<()> {
-    let begun = heap.memory().load8(part);
+    let begun = heap.memory().reading(|memory| memory.load8(part))?;
     // A kill may fall between the commit and the journal. The next life acknowledges such a transaction.
     journal.acknowledge(thread, begun)?;
     for number in begun + 1.. {

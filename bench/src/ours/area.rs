@@ -5,7 +5,7 @@ use crate::contender::{AREA_WORDS, BLOCK_WORDS, SLOTS, Transactions};
 use anyhow::{Result, ensure};
 use lode_heap::{Heap, HeapError, Pool};
 use lode_layout::{PoolOffset, WORD};
-use lode_pmem::{Medium, Rung};
+use lode_pmem::{Medium, Readable, Rung};
 use std::array;
 use std::path::Path;
 
@@ -29,6 +29,16 @@ pub(super) struct Area<M: Medium> {
 }
 
 impl<M: Medium> Area<M> {
+    fn contents_in(&self, memory: &Readable) -> Vec<u64> {
+        let words = (0..u64::from(AREA_WORDS)).map(|place| memory.load8(self.words.plus(place * WORD)));
+        let blocks = (0..u64::from(SLOTS)).flat_map(|slot| {
+            let block = PoolOffset::new(memory.load8(self.slots.plus(slot * WORD)));
+            let word = move |index| if block.is_null() { 0 } else { memory.load8(block.plus(index * WORD)) };
+            (0..u64::from(BLOCK_WORDS)).map(word)
+        });
+        words.chain(blocks).collect()
+    }
+
     /// An area in a fresh pool, its pages touched, that stores through what `wrap` makes of the mapping.
     pub(super) fn create(path: &Path, rung: Rung, wrap: impl FnOnce(Mapped) -> M) -> Result<Area<M>> {
         let pool = pool::create(path, POOL_LEN, rung, wrap)?;
@@ -97,13 +107,6 @@ impl<M: Medium> Transactions for Area<M> {
     }
 
     fn contents(&self) -> Result<Vec<u64>> {
-        let memory = self.pool.heap().memory();
-        let words = (0..u64::from(AREA_WORDS)).map(|place| memory.load8(self.words.plus(place * WORD)));
-        let blocks = (0..u64::from(SLOTS)).flat_map(|slot| {
-            let block = PoolOffset::new(memory.load8(self.slots.plus(slot * WORD)));
-            let word = move |index| if block.is_null() { 0 } else { memory.load8(block.plus(index * WORD)) };
-            (0..u64::from(BLOCK_WORDS)).map(word)
-        });
-        Ok(words.chain(blocks).collect())
+        Ok(self.pool.heap().memory().reading(|memory| self.contents_in(memory))?)
     }
 }

@@ -39,7 +39,7 @@ pub(super) fn touch<M: Medium>(pool: &Pool<M>) -> Result<()> {
     let medium = pool.heap().medium();
     for page in (0..medium.memory().len()).step_by(PAGE) {
         let at = PoolOffset::new(page);
-        medium.store8(at, medium.memory().load8(at));
+        medium.memory().reading(|memory| medium.store8(at, memory.load8(at)))?;
     }
     // ORDER: nothing has to be durable; the first lap must not pay for the pages that this made dirty.
     Ok(medium.drain()?)

@@ -4,7 +4,7 @@ use crate::answer::Answer;
 use crate::failure::Failure;
 use lode_heap::{OpenError, Pool};
 use lode_layout::{PoolOffset, SLOT_BLOCKS, SLOT_COPY_STRIDE, SLOT_WORDS, Slot};
-use lode_pmem::{Fault, Medium};
+use lode_pmem::{Medium, Readable};
 use lode_pool::{Access, HeaderCopy, OpenOptions, map_unchecked};
 use serde_json::{Value, json};
 use std::io::{self, Write};
@@ -102,20 +102,21 @@ fn print_headers<M: Medium>(dump: &mut Dump<impl Write>, medium: &M) -> io::Resu
 fn print_slots<M: Medium>(dump: &mut Dump<impl Write>, medium: &M, uuid: &[u8; 16]) -> io::Result<()> {
     for index in 0..4 {
         let at = SLOT_BLOCKS.plus(index * SLOT_COPY_STRIDE);
-        let words: [u64; SLOT_WORDS] =
-            std::array::from_fn(|word| medium.memory().load8(at.plus(word as u64 * 8)));
-        let fault = Fault::take().map(|fault| fault.to_string());
-        let holds = match (fault, Slot::decode(&words, uuid)) {
-            (Some(fault), _) => Err(fault),
-            (None, Some(slot)) => Ok(format!(
+        let read = |memory: &Readable| -> [u64; SLOT_WORDS] {
+            std::array::from_fn(|word| memory.load8(at.plus(word as u64 * 8)))
+        };
+        let words = medium.memory().reading(read);
+        let holds = match words.map(|words| (words, Slot::decode(&words, uuid))) {
+            Err(fault) => Err(fault.to_string()),
+            Ok((_, Some(slot))) => Ok(format!(
                 "checkpoint {}: up to record {}, {} rings, {}",
                 slot.generation,
                 slot.sequence,
                 slot.rings,
                 if slot.closed { "closed" } else { "open" }
             )),
-            (None, None) if words == [0; SLOT_WORDS] => Ok("never written".to_owned()),
-            (None, None) => Err("its checksum is wrong".to_owned()),
+            Ok((words, None)) if words == [0; SLOT_WORDS] => Ok("never written".to_owned()),
+            Ok((_, None)) => Err("its checksum is wrong".to_owned()),
         };
         dump.print("slot", at, None, &holds)?;
     }

@@ -14,7 +14,7 @@ use crate::error::HeapError;
 use crate::log::bugs;
 use crate::writeset::WriteSet;
 use lode_layout::{Descriptor, Huge, PoolOffset, Superblock, checked, unchecked};
-use lode_pmem::{Medium, Memory};
+use lode_pmem::{Medium, Readable};
 use std::collections::HashSet;
 
 /// The strongest alignment of an object, in bytes.
@@ -225,6 +225,7 @@ impl Allocations {
     pub(crate) fn free<M: Medium>(
         &mut self,
         allocator: Allocator<'_, M>,
+        memory: &Readable,
         writes: &mut WriteSet,
         at: PoolOffset,
     ) -> Result<(), HeapError> {
@@ -236,7 +237,6 @@ impl Allocations {
             return self.free_span(allocator, writes, huge.span, none);
         }
         let Allocator { space, shared, .. } = allocator;
-        let memory = allocator.memory();
         match space.find(memory, at)? {
             Found::Block { block, span, class, shape } => {
                 if !self.is_allocated(memory, block)? {
@@ -280,7 +280,7 @@ impl Allocations {
     pub(crate) fn object(
         &self,
         space: &Space,
-        memory: &Memory,
+        memory: &Readable,
         at: PoolOffset,
     ) -> Result<(u64, u64), HeapError> {
         let none = HeapError::NoObject { at };
@@ -306,7 +306,7 @@ impl Allocations {
     }
 
     /// Returns true if the block was allocated before the transaction or by it.
-    fn is_allocated(&self, memory: &Memory, block: Block) -> Result<bool, HeapError> {
+    fn is_allocated(&self, memory: &Readable, block: Block) -> Result<bool, HeapError> {
         let bits = unchecked(memory.load8(block.word))
             .ok_or(HeapError::Corrupt { what: "the allocation bitmap", at: block.word })?;
         Ok(bits & block.mask() != 0 || self.has_taken(block))

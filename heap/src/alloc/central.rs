@@ -6,7 +6,7 @@ use super::spans::FreeSpans;
 use crate::error::HeapError;
 use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering};
 use lode_layout::{CHECKED_BITS, CHUNK, PoolOffset, Superblock};
-use lode_pmem::{Fault, Memory};
+use lode_pmem::{Memory, Readable};
 use std::collections::HashMap;
 use std::sync::PoisonError;
 
@@ -177,7 +177,7 @@ impl Central {
     /// it would find the block free while a reader may still hold it. The block would be free a second time when it
     /// leaves the limbo.
     #[inline]
-    pub(crate) fn meet_superblock(&self, space: &Space, memory: &Memory, span: PoolOffset) {
+    pub(crate) fn meet_superblock(&self, space: &Space, memory: &Readable, span: PoolOffset) {
         // ORDER: acquires the scan's end: superblocks below it are known.
         if span.get() < self.met_below.load(Ordering::Acquire) {
             return;
@@ -252,7 +252,8 @@ impl Central {
     /// Scans some more chunks. Returns false when all have been scanned.
     fn scan(&self, state: &mut State, space: &Space, memory: &Memory) -> bool {
         // Lost bytes of a chunk that is merely scanned are not a fault of the transaction that wants space.
-        let (more, _) = Fault::apart(|| state.scan(space, memory));
+        let mut more = false;
+        let _ = memory.reading(|memory| more = state.scan(space, memory));
         // ORDER: releases the scan's findings to threads that find a span below.
         self.met_below.store(state.met_below(space), Ordering::Release);
         more
@@ -317,7 +318,7 @@ impl State {
     }
 
     /// Scans some more chunks. Returns false when all have been scanned.
-    fn scan(&mut self, space: &Space, memory: &Memory) -> bool {
+    fn scan(&mut self, space: &Space, memory: &Readable) -> bool {
         for (index, extent) in space.extents().enumerate() {
             if self.scanned.len() == index {
                 self.scanned.push(extent.table_len / CHUNK);
@@ -344,7 +345,7 @@ impl State {
         false
     }
 
-    fn discover(&mut self, memory: &Memory, span: Span, kind: SpanKind) {
+    fn discover(&mut self, memory: &Readable, span: Span, kind: SpanKind) {
         if self.known.contains_key(&span.start) {
             return;
         }

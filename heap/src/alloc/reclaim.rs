@@ -169,7 +169,7 @@ impl<'a, M: Medium> Allocator<'a, M> {
                 let at = self.space.descriptor_at(span.start).expect("spans lie in extents");
                 record.push_word(at, Descriptor::Free.encode());
             }
-            self.log.commit_apart(&mut record)?;
+            self.log.commit(&mut record, &[])?;
             self.log.checkpoint()?;
             for span in part {
                 self.shared.central.give_span(*span);

@@ -7,7 +7,7 @@ use lode_layout::{
     CHECKED_BITS, CHUNK, Descriptor, Extent, Geometry, Huge, PoolOffset, SPAN_HEADER, Superblock, WORD,
     unchecked,
 };
-use lode_pmem::Memory;
+use lode_pmem::Readable;
 use zerocopy::IntoBytes;
 
 const EXTENTS_MAX: usize = 32;
@@ -155,7 +155,7 @@ impl Space {
     /// Returns the block or huge object that begins at `at`. Does not look at the block's bit, so the block may be
     /// free.
     #[inline]
-    pub(crate) fn find(&self, memory: &Memory, at: PoolOffset) -> Result<Found, HeapError> {
+    pub(crate) fn find(&self, memory: &Readable, at: PoolOffset) -> Result<Found, HeapError> {
         let none = HeapError::NoObject { at };
         let extent = self.extent_of(at).ok_or(none)?;
         let chunk = (at.get() - extent.start.get()) / CHUNK;
@@ -182,7 +182,7 @@ impl Space {
     /// Returns the span that begins with chunk `chunk` of `extent`, and its content.
     pub(crate) fn span(
         &self,
-        memory: &Memory,
+        memory: &Readable,
         extent: &Extent,
         chunk: u64,
     ) -> Result<(Span, SpanKind), HeapError> {
@@ -204,7 +204,7 @@ impl Space {
 
 /// Returns the first chunk of the span that `chunk` is part of, and its descriptor. A span begins at the chunk
 /// itself, or at one aligned to a superblock's length.
-fn head_of(memory: &Memory, extent: &Extent, chunk: u64) -> Result<(u64, Descriptor), HeapError> {
+fn head_of(memory: &Readable, extent: &Extent, chunk: u64) -> Result<(u64, Descriptor), HeapError> {
     for step in [1, SPAN_CHUNKS[1], SPAN_CHUNKS[0]] {
         let head = lode_layout::align_down(chunk, step);
         if head < extent.table_len / CHUNK {
@@ -226,7 +226,7 @@ fn head_of(memory: &Memory, extent: &Extent, chunk: u64) -> Result<(u64, Descrip
 /// and `check` proves the header.
 #[inline]
 fn block_at(
-    memory: &Memory,
+    memory: &Readable,
     span: PoolOffset,
     chunks: u64,
     at: PoolOffset,
@@ -247,24 +247,24 @@ fn block_at(
     (exact && into < chunks * CHUNK).then_some((block, class, superblock))
 }
 
-fn header_words(memory: &Memory, span: Span) -> [u64; 8] {
+fn header_words(memory: &Readable, span: Span) -> [u64; 8] {
     let mut words = [0; 8];
     memory.read(span.start, words.as_mut_bytes());
     words
 }
 
-fn read_superblock(memory: &Memory, span: Span) -> Result<Superblock, HeapError> {
+fn read_superblock(memory: &Readable, span: Span) -> Result<Superblock, HeapError> {
     let damaged = HeapError::Corrupt { what: "the superblock header", at: span.start };
     Superblock::decode(&header_words(memory, span), span.start.get(), span.len()).ok_or(damaged)
 }
 
-fn read_huge(memory: &Memory, span: Span) -> Result<Huge, HeapError> {
+fn read_huge(memory: &Readable, span: Span) -> Result<Huge, HeapError> {
     let damaged = HeapError::Corrupt { what: "the header of the object", at: span.start };
     Huge::decode(&header_words(memory, span), span.start.get(), span.len()).ok_or(damaged)
 }
 
 /// Returns the words of a superblock's bitmap, in which the bits of allocated blocks are set.
-pub(crate) fn bitmap(memory: &Memory, span: PoolOffset, shape: &Superblock) -> Result<Vec<u64>, HeapError> {
+pub(crate) fn bitmap(memory: &Readable, span: PoolOffset, shape: &Superblock) -> Result<Vec<u64>, HeapError> {
     (0..shape.bitmap_words())
         .map(|index| {
             let at = span.plus(SPAN_HEADER + index * WORD);

@@ -75,8 +75,10 @@ pub fn mend_log<M: Medium>(
         let Some(flip) = flips.filter(|_| past.flaws.len() < last) else { return Ok((mended, lost)) };
         // A flip that does not make the list shorter is the last one.
         last = past.flaws.len();
-        medium.store8(flip.at, medium.memory().load8(flip.at) ^ flip.mask);
-        medium.flush(flip.at, WORD);
+        medium.memory().reading(|memory| {
+            medium.store8(flip.at, memory.load8(flip.at) ^ flip.mask);
+            medium.flush(flip.at, WORD);
+        })?;
         // ORDER: the record is whole before it is replayed. Stop here: it is whole, or the next run mends it.
         medium.drain().map_err(HeapError::from)?;
         mended += 1;

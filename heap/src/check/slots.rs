@@ -10,7 +10,7 @@ use crate::error::HeapError;
 use crate::log::SEQUENCE_GAP;
 use crate::log::slots::{self, Copy};
 use lode_layout::{SLOT_WORDS, Slot};
-use lode_pmem::Medium;
+use lode_pmem::{Fault, FaultScope, Medium};
 use zerocopy::IntoBytes;
 
 /// Words of a slot: magic and checksum, generation, sequence, life (two), rings and closed, reserved (two).
@@ -23,7 +23,14 @@ const RESERVED: [usize; 2] = [6, 7];
 
 /// Checks the four copies in the pool `uuid`. Returns the slot that counts, if there is one.
 pub fn check_slots<M: Medium>(medium: &M, uuid: &[u8; 16], report: &mut Report) -> Option<Slot> {
-    let copies = slots::copies(medium, uuid);
+    let (copies, lost) = read(medium, uuid);
+    if let Some(lost) = lost {
+        report.add(Finding::damage(
+            "the checkpoint slots",
+            lost.at,
+            "a copy can't be read, and it may be the newest",
+        ));
+    }
     let newest = slots::newest(&copies);
     for pair in copies.as_chunks::<2>().0 {
         let whole = pair.iter().filter_map(|copy| copy.slot).max_by_key(|slot| slot.generation);
@@ -36,6 +43,13 @@ pub fn check_slots<M: Medium>(medium: &M, uuid: &[u8; 16], report: &mut Report) 
         report.add(Finding::damage("all copies of the checkpoint slots", copies[0].at, means));
     }
     newest
+}
+
+/// Reads all copies, and returns the first fault. A lost copy reads as zeros.
+fn read<M: Medium>(medium: &M, uuid: &[u8; 16]) -> ([Copy; 4], Option<Fault>) {
+    let scope = FaultScope::open();
+    let copies = slots::copies(scope.memory(medium.memory()), uuid);
+    (copies, scope.close().err())
 }
 
 fn report_copy(copy: &Copy, whole: Option<Slot>, newest: Option<Slot>, uuid: &[u8; 16], report: &mut Report) {
@@ -96,7 +110,8 @@ fn is_flipped(whole: &[u64; SLOT_WORDS], copy: &[u64; SLOT_WORDS], is_replaced: 
 /// # Durability
 /// Durable on return.
 pub fn mend_slots<M: Medium>(medium: &M, uuid: &[u8; 16]) -> Result<bool, HeapError> {
-    let copies = slots::copies(medium, uuid);
+    // A lost copy is written again. That fails while it is lost.
+    let (copies, _) = read(medium, uuid);
     let pairs = copies.as_chunks::<2>().0;
     let mut wrote = false;
     for pair in pairs {

@@ -8,7 +8,7 @@ use lode_layout::{
     CHECKED_BITS, CHUNK, Descriptor, Extent, Geometry, Huge, PoolOffset, SPAN_HEADER, Superblock, WORD,
     checked, decode_root, encode_root, unchecked,
 };
-use lode_pmem::{Fault, Medium, Memory};
+use lode_pmem::{FaultScope, Medium, Memory, Readable};
 
 const BITS: u64 = CHECKED_BITS as u64;
 /// The strongest alignment of an object, in bytes.
@@ -62,15 +62,19 @@ impl SpaceMap {
         let mut map = SpaceMap { geometry: *geometry, used: Vec::new() };
         let space = Space::new(geometry);
         for (index, extent) in geometry.extents().iter().enumerate() {
-            map.read_extent(memory, &space, index, extent, report);
+            let read = memory.reading(|memory| map.read_extent(memory, &space, index, extent, report));
+            if let Err(lost) = read {
+                report.add(Finding::damage("the heap", lost.at, "it can't be read"));
+            }
         }
-        map.report_root(memory, report);
+        // A root word that can't be read is zero, which is damage.
+        let _ = memory.reading(|memory| map.report_root(memory, report));
         map
     }
 
     fn read_extent(
         &mut self,
-        memory: &Memory,
+        memory: &Readable,
         space: &Space,
         index: usize,
         extent: &Extent,
@@ -94,15 +98,12 @@ impl SpaceMap {
             span_end = chunk + self.read_span(memory, space, extent, chunk, word, report);
         }
         report.counts.chunks += chunks - tables;
-        if let Some(fault) = Fault::take() {
-            report.add(Finding::damage("the heap", fault.at, "it can't be read"));
-        }
     }
 
     /// Adds the span that begins with `chunk`, and returns its length in chunks.
     fn read_span(
         &mut self,
-        memory: &Memory,
+        memory: &Readable,
         space: &Space,
         extent: &Extent,
         chunk: u64,
@@ -142,7 +143,7 @@ impl SpaceMap {
         }
     }
 
-    fn report_root(&self, memory: &Memory, report: &mut Report) {
+    fn report_root(&self, memory: &Readable, report: &mut Report) {
         let at = root_at(&self.geometry);
         let word = memory.load8(at);
         match decode_root(word) {
@@ -165,7 +166,7 @@ impl SpaceMap {
     }
 
     /// Returns true if the object at `at` is allocated; `None` if none can begin there or its bitmap is damaged.
-    fn state(&self, memory: &Memory, at: PoolOffset) -> Option<bool> {
+    fn state(&self, memory: &Readable, at: PoolOffset) -> Option<bool> {
         let used = &self.used[self.find(at)?];
         match &used.kind {
             Kind::Superblock { shape, .. } => {
@@ -191,7 +192,7 @@ impl SpaceMap {
     }
 
     /// Marks the object at `at` as reached by a reference.
-    pub fn reach(&mut self, memory: &Memory, at: PoolOffset) -> Reach {
+    pub fn reach(&mut self, memory: &Readable, at: PoolOffset) -> Reach {
         let state = self.state(memory, at);
         let Some(found) = self.find(at) else { return Reach::Nothing };
         let used = &mut self.used[found];
@@ -216,7 +217,7 @@ impl SpaceMap {
     }
 
     /// Calls `visit` with each allocated object that was not reached.
-    pub fn unreached(&self, memory: &Memory, mut visit: impl FnMut(PoolOffset)) {
+    pub fn unreached(&self, memory: &Readable, mut visit: impl FnMut(PoolOffset)) {
         for used in &self.used {
             match &used.kind {
                 Kind::Superblock { shape, reached } => {
@@ -239,7 +240,7 @@ impl SpaceMap {
     }
 
     /// Reports every allocated object that was not reached.
-    pub fn report_leaks(&self, memory: &Memory, report: &mut Report) {
+    pub fn report_leaks(&self, memory: &Readable, report: &mut Report) {
         report.traced = true;
         self.unreached(memory, |at| {
             report.add(Finding::damage("the object", at, "nothing leads to it, so its space is lost"));
@@ -255,6 +256,8 @@ impl SpaceMap {
     /// # Durability
     /// Durable on return. If it is killed before, it can be run again.
     pub fn mend_bitmaps<M: Medium>(&self, medium: &M, exactly: bool) -> Result<u64, HeapError> {
+        let scope = FaultScope::open();
+        let memory = scope.memory(medium.memory());
         let mut written = 0;
         for used in &self.used {
             let (shape, reached) = match &used.kind {
@@ -268,7 +271,7 @@ impl SpaceMap {
             };
             for (word, reached) in (0..).zip(reached) {
                 let at = used.span.start.plus(SPAN_HEADER + word * WORD);
-                let stored = medium.memory().load8(at);
+                let stored = memory.load8(at);
                 let blocks = (shape.block_count - word * BITS).min(BITS);
                 let kept = unchecked(stored).unwrap_or(0) & ((1 << blocks) - 1);
                 let right = checked(if exactly { *reached } else { kept | reached });
@@ -278,6 +281,8 @@ impl SpaceMap {
                 }
             }
         }
+        // Lost words stay lost, and the next check reports them.
+        let _ = scope.close();
         drain(medium)?;
         Ok(written)
     }
@@ -302,6 +307,8 @@ impl SpaceMap {
     /// # Durability
     /// Durable on return. If it is killed before, it can be run again.
     pub fn mend_words<M: Medium>(medium: &M, geometry: &Geometry) -> Result<u64, HeapError> {
+        let scope = FaultScope::open();
+        let memory = scope.memory(medium.memory());
         let mut written = 0;
         for (index, extent) in geometry.extents().iter().enumerate() {
             let (tables, chunks) = (extent.table_len / CHUNK, extent.len / CHUNK);
@@ -309,9 +316,9 @@ impl SpaceMap {
             let mut span_end = tables;
             while chunk < extent.table_len / WORD {
                 let at = extent.start.plus(chunk * WORD);
-                let word = medium.memory().load8(at);
+                let word = memory.load8(at);
                 let inside = chunk >= tables && chunk < chunks && chunk >= span_end;
-                let right = if inside { descriptor(medium, extent, chunk, word) } else { 0 };
+                let right = if inside { descriptor(medium, memory, extent, chunk, word) } else { 0 };
                 if right != word {
                     store(medium, at, right);
                     written += 1;
@@ -320,11 +327,13 @@ impl SpaceMap {
                     let chunks = Descriptor::decode(right).map_or(1, Descriptor::chunks);
                     span_end = chunk + chunks;
                     let span = Span { start: extent.start.plus(chunk * CHUNK), chunks };
-                    written += mend_bitmap_flips(medium, span);
+                    written += mend_bitmap_flips(medium, memory, span);
                 }
                 chunk += 1;
             }
         }
+        // Lost words stay lost, and the next check reports them.
+        let _ = scope.close();
         // ORDER: the words that describe objects are right before anything is done about the objects.
         drain(medium)?;
         Ok(written)
@@ -333,15 +342,15 @@ impl SpaceMap {
     /// Makes the object at `at` the root, durably on return.
     ///
     /// # Errors
-    /// [`HeapError::InDoubt`].
+    /// [`HeapError::InDoubt`], [`HeapError::Fault`].
     pub fn mend_root<M: Medium>(medium: &M, geometry: &Geometry, at: PoolOffset) -> Result<(), HeapError> {
-        store(medium, root_at(geometry), encode_root(at));
+        FaultScope::around(|| store(medium, root_at(geometry), encode_root(at)))?;
         drain(medium)
     }
 
     /// Returns candidate roots when the root word is corrupt: the offsets that one flipped bit makes of it, and then
     /// the allocated objects that were not reached. All of them have the type.
-    pub fn root_candidates(&self, memory: &Memory, type_number: u64) -> Vec<PoolOffset> {
+    pub fn root_candidates(&self, memory: &Readable, type_number: u64) -> Vec<PoolOffset> {
         let word = memory.load8(root_at(&self.geometry));
         let flipped =
             (0..u64::BITS).filter_map(|bit| decode_root(word ^ 1 << bit)).filter(|root| !root.is_null());
@@ -357,7 +366,7 @@ fn root_at(geometry: &Geometry) -> PoolOffset {
 }
 
 /// Returns the words of an extent's table, with their chunks.
-fn table(memory: &Memory, extent: &Extent) -> impl Iterator<Item = (u64, u64)> {
+fn table(memory: &Readable, extent: &Extent) -> impl Iterator<Item = (u64, u64)> {
     let start = extent.start;
     (0..extent.table_len / WORD).map(move |chunk| (chunk, memory.load8(start.plus(chunk * WORD))))
 }
@@ -388,7 +397,13 @@ fn is_made(extent: &Extent, span: Span, shape: &Superblock) -> bool {
     })
 }
 
-fn superblock(memory: &Memory, extent: &Extent, span: Span, shape: Superblock, report: &mut Report) -> Kind {
+fn superblock(
+    memory: &Readable,
+    extent: &Extent,
+    span: Span,
+    shape: Superblock,
+    report: &mut Report,
+) -> Kind {
     report.counts.superblocks += 1;
     if !is_made(extent, span, &shape) {
         report.add(Finding::damage(
@@ -435,7 +450,7 @@ fn huge(span: Span, object: Huge, report: &mut Report) -> Kind {
 /// Returns the right descriptor for a chunk that does not lie in an earlier span. It is the stored one if a sound
 /// header fits it. Otherwise it is one with a flipped bit, or the one that the header implies, if a sound header fits
 /// that. Otherwise it is zero.
-fn descriptor<M: Medium>(medium: &M, extent: &Extent, chunk: u64, word: u64) -> u64 {
+fn descriptor<M: Medium>(medium: &M, memory: &Readable, extent: &Extent, chunk: u64, word: u64) -> u64 {
     if word == 0 {
         return 0;
     }
@@ -443,10 +458,10 @@ fn descriptor<M: Medium>(medium: &M, extent: &Extent, chunk: u64, word: u64) -> 
     let left = extent.len / CHUNK - chunk;
     let is_sound = |descriptor: &Descriptor| {
         let span = Span { start, chunks: descriptor.chunks() };
-        span.chunks <= left && mend_header(medium, extent, span, *descriptor)
+        span.chunks <= left && mend_header(medium, memory, extent, span, *descriptor)
     };
     let flipped = (0..u64::BITS).filter_map(|bit| Descriptor::decode(word ^ 1 << bit));
-    let told = told_by_header(medium.memory(), start);
+    let told = told_by_header(memory, start);
     let candidates = Descriptor::decode(word).into_iter().chain(flipped).chain(told);
     let mut used = candidates.filter(|descriptor| *descriptor != Descriptor::Free);
     let found = used.find(is_sound).map_or(0, Descriptor::encode);
@@ -455,7 +470,7 @@ fn descriptor<M: Medium>(medium: &M, extent: &Extent, chunk: u64, word: u64) -> 
 }
 
 /// Returns the descriptor that the header at `start` implies.
-fn told_by_header(memory: &Memory, start: PoolOffset) -> Option<Descriptor> {
+fn told_by_header(memory: &Readable, start: PoolOffset) -> Option<Descriptor> {
     let header = header_at(memory, start);
     let block_size = header[1] & u64::from(u32::MAX);
     if let Some(class) = Class::of_block_size(block_size) {
@@ -472,13 +487,19 @@ fn told_by_header(memory: &Memory, start: PoolOffset) -> Option<Descriptor> {
     Huge::decode(&header, start.get(), chunks.checked_mul(CHUNK)?).map(|_| Descriptor::Huge { chunks })
 }
 
-fn header_at(memory: &Memory, start: PoolOffset) -> [u64; 8] {
+fn header_at(memory: &Readable, start: PoolOffset) -> [u64; 8] {
     std::array::from_fn(|word| memory.load8(start.plus(word as u64 * WORD)))
 }
 
 /// Puts right a flipped bit in the header of a span, if one makes it sound. Returns true if the header is sound then.
-fn mend_header<M: Medium>(medium: &M, extent: &Extent, span: Span, descriptor: Descriptor) -> bool {
-    let header = header_at(medium.memory(), span.start);
+fn mend_header<M: Medium>(
+    medium: &M,
+    memory: &Readable,
+    extent: &Extent,
+    span: Span,
+    descriptor: Descriptor,
+) -> bool {
+    let header = header_at(memory, span.start);
     let is_sound = |header: &[u64; 8]| match descriptor {
         Descriptor::Superblock { .. } => Superblock::decode(header, span.start.get(), span.len())
             .is_some_and(|shape| is_made(extent, span, &shape)),
@@ -501,8 +522,7 @@ fn mend_header<M: Medium>(medium: &M, extent: &Extent, span: Span, descriptor: D
 
 /// Puts flipped bits right in the bitmap of a superblock, where only one is possible. Returns the number of words
 /// written.
-fn mend_bitmap_flips<M: Medium>(medium: &M, span: Span) -> u64 {
-    let memory = medium.memory();
+fn mend_bitmap_flips<M: Medium>(medium: &M, memory: &Readable, span: Span) -> u64 {
     let header = header_at(memory, span.start);
     let Some(shape) = Superblock::decode(&header, span.start.get(), span.len()) else { return 0 };
     let mut written = 0;

@@ -5,6 +5,7 @@ use crate::error::HeapError;
 use crate::heap::Heap;
 use crate::tx::Tx;
 use lode_layout::{Geometry, PoolOffset, WORD};
+use lode_pmem::Readable;
 use lode_sim::oracle::{Access, Registers, WrongRegisters};
 use lode_sim::{Actor, Moment, SimMedium, Subject};
 use std::fmt;
@@ -149,10 +150,12 @@ impl Engine {
             tx.lock(slot_at(self.root, *slot))?;
         }
         if plan.copies {
-            let Object::Whole(seen) = number(|at| tx.load8(at), slot_at(self.root, plan.from)) else {
-                panic!("a broken object was read");
-            };
-            step.reads.push((plan.from, seen));
+            match number(|at| tx.load8(at), slot_at(self.root, plan.from)) {
+                Object::Whole(seen) => step.reads.push((plan.from, seen)),
+                // The transaction fails with its fault.
+                _ if tx.memory().fault().is_some() => {}
+                _ => panic!("a broken object was read"),
+            }
         }
         for slot in &plan.slots {
             let at = slot_at(self.root, *slot);
@@ -244,26 +247,30 @@ impl HeapSubject {
     }
 
     fn contents(&self, heap: &Heap<Arc<SimMedium>>, geometry: &Geometry) -> Result<Contents, HeapError> {
-        let memory = heap.memory();
         let mut report = Report::default();
-        let mut map = SpaceMap::read(memory, geometry, &mut report);
+        let map = SpaceMap::read(heap.memory(), geometry, &mut report);
         if let Some(damage) = report.findings.first() {
             return Err(HeapError::Corrupt { what: damage.what, at: damage.at });
         }
         let root = heap.root()?;
-        map.reach(memory, root);
-        let mut object = |slot| {
-            let at = PoolOffset::new(memory.load8(slot_at(root, slot)));
-            if !at.is_null() && map.reach(memory, at) != Reach::First {
-                return Object::Free(at);
-            }
-            number(|at| memory.load8(at), slot_at(root, slot))
-        };
-        let objects = (0..SLOTS).map(&mut object).collect();
-        let mut leaked = None;
-        map.unreached(memory, |at| leaked = leaked.or(Some(at)));
-        Ok(Contents { objects, leaked })
+        Ok(heap.memory().reading(|memory| found(memory, map, root))?)
     }
+}
+
+/// Returns the content of a heap with this space and root.
+fn found(memory: &Readable, mut map: SpaceMap, root: PoolOffset) -> Contents {
+    map.reach(memory, root);
+    let mut object = |slot| {
+        let at = PoolOffset::new(memory.load8(slot_at(root, slot)));
+        if !at.is_null() && map.reach(memory, at) != Reach::First {
+            return Object::Free(at);
+        }
+        number(|at| memory.load8(at), slot_at(root, slot))
+    };
+    let objects = (0..SLOTS).map(&mut object).collect();
+    let mut leaked = None;
+    map.unreached(memory, |at| leaked = leaked.or(Some(at)));
+    Contents { objects, leaked }
 }
 
 impl Subject for HeapSubject {

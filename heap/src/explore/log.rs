@@ -3,7 +3,7 @@
 use crate::log::error::LogError;
 use crate::log::{Log, LogArea};
 use lode_layout::{PoolOffset, Record};
-use lode_pmem::Medium;
+use lode_pmem::{Medium, Readable};
 use lode_sim::oracle::{Access, Registers, WrongRegisters};
 use lode_sim::{Actor, Moment, SimMedium, Subject};
 use std::collections::BTreeSet;
@@ -139,8 +139,10 @@ impl Subject for LogSubject {
 
     fn recover(&self, medium: Arc<SimMedium>) -> Result<Self::Contents, LogError> {
         let (log, _) = Log::recover(medium, self.area(), UUID, [4, 4])?;
-        let value = |register| log.medium().memory().load8(self.home(register));
-        Ok((0..REGISTERS).map(|register| (register, value(register))).collect())
+        let registers = |memory: &Readable| {
+            (0..REGISTERS).map(|register| (register, memory.load8(self.home(register)))).collect()
+        };
+        Ok(log.medium().memory().reading(registers)?)
     }
 
     fn legal(&self, moment: &Moment<Write>) -> Self::Legal {

@@ -2,15 +2,22 @@
 
 use super::dirty::DirtyLines;
 use lode_layout::{Entries, Entry, PoolOffset, WORD, checked, unchecked};
-use lode_pmem::Medium;
+use lode_pmem::{Medium, Readable};
 use zerocopy::IntoBytes;
 
 /// Applies every entry of `body` in order, except [`Entry::Payload`] and [`Entry::Continue`]. Notes the touched lines
-/// in `dirty` where the medium has lines to flush. `alone`: no other thread stores home meanwhile.
+/// in `dirty` where the medium has lines to flush. `memory` is the medium's. `alone`: no other thread stores home
+/// meanwhile.
 ///
 /// Stops at an entry that can't be parsed. Bodies come from a [`Record`](lode_layout::Record), checked by its seal.
 #[inline]
-pub(super) fn apply<M: Medium>(medium: &M, body: &[u64], mut dirty: Option<&mut DirtyLines>, alone: bool) {
+pub(super) fn apply<M: Medium>(
+    medium: &M,
+    memory: &Readable,
+    body: &[u64],
+    mut dirty: Option<&mut DirtyLines>,
+    alone: bool,
+) {
     let mut entries = Entries::new(body);
     loop {
         while let Some((at, word)) = entries.next_word() {
@@ -20,7 +27,7 @@ pub(super) fn apply<M: Medium>(medium: &M, body: &[u64], mut dirty: Option<&mut 
             }
         }
         let Some(Ok(entry)) = entries.next() else { return };
-        let (at, len) = apply_one(medium, entry, alone);
+        let (at, len) = apply_one(medium, memory, entry, alone);
         if let Some(dirty) = &mut dirty
             && len > 0
         {
@@ -31,18 +38,18 @@ pub(super) fn apply<M: Medium>(medium: &M, body: &[u64], mut dirty: Option<&mut 
 
 /// Applies one entry, and returns the range that it stored to.
 #[inline]
-fn apply_one<M: Medium>(medium: &M, entry: Entry<'_>, alone: bool) -> (PoolOffset, u64) {
+fn apply_one<M: Medium>(medium: &M, memory: &Readable, entry: Entry<'_>, alone: bool) -> (PoolOffset, u64) {
     match entry {
         Entry::Words { at, words } => {
             medium.store(at, words.as_bytes());
             (at, words.len() as u64 * WORD)
         }
         Entry::SetBits { at, mask } => {
-            change_bits(medium, at, alone, |bits| bits | mask);
+            change_bits(medium, memory, at, alone, |bits| bits | mask);
             (at, WORD)
         }
         Entry::ClearBits { at, mask } => {
-            change_bits(medium, at, alone, |bits| bits & !mask);
+            change_bits(medium, memory, at, alone, |bits| bits & !mask);
             (at, WORD)
         }
         Entry::Bytes { at, len, words } => {
@@ -64,8 +71,14 @@ fn apply_one<M: Medium>(medium: &M, entry: Entry<'_>, alone: bool) -> (PoolOffse
 /// A word that is not intact stays as it is. During replay it may hold the content of a later record. If it is
 /// damaged, `check` must still find it.
 #[inline]
-fn change_bits<M: Medium>(medium: &M, at: PoolOffset, alone: bool, change: impl Fn(u64) -> u64) {
-    let mut word = medium.memory().load8(at);
+fn change_bits<M: Medium>(
+    medium: &M,
+    memory: &Readable,
+    at: PoolOffset,
+    alone: bool,
+    change: impl Fn(u64) -> u64,
+) {
+    let mut word = memory.load8(at);
     while let Some(bits) = unchecked(word) {
         if alone {
             return medium.store8(at, checked(change(bits)));

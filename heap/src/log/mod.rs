@@ -31,7 +31,7 @@ use error::{Doubt, LogError};
 use group::Group;
 use lane::{LaneState, Lanes};
 use lode_layout::{BLOCK, Geometry, PoolOffset, Record, RecordSeal, Slot, WORD, align_down};
-use lode_pmem::{Fault, Medium, Rung, checksum};
+use lode_pmem::{FaultScope, Medium, Readable, Rung, checksum};
 use std::mem;
 use zerocopy::IntoBytes;
 
@@ -197,8 +197,7 @@ impl<M: Medium> Log<M> {
     ///
     /// # Errors
     /// [`LogError::InDoubt`] when this record's log write failed, or when the record is durable and a home store met
-    /// lost memory; [`LogError::Poisoned`] after either; [`LogError::ReadOnly`]. A [`Fault`] that the calling
-    /// thread raised before and did not take counts as one of this record's home stores.
+    /// lost memory; [`LogError::Poisoned`] after either; [`LogError::ReadOnly`].
     ///
     /// # Durability
     /// Durable and visible on return. After a crash before the return, either all entries are there or none.
@@ -207,12 +206,27 @@ impl<M: Medium> Log<M> {
     /// One drain; on the commit rung one synced write shared with others. A checkpoint when the ring is half full.
     #[inline]
     pub fn commit(&self, record: &mut Record, continued: &[u64]) -> Result<u64, LogError> {
+        let scope = FaultScope::open();
+        let committed = self.commit_in(&scope, record, continued);
+        // The error reports the fault.
+        let _ = scope.close();
+        committed
+    }
+
+    /// Commits as [`commit`](Log::commit) does. A fault that `scope` has counts as one of the record's home stores.
+    #[inline]
+    pub(crate) fn commit_in(
+        &self,
+        scope: &FaultScope,
+        record: &mut Record,
+        continued: &[u64],
+    ) -> Result<u64, LogError> {
         debug_assert!(record.len() <= self.record_words_max());
         self.check_accepts()?;
         let result = if self.group.is_some() {
-            self.commit_grouped(record, continued)
+            self.commit_grouped(scope, record, continued)
         } else {
-            self.commit_alone(record, continued)
+            self.commit_alone(scope, record, continued)
         };
         if result.is_err() {
             self.fail();
@@ -220,32 +234,29 @@ impl<M: Medium> Log<M> {
         result
     }
 
-    /// Commits as [`commit`](Log::commit) does, beside a transaction of the calling thread. That transaction's faults
-    /// do not count for this record.
-    pub(crate) fn commit_apart(&self, record: &mut Record) -> Result<u64, LogError> {
-        let earlier = Fault::take();
-        let committed = self.commit(record, &[]);
-        earlier.into_iter().for_each(Fault::raise);
-        committed
-    }
-
     /// Ends a commit whose home stores are done. If they met lost memory, the log accepts no more records before
     /// `lane` is released: only the record has their content, so no checkpoint may free it.
     #[inline]
-    fn check_home<L>(&self, lane: &L) -> Result<(), LogError> {
+    fn check_home<L>(&self, scope: &FaultScope, lane: &L) -> Result<(), LogError> {
         // Asks the thread, not a result: a value that is copied here waits for all home stores.
-        if Fault::is_raised() { Err(self.lose_home(lane)) } else { Ok(()) }
+        if scope.has_fault() { Err(self.lose_home(scope, lane)) } else { Ok(()) }
     }
 
     #[cold]
-    fn lose_home<L>(&self, _held: &L) -> LogError {
+    fn lose_home<L>(&self, scope: &FaultScope, _held: &L) -> LogError {
         self.fail();
-        let fault = Fault::take().expect("asked before");
+        let fault = scope.fault().expect("asked before");
         LogError::InDoubt(Doubt::Home(fault))
     }
 
     #[inline]
-    fn commit_alone(&self, record: &mut Record, continued: &[u64]) -> Result<u64, LogError> {
+    fn commit_alone(
+        &self,
+        scope: &FaultScope,
+        record: &mut Record,
+        continued: &[u64],
+    ) -> Result<u64, LogError> {
+        let memory = scope.memory(self.medium.memory());
         let len = record.sealed_len() as u64 * WORD;
         let (ring, mut lane) = loop {
             let (ring, mut lane) = self.lanes.claim(&self.medium);
@@ -262,7 +273,7 @@ impl<M: Medium> Log<M> {
         debug_assert!(offset + len <= self.ring_len && len.is_multiple_of(self.medium.log_block()));
         let place = self.area.start.plus(ring as u64 * self.ring_len + offset);
         if bugs::HOME_BEFORE_DRAIN.is_active() {
-            apply_all(&self.medium, record.body(), continued, None, alone);
+            apply_all(&self.medium, memory, record.body(), continued, None, alone);
         }
         // ORDER: the record is durable before the first home store: there is no undo to take a store back. Stop here:
         // the record is whole and replayed, or torn and skipped, and the caller has not returned.
@@ -277,9 +288,9 @@ impl<M: Medium> Log<M> {
         );
         debug_assert!(self.fits(ring, lane.head), "a record lies over none that is needed");
         let dirty = (self.medium.rung() == Rung::Line).then_some(&mut lane.dirty);
-        apply_all(&self.medium, record.body(), continued, dirty, alone);
+        apply_all(&self.medium, memory, record.body(), continued, dirty, alone);
         let half_full = self.half_full(ring, lane.head);
-        self.check_home(&lane)?;
+        self.check_home(scope, &lane)?;
         mem::forget(unwinding);
         drop(lane);
         if half_full {
@@ -304,7 +315,13 @@ impl<M: Medium> Log<M> {
     }
 
     #[cold]
-    fn commit_grouped(&self, record: &mut Record, continued: &[u64]) -> Result<u64, LogError> {
+    fn commit_grouped(
+        &self,
+        scope: &FaultScope,
+        record: &mut Record,
+        continued: &[u64],
+    ) -> Result<u64, LogError> {
+        let memory = scope.memory(self.medium.memory());
         let group = self.group.as_ref().expect("asked before");
         let (lane, ticket) = loop {
             let (_, lane) = self.lanes.claim(&self.medium);
@@ -318,8 +335,8 @@ impl<M: Medium> Log<M> {
         };
         let unwinding = FailOnUnwind(self);
         group.settle(&self.medium, ticket)?;
-        apply_all(&self.medium, record.body(), continued, None, false);
-        self.check_home(&lane)?;
+        apply_all(&self.medium, memory, record.body(), continued, None, false);
+        self.check_home(scope, &lane)?;
         mem::forget(unwinding);
         drop(lane);
         if self.half_full(0, group.head(&self.medium)) {
@@ -403,15 +420,17 @@ impl<M: Medium> Log<M> {
         checkpointer: SpinMutexGuard<'_, Checkpointer>,
         closed: bool,
     ) -> Result<(), LogError> {
-        // Sets aside the faults of the calling thread's transaction: they are not the checkpoint's.
-        let earlier = Fault::take();
-        let done = self.checkpoint_apart(checkpointer, closed);
-        earlier.into_iter().for_each(Fault::raise);
+        // The faults of the calling thread's transaction are not the checkpoint's.
+        let scope = FaultScope::open();
+        let done = self.checkpoint_apart(&scope, checkpointer, closed);
+        // The error reports the fault.
+        let _ = scope.close();
         done
     }
 
     fn checkpoint_apart(
         &self,
+        scope: &FaultScope,
         mut checkpointer: SpinMutexGuard<'_, Checkpointer>,
         closed: bool,
     ) -> Result<(), LogError> {
@@ -422,7 +441,7 @@ impl<M: Medium> Log<M> {
         // released its lane. Stop here: the old slot counts, and the record is replayed.
         self.check_accepts()?;
         if self.medium.rung() != Rung::None {
-            self.persist_home(dirty)?;
+            self.persist_home(scope, dirty)?;
         }
         // The slot is written even where nothing becomes durable. A pool on tmpfs outlives its process, and a record
         // must not be replayed once a later one was overwritten.
@@ -470,7 +489,7 @@ impl<M: Medium> Log<M> {
     }
 
     /// Makes the home stores to the lines in `dirty` durable.
-    fn persist_home(&self, dirty: &DirtyLines) -> Result<(), LogError> {
+    fn persist_home(&self, scope: &FaultScope, dirty: &DirtyLines) -> Result<(), LogError> {
         for (at, len) in dirty.ranges() {
             if !bugs::CHECKPOINT_WITHOUT_FLUSH.is_active() {
                 self.medium.flush(at, len);
@@ -482,7 +501,7 @@ impl<M: Medium> Log<M> {
         // ORDER: home is durable before the slot says so. Stop here: the old slot counts, and replaying stores that
         // are already at home changes nothing.
         self.medium.drain().map_err(|_| LogError::Poisoned).inspect_err(|_| self.fail())?;
-        match Fault::take() {
+        match scope.fault() {
             None => Ok(()),
             Some(fault) => Err(LogError::Fault(fault)).inspect_err(|_| self.fail()),
         }
@@ -509,14 +528,15 @@ impl<M: Medium> Drop for FailOnUnwind<'_, M> {
 #[inline]
 fn apply_all<M: Medium>(
     medium: &M,
+    memory: &Readable,
     body: &[u64],
     continued: &[u64],
     mut dirty: Option<&mut DirtyLines>,
     alone: bool,
 ) {
-    apply::apply(medium, body, dirty.as_deref_mut(), alone);
+    apply::apply(medium, memory, body, dirty.as_deref_mut(), alone);
     if !continued.is_empty() {
-        apply::apply(medium, continued, dirty, alone);
+        apply::apply(medium, memory, continued, dirty, alone);
     }
 }
 

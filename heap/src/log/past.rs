@@ -5,7 +5,7 @@ use super::error::LogError;
 use super::ring::{Flip, Gap, Ring};
 use super::{LogArea, RINGS_MAX, seal_of};
 use lode_layout::{BLOCK, Entries, Entry, PoolOffset, SLOT_BLOCKS, Slot, WORD, align_down, flipped_bit_of};
-use lode_pmem::{Fault, Medium, Memory};
+use lode_pmem::{Medium, Readable};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -78,18 +78,22 @@ impl Past {
         uuid: &[u8; 16],
         slot: &Slot,
     ) -> Result<Past, LogError> {
+        Ok(medium.memory().reading(|memory| Past::read_in(memory, area, uuid, slot))?)
+    }
+
+    fn read_in(memory: &Readable, area: LogArea, uuid: &[u8; 16], slot: &Slot) -> Past {
         let mut past = Past::default();
         if slot.closed {
-            return Ok(past);
+            return past;
         }
         let ring_len = align_down(area.len / u64::from(slot.rings), BLOCK);
         if u64::from(slot.rings) > RINGS_MAX || ring_len == 0 {
             past.flaw(FlawKind::Rings, SLOT_BLOCKS, true, Vec::new());
-            return Ok(past);
+            return past;
         }
         for number in 0..slot.rings {
             let ring = Ring {
-                memory: medium.memory(),
+                memory,
                 start: area.start.plus(u64::from(number) * ring_len),
                 len: ring_len,
                 seal: seal_of(uuid, slot.life, number),
@@ -99,8 +103,8 @@ impl Past {
             past.add_ring(number, &ring, area);
         }
         past.records.sort_unstable_by_key(|record| record.sequence);
-        past.prove(medium.memory(), area);
-        Fault::take().map_or(Ok(past), |fault| Err(fault.into()))
+        past.prove(memory, area);
+        past
     }
 
     /// Returns the first flaw that no power cut leaves, as an error.
@@ -138,7 +142,7 @@ impl Past {
     /// An earlier record of a ring was followed by another, so its drain returned. Later records may have changed the
     /// content whose checksum it holds. For the same reason a record is believed if a later one of any ring writes to
     /// the range: the later transaction could do so only after this one released its locks.
-    fn prove(&mut self, memory: &Memory, area: LogArea) {
+    fn prove(&mut self, memory: &Readable, area: LogArea) {
         if !self.records.iter().any(Found::has_more_outside) {
             return;
         }
@@ -222,7 +226,7 @@ impl FlawKind {
 
 /// Returns true if a writer can have written every entry: each is whole, and its range lies in the heap, after the
 /// log.
-fn is_writable(body: &[u64], area: LogArea, memory: &Memory) -> bool {
+fn is_writable(body: &[u64], area: LogArea, memory: &Readable) -> bool {
     let heap = area.start.get() + area.len..memory.len();
     Entries::new(body).all(|entry| {
         entry.is_ok_and(|entry| {
@@ -253,7 +257,7 @@ struct Outside {
 
 impl Outside {
     /// Returns the CRC32C of a range, or `None` if the range is longer than the bytes left.
-    fn crc(&mut self, memory: &Memory, range: &Range<u64>) -> Option<u32> {
+    fn crc(&mut self, memory: &Readable, range: &Range<u64>) -> Option<u32> {
         self.left = self.left.checked_sub(range.end - range.start)?;
         let mut bytes = vec![0; STEP.min((range.end - range.start) as usize)];
         let mut crc = 0;
@@ -268,7 +272,7 @@ impl Outside {
 
 /// Returns the flip that makes the CRC32C of the range `crc`. Skips long ranges: in a torn one some bit is likely to
 /// do so by chance.
-fn flips_of(memory: &Memory, range: &Range<u64>, crc: u32) -> Vec<Flip> {
+fn flips_of(memory: &Readable, range: &Range<u64>, crc: u32) -> Vec<Flip> {
     const LEN_MAX: u64 = 1 << 20;
     if range.end - range.start > LEN_MAX {
         return Vec::new();
@@ -280,7 +284,7 @@ fn flips_of(memory: &Memory, range: &Range<u64>, crc: u32) -> Vec<Flip> {
     flipped_bit_of(crc, &load(memory, range)).map(flip).into_iter().collect()
 }
 
-fn load(memory: &Memory, range: &Range<u64>) -> Vec<u8> {
+fn load(memory: &Readable, range: &Range<u64>) -> Vec<u8> {
     let mut bytes = vec![0; (range.end - range.start) as usize];
     memory.read(PoolOffset::new(range.start), &mut bytes);
     bytes

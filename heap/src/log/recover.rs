@@ -6,7 +6,7 @@ use super::error::LogError;
 use super::past::{Found, Past};
 use super::{Log, LogArea, SEQUENCE_GAP, apply, ring_count, slots};
 use lode_layout::{SLOT_BLOCKS, Slot};
-use lode_pmem::{Fault, Medium, Rung};
+use lode_pmem::{FaultScope, Medium, Rung};
 
 /// The result of recovery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,8 +58,13 @@ impl<M: Medium> Log<M> {
         life: [u64; 2],
         damaged: Damaged,
     ) -> Result<(Log<M>, Recovery), LogError> {
-        Fault::take();
-        let newest = match (slots::read(&medium, &uuid), damaged) {
+        let scope = FaultScope::open();
+        let read = slots::read(scope.memory(medium.memory()), &uuid);
+        // A copy that can't be read may be the newest one.
+        if let (Err(lost), Damaged::Refuse) = (scope.close(), damaged) {
+            return Err(lost.into());
+        }
+        let newest = match (read, damaged) {
             (Some(slot), _) => slot,
             (None, Damaged::Refuse) => {
                 return Err(LogError::Corrupt { what: "the checkpoint slots", at: SLOT_BLOCKS });
@@ -117,21 +122,18 @@ pub(super) fn replay<M: Medium>(medium: &M, records: &[Found], damaged: Damaged)
     let in_order = records.is_sorted_by_key(|record| record.sequence);
     debug_assert!(in_order || bugs::REPLAY_BY_RING.is_active(), "records are replayed by number");
     let mut dirty = DirtyLines::new();
+    let scope = FaultScope::open();
+    let memory = scope.memory(medium.memory());
     for record in records {
         for body in [&record.body, &record.continued] {
-            apply::apply(medium, body, (medium.rung() == Rung::Line).then_some(&mut dirty), true);
+            apply::apply(medium, memory, body, (medium.rung() == Rung::Line).then_some(&mut dirty), true);
         }
-    }
-    let lost = Fault::take();
-    if let (Some(fault), Damaged::Refuse) = (lost, damaged) {
-        return Err(fault.into());
     }
     for (at, len) in dirty.ranges() {
         medium.flush(at, len);
     }
-    // Lines that can't be flushed are those that could not be stored to.
-    if lost.is_some() {
-        Fault::take();
+    if let (Err(lost), Damaged::Refuse) = (scope.close(), damaged) {
+        return Err(lost.into());
     }
     // ORDER: home is durable before the new slot says that the old records are not needed.
     medium.drain().map_err(LogError::from)

@@ -24,7 +24,7 @@
 
 use super::bugs;
 use lode_layout::{LINE, PoolOffset, RECORD_HEADER_WORDS, RECORD_LINE_WORDS, RecordSeal, WORD, align_up};
-use lode_pmem::{Memory, checksum};
+use lode_pmem::{Readable, checksum};
 use std::ops::Range;
 use zerocopy::IntoBytes;
 
@@ -39,7 +39,7 @@ const SEQUENCE_REACH: u64 = super::SEQUENCE_GAP;
 /// A ring of the life that the newest slot names.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ring<'a> {
-    pub(super) memory: &'a Memory,
+    pub(super) memory: &'a Readable,
     pub(super) start: PoolOffset,
     /// Its length in bytes.
     pub(super) len: u64,

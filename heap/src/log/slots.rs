@@ -3,17 +3,28 @@
 use super::bugs;
 use super::error::LogError;
 use lode_layout::{BLOCK, LINE, PoolOffset, SLOT_COPY_STRIDE, SLOT_WORDS, Slot};
-use lode_pmem::Medium;
+use lode_pmem::{FaultScope, Medium, Readable, SyncError};
 use zerocopy::IntoBytes;
 
 /// Writes both copies of `slot`.
 ///
+/// # Errors
+/// [`LogError::InDoubt`] when the medium can't make it durable; [`LogError::Fault`] when a copy can't be stored.
+///
 /// # Durability
 /// Durable on return.
 pub(crate) fn write<M: Medium>(medium: &M, uuid: &[u8; 16], slot: &Slot) -> Result<(), LogError> {
+    let scope = FaultScope::open();
+    let stored = store(medium, uuid, slot);
+    let faultless = scope.close();
+    stored?;
+    Ok(faultless?)
+}
+
+fn store<M: Medium>(medium: &M, uuid: &[u8; 16], slot: &Slot) -> Result<(), SyncError> {
     let words = slot.encode(uuid);
     let home = Slot::home(slot.generation);
-    let stored = if medium.log_block() <= LINE {
+    if medium.log_block() <= LINE {
         medium.copy(home.plus(SLOT_COPY_STRIDE), words.as_bytes());
         if bugs::REUSE_BEFORE_SLOT.is_active() {
             medium.copy(home, words.as_bytes());
@@ -29,8 +40,7 @@ pub(crate) fn write<M: Medium>(medium: &M, uuid: &[u8; 16], slot: &Slot) -> Resu
         }
         // ORDER: as above.
         medium.log_write(home, block.as_bytes())
-    };
-    stored.map_err(LogError::from)
+    }
 }
 
 /// One of the four copies, as read from the medium.
@@ -43,11 +53,11 @@ pub(crate) struct Copy {
 }
 
 /// Reads all copies, the two of each slot side by side.
-pub(crate) fn copies<M: Medium>(medium: &M, uuid: &[u8; 16]) -> [Copy; 4] {
+pub(crate) fn copies(memory: &Readable, uuid: &[u8; 16]) -> [Copy; 4] {
     [(0, 0), (0, SLOT_COPY_STRIDE), (1, 0), (1, SLOT_COPY_STRIDE)].map(|(generation, copy)| {
         let at = Slot::home(generation).plus(copy);
         let mut words = [0; SLOT_WORDS];
-        medium.memory().read(at, words.as_mut_bytes());
+        memory.read(at, words.as_mut_bytes());
         Copy { at, words, slot: Slot::decode(&words, uuid) }
     })
 }
@@ -65,6 +75,6 @@ pub(crate) fn newest(copies: &[Copy; 4]) -> Option<Slot> {
 }
 
 /// Reads the newest slot that has a whole copy.
-pub(super) fn read<M: Medium>(medium: &M, uuid: &[u8; 16]) -> Option<Slot> {
-    newest(&copies(medium, uuid))
+pub(super) fn read(memory: &Readable, uuid: &[u8; 16]) -> Option<Slot> {
+    newest(&copies(memory, uuid))
 }

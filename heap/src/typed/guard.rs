@@ -2,11 +2,10 @@
 
 use super::brand::Brand;
 use crate::error::HeapError;
-use crate::faults::told;
 use crate::heap::Heap;
 use crate::readers::Pin;
 use lode_layout::PoolOffset;
-use lode_pmem::{Mapping, Medium, Memory};
+use lode_pmem::{Mapping, Medium, Memory, Readable};
 use std::fmt;
 use std::marker::PhantomData;
 use std::sync::atomic::{Ordering, fence};
@@ -53,8 +52,12 @@ impl<'a, B: Brand, M: Medium> Guard<'a, B, M> {
     }
 
     /// Reads as [`undisturbed`](Guard::undisturbed) does, for reads that copy out of the pool. Returns their fault.
-    pub(crate) fn copied<R>(&self, at: PoolOffset, read: impl FnMut() -> R) -> Result<R, HeapError> {
-        told(|| Ok(self.undisturbed(at, read)))
+    pub(crate) fn copied<R>(
+        &self,
+        at: PoolOffset,
+        mut read: impl FnMut(&Readable) -> R,
+    ) -> Result<R, HeapError> {
+        Ok(self.memory().reading(|memory| self.undisturbed(at, || read(memory)))?)
     }
 }
 

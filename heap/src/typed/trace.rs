@@ -23,9 +23,11 @@ pub fn visit_owned_by<T: Persist<B>, B: Brand, M: Medium>(
             visit(Err(fault));
         }
         for Edge { word, walk } in owners.edges.drain(..) {
-            let (target, fault) = Fault::apart(|| PoolOffset::new(heap.memory().load8(word)));
-            let found = fault.map_or(Ok(target), Err);
-            if found != Ok(PoolOffset::NULL) && visit(found) {
+            let found = heap.memory().reading(|memory| PoolOffset::new(memory.load8(word)));
+            if found != Ok(PoolOffset::NULL)
+                && visit(found)
+                && let Ok(target) = found
+            {
                 open.push((target, walk));
             }
         }

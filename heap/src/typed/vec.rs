@@ -239,8 +239,7 @@ impl<T: Persist<B> + Copy, B: Brand> PVec<T, B> {
     /// # Errors
     /// [`HeapError::Fault`] when they can't be read, [`HeapError::Corrupt`] when the length is damaged.
     pub fn load_all<M: Medium>(&self, guard: &Guard<'_, B, M>) -> Result<Vec<T>, HeapError> {
-        let memory = guard.memory();
-        guard.copied(offset_of(memory, &self.buffer), || {
+        guard.copied(offset_of(guard.memory(), &self.buffer), |memory| {
             let Elements { buffer, len } = self.committed();
             self.check(memory.len(), buffer, len)?;
             let mut bytes = vec![0; (len * Self::SIZE) as usize];
@@ -259,8 +258,7 @@ impl<T: Persist<B> + Copy, B: Brand> PVec<T, B> {
     /// # Errors
     /// [`HeapError::Fault`] when it can't be read.
     pub fn load<M: Medium>(&self, guard: &Guard<'_, B, M>, index: u64) -> Result<Option<T>, HeapError> {
-        let memory = guard.memory();
-        guard.copied(offset_of(memory, &self.buffer), || {
+        guard.copied(offset_of(guard.memory(), &self.buffer), |memory| {
             let Elements { buffer, len } = self.committed();
             (index < len).then(|| value_of(|bytes| memory.read(Self::element(buffer, index), bytes)))
         })

@@ -26,7 +26,13 @@ fn a_transaction_that_changes_its_new_object_is_replayed() {
     let (heap, recovery) = heap::recover(Arc::clone(&medium), 3);
     assert_eq!(recovery.replayed, 1);
     assert_eq!(heap.root(), Ok(at));
-    assert_eq!((heap.memory().load8(at.plus(80)), heap.memory().load8(at.plus(88))), (7777, 11));
+    assert_eq!(
+        (
+            heap.memory().reading(|memory| memory.load8(at.plus(80))).unwrap(),
+            heap.memory().reading(|memory| memory.load8(at.plus(88))).unwrap()
+        ),
+        (7777, 11)
+    );
 }
 
 #[test]

@@ -165,7 +165,10 @@ fn a_transaction_larger_than_a_ring_is_whole_and_larger_than_half_the_pool_is_re
             Ok::<_, HeapError>(())
         })
     };
-    let all = |value: u64| (0..LEN / 64).all(|word| heap.memory().load8(place.plus(word * 8)) == value);
+    let all = |value: u64| {
+        (0..LEN / 64)
+            .all(|word| heap.memory().reading(|memory| memory.load8(place.plus(word * 8))).unwrap() == value)
+    };
     let words = LEN / 64;
     assert!(words > heap.log().record_words_max() as u64);
     fill(5, words).unwrap();
@@ -180,7 +183,10 @@ fn a_transaction_larger_than_a_ring_is_whole_and_larger_than_half_the_pool_is_re
     assert!(all(7));
     drop(heap);
     let heap = pool.heap();
-    assert!((0..words).all(|word| heap.memory().load8(place.plus(word * 8)) == 7));
+    assert!(
+        (0..words)
+            .all(|word| heap.memory().reading(|memory| memory.load8(place.plus(word * 8))).unwrap() == 7)
+    );
 }
 
 #[test]

@@ -7,7 +7,7 @@
 
 use lode_heap::{Heap, HeapError, PCell, PVec, Persist, TypedHeap};
 use lode_layout::{Geometry, PoolOffset};
-use lode_pmem::{Fault, FaultKind, Mapping, Rung};
+use lode_pmem::{FaultKind, FaultScope, Mapping, Rung};
 use std::fs::File;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -47,6 +47,11 @@ fn is_lost<T>(result: Result<T, HeapError>) -> bool {
 
 #[test]
 fn of_typed_data() {
+    // No call leaves a fault to the thread.
+    assert_eq!(FaultScope::around(typed_data), Ok(()));
+}
+
+fn typed_data() {
     let (file, heap) = pool();
     let heap = TypedHeap::<Typed, _>::new(heap).unwrap();
     let new = Root { small: PCell::new(1), list: PVec::new(), between: [0; 1500], wide: PCell::new([7; 3]) };
@@ -74,7 +79,6 @@ fn of_typed_data() {
         assert!(is_lost(root.list.load(&heap.guard(), 1999)));
         assert!(is_lost(root.list.load_all(&heap.guard())));
         assert!(is_lost(heap.run(|tx| root.list.get(tx, 1999))));
-        assert_eq!(Fault::take(), None, "{round}");
     }
     let panicked = catch_unwind(AssertUnwindSafe(|| {
         heap.run(|tx| {
@@ -88,6 +92,10 @@ fn of_typed_data() {
 
 #[test]
 fn of_words_and_objects() {
+    assert_eq!(FaultScope::around(words_and_objects), Ok(()));
+}
+
+fn words_and_objects() {
     let (file, heap) = pool();
     let (kept, at) =
         heap.run(|tx| Ok::<_, HeapError>((tx.alloc(64, 8, 1)?, tx.alloc(40_000, 8, 1)?))).unwrap();
@@ -108,7 +116,8 @@ fn of_words_and_objects() {
     });
     assert_eq!((again, attempts), (Ok(()), 2), "what is read again counts");
     // A fault of a load past the heap is the caller's, before a transaction and after.
-    assert_eq!(heap.memory().load8(lost), 0);
+    let scope = FaultScope::open();
+    assert_eq!(scope.memory(heap.memory()).load8(lost), 0);
     heap.run(|tx| {
         tx.store8(kept, 1);
         Ok::<_, HeapError>(())
@@ -116,7 +125,13 @@ fn of_words_and_objects() {
     .unwrap();
     heap.log().checkpoint().unwrap();
     assert_eq!((heap.root(), heap.object(kept).is_ok()), (Ok(PoolOffset::NULL), true));
-    assert!(Fault::take().is_some());
+    assert!(scope.close().is_err());
+    // A transaction joined by another call of the same heap has the faults of both.
+    let joined = heap.run(|_| {
+        let _ = heap.run(|tx| Ok::<_, HeapError>(tx.load8(lost)));
+        Ok::<_, HeapError>(())
+    });
+    assert!(is_lost(joined));
     assert_eq!(heap.objects().filter(|object| is_lost(*object)).count(), 0);
     // Lost tables are no empty ones.
     drop(reserved);
@@ -124,5 +139,4 @@ fn of_words_and_objects() {
     assert!(is_lost(heap.root()) && is_lost(heap.object(at)) && is_lost(heap.stats()));
     assert!(is_lost(heap.next_object(PoolOffset::NULL)));
     assert_eq!(heap.objects().map(is_lost).collect::<Vec<_>>(), [true]);
-    assert_eq!(Fault::take(), None);
 }

@@ -28,7 +28,7 @@ fn mark(heap: &Heap<Medium>, at: PoolOffset, size: u64, seed: u64) {
 
 fn is_marked(heap: &Heap<Medium>, at: PoolOffset, size: u64, seed: u64) -> bool {
     let mut bytes = vec![0; size as usize];
-    heap.memory().read(at, &mut bytes);
+    heap.memory().reading(|memory| memory.read(at, &mut bytes)).unwrap();
     bytes.iter().zip(0..).all(|(byte, index)| *byte == (seed.wrapping_mul(index + 3) >> 2) as u8)
 }
 
@@ -44,7 +44,7 @@ fn an_object_can_have_the_longest_free_span_and_not_a_byte_more() {
             let at = heap.run(|tx| tx.alloc_zeroed(longest - header, align, 1)).unwrap();
             assert!(at.get().is_multiple_of(align));
             let mut bytes = vec![1; (longest - header) as usize];
-            heap.memory().read(at, &mut bytes);
+            heap.memory().reading(|memory| memory.read(at, &mut bytes)).unwrap();
             assert!(bytes.iter().all(|byte| *byte == 0), "round {round}, alignment {align}");
             mark(&heap, at, 4096, round);
             mark(&heap, at.plus(longest - header - 4096), 4096, round);

@@ -75,7 +75,10 @@ impl Model {
             let object = objects.next().expect("as many objects as the model has");
             assert_eq!((object.at, object.type_number), (*at, known.type_number));
             assert!(object.size >= known.size);
-            assert!(heap.memory().equals(*at, &known.content()), "{at} {known:?} changed");
+            assert!(
+                heap.memory().reading(|memory| memory.equals(*at, &known.content())).unwrap(),
+                "{at} {known:?} changed"
+            );
         }
         assert_eq!(objects.next(), None);
         let stats = heap.stats().unwrap();
@@ -282,7 +285,7 @@ fn what_is_zeroed_takes_no_room_in_a_transaction() {
     // More than half of what is free, when the object is there.
     let size = largest(&heap) / 2;
     let at = heap.run(|tx| tx.alloc_zeroed(size, 16, 1)).unwrap();
-    assert_eq!(heap.memory().load8(at.plus(size - 8)), 0);
+    assert_eq!(heap.memory().reading(|memory| memory.load8(at.plus(size - 8))).unwrap(), 0);
 }
 
 #[test]

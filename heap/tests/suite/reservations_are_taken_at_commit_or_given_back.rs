@@ -72,7 +72,7 @@ fn published_with_their_content_or_given_back() {
         let heap = pool.heap();
         let object = heap.object(at).unwrap();
         assert!(object.type_number == TYPE && object.size >= size);
-        assert!(heap.memory().equals(at, &content), "{size}");
+        assert!(heap.memory().reading(|memory| memory.equals(at, &content)).unwrap(), "{size}");
         heap.run(|tx| tx.free(at)).unwrap();
         assert_eq!(heap.object(at), Err(HeapError::NoObject { at }));
     }
@@ -111,13 +111,13 @@ fn a_store_after_publishing_is_in_the_record() {
             })
             .unwrap();
         content[9..14].copy_from_slice(b"later");
-        assert!(heap.memory().equals(at, &content));
+        assert!(heap.memory().reading(|memory| memory.equals(at, &content)).unwrap());
         // A crash, at which no line of the object was written back.
         drop(heap);
         pool.medium().store(at, &vec![0; size as usize]);
         let heap = pool.heap();
         assert!(heap.object(at).is_ok(), "{size}: an acknowledged transaction is gone");
-        assert!(heap.memory().equals(at, &content), "{size}");
+        assert!(heap.memory().reading(|memory| memory.equals(at, &content)).unwrap(), "{size}");
     }
 }
 
@@ -141,7 +141,7 @@ fn each_attempt_gets_them_anew() {
             })
             .unwrap();
         assert_eq!((attempts, heap.objects().count()), (2, 1));
-        assert!(heap.memory().equals(at, b"again"));
+        assert!(heap.memory().reading(|memory| memory.equals(at, b"again")).unwrap());
         let reserved = heap.reserve(size, 64, TYPE).unwrap();
         let at = reserved.at();
         attempts = 0;
@@ -245,7 +245,10 @@ fn a_transaction_in_doubt_leaves_the_space_to_nobody() {
         let (heap, recovery) = heap::recover(medium, 3);
         let object = heap.objects().next().unwrap().unwrap();
         assert_eq!(recovery.doubtful, 0);
-        assert!(heap.memory().equals(object.at, &content_of(size)), "{size}");
+        assert!(
+            heap.memory().reading(|memory| memory.equals(object.at, &content_of(size))).unwrap(),
+            "{size}"
+        );
     }
 }
 

@@ -106,7 +106,14 @@ fn wherever_the_ring_stands() {
             assert!(matches!(error, Err(HeapError::Fault(_))), "{rung} {before}: {error:?}");
             pool.bring_back();
             let heap = pool.open().unwrap();
-            assert_eq!((heap.memory().load8(kept), heap.memory().load8(at)), (99, 7), "{rung} {before}");
+            assert_eq!(
+                (
+                    heap.memory().reading(|memory| memory.load8(kept)).unwrap(),
+                    heap.memory().reading(|memory| memory.load8(at)).unwrap()
+                ),
+                (99, 7),
+                "{rung} {before}"
+            );
         }
     }
 }
@@ -147,7 +154,11 @@ fn beside_a_checkpoint() {
         drop(heap);
         pool.bring_back();
         let heap = pool.open().unwrap();
-        assert_eq!(heap.memory().load8(at), 7, "{rung}: the record was freed");
+        assert_eq!(
+            heap.memory().reading(|memory| memory.load8(at)).unwrap(),
+            7,
+            "{rung}: the record was freed"
+        );
     }
 }
 
@@ -177,7 +188,7 @@ fn its_space_is_given_to_nobody() {
     drop(heap);
     pool.bring_back();
     let heap = pool.open().unwrap();
-    assert!(heap.object(taken).is_ok() && heap.memory().load8(taken) == 5);
+    assert!(heap.object(taken).is_ok() && heap.memory().reading(|memory| memory.load8(taken)).unwrap() == 5);
 }
 
 /// Entries that did not fit the record lie in free space, which a record in doubt may lead to.
@@ -205,5 +216,10 @@ fn the_space_of_spilled_entries_is_given_to_nobody_in_doubt() {
     // The record did reach the medium.
     pool.medium = map(&pool.file, Rung::Line);
     let heap = pool.open().unwrap();
-    assert!(heap.memory().equals(at, &words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<_>>()));
+    assert!(
+        heap.memory()
+            .reading(|memory| memory
+                .equals(at, &words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<_>>()))
+            .unwrap()
+    );
 }

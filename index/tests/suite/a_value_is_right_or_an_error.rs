@@ -50,7 +50,7 @@ impl Victim {
 
     fn read(&self, at: usize, len: usize) -> Vec<u8> {
         let mut bytes = vec![0; len];
-        self.memory().read(PoolOffset::new(at as u64), &mut bytes);
+        self.memory().reading(|memory| memory.read(PoolOffset::new(at as u64), &mut bytes)).unwrap();
         bytes
     }
 
@@ -292,8 +292,11 @@ fn two_levels<M: Medium>(tree: &Tree<'_, M>) -> PoolOffset {
     }
     tree.insert(b"b", b"another").unwrap();
     let memory = tree.heap().memory();
-    let top = TreeSlot::from_word(memory.load8(tree.root().plus(NODE_END))).at();
-    let slots = (0..4).map(|index| TreeSlot::from_word(memory.load8(top.plus(NODE_BODY + index * 8))));
+    let top =
+        TreeSlot::from_word(memory.reading(|memory| memory.load8(tree.root().plus(NODE_END))).unwrap()).at();
+    let slots = (0..4).map(|index| {
+        TreeSlot::from_word(memory.reading(|memory| memory.load8(top.plus(NODE_BODY + index * 8))).unwrap())
+    });
     slots.into_iter().find(|slot| slot.byte() == b'a').unwrap().at()
 }
 
@@ -304,8 +307,9 @@ fn a_node_without_children_is_no_empty_range() {
     let node = two_levels(&tree);
     let damage = IndexError::Corrupt { what: "the children of the node of the tree", at: node };
     let body = NodeKind::N16.size() - NODE_BODY;
-    let whole: Vec<u64> =
-        (0..body / 8).map(|word| heap.memory().load8(node.plus(NODE_BODY + word * 8))).collect();
+    let whole: Vec<u64> = (0..body / 8)
+        .map(|word| heap.memory().reading(|memory| memory.load8(node.plus(NODE_BODY + word * 8))).unwrap())
+        .collect();
     (0..body / 8).for_each(|word| heap.medium().store8(node.plus(NODE_BODY + word * 8), 0));
     let keys = |range: Range<'_, _>| range.map(|entry| entry.map(|entry| entry.key)).collect::<Vec<_>>();
     let reader = tree.reader();
@@ -333,10 +337,10 @@ fn an_old_leaf_is_no_value() {
     let tree = tree::plant(&heap);
     let node = two_levels(&tree);
     let slot = node.plus(NodeKind::N16.slots_off());
-    let old = heap.memory().load8(slot);
+    let old = heap.memory().reading(|memory| memory.load8(slot)).unwrap();
     let key = [b'a', TreeSlot::from_word(old).byte()];
     tree.insert(&key, b"the other value of that length").unwrap();
-    assert_ne!(heap.memory().load8(slot), old);
+    assert_ne!(heap.memory().reading(|memory| memory.load8(slot)).unwrap(), old);
     heap.medium().store8(slot, old);
     let damage = IndexError::Corrupt { what: "the slot of the tree that leads to the object", at: slot };
     assert_eq!(tree.get(&key), Err(damage));

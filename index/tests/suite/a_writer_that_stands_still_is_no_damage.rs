@@ -70,7 +70,10 @@ fn tree(heap: &Heap<Stopping>) -> (Tree<'_, Stopping>, PoolOffset) {
     let root = tree.root();
     tree.insert(b"a", b"1").unwrap();
     tree.insert(b"b", b"2").unwrap();
-    (tree, TreeSlot::from_word(heap.memory().load8(root.plus(NODE_END))).at())
+    (
+        tree,
+        TreeSlot::from_word(heap.memory().reading(|memory| memory.load8(root.plus(NODE_END))).unwrap()).at(),
+    )
 }
 
 #[test]
@@ -78,7 +81,7 @@ fn a_writer_that_stands_still_in_its_home_stores_is_waited_for() {
     let heap = heap();
     let (tree, node) = tree(&heap);
     let (meta_at, medium) = (node.plus(NODE_META), heap.medium());
-    let meta = heap.memory().load8(meta_at);
+    let meta = heap.memory().reading(|memory| memory.load8(meta_at)).unwrap();
     thread::scope(|scope| {
         scope.spawn(|| {
             // The node is dead between its home stores, and for nobody before or after.
@@ -153,7 +156,8 @@ fn an_empty_node_is_waited_for() {
     let heap = heap();
     let (tree, node) = tree(&heap);
     let slots: Vec<PoolOffset> = (0..4).map(|index| node.plus(NODE_BODY + index * 8)).collect();
-    let words: Vec<u64> = slots.iter().map(|slot| heap.memory().load8(*slot)).collect();
+    let words: Vec<u64> =
+        slots.iter().map(|slot| heap.memory().reading(|memory| memory.load8(*slot)).unwrap()).collect();
     // Between the home stores, and for nobody before or after.
     let write = || {
         heap.run(|tx| {
@@ -175,8 +179,9 @@ fn an_empty_node_is_waited_for() {
 fn damage_is_found_under_a_lock_that_is_held() {
     let heap = heap();
     let (tree, node) = tree(&heap);
-    let leaf = TreeSlot::from_word(heap.memory().load8(node.plus(NODE_BODY))).at();
-    let crc = heap.memory().load8(leaf);
+    let leaf =
+        TreeSlot::from_word(heap.memory().reading(|memory| memory.load8(node.plus(NODE_BODY))).unwrap()).at();
+    let crc = heap.memory().reading(|memory| memory.load8(leaf)).unwrap();
     heap.medium().store8(leaf, crc ^ 1);
     let damage = IndexError::Corrupt { what: "the checksum of the leaf", at: leaf };
     assert_eq!(tree.get(b"a"), Err(damage));

@@ -99,7 +99,7 @@ fn every_flip_that_changes_an_answer() {
     let memory = pool.medium.memory();
     let (mut harmless, mut found) = (0, 0);
     for at in &pool.words {
-        let word = memory.load8(*at);
+        let word = memory.reading(|memory| memory.load8(*at)).unwrap();
         for bit in 0..64 {
             memory.store8(*at, word ^ 1 << bit);
             let damages = damages(&tree);
@@ -121,7 +121,7 @@ fn no_flip_makes_an_operation_panic_or_hang() {
     let pool = pool();
     let memory = pool.medium.memory();
     let mut image = vec![0; LEN as usize];
-    memory.read(PoolOffset::NULL, &mut image);
+    memory.reading(|memory| memory.read(PoolOffset::NULL, &mut image)).unwrap();
     let mut rng = fastrand::Rng::with_seed(5);
     for round in 0..500 {
         memory.store(PoolOffset::NULL, &image);
@@ -129,7 +129,14 @@ fn no_flip_makes_an_operation_panic_or_hang() {
         let tree = Tree::open(&heap, pool.root).expect("a sound tree");
         for _ in 0..=round % 3 {
             let at = pool.words[rng.usize(..pool.words.len())];
-            memory.store8(at, if rng.bool() { memory.load8(at) ^ 1 << rng.u32(..64) } else { rng.u64(..) });
+            memory.store8(
+                at,
+                if rng.bool() {
+                    memory.reading(|memory| memory.load8(at)).unwrap() ^ 1 << rng.u32(..64)
+                } else {
+                    rng.u64(..)
+                },
+            );
         }
         answers(&tree, &pool.questions);
         for _ in 0..20 {

@@ -69,14 +69,19 @@ fn slot(node: PoolOffset, index: u8) -> PoolOffset {
 fn a_way_in_circles_is_damage() {
     let medium = pool();
     with_tree(&medium, |tree| {
-        let top = TreeSlot::from_word(medium.memory().load8(tree.root().plus(NODE_END)));
+        let top = TreeSlot::from_word(
+            medium.memory().reading(|memory| memory.load8(tree.root().plus(NODE_END))).unwrap(),
+        );
         let nodes = objects(tree, NodeKind::N256.type_number());
         assert_eq!(nodes.len(), usize::from(NODES));
         // To the node itself, to the one above it, and, from there, to a node that is below another slot as well.
         let own = TreeSlot::node(1, NodeKind::N256, 0, nodes[0]);
         let twice = (0..NodeKind::N48.capacity() as u64)
             .map(|index| top.at().plus(NodeKind::N48.slots_off() + index * WORD))
-            .find(|place| TreeSlot::from_word(medium.memory().load8(*place)).at() == nodes[1])
+            .find(|place| {
+                TreeSlot::from_word(medium.memory().reading(|memory| memory.load8(*place)).unwrap()).at()
+                    == nodes[1]
+            })
             .unwrap();
         let wrong = [
             (slot(nodes[0], 1), own),

@@ -76,7 +76,7 @@ fn damaged() -> Image {
     let (_, objects) = image.open().unwrap();
     let medium = image.medium();
     Headers::read(&*medium).unwrap().set_dirty_shutdowns(&*medium, Some(SHUTDOWNS)).unwrap();
-    medium.memory().read(PoolOffset::NULL, &mut image.bytes);
+    medium.memory().reading(|memory| memory.read(PoolOffset::NULL, &mut image.bytes)).unwrap();
     let [first, middle, last] =
         [1, objects.len() / 2, objects.len() - 1].map(|index| objects[index].at.get());
     let chunk = image.header().geometry.extents()[0].start.get() + 2 * lode_layout::CHUNK;

@@ -4,9 +4,8 @@
 
 use crate::place::{SIZE, create, folder, opening};
 use lode_layout::PoolOffset;
-use lode_pmem::{Fault, FaultKind, Medium};
+use lode_pmem::{FaultKind, Medium};
 use lode_pool::{Access, OpenOptions, PoolError, PoolFile, map_unchecked};
-
 use std::io::Read;
 use std::process;
 
@@ -44,8 +43,8 @@ fn refused_in_child(pool: &PoolFile) -> bool {
     let grown = pool.grow(SIZE * 2);
     let named = matches!(grown.as_ref().map_err(PoolError::cause),
         Err(PoolError::Forked { opener }) if *opener != process::id());
-    pool.medium().memory().load8(PoolOffset::NULL);
-    let faulted = Fault::take().is_some_and(|fault| fault.kind == FaultKind::Forked);
+    let read = pool.medium().memory().reading(|memory| memory.load8(PoolOffset::NULL));
+    let faulted = read.is_err_and(|fault| fault.kind == FaultKind::Forked);
     named && faulted
 }
 

@@ -41,7 +41,10 @@ fn a_new_pool_is_open_for_writing_and_whole_when_reopened() {
     let pool = PoolFile::open(&path, &opening(Access::ReadWrite)).unwrap();
     assert_eq!(pool.header(), header);
     let extent = header.geometry.extents()[0];
-    assert_eq!(pool.medium().memory().load8(extent.start.plus(extent.table_len)), 42);
+    assert_eq!(
+        pool.medium().memory().reading(|memory| memory.load8(extent.start.plus(extent.table_len))).unwrap(),
+        42
+    );
     assert_eq!(names(folder.path()), ["pool"]);
 }
 

@@ -108,7 +108,7 @@ fn a_reader_writes_nothing() {
     pool.medium().store8(at, 7);
     pool.medium().drain().unwrap();
     pool.medium().log_write(at, &[9; 4096]).unwrap();
-    assert_eq!(pool.medium().memory().load1(at), 9);
+    assert_eq!(pool.medium().memory().reading(|memory| memory.load1(at)).unwrap(), 9);
     assert!(matches!(pool.grow(1 << 20).unwrap_err().cause(), PoolError::OpenedForReading));
     pool.close().unwrap();
     assert!(fs::read(&path).unwrap() == before);

@@ -171,7 +171,7 @@ fn a_file_that_can_only_be_read() {
     // Recovery may store into its view.
     let at = pool.header().geometry.log_off();
     pool.medium().store8(at, 7);
-    assert_eq!(pool.medium().memory().load8(at), 7);
+    assert_eq!(pool.medium().memory().reading(|memory| memory.load8(at)).unwrap(), 7);
 }
 
 #[test]

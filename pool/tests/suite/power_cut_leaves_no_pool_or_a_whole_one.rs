@@ -48,13 +48,26 @@ fn write_content<M: Medium>(medium: &M, header: &Header) -> Result<(), PoolError
 /// Asserts that the pool is whole: content, table, log and slots as format leaves them.
 fn assert_whole(medium: &SimMedium, header: &Header) {
     let extent = header.geometry.extents()[0];
-    assert!(medium.memory().equals(extent.start.plus(extent.table_len), CONTENT));
-    assert_eq!(medium.memory().load8(extent.start), 1);
+    assert!(
+        medium
+            .memory()
+            .reading(|memory| memory.equals(extent.start.plus(extent.table_len), CONTENT))
+            .unwrap()
+    );
+    assert_eq!(medium.memory().reading(|memory| memory.load8(extent.start)).unwrap(), 1);
     for at in (8..extent.table_len).step_by(8) {
-        assert_eq!(medium.memory().load8(extent.start.plus(at)), 0, "table word {at:#x}");
+        assert_eq!(
+            medium.memory().reading(|memory| memory.load8(extent.start.plus(at))).unwrap(),
+            0,
+            "table word {at:#x}"
+        );
     }
     for at in (Geometry::SLOT_0.get()..extent.start.get()).step_by(8) {
-        assert_eq!(medium.memory().load8(PoolOffset::new(at)), 0, "slots and log at {at:#x}");
+        assert_eq!(
+            medium.memory().reading(|memory| memory.load8(PoolOffset::new(at))).unwrap(),
+            0,
+            "slots and log at {at:#x}"
+        );
     }
 }
 
@@ -160,7 +173,7 @@ fn grow() {
             assert_eq!(*headers.current(), new);
             let extent = new.geometry.extents()[1];
             for at in (0..extent.table_len).step_by(8) {
-                assert_eq!(left.memory().load8(extent.start.plus(at)), 0);
+                assert_eq!(left.memory().reading(|memory| memory.load8(extent.start.plus(at))).unwrap(), 0);
             }
             after += 1;
         }
@@ -181,7 +194,7 @@ fn update_when_only_one_copy_is_left() {
         let medium = simulated(&[0; SIZE as usize]);
         formatted(&medium, "kv");
         let at = lost.at().plus(96);
-        medium.memory().store8(at, medium.memory().load8(at) ^ 1);
+        medium.memory().store8(at, medium.memory().reading(|memory| memory.load8(at)).unwrap() ^ 1);
         let mut headers = Headers::read(&medium).unwrap();
         let watched = Some(1);
         let (recording, set) = Recording::of(&medium, || headers.set_dirty_shutdowns(&medium, watched));

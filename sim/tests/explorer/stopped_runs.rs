@@ -1,7 +1,7 @@
 //! Runs that do not end, and recoveries that fail by themselves, are told apart and end the exploration.
 
 use lode_layout::PoolOffset;
-use lode_pmem::{Gate, Medium};
+use lode_pmem::{FaultScope, Gate, Medium, Readable};
 use lode_sim::{Actor, Breach, Fate, Machine, Moment, Report, Setup, SimMedium, Stop, Subject, explore};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -16,7 +16,7 @@ enum Oddity {
     LocksAcrossCalls,
     RecoveryPanics,
     RecoveryRefuses,
-    RecoveryReadsOutside,
+    RecoveryStoresOutside,
     RecoveryCounts,
     RecoveryMarks,
 }
@@ -72,11 +72,11 @@ impl Subject for Odd {
     }
 
     fn recover(&self, medium: Arc<SimMedium>) -> Result<u64, &'static str> {
-        let count = medium.memory().load8(PoolOffset::new(128));
+        let count = medium.memory().reading(|memory| memory.load8(PoolOffset::new(128))).expect("memory");
         match self.0 {
             Oddity::RecoveryPanics => panic!("odd"),
             Oddity::RecoveryRefuses => return Err("odd"),
-            Oddity::RecoveryReadsOutside => return Ok(medium.memory().load8(PoolOffset::new(4096))),
+            Oddity::RecoveryStoresOutside => medium.store8(PoolOffset::new(4096), 1),
             Oddity::RecoveryMarks => {
                 // Each image is recovered from twice, and only the second recovery sees the stores of the first.
                 let is_second = self.1.fetch_add(1, Ordering::AcqRel) % 2 == 1;
@@ -156,7 +156,7 @@ fn recoveries_that_go_wrong_are_breaches() {
     assert_eq!(breach(Oddity::RecoveryPanics), Breach::Panicked { round: 1, message });
     let error = "odd".to_owned();
     assert_eq!(breach(Oddity::RecoveryRefuses), Breach::Refused { round: 1, error });
-    assert!(matches!(breach(Oddity::RecoveryReadsOutside), Breach::Fault { round: 1, .. }));
+    assert!(matches!(breach(Oddity::RecoveryStoresOutside), Breach::Fault { round: 1, .. }));
     let (first, second) = ("0".to_owned(), "1".to_owned());
     assert_eq!(breach(Oddity::RecoveryCounts), Breach::Unstable { first, second });
 }
@@ -176,7 +176,6 @@ fn what_the_trait_forbids_panics() {
 
 #[test]
 fn ranges_outside_raise_a_fault_and_change_nothing() {
-    use lode_pmem::Fault;
     let medium = SimMedium::new(4096, Machine::ALL[0]).unwrap();
     for outside in [
         &(|| medium.store8(PoolOffset::new(4096), 1)) as &dyn Fn(),
@@ -187,10 +186,13 @@ fn ranges_outside_raise_a_fault_and_change_nothing() {
         &|| medium.log_write(PoolOffset::new(u64::MAX - 63), &[1; 64]).unwrap(),
         &|| assert!(medium.compare_exchange8(PoolOffset::new(4096), 0, 1).is_ok()),
     ] {
-        outside();
-        assert!(Fault::take().is_some());
+        assert!(FaultScope::around(outside).is_err());
     }
-    assert!((0..512).all(|word| medium.memory().load8(PoolOffset::new(8 * word)) == 0));
-    medium.store(PoolOffset::new(4089), &[1; 7]);
-    assert_eq!((medium.memory().load8(PoolOffset::new(4088)), Fault::take()), (0x0101_0101_0101_0100, None));
+    let are_zero = |memory: &Readable| (0..512).all(|word| memory.load8(PoolOffset::new(8 * word)) == 0);
+    assert_eq!(medium.memory().reading(are_zero), Ok(true));
+    let last = medium.memory().reading(|memory| {
+        medium.store(PoolOffset::new(4089), &[1; 7]);
+        memory.load8(PoolOffset::new(4088))
+    });
+    assert_eq!(last, Ok(0x0101_0101_0101_0100));
 }
