@@ -8,7 +8,8 @@
 //!                     both are the thread's cache, see `cache.rs`, until another thread finds no space
 //! ```
 //!
-//! Blocks of a superblock that a transaction makes are its own until it commits. A transaction that finds no space
+//! `Allocations` is the space that one transaction took and freed. `Allocator` is all of the above as one thread uses
+//! it. Blocks of a superblock that a transaction makes are its own until it commits. A transaction that finds no space
 //! reclaims all that it can, see `reclaim.rs`, before it is refused. If there is no room for a superblock of many
 //! chunks, it makes a shorter one. If there is no room for that either, it takes a larger block of the same type. An
 //! object larger than any block gets a span of its own.
