@@ -31,4 +31,4 @@ soak:
 
 bench:
 	setup/install.sh bench
-	cargo run --release --locked --manifest-path bench/Cargo.toml
+	cargo run --release --locked --manifest-path tools/bench/Cargo.toml

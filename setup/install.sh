@@ -145,7 +145,7 @@ case ${1:-} in
         kernels
         ;;
     bench)
-        debian_packages setup/packages-run.txt bench/packages.txt
+        debian_packages setup/packages-run.txt tools/bench/packages.txt
         stable bench
         ;;
     *)

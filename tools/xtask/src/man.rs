@@ -1,0 +1,22 @@
+//! The manual pages in `docs/man/`, which `lode` itself makes from the definition of its arguments. A test of `lode`
+//! compares the files with its current output.
+
+use crate::cargo::Cargo;
+use crate::log::Log;
+use crate::workspace::Workspace;
+use anyhow::{Context, Result};
+use std::{fs, io};
+
+/// Makes the pages again. Returns true if that succeeded.
+pub(crate) fn write(workspace: &Workspace) -> Result<bool> {
+    let folder = workspace.root.join("docs/man");
+    // Delete pages of commands that no longer exist.
+    match fs::remove_dir_all(&folder) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            return Err(error).with_context(|| folder.display().to_string());
+        }
+        _ => {}
+    }
+    let cargo = Cargo::stable(workspace, "run --locked --quiet --profile test --package lode -- manual");
+    Ok(cargo.argument(folder).run(Log::default())?.success)
+}

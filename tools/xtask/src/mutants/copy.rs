@@ -1,0 +1,92 @@
+//! A copy of the workspace in which functions have mutants.
+
+use super::list::Mutant;
+use super::split::{Functions, SWITCH};
+use anyhow::{Context, Result};
+use ignore::WalkBuilder;
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The source that gets the function to choose a mutant.
+const SWITCH_HOME: &str = "formats/layout/src/bug.rs";
+/// The folder of a workspace of its own, which is not copied.
+const BESIDE: &str = "tools/bench";
+/// Crates that killers run.
+const QUICK: [&str; 8] =
+    ["lode", "lode-fsck", "lode-heap", "lode-index", "lode-layout", "lode-pmem", "lode-pool", "lode-sim"];
+/// Crates that are only built along with them.
+const SLOW: [&str; 4] = ["lode-kv", "lode-nvdimm", "lode-platform", "lode-powercut"];
+
+/// Makes or updates the copy of the workspace at `root` in the folder `copy`. A file with the right content keeps its
+/// time, so cargo builds only the changed files.
+///
+/// # Errors
+/// A mutant does not match its source, or a file can't be read or written.
+pub(super) fn make(root: &Path, copy: &Path, mutants: &[Mutant]) -> Result<()> {
+    let mut kept = BTreeSet::new();
+    for entry in WalkBuilder::new(root).hidden(false).require_git(false).build() {
+        let entry = entry?;
+        let path = entry.path().strip_prefix(root)?.to_path_buf();
+        let is_beside = path.starts_with(".git") || path.starts_with(BESIDE);
+        if is_beside || !entry.file_type().is_some_and(|kind| kind.is_file()) {
+            continue;
+        }
+        let bytes = fs::read(entry.path()).with_context(|| entry.path().display().to_string())?;
+        let bytes = changed(&path, bytes, mutants).with_context(|| path.display().to_string())?;
+        write_if_new(&copy.join(&path), &bytes)?;
+        kept.insert(copy.join(path));
+    }
+    for entry in WalkBuilder::new(copy).standard_filters(false).build() {
+        let path = entry?.into_path();
+        if path.is_file() && !kept.contains(&path) {
+            fs::remove_file(&path).with_context(|| path.display().to_string())?;
+        }
+    }
+    Ok(())
+}
+
+/// Returns the content of the copy's file at `path`, whose original holds `bytes`.
+fn changed(path: &Path, bytes: Vec<u8>, mutants: &[Mutant]) -> Result<Vec<u8>> {
+    let mine: Vec<&Mutant> = mutants.iter().filter(|mutant| Path::new(&mutant.file) == path).collect();
+    if !mine.is_empty() {
+        let text = String::from_utf8(bytes)?;
+        return Ok(Functions::parse(&text)?.with(&mine)?.into_bytes());
+    }
+    if path == Path::new(SWITCH_HOME) {
+        return Ok([&bytes, SWITCH.as_bytes()].concat());
+    }
+    if path == Path::new("Cargo.toml") {
+        return Ok(manifest(&String::from_utf8(bytes)?)?.into_bytes());
+    }
+    Ok(bytes)
+}
+
+/// Returns the root manifest for the copy. All lints are off, because mutants violate many of them. No crate of the
+/// workspace has debug information, and the crates that no killer runs for long are not optimised. That halves the time
+/// of the build.
+fn manifest(text: &str) -> Result<String> {
+    let mut manifest: toml::Table = toml::from_str(text)?;
+    let workspace =
+        manifest.get_mut("workspace").and_then(toml::Value::as_table_mut).context("no workspace")?;
+    workspace.insert("lints".into(), toml::from_str::<toml::Table>("rust.warnings = \"allow\"")?.into());
+    let packages = QUICK.iter().map(|name| (name, "debug = false"));
+    let packages = packages.chain(SLOW.iter().map(|name| (name, "debug = false\nopt-level = 0")));
+    let profile = manifest.get_mut("profile").and_then(|profiles| profiles.get_mut("test"));
+    // The overrides of all other packages stay, so these are built as in every other build.
+    let overrides = profile.and_then(|profile| profile.get_mut("package")?.as_table_mut());
+    let overrides = overrides.context("no profile.test.package")?;
+    for (name, profile) in packages {
+        overrides.insert((*name).into(), toml::from_str::<toml::Table>(profile)?.into());
+    }
+    Ok(toml::to_string(&manifest)?)
+}
+
+fn write_if_new(path: &PathBuf, bytes: &[u8]) -> Result<()> {
+    if fs::read(path).is_ok_and(|old| old == bytes) {
+        return Ok(());
+    }
+    let shown = || path.display().to_string();
+    fs::create_dir_all(path.parent().with_context(shown)?).with_context(shown)?;
+    fs::write(path, bytes).with_context(shown)
+}

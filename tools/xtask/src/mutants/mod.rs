@@ -1,0 +1,202 @@
+//! Mutants: lines of the shipped code that are replaced, one at a time, to see which test fails.
+//!
+//! ```text
+//!   tools/xtask/mutants.toml --> list --+
+//!   sources ---------------------+--> split: all mutants of a function in it --> copy: target/mutants/src
+//!                                                                                |
+//!   trial: each killer on sound code, then each mutant with its own  <-- build: one for each kind of killer
+//! ```
+//!
+//! A mutant is killed if its killer fails, and survives if the killer finds no fault. A killer that fails on sound code
+//! proves nothing, so each killer runs there first.
+
+mod build;
+mod copy;
+pub(crate) mod list;
+mod search;
+pub(crate) mod split;
+mod trial;
+
+use crate::failure::Failure;
+use crate::log::Log;
+use crate::tally::Tally;
+use crate::workspace::Workspace;
+use anyhow::{Result, bail};
+use build::{Program, Programs};
+use list::{Killer, LIST, Mutant};
+use split::Functions;
+use std::collections::BTreeSet;
+use std::fs;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+use trial::{End, Trials, for_each};
+
+/// Number of parts into which the list is divided for `make test`.
+const PARTS: usize = 10;
+
+/// The mutants to run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Selection {
+    /// All mutants of the list.
+    All,
+    /// The mutants whose position in the list, from 0, leaves this remainder when divided by ten.
+    Tenth(usize),
+    /// The mutants with these names.
+    Named(Vec<String>),
+}
+
+impl Selection {
+    /// Returns the selected mutants of the list.
+    fn of<'a>(&self, mutants: &'a [Mutant]) -> Result<Vec<&'a Mutant>> {
+        Ok(match self {
+            Selection::All => mutants.iter().collect(),
+            Selection::Tenth(part) => mutants.iter().skip(part % PARTS).step_by(PARTS).collect(),
+            Selection::Named(names) => {
+                let is = |name: &String| mutants.iter().find(|mutant| mutant.name == *name);
+                if let Some(name) = names.iter().find(|name| is(name).is_none()) {
+                    bail!("no mutant of {LIST} is called {name}");
+                }
+                names.iter().filter_map(is).collect()
+            }
+        })
+    }
+}
+
+/// Runs the mutants of the selection, and prints the result of each. Killed mutants count as passed, survivors as
+/// failed.
+///
+/// # Errors
+/// A mutant does not match its source, the list is not valid, the copy does not build, or a killer can't be run.
+pub(crate) fn run(workspace: &Workspace, selection: &Selection, log: Log) -> Result<Tally> {
+    let mutants = list::read(&workspace.root)?;
+    let chosen = selection.of(&mutants)?;
+    let killers: BTreeSet<Killer> = chosen.iter().filter_map(|mutant| mutant.killer()).collect();
+    let programs = build(workspace, &mutants, &killers, log)?;
+    let trials = Trials::new(&programs, workspace.target.join("mutants/output"))?;
+    for_each(killers.iter().collect(), |killer| trials.on_sound(killer).map(drop))?;
+    let report = Mutex::new(Report::default());
+    for_each(chosen, |mutant| {
+        let fate = try_mutant(&trials, mutant)?;
+        let mut report = report.lock().unwrap_or_else(PoisonError::into_inner);
+        report.add(workspace, mutant, fate, log);
+        Ok(())
+    })?;
+    let report = report.into_inner().unwrap_or_else(PoisonError::into_inner);
+    report.close(log);
+    Ok(report.tally)
+}
+
+/// Searches killers of the mutants of the selection, and prints them as lines for the list. Returns true if each mutant
+/// has one.
+///
+/// # Errors
+/// As [`run`].
+pub(crate) fn search(workspace: &Workspace, selection: &Selection) -> Result<bool> {
+    let mutants = list::read(&workspace.root)?;
+    let mut chosen = selection.of(&mutants)?;
+    let is_for_explorer = |mutant: &Mutant| match mutant.killer() {
+        None => mutant.equivalent.is_none(),
+        Some(killer) => matches!(killer, Killer::Crash(_)),
+    };
+    chosen.retain(|mutant| is_for_explorer(mutant));
+    let any = Killer::Crash(String::new());
+    let programs = build(workspace, &mutants, &BTreeSet::from([any]), Log::default())?;
+    let trials = Trials::new(&programs, workspace.target.join("mutants/output"))?;
+    search::run(&chosen, &trials)
+}
+
+/// Makes the copy, and builds in it the programs that `killers` run.
+fn build(
+    workspace: &Workspace,
+    mutants: &[Mutant],
+    killers: &BTreeSet<Killer>,
+    log: Log,
+) -> Result<Programs> {
+    let copy = workspace.target.join("mutants/src");
+    copy::make(&workspace.root, &copy, mutants)?;
+    let mut programs = Programs::default();
+    for program in killers.iter().map(Program::of).collect::<BTreeSet<_>>() {
+        programs.build(workspace, &copy, &program, log)?;
+    }
+    Ok(programs)
+}
+
+/// Result of a mutant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Fate {
+    Killed(Duration),
+    Hung(Duration),
+    Survived(Duration),
+    Equivalent,
+    /// The killer fails on sound code, or the list names none.
+    Unproven(String),
+}
+
+fn try_mutant(trials: &Trials<'_>, mutant: &Mutant) -> Result<Fate> {
+    if mutant.equivalent.is_some() {
+        return Ok(Fate::Equivalent);
+    }
+    let Some(killer) = mutant.killer() else { return Ok(Fate::Unproven("it has no killer".into())) };
+    if !trials.on_sound(&killer)?.0.survived() {
+        let output = trials.folder().display();
+        return Ok(Fate::Unproven(format!("its killer fails on sound code, see {output}: {killer}")));
+    }
+    let (end, time) = trials.on_mutant(&killer, &mutant.name)?;
+    Ok(match end {
+        End::Hung(_) => Fate::Hung(time),
+        End::Exit(status) if status.success() => Fate::Survived(time),
+        End::Exit(_) => Fate::Killed(time),
+    })
+}
+
+/// The counts of a run.
+#[derive(Debug, Default)]
+struct Report {
+    tally: Tally,
+    hung: u64,
+    equivalent: u64,
+}
+
+impl Report {
+    fn add(&mut self, workspace: &Workspace, mutant: &Mutant, fate: Fate, log: Log) {
+        let (what, time) = match &fate {
+            Fate::Killed(time) => ("killed", Some(time)),
+            Fate::Hung(time) => ("hung", Some(time)),
+            Fate::Survived(time) => ("SURVIVED", Some(time)),
+            Fate::Equivalent => ("equivalent", None),
+            Fate::Unproven(_) => ("UNPROVEN", None),
+        };
+        let time = time.map_or(String::new(), |time| format!("{:.1} s", time.as_secs_f64()));
+        log.line(&format!("{what:<10} {time:>7}  {}", mutant.name));
+        match fate {
+            Fate::Killed(_) => self.tally.passed += 1,
+            Fate::Hung(_) => (self.tally.passed, self.hung) = (self.tally.passed + 1, self.hung + 1),
+            Fate::Equivalent => self.equivalent += 1,
+            Fate::Survived(_) => self.fail(workspace, mutant, "survived"),
+            Fate::Unproven(why) => self.fail(workspace, mutant, &why),
+        }
+    }
+
+    fn fail(&mut self, workspace: &Workspace, mutant: &Mutant, why: &str) {
+        let text = fs::read_to_string(workspace.root.join(&mutant.file)).unwrap_or_default();
+        let place = Functions::parse(&text).and_then(|functions| functions.place(mutant));
+        let line = place.map_or(0, |place| place.number);
+        let Mutant { name, file, line: was, mutated, .. } = mutant;
+        let reason = format!("{file}:{line}: `{was}` as `{mutated}` {why}");
+        self.tally.failed += 1;
+        self.tally.failures.push(Failure { name: format!("mutants/{name}"), reason: Some(reason) });
+    }
+
+    fn close(&self, log: Log) {
+        for failure in &self.tally.failures {
+            log.line(&failure.to_string());
+            let name = failure.name.rsplit('/').next().unwrap_or_default();
+            log.line(&format!("    to repeat it: cargo xtask mutants {name}"));
+        }
+        let Report { tally, hung, equivalent } = self;
+        let (killed, survived) = (tally.passed, tally.failed);
+        log.line(&format!(
+            "mutants: {killed} killed ({hung} of them hung), {survived} survived, {equivalent} equivalent"
+        ));
+    }
+}

@@ -1,0 +1,280 @@
+//! The stages of `make test`.
+
+use crate::cargo::{Cargo, Program};
+use crate::flavor::Flavor;
+use crate::log::Log;
+use crate::mutants::Selection;
+use crate::pool::{self, Surroundings};
+use crate::tally::Tally;
+use crate::tidy;
+use crate::workspace::Workspace;
+use anyhow::Result;
+use std::fmt;
+use std::time::Duration;
+
+/// A named part of the tests.
+pub(crate) struct Stage {
+    pub(crate) name: &'static str,
+    /// Description of the stage, for the list.
+    pub(crate) what: &'static str,
+    /// Minutes that the stage may take on two slow cores, beside another stage, with nothing built before.
+    pub(crate) budget_min: u64,
+    pub(crate) run: fn(&mut Run) -> Result<Verdict>,
+}
+
+/// Result of a stage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    Passed,
+    Failed,
+    /// The workspace has no code that this stage checks.
+    Nothing,
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Verdict::Passed => "passed",
+            Verdict::Failed => "FAILED",
+            Verdict::Nothing => "nothing to run",
+        })
+    }
+}
+
+impl From<bool> for Verdict {
+    fn from(good: bool) -> Verdict {
+        if good { Verdict::Passed } else { Verdict::Failed }
+    }
+}
+
+macro_rules! stages {
+    ($($name:ident, $budget:literal min: $what:literal;)+) => {
+        /// All stages, in the order in which they begin, two at a time. The quick ones are first, to report simple
+        /// mistakes early. The interpreter, which uses one core, runs beside the builds. Stages that use all cores are
+        /// last.
+        pub(crate) const STAGES: &[Stage] =
+            &[$(Stage { name: stringify!($name), what: $what, budget_min: $budget, run: $name }),+];
+    };
+}
+
+stages! {
+    fmt, 1 min: "sources are formatted";
+    tidy, 1 min: "rules that no other tool checks";
+    clippy, 4 min: "lints, warnings denied, all targets";
+    miri, 13 min: "tests without assembly and without a kernel under them, in Miri";
+    docs, 1 min: "documentation builds without a warning";
+    test, 21 min: "all tests, optimised, with assertions and overflow checks";
+    targets, 2 min: "every crate compiles for aarch64";
+    features, 2 min: "every crate compiles with each of its features";
+    loom, 4 min: "lock-free parts in every interleaving: tests/loom.rs, cfg(loom)";
+    lab, 12 min: "lode on real kernels and emulated persistent memory";
+    release, 9 min: "all tests, without assertions and overflow checks";
+    bugs, 5 min: "seeded bugs are found, in a build with cfg(lode_bugs)";
+    mutants, 5 min: "a tenth of the mutants in xtask/mutants.toml is killed";
+    fuzz, 2 min: "fuzz targets compile on the nightly toolchain";
+}
+
+impl Stage {
+    /// Returns the time that the stage may take.
+    pub(crate) fn budget(&self) -> Duration {
+        Duration::from_secs(60 * self.budget_min)
+    }
+}
+
+/// The run of one stage.
+pub(crate) struct Run<'a> {
+    pub(crate) workspace: &'a Workspace,
+    pub(crate) tally: Tally,
+    pub(crate) log: Log,
+    /// Environment variables for the tests.
+    pub(crate) settings: Vec<(&'static str, String)>,
+    /// True if the tests that take too long for `make test` run, too.
+    pub(crate) is_soak: bool,
+}
+
+impl<'a> Run<'a> {
+    pub(crate) fn new(workspace: &'a Workspace, log: Log) -> Run<'a> {
+        Run { workspace, tally: Tally::default(), log, settings: Vec::new(), is_soak: false }
+    }
+
+    fn stable(&mut self, words: &str) -> Result<bool> {
+        self.call(Cargo::stable(self.workspace, words))
+    }
+
+    fn call(&mut self, mut cargo: Cargo) -> Result<bool> {
+        for (name, value) in &self.settings {
+            cargo = cargo.set(name, value);
+        }
+        let outcome = cargo.run(self.log)?;
+        self.tally.add(outcome.tally);
+        Ok(outcome.success)
+    }
+
+    /// Runs the tests of these programs on all cores.
+    fn run_tests(&mut self, programs: &[Program]) -> Result<Verdict> {
+        let surroundings = Surroundings { libraries: &self.workspace.libraries, settings: &self.settings };
+        let tally = pool::run(programs, &surroundings, self.log)?;
+        let good = tally.failed == 0;
+        self.tally.add(tally);
+        Ok(good.into())
+    }
+
+    /// Builds the tests of these packages, each `PACKAGE/TEST`, and runs them on all cores.
+    fn named_tests(
+        &mut self,
+        flavor: Flavor,
+        tests: impl Iterator<Item = (String, String)>,
+    ) -> Result<Verdict> {
+        let mut tests: Vec<(String, String)> = tests.collect();
+        if tests.is_empty() {
+            return Ok(Verdict::Nothing);
+        }
+        // One call for all packages, so features are those of every other build.
+        let mut names: Vec<String> = tests.iter().map(|(_, test)| format!(" --test {test}")).collect();
+        names.sort();
+        names.dedup();
+        let cargo = flavor.cargo(self.workspace, &format!("test --locked --workspace{}", names.concat()));
+        let mut programs = cargo.build(self.workspace, self.log)?;
+        tests.sort();
+        programs.retain(|program| {
+            tests.iter().any(|(package, test)| program.name == format!("-p {package} --test {test}"))
+        });
+        self.run_tests(&programs)
+    }
+
+    /// Returns true if the folder is a separate workspace next to this one, built apart because of its dependencies.
+    fn has_beside(&self, folder: &str) -> bool {
+        self.workspace.root.join(folder).join("Cargo.toml").exists()
+    }
+}
+
+fn fmt(run: &mut Run) -> Result<Verdict> {
+    let mut good = run.stable("fmt --all --check")?;
+    if run.has_beside("tools/bench") {
+        good &= run.stable("fmt --manifest-path tools/bench/Cargo.toml --check")?;
+    }
+    Ok(good.into())
+}
+
+fn tidy(run: &mut Run) -> Result<Verdict> {
+    Ok(tidy::run(run.workspace, run.log)?.into())
+}
+
+fn clippy(run: &mut Run) -> Result<Verdict> {
+    Ok(run.stable("clippy --locked --workspace --all-targets -- -D warnings")?.into())
+}
+
+fn docs(run: &mut Run) -> Result<Verdict> {
+    let cargo = Cargo::stable(run.workspace, "doc --locked --workspace --no-deps --document-private-items");
+    Ok(run.call(cargo.set("RUSTDOCFLAGS", "-D warnings"))?.into())
+}
+
+fn targets(run: &mut Run) -> Result<Verdict> {
+    Ok(run.stable("check --locked --workspace --exclude xtask --target aarch64-unknown-linux-gnu")?.into())
+}
+
+fn features(run: &mut Run) -> Result<Verdict> {
+    let workspace = run.workspace;
+    let mut verdict = Verdict::Nothing;
+    let packages = workspace.packages.iter().filter(|package| package.name != "lode-fuzz");
+    for package in packages.filter(|package| !package.features.is_empty()) {
+        let each = package.features.iter().map(|feature| format!(" --features {feature}"));
+        for choice in each.chain([String::new(), " --all-features".into()]) {
+            let words = format!("check --locked --package {} --no-default-features{choice}", package.name);
+            verdict = (run.stable(&words)? && verdict != Verdict::Failed).into();
+        }
+    }
+    Ok(verdict)
+}
+
+/// Runs all tests, as contributors do.
+pub(crate) fn test(run: &mut Run) -> Result<Verdict> {
+    let cargo = Flavor::Checked.cargo(run.workspace, "test --locked --workspace");
+    let programs = cargo.build(run.workspace, run.log)?;
+    let verdict = run.run_tests(&programs)?;
+    let good = run.stable("test --locked --workspace --doc --no-fail-fast")?;
+    Ok(if good { verdict } else { Verdict::Failed })
+}
+
+fn release(run: &mut Run) -> Result<Verdict> {
+    let cargo = Flavor::Shipped.cargo(run.workspace, "test --locked --workspace --lib --bins --tests");
+    let mut programs = cargo.build(run.workspace, run.log)?;
+    let left_out = &run.workspace.rules.release.left_out;
+    programs.retain(|program| !left_out.iter().any(|start| program.name.starts_with(start.as_str())));
+    // The explorers have had their full budget in the build with assertions.
+    run.settings.push(("LODE_BUDGET", "0.1".into()));
+    run.run_tests(&programs)
+}
+
+/// Runs the tests of `workspace.metadata.bugs`.
+pub(crate) fn bugs(run: &mut Run) -> Result<Verdict> {
+    let pair =
+        |test: &String| test.split_once('/').map(|(package, test)| (package.to_owned(), test.to_owned()));
+    run.named_tests(Flavor::Bugs, run.workspace.rules.bugs.tests.iter().filter_map(pair))
+}
+
+/// Runs the first tenth of the mutants.
+fn mutants(run: &mut Run) -> Result<Verdict> {
+    mutants_of(run, &Selection::Tenth(0))
+}
+
+/// Runs the mutants of the selection.
+pub(crate) fn mutants_of(run: &mut Run, selection: &Selection) -> Result<Verdict> {
+    let tally = crate::mutants::run(run.workspace, selection, run.log)?;
+    let good = tally.failed == 0;
+    run.tally.add(tally);
+    Ok(good.into())
+}
+
+/// Runs the tests in `tests/loom.rs` of any crate.
+pub(crate) fn loom(run: &mut Run) -> Result<Verdict> {
+    let packages: Vec<&str> = run.workspace.with_test("loom").map(|package| package.name.as_str()).collect();
+    if packages.is_empty() {
+        return Ok(Verdict::Nothing);
+    }
+    let selected: String = packages.iter().map(|package| format!(" --package {package}")).collect();
+    let words = format!("test --locked{selected} --test loom");
+    let programs = Flavor::Loom.cargo(run.workspace, &words).build(run.workspace, run.log)?;
+    run.run_tests(&programs)
+}
+
+pub(crate) fn miri(run: &mut Run) -> Result<Verdict> {
+    let workspace = run.workspace;
+    let rules = &workspace.rules.miri;
+    let mut good = true;
+    for tests in &rules.tests {
+        good &= interpret(run, tests, "")?;
+    }
+    for tests in if run.is_soak { &rules.soak[..] } else { &[] } {
+        good &= interpret(run, tests, " --include-ignored")?;
+    }
+    Ok(good.into())
+}
+
+/// Runs the tests of a package, or of a module of its library, in Miri.
+fn interpret(run: &mut Run, tests: &str, which: &str) -> Result<bool> {
+    let words = match tests.split_once('/') {
+        None => format!("miri test --locked --no-fail-fast --package {tests} --{which}"),
+        Some((package, module)) => format!("miri test --locked --package {package} --lib -- {module}{which}"),
+    };
+    let cargo = Cargo::nightly(run.workspace, &words)?
+        .set("CARGO_PROFILE_TEST_OPT_LEVEL", "0")
+        // Tests may read their own sources. Property tests need few cases here: Miri checks the code paths, not the
+        // values.
+        .set("MIRIFLAGS", "-Zmiri-disable-isolation")
+        .set("PROPTEST_CASES", "4");
+    run.call(cargo)
+}
+
+fn fuzz(run: &mut Run) -> Result<Verdict> {
+    if !run.has_beside("tests/fuzz") {
+        return Ok(Verdict::Nothing);
+    }
+    let cargo = Cargo::nightly(run.workspace, "fuzz check --fuzz-dir tests/fuzz --dev --features libfuzzer")?;
+    Ok(run.call(cargo)?.into())
+}
+
+/// Runs the scenarios of the lab, each on each kernel.
+fn lab(run: &mut Run) -> Result<Verdict> {
+    Ok(run.stable("run --locked --quiet --package lode-lab")?.into())
+}
