@@ -35,7 +35,7 @@ pub enum PlatformError {
     /// Media can't be read, or an injection of media errors is invalid.
     #[error(transparent)]
     Media(#[from] MediaFault),
-    /// A plan does not exist, or can't be executed.
+    /// There is no plan, or a plan can't be executed.
     #[error(transparent)]
     Plan(#[from] PlanError),
     /// A directory can't be used, or its change was interrupted.

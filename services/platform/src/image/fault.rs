@@ -75,7 +75,8 @@ pub enum ImageFault {
     },
     /// The label belongs to an interleave set that is neither QEMU's nor the machine's.
     #[error(
-        "the label in slot {slot} is of an interleave set {cookie:#x}, which is neither QEMU's nor one of this machine's"
+        "the label in slot {slot} is of an interleave set {cookie:#x}, which is neither QEMU's nor one of this \
+         machine's"
     )]
     ForeignLabel {
         /// The slot of the label area.

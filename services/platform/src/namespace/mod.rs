@@ -27,5 +27,6 @@ pub(crate) use labels::{format_labels, labels_of, put_labels, remove_labels, rep
 pub use labels::{init_labels, write_labels};
 pub use mode::{MapPlace, Mode};
 pub(crate) use room::Room;
+pub(crate) use space::align_over;
 pub use space::{free, largest_free, region_align};
 pub use wanted::CreateNamespace;

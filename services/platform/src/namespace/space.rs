@@ -36,6 +36,10 @@ pub fn largest_free(platform: &Platform, region: &Region) -> u64 {
 /// Returns the kernel's alignment of namespaces in a region, in bytes; `None` if it has none.
 pub fn region_align(platform: &Platform, region: &Region) -> Option<u64> {
     let ways = region.members().len().max(1) as u64;
-    let align = if REGION_ALIGN.is_multiple_of(ways) { REGION_ALIGN } else { REGION_ALIGN * ways };
-    platform.machine.profile.kernel.aligns_regions().then_some(align)
+    platform.machine.profile.kernel.aligns_regions().then_some(align_over(ways))
+}
+
+/// Returns the alignment of namespaces over `ways` modules in bytes, by kernels that align regions.
+pub(crate) fn align_over(ways: u64) -> u64 {
+    if REGION_ALIGN.is_multiple_of(ways) { REGION_ALIGN } else { REGION_ALIGN * ways }
 }

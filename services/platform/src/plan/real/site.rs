@@ -4,13 +4,10 @@ use super::cxl::CxlRegion;
 use super::names::Names;
 use super::socket::socket_of;
 use crate::goal::PersistentKind;
-use crate::namespace::{CreateNamespace, Mode, NamespaceError, Room};
+use crate::namespace::{CreateNamespace, Mode, NamespaceError, Room, align_over};
 use crate::ndctl::{Inventory, NdCapabilities, NdModule, NdNamespace, NdRegion};
 use crate::plan::wish::Wish;
 use lode_nvdimm::{BttVersion, PageMapRule};
-
-/// Alignment of namespaces in bytes, for kernels that align regions.
-const REGION_ALIGN: u64 = 16 << 20;
 
 /// A region that can hold new namespaces, with its planned ones.
 #[derive(Clone, Debug)]
@@ -137,7 +134,7 @@ impl<'i> Site<'i> {
             size: region.size,
             free: region.size,
             largest: region.size,
-            align: Some(aligned(region.devices.len() as u64)),
+            align: Some(align_over(region.devices.len() as u64)),
             base: 0,
             slots: None,
             capabilities: None,
@@ -250,9 +247,4 @@ impl<'i> Site<'i> {
             }
         }
     }
-}
-
-/// Returns the kernel's alignment in bytes for namespaces of a region over `ways` modules.
-fn aligned(ways: u64) -> u64 {
-    if REGION_ALIGN.is_multiple_of(ways) { REGION_ALIGN } else { REGION_ALIGN * ways }
 }
