@@ -72,7 +72,8 @@ impl Subject for Odd {
     }
 
     fn recover(&self, medium: Arc<SimMedium>) -> Result<u64, &'static str> {
-        let count = medium.memory().reading(|memory| memory.load8(PoolOffset::new(128))).unwrap();
+        let count =
+            medium.memory().reading(|memory| memory.load8(PoolOffset::new(128))).expect("no byte is lost");
         match self.0 {
             Oddity::RecoveryPanics => panic!("odd"),
             Oddity::RecoveryRefuses => return Err("odd"),

@@ -85,12 +85,12 @@ impl<M: Medium> Toy<M> {
     }
 
     pub(crate) fn read(&self, register: usize) -> u64 {
-        self.medium.memory().reading(|memory| memory.load8(home(register))).unwrap()
+        self.medium.memory().reading(|memory| memory.load8(home(register))).expect("no byte is lost")
     }
 
     fn recover(&self) -> Result<(), SyncError> {
         let memory = self.medium.memory();
-        let mut sequence = memory.reading(|memory| memory.load8(CHECKPOINT)).unwrap();
+        let mut sequence = memory.reading(|memory| memory.load8(CHECKPOINT)).expect("no byte is lost");
         let first = sequence;
         let mut at = 0;
         while let Some((len, entries)) = self.decode(at, sequence + 1) {
@@ -124,8 +124,9 @@ impl<M: Medium> Toy<M> {
 
     fn decode(&self, at: u64, sequence: u64) -> Option<(u64, Vec<(usize, u64)>)> {
         let memory = self.medium.memory();
-        let word =
-            |offset: u64| memory.reading(|memory| memory.load8(PoolOffset::new(LOG + offset))).unwrap();
+        let word = |offset: u64| {
+            memory.reading(|memory| memory.load8(PoolOffset::new(LOG + offset))).expect("no byte is lost")
+        };
         if at + 2 * WORD > LOG_LEN || word(at) != sequence {
             return None;
         }
