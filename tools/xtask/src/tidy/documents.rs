@@ -72,7 +72,7 @@ pub(super) fn check_paths(tree: &Tree) -> Vec<Finding> {
                 }
                 let crate_path = format!("{section}src/{path}");
                 if !tree.holds(&path) && (section.is_empty() || !tree.holds(&crate_path)) {
-                    let line = map.text[..range.start].lines().count().max(1);
+                    let line = map.text[..range.start].matches('\n').count() + 1;
                     let advice = format!("`{path}` is neither in the tree nor in the crate of the section");
                     findings.push(Finding::new(MAP, line, "paths", advice));
                 }

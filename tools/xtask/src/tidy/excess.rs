@@ -89,7 +89,10 @@ mod test {
             check("old", 70),
             ["a.rs:7: size: 70 lines of code now: take it off tools/xtask/tidy-excess.toml"]
         );
-        assert_eq!(check("other", 1), ["tools/xtask/tidy-excess.toml:1: size: a.rs::old is gone: take it off"]);
+        assert_eq!(
+            check("other", 1),
+            ["tools/xtask/tidy-excess.toml:1: size: a.rs::old is gone: take it off"]
+        );
     }
 
     #[test]
