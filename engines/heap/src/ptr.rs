@@ -331,7 +331,7 @@ impl<'t, T: Persist<B>, B: Brand, M: Medium> Owned<'t, T, B, M> {
 }
 
 impl<B: Brand, M: Medium> TypedTx<'_, B, M> {
-    /// Makes an object that holds `value`. The transaction owns it until a [`PBox`](crate::PBox) does.
+    /// Makes an object that holds `value`. The transaction owns it until a [`PBox`] does.
     ///
     /// # Errors
     /// [`HeapError::OutOfSpace`].
