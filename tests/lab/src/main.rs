@@ -110,7 +110,7 @@ fn chosen(names: &[String]) -> Result<Vec<Scenario>> {
 
 /// Returns the folder in which cargo builds.
 fn target() -> PathBuf {
-    let home = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let home = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     env::var_os("CARGO_TARGET_DIR").map_or_else(|| home.join("target"), |target| home.join(target))
 }
 
@@ -141,7 +141,7 @@ fn build_programs() -> Result<[PathBuf; 3]> {
     let mut cargo = Command::new("cargo");
     cargo.args(["--config", ".cargo/shipped.toml", "build", "--locked", "--workspace", "--profile", "test"]);
     cargo.args(PROGRAMS.iter().flat_map(|program| ["--bin", program]));
-    let home = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let home = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     cargo.current_dir(&home);
     ensure!(cargo.status().context("cargo")?.success(), "lode can't be built");
     Ok(PROGRAMS.map(|program| home.join("target/shipped/debug").join(program)))
