@@ -159,7 +159,7 @@ fn trials<'a>(
         for kernel in kernels {
             let name = format!("{}-{}", scenario.name, kernel.series);
             match scenario.not_on.get(kernel.series) {
-                Some(reason) => println!("SKIP tests/lab/{name}: {reason}"),
+                Some(reason) => println!("SKIP lab/{name}: {reason}"),
                 None => {
                     let folder = folder.join("trials").join(name);
                     trials.push(Trial { scenario, kernel, root: &roots[kernel.series], lode, folder });
@@ -227,7 +227,7 @@ fn tell(outcome: &Outcome, folder: &Path) {
 fn fail_line(trial: &str, error: &Error) -> String {
     let reason = format!("{error:#}");
     let lines: Vec<&str> = reason.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-    format!("FAIL tests/lab/{}: {}", trial.replace(" on ", "-"), lines.join("; "))
+    format!("FAIL lab/{}: {}", trial.replace(" on ", "-"), lines.join("; "))
 }
 
 /// Prints the last lines of a guest's output.

@@ -100,7 +100,7 @@ impl Workspace {
         let rustc = Command::new("rustc").current_dir(root).args(["--print", "target-libdir"]).output();
         let libraries = rustc.context("rustc")?.stdout;
         let rules = serde_json::from_value(metadata.workspace_metadata.clone())
-            .context("Cargo.toml: workspace.metadata is not as xtask/src/workspace.rs reads it")?;
+            .context("Cargo.toml: workspace.metadata is not as tools/xtask/src/workspace.rs reads it")?;
         let packages = metadata.workspace_packages().into_iter().map(|package| read(root, package)).collect();
         Ok(Workspace {
             root: root.to_path_buf(),

@@ -81,9 +81,10 @@ impl Source {
     }
 }
 
-/// Returns true for integration tests, benches and examples, which are files of their own.
+/// Returns true for integration tests, benches and examples, which are files of their own. The group `tests` at the root
+/// has crates, which count as any other.
 fn is_test_file(path: &str) -> bool {
-    let mut parts = path.split('/');
+    let mut parts = path.split('/').skip(1);
     parts.any(|part| ["tests", "test", "tests.rs", "test.rs", "benches", "examples"].contains(&part))
 }
 
@@ -215,6 +216,7 @@ mod test {
         assert_eq!(source.lines[5].comment.trim(), "// beside");
         assert_eq!(source.code_lines(1..=source.last_line()), 5);
         assert!(Source::parse("heap/tests/crash.rs", TEXT).unwrap().is_test(4));
+        assert!(!Source::parse("tests/attack/src/kill.rs", TEXT).unwrap().is_test(4));
     }
 
     #[test]
