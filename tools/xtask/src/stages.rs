@@ -70,7 +70,7 @@ stages! {
     lab, 12 min: "lode on real kernels and emulated persistent memory";
     release, 9 min: "all tests, without assertions and overflow checks";
     bugs, 5 min: "seeded bugs are found, in a build with cfg(lode_bugs)";
-    mutants, 5 min: "a tenth of the mutants in xtask/mutants.toml is killed";
+    mutants, 5 min: "a tenth of the mutants in tools/xtask/mutants.toml is killed";
     fuzz, 2 min: "fuzz targets compile on the nightly toolchain";
 }
 

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 
 /// Path of the list, relative to the root of the workspace.
-pub(crate) const LIST: &str = "xtask/mutants.toml";
+pub(crate) const LIST: &str = "tools/xtask/mutants.toml";
 
 /// A line of the sources, and its replacement.
 #[derive(Clone, Debug, Default, Deserialize)]
