@@ -142,13 +142,17 @@ impl<'a, M: Medium> Running<'a, M> {
             None => {
                 let committing = Committing { heap, session, scope: &scope, attempt };
                 mem::forget(self);
-                let end = committing.commit();
-                match end {
-                    End::Committed => scope.close_faultless(),
-                    // The error reports the fault.
-                    _ => drop(scope.close()),
+                match committing.commit() {
+                    Ok(()) => {
+                        scope.close_faultless();
+                        End::Committed
+                    }
+                    Err(error) => {
+                        // The error reports the fault.
+                        let _ = scope.close();
+                        End::Failed(error)
+                    }
                 }
-                end
             }
             Some(end) => {
                 attempt.space_and_writes().0.give_back(heap.allocator(session));
@@ -197,23 +201,19 @@ struct Committing<'a, 's, M: Medium> {
 }
 
 impl<M: Medium> Committing<'_, '_, M> {
+    /// Takes all of them. The result of a success is not copied: a copy after the fence would have to wait for all home
+    /// stores.
     #[inline]
-    fn commit(mut self) -> End {
-        let end = match self.write() {
-            Ok(sequence) => {
-                if let Some(sequence) = sequence {
-                    self.publish(sequence);
-                }
-                End::Committed
-            }
-            Err(error) => {
-                self.give_up(error);
-                End::Failed(error)
-            }
-        };
+    fn commit(mut self) -> Result<(), HeapError> {
+        let written = self.write();
+        match &written {
+            Ok(Some(sequence)) => self.publish(*sequence),
+            Ok(None) => {}
+            Err(error) => self.give_up(*error),
+        }
         release(self.heap, self.session, self.attempt);
         mem::forget(self);
-        end
+        written.map(drop)
     }
 
     /// Makes the record durable, and then stores its entries at home. Returns its number; `None` if nothing was
