@@ -2,6 +2,7 @@
 
 use lode_fsck::{check_pool, repair_pool};
 use lode_index::Tree;
+use lode_kv::LAYOUT;
 use lode_layout::header::LEN;
 use lode_layout::{Geometry, PoolOffset};
 use lode_pmem::{Mapping, Medium};
@@ -28,10 +29,10 @@ pub fn run(data: &[u8]) {
 /// Checks, opens and repairs the pool on `medium`.
 fn check_any(medium: &Arc<Mapping>) {
     let bytes = memory::bytes(medium);
-    let report = check_pool(Arc::new(memory::holding(&bytes)), &[&kv::LAYOUT]);
+    let report = check_pool(Arc::new(memory::holding(&bytes)), &[&LAYOUT]);
     assert!(!report.to_string().is_empty());
     open(&Arc::new(memory::holding(&bytes)));
-    if repair_pool(medium, [7, 8], &[&kv::LAYOUT]).is_ok() {
+    if repair_pool(medium, [7, 8], &[&LAYOUT]).is_ok() {
         open(medium);
     }
 }

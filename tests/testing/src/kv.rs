@@ -2,17 +2,12 @@
 
 use crate::{memory, tree};
 use lode_heap::Heap;
-use lode_index::TreeLayout;
+use lode_kv::LAYOUT_NAME;
 use lode_layout::{Geometry, Header, LayoutName, Rung};
 use lode_pmem::Mapping;
 use lode_pool::{Headers, PoolError};
 use std::sync::Arc;
 use uuid::Uuid;
-
-const LAYOUT_NAME: &str = "kv";
-
-/// The layout of these pools, for checks and repairs.
-pub const LAYOUT: TreeLayout = TreeLayout::new(LAYOUT_NAME);
 
 /// Makes a pool of `len` bytes with an empty tree, and opens its heap.
 pub fn create(len: u64) -> Heap<Arc<Mapping>> {
