@@ -1,8 +1,8 @@
 //! The errors of a heap.
 
-use crate::log::error::{Doubt, LogError};
 use lode_layout::PoolOffset;
 use lode_pmem::{Fault, FaultKind, SyncError};
+use lode_redo::{Doubt, LogError};
 
 impl From<LogError> for HeapError {
     fn from(error: LogError) -> HeapError {

@@ -1,7 +1,7 @@
 //! Locks for words in the pool. They live in DRAM, so they are open after every start.
 
-use crate::sync::{AtomicU64, Ordering};
 use lode_layout::PoolOffset;
+use lode_pmem::sync::{AtomicU64, Ordering};
 
 /// Number of stripes, a power of two.
 const STRIPES: usize = if cfg!(loom) { 2 } else { 1 << 14 };

@@ -2,10 +2,10 @@
 
 use crate::error::HeapError;
 use crate::heap::Heap;
-use crate::log::recover::Recovery;
 use lode_layout::{Header, LayoutName};
 use lode_pmem::{Mapping, Medium, RungReport};
 use lode_pool::{Access, CreateOptions, OpenOptions, PoolError, PoolFile};
+use lode_redo::Recovery;
 use rustix::rand::{GetRandomFlags, getrandom};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

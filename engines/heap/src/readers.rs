@@ -7,7 +7,7 @@
 //! as many slots as threads want. They lie in tables, each twice as long as the one before. A table is made when it
 //! is needed, and kept as long as the heap. So no reader ever waits.
 
-use crate::sync::{AtomicU64, AtomicUsize, Ordering, fence, fence_after_exchange, thread_local};
+use lode_pmem::sync::{AtomicU64, AtomicUsize, Ordering, fence, fence_after_exchange, thread_local};
 use std::cell::Cell;
 use std::marker::PhantomData;
 use std::sync::OnceLock;

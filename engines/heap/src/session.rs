@@ -4,7 +4,7 @@
 use crate::alloc::cache::ThreadCache;
 use crate::alloc::shared::Shared;
 use crate::attempt::Attempt;
-use crate::sync::thread_local;
+use lode_pmem::sync::thread_local;
 use std::cell::{Cell, RefCell, RefMut};
 use std::rc::Rc;
 use std::sync::{Arc, Weak};

@@ -14,11 +14,11 @@
 use crate::attempt::{Attempt, Outcome};
 use crate::error::HeapError;
 use crate::heap::Heap;
-use crate::log::bugs;
 use crate::session::Session;
 use crate::spill::commit_spilled;
 use crate::tx::Tx;
 use lode_pmem::{Fault, FaultScope, Medium};
+use lode_redo::bugs;
 use std::mem;
 
 /// Highest waiting round that a transaction passes to [`Medium::relax`] before it starts again.

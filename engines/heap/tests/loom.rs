@@ -11,8 +11,6 @@ mod locks;
 mod models;
 #[path = "../src/readers.rs"]
 mod readers;
-#[path = "../src/sync.rs"]
-mod sync;
 
 use loom::model::Builder;
 

@@ -39,6 +39,7 @@ mod access;
 mod allocate;
 pub mod asymmetric;
 mod badblocks;
+pub mod biased;
 pub mod bugs;
 mod checksum;
 mod chunks;
@@ -62,6 +63,7 @@ mod reservation;
 mod scope;
 #[cfg(lode_bugs)]
 pub mod stepped;
+pub mod sync;
 mod sysfs;
 mod sysfs_folder;
 

@@ -11,10 +11,10 @@ use super::central::{FreeBlocks, Key, Place};
 use super::class::Class;
 use super::space::{Block, Found, Space, Span};
 use crate::error::HeapError;
-use crate::log::bugs;
 use crate::writeset::WriteSet;
 use lode_layout::{Descriptor, Huge, PoolOffset, Superblock, checked, unchecked};
 use lode_pmem::{Medium, Readable};
+use lode_redo::bugs;
 use std::collections::HashSet;
 
 /// The strongest alignment of an object, in bytes.

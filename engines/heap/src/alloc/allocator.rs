@@ -6,13 +6,13 @@ use super::class::Class;
 use super::magazine::REFILL;
 use super::shared::Shared;
 use super::space::{Block, Space, Span};
-use crate::biased::Hold;
 use crate::error::HeapError;
-use crate::log::Log;
-use crate::sync::Ordering;
 use crate::writeset::WriteSet;
 use lode_layout::{CHUNK, Descriptor, SPAN_HEADER, align_up};
+use lode_pmem::biased::Hold;
+use lode_pmem::sync::Ordering;
 use lode_pmem::{Medium, Memory};
+use lode_redo::Log;
 use std::cell::Cell;
 
 /// The allocator, for the steps of one thread.

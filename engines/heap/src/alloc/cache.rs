@@ -8,8 +8,8 @@
 
 use super::limbo::Limbo;
 use super::magazine::Magazines;
-use crate::biased::{Bias, Biased, Hold, Owner};
-use crate::sync::asymmetric;
+use lode_pmem::biased::{Bias, Biased, Hold, Owner};
+use lode_pmem::sync::asymmetric;
 use std::sync::Arc;
 
 /// The content of a cache.

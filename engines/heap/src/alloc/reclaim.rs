@@ -12,9 +12,9 @@ use super::allocator::Allocator;
 use super::cache::ThreadCache;
 use super::shared::Shared;
 use crate::error::HeapError;
-use crate::sync::{AtomicBool, AtomicUsize, Ordering, SpinMutexGuard};
 use lode_layout::{Descriptor, Record};
 use lode_pmem::Medium;
+use lode_pmem::sync::{AtomicBool, AtomicUsize, Ordering, SpinMutexGuard};
 
 /// Rounds of reclaiming, as long as each makes something free. The first one finds all that was freed before; the
 /// second one can use space that the first one made whole.

@@ -4,7 +4,7 @@ use super::cache::{Cache, ThreadCache};
 use super::central::{Central, Place};
 use super::limbo::{Limbo, SharedLimbo};
 use crate::readers::Readers;
-use crate::sync::{AtomicBool, AtomicUsize, Mutex, MutexGuard, SpinMutex, pause};
+use lode_pmem::sync::{AtomicBool, AtomicUsize, Mutex, MutexGuard, SpinMutex, pause};
 use std::sync::{Arc, PoisonError};
 
 /// The free space that all threads share, the caches of all threads, and the readers that keep freed space from use.

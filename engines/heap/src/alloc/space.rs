@@ -2,12 +2,12 @@
 
 use super::class::{Class, SPAN_CHUNKS};
 use crate::error::HeapError;
-use crate::sync::{AtomicU64, AtomicUsize, Ordering};
 use lode_layout::{
     CHECKED_BITS, CHUNK, Descriptor, Extent, Geometry, Huge, PoolOffset, SPAN_HEADER, Superblock, WORD,
     unchecked,
 };
 use lode_pmem::Readable;
+use lode_pmem::sync::{AtomicU64, AtomicUsize, Ordering};
 use zerocopy::IntoBytes;
 
 const EXTENTS_MAX: usize = 32;

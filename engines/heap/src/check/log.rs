@@ -2,9 +2,9 @@
 
 use super::{Finding, Report, Severity};
 use crate::error::HeapError;
-use crate::log::LogArea;
-use crate::log::error::LogError;
-use crate::log::past::{Flaw, FlawKind, Past};
+use lode_redo::LogArea;
+use lode_redo::LogError;
+use lode_redo::past::{Flaw, FlawKind, Past};
 
 use lode_layout::{Geometry, Slot, WORD};
 use lode_pmem::{Fault, Medium};

@@ -7,10 +7,10 @@
 
 use super::{Finding, Report, Severity};
 use crate::error::HeapError;
-use crate::log::SEQUENCE_GAP;
-use crate::log::slots::{self, Copy};
 use lode_layout::{SLOT_WORDS, Slot};
 use lode_pmem::{Fault, FaultScope, Medium};
+use lode_redo::SEQUENCE_GAP;
+use lode_redo::slots::{self, Copy};
 use zerocopy::IntoBytes;
 
 /// Words of a slot: magic and checksum, generation, sequence, life (two), rings and closed, reserved (two).

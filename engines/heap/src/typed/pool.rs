@@ -2,11 +2,11 @@
 
 use super::brand::Brand;
 use super::heap::TypedHeap;
-use crate::log::recover::Recovery;
 use crate::pool::{OpenError, Pool};
 use lode_layout::Header;
 use lode_pmem::{Mapping, Medium, RungReport};
 use lode_pool::{CreateOptions, OpenOptions, PoolFile};
+use lode_redo::Recovery;
 use std::ops::Deref;
 use std::path::Path;
 use std::sync::Arc;

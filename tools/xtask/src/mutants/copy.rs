@@ -13,8 +13,17 @@ const SWITCH_HOME: &str = "formats/layout/src/bug.rs";
 /// The folder of a workspace of its own, which is not copied.
 const BESIDE: &str = "tools/bench";
 /// Crates that killers run.
-const QUICK: [&str; 8] =
-    ["lode", "lode-fsck", "lode-heap", "lode-index", "lode-layout", "lode-pmem", "lode-pool", "lode-sim"];
+const QUICK: [&str; 9] = [
+    "lode",
+    "lode-fsck",
+    "lode-heap",
+    "lode-index",
+    "lode-layout",
+    "lode-pmem",
+    "lode-pool",
+    "lode-redo",
+    "lode-sim",
+];
 /// Crates that are only built along with them.
 const SLOW: [&str; 4] = ["lode-kv", "lode-nvdimm", "lode-platform", "lode-powercut"];
 

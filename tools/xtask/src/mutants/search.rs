@@ -44,7 +44,7 @@ impl Level {
 
 /// Returns the engines that run `file`, each with a workload, the most promising first.
 fn engines(file: &str) -> &'static [(&'static str, u8)] {
-    if file.starts_with("engines/heap/src/log/") {
+    if file.starts_with("engines/redo/src/") {
         &[("log", 1), ("heap", 2)]
     } else if file.starts_with("engines/heap/") {
         &[("heap", 1), ("heap", 2), ("tree", 1)]

@@ -5,7 +5,7 @@ use super::tree::Tree;
 use std::collections::BTreeSet;
 
 const PAGE: &str = "docs/log.md";
-const BUGS: &str = "engines/heap/src/log/bugs.rs";
+const BUGS: &str = "engines/redo/src/bugs.rs";
 const TESTS: &str = "engines/heap/tests/seeded_bugs.rs";
 
 /// Compares the page's tables with the bugs and their tests, in both directions.

@@ -18,7 +18,7 @@ struct Region {
 /// A set of cache lines with home stores that no flush has followed yet. Each line is flushed once, however often it
 /// was stored to. The set has a bitmap for each region of 256 KiB with such lines.
 #[derive(Debug, Default)]
-pub(super) struct DirtyLines {
+pub(crate) struct DirtyLines {
     /// For each region of the pool, its place in `regions` plus one, or 0.
     directory: Vec<u32>,
     regions: Vec<Region>,
@@ -26,13 +26,13 @@ pub(super) struct DirtyLines {
 
 impl DirtyLines {
     /// Returns an empty set. It takes no memory before its first use.
-    pub(super) fn new() -> DirtyLines {
+    pub(crate) fn new() -> DirtyLines {
         DirtyLines::default()
     }
 
     /// Notes the lines that hold the range.
     #[inline]
-    pub(super) fn note(&mut self, at: PoolOffset, len: u64) {
+    pub(crate) fn note(&mut self, at: PoolOffset, len: u64) {
         let last = at.plus(len.saturating_sub(1)).line();
         for line in at.line()..=last {
             let region = self.region(line / REGION_LINES);
@@ -63,7 +63,7 @@ impl DirtyLines {
     }
 
     /// Adds all lines of `other`, and empties it.
-    pub(super) fn absorb(&mut self, other: &mut DirtyLines) {
+    pub(crate) fn absorb(&mut self, other: &mut DirtyLines) {
         if self.regions.is_empty() {
             std::mem::swap(self, other);
             return;
@@ -79,14 +79,14 @@ impl DirtyLines {
     }
 
     /// Removes all lines.
-    pub(super) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         for region in self.regions.drain(..) {
             self.directory[region.number as usize] = 0;
         }
     }
 
     /// Returns the ranges to flush. Each line is in one of them; neighbours in one word share a range.
-    pub(super) fn ranges(&self) -> impl Iterator<Item = (PoolOffset, u64)> {
+    pub(crate) fn ranges(&self) -> impl Iterator<Item = (PoolOffset, u64)> {
         self.regions.iter().flat_map(|region| {
             let words = bits(region.touched).map(|word| (word, region.words[word as usize]));
             words.flat_map(|(word, lines)| {

@@ -1,21 +1,21 @@
 //! Lanes: the state that a thread has to itself from drawing a sequence number to the end of its home stores.
 
-use super::dirty::DirtyLines;
-use crate::biased::{Bias, Biased, Hold, Owner};
-use crate::sync::{AtomicUsize, Ordering, asymmetric, thread_local};
+use crate::dirty::DirtyLines;
 use lode_pmem::Medium;
+use lode_pmem::biased::{Bias, Biased, Hold, Owner};
+use lode_pmem::sync::{AtomicUsize, Ordering, asymmetric, thread_local};
 use std::cell::Cell;
 
 /// The part of a lane that belongs to the thread that holds it.
 #[derive(Debug)]
-pub(super) struct LaneState {
+pub(crate) struct LaneState {
     /// Position of the next record, in bytes since the life began, without wrapping. Unused on the commit rung, where
     /// all lanes share one ring.
-    pub(super) head: u64,
+    pub(crate) head: u64,
     /// The same position as an offset in the ring.
-    pub(super) offset: u64,
+    pub(crate) offset: u64,
     /// Lines stored at home since the last checkpoint.
-    pub(super) dirty: DirtyLines,
+    pub(crate) dirty: DirtyLines,
     /// The thread that held the lane last.
     holder: Owner,
 }
@@ -30,7 +30,7 @@ struct Lane {
 
 /// All lanes of a log.
 #[derive(Debug)]
-pub(super) struct Lanes {
+pub(crate) struct Lanes {
     lanes: Box<[Lane]>,
     /// The lane that the next thread tries first if it has held none.
     next: AtomicUsize,
@@ -42,21 +42,21 @@ thread_local! {
 }
 
 impl Lanes {
-    pub(super) fn new(count: usize) -> Lanes {
+    pub(crate) fn new(count: usize) -> Lanes {
         let state = || LaneState { head: 0, offset: 0, dirty: DirtyLines::new(), holder: Owner::NOBODY };
         let lanes = (0..count).map(|_| Lane { state: Biased::new(state()) }).collect();
         Lanes { lanes, next: AtomicUsize::new(0) }
     }
 
     /// Number of lanes.
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.lanes.len()
     }
 
     /// Holds a lane that is biased to this thread or free, preferably the one that it held last. Waits when there is
     /// none.
     #[inline]
-    pub(super) fn claim<M: Medium>(&self, medium: &M) -> (usize, Hold<'_, LaneState>) {
+    pub(crate) fn claim<M: Medium>(&self, medium: &M) -> (usize, Hold<'_, LaneState>) {
         let hint = HINT.with(Cell::get);
         if let Some(lane) = self.lanes.get(hint) {
             if let Some(state) = lane.state.enter() {
@@ -117,13 +117,13 @@ impl Lanes {
     }
 
     /// Holds all lanes. Waits for transactions that are in their drain, never for a user's closure.
-    pub(super) fn claim_all<M: Medium>(&self, medium: &M) -> Vec<Hold<'_, LaneState>> {
+    pub(crate) fn claim_all<M: Medium>(&self, medium: &M) -> Vec<Hold<'_, LaneState>> {
         Biased::lock_all(self.lanes.iter().map(|lane| &lane.state), wait_on(medium))
     }
 }
 
 /// Biases each lane for which `was_used` is true to the thread that held it last. A single such lane is biased alone.
-pub(super) fn bias_used(lanes: &mut [Hold<'_, LaneState>], was_used: impl Fn(usize, &LaneState) -> bool) {
+pub(crate) fn bias_used(lanes: &mut [Hold<'_, LaneState>], was_used: impl Fn(usize, &LaneState) -> bool) {
     if !asymmetric::is_available() {
         return;
     }

@@ -3,10 +3,10 @@
 //! All transactions share one ring. Each appends its record to the open batch. The first that finds no batch being
 //! written writes the open one. Transactions that come meanwhile gather in the next batch.
 
-use super::bugs;
-use super::error::LogError;
-use crate::sync::{AtomicBool, AtomicU64, Mutex, MutexGuard, Ordering};
+use crate::bugs;
+use crate::error::LogError;
 use lode_layout::{PoolOffset, Record, RecordSeal, WORD, align_up};
+use lode_pmem::sync::{AtomicBool, AtomicU64, Mutex, MutexGuard, Ordering};
 use lode_pmem::{Gate, Medium, SyncError, checksum};
 use rustix::io::Errno;
 use std::mem;
@@ -44,15 +44,15 @@ struct State {
 
 /// The batch that a record joined, and the record's number.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Ticket {
+pub(crate) struct Ticket {
     batch: u64,
     /// The record's sequence number.
-    pub(super) sequence: u64,
+    pub(crate) sequence: u64,
 }
 
 /// The one ring of a log on the commit rung.
 #[derive(Debug)]
-pub(super) struct Group {
+pub(crate) struct Group {
     ring: PoolOffset,
     ring_len: u64,
     seal: RecordSeal,
@@ -65,7 +65,7 @@ pub(super) struct Group {
 }
 
 impl Group {
-    pub(super) fn new(ring: PoolOffset, ring_len: u64, seal: RecordSeal) -> Group {
+    pub(crate) fn new(ring: PoolOffset, ring_len: u64, seal: RecordSeal) -> Group {
         let open = Batch::default();
         let state =
             State { open, number: 0, gathered: 0, gathered_before: 0, failed: None, spare: Vec::new() };
@@ -74,14 +74,14 @@ impl Group {
     }
 
     /// Returns the bytes appended since the life began, padding included.
-    pub(super) fn head<M: Medium>(&self, medium: &M) -> u64 {
+    pub(crate) fn head<M: Medium>(&self, medium: &M) -> u64 {
         let state = self.enter();
         state.open.start + batch_len(&state.open, medium.log_block())
     }
 
     /// Draws a sequence number for `record`, seals it and appends it to the open batch. Returns `None` when the ring
     /// has no room for it above `tail`.
-    pub(super) fn append<M: Medium>(
+    pub(crate) fn append<M: Medium>(
         &self,
         medium: &M,
         record: &mut Record,
@@ -117,7 +117,7 @@ impl Group {
     }
 
     /// Waits until the record of `ticket` is durable.
-    pub(super) fn settle<M: Medium>(&self, medium: &M, ticket: Ticket) -> Result<(), LogError> {
+    pub(crate) fn settle<M: Medium>(&self, medium: &M, ticket: Ticket) -> Result<(), LogError> {
         loop {
             {
                 let state = self.enter();

@@ -21,7 +21,6 @@ pub enum Doubt {
 
 /// The reason why an operation on a log failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
 pub enum LogError {
     /// The record may or may not be there when the log is opened again. This handle accepts no more records.
     #[error("the transaction is in doubt: {0}")]

@@ -1,6 +1,6 @@
 //! Home stores: the changes that the entries of a durable record make in the pool.
 
-use super::dirty::DirtyLines;
+use crate::dirty::DirtyLines;
 use lode_layout::{Entries, Entry, PoolOffset, WORD, checked, unchecked};
 use lode_pmem::{Medium, Readable};
 use zerocopy::IntoBytes;
@@ -11,7 +11,7 @@ use zerocopy::IntoBytes;
 ///
 /// Stops at an entry that can't be parsed. Bodies come from a [`Record`](lode_layout::Record), checked by its seal.
 #[inline]
-pub(super) fn apply<M: Medium>(
+pub(crate) fn apply<M: Medium>(
     medium: &M,
     memory: &Readable,
     body: &[u64],

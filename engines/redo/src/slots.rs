@@ -1,7 +1,7 @@
 //! Reading and writing the checkpoint slots.
 
-use super::bugs;
-use super::error::LogError;
+use crate::bugs;
+use crate::error::LogError;
 use lode_layout::{BLOCK, LINE, PoolOffset, SLOT_COPY_STRIDE, SLOT_WORDS, Slot};
 use lode_pmem::{FaultScope, Medium, Readable, SyncError};
 use zerocopy::IntoBytes;
@@ -13,7 +13,7 @@ use zerocopy::IntoBytes;
 ///
 /// # Durability
 /// Durable on return.
-pub(crate) fn write<M: Medium>(medium: &M, uuid: &[u8; 16], slot: &Slot) -> Result<(), LogError> {
+pub fn write<M: Medium>(medium: &M, uuid: &[u8; 16], slot: &Slot) -> Result<(), LogError> {
     let scope = FaultScope::open();
     let stored = store(medium, uuid, slot);
     let faultless = scope.close();
@@ -45,15 +45,17 @@ fn store<M: Medium>(medium: &M, uuid: &[u8; 16], slot: &Slot) -> Result<(), Sync
 
 /// One of the four copies, as read from the medium.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Copy {
-    pub(crate) at: PoolOffset,
-    pub(crate) words: [u64; SLOT_WORDS],
+pub struct Copy {
+    /// Offset of the copy.
+    pub at: PoolOffset,
+    /// Its words as they are.
+    pub words: [u64; SLOT_WORDS],
     /// The decoded slot, if the copy is whole.
-    pub(crate) slot: Option<Slot>,
+    pub slot: Option<Slot>,
 }
 
 /// Reads all copies, the two of each slot side by side.
-pub(crate) fn copies(memory: &Readable, uuid: &[u8; 16]) -> [Copy; 4] {
+pub fn copies(memory: &Readable, uuid: &[u8; 16]) -> [Copy; 4] {
     [(0, 0), (0, SLOT_COPY_STRIDE), (1, 0), (1, SLOT_COPY_STRIDE)].map(|(generation, copy)| {
         let at = Slot::home(generation).plus(copy);
         let mut words = [0; SLOT_WORDS];
@@ -63,18 +65,18 @@ pub(crate) fn copies(memory: &Readable, uuid: &[u8; 16]) -> [Copy; 4] {
 }
 
 /// Returns true if `copy` lies at one of the two places of `slot`.
-pub(crate) fn belongs(copy: &Copy, slot: &Slot) -> bool {
+pub fn belongs(copy: &Copy, slot: &Slot) -> bool {
     let home = Slot::home(slot.generation);
     copy.at == home || copy.at == home.plus(SLOT_COPY_STRIDE)
 }
 
 /// Returns the newest slot that has a whole copy.
-pub(crate) fn newest(copies: &[Copy; 4]) -> Option<Slot> {
+pub fn newest(copies: &[Copy; 4]) -> Option<Slot> {
     let whole = copies.iter().filter_map(|copy| copy.slot.filter(|slot| belongs(copy, slot)));
     whole.max_by_key(|slot| slot.generation)
 }
 
 /// Reads the newest slot that has a whole copy.
-pub(super) fn read(memory: &Readable, uuid: &[u8; 16]) -> Option<Slot> {
+pub(crate) fn read(memory: &Readable, uuid: &[u8; 16]) -> Option<Slot> {
     newest(&copies(memory, uuid))
 }

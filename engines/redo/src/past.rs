@@ -1,9 +1,9 @@
 //! The remains of a log's last life: the records to be replayed, and the flaws of the others.
 
-use super::bugs;
-use super::error::LogError;
-use super::ring::{Flip, Gap, Ring};
-use super::{LogArea, RINGS_MAX, seal_of};
+use crate::bugs;
+use crate::error::LogError;
+use crate::log::{LogArea, RINGS_MAX, seal_of};
+use crate::ring::{Flip, Gap, Ring};
 use lode_layout::{BLOCK, Entries, Entry, PoolOffset, SLOT_BLOCKS, Slot, WORD, align_down, flipped_bit_of};
 use lode_pmem::{Medium, Readable};
 use std::collections::BTreeMap;
@@ -14,12 +14,12 @@ const STEP: usize = 64 << 10;
 
 /// A sound record above the checkpoint, with the entries that continue outside of its ring.
 #[derive(Debug)]
-pub(crate) struct Found {
-    pub(super) sequence: u64,
-    pub(super) ring: u32,
+pub struct Found {
+    pub(crate) sequence: u64,
+    pub(crate) ring: u32,
     at: PoolOffset,
-    pub(super) body: Vec<u64>,
-    pub(super) continued: Vec<u64>,
+    pub(crate) body: Vec<u64>,
+    pub(crate) continued: Vec<u64>,
 }
 
 impl Found {
@@ -32,20 +32,20 @@ impl Found {
 
 /// A part of the log that is not as a writer left it, or may not be.
 #[derive(Clone, Debug)]
-pub(crate) struct Flaw {
+pub struct Flaw {
     /// The kind of structure.
-    pub(crate) what: FlawKind,
+    pub what: FlawKind,
     /// Offset of its first byte.
-    pub(crate) at: PoolOffset,
+    pub at: PoolOffset,
     /// True if it was durable and is damaged. Otherwise a power cut may have left it like this.
-    pub(crate) proven: bool,
+    pub proven: bool,
     /// Candidate flips: each alone makes it whole.
-    pub(crate) flips: Vec<Flip>,
+    pub flips: Vec<Flip>,
 }
 
 /// The kind of structure that has a flaw.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum FlawKind {
+pub enum FlawKind {
     /// The number of rings in the newest slot.
     Rings,
     /// A record.
@@ -62,9 +62,11 @@ pub(crate) enum FlawKind {
 
 /// The records to be replayed, by number, and the flaws.
 #[derive(Debug, Default)]
-pub(crate) struct Past {
-    pub(crate) records: Vec<Found>,
-    pub(crate) flaws: Vec<Flaw>,
+pub struct Past {
+    /// The records to be replayed, by sequence number.
+    pub records: Vec<Found>,
+    /// The other records, and what is wrong with each.
+    pub flaws: Vec<Flaw>,
 }
 
 impl Past {
@@ -72,7 +74,7 @@ impl Past {
     ///
     /// # Errors
     /// [`LogError::Fault`] when bytes can't be read.
-    pub(crate) fn read<M: Medium>(
+    pub fn read<M: Medium>(
         medium: &M,
         area: LogArea,
         uuid: &[u8; 16],
@@ -108,7 +110,7 @@ impl Past {
     }
 
     /// Returns the first flaw that no power cut leaves, as an error.
-    pub(super) fn damage(&self) -> Option<LogError> {
+    pub(crate) fn damage(&self) -> Option<LogError> {
         let flaw = self.flaws.iter().find(|flaw| flaw.proven)?;
         Some(LogError::Corrupt { what: flaw.what.name(), at: flaw.at })
     }
@@ -212,7 +214,7 @@ impl Past {
 
 impl FlawKind {
     /// Returns the name of the structure, for messages.
-    pub(crate) fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             FlawKind::Rings => "the number of rings in the checkpoint slot",
             FlawKind::Record => "the record of the log",

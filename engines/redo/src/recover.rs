@@ -1,10 +1,11 @@
 //! Recovery: turns the remains of a log after a power cut into a working log.
 
-use super::bugs;
-use super::dirty::DirtyLines;
-use super::error::LogError;
-use super::past::{Found, Past};
-use super::{Log, LogArea, SEQUENCE_GAP, apply, ring_count, slots};
+use crate::bugs;
+use crate::dirty::DirtyLines;
+use crate::error::LogError;
+use crate::log::{Log, LogArea, SEQUENCE_GAP, ring_count};
+use crate::past::{Found, Past};
+use crate::{apply, slots};
 use lode_layout::{SLOT_BLOCKS, Slot};
 use lode_pmem::{FaultScope, Medium, Rung};
 
@@ -22,7 +23,7 @@ pub struct Recovery {
 
 /// Treatment of a log that lacks records that were durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Damaged {
+pub enum Damaged {
     /// Refuse to open the log.
     Refuse,
     /// Replay the records that are there.
@@ -51,7 +52,7 @@ impl<M: Medium> Log<M> {
     }
 
     /// Recovers as [`recover`](Log::recover) does; `damaged` says what happens to a damaged log.
-    pub(crate) fn restart(
+    pub fn restart(
         medium: M,
         area: LogArea,
         uuid: [u8; 16],
@@ -111,14 +112,14 @@ fn next_generation(generation: u64) -> Result<u64, LogError> {
 }
 
 /// Returns a number above all that a life can have drawn if `last` was its greatest number with a record.
-pub(super) fn above(last: u64) -> Result<u64, LogError> {
+pub(crate) fn above(last: u64) -> Result<u64, LogError> {
     let exhausted = LogError::Corrupt { what: "the sequence number of the checkpoint slot", at: SLOT_BLOCKS };
     last.checked_add(SEQUENCE_GAP).filter(|number| *number < u64::MAX / 2).ok_or(exhausted)
 }
 
 /// Repeats the home stores of `records`, in their order, and makes them durable. Stores to lost memory are an error,
 /// or are left out if recovery is to go on.
-pub(super) fn replay<M: Medium>(medium: &M, records: &[Found], damaged: Damaged) -> Result<(), LogError> {
+pub(crate) fn replay<M: Medium>(medium: &M, records: &[Found], damaged: Damaged) -> Result<(), LogError> {
     let in_order = records.is_sorted_by_key(|record| record.sequence);
     debug_assert!(in_order || bugs::REPLAY_BY_RING.is_active(), "records are replayed by number");
     let mut dirty = DirtyLines::new();

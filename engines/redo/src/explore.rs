@@ -1,6 +1,6 @@
 //! The log alone: transactions that write registers, which lie after it on the medium.
 
-use crate::log::error::LogError;
+use crate::error::LogError;
 use crate::log::{Log, LogArea};
 use lode_layout::{PoolOffset, Record};
 use lode_pmem::{Medium, Readable};

@@ -22,7 +22,7 @@
 //! If group commits share a ring, a whole batch is written at once, and a power cut leaves any part of it. A gap is
 //! then damage only if a later batch is there. The padding between batches shows that.
 
-use super::bugs;
+use crate::bugs;
 use lode_layout::{LINE, PoolOffset, RECORD_HEADER_WORDS, RECORD_LINE_WORDS, RecordSeal, WORD, align_up};
 use lode_pmem::{Readable, checksum};
 use std::ops::Range;
@@ -34,72 +34,72 @@ const VAIN_FACTOR: u64 = 64;
 /// Block sizes in bytes to which media pad batches, ascending.
 const BLOCKS: [u64; 4] = [512, 1024, 2048, 4096];
 /// Maximum distance of a sequence number above the checkpoint.
-const SEQUENCE_REACH: u64 = super::SEQUENCE_GAP;
+const SEQUENCE_REACH: u64 = crate::log::SEQUENCE_GAP;
 
 /// A ring of the life that the newest slot names.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Ring<'a> {
-    pub(super) memory: &'a Readable,
-    pub(super) start: PoolOffset,
+pub(crate) struct Ring<'a> {
+    pub(crate) memory: &'a Readable,
+    pub(crate) start: PoolOffset,
     /// Its length in bytes.
-    pub(super) len: u64,
-    pub(super) seal: RecordSeal,
+    pub(crate) len: u64,
+    pub(crate) seal: RecordSeal,
     /// True if the log has only this ring. Batches of group commits may then be in it.
-    pub(super) shared: bool,
+    pub(crate) shared: bool,
     /// Sequence number up to which records are not needed.
-    pub(super) checkpoint: u64,
+    pub(crate) checkpoint: u64,
 }
 
 /// A record whose checksum is right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Placed {
+pub(crate) struct Placed {
     /// Bytes from the start of the ring.
-    pub(super) offset: u64,
+    pub(crate) offset: u64,
     /// Length in words, header included.
-    pub(super) words: u64,
-    pub(super) sequence: u64,
+    pub(crate) words: u64,
+    pub(crate) sequence: u64,
 }
 
 impl Placed {
     /// Returns the offset of the next record if it fits in the ring.
-    pub(super) fn end(&self) -> u64 {
+    pub(crate) fn end(&self) -> u64 {
         self.offset + align_up(self.words, RECORD_LINE_WORDS as u64) * WORD
     }
 }
 
 /// A flipped bit that makes something whole when it is put right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Flip {
+pub struct Flip {
     /// Offset of the word.
-    pub(crate) at: PoolOffset,
+    pub at: PoolOffset,
     /// Mask of the bit in the word.
-    pub(crate) mask: u64,
+    pub mask: u64,
 }
 
 /// A record that should be in a ring and is not sound.
 #[derive(Clone, Debug)]
-pub(super) struct Gap {
+pub(crate) struct Gap {
     /// Offset at which it should begin.
-    pub(super) at: PoolOffset,
+    pub(crate) at: PoolOffset,
     /// True if it was durable, because something later is there. Otherwise a power cut may have torn it.
-    pub(super) proven: bool,
+    pub(crate) proven: bool,
     /// Candidate flips: each alone makes the record whole.
-    pub(super) flips: Vec<Flip>,
+    pub(crate) flips: Vec<Flip>,
 }
 
 /// The needed records of a ring, and the gaps between them.
 #[derive(Debug, Default)]
-pub(super) struct Survey {
+pub(crate) struct Survey {
     /// Sound records above the checkpoint, by their numbers.
-    pub(super) needed: Vec<Placed>,
-    pub(super) gaps: Vec<Gap>,
+    pub(crate) needed: Vec<Placed>,
+    pub(crate) gaps: Vec<Gap>,
     /// True if the search ended early: more looked like records than there can be.
-    pub(super) flooded: bool,
+    pub(crate) flooded: bool,
 }
 
 impl Ring<'_> {
     /// Finds the records and the gaps between them.
-    pub(super) fn survey(&self) -> Survey {
+    pub(crate) fn survey(&self) -> Survey {
         let (mut sound, flooded) = self.sound();
         sound.sort_unstable_by_key(|placed| placed.sequence);
         let old = sound.partition_point(|placed| placed.sequence <= self.checkpoint);
@@ -184,7 +184,7 @@ impl Ring<'_> {
     }
 
     /// Returns the words of a sound record's entries.
-    pub(super) fn body(&self, placed: &Placed) -> Vec<u64> {
+    pub(crate) fn body(&self, placed: &Placed) -> Vec<u64> {
         let mut record = self.load(placed.offset, placed.words);
         record.drain(..RECORD_HEADER_WORDS);
         record

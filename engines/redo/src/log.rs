@@ -1,48 +1,25 @@
-//! The log: redo records that make a transaction durable with one drain, and checkpoints that free its space.
-//!
-//! ```text
-//!   commit:  hold a lane -> draw a number, seal the record -> log_write (the one drain) -> home stores -> release
-//!   checkpoint:  hold all lanes, note the number S and the dirty lines -> release -> flush each line once
-//!                -> drain -> slot S -> the rings are free up to where they stood
-//!   recover:  newest slot -> sound records above S, by number -> home stores -> flush, drain -> new slot, new life
-//! ```
-//!
-//! The home of an entry is the place in the heap that it changes. Home changes only after the record is durable, so
-//! nothing is ever undone. It needs no flush until the checkpoint, so a hot line costs nothing.
-//!
-//! # Cost
-//! A commit: one drain, the record's lines. A checkpoint: one flush for each distinct line, two drains.
+//! The log: commit and checkpoint.
 
-mod apply;
-pub mod bugs;
-mod dirty;
-pub(crate) mod error;
-mod group;
-mod lane;
-pub(crate) mod past;
-pub(crate) mod recover;
-mod ring;
-pub(crate) mod slots;
+use crate::{apply, bugs, slots};
+use lode_pmem::sync::{AtomicBool, AtomicU64, Ordering, SpinMutex, SpinMutexGuard};
 
-use crate::sync::{AtomicBool, AtomicU64, Ordering, SpinMutex, SpinMutexGuard};
-
-use dirty::DirtyLines;
-use error::{Doubt, LogError};
-use group::Group;
-use lane::{LaneState, Lanes};
+use crate::dirty::DirtyLines;
+use crate::error::{Doubt, LogError};
+use crate::group::Group;
+use crate::lane::{LaneState, Lanes, bias_used};
 use lode_layout::{BLOCK, Geometry, PoolOffset, Record, RecordSeal, Slot, WORD, align_down};
 use lode_pmem::{FaultScope, Medium, Readable, Rung, checksum};
 use std::mem;
 use zerocopy::IntoBytes;
 
 /// Maximum number of rings in a log. It bounds the number of threads that can be in their drain at once.
-const RINGS_MAX: u64 = 16;
+pub(crate) const RINGS_MAX: u64 = 16;
 /// Minimum length of a ring in bytes: shorter ones do not pay.
 const RING_LEN_MIN: u64 = 2 * BLOCK;
 /// Maximum number of transactions that wait for one synced write together, on the commit rung.
 const GROUP_LANES: usize = if cfg!(loom) { 2 } else { 64 };
 /// Sequence numbers that recovery skips: more than a life can draw without leaving a record.
-pub(crate) const SEQUENCE_GAP: u64 = 1 << 32;
+pub const SEQUENCE_GAP: u64 = 1 << 32;
 
 /// Position of a log in its pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,7 +32,7 @@ pub struct LogArea {
 
 impl LogArea {
     /// Returns the place of the log in a pool.
-    pub(crate) fn of(geometry: &Geometry) -> LogArea {
+    pub fn of(geometry: &Geometry) -> LogArea {
         LogArea { start: geometry.log_off(), len: geometry.log_len() }
     }
 }
@@ -109,7 +86,7 @@ impl<M: Medium> Log<M> {
         slots::write(medium, uuid, &Slot { generation: 1, sequence: 0, life, rings, closed: true })
     }
 
-    fn start(medium: M, area: LogArea, uuid: [u8; 16], slot: &Slot) -> Log<M> {
+    pub(crate) fn start(medium: M, area: LogArea, uuid: [u8; 16], slot: &Slot) -> Log<M> {
         let ring_len = align_down(area.len / u64::from(slot.rings), BLOCK);
         let seals: Vec<_> = (0..slot.rings).map(|ring| seal_of(&uuid, slot.life, ring)).collect();
         let grouped = medium.rung() == Rung::Commit;
@@ -141,26 +118,26 @@ impl<M: Medium> Log<M> {
     }
 
     /// Refuses all records from now on, because their changes would be lost with the medium.
-    pub(crate) fn refuse_changes(&mut self) {
+    pub fn refuse_changes(&mut self) {
         self.is_read_only = true;
         self.fail();
     }
 
     /// Returns true if the log refuses records because its medium must not be changed.
     #[inline]
-    pub(crate) fn is_read_only(&self) -> bool {
+    pub fn is_read_only(&self) -> bool {
         self.is_read_only
     }
 
     /// Returns an error if the log refuses records because its medium must not be changed.
     #[inline]
-    pub(crate) fn check_changes(&self) -> Result<(), LogError> {
+    pub fn check_changes(&self) -> Result<(), LogError> {
         if self.is_read_only { Err(LogError::ReadOnly) } else { Ok(()) }
     }
 
     /// Returns an error if the log accepts no more records.
     #[inline]
-    pub(crate) fn check_accepts(&self) -> Result<(), LogError> {
+    pub fn check_accepts(&self) -> Result<(), LogError> {
         // ORDER: none: a transaction that depends on the failed one sees the flag with the locks that it acquires, and a
         // checkpoint with the lanes. Any other commit is sound by itself.
         if self.failed.load(Ordering::Relaxed) { Err(self.refusal()) } else { Ok(()) }
@@ -215,7 +192,7 @@ impl<M: Medium> Log<M> {
 
     /// Commits as [`commit`](Log::commit) does. A fault that `scope` has counts as one of the record's home stores.
     #[inline]
-    pub(crate) fn commit_in(
+    pub fn commit_in(
         &self,
         scope: &FaultScope,
         record: &mut Record,
@@ -478,7 +455,7 @@ impl<M: Medium> Log<M> {
             // ORDER: none: the checkpointer alone changes the tails.
             let was_used =
                 |ring: usize, lane: &LaneState| lane.head != self.tails[ring].load(Ordering::Relaxed);
-            lane::bias_used(&mut lanes, was_used);
+            bias_used(&mut lanes, was_used);
         }
         if bugs::CHECKPOINT_TOO_FAR.is_active() {
             drop(lanes);
@@ -509,7 +486,7 @@ impl<M: Medium> Log<M> {
 
     /// Makes the log refuse all further records.
     #[cold]
-    pub(crate) fn fail(&self) {
+    pub fn fail(&self) {
         // ORDER: none: see `check_accepts`.
         self.failed.store(true, Ordering::Relaxed);
     }
@@ -540,13 +517,13 @@ fn apply_all<M: Medium>(
     }
 }
 
-fn seal_of(uuid: &[u8; 16], life: [u64; 2], ring: u32) -> RecordSeal {
+pub(crate) fn seal_of(uuid: &[u8; 16], life: [u64; 2], ring: u32) -> RecordSeal {
     let life = if bugs::LIFE_NOT_SEALED.is_active() { [0; 2] } else { life };
     RecordSeal::new(uuid, life, ring)
 }
 
 /// Returns the number of rings into which `area` is divided on a medium of that rung.
-fn ring_count(rung: Rung, area: LogArea) -> u32 {
+pub(crate) fn ring_count(rung: Rung, area: LogArea) -> u32 {
     let rings = if rung == Rung::Commit { 1 } else { (area.len / RING_LEN_MIN).clamp(1, RINGS_MAX) };
     u32::try_from(rings).expect("a small number")
 }

@@ -13,8 +13,6 @@
 //!     word still mine? it is in           wait while busy
 //! ```
 
-#![allow(unsafe_code)]
-
 use crate::sync::{AtomicBool, AtomicU64, Ordering, asymmetric, thread_local};
 use cell::{MutPtr, UnsafeCell};
 use std::cell::Cell;
@@ -33,7 +31,7 @@ const ALONE: u64 = 1;
 
 /// A thread, distinct from all others of the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Owner(u64);
+pub struct Owner(u64);
 
 thread_local! {
     /// The owner that stands for this thread, set when it is first needed.
@@ -42,10 +40,10 @@ thread_local! {
 
 impl Owner {
     /// The owner that is no thread. Owners are multiples of 4, so their words differ from the states above.
-    pub(crate) const NOBODY: Owner = Owner(!3);
+    pub const NOBODY: Owner = Owner(!3);
 
     /// Returns the calling thread.
-    pub(crate) fn myself() -> Owner {
+    pub fn myself() -> Owner {
         static NEXT: Counter = Counter::new(4);
         if MYSELF.with(Cell::get) == Owner::NOBODY {
             // ORDER: none: the number is only different from all others.
@@ -57,7 +55,7 @@ impl Owner {
 
 /// The state that a lock gets when it is released.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Bias {
+pub enum Bias {
     /// Any thread may take it.
     None,
     /// Biased to that thread.
@@ -90,7 +88,7 @@ impl Bias {
 
 /// A value that a biased lock guards.
 #[derive(Debug)]
-pub(crate) struct Biased<T> {
+pub struct Biased<T> {
     word: AtomicU64,
     /// True while the thread of the bias has the lock.
     busy: AtomicBool,
@@ -102,13 +100,14 @@ pub(crate) struct Biased<T> {
 unsafe impl<T: Send> Sync for Biased<T> {}
 
 impl<T> Biased<T> {
-    pub(crate) fn new(value: T) -> Biased<T> {
+    /// Makes a lock that any thread may take.
+    pub fn new(value: T) -> Biased<T> {
         Biased { word: AtomicU64::new(FREE), busy: AtomicBool::new(false), value: UnsafeCell::new(value) }
     }
 
     /// Takes the lock if it is biased to the calling thread.
     #[inline]
-    pub(crate) fn enter(&self) -> Option<Hold<'_, T>> {
+    pub fn enter(&self) -> Option<Hold<'_, T>> {
         let owner = MYSELF.with(Cell::get);
         // ORDER: none: the load below acquires.
         let word = self.word.load(Ordering::Relaxed);
@@ -132,7 +131,7 @@ impl<T> Biased<T> {
     }
 
     /// Takes the lock if it is free.
-    pub(crate) fn try_lock(&self) -> Option<Hold<'_, T>> {
+    pub fn try_lock(&self) -> Option<Hold<'_, T>> {
         // ORDER: acquires what was done under the lock.
         let taken = self.word.compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed);
         taken.is_ok().then(|| self.hold(HELD, FREE))
@@ -140,11 +139,7 @@ impl<T> Biased<T> {
 
     /// Takes the lock away from the thread to which it is biased, if `is_wanted` accepts the bias. Waits until that
     /// thread is not in the lock.
-    pub(crate) fn evict(
-        &self,
-        is_wanted: impl Fn(Bias) -> bool,
-        mut wait: impl FnMut(u32),
-    ) -> Option<Hold<'_, T>> {
+    pub fn evict(&self, is_wanted: impl Fn(Bias) -> bool, mut wait: impl FnMut(u32)) -> Option<Hold<'_, T>> {
         // ORDER: none: the exchange below acquires.
         let word = self.word.load(Ordering::Relaxed);
         if word == HELD || !is_wanted(Bias::of(word)) || !self.stop(word) {
@@ -156,7 +151,7 @@ impl<T> Biased<T> {
     }
 
     /// Takes all locks of a group, whatever their bias. A thread that holds one of them must not wait for another.
-    pub(crate) fn lock_all<'a>(
+    pub fn lock_all<'a>(
         group: impl Iterator<Item = &'a Biased<T>> + Clone,
         mut wait: impl FnMut(u32),
     ) -> Vec<Hold<'a, T>>
@@ -186,7 +181,7 @@ impl<T> Biased<T> {
     }
 
     /// Opens the lock if it was closed.
-    pub(crate) fn open(&self) {
+    pub fn open(&self) {
         // ORDER: releases the end of the bias that kept this lock closed.
         let _ = self.word.compare_exchange(CLOSED, FREE, Ordering::Release, Ordering::Relaxed);
     }
@@ -219,7 +214,7 @@ impl<T> Biased<T> {
 
 /// The value, while the calling thread has the lock.
 #[derive(Debug)]
-pub(crate) struct Hold<'a, T> {
+pub struct Hold<'a, T> {
     lock: &'a Biased<T>,
     /// The lock's word: HELD, or the word of the bias if the biased thread holds the lock.
     word: u64,
@@ -231,12 +226,12 @@ pub(crate) struct Hold<'a, T> {
 impl<T> Hold<'_, T> {
     /// Returns true if no other lock of the group can be held meanwhile.
     #[inline]
-    pub(crate) fn is_alone(&self) -> bool {
+    pub fn is_alone(&self) -> bool {
         self.word != HELD && self.word & ALONE != 0
     }
 
     /// Sets the bias that the lock gets at its release. Has no effect if the biased thread holds it.
-    pub(crate) fn bias(&mut self, bias: Bias) {
+    pub fn bias(&mut self, bias: Bias) {
         self.then = bias.word();
     }
 }

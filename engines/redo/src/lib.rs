@@ -1,0 +1,36 @@
+//! Layer 3: the one-fence log.
+//!
+//! Redo records that make a transaction durable with one drain, and checkpoints that free its space.
+//!
+//! ```text
+//!   commit:  hold a lane -> draw a number, seal the record -> log_write (the one drain) -> home stores -> release
+//!   checkpoint:  hold all lanes, note the number S and the dirty lines -> release -> flush each line once
+//!                -> drain -> slot S -> the rings are free up to where they stood
+//!   recover:  newest slot -> sound records above S, by number -> home stores -> flush, drain -> new slot, new life
+//! ```
+//!
+//! The home of an entry is the place in the heap that it changes. Home changes only after the record is durable, so
+//! nothing is ever undone. It needs no flush until the checkpoint, so a hot line costs nothing.
+//!
+//! # Cost
+//! A commit: one drain, the record's lines. A checkpoint: one flush for each distinct line, two drains.
+
+#![forbid(unsafe_code)]
+
+mod apply;
+pub mod bugs;
+mod dirty;
+mod error;
+#[cfg(feature = "explore")]
+pub mod explore;
+mod group;
+mod lane;
+mod log;
+pub mod past;
+mod recover;
+mod ring;
+pub mod slots;
+
+pub use error::{Doubt, LogError};
+pub use log::{Log, LogArea, SEQUENCE_GAP};
+pub use recover::{Damaged, Recovery};
