@@ -36,18 +36,23 @@ impl<M: Medium> Heap<M> {
     ///
     /// # Durability
     /// Durable on return.
-    pub fn format(medium: &M, geometry: &Geometry, uuid: &[u8; 16], life: [u64; 2]) -> Result<(), HeapError> {
+    pub fn format(
+        medium: &M,
+        geometry: &Geometry,
+        uuid: &[u8; 16],
+        log_epoch: [u64; 2],
+    ) -> Result<(), HeapError> {
         let root_at = Space::new(geometry).root_at();
         FaultScope::around(|| {
             medium.store8(root_at, encode_root(PoolOffset::NULL));
             medium.flush(root_at, WORD);
         })?;
-        Ok(Log::format(medium, LogArea::of(geometry), uuid, life)?)
+        Ok(Log::format(medium, LogArea::of(geometry), uuid, log_epoch)?)
     }
 
-    /// Opens the heap of the pool `uuid`: replays the records of its last life, and begins the life `life`, a random
-    /// number. On a private view the heap is read-only: a transaction that would change it fails with
-    /// [`HeapError::ReadOnly`].
+    /// Opens the heap of the pool `uuid`: replays the records of its last log epoch, and begins the log epoch
+    /// `log_epoch`, a random number. On a private view the heap is read-only: a transaction that would change it fails
+    /// with [`HeapError::ReadOnly`].
     ///
     /// # Errors
     /// As [`Log::recover`].
@@ -59,13 +64,13 @@ impl<M: Medium> Heap<M> {
         medium: M,
         geometry: &Geometry,
         uuid: [u8; 16],
-        life: [u64; 2],
+        log_epoch: [u64; 2],
     ) -> Result<(Heap<M>, Recovery), HeapError> {
-        Heap::open_with(medium, geometry, uuid, life, Damaged::Refuse)
+        Heap::open_with(medium, geometry, uuid, log_epoch, Damaged::Refuse)
     }
 
-    /// Opens a heap whose log may be damaged. Replays the sound records, drops the others, and begins a new life. For
-    /// `repair`, and for `check` in a private view, which it may change.
+    /// Opens a heap whose log may be damaged. Replays the sound records, drops the others, and begins a new log epoch.
+    /// For `repair`, and for `check` in a private view, which it may change.
     ///
     /// # Errors
     /// [`HeapError::Fault`], [`HeapError::InDoubt`], and [`HeapError::Corrupt`] when the slots' numbers are
@@ -74,20 +79,20 @@ impl<M: Medium> Heap<M> {
         medium: M,
         geometry: &Geometry,
         uuid: [u8; 16],
-        life: [u64; 2],
+        log_epoch: [u64; 2],
     ) -> Result<(Heap<M>, Recovery), HeapError> {
-        Heap::open_with(medium, geometry, uuid, life, Damaged::GoOn)
+        Heap::open_with(medium, geometry, uuid, log_epoch, Damaged::GoOn)
     }
 
     fn open_with(
         medium: M,
         geometry: &Geometry,
         uuid: [u8; 16],
-        life: [u64; 2],
+        log_epoch: [u64; 2],
         damaged: Damaged,
     ) -> Result<(Heap<M>, Recovery), HeapError> {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
-        let (mut log, recovery) = Log::restart(medium, LogArea::of(geometry), uuid, life, damaged)?;
+        let (mut log, recovery) = Log::restart(medium, LogArea::of(geometry), uuid, log_epoch, damaged)?;
         if damaged == Damaged::Refuse && log.medium().memory().is_private_view() {
             log.refuse_changes();
         }

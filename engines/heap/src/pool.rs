@@ -3,7 +3,7 @@
 use crate::error::HeapError;
 use crate::heap::Heap;
 use lode_layout::{Header, LayoutName};
-use lode_pmem::{Mapping, Medium, RungReport};
+use lode_pmem::{DurabilityReport, Mapping, Medium};
 use lode_pool::{Access, CreateOptions, OpenOptions, PoolError, PoolFile};
 use lode_redo::Recovery;
 use rustix::rand::{GetRandomFlags, getrandom};
@@ -38,7 +38,7 @@ pub enum OpenError {
         #[source]
         error: HeapError,
     },
-    /// The kernel gave no random bytes, which every life of a log needs.
+    /// The kernel gave no random bytes, which every epoch of a log needs.
     #[error("getrandom: {}", std::io::Error::from_raw_os_error(*errno))]
     Random {
         /// The error number.
@@ -95,7 +95,7 @@ impl Pool {
         options: &CreateOptions,
         content: impl FnOnce(&Heap<&Mapping>) -> Result<(), E>,
     ) -> Result<Pool, E> {
-        let (first, second) = (random_life()?, random_life()?);
+        let (first, second) = (random_log_epoch()?, random_log_epoch()?);
         let made = PoolFile::create(path, options, |mapping, header| {
             let filled =
                 Heap::format(mapping, &header.geometry, header.uuid.as_bytes(), first).and_then(|()| {
@@ -123,7 +123,7 @@ impl Pool {
     /// [`OpenError`].
     ///
     /// # Durability
-    /// Every transaction that had returned in an earlier life is there.
+    /// Every transaction that had returned in an earlier log epoch is there.
     ///
     /// # Cost
     /// That of the log, not of the pool.
@@ -149,7 +149,7 @@ impl<M: Medium> Pool<M> {
     fn over(file: PoolFile, wrap: impl FnOnce(Arc<Mapping>) -> M) -> Result<Pool<M>, OpenError> {
         let header = file.header();
         let medium = wrap(Arc::clone(file.medium()));
-        let opened = Heap::open(medium, &header.geometry, header.uuid.into_bytes(), random_life()?);
+        let opened = Heap::open(medium, &header.geometry, header.uuid.into_bytes(), random_log_epoch()?);
         let (heap, recovery) = opened.map_err(OpenError::heap(file.path()))?;
         Ok(Pool::over_heap(heap, file, recovery))
     }
@@ -180,8 +180,8 @@ impl<M: Medium> Pool<M> {
         self.header().layout
     }
 
-    /// Returns the rung, and how it was found.
-    pub fn report(&self) -> &RungReport {
+    /// Returns the durability, and how it was found.
+    pub fn report(&self) -> &DurabilityReport {
         self.file.medium().report()
     }
 
@@ -229,11 +229,11 @@ impl<M: Medium> Pool<M> {
     }
 }
 
-/// Returns a number that no other life of any log has.
+/// Returns a number that no other epoch of any log has.
 ///
 /// # Errors
 /// [`OpenError::Random`].
-pub fn random_life() -> Result<[u64; 2], OpenError> {
+pub fn random_log_epoch() -> Result<[u64; 2], OpenError> {
     let mut bytes = [[0; 8]; 2];
     for half in &mut bytes {
         // The kernel delivers so few bytes whole, or not at all.

@@ -13,7 +13,7 @@ use crate::error::HeapError;
 use crate::heap::Heap;
 use crate::tx::Tx;
 use lode_layout::{PoolOffset, WORD, align_up};
-use lode_pmem::{FaultScope, Medium, Rung};
+use lode_pmem::{Durability, FaultScope, Medium};
 use std::fmt;
 use std::marker::PhantomData;
 use std::mem;
@@ -159,8 +159,8 @@ impl<M: Medium> Heap<M> {
             return Err(HeapError::InTransaction);
         }
         self.log().check_accepts()?;
-        // Fetching blocks may make a superblock, which is a transaction of its own. A block that a failed one has fetched
-        // is not given back before the pool is opened again: its superblock may be gone.
+        // Fetching blocks may make a superblock, which is a transaction of its own. A block that a failed one has
+        // fetched is not given back before the pool is opened again: its superblock may be gone.
         let (place, at) = self.run(|tx| {
             let attempt = &mut *tx.attempt();
             let (space, writes) = attempt.space_and_writes();
@@ -240,7 +240,7 @@ impl<M: Medium> Tx<'_, M> {
     ///
     /// # Cost
     /// 16 bytes of the record. Content up to 1 KiB goes through the record. The lines of longer content are flushed
-    /// under the transaction's one drain. On the commit rung all content goes through the log. Content above 1 KiB to
+    /// under the transaction's one drain. At durability commit all content goes through the log. Content above 1 KiB to
     /// which the transaction stores once more goes through the log, too.
     pub fn publish(&self, reserved: Reserved<'_>) -> Result<PoolOffset, HeapError> {
         reserved.check_heap(self)?;
@@ -256,7 +256,7 @@ impl<M: Medium> Tx<'_, M> {
         let mut content = vec![0u64; (len / WORD) as usize];
         self.memory().read(at, content.as_mut_bytes());
         let medium = self.heap().medium();
-        if len > PAYLOAD_MIN && matches!(medium.rung(), Rung::Line | Rung::Byte) {
+        if len > PAYLOAD_MIN && matches!(medium.durability(), Durability::Line | Durability::Byte) {
             medium.flush(at, len);
             let crc = crc32c::crc32c(content.as_bytes());
             self.attempt().writes().payload(at, len, crc);

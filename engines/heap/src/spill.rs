@@ -5,7 +5,7 @@ use crate::alloc::central::Place;
 use crate::error::HeapError;
 use crate::writeset::WriteSet;
 use lode_layout::{CHUNK, Entry, PoolOffset, Record, WORD, align_up};
-use lode_pmem::{FaultScope, Medium, Rung};
+use lode_pmem::{Durability, FaultScope, Medium};
 use zerocopy::IntoBytes;
 
 /// Commits `writes` and returns the sequence number. The space that its entries take is used again only when the
@@ -59,7 +59,7 @@ pub(crate) fn commit_spilled<M: Medium>(
 
 /// Writes entries to free space. They are durable with the record that leads to them, or before.
 fn write_outside<M: Medium>(medium: &M, at: PoolOffset, words: &[u64]) -> Result<(), HeapError> {
-    if medium.rung() != Rung::Commit {
+    if medium.durability() != Durability::Commit {
         // No record may lead to entries that are not there.
         return Ok(FaultScope::around(|| medium.copy(at, words.as_bytes()))?);
     }

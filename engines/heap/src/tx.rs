@@ -8,7 +8,7 @@ use crate::heap::Heap;
 use crate::locks::Version;
 use crate::session::Session;
 use lode_layout::{PoolOffset, WORD, align_up, encode_root};
-use lode_pmem::{Medium, Readable, Rung};
+use lode_pmem::{Durability, Medium, Readable};
 use std::cell::RefMut;
 use zerocopy::IntoBytes;
 
@@ -253,7 +253,7 @@ impl<'a, M: Medium> Tx<'a, M> {
     /// As [`alloc`](Tx::alloc).
     ///
     /// # Cost
-    /// Content above 1 KiB is written once, in place, under the transaction's one drain. On the commit rung it goes
+    /// Content above 1 KiB is written once, in place, under the transaction's one drain. At durability commit it goes
     /// through the log.
     pub fn alloc_with(&self, content: &[u64], align: u64, type_number: u64) -> Result<PoolOffset, HeapError> {
         let len = content.len() as u64 * WORD;
@@ -265,7 +265,8 @@ impl<'a, M: Medium> Tx<'a, M> {
     /// Stores the first content of the object at `at`, which was just allocated.
     fn store_new(&self, at: PoolOffset, content: &[u64]) {
         let len = content.len() as u64 * WORD;
-        let in_place = len > PAYLOAD_MIN && matches!(self.heap.medium().rung(), Rung::Line | Rung::Byte);
+        let in_place = len > PAYLOAD_MIN
+            && matches!(self.heap.medium().durability(), Durability::Line | Durability::Byte);
         if !in_place {
             return self.store_words(at, content);
         }

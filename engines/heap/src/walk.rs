@@ -90,8 +90,8 @@ impl<M: Medium> Heap<M> {
         }
     }
 
-    /// Returns true if an allocated object of this type begins at `at`, as it was last committed. `memory` is the heap's;
-    /// its scope takes the faults.
+    /// Returns true if an allocated object of this type begins at `at`, as it was last committed. `memory` is the
+    /// heap's; its scope takes the faults.
     ///
     /// # Errors
     /// [`HeapError::Corrupt`] when its descriptor, header or bitmap is damaged.

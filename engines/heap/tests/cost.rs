@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use lode_heap::{Heap, HeapError, Tx};
-use lode_layout::{Geometry, PoolOffset, Rung, WORD};
+use lode_layout::{Durability, Geometry, PoolOffset, WORD};
 use lode_pmem::{Counted, Counts, Mapping};
 use lode_testing::cost::{self, Table};
 use std::sync::Arc;
@@ -11,14 +11,14 @@ type Medium = Arc<Counted<Mapping>>;
 type PoolHeap = Heap<Medium>;
 
 const UUID: [u8; 16] = [7; 16];
-/// The log is a sixteenth: 512 KiB, in 16 rings of 32 KiB, or in one on the rung commit.
+/// The log is a sixteenth: 512 KiB, in 16 rings of 32 KiB, or in one at durability commit.
 const POOL_SIZE: u64 = 8 << 20;
-const RUNGS: [Rung; 3] = [Rung::Line, Rung::Byte, Rung::Commit];
+const DURABILITIES: [Durability; 3] = [Durability::Line, Durability::Byte, Durability::Commit];
 
 /// A pool under measurement.
 struct Bench<'a> {
     table: &'a mut Table,
-    rung: Rung,
+    durability: Durability,
     medium: Medium,
     geometry: Geometry,
 }
@@ -29,7 +29,7 @@ impl Bench<'_> {
         let before = self.medium.counts();
         let result = operation();
         let counts = self.medium.counts() - before;
-        self.table.add(name, self.rung, counts);
+        self.table.add(name, self.durability, counts);
         (result, counts)
     }
 
@@ -41,14 +41,18 @@ impl Bench<'_> {
         closure: impl Fn(&Tx<'_, Medium>) -> Result<R, HeapError>,
     ) -> R {
         let (result, counts) = self.measure(name, || heap.run(&closure).unwrap());
-        assert_eq!(counts.drains, 1, "{name} on {}: exactly one drain between begin and return", self.rung);
+        assert_eq!(
+            counts.drains, 1,
+            "{name} on {}: exactly one drain between begin and return",
+            self.durability
+        );
         result
     }
 
     /// Opens the heap, with a line for it.
-    fn open(&mut self, name: &str, life: u64) -> PoolHeap {
+    fn open(&mut self, name: &str, log_epoch: u64) -> PoolHeap {
         let (medium, geometry) = (Arc::clone(&self.medium), self.geometry);
-        self.measure(name, || Heap::open(medium, &geometry, UUID, [life; 2]).unwrap().0).0
+        self.measure(name, || Heap::open(medium, &geometry, UUID, [log_epoch; 2]).unwrap().0).0
     }
 }
 
@@ -108,11 +112,11 @@ fn objects(bench: &mut Bench<'_>, heap: &PoolHeap, link: PoolOffset) {
 fn lives(bench: &mut Bench<'_>, heap: PoolHeap, object: PoolOffset) -> PoolHeap {
     let big = vec![6; 40 << 10];
     let spilled = |tx: &Tx<'_, Medium>| -> Result<(), HeapError> {
-        // Larger than a ring of the log, whatever the rung: the entries go elsewhere.
+        // Larger than a ring of the log, whatever the durability: the entries go elsewhere.
         (0..16).for_each(|_| tx.store(object, &big));
         Ok(())
     };
-    if bench.rung == Rung::Commit {
+    if bench.durability == Durability::Commit {
         // There is no drain for both: the entries are synced, then the record that leads to them.
         bench.measure("tx-spilled-640KiB", || heap.run(spilled).unwrap());
     } else {
@@ -144,10 +148,10 @@ fn store_words(heap: &PoolHeap, object: PoolOffset, count: u64) {
     }
 }
 
-fn measure_all(table: &mut Table, rung: Rung) {
-    let medium = Arc::new(cost::medium(POOL_SIZE, rung, env!("CARGO_TARGET_TMPDIR")));
+fn measure_all(table: &mut Table, durability: Durability) {
+    let medium = Arc::new(cost::medium(POOL_SIZE, durability, env!("CARGO_TARGET_TMPDIR")));
     let geometry = Geometry::plan(POOL_SIZE).unwrap();
-    let mut bench = Bench { table, rung, medium, geometry };
+    let mut bench = Bench { table, durability, medium, geometry };
     let (medium, geometry) = (Arc::clone(&bench.medium), bench.geometry);
     bench.measure("format", || Heap::format(&medium, &geometry, &UUID, [1; 2]).unwrap());
     let heap = bench.open("open-new", 2);
@@ -165,8 +169,8 @@ fn measure_all(table: &mut Table, rung: Rung) {
 #[test]
 fn operations_cost_what_the_golden_file_says() {
     let mut table = Table::empty();
-    for rung in RUNGS {
-        measure_all(&mut table, rung);
+    for durability in DURABILITIES {
+        measure_all(&mut table, durability);
     }
     table.compare(env!("CARGO_PKG_NAME"), include_str!("cost.golden"));
 }

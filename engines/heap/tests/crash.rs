@@ -16,7 +16,7 @@ fn the_log_keeps_its_promise() {
         for machine in Machine::ALL {
             for threads in 1..=3 {
                 let budget = Budget::scaled(35_000, 100.0);
-                let failing_drains = machine.rung == lode_pmem::Rung::Commit;
+                let failing_drains = machine.durability == lode_pmem::Durability::Commit;
                 let operations = 150 / threads as u64;
                 let setup =
                     Setup { machine, threads, operations, budget, failing_drains, ..Setup::default() };
@@ -32,7 +32,7 @@ fn the_heap_keeps_its_promise() {
         for machine in Machine::ALL {
             for threads in 1..=3 {
                 let budget = Budget::scaled(count, 100.0);
-                let failing_drains = machine.rung == lode_pmem::Rung::Commit;
+                let failing_drains = machine.durability == lode_pmem::Durability::Commit;
                 let operations = 120 / threads as u64;
                 let setup =
                     Setup { machine, threads, operations, budget, failing_drains, ..Setup::default() };

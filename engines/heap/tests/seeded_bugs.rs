@@ -4,11 +4,11 @@
 use lode_heap::bugs;
 use lode_heap::explore::{HeapSubject, LogSubject};
 use lode_layout::bug::Bug;
-use lode_pmem::Rung;
+use lode_pmem::Durability;
 use lode_sim::{Budget, Cpu, Machine, Setup, Subject, explore};
 
-const LINE: Machine = Machine { cpu: Cpu::X86, rung: Rung::Line };
-const COMMIT: Machine = Machine { cpu: Cpu::X86, rung: Rung::Commit };
+const LINE: Machine = Machine { cpu: Cpu::X86, durability: Durability::Line };
+const COMMIT: Machine = Machine { cpu: Cpu::X86, durability: Durability::Commit };
 
 const LOG: LogSubject = LogSubject { size: 0x10000, log_len: 0x4000 };
 const HEAP: HeapSubject = HeapSubject { size: 0x30000, sizes: 5 };
@@ -17,7 +17,7 @@ fn is_found(bug: &'static Bug, subject: &impl Subject, machine: Machine, threads
     let report = bug.plant(|| {
         (1..=40).map(|seed| seed * 1000).find_map(|seed| {
             let budget = Budget { images: 20_000, seconds: 20.0 };
-            let failing_drains = machine.rung == Rung::Commit;
+            let failing_drains = machine.durability == Durability::Commit;
             let operations = 150 / threads as u64;
             let setup =
                 Setup { machine, threads, operations, budget, seed, failing_drains, ..Setup::default() };
@@ -48,9 +48,9 @@ macro_rules! found {
 
 found! {
     home_before_drain: HOME_BEFORE_DRAIN in LOG on LINE with 1;
-    life_not_sealed: LIFE_NOT_SEALED in LOG on LINE with 1;
+    epoch_not_in_checksum: EPOCH_NOT_IN_CHECKSUM in LOG on LINE with 1;
     torn_record: TORN_RECORD in LOG on LINE with 1;
-    life_not_drained: LIFE_NOT_DRAINED in LOG on LINE with 1;
+    epoch_not_drained: EPOCH_NOT_DRAINED in LOG on LINE with 1;
     checkpoint_too_far: CHECKPOINT_TOO_FAR in LOG on LINE with 3;
     checkpoint_without_flush: CHECKPOINT_WITHOUT_FLUSH in LOG on LINE with 1;
     checkpoint_without_drain: CHECKPOINT_WITHOUT_DRAIN in LOG on LINE with 1;

@@ -30,15 +30,15 @@
 //!
 //! # Example
 //! ```
-//! use lode_heap::{CreateOptions, Pool, Rung};
+//! use lode_heap::{CreateOptions, Pool, Durability};
 //! use lode_index::{IndexError, Tree};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let folder = tempfile::tempdir()?;
 //! # let path = folder.path().join("stones.pool");
 //! # let layout = lode_layout::LayoutName::new("stones")?;
-//! // `rung` is only needed on memory that loses its content with the power.
-//! let options = CreateOptions { rung: Some(Rung::None), ..CreateOptions::new(4 << 20, layout) };
+//! // `durability` is only needed on memory that loses its content with the power.
+//! let options = CreateOptions { durability: Some(Durability::None), ..CreateOptions::new(4 << 20, layout) };
 //! let pool = Pool::create(&path, &options)?;
 //! let root = pool.heap().run(|tx| {
 //!     let root = Tree::create(tx)?;

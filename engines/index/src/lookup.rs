@@ -55,7 +55,8 @@ impl From<Torn> for Doubt {
 }
 
 impl<M: Medium, V: View> Lookup<'_, '_, M, V> {
-    /// Returns the value of `key` in the tree at `root`, if the tree has the key. The caller asks the scope for a fault.
+    /// Returns the value of `key` in the tree at `root`, if the tree has the key. The caller asks the scope for a
+    /// fault.
     #[inline(always)]
     pub(crate) fn get(&self, root: PoolOffset, key: &[u8]) -> Result<Option<Value>, IndexError> {
         match candidate(self.view, root, key) {

@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 /// Salvages the tree of the pool, as the head of this file describes it.
 pub(crate) fn salvage<M: Medium>(damaged: &Damaged<'_, M>, repair: &mut Repair) -> Result<(), RepairError> {
-    let Damaged { medium, geometry, uuid, life, space_was_sound } = *damaged;
+    let Damaged { medium, geometry, uuid, log_epoch, space_was_sound } = *damaged;
     let memory = medium.memory();
     let mut map = SpaceMap::read(memory, geometry, &mut Report::default());
     let (root, was_lost) = find_root(&**medium, geometry, &map, repair)?;
@@ -44,7 +44,7 @@ pub(crate) fn salvage<M: Medium>(damaged: &Damaged<'_, M>, repair: &mut Repair) 
         drain(&**medium)?;
     }
     repair.mended += map.mend_bitmaps(&**medium, false)?;
-    let (heap, _) = Heap::open(Arc::clone(medium), geometry, uuid, life)?;
+    let (heap, _) = Heap::open(Arc::clone(medium), geometry, uuid, log_epoch)?;
     let Rescue { root, mut brought_back, unsound } = bring_back(&heap, &map, root).map_err(refused)?;
     repair.brought_back += brought_back.len() as u64;
     brought_back.sort_unstable_by(|(_, one), (_, other)| one.cmp(other));

@@ -87,9 +87,9 @@ impl Foreign {
         }
     }
 
-    /// Returns the range if its key is lost. If the slot was damaged, the leaf that it was for is among those that
-    /// were brought back, which are ordered by key. Otherwise the leaf was overwritten. One leaf explains all slots with
-    /// the same range, so a loss beside other damage in the same node may go unreported.
+    /// Returns the range if its key is lost. If the slot was damaged, the leaf that it was for is among those that were
+    /// brought back, which are ordered by key. Otherwise the leaf was overwritten. One leaf explains all slots with the
+    /// same range, so a loss beside other damage in the same node may go unreported.
     pub(crate) fn lost(self, brought_back: &[(PoolOffset, Vec<u8>)]) -> Option<LostRange> {
         let after = self.range.after.as_deref();
         let first =
@@ -432,8 +432,8 @@ fn children(memory: &Readable, node: &Node, kind: NodeKind) -> Vec<Child> {
     children
 }
 
-/// Returns the words of the leaf at `at`, as many as its header says, if an object of `room` bytes holds them and they can
-/// be read.
+/// Returns the words of the leaf at `at`, as many as its header says, if an object of `room` bytes holds them and they
+/// can be read.
 fn words(memory: &Memory, at: PoolOffset, header: &LeafHeader, room: u64) -> Option<Vec<u64>> {
     let len = header.leaf_len().filter(|len| *len <= room && header.key_len as usize <= KEY_LEN_MAX)?;
     let mut words = vec![0u64; (len / WORD) as usize];

@@ -32,8 +32,8 @@ pub(crate) struct Unrest {
 }
 
 impl Unrest {
-    /// Returns when another attempt is worthwhile, or returns `damage` if no writer explains it. Fails at once if the scope
-    /// of `memory` has a fault.
+    /// Returns when another attempt is worthwhile, or returns `damage` if no writer explains it. Fails at once if the
+    /// scope of `memory` has a fault.
     #[cold]
     pub(crate) fn outlast<M: Medium>(
         &mut self,

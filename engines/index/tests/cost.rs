@@ -4,7 +4,7 @@
 
 use lode_heap::Heap;
 use lode_index::Tree;
-use lode_pmem::{Counted, Counts, Mapping, Rung};
+use lode_pmem::{Counted, Counts, Durability, Mapping};
 use lode_testing::cost::{self, Table};
 use lode_testing::{heap, tree};
 use std::sync::Arc;
@@ -17,7 +17,7 @@ const VALUE: [u8; 8] = [7; 8];
 /// A tree under measurement.
 struct Bench<'a> {
     table: &'a mut Table,
-    rung: Rung,
+    durability: Durability,
     heap: &'a Heap<Medium>,
     tree: Tree<'a, Medium>,
 }
@@ -29,19 +29,23 @@ impl Bench<'_> {
         let before = self.heap.medium().counts();
         operation(&self.tree);
         let counts = self.heap.medium().counts() - before;
-        self.table.add(name, self.rung, counts);
+        self.table.add(name, self.durability, counts);
         counts
     }
 
     /// An operation that changes the tree: exactly one drain between begin and return.
     fn change<R>(&mut self, name: &str, operation: impl FnOnce(&Tree<'_, Medium>) -> R) {
         let counts = self.measure(name, operation);
-        assert_eq!(counts.drains, 1, "{name} on {}: exactly one drain between begin and return", self.rung);
+        assert_eq!(
+            counts.drains, 1,
+            "{name} on {}: exactly one drain between begin and return",
+            self.durability
+        );
     }
 
     /// An operation that reads: it asks for nothing.
     fn read<R>(&mut self, name: &str, operation: impl FnOnce(&Tree<'_, Medium>) -> R) {
-        assert_eq!(self.measure(name, operation), Counts::default(), "{name} on {}", self.rung);
+        assert_eq!(self.measure(name, operation), Counts::default(), "{name} on {}", self.durability);
     }
 }
 
@@ -110,15 +114,15 @@ fn shrinkage(bench: &mut Bench<'_>) {
     bench.read("delete-missing", |tree| assert!(!tree.delete(b"nowhere").unwrap()));
 }
 
-fn measure_all(table: &mut Table, rung: Rung) {
-    let heap = heap::create(Arc::new(cost::medium(POOL_SIZE, rung, env!("CARGO_TARGET_TMPDIR"))));
+fn measure_all(table: &mut Table, durability: Durability) {
+    let heap = heap::create(Arc::new(cost::medium(POOL_SIZE, durability, env!("CARGO_TARGET_TMPDIR"))));
     let tree = tree::plant(&heap);
     // Superblocks for nodes of each kind: making one is a cost of its own, in the table of lode-heap.
     for child in 0..60 {
         tree.insert(&key(b'w', child), &VALUE).unwrap();
         tree.insert(&key(b'x', child), &[8; 100]).unwrap();
     }
-    let mut bench = Bench { table, rung, heap: &heap, tree };
+    let mut bench = Bench { table, durability, heap: &heap, tree };
     growth(&mut bench);
     values(&mut bench);
     shrinkage(&mut bench);
@@ -127,8 +131,8 @@ fn measure_all(table: &mut Table, rung: Rung) {
 #[test]
 fn operations_cost_what_the_golden_file_says() {
     let mut table = Table::empty();
-    for rung in [Rung::Line, Rung::Commit] {
-        measure_all(&mut table, rung);
+    for durability in [Durability::Line, Durability::Commit] {
+        measure_all(&mut table, durability);
     }
     table.compare(env!("CARGO_PKG_NAME"), include_str!("cost.golden"));
 }

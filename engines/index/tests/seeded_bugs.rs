@@ -4,11 +4,11 @@
 use lode_index::bugs;
 use lode_index::explore::TreeSubject;
 use lode_layout::bug::Bug;
-use lode_pmem::Rung;
+use lode_pmem::Durability;
 use lode_sim::{Budget, Cpu, Machine, Setup, explore};
 
 fn is_found(bug: &'static Bug, threads: usize) {
-    let machine = Machine { cpu: Cpu::X86, rung: Rung::Line };
+    let machine = Machine { cpu: Cpu::X86, durability: Durability::Line };
     let violation = bug.plant(|| {
         (1..=40).map(|seed| seed * 1000).find_map(|seed| {
             let budget = Budget { images: 5_000, seconds: 20.0 };

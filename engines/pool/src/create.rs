@@ -1,10 +1,10 @@
 //! Making a pool in a new file, or on a device.
 
-use crate::file::{OpenOptions, found_rung, map, open_locked};
+use crate::file::{OpenOptions, detected_durability, map, open_locked};
 use crate::lock::LockedFile;
 use crate::{Access, CopyFault, HeaderCopy, PoolError, PoolFile, format};
-use lode_layout::{Geometry, Header, HeaderError, LayoutName, Rung};
-use lode_pmem::{Mapping, Medium, NewFile, RungReport, Sysfs, allocate};
+use lode_layout::{Durability, Geometry, Header, HeaderError, LayoutName};
+use lode_pmem::{DurabilityReport, Mapping, Medium, NewFile, Sysfs, allocate};
 use std::fs;
 use std::io;
 use std::os::unix::fs::FileTypeExt;
@@ -19,8 +19,8 @@ pub struct CreateOptions {
     pub size: u64,
     /// The layout of the pool's content.
     pub layout: LayoutName,
-    /// The rung to use. `None` uses the rung that the medium offers, which must then be durable.
-    pub rung: Option<Rung>,
+    /// The durability to use. `None` uses the durability that the medium offers, which must then be durable.
+    pub durability: Option<Durability>,
     /// True if a pool that is on a device may be overwritten. A file is never overwritten.
     pub overwrite_device: bool,
     /// Place of the kernel's information about the medium. Any other tree than /sys is for tests.
@@ -28,13 +28,17 @@ pub struct CreateOptions {
 }
 
 impl CreateOptions {
-    /// Returns the options for a pool of `size` bytes with `layout`, on the rung that the medium offers.
+    /// Returns the options for a pool of `size` bytes with `layout`, on the durability that the medium offers.
     pub fn new(size: u64, layout: LayoutName) -> CreateOptions {
-        CreateOptions { size, layout, rung: None, overwrite_device: false, sysfs: Sysfs::default() }
+        CreateOptions { size, layout, durability: None, overwrite_device: false, sysfs: Sysfs::default() }
     }
 
     fn opening(&self) -> OpenOptions {
-        OpenOptions { rung: self.rung, sysfs: self.sysfs.clone(), ..OpenOptions::new(Access::ReadWrite) }
+        OpenOptions {
+            durability: self.durability,
+            sysfs: self.sysfs.clone(),
+            ..OpenOptions::new(Access::ReadWrite)
+        }
     }
 }
 
@@ -125,16 +129,16 @@ fn formatted<E>(
     content: impl FnOnce(&Mapping, &Header) -> Result<(), E>,
 ) -> Result<PoolFile, Failure<E>> {
     let mapping = map(&file, path, &options.opening())?;
-    let found = found_rung(&mapping);
-    if options.rung.is_none() && found == Rung::None {
-        let report: Box<RungReport> = Box::new(mapping.report().clone());
+    let found = detected_durability(&mapping);
+    if options.durability.is_none() && found == Durability::None {
+        let report: Box<DurabilityReport> = Box::new(mapping.report().clone());
         return Err(PoolError::NotDurable { report }.into());
     }
     let created = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     let header = Header {
-        rung_forced: options.rung.filter(|asked| *asked > found),
+        durability_forced: options.durability.filter(|asked| *asked > found),
         watched: mapping.dirty_shutdowns(),
-        ..Header::new(Uuid::new_v4(), options.layout, geometry, mapping.rung(), created)
+        ..Header::new(Uuid::new_v4(), options.layout, geometry, mapping.durability(), created)
     };
     let headers =
         format(&mapping, header, |mapping, header| content(mapping, header).map_err(Failure::Content))?;

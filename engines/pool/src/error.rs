@@ -1,8 +1,8 @@
 //! Errors of pools.
 
 use crate::{CopyFault, DirtyShutdown, HeaderCopy, Holder};
-use lode_layout::{GeometryError, HeaderError, LayoutName, Rung};
-use lode_pmem::{Fault, PmemError, RungReport, SyncError};
+use lode_layout::{Durability, GeometryError, HeaderError, LayoutName};
+use lode_pmem::{DurabilityReport, Fault, PmemError, SyncError};
 use rustix::io::Errno;
 use std::path::{Path, PathBuf};
 use uuid::Uuid;
@@ -114,25 +114,25 @@ pub enum PoolError {
         /// The layout of the pool.
         found: Box<LayoutName>,
     },
-    /// The medium offers a weaker rung than it did when the pool was made.
+    /// The medium offers a weaker durability than it did when the pool was made.
     #[error(
-        "the pool was made on a medium of rung {want}, and this one only offers {found}; move the pool to \
-         a medium like the one it was made on, or force a rung"
+        "the pool was made on a medium of durability {want}, and this one only offers {found}; move the pool to \
+         a medium like the one it was made on, or force a durability"
     )]
-    RungTooWeak {
-        /// The rung at creation.
-        want: Rung,
-        /// The rung offered now.
-        found: Rung,
+    DurabilityTooWeak {
+        /// The durability at creation.
+        want: Durability,
+        /// The durability offered now.
+        found: Durability,
     },
     /// The medium is volatile, and no option allows that.
     #[error(
-        "what is stored here is lost with the power ({report}); choose another place, or ask for the rung \
+        "what is stored here is lost with the power ({report}); choose another place, or ask for the durability \
          none"
     )]
     NotDurable {
         /// The facts found about the medium.
-        report: Box<RungReport>,
+        report: Box<DurabilityReport>,
     },
     /// The pool is on a device, whose size is fixed.
     #[error("the size of a device can't be changed; make a larger namespace and copy the pool there")]

@@ -1,7 +1,7 @@
 //! A workload for the crash explorer: making pools, growing them, and changing their headers.
 
 use crate::{HeaderCopy, Headers, PoolError, check_headers, format};
-use lode_layout::{CHUNK, Extent, Geometry, Header, LINE, LayoutName, PoolOffset, Rung, WORD};
+use lode_layout::{CHUNK, Durability, Extent, Geometry, Header, LINE, LayoutName, PoolOffset, WORD};
 use lode_pmem::{Counter, Medium, Readable};
 use lode_sim::oracle::{Access, Registers, WrongRegisters};
 use lode_sim::{Actor, Moment, Outcome, SimMedium, Subject};
@@ -94,7 +94,7 @@ impl PoolSubject {
     fn header(self, number: u64) -> Header {
         let layout = LayoutName::new("explored").expect("a layout name");
         let geometry = Geometry::plan(self.first_size()).expect("a size");
-        Header::new(Uuid::from_u128(u128::from(number)), layout, geometry, Rung::None, 1)
+        Header::new(Uuid::from_u128(u128::from(number)), layout, geometry, Durability::None, 1)
     }
 
     /// Returns the first word that should be zero and is not. It looks at the chunk tables, and where pools are made

@@ -2,8 +2,8 @@
 
 use crate::lock::LockedFile;
 use crate::{Access, CopyFault, HeaderCopy, Headers, PoolError};
-use lode_layout::{Geometry, Header, LayoutName, Rung};
-use lode_pmem::{Mapping, Medium, PmemError, RungHow, Sysfs};
+use lode_layout::{Durability, Geometry, Header, LayoutName};
+use lode_pmem::{DurabilityEvidence, Mapping, Medium, PmemError, Sysfs};
 use rustix::fs::fsync;
 use rustix::io::retry_on_intr;
 use std::fs::{self, File};
@@ -17,8 +17,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub struct OpenOptions {
     /// Access for writing, or only for reading.
     pub access: Access,
-    /// The rung to use. `None` uses the rung that the medium offers. Ignored when the pool is opened for reading.
-    pub rung: Option<Rung>,
+    /// The durability to use. `None` uses the durability that the medium offers. Ignored when the pool is opened for
+    /// reading.
+    pub durability: Option<Durability>,
     /// The layout that the pool must have. `None` accepts any.
     pub layout: Option<LayoutName>,
     /// Place of the kernel's information about the medium. Any other tree than /sys is for tests.
@@ -26,9 +27,9 @@ pub struct OpenOptions {
 }
 
 impl OpenOptions {
-    /// Returns options for `access`, on the rung that the medium offers, for any layout.
+    /// Returns options for `access`, on the durability that the medium offers, for any layout.
     pub fn new(access: Access) -> OpenOptions {
-        OpenOptions { access, rung: None, layout: None, sysfs: Sysfs::default() }
+        OpenOptions { access, durability: None, layout: None, sysfs: Sysfs::default() }
     }
 }
 
@@ -57,11 +58,11 @@ impl PoolFile {
     /// # Errors
     /// Always [`PoolError::At`] this path. In it: [`PoolError::Io`] and [`PoolError::NotAFile`], [`PoolError::InUse`],
     /// all of [`Headers::read`], [`PoolError::Layout`], [`PoolError::OnlyReadable`], [`PoolError::DirtyShutdown`],
-    /// [`PoolError::RungTooWeak`]; [`PoolError::Drain`] when the header had to be written and the drain failed.
+    /// [`PoolError::DurabilityTooWeak`]; [`PoolError::Drain`] when the header had to be written and the drain failed.
     ///
     /// # Durability
     /// Opening for reading writes nothing. Opening for writing ends an interrupted update of the header. It also
-    /// records a forced rung, and the count of dirty shutdowns where the modules have one.
+    /// records a forced durability, and the count of dirty shutdowns where the modules have one.
     ///
     /// # Cost
     /// No drain in the usual case. The cost does not depend on the size of the pool.
@@ -78,10 +79,10 @@ impl PoolFile {
         if options.access == Access::ReadWrite {
             let mut headers = pool.headers();
             headers.finish(&*pool.medium)?;
-            if let Some(asked) = options.rung
-                && (asked > found_rung(&pool.medium) || asked < headers.current().rung_min)
+            if let Some(asked) = options.durability
+                && (asked > detected_durability(&pool.medium) || asked < headers.current().durability_min)
             {
-                headers.force_rung(&*pool.medium, asked)?;
+                headers.force_durability(&*pool.medium, asked)?;
             }
             headers.set_dirty_shutdowns(&*pool.medium, pool.medium.dirty_shutdowns())?;
         }
@@ -136,7 +137,7 @@ impl PoolFile {
     /// The new size is durable when it returns. After a crash before that, the pool has its old or its new size.
     ///
     /// # Cost
-    /// Allocates the new space and writes its chunk table; four syncs on the rung `commit`.
+    /// Allocates the new space and writes its chunk table; four syncs at durability `commit`.
     pub fn grow(&self, size: u64) -> Result<(), PoolError> {
         self.grow_with(size, |_| ())
     }
@@ -229,26 +230,27 @@ pub(crate) fn open_locked(path: &Path, access: Access) -> Result<LockedFile, Poo
     LockedFile::lock(file, access)
 }
 
-/// Maps an open pool. A volatile medium is mapped on the rung `none`; the header then decides if the pool may be there.
+/// Maps an open pool. A volatile medium is mapped at durability `none`; the header then decides if the pool may be
+/// there.
 pub(crate) fn map(file: &LockedFile, path: &Path, options: &OpenOptions) -> Result<Mapping, PoolError> {
     let plain = Mapping::options().sysfs(options.sysfs.clone());
     let copy = || file.file().try_clone().map_err(PoolError::std("dup"));
-    let mapped = match (options.access, options.rung) {
+    let mapped = match (options.access, options.durability) {
         (Access::ReadOnly, _) => plain.private_view().map_file(copy()?, path),
-        (Access::ReadWrite, Some(rung)) => plain.rung(rung).map_file(copy()?, path),
+        (Access::ReadWrite, Some(durability)) => plain.durability(durability).map_file(copy()?, path),
         (Access::ReadWrite, None) => match plain.clone().map_file(copy()?, path) {
-            Err(PmemError::Volatile { .. }) => plain.rung(Rung::None).map_file(copy()?, path),
+            Err(PmemError::Volatile { .. }) => plain.durability(Durability::None).map_file(copy()?, path),
             other => other,
         },
     };
     mapped.map_err(PoolError::medium)
 }
 
-/// Returns the rung that the medium offers by itself.
-pub(crate) fn found_rung(mapping: &Mapping) -> Rung {
+/// Returns the durability that the medium offers by itself.
+pub(crate) fn detected_durability(mapping: &Mapping) -> Durability {
     match &mapping.report().how {
-        RungHow::Forced { found } => found.rung,
-        _ => mapping.report().rung,
+        DurabilityEvidence::Forced { found } => found.durability,
+        _ => mapping.report().durability,
     }
 }
 
@@ -267,9 +269,9 @@ fn check(headers: &Headers, mapping: &Mapping, options: &OpenOptions) -> Result<
         return Ok(());
     }
     headers.check_writable()?;
-    let found = found_rung(mapping);
-    if options.rung.is_none() && found < header.rung_min {
-        return Err(PoolError::RungTooWeak { want: header.rung_min, found });
+    let found = detected_durability(mapping);
+    if options.durability.is_none() && found < header.durability_min {
+        return Err(PoolError::DurabilityTooWeak { want: header.durability_min, found });
     }
     Ok(())
 }

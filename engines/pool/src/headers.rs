@@ -6,7 +6,7 @@
 
 use crate::zero::zero_range;
 use crate::{CopyFault, DirtyShutdown, HeaderCopy, PoolError};
-use lode_layout::{Geometry, Header, HeaderError, Rung, header};
+use lode_layout::{Durability, Geometry, Header, HeaderError, header};
 use lode_pmem::Medium;
 
 /// The header of a pool, read from the newer valid copy.
@@ -211,16 +211,20 @@ impl Headers {
         self.update(medium, |header| header.watched = watched)
     }
 
-    /// Records that a user forced `rung`, so that every later open can tell.
+    /// Records that a user forced `durability`, so that every later open can tell.
     ///
     /// # Errors
     /// As [`update`](Headers::update).
-    pub fn force_rung<M: Medium>(&mut self, medium: &M, rung: Rung) -> Result<(), PoolError> {
+    pub fn force_durability<M: Medium>(
+        &mut self,
+        medium: &M,
+        durability: Durability,
+    ) -> Result<(), PoolError> {
         self.check_certain()?;
-        if self.current.rung_forced == Some(rung) {
+        if self.current.durability_forced == Some(durability) {
             return Ok(());
         }
-        self.update(medium, |header| header.rung_forced = Some(rung))
+        self.update(medium, |header| header.durability_forced = Some(durability))
     }
 
     /// Returns the geometry of the pool: the offsets and lengths of its parts.

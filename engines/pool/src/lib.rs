@@ -1,4 +1,4 @@
-//! Layer 3: a pool as a whole. Its headers on any medium; its file, its lock, its rung.
+//! Layer 3: a pool as a whole. Its headers on any medium; its file, its lock, its durability.
 //!
 //! ```text
 //!   engines (heap, ...)        content: what the pool holds

@@ -6,12 +6,14 @@ use lode_layout::bug::Bug;
 
 /// Rule 1: there is no undo to take back a home store of a record that did not become durable.
 pub static HOME_BEFORE_DRAIN: Bug = Bug::new("home-before-drain", "a transaction is there in part");
-/// Rule 2: a record's checksum covers the life of the log, and numbers start above those of earlier lives.
-pub static LIFE_NOT_SEALED: Bug = Bug::new("life-not-sealed", "a record of an earlier life is replayed");
+/// Rule 2: a record's checksum covers the epoch of the log, and numbers start above those of earlier log epochs.
+pub static EPOCH_NOT_IN_CHECKSUM: Bug =
+    Bug::new("epoch-not-in-checksum", "a record of an earlier log epoch is replayed");
 /// Rule 2: a record's checksum covers its entries.
 pub static TORN_RECORD: Bug = Bug::new("torn-record", "a record that was written in part is replayed");
-/// Rule 2: the new life is durable before its first record.
-pub static LIFE_NOT_DRAINED: Bug = Bug::new("life-not-drained", "records of the new life are not believed");
+/// Rule 2: the new log epoch is durable before its first record.
+pub static EPOCH_NOT_DRAINED: Bug =
+    Bug::new("epoch-not-drained", "records of the new log epoch are not believed");
 /// Rule 3: a checkpoint's number covers no transaction whose home stores are to come.
 pub static CHECKPOINT_TOO_FAR: Bug = Bug::new("checkpoint-too-far", "a slow thread's record is skipped");
 /// Rule 4: dirty lines are flushed before the slot says that the log is not needed.
@@ -35,7 +37,7 @@ pub static PAYLOAD_OVERCHECKED: Bug =
     Bug::new("payload-overchecked", "a record is dropped because its payload was changed later");
 /// Rule 8: a transaction returns when the batch that holds its record is durable.
 pub static GROUP_TOO_EAGER: Bug = Bug::new("group-too-eager", "an acknowledged record is lost");
-/// Rule 9: recovery makes home durable before it ends the old life.
+/// Rule 9: recovery makes home durable before it ends the old log epoch.
 pub static RECOVERY_SLOT_FIRST: Bug = Bug::new("recovery-slot-first", "recovery itself loses data");
 /// Rule 9: recovery repeats the records in the order of their numbers.
 pub static REPLAY_BY_RING: Bug = Bug::new("replay-by-ring", "an older value replaces a newer one");
@@ -45,9 +47,9 @@ pub static FAILED_SYNC_BELIEVED: Bug = Bug::new("failed-sync-believed", "an ackn
 /// Every bug of this crate.
 pub static ALL: [&Bug; 16] = [
     &HOME_BEFORE_DRAIN,
-    &LIFE_NOT_SEALED,
+    &EPOCH_NOT_IN_CHECKSUM,
     &TORN_RECORD,
-    &LIFE_NOT_DRAINED,
+    &EPOCH_NOT_DRAINED,
     &CHECKPOINT_TOO_FAR,
     &CHECKPOINT_WITHOUT_FLUSH,
     &CHECKPOINT_WITHOUT_DRAIN,

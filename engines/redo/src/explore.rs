@@ -86,7 +86,7 @@ impl Subject for LogSubject {
 
     fn format(&self, medium: Arc<SimMedium>) -> Result<(), LogError> {
         Log::format(&medium, self.area(), &UUID, [1, 1])?;
-        // A life before the explored one leaves records that must not be replayed.
+        // A log epoch before the explored one leaves records that must not be replayed.
         let (log, _) = Log::recover(medium, self.area(), UUID, [2, 2])?;
         for value in 1..20 {
             let mut record = Record::new();

@@ -21,7 +21,7 @@ const YIELDING_ROUND: u32 = 64;
 /// Records on their way to the log.
 #[derive(Debug, Default)]
 struct Batch {
-    /// Position of its first byte, in bytes since the life began, without wrapping.
+    /// Position of its first byte, in bytes since the log epoch began, without wrapping.
     start: u64,
     words: Vec<u64>,
     /// Index of the word that lies at the start of the ring, if the batch reached the ring's end.
@@ -50,7 +50,7 @@ pub(crate) struct Ticket {
     pub(crate) sequence: u64,
 }
 
-/// The one ring of a log on the commit rung.
+/// The one ring of a log at durability commit.
 #[derive(Debug)]
 pub(crate) struct Group {
     ring: PoolOffset,
@@ -73,7 +73,7 @@ impl Group {
         Group { ring, ring_len, seal, state: Mutex::new(state), durable, writing, written }
     }
 
-    /// Returns the bytes appended since the life began, padding included.
+    /// Returns the bytes appended since the log epoch began, padding included.
     pub(crate) fn head<M: Medium>(&self, medium: &M) -> u64 {
         let state = self.enter();
         state.open.start + batch_len(&state.open, medium.log_block())

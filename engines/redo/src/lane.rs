@@ -9,8 +9,8 @@ use std::cell::Cell;
 /// The part of a lane that belongs to the thread that holds it.
 #[derive(Debug)]
 pub(crate) struct LaneState {
-    /// Position of the next record, in bytes since the life began, without wrapping. Unused on the commit rung, where
-    /// all lanes share one ring.
+    /// Position of the next record, in bytes since the log epoch began, without wrapping. Unused at durability commit,
+    /// where all lanes share one ring.
     pub(crate) head: u64,
     /// The same position as an offset in the ring.
     pub(crate) offset: u64,

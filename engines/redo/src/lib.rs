@@ -6,7 +6,7 @@
 //!   commit:  hold a lane -> draw a number, seal the record -> log_write (the one drain) -> home stores -> release
 //!   checkpoint:  hold all lanes, note the number S and the dirty lines -> release -> flush each line once
 //!                -> drain -> slot S -> the rings are free up to where they stood
-//!   recover:  newest slot -> sound records above S, by number -> home stores -> flush, drain -> new slot, new life
+//!   recover:  newest slot -> sound records above S, by number -> home stores -> flush, drain -> new slot and epoch
 //! ```
 //!
 //! The home of an entry is the place in the heap that it changes. Home changes only after the record is durable, so

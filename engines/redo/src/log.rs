@@ -8,7 +8,7 @@ use crate::error::{Doubt, LogError};
 use crate::group::Group;
 use crate::lane::{LaneState, Lanes, bias_used};
 use lode_layout::{BLOCK, Geometry, PoolOffset, Record, RecordSeal, Slot, WORD, align_down};
-use lode_pmem::{FaultScope, Medium, Readable, Rung, checksum};
+use lode_pmem::{Durability, FaultScope, Medium, Readable, checksum};
 use std::mem;
 use zerocopy::IntoBytes;
 
@@ -16,9 +16,9 @@ use zerocopy::IntoBytes;
 pub(crate) const RINGS_MAX: u64 = 16;
 /// Minimum length of a ring in bytes: shorter ones do not pay.
 const RING_LEN_MIN: u64 = 2 * BLOCK;
-/// Maximum number of transactions that wait for one synced write together, on the commit rung.
+/// Maximum number of transactions that wait for one synced write together, at durability commit.
 const GROUP_LANES: usize = if cfg!(loom) { 2 } else { 64 };
-/// Sequence numbers that recovery skips: more than a life can draw without leaving a record.
+/// Sequence numbers that recovery skips: more than a log epoch can draw without leaving a record.
 pub const SEQUENCE_GAP: u64 = 1 << 32;
 
 /// Position of a log in its pool.
@@ -43,10 +43,10 @@ pub struct Log<M: Medium> {
     medium: M,
     uuid: [u8; 16],
     area: LogArea,
-    life: [u64; 2],
+    log_epoch: [u64; 2],
     ring_len: u64,
     seals: Vec<RecordSeal>,
-    /// Present on the commit rung, where all lanes share one ring.
+    /// Present at durability commit, where all lanes share one ring.
     group: Option<Group>,
     lanes: Lanes,
     /// Position in each ring below which no record is needed, counted like [`LaneState::head`].
@@ -81,15 +81,15 @@ impl<M: Medium> Log<M> {
     ///
     /// # Durability
     /// The slot is durable on return.
-    pub fn format(medium: &M, area: LogArea, uuid: &[u8; 16], life: [u64; 2]) -> Result<(), LogError> {
-        let rings = ring_count(medium.rung(), area);
-        slots::write(medium, uuid, &Slot { generation: 1, sequence: 0, life, rings, closed: true })
+    pub fn format(medium: &M, area: LogArea, uuid: &[u8; 16], log_epoch: [u64; 2]) -> Result<(), LogError> {
+        let rings = ring_count(medium.durability(), area);
+        slots::write(medium, uuid, &Slot { generation: 1, sequence: 0, log_epoch, rings, closed: true })
     }
 
     pub(crate) fn start(medium: M, area: LogArea, uuid: [u8; 16], slot: &Slot) -> Log<M> {
         let ring_len = align_down(area.len / u64::from(slot.rings), BLOCK);
-        let seals: Vec<_> = (0..slot.rings).map(|ring| seal_of(&uuid, slot.life, ring)).collect();
-        let grouped = medium.rung() == Rung::Commit;
+        let seals: Vec<_> = (0..slot.rings).map(|ring| seal_of(&uuid, slot.log_epoch, ring)).collect();
+        let grouped = medium.durability() == Durability::Commit;
         let group = grouped.then(|| Group::new(area.start, ring_len, seals[0]));
         let lanes = if grouped { GROUP_LANES } else { slot.rings as usize };
         debug_assert!(
@@ -99,7 +99,7 @@ impl<M: Medium> Log<M> {
         Log {
             uuid,
             area,
-            life: slot.life,
+            log_epoch: slot.log_epoch,
             ring_len,
             group,
             lanes: Lanes::new(lanes),
@@ -138,8 +138,8 @@ impl<M: Medium> Log<M> {
     /// Returns an error if the log accepts no more records.
     #[inline]
     pub fn check_accepts(&self) -> Result<(), LogError> {
-        // ORDER: none: a transaction that depends on the failed one sees the flag with the locks that it acquires, and a
-        // checkpoint with the lanes. Any other commit is sound by itself.
+        // ORDER: none: a transaction that depends on the failed one sees the flag with the locks that it acquires, and
+        // a checkpoint with the lanes. Any other commit is sound by itself.
         if self.failed.load(Ordering::Relaxed) { Err(self.refusal()) } else { Ok(()) }
     }
 
@@ -180,7 +180,7 @@ impl<M: Medium> Log<M> {
     /// Durable and visible on return. After a crash before the return, either all entries are there or none.
     ///
     /// # Cost
-    /// One drain; on the commit rung one synced write shared with others. A checkpoint when the ring is half full.
+    /// One drain; at durability commit one synced write shared with others. A checkpoint when the ring is half full.
     #[inline]
     pub fn commit(&self, record: &mut Record, continued: &[u64]) -> Result<u64, LogError> {
         let scope = FaultScope::open();
@@ -264,7 +264,7 @@ impl<M: Medium> Log<M> {
             "the head is where the offset is"
         );
         debug_assert!(self.fits(ring, lane.head), "a record lies over none that is needed");
-        let dirty = (self.medium.rung() == Rung::Line).then_some(&mut lane.dirty);
+        let dirty = (self.medium.durability() == Durability::Line).then_some(&mut lane.dirty);
         apply_all(&self.medium, memory, record.body(), continued, dirty, alone);
         let half_full = self.half_full(ring, lane.head);
         self.check_home(scope, &lane)?;
@@ -371,7 +371,7 @@ impl<M: Medium> Log<M> {
         }
     }
 
-    /// Ends this life of the log. Everything is durable at home, and no record is left to replay.
+    /// Ends this epoch of the log. Everything is durable at home, and no record is left to replay.
     ///
     /// # Errors
     /// [`LogError::Poisoned`] when a sync failed, now or before.
@@ -417,13 +417,13 @@ impl<M: Medium> Log<M> {
         // ORDER: asked after all lanes were held: a commit whose home stores met lost memory called `fail` before it
         // released its lane. Stop here: the old slot counts, and the record is replayed.
         self.check_accepts()?;
-        if self.medium.rung() != Rung::None {
+        if self.medium.durability() != Durability::None {
             self.persist_home(scope, dirty)?;
         }
         // The slot is written even where nothing becomes durable. A pool on tmpfs outlives its process, and a record
         // must not be replayed once a later one was overwritten.
         let rings = self.seals.len() as u32;
-        let slot = Slot { generation: *generation + 1, sequence, life: self.life, rings, closed };
+        let slot = Slot { generation: *generation + 1, sequence, log_epoch: self.log_epoch, rings, closed };
         let written = slots::write(&self.medium, &self.uuid, &slot);
         written.map_err(|_| LogError::Poisoned).inspect_err(|_| self.fail())?;
         *generation += 1;
@@ -492,8 +492,8 @@ impl<M: Medium> Log<M> {
     }
 }
 
-/// Has the log accept nothing more when a commit unwinds: no checkpoint may cover a record whose home stores are not all
-/// done. Declared after the lane, so that the lane is still held.
+/// Has the log accept nothing more when a commit unwinds: no checkpoint may cover a record whose home stores are not
+/// all done. Declared after the lane, so that the lane is still held.
 struct FailOnUnwind<'a, M: Medium>(&'a Log<M>);
 
 impl<M: Medium> Drop for FailOnUnwind<'_, M> {
@@ -517,13 +517,14 @@ fn apply_all<M: Medium>(
     }
 }
 
-pub(crate) fn seal_of(uuid: &[u8; 16], life: [u64; 2], ring: u32) -> RecordSeal {
-    let life = if bugs::LIFE_NOT_SEALED.is_active() { [0; 2] } else { life };
-    RecordSeal::new(uuid, life, ring)
+pub(crate) fn seal_of(uuid: &[u8; 16], log_epoch: [u64; 2], ring: u32) -> RecordSeal {
+    let log_epoch = if bugs::EPOCH_NOT_IN_CHECKSUM.is_active() { [0; 2] } else { log_epoch };
+    RecordSeal::new(uuid, log_epoch, ring)
 }
 
-/// Returns the number of rings into which `area` is divided on a medium of that rung.
-pub(crate) fn ring_count(rung: Rung, area: LogArea) -> u32 {
-    let rings = if rung == Rung::Commit { 1 } else { (area.len / RING_LEN_MIN).clamp(1, RINGS_MAX) };
+/// Returns the number of rings into which `area` is divided on a medium of that durability.
+pub(crate) fn ring_count(durability: Durability, area: LogArea) -> u32 {
+    let rings =
+        if durability == Durability::Commit { 1 } else { (area.len / RING_LEN_MIN).clamp(1, RINGS_MAX) };
     u32::try_from(rings).expect("a small number")
 }

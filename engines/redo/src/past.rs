@@ -1,4 +1,4 @@
-//! The remains of a log's last life: the records to be replayed, and the flaws of the others.
+//! The remains of a log's last log epoch: the records to be replayed, and the flaws of the others.
 
 use crate::bugs;
 use crate::error::LogError;
@@ -70,7 +70,7 @@ pub struct Past {
 }
 
 impl Past {
-    /// Reads the records and flaws that the life of `slot` left.
+    /// Reads the records and flaws that the log epoch of `slot` left.
     ///
     /// # Errors
     /// [`LogError::Fault`] when bytes can't be read.
@@ -98,7 +98,7 @@ impl Past {
                 memory,
                 start: area.start.plus(u64::from(number) * ring_len),
                 len: ring_len,
-                seal: seal_of(uuid, slot.life, number),
+                seal: seal_of(uuid, slot.log_epoch, number),
                 shared: slot.rings == 1,
                 checkpoint: slot.sequence,
             };

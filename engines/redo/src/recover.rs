@@ -7,7 +7,7 @@ use crate::log::{Log, LogArea, SEQUENCE_GAP, ring_count};
 use crate::past::{Found, Past};
 use crate::{apply, slots};
 use lode_layout::{SLOT_BLOCKS, Slot};
-use lode_pmem::{FaultScope, Medium, Rung};
+use lode_pmem::{Durability, FaultScope, Medium};
 
 /// The result of recovery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,8 +31,8 @@ pub enum Damaged {
 }
 
 impl<M: Medium> Log<M> {
-    /// Opens the log in `area` of the pool `uuid`: replays the records of the last life, and begins the life `life`,
-    /// a random number. A second recovery of the result changes no home location.
+    /// Opens the log in `area` of the pool `uuid`: replays the records of the last log epoch, and begins the log epoch
+    /// `log_epoch`, a random number. A second recovery of the result changes no home location.
     ///
     /// # Errors
     /// [`LogError::Corrupt`] when no checkpoint slot can be read, when a record has entries that no writer wrote,
@@ -41,14 +41,14 @@ impl<M: Medium> Log<M> {
     /// next recovery repeats.
     ///
     /// # Durability
-    /// Every transaction that had returned is durable at home, and the new life is durable.
+    /// Every transaction that had returned is durable at home, and the new log epoch is durable.
     pub fn recover(
         medium: M,
         area: LogArea,
         uuid: [u8; 16],
-        life: [u64; 2],
+        log_epoch: [u64; 2],
     ) -> Result<(Log<M>, Recovery), LogError> {
-        Log::restart(medium, area, uuid, life, Damaged::Refuse)
+        Log::restart(medium, area, uuid, log_epoch, Damaged::Refuse)
     }
 
     /// Recovers as [`recover`](Log::recover) does; `damaged` says what happens to a damaged log.
@@ -56,7 +56,7 @@ impl<M: Medium> Log<M> {
         medium: M,
         area: LogArea,
         uuid: [u8; 16],
-        life: [u64; 2],
+        log_epoch: [u64; 2],
         damaged: Damaged,
     ) -> Result<(Log<M>, Recovery), LogError> {
         let scope = FaultScope::open();
@@ -70,8 +70,8 @@ impl<M: Medium> Log<M> {
             (None, Damaged::Refuse) => {
                 return Err(LogError::Corrupt { what: "the checkpoint slots", at: SLOT_BLOCKS });
             }
-            // Without a slot the life of the log is unknown, and no record counts.
-            (None, Damaged::GoOn) => Slot { generation: 0, sequence: 0, life, rings: 1, closed: true },
+            // Without a slot the epoch of the log is unknown, and no record counts.
+            (None, Damaged::GoOn) => Slot { generation: 0, sequence: 0, log_epoch, rings: 1, closed: true },
         };
         let past = Past::read(&medium, area, &uuid, &newest)?;
         if let (Some(damage), Damaged::Refuse) = (past.damage(), damaged) {
@@ -88,14 +88,14 @@ impl<M: Medium> Log<M> {
         let last = records.last().map_or(newest.sequence, |record| record.sequence);
         let slot = Slot {
             generation: next_generation(newest.generation)?,
-            sequence: if bugs::LIFE_NOT_SEALED.is_active() { newest.sequence } else { above(last)? },
-            life,
-            rings: ring_count(medium.rung(), area),
+            sequence: if bugs::EPOCH_NOT_IN_CHECKSUM.is_active() { newest.sequence } else { above(last)? },
+            log_epoch,
+            rings: ring_count(medium.durability(), area),
             closed: false,
         };
-        // ORDER: home is durable (replay drained), then the slot ends the old life, then records of the new
+        // ORDER: home is durable (replay drained), then the slot ends the old log epoch, then records of the new
         // one may be written. Stop here: the old slot counts, and recovery does the same again.
-        if !bugs::LIFE_NOT_DRAINED.is_active() {
+        if !bugs::EPOCH_NOT_DRAINED.is_active() {
             slots::write(&medium, &uuid, &slot)?;
         }
         if bugs::RECOVERY_SLOT_FIRST.is_active() {
@@ -111,7 +111,7 @@ fn next_generation(generation: u64) -> Result<u64, LogError> {
     generation.checked_add(1).filter(|next| *next < u64::MAX / 2).ok_or(exhausted)
 }
 
-/// Returns a number above all that a life can have drawn if `last` was its greatest number with a record.
+/// Returns a number above all that a log epoch can have drawn if `last` was its greatest number with a record.
 pub(crate) fn above(last: u64) -> Result<u64, LogError> {
     let exhausted = LogError::Corrupt { what: "the sequence number of the checkpoint slot", at: SLOT_BLOCKS };
     last.checked_add(SEQUENCE_GAP).filter(|number| *number < u64::MAX / 2).ok_or(exhausted)
@@ -127,7 +127,13 @@ pub(crate) fn replay<M: Medium>(medium: &M, records: &[Found], damaged: Damaged)
     let memory = scope.memory(medium.memory());
     for record in records {
         for body in [&record.body, &record.continued] {
-            apply::apply(medium, memory, body, (medium.rung() == Rung::Line).then_some(&mut dirty), true);
+            apply::apply(
+                medium,
+                memory,
+                body,
+                (medium.durability() == Durability::Line).then_some(&mut dirty),
+                true,
+            );
         }
     }
     for (at, len) in dirty.ranges() {

@@ -36,7 +36,7 @@ const BLOCKS: [u64; 4] = [512, 1024, 2048, 4096];
 /// Maximum distance of a sequence number above the checkpoint.
 const SEQUENCE_REACH: u64 = crate::log::SEQUENCE_GAP;
 
-/// A ring of the life that the newest slot names.
+/// A ring of the log epoch that the newest slot names.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ring<'a> {
     pub(crate) memory: &'a Readable,

@@ -3,7 +3,7 @@
 use crate::drawing;
 use crate::drawing::Drawing;
 use crate::geometry::{EXTENTS_MAX, Extent};
-use crate::{Contradiction, Geometry, LayoutName, LayoutNameError, PoolOffset, Rung, Want};
+use crate::{Contradiction, Durability, Geometry, LayoutName, LayoutNameError, PoolOffset, Want};
 use std::mem::offset_of;
 use uuid::Uuid;
 use zerocopy::byteorder::little_endian::{U32, U64};
@@ -37,8 +37,8 @@ pub(crate) const DRAWING: Drawing = drawing!(
         uuid,
         layout,
         created,
-        rung_min,
-        rung_forced,
+        durability_min,
+        durability_forced,
         watched,
         reserved_flags,
         dirty_shutdowns,
@@ -74,8 +74,8 @@ struct HeaderBytes {
     uuid: [u8; 16],
     layout: [u8; LayoutName::LEN_MAX],
     created: U64,
-    rung_min: u8,
-    rung_forced: u8,
+    durability_min: u8,
+    durability_forced: u8,
     watched: u8,
     reserved_flags: [u8; 5],
     dirty_shutdowns: U64,
@@ -107,10 +107,10 @@ pub struct Header {
     pub layout: LayoutName,
     /// Creation time of the pool, in seconds since 1970-01-01 UTC.
     pub created: u64,
-    /// The rung at creation. The medium must offer at least this rung at each open.
-    pub rung_min: Rung,
-    /// The rung that a user last forced against the medium's own; `None` if no rung was ever forced.
-    pub rung_forced: Option<Rung>,
+    /// The durability at creation. The medium must offer at least this durability at each open.
+    pub durability_min: Durability,
+    /// The durability that a user last forced against the medium's own; `None` if no durability was ever forced.
+    pub durability_forced: Option<Durability>,
     /// Sum of the dirty shutdowns that the modules below had counted at open. `Some` while a writer has the pool open
     /// on modules that count them.
     pub watched: Option<u64>,
@@ -177,7 +177,13 @@ pub enum HeaderError {
 
 impl Header {
     /// Returns the header of a new pool, made `created` seconds after 1970-01-01 UTC.
-    pub fn new(uuid: Uuid, layout: LayoutName, geometry: Geometry, rung_min: Rung, created: u64) -> Header {
+    pub fn new(
+        uuid: Uuid,
+        layout: LayoutName,
+        geometry: Geometry,
+        durability_min: Durability,
+        created: u64,
+    ) -> Header {
         Header {
             minor: MINOR,
             compat: 0,
@@ -186,8 +192,8 @@ impl Header {
             uuid,
             layout,
             created,
-            rung_min,
-            rung_forced: None,
+            durability_min,
+            durability_forced: None,
             watched: None,
             geometry,
         }
@@ -235,8 +241,8 @@ impl Header {
         raw.uuid = self.uuid.into_bytes();
         raw.layout = self.layout.padded();
         raw.created = self.created.into();
-        raw.rung_min = self.rung_min.code();
-        raw.rung_forced = self.rung_forced.map_or(0, |rung| rung.code() + 1);
+        raw.durability_min = self.durability_min.code();
+        raw.durability_forced = self.durability_forced.map_or(0, |durability| durability.code() + 1);
         raw.watched = self.watched.is_some().into();
         raw.dirty_shutdowns = self.watched.unwrap_or(0).into();
         raw.size = self.geometry.size().into();
@@ -282,9 +288,9 @@ impl HeaderBytes {
         rule("generation", self.generation.get(), AtLeast(1))?;
         rule("uuid", u64::from(self.uuid != [0; 16]), Exactly(1))?;
         let layout = LayoutName::from_padded(&self.layout).map_err(HeaderError::Layout)?;
-        let rung_codes = u64::from(Rung::Byte.code());
-        rule("rung_min", self.rung_min.into(), AtMost(rung_codes))?;
-        rule("rung_forced", self.rung_forced.into(), AtMost(rung_codes + 1))?;
+        let durability_codes = u64::from(Durability::Byte.code());
+        rule("durability_min", self.durability_min.into(), AtMost(durability_codes))?;
+        rule("durability_forced", self.durability_forced.into(), AtMost(durability_codes + 1))?;
         rule("watched", self.watched.into(), AtMost(1))?;
         let watched = if self.watched == 1 {
             Some(self.dirty_shutdowns.get())
@@ -300,8 +306,8 @@ impl HeaderBytes {
             uuid: Uuid::from_bytes(self.uuid),
             layout,
             created: self.created.get(),
-            rung_min: Rung::from_code(self.rung_min).unwrap_or(Rung::None),
-            rung_forced: self.rung_forced.checked_sub(1).and_then(Rung::from_code),
+            durability_min: Durability::from_code(self.durability_min).unwrap_or(Durability::None),
+            durability_forced: self.durability_forced.checked_sub(1).and_then(Durability::from_code),
             watched,
             geometry: self.geometry().map_err(HeaderError::Field)?,
         };
@@ -340,9 +346,9 @@ mod test {
         let geometry = Geometry::plan(1 << 30).unwrap().grow(1 << 40).unwrap();
         Header {
             generation: 7,
-            rung_forced: Some(Rung::None),
+            durability_forced: Some(Durability::None),
             watched: Some(3),
-            ..Header::new(uuid, layout, geometry, Rung::Commit, 1_700_000_000)
+            ..Header::new(uuid, layout, geometry, Durability::Commit, 1_700_000_000)
         }
     }
 
@@ -365,7 +371,7 @@ mod test {
     fn comes_back_as_it_was() {
         let watched = sample();
         assert_eq!(Header::decode(&watched.encode()), Ok(watched));
-        let plain = Header { rung_forced: None, watched: None, ..watched };
+        let plain = Header { durability_forced: None, watched: None, ..watched };
         assert_eq!(Header::decode(&plain.encode()), Ok(plain));
     }
 
@@ -448,8 +454,8 @@ mod test {
             ("endian_mark", 0, |raw| raw.endian_mark = 0.into()),
             ("generation", 0, |raw| raw.generation = 0.into()),
             ("uuid", 0, |raw| raw.uuid = [0; 16]),
-            ("rung_min", 0, |raw| raw.rung_min = 4),
-            ("rung_forced", 0, |raw| raw.rung_forced = 5),
+            ("durability_min", 0, |raw| raw.durability_min = 4),
+            ("durability_forced", 0, |raw| raw.durability_forced = 5),
             ("watched", 0, |raw| raw.watched = 2),
             ("dirty_shutdowns", 0, |raw| raw.watched = 0),
             ("size", 0, |raw| raw.size = ((1 << 40) + 1).into()),

@@ -13,6 +13,7 @@ mod contradiction;
 #[doc(hidden)]
 pub mod drawing;
 mod drawings;
+mod durability;
 mod flip;
 mod geometry;
 pub mod header;
@@ -20,7 +21,6 @@ mod kv_load;
 mod layout_name;
 mod offset;
 mod record;
-mod rung;
 mod slot;
 mod span;
 mod tree_leaf;
@@ -32,6 +32,7 @@ pub use chunk::{Descriptor, decode_root, encode_root};
 pub use contradiction::{Contradiction, Want};
 pub use drawing::{Drawing, Field};
 pub use drawings::DRAWINGS;
+pub use durability::Durability;
 pub use flip::flipped_bit_of;
 pub use geometry::{CHUNK, Extent, Geometry, GeometryError};
 pub use header::{Header, HeaderError};
@@ -42,7 +43,6 @@ pub use record::{
     ENTRY_WORDS_MAX, Entries, Entry, EntryError, RECORD_HEADER_WORDS, RECORD_LINE_WORDS, RECORD_LONG_WORDS,
     Record, RecordSeal, record_checksum, turned,
 };
-pub use rung::Rung;
 pub use slot::{SLOT_BLOCKS, SLOT_COPY_STRIDE, SLOT_WORDS, Slot};
 pub use span::{Huge, SPAN_HEADER, SpanHeaderWords, Superblock};
 pub use tree_leaf::{

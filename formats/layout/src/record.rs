@@ -317,17 +317,17 @@ impl<'a> Iterator for Entries<'a> {
     }
 }
 
-/// The start value of record checksums: it covers the pool, the life of the log, and the ring.
+/// The start value of record checksums: it covers the pool, the epoch of the log, and the ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecordSeal {
     seed: u32,
 }
 
 impl RecordSeal {
-    /// Returns the seal of ring number `ring` of the pool `uuid` in the life `life`.
-    pub fn new(uuid: &[u8; 16], life: [u64; 2], ring: u32) -> RecordSeal {
+    /// Returns the seal of ring number `ring` of the pool `uuid` in the log epoch `log_epoch`.
+    pub fn new(uuid: &[u8; 16], log_epoch: [u64; 2], ring: u32) -> RecordSeal {
         let mut seed = crc32c::crc32c(uuid);
-        for part in life {
+        for part in log_epoch {
             seed = crc32c::crc32c_append(seed, &part.to_le_bytes());
         }
         RecordSeal { seed: crc32c::crc32c_append(seed, &ring.to_le_bytes()) }
@@ -510,7 +510,7 @@ mod test {
     }
 
     #[test]
-    fn a_seal_fits_one_pool_life_ring_and_place() {
+    fn record_checksum_covers_pool_epoch_ring_and_place() {
         let mut record = sample();
         let seal = RecordSeal::new(&[1; 16], [2, 3], 4);
         seal.close(&mut record, 99, 640, record_checksum);

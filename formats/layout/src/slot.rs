@@ -23,14 +23,14 @@ struct SlotBytes {
     crc: u32,
     generation: u64,
     sequence: u64,
-    life: [u64; 2],
+    log_epoch: [u64; 2],
     rings: u32,
     closed: u32,
     reserved: [u64; 2],
 }
 
 pub(crate) const DRAWING: Drawing =
-    drawing!("slot", SlotBytes, [magic, crc, generation, sequence, life, rings, closed, reserved]);
+    drawing!("slot", SlotBytes, [magic, crc, generation, sequence, log_epoch, rings, closed, reserved]);
 
 /// A checkpoint: every transaction up to `sequence` is written back and durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,9 +39,9 @@ pub struct Slot {
     pub generation: u64,
     /// The last sequence number whose write-back is durable.
     pub sequence: u64,
-    /// Random number of this life of the log, drawn when the pool was opened for writing.
-    pub life: [u64; 2],
-    /// Number of rings in the log area in this life.
+    /// Random number of this epoch of the log, drawn when the pool was opened for writing.
+    pub log_epoch: [u64; 2],
+    /// Number of rings in the log area in this log epoch.
     pub rings: u32,
     /// True if the pool was closed, so the log holds no records.
     pub closed: bool,
@@ -60,7 +60,7 @@ impl Slot {
             crc: 0,
             generation: self.generation,
             sequence: self.sequence,
-            life: self.life,
+            log_epoch: self.log_epoch,
             rings: self.rings,
             closed: u32::from(self.closed),
             reserved: [0; 2],
@@ -72,9 +72,9 @@ impl Slot {
     /// Decodes the slot stored as `words` in the pool `uuid`. Returns `None` if it is damaged or was never written.
     pub fn decode(words: &[u64; SLOT_WORDS], uuid: &[u8; 16]) -> Option<Slot> {
         let bytes: SlotBytes = transmute!(*words);
-        let SlotBytes { generation, sequence, life, rings, closed, .. } = bytes;
+        let SlotBytes { generation, sequence, log_epoch, rings, closed, .. } = bytes;
         let intact = bytes.magic == MAGIC && bytes.crc == crc(&bytes, uuid) && rings > 0;
-        intact.then_some(Slot { generation, sequence, life, rings, closed: closed == 1 })
+        intact.then_some(Slot { generation, sequence, log_epoch, rings, closed: closed == 1 })
     }
 }
 
@@ -92,7 +92,7 @@ mod test {
     fn slots_come_back_and_every_flipped_bit_is_found() {
         let uuid = [9; 16];
         for closed in [false, true] {
-            let slot = Slot { generation: 7, sequence: 1 << 60, life: [3, 4], rings: 16, closed };
+            let slot = Slot { generation: 7, sequence: 1 << 60, log_epoch: [3, 4], rings: 16, closed };
             let words = slot.encode(&uuid);
             assert_eq!(Slot::decode(&words, &uuid), Some(slot));
             assert_eq!(Slot::decode(&words, &[8; 16]), None, "another pool's slot");

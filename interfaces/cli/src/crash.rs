@@ -1,7 +1,7 @@
 //! `lode crash`: simulated power cuts of the engines that ship.
 
 use crate::answer::Answer;
-use crate::durability::Durability;
+use crate::durability::DurabilityOption;
 use crate::failure::Failure;
 use crate::progress::Progress;
 use clap::{Args, ValueEnum};
@@ -30,8 +30,8 @@ pub(crate) const ABOUT: &str = "\
 Cut the power of a simulated machine, and see what is left.
 
 Runs the engine on a simulated medium, cuts the power at every drain and between, builds the states that may be left, \
-recovers from each, twice, and compares with what was promised. All machines take part: x86 and Arm on the rungs line \
-and byte, and sectors on the rung commit; --durability chooses one rung.";
+recovers from each, twice, and compares with what was promised. All machines take part: x86 and Arm on the durabilities line \
+and byte, and sectors at durability commit; --durability chooses one durability.";
 
 #[derive(Args, Debug)]
 pub(crate) struct Crash {
@@ -163,16 +163,16 @@ impl Crash {
 fn no_machine(crash: &Crash) -> String {
     match crash.machine {
         Some(machine) => {
-            format!("--machine {machine} is not of the rung that --durability names: leave one out")
+            format!("--machine {machine} is not of the durability that --durability names: leave one out")
         }
-        None => "the rung none keeps nothing, so there is nothing to explore".into(),
+        None => "durability none keeps nothing, so there is nothing to explore".into(),
     }
 }
 
-pub(crate) fn run(crash: &Crash, durability: Durability) -> Result<Answer, Failure> {
+pub(crate) fn run(crash: &Crash, durability: DurabilityOption) -> Result<Answer, Failure> {
     let machines: Vec<Machine> = Machine::ALL
         .into_iter()
-        .filter(|machine| durability.rung().is_none_or(|rung| rung == machine.rung))
+        .filter(|machine| durability.forced().is_none_or(|durability| durability == machine.durability))
         .filter(|machine| crash.machine.is_none_or(|chosen| chosen == *machine))
         .collect();
     if machines.is_empty() {
@@ -190,7 +190,7 @@ pub(crate) fn run(crash: &Crash, durability: Durability) -> Result<Answer, Failu
                 operations: operations / u64::from(crash.threads),
                 seed: crash.seed,
                 budget: Budget { images: share, seconds: SECONDS_MAX },
-                failing_drains: machine.rung == lode_layout::Rung::Commit,
+                failing_drains: machine.durability == lode_layout::Durability::Commit,
                 shrink: !crash.no_shrink,
                 ..Setup::default()
             };

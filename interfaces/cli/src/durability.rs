@@ -1,12 +1,12 @@
 //! The argument of `--durability`.
 
 use clap::ValueEnum;
-use lode_layout::Rung;
+use lode_layout::Durability;
 
-/// A rung of the durability ladder, or `Auto` for the one that the medium offers.
+/// The value of `--durability`: one to force, or `Auto` for the one that the medium offers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Durability {
-    /// The rung that the medium offers; an error if the medium is volatile
+pub(crate) enum DurabilityOption {
+    /// The durability that the medium offers; an error if the medium is volatile
     Auto,
     /// Durable when visible: the CPU's caches are saved when power fails
     Byte,
@@ -18,15 +18,15 @@ pub(crate) enum Durability {
     None,
 }
 
-impl Durability {
-    /// Returns the rung that the user named, or `None` for `Auto`.
-    pub(crate) fn rung(self) -> Option<Rung> {
+impl DurabilityOption {
+    /// Returns the durability that the user named, or `None` for `Auto`.
+    pub(crate) fn forced(self) -> Option<Durability> {
         match self {
-            Durability::Auto => None,
-            Durability::Byte => Some(Rung::Byte),
-            Durability::Line => Some(Rung::Line),
-            Durability::Commit => Some(Rung::Commit),
-            Durability::None => Some(Rung::None),
+            DurabilityOption::Auto => None,
+            DurabilityOption::Byte => Some(Durability::Byte),
+            DurabilityOption::Line => Some(Durability::Line),
+            DurabilityOption::Commit => Some(Durability::Commit),
+            DurabilityOption::None => Some(Durability::None),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The options that every command has.
 
-use crate::durability::Durability;
+use crate::durability::DurabilityOption;
 use clap::Args;
 
 /// Options of every command.
@@ -9,8 +9,8 @@ pub(crate) struct GlobalOptions {
     /// Print JSON: one object, or one object per line; errors as {"error", "code"}
     #[arg(long, global = true, display_order = 100)]
     pub(crate) json: bool,
-    /// Use this rung of the durability ladder instead of the detected one: the user then answers for durability.
+    /// Force this durability in place of the detected one: the user then answers for it.
     /// Ignored by commands that only read
-    #[arg(long, global = true, value_name = "RUNG", default_value = "auto", display_order = 101)]
-    pub(crate) durability: Durability,
+    #[arg(long, global = true, value_name = "DURABILITY", default_value = "auto", display_order = 101)]
+    pub(crate) durability: DurabilityOption,
 }

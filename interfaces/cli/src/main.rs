@@ -74,7 +74,7 @@ fn run(arguments: Arguments) -> Result<Answer, Failure> {
         Noun::Ndctl(ndctl) => ndctl::run(&ndctl),
         Noun::Daxctl(daxctl) => ndctl::run_daxctl(&daxctl),
         Noun::Crash(what) => crash::run(&what, options.durability),
-        Noun::Demo(what) => demo::run(&what, options.durability.rung(), options.json),
+        Noun::Demo(what) => demo::run(&what, options.durability.forced(), options.json),
         Noun::Bench(what) => bench::run(&what),
         Noun::Completions { shell } => manual::print_completions(shell),
         Noun::Manual { folder } => manual::write_pages(&folder),

@@ -1,5 +1,5 @@
-//! The commands that do the next step after an error. The libraries say what is needed and know no commands; these texts
-//! follow theirs.
+//! The commands that do the next step after an error. The libraries say what is needed and know no commands; these
+//! texts follow theirs.
 
 use lode_fsck::RepairError;
 use lode_heap::{Doubt, HeapError, OpenError};
@@ -29,7 +29,7 @@ pub(crate) fn after_pool(error: &PoolError) -> &'static str {
         error if error.is_no_pool() => " with `lode pool create`",
         PoolError::CutShort { .. } | PoolError::DirtyShutdown(_) => " (`lode pool repair`)",
         PoolError::Memory { .. } => " (`lode pool check`)",
-        PoolError::RungTooWeak { .. } => " with --durability",
+        PoolError::DurabilityTooWeak { .. } => " with --durability",
         PoolError::NotDurable { .. } => " with --durability none",
         _ => "",
     }

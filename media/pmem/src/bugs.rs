@@ -1,4 +1,4 @@
-//! Seeded bugs: each breaks a promise of the rung `commit`, and the power-cut test must find the loss.
+//! Seeded bugs: each breaks a promise of durability `commit`, and the power-cut test must find the loss.
 //!
 //! In an ordinary build none of this is compiled in; see [`lode_layout::bug`].
 

@@ -1,7 +1,7 @@
 //! A medium that counts its operations.
 
 use crate::cpu::lines_of;
-use crate::{Counter, Medium, Rung, SyncError};
+use crate::{Counter, Durability, Medium, SyncError};
 use lode_layout::PoolOffset;
 use std::ops::Sub;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -95,8 +95,8 @@ impl<M: Medium> Counted<M> {
 
     fn stored(&self, len: usize) {
         self.bytes_stored.add(len as u64);
-        // On the rung `line` a drain does not wait for a store before its line is flushed.
-        if self.medium.rung() != Rung::Line {
+        // At durability `line` a drain does not wait for a store before its line is flushed.
+        if self.medium.durability() != Durability::Line {
             self.wait();
         }
     }
@@ -182,7 +182,7 @@ mod test {
 
     #[test]
     fn counts_what_was_asked() {
-        let mapping = Mapping::options().rung(Rung::Line).map_anonymous(4096).unwrap();
+        let mapping = Mapping::options().durability(Durability::Line).map_anonymous(4096).unwrap();
         let medium = Counted::new(mapping);
         let at = PoolOffset::new;
         medium.drain().unwrap();

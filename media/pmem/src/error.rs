@@ -1,6 +1,6 @@
 //! Errors of opening and growing a medium.
 
-use crate::RungReport;
+use crate::DurabilityReport;
 use std::io;
 use std::path::PathBuf;
 
@@ -30,21 +30,21 @@ pub enum PmemError {
         /// Path of the medium.
         path: PathBuf,
     },
-    /// The memory loses its content with its power, and the caller did not request such a rung.
-    #[error("{}: not durable ({report}); ask for the rung none by name to use it", .path.display())]
+    /// The memory loses its content with its power, and the caller did not request such a durability.
+    #[error("{}: not durable ({report}); ask for durability none by name to use it", .path.display())]
     Volatile {
         /// Path of the medium.
         path: PathBuf,
-        /// The rung that was found, and the evidence.
-        report: RungReport,
+        /// The durability that was found, and the evidence.
+        report: DurabilityReport,
     },
     /// The CPU has no instruction that writes a line back to persistence.
     #[error("{}: this CPU has no instruction that flushes to persistence ({report})", .path.display())]
     NoFlush {
         /// Path of the medium.
         path: PathBuf,
-        /// The rung that needs such an instruction, and the evidence.
-        report: RungReport,
+        /// The durability that needs such an instruction, and the evidence.
+        report: DurabilityReport,
     },
     /// A medium can't become shorter while it is open.
     #[error("{}: is {len} bytes long and can't shrink to {asked} while open", .path.display())]

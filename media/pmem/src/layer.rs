@@ -1,6 +1,6 @@
 //! Media on top of other media.
 
-use crate::{Gate, Medium, Memory, Rung, SyncError};
+use crate::{Durability, Gate, Medium, Memory, SyncError};
 use lode_layout::PoolOffset;
 use std::sync::Arc;
 
@@ -12,10 +12,10 @@ macro_rules! forward {
         fn memory(&$self) -> &Memory {
             $to::memory($medium)
         }
-        /// As [`Medium::rung`].
+        /// As [`Medium::durability`].
         #[inline]
-        fn rung(&$self) -> Rung {
-            $to::rung($medium)
+        fn durability(&$self) -> Durability {
+            $to::durability($medium)
         }
         /// As [`Medium::log_block`].
         #[inline]
@@ -88,8 +88,8 @@ macro_rules! forward {
 /// medium. Every layer is a [`Medium`].
 ///
 /// The two traits have methods of the same names. So import `Medium` alone and write `impl lode_pmem::Layer for ...`.
-/// Inside of that implementation, where both traits are in scope, a call needs the name of the trait if the inner medium
-/// is a layer, too: `Medium::store8(self.inner(), at, value)`.
+/// Inside of that implementation, where both traits are in scope, a call needs the name of the trait if the inner
+/// medium is a layer, too: `Medium::store8(self.inner(), at, value)`.
 pub trait Layer: Send + Sync {
     /// The type of the inner medium.
     type Inner: Medium + ?Sized;

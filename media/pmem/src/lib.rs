@@ -11,15 +11,14 @@
 //!   file, DAX file, device-DAX node, anonymous memory ----+
 //! ```
 //!
-//! It does: map; find the rung of the durability ladder and report the evidence; load, store, flush, drain; copy past
-//! the cache; write logs with their own sync; grow in place; turn hardware faults into errors; count.
-//! It does not: interpret the stored bytes, lock files, start a thread, or print. One message is the exception: a fault
-//! in a reference lent to the user prints it and ends the process. This is the only layer that knows the kernel and the
-//! CPU.
+//! It does: map; detect the durability and report the evidence; load, store, flush, drain; copy
+//! past the cache; write logs with their own sync; grow in place; turn hardware faults into errors; count. It does not:
+//! interpret the stored bytes, lock files, start a thread, or print. One message is the exception: a fault in a
+//! reference lent to the user prints it and ends the process. This is the only layer that knows the kernel and the CPU.
 //!
 //! # From a call to the fence
 //!
-//! `medium.log_write(at, record)` of 128 bytes, on the rung `line`:
+//! `medium.log_write(at, record)` of 128 bytes, at durability `line`:
 //! 1. [`Mapping`] checks that both ends are multiples of [`log_block`](Medium::log_block). [`Memory`] checks that the
 //!    range is inside. If a check fails, the thread's [`Fault`] is raised and no byte is written.
 //! 2. The record is copied past the cache: two 64-byte stores, each with an entry in the fix-up table. So a poisoned
@@ -27,8 +26,8 @@
 //! 3. One fence waits until the memory controller has taken both lines. All that this thread flushed before is then
 //!    durable, too.
 //!
-//! On the rung `commit`, steps 2 and 3 are one `pwritev2(RWF_DSYNC)` of the range. On `byte`, the copy goes through the
-//! cache. On `none`, there is no wait.
+//! At durability `commit`, steps 2 and 3 are one `pwritev2(RWF_DSYNC)` of the range. On `byte`, the copy goes through
+//! the cache. On `none`, there is no wait.
 //!
 //! # Cost
 //!
@@ -77,13 +76,13 @@ pub use error::PmemError;
 pub use fault::{Fault, FaultKind};
 pub use gate::Gate;
 pub use layer::Layer;
-pub use lode_layout::Rung;
+pub use lode_layout::Durability;
 pub use losses::Losses;
 pub use mapping::{Mapping, MappingOptions};
 pub use medium::{Medium, SyncError};
 pub use memory::Memory;
 pub use new_file::NewFile;
-pub use report::{Backing, RungHow, RungReport, RungWarning};
+pub use report::{Backing, DurabilityEvidence, DurabilityReport, DurabilityWarning};
 pub use scope::{FaultScope, Readable};
 pub use sysfs::Sysfs;
 pub use sysfs_folder::SysfsFolder;

@@ -112,8 +112,8 @@ impl Live {
         self.bad.store(true, Ordering::Release);
     }
 
-    /// Records the bytes from `start` to `end` as lost. The signal handler calls it, and simulated losses do. The handler
-    /// blocks all signals, and this function faults nowhere, so a thread that holds the lock always proceeds.
+    /// Records the bytes from `start` to `end` as lost. The signal handler calls it, and simulated losses do. The
+    /// handler blocks all signals, and this function faults nowhere, so a thread that holds the lock always proceeds.
     pub(crate) fn remember_bad(&self, start: u64, end: u64) {
         // ORDER: the lock is taken before the ranges are read.
         while self.writing.swap(true, Ordering::Acquire) {

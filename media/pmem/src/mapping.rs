@@ -4,8 +4,8 @@ use crate::chunks::PrivateChunks;
 use crate::reservation::{Reservation, page};
 use crate::sysfs::{Device, Sysfs};
 use crate::{
-    Cpu, Fault, FaultKind, Medium, Memory, PmemError, Rung, RungHow, RungReport, SyncError, allocate,
-    badblocks, bugs,
+    Cpu, Durability, DurabilityEvidence, DurabilityReport, Fault, FaultKind, Medium, Memory, PmemError,
+    SyncError, allocate, badblocks, bugs,
 };
 use lode_layout::{BLOCK, LINE, PoolOffset, WORD};
 use rustix::fs::{self as rfs, FileType};
@@ -30,7 +30,7 @@ const READ_WRITE: ProtFlags = ProtFlags::READ.union(ProtFlags::WRITE);
 /// Options of a mapping. Made by [`Mapping::options`].
 #[derive(Clone, Debug, Default)]
 pub struct MappingOptions {
-    rung: Option<Rung>,
+    durability: Option<Durability>,
     reserve: Option<u64>,
     private: bool,
     sysfs: Sysfs,
@@ -39,21 +39,21 @@ pub struct MappingOptions {
 /// A real medium: a file, a device-DAX node, or anonymous memory, mapped until drop.
 ///
 /// # Durability
-/// Stores are durable as [`rung`](Medium::rung) states; [`report`](Mapping::report) gives the evidence.
+/// Stores are durable as [`durability`](Medium::durability) states; [`report`](Mapping::report) gives the evidence.
 ///
 /// # Forks
 /// A child must not use the handle. MADV_DONTFORK keeps every shared mapping out of the child, so a fork copies no page
 /// tables. A handler of pthread_atfork(3) replaces the mapping with inaccessible memory, so that no other mapping can
 /// take its addresses. An access of the child raises [`FaultKind::Forked`]; a log write or a sync fails with EPERM.
-/// This costs nothing until a fork. On the rung `commit`, a child made by the bare system call is not detected.
+/// This costs nothing until a fork. At durability `commit`, a child made by the bare system call is not detected.
 #[derive(Debug)]
 pub struct Mapping {
     memory: Memory,
     cpu: Cpu,
-    rung: Rung,
+    durability: Durability,
     /// Error number of the first failed sync; later syncs are refused. 0 before a failure.
     failed: AtomicI32,
-    report: RungReport,
+    report: DurabilityReport,
     path: PathBuf,
     backing: Option<Backing>,
     dirty_shutdowns: Option<u64>,
@@ -78,7 +78,7 @@ struct Backing {
 
 /// Properties of a file, found before it is mapped.
 struct Found {
-    report: RungReport,
+    report: DurabilityReport,
     flags: MapFlags,
     len: u64,
     align: usize,
@@ -90,10 +90,10 @@ struct Found {
 }
 
 impl MappingOptions {
-    /// Uses this rung instead of the detected one. A private view ignores it: its rung is `none`, since no store of it is
-    /// kept.
-    pub fn rung(mut self, rung: Rung) -> MappingOptions {
-        self.rung = Some(rung);
+    /// Uses this durability instead of the detected one. A private view ignores it: its durability is `none`, since no
+    /// store of it is kept.
+    pub fn durability(mut self, durability: Durability) -> MappingOptions {
+        self.durability = Some(durability);
         self
     }
 
@@ -131,14 +131,14 @@ impl MappingOptions {
     /// Maps the whole of an open file, memfd or device-DAX node. Errors and messages call it `path`.
     ///
     /// # Errors
-    /// `NotMappable`, `Empty`; `Volatile` if it can't keep data and no rung was requested; `NoFlush` if the CPU can't
-    /// flush; `UnknownCpuFeature`; `Io` if the kernel refuses a call.
+    /// `NotMappable`, `Empty`; `Volatile` if it can't keep data and no durability was requested; `NoFlush` if the CPU
+    /// can't flush; `UnknownCpuFeature`; `Io` if the kernel refuses a call.
     pub fn map_file(self, file: File, path: impl AsRef<Path>) -> Result<Mapping, PmemError> {
         let path = path.as_ref();
         let cpu = Cpu::detect()?;
         let found = self.find(&file, path)?;
         let report = self.decide(found.report.clone(), cpu, path)?;
-        if report.rung == Rung::Commit && found.fixed_size {
+        if report.durability == Durability::Commit && found.fixed_size {
             return Err(PmemError::FixedSize { path: path.to_owned() });
         }
         let memory = self.map(&found, &file, path)?;
@@ -152,11 +152,11 @@ impl MappingOptions {
         let (flags, fixed_size) = (found.flags, found.fixed_size || self.private);
         let devices = found.devices;
         let backing = Some(Backing { file, drained, log_lock, drain_lock, flags, fixed_size, devices });
-        let (rung, failed, path) = (report.rung, AtomicI32::new(0), path.to_owned());
+        let (durability, failed, path) = (report.durability, AtomicI32::new(0), path.to_owned());
         Ok(Mapping {
             memory,
             cpu,
-            rung,
+            durability,
             failed,
             report,
             path,
@@ -166,16 +166,20 @@ impl MappingOptions {
         })
     }
 
-    /// Maps `len` bytes of zeroed anonymous memory. The caller must request a rung, `none` or another one.
+    /// Maps `len` bytes of zeroed anonymous memory. The caller must request a durability, `none` or another one.
     ///
     /// # Errors
-    /// `Volatile` if no rung was requested; `NotMappable` for the rung `commit`, which needs a file; `Io` if the kernel
-    /// refuses a call.
+    /// `Volatile` if no durability was requested; `NotMappable` for durability `commit`, which needs a file; `Io` if
+    /// the kernel refuses a call.
     pub fn map_anonymous(self, len: u64) -> Result<Mapping, PmemError> {
         let path = PathBuf::from("anonymous memory");
         let cpu = Cpu::detect()?;
-        let report = self.decide(RungReport::plain(Rung::None, RungHow::Anonymous), cpu, &path)?;
-        if report.rung == Rung::Commit {
+        let report = self.decide(
+            DurabilityReport::plain(Durability::None, DurabilityEvidence::Anonymous),
+            cpu,
+            &path,
+        )?;
+        if report.durability == Durability::Commit {
             return Err(PmemError::NotMappable { path });
         }
         let memory = match self.reserve {
@@ -183,20 +187,22 @@ impl MappingOptions {
             None => Memory::anonymous(len),
         };
         let memory = memory.map_err(|error| PmemError::io("mmap", &path, &error))?;
-        let (rung, failed) = (report.rung, AtomicI32::new(0));
+        let (durability, failed) = (report.durability, AtomicI32::new(0));
         let (backing, dirty_shutdowns, growing) = (None, None, Mutex::default());
-        Ok(Mapping { memory, cpu, rung, failed, report, path, backing, dirty_shutdowns, growing })
+        Ok(Mapping { memory, cpu, durability, failed, report, path, backing, dirty_shutdowns, growing })
     }
 
-    /// Returns the rung to use, or the reason why none can be used.
-    fn decide(&self, found: RungReport, cpu: Cpu, path: &Path) -> Result<RungReport, PmemError> {
+    /// Returns the durability to use, or the reason why none can be used.
+    fn decide(&self, found: DurabilityReport, cpu: Cpu, path: &Path) -> Result<DurabilityReport, PmemError> {
         let path = path.to_owned();
-        match self.rung {
-            _ if self.private => Ok(RungReport::plain(Rung::None, RungHow::PrivateView)),
-            Some(Rung::None) if found.rung == Rung::None => Ok(found),
-            Some(rung) => Ok(found.forced(rung)),
-            None if found.rung == Rung::None => Err(PmemError::Volatile { path, report: found }),
-            None if found.rung >= Rung::Line && !cpu.reaches_persistence() => {
+        match self.durability {
+            _ if self.private => {
+                Ok(DurabilityReport::plain(Durability::None, DurabilityEvidence::PrivateView))
+            }
+            Some(Durability::None) if found.durability == Durability::None => Ok(found),
+            Some(durability) => Ok(found.forced(durability)),
+            None if found.durability == Durability::None => Err(PmemError::Volatile { path, report: found }),
+            None if found.durability >= Durability::Line && !cpu.reaches_persistence() => {
                 Err(PmemError::NoFlush { path, report: found })
             }
             None => Ok(found),
@@ -220,10 +226,14 @@ impl MappingOptions {
         let statfs = rfs::fstatfs(file).map_err(|errno| PmemError::io("fstatfs", path, &errno.into()))?;
         let (report, flags, devices) = if self.private {
             let devices = self.sysfs.block_devices(dev);
-            (RungReport::plain(Rung::None, RungHow::PrivateView), MapFlags::PRIVATE, devices)
+            (
+                DurabilityReport::plain(Durability::None, DurabilityEvidence::PrivateView),
+                MapFlags::PRIVATE,
+                devices,
+            )
         } else if let Some(name) = volatile_file_system(statfs.f_type as u32) {
             (
-                RungReport::plain(Rung::None, RungHow::VolatileFileSystem { name }),
+                DurabilityReport::plain(Durability::None, DurabilityEvidence::VolatileFileSystem { name }),
                 MapFlags::SHARED,
                 Vec::new(),
             )
@@ -231,10 +241,14 @@ impl MappingOptions {
             let devices = self.sysfs.block_devices(dev);
             let backing = devices.iter().map(Device::backing).collect();
             let flags = MapFlags::SHARED_VALIDATE | MapFlags::SYNC;
-            (RungReport::of_direct(backing, RungHow::MapSync), flags, devices)
+            (DurabilityReport::of_direct(backing, DurabilityEvidence::MapSync), flags, devices)
         } else {
             let devices = self.sysfs.block_devices(dev);
-            (RungReport::plain(Rung::Commit, RungHow::MapSyncRefused), MapFlags::SHARED, devices)
+            (
+                DurabilityReport::plain(Durability::Commit, DurabilityEvidence::MapSyncRefused),
+                MapFlags::SHARED,
+                devices,
+            )
         };
         Ok(Found { report, flags, len, align: LARGE_PAGE, devices, fixed_size: false, chunk: None })
     }
@@ -244,9 +258,12 @@ impl MappingOptions {
         let device = self.sysfs.char_device(dev).ok_or_else(not_mappable)?;
         let (len, align) = device_size(&device).ok_or_else(not_mappable)?;
         let report = if device.region.is_some() {
-            RungReport::of_direct(vec![device.backing()], RungHow::DeviceDax)
+            DurabilityReport::of_direct(vec![device.backing()], DurabilityEvidence::DeviceDax)
         } else {
-            RungReport::plain(Rung::None, RungHow::VolatileDevice { name: device.name.clone() })
+            DurabilityReport::plain(
+                Durability::None,
+                DurabilityEvidence::VolatileDevice { name: device.name.clone() },
+            )
         };
         Ok(Found {
             report,
@@ -290,13 +307,13 @@ impl MappingOptions {
 }
 
 impl Mapping {
-    /// Returns the default options: the detected rung, and address space for growth.
+    /// Returns the default options: the detected durability, and address space for growth.
     pub fn options() -> MappingOptions {
         MappingOptions::default()
     }
 
-    /// Returns the rung and the evidence for it.
-    pub fn report(&self) -> &RungReport {
+    /// Returns the durability and the evidence for it.
+    pub fn report(&self) -> &DurabilityReport {
         &self.report
     }
 
@@ -308,7 +325,7 @@ impl Mapping {
     /// Grows the medium to `len` bytes, file and mapping, in place. The new bytes are allocated, and zero.
     ///
     /// # Durability
-    /// The new length and the space are durable on return. On the rung `commit`, all other stores are durable, too.
+    /// The new length and the space are durable on return. At durability `commit`, all other stores are durable, too.
     ///
     /// # Errors
     /// `Shrink`, `FixedSize`, `AddressSpace`, and `Io` with ENOSPC when the disk is full. Medium and file are then
@@ -389,14 +406,14 @@ impl Mapping {
         self.trusted()
     }
 
-    /// Stores log bytes through the mapping. Waits for them on the rungs on which a fence makes them durable.
+    /// Stores log bytes through the mapping. Waits for them on the durabilities on which a fence makes them durable.
     fn log_store(&self, at: PoolOffset, bytes: &[u8]) -> Result<(), SyncError> {
         self.trusted()?;
-        let stored = match self.rung {
-            Rung::Line => self.copy_past_cache(at, bytes),
+        let stored = match self.durability {
+            Durability::Line => self.copy_past_cache(at, bytes),
             _ => self.memory.store_all(at, bytes),
         };
-        if self.rung >= Rung::Line {
+        if self.durability >= Durability::Line {
             // ORDER: the log bytes, and all that this thread flushed before, are durable before the caller stores the
             // changes that they describe. Stop here: the record is whole, or its checksum shows that it is not.
             self.cpu.fence();
@@ -420,13 +437,13 @@ impl Medium for Mapping {
     }
 
     #[inline]
-    fn rung(&self) -> Rung {
-        self.rung
+    fn durability(&self) -> Durability {
+        self.durability
     }
 
     #[inline]
     fn log_block(&self) -> u64 {
-        if self.rung == Rung::Commit { BLOCK } else { LINE }
+        if self.durability == Durability::Commit { BLOCK } else { LINE }
     }
 
     #[inline]
@@ -449,15 +466,15 @@ impl Medium for Mapping {
         if !aligned(at, bytes.len(), WORD) {
             return Fault { kind: FaultKind::OutOfRange, at, len: bytes.len() as u64 }.raise();
         }
-        match self.rung {
-            Rung::Line => self.copy_past_cache(at, bytes),
+        match self.durability {
+            Durability::Line => self.copy_past_cache(at, bytes),
             _ => self.memory.store_all(at, bytes),
         };
     }
 
     #[inline]
     fn flush(&self, at: PoolOffset, len: u64) {
-        if self.rung != Rung::Line {
+        if self.durability != Durability::Line {
             return;
         }
         // A length beyond the address space lies outside of the memory in any case.
@@ -469,17 +486,17 @@ impl Medium for Mapping {
 
     #[inline]
     fn drain(&self) -> Result<(), SyncError> {
-        match self.rung {
-            Rung::Line | Rung::Byte => {
+        match self.durability {
+            Durability::Line | Durability::Byte => {
                 // ORDER: all that this thread flushed and copied is durable before the caller's next step.
                 self.cpu.fence();
                 Ok(())
             }
-            Rung::Commit if bugs::DRAIN_NOT_SYNCED.is_active() => Ok(()),
-            Rung::Commit => self.backing.as_ref().map_or(Ok(()), |backing| {
+            Durability::Commit if bugs::DRAIN_NOT_SYNCED.is_active() => Ok(()),
+            Durability::Commit => self.backing.as_ref().map_or(Ok(()), |backing| {
                 self.synced(&backing.drain_lock, || retry_on_intr(|| rfs::fdatasync(&backing.drained)))
             }),
-            Rung::None => Ok(()),
+            Durability::None => Ok(()),
         }
     }
 
@@ -490,7 +507,7 @@ impl Medium for Mapping {
             return Err(SyncError { errno: libc::EINVAL });
         }
         match &self.backing {
-            Some(backing) if self.rung == Rung::Commit => self.synced(&backing.log_lock, || {
+            Some(backing) if self.durability == Durability::Commit => self.synced(&backing.log_lock, || {
                 // ORDER: the log bytes are durable before the caller stores the changes that they describe.
                 write_synced(backing.file.as_fd(), at.get(), bytes)
             }),

@@ -1,6 +1,6 @@
 //! The interface between engines and media.
 
-use crate::{Gate, Memory, Rung};
+use crate::{Durability, Gate, Memory};
 use lode_layout::PoolOffset;
 use std::fmt;
 use std::hint;
@@ -31,8 +31,8 @@ pub trait Medium: Send + Sync {
     /// Returns the mapped bytes, for loads.
     fn memory(&self) -> &Memory;
 
-    /// Returns the rung: the event that makes a store durable on this medium.
-    fn rung(&self) -> Rung;
+    /// Returns the durability: the event that makes a store durable on this medium.
+    fn durability(&self) -> Durability;
 
     /// Returns the unit in bytes to which [`log_write`](Medium::log_write) pads. Two groups of records never share a
     /// unit.
@@ -57,14 +57,14 @@ pub trait Medium: Send + Sync {
     /// Starts the write-back of the lines that hold the range.
     fn flush(&self, at: PoolOffset, len: u64);
 
-    /// Waits until all that this thread flushed and copied is durable. On the rung `commit` it syncs the whole file.
+    /// Waits until all that this thread flushed and copied is durable. At durability `commit` it syncs the whole file.
     ///
     /// # Errors
     /// The kernel refused the sync. The medium must not be trusted after that.
     fn drain(&self) -> Result<(), SyncError>;
 
     /// Writes log bytes and returns when they are durable. All that this thread flushed and copied before is durable,
-    /// too, except on the rung `commit`. `at` and the length are multiples of 64 and of
+    /// too, except at durability `commit`. `at` and the length are multiples of 64 and of
     /// [`log_block`](Medium::log_block).
     ///
     /// # Errors

@@ -291,8 +291,8 @@ impl Memory {
         if found == current { Ok(found) } else { Err(found) }
     }
 
-    /// Raises a fault of the calling thread for an access that the caller refuses, as for a range outside of the memory.
-    /// For implementers of `Medium`, and for engines that bound their stores more closely.
+    /// Raises a fault of the calling thread for an access that the caller refuses, as for a range outside of the
+    /// memory. For implementers of `Medium`, and for engines that bound their stores more closely.
     #[cold]
     pub fn refuse(&self, at: PoolOffset, len: u64) {
         Fault { kind: FaultKind::OutOfRange, at, len }.raise();

@@ -1,23 +1,23 @@
-//! The rung of a medium, and the evidence for it.
+//! The durability of a medium, and the evidence for it.
 
-use crate::Rung;
+use crate::Durability;
 use std::fmt;
 
-/// The rung of a medium, and the evidence for it.
+/// The durability of a medium, and the evidence for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RungReport {
-    /// The rung.
-    pub rung: Rung,
-    /// Evidence for the rung.
-    pub how: RungHow,
-    /// Warning for the user, if the rung is doubtful.
-    pub warning: Option<RungWarning>,
+pub struct DurabilityReport {
+    /// The durability.
+    pub durability: Durability,
+    /// Evidence for the durability.
+    pub how: DurabilityEvidence,
+    /// Warning for the user, if the durability is doubtful.
+    pub warning: Option<DurabilityWarning>,
 }
 
-/// Evidence for a rung.
+/// Evidence for a durability.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum RungHow {
+pub enum DurabilityEvidence {
     /// A file on a DAX file system: the kernel accepted MAP_SYNC. Lists the persistent memory below it.
     MapSync(Vec<Backing>),
     /// A device-DAX node on persistent memory, and that memory.
@@ -38,10 +38,10 @@ pub enum RungHow {
     Anonymous,
     /// A private view: its stores never reach the medium.
     PrivateView,
-    /// The user asked for this rung by name.
+    /// The user asked for this durability by name.
     Forced {
         /// The report without the user's choice.
-        found: Box<RungReport>,
+        found: Box<DurabilityReport>,
     },
 }
 
@@ -57,68 +57,77 @@ pub struct Backing {
     pub read_only: bool,
 }
 
-/// Warnings about a rung.
+/// Warnings about a durability.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum RungWarning {
+pub enum DurabilityWarning {
     /// The kernel does not report what survives power loss. This is so for plain memory given as `memmap=`, and in most
     /// virtual machines.
     DomainUnknown,
-    /// The forced rung promises more than the medium is known to keep.
+    /// The forced durability promises more than the medium is known to keep.
     ForcedAbove,
 }
 
-impl RungReport {
-    /// Returns the rung of memory that the kernel maps directly. The weakest of the memories below decides. A read-only
-    /// region keeps no stores.
-    pub(crate) fn of_direct(backing: Vec<Backing>, how: fn(Vec<Backing>) -> RungHow) -> RungReport {
+impl DurabilityReport {
+    /// Returns the durability of memory that the kernel maps directly. The weakest of the memories below decides. A
+    /// read-only region keeps no stores.
+    pub(crate) fn of_direct(
+        backing: Vec<Backing>,
+        how: fn(Vec<Backing>) -> DurabilityEvidence,
+    ) -> DurabilityReport {
         let known = |backing: &Backing| backing.domain.as_deref().is_some_and(|domain| domain != "unknown");
         let all_cached = backing.iter().all(|backing| backing.domain.as_deref() == Some("cpu_cache"));
         let all_known = !backing.is_empty() && backing.iter().all(known);
-        let rung = match () {
-            () if backing.iter().any(|backing| backing.read_only) => Rung::None,
-            () if all_known && all_cached => Rung::Byte,
-            () => Rung::Line,
+        let durability = match () {
+            () if backing.iter().any(|backing| backing.read_only) => Durability::None,
+            () if all_known && all_cached => Durability::Byte,
+            () => Durability::Line,
         };
-        RungReport { rung, how: how(backing), warning: (!all_known).then_some(RungWarning::DomainUnknown) }
+        DurabilityReport {
+            durability,
+            how: how(backing),
+            warning: (!all_known).then_some(DurabilityWarning::DomainUnknown),
+        }
     }
 
     /// Returns a report without a warning.
-    pub(crate) fn plain(rung: Rung, how: RungHow) -> RungReport {
-        RungReport { rung, how, warning: None }
+    pub(crate) fn plain(durability: Durability, how: DurabilityEvidence) -> DurabilityReport {
+        DurabilityReport { durability, how, warning: None }
     }
 
-    /// Returns a report with the user's `rung` in place of the rung that was found.
-    pub(crate) fn forced(self, rung: Rung) -> RungReport {
-        let warning = (rung > self.rung).then_some(RungWarning::ForcedAbove);
-        RungReport { rung, how: RungHow::Forced { found: Box::new(self) }, warning }
+    /// Returns a report with the user's `durability` in place of the durability that was found.
+    pub(crate) fn forced(self, durability: Durability) -> DurabilityReport {
+        let warning = (durability > self.durability).then_some(DurabilityWarning::ForcedAbove);
+        DurabilityReport { durability, how: DurabilityEvidence::Forced { found: Box::new(self) }, warning }
     }
 }
 
-impl fmt::Display for RungReport {
+impl fmt::Display for DurabilityReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.rung, self.how)?;
+        write!(f, "{}: {}", self.durability, self.how)?;
         self.warning.map_or(Ok(()), |warning| write!(f, "; warning: {warning}"))
     }
 }
 
-impl fmt::Display for RungHow {
+impl fmt::Display for DurabilityEvidence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            RungHow::MapSync(backing) => {
+            DurabilityEvidence::MapSync(backing) => {
                 f.write_str("MAP_SYNC accepted")?;
                 write_domains(f, backing)
             }
-            RungHow::DeviceDax(backing) => {
+            DurabilityEvidence::DeviceDax(backing) => {
                 f.write_str("device-DAX")?;
                 write_domains(f, backing)
             }
-            RungHow::MapSyncRefused => f.write_str("MAP_SYNC refused, the file is in the page cache"),
-            RungHow::VolatileFileSystem { name } => f.write_str(name),
-            RungHow::VolatileDevice { name } => write!(f, "{name} is on no nd region"),
-            RungHow::Anonymous => f.write_str("anonymous memory"),
-            RungHow::PrivateView => f.write_str("private view"),
-            RungHow::Forced { found } => write!(f, "forced, found {found}"),
+            DurabilityEvidence::MapSyncRefused => {
+                f.write_str("MAP_SYNC refused, the file is in the page cache")
+            }
+            DurabilityEvidence::VolatileFileSystem { name } => f.write_str(name),
+            DurabilityEvidence::VolatileDevice { name } => write!(f, "{name} is on no nd region"),
+            DurabilityEvidence::Anonymous => f.write_str("anonymous memory"),
+            DurabilityEvidence::PrivateView => f.write_str("private view"),
+            DurabilityEvidence::Forced { found } => write!(f, "forced, found {found}"),
         }
     }
 }
@@ -134,11 +143,13 @@ fn write_domains(f: &mut fmt::Formatter<'_>, backing: &[Backing]) -> fmt::Result
     Ok(())
 }
 
-impl fmt::Display for RungWarning {
+impl fmt::Display for DurabilityWarning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            RungWarning::DomainUnknown => "persistence domain unknown, power loss may take what was drained",
-            RungWarning::ForcedAbove => "the medium is not known to keep this promise",
+            DurabilityWarning::DomainUnknown => {
+                "persistence domain unknown, power loss may take what was drained"
+            }
+            DurabilityWarning::ForcedAbove => "the medium is not known to keep this promise",
         })
     }
 }
@@ -159,18 +170,18 @@ mod test {
     #[test]
     fn the_weakest_domain_counts() {
         let (cache, controller) = (Some("cpu_cache"), Some("memory_controller"));
-        for (domains, rung, sure) in [
-            (&[cache][..], Rung::Byte, true),
-            (&[cache, cache], Rung::Byte, true),
-            (&[cache, controller], Rung::Line, true),
-            (&[controller], Rung::Line, true),
-            (&[cache, None], Rung::Line, false),
-            (&[None], Rung::Line, false),
-            (&[Some("unknown")], Rung::Line, false),
-            (&[], Rung::Line, false),
+        for (domains, durability, sure) in [
+            (&[cache][..], Durability::Byte, true),
+            (&[cache, cache], Durability::Byte, true),
+            (&[cache, controller], Durability::Line, true),
+            (&[controller], Durability::Line, true),
+            (&[cache, None], Durability::Line, false),
+            (&[None], Durability::Line, false),
+            (&[Some("unknown")], Durability::Line, false),
+            (&[], Durability::Line, false),
         ] {
-            let report = RungReport::of_direct(backing(domains), RungHow::MapSync);
-            assert_eq!((report.rung, report.warning.is_none()), (rung, sure), "{domains:?}");
+            let report = DurabilityReport::of_direct(backing(domains), DurabilityEvidence::MapSync);
+            assert_eq!((report.durability, report.warning.is_none()), (durability, sure), "{domains:?}");
         }
     }
 
@@ -178,7 +189,7 @@ mod test {
     fn what_is_read_only_keeps_nothing() {
         let mut regions = backing(&[Some("cpu_cache"), Some("memory_controller")]);
         regions[1].read_only = true;
-        let report = RungReport::of_direct(regions, RungHow::DeviceDax);
+        let report = DurabilityReport::of_direct(regions, DurabilityEvidence::DeviceDax);
         assert_eq!(
             report.to_string(),
             "none: device-DAX, persistence_domain of region0 is cpu_cache, persistence_domain of region1 is \
@@ -188,23 +199,27 @@ mod test {
 
     #[test]
     fn reports_say_how() {
-        let report = RungReport::of_direct(backing(&[Some("memory_controller")]), RungHow::MapSync);
+        let report =
+            DurabilityReport::of_direct(backing(&[Some("memory_controller")]), DurabilityEvidence::MapSync);
         assert_eq!(
             report.to_string(),
             "line: MAP_SYNC accepted, persistence_domain of region0 is memory_controller"
         );
-        let unknown = RungReport::of_direct(backing(&[None]), RungHow::DeviceDax);
+        let unknown = DurabilityReport::of_direct(backing(&[None]), DurabilityEvidence::DeviceDax);
         assert_eq!(
             unknown.to_string(),
             "line: device-DAX, persistence_domain of region0 is unknown; warning: persistence domain unknown, \
              power loss may take what was drained"
         );
-        let tmpfs = RungReport::plain(Rung::None, RungHow::VolatileFileSystem { name: "tmpfs" });
+        let tmpfs = DurabilityReport::plain(
+            Durability::None,
+            DurabilityEvidence::VolatileFileSystem { name: "tmpfs" },
+        );
         assert_eq!(tmpfs.to_string(), "none: tmpfs");
         assert_eq!(
-            tmpfs.forced(Rung::Line).to_string(),
+            tmpfs.forced(Durability::Line).to_string(),
             "line: forced, found none: tmpfs; warning: the medium is not known to keep this promise"
         );
-        assert_eq!(report.forced(Rung::Commit).warning, None);
+        assert_eq!(report.forced(Durability::Commit).warning, None);
     }
 }

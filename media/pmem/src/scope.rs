@@ -141,8 +141,8 @@ impl Readable {
         unsafe { &*(ptr::from_ref(memory) as *const Readable) }
     }
 
-    /// Returns the first fault of the innermost open scope so far. After one, loaded values may be zeros, and a loop that
-    /// waits for other values may never end.
+    /// Returns the first fault of the innermost open scope so far. After one, loaded values may be zeros, and a loop
+    /// that waits for other values may never end.
     ///
     /// # Cost
     /// One load from thread-local memory if there was none.

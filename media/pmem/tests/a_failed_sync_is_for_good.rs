@@ -1,7 +1,7 @@
 //! Tests that after a failed sync the medium refuses every further sync with the same error.
 
 use lode_layout::PoolOffset;
-use lode_pmem::{Mapping, Medium, Rung, SyncError};
+use lode_pmem::{Durability, Mapping, Medium, SyncError};
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 use std::fs::File;
 
@@ -9,7 +9,10 @@ use std::fs::File;
 fn a_failed_sync_is_for_good() {
     let file = File::from(memfd_create("lode", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING).unwrap());
     file.set_len(8192).unwrap();
-    let mapping = Mapping::options().rung(Rung::Commit).map_file(file.try_clone().unwrap(), "pool").unwrap();
+    let mapping = Mapping::options()
+        .durability(Durability::Commit)
+        .map_file(file.try_clone().unwrap(), "pool")
+        .unwrap();
     mapping.log_write(PoolOffset::NULL, &[1; 4096]).unwrap();
     mapping.drain().unwrap();
     // From now on the kernel refuses writes, but not stores through the mapping.

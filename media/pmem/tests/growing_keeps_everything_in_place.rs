@@ -1,7 +1,7 @@
 //! Tests that a medium grows while it is open: offsets and addresses stay, and a full disk leaves it unchanged.
 
 use lode_layout::PoolOffset;
-use lode_pmem::{Mapping, Medium, PmemError, Rung};
+use lode_pmem::{Durability, Mapping, Medium, PmemError};
 use lode_testing::skip;
 use std::fs::File;
 use std::process::Command;
@@ -12,7 +12,7 @@ const PAGE: u64 = 4096;
 fn a_file_grows_with_its_mapping() {
     let file = tempfile::tempfile().unwrap();
     file.set_len(100).unwrap();
-    let options = Mapping::options().rung(Rung::Commit).reserve(1 << 20);
+    let options = Mapping::options().durability(Durability::Commit).reserve(1 << 20);
     let mapping = options.map_file(file.try_clone().unwrap(), "pool").unwrap();
     mapping.store8(PoolOffset::new(88), 5);
     for len in [100, 104, PAGE, PAGE + 1, 3 * PAGE, 1 << 20] {
@@ -62,7 +62,7 @@ fn a_full_disk_leaves_everything_as_it_was() {
     let path = std::path::Path::new(&folder).join("pool");
     let file = File::create_new(&path).unwrap();
     file.set_len(64 << 10).unwrap();
-    let mapping = Mapping::options().rung(Rung::Commit).open(&path).unwrap();
+    let mapping = Mapping::options().durability(Durability::Commit).open(&path).unwrap();
     mapping.store8(PoolOffset::new(8), 5);
     let full =
         PmemError::Io { op: "fallocate", path: path.clone(), errno: rustix::io::Errno::NOSPC.raw_os_error() };

@@ -6,7 +6,7 @@ use crate::schedule::{self, Schedule};
 use crate::tape::{Event, Tape};
 use crate::touched::Touched;
 use lode_layout::{LINE, PoolOffset, WORD, align_down};
-use lode_pmem::{Counter, Gate, Losses, Medium, Memory, Rung, SyncError};
+use lode_pmem::{Counter, Durability, Gate, Losses, Medium, Memory, SyncError};
 use std::io;
 use std::ops::Range;
 use std::sync::Arc;
@@ -55,11 +55,11 @@ impl SimMedium {
     /// The error of mmap(2).
     ///
     /// # Panics
-    /// `len` is not a multiple of 4096, or the rung is [`Rung::None`].
+    /// `len` is not a multiple of 4096, or the durability is [`Durability::None`].
     pub fn new(len: u64, machine: Machine) -> io::Result<SimMedium> {
         assert!(len.is_multiple_of(lode_layout::BLOCK), "{len} bytes are not a whole number of blocks");
         assert!(len / WORD <= u64::from(u32::MAX), "{len} bytes are more than the simulator can number");
-        assert!(machine.rung != Rung::None, "nothing is ever durable on the rung none");
+        assert!(machine.durability != Durability::None, "nothing is ever durable at durability none");
         Ok(SimMedium::over(Memory::anonymous(len)?, machine, None))
     }
 
@@ -86,9 +86,9 @@ impl SimMedium {
         }
     }
 
-    /// Makes the drain or log write with number `nth`, from 0, fail on the commit rung. The stores that it was to make
-    /// durable are lost or not. The next sync of the other kind fails, too. Later ones report success nevertheless, as
-    /// Linux does for two open file descriptions.
+    /// Makes the drain or log write with number `nth`, from 0, fail at durability commit. The stores that it was to
+    /// make durable are lost or not. The next sync of the other kind fails, too. Later ones report success
+    /// nevertheless, as Linux does for two open file descriptions.
     #[must_use]
     pub fn failing_drain(mut self, nth: Option<u64>) -> SimMedium {
         self.failing_drain = nth;
@@ -162,8 +162,8 @@ impl SimMedium {
         inside
     }
 
-    /// Stores bytes word by word. Records each word as the event that `event` makes of its number and new value. A store
-    /// ends before a lost line. Returns true if all was stored.
+    /// Stores bytes word by word. Records each word as the event that `event` makes of its number and new value. A
+    /// store ends before a lost line. Returns true if all was stored.
     fn put(&self, at: PoolOffset, bytes: &[u8], event: impl Fn(u32, u64) -> Event) -> bool {
         if !self.admit(at, bytes.len() as u64) {
             return false;
@@ -245,8 +245,8 @@ impl Medium for SimMedium {
         &self.memory
     }
 
-    fn rung(&self) -> Rung {
-        self.machine.rung
+    fn durability(&self) -> Durability {
+        self.machine.durability
     }
 
     fn log_block(&self) -> u64 {
@@ -282,8 +282,8 @@ impl Medium for SimMedium {
         assert!(place.is_multiple_of(WORD) && len.is_multiple_of(WORD), "a copy is of whole words");
         self.step_durable();
         let thread = schedule::current();
-        match self.machine.rung {
-            Rung::Commit => self.put(at, bytes, |word, value| Event::Store { word, value }),
+        match self.machine.durability {
+            Durability::Commit => self.put(at, bytes, |word, value| Event::Store { word, value }),
             _ => self.put(at, bytes, |word, value| Event::Copy { word, value, thread }),
         };
     }
@@ -295,7 +295,7 @@ impl Medium for SimMedium {
         }
         let all = at.get()..at.get() + len;
         match self.lost(&all) {
-            Some(lost) if self.machine.rung == Rung::Line => {
+            Some(lost) if self.machine.durability == Durability::Line => {
                 self.start_write_back(all.start..lost.start);
                 self.start_write_back(lost.end..all.end);
                 self.fault_at(&lost);
@@ -306,8 +306,8 @@ impl Medium for SimMedium {
 
     fn drain(&self) -> Result<(), SyncError> {
         self.step_durable();
-        match self.machine.rung {
-            Rung::Commit => self.write_out(Description::Drains, 0, self.unit_of(self.memory.len()) - 1),
+        match self.machine.durability {
+            Durability::Commit => self.write_out(Description::Drains, 0, self.unit_of(self.memory.len()) - 1),
             _ => {
                 self.note(|events| events.push(Event::Drain { thread: schedule::current() }));
                 Ok(())
@@ -325,12 +325,12 @@ impl Medium for SimMedium {
         }
         let thread = schedule::current();
         let last_word = (SECTOR / WORD - 1) as u32;
-        let all = match self.machine.rung {
-            Rung::Commit => self.put(at, bytes, |word, value| {
+        let all = match self.machine.durability {
+            Durability::Commit => self.put(at, bytes, |word, value| {
                 let last = word & last_word == last_word;
                 Event::Log { word, value, last }
             }),
-            Rung::Byte => self.put(at, bytes, |word, value| Event::Store { word, value }),
+            Durability::Byte => self.put(at, bytes, |word, value| Event::Store { word, value }),
             _ => self.put(at, bytes, |word, value| Event::Copy { word, value, thread }),
         };
         if !all {
@@ -338,7 +338,7 @@ impl Medium for SimMedium {
         }
         // Another thread may run between the write and its completion.
         self.step_durable();
-        if self.machine.rung == Rung::Commit {
+        if self.machine.durability == Durability::Commit {
             let (first, last) = (self.unit_of(at.get()), self.unit_of(at.get() + len - 1));
             return self.write_out(Description::LogWrites, first, last);
         }

@@ -5,7 +5,7 @@ use crate::pending::{Path, Pending, unit_hash};
 use crate::tape::Event;
 use crate::versions::Versions;
 use lode_layout::WORD;
-use lode_pmem::Rung;
+use lode_pmem::Durability;
 
 /// Highest number of logical threads, and so of the waits of a [`Model`].
 pub(crate) const THREADS_MAX: usize = 3;
@@ -183,7 +183,7 @@ impl Model {
     }
 
     fn flush(&mut self, first: u32, last: u32, thread: u8) {
-        if self.machine.rung != Rung::Line {
+        if self.machine.durability != Durability::Line {
             return;
         }
         for unit in first..=last {
@@ -204,7 +204,7 @@ impl Model {
             self.units[unit as usize].writers &= !(1 << thread);
             self.hold(unit, u64::MAX, |path| path == Path::Past(thread));
         }
-        if self.machine.rung == Rung::Byte {
+        if self.machine.durability == Durability::Byte {
             // A store that another thread can see has left the store buffer, and the caches survive a power cut.
             for unit in self.dirty.clone() {
                 self.hold(unit, u64::MAX, |path| path == Path::Cached);
@@ -267,10 +267,10 @@ mod test {
     use crate::Cpu;
     use std::collections::BTreeSet;
 
-    const X86: Machine = Machine { cpu: Cpu::X86, rung: Rung::Line };
-    const ARM: Machine = Machine { cpu: Cpu::Arm, rung: Rung::Line };
-    const BYTE: Machine = Machine { cpu: Cpu::X86, rung: Rung::Byte };
-    const COMMIT: Machine = Machine { cpu: Cpu::X86, rung: Rung::Commit };
+    const X86: Machine = Machine { cpu: Cpu::X86, durability: Durability::Line };
+    const ARM: Machine = Machine { cpu: Cpu::Arm, durability: Durability::Line };
+    const BYTE: Machine = Machine { cpu: Cpu::X86, durability: Durability::Byte };
+    const COMMIT: Machine = Machine { cpu: Cpu::X86, durability: Durability::Commit };
 
     fn store(word: u32, value: u64) -> Event {
         Event::Store { word, value }
@@ -360,7 +360,7 @@ mod test {
     }
 
     #[test]
-    fn the_caches_outlive_the_power_on_the_byte_rung() {
+    fn the_caches_outlive_the_power_on_the_byte_durability() {
         expect(BYTE, &[store(0, 1), store(1, 2)], &[[0, 0, 0], [1, 0, 0], [1, 2, 0]]);
         expect(BYTE, &[store(0, 1), store(1, 2), drain(1)], &[[1, 2, 0]]);
     }

@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 /// In place of a line's number: no line is lost.
 const NONE: u64 = u64::MAX;
 
-/// The loss of one line. Every access to the lost line faults, as on a page that the kernel has unmapped after a machine
-/// check. The rest of the memory is as it was.
+/// The loss of one line. Every access to the lost line faults, as on a page that the kernel has unmapped after a
+/// machine check. The rest of the memory is as it was.
 #[derive(Debug)]
 pub(crate) struct Poison {
     /// True while accesses meet the poison, and are counted.

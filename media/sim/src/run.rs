@@ -7,7 +7,7 @@ use crate::schedule::{Schedule, Stop, message};
 use crate::tape::Event;
 use crate::{Setup, SimMedium, Subject};
 use lode_layout::{PoolOffset, WORD, bug};
-use lode_pmem::{FaultScope, Medium, Rung};
+use lode_pmem::{Durability, FaultScope, Medium};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -68,7 +68,7 @@ fn run_here<S: Subject>(
     let unusable = |error: String| Fate::Unusable { error };
     let mut rng = fastrand::Rng::with_seed(seed);
     let schedule = (setup.threads > 1).then(|| Arc::new(Schedule::new(setup.threads, rng.u64(..))));
-    let fails = setup.failing_drains && setup.machine.rung == Rung::Commit && rng.bool();
+    let fails = setup.failing_drains && setup.machine.durability == Durability::Commit && rng.bool();
     let failing = fails.then(|| rng.u64(0..2 + operations * setup.threads as u64));
     let medium = match poison {
         Some(poison) => SimMedium::struck(subject.size(), setup.machine, poison),

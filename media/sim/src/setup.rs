@@ -1,7 +1,7 @@
 //! The parameters of an exploration.
 
 use crate::machine::{Cpu, Machine};
-use lode_pmem::Rung;
+use lode_pmem::Durability;
 
 /// The limits that end an exploration.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -35,7 +35,7 @@ pub struct Setup {
     pub seed: u64,
     /// Limits that end the exploration.
     pub budget: Budget,
-    /// True if a drain fails in some runs, on the commit rung.
+    /// True if a drain fails in some runs, at durability commit.
     pub failing_drains: bool,
     /// All images of a crash point are tried if they are no more than this.
     pub exhaustive: u64,
@@ -49,11 +49,11 @@ pub struct Setup {
 }
 
 impl Default for Setup {
-    /// Returns a setup of a single thread with 20 operations, on an x86 machine of the rung line, for 10,000 images and
-    /// at most a minute.
+    /// Returns a setup of a single thread with 20 operations, on an x86 machine of durability line, for 10,000 images
+    /// and at most a minute.
     fn default() -> Setup {
         Setup {
-            machine: Machine { cpu: Cpu::X86, rung: Rung::Line },
+            machine: Machine { cpu: Cpu::X86, durability: Durability::Line },
             threads: 1,
             operations: 20,
             seed: 1,

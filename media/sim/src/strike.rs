@@ -46,9 +46,9 @@ impl fmt::Display for PoisonReport {
     }
 }
 
-/// Runs the workload of `subject` again and again, and loses a line at a load or store that the seed of the run chooses:
-/// a store loads its line first. The line stays lost: each access to it faults. Then recovers from what is on the medium after the run, and from what is there
-/// if power is cut, too. A violation is
+/// Runs the workload of `subject` again and again, and loses a line at a load or store that the seed of the run
+/// chooses: a store loads its line first. The line stays lost: each access to it faults. Then recovers from what is on
+/// the medium after the run, and from what is there if power is cut, too. A violation is
 ///
 /// - a panic of an operation or of a recovery, or a fault that none of them reports;
 /// - a content that is not legal. With the lost line a recovery may also return an error. Once the line is as it was,

@@ -2,7 +2,7 @@
 
 use crate::machine::{Cpu, Machine};
 use crate::pending::{Path, Pending, unit_hash};
-use lode_pmem::Rung;
+use lode_pmem::Durability;
 use std::collections::HashSet;
 
 /// Highest number of versions of one unit that are listed. Of more, a seeded sample is listed.
@@ -86,7 +86,7 @@ impl Versions {
 
 /// Sorts the stores of a unit into independent sequences.
 fn axes(machine: Machine, pending: &[Pending]) -> Vec<Axis> {
-    let by_word = machine.cpu == Cpu::Arm && machine.rung != Rung::Commit;
+    let by_word = machine.cpu == Cpu::Arm && machine.durability != Durability::Commit;
     let mut keys: Vec<Option<u8>> = Vec::new();
     let mut axes: Vec<Axis> = Vec::new();
     for (index, store) in pending.iter().enumerate() {

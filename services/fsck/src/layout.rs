@@ -50,7 +50,7 @@ pub struct Damaged<'a, M: Medium> {
     /// The UUID of the pool.
     pub uuid: [u8; 16],
     /// A random number, as for [`Heap::open`].
-    pub life: [u64; 2],
+    pub log_epoch: [u64; 2],
     /// True if all descriptors, span headers and bitmaps were sound before the repair.
     pub space_was_sound: bool,
 }

@@ -28,9 +28,8 @@ use lode_pmem::Medium;
 use lode_pool::{Headers, repair_headers};
 use std::sync::Arc;
 
-/// Repairs the pool on `medium`, in place. `life` is a random number, as for [`Heap::open`]. If the pool's layout is none
-/// of `layouts`, its objects are left as they are. No other thread or
-/// process may have the pool open.
+/// Repairs the pool on `medium`, in place. `log_epoch` is a random number, as for [`Heap::open`]. If the pool's layout
+/// is none of `layouts`, its objects are left as they are. No other thread or process may have the pool open.
 ///
 /// # Errors
 /// [`RepairError::Pool`] when no header can be used, or the pool has features that a writer must know and this
@@ -40,7 +39,7 @@ use std::sync::Arc;
 /// The repaired pool is durable and closed on return. A repair that was killed can be run again.
 pub fn repair_pool<M: Medium>(
     medium: &Arc<M>,
-    life: [u64; 2],
+    log_epoch: [u64; 2],
     layouts: &[&dyn Layout<M>],
 ) -> Result<Repair, RepairError> {
     let mut repair = Repair::default();
@@ -51,7 +50,7 @@ pub fn repair_pool<M: Medium>(
     headers.set_dirty_shutdowns(&**medium, headers.current().watched.or(medium.dirty_shutdowns()))?;
     let header = *headers.current();
     let (uuid, geometry) = (*header.uuid.as_bytes(), header.geometry);
-    repair_log(medium, &geometry, &uuid, life, &mut repair)?;
+    repair_log(medium, &geometry, &uuid, log_epoch, &mut repair)?;
     let layout = layout_of(&header, layouts);
     let mut before = Report::default();
     SpaceMap::read(medium.memory(), &geometry, &mut before);
@@ -62,7 +61,7 @@ pub fn repair_pool<M: Medium>(
                 medium,
                 geometry: &geometry,
                 uuid,
-                life: [life[0], life[1] ^ 1],
+                log_epoch: [log_epoch[0], log_epoch[1] ^ 1],
                 space_was_sound: before.is_clean(),
             };
             layout.salvage(&damaged, &mut repair)?;
@@ -70,7 +69,7 @@ pub fn repair_pool<M: Medium>(
         None => repair.left_alone = true,
     }
     check_slots(&**medium, &uuid, &mut repair.after);
-    let (heap, _) = Heap::open(Arc::clone(medium), &geometry, uuid, [life[0], life[1] ^ 2])?;
+    let (heap, _) = Heap::open(Arc::clone(medium), &geometry, uuid, [log_epoch[0], log_epoch[1] ^ 2])?;
     if let Some(layout) = layout {
         layout.settle(&heap, &mut repair)?;
     }
@@ -85,7 +84,7 @@ fn repair_log<M: Medium>(
     medium: &Arc<M>,
     geometry: &Geometry,
     uuid: &[u8; 16],
-    life: [u64; 2],
+    log_epoch: [u64; 2],
     repair: &mut Repair,
 ) -> Result<(), RepairError> {
     repair.mended += u64::from(mend_slots(&**medium, uuid)?);
@@ -97,7 +96,7 @@ fn repair_log<M: Medium>(
         }
         None => repair.lost_transactions = true,
     }
-    let (heap, _) = Heap::salvage(Arc::clone(medium), geometry, *uuid, life)?;
+    let (heap, _) = Heap::salvage(Arc::clone(medium), geometry, *uuid, log_epoch)?;
     heap.close()?;
     Ok(())
 }

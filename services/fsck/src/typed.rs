@@ -12,7 +12,7 @@ use std::sync::Arc;
 /// leaks. A repair leaves the objects alone.
 ///
 /// ```
-/// # use lode_heap::{Access, CreateOptions, LayoutName, OpenOptions, PCell, Persist, Rung, TypedPool};
+/// # use lode_heap::{Access, CreateOptions, LayoutName, OpenOptions, PCell, Persist, Durability, TypedPool};
 /// # use lode_fsck::{Typed, check_pool};
 /// # use std::sync::Arc;
 /// lode_heap::brand!(Shelf);
@@ -27,7 +27,7 @@ use std::sync::Arc;
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let folder = tempfile::tempdir()?;
 /// # let path = folder.path().join("shelf.pool");
-/// # let options = CreateOptions { rung: Some(Rung::None), ..CreateOptions::new(1 << 20, LayoutName::new("shelf")?) };
+/// # let options = CreateOptions { durability: Some(Durability::None), ..CreateOptions::new(1 << 20, LayoutName::new("shelf")?) };
 /// # let pool = TypedPool::<Shelf>::create(&path, &options)?;
 /// # pool.root_or_init(|_| Ok(Root { count: PCell::new(1) }))?;
 /// # pool.close()?;

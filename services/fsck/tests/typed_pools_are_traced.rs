@@ -3,7 +3,7 @@
 
 use lode_fsck::{Typed, check_pool};
 use lode_heap::check::{Report, Severity};
-use lode_heap::{Access, CreateOptions, HeapError, LayoutName, OpenOptions, Rung};
+use lode_heap::{Access, CreateOptions, Durability, HeapError, LayoutName, OpenOptions};
 use lode_heap::{PBox, PCell, PString, PVec, Persist, Pool, TypedPool};
 use lode_layout::PoolOffset;
 use lode_pmem::Medium;
@@ -35,7 +35,7 @@ fn town() -> (TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("pool");
     let layout = LayoutName::new("town").unwrap();
-    let options = CreateOptions { rung: Some(Rung::None), ..CreateOptions::new(1 << 20, layout) };
+    let options = CreateOptions { durability: Some(Durability::None), ..CreateOptions::new(1 << 20, layout) };
     let pool = TypedPool::<Town>::create(&path, &options).unwrap();
     let root = pool.root_or_init(|_| Ok::<_, HeapError>(house(1))).unwrap();
     pool.run(|tx| {
@@ -85,7 +85,7 @@ fn a_sound_pool_has_no_leak() {
 #[test]
 fn an_object_without_an_owner_is_a_leak() {
     let (_folder, path) = town();
-    let options = OpenOptions { rung: Some(Rung::None), ..OpenOptions::new(Access::ReadWrite) };
+    let options = OpenOptions { durability: Some(Durability::None), ..OpenOptions::new(Access::ReadWrite) };
     let pool = Pool::open(&path, &options).unwrap();
     let at = pool.heap().run(|tx| tx.alloc_zeroed(100, 8, 1)).unwrap();
     pool.close().unwrap();

@@ -8,14 +8,14 @@
 //!
 //! # Example
 //! ```
-//! use lode_heap::{CreateOptions, Rung};
+//! use lode_heap::{CreateOptions, Durability};
 //! use lode_kv::Store;
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let folder = tempfile::tempdir()?;
 //! # let path = folder.path().join("stones.pool");
-//! // A pool file that holds one tree. `rung` is only needed on memory that loses its content with the power.
-//! let options = CreateOptions { rung: Some(Rung::None), ..CreateOptions::new(4 << 20, Store::layout()) };
+//! // A pool file that holds one tree. `durability` is only needed on memory that loses its content with the power.
+//! let options = CreateOptions { durability: Some(Durability::None), ..CreateOptions::new(4 << 20, Store::layout()) };
 //! let store = Store::create(&path, &options)?;
 //! store.put(b"lodestone", b"magnetite")?;
 //! let tree = store.tree()?;

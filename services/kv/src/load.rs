@@ -160,7 +160,7 @@ impl<M: Medium> Store<M> {
     /// value or that of a later line, however often this load is killed and repeated.
     ///
     /// # Cost
-    /// One drain per key, shared by all threads on the rung `commit`. One more for each note, after some hundred
+    /// One drain per key, shared by all threads at durability `commit`. One more for each note, after some hundred
     /// lines or after as many as a pipe has at a time.
     pub fn load<E: LoadEvents>(
         &mut self,

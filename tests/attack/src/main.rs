@@ -7,7 +7,7 @@ use lode_attack::api::{self, Part, Sequence};
 use lode_attack::files::{self, Library, Program, Samples, Way};
 use lode_attack::kill::{self, Kills, Work};
 use lode_attack::{FOUND_CODE, Finding, Progress, STALL_LIMIT};
-use lode_heap::Rung;
+use lode_heap::Durability;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -95,9 +95,9 @@ struct Kill {
     /// Work of the process: pairs, ledger [default: each in turn]
     #[arg(long)]
     work: Option<Work>,
-    /// Rung of the pool: line, commit [default: each in turn]
-    #[arg(long, value_parser = rung)]
-    rung: Option<Rung>,
+    /// Durability of the pool: line, commit [default: each in turn]
+    #[arg(long, value_parser = durability)]
+    durability: Option<Durability>,
     /// Kills of each seed
     #[arg(long, default_value_t = 20)]
     kills: u64,
@@ -107,8 +107,8 @@ struct Kill {
 struct Child {
     #[arg(long)]
     work: Work,
-    #[arg(long, value_parser = rung)]
-    rung: Rung,
+    #[arg(long, value_parser = durability)]
+    durability: Durability,
     #[arg(long)]
     seed: u64,
     #[arg(long)]
@@ -117,10 +117,10 @@ struct Child {
     journal: PathBuf,
 }
 
-fn rung(text: &str) -> Result<Rung, String> {
+fn durability(text: &str) -> Result<Durability, String> {
     match text {
-        "line" => Ok(Rung::Line),
-        "commit" => Ok(Rung::Commit),
+        "line" => Ok(Durability::Line),
+        "commit" => Ok(Durability::Commit),
         _ => Err("choose line or commit".to_owned()),
     }
 }
@@ -130,8 +130,8 @@ fn main() -> Result<ExitCode> {
         What::Api(api) => attack_api(&api)?,
         What::Files(files) => attack_files(&files)?,
         What::Kill(kill) => attack_kill(&kill)?,
-        What::Child(Child { work, rung, seed, pool, journal }) => {
-            kill::child(&Kills { work, rung, seed, count: 0 }, &pool, &journal)?;
+        What::Child(Child { work, durability, seed, pool, journal }) => {
+            kill::child(&Kills { work, durability, seed, count: 0 }, &pool, &journal)?;
             0
         }
     };
@@ -242,18 +242,22 @@ fn attack_files(files: &Files) -> Result<usize> {
 fn attack_kill(kill: &Kill) -> Result<usize> {
     let program = std::env::current_exe().context("the attacker's own program")?;
     let works = kill.work.map_or(vec![Work::Pairs, Work::Ledger], |work| vec![work]);
-    let rungs = kill.rung.map_or(vec![Rung::Line, Rung::Commit], |rung| vec![rung]);
+    let durabilities =
+        kill.durability.map_or(vec![Durability::Line, Durability::Commit], |durability| vec![durability]);
     for_minutes(&kill.run, false, |seed| {
         let mut found = 0;
         for work in &works {
-            for rung in &rungs {
-                let kills = Kills { work: *work, rung: *rung, seed, count: kill.kills };
+            for durability in &durabilities {
+                let kills = Kills { work: *work, durability: *durability, seed, count: kill.kills };
                 let tell = &mut |finding: Finding| {
                     found += 1;
-                    println!("{finding} ({work} on {rung}, seed {seed})");
+                    println!("{finding} ({work} on {durability}, seed {seed})");
                 };
                 let acknowledged = kill::attack(&kills, &program, tell)?;
-                println!("seed {seed}: {work} on {rung}: {} kills, {acknowledged} acknowledged", kill.kills);
+                println!(
+                    "seed {seed}: {work} on {durability}: {} kills, {acknowledged} acknowledged",
+                    kill.kills
+                );
             }
         }
         Ok(found)

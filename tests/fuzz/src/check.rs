@@ -132,9 +132,14 @@ mod test {
             }
             _ => {
                 let (generation, sequence) = (numbers.any(), numbers.any());
-                let life = [numbers.below(5), 4];
-                let slot =
-                    Slot { generation, sequence, life, rings: 1 + numbers.any() as u32 / 2, closed: false };
+                let log_epoch = [numbers.below(5), 4];
+                let slot = Slot {
+                    generation,
+                    sequence,
+                    log_epoch,
+                    rings: 1 + numbers.any() as u32 / 2,
+                    closed: false,
+                };
                 for (word, value) in slot.encode(uuid).into_iter().enumerate() {
                     medium.store8(Slot::home(generation).plus(word as u64 * 8), value);
                 }

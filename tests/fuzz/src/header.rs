@@ -2,7 +2,7 @@
 
 use crate::page;
 use lode_layout::header::{LEN, MINOR};
-use lode_layout::{Geometry, Header, LayoutName, Rung};
+use lode_layout::{Durability, Geometry, Header, LayoutName};
 use uuid::Uuid;
 
 /// Bytes of the checksum at the end of a header.
@@ -35,8 +35,8 @@ fn seal(page: &mut [u8; LEN]) {
 pub fn seeds() -> Vec<(&'static str, Vec<u8>)> {
     let new = Geometry::plan(64 << 20).ok();
     let grown = Geometry::plan(1 << 30).and_then(|geometry| geometry.grow(1 << 40)).ok();
-    let named = [("new", new, None), ("grown", grown, Some(Rung::None))];
-    let header = |(name, geometry, rung_forced): (_, Option<Geometry>, _)| {
+    let named = [("new", new, None), ("grown", grown, Some(Durability::None))];
+    let header = |(name, geometry, durability_forced): (_, Option<Geometry>, _)| {
         let header = Header {
             minor: MINOR,
             compat: 0,
@@ -45,8 +45,8 @@ pub fn seeds() -> Vec<(&'static str, Vec<u8>)> {
             uuid: Uuid::from_bytes([0x5a; 16]),
             layout: LayoutName::new("kv").ok()?,
             created: 1_700_000_000,
-            rung_min: Rung::Commit,
-            rung_forced,
+            durability_min: Durability::Commit,
+            durability_forced,
             watched: None,
             geometry: geometry?,
         };

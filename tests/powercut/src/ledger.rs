@@ -7,7 +7,7 @@
 
 use anyhow::{Context, Result, ensure};
 use lode_heap::{Heap, HeapError, Tx};
-use lode_layout::{LayoutName, PoolOffset, Rung, WORD};
+use lode_layout::{Durability, LayoutName, PoolOffset, WORD};
 use lode_pmem::Mapping;
 use lode_pool::{Access, CreateOptions, OpenOptions, PoolFile};
 use std::io::{self, Write};
@@ -45,7 +45,8 @@ impl Ledger {
     /// Any error of pool or heap.
     pub fn create(path: &Path, size: u64, threads: u64) -> Result<()> {
         let layout = LayoutName::new("ledger").ok().context("a layout name")?;
-        let options = CreateOptions { rung: Some(Rung::Commit), ..CreateOptions::new(size, layout) };
+        let options =
+            CreateOptions { durability: Some(Durability::Commit), ..CreateOptions::new(size, layout) };
         let pool = PoolFile::create(path, &options, |medium, header| -> Result<()> {
             Ok(Heap::format(medium, &header.geometry, header.uuid.as_bytes(), new_life())?)
         })?;
@@ -64,12 +65,13 @@ impl Ledger {
         Ok(pool.close()?)
     }
 
-    /// Opens the pool at `path` on the rung `commit`.
+    /// Opens the pool at `path` at durability `commit`.
     ///
     /// # Errors
     /// Any error of pool or heap.
     pub fn open(path: &Path) -> Result<Ledger> {
-        let options = OpenOptions { rung: Some(Rung::Commit), ..OpenOptions::new(Access::ReadWrite) };
+        let options =
+            OpenOptions { durability: Some(Durability::Commit), ..OpenOptions::new(Access::ReadWrite) };
         let pool = PoolFile::open(path, &options)?;
         let heap = open_heap(&pool)?;
         let root = heap.root()?;

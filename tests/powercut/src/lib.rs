@@ -13,7 +13,7 @@
 //! It does: keep apart, for each sector of 512 bytes, the synced content and later writes; fail all requests after the
 //! power cut; build images in which each sector that was not synced has any of its versions. It does not: simulate the
 //! kernel. The page cache, its write-back and the system calls are the real ones. So this shows that the calls of
-//! `lode-pmem` ask the kernel for what the rung `commit` promises. `lode-sim` covers the loss of stores and drains in
+//! `lode-pmem` ask the kernel for what durability `commit` promises. `lode-sim` covers the loss of stores and drains in
 //! any order.
 #![forbid(unsafe_code)]
 

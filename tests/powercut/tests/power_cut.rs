@@ -1,4 +1,4 @@
-//! A power cut loses no transaction that a program on the rung `commit` acknowledged as durable.
+//! A power cut loses no transaction that a program at durability `commit` acknowledged as durable.
 
 mod trials;
 

@@ -4,7 +4,7 @@
 mod trials;
 
 use lode_layout::PoolOffset;
-use lode_pmem::{Mapping, Medium, Rung};
+use lode_pmem::{Durability, Mapping, Medium};
 use lode_powercut::{Disk, Requests, Survival, Volume};
 use std::path::Path;
 
@@ -19,7 +19,7 @@ fn log_writes_and_drains_are_synced_and_stores_are_not() {
         Err(error) => return trials::skip("log_writes_and_drains_are_synced_and_stores_are_not", &error),
     };
     let medium = Mapping::options().open(volume.path()).unwrap();
-    assert_eq!(medium.rung(), Rung::Commit);
+    assert_eq!(medium.durability(), Durability::Commit);
     let (log, home) = (PoolOffset::new(0x1000), PoolOffset::new(0x8000));
     let durable = |at: PoolOffset| volume.disk().image(Survival::Old)[at.get() as usize];
 

@@ -1,14 +1,14 @@
 //! The table of a crate's `tests/cost.rs`, and the medium that it measures.
 
-use lode_pmem::{Counted, Counts, Mapping, Rung};
+use lode_pmem::{Counted, Counts, Durability, Mapping};
 use std::fmt::{Display, Write};
 use std::path::Path;
 use std::{env, fs};
 
-/// Returns a counting medium of `len` bytes: memory, or on the rung `commit` a file without a name in `folder`.
-pub fn medium(len: u64, rung: Rung, folder: &str) -> Counted<Mapping> {
-    let options = Mapping::options().rung(rung);
-    if rung != Rung::Commit {
+/// Returns a counting medium of `len` bytes: memory, or at durability `commit` a file without a name in `folder`.
+pub fn medium(len: u64, durability: Durability, folder: &str) -> Counted<Mapping> {
+    let options = Mapping::options().durability(durability);
+    if durability != Durability::Commit {
         return Counted::new(options.map_anonymous(len).unwrap());
     }
     let file = tempfile::tempfile_in(folder).unwrap();
@@ -28,12 +28,12 @@ impl Table {
         let columns =
             ["drains", "waiting", "log writes", "copied lines", "bytes", "flushed lines", "stored bytes"];
         let mut table = Table { text: String::new() };
-        table.line("operation", "rung", columns);
+        table.line("operation", "durability", columns);
         table
     }
 
-    fn line(&mut self, name: &str, rung: &str, cells: [impl Display; 7]) {
-        write!(self.text, "{name:<24}{rung:<7}").unwrap();
+    fn line(&mut self, name: &str, durability: &str, cells: [impl Display; 7]) {
+        write!(self.text, "{name:<24}{durability:<7}").unwrap();
         for cell in cells {
             write!(self.text, "{cell:>14}").unwrap();
         }
@@ -41,7 +41,7 @@ impl Table {
     }
 
     /// Adds the line of an operation.
-    pub fn add(&mut self, name: &str, rung: Rung, counts: Counts) {
+    pub fn add(&mut self, name: &str, durability: Durability, counts: Counts) {
         let Counts {
             drains,
             drains_waiting,
@@ -53,7 +53,7 @@ impl Table {
         } = counts;
         let cells =
             [drains, drains_waiting, log_writes, lines_copied, bytes_copied, lines_flushed, bytes_stored];
-        self.line(name, &rung.to_string(), cells);
+        self.line(name, &durability.to_string(), cells);
     }
 
     /// Writes the table to the folder in which `cargo xtask cost` expects it. Then compares it with the golden file of

@@ -3,7 +3,7 @@
 use crate::{memory, tree};
 use lode_heap::Heap;
 use lode_kv::LAYOUT_NAME;
-use lode_layout::{Geometry, Header, LayoutName, Rung};
+use lode_layout::{Durability, Geometry, Header, LayoutName};
 use lode_pmem::Mapping;
 use lode_pool::{Headers, PoolError};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use uuid::Uuid;
 pub fn create(len: u64) -> Heap<Arc<Mapping>> {
     let medium = Arc::new(memory::line(len));
     let layout = LayoutName::new(LAYOUT_NAME).unwrap();
-    let header = Header::new(Uuid::from_u128(5), layout, Geometry::plan(len).unwrap(), Rung::None, 1);
+    let header = Header::new(Uuid::from_u128(5), layout, Geometry::plan(len).unwrap(), Durability::None, 1);
     let content = |medium: &Arc<Mapping>, header: &Header| {
         Heap::format(medium, &header.geometry, header.uuid.as_bytes(), [1, 2])
             .map_err(|_| PoolError::GenerationsExhausted)

@@ -1,20 +1,20 @@
 //! Anonymous memory as a medium.
 
 use lode_layout::PoolOffset;
-use lode_pmem::{Mapping, Medium, Rung};
+use lode_pmem::{Durability, Mapping, Medium};
 use std::sync::Arc;
 
-/// Returns `len` zeroed bytes on the rung `line`: stores take the code path of persistent memory.
+/// Returns `len` zeroed bytes at durability `line`: stores take the code path of persistent memory.
 pub fn line(len: u64) -> Mapping {
-    Mapping::options().rung(Rung::Line).map_anonymous(len).unwrap()
+    Mapping::options().durability(Durability::Line).map_anonymous(len).unwrap()
 }
 
-/// Returns `len` zeroed bytes on the rung `none`, where no call waits for durability.
+/// Returns `len` zeroed bytes at durability `none`, where no call waits for durability.
 pub fn volatile(len: u64) -> Arc<Mapping> {
-    Arc::new(Mapping::options().rung(Rung::None).map_anonymous(len).unwrap())
+    Arc::new(Mapping::options().durability(Durability::None).map_anonymous(len).unwrap())
 }
 
-/// Returns memory on the rung `line` that holds `bytes`.
+/// Returns memory at durability `line` that holds `bytes`.
 pub fn holding(bytes: &[u8]) -> Mapping {
     let medium = line(bytes.len() as u64);
     medium.store(PoolOffset::NULL, bytes);

@@ -55,8 +55,8 @@ impl fmt::Display for Who {
 
 /// Words in the area that transactions change: 16 MiB, which fit no cache of one core.
 pub(crate) const AREA_WORDS: u32 = 2 << 20;
-/// Those at its start that all works but one keep to, 512 KiB: what is measured then is the transaction, and not how far
-/// away the memory is.
+/// Those at its start that all works but one keep to, 512 KiB: what is measured then is the transaction, and not how
+/// far away the memory is.
 pub(crate) const NEAR_WORDS: u32 = 64 << 10;
 /// Slots that hold one block of 64 bytes each: 4 MiB of blocks live at any time.
 pub(crate) const SLOTS: u32 = 64 << 10;

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 /// The durability of a group: the operation that makes a store durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Rung {
+pub(crate) enum Durability {
     /// Cache-line flushes and fences on tmpfs: DRAM stands in for persistent memory.
     Line,
     /// Synced writes to an ordinary file.
@@ -48,10 +48,10 @@ impl Group {
     ];
 
     /// Returns the durability of the group.
-    pub(crate) fn rung(self) -> Rung {
+    pub(crate) fn durability(self) -> Durability {
         match self {
-            Group::Transactions | Group::Random | Group::Words | Group::Alone => Rung::Line,
-            Group::File | Group::Put | Group::PutMany => Rung::Commit,
+            Group::Transactions | Group::Random | Group::Words | Group::Alone => Durability::Line,
+            Group::File | Group::Put | Group::PutMany => Durability::Commit,
         }
     }
 }

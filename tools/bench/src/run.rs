@@ -1,7 +1,7 @@
 //! Runs the groups, each in a process of its own, and keeps every lap.
 
 use crate::machine::Machine;
-use crate::plan::{Group, Rung, Size};
+use crate::plan::{Group, Durability, Size};
 use crate::works::Findings;
 use anyhow::{Context, Result, bail, ensure};
 use clap::ValueEnum;
@@ -65,7 +65,7 @@ impl Laps {
     }
 }
 
-/// A folder for the files of the groups on one rung, removed at the end, and on SIGINT too.
+/// A folder for the files of the groups on one durability, removed at the end, and on SIGINT too.
 fn folders(out: &Path) -> Result<(TempDir, TempDir)> {
     let make = |parent: &Path| {
         let folder = tempfile::Builder::new().prefix("lode-bench-").tempdir_in(parent);
@@ -91,9 +91,9 @@ pub(crate) fn run(groups: &[Group], quick: bool, size: &Size, seed: u64, out: &P
     let mut findings = Findings::default();
     let mut failed = Vec::new();
     for group in groups {
-        let parent = match group.rung() {
-            Rung::Line => &tmpfs,
-            Rung::Commit => &disk,
+        let parent = match group.durability() {
+            Durability::Line => &tmpfs,
+            Durability::Commit => &disk,
         };
         let name = group.to_possible_value().context("every group has a name")?;
         let folder = parent.path().join(name.get_name());
@@ -127,9 +127,9 @@ fn inside(group: Group, name: &str, quick: bool, size: &Size, seed: u64, folder:
     if size.touched {
         command.arg("--touched");
     }
-    match group.rung() {
-        Rung::Line => command.env("PMEM_IS_PMEM_FORCE", "1"),
-        Rung::Commit => command.env_remove("PMEM_IS_PMEM_FORCE"),
+    match group.durability() {
+        Durability::Line => command.env("PMEM_IS_PMEM_FORCE", "1"),
+        Durability::Commit => command.env_remove("PMEM_IS_PMEM_FORCE"),
     };
     let output = command.stdin(Stdio::null()).stderr(Stdio::inherit()).output()?;
     ensure!(output.status.success(), "ended with {}", output.status);

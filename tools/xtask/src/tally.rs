@@ -1,5 +1,5 @@
-//! Counts of tests: passed, failed with reasons, skipped, the time of each, and the images of power cuts that were recovered
-//! from.
+//! Counts of tests: passed, failed with reasons, skipped, the time of each, and the images of power cuts that were
+//! recovered from.
 
 use crate::failure::Failure;
 use std::collections::BTreeMap;

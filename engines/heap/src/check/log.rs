@@ -9,7 +9,7 @@ use lode_redo::past::{Flaw, FlawKind, Past};
 use lode_layout::{Geometry, Slot, WORD};
 use lode_pmem::{Fault, Medium};
 
-/// Checks the records that the life of `slot` left in the pool `uuid`.
+/// Checks the records that the log epoch of `slot` left in the pool `uuid`.
 pub fn check_log<M: Medium>(
     medium: &M,
     geometry: &Geometry,

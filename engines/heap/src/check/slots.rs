@@ -13,7 +13,7 @@ use lode_redo::SEQUENCE_GAP;
 use lode_redo::slots::{self, Copy};
 use zerocopy::IntoBytes;
 
-/// Words of a slot: magic and checksum, generation, sequence, life (two), rings and closed, reserved (two).
+/// Words of a slot: magic and checksum, generation, sequence, log epoch (two), rings and closed, reserved (two).
 const GENERATION: usize = 1;
 const SEQUENCE: usize = 2;
 const RINGS: usize = 5;
@@ -81,10 +81,10 @@ fn report_copy(copy: &Copy, whole: Option<Slot>, newest: Option<Slot>, uuid: &[u
     report.add(Finding { severity, what, at: copy.at, found: None, want: None, means });
 }
 
-/// Returns true if a single bit differs, in a way that no torn write explains. A replaced slot has a smaller
-/// generation and sequence number than the one that replaces it. One of the two may say that the pool is closed.
-/// Lives are random. A recovery that finds a slot torn writes one of the same generation, with a sequence number far
-/// above. It can be stopped, too: its words may even complete the torn slot.
+/// Returns true if a single bit differs, in a way that no torn write explains. A replaced slot has a smaller generation
+/// and sequence number than the one that replaces it. One of the two may say that the pool is closed. Log epochs are
+/// random. A recovery that finds a slot torn writes one of the same generation, with a sequence number far above. It
+/// can be stopped, too: its words may even complete the torn slot.
 fn is_flipped(whole: &[u64; SLOT_WORDS], copy: &[u64; SLOT_WORDS], is_replaced: bool) -> bool {
     let mut differ = whole.iter().zip(copy).zip(0..).filter(|((a, b), _)| a != b);
     match (differ.next(), differ.next()) {

@@ -115,8 +115,8 @@ fn slot_at(root: PoolOffset, slot: u64) -> PoolOffset {
     root.plus(slot * WORD)
 }
 
-/// Returns a life id that is as good as random. A torn slot with it must not look like one with a flipped bit.
-fn life(number: u64) -> [u64; 2] {
+/// Returns a log epoch that is as good as random. A torn slot with it must not look like one with a flipped bit.
+fn log_epoch(number: u64) -> [u64; 2] {
     [0x9E37_79B9_7F4A_7C15, 0xD1B5_4A32_D192_ED03].map(|odd: u64| odd.wrapping_mul(number))
 }
 
@@ -287,8 +287,8 @@ impl Subject for HeapSubject {
 
     fn format(&self, medium: Arc<SimMedium>) -> Result<(), HeapError> {
         let geometry = Geometry::plan(self.size).expect("a size");
-        Heap::format(&medium, &geometry, &UUID, life(1))?;
-        let (heap, _) = Heap::open(medium, &geometry, UUID, life(2))?;
+        Heap::format(&medium, &geometry, &UUID, log_epoch(1))?;
+        let (heap, _) = Heap::open(medium, &geometry, UUID, log_epoch(2))?;
         heap.run(|tx| {
             let root = tx.alloc_zeroed(SLOTS * WORD, 16, ROOT_TYPE)?;
             tx.set_root(root);
@@ -299,7 +299,7 @@ impl Subject for HeapSubject {
 
     fn start(&self, medium: Arc<SimMedium>) -> Result<Engine, HeapError> {
         let geometry = Geometry::plan(self.size).expect("a size");
-        let (heap, _) = Heap::open(medium, &geometry, UUID, life(3))?;
+        let (heap, _) = Heap::open(medium, &geometry, UUID, log_epoch(3))?;
         let root = heap.root()?;
         Ok(Engine { heap, root, number: AtomicU64::new(1) })
     }
@@ -335,7 +335,7 @@ impl Subject for HeapSubject {
         if let Some(damage) = report.findings.iter().find(|finding| finding.severity == Severity::Damage) {
             return Err(HeapError::Corrupt { what: damage.what, at: damage.at });
         }
-        let (heap, _) = Heap::open(medium, &geometry, UUID, life(4))?;
+        let (heap, _) = Heap::open(medium, &geometry, UUID, log_epoch(4))?;
         self.contents(&heap, &geometry)
     }
 

@@ -9,7 +9,7 @@ use crate::persist::Persist;
 use crate::ptr;
 use crate::walk::{HeapStats, Object};
 use lode_layout::{Geometry, PoolOffset};
-use lode_pmem::{Mapping, Medium, Rung};
+use lode_pmem::{Durability, Mapping, Medium};
 
 /// A heap whose objects have types, which the compiler checks. `B` is the pool's [brand](crate::brand). For a pool in
 /// a file it is a part of the [`TypedPool`](crate::TypedPool).
@@ -136,9 +136,9 @@ impl<B: Brand, M: Medium> TypedHeap<B, M> {
         self.heap.stats()
     }
 
-    /// Returns the durability rung of the medium.
-    pub fn rung(&self) -> Rung {
-        self.heap.medium().rung()
+    /// Returns the durability of the medium.
+    pub fn durability(&self) -> Durability {
+        self.heap.medium().durability()
     }
 
     /// Adds the space by which the pool has grown, as [`Heap::extend`] does.

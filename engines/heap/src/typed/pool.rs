@@ -4,7 +4,7 @@ use super::brand::Brand;
 use super::heap::TypedHeap;
 use crate::pool::{OpenError, Pool};
 use lode_layout::Header;
-use lode_pmem::{Mapping, Medium, RungReport};
+use lode_pmem::{DurabilityReport, Mapping, Medium};
 use lode_pool::{CreateOptions, OpenOptions, PoolFile};
 use lode_redo::Recovery;
 use std::ops::Deref;
@@ -28,7 +28,8 @@ impl<M: Medium> Pool<M> {
     /// store to the medium from then on.
     ///
     /// # Errors
-    /// [`HeapError::BrandTaken`](crate::HeapError::BrandTaken), in [`OpenError::Heap`], while another heap is open under the brand.
+    /// [`HeapError::BrandTaken`](crate::HeapError::BrandTaken), in [`OpenError::Heap`], while another heap is open
+    /// under the brand.
     pub fn typed<B: Brand>(self) -> Result<TypedPool<B, M>, OpenError> {
         let (heap, file, recovery) = self.into_parts();
         let heap = TypedHeap::new(heap).map_err(OpenError::heap(file.path()))?;
@@ -54,7 +55,7 @@ impl<B: Brand> TypedPool<B> {
     /// As [`Pool::open`] and [`Pool::typed`].
     ///
     /// # Durability
-    /// Every transaction that had returned in an earlier life is there.
+    /// Every transaction that had returned in an earlier log epoch is there.
     pub fn open(path: &Path, options: &OpenOptions) -> Result<TypedPool<B>, OpenError> {
         Pool::open(path, options)?.typed()
     }
@@ -66,8 +67,8 @@ impl<B: Brand, M: Medium> TypedPool<B, M> {
         self.file.header()
     }
 
-    /// Returns the rung, and how it was found.
-    pub fn report(&self) -> &RungReport {
+    /// Returns the durability, and how it was found.
+    pub fn report(&self) -> &DurabilityReport {
         self.file.medium().report()
     }
 

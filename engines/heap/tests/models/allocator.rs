@@ -13,8 +13,8 @@ const UUID: [u8; 16] = [5; 16];
 const SIZE: u64 = 256 << 10;
 const BLOCK_SIZE: u64 = 1024;
 
-fn open(medium: &StdArc<Yielding>, geometry: &Geometry, life: u64) -> Heap<StdArc<Yielding>> {
-    Heap::open(StdArc::clone(medium), geometry, UUID, [life; 2]).unwrap().0
+fn open(medium: &StdArc<Yielding>, geometry: &Geometry, log_epoch: u64) -> Heap<StdArc<Yielding>> {
+    Heap::open(StdArc::clone(medium), geometry, UUID, [log_epoch; 2]).unwrap().0
 }
 
 fn alloc(heap: &Heap<StdArc<Yielding>>) -> Result<PoolOffset, HeapError> {

@@ -8,7 +8,7 @@ use lode_layout::{
     BLOCK, Entries, Entry, PoolOffset, RECORD_HEADER_WORDS, RECORD_LINE_WORDS, Record, SLOT_BLOCKS,
     SLOT_WORDS, Slot, align_up,
 };
-use lode_pmem::{Medium, Rung, SyncError};
+use lode_pmem::{Durability, Medium, SyncError};
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicBool, Ordering};
 use loom::thread;
@@ -33,18 +33,18 @@ struct Told {
 #[derive(Debug)]
 struct Watched {
     inner: Yielding,
-    rung: Rung,
+    durability: Durability,
     told: [Told; COUNT],
     /// The sequence number of each transaction that is in the log.
     numbers: Mutex<[Option<u64>; COUNT]>,
 }
 
 impl Watched {
-    fn new(rung: Rung) -> Watched {
+    fn new(durability: Durability) -> Watched {
         let inner = Yielding::new(HOME.get() + BLOCK);
         let told = || Told { durable: AtomicBool::new(false), home: AtomicBool::new(false) };
         let told = std::array::from_fn(|_| told());
-        Watched { inner, rung, told, numbers: Mutex::new([None; COUNT]) }
+        Watched { inner, durability, told, numbers: Mutex::new([None; COUNT]) }
     }
 
     fn home(index: usize) -> PoolOffset {
@@ -97,11 +97,11 @@ impl lode_pmem::Layer for Watched {
     fn inner(&self) -> &Yielding {
         &self.inner
     }
-    fn rung(&self) -> Rung {
-        self.rung
+    fn durability(&self) -> Durability {
+        self.durability
     }
     fn log_block(&self) -> u64 {
-        if self.rung == Rung::Commit { BLOCK } else { Medium::log_block(&self.inner) }
+        if self.durability == Durability::Commit { BLOCK } else { Medium::log_block(&self.inner) }
     }
     fn store8(&self, at: PoolOffset, value: u64) {
         Medium::store8(&self.inner, at, value);
@@ -124,8 +124,8 @@ impl lode_pmem::Layer for Watched {
     }
 }
 
-fn open(rung: Rung) -> Arc<Log<Watched>> {
-    let medium = Watched::new(rung);
+fn open(durability: Durability) -> Arc<Log<Watched>> {
+    let medium = Watched::new(durability);
     Log::format(&medium, AREA, &UUID, [1; 2]).unwrap();
     Arc::new(Log::recover(medium, AREA, UUID, [2; 2]).unwrap().0)
 }
@@ -142,9 +142,9 @@ fn commit(log: &Log<Watched>, index: usize) {
 }
 
 /// Threads commit while one checkpoints; the next checkpoint covers all.
-fn commit_beside_checkpoint(rung: Rung, threads: usize, preemptions: usize) {
+fn commit_beside_checkpoint(durability: Durability, threads: usize, preemptions: usize) {
     explore(preemptions, move || {
-        let log = open(rung);
+        let log = open(durability);
         let threads: Vec<_> = (0..threads)
             .map(|index| {
                 let log = Arc::clone(&log);
@@ -175,7 +175,7 @@ fn drawn(log: &Log<Watched>) -> Vec<u64> {
 #[test]
 fn no_number_is_drawn_twice() {
     explore(2, || {
-        let log = open(Rung::Line);
+        let log = open(Durability::Line);
         let other = Arc::clone(&log);
         let other = thread::spawn(move || commit(&other, 0));
         commit(&log, 1);
@@ -186,20 +186,20 @@ fn no_number_is_drawn_twice() {
 
 #[test]
 fn no_checkpoint_covers_what_is_not_home() {
-    commit_beside_checkpoint(Rung::Line, 1, 3);
-    commit_beside_checkpoint(Rung::Line, 2, 1);
+    commit_beside_checkpoint(Durability::Line, 1, 3);
+    commit_beside_checkpoint(Durability::Line, 2, 1);
 }
 
 #[test]
 fn no_checkpoint_of_a_group_covers_what_is_not_home() {
-    commit_beside_checkpoint(Rung::Commit, 1, 3);
-    commit_beside_checkpoint(Rung::Commit, 2, 1);
+    commit_beside_checkpoint(Durability::Commit, 1, 3);
+    commit_beside_checkpoint(Durability::Commit, 2, 1);
 }
 
 #[test]
 fn all_of_a_group_return_when_it_is_durable() {
     explore(3, || {
-        let log = open(Rung::Commit);
+        let log = open(Durability::Commit);
         let other = Arc::clone(&log);
         let other = thread::spawn(move || commit(&other, 0));
         commit(&log, 1);
@@ -212,7 +212,7 @@ fn all_of_a_group_return_when_it_is_durable() {
 /// a transaction: by a thread that needs one, by a checkpoint, or by both.
 fn a_lane_alone(another: bool, checkpoint: bool, preemptions: usize) {
     explore(preemptions, move || {
-        let log = open(Rung::Line);
+        let log = open(Durability::Line);
         commit(&log, 0);
         log.checkpoint().unwrap();
         let spawn = |run: fn(&Log<Watched>)| {
@@ -244,7 +244,7 @@ fn a_lane_is_given_up_to_a_checkpoint() {
 #[test]
 fn lanes_of_threads_that_have_ended_are_used_again() {
     explore(2, || {
-        let log = open(Rung::Line);
+        let log = open(Durability::Line);
         for index in 0..2 {
             let gone = Arc::clone(&log);
             thread::spawn(move || commit(&gone, index)).join().unwrap();

@@ -1,14 +1,14 @@
 //! Memory whose waiting is loom's.
 
-use lode_pmem::{Gate, Mapping, Rung};
+use lode_pmem::{Durability, Gate, Mapping};
 
-/// A medium of anonymous memory on the rung `line`, on which a thread that waits lets others run.
+/// A medium of anonymous memory at durability `line`, on which a thread that waits lets others run.
 #[derive(Debug)]
 pub(super) struct Yielding(Mapping);
 
 impl Yielding {
     pub(super) fn new(len: u64) -> Yielding {
-        Yielding(Mapping::options().rung(Rung::Line).reserve(len).map_anonymous(len).unwrap())
+        Yielding(Mapping::options().durability(Durability::Line).reserve(len).map_anonymous(len).unwrap())
     }
 }
 

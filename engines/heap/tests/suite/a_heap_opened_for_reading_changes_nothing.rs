@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
 
 use lode_heap::{Access, CreateOptions, Heap, HeapError, LayoutName, LogError, OpenError, OpenOptions, Pool};
-use lode_heap::{PBox, PCell, PVec, Persist, Rung, TypedPool};
+use lode_heap::{Durability, PBox, PCell, PVec, Persist, TypedPool};
 use lode_layout::{PoolOffset, WORD};
 use lode_pmem::Mapping;
 use std::fs;
@@ -23,7 +23,7 @@ struct Root {
 fn created(folder: &Path) -> PathBuf {
     let path = folder.join("pool");
     let options = CreateOptions {
-        rung: Some(Rung::None),
+        durability: Some(Durability::None),
         ..CreateOptions::new(1 << 20, LayoutName::new("mine").unwrap())
     };
     Pool::create(&path, &options).unwrap().close().unwrap();
@@ -31,7 +31,7 @@ fn created(folder: &Path) -> PathBuf {
 }
 
 fn opening(access: Access) -> OpenOptions {
-    OpenOptions { rung: Some(Rung::None), ..OpenOptions::new(access) }
+    OpenOptions { durability: Some(Durability::None), ..OpenOptions::new(access) }
 }
 
 #[test]

@@ -3,7 +3,7 @@
 
 use lode_heap::{Doubt, Heap, HeapError};
 use lode_layout::{Geometry, PoolOffset};
-use lode_pmem::{Fault, FaultKind, Mapping, Medium as _, Rung};
+use lode_pmem::{Durability, Fault, FaultKind, Mapping, Medium as _};
 use std::fs::File;
 use std::sync::Arc;
 
@@ -17,7 +17,10 @@ type Medium = Arc<Mapping>;
 fn pool() -> (File, Medium, Geometry) {
     let file = tempfile::tempfile().unwrap();
     file.set_len(LEN).unwrap();
-    let medium = Mapping::options().rung(Rung::Line).map_file(file.try_clone().unwrap(), "a file").unwrap();
+    let medium = Mapping::options()
+        .durability(Durability::Line)
+        .map_file(file.try_clone().unwrap(), "a file")
+        .unwrap();
     let (medium, geometry) = (Arc::new(medium), Geometry::plan(LEN).unwrap());
     Heap::format(&medium, &geometry, &UUID, [1, 1]).unwrap();
     (file, medium, geometry)

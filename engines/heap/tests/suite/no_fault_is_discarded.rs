@@ -7,7 +7,7 @@
 
 use lode_heap::{Heap, HeapError, PCell, PVec, Persist, TypedHeap};
 use lode_layout::{Geometry, PoolOffset};
-use lode_pmem::{FaultKind, FaultScope, Mapping, Rung};
+use lode_pmem::{Durability, FaultKind, FaultScope, Mapping};
 use std::fs::File;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -31,7 +31,10 @@ struct Root {
 fn pool() -> (File, Heap<Arc<Mapping>>) {
     let file = tempfile::tempfile().unwrap();
     file.set_len(LEN).unwrap();
-    let medium = Mapping::options().rung(Rung::Line).map_file(file.try_clone().unwrap(), "a file").unwrap();
+    let medium = Mapping::options()
+        .durability(Durability::Line)
+        .map_file(file.try_clone().unwrap(), "a file")
+        .unwrap();
     let (medium, geometry) = (Arc::new(medium), Geometry::plan(LEN).unwrap());
     Heap::format(&medium, &geometry, &[5; 16], [1, 1]).unwrap();
     (file, Heap::open(medium, &geometry, [5; 16], [2, 2]).unwrap().0)

@@ -164,7 +164,7 @@ fn a_heap_is_what_its_model_says() {
         let mut draw = Draw(seed);
         let mut pool = Pool::new(LEN);
         let mut model = Model::default();
-        for _life in 0..6 {
+        for _epoch in 0..6 {
             let heap = pool.heap();
             model.check(&heap);
             for _ in 0..120 {

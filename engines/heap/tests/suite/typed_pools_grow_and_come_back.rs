@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-use lode_heap::{Access, CreateOptions, HeapError, LayoutName, OpenError, OpenOptions, Pool, Rung};
+use lode_heap::{Access, CreateOptions, Durability, HeapError, LayoutName, OpenError, OpenOptions, Pool};
 use lode_heap::{PString, PVec, Persist, TypedPool};
 use std::sync::Barrier;
 
@@ -17,7 +17,7 @@ struct Root {
 }
 
 fn opening(access: Access) -> OpenOptions {
-    OpenOptions { rung: Some(Rung::None), ..OpenOptions::new(access) }
+    OpenOptions { durability: Some(Durability::None), ..OpenOptions::new(access) }
 }
 
 #[test]
@@ -25,7 +25,7 @@ fn and_is_full_before_that() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("pool");
     let options = CreateOptions {
-        rung: Some(Rung::None),
+        durability: Some(Durability::None),
         ..CreateOptions::new(1 << 20, LayoutName::new("mine").unwrap())
     };
     let pool = TypedPool::<Shelf>::create(&path, &options).unwrap();
@@ -61,7 +61,7 @@ fn by_two_threads_at_once() {
     for round in 0..20 {
         let path = folder.path().join(format!("pool{round}"));
         let options = CreateOptions {
-            rung: Some(Rung::None),
+            durability: Some(Durability::None),
             ..CreateOptions::new(1 << 20, LayoutName::new("mine").unwrap())
         };
         let pool = Pool::create(&path, &options).unwrap();

@@ -10,7 +10,7 @@
 use crate::troubled::Troubled;
 use lode_heap::{Doubt, Heap, HeapError, LogError};
 use lode_layout::{Geometry, PoolOffset};
-use lode_pmem::{FaultKind, Mapping, Medium as _, Rung};
+use lode_pmem::{Durability, FaultKind, Mapping, Medium as _};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,7 +20,7 @@ use std::thread;
 const LEN: u64 = 1 << 20;
 const PAGE: u64 = 4096;
 const UUID: [u8; 16] = [5; 16];
-const RUNGS: [Rung; 3] = [Rung::Line, Rung::None, Rung::Commit];
+const DURABILITIES: [Durability; 3] = [Durability::Line, Durability::None, Durability::Commit];
 
 /// A pool in a file, of which the end can be cut off and brought back.
 struct Pool {
@@ -31,16 +31,16 @@ struct Pool {
     lost: Vec<u8>,
 }
 
-fn map(file: &File, rung: Rung) -> Troubled {
-    let mapped = Mapping::options().rung(rung).map_file(file.try_clone().unwrap(), "a file");
+fn map(file: &File, durability: Durability) -> Troubled {
+    let mapped = Mapping::options().durability(durability).map_file(file.try_clone().unwrap(), "a file");
     Troubled::new(Arc::new(mapped.unwrap()))
 }
 
 impl Pool {
-    fn new(rung: Rung) -> Pool {
+    fn new(durability: Durability) -> Pool {
         let file = tempfile::tempfile().unwrap();
         file.set_len(LEN).unwrap();
-        let (medium, geometry) = (map(&file, rung), Geometry::plan(LEN).unwrap());
+        let (medium, geometry) = (map(&file, durability), Geometry::plan(LEN).unwrap());
         Heap::format(&medium, &geometry, &UUID, [1, 1]).unwrap();
         Pool { file, medium, geometry, lives: 1, lost: Vec::new() }
     }
@@ -62,7 +62,7 @@ impl Pool {
     fn bring_back(&mut self) {
         self.file.set_len(LEN).unwrap();
         self.file.write_all_at(&self.lost, LEN - self.lost.len() as u64).unwrap();
-        self.medium = map(&self.file, self.medium.rung());
+        self.medium = map(&self.file, self.medium.durability());
     }
 }
 
@@ -86,9 +86,9 @@ fn is_lost_home(result: Result<(), HeapError>) -> bool {
 /// The ring becomes half full with the transaction that meets lost memory, or is so before or after.
 #[test]
 fn wherever_the_ring_stands() {
-    for rung in RUNGS {
+    for durability in DURABILITIES {
         for before in 0..14 {
-            let mut pool = Pool::new(rung);
+            let mut pool = Pool::new(durability);
             let heap = pool.open().unwrap();
             let [kept, at] = objects(&heap);
             (0..before).for_each(|round| fill(&heap, kept, round));
@@ -98,12 +98,12 @@ fn wherever_the_ring_stands() {
                 tx.store8(at, 7);
                 Ok(())
             });
-            assert!(is_lost_home(result), "{rung}, {before} before: {result:?}");
-            assert_eq!(heap.run(|tx| tx.alloc(64, 8, 1)), Err(HeapError::Poisoned), "{rung} {before}");
+            assert!(is_lost_home(result), "{durability}, {before} before: {result:?}");
+            assert_eq!(heap.run(|tx| tx.alloc(64, 8, 1)), Err(HeapError::Poisoned), "{durability} {before}");
             assert_eq!(heap.log().checkpoint(), Err(LogError::Poisoned));
             drop(heap);
             let error = pool.open().map(drop);
-            assert!(matches!(error, Err(HeapError::Fault(_))), "{rung} {before}: {error:?}");
+            assert!(matches!(error, Err(HeapError::Fault(_))), "{durability} {before}: {error:?}");
             pool.bring_back();
             let heap = pool.open().unwrap();
             assert_eq!(
@@ -112,7 +112,7 @@ fn wherever_the_ring_stands() {
                     heap.memory().reading(|memory| memory.load8(at)).unwrap()
                 ),
                 (99, 7),
-                "{rung} {before}"
+                "{durability} {before}"
             );
         }
     }
@@ -121,8 +121,8 @@ fn wherever_the_ring_stands() {
 /// A checkpoint that began before waits for the lane of the transaction.
 #[test]
 fn beside_a_checkpoint() {
-    for rung in RUNGS {
-        let mut pool = Pool::new(rung);
+    for durability in DURABILITIES {
+        let mut pool = Pool::new(durability);
         let heap = pool.open().unwrap();
         let [_, at] = objects(&heap);
         let (in_home_stores, waits) = (Arc::new(Barrier::new(2)), Arc::new(AtomicBool::new(false)));
@@ -149,15 +149,15 @@ fn beside_a_checkpoint() {
             });
             (stored, checkpointer.join().unwrap())
         });
-        assert!(is_lost_home(stored), "{rung}: {stored:?}");
-        assert_eq!(checkpointed, Err(LogError::Poisoned), "{rung}");
+        assert!(is_lost_home(stored), "{durability}: {stored:?}");
+        assert_eq!(checkpointed, Err(LogError::Poisoned), "{durability}");
         drop(heap);
         pool.bring_back();
         let heap = pool.open().unwrap();
         assert_eq!(
             heap.memory().reading(|memory| memory.load8(at)).unwrap(),
             7,
-            "{rung}: the record was freed"
+            "{durability}: the record was freed"
         );
     }
 }
@@ -165,7 +165,7 @@ fn beside_a_checkpoint() {
 /// What such a transaction has taken is given to nobody: its record says that it is allocated.
 #[test]
 fn its_space_is_given_to_nobody() {
-    let mut pool = Pool::new(Rung::Line);
+    let mut pool = Pool::new(Durability::Line);
     let heap = pool.open().unwrap();
     let [_, at] = objects(&heap);
     pool.lose(at);
@@ -194,7 +194,7 @@ fn its_space_is_given_to_nobody() {
 /// Entries that did not fit the record lie in free space, which a record in doubt may lead to.
 #[test]
 fn the_space_of_spilled_entries_is_given_to_nobody_in_doubt() {
-    let mut pool = Pool::new(Rung::Line);
+    let mut pool = Pool::new(Durability::Line);
     let heap = pool.open().unwrap();
     let [_, at] = objects(&heap);
     pool.medium.refuse_log_writes();
@@ -214,7 +214,7 @@ fn the_space_of_spilled_entries_is_given_to_nobody_in_doubt() {
     drop(reserved);
     drop(heap);
     // The record did reach the medium.
-    pool.medium = map(&pool.file, Rung::Line);
+    pool.medium = map(&pool.file, Durability::Line);
     let heap = pool.open().unwrap();
     assert!(
         heap.memory()

@@ -1,7 +1,7 @@
 //! A transaction of another pool can't change a tree: what it stored would go to the other pool, at this one's offsets.
 #![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
 
-use lode_heap::{CreateOptions, HeapError, Rung};
+use lode_heap::{CreateOptions, Durability, HeapError};
 use lode_index::{IndexError, Tree};
 use lode_kv::Store;
 use lode_layout::PoolOffset;
@@ -9,7 +9,8 @@ use lode_layout::PoolOffset;
 #[test]
 fn others_are_refused() {
     let folder = tempfile::tempdir().unwrap();
-    let options = CreateOptions { rung: Some(Rung::None), ..CreateOptions::new(1 << 20, Store::layout()) };
+    let options =
+        CreateOptions { durability: Some(Durability::None), ..CreateOptions::new(1 << 20, Store::layout()) };
     let [store, other] = ["a", "b"].map(|name| Store::create(&folder.path().join(name), &options).unwrap());
     for store in [&store, &other] {
         store.put(b"key", b"value").unwrap();
@@ -34,7 +35,8 @@ fn others_are_refused() {
 #[test]
 fn what_is_no_tree_is_not_opened() {
     let folder = tempfile::tempdir().unwrap();
-    let options = CreateOptions { rung: Some(Rung::None), ..CreateOptions::new(1 << 20, Store::layout()) };
+    let options =
+        CreateOptions { durability: Some(Durability::None), ..CreateOptions::new(1 << 20, Store::layout()) };
     let store = Store::create(&folder.path().join("a"), &options).unwrap();
     let at = store.heap().run(|tx| tx.alloc_zeroed(4096, 64, 1)).unwrap();
     assert_eq!(Tree::open(store.heap(), at).map(drop), Err(IndexError::NoTree { at }));
@@ -47,7 +49,8 @@ fn what_is_no_tree_is_not_opened() {
 #[test]
 fn locks_stay_with_what_was_stored_under_them() {
     let folder = tempfile::tempdir().unwrap();
-    let options = CreateOptions { rung: Some(Rung::None), ..CreateOptions::new(1 << 20, Store::layout()) };
+    let options =
+        CreateOptions { durability: Some(Durability::None), ..CreateOptions::new(1 << 20, Store::layout()) };
     let store = Store::create(&folder.path().join("a"), &options).unwrap();
     let at = store.heap().run(|tx| tx.alloc_zeroed(64, 64, 1)).unwrap();
     let locked = |stores: bool| {

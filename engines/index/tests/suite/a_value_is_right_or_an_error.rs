@@ -7,7 +7,7 @@ use lode_heap::Object;
 use lode_index::{IndexError, Range, Tree};
 use lode_kv::{KvError, Store};
 use lode_layout::{LEAF_HEADER, NODE_BODY, NODE_END, NodeKind, PoolOffset, TYPE_LEAF, TreeSlot};
-use lode_pmem::{Mapping, Medium, Memory, Rung};
+use lode_pmem::{Durability, Mapping, Medium, Memory};
 use lode_pool::{Access, OpenOptions};
 use lode_testing::{heap, memory, scaled, seed, tree};
 use std::collections::BTreeSet;
@@ -173,7 +173,10 @@ fn blots(victim: &mut Victim, step: usize, ask: fn(&mut Victim, &str)) {
 fn a_small_value_in_a_lost_page_is_an_error_unchecked_too() {
     let file = tempfile::tempfile().unwrap();
     file.set_len(4 << 20).unwrap();
-    let medium = Mapping::options().rung(Rung::Line).map_file(file.try_clone().unwrap(), "a file").unwrap();
+    let medium = Mapping::options()
+        .durability(Durability::Line)
+        .map_file(file.try_clone().unwrap(), "a file")
+        .unwrap();
     let heap = heap::create(Arc::new(medium));
     let tree = tree::plant(&heap);
     let leaves = || -> BTreeSet<u64> {

@@ -1,7 +1,7 @@
 //! Every flipped bit that could change an answer or an allocation is found, and repaired without loss.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-use crate::image::{Image, LIFE, contents};
+use crate::image::{Image, LOG_EPOCH, contents};
 use lode_fsck::{check_pool, repair_pool};
 use lode_heap::check::{Report, Severity};
 use lode_kv::LAYOUT;
@@ -70,7 +70,7 @@ fn all_are_repaired(image: &Image, bits: &[usize]) {
     for bit in bits {
         damaged.flip(*bit);
         let medium = damaged.medium();
-        let repair = repair_pool(&medium, LIFE, &[&LAYOUT]).unwrap();
+        let repair = repair_pool(&medium, LOG_EPOCH, &[&LAYOUT]).unwrap();
         assert!(!repair.lost_anything(), "bit {bit} at {:#x}: {repair:?}", bit / 8);
         assert!(repair.after.is_clean(), "bit {bit} at {:#x}: {}", bit / 8, repair.after);
         assert_eq!(contents(&medium).unwrap().0, image.content, "bit {bit} at {:#x}", bit / 8);

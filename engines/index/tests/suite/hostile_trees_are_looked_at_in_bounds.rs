@@ -2,7 +2,7 @@
 //! comes to an end, after work in proportion to the pool.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-use crate::image::{Image, LIFE, contents};
+use crate::image::{Image, LOG_EPOCH, contents};
 use lode_fsck::{check_pool, repair_pool};
 use lode_heap::Heap;
 use lode_heap::check::Severity;
@@ -99,7 +99,7 @@ fn a_way_in_circles_is_damage() {
         }
     });
     assert_eq!(check_pool(Arc::clone(&medium), &[&LAYOUT]).worst(), Some(Severity::Damage));
-    let repair = repair_pool(&medium, LIFE, &[&LAYOUT]).unwrap();
+    let repair = repair_pool(&medium, LOG_EPOCH, &[&LAYOUT]).unwrap();
     assert!(repair.after.is_clean(), "{}", repair.after);
 }
 
@@ -125,7 +125,7 @@ fn many_slots_to_one_large_leaf_are_not_all_followed() {
     let most = nodes.len() * 256;
     assert!(!damage.is_empty() && damage.len() < most / 10, "{} findings", damage.len());
     assert_eq!(check_pool(Arc::clone(&medium), &[&LAYOUT]).worst(), Some(Severity::Damage));
-    let repair = repair_pool(&medium, LIFE, &[&LAYOUT]).unwrap();
+    let repair = repair_pool(&medium, LOG_EPOCH, &[&LAYOUT]).unwrap();
     assert!(repair.after.is_clean(), "{}", repair.after);
     let (content, _) = contents(&medium).unwrap();
     assert_eq!(content[LARGE].len(), LARGE_LEN, "what was unlinked is back");

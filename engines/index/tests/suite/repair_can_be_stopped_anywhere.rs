@@ -2,7 +2,7 @@
 //! accepted.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-use crate::image::{Image, LIFE, contents};
+use crate::image::{Image, LOG_EPOCH, contents};
 use lode_fsck::repair_pool;
 use lode_kv::LAYOUT;
 use lode_layout::PoolOffset;
@@ -90,7 +90,7 @@ fn damaged() -> Image {
 fn and_run_again() {
     let image = damaged();
     let whole = image.medium();
-    repair_pool(&whole, LIFE, &[&LAYOUT]).unwrap();
+    repair_pool(&whole, LOG_EPOCH, &[&LAYOUT]).unwrap();
     let (want, _) = contents(&whole).unwrap();
     assert!(want.len() + 5 > image.content.len());
     std::panic::set_hook(Box::new(|_| ()));
@@ -98,14 +98,14 @@ fn and_run_again() {
     for stores in 0.. {
         let inner = image.medium();
         let ended =
-            catch_unwind(AssertUnwindSafe(|| repair_pool(&Dying::on(&inner, stores), LIFE, &[&LAYOUT])));
+            catch_unwind(AssertUnwindSafe(|| repair_pool(&Dying::on(&inner, stores), LOG_EPOCH, &[&LAYOUT])));
         if ended.is_ok() {
             break;
         }
         stops += 1;
         let unaccepted = watched(&inner).is_some();
         let again = Dying::on(&inner, u64::MAX);
-        let repair = repair_pool(&again, [LIFE[0], LIFE[1] + 9], &[&LAYOUT]).unwrap();
+        let repair = repair_pool(&again, [LOG_EPOCH[0], LOG_EPOCH[1] + 9], &[&LAYOUT]).unwrap();
         let shutdown = DirtyShutdown { was: SHUTDOWNS, now: SHUTDOWNS + 1 };
         assert_eq!(repair.dirty_shutdown, unaccepted.then_some(shutdown), "killed before store {stores}");
         assert_eq!(watched(&inner), None);

@@ -2,7 +2,7 @@
 #![allow(clippy::single_range_in_vec_init, reason = "some lists of ranges have one")]
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-use crate::image::{Image, LIFE, contents};
+use crate::image::{Image, LOG_EPOCH, contents};
 use lode_fsck::repair_pool;
 use lode_heap::Object;
 use lode_kv::LAYOUT;
@@ -40,7 +40,8 @@ fn damaged_and_repaired(image: &Image, where_: &[Range<u64>], random: &mut fastr
 fn repaired(damaged: &Image, places: &str) -> bool {
     damaged.check();
     let medium = damaged.medium();
-    let repair = repair_pool(&medium, LIFE, &[&LAYOUT]).unwrap_or_else(|error| panic!("{places}: {error}"));
+    let repair =
+        repair_pool(&medium, LOG_EPOCH, &[&LAYOUT]).unwrap_or_else(|error| panic!("{places}: {error}"));
     assert!(repair.after.is_clean(), "{places}: {}", repair.after);
     let (found, _) = contents(&medium).unwrap_or_else(|error| panic!("{places}: {error}"));
     for (key, value) in &damaged.content {
@@ -118,7 +119,7 @@ fn of_leaves_that_became_other_leaves() {
         encode_leaf(b"deleted", b"", &mut words[..leaf_words(7, 0)]);
         stale.bytes[bytes(other)].copy_from_slice(words.as_bytes());
         let (medium, place) = (stale.medium(), format!("a deleted leaf over {}", other.at));
-        let repair = repair_pool(&medium, LIFE, &[&LAYOUT]).unwrap();
+        let repair = repair_pool(&medium, LOG_EPOCH, &[&LAYOUT]).unwrap();
         let (found, _) = contents(&medium).unwrap();
         for key in stale.content.keys().filter(|key| !found.contains_key(*key)) {
             assert!(repair.lost.iter().any(|range| range.contains(key)), "{place}: {key:?}: {repair:?}");
@@ -134,7 +135,7 @@ fn of_a_chunk_table_that_became_zeros() {
     image.bytes[table..table + 4096].fill(0);
     assert!(!image.check().is_clean());
     let medium = image.medium();
-    let repair = repair_pool(&medium, LIFE, &[&LAYOUT]).unwrap();
+    let repair = repair_pool(&medium, LOG_EPOCH, &[&LAYOUT]).unwrap();
     let (found, _) = contents(&medium).unwrap();
     for key in image.content.keys().filter(|key| !found.contains_key(*key)) {
         assert!(repair.lost.iter().any(|range| range.contains(key)), "{key:?} is missing: {repair:?}");

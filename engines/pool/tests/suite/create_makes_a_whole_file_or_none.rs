@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use crate::place::{SIZE, create, creating, folder, names, no_content, opening};
-use lode_layout::{CHUNK, GeometryError, LayoutName, PoolOffset, Rung};
+use lode_layout::{CHUNK, Durability, GeometryError, LayoutName, PoolOffset};
 use lode_pmem::Medium;
 use lode_pool::{Access, CreateOptions, PoolError, PoolFile};
 use lode_testing::SmallDisk;
@@ -36,7 +36,7 @@ fn a_new_pool_is_open_for_writing_and_whole_when_reopened() {
     let header = pool.header();
     assert_eq!(header.geometry.size(), SIZE);
     assert_eq!(fs::metadata(&path).unwrap().len(), SIZE);
-    assert_eq!((header.layout.as_str(), header.rung_min), ("kv", Rung::Commit));
+    assert_eq!((header.layout.as_str(), header.durability_min), ("kv", Durability::Commit));
     drop(pool);
     let pool = PoolFile::open(&path, &opening(Access::ReadWrite)).unwrap();
     assert_eq!(pool.header(), header);
@@ -129,13 +129,13 @@ fn memory_must_be_asked_for_by_name() {
     let error = refusal(&disk.pool(), &plain);
     assert!(matches!(error, PoolError::NotDurable { .. }), "{error}");
     assert!(
-        error.to_string().contains("tmpfs") && error.to_string().ends_with("ask for the rung none"),
+        error.to_string().contains("tmpfs") && error.to_string().ends_with("ask for durability none"),
         "{error}"
     );
     assert!(names(disk.folder()).is_empty());
-    let named = CreateOptions { rung: Some(Rung::None), ..plain };
+    let named = CreateOptions { durability: Some(Durability::None), ..plain };
     let header = PoolFile::create(&disk.pool(), &named, no_content).unwrap().header();
-    assert_eq!((header.rung_min, header.rung_forced), (Rung::None, None));
+    assert_eq!((header.durability_min, header.durability_forced), (Durability::None, None));
 }
 
 #[test]

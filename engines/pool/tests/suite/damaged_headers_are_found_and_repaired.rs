@@ -3,7 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-use lode_layout::{Geometry, Header, HeaderError, LayoutName, PoolOffset, Rung, header};
+use lode_layout::{Durability, Geometry, Header, HeaderError, LayoutName, PoolOffset, header};
 use lode_pmem::{Counted, Counts, Mapping, Medium};
 use lode_pool::{CopyFault, Damage, HeaderCopy, Headers, PoolError, check_headers, format, repair_headers};
 use lode_testing::memory;
@@ -16,11 +16,11 @@ const COPIES: [HeaderCopy; 2] = [HeaderCopy::A, HeaderCopy::B];
 fn pool(uuid: u128, updates: usize) -> Vec<u8> {
     let layout = LayoutName::new("kv").unwrap();
     let geometry = Geometry::plan(SIZE).unwrap();
-    let header = Header::new(Uuid::from_u128(uuid), layout, geometry, Rung::Line, 1);
+    let header = Header::new(Uuid::from_u128(uuid), layout, geometry, Durability::Line, 1);
     let medium = memory::line(SIZE);
     let mut headers = format(&medium, header, |_, _| Ok::<(), PoolError>(())).unwrap();
-    for rung in [Rung::None, Rung::Commit].into_iter().cycle().take(updates) {
-        headers.force_rung(&medium, rung).unwrap();
+    for durability in [Durability::None, Durability::Commit].into_iter().cycle().take(updates) {
+        headers.force_durability(&medium, durability).unwrap();
     }
     memory::bytes(&medium)
 }
@@ -36,12 +36,15 @@ fn a_change_that_meets_lost_memory_is_an_error() {
     let good = pool(1, 1);
     let file = tempfile::tempfile().unwrap();
     file.write_all_at(&good, 0).unwrap();
-    let medium = Mapping::options().rung(Rung::Line).map_file(file.try_clone().unwrap(), "a file").unwrap();
+    let medium = Mapping::options()
+        .durability(Durability::Line)
+        .map_file(file.try_clone().unwrap(), "a file")
+        .unwrap();
     let mut headers = Headers::read(&medium).unwrap();
     file.set_len(HeaderCopy::B.at().get()).unwrap();
-    let changed = headers.force_rung(&medium, Rung::Commit);
+    let changed = headers.force_durability(&medium, Durability::Commit);
     assert!(matches!(changed, Err(PoolError::Memory { .. })), "{changed:?}");
-    let again = headers.force_rung(&medium, Rung::Line);
+    let again = headers.force_durability(&medium, Durability::Line);
     assert!(matches!(again, Err(PoolError::Memory { .. } | PoolError::Poisoned)), "{again:?}");
     // One copy is whole, the old one or the new one.
     assert!(HeaderCopy::A.read(&medium).is_ok());
@@ -121,7 +124,7 @@ fn the_newer_copy_counts_and_an_older_one_is_no_damage() {
         assert_eq!(check_headers(&medium), []);
         let mut headers = Headers::read(&medium).unwrap();
         assert!(headers.is_stale());
-        assert_eq!(headers.current().rung_forced, Some(Rung::Commit));
+        assert_eq!(headers.current().durability_forced, Some(Durability::Commit));
         headers.finish(&medium).unwrap();
         assert!(!headers.is_stale() && memory::bytes(&medium) == new);
     }
@@ -197,7 +200,7 @@ fn features_that_only_a_newer_writer_knows() {
     }
     let medium = Counted::new(memory::holding(&bytes));
     let mut headers = Headers::read(&medium).unwrap();
-    let error = headers.force_rung(&medium, Rung::Byte).unwrap_err();
+    let error = headers.force_durability(&medium, Durability::Byte).unwrap_err();
     assert!(matches!(error, PoolError::OnlyReadable { unknown: 1 }), "{error}");
     assert!(memory::bytes(&medium) == bytes && medium.counts() == Counts::default());
 }

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use crate::place::{SIZE, create, creating, folder, no_content, opening};
-use lode_layout::{HeaderError, LayoutName, Rung, header};
+use lode_layout::{Durability, HeaderError, LayoutName, header};
 use lode_pmem::{Medium, Sysfs};
 use lode_pool::{
     Access, CopyFault, CreateOptions, Damage, DirtyShutdown, HeaderCopy, Headers, OpenOptions, PoolError,
@@ -175,31 +175,40 @@ fn a_file_that_can_only_be_read() {
 }
 
 #[test]
-fn a_weaker_rung_than_at_creation_unless_forced_and_told_ever_after() {
+fn a_weaker_durability_than_at_creation_unless_forced_and_told_ever_after() {
     let Some(disk) = SmallDisk::mount("small_disk", 1 << 20) else { return };
     let path = disk.pool();
-    let line = CreateOptions { rung: Some(Rung::Line), ..creating(SIZE) };
+    let line = CreateOptions { durability: Some(Durability::Line), ..creating(SIZE) };
     let pool = PoolFile::create(&path, &line, no_content).unwrap();
-    assert_eq!((pool.header().rung_min, pool.header().rung_forced), (Rung::Line, Some(Rung::Line)));
+    assert_eq!(
+        (pool.header().durability_min, pool.header().durability_forced),
+        (Durability::Line, Some(Durability::Line))
+    );
     drop(pool);
     let error = refusal(&path, &OpenOptions::new(Access::ReadWrite));
-    assert!(matches!(error, PoolError::RungTooWeak { want: Rung::Line, found: Rung::None }), "{error}");
-    assert!(error.to_string().ends_with("force a rung"), "{error}");
-    let forced = OpenOptions { rung: Some(Rung::Commit), ..OpenOptions::new(Access::ReadWrite) };
+    assert!(
+        matches!(error, PoolError::DurabilityTooWeak { want: Durability::Line, found: Durability::None }),
+        "{error}"
+    );
+    assert!(error.to_string().ends_with("force a durability"), "{error}");
+    let forced = OpenOptions { durability: Some(Durability::Commit), ..OpenOptions::new(Access::ReadWrite) };
     let pool = PoolFile::open(&path, &forced).unwrap();
-    assert_eq!(pool.medium().rung(), Rung::Commit);
+    assert_eq!(pool.medium().durability(), Durability::Commit);
     drop(pool);
     let header = PoolFile::open(&path, &OpenOptions::new(Access::ReadOnly)).unwrap().header();
-    assert_eq!((header.rung_min, header.rung_forced), (Rung::Line, Some(Rung::Commit)));
+    assert_eq!(
+        (header.durability_min, header.durability_forced),
+        (Durability::Line, Some(Durability::Commit))
+    );
 }
 
 #[test]
 fn a_pool_made_for_memory_opens_without_naming_it_again() {
     let Some(disk) = SmallDisk::mount("small_disk", 1 << 20) else { return };
-    let none = CreateOptions { rung: Some(Rung::None), ..creating(SIZE) };
+    let none = CreateOptions { durability: Some(Durability::None), ..creating(SIZE) };
     drop(PoolFile::create(&disk.pool(), &none, no_content).unwrap());
     let pool = PoolFile::open(&disk.pool(), &OpenOptions::new(Access::ReadWrite)).unwrap();
-    assert_eq!((pool.medium().rung(), pool.header().rung_forced), (Rung::None, None));
+    assert_eq!((pool.medium().durability(), pool.header().durability_forced), (Durability::None, None));
 }
 
 /// Makes a sysfs in which the disk of `path` lies on one module that counted `count` dirty shutdowns.

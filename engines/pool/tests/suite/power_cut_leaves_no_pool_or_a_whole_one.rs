@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-use lode_layout::{CHUNK, Geometry, Header, HeaderError, LayoutName, PoolOffset, Rung};
+use lode_layout::{CHUNK, Durability, Geometry, Header, HeaderError, LayoutName, PoolOffset};
 use lode_pmem::{Counted, Medium};
 use lode_pool::{CopyFault, HeaderCopy, Headers, PoolError, check_headers, format, repair_headers};
 use lode_sim::{Cpu, Machine, Recording, SimMedium};
@@ -13,22 +13,23 @@ const SIZE: u64 = 128 << 10;
 /// Bytes that the content closure stores at the start of the second chunk of the heap.
 const CONTENT: &[u8; 64] = &[0xc7; 64];
 
-/// Memory on the rung line that holds `bytes`, and can lose power.
+/// Memory at durability line that holds `bytes`, and can lose power.
 fn simulated(bytes: &[u8]) -> SimMedium {
-    let medium = SimMedium::new(bytes.len() as u64, Machine { cpu: Cpu::X86, rung: Rung::Line }).unwrap();
+    let medium =
+        SimMedium::new(bytes.len() as u64, Machine { cpu: Cpu::X86, durability: Durability::Line }).unwrap();
     medium.memory().store(PoolOffset::NULL, bytes);
     medium
 }
 
 /// A file whose sync number `refused`, from 0, fails.
 fn failing(refused: u64) -> Counted<SimMedium> {
-    let medium = SimMedium::new(SIZE, Machine { cpu: Cpu::X86, rung: Rung::Commit }).unwrap();
+    let medium = SimMedium::new(SIZE, Machine { cpu: Cpu::X86, durability: Durability::Commit }).unwrap();
     Counted::new(medium.failing_drain(Some(refused)))
 }
 
 fn header(name: &str) -> Header {
     let layout = LayoutName::new(name).unwrap();
-    Header::new(Uuid::from_u128(7), layout, Geometry::plan(SIZE).unwrap(), Rung::Line, 1)
+    Header::new(Uuid::from_u128(7), layout, Geometry::plan(SIZE).unwrap(), Durability::Line, 1)
 }
 
 fn formatted<M: Medium>(medium: &M, name: &str) -> Headers {
@@ -107,8 +108,8 @@ fn format_over_another_pool() {
     let medium = simulated(&[0; SIZE as usize]);
     // The older pool has been updated often: its headers look newer than those of the new pool.
     let mut headers = formatted(&medium, "old");
-    for rung in [Rung::None, Rung::Commit, Rung::Byte] {
-        headers.force_rung(&medium, rung).unwrap();
+    for durability in [Durability::None, Durability::Commit, Durability::Byte] {
+        headers.force_durability(&medium, durability).unwrap();
     }
     let (recording, _) = Recording::of(&medium, || formatted(&medium, "new"));
     let (mut old, mut none, mut new) = (0, 0, 0);
@@ -211,9 +212,9 @@ fn update_when_only_one_copy_is_left() {
 fn a_refused_drain_poisons_the_handle() {
     let medium = failing(4);
     let mut headers = formatted(&medium, "kv");
-    let error = headers.force_rung(&medium, Rung::None).unwrap_err();
+    let error = headers.force_durability(&medium, Durability::None).unwrap_err();
     assert!(matches!(error, PoolError::Drain { error } if error.errno == 5), "{error}");
-    let error = headers.force_rung(&medium, Rung::None).unwrap_err();
+    let error = headers.force_durability(&medium, Durability::None).unwrap_err();
     assert!(matches!(error, PoolError::Poisoned), "{error}");
     assert_eq!(medium.counts().drains, 5);
 }

@@ -1,4 +1,4 @@
-//! The cost of each operation on each rung that this machine offers, or can stand in for.
+//! The cost of each operation on each durability that this machine offers, or can stand in for.
 
 use crate::demo::words::Words;
 use crate::demo::{POOL_SIZE, Stage, of_pool};
@@ -6,8 +6,8 @@ use crate::failure::Failure;
 use crate::progress::Progress;
 use lode_index::Tree;
 use lode_kv::{KvError, Store};
-use lode_layout::Rung;
-use lode_pmem::{Counted, Counts, Mapping, Medium, RungHow, cycles};
+use lode_layout::Durability;
+use lode_pmem::{Counted, Counts, DurabilityEvidence, Mapping, Medium, cycles};
 use lode_pool::{Access, CreateOptions, OpenOptions};
 use std::fs;
 use std::hint::black_box;
@@ -49,10 +49,10 @@ impl Operation {
 
 /// The measurements on one medium.
 pub(super) struct Measured {
-    pub(super) rung: Rung,
+    pub(super) durability: Durability,
     /// Description of the medium.
     pub(super) medium: String,
-    /// True if the rung was forced and is not the one that the medium offers.
+    /// True if the durability was forced and is not the one that the medium offers.
     pub(super) stand_in: bool,
     /// Number of keys that were inserted.
     pub(super) keys: usize,
@@ -75,11 +75,11 @@ pub(super) struct Cost {
     pub(super) bytes: f64,
 }
 
-/// Measures the file system of `folder` on the rung that was asked for, then memory on each other rung.
+/// Measures the file system of `folder` on the durability that was asked for, then memory on each other durability.
 pub(super) fn all(
     stage: &Stage,
     folder: &Path,
-    durability: Option<Rung>,
+    durability: Option<Durability>,
     words: &Words,
     rng: &mut fastrand::Rng,
 ) -> Result<Vec<Measured>, Failure> {
@@ -89,21 +89,26 @@ pub(super) fn all(
     let mut measured = vec![one(stage, folder, durability, &keys)?];
     let in_memory = tempfile::Builder::new().prefix("lode-demo-").tempdir_in(IN_MEMORY).ok();
     let place = in_memory.as_ref().map_or(folder, |in_memory| in_memory.path());
-    for rung in [Rung::Line, Rung::Byte, Rung::None] {
+    for durability in [Durability::Line, Durability::Byte, Durability::None] {
         stage.check()?;
-        if measured[0].rung != rung {
-            measured.push(one(stage, place, Some(rung), &keys)?);
+        if measured[0].durability != durability {
+            measured.push(one(stage, place, Some(durability), &keys)?);
         }
     }
     Ok(measured)
 }
 
 /// Measures every operation on one medium.
-fn one(stage: &Stage, folder: &Path, rung: Option<Rung>, keys: &[&[u8]]) -> Result<Measured, Failure> {
+fn one(
+    stage: &Stage,
+    folder: &Path,
+    durability: Option<Durability>,
+    keys: &[&[u8]],
+) -> Result<Measured, Failure> {
     let path = folder.join("measured.pool");
     let failure = of_pool(&path);
-    let options = CreateOptions { rung, ..CreateOptions::new(POOL_SIZE, Store::layout()) };
-    let reopening = OpenOptions { rung, ..OpenOptions::new(Access::ReadWrite) };
+    let options = CreateOptions { durability, ..CreateOptions::new(POOL_SIZE, Store::layout()) };
+    let reopening = OpenOptions { durability, ..OpenOptions::new(Access::ReadWrite) };
     let store = Store::create(&path, &options).map_err(&failure)?;
     let report = store.pool().report().clone();
     let empty = free_bytes(&store).map_err(&failure)?;
@@ -136,12 +141,20 @@ fn one(stage: &Stage, folder: &Path, rung: Option<Rung>, keys: &[&[u8]]) -> Resu
     }
     drop(counted);
     remove(&path)?;
-    let stand_in = matches!(report.how, RungHow::Forced { .. });
+    let stand_in = matches!(report.how, DurabilityEvidence::Forced { .. });
     let medium = match &report.how {
-        RungHow::Forced { found } => found.how.to_string(),
+        DurabilityEvidence::Forced { found } => found.how.to_string(),
         how => how.to_string(),
     };
-    Ok(Measured { rung: report.rung, medium, stand_in, keys: reached.len(), bytes_per_key, reopen, costs })
+    Ok(Measured {
+        durability: report.durability,
+        medium,
+        stand_in,
+        keys: reached.len(),
+        bytes_per_key,
+        reopen,
+        costs,
+    })
 }
 
 fn remove(path: &PathBuf) -> Result<(), Failure> {

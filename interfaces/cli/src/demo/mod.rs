@@ -13,7 +13,7 @@ use crate::pool::check;
 use clap::Args;
 use console::style;
 use lode_kv::{KvError, Store};
-use lode_layout::Rung;
+use lode_layout::Durability;
 use lode_pool::CreateOptions;
 use std::env;
 use std::io;
@@ -39,8 +39,11 @@ pub(crate) const FIELDS: &[(&str, &str)] = &[
     ),
     ("deleted", "words that were deleted again"),
     ("findings", "what the check found: {severity, what, at, means}"),
-    ("media", "for each medium: {rung, medium, stand_in, keys, bytes_per_key, reopen_us}"),
-    ("operations", "for each operation on each: {rung, operation, count, ns, cycles, drains, lines, bytes}"),
+    ("media", "for each medium: {durability, medium, stand_in, keys, bytes_per_key, reopen_us}"),
+    (
+        "operations",
+        "for each operation on each: {durability, operation, count, ns, cycles, drains, lines, bytes}",
+    ),
 ];
 
 #[derive(Args, Debug)]
@@ -97,7 +100,7 @@ impl Stage {
     }
 }
 
-pub(crate) fn run(demo: &Demo, durability: Option<Rung>, json: bool) -> Result<Answer, Failure> {
+pub(crate) fn run(demo: &Demo, durability: Option<Durability>, json: bool) -> Result<Answer, Failure> {
     let begin = Instant::now();
     let seed = demo.seed.unwrap_or_else(|| fastrand::u64(..1 << 32));
     let mut rng = fastrand::Rng::with_seed(seed);
@@ -149,7 +152,7 @@ pub(crate) fn run(demo: &Demo, durability: Option<Rung>, json: bool) -> Result<A
 /// Makes the pool in a new folder, in `asked` or in the first place whose medium is durable.
 fn make_pool(
     asked: Option<&Path>,
-    durability: Option<Rung>,
+    durability: Option<Durability>,
     stage: &Stage,
 ) -> Result<(TempDir, PathBuf), Failure> {
     let places =
@@ -165,13 +168,14 @@ fn make_pool(
             }
         };
         let path = folder.path().join("words.pool");
-        let options = CreateOptions { rung: durability, ..CreateOptions::new(POOL_SIZE, Store::layout()) };
+        let options =
+            CreateOptions { durability: durability, ..CreateOptions::new(POOL_SIZE, Store::layout()) };
         match Store::create(&path, &options) {
             Ok(store) => {
                 let report = store.pool().report().to_string();
                 store.close().map_err(Failure::of_pool("making the demo's pool", &path))?;
                 stage.say(format!("{}, {} MiB", path.display(), POOL_SIZE >> 20));
-                stage.say(format!("rung {report}"));
+                stage.say(format!("durability {report}"));
                 return Ok((folder, path));
             }
             Err(error) => failure = Some(Failure::of_pool("making the demo's pool", &path)(error)),

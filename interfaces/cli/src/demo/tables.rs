@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 pub(super) const LEGEND: &str = "\
 Shuffled words, one thread, a transaction an operation. Times are medians of laps of 32 operations; drains, lines
 and bytes are means, checkpoints included.
-Stand-ins are ordinary memory (DRAM) with that rung forced: what the instructions cost, not what persistent
+Stand-ins are ordinary memory (DRAM) with that durability forced: what the instructions cost, not what persistent
 memory would. Lines are flushed or copied past the cache; bytes are stored or copied; cycles are of the
 time-stamp counter.";
 
@@ -17,15 +17,16 @@ const STYLE: TableStyle = TableStyle::new()
     .header_separator(LineStyle::none().fill('─').junction('─'))
     .bottom_border(LineStyle::none().fill('─').junction('─'));
 
-/// Returns the table of each operation on each rung.
+/// Returns the table of each operation on each durability.
 pub(super) fn operations(measured: &[Measured]) -> Table {
-    let mut table = new(["rung", "operation", "ns", "cycles", "drains", "lines", "bytes"]);
+    let mut table = new(["durability", "operation", "ns", "cycles", "drains", "lines", "bytes"]);
     for medium in measured {
         let stand_in = if medium.stand_in { " (stand-in)" } else { "" };
         for (index, cost) in medium.costs.iter().enumerate() {
-            let rung = if index == 0 { format!("{}{stand_in}", medium.rung) } else { String::new() };
+            let durability =
+                if index == 0 { format!("{}{stand_in}", medium.durability) } else { String::new() };
             table.add_row([
-                rung,
+                durability,
                 cost.operation.name().to_owned(),
                 grouped(cost.ns),
                 cost.cycles.map_or_else(|| "-".to_owned(), grouped),
@@ -41,11 +42,15 @@ pub(super) fn operations(measured: &[Measured]) -> Table {
 
 /// Returns the table of the media.
 pub(super) fn media(measured: &[Measured]) -> Table {
-    let mut table = new(["rung", "medium", "keys", "bytes per key", "reopen, ms"]);
+    let mut table = new(["durability", "medium", "keys", "bytes per key", "reopen, ms"]);
     for medium in measured {
         table.add_row([
-            medium.rung.to_string(),
-            if medium.stand_in { format!("{}, rung forced", medium.medium) } else { medium.medium.clone() },
+            medium.durability.to_string(),
+            if medium.stand_in {
+                format!("{}, durability forced", medium.medium)
+            } else {
+                medium.medium.clone()
+            },
             grouped(medium.keys as f64),
             format!("{:.1}", medium.bytes_per_key),
             format!("{:.2}", medium.reopen.as_secs_f64() * 1e3),
@@ -57,10 +62,10 @@ pub(super) fn media(measured: &[Measured]) -> Table {
 
 pub(super) fn operations_json(measured: &[Measured]) -> Vec<Value> {
     let of_medium = |medium: &Measured| {
-        let rung = medium.rung.to_string();
+        let durability = medium.durability.to_string();
         let row = move |cost: &crate::demo::measure::Cost| {
             json!({
-                "rung": rung,
+                "durability": durability,
                 "operation": cost.operation.name(),
                 "count": cost.count,
                 "ns": cost.ns,
@@ -78,7 +83,7 @@ pub(super) fn operations_json(measured: &[Measured]) -> Vec<Value> {
 pub(super) fn media_json(measured: &[Measured]) -> Vec<Value> {
     let row = |medium: &Measured| {
         json!({
-            "rung": medium.rung.to_string(),
+            "durability": medium.durability.to_string(),
             "medium": medium.medium,
             "stand_in": medium.stand_in,
             "keys": medium.keys,

@@ -8,7 +8,7 @@ use crate::kv::{close_after, open_to_write};
 use crate::progress::Progress;
 use clap::{Args, ValueEnum, value_parser};
 use lode_kv::{Format, Input, LineError, LoadEvents, LoadOptions, LoadReport, OnError, escape};
-use lode_layout::Rung;
+use lode_layout::Durability;
 use lode_pmem::Medium;
 use serde_json::json;
 use std::fs::File;
@@ -17,7 +17,7 @@ use std::num::{NonZeroU16, NonZeroUsize};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
-/// Default number of threads on the rung commit, where a sync dominates the cost and many keys share one.
+/// Default number of threads at durability commit, where a sync dominates the cost and many keys share one.
 const THREADS_SHARING: u16 = 16;
 /// Largest number of threads. More would only wait for each other.
 const THREADS_MAX: i64 = 1024;
@@ -68,7 +68,7 @@ pub(crate) struct Load {
     /// Print each key once it is durable, and never before: one per line, escaped as in TSV
     #[arg(long)]
     ack: bool,
-    /// Number of loading threads [default: 16 on the rung commit, else 2]
+    /// Number of loading threads [default: 16 at durability commit, else 2]
     #[arg(long, value_name = "N", value_parser = value_parser!(u16).range(1..=THREADS_MAX))]
     threads: Option<u16>,
 }
@@ -133,7 +133,7 @@ pub(crate) fn run(load: &Load, options: &GlobalOptions) -> Result<Answer, Failur
     let input = open_input(&load.file)?;
     let interrupt = Interrupt::listen()?;
     let mut store = open_to_write(&load.pool, options.durability, what)?;
-    let sharing = store.heap().medium().rung() == Rung::Commit;
+    let sharing = store.heap().medium().durability() == Durability::Commit;
     let threads = load.threads.unwrap_or(if sharing { THREADS_SHARING } else { 2 });
     let load_options = LoadOptions {
         format: match load.format {

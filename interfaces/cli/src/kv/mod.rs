@@ -5,7 +5,7 @@ mod point;
 mod scan;
 
 use crate::answer::Answer;
-use crate::durability::Durability;
+use crate::durability::DurabilityOption;
 use crate::failure::Failure;
 use crate::fields;
 use crate::global_options::GlobalOptions;
@@ -55,8 +55,8 @@ pub(crate) fn run(verb: &KvVerb, options: &GlobalOptions) -> Result<Answer, Fail
 }
 
 /// Opens a store for reading and writing.
-fn open_to_write(path: &Path, durability: Durability, what: &'static str) -> Result<Store, Failure> {
-    let options = OpenOptions { rung: durability.rung(), ..OpenOptions::new(Access::ReadWrite) };
+fn open_to_write(path: &Path, durability: DurabilityOption, what: &'static str) -> Result<Store, Failure> {
+    let options = OpenOptions { durability: durability.forced(), ..OpenOptions::new(Access::ReadWrite) };
     Store::open(path, &options).map_err(Failure::of_pool(what, path))
 }
 

@@ -1,7 +1,7 @@
 //! `lode kv put`, `get`, `delete` and `count`.
 
 use crate::answer::Answer;
-use crate::durability::Durability;
+use crate::durability::DurabilityOption;
 use crate::failure::Failure;
 use crate::kv::{close_after, open_to_read, open_to_write, with_bytes};
 use clap::Args;
@@ -71,7 +71,7 @@ pub(crate) struct Whole {
     pub(crate) pool: PathBuf,
 }
 
-pub(crate) fn put(put: &Put, durability: Durability) -> Result<Answer, Failure> {
+pub(crate) fn put(put: &Put, durability: DurabilityOption) -> Result<Answer, Failure> {
     let what = "putting a key";
     let store = open_to_write(&put.pool, durability, what)?;
     let replaced = store.put(put.key.as_bytes(), put.value.as_bytes());
@@ -93,7 +93,7 @@ pub(crate) fn get(Get { key, verify }: &Get) -> Result<Answer, Failure> {
     }
 }
 
-pub(crate) fn delete(key: &Key, durability: Durability) -> Result<Answer, Failure> {
+pub(crate) fn delete(key: &Key, durability: DurabilityOption) -> Result<Answer, Failure> {
     let what = "deleting a key";
     let store = open_to_write(&key.pool, durability, what)?;
     let deleted = store.delete(key.key.as_bytes());

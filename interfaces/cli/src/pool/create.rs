@@ -1,7 +1,7 @@
 //! `lode pool create`.
 
 use crate::answer::Answer;
-use crate::durability::Durability;
+use crate::durability::DurabilityOption;
 use crate::failure::Failure;
 use crate::pool::size;
 use crate::progress::Progress;
@@ -17,8 +17,8 @@ pub(crate) const FIELDS: &[(&str, &str)] = &[
     ("uuid", "its identity"),
     ("layout", "what it holds"),
     ("size", "its size in bytes"),
-    ("rung", "what makes a store durable: byte, line, commit or none"),
-    ("how", "how the rung was found"),
+    ("durability", "what makes a store durable: byte, line, commit or none"),
+    ("how", "how the durability was found"),
 ];
 
 #[derive(Args, Debug)]
@@ -40,10 +40,10 @@ fn layout(text: &str) -> Result<LayoutName, String> {
     LayoutName::new(text).map_err(|error| error.to_string())
 }
 
-pub(crate) fn run(create: &Create, durability: Durability) -> Result<Answer, Failure> {
+pub(crate) fn run(create: &Create, durability: DurabilityOption) -> Result<Answer, Failure> {
     let (what, holds_tree) = ("making a pool", create.layout.as_str() == LAYOUT_NAME);
     let options = CreateOptions {
-        rung: durability.rung(),
+        durability: durability.forced(),
         overwrite_device: create.overwrite_device,
         ..CreateOptions::new(create.size, create.layout)
     };
@@ -73,6 +73,6 @@ pub(crate) fn run(create: &Create, durability: Durability) -> Result<Answer, Fai
         .with("uuid", header.uuid.to_string())
         .with("layout", header.layout.to_string())
         .with("size", header.geometry.size())
-        .with("rung", report.rung.to_string())
+        .with("durability", report.durability.to_string())
         .with("how", report.to_string()))
 }

@@ -1,7 +1,7 @@
 //! `lode pool grow`.
 
 use crate::answer::Answer;
-use crate::durability::Durability;
+use crate::durability::DurabilityOption;
 use crate::failure::Failure;
 use crate::pool::size;
 use crate::progress::Progress;
@@ -25,8 +25,8 @@ pub(crate) struct Grow {
     size: u64,
 }
 
-pub(crate) fn run(grow: &Grow, durability: Durability) -> Result<Answer, Failure> {
-    let options = OpenOptions { rung: durability.rung(), ..OpenOptions::new(Access::ReadWrite) };
+pub(crate) fn run(grow: &Grow, durability: DurabilityOption) -> Result<Answer, Failure> {
+    let options = OpenOptions { durability: durability.forced(), ..OpenOptions::new(Access::ReadWrite) };
     let _progress = Progress::spinner("growing the pool");
     let grown = Pool::open(&grow.path, &options).and_then(|pool| {
         let before = pool.header().geometry.size();

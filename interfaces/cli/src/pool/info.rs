@@ -4,8 +4,8 @@ use crate::answer::Answer;
 use crate::failure::Failure;
 use crate::pool::size;
 use lode_heap::Pool;
-use lode_layout::Rung;
-use lode_pmem::{Mapping, PmemError, RungReport};
+use lode_layout::Durability;
+use lode_pmem::{DurabilityReport, Mapping, PmemError};
 use lode_pool::{Access, OpenOptions};
 use serde_json::Value;
 use std::path::Path;
@@ -18,12 +18,15 @@ pub(crate) const FIELDS: &[(&str, &str)] = &[
     ("size", "its size in bytes"),
     ("created", "when it was made, in seconds since 1970"),
     ("log_bytes", "bytes of its log"),
-    ("rung_min", "the rung it was made on; an open that can't offer it is refused"),
+    ("durability_min", "the durability it was made on; an open that can't offer it is refused"),
     (
-        "rung_forced",
-        "the rung that a user forced last, against what the medium offers or the pool was made for; or null",
+        "durability_forced",
+        "the durability that a user forced last, against what the medium offers or the pool was made for; or null",
     ),
-    ("rung", "the rung that its medium offers now, or null if that can't be found out without writing"),
+    (
+        "durability",
+        "the durability that its medium offers now, or null if that can't be found out without writing",
+    ),
     ("how", "how that was found, or null"),
     ("closed", "whether the last writer closed it; otherwise the next one replays its log"),
     ("replayed", "records of the log that this reader replayed into its private view"),
@@ -48,23 +51,23 @@ pub(crate) fn run(path: &Path) -> Result<Answer, Failure> {
         ("size", size(header.geometry.size())),
         ("log", size(header.geometry.log_len())),
         ("created", age(header.created)),
-        ("made on rung", header.rung_min.to_string()),
+        ("durability", header.durability_min.to_string()),
         ("medium", report.as_ref().map_or_else(unknown, ToString::to_string)),
         ("state", state),
     ];
-    if let Some(rung) = header.rung_forced {
-        let means = if rung < header.rung_min {
+    if let Some(durability) = header.durability_forced {
+        let means = if durability < header.durability_min {
             "less than the pool was made for"
         } else {
             "more than the medium was known to keep"
         };
-        rows.push(("forced rung", format!("{rung}: {means}")));
+        rows.push(("forced durability", format!("{durability}: {means}")));
     }
     if let Some(damage) = &damage {
         rows.push(("header", format!("{damage}; run `lode pool repair`")));
     }
     let text: String = rows.iter().map(|(name, value)| format!("{name:<13} {value}\n")).collect();
-    let rung = |rung: Rung| Value::from(rung.to_string());
+    let durability = |durability: Durability| Value::from(durability.to_string());
     Ok(Answer::text(text)
         .with("path", path.display().to_string())
         .with("uuid", header.uuid.to_string())
@@ -72,17 +75,17 @@ pub(crate) fn run(path: &Path) -> Result<Answer, Failure> {
         .with("size", header.geometry.size())
         .with("created", header.created)
         .with("log_bytes", header.geometry.log_len())
-        .with("rung_min", rung(header.rung_min))
-        .with("rung_forced", header.rung_forced.map(rung))
-        .with("rung", report.as_ref().map(|report| rung(report.rung)))
+        .with("durability_min", durability(header.durability_min))
+        .with("durability_forced", header.durability_forced.map(durability))
+        .with("durability", report.as_ref().map(|report| durability(report.durability)))
         .with("how", report.map(|report| report.to_string()))
         .with("closed", recovery.was_closed)
         .with("replayed", recovery.replayed)
         .with("damaged_header", damage))
 }
 
-/// Returns the rung that the medium offers, or `None` if this user can't map it for writing.
-fn offered(path: &Path) -> Option<RungReport> {
+/// Returns the durability that the medium offers, or `None` if this user can't map it for writing.
+fn offered(path: &Path) -> Option<DurabilityReport> {
     match Mapping::options().open(path) {
         Ok(mapping) => Some(mapping.report().clone()),
         Err(PmemError::Volatile { report, .. } | PmemError::NoFlush { report, .. }) => Some(report),

@@ -1,14 +1,14 @@
 //! `lode pool repair`.
 
 use crate::answer::Answer;
-use crate::durability::Durability;
+use crate::durability::DurabilityOption;
 use crate::failure::{DAMAGED, Failure};
 use crate::next_step::after_repair;
 use crate::pool::check::{findings, is_damaged};
 use crate::pool::size;
 use crate::progress::Progress;
 use lode_fsck::{LostRange, repair_pool};
-use lode_heap::{OpenError, random_life};
+use lode_heap::{OpenError, random_log_epoch};
 use lode_kv::{LAYOUT, escape};
 use lode_pool::{Access, DirtyShutdown, OpenOptions, map_to_repair};
 use serde_json::json;
@@ -27,14 +27,14 @@ pub(crate) const FIELDS: &[(&str, &str)] = &[
     ("findings", "what a check of the repaired pool finds: {severity, what, at, means}"),
 ];
 
-pub(crate) fn run(path: &Path, durability: Durability) -> Result<Answer, Failure> {
+pub(crate) fn run(path: &Path, durability: DurabilityOption) -> Result<Answer, Failure> {
     let progress = Progress::spinner("repairing the pool");
     let failure = || Failure::of_pool("repairing a pool", path);
-    let options = OpenOptions { rung: durability.rung(), ..OpenOptions::new(Access::ReadWrite) };
+    let options = OpenOptions { durability: durability.forced(), ..OpenOptions::new(Access::ReadWrite) };
     let (medium, missing) =
         map_to_repair(path, &options).map_err(|error| failure()(OpenError::from(error).into()))?;
-    let life = random_life().map_err(|error| failure()(error.into()))?;
-    let repair = repair_pool(&Arc::new(medium), life, &[&LAYOUT]).map_err(|error| {
+    let log_epoch = random_log_epoch().map_err(|error| failure()(error.into()))?;
+    let repair = repair_pool(&Arc::new(medium), log_epoch, &[&LAYOUT]).map_err(|error| {
         let step = after_repair(&error);
         Failure::new("repairing a pool", format_args!("{}: {error}{step}", path.display()))
     })?;

@@ -33,12 +33,12 @@ fn pools_of_other_layouts_hold_no_keys() {
 }
 
 #[test]
-fn a_rung_can_be_forced_and_is_remembered() {
+fn a_durability_can_be_forced_and_is_remembered() {
     let place = Place::new();
     let forced = place.folder.path().join("forced");
     let created = lode(["pool", "create", text(&forced), "--size", "1MiB", "--durability", "line", "--json"]);
-    assert_eq!(created.object()["rung"], "line");
-    assert_eq!(lode(["pool", "info", text(&forced), "--json"]).object()["rung_forced"], "line");
+    assert_eq!(created.object()["durability"], "line");
+    assert_eq!(lode(["pool", "info", text(&forced), "--json"]).object()["durability_forced"], "line");
     let more = lode(["pool", "info", text(&forced)]).good();
     assert!(more.contains("line: more than the medium was known to keep"), "{more}");
     lode(["kv", "put", place.pool(), "k", "v", "--durability", "none"]).good();
@@ -300,5 +300,5 @@ fn the_demo_runs_where_it_is_told_to() {
     let demo = ["demo", "--folder", text(place.path()), "--words", text(&words), "--kills", "0", "--json"];
     lode(demo).fails(1, &["lost with the power", "--durability none"]);
     let ran = lode(demo.into_iter().chain(["--durability", "none"])).object();
-    assert_eq!((&ran["acknowledged"], &ran["media"][0]["rung"]), (&3.into(), &"none".into()), "{ran}");
+    assert_eq!((&ran["acknowledged"], &ran["media"][0]["durability"]), (&3.into(), &"none".into()), "{ran}");
 }

@@ -1,5 +1,5 @@
-//! The program on damaged pools, as a user runs it: exit code 0 means all of it and right, no command dies or hangs, and
-//! reading changes no byte. Each part of a sample is a process, so the library gets more samples, in `lode-attack`.
+//! The program on damaged pools, as a user runs it: exit code 0 means all of it and right, no command dies or hangs,
+//! and reading changes no byte. Each part of a sample is a process, so the library gets more samples, in `lode-attack`.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use lode_attack::Progress;

@@ -1,5 +1,5 @@
-//! Real machines, as their kernels show them: sysfs of Linux 6.1 and 6.12 with modules of QEMU, and what ndctl and daxctl
-//! 76.1 listed at the same moment. `tests/lab/scenarios/sysfs.toml` captures both.
+//! Real machines, as their kernels show them: sysfs of Linux 6.1 and 6.12 with modules of QEMU, and what ndctl and
+//! daxctl 76.1 listed at the same moment. `tests/lab/scenarios/sysfs.toml` captures both.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 

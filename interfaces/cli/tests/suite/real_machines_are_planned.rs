@@ -1,4 +1,5 @@
-//! Plans for real machines, from what their kernels showed. `tests/lab/scenarios/plan.toml` and `cxl.toml` carry such plans out.
+//! Plans for real machines, from what their kernels showed. `tests/lab/scenarios/plan.toml` and `cxl.toml` carry such
+//! plans out.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 

@@ -38,7 +38,7 @@ impl Cpu {
     #[inline]
     pub(crate) unsafe fn flush(self, start: *const u8, len: usize) -> bool {
         if !self.dcpop {
-            // The user forced a rung that this memory can't keep: stores stay ordered, but are not durable.
+            // The user forced a durability that this memory can't keep: stores stay ordered, but are not durable.
             return true;
         }
         let (first, count) = lines_of(start.addr() as u64, len as u64);

@@ -6,7 +6,7 @@
 #![cfg(all(any(target_arch = "x86_64", target_arch = "aarch64"), not(miri)))]
 
 use super::*;
-use crate::{Mapping, Medium, Rung};
+use crate::{Durability, Mapping, Medium};
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::process::{Pid, WaitOptions, waitpid};
 use std::fs::File;
@@ -22,10 +22,11 @@ fn at(bytes: u64) -> PoolOffset {
 }
 
 /// Returns a mapping of three pages filled with ones, whose last two pages are cut off.
-fn cut_short(rung: Rung) -> (Mapping, File) {
+fn cut_short(durability: Durability) -> (Mapping, File) {
     let file = File::from(memfd_create("lode", MemfdFlags::CLOEXEC).unwrap());
     file.set_len(3 * PAGE).unwrap();
-    let mapping = Mapping::options().rung(rung).map_file(file.try_clone().unwrap(), "a/pool").unwrap();
+    let mapping =
+        Mapping::options().durability(durability).map_file(file.try_clone().unwrap(), "a/pool").unwrap();
     mapping.store(at(0), &[1; 3 * PAGE as usize]);
     assert_eq!(Fault::take(), None);
     file.set_len(PAGE).unwrap();
@@ -48,7 +49,7 @@ fn in_child(name: &str) -> Option<Output> {
 
 #[test]
 fn loads_of_lost_memory_are_zero_and_fault() {
-    let (mapping, _file) = cut_short(Rung::Line);
+    let (mapping, _file) = cut_short(Durability::Line);
     let memory = mapping.memory();
     assert_eq!(
         (memory.load8(at(PAGE - 8)), memory.load1(at(PAGE - 1)), Fault::take()),
@@ -66,7 +67,7 @@ fn loads_of_lost_memory_are_zero_and_fault() {
 
 #[test]
 fn reads_across_the_edge_of_lost_memory_end_there() {
-    let (mapping, _file) = cut_short(Rung::Line);
+    let (mapping, _file) = cut_short(Durability::Line);
     let memory = mapping.memory();
     for len in (1..100).chain([511, 512, 513, 1000, 4000]) {
         for before in [0, 1, 7, 8, 9, len / 2, len - 1, len] {
@@ -84,31 +85,39 @@ fn reads_across_the_edge_of_lost_memory_end_there() {
 
 #[test]
 fn stores_to_lost_memory_are_dropped_and_fault() {
-    for rung in [Rung::Line, Rung::Byte, Rung::None] {
-        let (mapping, _file) = cut_short(rung);
+    for durability in [Durability::Line, Durability::Byte, Durability::None] {
+        let (mapping, _file) = cut_short(durability);
         mapping.store8(at(PAGE), 5);
-        assert_eq!(Fault::take(), poison(1), "{rung}");
+        assert_eq!(Fault::take(), poison(1), "{durability}");
         for (start, len) in [(PAGE - 64, 128), (PAGE, 8), (2 * PAGE - 8, 256), (PAGE - 8, 16)] {
             mapping.copy(at(start), &vec![2; len]);
-            assert_eq!(Fault::take().map(|fault| fault.kind), Some(FaultKind::Poison), "{rung} {start}");
+            assert_eq!(
+                Fault::take().map(|fault| fault.kind),
+                Some(FaultKind::Poison),
+                "{durability} {start}"
+            );
             mapping.store(at(start + 3), &vec![2; len]);
-            assert_eq!(Fault::take().map(|fault| fault.kind), Some(FaultKind::Poison), "{rung} {start}");
+            assert_eq!(
+                Fault::take().map(|fault| fault.kind),
+                Some(FaultKind::Poison),
+                "{durability} {start}"
+            );
         }
         assert_eq!(mapping.drain(), Ok(()));
         let refused = Err(crate::SyncError { errno: libc::EFAULT });
         assert_eq!(mapping.log_write(at(PAGE), &[3; 64]), refused);
-        assert_eq!(Fault::take(), poison(1), "{rung}");
+        assert_eq!(Fault::take(), poison(1), "{durability}");
         // The medium takes no log write after a lost record.
         assert_eq!(mapping.log_write(at(0), &[3; 64]), refused);
     }
-    let (mapping, _file) = cut_short(Rung::Line);
+    let (mapping, _file) = cut_short(Durability::Line);
     mapping.flush(at(PAGE - 1), 2);
     assert_eq!(Fault::take(), poison(1));
 }
 
 #[test]
 fn a_range_that_faulted_is_known_and_not_lent() {
-    let (mapping, _file) = cut_short(Rung::Line);
+    let (mapping, _file) = cut_short(Durability::Line);
     let memory = mapping.memory();
     assert_eq!(memory.bad_ranges(), []);
     memory.load8(at(2 * PAGE));
@@ -124,7 +133,8 @@ fn a_range_that_faulted_is_known_and_not_lent() {
 fn more_lost_ranges_than_places_are_all_known() {
     let file = File::from(memfd_create("lode", MemfdFlags::CLOEXEC).unwrap());
     file.set_len(100 * PAGE).unwrap();
-    let mapping = Mapping::options().rung(Rung::Line).map_file(file.try_clone().unwrap(), "pool").unwrap();
+    let mapping =
+        Mapping::options().durability(Durability::Line).map_file(file.try_clone().unwrap(), "pool").unwrap();
     file.set_len(0).unwrap();
     for page in (1..100).step_by(2) {
         mapping.memory().load8(at(page * PAGE));
@@ -145,7 +155,7 @@ fn a_fault_in_a_lent_slice_ends_the_process_with_a_message() {
         assert!(told.contains("lode: a/pool: bytes 0x1000 to 0x2000 can't be read"), "{told}");
         return;
     }
-    let (mapping, _file) = cut_short(Rung::Line);
+    let (mapping, _file) = cut_short(Durability::Line);
     // SAFETY: - no thread stores.
     let lent = unsafe { mapping.memory().lend(at(0), 2 * PAGE) }.unwrap();
     let sum: u64 = lent.iter().map(|byte| u64::from(*byte)).sum();
@@ -178,7 +188,7 @@ fn a_foreign_handler_is_handed_what_is_not_ours() {
     action.sa_flags = libc::SA_SIGINFO;
     // SAFETY: - the handler has the signature of SA_SIGINFO.
     assert_eq!(unsafe { libc::sigaction(libc::SIGBUS, &raw const action, ptr::null_mut()) }, 0);
-    let (mapping, file) = cut_short(Rung::Line);
+    let (mapping, file) = cut_short(Durability::Line);
     assert_eq!((mapping.memory().load8(at(PAGE)), Fault::take()), (0, poison(1)));
     // ORDER: stored by the same thread, here and below.
     assert_eq!(FOREIGN.load(Ordering::Relaxed), 0);
@@ -202,7 +212,7 @@ fn a_signal_that_somebody_sent_ends_the_process_as_ever() {
     // The standard library's handler swallows the first signal that is sent, so it is removed.
     // SAFETY: - SIG_DFL is valid for the signal.
     unsafe { libc::signal(libc::SIGBUS, libc::SIG_DFL) };
-    let (_mapping, _file) = cut_short(Rung::Line);
+    let (_mapping, _file) = cut_short(Durability::Line);
     // SAFETY: - raise(3) has no requirement.
     unsafe { libc::raise(libc::SIGBUS) };
     panic!("still here");
@@ -223,10 +233,10 @@ fn forked(child: impl FnOnce() -> i32) -> i32 {
 
 #[test]
 fn a_forks_child_can_neither_load_nor_store() {
-    for rung in [Rung::Line, Rung::Commit] {
+    for durability in [Durability::Line, Durability::Commit] {
         let file = File::from(memfd_create("lode", MemfdFlags::CLOEXEC).unwrap());
         file.set_len(PAGE).unwrap();
-        let mapping = Mapping::options().rung(rung).map_file(file, "pool").unwrap();
+        let mapping = Mapping::options().durability(durability).map_file(file, "pool").unwrap();
         mapping.store8(at(8), 5);
         let child = || {
             let forked = |fault: Option<Fault>| fault.is_some_and(|fault| fault.kind == FaultKind::Forked);
@@ -238,7 +248,7 @@ fn a_forks_child_can_neither_load_nor_store() {
             passed |= i32::from(forked(Fault::take())) << 3;
             passed
         };
-        assert_eq!(forked(child), 0b1111, "{rung}");
-        assert_eq!((mapping.memory().load8(at(8)), Fault::take()), (5, None), "{rung}");
+        assert_eq!(forked(child), 0b1111, "{durability}");
+        assert_eq!((mapping.memory().load8(at(8)), Fault::take()), (5, None), "{durability}");
     }
 }

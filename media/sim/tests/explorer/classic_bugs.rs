@@ -1,16 +1,16 @@
 //! Each classic way to lose data is found in the toy engine, and the right engine is clean on all machines.
 
 use crate::toy::{Bug, ToySubject};
-use lode_pmem::Rung;
+use lode_pmem::Durability;
 use lode_sim::{Budget, Cpu, Fate, Machine, Report, Setup, Stop, explore, replay};
 
-const LINE: Machine = Machine { cpu: Cpu::X86, rung: Rung::Line };
-const ARM: Machine = Machine { cpu: Cpu::Arm, rung: Rung::Byte };
-const COMMIT: Machine = Machine { cpu: Cpu::X86, rung: Rung::Commit };
+const LINE: Machine = Machine { cpu: Cpu::X86, durability: Durability::Line };
+const ARM: Machine = Machine { cpu: Cpu::Arm, durability: Durability::Byte };
+const COMMIT: Machine = Machine { cpu: Cpu::X86, durability: Durability::Commit };
 
 fn setup(machine: Machine, threads: usize, images: u64) -> Setup {
     let operations = 60 / threads as u64;
-    let failing_drains = machine.rung == Rung::Commit;
+    let failing_drains = machine.durability == Durability::Commit;
     let budget = Budget { images, seconds: 60.0 };
     Setup { machine, threads, operations, budget, failing_drains, ..Setup::default() }
 }
@@ -55,7 +55,7 @@ fn the_right_engine_is_clean() {
         for threads in 1..=3 {
             let report = explored(None, &setup(machine, threads, 20_000));
             assert_eq!(report.violation, None);
-            assert!(report.images >= 20_000 || machine.rung == Rung::Byte, "{report}");
+            assert!(report.images >= 20_000 || machine.durability == Durability::Byte, "{report}");
             assert!(report.nested_images > 0, "{report}");
         }
     }

@@ -6,7 +6,7 @@
 //! made an empty tree in the view.
 #![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
 
-use lode_heap::{Access, CreateOptions, HeapError, OpenError, OpenOptions, Pool, Rung};
+use lode_heap::{Access, CreateOptions, Durability, HeapError, OpenError, OpenOptions, Pool};
 use lode_index::{IndexError, Tree};
 use lode_kv::{Format, Input, KvError, LineError, LoadEvents, LoadOptions, OnError, Store};
 use std::fs;
@@ -15,7 +15,7 @@ use std::num::NonZeroUsize;
 use std::path::Path;
 
 fn creating() -> CreateOptions {
-    CreateOptions { rung: Some(Rung::None), ..CreateOptions::new(1 << 20, Store::layout()) }
+    CreateOptions { durability: Some(Durability::None), ..CreateOptions::new(1 << 20, Store::layout()) }
 }
 
 fn reading() -> OpenOptions {
@@ -98,8 +98,10 @@ fn with_keys_and_without() {
     let store = Store::create(&path, &creating()).unwrap();
     store.close().unwrap();
     only_reads(&path, &[]);
-    let store =
-        Store::open(&path, &OpenOptions { rung: Some(Rung::None), ..OpenOptions::new(Access::ReadWrite) });
+    let store = Store::open(
+        &path,
+        &OpenOptions { durability: Some(Durability::None), ..OpenOptions::new(Access::ReadWrite) },
+    );
     let store = store.unwrap();
     store.put(b"key", b"value").unwrap();
     store.put(b"long", &[5; 3000]).unwrap();
@@ -115,7 +117,7 @@ fn without_a_tree() {
     Pool::create(&path, &creating()).unwrap().close().unwrap();
     only_reads(&path, &[]);
     // One that writes makes the tree.
-    let writing = OpenOptions { rung: Some(Rung::None), ..OpenOptions::new(Access::ReadWrite) };
+    let writing = OpenOptions { durability: Some(Durability::None), ..OpenOptions::new(Access::ReadWrite) };
     let store = Store::open(&path, &writing).unwrap();
     store.put(b"key", b"value").unwrap();
     store.close().unwrap();

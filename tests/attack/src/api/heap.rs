@@ -9,7 +9,7 @@ use crate::{Finding, scratch};
 use fastrand::Rng;
 use lode_fsck::check_pool;
 use lode_heap::check::Severity;
-use lode_heap::{Access, CreateOptions, HeapError, LayoutName, OpenOptions, Pin, Pool, Rung, Tx};
+use lode_heap::{Access, CreateOptions, Durability, HeapError, LayoutName, OpenOptions, Pin, Pool, Tx};
 use lode_layout::PoolOffset;
 use lode_pmem::Mapping;
 use lode_pool::map_unchecked;
@@ -40,7 +40,7 @@ pub(super) fn run(sequence: &Sequence, progress: &Progress) -> Done {
     let folder = must("a folder", scratch())?;
     let path = folder.path().join("heap.pool");
     let layout = must("a layout", LayoutName::new("attack"))?;
-    let options = CreateOptions { rung: Some(Rung::Line), ..CreateOptions::new(SIZE, layout) };
+    let options = CreateOptions { durability: Some(Durability::Line), ..CreateOptions::new(SIZE, layout) };
     let mut pool = must("create", Pool::create(&path, &options))?;
     let mut model = Objects::default();
     let mut steps = sequence.steps.iter();
@@ -52,7 +52,8 @@ pub(super) fn run(sequence: &Sequence, progress: &Progress) -> Done {
             Leave::Stay | Leave::Close => must("close", pool.close())?,
         }
         check(&path)?;
-        let opening = OpenOptions { rung: Some(Rung::Line), ..OpenOptions::new(Access::ReadWrite) };
+        let opening =
+            OpenOptions { durability: Some(Durability::Line), ..OpenOptions::new(Access::ReadWrite) };
         pool = must("open", Pool::open(&path, &opening))?;
         model.compare(pool.heap())?;
         if matches!(leave, Leave::Stay) {

@@ -7,7 +7,7 @@ use crate::panics::{Deliberate, deliberate};
 use crate::progress::{Progress, Steps};
 use crate::{Finding, scratch};
 use fastrand::Rng;
-use lode_heap::{Access, CreateOptions, HeapError, OpenOptions, Rung, Tx};
+use lode_heap::{Access, CreateOptions, Durability, HeapError, OpenOptions, Tx};
 use lode_index::{IndexError, Tree};
 use lode_kv::{KvError, Store};
 use lode_pmem::Mapping;
@@ -51,14 +51,15 @@ pub(super) fn run(sequence: &Sequence, progress: &Progress) -> Done {
     }
 }
 
-/// Makes a store on a rung that does not wait for a disk.
+/// Makes a store on a durability that does not wait for a disk.
 pub(super) fn create(path: &Path, size: u64) -> Result<Store, Finding> {
-    let options = CreateOptions { rung: Some(Rung::Line), ..CreateOptions::new(size, Store::layout()) };
+    let options =
+        CreateOptions { durability: Some(Durability::Line), ..CreateOptions::new(size, Store::layout()) };
     must("create", Store::create(path, &options))
 }
 
 pub(super) fn open(path: &Path) -> Result<Store, Finding> {
-    let options = OpenOptions { rung: Some(Rung::Line), ..OpenOptions::new(Access::ReadWrite) };
+    let options = OpenOptions { durability: Some(Durability::Line), ..OpenOptions::new(Access::ReadWrite) };
     must("open", Store::open(path, &options))
 }
 

@@ -7,8 +7,8 @@ use crate::progress::{Progress, Steps};
 use crate::{Finding, scratch};
 use fastrand::Rng;
 use lode_heap::{
-    Access, CreateOptions, HeapError, LayoutName, OpenOptions, PBox, PCell, PMutex, PString, PVec, Persist,
-    Rung, TypedPool, TypedTx,
+    Access, CreateOptions, Durability, HeapError, LayoutName, OpenOptions, PBox, PCell, PMutex, PString,
+    PVec, Persist, TypedPool, TypedTx,
 };
 use lode_pmem::Mapping;
 use std::sync::Arc;
@@ -57,7 +57,7 @@ pub(super) fn run(sequence: &Sequence, progress: &Progress) -> Done {
     let folder = must("a folder", scratch())?;
     let path = folder.path().join("typed.pool");
     let layout = must("a layout", LayoutName::new("attack"))?;
-    let options = CreateOptions { rung: Some(Rung::Line), ..CreateOptions::new(SIZE, layout) };
+    let options = CreateOptions { durability: Some(Durability::Line), ..CreateOptions::new(SIZE, layout) };
     let mut pool = must("create", Typed::create(&path, &options))?;
     let made = pool.root_or_init(|_| {
         Ok(Root {
@@ -80,7 +80,8 @@ pub(super) fn run(sequence: &Sequence, progress: &Progress) -> Done {
             drop(pool);
         }
         check(&path)?;
-        let opening = OpenOptions { rung: Some(Rung::Line), ..OpenOptions::new(Access::ReadWrite) };
+        let opening =
+            OpenOptions { durability: Some(Durability::Line), ..OpenOptions::new(Access::ReadWrite) };
         pool = must("open", Typed::open(&path, &opening))?;
         compare(&pool, &model)?;
         if !goes_on {

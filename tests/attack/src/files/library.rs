@@ -4,7 +4,7 @@ use crate::files::way::{Answer, Pair, Refusal, Repaired, Wanted, Way};
 use crate::panics::caught;
 use lode_fsck::{check_pool, repair_pool};
 use lode_heap::check::Severity;
-use lode_heap::{Rung, random_life};
+use lode_heap::{Durability, random_log_epoch};
 use lode_index::prefix_end;
 use lode_kv::{LAYOUT, Store};
 use lode_pool::{Access, OpenOptions, map_to_repair, map_unchecked};
@@ -97,10 +97,11 @@ impl Way for Library {
 
     fn repair(&self, pool: &Path) -> Answer<Repaired> {
         guarded(|| {
-            let options = OpenOptions { rung: Some(Rung::Line), ..OpenOptions::new(Access::ReadWrite) };
+            let options =
+                OpenOptions { durability: Some(Durability::Line), ..OpenOptions::new(Access::ReadWrite) };
             let (medium, _) = map_to_repair(pool, &options).map_err(said)?;
-            let life = random_life().map_err(said)?;
-            let repair = repair_pool(&Arc::new(medium), life, &[&LAYOUT]).map_err(said)?;
+            let log_epoch = random_log_epoch().map_err(said)?;
+            let repair = repair_pool(&Arc::new(medium), log_epoch, &[&LAYOUT]).map_err(said)?;
             let after = &repair.after;
             Ok(Repaired {
                 is_damaged: after.worst() == Some(Severity::Damage) || after.omitted > 0,

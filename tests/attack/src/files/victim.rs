@@ -3,7 +3,7 @@
 use crate::files::way::Pair;
 use anyhow::Result;
 use fastrand::Rng;
-use lode_heap::{CreateOptions, Rung};
+use lode_heap::{CreateOptions, Durability};
 use lode_kv::Store;
 use lode_layout::{LEAF_HEADER, LeafHeader, PoolOffset, TYPE_LEAF, TYPE_TREE};
 use std::collections::BTreeMap;
@@ -45,8 +45,9 @@ impl Victim {
         let mut rng = Rng::with_seed(seed);
         let (is_small, is_closed) = (seed.is_multiple_of(2), !seed.is_multiple_of(3));
         let (size, keys) = if is_small { (1 << 20, 300) } else { (6 << 20, 3000) };
-        // The effect of damage does not depend on the rung, and this rung does not wait for a disk.
-        let options = CreateOptions { rung: Some(Rung::Line), ..CreateOptions::new(size, Store::layout()) };
+        // The effect of damage does not depend on the durability, and this durability does not wait for a disk.
+        let options =
+            CreateOptions { durability: Some(Durability::Line), ..CreateOptions::new(size, Store::layout()) };
         let store = Store::create(path, &options)?;
         let mut pairs = BTreeMap::new();
         for number in 0..keys {

@@ -42,8 +42,10 @@ fn object(seed: u64, thread: u64, number: u64) -> Vec<u8> {
 
 /// Makes the pool. Returns the function that compares it after each kill.
 pub(super) fn create(kills: &Kills, pool: &Path) -> Result<Box<Compare>> {
-    let options =
-        CreateOptions { rung: Some(kills.rung), ..CreateOptions::new(SIZE, LayoutName::new("ledger")?) };
+    let options = CreateOptions {
+        durability: Some(kills.durability),
+        ..CreateOptions::new(SIZE, LayoutName::new("ledger")?)
+    };
     let made = Pool::create(pool, &options)?;
     made.heap().run(|tx| {
         let root = tx.alloc_zeroed(THREADS * PART_LEN, 64, 1)?;
@@ -94,7 +96,7 @@ fn compare(
 }
 
 pub(super) fn child(kills: &Kills, pool: &Path, journal: &Journal) -> Result<()> {
-    let options = OpenOptions { rung: Some(kills.rung), ..OpenOptions::new(Access::ReadWrite) };
+    let options = OpenOptions { durability: Some(kills.durability), ..OpenOptions::new(Access::ReadWrite) };
     let pool = Pool::open(pool, &options)?;
     let (heap, root) = (pool.heap(), pool.heap().root()?);
     thread::scope(|scope| {

@@ -19,7 +19,7 @@ use crate::api::Done;
 use crate::{Finding, scratch};
 use anyhow::{Context, Result};
 use fastrand::Rng;
-use lode_heap::Rung;
+use lode_heap::Durability;
 use std::fmt;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -65,8 +65,8 @@ impl FromStr for Work {
 pub struct Kills {
     /// The work of the child.
     pub work: Work,
-    /// The rung of the pool: line or commit.
-    pub rung: Rung,
+    /// The durability of the pool: line or commit.
+    pub durability: Durability,
     /// The seed from which everything follows, except the moments of the kills.
     pub seed: u64,
     /// Number of kills.
@@ -141,8 +141,8 @@ pub fn attack(kills: &Kills, program: &Path, found: &mut dyn FnMut(Finding)) -> 
     let mut rng = Rng::with_seed(kills.seed);
     let (mut killed, mut acknowledged) = (0, 0);
     while killed < kills.count {
-        // On the rung `commit`, writes wait for a disk that makes them durable.
-        let folder = if kills.rung == Rung::Commit { tempfile::tempdir()? } else { scratch()? };
+        // At durability `commit`, writes wait for a disk that makes them durable.
+        let folder = if kills.durability == Durability::Commit { tempfile::tempdir()? } else { scratch()? };
         let (pool, journal) = (folder.path().join("killed.pool"), folder.path().join("journal"));
         let mut compare = match kills.work {
             Work::Pairs => pairs::create(kills, &pool)?,
@@ -178,7 +178,7 @@ pub fn attack(kills: &Kills, program: &Path, found: &mut dyn FnMut(Finding)) -> 
 fn start(kills: &Kills, program: &Path, pool: &Path, journal: &Path) -> Result<Child> {
     let mut command = Command::new(program);
     command.args(["child", "--work", &kills.work.to_string(), "--seed", &kills.seed.to_string()]);
-    command.args(["--rung", if kills.rung == Rung::Commit { "commit" } else { "line" }]);
+    command.args(["--durability", if kills.durability == Durability::Commit { "commit" } else { "line" }]);
     command.arg("--pool").arg(pool).arg("--journal").arg(journal);
     Ok(command.stdin(Stdio::null()).spawn()?)
 }

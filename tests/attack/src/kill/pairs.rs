@@ -46,7 +46,8 @@ fn changes(seed: u64, thread: u64, number: u64) -> Vec<Change> {
 
 /// Makes the pool. Returns the function that compares it after each kill.
 pub(super) fn create(kills: &Kills, pool: &Path) -> Result<Box<Compare>> {
-    let options = CreateOptions { rung: Some(kills.rung), ..CreateOptions::new(SIZE, Store::layout()) };
+    let options =
+        CreateOptions { durability: Some(kills.durability), ..CreateOptions::new(SIZE, Store::layout()) };
     Store::create(pool, &options)?.close()?;
     let kills = *kills;
     let mut threads: Vec<Known> = (0..THREADS).map(|_| Known::default()).collect();
@@ -89,7 +90,7 @@ fn number_of(store: &Store, thread: u64) -> Result<u64, Finding> {
 }
 
 pub(super) fn child(kills: &Kills, pool: &Path, journal: &Journal) -> Result<()> {
-    let options = OpenOptions { rung: Some(kills.rung), ..OpenOptions::new(Access::ReadWrite) };
+    let options = OpenOptions { durability: Some(kills.durability), ..OpenOptions::new(Access::ReadWrite) };
     let store = Store::open(pool, &options)?;
     let store = &store;
     thread::scope(|scope| {

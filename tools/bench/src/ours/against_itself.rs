@@ -7,7 +7,7 @@ use crate::keys::{KeySet, Keys};
 use crate::rounds::median;
 use anyhow::{Result, anyhow};
 use fastrand::Rng;
-use lode_pmem::Rung;
+use lode_pmem::Durability;
 use std::fs;
 use std::path::Path;
 use std::thread;
@@ -15,18 +15,18 @@ use std::thread;
 /// Times around.
 const ROUNDS: usize = 5;
 
-/// Ticks of the same inserts on the rung line, over those on the rung none, where nothing is flushed or drained.
+/// Ticks of the same inserts at durability line, over those at durability none, where nothing is flushed or drained.
 pub(super) fn over_none(folder: &Path, keys: usize) -> Result<f64> {
     let keys = Keys::new(KeySet::Random, keys, &mut Rng::with_seed(1))?;
-    let time = |rung| -> Result<f64> {
+    let time = |durability| -> Result<f64> {
         let path = folder.join("durable-cost");
-        let tree = TreePool::create(&path, rung, keys.len(), pool::plain)?;
+        let tree = TreePool::create(&path, durability, keys.len(), pool::plain)?;
         let (lap, done): (Lap, Result<()>) = lap(keys.len() as u64, || tree.insert_all(&keys));
         done?;
         fs::remove_file(path)?;
         Ok(lap.cycles as f64)
     };
-    let ratio = |_| Ok(time(Rung::Line)? / time(Rung::None)?);
+    let ratio = |_| Ok(time(Durability::Line)? / time(Durability::None)?);
     Ok(median(&(0..ROUNDS).map(ratio).collect::<Result<Vec<_>>>()?))
 }
 
@@ -38,7 +38,7 @@ pub(super) fn of_two_threads(folder: &Path, keys: usize) -> Result<f64> {
     let (one, two) = (one?, two?);
     let time = |threads: usize| -> Result<f64> {
         let path = folder.join("threads");
-        let tree = TreePool::create(&path, Rung::Line, keys, pool::plain)?;
+        let tree = TreePool::create(&path, Durability::Line, keys, pool::plain)?;
         let (lap, done): (Lap, Result<()>) = lap(keys as u64, || {
             if threads == 1 {
                 tree.insert_all(&one)?;

@@ -5,7 +5,7 @@ use crate::contender::{AREA_WORDS, BLOCK_WORDS, SLOTS, Transactions};
 use anyhow::{Result, ensure};
 use lode_heap::{Heap, HeapError, Pool};
 use lode_layout::{PoolOffset, WORD};
-use lode_pmem::{Medium, Readable, Rung};
+use lode_pmem::{Medium, Readable, Durability};
 use std::array;
 use std::path::Path;
 
@@ -40,8 +40,8 @@ impl<M: Medium> Area<M> {
     }
 
     /// An area in a fresh pool, its pages touched, that stores through what `wrap` makes of the mapping.
-    pub(super) fn create(path: &Path, rung: Rung, wrap: impl FnOnce(Mapped) -> M) -> Result<Area<M>> {
-        let pool = pool::create(path, POOL_LEN, rung, wrap)?;
+    pub(super) fn create(path: &Path, durability: Durability, wrap: impl FnOnce(Mapped) -> M) -> Result<Area<M>> {
+        let pool = pool::create(path, POOL_LEN, durability, wrap)?;
         pool::touch(&pool)?;
         let (words, slots) = pool.heap().run(|tx| {
             let words = tx.alloc_zeroed(u64::from(AREA_WORDS) * WORD, ALIGN, AREA)?;

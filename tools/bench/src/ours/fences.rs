@@ -9,7 +9,7 @@ use crate::keys::{KeySet, Keys};
 use anyhow::Result;
 use fastrand::Rng;
 use lode_heap::Heap;
-use lode_pmem::{Counted, Rung};
+use lode_pmem::{Counted, Durability};
 use std::path::Path;
 
 /// Times that each operation is counted.
@@ -43,9 +43,9 @@ impl Worst {
 /// Drains between begin and return of every durable operation that the bench has: the number furthest from 1.
 pub(super) fn each(folder: &Path) -> Result<f64> {
     let mut worst = Worst(1.0);
-    for rung in [Rung::Line, Rung::Commit] {
-        transactions(&mut worst, &folder.join(format!("fences-area-{rung:?}")), rung)?;
-        tree(&mut worst, &folder.join(format!("fences-tree-{rung:?}")), rung)?;
+    for durability in [Durability::Line, Durability::Commit] {
+        transactions(&mut worst, &folder.join(format!("fences-area-{durability:?}")), durability)?;
+        tree(&mut worst, &folder.join(format!("fences-tree-{durability:?}")), durability)?;
     }
     let mut store = TreeStore::create(&folder.join("fences-store"), Counted::new)?;
     for key in 0..TIMES as u64 {
@@ -54,8 +54,8 @@ pub(super) fn each(folder: &Path) -> Result<f64> {
     Ok(worst.0)
 }
 
-fn transactions(worst: &mut Worst, path: &Path, rung: Rung) -> Result<()> {
-    let mut area = Area::create(path, rung, Counted::new)?;
+fn transactions(worst: &mut Worst, path: &Path, durability: Durability) -> Result<()> {
+    let mut area = Area::create(path, durability, Counted::new)?;
     let mut rng = Rng::with_seed(1);
     for _ in 0..TIMES {
         for ranges in [1, 4, 16] {
@@ -69,8 +69,8 @@ fn transactions(worst: &mut Worst, path: &Path, rung: Rung) -> Result<()> {
     Ok(())
 }
 
-fn tree(worst: &mut Worst, path: &Path, rung: Rung) -> Result<()> {
-    let mut tree = TreePool::create(path, rung, TIMES * 4, Counted::new)?;
+fn tree(worst: &mut Worst, path: &Path, durability: Durability) -> Result<()> {
+    let mut tree = TreePool::create(path, durability, TIMES * 4, Counted::new)?;
     let mut rng = Rng::with_seed(1);
     for set in [KeySet::Random, KeySet::Words] {
         let keys = Keys::new(set, TIMES, &mut rng)?;
@@ -84,7 +84,7 @@ fn tree(worst: &mut Worst, path: &Path, rung: Rung) -> Result<()> {
 
 /// Drains of a thousand transactions of one range, checkpoints included.
 pub(super) fn thousand(folder: &Path, transactions: usize) -> Result<f64> {
-    let mut area = Area::create(&folder.join("fences-1000"), Rung::Line, Counted::new)?;
+    let mut area = Area::create(&folder.join("fences-1000"), Durability::Line, Counted::new)?;
     let mut rng = Rng::with_seed(1);
     let places: Vec<u32> = (0..transactions).map(|_| rng.u32(..AREA_WORDS)).collect();
     let before = area.heap().medium().counts();

@@ -5,7 +5,7 @@ use super::tree::TreePool;
 use crate::rounds::median;
 use anyhow::{Context, Result, ensure};
 use fastrand::Rng;
-use lode_pmem::Rung;
+use lode_pmem::Durability;
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -41,7 +41,7 @@ pub(super) struct Footprint {
 /// Loads `keys` random keys into a new pool at `path` with room for `room`, says how that went, and waits until it
 /// is killed.
 pub(crate) fn load_and_wait(path: &Path, keys: u64, room: usize) -> Result<()> {
-    let pool = TreePool::create(path, Rung::Line, room, pool::plain)?;
+    let pool = TreePool::create(path, Durability::Line, room, pool::plain)?;
     let before = pool.heap().stats()?.free_chunk_bytes;
     let mut rng = Rng::with_seed(SEED);
     let tree = pool.tree()?;
@@ -95,7 +95,7 @@ fn once(path: &Path, keys: u64, room: usize) -> Result<Footprint> {
     let loaded: Loaded = serde_json::from_str(&line).context("the loading process failed")?;
     let first = Rng::with_seed(SEED).u64(..).to_be_bytes();
     let began = Instant::now();
-    let pool = TreePool::open(path, Rung::Line, pool::plain)?;
+    let pool = TreePool::open(path, Durability::Line, pool::plain)?;
     let found = pool.tree()?.get(&first)?;
     let reopen_ms = began.elapsed().as_secs_f64() * 1000.0;
     ensure!(found == Some(vec![0; 8]), "the first key is lost");

@@ -15,7 +15,7 @@ mod typed;
 pub(crate) use footprint::load_and_wait;
 
 use crate::contender::{Store, Transactions, Tree};
-use crate::plan::{Rung, Size};
+use crate::plan::{Durability, Size};
 use crate::solo::Figure;
 use anyhow::Result;
 use area::Area;
@@ -23,25 +23,25 @@ use std::path::Path;
 use store::TreeStore;
 use tree::TreePool;
 
-impl Rung {
-    /// The rung of a pool.
-    fn of_pool(self) -> lode_pmem::Rung {
+impl Durability {
+    /// The durability of a pool.
+    fn of_pool(self) -> lode_pmem::Durability {
         match self {
-            Rung::Line => lode_pmem::Rung::Line,
-            Rung::Commit => lode_pmem::Rung::Commit,
+            Durability::Line => lode_pmem::Durability::Line,
+            Durability::Commit => lode_pmem::Durability::Commit,
         }
     }
 }
 
 /// An area of [`AREA_WORDS`](crate::contender::AREA_WORDS) words and [`SLOTS`](crate::contender::SLOTS) slots in a
 /// fresh pool, its pages touched.
-pub(crate) fn transactions(path: &Path, rung: Rung) -> Result<Box<dyn Transactions>> {
-    Ok(Box::new(Area::create(path, rung.of_pool(), pool::plain)?))
+pub(crate) fn transactions(path: &Path, durability: Durability) -> Result<Box<dyn Transactions>> {
+    Ok(Box::new(Area::create(path, durability.of_pool(), pool::plain)?))
 }
 
 /// An empty tree in a fresh pool with room for `keys` keys; `touched` brings its pages in.
-pub(crate) fn tree(path: &Path, rung: Rung, keys: usize, touched: bool) -> Result<Box<dyn Tree>> {
-    let tree = TreePool::create(path, rung.of_pool(), keys, pool::plain)?;
+pub(crate) fn tree(path: &Path, durability: Durability, keys: usize, touched: bool) -> Result<Box<dyn Tree>> {
+    let tree = TreePool::create(path, durability.of_pool(), keys, pool::plain)?;
     if touched {
         tree.touch()?;
     }

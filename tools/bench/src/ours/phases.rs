@@ -17,7 +17,7 @@ use anyhow::{Result, ensure};
 use fastrand::Rng;
 use lode_heap::{Heap, HeapError};
 use lode_layout::WORD;
-use lode_pmem::{Rung, checksum};
+use lode_pmem::{Durability, checksum};
 use std::fmt::Write;
 use std::fs;
 use std::hint::black_box;
@@ -124,7 +124,7 @@ pub(super) fn of_transactions(folder: &Path, count: usize) -> Result<Vec<String>
     let path = folder.join("phases");
     let lines = works.iter().map(|(work, run)| {
         budget(work, None, |parts| {
-            let mut area = Area::create(&path, Rung::Line, |medium| Partial::new(medium, parts))?;
+            let mut area = Area::create(&path, Durability::Line, |medium| Partial::new(medium, parts))?;
             // From the first timed operation on, rings wrap and blocks are used again.
             run(&mut area)?;
             let pass = Pass::time(&mut area, Area::heap, count as u64, |area| run(area));
@@ -140,7 +140,7 @@ pub(super) fn of_inserts(folder: &Path, keys: usize) -> Result<String> {
     let keys = Keys::new(KeySet::Random, keys, &mut Rng::with_seed(1))?;
     let path = folder.join("phases");
     let make =
-        |parts| TreePool::create(&path, Rung::Line, keys.len(), |medium: Mapped| Partial::new(medium, parts));
+        |parts| TreePool::create(&path, Durability::Line, keys.len(), |medium: Mapped| Partial::new(medium, parts));
     let descend = descend(&make(WHOLE)?, &keys)?;
     fs::remove_file(&path)?;
     budget("art-insert-random", Some(("descend", descend)), |parts| {

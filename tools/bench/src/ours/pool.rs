@@ -1,9 +1,9 @@
-//! Pools of our own, on the rung that is asked for.
+//! Pools of our own, on the durability that is asked for.
 
 use anyhow::Result;
 use lode_heap::Pool;
 use lode_layout::{LayoutName, PoolOffset};
-use lode_pmem::{Mapping, Medium, Rung};
+use lode_pmem::{Mapping, Medium, Durability};
 use lode_pool::{Access, CreateOptions, OpenOptions};
 use std::path::Path;
 use std::sync::Arc;
@@ -18,19 +18,19 @@ const PAGE: usize = 4096;
 pub(super) fn create<M: Medium>(
     path: &Path,
     size: u64,
-    rung: Rung,
+    durability: Durability,
     wrap: impl FnOnce(Mapped) -> M,
 ) -> Result<Pool<M>> {
     let mut options = CreateOptions::new(size, LayoutName::new("lode-bench")?);
-    options.rung = Some(rung);
+    options.durability = Some(durability);
     Pool::create(path, &options)?.close()?;
-    open(path, rung, wrap)
+    open(path, durability, wrap)
 }
 
 /// Opens a pool; its heap stores through what `wrap` makes of the mapping.
-pub(super) fn open<M: Medium>(path: &Path, rung: Rung, wrap: impl FnOnce(Mapped) -> M) -> Result<Pool<M>> {
+pub(super) fn open<M: Medium>(path: &Path, durability: Durability, wrap: impl FnOnce(Mapped) -> M) -> Result<Pool<M>> {
     let mut options = OpenOptions::new(Access::ReadWrite);
-    options.rung = Some(rung);
+    options.durability = Some(durability);
     Ok(Pool::open_through(path, &options, wrap)?)
 }
 

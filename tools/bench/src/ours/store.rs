@@ -5,7 +5,7 @@ use super::tree::TreePool;
 use crate::contender::{Store, Value};
 use anyhow::{Context, Result};
 use lode_heap::Heap;
-use lode_pmem::{Medium, Rung};
+use lode_pmem::{Medium, Durability};
 use std::path::Path;
 
 /// Keys that a store has room for: a machine that syncs faster than today's may need more.
@@ -20,7 +20,7 @@ impl<M: Medium> TreeStore<M> {
     /// An empty store on an ordinary file, its pages touched, that stores through what `wrap` makes of the
     /// mapping.
     pub(super) fn create(path: &Path, wrap: impl FnOnce(Mapped) -> M) -> Result<TreeStore<M>> {
-        let tree = TreePool::create(path, Rung::Commit, KEYS_MAX, wrap)?;
+        let tree = TreePool::create(path, Durability::Commit, KEYS_MAX, wrap)?;
         tree.touch()?;
         Ok(TreeStore { tree })
     }

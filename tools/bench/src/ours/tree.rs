@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use lode_heap::{Heap, Pool};
 use lode_index::IndexError;
 use lode_layout::PoolOffset;
-use lode_pmem::{Medium, Rung};
+use lode_pmem::{Medium, Durability};
 use std::path::Path;
 
 /// Bytes of a pool for each key: twice of what words take.
@@ -31,11 +31,11 @@ impl<M: Medium> TreePool<M> {
     /// mapping.
     pub(super) fn create(
         path: &Path,
-        rung: Rung,
+        durability: Durability,
         keys: usize,
         wrap: impl FnOnce(Mapped) -> M,
     ) -> Result<TreePool<M>> {
-        let pool = pool::create(path, pool_len(keys), rung, wrap)?;
+        let pool = pool::create(path, pool_len(keys), durability, wrap)?;
         let root = pool.heap().run(|tx| {
             let root = lode_index::Tree::create(tx)?;
             tx.set_root(root);
@@ -45,8 +45,8 @@ impl<M: Medium> TreePool<M> {
     }
 
     /// Opens the pool at `path` and the tree in it.
-    pub(super) fn open(path: &Path, rung: Rung, wrap: impl FnOnce(Mapped) -> M) -> Result<TreePool<M>> {
-        let pool = pool::open(path, rung, wrap)?;
+    pub(super) fn open(path: &Path, durability: Durability, wrap: impl FnOnce(Mapped) -> M) -> Result<TreePool<M>> {
+        let pool = pool::open(path, durability, wrap)?;
         let root = pool.heap().root()?;
         Ok(TreePool { pool, root })
     }

@@ -6,7 +6,7 @@ use crate::rounds::median;
 use anyhow::{Context, Result};
 use lode_heap::{Guard, Heap, HeapError, PBox, PCell, Persist, TypedHeap};
 use lode_layout::Geometry;
-use lode_pmem::{Mapping, Rung};
+use lode_pmem::{Mapping, Durability};
 use std::cell::Cell;
 use std::hint::black_box;
 
@@ -80,7 +80,7 @@ fn walk_plain(first: &PlainStop<'_>) -> u64 {
 /// Cycles that following a pointer and reading a cell through the typed interface adds to doing so through plain
 /// references.
 pub(super) fn added(rounds: usize, walks: usize) -> Result<f64> {
-    let medium = Mapping::options().rung(Rung::Line).map_anonymous(POOL_LEN)?;
+    let medium = Mapping::options().durability(Durability::Line).map_anonymous(POOL_LEN)?;
     let geometry = Geometry::plan(POOL_LEN)?;
     Heap::format(&medium, &geometry, &[1; 16], [1, 1])?;
     let heap = TypedHeap::new(Heap::open(medium, &geometry, [1; 16], [2, 2])?.0)?;

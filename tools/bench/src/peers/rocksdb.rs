@@ -48,7 +48,8 @@ pub(crate) struct Rocksdb {
     get_options: *mut c_void,
 }
 
-// SAFETY: - "DB is safe for concurrent access from multiple threads without any external synchronization" (rocksdb/db.h).
+// SAFETY: - "DB is safe for concurrent access from multiple threads without any external synchronization"
+// (rocksdb/db.h).
 //         - the options are only read once they are set.
 unsafe impl Sync for Rocksdb {}
 

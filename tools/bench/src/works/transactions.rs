@@ -8,7 +8,7 @@ use crate::clock::{Lap, lap};
 use crate::contender::{AREA_WORDS, NEAR_WORDS, SLOTS, Transactions, Who};
 use crate::ours;
 use crate::peers::PmemobjArea;
-use crate::plan::{Rung, Size};
+use crate::plan::{Durability, Size};
 use crate::rounds::{Contest, same_digest, take_turns};
 use anyhow::Result;
 use fastrand::Rng;
@@ -38,18 +38,18 @@ pub(super) fn line(size: &Size, seed: u64, folder: &Path) -> Result<Vec<Contest>
         ("tx-alloc", Kind::Replace(SLOTS)),
         ("alloc-free", Kind::AllocFree),
     ];
-    run(&works, size.rounds, size.transactions, seed, sides(folder, Rung::Line)?)
+    run(&works, size.rounds, size.transactions, seed, sides(folder, Durability::Line)?)
 }
 
 /// The works on an ordinary file.
 pub(super) fn file(size: &Size, seed: u64, folder: &Path) -> Result<Vec<Contest>> {
     let works = [("file-tx-1", Kind::Change(1, NEAR_WORDS)), ("file-tx-alloc", Kind::Replace(FILE_SLOTS))];
-    run(&works, size.rounds, size.file_transactions, seed, sides(folder, Rung::Commit)?)
+    run(&works, size.rounds, size.file_transactions, seed, sides(folder, Durability::Commit)?)
 }
 
-fn sides(folder: &Path, rung: Rung) -> Result<Vec<(Who, Side)>> {
+fn sides(folder: &Path, durability: Durability) -> Result<Vec<(Who, Side)>> {
     Ok(vec![
-        (Who::Ours, ours::transactions(&folder.join("ours-area"), rung)?),
+        (Who::Ours, ours::transactions(&folder.join("ours-area"), durability)?),
         (Who::Libpmemobj, Box::new(PmemobjArea::create(&folder.join("pmemobj-area"))?)),
     ])
 }

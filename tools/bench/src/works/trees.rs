@@ -11,7 +11,7 @@ use crate::contender::{Tree, Who};
 use crate::keys::{KeySet, Keys};
 use crate::ours;
 use crate::peers::{Blart, Congee, PmemobjTree};
-use crate::plan::{Rung, Size};
+use crate::plan::{Durability, Size};
 use crate::rounds::{Contest, same_digest, take_turns};
 use anyhow::{Result, bail, ensure};
 use fastrand::Rng;
@@ -33,9 +33,9 @@ pub(super) fn words(size: &Size, seed: u64, folder: &Path) -> Result<Vec<Contest
 }
 
 /// A side's empty tree.
-fn grow(who: Who, keys: usize, rung: Rung, touched: bool, folder: &Path) -> Result<Box<dyn Tree>> {
+fn grow(who: Who, keys: usize, durability: Durability, touched: bool, folder: &Path) -> Result<Box<dyn Tree>> {
     Ok(match who {
-        Who::Ours => ours::tree(&folder.join("ours-tree"), rung, keys, touched)?,
+        Who::Ours => ours::tree(&folder.join("ours-tree"), durability, keys, touched)?,
         Who::Libpmemobj => Box::new(PmemobjTree::create(&folder.join("pmemobj-tree"), keys, touched)?),
         Who::Blart => Box::new(Blart::default()),
         Who::Congee => Box::new(Congee::default()),
@@ -83,7 +83,7 @@ fn line(
         if orders.number != round {
             orders = Round::new(keys, round, seed)?;
         }
-        let mut tree = grow(who, keys.len(), Rung::Line, size.touched, folder)?;
+        let mut tree = grow(who, keys.len(), Durability::Line, size.touched, folder)?;
         let ops = keys.len() as u64;
         let (insert, done) = lap(ops, || tree.insert(&orders.insert));
         done?;
@@ -114,7 +114,7 @@ pub(super) fn file(size: &Size, seed: u64, folder: &Path) -> Result<Vec<Contest>
         (0..=rounds).map(|_| Keys::new(KeySet::Random, count, &mut rng)).collect::<Result<_>>()?;
     let mut sides: Vec<(Who, Box<dyn Tree>)> = Vec::new();
     for who in [Who::Ours, Who::Libpmemobj] {
-        sides.push((who, grow(who, count * (rounds + 1), Rung::Commit, true, &folder)?));
+        sides.push((who, grow(who, count * (rounds + 1), Durability::Commit, true, &folder)?));
     }
     let mut contests: Vec<Contest> =
         take_turns(&["file-art-insert"], rounds, true, &mut sides, |round, _, tree| {

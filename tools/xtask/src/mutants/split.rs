@@ -16,8 +16,8 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use syn::visit::{self, Visit};
 
-/// Code that the copy of `formats/layout/src/bug.rs` has in addition: it returns the number of the mutant that the environment
-/// chooses.
+/// Code that the copy of `formats/layout/src/bug.rs` has in addition: it returns the number of the mutant that the
+/// environment chooses.
 pub(super) const SWITCH: &str = r#"
 /// The number of the mutant that `LODE_MUTANT` names, 0 for none.
 #[inline]

@@ -53,8 +53,8 @@ pub(super) fn check_map<'a>(tree: &Tree, packages: impl Iterator<Item = &'a str>
         .collect()
 }
 
-/// Finds files and folders in code spans of the map that do not exist. Paths start at the root, or in the crate that the
-/// section is about.
+/// Finds files and folders in code spans of the map that do not exist. Paths start at the root, or in the crate that
+/// the section is about.
 pub(super) fn check_paths(tree: &Tree) -> Vec<Finding> {
     let Some(map) = tree.get(MAP) else { return Vec::new() };
     let mut findings = Vec::new();

@@ -1,4 +1,5 @@
-//! The rules of the log: the page that argues for them, the seeded bugs that break them and the tests that find these agree.
+//! The rules of the log: the page that argues for them, the seeded bugs that break them and the tests that find these
+//! agree.
 
 use super::Finding;
 use super::tree::Tree;

@@ -81,8 +81,8 @@ impl Source {
     }
 }
 
-/// Returns true for integration tests, benches and examples, which are files of their own. The group `tests` at the root
-/// has crates, which count as any other.
+/// Returns true for integration tests, benches and examples, which are files of their own. The group `tests` at the
+/// root has crates, which count as any other.
 fn is_test_file(path: &str) -> bool {
     let mut parts = path.split('/').skip(1);
     parts.any(|part| ["tests", "test", "tests.rs", "test.rs", "benches", "examples"].contains(&part))

@@ -1,7 +1,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 //! Folders for the pools of tests, and pools in them.
 
-use lode_layout::{Header, LayoutName, Rung};
+use lode_layout::{Durability, Header, LayoutName};
 use lode_pmem::Mapping;
 use lode_pool::{Access, CreateOptions, OpenOptions, PoolError, PoolFile};
 use std::ffi::OsString;
@@ -20,13 +20,16 @@ pub(crate) fn names(folder: &Path) -> Vec<OsString> {
     fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name()).collect()
 }
 
-/// Returns options for a pool of rung `commit`, on any file system.
+/// Returns options for a pool of durability `commit`, on any file system.
 pub(crate) fn creating(size: u64) -> CreateOptions {
-    CreateOptions { rung: Some(Rung::Commit), ..CreateOptions::new(size, LayoutName::new("kv").unwrap()) }
+    CreateOptions {
+        durability: Some(Durability::Commit),
+        ..CreateOptions::new(size, LayoutName::new("kv").unwrap())
+    }
 }
 
 pub(crate) fn opening(access: Access) -> OpenOptions {
-    OpenOptions { rung: Some(Rung::Commit), ..OpenOptions::new(access) }
+    OpenOptions { durability: Some(Durability::Commit), ..OpenOptions::new(access) }
 }
 
 pub(crate) fn no_content(_: &Mapping, _: &Header) -> Result<(), PoolError> {

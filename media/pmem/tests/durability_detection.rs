@@ -1,8 +1,8 @@
-//! Tests that a medium opens on the rung that it can offer, and reports the evidence. A medium that can't keep data
-//! opens only if the caller names its rung.
+//! Tests that a medium opens on the durability that it can offer, and reports the evidence. A medium that can't keep
+//! data opens only if the caller names its durability.
 
 use lode_layout::PoolOffset;
-use lode_pmem::{Mapping, Medium, PmemError, Rung, RungHow, RungWarning, Sysfs};
+use lode_pmem::{Durability, DurabilityEvidence, DurabilityWarning, Mapping, Medium, PmemError, Sysfs};
 use rustix::fs::{MemfdFlags, major, memfd_create, minor};
 use std::fs::{self, File};
 use std::os::unix::fs::{MetadataExt, symlink};
@@ -17,20 +17,20 @@ fn memfd(len: u64) -> File {
 }
 
 #[test]
-fn an_ordinary_file_is_on_the_commit_rung() {
+fn an_ordinary_file_is_on_the_commit_durability() {
     let file = tempfile::NamedTempFile::new().unwrap();
     file.as_file().set_len(PAGE + 100).unwrap();
     let mapping = match Mapping::options().open(file.path()) {
         Err(PmemError::Volatile { report, .. }) => {
             let reason = format!("temporary files are volatile: {report}");
-            return lode_testing::skip("an_ordinary_file_is_on_the_commit_rung", reason);
+            return lode_testing::skip("an_ordinary_file_is_on_the_commit_durability", reason);
         }
         other => other.unwrap(),
     };
     assert_eq!(mapping.report().to_string(), "commit: MAP_SYNC refused, the file is in the page cache");
     assert_eq!(
-        (mapping.rung(), mapping.log_block(), mapping.memory().len()),
-        (Rung::Commit, PAGE, PAGE + 100)
+        (mapping.durability(), mapping.log_block(), mapping.memory().len()),
+        (Durability::Commit, PAGE, PAGE + 100)
     );
     mapping.log_write(PoolOffset::NULL, &[7; PAGE as usize]).unwrap();
     assert_eq!(
@@ -52,34 +52,40 @@ fn volatile_memory_must_be_asked_for_by_name() {
     let refused = Mapping::options().map_file(memfd(PAGE), "pool").unwrap_err();
     assert_eq!(
         refused.to_string(),
-        "pool: not durable (none: tmpfs); ask for the rung none by name to use it"
+        "pool: not durable (none: tmpfs); ask for durability none by name to use it"
     );
-    let mapping = Mapping::options().rung(Rung::None).map_file(memfd(PAGE), "pool").unwrap();
+    let mapping = Mapping::options().durability(Durability::None).map_file(memfd(PAGE), "pool").unwrap();
     assert_eq!((mapping.report().to_string().as_str(), mapping.log_block()), ("none: tmpfs", 64));
     mapping.drain().unwrap();
 
     let refused = Mapping::options().map_anonymous(PAGE).unwrap_err();
     assert!(refused.to_string().contains("none: anonymous memory"), "{refused}");
-    let mapping = Mapping::options().rung(Rung::None).map_anonymous(PAGE).unwrap();
-    assert_eq!(mapping.report().how, RungHow::Anonymous);
+    let mapping = Mapping::options().durability(Durability::None).map_anonymous(PAGE).unwrap();
+    assert_eq!(mapping.report().how, DurabilityEvidence::Anonymous);
 }
 
 #[test]
-fn a_forced_rung_is_used_and_told() {
-    for rung in [Rung::Commit, Rung::Line, Rung::Byte] {
-        let mapping = Mapping::options().rung(rung).map_file(memfd(2 * PAGE), "pool").unwrap();
-        assert_eq!((mapping.rung(), mapping.report().warning), (rung, Some(RungWarning::ForcedAbove)));
-        mapping.log_write(PoolOffset::new(PAGE), &[rung.code(); PAGE as usize]).unwrap();
-        mapping.copy(PoolOffset::new(8), &[rung.code(); 72]);
+fn a_forced_durability_is_used_and_told() {
+    for durability in [Durability::Commit, Durability::Line, Durability::Byte] {
+        let mapping = Mapping::options().durability(durability).map_file(memfd(2 * PAGE), "pool").unwrap();
+        assert_eq!(
+            (mapping.durability(), mapping.report().warning),
+            (durability, Some(DurabilityWarning::ForcedAbove))
+        );
+        mapping.log_write(PoolOffset::new(PAGE), &[durability.code(); PAGE as usize]).unwrap();
+        mapping.copy(PoolOffset::new(8), &[durability.code(); 72]);
         mapping.flush(PoolOffset::new(8), 72);
         mapping.drain().unwrap();
         assert!(
-            mapping.memory().reading(|memory| memory.equals(PoolOffset::new(8), &[rung.code(); 72])).unwrap()
+            mapping
+                .memory()
+                .reading(|memory| memory.equals(PoolOffset::new(8), &[durability.code(); 72]))
+                .unwrap()
         );
         assert!(
             mapping
                 .memory()
-                .reading(|memory| memory.equals(PoolOffset::new(PAGE), &[rung.code(); PAGE as usize]))
+                .reading(|memory| memory.equals(PoolOffset::new(PAGE), &[durability.code(); PAGE as usize]))
                 .unwrap()
         );
     }
@@ -104,8 +110,8 @@ fn a_private_view_never_reaches_the_file() {
     view.store8(PoolOffset::new(8), 5);
     view.log_write(PoolOffset::NULL, &[6; 64]).unwrap();
     assert_eq!(
-        (view.memory().reading(|memory| memory.load8(PoolOffset::new(8))).unwrap(), view.rung()),
-        (0x0606_0606_0606_0606, Rung::None)
+        (view.memory().reading(|memory| memory.load8(PoolOffset::new(8))).unwrap(), view.durability()),
+        (0x0606_0606_0606_0606, Durability::None)
     );
     assert_eq!(fs::read(file.path()).unwrap(), [1; 100]);
     assert_eq!(view.grow(200), Err(PmemError::FixedSize { path: file.path().into() }));
@@ -133,7 +139,7 @@ fn as_device_dax(
 }
 
 #[test]
-fn a_device_on_a_region_is_on_the_rung_that_the_region_tells() {
+fn a_device_on_a_region_is_on_the_durability_that_the_region_tells() {
     for (domain, told) in [
         ("cpu_cache", "byte: device-DAX, persistence_domain of region3 is cpu_cache"),
         ("memory_controller", "line: device-DAX, persistence_domain of region3 is memory_controller"),
@@ -166,5 +172,5 @@ fn a_device_on_a_region_that_is_read_only_keeps_nothing() {
     );
     let attributes = [("mappings", "1"), ("read_only", "0")];
     let (_root, mapping) = as_device_dax("devices/ndbus0/region3", &attributes);
-    assert_eq!(mapping.unwrap().rung(), Rung::Line);
+    assert_eq!(mapping.unwrap().durability(), Durability::Line);
 }
