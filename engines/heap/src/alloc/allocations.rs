@@ -356,7 +356,7 @@ impl Allocations {
         if !self.made.is_empty() {
             for made in self.made.drain(..) {
                 allocator.shared.central.add_superblock(made.span, made.shape, made.key, made.free);
-                allocator.lock_cache().magazines.of(made.key).extend(made.next);
+                allocator.lock_cache().magazines.first_of(made.key).extend(made.next);
             }
         }
         self.taken.clear();

@@ -74,7 +74,7 @@ impl<'a, M: Medium> Allocator<'a, M> {
     /// Takes a block of `key` from the thread's cache.
     #[inline]
     pub(super) fn take_cached(self, key: Key) -> Option<Block> {
-        self.lock_cache().magazines.of(key).pop()
+        self.lock_cache().magazines.pop(key)
     }
 
     /// Moves free blocks of `key` from the superblocks to the thread's cache, and returns one of them.
@@ -84,13 +84,13 @@ impl<'a, M: Medium> Allocator<'a, M> {
         let want = if is_short { 1 } else { refill_of(key.class) };
         // Locked until the blocks are in the cache, for a thread that looks for them there.
         let mut cache = self.lock_cache();
-        let blocks = cache.magazines.of(key);
-        if blocks.is_empty() {
+        cache.magazines.pop(key).or_else(|| {
+            let blocks = cache.magazines.first_of(key);
             self.shared.central.take_blocks(self.space, self.memory(), key, want, blocks);
             // Ascending addresses: objects that are made together lie together.
             blocks.reverse();
-        }
-        blocks.pop()
+            blocks.pop()
+        })
     }
 
     /// Puts a free block into the thread's cache, and gives the surplus to all threads.

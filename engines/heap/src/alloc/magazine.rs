@@ -1,7 +1,12 @@
 //! Magazines: free blocks that belong to one thread.
+//!
+//! A superblock with one block in use serves its class alone. So a magazine that is full keeps the blocks of the lowest
+//! addresses and hands them out first: they are of few superblocks, and the others can become empty.
 
 use super::central::Key;
 use super::space::Block;
+use std::cmp::Reverse;
+use std::mem;
 
 /// Number of blocks that a thread fetches at a time.
 pub(crate) const REFILL: usize = 32;
@@ -12,7 +17,21 @@ const FULL: usize = 4 * REFILL;
 #[derive(Debug)]
 struct Magazine {
     key: Key,
+    /// Blocks to be used first, the next one at the end.
     blocks: Vec<Block>,
+    /// Blocks that were put back since, to be used after them.
+    returned: Vec<Block>,
+}
+
+impl Magazine {
+    /// Takes half of the blocks: those of the highest addresses.
+    #[cold]
+    fn take_surplus(&mut self) -> Vec<Block> {
+        self.blocks.append(&mut self.returned);
+        let half = self.blocks.len() / 2;
+        self.blocks.select_nth_unstable_by_key(half, |block| Reverse(block.at));
+        self.blocks.drain(..half).collect()
+    }
 }
 
 /// A thread's magazines.
@@ -24,19 +43,34 @@ pub(crate) struct Magazines {
 }
 
 impl Magazines {
-    /// Returns the blocks of `key`, the next to be used at the end.
+    /// Takes a block of `key`.
     #[inline]
-    pub(crate) fn of(&mut self, key: Key) -> &mut Vec<Block> {
+    pub(crate) fn pop(&mut self, key: Key) -> Option<Block> {
+        let Magazine { blocks, returned, .. } = self.of(key);
+        if blocks.is_empty() {
+            mem::swap(blocks, returned);
+        }
+        blocks.pop()
+    }
+
+    /// Returns the blocks of `key` that are used first, to add some; the last one is the next.
+    pub(crate) fn first_of(&mut self, key: Key) -> &mut Vec<Block> {
+        &mut self.of(key).blocks
+    }
+
+    #[inline]
+    fn of(&mut self, key: Key) -> &mut Magazine {
         if self.magazines.get(self.last).is_none_or(|magazine| magazine.key != key) {
             self.last = self.find(key);
         }
-        &mut self.magazines[self.last].blocks
+        &mut self.magazines[self.last]
     }
 
     fn find(&mut self, key: Key) -> usize {
         let found = self.magazines.iter().position(|magazine| magazine.key == key);
         found.unwrap_or_else(|| {
-            self.magazines.push(Magazine { key, blocks: Vec::with_capacity(FULL + 1) });
+            let empty = || Vec::with_capacity(FULL + 1);
+            self.magazines.push(Magazine { key, blocks: empty(), returned: empty() });
             self.magazines.len() - 1
         })
     }
@@ -44,14 +78,51 @@ impl Magazines {
     /// Puts back a block. Returns surplus blocks for other threads when there are too many.
     #[inline]
     pub(crate) fn put(&mut self, key: Key, block: Block) -> Option<Vec<Block>> {
-        let blocks = self.of(key);
-        blocks.push(block);
-        (blocks.len() > FULL).then(|| blocks.drain(..FULL / 2).collect())
+        let magazine = self.of(key);
+        magazine.returned.push(block);
+        let count = magazine.blocks.len() + magazine.returned.len();
+        (count > FULL).then(|| magazine.take_surplus())
     }
 
     /// Takes all blocks.
     pub(crate) fn take_all(&mut self) -> impl Iterator<Item = (Key, Vec<Block>)> + use<> {
         self.last = 0;
-        std::mem::take(&mut self.magazines).into_iter().map(|magazine| (magazine.key, magazine.blocks))
+        mem::take(&mut self.magazines).into_iter().map(|magazine| {
+            let Magazine { key, mut blocks, returned } = magazine;
+            blocks.extend(returned);
+            (key, blocks)
+        })
+    }
+}
+
+#[cfg(test)]
+mod test {
+    use super::*;
+    use crate::alloc::class::Class;
+    use lode_layout::PoolOffset;
+
+    #[test]
+    fn full_magazine_keeps_the_lowest_addresses_and_hands_them_out_first() {
+        let key = Key { class: Class::of(64, 8).unwrap(), type_number: 0 };
+        let block =
+            |number: u64| Block { at: PoolOffset::new(number * 64), word: PoolOffset::new(0), bit: 0 };
+        let mut magazines = Magazines::default();
+        let count = FULL as u64 + 1;
+        let mut surplus = Vec::new();
+        // A step that has no divisor in common with the count, so the order is no address order.
+        for number in (0..count).map(|number| number * 50 % count) {
+            assert!(surplus.is_empty(), "the magazine was full before");
+            surplus = magazines.put(key, block(number)).unwrap_or_default();
+        }
+        assert_eq!(surplus.len(), FULL / 2);
+        assert!(surplus.iter().all(|block| block.at.get() / 64 > count / 2));
+        assert!(magazines.put(key, block(count)).is_none());
+        let popped: Vec<u64> =
+            std::iter::from_fn(|| magazines.pop(key)).map(|block| block.at.get() / 64).collect();
+        assert_eq!(
+            (popped.len(), popped.last()),
+            (FULL / 2 + 2, Some(&count)),
+            "what came last is used last"
+        );
     }
 }
