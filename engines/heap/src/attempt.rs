@@ -12,20 +12,20 @@ use lode_pmem::Medium;
 pub(crate) enum Outcome {
     /// It commits if its closure succeeds.
     Running,
-    /// A step failed of which a part is done, so the attempt must not commit.
-    Doomed,
+    /// A step failed half-way, so the attempt must not commit.
+    RollbackOnly,
     /// Its record would be too long: `wanted` bytes of changes, where `limit` are allowed.
     TooLarge { wanted: u64, limit: u64 },
-    /// It could not have a lock, or read what changed meanwhile: the closure is to be started again. `is_crossed`: that
+    /// It did not get a lock, or read a value that changed meanwhile: the closure is started again. `is_inversion`: the
     /// lock comes before one that was held, so a thread that waits for a lock of this attempt may hold it.
-    Conflict { is_crossed: bool },
+    Conflict { is_inversion: bool },
 }
 
 impl Outcome {
     fn precedence(self) -> u8 {
         match self {
             Outcome::Running => 0,
-            Outcome::Doomed => 1,
+            Outcome::RollbackOnly => 1,
             Outcome::TooLarge { .. } => 2,
             Outcome::Conflict { .. } => 3,
         }
@@ -34,15 +34,15 @@ impl Outcome {
 
 /// The locks that a transaction held at some moment, and the words that it had stored by then.
 #[derive(Clone, Copy, Debug)]
-pub struct Held {
+pub struct LockSavepoint {
     count: usize,
     words: usize,
 }
 
-impl Held {
+impl LockSavepoint {
     /// Returns true if any lock was held.
     #[inline]
-    pub fn is_any(self) -> bool {
+    pub fn has_locks(self) -> bool {
         self.count > 0
     }
 }
@@ -55,7 +55,7 @@ pub(crate) struct Attempt {
     held: Vec<Stripe>,
     outcome: Outcome,
     /// Maximum length of the record in words, once it was looked up.
-    words_allowed: Option<u64>,
+    words_max: Option<u64>,
 }
 
 impl Attempt {
@@ -65,7 +65,7 @@ impl Attempt {
             space: Allocations::default(),
             held: Vec::new(),
             outcome: Outcome::Running,
-            words_allowed: None,
+            words_max: None,
         }
     }
 
@@ -100,29 +100,29 @@ impl Attempt {
     }
 
     /// Sets the outcome, unless the present one takes precedence or is of the same kind.
-    pub(crate) fn worsen(&mut self, outcome: Outcome) {
+    pub(crate) fn escalate(&mut self, outcome: Outcome) {
         if outcome.precedence() > self.outcome.precedence() {
             self.outcome = outcome;
         }
     }
 
-    /// Notes that a lock could not be had. Replaces what an earlier conflict said of crossed locks.
-    pub(crate) fn conflict(&mut self, is_crossed: bool) {
-        self.outcome = Outcome::Conflict { is_crossed };
+    /// Records a conflict on a lock. Replaces the `is_inversion` of an earlier conflict.
+    pub(crate) fn conflict(&mut self, is_inversion: bool) {
+        self.outcome = Outcome::Conflict { is_inversion };
     }
 
     /// Returns true if the record may have `words` words.
-    pub(crate) fn allow<M: Medium>(&mut self, allocator: Allocator<'_, M>, words: u64) -> bool {
+    pub(crate) fn allows_words<M: Medium>(&mut self, allocator: Allocator<'_, M>, words: u64) -> bool {
         let half_of_free = || allocator.free_chunks() * CHUNK / WORD / 2;
-        let mut allowed = *self.words_allowed.get_or_insert_with(half_of_free);
-        if words > allowed && matches!(self.outcome, Outcome::Running | Outcome::Doomed) {
+        let mut allowed = *self.words_max.get_or_insert_with(half_of_free);
+        if words > allowed && matches!(self.outcome, Outcome::Running | Outcome::RollbackOnly) {
             // Ignores an error: it shows again when the transaction commits.
             let _ = allocator.reclaim_for(|| None::<()>);
             allowed = half_of_free();
-            self.words_allowed = Some(allowed);
+            self.words_max = Some(allowed);
         }
         if words > allowed {
-            self.worsen(Outcome::TooLarge { wanted: words * WORD, limit: allowed * WORD });
+            self.escalate(Outcome::TooLarge { wanted: words * WORD, limit: allowed * WORD });
         }
         words <= allowed
     }
@@ -134,7 +134,7 @@ impl Attempt {
     }
 
     /// Returns true if the lock comes before one that is held.
-    pub(crate) fn crosses(&self, stripe: Stripe) -> bool {
+    pub(crate) fn inverts_lock_order(&self, stripe: Stripe) -> bool {
         self.held.iter().any(|held| *held > stripe)
     }
 
@@ -150,14 +150,14 @@ impl Attempt {
 
     /// Notes the locks that are held, and the words that were stored.
     #[inline]
-    pub(crate) fn held(&self) -> Held {
-        Held { count: self.held.len(), words: self.writes.words() }
+    pub(crate) fn lock_savepoint(&self) -> LockSavepoint {
+        LockSavepoint { count: self.held.len(), words: self.writes.words() }
     }
 
-    /// Releases the locks that were taken since `held` was noted, unless anything was stored since.
-    pub(crate) fn unlock_since(&mut self, locks: &LockTable, held: Held) {
-        if self.writes.words() == held.words {
-            let count = held.count.min(self.held.len());
+    /// Releases the locks that were taken since `savepoint`, unless anything was stored since.
+    pub(crate) fn unlock_since(&mut self, locks: &LockTable, savepoint: LockSavepoint) {
+        if self.writes.words() == savepoint.words {
+            let count = savepoint.count.min(self.held.len());
             self.held.drain(count..).for_each(|stripe| locks.release(stripe));
         }
     }
@@ -178,7 +178,7 @@ impl Attempt {
         debug_assert!(self.held.is_empty(), "locks are released before the next attempt");
         self.writes.clear();
         self.space.clear();
-        self.words_allowed = None;
+        self.words_max = None;
         self.outcome = Outcome::Running;
     }
 }

@@ -2,7 +2,7 @@
 
 use lode_layout::PoolOffset;
 use lode_pmem::{Fault, FaultKind, SyncError};
-use lode_redo::{Doubt, LogError};
+use lode_redo::{InDoubtCause, LogError};
 
 impl From<LogError> for HeapError {
     fn from(error: LogError) -> HeapError {
@@ -48,7 +48,7 @@ pub enum HeapError {
     /// The transaction may or may not be there when the pool is opened again. This handle accepts no more changes. It
     /// gives the space that the transaction has allocated to no other.
     #[error("the transaction is in doubt: {0}")]
-    InDoubt(Doubt),
+    InDoubt(InDoubtCause),
     /// An earlier sync failed; this handle writes no more. Transactions that were acknowledged before are safe.
     #[error(
         "an earlier sync failed, so this handle accepts no more changes; close the pool and open it again"

@@ -9,8 +9,8 @@ use crate::readers::Pin;
 use crate::session::Session;
 use lode_layout::{Geometry, PoolOffset, WORD, decode_root, encode_root};
 use lode_pmem::{FaultScope, Medium, Memory};
-use lode_redo::{Damaged, Recovery};
 use lode_redo::{Log, LogArea};
+use lode_redo::{OnCorruption, Recovery};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -43,7 +43,7 @@ impl<M: Medium> Heap<M> {
         log_epoch: [u64; 2],
     ) -> Result<(), HeapError> {
         let root_at = Space::new(geometry).root_at();
-        FaultScope::around(|| {
+        FaultScope::run(|| {
             medium.store8(root_at, encode_root(PoolOffset::NULL));
             medium.flush(root_at, WORD);
         })?;
@@ -66,7 +66,7 @@ impl<M: Medium> Heap<M> {
         uuid: [u8; 16],
         log_epoch: [u64; 2],
     ) -> Result<(Heap<M>, Recovery), HeapError> {
-        Heap::open_with(medium, geometry, uuid, log_epoch, Damaged::Refuse)
+        Heap::open_with(medium, geometry, uuid, log_epoch, OnCorruption::Refuse)
     }
 
     /// Opens a heap whose log may be damaged. Replays the sound records, drops the others, and begins a new log epoch.
@@ -81,7 +81,7 @@ impl<M: Medium> Heap<M> {
         uuid: [u8; 16],
         log_epoch: [u64; 2],
     ) -> Result<(Heap<M>, Recovery), HeapError> {
-        Heap::open_with(medium, geometry, uuid, log_epoch, Damaged::GoOn)
+        Heap::open_with(medium, geometry, uuid, log_epoch, OnCorruption::Continue)
     }
 
     fn open_with(
@@ -89,12 +89,13 @@ impl<M: Medium> Heap<M> {
         geometry: &Geometry,
         uuid: [u8; 16],
         log_epoch: [u64; 2],
-        damaged: Damaged,
+        on_corruption: OnCorruption,
     ) -> Result<(Heap<M>, Recovery), HeapError> {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
-        let (mut log, recovery) = Log::restart(medium, LogArea::of(geometry), uuid, log_epoch, damaged)?;
-        if damaged == Damaged::Refuse && log.medium().memory().is_private_view() {
-            log.refuse_changes();
+        let (mut log, recovery) =
+            Log::recover_with(medium, LogArea::of(geometry), uuid, log_epoch, on_corruption)?;
+        if on_corruption == OnCorruption::Refuse && log.medium().memory().is_private_view() {
+            log.set_read_only();
         }
         let heap = Heap {
             // ORDER: none: the number is only different from all others.
@@ -107,7 +108,7 @@ impl<M: Medium> Heap<M> {
         Ok((heap, recovery))
     }
 
-    /// Makes everything durable at home, so the next opening has nothing to replay.
+    /// Makes all write-backs durable, so the next opening has nothing to replay.
     ///
     /// # Errors
     /// [`HeapError::Poisoned`] when a sync failed, now or before.
@@ -143,8 +144,8 @@ impl<M: Medium> Heap<M> {
     ///
     /// # Errors
     /// [`HeapError::ReadOnly`].
-    pub fn check_changes(&self) -> Result<(), HeapError> {
-        Ok(self.log.check_changes()?)
+    pub fn check_writable(&self) -> Result<(), HeapError> {
+        Ok(self.log.check_writable()?)
     }
 
     /// Returns a number that no other heap of the process has.
@@ -213,7 +214,7 @@ impl<M: Medium> Heap<M> {
     /// Returns true if another attempt is worthwhile.
     #[cold]
     pub(crate) fn reclaim(&self) -> bool {
-        self.allocator(&self.session()).reclaim_after_refusal()
+        self.allocator(&self.session()).reclaim_after_out_of_space()
     }
 
     /// Returns the space of the heap on the medium.

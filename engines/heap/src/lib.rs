@@ -28,7 +28,7 @@ mod typed;
 mod walk;
 mod writeset;
 
-pub use attempt::Held;
+pub use attempt::LockSavepoint;
 pub use error::HeapError;
 pub use heap::Heap;
 pub use locks::Version;
@@ -36,7 +36,7 @@ pub use lode_heap_derive::Persist;
 pub use lode_layout::LayoutName;
 pub use lode_pmem::Durability;
 pub use lode_pool::{Access, CreateOptions, OpenOptions};
-pub use lode_redo::{Doubt, Log, LogArea, LogError, Recovery, bugs};
+pub use lode_redo::{InDoubtCause, Log, LogArea, LogError, Recovery, bugs};
 pub use persist::Persist;
 pub use pool::{OpenError, Pool, random_log_epoch};
 pub use ptr::{Owned, PBox, PCell};

@@ -67,7 +67,7 @@ impl LockTable {
         let word = self.word(stripe);
         // ORDER: none: the holder alone changes the word.
         let held = word.load(Ordering::Relaxed);
-        // ORDER: releases the holder's home stores, which are durable by then.
+        // ORDER: releases the holder's write-backs, which are durable by then.
         word.store((held & !HELD).wrapping_add(2), Ordering::Release);
     }
 

@@ -79,7 +79,7 @@ pub(crate) fn value_of<T: Persist<B>, B: Brand>(fill: impl FnOnce(&mut [u8])) ->
 ///
 /// # Safety
 /// - An object of type `T` lies at `at`, and stays there as long as the reference lives.
-pub(crate) unsafe fn lend<T: Persist<B>, B: Brand>(memory: &Memory, at: PoolOffset) -> Result<&T, Fault> {
+pub(crate) unsafe fn get_ref<T: Persist<B>, B: Brand>(memory: &Memory, at: PoolOffset) -> Result<&T, Fault> {
     let address = memory.locate(at, size_of::<T>() as u64)?.cast::<T>();
     if !address.is_aligned() {
         return Err(Fault { kind: FaultKind::OutOfRange, at, len: size_of::<T>() as u64 });
@@ -106,10 +106,10 @@ impl Word {
         Word(AtomicU64::new(value))
     }
 
-    /// Returns the word as it is at home.
+    /// Returns the word as it was last written back.
     #[inline]
     pub(crate) fn load(&self) -> u64 {
-        // ORDER: acquires; pairs with the release of the home store: the object that the word leads to is visible
+        // ORDER: acquires; pairs with the release of the write-back: the object that the word leads to is visible
         // with it.
         self.0.load(Ordering::Acquire)
     }

@@ -47,14 +47,14 @@ pub enum OpenError {
 }
 
 /// The reason why there is no new pool: an error of its file, or of its content.
-enum NotMade<E> {
+enum CreateFailure<E> {
     Pool(PoolError),
     Content(E),
 }
 
-impl<E> From<PoolError> for NotMade<E> {
-    fn from(error: PoolError) -> NotMade<E> {
-        NotMade::Pool(error)
+impl<E> From<PoolError> for CreateFailure<E> {
+    fn from(error: PoolError) -> CreateFailure<E> {
+        CreateFailure::Pool(error)
     }
 }
 
@@ -105,12 +105,12 @@ impl Pool {
                     Ok(filled)
                 });
             filled
-                .map_err(|error| NotMade::Content(OpenError::heap(path)(error).into()))?
-                .map_err(NotMade::Content)
+                .map_err(|error| CreateFailure::Content(OpenError::heap(path)(error).into()))?
+                .map_err(CreateFailure::Content)
         });
         let file = made.map_err(|error| match error {
-            NotMade::Pool(error) => OpenError::from(error).into(),
-            NotMade::Content(error) => error,
+            CreateFailure::Pool(error) => OpenError::from(error).into(),
+            CreateFailure::Content(error) => error,
         })?;
         Ok(Pool::over(file, |mapping| mapping)?)
     }
@@ -151,7 +151,7 @@ impl<M: Medium> Pool<M> {
         let medium = wrap(Arc::clone(file.medium()));
         let opened = Heap::open(medium, &header.geometry, header.uuid.into_bytes(), random_log_epoch()?);
         let (heap, recovery) = opened.map_err(OpenError::heap(file.path()))?;
-        Ok(Pool::over_heap(heap, file, recovery))
+        Ok(Pool::from_heap(heap, file, recovery))
     }
 
     /// Returns the heap, the file, and the result of the recovery at opening.
@@ -160,7 +160,7 @@ impl<M: Medium> Pool<M> {
         (heap, file, recovery)
     }
 
-    pub(crate) fn over_heap(heap: Heap<M>, file: PoolFile, recovery: Recovery) -> Pool<M> {
+    pub(crate) fn from_heap(heap: Heap<M>, file: PoolFile, recovery: Recovery) -> Pool<M> {
         Pool { heap, file, recovery }
     }
 
@@ -216,7 +216,7 @@ impl<M: Medium> Pool<M> {
         Ok(self.file.grow_with(size, |geometry| self.heap.extend(geometry))?)
     }
 
-    /// Closes the pool: all is durable at home, and the next opening has nothing to replay.
+    /// Closes the pool: all write-backs are durable, and the next opening has nothing to replay.
     ///
     /// # Errors
     /// A sync that failed, now or before, in [`OpenError::Heap`]; the errors of [`PoolFile::close`].

@@ -11,14 +11,14 @@
 //! * **Owned once.** An object has one owner: a pointer in the pool, or an [`Owned`] of a running transaction. Moving
 //!   between the two happens under the pointer's lock, which is kept to the end of the transaction.
 //! * **Still.** After an object was linked, its bytes change only inside of cells, pointers and vectors. Those
-//!   consist of words that are accessed atomically. A new object is stored at home at once, while only its
+//!   consist of words that are accessed atomically. A new object is stored in place at once, while only its
 //!   transaction can reach the block, so that transaction can lend references to it. The object is in the record too,
 //!   so a replay of the log does not depend on that store.
 #![allow(unsafe_code)]
 
 use crate::error::HeapError;
 use crate::heap::Heap;
-use crate::persist::{Persist, Word, bytes_of, lend, offset_of};
+use crate::persist::{Persist, Word, bytes_of, get_ref, offset_of};
 use crate::typed::brand::Brand;
 use crate::typed::guard::Guard;
 use crate::typed::mutex::PMutex;
@@ -114,12 +114,12 @@ impl<T: Persist<B> + Copy, B: Brand> PCell<T, B> {
         PCell { bits: UnsafeCell::new(bits), brand: PhantomData }
     }
 
-    /// Returns the first word as it is at home.
+    /// Returns the first word as it was last written back.
     #[inline]
     pub(crate) fn load_word(&self) -> u64 {
         // SAFETY: - the cell is at least a word, and aligned like one; all accesses to it are atomic.
         let word = unsafe { AtomicU64::from_ptr(self.bits.get().cast()) };
-        // ORDER: acquires; pairs with the release of the home store.
+        // ORDER: acquires; pairs with the release of the write-back.
         word.load(Ordering::Acquire)
     }
 
@@ -168,7 +168,7 @@ pub(crate) fn walk_of<T: Persist<B>, B: Brand>() -> Option<Walk> {
     fn walk<T: Persist<B>, B: Brand>(at: PoolOffset, owners: &mut Owners<'_>) -> Result<(), Fault> {
         // SAFETY: - the walk is called with the offset in a pointer to a `T`, in the transaction that frees the object
         //           or under a pin: its space can't be used again before the reference ends.
-        let object: &T = unsafe { lend::<T, B>(owners.memory, at) }?;
+        let object: &T = unsafe { get_ref::<T, B>(owners.memory, at) }?;
         object.visit_owned(owners);
         Ok(())
     }
@@ -204,7 +204,7 @@ impl<T: Persist<B>, B: Brand> PBox<T, B> {
         let memory = tx.raw().heap().memory();
         let at = PoolOffset::new(tx.raw().load8(offset_of(memory, &self.word)));
         // SAFETY: - the pointer was reached in this transaction, which is pinned until it is over.
-        (!at.is_null()).then(|| unsafe { lend(memory, at) }).transpose().map_err(HeapError::from)
+        (!at.is_null()).then(|| unsafe { get_ref(memory, at) }).transpose().map_err(HeapError::from)
     }
 
     /// Returns the object that the pointer leads to, as it was last committed.
@@ -219,7 +219,7 @@ impl<T: Persist<B>, B: Brand> PBox<T, B> {
         let at = PoolOffset::new(self.word.load());
         // SAFETY: - this pointer is borrowed for `'g` from under a pin that is held so long and protects its object;
         //           `guard` protects the objects that are reached through a pointer of the root.
-        (!at.is_null()).then(|| unsafe { lend(guard.memory(), at) }).transpose().map_err(HeapError::from)
+        (!at.is_null()).then(|| unsafe { get_ref(guard.memory(), at) }).transpose().map_err(HeapError::from)
     }
 
     /// Makes the pointer own `new`, or makes it null for `None`, and returns the object that it owned.
@@ -295,7 +295,7 @@ impl<'t, T: Persist<B>, B: Brand, M: Medium> Owned<'t, T, B, M> {
         let at = raw.alloc(size_of::<T>() as u64, align_of::<T>() as u64, T::TYPE_NUMBER)?;
         let bytes = bytes_of::<T, B>(&mut value);
         raw.store(at, bytes);
-        // Only this transaction reaches the block until it is durable. The content is at home already, so references
+        // Only this transaction reaches the block until it is durable. The content is in place already, so references
         // to it can be lent; see the head of this file.
         raw.heap().medium().store(at, bytes);
         // SAFETY: - the object was just made, and has no other owner.
@@ -308,7 +308,7 @@ impl<'t, T: Persist<B>, B: Brand, M: Medium> Owned<'t, T, B, M> {
     /// - An object of type `T` lies there, and it has no other owner, now or later.
     unsafe fn adopt(tx: &'t TypedTx<'_, B, M>, at: PoolOffset) -> Result<Self, HeapError> {
         // SAFETY: - the object is there; if it is freed, its block is not used again before the transaction is over.
-        let object = unsafe { lend(tx.raw().heap().memory(), at) }?;
+        let object = unsafe { get_ref(tx.raw().heap().memory(), at) }?;
         Ok(Owned { tx, at, object })
     }
 
@@ -356,9 +356,9 @@ impl<T: Persist<B>, B: Brand, M: Medium> Deref for Owned<'_, T, B, M> {
 impl<T: Persist<B>, B: Brand, M: Medium> Drop for Owned<'_, T, B, M> {
     fn drop(&mut self) {
         // A transaction that is lost keeps nothing. Any other one may commit, even while its thread unwinds from a
-        // panic: the panic may be another's, or be caught in this one. An error dooms the transaction, so the object
-        // is not lost.
-        if !self.tx.raw().is_lost() {
+        // panic: the panic may be another's, or be caught in this one. An error rolls the transaction back, so the
+        // object is not lost.
+        if !self.tx.raw().will_roll_back() {
             let _ = free_owned(self.tx, self.at, walk_of::<T, B>());
         }
     }
@@ -385,5 +385,5 @@ pub(crate) fn root<T: Persist<B>, B: Brand, M: Medium>(heap: &Heap<M>) -> Result
         return Err(HeapError::WrongType { at, want: T::TYPE_NUMBER, found: object.type_number });
     }
     // SAFETY: - the object is a `T`, as just checked; no pointer owns the root, so no transaction can free it.
-    unsafe { lend(heap.memory(), at) }.map(Some).map_err(HeapError::from)
+    unsafe { get_ref(heap.memory(), at) }.map(Some).map_err(HeapError::from)
 }

@@ -51,15 +51,15 @@ pub(crate) struct Readers {
 #[derive(Debug)]
 pub struct Pin<'a> {
     slot: &'a ReaderSlot,
-    counted: Option<Counted>,
+    counted: Option<PinGroup>,
     /// Makes the pin like a lock's guard: it can be shared, but not sent.
     _of_this_thread: PhantomData<std::sync::MutexGuard<'static, ()>>,
 }
 
 /// The place at which a pin is counted.
 #[derive(Clone, Copy, Debug)]
-struct Counted {
-    /// Index in [`PINNED`].
+struct PinGroup {
+    /// Index in [`THREAD_PINS`].
     place: usize,
     /// Index of the group.
     group: usize,
@@ -67,7 +67,7 @@ struct Counted {
 
 /// The pins of one thread on one heap, in two groups: pins of the epoch that the thread's slot shows, and younger
 /// pins.
-struct Pinned {
+struct ThreadPins {
     /// Number of the heap's readers.
     number: Cell<u64>,
     /// The thread's slot while it is pinned, and its last slot while it is not.
@@ -80,9 +80,9 @@ struct Pinned {
     epochs: [Cell<u64>; 2],
 }
 
-impl Pinned {
-    const fn new() -> Pinned {
-        Pinned {
+impl ThreadPins {
+    const fn new() -> ThreadPins {
+        ThreadPins {
             number: Cell::new(NONE),
             slot: Cell::new(usize::MAX),
             counts: [const { Cell::new(0) }; 2],
@@ -147,7 +147,7 @@ impl Pinned {
 thread_local! {
     /// The pins of this thread. Each entry counts those on the heap that its number names. Entries have no
     /// destructor, so pins can be dropped at the very end of a thread.
-    static PINNED: [Pinned; HEAPS] = const { [const { Pinned::new() }; HEAPS] };
+    static THREAD_PINS: [ThreadPins; HEAPS] = const { [const { ThreadPins::new() }; HEAPS] };
 }
 
 impl Readers {
@@ -165,13 +165,13 @@ impl Readers {
     /// One locked instruction; none if the thread is pinned already.
     #[inline]
     pub(crate) fn pin(&self) -> Pin<'_> {
-        let pinned = |all: &[Pinned; HEAPS]| self.pin_as(&all[self.place()]);
+        let pinned = |all: &[ThreadPins; HEAPS]| self.pin_as(&all[self.place()]);
         // A thread whose thread-local storage is gone gets a slot for each pin.
-        PINNED.try_with(pinned).unwrap_or_else(|_| self.pin_uncounted())
+        THREAD_PINS.try_with(pinned).unwrap_or_else(|_| self.pin_uncounted())
     }
 
     #[inline]
-    fn pin_as(&self, pinned: &Pinned) -> Pin<'_> {
+    fn pin_as(&self, pinned: &ThreadPins) -> Pin<'_> {
         // ORDER: an old epoch is safe: it only keeps blocks longer. Acquires the unlinking stores from before the
         // epoch began. So a pin that joins others, with no fence of its own, can't come to hold those blocks. The
         // slot may show this epoch when the other pins are gone.
@@ -191,7 +191,7 @@ impl Readers {
 
     /// Pins a thread that has no slot, or whose last slot was taken by another thread.
     #[cold]
-    fn pin_first(&self, pinned: &Pinned) -> Pin<'_> {
+    fn pin_first(&self, pinned: &ThreadPins) -> Pin<'_> {
         if !pinned.is_idle() {
             // It is pinned on another heap, whose pins are counted in this place.
             return self.pin_uncounted();
@@ -209,11 +209,11 @@ impl Readers {
 
     #[inline]
     fn counted<'a>(&self, slot: &'a ReaderSlot, group: usize) -> Pin<'a> {
-        let counted = Some(Counted { place: self.place(), group });
+        let counted = Some(PinGroup { place: self.place(), group });
         Pin { slot, counted, _of_this_thread: PhantomData }
     }
 
-    /// Returns the index in [`PINNED`] for these readers.
+    /// Returns the index in [`THREAD_PINS`] for these readers.
     #[inline]
     fn place(&self) -> usize {
         self.number as usize % HEAPS
@@ -285,7 +285,7 @@ impl Drop for Readers {
     fn drop(&mut self) {
         // Pins that were forgotten count no more. In other threads an entry goes to the next heap that writes its
         // number.
-        let _ = PINNED.try_with(|all| {
+        let _ = THREAD_PINS.try_with(|all| {
             let pinned = &all[self.place()];
             if pinned.number.get() == self.number {
                 pinned.number.set(NONE);
@@ -320,8 +320,8 @@ impl Drop for Pin<'_> {
     #[inline]
     fn drop(&mut self) {
         // A thread that counted the pin keeps its count as long as the pin.
-        let shown = self.counted.map_or(Some(FREE), |Counted { place, group }| {
-            PINNED.try_with(|all| all[place % HEAPS].leave(group)).unwrap_or(Some(FREE))
+        let shown = self.counted.map_or(Some(FREE), |PinGroup { place, group }| {
+            THREAD_PINS.try_with(|all| all[place % HEAPS].leave(group)).unwrap_or(Some(FREE))
         });
         if let Some(epoch) = shown {
             // ORDER: releases the loads of the pins that are gone. A thread that sees the slot free, or a younger
@@ -336,7 +336,7 @@ mod test {
     use super::*;
 
     #[test]
-    fn tables_follow_one_another() {
+    fn slot_indexes_are_contiguous() {
         let mut next = (0, 0);
         for index in 0..10_000 {
             assert_eq!(table_of(index), next);
@@ -348,7 +348,7 @@ mod test {
     }
 
     #[test]
-    fn a_thread_has_one_slot() {
+    fn thread_has_one_slot() {
         let readers = Readers::new();
         let pins: Vec<Pin<'_>> = (0..1000)
             .map(|number| {
@@ -365,7 +365,7 @@ mod test {
     }
 
     #[test]
-    fn a_slot_shows_the_oldest_pin_whatever_the_order() {
+    fn slot_shows_oldest_pin() {
         let readers = Readers::new();
         let first = readers.pin();
         readers.advance();
@@ -386,7 +386,7 @@ mod test {
     }
 
     #[test]
-    fn heaps_are_told_apart() {
+    fn pins_of_heaps_are_separate() {
         let all: Vec<Readers> = (0..3 * HEAPS).map(|_| Readers::new()).collect();
         let pins: Vec<Pin<'_>> = all.iter().flat_map(|readers| [readers.pin(), readers.pin()]).collect();
         for readers in &all {
@@ -398,7 +398,7 @@ mod test {
     }
 
     #[test]
-    fn a_forgotten_pin_ends_with_its_heap() {
+    fn forgotten_pin_ends_with_heap() {
         let first = Readers::new();
         std::mem::forget(first.pin());
         first.advance();
@@ -415,7 +415,7 @@ mod test {
     }
 
     #[test]
-    fn pins_can_be_dropped_with_the_threads_storage() {
+    fn pin_dropped_in_thread_local_destructor() {
         std::thread_local! {
             static LAST: std::cell::RefCell<Option<Pin<'static>>> = const { std::cell::RefCell::new(None) };
         }

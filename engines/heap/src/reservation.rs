@@ -8,7 +8,7 @@
 //! ```
 
 use crate::alloc::allocations::{PAYLOAD_MIN, make_object};
-use crate::alloc::central::Place;
+use crate::alloc::central::BlockOrSpan;
 use crate::error::HeapError;
 use crate::heap::Heap;
 use crate::tx::Tx;
@@ -21,11 +21,11 @@ use zerocopy::IntoBytes;
 
 /// The reserved space.
 #[derive(Clone, Copy, Debug)]
-struct Kept {
+struct ReservedSpace {
     at: PoolOffset,
     size: u64,
     type_number: u64,
-    place: Place,
+    place: BlockOrSpan,
 }
 
 /// Reserved space for an object. [`Heap::run_with`] takes it into a transaction, in which
@@ -33,7 +33,7 @@ struct Kept {
 /// is free.
 pub struct Reservation<'h, M: Medium> {
     heap: &'h Heap<M>,
-    kept: Kept,
+    space: ReservedSpace,
     /// True if the last attempt of the transaction has published it.
     is_published: bool,
 }
@@ -44,7 +44,7 @@ pub struct Reservation<'h, M: Medium> {
 pub struct Reserved<'t> {
     /// Number of its heap.
     heap: u64,
-    kept: Kept,
+    space: ReservedSpace,
     is_published: &'t mut bool,
     /// Keeps it in the thread of its transaction.
     thread: PhantomData<*const ()>,
@@ -52,21 +52,21 @@ pub struct Reserved<'t> {
 
 /// The reservations that [`Heap::run_with`] takes into a transaction: a [`Reservation`], an array or a vector of
 /// them. The closure gets as many [`Reserved`], in the same shape.
-pub trait Reservations: Attempted {
+pub trait Reservations: ReservationSteps {
     /// The argument of the closure.
     type Reserved<'t>;
 }
 
 /// The steps of [`Reservations`] in a transaction. Other crates can't name this trait, and so can't implement it.
-pub trait Attempted: Sized {
+pub trait ReservationSteps: Sized {
     /// Begins an attempt.
-    fn attempt(&mut self) -> Self::Reserved<'_>
+    fn begin_attempt(&mut self) -> Self::Reserved<'_>
     where
         Self: Reservations;
 
     /// Ends the transaction. Reservations that it has published belong to the heap; with `in_doubt` all of them do.
     /// The others are given back.
-    fn settle(self, in_doubt: bool);
+    fn finish(self, in_doubt: bool);
 }
 
 impl<M: Medium> Reservations for Reservation<'_, M> {
@@ -81,37 +81,37 @@ impl<M: Medium> Reservations for Vec<Reservation<'_, M>> {
     type Reserved<'t> = Vec<Reserved<'t>>;
 }
 
-impl<M: Medium> Attempted for Reservation<'_, M> {
-    fn attempt(&mut self) -> <Self as Reservations>::Reserved<'_> {
+impl<M: Medium> ReservationSteps for Reservation<'_, M> {
+    fn begin_attempt(&mut self) -> <Self as Reservations>::Reserved<'_> {
         self.is_published = false;
         let is_published = &mut self.is_published;
-        Reserved { heap: self.heap.number(), kept: self.kept, is_published, thread: PhantomData }
+        Reserved { heap: self.heap.number(), space: self.space, is_published, thread: PhantomData }
     }
 
-    fn settle(self, in_doubt: bool) {
+    fn finish(self, in_doubt: bool) {
         if self.is_published || in_doubt {
             mem::forget(self);
         }
     }
 }
 
-impl<M: Medium, const N: usize> Attempted for [Reservation<'_, M>; N] {
-    fn attempt(&mut self) -> <Self as Reservations>::Reserved<'_> {
-        self.each_mut().map(Reservation::attempt)
+impl<M: Medium, const N: usize> ReservationSteps for [Reservation<'_, M>; N] {
+    fn begin_attempt(&mut self) -> <Self as Reservations>::Reserved<'_> {
+        self.each_mut().map(Reservation::begin_attempt)
     }
 
-    fn settle(self, in_doubt: bool) {
-        self.into_iter().for_each(|reservation| reservation.settle(in_doubt));
+    fn finish(self, in_doubt: bool) {
+        self.into_iter().for_each(|reservation| reservation.finish(in_doubt));
     }
 }
 
-impl<M: Medium> Attempted for Vec<Reservation<'_, M>> {
-    fn attempt(&mut self) -> <Self as Reservations>::Reserved<'_> {
-        self.iter_mut().map(Reservation::attempt).collect()
+impl<M: Medium> ReservationSteps for Vec<Reservation<'_, M>> {
+    fn begin_attempt(&mut self) -> <Self as Reservations>::Reserved<'_> {
+        self.iter_mut().map(Reservation::begin_attempt).collect()
     }
 
-    fn settle(self, in_doubt: bool) {
-        self.into_iter().for_each(|reservation| reservation.settle(in_doubt));
+    fn finish(self, in_doubt: bool) {
+        self.into_iter().for_each(|reservation| reservation.finish(in_doubt));
     }
 }
 
@@ -134,14 +134,14 @@ impl<S> From<NotPublished<HeapError, S>> for HeapError {
 }
 
 /// The reason why a transaction with reservations failed. Only an error of the heap can leave them in doubt.
-enum Why<E> {
+enum RunError<E> {
     Heap(HeapError),
     Closure(E),
 }
 
-impl<E> From<HeapError> for Why<E> {
-    fn from(error: HeapError) -> Why<E> {
-        Why::Heap(error)
+impl<E> From<HeapError> for RunError<E> {
+    fn from(error: HeapError) -> RunError<E> {
+        RunError::Heap(error)
     }
 }
 
@@ -158,7 +158,7 @@ impl<M: Medium> Heap<M> {
         if self.in_transaction() {
             return Err(HeapError::InTransaction);
         }
-        self.log().check_accepts()?;
+        self.log().check_accepts_records()?;
         // Fetching blocks may make a superblock, which is a transaction of its own. A block that a failed one has
         // fetched is not given back before the pool is opened again: its superblock may be gone.
         let (place, at) = self.run(|tx| {
@@ -166,8 +166,8 @@ impl<M: Medium> Heap<M> {
             let (space, writes) = attempt.space_and_writes();
             space.take(tx.allocator(), writes, size, align, type_number)
         })?;
-        let kept = Kept { at, size, type_number, place };
-        Ok(Reservation { heap: self, kept, is_published: false })
+        let space = ReservedSpace { at, size, type_number, place };
+        Ok(Reservation { heap: self, space, is_published: false })
     }
 
     /// Runs `closure` as a transaction, as [`run`](Heap::run) does. The closure may publish `reservations`: one, an
@@ -211,17 +211,17 @@ impl<M: Medium> Heap<M> {
             let error = HeapError::InTransaction.into();
             return Err(NotPublished { error, reservations: Some(reservations) });
         }
-        let (error, in_doubt) = match self.run(|tx| closure(tx, reservations.attempt()).map_err(Why::Closure))
-        {
-            Ok(value) => {
-                reservations.settle(false);
-                return Ok(value);
-            }
-            Err(Why::Heap(error)) => (error.into(), matches!(error, HeapError::InDoubt(_))),
-            Err(Why::Closure(error)) => (error, false),
-        };
+        let (error, in_doubt) =
+            match self.run(|tx| closure(tx, reservations.begin_attempt()).map_err(RunError::Closure)) {
+                Ok(value) => {
+                    reservations.finish(false);
+                    return Ok(value);
+                }
+                Err(RunError::Heap(error)) => (error.into(), matches!(error, HeapError::InDoubt(_))),
+                Err(RunError::Closure(error)) => (error, false),
+            };
         if in_doubt {
-            reservations.settle(true);
+            reservations.finish(true);
             return Err(NotPublished { error, reservations: None });
         }
         Err(NotPublished { error, reservations: Some(reservations) })
@@ -244,15 +244,15 @@ impl<M: Medium> Tx<'_, M> {
     /// which the transaction stores once more goes through the log, too.
     pub fn publish(&self, reserved: Reserved<'_>) -> Result<PoolOffset, HeapError> {
         reserved.check_heap(self)?;
-        let Kept { at, size, type_number, place } = reserved.kept;
+        let ReservedSpace { at, size, type_number, place } = reserved.space;
         make_object(self.allocator(), self.attempt().writes(), place, at, size, type_number);
         *reserved.is_published = true;
-        self.take_content(at, align_up(size, WORD));
+        self.log_content(at, align_up(size, WORD));
         Ok(at)
     }
 
     /// Puts the content of a new object into the record, or its checksum.
-    fn take_content(&self, at: PoolOffset, len: u64) {
+    fn log_content(&self, at: PoolOffset, len: u64) {
         let mut content = vec![0u64; (len / WORD) as usize];
         self.memory().read(at, content.as_mut_bytes());
         let medium = self.heap().medium();
@@ -266,26 +266,26 @@ impl<M: Medium> Tx<'_, M> {
     }
 }
 
-impl Kept {
+impl ReservedSpace {
     /// Stores past the log to reserved space.
     fn store<M: Medium>(&self, medium: &M, off: u64, bytes: &[u8]) -> Result<(), HeapError> {
         let end = off.checked_add(bytes.len() as u64);
         if end.is_none_or(|end| end > self.size) {
             return Err(HeapError::NoObject { at: self.at.plus(off) });
         }
-        Ok(FaultScope::around(|| medium.store(self.at.plus(off), bytes))?)
+        Ok(FaultScope::run(|| medium.store(self.at.plus(off), bytes))?)
     }
 }
 
 impl<M: Medium> Reservation<'_, M> {
     /// Returns the offset that the object will have.
     pub fn at(&self) -> PoolOffset {
-        self.kept.at
+        self.space.at
     }
 
     /// Returns the size that was asked for, in bytes.
     pub fn size(&self) -> u64 {
-        self.kept.size
+        self.space.size
     }
 
     /// Stores bytes at `off` from the start of the object. The transaction that publishes the object makes its
@@ -294,7 +294,7 @@ impl<M: Medium> Reservation<'_, M> {
     /// # Errors
     /// [`HeapError::NoObject`] when the range is not inside of the object; [`HeapError::Fault`].
     pub fn store(&self, off: u64, bytes: &[u8]) -> Result<(), HeapError> {
-        self.kept.store(self.heap.medium(), off, bytes)
+        self.space.store(self.heap.medium(), off, bytes)
     }
 
     /// Gives the space back.
@@ -304,12 +304,12 @@ impl<M: Medium> Reservation<'_, M> {
 impl Reserved<'_> {
     /// Returns the offset that the object will have.
     pub fn at(&self) -> PoolOffset {
-        self.kept.at
+        self.space.at
     }
 
     /// Returns the size that was asked for, in bytes.
     pub fn size(&self) -> u64 {
-        self.kept.size
+        self.space.size
     }
 
     /// Stores bytes at `off` from the start of the object, past the log. They stay if the transaction fails, and
@@ -320,34 +320,34 @@ impl Reserved<'_> {
     /// [`HeapError::Fault`].
     pub fn store<M: Medium>(&self, tx: &Tx<'_, M>, off: u64, bytes: &[u8]) -> Result<(), HeapError> {
         self.check_heap(tx)?;
-        self.kept.store(tx.heap().medium(), off, bytes)
+        self.space.store(tx.heap().medium(), off, bytes)
     }
 
     fn check_heap<M: Medium>(&self, tx: &Tx<'_, M>) -> Result<(), HeapError> {
-        if self.heap == tx.heap().number() { Ok(()) } else { Err(HeapError::NoObject { at: self.kept.at }) }
+        if self.heap == tx.heap().number() { Ok(()) } else { Err(HeapError::NoObject { at: self.space.at }) }
     }
 }
 
 impl<M: Medium> Drop for Reservation<'_, M> {
     fn drop(&mut self) {
-        if self.heap.log().check_accepts().is_err() {
+        if self.heap.log().check_accepts_records().is_err() {
             // A commit that panicked may have published it.
             return;
         }
-        self.heap.shared().give(self.kept.place);
+        self.heap.shared().release(self.space.place);
     }
 }
 
 impl<M: Medium> fmt::Debug for Reservation<'_, M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Kept { at, size, .. } = self.kept;
+        let ReservedSpace { at, size, .. } = self.space;
         f.debug_struct("Reservation").field("at", &at).field("size", &size).finish_non_exhaustive()
     }
 }
 
 impl fmt::Debug for Reserved<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Kept { at, size, .. } = self.kept;
+        let ReservedSpace { at, size, .. } = self.space;
         f.debug_struct("Reserved").field("at", &at).field("size", &size).finish_non_exhaustive()
     }
 }

@@ -1,7 +1,7 @@
 //! Records that are too long for a ring: their entries go to free space, and a short record leads to them.
 
 use crate::alloc::allocator::Allocator;
-use crate::alloc::central::Place;
+use crate::alloc::central::BlockOrSpan;
 use crate::error::HeapError;
 use crate::writeset::WriteSet;
 use lode_layout::{CHUNK, Entry, PoolOffset, Record, WORD, align_up};
@@ -17,7 +17,7 @@ pub(crate) fn commit_spilled<M: Medium>(
     writes: &mut WriteSet,
 ) -> Result<u64, HeapError> {
     let log = allocator.log();
-    log.check_accepts()?;
+    log.check_accepts_records()?;
     let body = writes.record().body().to_vec();
     let mut record = Record::new();
     let mut spans = Vec::new();
@@ -41,7 +41,7 @@ pub(crate) fn commit_spilled<M: Medium>(
         if record.len() > log.record_words_max() {
             break Err(HeapError::OutOfSpace { wanted: rest.len() as u64 * WORD });
         }
-        if let Err(error) = write_outside(log.medium(), span.start, part) {
+        if let Err(error) = write_spilled(log.medium(), span.start, part) {
             break Err(error);
         }
     };
@@ -52,16 +52,16 @@ pub(crate) fn commit_spilled<M: Medium>(
         Err(_) => Some(0),
     };
     if let Some(sequence) = free_from {
-        allocator.retire(sequence, spans.into_iter().map(Place::Span));
+        allocator.retire(sequence, spans.into_iter().map(BlockOrSpan::Span));
     }
     written
 }
 
 /// Writes entries to free space. They are durable with the record that leads to them, or before.
-fn write_outside<M: Medium>(medium: &M, at: PoolOffset, words: &[u64]) -> Result<(), HeapError> {
+fn write_spilled<M: Medium>(medium: &M, at: PoolOffset, words: &[u64]) -> Result<(), HeapError> {
     if medium.durability() != Durability::Commit {
         // No record may lead to entries that are not there.
-        return Ok(FaultScope::around(|| medium.copy(at, words.as_bytes()))?);
+        return Ok(FaultScope::run(|| medium.copy(at, words.as_bytes()))?);
     }
     let mut padded = words.to_vec();
     padded.resize(align_up(words.len() as u64, medium.log_block() / WORD) as usize, 0);

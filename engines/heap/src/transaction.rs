@@ -2,14 +2,14 @@
 //!
 //! ```text
 //!   Running      the closure takes locks and space; its changes gather in a record    panic: rolled back
-//!      | verdict: commit, roll back, or run the closure again
-//!   Committing   write: the record becomes durable, and its home stores follow         panic: in doubt
+//!      | decide: commit, roll back, or run the closure again
+//!   Committing   write: the record becomes durable, and its write-backs follow         panic: in doubt
 //!      |         publish: new superblocks to all threads, freed space to limbo
 //!   release      locks are open again, and the attempt is over
 //! ```
 //!
 //! Locks are taken by the closure and validated as they are taken, so nothing is left to validate at the end. Writing
-//! the record and its home stores is one call of the log, which holds a lane during both.
+//! the record and its write-backs is one call of the log, which holds a lane during both.
 
 use crate::attempt::{Attempt, Outcome};
 use crate::error::HeapError;
@@ -62,20 +62,23 @@ impl<M: Medium> Heap<M> {
             let running = Running::begin(self, &session);
             let result = closure(&Tx::new(self, &session, scope.memory(self.memory())));
             // The closure's value stays in place until the end is known: a copy after the fence would have to wait
-            // for all home stores.
+            // for all write-backs.
             match running.end(scope, result.is_ok()) {
                 // Pins of this closure, and closures of other threads, may have kept freed space from being used
                 // again.
-                End::RolledBack | End::Failed(HeapError::OutOfSpace { .. } | HeapError::TooLarge { .. })
+                AttemptEnd::RolledBack
+                | AttemptEnd::Failed(HeapError::OutOfSpace { .. } | HeapError::TooLarge { .. })
                     if retries < RETRIES && self.reclaim() =>
                 {
                     retries += 1;
                 }
-                End::Committed | End::RolledBack => return result,
-                End::Failed(error) => return Err(error.into()),
-                End::Conflict { is_crossed: false } => self.medium().relax(round.min(BACKOFF_ROUNDS_MAX)),
+                AttemptEnd::Committed | AttemptEnd::RolledBack => return result,
+                AttemptEnd::Failed(error) => return Err(error.into()),
+                AttemptEnd::Conflict { is_inversion: false } => {
+                    self.medium().relax(round.min(BACKOFF_ROUNDS_MAX))
+                }
                 // A waiter polls rarely, so back off long enough for it to see the lock free.
-                End::Conflict { is_crossed: true } => self.medium().relax(BACKOFF_ROUNDS_MAX),
+                AttemptEnd::Conflict { is_inversion: true } => self.medium().relax(BACKOFF_ROUNDS_MAX),
             }
         }
         unreachable!("the loop ends with a result")
@@ -87,7 +90,7 @@ impl<M: Medium> Heap<M> {
         mut closure: impl FnMut(&Tx<'_, M>) -> Result<R, E>,
     ) -> Result<R, E> {
         let joined = Joined { session };
-        let result = self.memory().joining(|memory| closure(&Tx::new(self, session, memory)));
+        let result = self.memory().reading_in_scope(|memory| closure(&Tx::new(self, session, memory)));
         if result.is_ok() {
             mem::forget(joined);
         }
@@ -103,12 +106,12 @@ struct Joined<'a> {
 
 impl Drop for Joined<'_> {
     fn drop(&mut self) {
-        self.session.attempt().worsen(Outcome::Doomed);
+        self.session.attempt().escalate(Outcome::RollbackOnly);
     }
 }
 
 /// The end of an attempt.
-enum End {
+enum AttemptEnd {
     Committed,
     /// The closure returned an error.
     RolledBack,
@@ -116,7 +119,7 @@ enum End {
     Failed(HeapError),
     /// The closure is to be started again, see [`Outcome::Conflict`].
     Conflict {
-        is_crossed: bool,
+        is_inversion: bool,
     },
 }
 
@@ -135,27 +138,27 @@ impl<'a, M: Medium> Running<'a, M> {
 
     /// Commits if the closure was `successful` and nothing else is against it, and rolls back if not.
     #[inline]
-    fn end(self, scope: FaultScope, successful: bool) -> End {
+    fn end(self, scope: FaultScope, successful: bool) -> AttemptEnd {
         let Running { heap, session } = self;
         let attempt = &mut *session.attempt();
-        match self.verdict(attempt.outcome(), scope.fault(), successful) {
+        match self.decide(attempt.outcome(), scope.fault(), successful) {
             None => {
                 let committing = Committing { heap, session, scope: &scope, attempt };
                 mem::forget(self);
                 match committing.commit() {
                     Ok(()) => {
                         scope.close_faultless();
-                        End::Committed
+                        AttemptEnd::Committed
                     }
                     Err(error) => {
                         // The error reports the fault.
                         let _ = scope.close();
-                        End::Failed(error)
+                        AttemptEnd::Failed(error)
                     }
                 }
             }
             Some(end) => {
-                attempt.space_and_writes().0.give_back(heap.allocator(session));
+                attempt.space_and_writes().0.roll_back(heap.allocator(session));
                 release(heap, session, attempt);
                 mem::forget(self);
                 // The next attempt reads again, and an error reports the fault.
@@ -167,17 +170,17 @@ impl<'a, M: Medium> Running<'a, M> {
 
     /// Decides how the attempt ends; `None` if it commits. The first row that fits decides.
     #[inline]
-    fn verdict(&self, outcome: Outcome, fault: Option<Fault>, successful: bool) -> Option<End> {
+    fn decide(&self, outcome: Outcome, fault: Option<Fault>, successful: bool) -> Option<AttemptEnd> {
         match (outcome, fault, successful) {
-            (Outcome::Conflict { is_crossed }, ..) => Some(End::Conflict { is_crossed }),
+            (Outcome::Conflict { is_inversion }, ..) => Some(AttemptEnd::Conflict { is_inversion }),
             // The closure's result follows from zeros.
-            (_, Some(fault), _) => Some(End::Failed(fault.into())),
-            (_, _, false) => Some(End::RolledBack),
+            (_, Some(fault), _) => Some(AttemptEnd::Failed(fault.into())),
+            (_, _, false) => Some(AttemptEnd::RolledBack),
             (Outcome::TooLarge { wanted, limit }, ..) => {
                 let error = HeapError::TooLarge { wanted, limit };
-                Some(End::Failed(self.heap.check_changes().err().unwrap_or(error)))
+                Some(AttemptEnd::Failed(self.heap.check_writable().err().unwrap_or(error)))
             }
-            (Outcome::Doomed, ..) => Some(End::Failed(HeapError::NestedFailed)),
+            (Outcome::RollbackOnly, ..) => Some(AttemptEnd::Failed(HeapError::NestedFailed)),
             (Outcome::Running, ..) => None,
         }
     }
@@ -186,7 +189,7 @@ impl<'a, M: Medium> Running<'a, M> {
 impl<M: Medium> Drop for Running<'_, M> {
     fn drop(&mut self) {
         let attempt = &mut *self.session.attempt();
-        attempt.space_and_writes().0.give_back(self.heap.allocator(self.session));
+        attempt.space_and_writes().0.roll_back(self.heap.allocator(self.session));
         release(self.heap, self.session, attempt);
     }
 }
@@ -201,36 +204,36 @@ struct Committing<'a, 's, M: Medium> {
 }
 
 impl<M: Medium> Committing<'_, '_, M> {
-    /// Takes all of them. The result of a success is not copied: a copy after the fence would have to wait for all home
-    /// stores.
+    /// Takes all of them. The result of a success is not copied: a copy after the fence would have to wait for all
+    /// write-backs.
     #[inline]
     fn commit(mut self) -> Result<(), HeapError> {
         let written = self.write();
         match &written {
             Ok(Some(sequence)) => self.publish(*sequence),
             Ok(None) => {}
-            Err(error) => self.give_up(*error),
+            Err(error) => self.abort(*error),
         }
         release(self.heap, self.session, self.attempt);
         mem::forget(self);
         written.map(drop)
     }
 
-    /// Makes the record durable, and then stores its entries at home. Returns its number; `None` if nothing was
+    /// Makes the record durable, and then writes its entries back. Returns its number; `None` if nothing was
     /// changed.
     #[inline]
     fn write(&mut self) -> Result<Option<u64>, HeapError> {
         if self.attempt.is_clean() {
             return Ok(None);
         }
-        if bugs::EARLY_UNLOCK.is_active() {
+        if bugs::EARLY_LOCK_RELEASE.is_active() {
             self.attempt.unlock(self.heap.locks());
         }
         let log = self.heap.log();
         let allocator = self.heap.allocator(self.session);
         let writes = self.attempt.writes();
         if writes.has_payloads() {
-            writes.vouch();
+            writes.push_payload_checksums();
         }
         let sequence = if writes.words() <= log.record_words_max() {
             log.commit_in(self.scope, writes.record(), &[])?
@@ -249,13 +252,13 @@ impl<M: Medium> Committing<'_, '_, M> {
 
     /// Gives up the transaction, whose commit failed.
     #[cold]
-    fn give_up(&mut self, error: HeapError) {
+    fn abort(&mut self, error: HeapError) {
         let allocator = self.heap.allocator(self.session);
         let (space, _) = self.attempt.space_and_writes();
         match error {
             // The transaction may be there after reopening, so no other one gets the space that it had taken.
             HeapError::InDoubt(_) => {}
-            _ => space.give_back(allocator),
+            _ => space.roll_back(allocator),
         }
     }
 }

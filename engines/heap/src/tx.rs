@@ -2,7 +2,7 @@
 
 use crate::alloc::allocations::{PAYLOAD_MIN, checked_align};
 use crate::alloc::allocator::Allocator;
-use crate::attempt::{Attempt, Held, Outcome};
+use crate::attempt::{Attempt, LockSavepoint, Outcome};
 use crate::error::HeapError;
 use crate::heap::Heap;
 use crate::locks::Version;
@@ -13,12 +13,12 @@ use std::cell::RefMut;
 use zerocopy::IntoBytes;
 
 /// Words of a record up to which its limit is not looked up.
-const WORDS_UNASKED: u64 = 4096;
+const WORDS_UNCHECKED_MAX: u64 = 4096;
 /// Rounds for which a transaction waits for a lock that comes after all locks that it holds.
-const PATIENCE: u32 = 1 << 14;
+const LOCK_ROUNDS_MAX: u32 = 1 << 14;
 /// Rounds for which it waits for a lock that comes before one that it holds. In each cycle of waiting transactions,
 /// one waits like that, and it gives up before any of them sleeps.
-const PATIENCE_CROSSED: u32 = 96;
+const INVERTED_LOCK_ROUNDS_MAX: u32 = 96;
 
 /// A transaction. It sees its own stores at once; other threads see them when they are durable.
 ///
@@ -121,7 +121,7 @@ impl<'a, M: Medium> Tx<'a, M> {
     #[inline]
     fn admit(&self, attempt: &mut Attempt, at: PoolOffset, len: u64, aligned: bool, logged: u64) -> bool {
         if !self.heap.space().holds(at, len) || !aligned {
-            self.memory.refuse(at, len);
+            self.memory.raise_out_of_range(at, len);
             return false;
         }
         let writes = attempt.writes();
@@ -129,13 +129,13 @@ impl<'a, M: Medium> Tx<'a, M> {
             writes.log_payloads(self.memory, at, len);
         }
         let words = writes.words() as u64 + logged / WORD;
-        words <= WORDS_UNASKED || self.allow(attempt, words)
+        words <= WORDS_UNCHECKED_MAX || self.allows_words(attempt, words)
     }
 
     /// Returns true if the transaction's record may have `words` words.
     #[cold]
-    fn allow(&self, attempt: &mut Attempt, words: u64) -> bool {
-        attempt.allow(self.allocator(), words)
+    fn allows_words(&self, attempt: &mut Attempt, words: u64) -> bool {
+        attempt.allows_words(self.allocator(), words)
     }
 
     /// Makes the object at `at` the root, from which all others are reached.
@@ -156,15 +156,15 @@ impl<'a, M: Medium> Tx<'a, M> {
             if attempt.holds(stripe) || attempt.try_lock(locks, stripe, locks.version(stripe)) {
                 return Ok(());
             }
-            let is_crossed = attempt.crosses(stripe);
-            let patience = if is_crossed { PATIENCE_CROSSED } else { PATIENCE };
-            if round >= patience {
-                attempt.conflict(is_crossed);
+            let is_inversion = attempt.inverts_lock_order(stripe);
+            let rounds_max = if is_inversion { INVERTED_LOCK_ROUNDS_MAX } else { LOCK_ROUNDS_MAX };
+            if round >= rounds_max {
+                attempt.conflict(is_inversion);
                 return Err(HeapError::Conflict);
             }
             self.heap.medium().relax(round);
         }
-        unreachable!("the loop ends with the lock or without patience")
+        unreachable!("the loop ends with the lock or a conflict")
     }
 
     /// Takes the lock that guards `at` if no thread held it since its version was `version`. If so, words under the
@@ -189,12 +189,12 @@ impl<'a, M: Medium> Tx<'a, M> {
     }
 
     /// Keeps the transaction from committing, because one part of a step failed and another part is done.
-    pub fn doom(&self) {
-        self.attempt().worsen(Outcome::Doomed);
+    pub fn set_rollback_only(&self) {
+        self.attempt().escalate(Outcome::RollbackOnly);
     }
 
     /// Returns true if the transaction will be rolled back, whatever else it does.
-    pub(crate) fn is_lost(&self) -> bool {
+    pub(crate) fn will_roll_back(&self) -> bool {
         self.attempt().outcome() != Outcome::Running
     }
 
@@ -205,20 +205,20 @@ impl<'a, M: Medium> Tx<'a, M> {
 
     /// Notes the locks that are held, for [`unlock_since`](Tx::unlock_since).
     #[inline]
-    pub fn held(&self) -> Held {
-        self.attempt().held()
+    pub fn lock_savepoint(&self) -> LockSavepoint {
+        self.attempt().lock_savepoint()
     }
 
-    /// Releases the locks that were taken since `held` was noted. For optimistic readers that start again. If the
+    /// Releases the locks that were taken since `savepoint`. For optimistic readers that start again. If the
     /// transaction has stored anything since, all its locks stay until it is over: other threads must not see its
     /// stores before.
-    pub fn unlock_since(&self, held: Held) {
-        self.attempt().unlock_since(self.heap.locks(), held);
+    pub fn unlock_since(&self, savepoint: LockSavepoint) {
+        self.attempt().unlock_since(self.heap.locks(), savepoint);
     }
 
     /// Makes the closure start again, as after a conflict. The closure passes the error on.
     pub fn restart(&self) -> HeapError {
-        self.attempt().worsen(Outcome::Conflict { is_crossed: false });
+        self.attempt().escalate(Outcome::Conflict { is_inversion: false });
         HeapError::Conflict
     }
 
@@ -336,7 +336,7 @@ impl<'a, M: Medium> Tx<'a, M> {
             self.read(at.plus(from), &mut tail[..rest as usize]);
             self.store(moved.plus(from), &tail[..rest as usize]);
         }
-        self.free(at).inspect_err(|_| self.doom())?;
+        self.free(at).inspect_err(|_| self.set_rollback_only())?;
         Ok(moved)
     }
 }

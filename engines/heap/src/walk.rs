@@ -1,6 +1,6 @@
 //! Walks over a heap: its objects, and its fill level. All of it is derived from the medium.
 
-use crate::alloc::space::{Block, Found, Span, SpanKind, bitmap};
+use crate::alloc::space::{Block, FoundObject, Span, SpanKind, bitmap};
 use crate::error::HeapError;
 use crate::heap::Heap;
 use lode_layout::{CHECKED_BITS, CHUNK, Extent, PoolOffset, unchecked};
@@ -76,7 +76,7 @@ impl<M: Medium> Heap<M> {
 
     fn object_at(&self, memory: &Readable, at: PoolOffset) -> Result<Object, HeapError> {
         match self.space().find(memory, at)? {
-            Found::Block { block, span, class, shape } => {
+            FoundObject::Block { block, span, class, shape } => {
                 let allocated = bitmap(memory, span, &shape)?;
                 let word = (block.word.get() - span.get() - lode_layout::SPAN_HEADER) / lode_layout::WORD;
                 if allocated[word as usize] & block.mask() == 0 {
@@ -84,7 +84,7 @@ impl<M: Medium> Heap<M> {
                 }
                 Ok(Object { at, size: class.block_size(), type_number: shape.type_number })
             }
-            Found::Huge { span, object } => {
+            FoundObject::Huge { span, object } => {
                 Ok(Object { at, size: span.len() - object.data_off, type_number: object.type_number })
             }
         }
@@ -106,12 +106,12 @@ impl<M: Medium> Heap<M> {
         type_number: u64,
     ) -> Result<bool, HeapError> {
         match self.space().find(memory, at) {
-            Ok(Found::Block { block, shape, .. }) => {
+            Ok(FoundObject::Block { block, shape, .. }) => {
                 let damaged = HeapError::Corrupt { what: "the allocation bitmap", at: block.word };
                 let allocated = unchecked(memory.load8(block.word)).ok_or(damaged)?;
                 Ok(allocated & block.mask() != 0 && shape.type_number == type_number)
             }
-            Ok(Found::Huge { object, .. }) => Ok(object.type_number == type_number),
+            Ok(FoundObject::Huge { object, .. }) => Ok(object.type_number == type_number),
             Err(HeapError::NoObject { .. }) => Ok(false),
             Err(error) => Err(error),
         }
@@ -126,10 +126,10 @@ impl<M: Medium> Heap<M> {
     /// # Cost
     /// That of a search from `after` on.
     pub fn next_object(&self, after: PoolOffset) -> Result<Option<Object>, HeapError> {
-        self.memory().try_reading(|memory| self.first_behind(memory, after))
+        self.memory().try_reading(|memory| self.first_after(memory, after))
     }
 
-    fn first_behind(&self, memory: &Readable, after: PoolOffset) -> Result<Option<Object>, HeapError> {
+    fn first_after(&self, memory: &Readable, after: PoolOffset) -> Result<Option<Object>, HeapError> {
         for extent in self.space().extents().filter(|extent| after < extent.end()) {
             let tables = extent.table_len / CHUNK;
             let near = after.get().saturating_sub(extent.start.get()) / CHUNK;

@@ -7,20 +7,20 @@ use std::collections::HashMap;
 use zerocopy::IntoBytes;
 
 /// Number of patches above which they are looked up by their place instead of one by one.
-const INDEX_FROM: usize = 16;
+const INDEX_MIN: usize = 16;
 /// Length in bytes of the places by which patches are looked up.
-const PLACE: u64 = 256;
+const INDEX_GRANULE: u64 = 256;
 
 /// A range that the transaction will change.
 #[derive(Clone, Copy, Debug)]
-struct Patch {
+struct PendingWrite {
     at: u64,
     len: u64,
     /// Index of its first word in the record's body; `None` for zeros.
     words: Option<usize>,
 }
 
-/// Content of a new object that is at home already.
+/// Content of a new object that is in place already.
 #[derive(Clone, Copy, Debug)]
 struct Payload {
     at: PoolOffset,
@@ -39,8 +39,8 @@ pub(crate) struct WriteSet {
     payloads: Vec<Payload>,
     /// Entries below this word of the body have been made into patches. Patches are made when the transaction reads,
     /// so a transaction that only writes pays nothing for them.
-    patched: usize,
-    patches: Vec<Patch>,
+    collected: usize,
+    pending_writes: Vec<PendingWrite>,
     /// Patches by the places that they touch, if there are many.
     index: HashMap<u64, Vec<u32>>,
     /// Number of patches that are in the index.
@@ -52,8 +52,8 @@ impl WriteSet {
         WriteSet {
             record: Record::new(),
             payloads: Vec::new(),
-            patched: 0,
-            patches: Vec::new(),
+            collected: 0,
+            pending_writes: Vec::new(),
             index: HashMap::new(),
             indexed: 0,
         }
@@ -62,9 +62,9 @@ impl WriteSet {
     pub(crate) fn clear(&mut self) {
         self.record.clear();
         self.payloads.clear();
-        if self.patched > 0 {
-            self.patched = 0;
-            self.patches.clear();
+        if self.collected > 0 {
+            self.collected = 0;
+            self.pending_writes.clear();
             self.indexed = 0;
             self.index.clear();
         }
@@ -125,7 +125,7 @@ impl WriteSet {
         self.record.push(Entry::ClearBits { at, mask });
     }
 
-    /// Notes that the range at home holds content with this checksum.
+    /// Notes that the range holds, in place, content with this checksum.
     pub(crate) fn payload(&mut self, at: PoolOffset, len: u64, crc: u32) {
         self.payloads.push(Payload { at, len, crc });
     }
@@ -150,15 +150,15 @@ impl WriteSet {
 
     /// Adds the entries that have the checksums of content in place.
     #[cold]
-    pub(crate) fn vouch(&mut self) {
+    pub(crate) fn push_payload_checksums(&mut self) {
         for Payload { at, len, crc } in self.payloads.drain(..) {
             self.record.push(Entry::Payload { at, len, crc });
         }
     }
 
     /// Stores a span header and the words after it, in one entry.
-    pub(crate) fn store_header(&mut self, at: PoolOffset, header: &SpanHeaderWords, behind: &[u64]) {
-        let words: Vec<u64> = header.iter().chain(behind).copied().collect();
+    pub(crate) fn store_header(&mut self, at: PoolOffset, header: &SpanHeaderWords, after: &[u64]) {
+        let words: Vec<u64> = header.iter().chain(after).copied().collect();
         self.store_words(at, &words);
     }
 
@@ -175,17 +175,17 @@ impl WriteSet {
 
     /// Reads the range from `at` as the transaction sees it.
     pub(crate) fn read(&mut self, memory: &Readable, at: PoolOffset, into: &mut [u8]) {
-        self.patch_up();
+        self.collect_pending();
         memory.read(at, into);
         let range = at.get()..at.get() + into.len() as u64;
         if self.index.is_empty() {
-            for patch in &self.patches {
-                patch.show(self.record.body(), range.start, into);
+            for pending in &self.pending_writes {
+                pending.copy_to(self.record.body(), range.start, into);
             }
             return;
         }
-        let mut places: Vec<u32> = (align_down(range.start, PLACE)..range.end)
-            .step_by(PLACE as usize)
+        let mut places: Vec<u32> = (align_down(range.start, INDEX_GRANULE)..range.end)
+            .step_by(INDEX_GRANULE as usize)
             .filter_map(|place| self.index.get(&place))
             .flatten()
             .copied()
@@ -193,50 +193,50 @@ impl WriteSet {
         places.sort_unstable();
         places.dedup();
         for number in places {
-            self.patches[number as usize].show(self.record.body(), range.start, into);
+            self.pending_writes[number as usize].copy_to(self.record.body(), range.start, into);
         }
     }
 
     /// Makes patches of the entries that were added since the last call.
-    fn patch_up(&mut self) {
-        let mut word = self.patched;
-        for entry in Entries::new(&self.record.body()[self.patched..]).map_while(Result::ok) {
-            let (patch, used) = match entry {
+    fn collect_pending(&mut self) {
+        let mut word = self.collected;
+        for entry in Entries::new(&self.record.body()[self.collected..]).map_while(Result::ok) {
+            let (pending, used) = match entry {
                 Entry::Words { at, words } => {
                     let len = words.len() as u64 * WORD;
-                    (Some(Patch { at: at.get(), len, words: Some(word + 1) }), 1 + words.len())
+                    (Some(PendingWrite { at: at.get(), len, words: Some(word + 1) }), 1 + words.len())
                 }
                 Entry::Bytes { at, len, words } => {
-                    (Some(Patch { at: at.get(), len, words: Some(word + 2) }), 2 + words.len())
+                    (Some(PendingWrite { at: at.get(), len, words: Some(word + 2) }), 2 + words.len())
                 }
-                Entry::Zero { at, len } => (Some(Patch { at: at.get(), len, words: None }), 2),
+                Entry::Zero { at, len } => (Some(PendingWrite { at: at.get(), len, words: None }), 2),
                 Entry::SetBits { .. } | Entry::ClearBits { .. } => (None, 2),
                 Entry::Payload { .. } | Entry::Continue { .. } => (None, 3),
             };
             word += used;
-            self.patches.extend(patch);
+            self.pending_writes.extend(pending);
         }
-        self.patched = word;
-        self.index_up();
+        self.collected = word;
+        self.index_pending();
     }
 
-    fn index_up(&mut self) {
-        if self.patches.len() <= INDEX_FROM {
+    fn index_pending(&mut self) {
+        if self.pending_writes.len() <= INDEX_MIN {
             return;
         }
-        for (number, patch) in self.patches.iter().enumerate().skip(self.indexed) {
-            let end = patch.at + patch.len;
-            for place in (align_down(patch.at, PLACE)..end).step_by(PLACE as usize) {
+        for (number, pending) in self.pending_writes.iter().enumerate().skip(self.indexed) {
+            let end = pending.at + pending.len;
+            for place in (align_down(pending.at, INDEX_GRANULE)..end).step_by(INDEX_GRANULE as usize) {
                 self.index.entry(place).or_default().push(number as u32);
             }
         }
-        self.indexed = self.patches.len();
+        self.indexed = self.pending_writes.len();
     }
 }
 
-impl Patch {
+impl PendingWrite {
     /// Copies the part of the patch that is in the range from `start` to `into`, which holds that range.
-    fn show(&self, body: &[u64], start: u64, into: &mut [u8]) {
+    fn copy_to(&self, body: &[u64], start: u64, into: &mut [u8]) {
         let from = self.at.max(start);
         let to = (self.at + self.len).min(start + into.len() as u64);
         if from >= to {
@@ -260,7 +260,7 @@ mod test {
 
     /// A transaction sees what applying its entries in order to a copy would give.
     #[test]
-    fn a_transaction_sees_its_own_writes() {
+    fn transaction_reads_its_writes() {
         const LEN: usize = 4096;
         let memory = Memory::anonymous(LEN as u64).expect("memory");
         let mut model = [0u8; LEN];

@@ -167,7 +167,7 @@ fn measure_all(table: &mut Table, durability: Durability) {
 }
 
 #[test]
-fn operations_cost_what_the_golden_file_says() {
+fn costs_match_golden_file() {
     let mut table = Table::empty();
     for durability in DURABILITIES {
         measure_all(&mut table, durability);

@@ -10,7 +10,7 @@ fn clean(name: &str, subject: &impl Subject, setup: Setup) {
 }
 
 #[test]
-fn the_log_keeps_its_promise() {
+fn log_survives_power_cuts() {
     // One of them is no power of two, as in most pools.
     for (size, log_len) in [(0x10000, 0x4000), (0x10000, 0x5000), (0x10000, 0x8000)] {
         for machine in Machine::ALL {
@@ -27,7 +27,7 @@ fn the_log_keeps_its_promise() {
 }
 
 #[test]
-fn the_heap_keeps_its_promise() {
+fn heap_survives_power_cuts() {
     for (size, sizes, count) in [(0x30000, 5, 30_000), (0x60000, 6, 2_000)] {
         for machine in Machine::ALL {
             for threads in 1..=3 {
@@ -51,18 +51,18 @@ fn clean_when_struck(name: &str, subject: &impl Subject) {
             let report = explore_poison(subject, &setup);
             println!("{name}, {machine}, {threads} threads: {report}");
             assert!(report.violation.is_none(), "{}", report.violation.expect("just seen"));
-            assert!(report.struck > 0 && report.refused > 0, "{report}");
+            assert!(report.poisoned_runs > 0 && report.refused > 0, "{report}");
         }
     }
 }
 
 /// A line is lost at a load: an operation reports it or is right, and what lies elsewhere is still there.
 #[test]
-fn a_lost_line_of_the_log_is_all_that_is_lost() {
+fn log_survives_lost_lines() {
     clean_when_struck("log", &LogSubject { size: 0x10000, log_len: 0x4000 });
 }
 
 #[test]
-fn a_lost_line_of_the_heap_is_all_that_is_lost() {
+fn heap_survives_lost_lines() {
     clean_when_struck("heap", &HeapSubject { size: 0x30000, sizes: 5 });
 }

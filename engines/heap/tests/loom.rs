@@ -2,7 +2,7 @@
 //! makes tables and lanes few.
 //!
 //! Pins and versioned locks are taken in as sources, since they are private: so the words that they guard here are
-//! loom's, too. The log is the public one, on a medium that tells loom of home stores and finished log writes.
+//! loom's, too. The log is the public one, on a medium that tells loom of write-backs and finished log writes.
 #![cfg(loom)]
 #![allow(unreachable_pub, dead_code, clippy::unwrap_used, reason = "sources of the crate; a test may panic")]
 

@@ -7,16 +7,16 @@
 //! 3. reads the slots on which the change depends,
 //! 4. takes the lock if its version is still that of 1.
 //!
-//! Between 1 and 4 no thread held the lock. A thread that changes a node holds its lock until the home stores of the
-//! change are done. So at 4 the node is in the tree and its slots are as read at 3.
+//! Between 1 and 4 no thread held the lock. A thread that changes a node holds its lock until the change is
+//! written back. So at 4 the node is in the tree and its slots are as read at 3.
 //!
 //! *In the tree* follows from the meta word. A writer that replaces a node marks the old one dead, under its lock and
 //! in the transaction that unlinks it. A writer may reach a node through another one that has died meanwhile. The
 //! node itself may then be alive or dead. Its own mark decides, so the nodes above it do not matter.
 //!
 //! *In the right place* follows from what never changes: all keys below a node begin with the same `depth` bytes as
-//! long as the node lives. Splits above it only change the number of these bytes that a slot skips. The meta word
-//! holds the depth, so a damaged skip can't lead a writer to the wrong place either.
+//! long as the node lives. Splits above it only change the prefix length of a slot. The meta word
+//! holds the depth, so a damaged prefix length can't lead a writer to the wrong place either.
 //!
 //! When several nodes are locked, the version of the upper one is read first. Two nodes may share a lock. The second
 //! [`lock`](Attempt::lock) then has nothing to compare. It needs no comparison: the first node's version is older
@@ -33,33 +33,33 @@ use lode_pmem::Medium;
 
 /// Reason why an attempt failed.
 #[derive(Debug)]
-pub(crate) enum Miss {
+pub(crate) enum Retry {
     /// Another thread holds a lock, or held it since its version was read.
     Conflict,
     /// The place did not look like a tree at rest: other threads change it, or it is damaged.
-    Unsettled(PoolOffset),
+    Inconsistent(PoolOffset),
     /// The attempt can't succeed. It may have stored something.
     Failed(IndexError),
 }
 
-impl From<HeapError> for Miss {
-    fn from(error: HeapError) -> Miss {
+impl From<HeapError> for Retry {
+    fn from(error: HeapError) -> Retry {
         match error {
-            HeapError::Conflict => Miss::Conflict,
-            other => Miss::Failed(other.into()),
+            HeapError::Conflict => Retry::Conflict,
+            other => Retry::Failed(other.into()),
         }
     }
 }
 
-impl From<IndexError> for Miss {
-    fn from(error: IndexError) -> Miss {
-        Miss::Failed(error)
+impl From<IndexError> for Retry {
+    fn from(error: IndexError) -> Retry {
+        Retry::Failed(error)
     }
 }
 
 /// A node and the version of its lock, read while the node was in the tree.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Met {
+pub(crate) struct ReadVersion {
     at: PoolOffset,
     version: Version,
 }
@@ -76,23 +76,23 @@ pub(crate) struct Attempt<'t, 'h, M: Medium, V> {
 impl<M: Medium, V: View> Attempt<'_, '_, M, V> {
     /// Takes steps 1 and 2 above. All that is read of the node from now on still holds once it is locked.
     #[inline]
-    pub(crate) fn meet(&self, node: &Node) -> Result<Met, Miss> {
+    pub(crate) fn validate(&self, node: &Node) -> Result<ReadVersion, Retry> {
         // ORDER: the version is acquired before anything of the node is read.
         let version = self.tx.heap().lock_version(node.at);
         if self.view.load8(node.meta_at()) != node.meta() {
-            return Err(Miss::Unsettled(node.at));
+            return Err(Retry::Inconsistent(node.at));
         }
-        Ok(Met { at: node.at, version })
+        Ok(ReadVersion { at: node.at, version })
     }
 
-    /// Takes steps 1 and 2 for the holder of `step`, and compares the step's slot with what it held.
+    /// Takes steps 1 and 2 for the parent of `step`, and compares the step's slot with what it held.
     #[inline]
-    pub(crate) fn meet_holder(&self, step: &Step) -> Result<Met, Miss> {
-        let met = self.meet(&step.holder)?;
-        if self.view.load8(step.place) != step.slot.word() {
-            return Err(Miss::Conflict);
+    pub(crate) fn validate_parent(&self, step: &Step) -> Result<ReadVersion, Retry> {
+        let read_version = self.validate(&step.parent)?;
+        if self.view.load8(step.slot_at) != step.slot.word() {
+            return Err(Retry::Conflict);
         }
-        Ok(met)
+        Ok(read_version)
     }
 
     /// Returns a lookup in the pool as the transaction sees it.
@@ -102,30 +102,30 @@ impl<M: Medium, V: View> Attempt<'_, '_, M, V> {
 
     /// Verifies that a `key` that was not found is absent: the leaf that would have it, if there is one, is sound.
     #[cold]
-    pub(crate) fn vouch_for_absence(&self, key: &[u8]) -> Result<(), Miss> {
+    pub(crate) fn verify_absence(&self, key: &[u8]) -> Result<(), Retry> {
         let Descent { step, stop, .. } = descend(self.view, self.root, key, key.len())?;
         match stop {
-            Stop::Leaf if self.lookup().settle(&Link::from(&step), |leaf| leaf.is_of(key))? => {
-                Err(Miss::Conflict)
+            Stop::Leaf if self.lookup().read_stable(&Link::from(&step), |leaf| leaf.has_key(key))? => {
+                Err(Retry::Conflict)
             }
-            Stop::Leaf | Stop::Empty | Stop::Absent(_) | Stop::Inside(_) => Ok(()),
+            Stop::Leaf | Stop::Empty | Stop::NoChild(_) | Stop::InPrefix(_) => Ok(()),
         }
     }
 
     /// Takes step 4 above. The transaction may allocate and store only after it has taken its last lock.
     #[inline]
-    pub(crate) fn lock(&self, met: Met) -> Result<(), Miss> {
-        Ok(self.tx.lock_unchanged(met.at, met.version)?)
+    pub(crate) fn lock(&self, read_version: ReadVersion) -> Result<(), Retry> {
+        Ok(self.tx.lock_unchanged(read_version.at, read_version.version)?)
     }
 
-    /// Stores `slot` at `place`, which publishes the object that it leads to.
+    /// Stores `slot` at `slot_at`, which publishes the object that it leads to.
     #[inline]
-    pub(crate) fn set(&self, place: PoolOffset, slot: TreeSlot) {
-        self.tx.store8(place, slot.word());
+    pub(crate) fn store_slot(&self, slot_at: PoolOffset, slot: TreeSlot) {
+        self.tx.store8(slot_at, slot.word());
     }
 
     /// Marks the locked node dead and frees it. The transaction has already changed the slot that led to it.
-    pub(crate) fn bury(&self, node: &Node) -> Result<(), Miss> {
+    pub(crate) fn retire(&self, node: &Node) -> Result<(), Retry> {
         self.tx.store8(node.meta_at(), META_DEAD);
         Ok(self.tx.free(node.at)?)
     }

@@ -33,18 +33,18 @@ struct Pending {
     slot: TreeSlot,
     symbol: Symbol,
     /// Offset of the slot.
-    place: PoolOffset,
+    slot_at: PoolOffset,
     /// Number of key bytes before those that the slot skips.
     base: usize,
     /// Number of nodes above it.
     level: usize,
     /// Depth at which the keys below differ from those before; `None` at the first leaf and after damage.
-    fork: Option<usize>,
+    branch_depth: Option<usize>,
 }
 
 /// Returns the number of bytes of objects that a pass over a tree reads at most. Objects of a sound tree do not
 /// overlap, so they fit the pool's length. As much again is for damage.
-pub(crate) fn bytes_looked_at(memory: &Memory) -> u64 {
+pub(crate) fn read_limit(memory: &Memory) -> u64 {
     memory.len().saturating_mul(2)
 }
 
@@ -59,7 +59,7 @@ struct Check<'a, M: Medium, F> {
     path: Vec<(usize, Symbol)>,
     nodes: HashSet<PoolOffset>,
     /// Bytes of objects that may still be read.
-    room: u64,
+    bytes_left: u64,
     last_key: Option<Vec<u8>>,
     leaves: u64,
 }
@@ -86,7 +86,7 @@ impl<M: Medium> Tree<'_, M> {
             pending: Vec::new(),
             path: Vec::new(),
             nodes: HashSet::new(),
-            room: bytes_looked_at(heap.memory()),
+            bytes_left: read_limit(heap.memory()),
             last_key: None,
             leaves: 0,
         };
@@ -101,7 +101,7 @@ impl<M: Medium> Tree<'_, M> {
         if sum != check.leaves {
             check.damage("the count of the tree", self.root().plus(TREE_CELLS_OFF));
         }
-        check.was_readable();
+        check.check_readable();
         check.leaves
     }
 }
@@ -112,10 +112,10 @@ impl<M: Medium, F: FnMut(Finding)> Check<'_, M, F> {
     }
 
     /// Returns true if all loads since the last call succeeded.
-    fn was_readable(&mut self) -> bool {
+    fn check_readable(&mut self) -> bool {
         let fault = self.scope.fault();
         if let Some(fault) = fault {
-            self.scope.forget();
+            self.scope.clear();
             (self.visit)(Finding::Damage(fault.into()));
         }
         fault.is_none()
@@ -125,8 +125,8 @@ impl<M: Medium, F: FnMut(Finding)> Check<'_, M, F> {
     fn object(&mut self, at: PoolOffset, type_number: u64, len: u64) -> Option<Object> {
         match self.heap.object(at) {
             Ok(object) if object.type_number == type_number && object.size >= len => {
-                if let Some(room) = self.room.checked_sub(object.size) {
-                    self.room = room;
+                if let Some(bytes_left) = self.bytes_left.checked_sub(object.size) {
+                    self.bytes_left = bytes_left;
                     (self.visit)(Finding::Object(object));
                     return Some(object);
                 }
@@ -146,7 +146,7 @@ impl<M: Medium, F: FnMut(Finding)> Check<'_, M, F> {
             return;
         }
         let node = Node::root(root);
-        // The words between the slot and the cells are the note of a load.
+        // The words between the slot and the cells are the progress of a load.
         let used = |off: u64| off < TREE_CELLS_OFF || off.is_multiple_of(LINE);
         let load = std::array::from_fn(|word| self.memory.load8(root.plus(KV_LOAD_OFF + word as u64 * WORD)));
         let unused = (0..TREE_SIZE).step_by(WORD as usize).filter(|off| !used(*off));
@@ -162,16 +162,16 @@ impl<M: Medium, F: FnMut(Finding)> Check<'_, M, F> {
         &mut self,
         slot: TreeSlot,
         symbol: Symbol,
-        place: PoolOffset,
+        slot_at: PoolOffset,
         base: usize,
         level: usize,
-        fork: Option<usize>,
+        branch_depth: Option<usize>,
     ) {
-        self.pending.push(Pending { slot, symbol, place, base, level, fork });
+        self.pending.push(Pending { slot, symbol, slot_at, base, level, branch_depth });
     }
 
     fn follow(&mut self, pending: &Pending) {
-        let Pending { slot, symbol, place, base, level, .. } = *pending;
+        let Pending { slot, symbol, slot_at, base, level, .. } = *pending;
         self.path.truncate(level);
         if level > 0 {
             self.path[level - 1] = (base - 1, symbol);
@@ -179,19 +179,23 @@ impl<M: Medium, F: FnMut(Finding)> Check<'_, M, F> {
         let wrong_byte = slot.byte() != symbol.byte();
         match slot.kind() {
             SlotKind::Empty if level == 0 => {}
-            SlotKind::Leaf if !wrong_byte && slot.skip() == 0 => self.leaf(pending),
+            SlotKind::Leaf if !wrong_byte && slot.prefix_len() == 0 => self.leaf(pending),
             SlotKind::Node(kind) if !wrong_byte && (symbol != Symbol::End || level == 0) => {
-                self.node(pending, Node { at: slot.at(), kind: Some(kind), depth: base + slot.skip() }, kind);
+                self.node(
+                    pending,
+                    Node { at: slot.at(), kind: Some(kind), depth: base + slot.prefix_len() },
+                    kind,
+                );
             }
             _ => {
-                self.damage("the slot of the tree", place);
-                self.forget();
+                self.damage("the slot of the tree", slot_at);
+                self.forget_last_key();
             }
         }
     }
 
     /// Forgets the last key: after damage it is not the one right before the next.
-    fn forget(&mut self) {
+    fn forget_last_key(&mut self) {
         self.last_key = None;
     }
 
@@ -201,21 +205,21 @@ impl<M: Medium, F: FnMut(Finding)> Check<'_, M, F> {
             && !known
             && self.object(node.at, kind.type_number(), kind.size()).is_some()
             && self.memory.load8(node.meta_at()) == node.meta();
-        if !self.was_readable() || !is_sound {
-            self.damage("the node of the tree that the slot leads to", pending.place);
-            return self.forget();
+        if !self.check_readable() || !is_sound {
+            self.damage("the node of the tree that the slot leads to", pending.slot_at);
+            return self.forget_last_key();
         }
         self.nodes.insert(node.at);
         let children = self.children(&node, kind);
         if children.is_empty() {
             self.damage("the children of the node of the tree", node.at);
-            return self.forget();
+            return self.forget_last_key();
         }
         let level = pending.level + 1;
         self.path.push((node.depth, Symbol::End));
-        for (index, (symbol, slot, place)) in children.iter().enumerate().rev() {
-            let fork = if index == 0 { pending.fork } else { Some(node.depth) };
-            self.push(*slot, *symbol, *place, node.depth + 1, level, fork);
+        for (index, (symbol, slot, slot_at)) in children.iter().enumerate().rev() {
+            let branch_depth = if index == 0 { pending.branch_depth } else { Some(node.depth) };
+            self.push(*slot, *symbol, *slot_at, node.depth + 1, level, branch_depth);
         }
     }
 
@@ -225,13 +229,13 @@ impl<M: Medium, F: FnMut(Finding)> Check<'_, M, F> {
         let mut is_sound = true;
         for index in 0..node.capacity() {
             let slot = node.slot(self.memory, index);
-            let place = node.at.plus(kind.slots_off() + index as u64 * WORD);
-            if let Some((at, shift)) = node.hint_of(place) {
+            let slot_at = node.at.plus(kind.slots_off() + index as u64 * WORD);
+            if let Some((at, shift)) = node.key_byte_at(slot_at) {
                 is_sound &= (self.memory.load8(at) >> shift) as u8 == slot.byte();
             }
             is_sound &= kind != NodeKind::N256 || slot.is_empty() || usize::from(slot.byte()) == index;
             if !slot.is_empty() {
-                children.push((Symbol::Byte(slot.byte()), slot, place));
+                children.push((Symbol::Byte(slot.byte()), slot, slot_at));
             }
         }
         let end = node.end_slot(self.memory);
@@ -251,30 +255,32 @@ impl<M: Medium, F: FnMut(Finding)> Check<'_, M, F> {
         let header = leaf::header(self.memory, at);
         let len = header.leaf_len().filter(|_| header.key_len as usize <= KEY_LEN_MAX);
         let found = self.object(at, TYPE_LEAF, len.unwrap_or(u64::MAX)).is_some();
-        if !self.was_readable() || !found {
-            self.damage("the leaf that the slot of the tree leads to", pending.place);
-            return self.forget();
+        if !self.check_readable() || !found {
+            self.damage("the leaf that the slot of the tree leads to", pending.slot_at);
+            return self.forget_last_key();
         }
         self.leaves += 1;
         let mut key = vec![0; header.key_len as usize];
         self.memory.read(at.plus(lode_layout::LEAF_HEADER), &mut key);
-        if !leaf::is_sound(self.memory, at, &header) || !self.was_readable() {
+        if !leaf::has_valid_checksum(self.memory, at, &header) || !self.check_readable() {
             self.damage("the checksum of the leaf", at);
-            return self.forget();
+            return self.forget_last_key();
         }
-        if !self.is_in_place(pending, &key) {
+        if !self.matches_path(pending, &key) {
             self.damage("the way to the leaf of the tree", at);
-            return self.forget();
+            return self.forget_last_key();
         }
         self.last_key = Some(key);
     }
 
     /// Returns true if the key is the one that the slots above and the key before promise.
-    fn is_in_place(&self, pending: &Pending, key: &[u8]) -> bool {
+    fn matches_path(&self, pending: &Pending, key: &[u8]) -> bool {
         let at = pending.slot.at();
-        let shared = match (&self.last_key, pending.fork) {
-            (Some(last), Some(fork)) => match leaf::compare(self.memory, at, last) {
-                Match::Differs { at, theirs } if at == fork && theirs > Symbol::of(last, at) => fork,
+        let shared = match (&self.last_key, pending.branch_depth) {
+            (Some(last), Some(branch_depth)) => match leaf::compare(self.memory, at, last) {
+                Match::Differs { at, theirs } if at == branch_depth && theirs > Symbol::of(last, at) => {
+                    branch_depth
+                }
                 _ => return false,
             },
             _ => 0,

@@ -4,7 +4,7 @@
 //! thread keeps to one cell as long as no other thread holds its lock, so threads do not contend here. The number of
 //! keys is the wrapping sum of all cells. The cells are logged as absolute values, under their locks.
 
-use crate::attempt::{Attempt, Miss};
+use crate::attempt::{Attempt, Retry};
 use crate::bugs;
 use crate::view::View;
 use lode_layout::{LINE, PoolOffset, TREE_CELLS, TREE_CELLS_OFF};
@@ -13,10 +13,10 @@ use std::cell::Cell;
 
 thread_local! {
     /// Number of the cell that this thread used last, in any tree.
-    static HINT: Cell<u64> = Cell::new(first_hint());
+    static PREFERRED_CELL: Cell<u64> = Cell::new(first_cell());
 }
 
-fn first_hint() -> u64 {
+fn first_cell() -> u64 {
     static NEXT: Counter = Counter::new(0);
     NEXT.add(1)
 }
@@ -33,21 +33,21 @@ pub(crate) fn sum(view: &impl View, root: PoolOffset) -> u64 {
 impl<M: Medium, V: View> Attempt<'_, '_, M, V> {
     /// Locks a cell that no other thread uses now.
     #[inline]
-    pub(crate) fn lock_cell(&self) -> Result<PoolOffset, Miss> {
+    pub(crate) fn lock_cell(&self) -> Result<PoolOffset, Retry> {
         if bugs::CELL_UNLOCKED.is_active() {
             return Ok(cell_at(self.root, 0));
         }
-        let hint = HINT.get();
-        for index in hint..hint + TREE_CELLS {
+        let preferred = PREFERRED_CELL.get();
+        for index in preferred..preferred + TREE_CELLS {
             let cell = cell_at(self.root, index);
             if self.tx.lock_unchanged(cell, self.tx.heap().lock_version(cell)).is_ok() {
-                if index != hint {
-                    HINT.set(index);
+                if index != preferred {
+                    PREFERRED_CELL.set(index);
                 }
                 return Ok(cell);
             }
         }
-        Err(Miss::Conflict)
+        Err(Retry::Conflict)
     }
 
     /// Adds `change` to the locked cell: 1 for a key that was added, -1 for one that was removed.

@@ -14,9 +14,9 @@ use lode_layout::{KEY_LEN_MAX, NODE_END, PoolOffset, SlotKind, TreeSlot};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Step {
     /// The node that has the slot.
-    pub(crate) holder: Node,
+    pub(crate) parent: Node,
     /// Offset of the slot.
-    pub(crate) place: PoolOffset,
+    pub(crate) slot_at: PoolOffset,
     /// Content of the slot when it was read.
     pub(crate) slot: TreeSlot,
     /// Number of key bytes before those that the slot skips.
@@ -31,9 +31,9 @@ pub(crate) enum Stop {
     /// A leaf, to which the last step leads.
     Leaf,
     /// A node without a child for the key. The last step leads to it.
-    Absent(Node),
-    /// The last step's slot skips past the end of the key, or past the limit. It leads to this node.
-    Inside(Node),
+    NoChild(Node),
+    /// The prefix of the last step's slot ends past the key, or past the limit. It leads to this node.
+    InPrefix(Node),
 }
 
 /// A descent for a key.
@@ -41,11 +41,11 @@ pub(crate) enum Stop {
 pub(crate) struct Descent {
     pub(crate) step: Step,
     pub(crate) stop: Stop,
-    /// True if any slot on the way skipped bytes.
-    pub(crate) skipped: bool,
+    /// True if any slot on the way has a prefix.
+    pub(crate) has_prefix: bool,
 }
 
-fn unknown(at: PoolOffset) -> IndexError {
+fn corrupt_slot(at: PoolOffset) -> IndexError {
     IndexError::Corrupt { what: "the slot of the tree", at }
 }
 
@@ -57,12 +57,12 @@ pub(crate) fn root_slot(view: &impl View, root: PoolOffset) -> TreeSlot {
 
 /// Returns the only leaf that `key` can have. The caller compares the key with it.
 #[inline(always)]
-pub(crate) fn candidate(
+pub(crate) fn candidate_leaf(
     view: &impl View,
     root: PoolOffset,
     key: &[u8],
 ) -> Result<Option<PoolOffset>, IndexError> {
-    let mut place = Node::root(root).end();
+    let mut slot_at = Node::root(root).end();
     let mut slot = root_slot(view, root);
     let mut depth = 0;
     loop {
@@ -70,14 +70,14 @@ pub(crate) fn candidate(
             SlotKind::Node(kind) => kind,
             SlotKind::Leaf => return Ok(Some(slot.at())),
             SlotKind::Empty => return Ok(None),
-            SlotKind::Unknown => return Err(unknown(place)),
+            SlotKind::Unknown => return Err(corrupt_slot(slot_at)),
         };
-        depth += slot.skip();
+        depth += slot.prefix_len();
         if let Some(byte) = key.get(depth) {
-            (place, slot) = node::find(view, slot.at(), kind, *byte);
+            (slot_at, slot) = node::find(view, slot.at(), kind, *byte);
         } else if depth == key.len() {
-            place = slot.at().plus(NODE_END);
-            slot = TreeSlot::from_word(view.load8(place));
+            slot_at = slot.at().plus(NODE_END);
+            slot = TreeSlot::from_word(view.load8(slot_at));
         } else {
             return Ok(None);
         }
@@ -93,53 +93,53 @@ pub(crate) fn descend(
     key: &[u8],
     limit: usize,
 ) -> Result<Descent, IndexError> {
-    descend_noting(view, root, key, limit, |_| ())
+    descend_visiting(view, root, key, limit, |_| ())
 }
 
 /// Returns all steps for `key`, from the root object's on.
-pub(crate) fn trail(view: &impl View, root: PoolOffset, key: &[u8]) -> Result<Vec<Step>, IndexError> {
+pub(crate) fn path_to(view: &impl View, root: PoolOffset, key: &[u8]) -> Result<Vec<Step>, IndexError> {
     let mut steps = Vec::new();
-    let last = descend_noting(view, root, key, key.len(), |step| steps.push(step))?;
+    let last = descend_visiting(view, root, key, key.len(), |step| steps.push(step))?;
     steps.push(last.step);
     Ok(steps)
 }
 
-/// Descends for `key`, and passes each step before the last to `note`.
+/// Descends for `key`, and passes each step before the last to `visit`.
 #[inline(always)]
-fn descend_noting(
+fn descend_visiting(
     view: &impl View,
     root: PoolOffset,
     key: &[u8],
     limit: usize,
-    mut note: impl FnMut(Step),
+    mut visit: impl FnMut(Step),
 ) -> Result<Descent, IndexError> {
-    let holder = Node::root(root);
-    let mut step = Step { holder, place: holder.end(), slot: root_slot(view, root), base: 0 };
-    let mut skipped = false;
+    let parent = Node::root(root);
+    let mut step = Step { parent, slot_at: parent.end(), slot: root_slot(view, root), base: 0 };
+    let mut has_prefix = false;
     loop {
         let stop = match step.slot.kind() {
             SlotKind::Empty => Stop::Empty,
             SlotKind::Leaf => Stop::Leaf,
-            SlotKind::Unknown => return Err(unknown(step.place)),
+            SlotKind::Unknown => return Err(corrupt_slot(step.slot_at)),
             SlotKind::Node(kind) => {
-                let depth = step.base + step.slot.skip();
+                let depth = step.base + step.slot.prefix_len();
                 let node = Node { at: step.slot.at(), kind: Some(kind), depth };
                 if depth > limit.min(key.len()) {
-                    Stop::Inside(node)
+                    Stop::InPrefix(node)
                 } else {
-                    skipped |= step.slot.skip() != 0;
-                    let (place, slot) = node.find(view, Symbol::of(key, depth));
+                    has_prefix |= step.slot.prefix_len() != 0;
+                    let (slot_at, slot) = node.find(view, Symbol::of(key, depth));
                     if slot.is_empty() {
-                        Stop::Absent(node)
+                        Stop::NoChild(node)
                     } else {
-                        note(step);
-                        step = Step { holder: node, place, slot, base: depth + 1 };
+                        visit(step);
+                        step = Step { parent: node, slot_at, slot, base: depth + 1 };
                         continue;
                     }
                 }
             }
         };
-        return Ok(Descent { step, stop, skipped });
+        return Ok(Descent { step, stop, has_prefix });
     }
 }
 
@@ -158,7 +158,7 @@ pub(crate) fn any_leaf(
             SlotKind::Node(kind) => kind,
             SlotKind::Empty | SlotKind::Unknown => return Ok(None),
         };
-        let node = Node { at: slot.at(), kind: Some(kind), depth: base + slot.skip() };
+        let node = Node { at: slot.at(), kind: Some(kind), depth: base + slot.prefix_len() };
         if node.depth > KEY_LEN_MAX {
             return Err(IndexError::Corrupt { what: "the path to the node of the tree", at: node.at });
         }

@@ -5,8 +5,8 @@ use crate::{Finding, IndexError, Tree};
 use lode_heap::{Heap, HeapError};
 use lode_layout::{Geometry, PoolOffset};
 use lode_pmem::Counter;
-use lode_sim::oracle::{Access, Registers, WrongRegisters};
-use lode_sim::{Actor, Moment, SimMedium, Subject};
+use lode_sim::oracle::{Access, RegisterMismatch, Registers};
+use lode_sim::{Actor, HistoryPrefix, SimMedium, Subject};
 use std::sync::Arc;
 
 const UUID: [u8; 16] = [9; 16];
@@ -47,10 +47,10 @@ pub struct Contents {
 
 /// Reason why the recovered tree is wrong.
 #[derive(Debug, thiserror::Error)]
-pub enum Wrong {
+pub enum Mismatch {
     /// Keys have values that no order of the transactions leaves.
     #[error("{0}")]
-    Registers(WrongRegisters<u64, u64>),
+    Registers(RegisterMismatch<u64, u64>),
     /// The tree is damaged, or an object is reached twice or leaked.
     #[error("{0}")]
     Unsound(String),
@@ -155,7 +155,7 @@ impl Subject for TreeSubject {
     type Operation = Step;
     type Contents = Contents;
     type Legal = Registers<u64, u64>;
-    type Wrong = Wrong;
+    type Mismatch = Mismatch;
     type Error = IndexError;
 
     fn size(&self) -> u64 {
@@ -215,14 +215,14 @@ impl Subject for TreeSubject {
         contents(&heap)
     }
 
-    fn legal(&self, moment: &Moment<Step>) -> Self::Legal {
-        Registers::new(&[], moment, |step| Access { reads: step.reads.clone(), writes: step.writes.clone() })
+    fn legal(&self, history: &HistoryPrefix<Step>) -> Self::Legal {
+        Registers::new(&[], history, |step| Access { reads: step.reads.clone(), writes: step.writes.clone() })
     }
 
-    fn check(&self, legal: &Self::Legal, contents: &Contents) -> Result<(), Wrong> {
+    fn check(&self, legal: &Self::Legal, contents: &Contents) -> Result<(), Mismatch> {
         if let Some(what) = &contents.unsound {
-            return Err(Wrong::Unsound(what.clone()));
+            return Err(Mismatch::Unsound(what.clone()));
         }
-        legal.check(&contents.keys).map_err(Wrong::Registers)
+        legal.check(&contents.keys).map_err(Mismatch::Registers)
     }
 }

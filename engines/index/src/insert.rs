@@ -1,6 +1,6 @@
 //! Adding a key, or giving it a new value.
 
-use crate::attempt::{Attempt, Miss};
+use crate::attempt::{Attempt, Retry};
 use crate::bugs;
 use crate::descend::{Descent, Step, Stop, compare_below, descend};
 use crate::leaf::{self, Match};
@@ -9,126 +9,130 @@ use crate::view::View;
 use lode_layout::{PoolOffset, SlotKind, TreeSlot};
 use lode_pmem::Medium;
 
-/// The place of a key, or the place where it would be added. All locks for a change there are held.
-pub(crate) enum Spot {
+/// The slot of a key, or the place where its leaf is inserted. All locks for the change are held.
+pub(crate) enum InsertPoint {
     /// The tree has the key. The step leads to its leaf.
-    There(Step),
+    Existing(Step),
     /// The slot is empty and takes the key's leaf.
-    Empty { node: Node, place: PoolOffset, symbol: Symbol },
+    Empty { node: Node, slot_at: PoolOffset, symbol: Symbol },
     /// The node is full. The step leads to it.
     Full(Step, Node),
     /// The key leaves the path at its byte number `at`, where all keys below the step's slot have `theirs`.
-    Fork { step: Step, at: usize, theirs: Symbol },
+    Split { step: Step, at: usize, theirs: Symbol },
 }
 
 impl<M: Medium, V: View> Attempt<'_, '_, M, V> {
-    /// Finds the spot for `key` and locks it.
+    /// Finds the insert point for `key` and locks it.
     #[inline]
-    pub(crate) fn spot(&self, key: &[u8]) -> Result<Spot, Miss> {
-        let Descent { step, stop, skipped } = descend(self.view, self.root, key, key.len())?;
+    pub(crate) fn find_insert_point(&self, key: &[u8]) -> Result<InsertPoint, Retry> {
+        let Descent { step, stop, has_prefix } = descend(self.view, self.root, key, key.len())?;
         match stop {
             Stop::Empty => {
-                self.lock(self.meet_holder(&step)?)?;
-                Ok(Spot::Empty { node: step.holder, place: step.place, symbol: Symbol::End })
+                self.lock(self.validate_parent(&step)?)?;
+                Ok(InsertPoint::Empty { node: step.parent, slot_at: step.slot_at, symbol: Symbol::End })
             }
             Stop::Leaf => match leaf::compare(self.view, step.slot.at(), key) {
                 Match::Equal => {
-                    self.lock(self.meet_holder(&step)?)?;
-                    Ok(Spot::There(step))
+                    self.lock(self.validate_parent(&step)?)?;
+                    Ok(InsertPoint::Existing(step))
                 }
-                Match::Differs { at, theirs } if at >= step.base => self.fork(step, at, theirs),
-                Match::Differs { at, .. } => self.fork_above(key, at),
+                Match::Differs { at, theirs } if at >= step.base => self.split_point(step, at, theirs),
+                Match::Differs { at, .. } => self.split_point_above(key, at),
             },
-            Stop::Absent(node) if !skipped => self.gap(step, node, key),
-            Stop::Absent(node) | Stop::Inside(node) => {
+            Stop::NoChild(node) if !has_prefix => self.point_in_node(step, node, key),
+            Stop::NoChild(node) | Stop::InPrefix(node) => {
                 match compare_below(self.view, step.slot, step.base, key)? {
-                    Some(Match::Differs { at, .. }) if at < node.depth => self.fork_above(key, at),
-                    Some(Match::Differs { .. }) if node.depth <= key.len() => self.gap(step, node, key),
-                    _ => Err(Miss::Unsettled(node.at)),
+                    Some(Match::Differs { at, .. }) if at < node.depth => self.split_point_above(key, at),
+                    Some(Match::Differs { .. }) if node.depth <= key.len() => {
+                        self.point_in_node(step, node, key)
+                    }
+                    _ => Err(Retry::Inconsistent(node.at)),
                 }
             }
         }
     }
 
-    /// Finds the spot in `node`, which has no child for the key. `step` leads to the node.
+    /// Finds the insert point in `node`, which has no child for the key. `step` leads to the node.
     #[inline]
-    fn gap(&self, step: Step, node: Node, key: &[u8]) -> Result<Spot, Miss> {
+    fn point_in_node(&self, step: Step, node: Node, key: &[u8]) -> Result<InsertPoint, Retry> {
         let symbol = Symbol::of(key, node.depth);
-        let met = self.meet(&node)?;
+        let read_version = self.validate(&node)?;
         if !node.find(self.view, symbol).1.is_empty() {
-            return Err(Miss::Conflict);
+            return Err(Retry::Conflict);
         }
-        match node.room(self.view, symbol) {
-            Some(place) => {
-                self.lock(met)?;
-                Ok(Spot::Empty { node, place, symbol })
+        match node.empty_slot_for(self.view, symbol) {
+            Some(slot_at) => {
+                self.lock(read_version)?;
+                Ok(InsertPoint::Empty { node, slot_at, symbol })
             }
             None => {
-                self.lock_link(&step, &node)?;
+                self.lock_with_parent(&step, &node)?;
                 // No other thread can change the node any more, but one may have until its version was read again.
-                if !node.find(self.view, symbol).1.is_empty() || node.room(self.view, symbol).is_some() {
-                    return Err(Miss::Conflict);
+                if !node.find(self.view, symbol).1.is_empty()
+                    || node.empty_slot_for(self.view, symbol).is_some()
+                {
+                    return Err(Retry::Conflict);
                 }
-                Ok(Spot::Full(step, node))
+                Ok(InsertPoint::Full(step, node))
             }
         }
     }
 
-    /// Locks `node` and the holder of the slot that leads to it, so that another node can take its place.
-    pub(crate) fn lock_link(&self, step: &Step, node: &Node) -> Result<(), Miss> {
-        let upper = self.meet_holder(step)?;
-        let lower = self.meet(node)?;
-        if !bugs::HOLDER_UNLOCKED.is_active() {
-            self.lock(upper)?;
+    /// Locks `node` and its parent, so that another node can take its place.
+    pub(crate) fn lock_with_parent(&self, step: &Step, node: &Node) -> Result<(), Retry> {
+        let parent = self.validate_parent(step)?;
+        let lower = self.validate(node)?;
+        if !bugs::PARENT_UNLOCKED.is_active() {
+            self.lock(parent)?;
         }
         self.lock(lower)
     }
 
-    fn fork(&self, step: Step, at: usize, theirs: Symbol) -> Result<Spot, Miss> {
+    fn split_point(&self, step: Step, at: usize, theirs: Symbol) -> Result<InsertPoint, Retry> {
         if theirs == Symbol::End && step.slot.kind() != SlotKind::Leaf {
-            return Err(Miss::Unsettled(step.place));
+            return Err(Retry::Inconsistent(step.slot_at));
         }
-        // Nothing below the slot is changed, and the bytes that lead there never change. So only the slot's holder
+        // Nothing below the slot is changed, and the bytes that lead there never change. So only the slot's node
         // has to be locked.
-        self.lock(self.meet_holder(&step)?)?;
-        Ok(Spot::Fork { step, at, theirs })
+        self.lock(self.validate_parent(&step)?)?;
+        Ok(InsertPoint::Split { step, at, theirs })
     }
 
     /// Finds the fork at key byte number `limit`, which some slot on the path skips.
-    fn fork_above(&self, key: &[u8], limit: usize) -> Result<Spot, Miss> {
+    fn split_point_above(&self, key: &[u8], limit: usize) -> Result<InsertPoint, Retry> {
         let Descent { step, stop, .. } = descend(self.view, self.root, key, limit)?;
         let end = match stop {
-            Stop::Inside(node) => node.depth,
+            Stop::InPrefix(node) => node.depth,
             Stop::Leaf => usize::MAX,
-            Stop::Empty | Stop::Absent(_) => return Err(Miss::Unsettled(step.place)),
+            Stop::Empty | Stop::NoChild(_) => return Err(Retry::Inconsistent(step.slot_at)),
         };
         match compare_below(self.view, step.slot, step.base, key)? {
             Some(Match::Differs { at, theirs }) if (step.base..end).contains(&at) => {
-                self.fork(step, at, theirs)
+                self.split_point(step, at, theirs)
             }
-            _ => Err(Miss::Unsettled(step.place)),
+            _ => Err(Retry::Inconsistent(step.slot_at)),
         }
     }
 
-    /// Puts the leaf of `key` and `value` at `spot`.
+    /// Puts the leaf of `key` and `value` at `point`.
     #[inline]
-    pub(crate) fn put(&self, spot: &Spot, key: &[u8], value: &[u8]) -> Result<(), Miss> {
-        if let Spot::There(step) = spot {
+    pub(crate) fn put(&self, point: &InsertPoint, key: &[u8], value: &[u8]) -> Result<(), Retry> {
+        if let InsertPoint::Existing(step) = point {
             let old = step.slot.at();
-            if leaf::change(self.tx, &leaf::header(self.view, old), old, key, value) {
+            if leaf::change_in_place(self.tx, &leaf::header(self.view, old), old, key, value) {
                 return Ok(());
             }
-            let new = leaf::make(self.tx, key, value)?;
-            self.set(step.place, TreeSlot::leaf(step.slot.byte(), new));
+            let new = leaf::alloc(self.tx, key, value)?;
+            self.store_slot(step.slot_at, TreeSlot::leaf(step.slot.byte(), new));
             return Ok(self.tx.free(old)?);
         }
         let cell = self.lock_cell()?;
-        let new = leaf::make(self.tx, key, value)?;
-        match spot {
-            Spot::Empty { node, place, symbol } => self.fill(node, *place, *symbol, new),
-            Spot::Full(step, node) => self.grow(step, node, TreeSlot::leaf(key[node.depth], new))?,
-            Spot::Fork { step, at, theirs } => self.branch(step, key, *at, *theirs, new)?,
-            Spot::There(_) => unreachable!("seen to before"),
+        let new = leaf::alloc(self.tx, key, value)?;
+        match point {
+            InsertPoint::Empty { node, slot_at, symbol } => self.fill_slot(node, *slot_at, *symbol, new),
+            InsertPoint::Full(step, node) => self.grow(step, node, TreeSlot::leaf(key[node.depth], new))?,
+            InsertPoint::Split { step, at, theirs } => self.split_path(step, key, *at, *theirs, new)?,
+            InsertPoint::Existing(_) => unreachable!("an existing key was replaced above"),
         }
         self.count(cell, 1);
         Ok(())
@@ -136,12 +140,12 @@ impl<M: Medium, V: View> Attempt<'_, '_, M, V> {
 
     /// Puts a leaf into an empty slot of a locked node.
     #[inline]
-    fn fill(&self, node: &Node, place: PoolOffset, symbol: Symbol, leaf: PoolOffset) {
-        if let (Symbol::Byte(byte), Some((at, shift))) = (symbol, node.hint_of(place)) {
+    fn fill_slot(&self, node: &Node, slot_at: PoolOffset, symbol: Symbol, leaf: PoolOffset) {
+        if let (Symbol::Byte(byte), Some((at, shift))) = (symbol, node.key_byte_at(slot_at)) {
             let others = self.view.load8(at) & !(0xFF << shift);
-            // ORDER: the hint comes before the slot, which publishes the leaf; see `node::hinted`.
+            // ORDER: the key byte comes before the slot, which publishes the leaf; see `node::find_by_key_byte`.
             self.tx.store8(at, others | u64::from(byte) << shift);
         }
-        self.set(place, TreeSlot::leaf(symbol.byte(), leaf));
+        self.store_slot(slot_at, TreeSlot::leaf(symbol.byte(), leaf));
     }
 }

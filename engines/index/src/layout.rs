@@ -4,9 +4,9 @@ use crate::check::Finding;
 use crate::error::IndexError;
 use crate::salvage::salvage;
 use crate::tree::Tree;
-use lode_fsck::{Damaged, Layout, Repair, RepairError, Trace};
+use lode_fsck::{DamagedPool, Layout, Repair, RepairError, Trace};
 use lode_heap::{Heap, HeapError};
-use lode_layout::{KV_LOAD_OFF, KV_LOAD_WORDS, KvDamage, KvLoad, PoolOffset, WORD};
+use lode_layout::{KV_LOAD_OFF, KV_LOAD_WORDS, KvLoad, KvLoadDamage, PoolOffset, WORD};
 use lode_pmem::Medium;
 use std::sync::Arc;
 
@@ -46,12 +46,12 @@ impl<M: Medium> Layout<M> for TreeLayout {
         false
     }
 
-    fn salvage(&self, damaged: &Damaged<'_, M>, repair: &mut Repair) -> Result<(), RepairError> {
+    fn salvage(&self, damaged: &DamagedPool<'_, M>, repair: &mut Repair) -> Result<(), RepairError> {
         salvage(damaged, repair)
     }
 
-    fn settle(&self, heap: &Heap<Arc<M>>, repair: &mut Repair) -> Result<(), HeapError> {
-        repair.mended += u64::from(forget_load(heap, repair.lost_anything())?);
+    fn finish_repair(&self, heap: &Heap<Arc<M>>, repair: &mut Repair) -> Result<(), HeapError> {
+        repair.repaired += u64::from(clear_load_progress(heap, repair.has_losses())?);
         Ok(())
     }
 }
@@ -66,8 +66,8 @@ fn report(error: &IndexError, root: PoolOffset, trace: &mut Trace<'_>) {
     }
 }
 
-/// Clears the note of a load if it is damaged or outdated. Returns true if it cleared one.
-fn forget_load<M: Medium>(heap: &Heap<M>, is_outdated: bool) -> Result<bool, HeapError> {
+/// Clears the progress of a load if it is damaged or outdated. Returns true if it cleared one.
+fn clear_load_progress<M: Medium>(heap: &Heap<M>, is_outdated: bool) -> Result<bool, HeapError> {
     let root = heap.root()?;
     if root.is_null() {
         return Ok(false);
@@ -76,15 +76,15 @@ fn forget_load<M: Medium>(heap: &Heap<M>, is_outdated: bool) -> Result<bool, Hea
     let words: [u64; KV_LOAD_WORDS] = heap
         .memory()
         .reading(|memory| std::array::from_fn(|word| memory.load8(at.plus(word as u64 * WORD))))?;
-    let forgets = match KvLoad::decode(&words) {
-        Ok(noted) => noted.is_some() && is_outdated,
-        Err(KvDamage) => true,
+    let must_clear = match KvLoad::decode(&words) {
+        Ok(progress) => progress.is_some() && is_outdated,
+        Err(KvLoadDamage) => true,
     };
-    if forgets {
+    if must_clear {
         heap.run(|tx| {
             tx.store_words(at, &KvLoad::NONE);
             Ok::<_, HeapError>(())
         })?;
     }
-    Ok(forgets)
+    Ok(must_clear)
 }

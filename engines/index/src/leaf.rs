@@ -30,7 +30,7 @@ pub(crate) fn header(view: &impl View, leaf: PoolOffset) -> LeafHeader {
 
 /// Returns true if the leaf at `leaf` is that of `key`.
 #[inline(always)]
-pub(crate) fn is_of(view: &impl View, leaf: PoolOffset, key: &[u8]) -> bool {
+pub(crate) fn has_key(view: &impl View, leaf: PoolOffset, key: &[u8]) -> bool {
     let key_len = view.load8(leaf) >> 32;
     let at = leaf.plus(LEAF_HEADER);
     let (words, rest) = key.as_chunks::<8>();
@@ -85,7 +85,7 @@ fn word_of(part: &[u8]) -> u64 {
 
 /// Calls `with` with the words of the leaf of `key` and `value`.
 #[inline]
-fn encoded<R>(key: &[u8], value: &[u8], with: impl FnOnce(&[u64]) -> R) -> R {
+fn with_encoded<R>(key: &[u8], value: &[u8], with: impl FnOnce(&[u64]) -> R) -> R {
     let len = leaf_words(key.len(), value.len());
     if len <= SMALL_WORDS {
         let mut words = [0; SMALL_WORDS];
@@ -99,14 +99,14 @@ fn encoded<R>(key: &[u8], value: &[u8], with: impl FnOnce(&[u64]) -> R) -> R {
 
 /// Allocates the leaf of `key` and `value`.
 #[inline]
-pub(crate) fn make<M: Medium>(tx: &Tx<'_, M>, key: &[u8], value: &[u8]) -> Result<PoolOffset, HeapError> {
-    encoded(key, value, |words| tx.alloc_with(words, LEAF_ALIGN, TYPE_LEAF))
+pub(crate) fn alloc<M: Medium>(tx: &Tx<'_, M>, key: &[u8], value: &[u8]) -> Result<PoolOffset, HeapError> {
+    with_encoded(key, value, |words| tx.alloc_with(words, LEAF_ALIGN, TYPE_LEAF))
 }
 
 /// Stores another value in place in `leaf`, whose key is `key`. Returns false if this would take more than a single
 /// store of a word, since readers take no lock.
 #[inline]
-pub(crate) fn change<M: Medium>(
+pub(crate) fn change_in_place<M: Medium>(
     tx: &Tx<'_, M>,
     header: &LeafHeader,
     leaf: PoolOffset,
@@ -115,7 +115,7 @@ pub(crate) fn change<M: Medium>(
 ) -> bool {
     let fits = value.len() as u64 == header.value_len && header.value_len <= WORD;
     if fits && !value.is_empty() {
-        encoded(key, value, |words| {
+        with_encoded(key, value, |words| {
             let (at, word) = (leaf.plus(header.value_off()), words[words.len() - 1]);
             if bugs::VALUE_BEFORE_DRAIN.is_active() {
                 tx.heap().medium().store8(at, word);
@@ -145,7 +145,7 @@ pub(crate) fn value_range(
 }
 
 /// Returns true if the leaf at `leaf` has the checksum that its header says.
-pub(crate) fn is_sound(memory: &Readable, leaf: PoolOffset, header: &LeafHeader) -> bool {
+pub(crate) fn has_valid_checksum(memory: &Readable, leaf: PoolOffset, header: &LeafHeader) -> bool {
     let len = header.leaf_len().unwrap_or(0).min(memory.len());
     let mut words = vec![0u64; (len / WORD) as usize];
     memory.read(leaf, words.as_mut_bytes());

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   root object        slot, count cells
-//!        |  slot word: key byte | kind | skip | offset
+//!        |  slot word: key byte | kind | prefix length | offset
 //!   inner nodes        4, 16, 48 or 256 slots, and one for the key that ends there
 //!        |
 //!   leaves             the whole key, the value, a checksum
@@ -73,7 +73,6 @@
 mod attempt;
 pub mod bugs;
 mod check;
-mod checked;
 mod count;
 mod cursor;
 mod delete;
@@ -81,8 +80,8 @@ mod descend;
 mod error;
 #[cfg(feature = "explore")]
 pub mod explore;
-mod hints;
 mod insert;
+mod key_bytes;
 mod layout;
 mod leaf;
 mod lookup;
@@ -91,15 +90,16 @@ mod range;
 mod reader;
 mod rebuild;
 mod salvage;
-mod sift;
+mod salvage_pass;
+mod stability;
 mod tree;
-mod unrest;
+mod verified;
 mod view;
 
 pub use check::Finding;
-pub use checked::Value;
 pub use error::IndexError;
 pub use layout::TreeLayout;
 pub use range::{Entry, Range, prefix_end};
 pub use reader::{Reader, UncheckedValue};
 pub use tree::Tree;
+pub use verified::Value;

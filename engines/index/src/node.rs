@@ -1,6 +1,6 @@
 //! Inner nodes: finding a key's slot, an empty slot, and the children.
 
-use crate::hints::Candidates;
+use crate::key_bytes::KeyByteMatches;
 use crate::view::View;
 use lode_layout::{
     LINE, NODE_BODY, NODE_END, NODE_META, NodeKind, PoolOffset, TreeSlot, WORD, align_down, tree_meta,
@@ -78,34 +78,39 @@ impl Node {
     }
 
     /// Returns the offset of an empty slot for a child for `symbol`, which has none yet. `None` if the node is full.
-    pub(crate) fn room(&self, view: &impl View, symbol: Symbol) -> Option<PoolOffset> {
+    pub(crate) fn empty_slot_for(&self, view: &impl View, symbol: Symbol) -> Option<PoolOffset> {
         let (Some(kind), Symbol::Byte(byte)) = (self.kind, symbol) else { return Some(self.end()) };
         match kind {
-            NodeKind::N256 => Some(slot_at(self.at, kind, usize::from(byte))),
-            NodeKind::N4 => few(view, self.at, TreeSlot::is_empty).map(|found| found.0),
-            // An empty slot has the hint 0, as has the slot for the byte 0.
-            NodeKind::N16 => hinted::<2>(view, self.at, kind, 0, TreeSlot::is_empty).map(|found| found.0),
-            NodeKind::N48 => hinted::<6>(view, self.at, kind, 0, TreeSlot::is_empty).map(|found| found.0),
+            NodeKind::N256 => Some(slot_offset(self.at, kind, usize::from(byte))),
+            NodeKind::N4 => find_in_node4(view, self.at, TreeSlot::is_empty).map(|found| found.0),
+            // An empty slot has the key byte 0, as has the slot for the byte 0.
+            NodeKind::N16 => {
+                find_by_key_byte::<2>(view, self.at, kind, 0, TreeSlot::is_empty).map(|found| found.0)
+            }
+            NodeKind::N48 => {
+                find_by_key_byte::<6>(view, self.at, kind, 0, TreeSlot::is_empty).map(|found| found.0)
+            }
         }
     }
 
-    /// Returns the hint word of the slot at `slot`, and the shift of its byte in that word; `None` if it has no hint.
-    pub(crate) fn hint_of(&self, slot: PoolOffset) -> Option<(PoolOffset, u32)> {
-        let kind = self.kind.filter(|kind| kind.hint_words() > 0)?;
+    /// Returns the word with the key byte of the slot at `slot`, and the shift of the byte in that word; `None` if the
+    /// node has no key bytes.
+    pub(crate) fn key_byte_at(&self, slot: PoolOffset) -> Option<(PoolOffset, u32)> {
+        let kind = self.kind.filter(|kind| kind.key_byte_words() > 0)?;
         let index = slot.get().checked_sub(self.at.get() + kind.slots_off())? / WORD;
         Some((self.at.plus(NODE_BODY + align_down(index, WORD)), (index % WORD) as u32 * 8))
     }
 
     /// Returns the offset of slot number `index`, the end slot not counted.
     #[inline]
-    pub(crate) fn place(&self, index: usize) -> PoolOffset {
-        self.kind.map_or(self.end(), |kind| slot_at(self.at, kind, index))
+    pub(crate) fn slot_at(&self, index: usize) -> PoolOffset {
+        self.kind.map_or(self.end(), |kind| slot_offset(self.at, kind, index))
     }
 
     /// Returns the content of slot number `index`, the end slot not counted.
     #[inline]
     pub(crate) fn slot(&self, view: &impl View, index: usize) -> TreeSlot {
-        TreeSlot::from_word(view.load8(self.place(index)))
+        TreeSlot::from_word(view.load8(self.slot_at(index)))
     }
 
     /// Returns the number of slots, the end slot not counted.
@@ -129,7 +134,7 @@ impl Node {
 
 /// Returns the offset of slot number `index` in the node at `at`.
 #[inline]
-fn slot_at(at: PoolOffset, kind: NodeKind, index: usize) -> PoolOffset {
+fn slot_offset(at: PoolOffset, kind: NodeKind, index: usize) -> PoolOffset {
     at.plus(kind.slots_off() + index as u64 * WORD)
 }
 
@@ -138,18 +143,18 @@ fn slot_at(at: PoolOffset, kind: NodeKind, index: usize) -> PoolOffset {
 pub(crate) fn find(view: &impl View, at: PoolOffset, kind: NodeKind, byte: u8) -> (PoolOffset, TreeSlot) {
     let is_it = |slot: TreeSlot| slot.byte() == byte && !slot.is_empty();
     let found = match kind {
-        NodeKind::N4 => few(view, at, is_it),
+        NodeKind::N4 => find_in_node4(view, at, is_it),
         NodeKind::N16 => {
             prefetch_slots::<{ slot_lines(NodeKind::N16) }>(view, at);
-            hinted::<2>(view, at, kind, byte, is_it)
+            find_by_key_byte::<2>(view, at, kind, byte, is_it)
         }
         NodeKind::N48 => {
             prefetch_slots::<{ slot_lines(NodeKind::N48) }>(view, at);
-            hinted::<6>(view, at, kind, byte, is_it)
+            find_by_key_byte::<6>(view, at, kind, byte, is_it)
         }
         NodeKind::N256 => {
-            let place = slot_at(at, kind, usize::from(byte));
-            Some((place, TreeSlot::from_word(view.load8(place))))
+            let slot_at = slot_offset(at, kind, usize::from(byte));
+            Some((slot_at, TreeSlot::from_word(view.load8(slot_at))))
         }
     };
     found.unwrap_or((PoolOffset::NULL, TreeSlot::EMPTY))
@@ -160,8 +165,8 @@ const fn slot_lines(kind: NodeKind) -> u64 {
     (kind.size() - 1) / LINE
 }
 
-/// Prefetches the `LINES` lines after that of the hints. Only the hints tell which of them has the slot, but when the
-/// hints arrive, that line has arrived, too.
+/// Prefetches the `LINES` lines after that of the key bytes. Only the key bytes tell which of them has the slot, but
+/// when the key bytes arrive, that line has arrived, too.
 #[inline(always)]
 fn prefetch_slots<const LINES: u64>(view: &impl View, at: PoolOffset) {
     for line in 0..LINES {
@@ -171,42 +176,42 @@ fn prefetch_slots<const LINES: u64>(view: &impl View, at: PoolOffset) {
 
 /// Returns the first slot that `wanted` accepts in a node of 4.
 #[inline(always)]
-fn few(
+fn find_in_node4(
     view: &impl View,
     at: PoolOffset,
     wanted: impl Fn(TreeSlot) -> bool,
 ) -> Option<(PoolOffset, TreeSlot)> {
     for index in 0..NodeKind::N4.capacity() {
-        let place = slot_at(at, NodeKind::N4, index);
-        let slot = TreeSlot::from_word(view.load8(place));
+        let slot_at = slot_offset(at, NodeKind::N4, index);
+        let slot = TreeSlot::from_word(view.load8(slot_at));
         if wanted(slot) {
-            return Some((place, slot));
+            return Some((slot_at, slot));
         }
     }
     None
 }
 
-/// Returns the first slot with the hint `byte` that `wanted` accepts, in a node of `kind` with `WORDS` words of
-/// hints.
+/// Returns the first slot with the key byte `byte` that `wanted` accepts, in a node of `kind` with `WORDS` words of
+/// key bytes.
 #[inline(always)]
-fn hinted<const WORDS: usize>(
+fn find_by_key_byte<const WORDS: usize>(
     view: &impl View,
     at: PoolOffset,
     kind: NodeKind,
     byte: u8,
     wanted: impl Fn(TreeSlot) -> bool,
 ) -> Option<(PoolOffset, TreeSlot)> {
-    // ORDER: a hint is stored before its slot is filled and cleared after it is emptied, so each child has its hint.
-    // A hint without a child is harmless: the slot's own key byte decides.
-    let mut hints = [0; WORDS];
-    for (index, word) in hints.iter_mut().enumerate() {
+    // ORDER: a key byte is stored before its slot is filled and cleared after it is emptied, so each child has its
+    // key byte. A key byte without a child is harmless: the slot's own key byte decides.
+    let mut key_bytes = [0; WORDS];
+    for (index, word) in key_bytes.iter_mut().enumerate() {
         *word = view.load8(at.plus(NODE_BODY + index as u64 * WORD));
     }
-    for index in Candidates::of(hints, byte) {
-        let place = slot_at(at, kind, index);
-        let slot = TreeSlot::from_word(view.load8(place));
+    for index in KeyByteMatches::of(key_bytes, byte) {
+        let slot_at = slot_offset(at, kind, index);
+        let slot = TreeSlot::from_word(view.load8(slot_at));
         if wanted(slot) {
-            return Some((place, slot));
+            return Some((slot_at, slot));
         }
     }
     None

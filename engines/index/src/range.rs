@@ -1,11 +1,11 @@
 //! Scans: keys and values between two bounds, from both ends.
 
-use crate::checked::{self, Copied, Value};
-use crate::cursor::{Cursor, Way, misplaced};
+use crate::cursor::{Cursor, Direction, misplaced_leaf};
 use crate::error::IndexError;
 use crate::leaf;
 use crate::lookup::{Link, Lookup};
 use crate::reader::Reader;
+use crate::verified::{self, Value, VerifiedLeaf};
 use lode_heap::Heap;
 use lode_pmem::{Medium, Readable};
 use std::ops::{Bound, RangeBounds};
@@ -38,7 +38,7 @@ pub struct Range<'r, M: Medium> {
     to: Bound<Vec<u8>>,
     front: Option<Cursor<'r, M>>,
     back: Option<Cursor<'r, M>>,
-    is_over: bool,
+    is_done: bool,
 }
 
 impl<'h, M: Medium> Reader<'h, M> {
@@ -76,7 +76,7 @@ impl<'h, M: Medium> Reader<'h, M> {
     }
 
     fn between(&self, from: Bound<Vec<u8>>, to: Bound<Vec<u8>>) -> Range<'_, M> {
-        Range { reader: self, from, to, front: None, back: None, is_over: false }
+        Range { reader: self, from, to, front: None, back: None, is_done: false }
     }
 }
 
@@ -115,28 +115,28 @@ fn is_below(to: &Bound<Vec<u8>>, key: &[u8]) -> bool {
 
 impl<M: Medium> Range<'_, M> {
     /// Returns the next entry from one end. Its key becomes the bound of that end.
-    fn step(&mut self, memory: &Readable, way: Way) -> Result<Option<Entry>, IndexError> {
+    fn next_entry(&mut self, memory: &Readable, direction: Direction) -> Result<Option<Entry>, IndexError> {
         let heap = self.reader.heap();
-        let (cursor, start) = match way {
-            Way::Up => (&mut self.front, &self.from),
-            Way::Down => (&mut self.back, &self.to),
+        let (cursor, start) = match direction {
+            Direction::Forward => (&mut self.front, &self.from),
+            Direction::Backward => (&mut self.back, &self.to),
         };
         let is_first = cursor.is_none();
-        let cursor = cursor.get_or_insert_with(|| Cursor::new(heap, way));
+        let cursor = cursor.get_or_insert_with(|| Cursor::new(heap, direction));
         if is_first {
             cursor.begin(memory, self.reader.root(), key_of(start))?;
         }
         let mut skipped = false;
         while let Some(link) = cursor.next(memory)? {
             let entry = read_entry(heap, memory, cursor, &link)?;
-            if !cursor.leads_to(&entry.key) {
-                return Err(misplaced(link.slot.at()));
+            if !cursor.path_matches(&entry.key) {
+                return Err(misplaced_leaf(link.slot.at()));
             }
-            let (is_behind, is_before_end) = match way {
-                Way::Up => (is_above(&self.from, &entry.key), is_below(&self.to, &entry.key)),
-                Way::Down => (is_below(&self.to, &entry.key), is_above(&self.from, &entry.key)),
+            let (is_past_start, is_before_end) = match direction {
+                Direction::Forward => (is_above(&self.from, &entry.key), is_below(&self.to, &entry.key)),
+                Direction::Backward => (is_below(&self.to, &entry.key), is_above(&self.from, &entry.key)),
             };
-            if !is_behind {
+            if !is_past_start {
                 // Only the very first leaf may lie before the bound; later ones ascend, or descend. After damage on
                 // the path to the bound, the cursor may begin anywhere before it.
                 if !cursor.begins_early && (!is_first || skipped) {
@@ -150,30 +150,30 @@ impl<M: Medium> Range<'_, M> {
                 return Ok(None);
             }
             cursor.begins_early = false;
-            match way {
-                Way::Up => self.from = Bound::Excluded(entry.key.clone()),
-                Way::Down => self.to = Bound::Excluded(entry.key.clone()),
+            match direction {
+                Direction::Forward => self.from = Bound::Excluded(entry.key.clone()),
+                Direction::Backward => self.to = Bound::Excluded(entry.key.clone()),
             }
             return Ok(Some(entry));
         }
         Ok(None)
     }
 
-    fn guarded(&mut self, way: Way) -> Option<Result<Entry, IndexError>> {
-        if self.is_over {
+    fn next_or_error(&mut self, direction: Direction) -> Option<Result<Entry, IndexError>> {
+        if self.is_done {
             return None;
         }
         let reader = self.reader;
-        let answer = reader.memory().try_reading(|memory| self.step(memory, way));
-        self.is_over = matches!(answer, Ok(None));
-        if answer.is_err() {
-            let cursor = match way {
-                Way::Up => &mut self.front,
-                Way::Down => &mut self.back,
+        let result = reader.memory().try_reading(|memory| self.next_entry(memory, direction));
+        self.is_done = matches!(result, Ok(None));
+        if result.is_err() {
+            let cursor = match direction {
+                Direction::Forward => &mut self.front,
+                Direction::Backward => &mut self.back,
             };
-            cursor.iter_mut().for_each(Cursor::note_damage);
+            cursor.iter_mut().for_each(Cursor::record_damage);
         }
-        answer.transpose()
+        result.transpose()
     }
 }
 
@@ -185,12 +185,12 @@ fn read_entry<M: Medium>(
     link: &Link,
 ) -> Result<Entry, IndexError> {
     let leaf = link.slot.at();
-    let copy = |leaf: &Copied<'_>| Entry { key: leaf.key().to_vec(), value: leaf.value() };
-    cursor.look_at(leaf::header(memory, leaf).leaf_len().unwrap_or(0).min(memory.len()), leaf)?;
+    let copy = |leaf: &VerifiedLeaf<'_>| Entry { key: leaf.key().to_vec(), value: leaf.value() };
+    cursor.count_read(leaf::header(memory, leaf).leaf_len().unwrap_or(0).min(memory.len()), leaf)?;
     let lookup = Lookup { heap, view: memory, memory, tx: None };
-    match checked::read(memory, leaf, copy) {
-        Ok(entry) if lookup.is_leaf(leaf) => Ok(entry),
-        _ => lookup.settle(link, copy),
+    match verified::read(memory, leaf, copy) {
+        Ok(entry) if lookup.is_allocated_leaf(leaf) => Ok(entry),
+        _ => lookup.read_stable(link, copy),
     }
 }
 
@@ -198,12 +198,12 @@ impl<M: Medium> Iterator for Range<'_, M> {
     type Item = Result<Entry, IndexError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        self.guarded(Way::Up)
+        self.next_or_error(Direction::Forward)
     }
 }
 
 impl<M: Medium> DoubleEndedIterator for Range<'_, M> {
     fn next_back(&mut self) -> Option<Self::Item> {
-        self.guarded(Way::Down)
+        self.next_or_error(Direction::Backward)
     }
 }

@@ -1,10 +1,10 @@
 //! Lookups without locks.
 
-use crate::checked::Value;
-use crate::descend::candidate;
+use crate::descend::candidate_leaf;
 use crate::error::IndexError;
 use crate::leaf;
 use crate::lookup::Lookup;
+use crate::verified::Value;
 use lode_heap::{Heap, Pin};
 use lode_layout::{PoolOffset, WORD};
 use lode_pmem::{Medium, Memory, Readable};
@@ -81,8 +81,8 @@ impl<'h, M: Medium> Reader<'h, M> {
     #[inline]
     pub fn get_unchecked(&self, key: &[u8]) -> Result<Option<UncheckedValue<'_>>, IndexError> {
         let all = self.memory();
-        all.try_reading(|memory| match candidate(memory, self.root, key) {
-            Ok(Some(leaf)) if leaf::is_of(memory, leaf, key) => {
+        all.try_reading(|memory| match candidate_leaf(memory, self.root, key) {
+            Ok(Some(leaf)) if leaf::has_key(memory, leaf, key) => {
                 UncheckedValue::of(all, memory, leaf).map(Some)
             }
             Ok(_) => Ok(None),
@@ -96,7 +96,7 @@ impl<'r> UncheckedValue<'r> {
     #[inline]
     fn of(all: &'r Memory, memory: &Readable, leaf: PoolOffset) -> Result<UncheckedValue<'r>, IndexError> {
         let (at, len) = leaf::value_range(memory, leaf, memory.len())?;
-        // ORDER: one load, so that all bytes are of one value; see `leaf::change`.
+        // ORDER: one load, so that all bytes are of one value; see `leaf::change_in_place`.
         let small = if len <= WORD { memory.load8(at).to_le_bytes() } else { [0; WORD as usize] };
         Ok(UncheckedValue { memory: all, at, len, small })
     }

@@ -1,11 +1,11 @@
-//! Building inner nodes: forks in the path, and replacements for nodes that have become too small or too large.
+//! Building inner nodes: splits of a path, and replacements for nodes that have become too small or too large.
 
-use crate::attempt::{Attempt, Miss};
+use crate::attempt::{Attempt, Retry};
 use crate::descend::Step;
 use crate::node::{Node, Symbol};
 use crate::view::View;
 use lode_heap::HeapError;
-use lode_layout::{NODE_BODY, NodeKind, PoolOffset, SKIP_MAX, TreeSlot, WORD};
+use lode_layout::{NODE_BODY, NodeKind, PREFIX_LEN_MAX, PoolOffset, TreeSlot, WORD};
 use lode_pmem::Medium;
 use zerocopy::IntoBytes;
 
@@ -36,7 +36,7 @@ fn encode(
         debug_assert!(kind == NodeKind::N256 || index < kind.capacity(), "a node has room for its children");
         let index = if kind == NodeKind::N256 { usize::from(child.byte()) } else { index };
         words[first + index] = child.word();
-        if kind.hint_words() > 0 {
+        if kind.key_byte_words() > 0 {
             words.as_mut_bytes()[NODE_BODY as usize + index] = child.byte();
         }
     }
@@ -67,7 +67,7 @@ impl<M: Medium, V: View> Attempt<'_, '_, M, V> {
     }
 
     /// Replaces `node`, to which `step` leads, by a node of another kind with these children. The caller holds the
-    /// locks of `node` and of the holder of the step's slot.
+    /// locks of `node` and of its parent.
     pub(crate) fn replace(
         &self,
         step: &Step,
@@ -75,53 +75,53 @@ impl<M: Medium, V: View> Attempt<'_, '_, M, V> {
         kind: NodeKind,
         end: TreeSlot,
         children: impl Iterator<Item = TreeSlot>,
-    ) -> Result<(), Miss> {
+    ) -> Result<(), Retry> {
         let new = self.make_node(kind, node.depth, end, children)?;
-        self.set(step.place, TreeSlot::node(step.slot.byte(), kind, step.slot.skip(), new));
-        self.bury(node)
+        self.store_slot(step.slot_at, TreeSlot::node(step.slot.byte(), kind, step.slot.prefix_len(), new));
+        self.retire(node)
     }
 
     /// Replaces `node`, which is full, by a larger node with one more child.
     #[cold]
-    pub(crate) fn grow(&self, step: &Step, node: &Node, child: TreeSlot) -> Result<(), Miss> {
+    pub(crate) fn grow(&self, step: &Step, node: &Node, child: TreeSlot) -> Result<(), Retry> {
         let kind = node.kind.map_or(NodeKind::N4, larger);
         let children = node.children(self.view).chain([child]);
         self.replace(step, node, kind, node.end_slot(self.view), children)
     }
 
-    /// Makes a fork at key byte number `at`, which the step's slot skips or which comes after the last node. The
+    /// Splits the path at key byte number `at`, which the step's slot skips or which comes after the last node. The
     /// symbol `theirs` leads where the slot led. The other symbol leads to the leaf `new` of `key`.
-    pub(crate) fn branch(
+    pub(crate) fn split_path(
         &self,
         step: &Step,
         key: &[u8],
         at: usize,
         theirs: Symbol,
         new: PoolOffset,
-    ) -> Result<(), Miss> {
-        // A slot skips at most `SKIP_MAX` bytes. A longer path gets nodes with a single child first.
+    ) -> Result<(), Retry> {
+        // A slot skips at most `PREFIX_LEN_MAX` bytes. A longer path gets nodes with a single child first.
         let mut base = step.base;
         let mut links = Vec::new();
-        while at - base > SKIP_MAX {
-            links.push(base + SKIP_MAX);
-            base += SKIP_MAX + 1;
+        while at - base > PREFIX_LEN_MAX {
+            links.push(base + PREFIX_LEN_MAX);
+            base += PREFIX_LEN_MAX + 1;
         }
-        let rest = (step.base + step.slot.skip()).saturating_sub(at + 1);
-        let old = step.slot.with_byte(theirs.byte()).with_skip(rest);
+        let rest = (step.base + step.slot.prefix_len()).saturating_sub(at + 1);
+        let old = step.slot.with_byte(theirs.byte()).with_prefix_len(rest);
         let mine = Symbol::of(key, at);
         let new = TreeSlot::leaf(mine.byte(), new);
-        let fork = match (mine, theirs) {
+        let branch = match (mine, theirs) {
             (Symbol::End, _) => self.make_node(NodeKind::N4, at, new, [old].into_iter())?,
             (_, Symbol::End) => self.make_node(NodeKind::N4, at, old, [new].into_iter())?,
             _ => self.make_node(NodeKind::N4, at, TreeSlot::EMPTY, [old, new].into_iter())?,
         };
-        let mut slot = TreeSlot::node(0, NodeKind::N4, at - base, fork);
+        let mut slot = TreeSlot::node(0, NodeKind::N4, at - base, branch);
         for depth in links.into_iter().rev() {
             let child = slot.with_byte(key[depth]);
             let link = self.make_node(NodeKind::N4, depth, TreeSlot::EMPTY, [child].into_iter())?;
-            slot = TreeSlot::node(0, NodeKind::N4, SKIP_MAX, link);
+            slot = TreeSlot::node(0, NodeKind::N4, PREFIX_LEN_MAX, link);
         }
-        self.set(step.place, slot.with_byte(step.slot.byte()));
+        self.store_slot(step.slot_at, slot.with_byte(step.slot.byte()));
         Ok(())
     }
 }

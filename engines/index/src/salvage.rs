@@ -1,6 +1,6 @@
 //! Salvage of a damaged tree.
 //!
-//! 1. The tree is sifted: parts that are not sound are unlinked.
+//! 1. A pass over the tree unlinks the parts that are not sound.
 //! 2. The bitmaps mark all that the tree reaches as allocated.
 //! 3. Sound leaves to which no slot leads are inserted again, by ordinary transactions.
 //! 4. Objects that can't be reached are freed, and the counts are corrected.
@@ -10,9 +10,9 @@
 
 use crate::count;
 use crate::error::IndexError;
-use crate::sift::{Sift, sound_key, sound_value};
+use crate::salvage_pass::{SalvagePass, sound_key, sound_value};
 use crate::tree::Tree;
-use lode_fsck::{Damaged, LostRange, Repair, RepairError};
+use lode_fsck::{DamagedPool, LostRange, Repair, RepairError};
 use lode_heap::check::{Report, SpaceMap};
 use lode_heap::{Heap, HeapError};
 use lode_layout::{Geometry, PoolOffset, TYPE_LEAF, TYPE_TREE, tree_meta};
@@ -21,61 +21,65 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 /// Salvages the tree of the pool, as the head of this file describes it.
-pub(crate) fn salvage<M: Medium>(damaged: &Damaged<'_, M>, repair: &mut Repair) -> Result<(), RepairError> {
-    let Damaged { medium, geometry, uuid, log_epoch, space_was_sound } = *damaged;
+pub(crate) fn salvage<M: Medium>(
+    damaged: &DamagedPool<'_, M>,
+    repair: &mut Repair,
+) -> Result<(), RepairError> {
+    let DamagedPool { medium, geometry, uuid, log_epoch, space_was_sound } = *damaged;
     let memory = medium.memory();
     let mut map = SpaceMap::read(memory, geometry, &mut Report::default());
     let (root, was_lost) = find_root(&**medium, geometry, &map, repair)?;
     let is_rootless = root.is_none();
-    let (mut doubtful, mut foreign) = (Vec::new(), Vec::new());
+    let (mut suspect, mut misdirected) = (Vec::new(), Vec::new());
     let mut lost_leaves = HashSet::new();
     let (mut counted, mut cleared, mut is_dangling) = (0, Some(0), false);
     if let Some(root) = root {
         let scope = FaultScope::open();
         counted = count::sum(scope.memory(memory), root);
-        let mut sift = Sift::new(&**medium, scope.memory(memory), &mut map);
-        sift.run(root);
-        repair.mended += sift.stored;
-        repair.lost.append(&mut sift.lost);
-        (cleared, is_dangling) = (sift.cleared, sift.is_dangling);
-        (doubtful, foreign, lost_leaves) = (sift.doubtful, sift.foreign, sift.lost_leaves);
+        let mut pass = SalvagePass::new(&**medium, scope.memory(memory), &mut map);
+        pass.run(root);
+        repair.repaired += pass.stored;
+        repair.lost.append(&mut pass.lost);
+        (cleared, is_dangling) = (pass.cleared, pass.is_dangling);
+        (suspect, misdirected, lost_leaves) = (pass.suspect, pass.misdirected, pass.lost_leaves);
         // Lost bytes read as zeros, and what lies there is unlinked.
         let _ = scope.close();
         drain(&**medium)?;
     }
-    repair.mended += map.mend_bitmaps(&**medium, false)?;
+    repair.repaired += map.repair_bitmaps(&**medium, false)?;
     let (heap, _) = Heap::open(Arc::clone(medium), geometry, uuid, log_epoch)?;
-    let Rescue { root, mut brought_back, unsound } = bring_back(&heap, &map, root).map_err(refused)?;
-    repair.brought_back += brought_back.len() as u64;
-    brought_back.sort_unstable_by(|(_, one), (_, other)| one.cmp(other));
+    let Reinsertion { root, mut reinserted, unsound } =
+        reinsert_leaves(&heap, &map, root).map_err(repair_error)?;
+    repair.reinserted += reinserted.len() as u64;
+    reinserted.sort_unstable_by(|(_, one), (_, other)| one.cmp(other));
     heap.close()?;
     let mut map = SpaceMap::read(memory, geometry, &mut Report::default());
     let mut leaves = 0;
     if let Some(root) = root {
         let scope = FaultScope::open();
-        let mut sift = Sift::new(&**medium, scope.memory(memory), &mut map);
-        sift.run(root);
-        leaves = sift.leaves;
-        sift.mend_count(root);
+        let mut pass = SalvagePass::new(&**medium, scope.memory(memory), &mut map);
+        pass.run(root);
+        leaves = pass.leaves;
+        pass.repair_count(root);
         // As above.
         let _ = scope.close();
         drain(&**medium)?;
     }
-    repair.mended += map.mend_bitmaps(&**medium, true)?;
+    repair.repaired += map.repair_bitmaps(&**medium, true)?;
     // If the heap was sound, every leaf that was unlinked was still allocated: it was inserted again, or is damaged
-    // itself, or another leaf's bytes lie over it, which `foreign` tells. So the count is evidence only if the heap was
-    // not sound. The count may be damaged as well.
-    let traceless = unsound.iter().any(|leaf| !lost_leaves.contains(leaf));
+    // itself, or another leaf's bytes lie over it, which `misdirected` tells. So the count is evidence only if the heap
+    // was not sound. The count may be damaged as well.
+    let has_unlisted_loss = unsound.iter().any(|leaf| !lost_leaves.contains(leaf));
     let missing = counted.wrapping_sub(leaves).wrapping_sub(lost_leaves.len() as u64);
     let is_short = missing != 0 && (is_dangling || !space_was_sound);
-    if traceless || is_short {
-        repair.lost.append(&mut doubtful);
+    if has_unlisted_loss || is_short {
+        repair.lost.append(&mut suspect);
     }
-    repair.lost.extend(foreign.into_iter().filter_map(|foreign| foreign.lost(&brought_back)));
-    let is_explained = repair.brought_back == 0 && cleared.is_some_and(|cleared| missing <= cleared);
+    repair.lost.extend(misdirected.into_iter().filter_map(|misdirected| misdirected.lost(&reinserted)));
+    let is_explained = repair.reinserted == 0 && cleared.is_some_and(|cleared| missing <= cleared);
     // A pool without a tree has no leaves, unless both the root word and the root object were lost.
-    let was_lost = was_lost || is_rootless && repair.brought_back > 0;
-    if was_lost || traceless || is_short && !is_explained {
+    let was_lost = was_lost || is_rootless && repair.reinserted > 0;
+    if was_lost || has_unlisted_loss || is_short && !is_explained {
         repair.lost.push(LostRange { after: None, before: None });
     }
     Ok(())
@@ -97,9 +101,9 @@ fn find_root<M: Medium>(
     let at = geometry.extents().first().map_or(PoolOffset::NULL, |extent| extent.start);
     // A lost word is as good as a damaged one.
     let word = memory.reading(|memory| memory.load8(at)).unwrap_or(0);
-    let told = lode_layout::decode_root(word);
+    let stored = lode_layout::decode_root(word);
     let is_tree = |at: PoolOffset| map.object(at).is_some_and(|(_, found)| found == TYPE_TREE);
-    if let Some(root) = told.filter(|root| is_tree(*root)) {
+    if let Some(root) = stored.filter(|root| is_tree(*root)) {
         return Ok((Some(root), false));
     }
     let mut candidates = Vec::new();
@@ -109,40 +113,40 @@ fn find_root<M: Medium>(
         candidates.sort_by_key(|at| memory.load8(*at) != tree_meta());
     });
     let root = candidates.first().copied();
-    if root.is_none() && told.is_some_and(PoolOffset::is_null) {
+    if root.is_none() && stored.is_some_and(PoolOffset::is_null) {
         return Ok((None, false));
     }
-    SpaceMap::mend_root(medium, geometry, root.unwrap_or(PoolOffset::NULL))?;
-    repair.mended += 1;
+    SpaceMap::repair_root(medium, geometry, root.unwrap_or(PoolOffset::NULL))?;
+    repair.repaired += 1;
     // A single flipped bit in the root word of a pool without a root is no loss.
     let flipped = word ^ lode_layout::encode_root(PoolOffset::NULL);
     Ok((root, root.is_none() && !flipped.is_power_of_two()))
 }
 
 /// The leaves to which no slot led, after the repair.
-struct Rescue {
+struct Reinsertion {
     /// The root object of the tree, made if there was none.
     root: Option<PoolOffset>,
     /// Leaves that were inserted again, with their keys.
-    brought_back: Vec<(PoolOffset, Vec<u8>)>,
+    reinserted: Vec<(PoolOffset, Vec<u8>)>,
     /// The leaves that are not sound.
     unsound: Vec<PoolOffset>,
 }
 
 /// Inserts each sound leaf to which no slot leads, unless the tree has its key.
-fn bring_back<M: Medium>(
+fn reinsert_leaves<M: Medium>(
     heap: &Heap<M>,
     map: &SpaceMap,
     root: Option<PoolOffset>,
-) -> Result<Rescue, IndexError> {
+) -> Result<Reinsertion, IndexError> {
     let memory = heap.memory();
-    let (mut brought_back, mut unsound) = (Vec::new(), Vec::new());
-    let mut stray = Vec::new();
+    let (mut reinserted, mut unsound) = (Vec::new(), Vec::new());
+    let mut unreferenced = Vec::new();
     // A lost bitmap has no objects.
-    let _ = memory.reading(|memory| map.unreached(memory, |at| stray.push(at)));
-    stray.retain(|at| map.object(*at).is_some_and(|(_, found)| found == TYPE_LEAF));
+    let _ = memory.reading(|memory| map.visit_unmarked(memory, |at| unreferenced.push(at)));
+    unreferenced.retain(|at| map.object(*at).is_some_and(|(_, found)| found == TYPE_LEAF));
     let mut root = root;
-    for at in stray {
+    for at in unreferenced {
         let room = map.object(at).map_or(0, |(size, _)| size);
         let Some(key) = sound_key(memory, at, room) else {
             unsound.push(at);
@@ -150,18 +154,18 @@ fn bring_back<M: Medium>(
         };
         let top = match root {
             Some(top) => top,
-            None => *root.insert(plant(heap)?),
+            None => *root.insert(create_root(heap)?),
         };
         let tree = Tree::open(heap, top)?;
         if tree.get(&key)?.is_none() {
             tree.insert(&key, &sound_value(memory, at)?)?;
-            brought_back.push((at, key));
+            reinserted.push((at, key));
         }
     }
-    Ok(Rescue { root, brought_back, unsound })
+    Ok(Reinsertion { root, reinserted, unsound })
 }
 
-fn plant<M: Medium>(heap: &Heap<M>) -> Result<PoolOffset, IndexError> {
+fn create_root<M: Medium>(heap: &Heap<M>) -> Result<PoolOffset, IndexError> {
     heap.run(|tx| {
         let root = Tree::create(tx)?;
         tx.set_root(root);
@@ -169,7 +173,7 @@ fn plant<M: Medium>(heap: &Heap<M>) -> Result<PoolOffset, IndexError> {
     })
 }
 
-fn refused(error: IndexError) -> RepairError {
+fn repair_error(error: IndexError) -> RepairError {
     match error {
         IndexError::Heap(error) => RepairError::Heap(error),
         error => RepairError::Layout(Box::new(error)),

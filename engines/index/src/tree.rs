@@ -1,22 +1,22 @@
 //! The tree and its operations.
 
-use crate::attempt::{Attempt, Miss};
-use crate::checked::Value;
+use crate::attempt::{Attempt, Retry};
 use crate::count;
-use crate::cursor::{Cursor, Way};
+use crate::cursor::{Cursor, Direction};
 use crate::error::IndexError;
-use crate::insert::Spot;
+use crate::insert::InsertPoint;
 use crate::lookup::{Link, Lookup};
 use crate::node::Node;
 use crate::reader::Reader;
-use crate::unrest::Unrest;
+use crate::stability::StabilityWait;
+use crate::verified::Value;
 use crate::view::View;
 use lode_heap::{Heap, HeapError, Tx};
 use lode_layout::{KEY_LEN_MAX, PoolOffset, SLOT_REACH, TREE_SIZE, TYPE_TREE, tree_meta};
 use lode_pmem::{Medium, Memory};
 
 /// Conflicts after which a transaction that holds locks of earlier operations starts again.
-const ATTEMPTS_HOLDING: u32 = 200;
+const CONFLICTS_HOLDING_MAX: u32 = 200;
 /// Alignment of a root object, whose cells have a line each.
 const TREE_ALIGN: u64 = 64;
 
@@ -49,7 +49,7 @@ impl<'h, M: Medium> Tree<'h, M> {
     /// # Errors
     /// [`IndexError::PoolTooLarge`]; [`IndexError::Heap`] when there is no room.
     pub fn create(tx: &Tx<'_, M>) -> Result<PoolOffset, IndexError> {
-        check_reach(tx.heap().memory())?;
+        check_pool_len(tx.heap().memory())?;
         let root = tx.alloc_zeroed(TREE_SIZE, TREE_ALIGN, TYPE_TREE)?;
         tx.store8(Node::root(root).meta_at(), tree_meta());
         Ok(root)
@@ -60,7 +60,7 @@ impl<'h, M: Medium> Tree<'h, M> {
     /// # Errors
     /// [`IndexError::NoTree`], [`IndexError::PoolTooLarge`], [`IndexError::Fault`].
     pub fn open(heap: &'h Heap<M>, root: PoolOffset) -> Result<Tree<'h, M>, IndexError> {
-        check_reach(heap.memory())?;
+        check_pool_len(heap.memory())?;
         if heap.memory().reading(|memory| memory.load8(Node::root(root).meta_at()))? != tree_meta() {
             return Err(IndexError::NoTree { at: root });
         }
@@ -69,7 +69,7 @@ impl<'h, M: Medium> Tree<'h, M> {
 
     /// Returns the tree of a pool without a root object that was opened for reading. It is empty and can't be
     /// changed.
-    pub fn absent(heap: &'h Heap<M>) -> Tree<'h, M> {
+    pub fn empty(heap: &'h Heap<M>) -> Tree<'h, M> {
         Tree { heap, root: PoolOffset::NULL }
     }
 
@@ -79,7 +79,7 @@ impl<'h, M: Medium> Tree<'h, M> {
     }
 
     /// Returns the offset of the root object. It is [`PoolOffset::NULL`] for the tree that
-    /// [`absent`](Tree::absent) returns.
+    /// [`empty`](Tree::empty) returns.
     pub fn root(&self) -> PoolOffset {
         self.root
     }
@@ -228,7 +228,7 @@ impl<'h, M: Medium> Tree<'h, M> {
     /// Reads each node once, and no leaf.
     pub fn count_leaves(&self, most: u64) -> Result<u64, IndexError> {
         let _pin = self.heap.pin();
-        let mut cursor = Cursor::new(self.heap, Way::Up);
+        let mut cursor = Cursor::new(self.heap, Direction::Forward);
         let mut count = 0;
         self.heap.memory().try_reading(|memory| {
             cursor.begin(memory, self.root, None)?;
@@ -246,7 +246,7 @@ impl<'h, M: Medium> Tree<'h, M> {
         tx: &Tx<'_, M>,
         key: &[u8],
         change: &mut C,
-    ) -> Result<C::Answer, IndexError> {
+    ) -> Result<C::Output, IndexError> {
         if key.len() > KEY_LEN_MAX {
             return Err(IndexError::KeyTooLong { len: key.len() });
         }
@@ -255,8 +255,8 @@ impl<'h, M: Medium> Tree<'h, M> {
             return Err(HeapError::ReadOnly.into());
         }
         let _pin = self.heap.pin();
-        let held = tx.held();
-        let (mut conflicts, mut unrest) = (0, Unrest::default());
+        let held = tx.lock_savepoint();
+        let (mut conflicts, mut wait) = (0, StabilityWait::default());
         for round in 0.. {
             let attempted = if tx.is_clean() {
                 change.attempt(&Attempt { tx, view: tx.memory(), root: self.root })
@@ -264,46 +264,49 @@ impl<'h, M: Medium> Tree<'h, M> {
                 change.attempt(&Attempt { tx, view: tx, root: self.root })
             };
             match attempted {
-                Ok(answer) => {
-                    return tx.memory().fault().map_or(Ok(answer), |fault| Err(give_up(tx, fault.into())));
+                Ok(output) => {
+                    return tx
+                        .memory()
+                        .fault()
+                        .map_or(Ok(output), |fault| Err(abort_transaction(tx, fault.into())));
                 }
-                Err(Miss::Failed(error)) => return Err(error),
-                Err(Miss::Conflict) => conflicts += 1,
+                Err(Retry::Failed(error)) => return Err(error),
+                Err(Retry::Conflict) => conflicts += 1,
                 // The writer that changes the place waits for no other thread, so holding locks meanwhile does no
                 // harm. A restart would forget the number of attempts, and damage would keep the transaction for
                 // ever.
-                Err(Miss::Unsettled(at)) => {
+                Err(Retry::Inconsistent(at)) => {
                     let damage = IndexError::Corrupt { what: "the node of the tree", at };
-                    unrest.outlast(self.heap, tx.memory(), damage)?;
+                    wait.wait_until_stable(self.heap, tx.memory(), damage)?;
                 }
             }
             tx.unlock_since(held);
-            if held.is_any() && conflicts >= ATTEMPTS_HOLDING {
+            if held.has_locks() && conflicts >= CONFLICTS_HOLDING_MAX {
                 return Err(tx.restart().into());
             }
             self.heap.medium().relax(round);
         }
-        unreachable!("the loop ends with an answer")
+        unreachable!("the loop ends with a result")
     }
 }
 
 /// Prevents the commit of a transaction in which half of a change is stored.
 #[cold]
-fn give_up<M: Medium>(tx: &Tx<'_, M>, error: IndexError) -> IndexError {
-    tx.doom();
+fn abort_transaction<M: Medium>(tx: &Tx<'_, M>, error: IndexError) -> IndexError {
+    tx.set_rollback_only();
     error
 }
 
-/// Gives up, as [`give_up`] does, after an attempt that failed and may have stored something.
+/// Aborts, as [`abort_transaction`] does, after an attempt that failed and may have stored something.
 #[inline]
-fn or_give_up<M: Medium>(tx: &Tx<'_, M>, done: Result<(), Miss>) -> Result<(), Miss> {
-    done.map_err(|miss| match miss {
-        Miss::Failed(error) => Miss::Failed(give_up(tx, error)),
+fn abort_on_error<M: Medium>(tx: &Tx<'_, M>, done: Result<(), Retry>) -> Result<(), Retry> {
+    done.map_err(|retry| match retry {
+        Retry::Failed(error) => Retry::Failed(abort_transaction(tx, error)),
         other => other,
     })
 }
 
-fn check_reach(memory: &Memory) -> Result<(), IndexError> {
+fn check_pool_len(memory: &Memory) -> Result<(), IndexError> {
     let len = memory.reserved();
     if len > SLOT_REACH {
         return Err(IndexError::PoolTooLarge { len, max: SLOT_REACH });
@@ -313,10 +316,10 @@ fn check_reach(memory: &Memory) -> Result<(), IndexError> {
 
 /// An operation that changes the tree.
 trait Change<M: Medium> {
-    type Answer;
+    type Output;
 
     /// Finds and locks all that is to be changed, and only then changes it.
-    fn attempt<V: View>(&mut self, attempt: &Attempt<'_, '_, M, V>) -> Result<Self::Answer, Miss>;
+    fn attempt<V: View>(&mut self, attempt: &Attempt<'_, '_, M, V>) -> Result<Self::Output, Retry>;
 }
 
 struct Insert<'a> {
@@ -325,13 +328,13 @@ struct Insert<'a> {
 }
 
 impl<M: Medium> Change<M> for Insert<'_> {
-    type Answer = bool;
+    type Output = bool;
 
     #[inline]
-    fn attempt<V: View>(&mut self, attempt: &Attempt<'_, '_, M, V>) -> Result<bool, Miss> {
-        let spot = attempt.spot(self.key)?;
-        or_give_up(attempt.tx, attempt.put(&spot, self.key, self.value))?;
-        Ok(matches!(spot, Spot::There(_)))
+    fn attempt<V: View>(&mut self, attempt: &Attempt<'_, '_, M, V>) -> Result<bool, Retry> {
+        let point = attempt.find_insert_point(self.key)?;
+        abort_on_error(attempt.tx, attempt.put(&point, self.key, self.value))?;
+        Ok(matches!(point, InsertPoint::Existing(_)))
     }
 }
 
@@ -341,17 +344,19 @@ struct Update<'a, F> {
 }
 
 impl<M: Medium, F: FnMut(Option<&[u8]>) -> Option<Vec<u8>>> Change<M> for Update<'_, F> {
-    type Answer = ();
+    type Output = ();
 
-    fn attempt<V: View>(&mut self, attempt: &Attempt<'_, '_, M, V>) -> Result<(), Miss> {
-        let held = attempt.tx.held();
-        let spot = attempt.spot(self.key)?;
-        let old = match &spot {
-            Spot::There(step) => Some(attempt.lookup().settle(&Link::from(step), |leaf| leaf.value())?),
-            _ => attempt.vouch_for_absence(self.key).map(|()| None)?,
+    fn attempt<V: View>(&mut self, attempt: &Attempt<'_, '_, M, V>) -> Result<(), Retry> {
+        let held = attempt.tx.lock_savepoint();
+        let point = attempt.find_insert_point(self.key)?;
+        let old = match &point {
+            InsertPoint::Existing(step) => {
+                Some(attempt.lookup().read_stable(&Link::from(step), |leaf| leaf.value())?)
+            }
+            _ => attempt.verify_absence(self.key).map(|()| None)?,
         };
         match (self.decide)(old.as_deref()) {
-            Some(new) => or_give_up(attempt.tx, attempt.put(&spot, self.key, &new)),
+            Some(new) => abort_on_error(attempt.tx, attempt.put(&point, self.key, &new)),
             None => {
                 attempt.tx.unlock_since(held);
                 Ok(())
@@ -365,13 +370,13 @@ struct Delete<'a> {
 }
 
 impl<M: Medium> Change<M> for Delete<'_> {
-    type Answer = bool;
+    type Output = bool;
 
     #[inline]
-    fn attempt<V: View>(&mut self, attempt: &Attempt<'_, '_, M, V>) -> Result<bool, Miss> {
-        let found = attempt.removal(self.key)?;
+    fn attempt<V: View>(&mut self, attempt: &Attempt<'_, '_, M, V>) -> Result<bool, Retry> {
+        let found = attempt.find_removal(self.key)?;
         if let Some((leaf, removal)) = &found {
-            or_give_up(attempt.tx, attempt.remove(*leaf, removal))?;
+            abort_on_error(attempt.tx, attempt.remove(*leaf, removal))?;
         }
         Ok(found.is_some())
     }

@@ -116,7 +116,7 @@ fn shrinkage(bench: &mut Bench<'_>) {
 
 fn measure_all(table: &mut Table, durability: Durability) {
     let heap = heap::create(Arc::new(cost::medium(POOL_SIZE, durability, env!("CARGO_TARGET_TMPDIR"))));
-    let tree = tree::plant(&heap);
+    let tree = tree::create(&heap);
     // Superblocks for nodes of each kind: making one is a cost of its own, in the table of lode-heap.
     for child in 0..60 {
         tree.insert(&key(b'w', child), &VALUE).unwrap();
@@ -129,7 +129,7 @@ fn measure_all(table: &mut Table, durability: Durability) {
 }
 
 #[test]
-fn operations_cost_what_the_golden_file_says() {
+fn costs_match_golden_file() {
     let mut table = Table::empty();
     for durability in [Durability::Line, Durability::Commit] {
         measure_all(&mut table, durability);

@@ -5,7 +5,7 @@ use lode_pmem::Durability;
 use lode_sim::{Budget, Machine, Setup, explore, explore_poison};
 
 #[test]
-fn the_tree_keeps_its_promise() {
+fn tree_survives_power_cuts() {
     for machine in Machine::ALL {
         for threads in 1..=3 {
             let budget = Budget::scaled(10_000, 100.0);
@@ -21,7 +21,7 @@ fn the_tree_keeps_its_promise() {
 
 /// A line is lost at a load: an operation reports it or is right, and what lies elsewhere is still there.
 #[test]
-fn a_lost_line_is_all_that_is_lost() {
+fn tree_survives_lost_lines() {
     for machine in Machine::ALL {
         for threads in [1, 2] {
             let budget = Budget::scaled(200, 100.0);
@@ -30,7 +30,7 @@ fn a_lost_line_is_all_that_is_lost() {
             let report = explore_poison(&TreeSubject { size: 0x80000 }, &setup);
             println!("tree, {machine}, {threads} threads: {report}");
             assert!(report.violation.is_none(), "{}", report.violation.expect("just seen"));
-            assert!(report.struck > 0 && report.refused > 0, "{report}");
+            assert!(report.poisoned_runs > 0 && report.refused > 0, "{report}");
         }
     }
 }

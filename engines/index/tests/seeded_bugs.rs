@@ -30,7 +30,7 @@ macro_rules! found {
         })+
 
         #[test]
-        fn every_bug_has_a_test() {
+        fn every_seeded_bug_has_a_test() {
             let tested = [$(bugs::$bug.name()),+];
             for bug in bugs::ALL {
                 assert!(tested.contains(&bug.name()), "{bug}");
@@ -40,7 +40,7 @@ macro_rules! found {
 }
 
 found! {
-    holder_unlocked: HOLDER_UNLOCKED with 3;
+    parent_unlocked: PARENT_UNLOCKED with 3;
     cell_unlocked: CELL_UNLOCKED with 2;
     value_before_drain: VALUE_BEFORE_DRAIN with 1;
     leaf_leaked: LEAF_LEAKED with 1;

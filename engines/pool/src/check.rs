@@ -1,6 +1,6 @@
 //! Damage in the headers: finding it without writing, and repairing it without guessing.
 
-use crate::{CopyFault, DirtyShutdown, HeaderCopy, Headers, PoolError};
+use crate::{DirtyShutdown, HeaderCopy, HeaderCopyError, Headers, PoolError};
 use lode_pmem::Medium;
 use std::fmt;
 use uuid::Uuid;
@@ -14,10 +14,10 @@ pub enum Damage {
         /// The unusable copy.
         copy: HeaderCopy,
         /// The reason.
-        fault: CopyFault,
+        fault: HeaderCopyError,
     },
     /// Both copies are whole and have the same generation, but differ.
-    Differ {
+    CopiesDiffer {
         /// The generation of both.
         generation: u64,
     },
@@ -29,7 +29,7 @@ pub enum Damage {
         b: Uuid,
     },
     /// The file or device ends before the pool does.
-    CutShort {
+    Truncated {
         /// Length of the pool in bytes.
         want: u64,
         /// Length of the file or device in bytes.
@@ -49,15 +49,15 @@ pub fn check_headers<M: Medium>(medium: &M) -> Vec<Damage> {
         }
     }
     let found = medium.memory().len();
-    match Headers::among([a, b]) {
+    match Headers::from_copies([a, b]) {
         Ok(headers) => {
             if headers.current().fits(found).is_err() {
-                damage.push(Damage::CutShort { want: headers.geometry().size(), found });
+                damage.push(Damage::Truncated { want: headers.geometry().size(), found });
             }
             damage.extend(headers.dirty_shutdown(medium).map(Damage::DirtyShutdown));
         }
         Err(PoolError::TwoPools { a, b }) => damage.push(Damage::TwoPools { a, b }),
-        Err(PoolError::CopiesDiffer { generation }) => damage.push(Damage::Differ { generation }),
+        Err(PoolError::CopiesDiffer { generation }) => damage.push(Damage::CopiesDiffer { generation }),
         // Every other error comes from a copy, which the list already has.
         _ => {}
     }
@@ -67,11 +67,11 @@ pub fn check_headers<M: Medium>(medium: &M) -> Vec<Damage> {
 /// Rewrites the damaged or older copy from the other one. Returns the copy that it wrote, if any.
 ///
 /// A pool that is cut short stays so: its header is right and the bytes are missing.
-/// [`map_to_repair`](crate::map_to_repair) replaces them. A dirty shutdown stays noted, too, until a caller that has
+/// [`map_for_repair`](crate::map_for_repair) replaces them. A dirty shutdown stays noted, too, until a caller that has
 /// checked the content clears it with [`Headers::set_dirty_shutdowns`].
 ///
 /// # Errors
-/// [`PoolError::Headers`] when no copy is valid, [`PoolError::Foreign`], [`PoolError::TwoPools`] and
+/// [`PoolError::Headers`] when no copy is valid, [`PoolError::Incompatible`], [`PoolError::TwoPools`] and
 /// [`PoolError::CopiesDiffer`]: the right content is unknown, and nothing was written. [`PoolError::Drain`] as for
 /// every update.
 ///
@@ -81,7 +81,7 @@ pub fn check_headers<M: Medium>(medium: &M) -> Vec<Damage> {
 /// # Cost
 /// At most one copy of 4096 bytes and one drain.
 pub fn repair_headers<M: Medium>(medium: &M) -> Result<Option<HeaderCopy>, PoolError> {
-    let mut headers = Headers::choose(medium)?;
+    let mut headers = Headers::read_any_len(medium)?;
     let other = headers.newest().other();
     if other.read(medium) == Ok(*headers.current()) {
         return Ok(None);
@@ -94,13 +94,13 @@ impl fmt::Display for Damage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Damage::Copy { copy, fault } => write!(f, "header copy {copy} at {}: {fault}", copy.at()),
-            Damage::Differ { generation } => {
+            Damage::CopiesDiffer { generation } => {
                 write!(f, "header copies A and B differ, though both are update {generation}")
             }
             Damage::TwoPools { a, b } => {
                 write!(f, "header copy A is of pool {a}, copy B of pool {b}")
             }
-            Damage::CutShort { want, found } => {
+            Damage::Truncated { want, found } => {
                 write!(f, "the pool has {want} bytes, but only {found} of them are there")
             }
             Damage::DirtyShutdown(shutdown) => write!(f, "{shutdown}"),

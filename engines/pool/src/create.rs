@@ -2,7 +2,7 @@
 
 use crate::file::{OpenOptions, detected_durability, map, open_locked};
 use crate::lock::LockedFile;
-use crate::{Access, CopyFault, HeaderCopy, PoolError, PoolFile, format};
+use crate::{Access, HeaderCopy, HeaderCopyError, PoolError, PoolFile, format};
 use lode_layout::{Durability, Geometry, Header, HeaderError, LayoutName};
 use lode_pmem::{DurabilityReport, Mapping, Medium, NewFile, Sysfs, allocate};
 use std::fs;
@@ -33,7 +33,7 @@ impl CreateOptions {
         CreateOptions { size, layout, durability: None, overwrite_device: false, sysfs: Sysfs::default() }
     }
 
-    fn opening(&self) -> OpenOptions {
+    fn open_options(&self) -> OpenOptions {
         OpenOptions {
             durability: self.durability,
             sysfs: self.sysfs.clone(),
@@ -77,9 +77,9 @@ impl PoolFile {
         content: impl FnOnce(&Mapping, &Header) -> Result<(), E>,
     ) -> Result<PoolFile, E> {
         let made = match fs::metadata(path) {
-            Ok(found) if found.file_type().is_char_device() => on_device(path, options, content),
+            Ok(found) if found.file_type().is_char_device() => create_on_device(path, options, content),
             Ok(_) => Err(PoolError::Exists.into()),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => in_file(path, options, content),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => create_in_file(path, options, content),
             Err(error) => Err(PoolError::std("stat")(error).into()),
         };
         made.map_err(|failure| match failure {
@@ -89,7 +89,7 @@ impl PoolFile {
     }
 }
 
-fn in_file<E>(
+fn create_in_file<E>(
     path: &Path,
     options: &CreateOptions,
     content: impl FnOnce(&Mapping, &Header) -> Result<(), E>,
@@ -100,35 +100,35 @@ fn in_file<E>(
     // Locked before it has a name: no other process can lock it first.
     let file = LockedFile::lock(file, Access::ReadWrite)?;
     allocate(file.file(), 0, geometry.size()).map_err(PoolError::std("allocate"))?;
-    let pool = formatted(path, file, geometry, options, content)?;
+    let pool = format_and_open(path, file, geometry, options, content)?;
     new.publish().map_err(PoolError::new_file)?;
     Ok(pool)
 }
 
 /// Makes a pool on a device. A device gets no name at the end, so its header is written last.
-fn on_device<E>(
+fn create_on_device<E>(
     path: &Path,
     options: &CreateOptions,
     content: impl FnOnce(&Mapping, &Header) -> Result<(), E>,
 ) -> Result<PoolFile, Failure<E>> {
     let geometry = Geometry::plan(options.size).map_err(PoolError::Geometry)?;
     let file = open_locked(path, Access::ReadWrite)?;
-    let mapping = map(&file, path, &options.opening())?;
-    if !options.overwrite_device && holds_pool(&mapping) {
+    let mapping = map(&file, path, &options.open_options())?;
+    if !options.overwrite_device && has_header(&mapping) {
         return Err(PoolError::Exists.into());
     }
     drop(mapping);
-    formatted(path, file, geometry, options, content)
+    format_and_open(path, file, geometry, options, content)
 }
 
-fn formatted<E>(
+fn format_and_open<E>(
     path: &Path,
     file: LockedFile,
     geometry: Geometry,
     options: &CreateOptions,
     content: impl FnOnce(&Mapping, &Header) -> Result<(), E>,
 ) -> Result<PoolFile, Failure<E>> {
-    let mapping = map(&file, path, &options.opening())?;
+    let mapping = map(&file, path, &options.open_options())?;
     let found = detected_durability(&mapping);
     if options.durability.is_none() && found == Durability::None {
         let report: Box<DurabilityReport> = Box::new(mapping.report().clone());
@@ -137,21 +137,21 @@ fn formatted<E>(
     let created = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     let header = Header {
         durability_forced: options.durability.filter(|asked| *asked > found),
-        watched: mapping.dirty_shutdowns(),
+        dirty_shutdowns: mapping.dirty_shutdowns(),
         ..Header::new(Uuid::new_v4(), options.layout, geometry, mapping.durability(), created)
     };
     let headers =
         format(&mapping, header, |mapping, header| content(mapping, header).map_err(Failure::Content))?;
-    Ok(PoolFile::assemble(path, file, mapping, headers, Access::ReadWrite))
+    Ok(PoolFile::from_parts(path, file, mapping, headers, Access::ReadWrite))
 }
 
 /// Returns true if any bytes on the medium claim to be a header, damaged or not.
-fn holds_pool<M: Medium>(medium: &M) -> bool {
+fn has_header<M: Medium>(medium: &M) -> bool {
     [HeaderCopy::A, HeaderCopy::B].iter().any(|copy| {
         !matches!(
             copy.read(medium),
-            Err(CopyFault::Invalid(HeaderError::NotAPool { .. } | HeaderError::TooShort { .. })
-                | CopyFault::Unreadable(_))
+            Err(HeaderCopyError::Invalid(HeaderError::NotAPool { .. } | HeaderError::TooShort { .. })
+                | HeaderCopyError::Unreadable(_))
         )
     })
 }

@@ -1,6 +1,6 @@
 //! Errors of pools.
 
-use crate::{CopyFault, DirtyShutdown, HeaderCopy, Holder};
+use crate::{DirtyShutdown, HeaderCopy, HeaderCopyError, LockHolder};
 use lode_layout::{Durability, GeometryError, HeaderError, LayoutName};
 use lode_pmem::{DurabilityReport, Fault, PmemError, SyncError};
 use rustix::io::Errno;
@@ -26,17 +26,17 @@ pub enum PoolError {
         error: Box<PoolError>,
     },
     /// Neither copy of the header can be used.
-    #[error("{}", of_headers(.a, .b))]
+    #[error("{}", header_errors(.a, .b))]
     Headers {
         /// Fault of copy A.
         #[source]
-        a: CopyFault,
+        a: HeaderCopyError,
         /// Fault of copy B.
-        b: CopyFault,
+        b: HeaderCopyError,
     },
     /// A copy of the header was written by a program that knows more than this one, or for another CPU.
-    #[error("{error}; {}", step_for_foreign(.error))]
-    Foreign {
+    #[error("{error}; {}", hint_for_incompatible(.error))]
+    Incompatible {
         /// The foreign copy.
         copy: HeaderCopy,
         /// The feature, version or byte order that this program does not know.
@@ -62,7 +62,7 @@ pub enum PoolError {
         "the pool has {want} bytes, but only {found} of them are there; restore the file from a backup, or \
          repair the pool to keep what is left"
     )]
-    CutShort {
+    Truncated {
         /// Length of the pool in bytes.
         want: u64,
         /// Length of the file or device in bytes.
@@ -79,13 +79,13 @@ pub enum PoolError {
         "the pool uses features that this program can't write: {unknown:#x}; open it for reading, or use a \
          newer version of Lodestone"
     )]
-    OnlyReadable {
+    UnknownRoCompat {
         /// The unknown bits.
         unknown: u64,
     },
     /// The pool was opened for reading, so nothing can be changed in it.
     #[error("the pool was opened for reading; open it for writing")]
-    OpenedForReading,
+    ReadOnly,
     /// A drain failed: the stores that it waited for may be durable or not.
     #[error("{error}; what was being written is in doubt; {REOPEN}")]
     Drain {
@@ -127,7 +127,7 @@ pub enum PoolError {
     },
     /// The medium is volatile, and no option allows that.
     #[error(
-        "what is stored here is lost with the power ({report}); choose another place, or ask for the durability \
+        "what is stored here is lost with the power ({report}); choose another place, or ask for durability \
          none"
     )]
     NotDurable {
@@ -153,10 +153,10 @@ pub enum PoolError {
     #[error("{0}; repair the pool to check it and accept what is left")]
     DirtyShutdown(DirtyShutdown),
     /// Another handle has the pool open in a way that excludes this one.
-    #[error("the pool is in use by {}; wait until it is closed, or end that process", of_holder(.holder))]
+    #[error("the pool is in use by {}; wait until it is closed, or end that process", holder_name(.holder))]
     InUse {
         /// A process that has the pool open, if the kernel tells.
-        holder: Option<Holder>,
+        holder: Option<LockHolder>,
     },
     /// A file or device exists at the path already.
     #[error("exists already; choose another name, or remove it first")]
@@ -174,7 +174,7 @@ pub enum PoolError {
         opener: u32,
     },
     /// A system call failed.
-    #[error("{op}: {}{}", std::io::Error::from_raw_os_error(*.errno), step_after(*.errno))]
+    #[error("{op}: {}{}", std::io::Error::from_raw_os_error(*.errno), hint_for_errno(*.errno))]
     Io {
         /// The operation: "open", "allocate", ...
         op: &'static str,
@@ -212,7 +212,7 @@ impl PoolError {
 
     /// Converts an error of mapping or growing a medium.
     pub(crate) fn medium(error: PmemError) -> PoolError {
-        let empty = CopyFault::Invalid(HeaderError::TooShort { len: 0 });
+        let empty = HeaderCopyError::Invalid(HeaderError::TooShort { len: 0 });
         match error {
             PmemError::Io { op, errno, .. } => PoolError::Io { op, errno },
             PmemError::NotMappable { .. } => PoolError::NotAFile,
@@ -225,8 +225,8 @@ impl PoolError {
     }
 
     /// Returns true if no pool is there: the bytes do not begin as one does.
-    pub fn is_no_pool(&self) -> bool {
-        matches!(self.cause(), PoolError::Headers { a, b } if is_no_pool(a) && is_no_pool(b))
+    pub fn has_no_pool(&self) -> bool {
+        matches!(self.cause(), PoolError::Headers { a, b } if has_no_pool(a) && has_no_pool(b))
     }
 
     /// Returns the error without the path.
@@ -238,33 +238,33 @@ impl PoolError {
     }
 }
 
-fn is_no_pool(fault: &CopyFault) -> bool {
-    matches!(fault, CopyFault::Invalid(HeaderError::NotAPool { .. } | HeaderError::TooShort { .. }))
+fn has_no_pool(fault: &HeaderCopyError) -> bool {
+    matches!(fault, HeaderCopyError::Invalid(HeaderError::NotAPool { .. } | HeaderError::TooShort { .. }))
 }
 
 /// Returns the message for two bad copies of the header.
-fn of_headers(a: &CopyFault, b: &CopyFault) -> String {
-    match (is_no_pool(a) && is_no_pool(b), a == b) {
+fn header_errors(a: &HeaderCopyError, b: &HeaderCopyError) -> String {
+    match (has_no_pool(a) && has_no_pool(b), a == b) {
         (true, _) => format!("{a}; check the path, or make a pool"),
         (false, true) => format!("{a}; {NO_COPY_LEFT}"),
         (false, false) => format!("both copies of the header are damaged (A: {a}; B: {b}); {NO_COPY_LEFT}"),
     }
 }
 
-fn step_for_foreign(error: &HeaderError) -> &'static str {
+fn hint_for_incompatible(error: &HeaderError) -> &'static str {
     match error {
         HeaderError::OtherEndian => "export its content on the machine that made it",
         _ => "use the version of Lodestone that made the pool, or a newer one",
     }
 }
 
-fn of_holder(holder: &Option<Holder>) -> String {
+fn holder_name(holder: &Option<LockHolder>) -> String {
     let unknown = || "a process that the kernel does not show".to_owned();
     holder.as_ref().map_or_else(unknown, ToString::to_string)
 }
 
 /// Returns the next step after this error of the kernel, as the end of a message.
-fn step_after(errno: i32) -> &'static str {
+fn hint_for_errno(errno: i32) -> &'static str {
     match Errno::from_raw_os_error(errno) {
         Errno::FBIG => "; choose a smaller size: the file system, or `ulimit -f`, allows no file of that one",
         Errno::NOSPC | Errno::DQUOT => "; free space, or choose a smaller size",

@@ -3,8 +3,8 @@
 use crate::{HeaderCopy, Headers, PoolError, check_headers, format};
 use lode_layout::{CHUNK, Durability, Extent, Geometry, Header, LINE, LayoutName, PoolOffset, WORD};
 use lode_pmem::{Counter, Medium, Readable};
-use lode_sim::oracle::{Access, Registers, WrongRegisters};
-use lode_sim::{Actor, Moment, Outcome, SimMedium, Subject};
+use lode_sim::oracle::{Access, RegisterMismatch, Registers};
+use lode_sim::{Actor, HistoryPrefix, Outcome, SimMedium, Subject};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use uuid::Uuid;
@@ -22,9 +22,9 @@ const GARBAGE: [u8; 64] = [0xa5; 64];
 #[derive(Clone, Copy, Debug)]
 pub enum PoolSubject {
     /// Small pools: now and then a new pool replaces the old one.
-    Made,
+    Create,
     /// One pool that grows into a second extent.
-    Grown,
+    Grow,
 }
 
 /// A pool's headers, which one logical thread at a time may use.
@@ -53,7 +53,7 @@ pub enum Part {
 pub struct Change {
     parts: Vec<(Part, u64)>,
     /// True if the operation makes a pool. Until it is done, there may be no pool.
-    makes: bool,
+    creates: bool,
 }
 
 /// The parts of a header; empty where there is no pool.
@@ -63,7 +63,7 @@ pub type Contents = Vec<(Part, u64)>;
 #[derive(Debug)]
 pub struct Legal {
     parts: Registers<Part, u64>,
-    is_none_legal: bool,
+    may_be_absent: bool,
 }
 
 /// Reasons why a pool can't be opened after a power cut.
@@ -86,8 +86,8 @@ pub enum Unusable {
 impl PoolSubject {
     fn first_size(self) -> u64 {
         match self {
-            PoolSubject::Made => Geometry::SIZE_MIN,
-            PoolSubject::Grown => EXTENT_END - GROWTH / 2 * CHUNK,
+            PoolSubject::Create => Geometry::SIZE_MIN,
+            PoolSubject::Grow => EXTENT_END - GROWTH / 2 * CHUNK,
         }
     }
 
@@ -102,7 +102,7 @@ impl PoolSubject {
     fn dirty_word(self, memory: &Readable, header: &Header) -> Option<PoolOffset> {
         let geometry = &header.geometry;
         let log = Geometry::SLOT_0.get()..geometry.log_off().get() + geometry.log_len();
-        let log = matches!(self, PoolSubject::Made).then_some(log);
+        let log = matches!(self, PoolSubject::Create).then_some(log);
         let table = |extent: &Extent| extent.start.get()..extent.start.get() + extent.table_len;
         let ranges = log.into_iter().chain(geometry.extents().iter().map(table));
         let mut words = ranges.flat_map(|range| range.step_by(WORD as usize)).map(PoolOffset::new);
@@ -117,7 +117,7 @@ fn content_at(header: &Header) -> impl Iterator<Item = PoolOffset> + use<> {
     (0..CONTENT_LINES).map(move |line| extent.start.plus(extent.table_len + line * LINE))
 }
 
-fn put_content<M: Medium>(medium: &M, header: &Header) -> Result<(), PoolError> {
+fn write_content<M: Medium>(medium: &M, header: &Header) -> Result<(), PoolError> {
     for at in content_at(header) {
         medium.store8(at, header.uuid.as_u128() as u64);
         medium.flush(at, WORD);
@@ -127,12 +127,12 @@ fn put_content<M: Medium>(medium: &M, header: &Header) -> Result<(), PoolError> 
 
 fn contents(header: &Header) -> Contents {
     let number = header.uuid.as_u128() as u64;
-    let watched = header.watched.map_or(0, |count| count + 1);
-    vec![(Part::Pool, number), (Part::Size, header.geometry.size()), (Part::Watched, watched)]
+    let dirty_shutdowns = header.dirty_shutdowns.map_or(0, |count| count + 1);
+    vec![(Part::Pool, number), (Part::Size, header.geometry.size()), (Part::Watched, dirty_shutdowns)]
 }
 
 impl Engine {
-    fn enter(&self) {
+    fn acquire(&self) {
         // ORDER: acquires all that the last holder did.
         let mut round = 0;
         // ORDER: acquires all that the last holder did.
@@ -142,7 +142,7 @@ impl Engine {
         }
     }
 
-    fn leave(&self) {
+    fn release(&self) {
         // ORDER: releases all that this holder did.
         self.is_taken.store(false, Ordering::Release);
     }
@@ -157,16 +157,16 @@ impl PoolSubject {
         let (kind, amount) = (actor.rng.u8(..8), actor.rng.u64(1..4));
         let size = headers.geometry().size();
         let larger = (size + amount * CHUNK).min(self.size());
-        let makes = kind == 0 && matches!(self, PoolSubject::Made);
+        let creates = kind == 0 && matches!(self, PoolSubject::Create);
         let new = self.header(engine.number.add(1));
         let parts = match kind {
-            0 if makes => contents(&new),
+            0 if creates => contents(&new),
             0..4 => vec![(Part::Size, larger)],
             _ => vec![(Part::Watched, amount)],
         };
-        let ticket = actor.begin(Change { parts, makes });
+        let ticket = actor.begin(Change { parts, creates });
         let done = match kind {
-            0 if makes => format(medium, new, put_content).map(|headers| *slot = Some(headers)),
+            0 if creates => format(medium, new, write_content).map(|headers| *slot = Some(headers)),
             0..4 => headers.grow(medium, larger),
             _ => headers.set_dirty_shutdowns(medium, Some(amount - 1)),
         };
@@ -175,7 +175,7 @@ impl PoolSubject {
             Err(PoolError::Poisoned) => actor.refused(ticket),
             Err(_) => actor.in_doubt(ticket),
         }
-        if makes && done.is_err() {
+        if creates && done.is_err() {
             *slot = None;
         }
     }
@@ -186,7 +186,7 @@ impl Subject for PoolSubject {
     type Operation = Change;
     type Contents = Contents;
     type Legal = Legal;
-    type Wrong = WrongRegisters<Part, u64>;
+    type Mismatch = RegisterMismatch<Part, u64>;
     type Error = Unusable;
 
     fn size(&self) -> u64 {
@@ -194,18 +194,21 @@ impl Subject for PoolSubject {
     }
 
     fn format(&self, medium: Arc<SimMedium>) -> Result<(), Unusable> {
-        let behind = self.first_size();
-        for at in (behind..self.size()).step_by(GARBAGE.len()) {
+        let end = self.first_size();
+        for at in (end..self.size()).step_by(GARBAGE.len()) {
             medium.copy(PoolOffset::new(at), &GARBAGE);
         }
-        let mut headers = format(&*medium, self.header(1), put_content)?;
-        if matches!(self, PoolSubject::Made) {
+        let mut headers = format(&*medium, self.header(1), write_content)?;
+        if matches!(self, PoolSubject::Create) {
             return Ok(());
         }
         // The last change was written to its first copy only: the runs begin with a stale header.
         headers.set_dirty_shutdowns(&*medium, Some(0))?;
-        let next =
-            Header { generation: headers.current().generation + 1, watched: None, ..*headers.current() };
+        let next = Header {
+            generation: headers.current().generation + 1,
+            dirty_shutdowns: None,
+            ..*headers.current()
+        };
         headers.newest().write(&*medium, &next.encode()).map_err(|fault| PoolError::Memory { fault })?;
         // ORDER: nothing follows.
         medium.drain().map_err(|error| PoolError::Drain { error })?;
@@ -219,9 +222,9 @@ impl Subject for PoolSubject {
 
     fn run(&self, engine: &Engine, actor: &mut Actor<'_, Change>) {
         for _ in 0..actor.operations {
-            engine.enter();
+            engine.acquire();
             self.step(engine, actor);
-            engine.leave();
+            engine.release();
         }
     }
 
@@ -231,19 +234,19 @@ impl Subject for PoolSubject {
             Err(PoolError::Headers { .. }) if !is_pool(&medium) => return Ok(Vec::new()),
             Err(error) => return Err(error.into()),
         };
-        headers.finish(&*medium)?;
-        let left = check_headers(&*medium);
+        headers.complete_update(&*medium)?;
+        let remaining = check_headers(&*medium);
         // A new pool exists once its first header copy is written, and works without the second.
-        if !left.is_empty() && headers.damage().is_none() {
+        if !remaining.is_empty() && headers.damage().is_none() {
             return Err(Unusable::Damaged);
         }
         let number = headers.current().uuid.as_u128() as u64;
         let mut content = content_at(headers.current());
-        let looked_at = medium.memory().reading(|memory| {
+        let found = medium.memory().reading(|memory| {
             let foreign = content.find(|at| memory.load8(*at) != number);
             (foreign, self.dirty_word(memory, headers.current()))
         });
-        let (foreign, dirty) = looked_at.map_err(|fault| PoolError::Memory { fault })?;
+        let (foreign, dirty) = found.map_err(|fault| PoolError::Memory { fault })?;
         match (foreign, dirty) {
             (Some(at), _) => Err(Unusable::Foreign(at)),
             (None, Some(at)) => Err(Unusable::Dirty(at)),
@@ -251,20 +254,20 @@ impl Subject for PoolSubject {
         }
     }
 
-    fn legal(&self, moment: &Moment<Change>) -> Legal {
+    fn legal(&self, history: &HistoryPrefix<Change>) -> Legal {
         let initial = contents(&self.header(1));
-        let parts = Registers::new(&initial, moment, |change| Access {
+        let parts = Registers::new(&initial, history, |change| Access {
             reads: Vec::new(),
             writes: change.parts.iter().map(|(part, value)| (*part, Some(*value))).collect(),
         });
         let is_open = |outcome| matches!(outcome, Outcome::InFlight | Outcome::InDoubt);
-        let is_none_legal =
-            moment.operations().iter().any(|operation| operation.what.makes && is_open(operation.outcome));
-        Legal { parts, is_none_legal }
+        let may_be_absent =
+            history.operations().iter().any(|operation| operation.what.creates && is_open(operation.outcome));
+        Legal { parts, may_be_absent }
     }
 
-    fn check(&self, legal: &Legal, contents: &Contents) -> Result<(), WrongRegisters<Part, u64>> {
-        if contents.is_empty() && legal.is_none_legal {
+    fn check(&self, legal: &Legal, contents: &Contents) -> Result<(), RegisterMismatch<Part, u64>> {
+        if contents.is_empty() && legal.may_be_absent {
             return Ok(());
         }
         legal.parts.check(contents)

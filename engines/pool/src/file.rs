@@ -1,7 +1,7 @@
 //! An open pool in a file or on a device.
 
 use crate::lock::LockedFile;
-use crate::{Access, CopyFault, HeaderCopy, Headers, PoolError};
+use crate::{Access, HeaderCopy, HeaderCopyError, Headers, PoolError};
 use lode_layout::{Durability, Geometry, Header, LayoutName};
 use lode_pmem::{DurabilityEvidence, Mapping, Medium, PmemError, Sysfs};
 use rustix::fs::fsync;
@@ -57,7 +57,7 @@ impl PoolFile {
     ///
     /// # Errors
     /// Always [`PoolError::At`] this path. In it: [`PoolError::Io`] and [`PoolError::NotAFile`], [`PoolError::InUse`],
-    /// all of [`Headers::read`], [`PoolError::Layout`], [`PoolError::OnlyReadable`], [`PoolError::DirtyShutdown`],
+    /// all of [`Headers::read`], [`PoolError::Layout`], [`PoolError::UnknownRoCompat`], [`PoolError::DirtyShutdown`],
     /// [`PoolError::DurabilityTooWeak`]; [`PoolError::Drain`] when the header had to be written and the drain failed.
     ///
     /// # Durability
@@ -67,18 +67,18 @@ impl PoolFile {
     /// # Cost
     /// No drain in the usual case. The cost does not depend on the size of the pool.
     pub fn open(path: &Path, options: &OpenOptions) -> Result<PoolFile, PoolError> {
-        PoolFile::open_checked(path, options).map_err(|error| error.at(path))
+        PoolFile::open_without_path(path, options).map_err(|error| error.at(path))
     }
 
-    fn open_checked(path: &Path, options: &OpenOptions) -> Result<PoolFile, PoolError> {
+    fn open_without_path(path: &Path, options: &OpenOptions) -> Result<PoolFile, PoolError> {
         let file = open_locked(path, options.access)?;
         let mapping = map(&file, path, options)?;
         let headers = Headers::read(&mapping)?;
         check(&headers, &mapping, options)?;
-        let pool = PoolFile::assemble(path, file, mapping, headers, options.access);
+        let pool = PoolFile::from_parts(path, file, mapping, headers, options.access);
         if options.access == Access::ReadWrite {
             let mut headers = pool.headers();
-            headers.finish(&*pool.medium)?;
+            headers.complete_update(&*pool.medium)?;
             if let Some(asked) = options.durability
                 && (asked > detected_durability(&pool.medium) || asked < headers.current().durability_min)
             {
@@ -89,7 +89,7 @@ impl PoolFile {
         Ok(pool)
     }
 
-    pub(crate) fn assemble(
+    pub(crate) fn from_parts(
         path: &Path,
         file: LockedFile,
         mapping: Mapping,
@@ -111,7 +111,7 @@ impl PoolFile {
     }
 
     /// Returns the damaged copy of the header and its fault, if one is damaged.
-    pub fn damage(&self) -> Option<(HeaderCopy, CopyFault)> {
+    pub fn damage(&self) -> Option<(HeaderCopy, HeaderCopyError)> {
         self.headers().damage()
     }
 
@@ -130,7 +130,7 @@ impl PoolFile {
     ///
     /// # Errors
     /// Always [`PoolError::At`]. In it: [`PoolError::Io`] when the disk is full, [`PoolError::Geometry`],
-    /// [`PoolError::AddressSpace`], on a device [`PoolError::FixedSize`], [`PoolError::OpenedForReading`],
+    /// [`PoolError::AddressSpace`], on a device [`PoolError::FixedSize`], [`PoolError::ReadOnly`],
     /// [`PoolError::Forked`], and those of [`Headers::update`]. After an error the pool has its old size and is usable.
     ///
     /// # Durability
@@ -151,11 +151,11 @@ impl PoolFile {
     /// # Durability
     /// As [`grow`](PoolFile::grow); the new size is durable when `grown` is called.
     pub fn grow_with(&self, size: u64, grown: impl FnOnce(&Geometry)) -> Result<(), PoolError> {
-        self.grow_telling(size, grown).map_err(|error| error.at(&self.path))
+        self.grow_without_path(size, grown).map_err(|error| error.at(&self.path))
     }
 
-    fn grow_telling(&self, size: u64, grown: impl FnOnce(&Geometry)) -> Result<(), PoolError> {
-        self.check_here()?;
+    fn grow_without_path(&self, size: u64, grown: impl FnOnce(&Geometry)) -> Result<(), PoolError> {
+        self.check_may_write()?;
         let mut headers = self.headers();
         let new = headers.geometry().grow(size).map_err(PoolError::Geometry)?;
         match self.medium.grow(new.size()) {
@@ -184,8 +184,8 @@ impl PoolFile {
     /// # Cost
     /// None, or two drains where the modules count dirty shutdowns.
     pub fn close(self) -> Result<(), PoolError> {
-        let closed = match self.check_here() {
-            Err(PoolError::OpenedForReading) => Ok(()),
+        let closed = match self.check_may_write() {
+            Err(PoolError::ReadOnly) => Ok(()),
             Err(error) => Err(error),
             Ok(()) => self.headers().set_dirty_shutdowns(&*self.medium, None),
         };
@@ -193,14 +193,14 @@ impl PoolFile {
     }
 
     /// Checks that this process opened the pool, and for writing.
-    fn check_here(&self) -> Result<(), PoolError> {
-        let opener = self.file.locker();
+    fn check_may_write(&self) -> Result<(), PoolError> {
+        let opener = self.file.locked_by();
         if process::id() != opener {
             return Err(PoolError::Forked { opener });
         }
         match self.access {
             Access::ReadWrite => Ok(()),
-            Access::ReadOnly => Err(PoolError::OpenedForReading),
+            Access::ReadOnly => Err(PoolError::ReadOnly),
         }
     }
 
@@ -213,7 +213,7 @@ impl PoolFile {
 impl Drop for PoolFile {
     fn drop(&mut self) {
         if Arc::strong_count(&self.medium) > 1 {
-            self.file.leave_to_others();
+            self.file.keep_locked();
         }
     }
 }

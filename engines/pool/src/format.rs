@@ -10,8 +10,8 @@ use lode_pmem::{FaultScope, Medium};
 /// must flush all that it stored through the cache.
 ///
 /// # Errors
-/// [`PoolError::CutShort`] when the medium is too short, [`PoolError::Drain`], [`PoolError::Memory`], and the errors of
-/// `content`. After an error there is no pool on the medium.
+/// [`PoolError::Truncated`] when the medium is too short, [`PoolError::Drain`], [`PoolError::Memory`], and the errors
+/// of `content`. After an error there is no pool on the medium.
 ///
 /// # Durability
 /// The whole pool is durable when it returns. After a crash before that there is a whole pool or none, also where
@@ -36,7 +36,7 @@ pub fn format<M: Medium, E: From<PoolError>>(
     let geometry = &header.geometry;
     let found = medium.memory().len();
     if header.fits(found).is_err() {
-        return Err(PoolError::CutShort { want: geometry.size(), found }.into());
+        return Err(PoolError::Truncated { want: geometry.size(), found }.into());
     }
     for copy in [HeaderCopy::A, HeaderCopy::B] {
         zero_range(medium, copy.at(), BLOCK)?;
@@ -52,7 +52,7 @@ pub fn format<M: Medium, E: From<PoolError>>(
     for extent in geometry.extents() {
         zero_range(medium, extent.start, extent.table_len)?;
     }
-    FaultScope::around(|| content(medium, &header)).map_err(|fault| PoolError::Memory { fault })??;
+    FaultScope::run(|| content(medium, &header)).map_err(|fault| PoolError::Memory { fault })??;
     // ORDER: all other parts before the header that makes it a pool (row 3).
     drain(medium)?;
     let bytes = header.encode();
@@ -61,7 +61,7 @@ pub fn format<M: Medium, E: From<PoolError>>(
         // ORDER: copy A before copy B, so no crash tears both (rows 4 and 5).
         drain(medium)?;
     }
-    Ok(Headers::written(header))
+    Ok(Headers::after_format(header))
 }
 
 fn drain<M: Medium>(medium: &M) -> Result<(), PoolError> {

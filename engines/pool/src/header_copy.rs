@@ -15,7 +15,7 @@ pub enum HeaderCopy {
 
 /// The reason why a copy can't be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum CopyFault {
+pub enum HeaderCopyError {
     /// Its bytes are not a header that this program can use.
     #[error("{0}")]
     Invalid(#[source] HeaderError),
@@ -45,14 +45,17 @@ impl HeaderCopy {
     ///
     /// # Errors
     /// The bytes can't be loaded, or are not a valid header.
-    pub fn read<M: Medium>(self, medium: &M) -> Result<Header, CopyFault> {
+    pub fn read<M: Medium>(self, medium: &M) -> Result<Header, HeaderCopyError> {
         let len = medium.memory().len().saturating_sub(self.at().get()).min(header::LEN as u64);
         let mut bytes = [0; header::LEN];
         let there = &mut bytes[..len as usize];
         if !there.is_empty() {
-            medium.memory().reading(|memory| memory.read(self.at(), there)).map_err(CopyFault::Unreadable)?;
+            medium
+                .memory()
+                .reading(|memory| memory.read(self.at(), there))
+                .map_err(HeaderCopyError::Unreadable)?;
         }
-        Header::decode(there).map_err(CopyFault::Invalid)
+        Header::decode(there).map_err(HeaderCopyError::Invalid)
     }
 
     /// Copies `bytes` here past the cache. Durable after the next drain.
@@ -60,17 +63,17 @@ impl HeaderCopy {
     /// # Errors
     /// The memory is lost.
     pub(crate) fn write<M: Medium>(self, medium: &M, bytes: &[u8; header::LEN]) -> Result<(), Fault> {
-        FaultScope::around(|| medium.copy(self.at(), bytes))
+        FaultScope::run(|| medium.copy(self.at(), bytes))
     }
 }
 
-impl CopyFault {
+impl HeaderCopyError {
     /// Returns true if the copy is whole but of a format that this program does not know: a newer version, features or
     /// another byte order. That is not damage.
-    pub fn is_foreign(&self) -> bool {
+    pub fn is_incompatible(&self) -> bool {
         matches!(
             self,
-            CopyFault::Invalid(
+            HeaderCopyError::Invalid(
                 HeaderError::Version { .. } | HeaderError::Incompat { .. } | HeaderError::OtherEndian
             )
         )

@@ -5,7 +5,7 @@
 //! copies have it. The crash table is in `header.md` of `lode-layout`.
 
 use crate::zero::zero_range;
-use crate::{CopyFault, DirtyShutdown, HeaderCopy, PoolError};
+use crate::{DirtyShutdown, HeaderCopy, HeaderCopyError, PoolError};
 use lode_layout::{Durability, Geometry, Header, HeaderError, header};
 use lode_pmem::Medium;
 
@@ -16,7 +16,7 @@ pub struct Headers {
     /// The copy to overwrite last.
     newest: HeaderCopy,
     /// Fault of the other copy, if it is damaged.
-    damage: Option<(HeaderCopy, CopyFault)>,
+    damage: Option<(HeaderCopy, HeaderCopyError)>,
     /// True if the other copy is whole but older, because a crash interrupted an update.
     stale: bool,
     /// Set once a drain failed: the content of the medium is then unknown.
@@ -27,33 +27,33 @@ impl Headers {
     /// Reads both copies and takes the newer valid one.
     ///
     /// # Errors
-    /// [`PoolError::Headers`] when no copy is valid, [`PoolError::Foreign`] when one was written by a program
+    /// [`PoolError::Headers`] when no copy is valid, [`PoolError::Incompatible`] when one was written by a program
     /// that knows more than this one, [`PoolError::TwoPools`], [`PoolError::CopiesDiffer`], and
-    /// [`PoolError::CutShort`].
+    /// [`PoolError::Truncated`].
     pub fn read<M: Medium>(medium: &M) -> Result<Headers, PoolError> {
-        let headers = Headers::choose(medium)?;
+        let headers = Headers::read_any_len(medium)?;
         match headers.current.fits(medium.memory().len()) {
-            Err(HeaderError::PoolCutShort { want, found }) => Err(PoolError::CutShort { want, found }),
+            Err(HeaderError::PoolCutShort { want, found }) => Err(PoolError::Truncated { want, found }),
             _ => Ok(headers),
         }
     }
 
     /// Reads as [`read`](Headers::read) does, but accepts a pool that does not fit on its medium.
-    pub(crate) fn choose<M: Medium>(medium: &M) -> Result<Headers, PoolError> {
-        Headers::among([HeaderCopy::A, HeaderCopy::B].map(|copy| copy.read(medium)))
+    pub(crate) fn read_any_len<M: Medium>(medium: &M) -> Result<Headers, PoolError> {
+        Headers::from_copies([HeaderCopy::A, HeaderCopy::B].map(|copy| copy.read(medium)))
     }
 
     /// Chooses between copies A and B as they were read.
-    pub(crate) fn among([a, b]: [Result<Header, CopyFault>; 2]) -> Result<Headers, PoolError> {
+    pub(crate) fn from_copies([a, b]: [Result<Header, HeaderCopyError>; 2]) -> Result<Headers, PoolError> {
         // A whole copy of an unknown format may be the newer one, so the other copy must not be used instead.
         for (copy, read) in [(HeaderCopy::A, &a), (HeaderCopy::B, &b)] {
-            if let Err(CopyFault::Invalid(error)) = read
-                && CopyFault::Invalid(*error).is_foreign()
+            if let Err(HeaderCopyError::Invalid(error)) = read
+                && HeaderCopyError::Invalid(*error).is_incompatible()
             {
-                return Err(PoolError::Foreign { copy, error: *error });
+                return Err(PoolError::Incompatible { copy, error: *error });
             }
         }
-        let only = |current, newest: HeaderCopy, fault| Headers {
+        let single = |current, newest: HeaderCopy, fault| Headers {
             current,
             newest,
             damage: Some((newest.other(), fault)),
@@ -62,8 +62,8 @@ impl Headers {
         };
         match (a, b) {
             (Err(a), Err(b)) => Err(PoolError::Headers { a, b }),
-            (Ok(a), Err(fault)) => Ok(only(a, HeaderCopy::A, fault)),
-            (Err(fault), Ok(b)) => Ok(only(b, HeaderCopy::B, fault)),
+            (Ok(a), Err(fault)) => Ok(single(a, HeaderCopy::A, fault)),
+            (Err(fault), Ok(b)) => Ok(single(b, HeaderCopy::B, fault)),
             (Ok(a), Ok(b)) if a.uuid != b.uuid => Err(PoolError::TwoPools { a: a.uuid, b: b.uuid }),
             (Ok(a), Ok(b)) if a.generation == b.generation && a != b => {
                 Err(PoolError::CopiesDiffer { generation: a.generation })
@@ -78,7 +78,7 @@ impl Headers {
     }
 
     /// Returns the headers after `format` wrote both copies.
-    pub(crate) fn written(current: Header) -> Headers {
+    pub(crate) fn after_format(current: Header) -> Headers {
         Headers { current, newest: HeaderCopy::B, damage: None, stale: false, poisoned: false }
     }
 
@@ -89,12 +89,12 @@ impl Headers {
 
     /// Returns the damaged copy and its fault, if any. The pool can be read without that copy. The
     /// next update rewrites it, and fails if the copy lies in lost memory.
-    pub fn damage(&self) -> Option<(HeaderCopy, CopyFault)> {
+    pub fn damage(&self) -> Option<(HeaderCopy, HeaderCopyError)> {
         self.damage
     }
 
-    /// Returns true if a crash stopped an update of the header half-way. This is harmless; [`finish`](Headers::finish)
-    /// completes the update.
+    /// Returns true if a crash stopped an update of the header half-way. This is harmless;
+    /// [`complete_update`](Headers::complete_update) completes the update.
     pub fn is_stale(&self) -> bool {
         self.stale
     }
@@ -104,7 +104,8 @@ impl Headers {
     /// # Errors
     /// [`PoolError::Drain`] when a drain failed: the header is then in doubt, and this handle refuses every further
     /// update with [`PoolError::Poisoned`]. [`PoolError::Memory`] when a copy lies in lost memory.
-    /// [`PoolError::OnlyReadable`] when the pool has features that a writer must know and this program does not know.
+    /// [`PoolError::UnknownRoCompat`] when the pool has features that a writer must know and this program does not
+    /// know.
     ///
     /// # Durability
     /// Both copies hold the change when it returns. After a crash before that, the pool has the old or the new header.
@@ -139,8 +140,8 @@ impl Headers {
     ///
     /// # Errors
     /// As [`update`](Headers::update).
-    pub fn finish<M: Medium>(&mut self, medium: &M) -> Result<(), PoolError> {
-        self.check_certain()?;
+    pub fn complete_update<M: Medium>(&mut self, medium: &M) -> Result<(), PoolError> {
+        self.check_not_poisoned()?;
         if self.stale { self.rewrite_other(medium) } else { Ok(()) }
     }
 
@@ -159,7 +160,7 @@ impl Headers {
     /// the new space only after this returned.
     ///
     /// # Errors
-    /// [`PoolError::Geometry`] when a pool can't have this size, [`PoolError::CutShort`] when the medium is too short,
+    /// [`PoolError::Geometry`] when a pool can't have this size, [`PoolError::Truncated`] when the medium is too short,
     /// and those of [`update`](Headers::update).
     ///
     /// # Durability
@@ -169,7 +170,7 @@ impl Headers {
     /// # Cost
     /// Writes the chunk table of a new extent (1/256 of the new space), three drains.
     pub fn grow<M: Medium>(&mut self, medium: &M, size: u64) -> Result<(), PoolError> {
-        self.check_certain()?;
+        self.check_not_poisoned()?;
         let old = self.current.geometry;
         let new = old.grow(size).map_err(PoolError::Geometry)?;
         if new == old {
@@ -177,7 +178,7 @@ impl Headers {
         }
         let found = medium.memory().len();
         if found < new.size() {
-            return Err(PoolError::CutShort { want: new.size(), found });
+            return Err(PoolError::Truncated { want: new.size(), found });
         }
         self.check_writable()?;
         for extent in &new.extents()[old.extents().len()..] {
@@ -191,7 +192,7 @@ impl Headers {
     /// Returns the dirty shutdown since a writer opened the pool. `None` if there was none, if the writer closed the
     /// pool, or if the modules do not count them.
     pub fn dirty_shutdown<M: Medium>(&self, medium: &M) -> Option<DirtyShutdown> {
-        let (was, now) = (self.current.watched?, medium.dirty_shutdowns()?);
+        let (was, now) = (self.current.dirty_shutdowns?, medium.dirty_shutdowns()?);
         (was != now).then_some(DirtyShutdown { was, now })
     }
 
@@ -202,13 +203,13 @@ impl Headers {
     pub fn set_dirty_shutdowns<M: Medium>(
         &mut self,
         medium: &M,
-        watched: Option<u64>,
+        dirty_shutdowns: Option<u64>,
     ) -> Result<(), PoolError> {
-        self.check_certain()?;
-        if self.current.watched == watched {
+        self.check_not_poisoned()?;
+        if self.current.dirty_shutdowns == dirty_shutdowns {
             return Ok(());
         }
-        self.update(medium, |header| header.watched = watched)
+        self.update(medium, |header| header.dirty_shutdowns = dirty_shutdowns)
     }
 
     /// Records that a user forced `durability`, so that every later open can tell.
@@ -220,7 +221,7 @@ impl Headers {
         medium: &M,
         durability: Durability,
     ) -> Result<(), PoolError> {
-        self.check_certain()?;
+        self.check_not_poisoned()?;
         if self.current.durability_forced == Some(durability) {
             return Ok(());
         }
@@ -240,18 +241,18 @@ impl Headers {
     /// Checks that this handle may write to the pool.
     ///
     /// # Errors
-    /// [`PoolError::OnlyReadable`] when the pool has features that a writer must know and this program does not know;
-    /// [`PoolError::Poisoned`] after a failed drain.
+    /// [`PoolError::UnknownRoCompat`] when the pool has features that a writer must know and this program does not
+    /// know; [`PoolError::Poisoned`] after a failed drain.
     pub fn check_writable(&self) -> Result<(), PoolError> {
-        self.check_certain()?;
+        self.check_not_poisoned()?;
         match self.current.ro_compat_unknown() {
             0 => Ok(()),
-            unknown => Err(PoolError::OnlyReadable { unknown }),
+            unknown => Err(PoolError::UnknownRoCompat { unknown }),
         }
     }
 
     /// Fails when the header is in doubt: even a call that changes nothing could not tell the content of the medium.
-    fn check_certain(&self) -> Result<(), PoolError> {
+    fn check_not_poisoned(&self) -> Result<(), PoolError> {
         if self.poisoned { Err(PoolError::Poisoned) } else { Ok(()) }
     }
 

@@ -5,7 +5,7 @@
 //! on device nodes and through read-only descriptors. The kernel drops it when the process ends in any way. /proc/locks
 //! names the process that took it, which it does not do for the fcntl(2) locks of open files.
 
-use crate::{Holder, PoolError};
+use crate::{LockHolder, PoolError};
 use rustix::fs::{FlockOperation, flock, fstat};
 use rustix::io::Errno;
 use std::fs::File;
@@ -24,7 +24,7 @@ pub enum Access {
 #[derive(Debug)]
 pub(crate) struct LockedFile {
     file: File,
-    locker: u32,
+    locked_by: u32,
 }
 
 impl LockedFile {
@@ -38,9 +38,9 @@ impl LockedFile {
             Access::ReadOnly => FlockOperation::NonBlockingLockShared,
         };
         match flock(&file, operation) {
-            Ok(()) => Ok(LockedFile { file, locker: process::id() }),
+            Ok(()) => Ok(LockedFile { file, locked_by: process::id() }),
             Err(Errno::WOULDBLOCK) => {
-                let holder = fstat(&file).ok().and_then(|stat| Holder::find(stat.st_dev, stat.st_ino));
+                let holder = fstat(&file).ok().and_then(|stat| LockHolder::find(stat.st_dev, stat.st_ino));
                 Err(PoolError::InUse { holder })
             }
             Err(errno) => Err(PoolError::io("lock", errno)),
@@ -53,13 +53,13 @@ impl LockedFile {
     }
 
     /// Returns the number of the process that took the lock.
-    pub(crate) fn locker(&self) -> u32 {
-        self.locker
+    pub(crate) fn locked_by(&self) -> u32 {
+        self.locked_by
     }
 
     /// Leaves the lock to the other descriptors of the open file. The lock lasts as long as any of them.
-    pub(crate) fn leave_to_others(&mut self) {
-        self.locker = 0;
+    pub(crate) fn keep_locked(&mut self) {
+        self.locked_by = 0;
     }
 }
 
@@ -67,7 +67,7 @@ impl Drop for LockedFile {
     /// Unlocks. Closing the file alone may not unlock at once: a process that another thread is just starting has
     /// descriptors of all our files until it runs its own program. The child of a fork unlocks nothing.
     fn drop(&mut self) {
-        if self.locker == process::id() {
+        if self.locked_by == process::id() {
             // If this fails, closing the file unlocks it.
             let _ = flock(&self.file, FlockOperation::Unlock);
         }

@@ -10,13 +10,13 @@ use std::path::Path;
 
 /// The medium of a pool that may be too damaged to open, with the lock on it.
 #[derive(Debug)]
-pub struct Unchecked {
+pub struct UncheckedPool {
     // In this order: the mapping ends before the lock.
     mapping: Mapping,
     _file: LockedFile,
 }
 
-impl lode_pmem::Layer for Unchecked {
+impl lode_pmem::Layer for UncheckedPool {
     type Inner = Mapping;
 
     fn inner(&self) -> &Mapping {
@@ -24,7 +24,7 @@ impl lode_pmem::Layer for Unchecked {
     }
 }
 
-impl Deref for Unchecked {
+impl Deref for UncheckedPool {
     type Target = Mapping;
 
     fn deref(&self) -> &Mapping {
@@ -38,10 +38,10 @@ impl Deref for Unchecked {
 ///
 /// # Errors
 /// [`PoolError::InUse`], [`PoolError::NotAFile`] and [`PoolError::Io`], in [`PoolError::At`].
-pub fn map_unchecked(path: &Path, options: &OpenOptions) -> Result<Unchecked, PoolError> {
+pub fn map_unchecked(path: &Path, options: &OpenOptions) -> Result<UncheckedPool, PoolError> {
     let mapped = open_locked(path, options.access).and_then(|file| {
         let mapping = map(&file, path, options)?;
-        Ok(Unchecked { mapping, _file: file })
+        Ok(UncheckedPool { mapping, _file: file })
     });
     mapped.map_err(|error| error.at(path))
 }
@@ -53,12 +53,12 @@ pub fn map_unchecked(path: &Path, options: &OpenOptions) -> Result<Unchecked, Po
 /// # Errors
 /// As [`map_unchecked`]; [`PoolError::Io`] when the disk has no room for the missing bytes: the file then has its old
 /// length. A device that is too short is mapped as it is.
-pub fn map_to_repair(path: &Path, options: &OpenOptions) -> Result<(Unchecked, u64), PoolError> {
+pub fn map_for_repair(path: &Path, options: &OpenOptions) -> Result<(UncheckedPool, u64), PoolError> {
     let mapped = open_locked(path, Access::ReadWrite).and_then(|file| {
         let options = OpenOptions { access: Access::ReadWrite, ..options.clone() };
         let mapping = map(&file, path, &options)?;
         let found = mapping.memory().len();
-        let want = Headers::choose(&mapping).map_or(found, |headers| headers.geometry().size());
+        let want = Headers::read_any_len(&mapping).map_or(found, |headers| headers.geometry().size());
         let is_file = file.file().metadata().map_err(PoolError::std("stat"))?.is_file();
         let is_short = is_file && want > found;
         let mapping = if is_short {
@@ -68,7 +68,7 @@ pub fn map_to_repair(path: &Path, options: &OpenOptions) -> Result<(Unchecked, u
         } else {
             mapping
         };
-        Ok((Unchecked { mapping, _file: file }, if is_short { want - found } else { 0 }))
+        Ok((UncheckedPool { mapping, _file: file }, if is_short { want - found } else { 0 }))
     });
     mapped.map_err(|error| error.at(path))
 }

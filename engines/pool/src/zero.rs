@@ -21,5 +21,5 @@ pub(crate) fn zero_range<M: Medium>(medium: &M, at: PoolOffset, len: u64) -> Res
             done += step;
         }
     };
-    FaultScope::around(zero).map_err(|fault| PoolError::Memory { fault })
+    FaultScope::run(zero).map_err(|fault| PoolError::Memory { fault })
 }

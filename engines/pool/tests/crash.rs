@@ -4,7 +4,7 @@ use lode_pmem::Durability;
 use lode_pool::explore::PoolSubject;
 use lode_sim::{Budget, Machine, Setup, explore};
 
-fn keeps_its_promise(subject: PoolSubject) {
+fn survives_power_cuts(subject: PoolSubject) {
     for machine in Machine::ALL {
         for threads in 1..=3 {
             let budget = Budget::scaled(2_000, 5.0);
@@ -19,11 +19,11 @@ fn keeps_its_promise(subject: PoolSubject) {
 }
 
 #[test]
-fn pools_are_made_whole_or_not_at_all() {
-    keeps_its_promise(PoolSubject::Made);
+fn pool_creation_is_atomic() {
+    survives_power_cuts(PoolSubject::Create);
 }
 
 #[test]
-fn pools_have_their_old_size_or_the_new_one() {
-    keeps_its_promise(PoolSubject::Grown);
+fn pool_growth_is_atomic() {
+    survives_power_cuts(PoolSubject::Grow);
 }

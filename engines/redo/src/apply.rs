@@ -1,4 +1,4 @@
-//! Home stores: the changes that the entries of a durable record make in the pool.
+//! Write-backs: the changes that the entries of a durable record make in the pool.
 
 use crate::dirty::DirtyLines;
 use lode_layout::{Entries, Entry, PoolOffset, WORD, checked, unchecked};
@@ -6,50 +6,56 @@ use lode_pmem::{Medium, Readable};
 use zerocopy::IntoBytes;
 
 /// Applies every entry of `body` in order, except [`Entry::Payload`] and [`Entry::Continue`]. Notes the touched lines
-/// in `dirty` where the medium has lines to flush. `memory` is the medium's. `alone`: no other thread stores home
+/// in `dirty` where the medium has lines to flush. `memory` is the medium's. `exclusive`: no other thread writes back
 /// meanwhile.
 ///
-/// Stops at an entry that can't be parsed. Bodies come from a [`Record`](lode_layout::Record), checked by its seal.
+/// Stops at an entry that can't be parsed. Bodies come from a [`Record`](lode_layout::Record), verified by its
+/// checksum.
 #[inline]
 pub(crate) fn apply<M: Medium>(
     medium: &M,
     memory: &Readable,
     body: &[u64],
     mut dirty: Option<&mut DirtyLines>,
-    alone: bool,
+    exclusive: bool,
 ) {
     let mut entries = Entries::new(body);
     loop {
         while let Some((at, word)) = entries.next_word() {
             medium.store8(at, word);
             if let Some(dirty) = &mut dirty {
-                dirty.note(at, WORD);
+                dirty.add(at, WORD);
             }
         }
         let Some(Ok(entry)) = entries.next() else { return };
-        let (at, len) = apply_one(medium, memory, entry, alone);
+        let (at, len) = apply_one(medium, memory, entry, exclusive);
         if let Some(dirty) = &mut dirty
             && len > 0
         {
-            dirty.note(at, len);
+            dirty.add(at, len);
         }
     }
 }
 
 /// Applies one entry, and returns the range that it stored to.
 #[inline]
-fn apply_one<M: Medium>(medium: &M, memory: &Readable, entry: Entry<'_>, alone: bool) -> (PoolOffset, u64) {
+fn apply_one<M: Medium>(
+    medium: &M,
+    memory: &Readable,
+    entry: Entry<'_>,
+    exclusive: bool,
+) -> (PoolOffset, u64) {
     match entry {
         Entry::Words { at, words } => {
             medium.store(at, words.as_bytes());
             (at, words.len() as u64 * WORD)
         }
         Entry::SetBits { at, mask } => {
-            change_bits(medium, memory, at, alone, |bits| bits | mask);
+            change_bits(medium, memory, at, exclusive, |bits| bits | mask);
             (at, WORD)
         }
         Entry::ClearBits { at, mask } => {
-            change_bits(medium, memory, at, alone, |bits| bits & !mask);
+            change_bits(medium, memory, at, exclusive, |bits| bits & !mask);
             (at, WORD)
         }
         Entry::Bytes { at, len, words } => {
@@ -65,7 +71,7 @@ fn apply_one<M: Medium>(medium: &M, memory: &Readable, entry: Entry<'_>, alone: 
 }
 
 /// Changes the bits of a checked word. Does so atomically if other threads may change other bits of it meanwhile.
-/// Otherwise a plain store is faster: a locked instruction would wait for the home stores before it, and for the
+/// Otherwise a plain store is faster: a locked instruction would wait for the write-backs before it, and for the
 /// fence before those.
 ///
 /// A word that is not intact stays as it is. During replay it may hold the content of a later record. If it is
@@ -75,12 +81,12 @@ fn change_bits<M: Medium>(
     medium: &M,
     memory: &Readable,
     at: PoolOffset,
-    alone: bool,
+    exclusive: bool,
     change: impl Fn(u64) -> u64,
 ) {
     let mut word = memory.load8(at);
     while let Some(bits) = unchecked(word) {
-        if alone {
+        if exclusive {
             return medium.store8(at, checked(change(bits)));
         }
         match medium.compare_exchange8(at, word, checked(change(bits))) {

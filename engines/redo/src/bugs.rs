@@ -4,8 +4,9 @@
 
 use lode_layout::bug::Bug;
 
-/// Rule 1: there is no undo to take back a home store of a record that did not become durable.
-pub static HOME_BEFORE_DRAIN: Bug = Bug::new("home-before-drain", "a transaction is there in part");
+/// Rule 1: there is no undo to revert a write-back of a record that did not become durable.
+pub static WRITE_BACK_BEFORE_DRAIN: Bug =
+    Bug::new("write-back-before-drain", "a transaction is there in part");
 /// Rule 2: a record's checksum covers the epoch of the log, and numbers start above those of earlier log epochs.
 pub static EPOCH_NOT_IN_CHECKSUM: Bug =
     Bug::new("epoch-not-in-checksum", "a record of an earlier log epoch is replayed");
@@ -14,52 +15,55 @@ pub static TORN_RECORD: Bug = Bug::new("torn-record", "a record that was written
 /// Rule 2: the new log epoch is durable before its first record.
 pub static EPOCH_NOT_DRAINED: Bug =
     Bug::new("epoch-not-drained", "records of the new log epoch are not believed");
-/// Rule 3: a checkpoint's number covers no transaction whose home stores are to come.
-pub static CHECKPOINT_TOO_FAR: Bug = Bug::new("checkpoint-too-far", "a slow thread's record is skipped");
+/// Rule 3: a checkpoint's number covers no transaction whose write-backs are to come.
+pub static CHECKPOINT_BEFORE_WRITE_BACK: Bug =
+    Bug::new("checkpoint-before-write-back", "a slow thread's record is skipped");
 /// Rule 4: dirty lines are flushed before the slot says that the log is not needed.
 pub static CHECKPOINT_WITHOUT_FLUSH: Bug =
-    Bug::new("checkpoint-without-flush", "home stores are lost with the log that had them");
-/// Rule 4: home is drained before the slot.
+    Bug::new("checkpoint-without-flush", "write-backs are lost with the log that had them");
+/// Rule 4: write-backs are drained before the slot.
 pub static CHECKPOINT_WITHOUT_DRAIN: Bug =
-    Bug::new("checkpoint-without-drain", "home stores are lost with the log that had them");
+    Bug::new("checkpoint-without-drain", "write-backs are lost with the log that had them");
 /// Rule 4: the slot is durable before log space is used again.
 pub static REUSE_BEFORE_SLOT: Bug = Bug::new("reuse-before-slot", "records are overwritten that are needed");
-/// Rule 5: locks are released after the drain and the home stores.
-pub static EARLY_UNLOCK: Bug =
-    Bug::new("early-unlock", "a change is overwritten by a transaction that did not see it");
+/// Rule 5: locks are released after the drain and the write-backs.
+pub static EARLY_LOCK_RELEASE: Bug =
+    Bug::new("early-lock-release", "a change is overwritten by a transaction that did not see it");
 /// Rule 6: freed space is written outside of the log only when the checkpoint covers the free.
 pub static EARLY_REUSE: Bug = Bug::new("early-reuse", "an older record is replayed over a new payload");
 /// Rule 7: the payload of a ring's last record is checked.
 pub static PAYLOAD_UNCHECKED: Bug =
     Bug::new("payload-unchecked", "an object has content that was never written");
 /// Rule 7: the payload of an earlier record is not checked.
-pub static PAYLOAD_OVERCHECKED: Bug =
-    Bug::new("payload-overchecked", "a record is dropped because its payload was changed later");
+pub static OVERWRITTEN_PAYLOAD_CHECKED: Bug =
+    Bug::new("overwritten-payload-checked", "a record is dropped because its payload was changed later");
 /// Rule 8: a transaction returns when the batch that holds its record is durable.
-pub static GROUP_TOO_EAGER: Bug = Bug::new("group-too-eager", "an acknowledged record is lost");
-/// Rule 9: recovery makes home durable before it ends the old log epoch.
-pub static RECOVERY_SLOT_FIRST: Bug = Bug::new("recovery-slot-first", "recovery itself loses data");
+pub static GROUP_COMMIT_BEFORE_SYNC: Bug =
+    Bug::new("group-commit-before-sync", "an acknowledged record is lost");
+/// Rule 9: recovery makes write-backs durable before it ends the old log epoch.
+pub static RECOVERY_SLOT_BEFORE_DRAIN: Bug =
+    Bug::new("recovery-slot-before-drain", "recovery itself loses data");
 /// Rule 9: recovery repeats the records in the order of their numbers.
 pub static REPLAY_BY_RING: Bug = Bug::new("replay-by-ring", "an older value replaces a newer one");
 /// Rule 10: after a failed sync nothing is acknowledged.
-pub static FAILED_SYNC_BELIEVED: Bug = Bug::new("failed-sync-believed", "an acknowledged record is lost");
+pub static FAILED_SYNC_IGNORED: Bug = Bug::new("failed-sync-ignored", "an acknowledged record is lost");
 
 /// Every bug of this crate.
 pub static ALL: [&Bug; 16] = [
-    &HOME_BEFORE_DRAIN,
+    &WRITE_BACK_BEFORE_DRAIN,
     &EPOCH_NOT_IN_CHECKSUM,
     &TORN_RECORD,
     &EPOCH_NOT_DRAINED,
-    &CHECKPOINT_TOO_FAR,
+    &CHECKPOINT_BEFORE_WRITE_BACK,
     &CHECKPOINT_WITHOUT_FLUSH,
     &CHECKPOINT_WITHOUT_DRAIN,
     &REUSE_BEFORE_SLOT,
-    &EARLY_UNLOCK,
+    &EARLY_LOCK_RELEASE,
     &EARLY_REUSE,
     &PAYLOAD_UNCHECKED,
-    &PAYLOAD_OVERCHECKED,
-    &GROUP_TOO_EAGER,
-    &RECOVERY_SLOT_FIRST,
+    &OVERWRITTEN_PAYLOAD_CHECKED,
+    &GROUP_COMMIT_BEFORE_SYNC,
+    &RECOVERY_SLOT_BEFORE_DRAIN,
     &REPLAY_BY_RING,
-    &FAILED_SYNC_BELIEVED,
+    &FAILED_SYNC_IGNORED,
 ];

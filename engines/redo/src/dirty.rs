@@ -2,26 +2,26 @@
 
 use lode_layout::{LINE, PoolOffset};
 
-/// Lines of a region: one for each bit of its words.
-const REGION_LINES: u64 = 64 * 64;
+/// Lines of a bitmap: one for each bit of its words.
+const BITMAP_LINES: u64 = 64 * 64;
 
-/// The lines of a region, one bit each.
+/// The dirty lines of a range of the pool, one bit each.
 #[derive(Clone, Debug)]
-struct Region {
-    /// The region's number: that of its first line, divided by [`REGION_LINES`].
+struct LineBitmap {
+    /// The bitmap's number: that of its first line, divided by [`BITMAP_LINES`].
     number: u64,
     /// Mask of the words that are not zero.
     touched: u64,
     words: [u64; 64],
 }
 
-/// A set of cache lines with home stores that no flush has followed yet. Each line is flushed once, however often it
-/// was stored to. The set has a bitmap for each region of 256 KiB with such lines.
+/// A set of cache lines with write-backs that no flush has followed yet. Each line is flushed once, however often it
+/// was stored to. The set has a bitmap for each 256 KiB with such lines.
 #[derive(Debug, Default)]
 pub(crate) struct DirtyLines {
-    /// For each region of the pool, its place in `regions` plus one, or 0.
+    /// For each 256 KiB of the pool, the index in `bitmaps` plus one, or 0.
     directory: Vec<u32>,
-    regions: Vec<Region>,
+    bitmaps: Vec<LineBitmap>,
 }
 
 impl DirtyLines {
@@ -32,46 +32,46 @@ impl DirtyLines {
 
     /// Notes the lines that hold the range.
     #[inline]
-    pub(crate) fn note(&mut self, at: PoolOffset, len: u64) {
+    pub(crate) fn add(&mut self, at: PoolOffset, len: u64) {
         let last = at.plus(len.saturating_sub(1)).line();
         for line in at.line()..=last {
-            let region = self.region(line / REGION_LINES);
+            let bitmap = self.bitmap(line / BITMAP_LINES);
             let word = line / 64 % 64;
-            region.touched |= 1 << word;
-            region.words[word as usize] |= 1 << (line % 64);
+            bitmap.touched |= 1 << word;
+            bitmap.words[word as usize] |= 1 << (line % 64);
         }
     }
 
     #[inline]
-    fn region(&mut self, number: u64) -> &mut Region {
+    fn bitmap(&mut self, number: u64) -> &mut LineBitmap {
         let place = match self.directory.get(number as usize) {
             Some(place) if *place > 0 => *place as usize - 1,
-            _ => self.open(number),
+            _ => self.add_bitmap(number),
         };
-        &mut self.regions[place]
+        &mut self.bitmaps[place]
     }
 
     #[cold]
-    fn open(&mut self, number: u64) -> usize {
-        let place = self.regions.len();
+    fn add_bitmap(&mut self, number: u64) -> usize {
+        let place = self.bitmaps.len();
         if self.directory.len() <= number as usize {
             self.directory.resize(number as usize + 1, 0);
         }
         self.directory[number as usize] = place as u32 + 1;
-        self.regions.push(Region { number, touched: 0, words: [0; 64] });
+        self.bitmaps.push(LineBitmap { number, touched: 0, words: [0; 64] });
         place
     }
 
     /// Adds all lines of `other`, and empties it.
-    pub(crate) fn absorb(&mut self, other: &mut DirtyLines) {
-        if self.regions.is_empty() {
+    pub(crate) fn merge(&mut self, other: &mut DirtyLines) {
+        if self.bitmaps.is_empty() {
             std::mem::swap(self, other);
             return;
         }
-        for region in &other.regions {
-            let mine = self.region(region.number);
-            mine.touched |= region.touched;
-            for (word, lines) in mine.words.iter_mut().zip(region.words) {
+        for bitmap in &other.bitmaps {
+            let mine = self.bitmap(bitmap.number);
+            mine.touched |= bitmap.touched;
+            for (word, lines) in mine.words.iter_mut().zip(bitmap.words) {
                 *word |= lines;
             }
         }
@@ -80,17 +80,17 @@ impl DirtyLines {
 
     /// Removes all lines.
     pub(crate) fn clear(&mut self) {
-        for region in self.regions.drain(..) {
-            self.directory[region.number as usize] = 0;
+        for bitmap in self.bitmaps.drain(..) {
+            self.directory[bitmap.number as usize] = 0;
         }
     }
 
     /// Returns the ranges to flush. Each line is in one of them; neighbours in one word share a range.
     pub(crate) fn ranges(&self) -> impl Iterator<Item = (PoolOffset, u64)> {
-        self.regions.iter().flat_map(|region| {
-            let words = bits(region.touched).map(|word| (word, region.words[word as usize]));
+        self.bitmaps.iter().flat_map(|bitmap| {
+            let words = bits(bitmap.touched).map(|word| (word, bitmap.words[word as usize]));
             words.flat_map(|(word, lines)| {
-                let first = region.number * REGION_LINES + word * 64;
+                let first = bitmap.number * BITMAP_LINES + word * 64;
                 runs(lines).map(move |(line, count)| (PoolOffset::new((first + line) * LINE), count * LINE))
             })
         })
@@ -124,31 +124,31 @@ mod test {
         dirty.ranges().map(|(at, len)| (at.get(), len)).collect()
     }
 
-    fn noted(notes: &[(u64, u64)]) -> DirtyLines {
+    fn dirty_set(notes: &[(u64, u64)]) -> DirtyLines {
         let mut dirty = DirtyLines::new();
         for (at, len) in notes {
-            dirty.note(PoolOffset::new(*at), *len);
+            dirty.add(PoolOffset::new(*at), *len);
         }
         dirty
     }
 
     #[test]
-    fn every_touched_line_once() {
-        assert_eq!(ranges(&noted(&[(0, 1)])), [(0, 64)]);
-        assert_eq!(ranges(&noted(&[(63, 2)])), [(0, 128)]);
-        assert_eq!(ranges(&noted(&[(64, 64), (0, 64), (64, 8)])), [(0, 128)]);
-        assert_eq!(ranges(&noted(&[(1 << 40, 65), (1 << 40, 1)])), [(1 << 40, 128)]);
-        assert_eq!(ranges(&noted(&[(0, 64 * 64)])), [(0, 64 * 64)]);
-        assert_eq!(ranges(&noted(&[(63 * 64, 128)])), [(63 * 64, 64), (64 * 64, 64)]);
-        assert_eq!(ranges(&noted(&[(0, 64), (128, 64)])), [(0, 64), (128, 64)]);
+    fn each_dirty_line_once() {
+        assert_eq!(ranges(&dirty_set(&[(0, 1)])), [(0, 64)]);
+        assert_eq!(ranges(&dirty_set(&[(63, 2)])), [(0, 128)]);
+        assert_eq!(ranges(&dirty_set(&[(64, 64), (0, 64), (64, 8)])), [(0, 128)]);
+        assert_eq!(ranges(&dirty_set(&[(1 << 40, 65), (1 << 40, 1)])), [(1 << 40, 128)]);
+        assert_eq!(ranges(&dirty_set(&[(0, 64 * 64)])), [(0, 64 * 64)]);
+        assert_eq!(ranges(&dirty_set(&[(63 * 64, 128)])), [(63 * 64, 64), (64 * 64, 64)]);
+        assert_eq!(ranges(&dirty_set(&[(0, 64), (128, 64)])), [(0, 64), (128, 64)]);
     }
 
     #[test]
-    fn lines_far_apart_are_all_kept() {
+    fn distant_lines_are_kept() {
         let notes: Vec<(u64, u64)> = (0..5000).map(|i| ((i * 7919 % 5000) * (LINE << 12), 8)).collect();
-        let mut dirty = noted(&notes);
+        let mut dirty = dirty_set(&notes);
         for (at, len) in &notes {
-            dirty.note(PoolOffset::new(*at), *len);
+            dirty.add(PoolOffset::new(*at), *len);
         }
         let mut found: Vec<u64> = ranges(&dirty).iter().map(|range| range.0).collect();
         found.sort_unstable();
@@ -156,15 +156,15 @@ mod test {
     }
 
     #[test]
-    fn sets_join_and_start_again() {
+    fn sets_merge_and_clear() {
         let (mut all, mut one, mut two) =
-            (DirtyLines::new(), noted(&[(0, 64), (128, 64)]), noted(&[(128, 128), (1 << 30, 8)]));
-        all.absorb(&mut one);
-        all.absorb(&mut two);
+            (DirtyLines::new(), dirty_set(&[(0, 64), (128, 64)]), dirty_set(&[(128, 128), (1 << 30, 8)]));
+        all.merge(&mut one);
+        all.merge(&mut two);
         assert_eq!(ranges(&all), [(0, 64), (128, 128), (1 << 30, 64)]);
         assert_eq!((ranges(&one), ranges(&two)), (vec![], vec![]));
         all.clear();
-        all.note(PoolOffset::new(128), 8);
+        all.add(PoolOffset::new(128), 8);
         assert_eq!(ranges(&all), [(128, 64)]);
     }
 }

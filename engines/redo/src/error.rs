@@ -6,7 +6,7 @@ use lode_pmem::{Fault, SyncError};
 /// The reason why the outcome of a transaction is unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Doubt {
+pub enum InDoubtCause {
     /// Its log write failed: its record may or may not be on the medium.
     #[error("it may or may not be there after reopening: {0}")]
     Log(SyncError),
@@ -16,7 +16,7 @@ pub enum Doubt {
         "its record is durable, and memory that it changes is lost: {0}; close the pool and open it again, and run \
          `lode pool repair` if that fails"
     )]
-    Home(Fault),
+    WriteBack(Fault),
 }
 
 /// The reason why an operation on a log failed.
@@ -24,7 +24,7 @@ pub enum Doubt {
 pub enum LogError {
     /// The record may or may not be there when the log is opened again. This handle accepts no more records.
     #[error("the transaction is in doubt: {0}")]
-    InDoubt(Doubt),
+    InDoubt(InDoubtCause),
     /// An earlier sync failed; this handle writes no more. Records that were acknowledged before are safe.
     #[error(
         "an earlier sync failed, so this handle accepts no more changes; close the pool and open it again"
@@ -50,6 +50,6 @@ pub enum LogError {
 
 impl From<SyncError> for LogError {
     fn from(error: SyncError) -> LogError {
-        LogError::InDoubt(Doubt::Log(error))
+        LogError::InDoubt(InDoubtCause::Log(error))
     }
 }

@@ -4,8 +4,8 @@ use crate::error::LogError;
 use crate::log::{Log, LogArea};
 use lode_layout::{PoolOffset, Record};
 use lode_pmem::{Medium, Readable};
-use lode_sim::oracle::{Access, Registers, WrongRegisters};
-use lode_sim::{Actor, Moment, SimMedium, Subject};
+use lode_sim::oracle::{Access, RegisterMismatch, Registers};
+use lode_sim::{Actor, HistoryPrefix, SimMedium, Subject};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 const REGISTERS: u64 = 64;
 const UUID: [u8; 16] = [7; 16];
 /// Set in values that a transaction stores before its final ones. They must never be found.
-const PASSING: u64 = 1 << 63;
+const OVERWRITTEN: u64 = 1 << 63;
 /// One in this many operations follows a checkpoint that its thread asks for.
 const CHECKPOINT_ONE_IN: u8 = 24;
 
@@ -47,7 +47,7 @@ impl LogSubject {
     }
 
     /// Returns the offset of a register. Registers are spread over lines, and some share one.
-    fn home(&self, register: u64) -> PoolOffset {
+    fn target(&self, register: u64) -> PoolOffset {
         self.area().start.plus(self.log_len + register * 24)
     }
 }
@@ -66,7 +66,7 @@ impl Engine {
 
     fn unlock(&self, registers: &BTreeSet<u64>) {
         for register in registers {
-            // ORDER: releases this holder's home stores.
+            // ORDER: releases this holder's write-backs.
             self.locks[*register as usize].store(false, Ordering::Release);
         }
     }
@@ -77,7 +77,7 @@ impl Subject for LogSubject {
     type Operation = Write;
     type Contents = Vec<(u64, u64)>;
     type Legal = Registers<u64, u64>;
-    type Wrong = WrongRegisters<u64, u64>;
+    type Mismatch = RegisterMismatch<u64, u64>;
     type Error = LogError;
 
     fn size(&self) -> u64 {
@@ -90,11 +90,11 @@ impl Subject for LogSubject {
         let (log, _) = Log::recover(medium, self.area(), UUID, [2, 2])?;
         for value in 1..20 {
             let mut record = Record::new();
-            record.push_word(self.home(0), value << 32);
+            record.push_word(self.target(0), value << 32);
             log.commit(&mut record, &[])?;
         }
         let mut record = Record::new();
-        record.push_word(self.home(0), 0);
+        record.push_word(self.target(0), 0);
         log.commit(&mut record, &[]).map(drop)
     }
 
@@ -122,10 +122,10 @@ impl Subject for LogSubject {
             while record.len() < words_min {
                 let register = actor.rng.usize(..registers.len());
                 let register = registers.iter().nth(register).expect("one of them");
-                record.push_word(self.home(*register), value | PASSING);
+                record.push_word(self.target(*register), value | OVERWRITTEN);
             }
             for register in &registers {
-                record.push_word(self.home(*register), value);
+                record.push_word(self.target(*register), value);
             }
             let ticket = actor.begin(Write { registers: registers.clone(), value });
             match engine.log.commit(&mut record, &[]) {
@@ -140,20 +140,20 @@ impl Subject for LogSubject {
     fn recover(&self, medium: Arc<SimMedium>) -> Result<Self::Contents, LogError> {
         let (log, _) = Log::recover(medium, self.area(), UUID, [4, 4])?;
         let registers = |memory: &Readable| {
-            (0..REGISTERS).map(|register| (register, memory.load8(self.home(register)))).collect()
+            (0..REGISTERS).map(|register| (register, memory.load8(self.target(register)))).collect()
         };
         Ok(log.medium().memory().reading(registers)?)
     }
 
-    fn legal(&self, moment: &Moment<Write>) -> Self::Legal {
+    fn legal(&self, history: &HistoryPrefix<Write>) -> Self::Legal {
         let initial: Vec<(u64, u64)> = (0..REGISTERS).map(|register| (register, 0)).collect();
-        Registers::new(&initial, moment, |write| Access {
+        Registers::new(&initial, history, |write| Access {
             reads: Vec::new(),
             writes: write.registers.iter().map(|register| (*register, Some(write.value))).collect(),
         })
     }
 
-    fn check(&self, legal: &Self::Legal, contents: &Self::Contents) -> Result<(), Self::Wrong> {
+    fn check(&self, legal: &Self::Legal, contents: &Self::Contents) -> Result<(), Self::Mismatch> {
         legal.check(contents)
     }
 }

@@ -5,9 +5,9 @@
 
 use crate::bugs;
 use crate::error::LogError;
-use lode_layout::{PoolOffset, Record, RecordSeal, WORD, align_up};
+use lode_layout::{ChecksumSeed, PoolOffset, Record, WORD, align_up};
 use lode_pmem::sync::{AtomicBool, AtomicU64, Mutex, MutexGuard, Ordering};
-use lode_pmem::{Gate, Medium, SyncError, checksum};
+use lode_pmem::{Event, Medium, SyncError, checksum};
 use rustix::io::Errno;
 use std::mem;
 use std::sync::PoisonError;
@@ -34,9 +34,9 @@ struct State {
     /// Number of the open batch.
     number: u64,
     /// Records in the open batch.
-    gathered: u32,
+    records: u32,
     /// Records in the batch before it.
-    gathered_before: u32,
+    previous_records: u32,
     failed: Option<SyncError>,
     /// Buffer of a written batch, for reuse.
     spare: Vec<u64>,
@@ -55,32 +55,32 @@ pub(crate) struct Ticket {
 pub(crate) struct Group {
     ring: PoolOffset,
     ring_len: u64,
-    seal: RecordSeal,
+    checksum_seed: ChecksumSeed,
     state: Mutex<State>,
     /// Batches with a lower number are durable.
     durable: AtomicU64,
     /// True while a thread gathers or writes a batch. Changes under the lock of the state.
     writing: AtomicBool,
-    written: Gate,
+    written: Event,
 }
 
 impl Group {
-    pub(crate) fn new(ring: PoolOffset, ring_len: u64, seal: RecordSeal) -> Group {
+    pub(crate) fn new(ring: PoolOffset, ring_len: u64, checksum_seed: ChecksumSeed) -> Group {
         let open = Batch::default();
         let state =
-            State { open, number: 0, gathered: 0, gathered_before: 0, failed: None, spare: Vec::new() };
-        let (durable, writing, written) = (AtomicU64::new(0), AtomicBool::new(false), Gate::new());
-        Group { ring, ring_len, seal, state: Mutex::new(state), durable, writing, written }
+            State { open, number: 0, records: 0, previous_records: 0, failed: None, spare: Vec::new() };
+        let (durable, writing, written) = (AtomicU64::new(0), AtomicBool::new(false), Event::new());
+        Group { ring, ring_len, checksum_seed, state: Mutex::new(state), durable, writing, written }
     }
 
     /// Returns the bytes appended since the log epoch began, padding included.
     pub(crate) fn head<M: Medium>(&self, medium: &M) -> u64 {
-        let state = self.enter();
+        let state = self.lock_state();
         state.open.start + batch_len(&state.open, medium.log_block())
     }
 
-    /// Draws a sequence number for `record`, seals it and appends it to the open batch. Returns `None` when the ring
-    /// has no room for it above `tail`.
+    /// Assigns a sequence number to `record`, adds its checksum and appends it to the open batch. Returns `None` when
+    /// the ring has no room for it above `tail`.
     pub(crate) fn append<M: Medium>(
         &self,
         medium: &M,
@@ -88,12 +88,12 @@ impl Group {
         next: &AtomicU64,
         tail: u64,
     ) -> Result<Option<Ticket>, LogError> {
-        let mut state = self.enter();
+        let mut state = self.lock_state();
         if state.failed.is_some() {
             return Err(LogError::Poisoned);
         }
         let block = medium.log_block();
-        let len = record.sealed_len() as u64 * WORD;
+        let len = record.padded_len() as u64 * WORD;
         let at = state.open.start + state.open.words.as_bytes().len() as u64;
         // A batch that fills the ring exactly continues at its start, too: bytes after the ring are not the log's.
         let is_at_end = !state.open.words.is_empty() && at.is_multiple_of(self.ring_len);
@@ -109,18 +109,23 @@ impl Group {
         }
         let at = state.open.start + state.open.words.as_bytes().len() as u64;
         debug_assert!(at % self.ring_len + len <= self.ring_len, "a record does not wrap");
-        // ORDER: drawn and appended under one lock, so the order of records in the log is that of their numbers.
+        // ORDER: assigned and appended under one lock, so the order of records in the log is that of their numbers.
         let sequence = next.fetch_add(1, Ordering::SeqCst);
-        state.open.words.extend_from_slice(record.seal(self.seal, sequence, at % self.ring_len, checksum));
-        state.gathered += 1;
+        state.open.words.extend_from_slice(record.finish(
+            self.checksum_seed,
+            sequence,
+            at % self.ring_len,
+            checksum,
+        ));
+        state.records += 1;
         Ok(Some(Ticket { batch: state.number, sequence }))
     }
 
     /// Waits until the record of `ticket` is durable.
-    pub(crate) fn settle<M: Medium>(&self, medium: &M, ticket: Ticket) -> Result<(), LogError> {
+    pub(crate) fn wait_durable<M: Medium>(&self, medium: &M, ticket: Ticket) -> Result<(), LogError> {
         loop {
             {
-                let state = self.enter();
+                let state = self.lock_state();
                 // ORDER: acquires what the writer of the batch released after its sync.
                 if self.durable.load(Ordering::Acquire) > ticket.batch {
                     return Ok(());
@@ -133,7 +138,7 @@ impl Group {
                     self.writing.store(true, Ordering::Relaxed);
                     let unwinding = FailOnUnwind(self);
                     let batch = self.gather(medium, state);
-                    if bugs::GROUP_TOO_EAGER.is_active() {
+                    if bugs::GROUP_COMMIT_BEFORE_SYNC.is_active() {
                         // ORDER: none: the seeded bug is wrong anyway.
                         self.durable.fetch_add(1, Ordering::Release);
                     }
@@ -156,21 +161,21 @@ impl Group {
     /// Takes the open batch when it has as many records as the last one, or when the threads of the last batch have
     /// had their chance to append. Those were woken a moment ago, and a sync for one record costs as much as for all.
     fn gather<'a, M: Medium>(&'a self, medium: &M, mut state: MutexGuard<'a, State>) -> Batch {
-        let expected = state.gathered_before;
+        let expected = state.previous_records;
         for _ in 0..GATHER_ROUNDS * expected {
-            if state.gathered >= expected {
+            if state.records >= expected {
                 break;
             }
             drop(state);
             medium.relax(YIELDING_ROUND);
-            state = self.enter();
+            state = self.lock_state();
         }
-        state.gathered_before = mem::take(&mut state.gathered);
-        self.close(&mut state, medium.log_block())
+        state.previous_records = mem::take(&mut state.records);
+        self.close_batch(&mut state, medium.log_block())
     }
 
     /// Takes the open batch, and opens the next one after it.
-    fn close(&self, state: &mut State, block: u64) -> Batch {
+    fn close_batch(&self, state: &mut State, block: u64) -> Batch {
         let start = state.open.start + batch_len(&state.open, block);
         let words = mem::take(&mut state.spare);
         state.number += 1;
@@ -185,31 +190,31 @@ impl Group {
         for (part, at) in [(first, batch.start % self.ring_len), (second, 0)] {
             debug_assert!(at + part.as_bytes().len() as u64 <= self.ring_len, "a batch leaves the ring");
             if !part.is_empty() && written.is_ok() {
-                // ORDER: the records are durable before any thread that waits for them returns or stores at home.
+                // ORDER: the records are durable before any thread that waits for them returns or writes back.
                 // Stop here: each record of the batch is whole or absent, and none was acknowledged.
                 written = medium.log_write(self.ring.plus(at), part.as_bytes());
-                if bugs::FAILED_SYNC_BELIEVED.is_active() {
+                if bugs::FAILED_SYNC_IGNORED.is_active() {
                     written = Ok(());
                 }
             }
         }
         {
-            let mut state = self.enter();
+            let mut state = self.lock_state();
             // ORDER: releases the outcome to threads that ask without the lock.
             self.writing.store(false, Ordering::Release);
             state.failed = state.failed.or(written.err());
-            if written.is_ok() && !bugs::GROUP_TOO_EAGER.is_active() {
+            if written.is_ok() && !bugs::GROUP_COMMIT_BEFORE_SYNC.is_active() {
                 // ORDER: releases the finished sync to the threads that wait for this batch.
                 self.durable.fetch_add(1, Ordering::Release);
             }
             batch.words.clear();
             state.spare = batch.words;
         }
-        self.written.open();
+        self.written.notify_all();
         written.map_err(LogError::from)
     }
 
-    fn enter(&self) -> MutexGuard<'_, State> {
+    fn lock_state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -219,12 +224,12 @@ struct FailOnUnwind<'a>(&'a Group);
 
 impl Drop for FailOnUnwind<'_> {
     fn drop(&mut self) {
-        let mut state = self.0.enter();
+        let mut state = self.0.lock_state();
         state.failed.get_or_insert(SyncError { errno: Errno::IO.raw_os_error() });
         // ORDER: releases the failure to the threads that ask without the lock.
         self.0.writing.store(false, Ordering::Release);
         drop(state);
-        self.0.written.open();
+        self.0.written.notify_all();
     }
 }
 

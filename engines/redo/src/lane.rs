@@ -1,8 +1,8 @@
-//! Lanes: the state that a thread has to itself from drawing a sequence number to the end of its home stores.
+//! Lanes: the state that a thread has to itself from assigning a sequence number to the end of its write-backs.
 
 use crate::dirty::DirtyLines;
 use lode_pmem::Medium;
-use lode_pmem::biased::{Bias, Biased, Hold, Owner};
+use lode_pmem::biased::{Bias, Biased, BiasedGuard, Owner};
 use lode_pmem::sync::{AtomicUsize, Ordering, asymmetric, thread_local};
 use std::cell::Cell;
 
@@ -14,13 +14,13 @@ pub(crate) struct LaneState {
     pub(crate) head: u64,
     /// The same position as an offset in the ring.
     pub(crate) offset: u64,
-    /// Lines stored at home since the last checkpoint.
+    /// Lines written back since the last checkpoint.
     pub(crate) dirty: DirtyLines,
     /// The thread that held the lane last.
     holder: Owner,
 }
 
-/// A lane. A thread holds it from before it draws a sequence number until its home stores are done. So a thread that
+/// A lane. A thread holds it from before it assigns a sequence number until its write-backs are done. So a thread that
 /// holds all lanes knows that no transaction is between the two.
 #[derive(Debug)]
 #[repr(align(128))]
@@ -43,7 +43,7 @@ thread_local! {
 
 impl Lanes {
     pub(crate) fn new(count: usize) -> Lanes {
-        let state = || LaneState { head: 0, offset: 0, dirty: DirtyLines::new(), holder: Owner::NOBODY };
+        let state = || LaneState { head: 0, offset: 0, dirty: DirtyLines::new(), holder: Owner::NONE };
         let lanes = (0..count).map(|_| Lane { state: Biased::new(state()) }).collect();
         Lanes { lanes, next: AtomicUsize::new(0) }
     }
@@ -56,14 +56,14 @@ impl Lanes {
     /// Holds a lane that is biased to this thread or free, preferably the one that it held last. Waits when there is
     /// none.
     #[inline]
-    pub(crate) fn claim<M: Medium>(&self, medium: &M) -> (usize, Hold<'_, LaneState>) {
+    pub(crate) fn claim<M: Medium>(&self, medium: &M) -> (usize, BiasedGuard<'_, LaneState>) {
         let hint = HINT.with(Cell::get);
         if let Some(lane) = self.lanes.get(hint) {
             if let Some(state) = lane.state.enter() {
                 return (hint, state);
             }
             if let Some(mut state) = lane.state.try_lock() {
-                state.holder = Owner::myself();
+                state.holder = Owner::current();
                 return (hint, state);
             }
         }
@@ -71,7 +71,7 @@ impl Lanes {
     }
 
     #[cold]
-    fn claim_any<M: Medium>(&self, medium: &M) -> (usize, Hold<'_, LaneState>) {
+    fn claim_any<M: Medium>(&self, medium: &M) -> (usize, BiasedGuard<'_, LaneState>) {
         let start = match HINT.with(Cell::get) {
             // ORDER: none: the number only spreads threads over lanes.
             usize::MAX => self.next.fetch_add(1, Ordering::Relaxed),
@@ -79,7 +79,7 @@ impl Lanes {
         };
         for round in 0.. {
             if let Some((index, mut state)) = self.find(start, medium) {
-                state.holder = Owner::myself();
+                state.holder = Owner::current();
                 HINT.with(|hint| hint.set(index));
                 return (index, state);
             }
@@ -91,25 +91,25 @@ impl Lanes {
     /// Finds a lane that can be held without waiting for a transaction, searching from `start` on. Prefers a lane
     /// that is biased to this thread, then a free one, then one that is biased to another thread, which may have
     /// ended.
-    fn find<M: Medium>(&self, start: usize, medium: &M) -> Option<(usize, Hold<'_, LaneState>)> {
+    fn find<M: Medium>(&self, start: usize, medium: &M) -> Option<(usize, BiasedGuard<'_, LaneState>)> {
         let count = self.lanes.len();
         let around = (0..count).map(|step| (start % count + step) % count);
         let free = |index: usize| self.lanes[index].state.try_lock().map(|state| (index, state));
         let mine = |index: usize| self.lanes[index].state.enter().map(|state| (index, state));
         let found = around.clone().find_map(mine).or_else(|| around.clone().find_map(free));
-        if found.is_some() || self.end_solitude(medium) {
+        if found.is_some() || self.end_exclusive_bias(medium) {
             return found.or_else(|| around.clone().find_map(free));
         }
         let another = |bias| matches!(bias, Bias::To(_));
-        let evicted = |index: usize| Some((index, self.lanes[index].state.evict(another, wait_on(medium))?));
-        around.clone().find_map(evicted)
+        let revoked = |index: usize| Some((index, self.lanes[index].state.revoke(another, wait_on(medium))?));
+        around.clone().find_map(revoked)
     }
 
-    /// Opens the closed lanes if one lane was biased alone. Returns false if none was.
-    fn end_solitude<M: Medium>(&self, medium: &M) -> bool {
-        let alone = |bias| matches!(bias, Bias::Alone(_));
-        let mut evicted = self.lanes.iter().filter_map(|lane| lane.state.evict(alone, wait_on(medium)));
-        let Some(mut state) = evicted.next() else { return false };
+    /// Opens the closed lanes if one lane had the exclusive bias. Returns false if none was.
+    fn end_exclusive_bias<M: Medium>(&self, medium: &M) -> bool {
+        let exclusive = |bias| matches!(bias, Bias::Exclusive(_));
+        let mut revoked = self.lanes.iter().filter_map(|lane| lane.state.revoke(exclusive, wait_on(medium)));
+        let Some(mut state) = revoked.next() else { return false };
         let holder = state.holder;
         state.bias(Bias::To(holder));
         self.lanes.iter().for_each(|lane| lane.state.open());
@@ -117,21 +117,25 @@ impl Lanes {
     }
 
     /// Holds all lanes. Waits for transactions that are in their drain, never for a user's closure.
-    pub(crate) fn claim_all<M: Medium>(&self, medium: &M) -> Vec<Hold<'_, LaneState>> {
+    pub(crate) fn claim_all<M: Medium>(&self, medium: &M) -> Vec<BiasedGuard<'_, LaneState>> {
         Biased::lock_all(self.lanes.iter().map(|lane| &lane.state), wait_on(medium))
     }
 }
 
-/// Biases each lane for which `was_used` is true to the thread that held it last. A single such lane is biased alone.
-pub(crate) fn bias_used(lanes: &mut [Hold<'_, LaneState>], was_used: impl Fn(usize, &LaneState) -> bool) {
+/// Biases each lane for which `was_used` is true to the thread that held it last. A single such lane gets an exclusive
+/// bias.
+pub(crate) fn bias_used(
+    lanes: &mut [BiasedGuard<'_, LaneState>],
+    was_used: impl Fn(usize, &LaneState) -> bool,
+) {
     if !asymmetric::is_available() {
         return;
     }
     let used: Vec<bool> = lanes.iter().enumerate().map(|(index, lane)| was_used(index, lane)).collect();
-    let is_alone = used.iter().filter(|used| **used).count() == 1;
+    let is_exclusive = used.iter().filter(|used| **used).count() == 1;
     for (lane, used) in lanes.iter_mut().zip(used) {
-        let bias = match (used, is_alone) {
-            (true, true) => Bias::Alone(lane.holder),
+        let bias = match (used, is_exclusive) {
+            (true, true) => Bias::Exclusive(lane.holder),
             (true, false) => Bias::To(lane.holder),
             (false, true) => Bias::Closed,
             (false, false) => Bias::None,

@@ -3,13 +3,13 @@
 //! Redo records that make a transaction durable with one drain, and checkpoints that free its space.
 //!
 //! ```text
-//!   commit:  hold a lane -> draw a number, seal the record -> log_write (the one drain) -> home stores -> release
+//!   commit:  hold a lane -> assign a number, add the checksum -> log_write (the one drain) -> write-backs -> release
 //!   checkpoint:  hold all lanes, note the number S and the dirty lines -> release -> flush each line once
 //!                -> drain -> slot S -> the rings are free up to where they stood
-//!   recover:  newest slot -> sound records above S, by number -> home stores -> flush, drain -> new slot and epoch
+//!   recover:  newest slot -> sound records above S, by number -> write-backs -> flush, drain -> new slot and epoch
 //! ```
 //!
-//! The home of an entry is the place in the heap that it changes. Home changes only after the record is durable, so
+//! The target of an entry is the place in the heap that it changes. Targets change only after the record is durable, so
 //! nothing is ever undone. It needs no flush until the checkpoint, so a hot line costs nothing.
 //!
 //! # Cost
@@ -26,11 +26,11 @@ pub mod explore;
 mod group;
 mod lane;
 mod log;
-pub mod past;
 mod recover;
 mod ring;
+pub mod scan;
 pub mod slots;
 
-pub use error::{Doubt, LogError};
+pub use error::{InDoubtCause, LogError};
 pub use log::{Log, LogArea, SEQUENCE_GAP};
-pub use recover::{Damaged, Recovery};
+pub use recover::{OnCorruption, Recovery};

@@ -4,10 +4,10 @@ use crate::{apply, bugs, slots};
 use lode_pmem::sync::{AtomicBool, AtomicU64, Ordering, SpinMutex, SpinMutexGuard};
 
 use crate::dirty::DirtyLines;
-use crate::error::{Doubt, LogError};
+use crate::error::{InDoubtCause, LogError};
 use crate::group::Group;
 use crate::lane::{LaneState, Lanes, bias_used};
-use lode_layout::{BLOCK, Geometry, PoolOffset, Record, RecordSeal, Slot, WORD, align_down};
+use lode_layout::{BLOCK, CheckpointSlot, ChecksumSeed, Geometry, PoolOffset, Record, WORD, align_down};
 use lode_pmem::{Durability, FaultScope, Medium, Readable, checksum};
 use std::mem;
 use zerocopy::IntoBytes;
@@ -18,7 +18,7 @@ pub(crate) const RINGS_MAX: u64 = 16;
 const RING_LEN_MIN: u64 = 2 * BLOCK;
 /// Maximum number of transactions that wait for one synced write together, at durability commit.
 const GROUP_LANES: usize = if cfg!(loom) { 2 } else { 64 };
-/// Sequence numbers that recovery skips: more than a log epoch can draw without leaving a record.
+/// Sequence numbers that recovery skips: more than a log epoch can assign without leaving a record.
 pub const SEQUENCE_GAP: u64 = 1 << 32;
 
 /// Position of a log in its pool.
@@ -45,13 +45,13 @@ pub struct Log<M: Medium> {
     area: LogArea,
     log_epoch: [u64; 2],
     ring_len: u64,
-    seals: Vec<RecordSeal>,
+    checksum_seeds: Vec<ChecksumSeed>,
     /// Present at durability commit, where all lanes share one ring.
     group: Option<Group>,
     lanes: Lanes,
     /// Position in each ring below which no record is needed, counted like [`LaneState::head`].
     tails: Vec<AtomicU64>,
-    next_sequence: Apart<AtomicU64>,
+    next_sequence: CachePadded<AtomicU64>,
     checkpointed: AtomicU64,
     checkpointer: SpinMutex<Checkpointer>,
     /// Set once the log accepts no more records.
@@ -64,7 +64,7 @@ pub struct Log<M: Medium> {
 /// all threads and fetched anew after each change. Two lines, because CPUs fetch them in pairs.
 #[derive(Debug)]
 #[repr(align(128))]
-struct Apart<T>(T);
+struct CachePadded<T>(T);
 
 /// State that only the checkpointing thread touches.
 #[derive(Debug)]
@@ -83,14 +83,19 @@ impl<M: Medium> Log<M> {
     /// The slot is durable on return.
     pub fn format(medium: &M, area: LogArea, uuid: &[u8; 16], log_epoch: [u64; 2]) -> Result<(), LogError> {
         let rings = ring_count(medium.durability(), area);
-        slots::write(medium, uuid, &Slot { generation: 1, sequence: 0, log_epoch, rings, closed: true })
+        slots::write(
+            medium,
+            uuid,
+            &CheckpointSlot { generation: 1, sequence: 0, log_epoch, rings, closed: true },
+        )
     }
 
-    pub(crate) fn start(medium: M, area: LogArea, uuid: [u8; 16], slot: &Slot) -> Log<M> {
+    pub(crate) fn from_slot(medium: M, area: LogArea, uuid: [u8; 16], slot: &CheckpointSlot) -> Log<M> {
         let ring_len = align_down(area.len / u64::from(slot.rings), BLOCK);
-        let seals: Vec<_> = (0..slot.rings).map(|ring| seal_of(&uuid, slot.log_epoch, ring)).collect();
+        let checksum_seeds: Vec<_> =
+            (0..slot.rings).map(|ring| ring_checksum_seed(&uuid, slot.log_epoch, ring)).collect();
         let grouped = medium.durability() == Durability::Commit;
-        let group = grouped.then(|| Group::new(area.start, ring_len, seals[0]));
+        let group = grouped.then(|| Group::new(area.start, ring_len, checksum_seeds[0]));
         let lanes = if grouped { GROUP_LANES } else { slot.rings as usize };
         debug_assert!(
             ring_len > 0 && u64::from(slot.rings) * ring_len <= area.len,
@@ -104,8 +109,8 @@ impl<M: Medium> Log<M> {
             group,
             lanes: Lanes::new(lanes),
             tails: (0..slot.rings).map(|_| AtomicU64::new(0)).collect(),
-            seals,
-            next_sequence: Apart(AtomicU64::new(slot.sequence + 1)),
+            checksum_seeds,
+            next_sequence: CachePadded(AtomicU64::new(slot.sequence + 1)),
             checkpointed: AtomicU64::new(slot.sequence),
             checkpointer: SpinMutex::new(Checkpointer {
                 generation: slot.generation,
@@ -118,7 +123,7 @@ impl<M: Medium> Log<M> {
     }
 
     /// Refuses all records from now on, because their changes would be lost with the medium.
-    pub fn refuse_changes(&mut self) {
+    pub fn set_read_only(&mut self) {
         self.is_read_only = true;
         self.fail();
     }
@@ -131,13 +136,13 @@ impl<M: Medium> Log<M> {
 
     /// Returns an error if the log refuses records because its medium must not be changed.
     #[inline]
-    pub fn check_changes(&self) -> Result<(), LogError> {
+    pub fn check_writable(&self) -> Result<(), LogError> {
         if self.is_read_only { Err(LogError::ReadOnly) } else { Ok(()) }
     }
 
     /// Returns an error if the log accepts no more records.
     #[inline]
-    pub fn check_accepts(&self) -> Result<(), LogError> {
+    pub fn check_accepts_records(&self) -> Result<(), LogError> {
         // ORDER: none: a transaction that depends on the failed one sees the flag with the locks that it acquires, and
         // a checkpoint with the lanes. Any other commit is sound by itself.
         if self.failed.load(Ordering::Relaxed) { Err(self.refusal()) } else { Ok(()) }
@@ -154,7 +159,7 @@ impl<M: Medium> Log<M> {
         &self.medium
     }
 
-    /// Returns the greatest sequence number whose home stores are durable.
+    /// Returns the greatest sequence number whose write-backs are durable.
     pub fn checkpointed(&self) -> u64 {
         // ORDER: acquires the finished checkpoint: a thread that sees the number may overwrite what the checkpoint
         // freed.
@@ -167,13 +172,13 @@ impl<M: Medium> Log<M> {
         (self.ring_len / 4 / 8) as usize
     }
 
-    /// Makes `record` durable, then stores its entries at home, and returns its sequence number. The caller holds the
+    /// Makes `record` durable, then writes its entries back, and returns its sequence number. The caller holds the
     /// locks of all that the record changes until this returns. The record has at most
     /// [`record_words_max`](Log::record_words_max) words. `continued` are the entries to which a final `Continue`
     /// entry leads.
     ///
     /// # Errors
-    /// [`LogError::InDoubt`] when this record's log write failed, or when the record is durable and a home store met
+    /// [`LogError::InDoubt`] when this record's log write failed, or when the record is durable and a write-back met
     /// lost memory; [`LogError::Poisoned`] after either; [`LogError::ReadOnly`].
     ///
     /// # Durability
@@ -190,7 +195,7 @@ impl<M: Medium> Log<M> {
         committed
     }
 
-    /// Commits as [`commit`](Log::commit) does. A fault that `scope` has counts as one of the record's home stores.
+    /// Commits as [`commit`](Log::commit) does. A fault that `scope` has counts as one of the record's write-backs.
     #[inline]
     pub fn commit_in(
         &self,
@@ -199,11 +204,11 @@ impl<M: Medium> Log<M> {
         continued: &[u64],
     ) -> Result<u64, LogError> {
         debug_assert!(record.len() <= self.record_words_max());
-        self.check_accepts()?;
+        self.check_accepts_records()?;
         let result = if self.group.is_some() {
             self.commit_grouped(scope, record, continued)
         } else {
-            self.commit_alone(scope, record, continued)
+            self.commit_single(scope, record, continued)
         };
         if result.is_err() {
             self.fail();
@@ -211,30 +216,30 @@ impl<M: Medium> Log<M> {
         result
     }
 
-    /// Ends a commit whose home stores are done. If they met lost memory, the log accepts no more records before
+    /// Ends a commit whose write-backs are done. If they met lost memory, the log accepts no more records before
     /// `lane` is released: only the record has their content, so no checkpoint may free it.
     #[inline]
-    fn check_home<L>(&self, scope: &FaultScope, lane: &L) -> Result<(), LogError> {
-        // Asks the thread, not a result: a value that is copied here waits for all home stores.
-        if scope.has_fault() { Err(self.lose_home(scope, lane)) } else { Ok(()) }
+    fn check_write_back<L>(&self, scope: &FaultScope, lane: &L) -> Result<(), LogError> {
+        // Asks the thread, not a result: a value that is copied here waits for all write-backs.
+        if scope.has_fault() { Err(self.fail_write_back(scope, lane)) } else { Ok(()) }
     }
 
     #[cold]
-    fn lose_home<L>(&self, scope: &FaultScope, _held: &L) -> LogError {
+    fn fail_write_back<L>(&self, scope: &FaultScope, _held: &L) -> LogError {
         self.fail();
         let fault = scope.fault().expect("asked before");
-        LogError::InDoubt(Doubt::Home(fault))
+        LogError::InDoubt(InDoubtCause::WriteBack(fault))
     }
 
     #[inline]
-    fn commit_alone(
+    fn commit_single(
         &self,
         scope: &FaultScope,
         record: &mut Record,
         continued: &[u64],
     ) -> Result<u64, LogError> {
         let memory = scope.memory(self.medium.memory());
-        let len = record.sealed_len() as u64 * WORD;
+        let len = record.padded_len() as u64 * WORD;
         let (ring, mut lane) = loop {
             let (ring, mut lane) = self.lanes.claim(&self.medium);
             if self.has_room(ring, &mut lane, len) {
@@ -244,18 +249,18 @@ impl<M: Medium> Log<M> {
             self.checkpoint()?;
         };
         let unwinding = FailOnUnwind(self);
-        let alone = lane.is_alone();
-        let sequence = self.draw(alone);
+        let exclusive = lane.is_exclusive();
+        let sequence = self.assign_sequence(exclusive);
         let offset = lane.offset;
         debug_assert!(offset + len <= self.ring_len && len.is_multiple_of(self.medium.log_block()));
         let place = self.area.start.plus(ring as u64 * self.ring_len + offset);
-        if bugs::HOME_BEFORE_DRAIN.is_active() {
-            apply_all(&self.medium, memory, record.body(), continued, None, alone);
+        if bugs::WRITE_BACK_BEFORE_DRAIN.is_active() {
+            apply_all(&self.medium, memory, record.body(), continued, None, exclusive);
         }
-        // ORDER: the record is durable before the first home store: there is no undo to take a store back. Stop here:
+        // ORDER: the record is durable before the first write-back: there is no undo to take a store back. Stop here:
         // the record is whole and replayed, or torn and skipped, and the caller has not returned.
-        let sealed = record.seal(self.seals[ring], sequence, offset, checksum).as_bytes();
-        self.medium.log_write(place, sealed).map_err(LogError::from)?;
+        let bytes = record.finish(self.checksum_seeds[ring], sequence, offset, checksum).as_bytes();
+        self.medium.log_write(place, bytes).map_err(LogError::from)?;
         lane.head += len;
         lane.offset = offset + len;
         debug_assert_eq!(
@@ -265,9 +270,9 @@ impl<M: Medium> Log<M> {
         );
         debug_assert!(self.fits(ring, lane.head), "a record lies over none that is needed");
         let dirty = (self.medium.durability() == Durability::Line).then_some(&mut lane.dirty);
-        apply_all(&self.medium, memory, record.body(), continued, dirty, alone);
+        apply_all(&self.medium, memory, record.body(), continued, dirty, exclusive);
         let half_full = self.half_full(ring, lane.head);
-        self.check_home(scope, &lane)?;
+        self.check_write_back(scope, &lane)?;
         mem::forget(unwinding);
         drop(lane);
         if half_full {
@@ -276,13 +281,13 @@ impl<M: Medium> Log<M> {
         Ok(sequence)
     }
 
-    /// Draws the next sequence number for a thread that holds a lane. `alone`: no other lane can be held.
+    /// Assigns the next sequence number to a thread that holds a lane. `exclusive`: no other lane can be held.
     #[inline]
-    fn draw(&self, alone: bool) -> u64 {
+    fn assign_sequence(&self, exclusive: bool) -> u64 {
         let next = &self.next_sequence.0;
-        // ORDER: drawn with the lane held: a checkpoint holds all lanes, so it covers no number whose home stores are
-        // still to come. Drawn with all locks held, so dependent records are in order.
-        if !alone {
+        // ORDER: assigned with the lane held: a checkpoint holds all lanes, so it covers no number whose write-backs
+        // are still to come. Assigned with all locks held, so dependent records are in order.
+        if !exclusive {
             return next.fetch_add(1, Ordering::Relaxed);
         }
         // ORDER: no other lane can be held, so no other thread changes the number before this lane is released.
@@ -311,9 +316,9 @@ impl<M: Medium> Log<M> {
             self.checkpoint()?;
         };
         let unwinding = FailOnUnwind(self);
-        group.settle(&self.medium, ticket)?;
+        group.wait_durable(&self.medium, ticket)?;
         apply_all(&self.medium, memory, record.body(), continued, None, false);
-        self.check_home(scope, &lane)?;
+        self.check_write_back(scope, &lane)?;
         mem::forget(unwinding);
         drop(lane);
         if self.half_full(0, group.head(&self.medium)) {
@@ -348,18 +353,18 @@ impl<M: Medium> Log<M> {
         head - self.tails[ring].load(Ordering::Relaxed) > self.ring_len / 2
     }
 
-    /// Makes all home stores so far durable, and frees the log's space. Waits for a running checkpoint.
+    /// Makes all write-backs so far durable, and frees the log's space. Waits for a running checkpoint.
     ///
     /// # Errors
     /// [`LogError::Poisoned`] when a sync failed, now or before; [`LogError::ReadOnly`].
     ///
     /// # Durability
-    /// Every home store of a transaction that returned before the call is durable on return.
+    /// Every write-back of a transaction that returned before the call is durable on return.
     ///
     /// # Cost
-    /// One flush for each distinct line stored at home since the last checkpoint, and two drains.
+    /// One flush for each distinct line written back since the last checkpoint, and two drains.
     pub fn checkpoint(&self) -> Result<(), LogError> {
-        self.checkpoint_held(self.wait_for_checkpointer(), false)
+        self.checkpoint_locked(self.wait_for_checkpointer(), false)
     }
 
     /// Makes a checkpoint unless one is running. If it fails, the log accepts no more records; the calling
@@ -367,11 +372,11 @@ impl<M: Medium> Log<M> {
     #[cold]
     fn checkpoint_if_idle(&self) {
         if let Some(checkpointer) = self.checkpointer.try_lock() {
-            let _ = self.checkpoint_held(checkpointer, false);
+            let _ = self.checkpoint_locked(checkpointer, false);
         }
     }
 
-    /// Ends this epoch of the log. Everything is durable at home, and no record is left to replay.
+    /// Ends this epoch of the log. All write-backs are durable, and no record is left to replay.
     ///
     /// # Errors
     /// [`LogError::Poisoned`] when a sync failed, now or before.
@@ -379,7 +384,7 @@ impl<M: Medium> Log<M> {
         if self.is_read_only {
             return Ok(());
         }
-        self.checkpoint_held(self.wait_for_checkpointer(), true)
+        self.checkpoint_locked(self.wait_for_checkpointer(), true)
     }
 
     fn wait_for_checkpointer(&self) -> SpinMutexGuard<'_, Checkpointer> {
@@ -392,38 +397,44 @@ impl<M: Medium> Log<M> {
         unreachable!("the loop ends with the checkpointer")
     }
 
-    fn checkpoint_held(
+    fn checkpoint_locked(
         &self,
         checkpointer: SpinMutexGuard<'_, Checkpointer>,
         closed: bool,
     ) -> Result<(), LogError> {
         // The faults of the calling thread's transaction are not the checkpoint's.
         let scope = FaultScope::open();
-        let done = self.checkpoint_apart(&scope, checkpointer, closed);
+        let done = self.checkpoint_in(&scope, checkpointer, closed);
         // The error reports the fault.
         let _ = scope.close();
         done
     }
 
-    fn checkpoint_apart(
+    fn checkpoint_in(
         &self,
         scope: &FaultScope,
         mut checkpointer: SpinMutexGuard<'_, Checkpointer>,
         closed: bool,
     ) -> Result<(), LogError> {
-        self.check_accepts()?;
+        self.check_accepts_records()?;
         let Checkpointer { generation, dirty } = &mut *checkpointer;
-        let (sequence, heads) = self.note(dirty);
-        // ORDER: asked after all lanes were held: a commit whose home stores met lost memory called `fail` before it
+        let (sequence, heads) = self.snapshot_lanes(dirty);
+        // ORDER: asked after all lanes were held: a commit whose write-backs met lost memory called `fail` before it
         // released its lane. Stop here: the old slot counts, and the record is replayed.
-        self.check_accepts()?;
+        self.check_accepts_records()?;
         if self.medium.durability() != Durability::None {
-            self.persist_home(scope, dirty)?;
+            self.persist_write_backs(scope, dirty)?;
         }
         // The slot is written even where nothing becomes durable. A pool on tmpfs outlives its process, and a record
         // must not be replayed once a later one was overwritten.
-        let rings = self.seals.len() as u32;
-        let slot = Slot { generation: *generation + 1, sequence, log_epoch: self.log_epoch, rings, closed };
+        let rings = self.checksum_seeds.len() as u32;
+        let slot = CheckpointSlot {
+            generation: *generation + 1,
+            sequence,
+            log_epoch: self.log_epoch,
+            rings,
+            closed,
+        };
         let written = slots::write(&self.medium, &self.uuid, &slot);
         written.map_err(|_| LogError::Poisoned).inspect_err(|_| self.fail())?;
         *generation += 1;
@@ -439,13 +450,13 @@ impl<M: Medium> Log<M> {
         Ok(())
     }
 
-    /// Holds all lanes for a moment. Returns the last number drawn and the heads of all rings, and moves the dirty
-    /// lines to `dirty`. All home stores up to that number are then done.
-    fn note(&self, dirty: &mut DirtyLines) -> (u64, Vec<u64>) {
+    /// Holds all lanes for a moment. Returns the last number assigned and the heads of all rings, and moves the dirty
+    /// lines to `dirty`. All write-backs up to that number are then done.
+    fn snapshot_lanes(&self, dirty: &mut DirtyLines) -> (u64, Vec<u64>) {
         let mut lanes = self.lanes.claim_all(&self.medium);
         debug_assert_eq!(lanes.len(), self.lanes.len(), "a checkpoint holds all lanes");
         for lane in &mut lanes {
-            dirty.absorb(&mut lane.dirty);
+            dirty.merge(&mut lane.dirty);
         }
         let heads = match &self.group {
             Some(group) => vec![group.head(&self.medium)],
@@ -457,16 +468,16 @@ impl<M: Medium> Log<M> {
                 |ring: usize, lane: &LaneState| lane.head != self.tails[ring].load(Ordering::Relaxed);
             bias_used(&mut lanes, was_used);
         }
-        if bugs::CHECKPOINT_TOO_FAR.is_active() {
+        if bugs::CHECKPOINT_BEFORE_WRITE_BACK.is_active() {
             drop(lanes);
             self.medium.relax(0);
         }
-        // ORDER: all lanes are held, so no thread draws a number between this load and the end of the block.
+        // ORDER: all lanes are held, so no thread gets a number between this load and the end of the block.
         (self.next_sequence.0.load(Ordering::Relaxed) - 1, heads)
     }
 
-    /// Makes the home stores to the lines in `dirty` durable.
-    fn persist_home(&self, scope: &FaultScope, dirty: &DirtyLines) -> Result<(), LogError> {
+    /// Makes the write-backs to the lines in `dirty` durable.
+    fn persist_write_backs(&self, scope: &FaultScope, dirty: &DirtyLines) -> Result<(), LogError> {
         for (at, len) in dirty.ranges() {
             if !bugs::CHECKPOINT_WITHOUT_FLUSH.is_active() {
                 self.medium.flush(at, len);
@@ -475,8 +486,8 @@ impl<M: Medium> Log<M> {
         if bugs::CHECKPOINT_WITHOUT_DRAIN.is_active() {
             return Ok(());
         }
-        // ORDER: home is durable before the slot says so. Stop here: the old slot counts, and replaying stores that
-        // are already at home changes nothing.
+        // ORDER: write-backs are durable before the slot says so. Stop here: the old slot counts, and
+        // replaying stores that were already made changes nothing.
         self.medium.drain().map_err(|_| LogError::Poisoned).inspect_err(|_| self.fail())?;
         match scope.fault() {
             None => Ok(()),
@@ -487,12 +498,12 @@ impl<M: Medium> Log<M> {
     /// Makes the log refuse all further records.
     #[cold]
     pub fn fail(&self) {
-        // ORDER: none: see `check_accepts`.
+        // ORDER: none: see `check_accepts_records`.
         self.failed.store(true, Ordering::Relaxed);
     }
 }
 
-/// Has the log accept nothing more when a commit unwinds: no checkpoint may cover a record whose home stores are not
+/// Makes the log refuse records when a commit unwinds: no checkpoint may cover a record whose write-backs are not
 /// all done. Declared after the lane, so that the lane is still held.
 struct FailOnUnwind<'a, M: Medium>(&'a Log<M>);
 
@@ -509,17 +520,17 @@ fn apply_all<M: Medium>(
     body: &[u64],
     continued: &[u64],
     mut dirty: Option<&mut DirtyLines>,
-    alone: bool,
+    exclusive: bool,
 ) {
-    apply::apply(medium, memory, body, dirty.as_deref_mut(), alone);
+    apply::apply(medium, memory, body, dirty.as_deref_mut(), exclusive);
     if !continued.is_empty() {
-        apply::apply(medium, memory, continued, dirty, alone);
+        apply::apply(medium, memory, continued, dirty, exclusive);
     }
 }
 
-pub(crate) fn seal_of(uuid: &[u8; 16], log_epoch: [u64; 2], ring: u32) -> RecordSeal {
+pub(crate) fn ring_checksum_seed(uuid: &[u8; 16], log_epoch: [u64; 2], ring: u32) -> ChecksumSeed {
     let log_epoch = if bugs::EPOCH_NOT_IN_CHECKSUM.is_active() { [0; 2] } else { log_epoch };
-    RecordSeal::new(uuid, log_epoch, ring)
+    ChecksumSeed::new(uuid, log_epoch, ring)
 }
 
 /// Returns the number of rings into which `area` is divided on a medium of that durability.

@@ -23,18 +23,18 @@
 //! then damage only if a later batch is there. The padding between batches shows that.
 
 use crate::bugs;
-use lode_layout::{LINE, PoolOffset, RECORD_HEADER_WORDS, RECORD_LINE_WORDS, RecordSeal, WORD, align_up};
+use lode_layout::{ChecksumSeed, LINE, PoolOffset, RECORD_HEADER_WORDS, RECORD_LINE_WORDS, WORD, align_up};
 use lode_pmem::{Readable, checksum};
 use std::ops::Range;
 use zerocopy::IntoBytes;
 
 /// Words that the search for records may checksum in vain, as a multiple of the ring's words. The search looks at
 /// lines inside of a record only if it is damaged, so a ring that no attacker made needs a fraction of this limit.
-const VAIN_FACTOR: u64 = 64;
+const FAILED_CHECKSUM_FACTOR: u64 = 64;
 /// Block sizes in bytes to which media pad batches, ascending.
 const BLOCKS: [u64; 4] = [512, 1024, 2048, 4096];
 /// Maximum distance of a sequence number above the checkpoint.
-const SEQUENCE_REACH: u64 = crate::log::SEQUENCE_GAP;
+const SEQUENCE_DISTANCE_MAX: u64 = crate::log::SEQUENCE_GAP;
 
 /// A ring of the log epoch that the newest slot names.
 #[derive(Clone, Copy, Debug)]
@@ -43,7 +43,7 @@ pub(crate) struct Ring<'a> {
     pub(crate) start: PoolOffset,
     /// Its length in bytes.
     pub(crate) len: u64,
-    pub(crate) seal: RecordSeal,
+    pub(crate) checksum_seed: ChecksumSeed,
     /// True if the log has only this ring. Batches of group commits may then be in it.
     pub(crate) shared: bool,
     /// Sequence number up to which records are not needed.
@@ -52,7 +52,7 @@ pub(crate) struct Ring<'a> {
 
 /// A record whose checksum is right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Placed {
+pub(crate) struct RecordPosition {
     /// Bytes from the start of the ring.
     pub(crate) offset: u64,
     /// Length in words, header included.
@@ -60,7 +60,7 @@ pub(crate) struct Placed {
     pub(crate) sequence: u64,
 }
 
-impl Placed {
+impl RecordPosition {
     /// Returns the offset of the next record if it fits in the ring.
     pub(crate) fn end(&self) -> u64 {
         self.offset + align_up(self.words, RECORD_LINE_WORDS as u64) * WORD
@@ -69,7 +69,7 @@ impl Placed {
 
 /// A flipped bit that makes something whole when it is put right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Flip {
+pub struct BitFlip {
     /// Offset of the word.
     pub at: PoolOffset,
     /// Mask of the bit in the word.
@@ -84,56 +84,56 @@ pub(crate) struct Gap {
     /// True if it was durable, because something later is there. Otherwise a power cut may have torn it.
     pub(crate) proven: bool,
     /// Candidate flips: each alone makes the record whole.
-    pub(crate) flips: Vec<Flip>,
+    pub(crate) flips: Vec<BitFlip>,
 }
 
 /// The needed records of a ring, and the gaps between them.
 #[derive(Debug, Default)]
-pub(crate) struct Survey {
+pub(crate) struct RingScan {
     /// Sound records above the checkpoint, by their numbers.
-    pub(crate) needed: Vec<Placed>,
+    pub(crate) needed: Vec<RecordPosition>,
     pub(crate) gaps: Vec<Gap>,
     /// True if the search ended early: more looked like records than there can be.
-    pub(crate) flooded: bool,
+    pub(crate) too_many_records: bool,
 }
 
 impl Ring<'_> {
     /// Finds the records and the gaps between them.
-    pub(crate) fn survey(&self) -> Survey {
-        let (mut sound, flooded) = self.sound();
-        sound.sort_unstable_by_key(|placed| placed.sequence);
-        let old = sound.partition_point(|placed| placed.sequence <= self.checkpoint);
+    pub(crate) fn scan(&self) -> RingScan {
+        let (mut sound, too_many_records) = self.valid_records();
+        sound.sort_unstable_by_key(|position| position.sequence);
+        let old = sound.partition_point(|position| position.sequence <= self.checkpoint);
         let needed = sound.split_off(old);
-        let mut survey = Survey { needed, gaps: Vec::new(), flooded };
+        let mut scan = RingScan { needed, gaps: Vec::new(), too_many_records };
         let mut before = sound.last().copied();
-        for index in 0..survey.needed.len() {
-            let next = survey.needed[index];
+        for index in 0..scan.needed.len() {
+            let next = scan.needed[index];
             let gap = match before {
-                Some(before) => self.gap_between(before, next, &survey.needed[index..]),
+                Some(before) => self.gap_between(before, next, &scan.needed[index..]),
                 None => self.gap_before(next),
             };
-            survey.gaps.extend(gap);
+            scan.gaps.extend(gap);
             before = Some(next);
         }
-        survey.gaps.extend(self.gap_behind(before));
-        survey
+        scan.gaps.extend(self.gap_after(before));
+        scan
     }
 
     /// Returns every sound record, needed or not, and true if the search ended early.
-    fn sound(&self) -> (Vec<Placed>, bool) {
+    fn valid_records(&self) -> (Vec<RecordPosition>, bool) {
         let mut sound = Vec::new();
-        let mut room = Vec::new();
-        let mut vain = 0;
+        let mut buffer = Vec::new();
+        let mut wasted = 0;
         let mut offset = 0;
-        while offset < self.len && vain <= self.len / WORD * VAIN_FACTOR {
+        while offset < self.len && wasted <= self.len / WORD * FAILED_CHECKSUM_FACTOR {
             let words = self.words_at(offset);
-            match self.record(offset, words, &mut room) {
-                Some(placed) => {
-                    offset = placed.end();
-                    sound.push(placed);
+            match self.record(offset, words, &mut buffer) {
+                Some(position) => {
+                    offset = position.end();
+                    sound.push(position);
                 }
                 None => {
-                    vain += if words <= self.words_max(offset) { words } else { 1 };
+                    wasted += if words <= self.words_max(offset) { words } else { 1 };
                     offset += LINE;
                 }
             }
@@ -161,38 +161,38 @@ impl Ring<'_> {
         record
     }
 
-    fn load_into(&self, room: &mut Vec<u64>, offset: u64, words: u64) {
-        room.resize(words as usize, 0);
-        self.memory.read(self.start.plus(offset), room.as_mut_bytes());
+    fn load_into(&self, buffer: &mut Vec<u64>, offset: u64, words: u64) {
+        buffer.resize(words as usize, 0);
+        self.memory.read(self.start.plus(offset), buffer.as_mut_bytes());
     }
 
-    /// Returns the record at `offset` with `words` words, if it is sound. `room` is a buffer for its bytes.
-    fn record(&self, offset: u64, words: u64, room: &mut Vec<u64>) -> Option<Placed> {
+    /// Returns the record at `offset` with `words` words, if it is sound. `buffer` is a buffer for its bytes.
+    fn record(&self, offset: u64, words: u64, buffer: &mut Vec<u64>) -> Option<RecordPosition> {
         // Most of a new ring is zeros, and no record has the number 0.
         if words > self.words_max(offset)
             || words == RECORD_HEADER_WORDS as u64 && self.sequence_at(offset) == 0
         {
             return None;
         }
-        self.load_into(room, offset, words);
-        let record = room.as_slice();
+        self.load_into(buffer, offset, words);
+        let record = buffer.as_slice();
         if bugs::TORN_RECORD.is_active() && record[1] > self.checkpoint {
-            return Some(Placed { offset, words, sequence: record[1] });
+            return Some(RecordPosition { offset, words, sequence: record[1] });
         }
-        let (_, sequence) = self.seal.open(record, offset, checksum)?;
-        Some(Placed { offset, words, sequence })
+        let (_, sequence) = self.checksum_seed.verify(record, offset, checksum)?;
+        Some(RecordPosition { offset, words, sequence })
     }
 
     /// Returns the words of a sound record's entries.
-    pub(crate) fn body(&self, placed: &Placed) -> Vec<u64> {
-        let mut record = self.load(placed.offset, placed.words);
+    pub(crate) fn body(&self, position: &RecordPosition) -> Vec<u64> {
+        let mut record = self.load(position.offset, position.words);
         record.drain(..RECORD_HEADER_WORDS);
         record
     }
 
     /// Returns the record at `offset` that one flipped bit makes whole, and the candidate flips. Its number is in
     /// `sequences`.
-    fn nearly(&self, offset: u64, sequences: &Range<u64>) -> Option<(Placed, Vec<Flip>)> {
+    fn find_bit_flip(&self, offset: u64, sequences: &Range<u64>) -> Option<(RecordPosition, Vec<BitFlip>)> {
         let words_max = self.words_max(offset);
         let (first, sequence) = (self.memory.load8(self.start.plus(offset)), self.sequence_at(offset));
         // Most places hold zeros, or old records that no single bit turns into a wanted one.
@@ -207,20 +207,21 @@ impl Ring<'_> {
             return None;
         }
         let mut found = None;
-        for (word, bit) in self.seal.flipped(&words, offset, words_max as usize) {
+        for (word, bit) in self.checksum_seed.flipped_bits(&words, offset, words_max as usize) {
             let mask = 1u64 << bit;
             let [first, sequence] = [0, 1].map(|index| words[index] ^ if index == word { mask } else { 0 });
             if sequences.contains(&sequence) {
-                let placed = Placed { offset, words: RECORD_HEADER_WORDS as u64 + (first >> 32), sequence };
-                let flips = &mut found.get_or_insert((placed, Vec::new())).1;
-                flips.push(Flip { at: self.start.plus(offset + word as u64 * WORD), mask });
+                let position =
+                    RecordPosition { offset, words: RECORD_HEADER_WORDS as u64 + (first >> 32), sequence };
+                let flips = &mut found.get_or_insert((position, Vec::new())).1;
+                flips.push(BitFlip { at: self.start.plus(offset + word as u64 * WORD), mask });
             }
         }
         found
     }
 
     /// Returns the offsets at which the record after `before` may begin, apart from the start of the ring.
-    fn behind(&self, before: &Placed) -> impl Iterator<Item = u64> {
+    fn next_offsets(&self, before: &RecordPosition) -> impl Iterator<Item = u64> {
         let end = before.end();
         // A batch is padded to the block of the medium that it was written on.
         let padded = BLOCKS.map(|block| align_up(end, block));
@@ -231,30 +232,36 @@ impl Ring<'_> {
     }
 
     /// Returns the gap between two sound records, if there is one. `next` is the first of `later`.
-    fn gap_between(&self, before: Placed, next: Placed, later: &[Placed]) -> Option<Gap> {
+    fn gap_between(
+        &self,
+        before: RecordPosition,
+        next: RecordPosition,
+        later: &[RecordPosition],
+    ) -> Option<Gap> {
         let mut before = before;
         // Records that are not needed may be damaged; the chain goes on after them.
         loop {
             if next.offset == before.end() {
                 return None;
             }
-            let starts = self.behind(&before).chain((next.offset != 0).then_some(0));
+            let starts = self.next_offsets(&before).chain((next.offset != 0).then_some(0));
             let sequences = before.sequence + 1..next.sequence;
-            let found =
-                starts.filter(|start| *start != next.offset).find_map(|start| self.nearly(start, &sequences));
+            let found = starts
+                .filter(|start| *start != next.offset)
+                .find_map(|start| self.find_bit_flip(start, &sequences));
             match found {
-                Some((placed, _)) if placed.sequence <= self.checkpoint => before = placed,
-                Some((placed, flips)) => {
-                    let parted = placed.end() != next.offset;
-                    let proven = !self.shared || parted || self.parted(later);
-                    return Some(Gap { at: self.start.plus(placed.offset), proven, flips });
+                Some((position, _)) if position.sequence <= self.checkpoint => before = position,
+                Some((position, flips)) => {
+                    let has_padding = position.end() != next.offset;
+                    let proven = !self.shared || has_padding || self.has_padding(later);
+                    return Some(Gap { at: self.start.plus(position.offset), proven, flips });
                 }
                 None => break,
             }
         }
-        let follows = next.offset == 0 || self.behind(&before).any(|offset| offset == next.offset);
+        let follows = next.offset == 0 || self.next_offsets(&before).any(|offset| offset == next.offset);
         let certain = if before.sequence > self.checkpoint {
-            !self.shared || self.parted(later)
+            !self.shared || self.has_padding(later)
         } else {
             !self.shared && !self.may_be_overwritten(next.offset, later)
         };
@@ -262,38 +269,38 @@ impl Ring<'_> {
             return None;
         }
         if !certain {
-            return self.ending_at(next, self.checkpoint + 1..next.sequence);
+            return self.gap_ending_at(next, self.checkpoint + 1..next.sequence);
         }
         Some(Gap { at: self.start.plus(before.end() % self.len), proven: true, flips: Vec::new() })
     }
 
     /// Returns true if there is padding between two of these records: then the later one is of a later batch.
-    fn parted(&self, records: &[Placed]) -> bool {
+    fn has_padding(&self, records: &[RecordPosition]) -> bool {
         records.windows(2).any(|pair| pair[1].offset != pair[0].end())
     }
 
     /// Returns true if records before the oldest needed one, at `oldest`, may have been overwritten since. That is so
     /// if `needed` and one more record reach close to `oldest` around the ring.
-    fn may_be_overwritten(&self, oldest: u64, needed: &[Placed]) -> bool {
-        let newest = needed.last().map_or(oldest, Placed::end);
+    fn may_be_overwritten(&self, oldest: u64, needed: &[RecordPosition]) -> bool {
+        let newest = needed.last().map_or(oldest, RecordPosition::end);
         let left = if newest > oldest { self.len - newest + oldest } else { oldest - newest };
         left < self.len / 4 * 3
     }
 
     /// Returns the gap before `next` when no sound record is older.
-    fn gap_before(&self, next: Placed) -> Option<Gap> {
+    fn gap_before(&self, next: RecordPosition) -> Option<Gap> {
         if next.offset == 0 {
             return None;
         }
         let sequences = self.checkpoint + 1..next.sequence;
-        if let Some((placed, flips)) = self.nearly(0, &sequences) {
-            return Some(Gap { at: self.start.plus(placed.offset), proven: !self.shared, flips });
+        if let Some((position, flips)) = self.find_bit_flip(0, &sequences) {
+            return Some(Gap { at: self.start.plus(position.offset), proven: !self.shared, flips });
         }
-        self.ending_at(next, sequences)
+        self.gap_ending_at(next, sequences)
     }
 
     /// Returns the gap of a record that ends at `next` and that a flipped bit makes whole.
-    fn ending_at(&self, next: Placed, sequences: Range<u64>) -> Option<Gap> {
+    fn gap_ending_at(&self, next: RecordPosition, sequences: Range<u64>) -> Option<Gap> {
         let lines = (1..=next.offset / LINE).map(|back| next.offset - back * LINE);
         let fits = |offset: &u64| {
             let lines = (next.offset - offset) / LINE;
@@ -303,26 +310,27 @@ impl Ring<'_> {
             of_len(header) || (0..32).any(|bit| of_len(header ^ 1 << bit))
         };
         let mut near = lines.take_while(|offset| next.offset - offset <= self.len / 4).filter(fits);
-        let (placed, flips) = near.find_map(|offset| self.nearly(offset, &sequences))?;
-        (placed.end() == next.offset).then(|| Gap {
-            at: self.start.plus(placed.offset),
+        let (position, flips) = near.find_map(|offset| self.find_bit_flip(offset, &sequences))?;
+        (position.end() == next.offset).then(|| Gap {
+            at: self.start.plus(position.offset),
             proven: !self.shared,
             flips,
         })
     }
 
     /// Returns the gap after the last sound record `last`, if there is one.
-    fn gap_behind(&self, last: Option<Placed>) -> Option<Gap> {
+    fn gap_after(&self, last: Option<RecordPosition>) -> Option<Gap> {
         let mut last = last;
         loop {
             let known = last.map_or(0, |last| last.sequence);
-            let sequences = known + 1..self.checkpoint.max(known).saturating_add(SEQUENCE_REACH);
-            let starts = last.iter().flat_map(|last| self.behind(last)).chain([0]);
-            let (placed, flips) = starts.filter_map(|start| self.nearly(start, &sequences)).next()?;
-            if placed.sequence > self.checkpoint {
-                return Some(Gap { at: self.start.plus(placed.offset), proven: false, flips });
+            let sequences = known + 1..self.checkpoint.max(known).saturating_add(SEQUENCE_DISTANCE_MAX);
+            let starts = last.iter().flat_map(|last| self.next_offsets(last)).chain([0]);
+            let (position, flips) =
+                starts.filter_map(|start| self.find_bit_flip(start, &sequences)).next()?;
+            if position.sequence > self.checkpoint {
+                return Some(Gap { at: self.start.plus(position.offset), proven: false, flips });
             }
-            last = Some(placed);
+            last = Some(position);
         }
     }
 }

@@ -18,7 +18,7 @@ const HUGE: u64 = 2;
 
 /// The use of a span of chunks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Descriptor {
+pub enum ChunkDescriptor {
     /// The chunk is free, or in the middle of a span.
     Free,
     /// The span holds equal blocks after a superblock header.
@@ -33,20 +33,20 @@ pub enum Descriptor {
     },
 }
 
-impl Descriptor {
+impl ChunkDescriptor {
     /// Returns the word as stored.
     pub const fn encode(self) -> u64 {
         match self {
-            Descriptor::Free => 0,
-            Descriptor::Superblock { chunks } => checked(chunks << KIND_BITS | SUPERBLOCK),
-            Descriptor::Huge { chunks } => checked(chunks << KIND_BITS | HUGE),
+            ChunkDescriptor::Free => 0,
+            ChunkDescriptor::Superblock { chunks } => checked(chunks << KIND_BITS | SUPERBLOCK),
+            ChunkDescriptor::Huge { chunks } => checked(chunks << KIND_BITS | HUGE),
         }
     }
 
     /// Decodes `word`. Returns `None` if it is damaged.
-    pub const fn decode(word: u64) -> Option<Descriptor> {
+    pub const fn decode(word: u64) -> Option<ChunkDescriptor> {
         if word == 0 {
-            return Some(Descriptor::Free);
+            return Some(ChunkDescriptor::Free);
         }
         let Some(payload) = unchecked(word) else { return None };
         let chunks = payload >> KIND_BITS;
@@ -54,8 +54,8 @@ impl Descriptor {
             return None;
         }
         match payload & ((1 << KIND_BITS) - 1) {
-            SUPERBLOCK => Some(Descriptor::Superblock { chunks }),
-            HUGE => Some(Descriptor::Huge { chunks }),
+            SUPERBLOCK => Some(ChunkDescriptor::Superblock { chunks }),
+            HUGE => Some(ChunkDescriptor::Huge { chunks }),
             _ => None,
         }
     }
@@ -63,8 +63,8 @@ impl Descriptor {
     /// Returns the number of chunks in the span that begins here; a free chunk counts as one.
     pub const fn chunks(self) -> u64 {
         match self {
-            Descriptor::Free => 1,
-            Descriptor::Superblock { chunks } | Descriptor::Huge { chunks } => chunks,
+            ChunkDescriptor::Free => 1,
+            ChunkDescriptor::Superblock { chunks } | ChunkDescriptor::Huge { chunks } => chunks,
         }
     }
 }
@@ -87,20 +87,20 @@ mod test {
     use super::*;
 
     #[test]
-    fn descriptors_come_back_and_damage_is_found() {
+    fn descriptors_round_trip_and_reject_damage() {
         for chunks in [1, 2, 31, 32, 65_535, 1 << 40] {
-            for descriptor in [Descriptor::Superblock { chunks }, Descriptor::Huge { chunks }] {
+            for descriptor in [ChunkDescriptor::Superblock { chunks }, ChunkDescriptor::Huge { chunks }] {
                 let word = descriptor.encode();
-                assert_eq!(Descriptor::decode(word), Some(descriptor));
+                assert_eq!(ChunkDescriptor::decode(word), Some(descriptor));
                 for bit in 0..64 {
-                    assert_eq!(Descriptor::decode(word ^ 1 << bit), None);
+                    assert_eq!(ChunkDescriptor::decode(word ^ 1 << bit), None);
                 }
             }
         }
     }
 
     #[test]
-    fn roots_come_back_and_damage_is_found() {
+    fn roots_round_trip_and_reject_damage() {
         assert_eq!(decode_root(0), None);
         assert_eq!(decode_root(encode_root(PoolOffset::NULL)), Some(PoolOffset::NULL));
         for at in [16, 0x8040, 1 << 50].map(PoolOffset::new) {
@@ -112,10 +112,10 @@ mod test {
     }
 
     #[test]
-    fn one_bit_does_not_turn_a_free_chunk_into_a_used_one() {
-        assert_eq!(Descriptor::decode(0), Some(Descriptor::Free));
+    fn one_flipped_bit_never_makes_free_used() {
+        assert_eq!(ChunkDescriptor::decode(0), Some(ChunkDescriptor::Free));
         for bit in 0..64 {
-            assert_eq!(Descriptor::decode(1 << bit), None);
+            assert_eq!(ChunkDescriptor::decode(1 << bit), None);
         }
     }
 }

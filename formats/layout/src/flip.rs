@@ -53,7 +53,7 @@ mod test {
     use super::*;
 
     #[test]
-    fn the_flipped_bit_is_found() {
+    fn flipped_bit_is_located() {
         let lengths: &[usize] = if cfg!(miri) { &[1, 7] } else { &[1, 7, 64, 1000] };
         for len in lengths.iter().copied() {
             let bytes: Vec<u8> = (0..len).map(|byte: usize| (byte * 37) as u8).collect();
@@ -70,7 +70,7 @@ mod test {
     }
 
     #[test]
-    fn later_undoes_earlier() {
+    fn later_inverts_earlier() {
         for syndrome in [1, POLYNOMIAL, 0xDEAD_BEEF, u32::MAX, 1 << 31] {
             assert_eq!(later(earlier(syndrome)), syndrome);
             assert_eq!(inner_difference(earlier(earlier(earlier(syndrome))), 3), syndrome);

@@ -11,7 +11,7 @@
 //! chunk, so a zeroed table is an empty extent. A table has room for [`TABLE_SLACK`] times its extent. So growth first
 //! lengthens the last extent, and adds an extent only when that table is full.
 
-use crate::contradiction::{Contradiction, Want};
+use crate::invalid_field::{InvalidField, Want};
 use crate::{BLOCK, PoolOffset, WORD, align_down, align_up};
 use std::fmt;
 
@@ -136,7 +136,7 @@ impl Geometry {
         log_len: u64,
         extents: [Extent; EXTENTS_MAX],
         extent_count: u64,
-    ) -> Result<Geometry, Contradiction> {
+    ) -> Result<Geometry, InvalidField> {
         use Want::{AtLeast, AtMost, MultipleOf};
         let rule = |field, found, want: Want| want.check(field, 0, found);
         rule("size", size, AtLeast(Geometry::SIZE_MIN))?;
@@ -200,7 +200,7 @@ impl Geometry {
 }
 
 /// Checks the rules for an extent in use. The part before it ends at `free_from`.
-fn extent_rules(index: usize, extent: &Extent, free_from: u64, size: u64) -> Result<(), Contradiction> {
+fn extent_rules(index: usize, extent: &Extent, free_from: u64, size: u64) -> Result<(), InvalidField> {
     use Want::{AtLeast, AtMost, MultipleOf};
     let start = extent.start.get();
     AtLeast(free_from).check("extent.start", index, start)?;
@@ -214,7 +214,7 @@ fn extent_rules(index: usize, extent: &Extent, free_from: u64, size: u64) -> Res
     MultipleOf(CHUNK).check("extent.table_len", index, extent.table_len)
 }
 
-fn extent_is_blank(index: usize, extent: &Extent) -> Result<(), Contradiction> {
+fn extent_is_blank(index: usize, extent: &Extent) -> Result<(), InvalidField> {
     Want::Exactly(0).check("extent.start", index, extent.start.get())?;
     Want::Exactly(0).check("extent.len", index, extent.len)?;
     Want::Exactly(0).check("extent.table_len", index, extent.table_len)
@@ -274,13 +274,13 @@ mod test {
     use super::*;
     use proptest::prelude::*;
 
-    fn revalidated(geometry: &Geometry) -> Result<Geometry, Contradiction> {
+    fn revalidated(geometry: &Geometry) -> Result<Geometry, InvalidField> {
         let Geometry { size, log_off, log_len, extents, extent_count } = *geometry;
         Geometry::from_parts(size, log_off.get(), log_len, extents, extent_count as u64)
     }
 
     #[test]
-    fn sizes_at_the_edges() {
+    fn size_limits() {
         let min = Geometry::SIZE_MIN;
         assert_eq!(Geometry::plan(0), Err(GeometryError::TooSmall { size: 0, size_min: min }));
         assert_eq!(Geometry::plan(min - 1), Err(GeometryError::TooSmall { size: min - 1, size_min: min }));
@@ -294,7 +294,7 @@ mod test {
     }
 
     #[test]
-    fn log_takes_a_sixteenth_within_its_limits() {
+    fn log_is_a_sixteenth_within_limits() {
         for (size, log_len) in [
             (64 << 10, 16 << 10),
             (256 << 10, 16 << 10),
@@ -308,7 +308,7 @@ mod test {
     }
 
     #[test]
-    fn growing_fills_the_slack_first() {
+    fn growth_fills_slack_first() {
         let small = Geometry::plan(1 << 20).unwrap();
         let [first] = *small.extents() else { panic!("a new pool has one extent") };
         // The table of one chunk has 2048 words.
@@ -333,7 +333,7 @@ mod test {
     }
 
     #[test]
-    fn growing_in_small_steps_ends_with_a_precise_refusal() {
+    fn small_growth_exhausts_extents() {
         let mut pool = Geometry::plan(64 << 10).unwrap();
         let error = loop {
             match pool.grow(pool.size() + (32 << 20)) {
@@ -348,7 +348,7 @@ mod test {
 
     proptest! {
         #[test]
-        fn plans_and_growths_are_free_of_contradictions(
+        fn plans_and_growths_revalidate(
             size in Geometry::SIZE_MIN..1 << 45,
             steps in prop::collection::vec(1u64..1 << 40, 0..8),
         ) {

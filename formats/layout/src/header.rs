@@ -1,9 +1,9 @@
 #![doc = include_str!("header.md")]
 
-use crate::drawing;
-use crate::drawing::Drawing;
+use crate::format_table;
+use crate::format_table::FormatTable;
 use crate::geometry::{EXTENTS_MAX, Extent};
-use crate::{Contradiction, Durability, Geometry, LayoutName, LayoutNameError, PoolOffset, Want};
+use crate::{Durability, Geometry, InvalidField, LayoutName, LayoutNameError, PoolOffset, Want};
 use std::mem::offset_of;
 use uuid::Uuid;
 use zerocopy::byteorder::little_endian::{U32, U64};
@@ -22,7 +22,7 @@ const ENDIAN_MARK: u64 = 0x0102_0304_0506_0708;
 const INCOMPAT_KNOWN: u64 = 0;
 const RO_COMPAT_KNOWN: u64 = 0;
 
-pub(crate) const DRAWING: Drawing = drawing!(
+pub(crate) const TABLE: FormatTable = format_table!(
     "header",
     HeaderBytes,
     [
@@ -39,7 +39,7 @@ pub(crate) const DRAWING: Drawing = drawing!(
         created,
         durability_min,
         durability_forced,
-        watched,
+        in_use,
         reserved_flags,
         dirty_shutdowns,
         size,
@@ -76,7 +76,7 @@ struct HeaderBytes {
     created: U64,
     durability_min: u8,
     durability_forced: u8,
-    watched: u8,
+    in_use: u8,
     reserved_flags: [u8; 5],
     dirty_shutdowns: U64,
     size: U64,
@@ -113,7 +113,7 @@ pub struct Header {
     pub durability_forced: Option<Durability>,
     /// Sum of the dirty shutdowns that the modules below had counted at open. `Some` while a writer has the pool open
     /// on modules that count them.
-    pub watched: Option<u64>,
+    pub dirty_shutdowns: Option<u64>,
     /// The parts of the pool.
     pub geometry: Geometry,
 }
@@ -164,7 +164,7 @@ pub enum HeaderError {
     Layout(#[source] LayoutNameError),
     /// A field breaks its rule although the checksum is right.
     #[error("the header contradicts itself: {0}")]
-    Field(#[source] Contradiction),
+    Field(#[source] InvalidField),
     /// The pool is longer than the file or device that holds it.
     #[error("the pool has {want} bytes, but only {found} of them are there")]
     PoolCutShort {
@@ -194,7 +194,7 @@ impl Header {
             created,
             durability_min,
             durability_forced: None,
-            watched: None,
+            dirty_shutdowns: None,
             geometry,
         }
     }
@@ -202,7 +202,7 @@ impl Header {
     /// Decodes the header in the first 4096 of `bytes`. Never panics, for any content.
     ///
     /// # Errors
-    /// Reports the first failed check in the order of the drawing. Never reports [`HeaderError::PoolCutShort`];
+    /// Reports the first failed check in the order of the table. Never reports [`HeaderError::PoolCutShort`];
     /// [`fits`](Header::fits) does that.
     pub fn decode(bytes: &[u8]) -> Result<Header, HeaderError> {
         let (raw, _) = HeaderBytes::ref_from_prefix(bytes)
@@ -243,8 +243,8 @@ impl Header {
         raw.created = self.created.into();
         raw.durability_min = self.durability_min.code();
         raw.durability_forced = self.durability_forced.map_or(0, |durability| durability.code() + 1);
-        raw.watched = self.watched.is_some().into();
-        raw.dirty_shutdowns = self.watched.unwrap_or(0).into();
+        raw.in_use = self.dirty_shutdowns.is_some().into();
+        raw.dirty_shutdowns = self.dirty_shutdowns.unwrap_or(0).into();
         raw.size = self.geometry.size().into();
         raw.log_off = self.geometry.log_off().get().into();
         raw.log_len = self.geometry.log_len().into();
@@ -291,8 +291,8 @@ impl HeaderBytes {
         let durability_codes = u64::from(Durability::Byte.code());
         rule("durability_min", self.durability_min.into(), AtMost(durability_codes))?;
         rule("durability_forced", self.durability_forced.into(), AtMost(durability_codes + 1))?;
-        rule("watched", self.watched.into(), AtMost(1))?;
-        let watched = if self.watched == 1 {
+        rule("in_use", self.in_use.into(), AtMost(1))?;
+        let dirty_shutdowns = if self.in_use == 1 {
             Some(self.dirty_shutdowns.get())
         } else {
             rule("dirty_shutdowns", self.dirty_shutdowns.get(), Exactly(0))?;
@@ -308,7 +308,7 @@ impl HeaderBytes {
             created: self.created.get(),
             durability_min: Durability::from_code(self.durability_min).unwrap_or(Durability::None),
             durability_forced: self.durability_forced.checked_sub(1).and_then(Durability::from_code),
-            watched,
+            dirty_shutdowns,
             geometry: self.geometry().map_err(HeaderError::Field)?,
         };
         if header.ro_compat_unknown() == 0 {
@@ -319,7 +319,7 @@ impl HeaderBytes {
         Ok(header)
     }
 
-    fn geometry(&self) -> Result<Geometry, Contradiction> {
+    fn geometry(&self) -> Result<Geometry, InvalidField> {
         let extents = self.extents.map(|extent| Extent {
             start: PoolOffset::new(extent.start.get()),
             len: extent.len.get(),
@@ -347,7 +347,7 @@ mod test {
         Header {
             generation: 7,
             durability_forced: Some(Durability::None),
-            watched: Some(3),
+            dirty_shutdowns: Some(3),
             ..Header::new(uuid, layout, geometry, Durability::Commit, 1_700_000_000)
         }
     }
@@ -360,18 +360,18 @@ mod test {
         Header::decode(raw.as_bytes())
     }
 
-    fn contradiction(change: impl FnOnce(&mut HeaderBytes)) -> (&'static str, usize) {
+    fn invalid_field(change: impl FnOnce(&mut HeaderBytes)) -> (&'static str, usize) {
         match written_by(change) {
-            Err(HeaderError::Field(Contradiction { field, index, .. })) => (field, index),
+            Err(HeaderError::Field(InvalidField { field, index, .. })) => (field, index),
             other => panic!("expected a contradiction, not {other:?}"),
         }
     }
 
     #[test]
-    fn comes_back_as_it_was() {
-        let watched = sample();
-        assert_eq!(Header::decode(&watched.encode()), Ok(watched));
-        let plain = Header { durability_forced: None, watched: None, ..watched };
+    fn header_round_trips() {
+        let counted = sample();
+        assert_eq!(Header::decode(&counted.encode()), Ok(counted));
+        let plain = Header { durability_forced: None, dirty_shutdowns: None, ..counted };
         assert_eq!(Header::decode(&plain.encode()), Ok(plain));
     }
 
@@ -393,7 +393,7 @@ mod test {
 
     #[test]
     #[cfg_attr(miri, ignore = "4096 headers: minutes")]
-    fn every_shorter_length_is_too_short() {
+    fn every_shorter_input_is_refused() {
         let good = sample().encode();
         for len in 0..LEN {
             assert_eq!(Header::decode(&good[..len]), Err(HeaderError::TooShort { len: len as u64 }));
@@ -401,7 +401,7 @@ mod test {
     }
 
     #[test]
-    fn reasons_are_told_apart() {
+    fn each_corruption_has_its_error() {
         assert_eq!(Header::decode(&[0; LEN]), Err(HeaderError::NotAPool { found: [0; 8] }));
         assert_eq!(
             written_by(|raw| raw.endian_mark = ENDIAN_MARK.swap_bytes().into()),
@@ -422,7 +422,7 @@ mod test {
     }
 
     #[test]
-    fn newer_writers_that_kept_the_format_are_read() {
+    fn newer_minor_version_is_read() {
         let header = written_by(|raw| {
             raw.minor = 9.into();
             raw.compat = 0x10.into();
@@ -437,7 +437,7 @@ mod test {
     }
 
     #[test]
-    fn a_foreign_header_is_not_taken_for_damage() {
+    fn foreign_header_is_not_damage() {
         // Bytes of a big-endian writer: every number is reversed, including the checksum.
         let mut raw = HeaderBytes::read_from_bytes(&sample().encode()).unwrap();
         raw.endian_mark = raw.endian_mark.get().swap_bytes().into();
@@ -448,7 +448,7 @@ mod test {
     }
 
     #[test]
-    fn contradictions_name_their_field() {
+    fn invalid_fields_are_named() {
         type Change = fn(&mut HeaderBytes);
         let cases: &[(&str, usize, Change)] = &[
             ("endian_mark", 0, |raw| raw.endian_mark = 0.into()),
@@ -456,8 +456,8 @@ mod test {
             ("uuid", 0, |raw| raw.uuid = [0; 16]),
             ("durability_min", 0, |raw| raw.durability_min = 4),
             ("durability_forced", 0, |raw| raw.durability_forced = 5),
-            ("watched", 0, |raw| raw.watched = 2),
-            ("dirty_shutdowns", 0, |raw| raw.watched = 0),
+            ("in_use", 0, |raw| raw.in_use = 2),
+            ("dirty_shutdowns", 0, |raw| raw.in_use = 0),
             ("size", 0, |raw| raw.size = ((1 << 40) + 1).into()),
             ("size", 0, |raw| raw.size = 0.into()),
             ("size", 0, |raw| raw.size = u64::MAX.into()),
@@ -485,12 +485,12 @@ mod test {
             ("reserved bytes in use", 0, |raw| raw.reserved_flags[4] = 1),
         ];
         for (number, (field, index, change)) in cases.iter().enumerate() {
-            assert_eq!(contradiction(change), (*field, *index), "case {number}");
+            assert_eq!(invalid_field(change), (*field, *index), "case {number}");
         }
     }
 
     #[test]
-    fn a_pool_must_not_be_longer_than_its_medium() {
+    fn pool_longer_than_medium_is_refused() {
         let header = sample();
         let size = header.geometry.size();
         assert_eq!(header.fits(size), Ok(()));
@@ -500,13 +500,13 @@ mod test {
     proptest! {
         #[test]
         #[cfg_attr(miri, ignore = "minutes in the interpreter: in `make soak`")]
-        fn no_bytes_panic(bytes in prop::collection::vec(any::<u8>(), 0..LEN + 8)) {
+        fn decode_never_panics(bytes in prop::collection::vec(any::<u8>(), 0..LEN + 8)) {
             prop_assert!(Header::decode(&bytes).is_err());
         }
 
         /// Damages random bytes and corrects the checksum: decoding fails, or the header survives a round trip.
         #[test]
-        fn no_fields_panic(changes in prop::collection::vec((16usize..0x3d0, any::<u8>()), 1..24)) {
+        fn field_changes_never_panic(changes in prop::collection::vec((16usize..0x3d0, any::<u8>()), 1..24)) {
             let mut bytes = sample().encode();
             for (at, byte) in changes {
                 bytes[at] = byte;

@@ -1,4 +1,4 @@
-//! The progress of loading a text into a tree: a part of the tree's root object, drawn in `tree.md`.
+//! The progress of loading a text into a tree: a part of the tree's root object; the table is in `tree.md`.
 
 use core::mem::offset_of;
 use zerocopy::{FromBytes, Immutable, IntoBytes, transmute};
@@ -12,7 +12,7 @@ pub const KV_LOAD_WORDS: usize = 6;
 #[repr(C)]
 struct LoadBytes {
     crc: u32,
-    how: u32,
+    mode: u32,
     offset: u64,
     lines: u64,
     hash: [u64; 2],
@@ -23,7 +23,7 @@ struct LoadBytes {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KvLoad {
     /// Reading mode of the input; never 0. The same bytes read in another mode are another load.
-    pub how: u32,
+    pub mode: u32,
     /// Offset in the input, in bytes. Every line before it is in the tree.
     pub offset: u64,
     /// Number of lines before the offset.
@@ -37,7 +37,7 @@ pub struct KvLoad {
 
 /// The words are damaged: no writer stores such words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct KvDamage;
+pub struct KvLoadDamage;
 
 impl KvLoad {
     /// The words for no load, or for a tree that another writer has changed since its load.
@@ -45,8 +45,8 @@ impl KvLoad {
 
     /// Returns the words as stored.
     pub fn encode(&self) -> [u64; KV_LOAD_WORDS] {
-        let KvLoad { how, offset, lines, hash, begun } = *self;
-        let mut bytes = LoadBytes { crc: 0, how, offset, lines, hash, begun };
+        let KvLoad { mode, offset, lines, hash, begun } = *self;
+        let mut bytes = LoadBytes { crc: 0, mode, offset, lines, hash, begun };
         bytes.crc = crc(&bytes);
         transmute!(bytes)
     }
@@ -55,19 +55,19 @@ impl KvLoad {
     ///
     /// # Errors
     /// Fails if the words are damaged.
-    pub fn decode(words: &[u64; KV_LOAD_WORDS]) -> Result<Option<KvLoad>, KvDamage> {
+    pub fn decode(words: &[u64; KV_LOAD_WORDS]) -> Result<Option<KvLoad>, KvLoadDamage> {
         if *words == KvLoad::NONE {
             return Ok(None);
         }
         let bytes: LoadBytes = transmute!(*words);
-        let LoadBytes { how, offset, lines, hash, begun, .. } = bytes;
-        let intact = bytes.crc == crc(&bytes) && how != 0 && begun >= offset;
-        if intact { Ok(Some(KvLoad { how, offset, lines, hash, begun })) } else { Err(KvDamage) }
+        let LoadBytes { mode, offset, lines, hash, begun, .. } = bytes;
+        let intact = bytes.crc == crc(&bytes) && mode != 0 && begun >= offset;
+        if intact { Ok(Some(KvLoad { mode, offset, lines, hash, begun })) } else { Err(KvLoadDamage) }
     }
 }
 
 fn crc(bytes: &LoadBytes) -> u32 {
-    crc32c::crc32c(&bytes.as_bytes()[offset_of!(LoadBytes, how)..])
+    crc32c::crc32c(&bytes.as_bytes()[offset_of!(LoadBytes, mode)..])
 }
 
 #[cfg(test)]
@@ -75,8 +75,8 @@ mod test {
     use super::*;
 
     #[test]
-    fn loads_come_back_and_every_flipped_bit_is_found() {
-        let load = KvLoad { how: 1, offset: 985_084, lines: 104_334, hash: [3, 4], begun: 985_099 };
+    fn loads_round_trip_and_detect_bit_flips() {
+        let load = KvLoad { mode: 1, offset: 985_084, lines: 104_334, hash: [3, 4], begun: 985_099 };
         let words = load.encode();
         assert_eq!(KvLoad::decode(&words), Ok(Some(load)));
         assert_eq!(KvLoad::decode(&KvLoad::NONE), Ok(None));
@@ -84,7 +84,7 @@ mod test {
             for bit in 0..64 * KV_LOAD_WORDS {
                 let mut damaged = stored;
                 damaged[bit / 64] ^= 1 << (bit % 64);
-                assert_eq!(KvLoad::decode(&damaged), Err(KvDamage), "bit {bit}");
+                assert_eq!(KvLoad::decode(&damaged), Err(KvLoadDamage), "bit {bit}");
             }
         }
     }

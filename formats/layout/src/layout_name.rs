@@ -100,7 +100,7 @@ mod test {
     use super::*;
 
     #[test]
-    fn lengths_at_the_edges() {
+    fn length_limits() {
         assert_eq!(LayoutName::new(""), Err(LayoutNameError::Empty));
         for len in [1, 63, 64] {
             let text = "x".repeat(len);
@@ -112,7 +112,7 @@ mod test {
     }
 
     #[test]
-    fn what_can_not_be_printed_is_refused() {
+    fn unprintable_names_are_refused() {
         assert_eq!(LayoutName::new("a\0b"), Err(LayoutNameError::Control { at: 1 }));
         assert_eq!(LayoutName::new("ab\n"), Err(LayoutNameError::Control { at: 2 }));
         let mut bytes = [0; 64];

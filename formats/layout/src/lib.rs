@@ -8,42 +8,44 @@
 compile_error!("media are little-endian, and so must the CPU be: words are loaded where they lie");
 
 pub mod bug;
+mod checkpoint_slot;
 mod chunk;
-mod contradiction;
-#[doc(hidden)]
-pub mod drawing;
-mod drawings;
 mod durability;
 mod flip;
+#[doc(hidden)]
+pub mod format_table;
+mod format_tables;
 mod geometry;
 pub mod header;
+mod invalid_field;
 mod kv_load;
 mod layout_name;
 mod offset;
 mod record;
-mod slot;
 mod span;
 mod tree_leaf;
 mod tree_node;
 mod tree_slot;
 mod word;
 
-pub use chunk::{Descriptor, decode_root, encode_root};
-pub use contradiction::{Contradiction, Want};
-pub use drawing::{Drawing, Field};
-pub use drawings::DRAWINGS;
+pub use checkpoint_slot::{
+    CHECKPOINT_COPY_STRIDE, CHECKPOINT_SLOT_WORDS, CHECKPOINT_SLOTS_OFF, CheckpointSlot,
+};
+pub use chunk::{ChunkDescriptor, decode_root, encode_root};
 pub use durability::Durability;
 pub use flip::flipped_bit_of;
+pub use format_table::{Field, FormatTable};
+pub use format_tables::FORMAT_TABLES;
 pub use geometry::{CHUNK, Extent, Geometry, GeometryError};
 pub use header::{Header, HeaderError};
-pub use kv_load::{KV_LOAD_OFF, KV_LOAD_WORDS, KvDamage, KvLoad};
+pub use invalid_field::{InvalidField, Want};
+pub use kv_load::{KV_LOAD_OFF, KV_LOAD_WORDS, KvLoad, KvLoadDamage};
 pub use layout_name::{LayoutName, LayoutNameError};
 pub use offset::{BLOCK, LINE, PoolOffset, WORD, align_down, align_up};
 pub use record::{
-    ENTRY_WORDS_MAX, Entries, Entry, EntryError, RECORD_HEADER_WORDS, RECORD_LINE_WORDS, RECORD_LONG_WORDS,
-    Record, RecordSeal, record_checksum, turned,
+    ChecksumSeed, ENTRY_WORDS_MAX, Entries, Entry, EntryError, RECORD_HEADER_WORDS, RECORD_LINE_WORDS,
+    RECORD_LONG_WORDS, Record, record_checksum, rotate_sums,
 };
-pub use slot::{SLOT_BLOCKS, SLOT_COPY_STRIDE, SLOT_WORDS, Slot};
 pub use span::{Huge, SPAN_HEADER, SpanHeaderWords, Superblock};
 pub use tree_leaf::{
     KEY_LEN_MAX, LEAF_HEADER, LeafHeader, encode_leaf, leaf_crc, leaf_crc_append, leaf_words,
@@ -52,5 +54,5 @@ pub use tree_node::{
     META_DEAD, NODE_BODY, NODE_END, NODE_META, TREE_CELLS, TREE_CELLS_OFF, TREE_SIZE, TYPE_LEAF, TYPE_TREE,
     tree_meta,
 };
-pub use tree_slot::{NodeKind, SKIP_MAX, SLOT_REACH, SlotKind, TreeSlot};
+pub use tree_slot::{NodeKind, PREFIX_LEN_MAX, SLOT_REACH, SlotKind, TreeSlot};
 pub use word::{CHECKED_BITS, checked, payload, unchecked};

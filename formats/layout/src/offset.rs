@@ -81,7 +81,7 @@ mod test {
     use super::*;
 
     #[test]
-    fn alignment_around_every_edge() {
+    fn alignment_at_unit_edges() {
         for unit in [1, WORD, LINE, BLOCK] {
             for edge in 0..8 {
                 for delta in -2i64..=2 {

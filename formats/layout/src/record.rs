@@ -1,8 +1,8 @@
 //! Redo records: the changes of one transaction, as stored in a ring of the log.
 #![doc = include_str!("record.md")]
 
-use crate::drawing;
-use crate::drawing::Drawing;
+use crate::format_table;
+use crate::format_table::FormatTable;
 use crate::{PoolOffset, flip};
 use zerocopy::{FromBytes, Immutable, IntoBytes, transmute};
 
@@ -15,7 +15,7 @@ struct RecordHeader {
     sequence: u64,
 }
 
-pub(crate) const DRAWING: Drawing = drawing!("record", RecordHeader, [crc, body, sequence]);
+pub(crate) const TABLE: FormatTable = format_table!("record", RecordHeader, [crc, body, sequence]);
 
 /// Words of a record's header.
 pub const RECORD_HEADER_WORDS: usize = 2;
@@ -25,7 +25,7 @@ pub const RECORD_LINE_WORDS: usize = 8;
 pub const ENTRY_WORDS_MAX: usize = 0xFFF;
 
 /// Bits by which the checksum of each quarter of a long record is rotated further than the previous one.
-const TURN: u32 = 7;
+const SUM_ROTATION: u32 = 7;
 
 /// Least number of words for which the checksum is computed in four quarters.
 pub const RECORD_LONG_WORDS: usize = 16;
@@ -193,7 +193,7 @@ impl Record {
 
     #[inline]
     fn push_pair(&mut self, first: u64, second: u64) {
-        // Keeps room for the padding, see `seal`.
+        // Keeps room for the padding, see `finish`.
         if let Some(room) = self.words.get_mut(self.len..self.len + 2 + RECORD_LINE_WORDS) {
             room[..2].copy_from_slice(&[first, second]);
             self.len += 2;
@@ -219,7 +219,7 @@ impl Record {
 
     /// Returns the number of words of the sealed record: a multiple of [`RECORD_LINE_WORDS`].
     #[inline]
-    pub fn sealed_len(&self) -> usize {
+    pub fn padded_len(&self) -> usize {
         self.len.next_multiple_of(RECORD_LINE_WORDS)
     }
 
@@ -229,17 +229,17 @@ impl Record {
     /// # Panics
     /// Panics for a record of 32 GiB or more.
     #[inline]
-    pub fn seal(
+    pub fn finish(
         &mut self,
-        seal: RecordSeal,
+        checksum_seed: ChecksumSeed,
         sequence: u64,
         ring_off: u64,
         checksum: impl Fn(u32, &[u64]) -> u32,
     ) -> &[u64] {
-        seal.close(&mut self.words[..self.len], sequence, ring_off, checksum);
+        checksum_seed.write_header(&mut self.words[..self.len], sequence, ring_off, checksum);
         // Fills a whole line even if less is needed: its length is constant, so the compiler emits no call.
         self.words[self.len..self.len + RECORD_LINE_WORDS].fill(0);
-        &self.words[..self.sealed_len()]
+        &self.words[..self.padded_len()]
     }
 }
 
@@ -319,22 +319,28 @@ impl<'a> Iterator for Entries<'a> {
 
 /// The start value of record checksums: it covers the pool, the epoch of the log, and the ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RecordSeal {
+pub struct ChecksumSeed {
     seed: u32,
 }
 
-impl RecordSeal {
+impl ChecksumSeed {
     /// Returns the seal of ring number `ring` of the pool `uuid` in the log epoch `log_epoch`.
-    pub fn new(uuid: &[u8; 16], log_epoch: [u64; 2], ring: u32) -> RecordSeal {
+    pub fn new(uuid: &[u8; 16], log_epoch: [u64; 2], ring: u32) -> ChecksumSeed {
         let mut seed = crc32c::crc32c(uuid);
         for part in log_epoch {
             seed = crc32c::crc32c_append(seed, &part.to_le_bytes());
         }
-        RecordSeal { seed: crc32c::crc32c_append(seed, &ring.to_le_bytes()) }
+        ChecksumSeed { seed: crc32c::crc32c_append(seed, &ring.to_le_bytes()) }
     }
 
     #[inline]
-    fn close(self, record: &mut [u64], sequence: u64, ring_off: u64, checksum: impl Fn(u32, &[u64]) -> u32) {
+    fn write_header(
+        self,
+        record: &mut [u64],
+        sequence: u64,
+        ring_off: u64,
+        checksum: impl Fn(u32, &[u64]) -> u32,
+    ) {
         let body =
             u32::try_from(record.len() - RECORD_HEADER_WORDS).expect("records are shorter than a ring");
         let mut header = RecordHeader { crc: 0, body, sequence };
@@ -346,7 +352,7 @@ impl RecordSeal {
     /// Returns the number of words and the sequence number of the record at the start of `words`. Returns `None` if the
     /// record does not end inside of `words`, or if its checksum is wrong for the place `ring_off`. `checksum` is
     /// [`record_checksum`] or an equivalent function.
-    pub fn open(
+    pub fn verify(
         self,
         words: &[u64],
         ring_off: u64,
@@ -365,7 +371,7 @@ impl RecordSeal {
     ///
     /// # Cost
     /// One checksum, and a cycle or two for each bit of the record.
-    pub fn flipped(self, words: &[u64], ring_off: u64, words_max: usize) -> Vec<(usize, u32)> {
+    pub fn flipped_bits(self, words: &[u64], ring_off: u64, words_max: usize) -> Vec<(usize, u32)> {
         let Some(&first) = words.first() else { return Vec::new() };
         let len_of = |first: u64| RECORD_HEADER_WORDS + (first >> BODY_SHIFT) as usize;
         let whole = |first: u64| words.get(..len_of(first)).filter(|record| record.len() <= words_max);
@@ -401,7 +407,7 @@ impl RecordSeal {
 /// Returns the checksum of a record's words, from the start value `seed`.
 ///
 /// A long record is split into four quarters, because a CPU computes four CRCs side by side. In a single run each word
-/// would wait for the word before it. The four CRCs are rotated before they are combined, see [`turned`].
+/// would wait for the word before it. The four CRCs are rotated before they are combined, see [`rotate_sums`].
 ///
 /// This function is the definition, written for clarity; `lode_pmem::checksum` computes the same value in fewer cycles.
 pub fn record_checksum(seed: u32, words: &[u64]) -> u32 {
@@ -412,15 +418,20 @@ pub fn record_checksum(seed: u32, words: &[u64]) -> u32 {
     let (first, second) = words.split_at(words.len() / 2);
     let (one, two) = first.split_at(first.len() / 2);
     let (three, four) = second.split_at(second.len() / 2);
-    crc32c::crc32c(turned([crc(one), crc(two), crc(three), crc(four)]).as_bytes())
+    crc32c::crc32c(rotate_sums([crc(one), crc(two), crc(three), crc(four)]).as_bytes())
 }
 
 /// Rotates the checksums of four quarters before they are combined. Without the rotation, a flipped bit in one quarter
 /// would change the combined sum like a bit 32 places further in the next quarter. Two such flips would go undetected.
 #[inline]
-pub fn turned(sums: [u32; 4]) -> [u32; 4] {
+pub fn rotate_sums(sums: [u32; 4]) -> [u32; 4] {
     let [one, two, three, four] = sums;
-    [one, two.rotate_left(TURN), three.rotate_left(2 * TURN), four.rotate_left(3 * TURN)]
+    [
+        one,
+        two.rotate_left(SUM_ROTATION),
+        three.rotate_left(2 * SUM_ROTATION),
+        four.rotate_left(3 * SUM_ROTATION),
+    ]
 }
 
 /// Returns the bits of `len` words that may have flipped when [`record_checksum`] changed by `difference`.
@@ -435,7 +446,7 @@ fn flipped_in_sum(difference: u32, len: usize) -> Vec<usize> {
     let in_quarter = |((from, to), index)| {
         let sums_after = 4 - index as usize;
         let difference = flip::inner_difference(difference, sums_after * SUM * u8::BITS as usize);
-        let difference = difference.rotate_right(TURN * index);
+        let difference = difference.rotate_right(SUM_ROTATION * index);
         flip::flipped_bit(difference, (to - from) * size_of::<u64>()).map(|bit| bits(from) + bit)
     };
     quarters.zip(0..4).filter_map(in_quarter).collect()
@@ -457,7 +468,7 @@ mod test {
     }
 
     #[test]
-    fn a_record_grows_and_is_padded_with_zeros() {
+    fn record_grows_and_pads_with_zeros() {
         let mut record = Record::new();
         for word in 0..1000 {
             record.push_word(PoolOffset::new(word * 8), word);
@@ -471,10 +482,10 @@ mod test {
         assert!(record.is_empty());
         record.push(Entry::SetBits { at: PoolOffset::new(8), mask: 1 });
         assert_eq!(Entries::new(record.body()).next_word(), None);
-        let seal = RecordSeal::new(&[1; 16], [2, 3], 4);
-        let sealed = record.seal(seal, 5, 0, record_checksum).to_vec();
-        assert_eq!((sealed.len(), &sealed[4..]), (8, &[0; 4][..]));
-        assert_eq!(seal.open(&sealed, 0, record_checksum), Some((4, 5)));
+        let checksum_seed = ChecksumSeed::new(&[1; 16], [2, 3], 4);
+        let finished = record.finish(checksum_seed, 5, 0, record_checksum).to_vec();
+        assert_eq!((finished.len(), &finished[4..]), (8, &[0; 4][..]));
+        assert_eq!(checksum_seed.verify(&finished, 0, record_checksum), Some((4, 5)));
     }
 
     fn all_kinds() -> [Entry<'static>; 7] {
@@ -491,14 +502,14 @@ mod test {
     }
 
     #[test]
-    fn entries_come_back() {
+    fn entries_round_trip() {
         let record = sample();
         let parsed: Result<Vec<_>, _> = Entries::new(&record[RECORD_HEADER_WORDS..]).collect();
         assert_eq!(parsed, Ok(all_kinds().to_vec()));
     }
 
     #[test]
-    fn a_cut_body_is_an_error_and_ends() {
+    fn truncated_body_is_an_error() {
         let record = sample();
         let body = &record[RECORD_HEADER_WORDS..];
         let whole: Vec<usize> =
@@ -512,14 +523,14 @@ mod test {
     #[test]
     fn record_checksum_covers_pool_epoch_ring_and_place() {
         let mut record = sample();
-        let seal = RecordSeal::new(&[1; 16], [2, 3], 4);
-        seal.close(&mut record, 99, 640, record_checksum);
-        assert_eq!(seal.open(&record, 640, record_checksum), Some((record.len(), 99)));
-        assert_eq!(seal.open(&record, 704, record_checksum), None);
-        assert_eq!(RecordSeal::new(&[2; 16], [2, 3], 4).open(&record, 640, record_checksum), None);
-        assert_eq!(RecordSeal::new(&[1; 16], [2, 4], 4).open(&record, 640, record_checksum), None);
-        assert_eq!(RecordSeal::new(&[1; 16], [2, 3], 5).open(&record, 640, record_checksum), None);
-        assert_eq!(seal.open(&record[..record.len() - 1], 640, record_checksum), None);
+        let checksum_seed = ChecksumSeed::new(&[1; 16], [2, 3], 4);
+        checksum_seed.write_header(&mut record, 99, 640, record_checksum);
+        assert_eq!(checksum_seed.verify(&record, 640, record_checksum), Some((record.len(), 99)));
+        assert_eq!(checksum_seed.verify(&record, 704, record_checksum), None);
+        assert_eq!(ChecksumSeed::new(&[2; 16], [2, 3], 4).verify(&record, 640, record_checksum), None);
+        assert_eq!(ChecksumSeed::new(&[1; 16], [2, 4], 4).verify(&record, 640, record_checksum), None);
+        assert_eq!(ChecksumSeed::new(&[1; 16], [2, 3], 5).verify(&record, 640, record_checksum), None);
+        assert_eq!(checksum_seed.verify(&record[..record.len() - 1], 640, record_checksum), None);
     }
 
     /// The first checksum of long records was the CRC of their quarters' CRCs. The crash explorer found a torn record
@@ -527,7 +538,7 @@ mod test {
     /// compensated for the distance of the quarters.
     #[test]
     #[cfg_attr(miri, ignore = "minutes in the interpreter: in `make soak`")]
-    fn equal_errors_in_two_quarters_do_not_cancel_out() {
+    fn equal_errors_in_quarters_do_not_cancel() {
         for len in [16, 17, 18, 19, 40, 64] {
             let whole = vec![0x93; len];
             for (first, second) in (0..len).flat_map(|first| (0..first).map(move |second| (first, second))) {
@@ -545,36 +556,36 @@ mod test {
 
     #[test]
     #[cfg_attr(miri, ignore = "thousands of checksums: minutes to hours")]
-    fn every_flipped_bit_of_a_record_is_found() {
+    fn every_flipped_record_bit_is_found() {
         let mut record = sample();
-        let seal = RecordSeal::new(&[1; 16], [2, 3], 0);
-        seal.close(&mut record, 99, 0, record_checksum);
+        let checksum_seed = ChecksumSeed::new(&[1; 16], [2, 3], 0);
+        checksum_seed.write_header(&mut record, 99, 0, record_checksum);
         assert!(record.len() > RECORD_LONG_WORDS);
         for bit in 0..record.len() * 64 {
             record[bit / 64] ^= 1 << (bit % 64);
-            assert_eq!(seal.open(&record, 0, record_checksum), None, "bit {bit}");
+            assert_eq!(checksum_seed.verify(&record, 0, record_checksum), None, "bit {bit}");
             record[bit / 64] ^= 1 << (bit % 64);
         }
     }
 
     #[test]
     #[cfg_attr(miri, ignore = "thousands of checksums: minutes to hours")]
-    fn a_flipped_bit_is_located_in_records_of_every_length() {
-        let seal = RecordSeal::new(&[1; 16], [2, 3], 7);
+    fn flipped_bit_is_located_at_any_length() {
+        let checksum_seed = ChecksumSeed::new(&[1; 16], [2, 3], 7);
         for len in (3..24).chain([127]) {
             let mut ring: Vec<u64> =
                 (0..len + 140u64).map(|word| word.wrapping_mul(0x9E37_79B9_7F4A_7C15)).collect();
-            seal.close(&mut ring[..len as usize], 99, 128, record_checksum);
-            assert_eq!(seal.flipped(&ring, 128, 200), [], "it is whole");
+            checksum_seed.write_header(&mut ring[..len as usize], 99, 128, record_checksum);
+            assert_eq!(checksum_seed.flipped_bits(&ring, 128, 200), [], "it is whole");
             for bit in 0..len as usize * 64 {
                 ring[bit / 64] ^= 1 << (bit % 64);
-                let found = seal.flipped(&ring, 128, 200);
+                let found = checksum_seed.flipped_bits(&ring, 128, 200);
                 assert!(found.contains(&(bit / 64, bit as u32 % 64)), "bit {bit} of {len} words: {found:?}");
                 assert!(found.len() <= 2, "bit {bit} of {len} words: {found:?}");
                 ring[bit / 64] ^= 1 << (bit % 64);
             }
             ring[1] ^= 3;
-            assert_eq!(seal.flipped(&ring, 128, 200), [], "two flipped bits");
+            assert_eq!(checksum_seed.flipped_bits(&ring, 128, 200), [], "two flipped bits");
         }
     }
 }

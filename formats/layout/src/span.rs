@@ -2,8 +2,8 @@
 #![doc = include_str!("span.md")]
 
 use crate::LINE;
-use crate::drawing;
-use crate::drawing::Drawing;
+use crate::format_table;
+use crate::format_table::FormatTable;
 use crate::word::CHECKED_BITS;
 use zerocopy::{FromBytes, Immutable, IntoBytes, transmute};
 
@@ -25,8 +25,8 @@ struct SpanHeader {
     reserved: [u64; 4],
 }
 
-pub(crate) const DRAWING: Drawing =
-    drawing!("span", SpanHeader, [magic, crc, shape, data_off, type_number, reserved]);
+pub(crate) const TABLE: FormatTable =
+    format_table!("span", SpanHeader, [magic, crc, shape, data_off, type_number, reserved]);
 
 /// A superblock: a span divided into equal blocks, with a bitmap of the allocated ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,12 +78,13 @@ impl Superblock {
     /// Returns the header as stored at `span_off` (bytes from the start of the pool). The checksum covers the offset.
     pub fn encode(&self, span_off: u64) -> SpanHeaderWords {
         let shape = self.block_size | self.block_count << 32;
-        seal(SUPERBLOCK_MAGIC, shape, self.data_off, self.type_number, span_off)
+        encode_header(SUPERBLOCK_MAGIC, shape, self.data_off, self.type_number, span_off)
     }
 
     /// Decodes the header `words` at `span_off` in a span of `span` bytes. Returns `None` if it is damaged.
     pub fn decode(words: &SpanHeaderWords, span_off: u64, span: u64) -> Option<Superblock> {
-        let SpanHeader { shape, data_off, type_number, .. } = unseal(SUPERBLOCK_MAGIC, words, span_off)?;
+        let SpanHeader { shape, data_off, type_number, .. } =
+            decode_header(SUPERBLOCK_MAGIC, words, span_off)?;
         let superblock = Superblock {
             block_size: shape & u64::from(u32::MAX),
             block_count: shape >> 32,
@@ -104,12 +105,13 @@ impl Superblock {
 impl Huge {
     /// Returns the header as stored at `span_off` (bytes from the start of the pool). The checksum covers the offset.
     pub fn encode(&self, span_off: u64) -> SpanHeaderWords {
-        seal(HUGE_MAGIC, self.size, self.data_off, self.type_number, span_off)
+        encode_header(HUGE_MAGIC, self.size, self.data_off, self.type_number, span_off)
     }
 
     /// Decodes the header `words` at `span_off` in a span of `span` bytes. Returns `None` if it is damaged.
     pub fn decode(words: &SpanHeaderWords, span_off: u64, span: u64) -> Option<Huge> {
-        let SpanHeader { shape: size, data_off, type_number, .. } = unseal(HUGE_MAGIC, words, span_off)?;
+        let SpanHeader { shape: size, data_off, type_number, .. } =
+            decode_header(HUGE_MAGIC, words, span_off)?;
         let fits = data_off.checked_add(size).is_some_and(|end| end <= span);
         (fits && data_off >= SPAN_HEADER).then_some(Huge { size, data_off, type_number })
     }
@@ -120,13 +122,13 @@ fn crc_of(header: &SpanHeader, span_off: u64) -> u32 {
     crc32c::crc32c_append(crc32c::crc32c(&span_off.to_le_bytes()), covered)
 }
 
-fn seal(magic: u32, shape: u64, data_off: u64, type_number: u64, span_off: u64) -> SpanHeaderWords {
+fn encode_header(magic: u32, shape: u64, data_off: u64, type_number: u64, span_off: u64) -> SpanHeaderWords {
     let mut header = SpanHeader { magic, crc: 0, shape, data_off, type_number, reserved: [0; 4] };
     header.crc = crc_of(&header, span_off);
     transmute!(header)
 }
 
-fn unseal(magic: u32, words: &SpanHeaderWords, span_off: u64) -> Option<SpanHeader> {
+fn decode_header(magic: u32, words: &SpanHeaderWords, span_off: u64) -> Option<SpanHeader> {
     let header: SpanHeader = transmute!(*words);
     (header.magic == magic && header.crc == crc_of(&header, span_off)).then_some(header)
 }
@@ -137,7 +139,7 @@ mod test {
     use crate::CHUNK;
 
     #[test]
-    fn blocks_fill_the_span_and_nothing_overlaps() {
+    fn blocks_fill_span_without_overlap() {
         for span in [CHUNK, 4 * CHUNK, 32 * CHUNK] {
             for (block_size, align) in [(16, 16), (32, 16), (48, 16), (656, 16), (4096, 4096), (1024, 1024)] {
                 let superblock = Superblock::plan(span, block_size, align, 7);
@@ -152,7 +154,7 @@ mod test {
 
     #[test]
     #[cfg_attr(miri, ignore = "thousands of checksums: minutes to hours")]
-    fn headers_come_back_and_every_flipped_bit_is_found() {
+    fn headers_round_trip_and_detect_bit_flips() {
         let superblock = Superblock::plan(CHUNK, 32, 16, 0xABCD);
         let huge = Huge { size: 100_000, data_off: 64, type_number: 1 << 63 };
         let (a, b) = (superblock.encode(0x8000), huge.encode(0x8000));

@@ -1,8 +1,8 @@
 //! Leaves of the radix tree: a key and its value.
 #![doc = include_str!("leaf.md")]
 
-use crate::drawing;
-use crate::drawing::Drawing;
+use crate::format_table;
+use crate::format_table::FormatTable;
 use crate::{WORD, align_up};
 use zerocopy::{FromBytes, Immutable, IntoBytes, transmute};
 
@@ -23,7 +23,7 @@ pub struct LeafHeader {
     pub value_len: u64,
 }
 
-pub(crate) const DRAWING: Drawing = drawing!("leaf", LeafHeader, [crc, key_len, value_len]);
+pub(crate) const TABLE: FormatTable = format_table!("leaf", LeafHeader, [crc, key_len, value_len]);
 
 impl LeafHeader {
     /// Returns the header stored as `words`, without checks.
@@ -90,7 +90,7 @@ mod test {
 
     #[test]
     #[cfg_attr(miri, ignore = "thousands of checksums: minutes to hours")]
-    fn leaves_come_back_and_every_flipped_bit_is_found() {
+    fn leaves_round_trip_and_detect_bit_flips() {
         for (key, value) in
             [(&b""[..], &b""[..]), (b"k", b""), (b"12345678", b"abcdefgh"), (b"123", b"12345678901")]
         {
@@ -112,7 +112,7 @@ mod test {
     }
 
     #[test]
-    fn lengths_that_can_not_be_are_refused() {
+    fn impossible_lengths_are_refused() {
         let header = LeafHeader { crc: 0, key_len: 5, value_len: u64::MAX - 7 };
         assert_eq!(header.leaf_len(), None);
     }

@@ -7,8 +7,8 @@
 #![doc = include_str!("node256.md")]
 #![doc = include_str!("tree.md")]
 
-use crate::drawing;
-use crate::drawing::Drawing;
+use crate::format_table;
+use crate::format_table::FormatTable;
 use crate::tree_slot::NodeKind;
 use crate::word::checked;
 use crate::{LINE, WORD};
@@ -17,7 +17,7 @@ use crate::{LINE, WORD};
 pub const NODE_META: u64 = 0;
 /// Offset of the slot for the key that ends at a node. In the root object, the slot leads to the top of the tree.
 pub const NODE_END: u64 = 8;
-/// Offset of the hints in a node of 16 or 48, or of the slots in a node of 4 or 256.
+/// Offset of the key bytes in a node of 16 or 48, or of the slots in a node of 4 or 256.
 pub const NODE_BODY: u64 = 16;
 
 /// The meta word of a replaced node. A thread that still sees the node must look up its replacement.
@@ -46,7 +46,7 @@ struct Node4 {
 struct Node16 {
     meta: u64,
     end: u64,
-    hints: [u8; 16],
+    key_bytes: [u8; 16],
     slots: [u64; 16],
 }
 
@@ -54,7 +54,7 @@ struct Node16 {
 struct Node48 {
     meta: u64,
     end: u64,
-    hints: [u8; 48],
+    key_bytes: [u8; 48],
     slots: [u64; 48],
 }
 
@@ -70,7 +70,7 @@ struct TreeRoot {
     meta: u64,
     slot: u64,
     load_crc: u32,
-    load_how: u32,
+    load_mode: u32,
     load_offset: u64,
     load_lines: u64,
     load_hash: [u64; 2],
@@ -78,14 +78,14 @@ struct TreeRoot {
     cells: [[u64; 8]; TREE_CELLS as usize],
 }
 
-pub(crate) const DRAWING_4: Drawing = drawing!("node4", Node4, [meta, end, slots]);
-pub(crate) const DRAWING_16: Drawing = drawing!("node16", Node16, [meta, end, hints, slots]);
-pub(crate) const DRAWING_48: Drawing = drawing!("node48", Node48, [meta, end, hints, slots]);
-pub(crate) const DRAWING_256: Drawing = drawing!("node256", Node256, [meta, end, slots]);
-pub(crate) const DRAWING_TREE: Drawing = drawing!(
+pub(crate) const TABLE_4: FormatTable = format_table!("node4", Node4, [meta, end, slots]);
+pub(crate) const TABLE_16: FormatTable = format_table!("node16", Node16, [meta, end, key_bytes, slots]);
+pub(crate) const TABLE_48: FormatTable = format_table!("node48", Node48, [meta, end, key_bytes, slots]);
+pub(crate) const TABLE_256: FormatTable = format_table!("node256", Node256, [meta, end, slots]);
+pub(crate) const TABLE_TREE: FormatTable = format_table!(
     "tree",
     TreeRoot,
-    [meta, slot, load_crc, load_how, load_offset, load_lines, load_hash, load_begun, cells]
+    [meta, slot, load_crc, load_mode, load_offset, load_lines, load_hash, load_begun, cells]
 );
 
 const _: () = assert!(core::mem::offset_of!(TreeRoot, cells) as u64 == TREE_CELLS_OFF);
@@ -115,9 +115,9 @@ impl NodeKind {
         }
     }
 
-    /// Returns the number of words of hints. A hint is one byte for each slot: the key byte of its child.
+    /// Returns the number of words of key bytes: one byte for each slot.
     #[inline]
-    pub const fn hint_words(self) -> u64 {
+    pub const fn key_byte_words(self) -> u64 {
         match self {
             NodeKind::N4 | NodeKind::N256 => 0,
             NodeKind::N16 => 2,
@@ -128,7 +128,7 @@ impl NodeKind {
     /// Returns the offset of the slots, in bytes from the start of the node.
     #[inline]
     pub const fn slots_off(self) -> u64 {
-        NODE_BODY + self.hint_words() * WORD
+        NODE_BODY + self.key_byte_words() * WORD
     }
 
     /// Returns the size of a node in bytes.
@@ -160,7 +160,7 @@ mod test {
     use super::*;
 
     #[test]
-    fn nodes_fill_their_drawings() {
+    fn node_sizes_match_their_tables() {
         for (kind, size) in [
             (NodeKind::N4, size_of::<Node4>()),
             (NodeKind::N16, size_of::<Node16>()),
@@ -172,7 +172,7 @@ mod test {
     }
 
     #[test]
-    fn one_flipped_bit_makes_no_other_meta_word() {
+    fn flipped_bit_makes_no_other_meta_word() {
         let all: Vec<u64> = NodeKind::ALL
             .iter()
             .flat_map(|kind| [0, 1, 1023, 65_536].map(|depth| kind.meta(depth)))

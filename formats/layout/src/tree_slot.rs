@@ -3,25 +3,25 @@
 //! ```text
 //!   63                            21 20        11 10    8 7        0
 //!   +-------------------------------+------------+-------+----------+
-//!   | offset / 16                   | skip       | kind  | key byte |
+//!   | offset / 16                   | prefix len | kind  | key byte |
 //!   +-------------------------------+------------+-------+----------+
 //! ```
 //!
-//! A zero word is an empty slot. `skip` is the number of key bytes between the slot and the byte by which the node
-//! below branches. Path compression leaves these bytes out; only the leaves store them.
+//! A zero word is an empty slot. The prefix length is the number of key bytes between the slot and the byte by which
+//! the node below branches. Path compression leaves these bytes out; only the leaves store them.
 
 use crate::PoolOffset;
 
 /// The most key bytes that one slot can skip.
-pub const SKIP_MAX: usize = (1 << SKIP_BITS) - 1;
+pub const PREFIX_LEN_MAX: usize = (1 << PREFIX_BITS) - 1;
 /// Upper limit of offsets in slots: 128 TiB.
 pub const SLOT_REACH: u64 = 1 << 47;
 
 const KIND_SHIFT: u32 = 8;
 const KIND_BITS: u32 = 3;
-const SKIP_SHIFT: u32 = KIND_SHIFT + KIND_BITS;
-const SKIP_BITS: u32 = 10;
-const OFFSET_SHIFT: u32 = SKIP_SHIFT + SKIP_BITS;
+const PREFIX_SHIFT: u32 = KIND_SHIFT + KIND_BITS;
+const PREFIX_BITS: u32 = 10;
+const OFFSET_SHIFT: u32 = PREFIX_SHIFT + PREFIX_BITS;
 /// Bits below an offset's unit: objects lie at multiples of 16 bytes.
 const OFFSET_UNIT_BITS: u32 = 4;
 
@@ -71,18 +71,18 @@ impl TreeSlot {
         TreeSlot(at.get() >> OFFSET_UNIT_BITS << OFFSET_SHIFT | 1 << KIND_SHIFT | byte as u64)
     }
 
-    /// Returns a slot for the key byte `byte` that leads to the node at `at` and skips `skip` key bytes, at most
-    /// [`SKIP_MAX`].
+    /// Returns a slot for the key byte `byte` that leads to the node at `at` and skips `prefix_len` key bytes, at most
+    /// [`PREFIX_LEN_MAX`].
     #[inline]
-    pub const fn node(byte: u8, kind: NodeKind, skip: usize, at: PoolOffset) -> TreeSlot {
-        debug_assert!(skip <= SKIP_MAX);
+    pub const fn node(byte: u8, kind: NodeKind, prefix_len: usize, at: PoolOffset) -> TreeSlot {
+        debug_assert!(prefix_len <= PREFIX_LEN_MAX);
         let kind = match kind {
             NodeKind::N4 => 2,
             NodeKind::N16 => 3,
             NodeKind::N48 => 4,
             NodeKind::N256 => 5,
         };
-        let low = (skip as u64) << SKIP_SHIFT | kind << KIND_SHIFT | byte as u64;
+        let low = (prefix_len as u64) << PREFIX_SHIFT | kind << KIND_SHIFT | byte as u64;
         TreeSlot(at.get() >> OFFSET_UNIT_BITS << OFFSET_SHIFT | low)
     }
 
@@ -120,8 +120,8 @@ impl TreeSlot {
 
     /// Returns the number of key bytes that the slot skips.
     #[inline]
-    pub const fn skip(self) -> usize {
-        (self.0 >> SKIP_SHIFT) as usize & SKIP_MAX
+    pub const fn prefix_len(self) -> usize {
+        (self.0 >> PREFIX_SHIFT) as usize & PREFIX_LEN_MAX
     }
 
     /// Returns the offset of the object to which the slot leads.
@@ -136,11 +136,11 @@ impl TreeSlot {
         TreeSlot(self.0 & !0xFF | byte as u64)
     }
 
-    /// Returns the same slot with another skip, at most [`SKIP_MAX`].
+    /// Returns the same slot with another prefix length, at most [`PREFIX_LEN_MAX`].
     #[inline]
-    pub const fn with_skip(self, skip: usize) -> TreeSlot {
-        debug_assert!(skip <= SKIP_MAX);
-        TreeSlot(self.0 & !((SKIP_MAX as u64) << SKIP_SHIFT) | (skip as u64) << SKIP_SHIFT)
+    pub const fn with_prefix_len(self, prefix_len: usize) -> TreeSlot {
+        debug_assert!(prefix_len <= PREFIX_LEN_MAX);
+        TreeSlot(self.0 & !((PREFIX_LEN_MAX as u64) << PREFIX_SHIFT) | (prefix_len as u64) << PREFIX_SHIFT)
     }
 }
 
@@ -149,18 +149,21 @@ mod test {
     use super::*;
 
     #[test]
-    fn slots_come_back() {
+    fn slots_round_trip() {
         let kinds = [NodeKind::N4, NodeKind::N16, NodeKind::N48, NodeKind::N256];
         for at in [16, 0x8040, SLOT_REACH - 16].map(PoolOffset::new) {
             for byte in [0, 1, 127, 128, 255] {
                 let leaf = TreeSlot::leaf(byte, at);
-                assert_eq!((leaf.byte(), leaf.kind(), leaf.skip(), leaf.at()), (byte, SlotKind::Leaf, 0, at));
+                assert_eq!(
+                    (leaf.byte(), leaf.kind(), leaf.prefix_len(), leaf.at()),
+                    (byte, SlotKind::Leaf, 0, at)
+                );
                 for kind in kinds {
-                    for skip in [0, 1, SKIP_MAX - 1, SKIP_MAX] {
-                        let node = TreeSlot::node(byte, kind, skip, at);
-                        assert_eq!((node.byte(), node.skip(), node.at()), (byte, skip, at));
+                    for prefix_len in [0, 1, PREFIX_LEN_MAX - 1, PREFIX_LEN_MAX] {
+                        let node = TreeSlot::node(byte, kind, prefix_len, at);
+                        assert_eq!((node.byte(), node.prefix_len(), node.at()), (byte, prefix_len, at));
                         assert_eq!(node.kind(), SlotKind::Node(kind));
-                        let moved = node.with_byte(7).with_skip(9);
+                        let moved = node.with_byte(7).with_prefix_len(9);
                         assert_eq!(moved, TreeSlot::node(7, kind, 9, at));
                         assert!(!node.is_empty());
                     }
@@ -170,7 +173,7 @@ mod test {
     }
 
     #[test]
-    fn no_other_word_is_a_slot() {
+    fn other_words_are_unknown() {
         assert_eq!(TreeSlot::EMPTY.kind(), SlotKind::Empty);
         for kind in [0u64, 6, 7] {
             assert_eq!(TreeSlot::from_word(kind << KIND_SHIFT | 1).kind(), SlotKind::Unknown);

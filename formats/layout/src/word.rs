@@ -51,7 +51,7 @@ mod test {
     }
 
     #[test]
-    fn payload_comes_back() {
+    fn payload_round_trips() {
         for sample in samples() {
             assert_eq!(unchecked(checked(sample)), Some(sample));
             assert_eq!(payload(checked(sample)), sample);
@@ -69,7 +69,7 @@ mod test {
     }
 
     #[test]
-    fn a_zero_word_is_no_checked_word() {
+    fn zero_is_not_a_checked_word() {
         assert_eq!(unchecked(0), None);
         assert_eq!(unchecked(u64::MAX), None);
     }

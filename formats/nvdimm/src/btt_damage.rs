@@ -13,12 +13,12 @@ pub enum BttDamage {
         want: u64,
     },
     /// A lane has an entry where others have padding.
-    #[error("the flog of lane {lane} has an entry at place {place}, where padding belongs")]
+    #[error("the flog of lane {lane} has an entry at slot {slot}, where padding belongs")]
     Padding {
         /// The number of the lane.
         lane: u32,
-        /// The number of the place, from 0.
-        place: u32,
+        /// The number of the slot, from 0.
+        slot: u32,
     },
     /// Neither entry of a lane was ever written, so the lane's free block is unknown.
     #[error("the flog of lane {lane} has no entry, so its free block is not known")]

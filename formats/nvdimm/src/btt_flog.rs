@@ -2,22 +2,22 @@
 #![doc = include_str!("btt_flog.md")]
 
 use crate::btt_info::FLOG_LANE_LEN;
-use crate::btt_map::number_in;
+use crate::btt_map::block_number;
 use crate::{BttDamage, BttGeometry};
-use lode_layout::drawing;
-use lode_layout::drawing::Drawing;
+use lode_layout::format_table;
+use lode_layout::format_table::FormatTable;
 use zerocopy::byteorder::little_endian::U32;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 /// Entries that fit in a lane.
-const PLACES: usize = 4;
+const SLOTS: usize = 4;
 /// Bytes of an entry.
 const ENTRY_LEN: usize = size_of::<FlogBytes>();
 /// The sequence number of the first entry of a lane.
 const SEQ_FIRST: u32 = 1;
 const SEQ_MAX: u32 = 3;
 
-pub(crate) const DRAWING: Drawing = drawing!("btt_flog", FlogBytes, [lba, old_map, new_map, seq]);
+pub(crate) const TABLE: FormatTable = format_table!("btt_flog", FlogBytes, [lba, old_map, new_map, seq]);
 
 #[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
@@ -28,7 +28,7 @@ struct FlogBytes {
     seq: U32,
 }
 
-const _: () = assert!(ENTRY_LEN * PLACES == BttFlog::LANE_LEN as usize);
+const _: () = assert!(ENTRY_LEN * SLOTS == BttFlog::LANE_LEN as usize);
 
 /// The last write of a lane, or the one before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,12 +46,12 @@ pub struct BttFlogEntry {
 impl BttFlogEntry {
     /// Returns the block that is the lane's free block after the write.
     pub fn free_block(&self) -> u32 {
-        number_in(self.old_map)
+        block_number(self.old_map)
     }
 
     /// Returns the block that was written. It is free until the entry is written.
     pub fn written_block(&self) -> u32 {
-        number_in(self.new_map)
+        block_number(self.new_map)
     }
 
     fn follows(&self, other: &BttFlogEntry) -> bool {
@@ -59,9 +59,9 @@ impl BttFlogEntry {
     }
 }
 
-/// The places of a lane that hold entries; a lane has four places.
+/// The slots of a lane that hold entries; a lane has four slots.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum BttFlogPlaces {
+pub enum BttFlogSlots {
     /// The first and the second, as in UEFI; used for new tables.
     #[default]
     FirstAndSecond,
@@ -69,11 +69,11 @@ pub enum BttFlogPlaces {
     FirstAndThird,
 }
 
-impl BttFlogPlaces {
+impl BttFlogSlots {
     const fn second(self) -> usize {
         match self {
-            BttFlogPlaces::FirstAndSecond => 1,
-            BttFlogPlaces::FirstAndThird => 2,
+            BttFlogSlots::FirstAndSecond => 1,
+            BttFlogSlots::FirstAndThird => 2,
         }
     }
 }
@@ -81,7 +81,7 @@ impl BttFlogPlaces {
 /// The flog of an arena. Each lane of a value of this type has a current entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BttFlog {
-    places: BttFlogPlaces,
+    slots: BttFlogSlots,
     lanes: Vec<[Option<BttFlogEntry>; 2]>,
 }
 
@@ -96,7 +96,7 @@ impl BttFlog {
             [Some(BttFlogEntry { lba: lane, old_map: free, new_map: free, seq: SEQ_FIRST }), None]
         };
         let lanes = (0..geometry.nfree()).map(lane).collect();
-        BttFlog { places: BttFlogPlaces::default(), lanes }
+        BttFlog { slots: BttFlogSlots::default(), lanes }
     }
 
     /// Returns the length of an arena's flog in bytes, up to its last lane.
@@ -107,24 +107,24 @@ impl BttFlog {
     /// Decodes the flog at the start of `bytes`, in an arena with these parts. Never panics, for any content.
     ///
     /// # Errors
-    /// Reports the first lane that breaks the drawing.
+    /// Reports the first lane that breaks the table.
     pub fn decode(bytes: &[u8], geometry: &BttGeometry) -> Result<BttFlog, BttDamage> {
         let len = BttFlog::len_of(geometry);
         let lanes = bytes
             .get(..len as usize)
             .ok_or(BttDamage::FlogTooShort { len: bytes.len() as u64, want: len })?
             .chunks_exact(BttFlog::LANE_LEN as usize);
-        let lanes: Vec<[Option<BttFlogEntry>; PLACES]> = lanes.map(entries).collect();
-        // A place that any lane uses may hold entries in every lane.
-        let is_used = |place: usize| lanes.iter().any(|lane| lane[place].is_some());
-        let places = if is_used(2) { BttFlogPlaces::FirstAndThird } else { BttFlogPlaces::FirstAndSecond };
-        let padding = [3 - places.second(), 3];
-        let mut flog = BttFlog { places, lanes: Vec::with_capacity(lanes.len()) };
+        let lanes: Vec<[Option<BttFlogEntry>; SLOTS]> = lanes.map(entries).collect();
+        // A slot that any lane uses may hold entries in every lane.
+        let is_used = |slot: usize| lanes.iter().any(|lane| lane[slot].is_some());
+        let slots = if is_used(2) { BttFlogSlots::FirstAndThird } else { BttFlogSlots::FirstAndSecond };
+        let padding = [3 - slots.second(), 3];
+        let mut flog = BttFlog { slots, lanes: Vec::with_capacity(lanes.len()) };
         for (number, lane) in (0..).zip(&lanes) {
-            if let Some(place) = padding.into_iter().find(|place| lane[*place].is_some()) {
-                return Err(BttDamage::Padding { lane: number, place: place as u32 });
+            if let Some(slot) = padding.into_iter().find(|slot| lane[*slot].is_some()) {
+                return Err(BttDamage::Padding { lane: number, slot: slot as u32 });
             }
-            let pair = [lane[0], lane[places.second()]];
+            let pair = [lane[0], lane[slots.second()]];
             for entry in pair.iter().flatten() {
                 check(number, entry, geometry)?;
             }
@@ -143,10 +143,10 @@ impl BttFlog {
     pub fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(self.lanes.len() * BttFlog::LANE_LEN as usize);
         for [first, second] in &self.lanes {
-            let mut places = [None; PLACES];
-            places[0] = *first;
-            places[self.places.second()] = *second;
-            for entry in places {
+            let mut slots = [None; SLOTS];
+            slots[0] = *first;
+            slots[self.slots.second()] = *second;
+            for entry in slots {
                 let BttFlogEntry { lba, old_map, new_map, seq } =
                     entry.unwrap_or(BttFlogEntry { lba: 0, old_map: 0, new_map: 0, seq: 0 });
                 let words = [lba, old_map, new_map, seq].map(U32::new);
@@ -156,9 +156,9 @@ impl BttFlog {
         bytes
     }
 
-    /// Returns the places of a lane that hold entries.
-    pub fn places(&self) -> BttFlogPlaces {
-        self.places
+    /// Returns the slots of a lane that hold entries.
+    pub fn slots(&self) -> BttFlogSlots {
+        self.slots
     }
 
     /// Returns the current entry of each lane.
@@ -171,10 +171,10 @@ impl BttFlog {
     }
 }
 
-/// Returns the entries at the four places of a lane; `None` for a place of zeros.
-fn entries(lane: &[u8]) -> [Option<BttFlogEntry>; PLACES] {
-    std::array::from_fn(|place| {
-        let (raw, _) = FlogBytes::read_from_prefix(lane.get(place * ENTRY_LEN..)?).ok()?;
+/// Returns the entries at the four slots of a lane; `None` for a slot of zeros.
+fn entries(lane: &[u8]) -> [Option<BttFlogEntry>; SLOTS] {
+    std::array::from_fn(|slot| {
+        let (raw, _) = FlogBytes::read_from_prefix(lane.get(slot * ENTRY_LEN..)?).ok()?;
         let entry = BttFlogEntry {
             lba: raw.lba.get(),
             old_map: raw.old_map.get(),
@@ -210,16 +210,16 @@ mod test {
         BttGeometry::plan(16 << 20, 4096, BttVersion::V2_0).unwrap()[0].1
     }
 
-    /// Returns the flog of a new arena with these words in place `place` of lane 1.
-    fn with(place: usize, words: [u32; 4]) -> Vec<u8> {
+    /// Returns the flog of a new arena with these words in slot `slot` of lane 1.
+    fn with(slot: usize, words: [u32; 4]) -> Vec<u8> {
         let mut bytes = BttFlog::new(&geometry()).encode();
-        let at = 64 + place * ENTRY_LEN;
+        let at = 64 + slot * ENTRY_LEN;
         bytes[at..at + ENTRY_LEN].copy_from_slice(words.map(U32::new).as_bytes());
         bytes
     }
 
     #[test]
-    fn a_new_flog_comes_back() {
+    fn new_flog_round_trips() {
         let flog = BttFlog::new(&geometry());
         assert_eq!(BttFlog::decode(&flog.encode(), &geometry()), Ok(flog.clone()));
         let free: Vec<u32> = flog.current().map(|entry| entry.free_block()).collect();
@@ -228,26 +228,26 @@ mod test {
 
     #[test]
     #[cfg_attr(miri, ignore = "minutes in the interpreter: in `make soak`")]
-    fn the_entry_counts_that_follows_the_other() {
+    fn newer_flog_entry_is_current() {
         for (first, second, counts) in [(1, 2, 5), (2, 3, 5), (3, 1, 5), (2, 1, 6), (3, 2, 6), (1, 3, 6)] {
-            for (place, places) in [(1, BttFlogPlaces::FirstAndSecond), (2, BttFlogPlaces::FirstAndThird)] {
+            for (slot, slots) in [(1, BttFlogSlots::FirstAndSecond), (2, BttFlogSlots::FirstAndThird)] {
                 let mut bytes = with(0, [6, 6, 7, first]);
-                bytes[64 + place * ENTRY_LEN..][..ENTRY_LEN]
+                bytes[64 + slot * ENTRY_LEN..][..ENTRY_LEN]
                     .copy_from_slice([5, 8, 9, second].map(U32::new).as_bytes());
                 let flog = BttFlog::decode(&bytes, &geometry()).unwrap();
                 assert_eq!(flog.current().nth(1).unwrap().lba, counts, "{first} and {second}");
-                assert_eq!((flog.places(), flog.encode()), (places, bytes));
+                assert_eq!((flog.slots(), flog.encode()), (slots, bytes));
             }
         }
     }
 
     #[test]
     #[cfg_attr(miri, ignore = "every flipped bit of a flog: minutes")]
-    fn what_is_no_flog_is_refused() {
+    fn invalid_flog_is_refused() {
         let refused = |bytes: &[u8]| BttFlog::decode(bytes, &geometry()).unwrap_err();
         let big = geometry().internal_nlba();
         assert_eq!(refused(&[0; 99]), BttDamage::FlogTooShort { len: 99, want: 256 * 64 });
-        assert_eq!(refused(&with(3, [0, 0, 0, 1])), BttDamage::Padding { lane: 1, place: 3 });
+        assert_eq!(refused(&with(3, [0, 0, 0, 1])), BttDamage::Padding { lane: 1, slot: 3 });
         assert_eq!(refused(&with(1, [1, 1, 1, 1])), BttDamage::EqualSeq { lane: 1 });
         assert_eq!(refused(&with(0, [0; 4])), BttDamage::NoEntry { lane: 1 });
         let fields = [
@@ -261,14 +261,14 @@ mod test {
             let found = refused(&with(0, words));
             assert!(matches!(found, BttDamage::FlogField { lane: 1, field, .. } if field == name), "{found}");
         }
-        // With both kinds of padding, the second place counts as padding.
+        // With both kinds of padding, the second slot counts as padding.
         let mut both = with(1, [1, 1, 1, 2]);
         both[128 + 2 * ENTRY_LEN + 12] = 2;
-        assert_eq!(refused(&both), BttDamage::Padding { lane: 1, place: 1 });
+        assert_eq!(refused(&both), BttDamage::Padding { lane: 1, slot: 1 });
     }
 
     #[test]
-    fn the_bits_of_map_entries_are_no_part_of_a_block() {
+    fn map_entry_flags_are_masked() {
         // The words that PMDK writes for a free block.
         let bytes = with(0, [1, 0x8000_0009, 0xc000_0008, 1]);
         let entry = BttFlog::decode(&bytes, &geometry()).unwrap().current().nth(1).unwrap();
@@ -278,7 +278,7 @@ mod test {
     proptest! {
         #[test]
         #[cfg_attr(miri, ignore = "minutes in the interpreter: in `make soak`")]
-        fn no_flog_panics(changes in prop::collection::vec((0usize..256 * 64, any::<u8>()), 1..24)) {
+        fn flog_decode_never_panics(changes in prop::collection::vec((0usize..256 * 64, any::<u8>()), 1..24)) {
             let mut bytes = BttFlog::new(&geometry()).encode();
             for (at, byte) in changes {
                 bytes[at] = byte;

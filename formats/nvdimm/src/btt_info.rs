@@ -1,11 +1,11 @@
 //! The info block of a BTT arena, and the parts of an arena.
 #![doc = include_str!("btt_info.md")]
 
-use crate::fletcher::fletcher64_without;
+use crate::fletcher::fletcher64_with_hole;
 use crate::{BttMapEntry, InfoBlockError};
-use lode_layout::drawing;
-use lode_layout::drawing::Drawing;
-use lode_layout::{BLOCK, Contradiction, Want, align_down, align_up};
+use lode_layout::format_table;
+use lode_layout::format_table::FormatTable;
+use lode_layout::{BLOCK, InvalidField, Want, align_down, align_up};
 use std::mem::offset_of;
 use uuid::Uuid;
 use zerocopy::byteorder::little_endian::{U16, U32, U64};
@@ -26,7 +26,7 @@ const LBASIZE_MIN: u64 = 512;
 /// Upper limit of a block's bytes. It is far larger than any block, and no sum here wraps.
 const LBASIZE_MAX: u64 = 1 << 30;
 
-pub(crate) const DRAWING: Drawing = drawing!(
+pub(crate) const TABLE: FormatTable = format_table!(
     "btt_info",
     BttBytes,
     [
@@ -166,7 +166,7 @@ impl BttGeometry {
         // One block is reserved as padding because the map is rounded up to whole blocks.
         let internal_nlba = (room - BLOCK) / (u64::from(internal_lbasize) + BttMapEntry::LEN);
         Want::AtLeast(u64::from(NFREE) + 1).check("internal_nlba", 0, internal_nlba)?;
-        let internal_nlba = Contradiction::narrow("internal_nlba", internal_nlba)?;
+        let internal_nlba = InvalidField::narrow("internal_nlba", internal_nlba)?;
         let external_nlba = internal_nlba - NFREE;
         let map_len = align_up(u64::from(external_nlba) * BttMapEntry::LEN, BLOCK);
         let mapoff = BLOCK + room - map_len;
@@ -240,7 +240,7 @@ impl BttGeometry {
         self.external_lbasize as u64 * self.external_nlba as u64
     }
 
-    /// Checks every rule of the drawing that concerns these fields.
+    /// Checks every rule of the table that concerns these fields.
     fn check(&self) -> Result<(), InfoBlockError> {
         use Want::{AtLeast, AtMost, Exactly, MultipleOf};
         let rule = |field, found: u64, want: Want| want.check(field, 0, found);
@@ -300,7 +300,7 @@ impl BttInfo {
     /// Decodes the info block in the first 4096 of `bytes`. Never panics, for any content.
     ///
     /// # Errors
-    /// Names the first broken rule of the drawing. Signature, checksum and version are checked first.
+    /// Names the first broken rule of the table. Signature, checksum and version are checked first.
     pub fn decode(bytes: &[u8]) -> Result<BttInfo, InfoBlockError> {
         let (raw, _) = BttBytes::ref_from_prefix(bytes)
             .map_err(|_| InfoBlockError::TooShort { len: bytes.len() as u64 })?;
@@ -369,14 +369,14 @@ impl BttInfo {
 
 impl BttBytes {
     fn checksum(&self) -> u64 {
-        fletcher64_without(self.as_bytes(), offset_of!(BttBytes, checksum))
+        fletcher64_with_hole(self.as_bytes(), offset_of!(BttBytes, checksum))
     }
 }
 
 #[cfg(test)]
 mod test {
     use super::*;
-    use crate::fletcher::fletcher64_seal;
+    use crate::fletcher::store_fletcher64;
     use proptest::prelude::*;
 
     fn sample() -> BttInfo {
@@ -392,7 +392,7 @@ mod test {
 
     /// The arena that PMDK 1.12 makes in a pool of 32 MiB, after its own 8192 bytes.
     #[test]
-    fn an_arena_is_divided_as_pmdk_does() {
+    fn arena_layout_matches_pmdk() {
         let arena = BttGeometry::arena((32 << 20) - 8192, 512, true).unwrap();
         assert_eq!((arena.external_nlba, arena.internal_nlba, arena.nfree), (64_700, 64_956, 256));
         assert_eq!(
@@ -402,7 +402,7 @@ mod test {
     }
 
     #[test]
-    fn every_plan_is_sound_and_arenas_follow_each_other() {
+    fn plans_are_sound_and_arenas_adjacent() {
         let max = BttGeometry::ARENA_MAX;
         for lbasize in [512, 520, 528, 4096, 4104, 4160, 4224] {
             for size in
@@ -441,7 +441,7 @@ mod test {
 
     #[test]
     #[cfg_attr(miri, ignore = "32,768 checksums of 4096 bytes: minutes")]
-    fn info_blocks_come_back_and_every_flipped_bit_is_found() {
+    fn info_blocks_round_trip_and_detect_bit_flips() {
         let info = sample();
         let bytes = info.encode();
         assert_eq!(BttInfo::decode(&bytes), Ok(info));
@@ -454,8 +454,8 @@ mod test {
     }
 
     /// Returns `bytes` with a correct checksum.
-    fn sealed(mut bytes: [u8; INFO_LEN]) -> [u8; INFO_LEN] {
-        fletcher64_seal(&mut bytes, offset_of!(BttBytes, checksum));
+    fn with_checksum(mut bytes: [u8; INFO_LEN]) -> [u8; INFO_LEN] {
+        store_fletcher64(&mut bytes, offset_of!(BttBytes, checksum));
         bytes
     }
 
@@ -478,7 +478,7 @@ mod test {
         for (field, at, value) in changes {
             let mut bytes = sample().encode();
             bytes[at] = value;
-            match BttInfo::decode(&sealed(bytes)) {
+            match BttInfo::decode(&with_checksum(bytes)) {
                 Err(InfoBlockError::Field(contradiction)) => {
                     let near = ["dataoff", "mapoff", "flogoff", "infooff"];
                     let same = contradiction.field == field;
@@ -492,23 +492,26 @@ mod test {
         }
         let mut bytes = sample().encode();
         bytes[0x34] = 3;
-        assert_eq!(BttInfo::decode(&sealed(bytes)), Err(InfoBlockError::Version { major: 3, minor: 1 }));
+        assert_eq!(
+            BttInfo::decode(&with_checksum(bytes)),
+            Err(InfoBlockError::Version { major: 3, minor: 1 })
+        );
     }
 
     proptest! {
         #[test]
-        fn no_fields_panic(changes in prop::collection::vec((0x10usize..0x78, any::<u8>()), 1..24)) {
+        fn field_changes_never_panic(changes in prop::collection::vec((0x10usize..0x78, any::<u8>()), 1..24)) {
             let mut bytes = sample().encode();
             for (at, byte) in changes {
                 bytes[at] = byte;
             }
-            if let Ok(info) = BttInfo::decode(&sealed(bytes)) {
-                prop_assert_eq!(info.encode(), sealed(bytes));
+            if let Ok(info) = BttInfo::decode(&with_checksum(bytes)) {
+                prop_assert_eq!(info.encode(), with_checksum(bytes));
             }
         }
 
         #[test]
-        fn no_plan_panics(size: u64, lbasize: u32, v2: bool) {
+        fn plan_never_panics(size: u64, lbasize: u32, v2: bool) {
             let size = size >> 20;
             let version = if v2 { BttVersion::V2_0 } else { BttVersion::V1_1 };
             for (_, arena) in BttGeometry::plan(size, lbasize, version).unwrap_or_default() {

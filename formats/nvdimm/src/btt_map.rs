@@ -1,8 +1,8 @@
 //! An entry of the map of a block translation table.
 #![doc = include_str!("btt_map.md")]
 
-use lode_layout::drawing;
-use lode_layout::drawing::Drawing;
+use lode_layout::format_table;
+use lode_layout::format_table::FormatTable;
 use zerocopy::byteorder::little_endian::U32;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
@@ -11,7 +11,7 @@ const NUMBER: u32 = (1 << 30) - 1;
 const BIT_ERROR: u32 = 1 << 30;
 const BIT_ZERO: u32 = 1 << 31;
 
-pub(crate) const DRAWING: Drawing = drawing!("btt_map", MapBytes, [entry]);
+pub(crate) const TABLE: FormatTable = format_table!("btt_map", MapBytes, [entry]);
 
 #[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
@@ -75,7 +75,7 @@ impl BttMapEntry {
 }
 
 /// Returns the number of a block from a word that may have the bits of a map entry above it.
-pub(crate) fn number_in(word: u32) -> u32 {
+pub(crate) fn block_number(word: u32) -> u32 {
     word & NUMBER
 }
 
@@ -98,7 +98,7 @@ mod test {
 
     proptest! {
         #[test]
-        fn entries_come_back(raw: u32) {
+        fn entries_round_trip(raw: u32) {
             let bytes = raw.to_le_bytes();
             prop_assert_eq!(BttMapEntry::decode(bytes).encode(), bytes);
         }

@@ -14,7 +14,7 @@ pub fn fletcher64(bytes: &[u8]) -> u64 {
 }
 
 /// Returns the Fletcher-64 of `bytes` with the 8 bytes at `hole`, a multiple of 4, taken as zeros.
-pub(crate) fn fletcher64_without(bytes: &[u8], hole: usize) -> u64 {
+pub(crate) fn fletcher64_with_hole(bytes: &[u8], hole: usize) -> u64 {
     let mut sums = Sums::default();
     sums.add(&bytes[..hole]);
     sums.add(&[0; 8]);
@@ -27,8 +27,8 @@ pub(crate) fn fletcher64_without(bytes: &[u8], hole: usize) -> u64 {
 ///
 /// # Panics
 /// Panics if there are no 8 bytes at `hole`.
-pub fn fletcher64_seal(bytes: &mut [u8], hole: usize) {
-    let sum = fletcher64_without(bytes, hole);
+pub fn store_fletcher64(bytes: &mut [u8], hole: usize) {
+    let sum = fletcher64_with_hole(bytes, hole);
     bytes[hole..hole + 8].copy_from_slice(&sum.to_le_bytes());
 }
 
@@ -59,7 +59,7 @@ mod test {
     use super::*;
 
     #[test]
-    fn sums_by_hand() {
+    fn known_checksums() {
         assert_eq!(fletcher64(&[]), 0);
         assert_eq!(fletcher64(&[1, 0, 0, 0]), 0x1_0000_0001);
         assert_eq!(fletcher64(&[1, 0, 0, 0, 2, 0, 0, 0]), 0x4_0000_0003);
@@ -68,13 +68,13 @@ mod test {
     }
 
     #[test]
-    fn a_hole_counts_as_zeros() {
+    fn hole_counts_as_zeros() {
         let mut bytes: Vec<u8> = (1..=40).collect();
         let mut zeroed = bytes.clone();
         zeroed[12..20].fill(0);
-        assert_eq!(fletcher64_without(&bytes, 12), fletcher64(&zeroed));
-        assert_eq!(fletcher64_without(&bytes, 32), fletcher64(&[&bytes[..32], &[0; 8]].concat()));
-        fletcher64_seal(&mut bytes, 12);
+        assert_eq!(fletcher64_with_hole(&bytes, 12), fletcher64(&zeroed));
+        assert_eq!(fletcher64_with_hole(&bytes, 32), fletcher64(&[&bytes[..32], &[0; 8]].concat()));
+        store_fletcher64(&mut bytes, 12);
         assert_eq!(bytes[12..20], fletcher64(&zeroed).to_le_bytes());
         assert_eq!((&bytes[..12], &bytes[20..]), (&zeroed[..12], &zeroed[20..]));
     }

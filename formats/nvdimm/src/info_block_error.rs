@@ -1,6 +1,6 @@
 //! Errors in the info blocks at the start of namespaces.
 
-use lode_layout::Contradiction;
+use lode_layout::InvalidField;
 
 /// Reasons why bytes are not an info block, or why none can be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -33,7 +33,7 @@ pub enum InfoBlockError {
     },
     /// A field breaks its rule.
     #[error(transparent)]
-    Field(#[from] Contradiction),
+    Field(#[from] InvalidField),
     /// The namespace is too small for the parts that the block describes.
     #[error("a namespace of {size} bytes is too small, it needs {size_min}")]
     TooSmall {

@@ -11,7 +11,7 @@
 //! drawing follows ACPI's NFIT with lines in order. For CXL, the granularity is the line.
 
 use crate::{ModuleId, SetInfo};
-use lode_layout::{Contradiction, Want};
+use lode_layout::{InvalidField, Want};
 use std::ops::Range;
 
 /// Smallest interleave line of hardware, in bytes.
@@ -47,7 +47,7 @@ impl Interleave {
     /// # Errors
     /// Fails for a set without modules. Fails if `line` is not a power of two of at least 64. Fails if `module_len` is
     /// 0 or not a whole number of lines. Fails if the region has 2^64 bytes or more.
-    pub fn new(ways: u16, line: u64, module_len: u64) -> Result<Interleave, Contradiction> {
+    pub fn new(ways: u16, line: u64, module_len: u64) -> Result<Interleave, InvalidField> {
         let ways = u64::from(ways);
         Want::AtLeast(1).check("ways", 0, ways)?;
         Want::PowerOfTwo.check("line", 0, line)?;
@@ -152,7 +152,7 @@ mod test {
     use proptest::prelude::*;
 
     #[test]
-    fn the_drawing_is_right() {
+    fn interleave_example() {
         let set = Interleave::new(3, 4096, 8192).unwrap();
         let lines: Vec<_> = (0..6)
             .map(|line| set.piece_at(line * 4096).unwrap())
@@ -166,7 +166,7 @@ mod test {
 
     /// The pair of the PRIMERGY machine: 252 GiB from each module, one set.
     #[test]
-    fn a_real_set() {
+    fn real_interleave_set() {
         let set = Interleave::new(2, Interleave::LINE, 0x3f_0000_0000).unwrap();
         assert_eq!(set.region_len(), 504 << 30);
         let ids = ["8089-a2-1834-000016b0", "8089-a2-1834-0000173b"].map(|id| id.parse().unwrap());
@@ -189,7 +189,7 @@ mod test {
     }
 
     #[test]
-    fn one_module_is_not_cut() {
+    fn single_module_is_contiguous() {
         let set = Interleave::new(1, 4096, 1 << 40).unwrap();
         assert_eq!(set.pieces(5..1 << 39).count(), 1);
         assert_eq!(set.share(0, 5..77), 5..77);
@@ -197,7 +197,7 @@ mod test {
     }
 
     #[test]
-    fn every_byte_is_in_one_place() {
+    fn every_byte_maps_to_one_module() {
         for ways in 1..=6 {
             let set = Interleave::new(ways, 64, 256).unwrap();
             let mut seen = vec![false; set.region_len() as usize];
@@ -218,7 +218,7 @@ mod test {
     proptest! {
         /// Checks that pieces cover the range without gaps, and that each module's pieces cover its share without gaps.
         #[test]
-        fn pieces_are_the_range_and_the_shares(
+        fn pieces_cover_range_and_shares(
             ways in 1u16..13, shift in 6u32..14, lines in 1u64..40, start in 0u64..600_000, len in 0u64..600_000,
         ) {
             let line = 1 << shift;
@@ -242,7 +242,7 @@ mod test {
         }
 
         #[test]
-        fn no_numbers_panic(ways: u16, shift in 6u32..64, len: u64, at: [u64; 2], position: u16) {
+        fn interleave_never_panics(ways: u16, shift in 6u32..64, len: u64, at: [u64; 2], position: u16) {
             let line = 1 << shift;
             let Ok(set) = Interleave::new(ways, line, len / line * line) else { return Ok(()) };
             if let Some(piece) = set.piece_at(at[0]) {

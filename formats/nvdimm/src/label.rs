@@ -2,13 +2,13 @@
 #![doc = include_str!("label_1_2.md")]
 #![doc = include_str!("label_1_1.md")]
 
-use crate::fletcher::fletcher64_without;
+use crate::fletcher::fletcher64_with_hole;
 use crate::label_cxl::{CxlNamespaceLabel, CxlRegionLabel};
 use crate::label_error::{LabelDamage, LabelError};
 use crate::label_fields::{Abstraction, LabelFlags, LabelName, check_place, check_sum};
 use crate::label_format::LabelFormat;
-use lode_layout::drawing;
-use lode_layout::drawing::Drawing;
+use lode_layout::format_table;
+use lode_layout::format_table::FormatTable;
 
 use std::mem::offset_of;
 use std::ops::Range;
@@ -16,13 +16,13 @@ use uuid::Uuid;
 use zerocopy::byteorder::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-pub(crate) const DRAWING_1_1: Drawing = drawing!(
+pub(crate) const TABLE_1_1: FormatTable = format_table!(
     "label_1_1",
     LabelBytes11,
     [uuid, name, flags, label_count, position, set_cookie, lba_size, dpa, raw_size, slot, reserved,]
 );
 
-pub(crate) const DRAWING_1_2: Drawing = drawing!(
+pub(crate) const TABLE_1_2: FormatTable = format_table!(
     "label_1_2",
     LabelBytes12,
     [
@@ -175,7 +175,7 @@ impl Label {
     /// Linux stores labels of CXL under index blocks of version 1.2, so those are decoded by their kind, too.
     ///
     /// # Errors
-    /// Names the first broken rule of the drawing. The checksum is checked first.
+    /// Names the first broken rule of the table. The checksum is checked first.
     pub(crate) fn decode(bytes: &[u8], format: LabelFormat, slot: u32) -> Result<Label, LabelDamage> {
         if format == LabelFormat::V1_1 {
             return NamespaceLabel::decode_1_1(bytes, slot).map(Label::Namespace);
@@ -248,7 +248,7 @@ impl NamespaceLabel {
         raw.alignment = self.alignment;
         raw.type_guid = self.type_guid.to_bytes_le();
         raw.abstraction = self.abstraction.uuid().to_bytes_le();
-        raw.checksum = fletcher64_without(raw.as_bytes(), offset_of!(LabelBytes12, checksum)).into();
+        raw.checksum = fletcher64_with_hole(raw.as_bytes(), offset_of!(LabelBytes12, checksum)).into();
         raw.as_bytes().to_vec()
     }
 

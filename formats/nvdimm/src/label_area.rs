@@ -24,7 +24,7 @@ use crate::label::Label;
 use crate::label_error::{IndexDamage, LabelDamage};
 use crate::label_fields::check_place;
 use crate::label_format::LabelFormat;
-use crate::label_index::{LabelGeometry, LabelIndex, says_1_1};
+use crate::label_index::{LabelGeometry, LabelIndex, is_version_1_1};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use uuid::Uuid;
@@ -96,7 +96,7 @@ impl LabelArea {
             },
             Err(_) => of_short,
         };
-        match if says_1_1(bytes) { of_short } else { of_long } {
+        match if is_version_1_1(bytes) { of_short } else { of_long } {
             [IndexDamage::Absent, IndexDamage::Absent] => Err(LabelError::Blank),
             [first, second] => Err(LabelError::NoIndex { first, second }),
         }

@@ -2,17 +2,17 @@
 #![doc = include_str!("label_cxl_namespace.md")]
 #![doc = include_str!("label_cxl_region.md")]
 
-use crate::fletcher::fletcher64_without;
+use crate::fletcher::fletcher64_with_hole;
 use crate::label_error::LabelDamage;
 use crate::label_fields::{Abstraction, LabelFlags, LabelName, check_place, check_sum};
-use lode_layout::drawing;
-use lode_layout::drawing::Drawing;
+use lode_layout::format_table;
+use lode_layout::format_table::FormatTable;
 use std::mem::offset_of;
 use uuid::{Uuid, uuid};
 use zerocopy::byteorder::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-pub(crate) const DRAWING_NAMESPACE: Drawing = drawing!(
+pub(crate) const TABLE_NAMESPACE: FormatTable = format_table!(
     "label_cxl_namespace",
     NamespaceBytes,
     [
@@ -34,7 +34,7 @@ pub(crate) const DRAWING_NAMESPACE: Drawing = drawing!(
     ]
 );
 
-pub(crate) const DRAWING_REGION: Drawing = drawing!(
+pub(crate) const TABLE_REGION: FormatTable = format_table!(
     "label_cxl_region",
     RegionBytes,
     [
@@ -161,7 +161,7 @@ impl CxlNamespaceLabel {
         raw.region_uuid = self.region_uuid.into_bytes();
         raw.abstraction = self.abstraction.uuid().into_bytes();
         raw.lba_size = self.lba_size.into();
-        raw.checksum = fletcher64_without(raw.as_bytes(), offset_of!(NamespaceBytes, checksum)).into();
+        raw.checksum = fletcher64_with_hole(raw.as_bytes(), offset_of!(NamespaceBytes, checksum)).into();
         raw.as_bytes().to_vec()
     }
 
@@ -203,7 +203,7 @@ impl CxlRegionLabel {
         raw.slot = slot.into();
         raw.granularity = self.granularity.into();
         raw.alignment = self.alignment.into();
-        raw.checksum = fletcher64_without(raw.as_bytes(), offset_of!(RegionBytes, checksum)).into();
+        raw.checksum = fletcher64_with_hole(raw.as_bytes(), offset_of!(RegionBytes, checksum)).into();
         raw.as_bytes().to_vec()
     }
 

@@ -1,7 +1,7 @@
 //! Errors in labels and in the area that holds them.
 
 use crate::label_format::LabelFormat;
-use lode_layout::Contradiction;
+use lode_layout::InvalidField;
 use uuid::Uuid;
 
 /// Reasons why a block at the start of an area is not a valid index block.
@@ -29,7 +29,7 @@ pub enum IndexDamage {
     },
     /// A field breaks its rule although the checksum is right.
     #[error(transparent)]
-    Field(#[from] Contradiction),
+    Field(#[from] InvalidField),
 }
 
 /// Reasons why a slot in use does not hold a valid label.
@@ -58,7 +58,7 @@ pub enum LabelDamage {
     },
     /// A field breaks its rule.
     #[error(transparent)]
-    Field(#[from] Contradiction),
+    Field(#[from] InvalidField),
 }
 
 /// Reasons why a label storage area can't be read, made or changed.
@@ -112,7 +112,7 @@ pub enum LabelError {
     },
     /// The label breaks a rule.
     #[error("not a label: {0}")]
-    Field(Contradiction),
+    Field(InvalidField),
     /// The range is in use by another namespace or region.
     #[error("the range is in use by {with}")]
     Overlap {

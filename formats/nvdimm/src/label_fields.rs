@@ -1,8 +1,8 @@
 //! The fields that labels of all kinds share, and their checks.
 
-use crate::fletcher::fletcher64_without;
+use crate::fletcher::fletcher64_with_hole;
 use crate::label_error::{LabelDamage, LabelError};
-use lode_layout::{Contradiction, Want};
+use lode_layout::{InvalidField, Want};
 use std::borrow::Cow;
 use std::fmt;
 use uuid::{Uuid, uuid};
@@ -124,12 +124,12 @@ pub const PERSISTENT_MEMORY: Uuid = uuid!("66f0d379-b4f3-4074-ac43-0d3318b78cdb"
 
 /// Checks the checksum `found` of a label, stored at `hole` in its `bytes`.
 pub(crate) fn check_sum(bytes: &[u8], hole: usize, found: u64) -> Result<(), LabelDamage> {
-    let want = fletcher64_without(bytes, hole);
+    let want = fletcher64_with_hole(bytes, hole);
     if want == found { Ok(()) } else { Err(LabelDamage::Checksum { want, found }) }
 }
 
 /// Checks the slot number and the range that the label in slot `slot` states.
-pub(crate) fn check_place(found: u32, slot: u32, dpa: u64, raw_size: u64) -> Result<(), Contradiction> {
+pub(crate) fn check_place(found: u32, slot: u32, dpa: u64, raw_size: u64) -> Result<(), InvalidField> {
     Want::Exactly(slot.into()).check("slot", 0, found.into())?;
     Want::MultipleOf(DPA_UNIT).check("dpa", 0, dpa)?;
     Want::MultipleOf(DPA_UNIT).check("raw_size", 0, raw_size)?;

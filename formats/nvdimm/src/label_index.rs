@@ -2,13 +2,13 @@
 #![doc = include_str!("label_index.md")]
 
 use crate::LabelError;
-use crate::fletcher::{fletcher64_seal, fletcher64_without};
+use crate::fletcher::{fletcher64_with_hole, store_fletcher64};
 use crate::label_error::IndexDamage;
 use crate::label_format::LabelFormat;
 use lode_layout::Want;
 use lode_layout::align_up;
-use lode_layout::drawing;
-use lode_layout::drawing::Drawing;
+use lode_layout::format_table;
+use lode_layout::format_table::FormatTable;
 use std::mem::offset_of;
 use std::ops::Range;
 use zerocopy::byteorder::little_endian::{U16, U32, U64};
@@ -24,7 +24,7 @@ const SEQUENCE_MASK: u32 = 3;
 /// Least number of slots of an area.
 const SLOTS_MIN: u64 = 2;
 
-pub(crate) const DRAWING: Drawing = drawing!(
+pub(crate) const TABLE: FormatTable = format_table!(
     "label_index",
     IndexBytes,
     [
@@ -211,7 +211,7 @@ impl LabelIndex {
             checksum: 0.into(),
         };
         let mut bytes = [head.as_bytes(), &self.free].concat();
-        fletcher64_seal(&mut bytes, offset_of!(IndexBytes, checksum));
+        store_fletcher64(&mut bytes, offset_of!(IndexBytes, checksum));
         bytes
     }
 
@@ -219,7 +219,7 @@ impl LabelIndex {
     /// label length of the format in `geometry`.
     ///
     /// # Errors
-    /// Names the first broken rule of the drawing. Signature, version and checksum are checked first.
+    /// Names the first broken rule of the table. Signature, version and checksum are checked first.
     pub(crate) fn decode(
         area: &[u8],
         geometry: &LabelGeometry,
@@ -234,7 +234,7 @@ impl LabelIndex {
         let (major, minor) = (head.major.get(), head.minor.get());
         let format = LabelFormat::from_version(major, minor).ok_or(IndexDamage::Version { major, minor })?;
         let (want, found) =
-            (fletcher64_without(bytes, offset_of!(IndexBytes, checksum)), head.checksum.get());
+            (fletcher64_with_hole(bytes, offset_of!(IndexBytes, checksum)), head.checksum.get());
         if want != found {
             return Err(IndexDamage::Checksum { want, found });
         }
@@ -287,7 +287,7 @@ const fn after(sequence: u8) -> u8 {
 }
 
 /// Returns true if block 0 of `area` says that the labels are 1.1. It lies at the start in every version.
-pub(crate) fn says_1_1(area: &[u8]) -> bool {
+pub(crate) fn is_version_1_1(area: &[u8]) -> bool {
     IndexBytes::ref_from_prefix(area).is_ok_and(|(head, _)| {
         head.sig == SIG
             && LabelFormat::from_version(head.major.get(), head.minor.get()) == Some(LabelFormat::V1_1)

@@ -10,13 +10,13 @@
 //! not: read a file, map memory, or know pools. So an image can be listed without mounting it.
 #![forbid(unsafe_code)]
 
-mod btt_census;
+mod btt_block_check;
 mod btt_damage;
 mod btt_flog;
 mod btt_info;
 mod btt_map;
-mod drawings;
 mod fletcher;
+mod format_tables;
 mod info_block_error;
 mod interleave;
 mod label;
@@ -29,13 +29,13 @@ mod label_index;
 mod page_map;
 mod set_info;
 
-pub use btt_census::BttCensus;
+pub use btt_block_check::BttBlockCheck;
 pub use btt_damage::BttDamage;
-pub use btt_flog::{BttFlog, BttFlogEntry, BttFlogPlaces};
+pub use btt_flog::{BttFlog, BttFlogEntry, BttFlogSlots};
 pub use btt_info::{BttGeometry, BttInfo, BttVersion};
 pub use btt_map::{BttBlockState, BttMapEntry};
-pub use drawings::DRAWINGS;
-pub use fletcher::{fletcher64, fletcher64_seal};
+pub use fletcher::{fletcher64, store_fletcher64};
+pub use format_tables::FORMAT_TABLES;
 pub use info_block_error::InfoBlockError;
 pub use interleave::{Interleave, InterleavePiece};
 pub use label::{Label, NamespaceLabel};
@@ -45,5 +45,5 @@ pub use label_error::{IndexDamage, LabelDamage, LabelError};
 pub use label_fields::{Abstraction, LabelFlags, LabelName, PERSISTENT_MEMORY};
 pub use label_format::LabelFormat;
 pub use label_index::{LabelGeometry, LabelIndex};
-pub use page_map::{PAGE_MAP_OFF, PageMapInfo, PageMapPlace, PageMapRule, PageMapUser};
+pub use page_map::{PAGE_MAP_OFF, PageMapInfo, PageMapLocation, PageMapRule, PageMapUser};
 pub use set_info::{ModuleId, ModuleIdError, SetInfo, set_cookie, set_cookie_v1_1};

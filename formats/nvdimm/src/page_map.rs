@@ -3,10 +3,10 @@
 
 use crate::InfoBlockError;
 use crate::btt_info::INFO_LEN;
-use crate::fletcher::fletcher64_without;
-use lode_layout::drawing;
-use lode_layout::drawing::Drawing;
-use lode_layout::{BLOCK, Contradiction, Want, align_down, align_up};
+use crate::fletcher::fletcher64_with_hole;
+use lode_layout::format_table;
+use lode_layout::format_table::FormatTable;
+use lode_layout::{BLOCK, InvalidField, Want, align_down, align_up};
 use std::mem::offset_of;
 use uuid::Uuid;
 use zerocopy::byteorder::little_endian::{U16, U32, U64};
@@ -40,7 +40,7 @@ const DATA_OFF_MAX: u64 = 1 << 56;
 /// Pages of a section, the unit of memory hotplug: 128 MiB.
 const SECTION_PAGES: u64 = (128 << 20) / PAGE;
 
-pub(crate) const DRAWING: Drawing = drawing!(
+pub(crate) const TABLE: FormatTable = format_table!(
     "page_map",
     PageMapBytes,
     [
@@ -104,10 +104,10 @@ impl PageMapUser {
     }
 }
 
-/// The place of the page map.
+/// The location of the page map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
-pub enum PageMapPlace {
+pub enum PageMapLocation {
     /// In DRAM, `--map=mem`.
     Dram = 1,
     /// In the namespace, `--map=dev`.
@@ -138,8 +138,8 @@ pub struct PageMapInfo {
     pub data_off: u64,
     /// Pages of the data.
     pub page_count: u64,
-    /// The place of the map.
-    pub place: PageMapPlace,
+    /// The location of the map.
+    pub location: PageMapLocation,
     /// Bytes that are not used at the start of the namespace.
     pub start_pad: u32,
     /// Bytes that are not used at its end.
@@ -160,7 +160,7 @@ impl PageMapInfo {
     /// `size` is not a whole number of pages. Fails if the namespace has no room for the map and a page of data.
     pub fn plan(
         user: PageMapUser,
-        place: PageMapPlace,
+        location: PageMapLocation,
         rule: PageMapRule,
         start: u64,
         size: u64,
@@ -179,9 +179,9 @@ impl PageMapInfo {
             PageMapRule::Sections => (pages.next_multiple_of(SECTION_PAGES), MINOR_ALIGN),
             PageMapRule::Pages => (pages, MINOR_PAGE),
         };
-        let map_len = match place {
-            PageMapPlace::Dram => 0,
-            PageMapPlace::Namespace => map_pages * PAGE_STRUCT,
+        let map_len = match location {
+            PageMapLocation::Dram => 0,
+            PageMapLocation::Namespace => map_pages * PAGE_STRUCT,
         };
         let data_off = align_up(start + RESERVED + map_len, unit) - start;
         let end_trunc = match rule {
@@ -198,10 +198,10 @@ impl PageMapInfo {
             minor,
             data_off,
             page_count: data_len / PAGE,
-            place,
+            location,
             start_pad: 0,
-            end_trunc: Contradiction::narrow("end_trunc", end_trunc)?,
-            align: Contradiction::narrow("align", align)?,
+            end_trunc: InvalidField::narrow("end_trunc", end_trunc)?,
+            align: InvalidField::narrow("align", align)?,
             page_size: PAGE_FIELD,
             page_struct_size: PAGE_STRUCT_FIELD,
         })
@@ -220,7 +220,7 @@ impl PageMapInfo {
     /// Decodes the info block in the first 4096 of `bytes`. Never panics, for any content.
     ///
     /// # Errors
-    /// Names the first broken rule of the drawing. Signature, checksum and version are checked first.
+    /// Names the first broken rule of the table. Signature, checksum and version are checked first.
     pub fn decode(bytes: &[u8]) -> Result<PageMapInfo, InfoBlockError> {
         let (raw, _) = PageMapBytes::ref_from_prefix(bytes)
             .map_err(|_| InfoBlockError::TooShort { len: bytes.len() as u64 })?;
@@ -251,7 +251,7 @@ impl PageMapInfo {
         raw.minor = self.minor.into();
         raw.data_off = self.data_off.into();
         raw.page_count = self.page_count.into();
-        raw.mode = (self.place as u32).into();
+        raw.mode = (self.location as u32).into();
         if self.minor >= MINOR_PADS {
             raw.start_pad = self.start_pad.into();
             raw.end_trunc = self.end_trunc.into();
@@ -267,7 +267,7 @@ impl PageMapInfo {
         zerocopy::transmute!(raw)
     }
 
-    /// Checks every rule of the drawing that concerns these fields.
+    /// Checks every rule of the table that concerns these fields.
     fn check(&self) -> Result<(), InfoBlockError> {
         use Want::{AtLeast, AtMost, MultipleOf, PowerOfTwo};
         let rule = |field, found: u64, want: Want| want.check(field, 0, found);
@@ -290,7 +290,7 @@ impl PageMapInfo {
 
 impl PageMapBytes {
     fn checksum(&self) -> u64 {
-        fletcher64_without(self.as_bytes(), offset_of!(PageMapBytes, checksum))
+        fletcher64_with_hole(self.as_bytes(), offset_of!(PageMapBytes, checksum))
     }
 
     /// Returns the fields. A field that the revision lacks gets the value that earlier kernels implied.
@@ -298,9 +298,9 @@ impl PageMapBytes {
         let minor = self.minor.get();
         let since = |first, value: u32, before| if minor >= first { value } else { before };
         let mode = self.mode.get();
-        Want::AtLeast(PageMapPlace::Dram as u64).check("mode", 0, mode.into())?;
-        Want::AtMost(PageMapPlace::Namespace as u64).check("mode", 0, mode.into())?;
-        let is_in_dram = mode == PageMapPlace::Dram as u32;
+        Want::AtLeast(PageMapLocation::Dram as u64).check("mode", 0, mode.into())?;
+        Want::AtMost(PageMapLocation::Namespace as u64).check("mode", 0, mode.into())?;
+        let is_in_dram = mode == PageMapLocation::Dram as u32;
         let page_struct_size =
             if minor >= MINOR_PAGE { self.page_struct_size.get() } else { PAGE_STRUCT_FIELD };
         Ok(PageMapInfo {
@@ -310,7 +310,7 @@ impl PageMapBytes {
             minor,
             data_off: self.data_off.get(),
             page_count: self.page_count.get(),
-            place: if is_in_dram { PageMapPlace::Dram } else { PageMapPlace::Namespace },
+            location: if is_in_dram { PageMapLocation::Dram } else { PageMapLocation::Namespace },
             start_pad: since(MINOR_PADS, self.start_pad.get(), 0),
             end_trunc: since(MINOR_PADS, self.end_trunc.get(), 0),
             align: since(MINOR_ALIGN, self.align.get(), 0),
@@ -323,17 +323,17 @@ impl PageMapBytes {
 #[cfg(test)]
 mod test {
     use super::*;
-    use crate::fletcher::fletcher64_seal;
+    use crate::fletcher::store_fletcher64;
     use proptest::prelude::*;
 
     fn plan(rule: PageMapRule, size: u64, align: u64) -> Result<PageMapInfo, InfoBlockError> {
-        PageMapInfo::plan(PageMapUser::FileSystem, PageMapPlace::Namespace, rule, 4 << 30, size, align)
+        PageMapInfo::plan(PageMapUser::FileSystem, PageMapLocation::Namespace, rule, 4 << 30, size, align)
     }
 
     /// The namespace of the PRIMERGY machine. `ndctl create-namespace -s 479857737728` on kernel 4.20 printed the first
     /// size; current kernels give 2 MiB more.
     #[test]
-    fn a_real_namespace_comes_out() {
+    fn plan_matches_real_namespace() {
         let size = 479_857_737_728;
         let len = |rule| plan(rule, size, 2 << 20).unwrap().data_len(size);
         assert_eq!(len(PageMapRule::Sections), 472_356_225_024);
@@ -349,7 +349,7 @@ mod test {
         assert_eq!(refused(64 << 20, 2 << 30), "align is 0x80000000, it must be at most 0x40000000");
         let crooked = PageMapInfo::plan(
             PageMapUser::Device,
-            PageMapPlace::Dram,
+            PageMapLocation::Dram,
             PageMapRule::Pages,
             4096,
             64 << 20,
@@ -360,7 +360,7 @@ mod test {
 
     #[test]
     #[cfg_attr(miri, ignore = "32,768 checksums of 4096 bytes: minutes")]
-    fn info_blocks_come_back_and_every_flipped_bit_is_found() {
+    fn info_blocks_round_trip_and_detect_bit_flips() {
         let info = plan(PageMapRule::Pages, 1 << 30, 1 << 21).unwrap();
         let bytes = info.encode();
         assert_eq!(PageMapInfo::decode(&bytes), Ok(info));
@@ -372,7 +372,7 @@ mod test {
     }
 
     #[test]
-    fn fields_that_a_revision_lacks_are_not_read() {
+    fn older_revisions_ignore_newer_fields() {
         let new = PageMapInfo {
             end_trunc: 4096,
             page_struct_size: 128,
@@ -381,7 +381,7 @@ mod test {
         let read = |minor: u16| {
             let mut bytes = new.encode();
             bytes[0x36..0x38].copy_from_slice(&minor.to_le_bytes());
-            PageMapInfo::decode(&sealed(bytes)).unwrap()
+            PageMapInfo::decode(&with_checksum(bytes)).unwrap()
         };
         assert_eq!(read(4), new);
         assert_eq!(read(3), PageMapInfo { minor: 3, page_struct_size: 64, ..new });
@@ -391,8 +391,8 @@ mod test {
     }
 
     /// Returns `bytes` with a correct checksum.
-    fn sealed(mut bytes: [u8; INFO_LEN]) -> [u8; INFO_LEN] {
-        fletcher64_seal(&mut bytes, offset_of!(PageMapBytes, checksum));
+    fn with_checksum(mut bytes: [u8; INFO_LEN]) -> [u8; INFO_LEN] {
+        store_fletcher64(&mut bytes, offset_of!(PageMapBytes, checksum));
         bytes
     }
 
@@ -412,7 +412,7 @@ mod test {
         for (field, at, value) in changes {
             let mut bytes = plan(PageMapRule::Pages, 1 << 30, 1 << 21).unwrap().encode();
             bytes[at] = value;
-            match PageMapInfo::decode(&sealed(bytes)) {
+            match PageMapInfo::decode(&with_checksum(bytes)) {
                 Err(InfoBlockError::Field(contradiction)) => assert_eq!(contradiction.field, field),
                 other => panic!("{field}: {other:?}"),
             }
@@ -421,12 +421,12 @@ mod test {
 
     proptest! {
         #[test]
-        fn no_fields_panic(changes in prop::collection::vec((0x10usize..0x60, any::<u8>()), 1..24)) {
+        fn field_changes_never_panic(changes in prop::collection::vec((0x10usize..0x60, any::<u8>()), 1..24)) {
             let mut bytes = plan(PageMapRule::Pages, 1 << 30, 1 << 21).unwrap().encode();
             for (at, byte) in changes {
                 bytes[at] = byte;
             }
-            if let Ok(info) = PageMapInfo::decode(&sealed(bytes)) {
+            if let Ok(info) = PageMapInfo::decode(&with_checksum(bytes)) {
                 prop_assert_eq!(PageMapInfo::decode(&info.encode()), Ok(info));
                 prop_assert!(info.data_len(u64::MAX) <= u64::MAX - info.data_start());
             }
@@ -438,7 +438,7 @@ mod test {
             let rule = if sections { PageMapRule::Sections } else { PageMapRule::Pages };
             let (start, size, align) = (start * SUBSECTION, pages * PAGE, 1 << shift);
             let planned =
-                PageMapInfo::plan(PageMapUser::Device, PageMapPlace::Namespace, rule, start, size, align);
+                PageMapInfo::plan(PageMapUser::Device, PageMapLocation::Namespace, rule, start, size, align);
             let Ok(info) = planned else { return Ok(()) };
             prop_assert_eq!(PageMapInfo::decode(&info.encode()), Ok(info));
             prop_assert_eq!((start + info.data_start()) % align, 0);

@@ -2,15 +2,18 @@
 #![doc = include_str!("set_info.md")]
 
 use crate::fletcher::fletcher64;
-use lode_layout::drawing;
-use lode_layout::drawing::Drawing;
+use lode_layout::format_table;
+use lode_layout::format_table::FormatTable;
 use std::fmt;
 use std::str::FromStr;
 use zerocopy::byteorder::little_endian::U64;
 use zerocopy::{Immutable, IntoBytes, Unaligned};
 
-pub(crate) const DRAWING: Drawing =
-    drawing!("set_info", SetInfoBytes, [region_off, serial, vendor, made_on, made_at, reserved]);
+pub(crate) const TABLE: FormatTable = format_table!(
+    "set_info",
+    SetInfoBytes,
+    [region_off, serial, vendor, manufacturing_date, manufacturing_location, reserved]
+);
 
 #[derive(IntoBytes, Immutable, Unaligned, Clone, Copy)]
 #[repr(C)]
@@ -18,13 +21,13 @@ struct SetInfoBytes {
     region_off: U64,
     serial: [u8; 4],
     vendor: [u8; 2],
-    made_on: [u8; 2],
-    made_at: u8,
+    manufacturing_date: [u8; 2],
+    manufacturing_location: u8,
     reserved: [u8; 31],
 }
 
 /// Bytes of a `SetInfoBytes` that labels 1.1 cover: offset and serial number. Zeros follow.
-const COMPAT_TOLD: usize = core::mem::offset_of!(SetInfoBytes, vendor);
+const COMPAT_LEN: usize = core::mem::offset_of!(SetInfoBytes, vendor);
 const COMPAT_PAD: [u8; 4] = [0; 4];
 
 /// The identity of a module as firmware reports it, like `8089-a2-1834-000016b0`. Each field is stored in the byte
@@ -104,26 +107,26 @@ pub fn set_cookie(modules: &[SetInfo]) -> u64 {
 
 /// Returns the cookie of the same set for labels 1.1.
 pub fn set_cookie_v1_1(modules: &[SetInfo]) -> u64 {
-    cookie(modules, |info| [&info.as_bytes()[..COMPAT_TOLD], &COMPAT_PAD].concat())
+    cookie(modules, |info| [&info.as_bytes()[..COMPAT_LEN], &COMPAT_PAD].concat())
 }
 
-/// Returns the Fletcher-64 over the bytes that `told` makes of each module's information.
-fn cookie(modules: &[SetInfo], told: impl Fn(&SetInfoBytes) -> Vec<u8>) -> u64 {
+/// Returns the Fletcher-64 over the bytes that `fields` makes of each module's information.
+fn cookie(modules: &[SetInfo], fields: impl Fn(&SetInfoBytes) -> Vec<u8>) -> u64 {
     let mut sorted = modules.to_vec();
     sorted.sort_by_key(|module| module.region_off);
-    let bytes: Vec<u8> = sorted.iter().flat_map(|info| told(&info.raw())).collect();
+    let bytes: Vec<u8> = sorted.iter().flat_map(|info| fields(&info.raw())).collect();
     fletcher64(&bytes)
 }
 
 impl SetInfo {
     fn raw(&self) -> SetInfoBytes {
-        let (made_at, made_on) = self.module.made.unwrap_or_default();
+        let (manufacturing_location, manufacturing_date) = self.module.made.unwrap_or_default();
         SetInfoBytes {
             region_off: self.region_off.into(),
             serial: self.module.serial,
             vendor: self.module.vendor,
-            made_on,
-            made_at,
+            manufacturing_date,
+            manufacturing_location,
             reserved: [0; 31],
         }
     }
@@ -145,7 +148,7 @@ mod test {
 
     /// The two sets of the PRIMERGY machine whose listings `ipmctl show -region` and `ndctl list` printed.
     #[test]
-    fn ids_of_real_sets_come_out() {
+    fn cookies_match_real_sets() {
         let pair = set(&["8089-a2-1834-000016b0", "8089-a2-1834-0000173b"]);
         assert_eq!(set_cookie(&pair), 0x8baa_eeb8_535e_2444);
         assert_eq!(set_cookie(&set(&["8089-a2-1834-00001a91"])), 0x7fe0_da90_c532_8a22);
@@ -154,14 +157,14 @@ mod test {
     }
 
     #[test]
-    fn the_position_in_the_set_matters() {
+    fn cookie_depends_on_position() {
         let ids = ["8089-a2-1834-000016b0", "8089-a2-1834-0000173b"];
         assert_ne!(set_cookie(&set(&ids)), set_cookie(&set(&[ids[1], ids[0]])));
         assert_ne!(set_cookie_v1_1(&set(&ids)), set_cookie_v1_1(&set(&[ids[1], ids[0]])));
     }
 
     #[test]
-    fn labels_1_1_know_offset_and_serial_alone() {
+    fn v1_1_cookie_covers_offset_and_serial() {
         let with = set(&["8089-a2-1834-000016b0"]);
         assert_eq!(set_cookie_v1_1(&with), set_cookie_v1_1(&set(&["8086-000016b0"])));
         // Two words of offset, the serial number in the byte order of its id, one word of zeros.
@@ -172,7 +175,7 @@ mod test {
     }
 
     #[test]
-    fn ids_come_back_as_text() {
+    fn module_ids_round_trip_as_text() {
         for id in ["8089-a2-1834-000016b0", "8680-56341200", "ffff-00-0000-ffffffff"] {
             assert_eq!(id.parse::<ModuleId>().unwrap().to_string(), id);
         }

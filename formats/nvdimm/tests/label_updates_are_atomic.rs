@@ -75,7 +75,7 @@ fn run(bytes: &mut [u8], update: &LabelUpdate, what: &str) -> LabelArea {
 
 #[test]
 #[cfg_attr(miri, ignore = "thousands of areas are read: minutes")]
-fn every_cut_of_every_change_reads_as_before_or_after() {
+fn torn_updates_read_old_or_new() {
     let mut bytes = vec![0; SIZE as usize];
     let format = LabelArea::format(SIZE, LabelFormat::V1_2).unwrap();
     format.writes.iter().for_each(|write| write.apply(&mut bytes));
@@ -97,7 +97,7 @@ fn every_cut_of_every_change_reads_as_before_or_after() {
 
 #[test]
 #[cfg_attr(miri, ignore = "thousands of areas are read: minutes")]
-fn an_area_is_there_whole_or_not_at_all() {
+fn formatting_is_atomic() {
     for format in [LabelFormat::V1_1, LabelFormat::V1_2, LabelFormat::V2_1] {
         let update = LabelArea::format(SIZE, format).unwrap();
         let mut bytes = vec![0; SIZE as usize];

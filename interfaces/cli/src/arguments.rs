@@ -1,4 +1,4 @@
-//! The command line. Help, manual pages and completions are made from these definitions.
+//! The command line: the source of help, manual pages and completions.
 
 use crate::bench::Bench;
 use crate::crash::{self, Crash};
@@ -7,10 +7,10 @@ use crate::failure::EXIT_CODES;
 use crate::fields;
 use crate::global_options::GlobalOptions;
 use crate::ipmctl::{self, Ipmctl};
-use crate::kv::KvVerb;
+use crate::kv::KvCommand;
 use crate::ndctl::{Daxctl, Ndctl};
-use crate::platform::PlatformVerb;
-use crate::pool::PoolVerb;
+use crate::platform::PlatformCommand;
+use crate::pool::PoolCommand;
 use clap::{Parser, Subcommand};
 use clap_complete::Shell;
 use lode_pmem::MASK_VARIABLE;
@@ -30,20 +30,20 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     pub(crate) options: GlobalOptions,
     #[command(subcommand)]
-    pub(crate) noun: Noun,
+    pub(crate) command: Command,
 }
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum Noun {
+pub(crate) enum Command {
     /// Create, inspect, check, repair and grow pools
     #[command(subcommand)]
-    Pool(PoolVerb),
+    Pool(PoolCommand),
     /// Put, get and scan keys and values in a pool with the layout `kv`
     #[command(subcommand)]
-    Kv(KvVerb),
+    Kv(KvCommand),
     /// Emulate machines with persistent memory: plan, rehearse and show configurations
     #[command(subcommand)]
-    Platform(PlatformVerb),
+    Platform(PlatformCommand),
     /// Show the modules of a machine, and configure those of an emulated one, with the commands of ipmctl
     #[command(after_long_help = ipmctl::help())]
     Ipmctl(Ipmctl),
@@ -53,7 +53,7 @@ pub(crate) enum Noun {
     Daxctl(Daxctl),
     /// Measure Lodestone and its peers side by side
     Bench(Bench),
-    /// Cut the power of a simulated machine, and see what is left
+    /// Cut the power of a simulated machine, and check the recovered content
     #[command(long_about = crash::ABOUT, after_long_help = fields::help(crash::FIELDS))]
     Crash(Crash),
     /// Load words in a process that is killed repeatedly, and show the cost of each operation on this machine

@@ -1,7 +1,7 @@
 //! `lode bench`: runs the program that measures Lodestone and its peers.
 
-use crate::answer::Answer;
 use crate::failure::Failure;
+use crate::output::Output;
 use clap::Args;
 use std::env;
 use std::path::{Path, PathBuf};
@@ -12,9 +12,9 @@ const PROGRAM: &str = "lode-bench";
 
 #[derive(Args, Debug)]
 #[command(
-    after_long_help = "The program that measures, lode-bench, is built apart, because it links the peers. It is looked for \
-beside lode, in tools/bench of the sources that lode was built from, and in PATH; `make bench` in the sources builds and runs it. Its \
-answer is its own, JSON included."
+    after_long_help = "The program that measures, lode-bench, is built apart, because it links the peers. It is searched \
+beside lode, in tools/bench of the sources that lode was built from, and in PATH; `make bench` in the sources builds and \
+runs it. It prints its own output, JSON included."
 )]
 pub(crate) struct Bench {
     /// Groups of workloads to measure; all if none is named
@@ -22,7 +22,7 @@ pub(crate) struct Bench {
 }
 
 /// Runs the program, which writes its results itself.
-pub(crate) fn run(bench: &Bench) -> Result<Answer, Failure> {
+pub(crate) fn run(bench: &Bench) -> Result<Output, Failure> {
     let missing = || {
         Failure::new(
             "measuring",
@@ -33,7 +33,7 @@ pub(crate) fn run(bench: &Bench) -> Result<Answer, Failure> {
     let status = Command::new(&program).args(&bench.names).stdin(Stdio::null()).status();
     let status = status.map_err(|error| Failure::io("measuring", &program, &error))?;
     let code = status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1);
-    Ok(Answer::silent().exit_with(code))
+    Ok(Output::empty().with_exit_code(code))
 }
 
 fn find() -> Option<PathBuf> {

@@ -1,24 +1,24 @@
 //! `lode crash`: simulated power cuts of the engines that ship.
 
-use crate::answer::Answer;
 use crate::durability::DurabilityOption;
 use crate::failure::Failure;
+use crate::output::Output;
 use crate::progress::Progress;
 use clap::{Args, ValueEnum};
 use lode_heap::explore::{HeapSubject, LogSubject};
 use lode_index::explore::TreeSubject;
 use lode_pool::explore::PoolSubject;
-use lode_sim::{Budget, Machine, Report, Setup, Subject, explore};
+use lode_sim::{Budget, Machine, Report, Setup, explore};
 use serde_json::{Value, json};
 
 /// Seconds after which one exploration ends, even if images are left.
 const SECONDS_MAX: f64 = 3600.0;
 
 pub(crate) const FIELDS: &[(&str, &str)] = &[
-    ("engine", "what was explored"),
-    ("seed", "where the runs came from"),
+    ("engine", "the explored engine"),
+    ("seed", "seed of the runs"),
     ("images", "different states of the medium that were recovered from, twice each"),
-    ("violations", "for each way to lose data: {machine, workload, story}; the exit code is then 3"),
+    ("violations", "for each way to lose data: {machine, workload, history}; the exit code is then 3"),
     (
         "machines",
         "for each machine and workload: {machine, workload, images, nested_images, checks, crash_points, \
@@ -27,11 +27,11 @@ pub(crate) const FIELDS: &[(&str, &str)] = &[
 ];
 
 pub(crate) const ABOUT: &str = "\
-Cut the power of a simulated machine, and see what is left.
+Cut the power of a simulated machine, and check the recovered content.
 
 Runs the engine on a simulated medium, cuts the power at every drain and between, builds the states that may be left, \
-recovers from each, twice, and compares with what was promised. All machines take part: x86 and Arm on the durabilities line \
-and byte, and sectors at durability commit; --durability chooses one durability.";
+recovers from each, twice, and compares the content with the acknowledged operations. All machines take part: x86 and \
+Arm with durability line and byte, and sectors with durability commit; --durability chooses one.";
 
 #[derive(Args, Debug)]
 pub(crate) struct Crash {
@@ -91,42 +91,38 @@ const LOG: [Workload; 2] = [
     Workload {
         name: "log of 16 KiB",
         operations: 150,
-        explore: |setup| explored(&LogSubject { size: 0x10000, log_len: 0x4000 }, setup),
+        explore: |setup| explore(&LogSubject { size: 0x10000, log_len: 0x4000 }, setup),
     },
     Workload {
         name: "log of 32 KiB",
         operations: 150,
-        explore: |setup| explored(&LogSubject { size: 0x10000, log_len: 0x8000 }, setup),
+        explore: |setup| explore(&LogSubject { size: 0x10000, log_len: 0x8000 }, setup),
     },
 ];
 const HEAP: [Workload; 2] = [
     Workload {
         name: "heap with small objects",
         operations: 120,
-        explore: |setup| explored(&HeapSubject { size: 0x30000, sizes: 5 }, setup),
+        explore: |setup| explore(&HeapSubject { size: 0x30000, sizes: 5 }, setup),
     },
     Workload {
         name: "heap with objects of all sizes",
         operations: 120,
-        explore: |setup| explored(&HeapSubject { size: 0x60000, sizes: 6 }, setup),
+        explore: |setup| explore(&HeapSubject { size: 0x60000, sizes: 6 }, setup),
     },
 ];
 const POOL: [Workload; 2] = [
     Workload {
         name: "pools being made",
         operations: 12,
-        explore: |setup| explored(&PoolSubject::Made, setup),
+        explore: |setup| explore(&PoolSubject::Create, setup),
     },
-    Workload {
-        name: "pool that grows",
-        operations: 12,
-        explore: |setup| explored(&PoolSubject::Grown, setup),
-    },
+    Workload { name: "pool that grows", operations: 12, explore: |setup| explore(&PoolSubject::Grow, setup) },
 ];
 const TREE: [Workload; 1] = [Workload {
     name: "tree",
     operations: 90,
-    explore: |setup| explored(&TreeSubject { size: 0x80000 }, setup),
+    explore: |setup| explore(&TreeSubject { size: 0x80000 }, setup),
 }];
 
 impl Engine {
@@ -138,10 +134,6 @@ impl Engine {
             Engine::Tree => &TREE,
         }
     }
-}
-
-fn explored(subject: &impl Subject, setup: &Setup) -> Report {
-    explore(subject, setup)
 }
 
 impl Crash {
@@ -163,13 +155,13 @@ impl Crash {
 fn no_machine(crash: &Crash) -> String {
     match crash.machine {
         Some(machine) => {
-            format!("--machine {machine} is not of the durability that --durability names: leave one out")
+            format!("--machine {machine} does not have the durability that --durability names: leave one out")
         }
-        None => "durability none keeps nothing, so there is nothing to explore".into(),
+        None => "with durability none a power cut loses all stores, so there is nothing to explore".into(),
     }
 }
 
-pub(crate) fn run(crash: &Crash, durability: DurabilityOption) -> Result<Answer, Failure> {
+pub(crate) fn run(crash: &Crash, durability: DurabilityOption) -> Result<Output, Failure> {
     let machines: Vec<Machine> = Machine::ALL
         .into_iter()
         .filter(|machine| durability.forced().is_none_or(|durability| durability == machine.durability))
@@ -205,13 +197,13 @@ pub(crate) fn run(crash: &Crash, durability: DurabilityOption) -> Result<Answer,
     }
     drop(progress);
     let code = if violations.is_empty() { 0 } else { crate::failure::DAMAGED };
-    Ok(Answer::text(text)
+    Ok(Output::text(text)
         .with("engine", crash.engine.to_possible_value().map(|value| value.get_name().to_owned()))
         .with("seed", crash.seed)
         .with("images", images)
         .with("violations", violations)
         .with("machines", rows)
-        .exit_with(code))
+        .with_exit_code(code))
 }
 
 fn row(machine: Machine, workload: &str, report: &Report) -> Value {

@@ -1,9 +1,9 @@
-//! The argument of `--durability`.
+//! The value of `--durability`.
 
 use clap::ValueEnum;
 use lode_layout::Durability;
 
-/// The value of `--durability`: one to force, or `Auto` for the one that the medium offers.
+/// The value of `--durability`: a durability to force, or `Auto` for the one that the medium offers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum DurabilityOption {
     /// The durability that the medium offers; an error if the medium is volatile

@@ -1,6 +1,6 @@
 //! Failures of commands, and their exit codes.
 
-use crate::next_step::after_store;
+use crate::hint::store_hint;
 use lode_heap::OpenError;
 use lode_kv::KvError;
 use lode_pool::PoolError;
@@ -13,7 +13,7 @@ use std::process::ExitCode;
 /// Exit code of a command that failed.
 const FAILED: u8 = 1;
 const USAGE: u8 = 2;
-/// Exit code of a command that found damage, or of a repair that lost something.
+/// Exit code of a command that found damage, or of a repair that lost data.
 pub(crate) const DAMAGED: u8 = 3;
 /// 128 + SIGINT, as in shells.
 pub(crate) const INTERRUPTED: u8 = 130;
@@ -23,11 +23,11 @@ const BROKEN_PIPE: u8 = 141;
 /// The exit codes, at the end of every manual page.
 pub(crate) const EXIT_CODES: &str = "\
 Exit status:
-  0    done, and all of it and right
-  1    failed, or the key is not there
+  0    done, completely and without damage
+  1    failed, or the key is absent
   2    bad usage
-  3    there is damage in the pool, or the repair lost something
-  130  interrupted (SIGINT); what was begun is finished, nothing is half-made
+  3    the pool is damaged, or the repair lost data
+  130  interrupted (SIGINT); what was begun is finished, nothing is left half done
   141  the reader of the output is gone (SIGPIPE)";
 
 /// A failed command. The message names the failed step, the place, the reason and the next step.
@@ -60,7 +60,7 @@ impl Failure {
     }
 
     /// Returns the failure for arguments that clap rejects.
-    pub(crate) fn usage(error: &clap::Error) -> Failure {
+    pub(crate) fn from_clap(error: &clap::Error) -> Failure {
         let text = error.render().to_string();
         // clap prints the error first, in one line or with a list below it. An empty line and help follow.
         let lines: Vec<&str> = text.lines().take_while(|line| !line.is_empty()).map(str::trim).collect();
@@ -69,12 +69,12 @@ impl Failure {
     }
 
     /// Returns the failure for wrong arguments that clap accepts.
-    pub(crate) fn bad_usage(message: impl Into<String>) -> Failure {
+    pub(crate) fn usage_error(message: impl Into<String>) -> Failure {
         Failure { message: message.into(), code: USAGE }
     }
 
     /// Returns the failure to write standard output; silent if the reader has closed it.
-    pub(crate) fn output(error: io::Error) -> Failure {
+    pub(crate) fn stdout(error: io::Error) -> Failure {
         if error.kind() == io::ErrorKind::BrokenPipe {
             return Failure { message: String::new(), code: BROKEN_PIPE };
         }
@@ -91,12 +91,12 @@ impl Failure {
         move |error| {
             let code = if error.is_damage() { DAMAGED } else { FAILED };
             let failure = match error {
-                KvError::Acknowledge(error) => return Failure::output(error),
-                error if names_its_place(&error) => {
-                    Failure::new(what, format_args!("{error}{}", after_store(&error)))
+                KvError::Acknowledge(error) => return Failure::stdout(error),
+                error if names_the_file(&error) => {
+                    Failure::new(what, format_args!("{error}{}", store_hint(&error)))
                 }
                 error => {
-                    Failure::new(what, format_args!("{}: {error}{}", path.display(), after_store(&error)))
+                    Failure::new(what, format_args!("{}: {error}{}", path.display(), store_hint(&error)))
                 }
             };
             Failure { code, ..failure }
@@ -117,6 +117,6 @@ impl Failure {
 }
 
 /// Returns true if the error's own message names the file.
-fn names_its_place(error: &KvError) -> bool {
+fn names_the_file(error: &KvError) -> bool {
     matches!(error, KvError::Pool(OpenError::Pool(PoolError::At { .. }) | OpenError::Heap { .. }))
 }

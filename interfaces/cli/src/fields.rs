@@ -1,11 +1,11 @@
-//! The fields of JSON answers, for help and manual pages.
+//! The fields of JSON output, for help and manual pages.
 
 use crate::failure::EXIT_CODES;
 
 /// Largest width of a line of help, in columns.
 const WIDTH: usize = 98;
 
-/// Returns the last sections of a command's help: the fields of its JSON answer, and the exit codes.
+/// Returns the last sections of a command's help: the fields of its JSON output, and the exit codes.
 pub(crate) fn help(fields: &[(&str, &str)]) -> String {
     let width = fields.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
     let mut text = String::from("JSON fields:\n");

@@ -9,7 +9,7 @@ pub(crate) struct GlobalOptions {
     /// Print JSON: one object, or one object per line; errors as {"error", "code"}
     #[arg(long, global = true, display_order = 100)]
     pub(crate) json: bool,
-    /// Force this durability in place of the detected one: the user then answers for it.
+    /// Force this durability in place of the detected one; a wrong choice may lose data.
     /// Ignored by commands that only read
     #[arg(long, global = true, value_name = "DURABILITY", default_value = "auto", display_order = 101)]
     pub(crate) durability: DurabilityOption,

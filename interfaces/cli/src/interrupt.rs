@@ -1,5 +1,4 @@
-//! Signals. After SIGINT or SIGTERM, long work ends at a consistent point. A second signal ends the process at once,
-//! like a crash.
+//! Signals. SIGINT and SIGTERM stop long work at a consistent point. A second signal kills the process at once.
 
 use crate::failure::{Failure, INTERRUPTED};
 use signal_hook::consts::{SIGINT, SIGTERM, SIGXFSZ};
@@ -8,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Handles SIGXFSZ. A file that grows beyond `ulimit -f` then causes an error and does not end the process.
-pub(crate) fn survive_file_limit() {
+pub(crate) fn ignore_sigxfsz() {
     // If this fails, SIGXFSZ still ends the process.
     let _ = flag::register(SIGXFSZ, Arc::default());
 }
@@ -20,18 +19,18 @@ pub(crate) struct Interrupt(Arc<AtomicBool>);
 impl Interrupt {
     /// Handles SIGINT and SIGTERM, which set the flag from now on.
     pub(crate) fn listen() -> Result<Interrupt, Failure> {
-        let heard = Arc::new(AtomicBool::new(false));
+        let flag = Arc::new(AtomicBool::new(false));
         for signal in [SIGINT, SIGTERM] {
             // In this order: the first signal only sets the flag, the second one finds it set.
-            flag::register_conditional_shutdown(signal, i32::from(INTERRUPTED), Arc::clone(&heard))
-                .and_then(|_| flag::register(signal, Arc::clone(&heard)))
+            flag::register_conditional_shutdown(signal, i32::from(INTERRUPTED), Arc::clone(&flag))
+                .and_then(|_| flag::register(signal, Arc::clone(&flag)))
                 .map_err(|error| Failure::new("listening for SIGINT", error))?;
         }
-        Ok(Interrupt(heard))
+        Ok(Interrupt(flag))
     }
 
     /// Returns true once a signal has set the flag.
-    pub(crate) fn is_heard(&self) -> bool {
+    pub(crate) fn is_set(&self) -> bool {
         // ORDER: none: a caller that reads the flag late does a little more work.
         self.0.load(Ordering::Relaxed)
     }

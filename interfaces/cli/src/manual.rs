@@ -1,8 +1,8 @@
 //! Manual pages and completions, from the definition of the arguments.
 
-use crate::answer::Answer;
 use crate::arguments::Arguments;
 use crate::failure::Failure;
+use crate::output::Output;
 use clap::{Command, CommandFactory};
 use clap_complete::Shell;
 use clap_mangen::Man;
@@ -15,20 +15,20 @@ use std::path::Path;
 const EXAMPLES: &str = "Examples";
 
 /// Prints the completions for a shell.
-pub(crate) fn print_completions(shell: Shell) -> Result<Answer, Failure> {
+pub(crate) fn print_completions(shell: Shell) -> Result<Output, Failure> {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Arguments::command(), "lode", &mut script);
     let text = String::from_utf8_lossy(&script).into_owned();
-    Ok(Answer::text(script).with("script", text))
+    Ok(Output::text(script).with("script", text))
 }
 
 /// Writes a page for each command: lode.1, lode-pool.1, lode-pool-create.1, ...
-pub(crate) fn write_pages(folder: &Path) -> Result<Answer, Failure> {
+pub(crate) fn write_pages(folder: &Path) -> Result<Output, Failure> {
     let mut command = Arguments::command();
     command.build();
     let written = fs::create_dir_all(folder).and_then(|()| write_page(&command, folder));
     written.map_err(|error| Failure::io("writing manual pages", folder, &error))?;
-    Ok(Answer::silent())
+    Ok(Output::empty())
 }
 
 /// Writes the pages of a command and of its subcommands.
@@ -102,7 +102,7 @@ mod test {
     use super::sections;
 
     #[test]
-    fn help_becomes_sections() {
+    fn help_renders_as_manual_sections() {
         let help = "A note\nof two lines.\n\nMore.\n\nExamples:\n  lode a  b\n\nExit status:\n  0    done\n  130  stopped,\n       halfway";
         let page = sections(help).render();
         let expected = ".SH NOTES\nA note of two lines.\n.PP\nMore.\n.SH EXAMPLES\n.nf\nlode a  b\n.fi\n\

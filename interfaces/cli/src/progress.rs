@@ -6,7 +6,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 /// Time after which work shows its progress.
-const PATIENCE: Duration = Duration::from_secs(1);
+const SHOW_AFTER: Duration = Duration::from_secs(1);
 const TICK: Duration = Duration::from_millis(120);
 
 /// A bar that appears when the work takes longer than a second.
@@ -47,11 +47,11 @@ impl Progress {
         let (sender, ended) = channel();
         let shown = bar.clone();
         let watch = move || {
-            let is_going_on = |time| ended.recv_timeout(time) == Err(RecvTimeoutError::Timeout);
-            if is_going_on(PATIENCE) {
+            let is_running = |time| ended.recv_timeout(time) == Err(RecvTimeoutError::Timeout);
+            if is_running(SHOW_AFTER) {
                 // Draws nothing if standard error is not a terminal.
                 shown.set_draw_target(ProgressDrawTarget::stderr());
-                while is_going_on(TICK) {
+                while is_running(TICK) {
                     shown.tick();
                 }
             }
@@ -67,12 +67,12 @@ impl Progress {
     }
 
     /// Prints a line above the bar, to standard output.
-    pub(crate) fn say(&self, line: &str) {
+    pub(crate) fn println(&self, line: &str) {
         self.bar.suspend(|| println!("{line}"));
     }
 
     /// Prints a line above the bar, to standard error.
-    pub(crate) fn note(&self, line: &str) {
+    pub(crate) fn eprintln(&self, line: &str) {
         self.bar.suspend(|| eprintln!("{line}"));
     }
 }

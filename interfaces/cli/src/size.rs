@@ -3,7 +3,7 @@
 use bytesize::ByteSize;
 
 /// The error for a word that is not a size.
-const NO_SIZE: &str = "a size is a number below 2^64, alone or with a unit as K, M, G, T, MiB or GB";
+const INVALID_SIZE: &str = "a size is a number below 2^64, alone or with a unit as K, M, G, T, MiB or GB";
 
 /// Parses a size; returns its bytes.
 pub(crate) fn parse(word: &str) -> Result<u64, String> {
@@ -15,11 +15,11 @@ pub(crate) fn parse(word: &str) -> Result<u64, String> {
         _ => {
             // `ByteSize` reads every larger number as `u64::MAX`.
             let size = word.parse::<ByteSize>().ok().filter(|size| size.as_u64() < u64::MAX);
-            return size.map(|size| size.as_u64()).ok_or_else(|| NO_SIZE.to_owned());
+            return size.map(|size| size.as_u64()).ok_or_else(|| INVALID_SIZE.to_owned());
         }
     };
-    let number: u64 = word[..word.len() - 1].parse().map_err(|_| NO_SIZE.to_owned())?;
-    number.checked_mul(1 << shift).ok_or_else(|| NO_SIZE.to_owned())
+    let number: u64 = word[..word.len() - 1].parse().map_err(|_| INVALID_SIZE.to_owned())?;
+    number.checked_mul(1 << shift).ok_or_else(|| INVALID_SIZE.to_owned())
 }
 
 #[cfg(test)]
@@ -27,7 +27,7 @@ mod test {
     use super::parse;
 
     #[test]
-    fn letters_are_binary_and_words_what_they_say() {
+    fn size_suffixes_parse() {
         assert_eq!(parse("128M"), Ok(128 << 20));
         assert_eq!(parse("1g"), Ok(1 << 30));
         assert_eq!(parse("16MiB"), Ok(16 << 20));

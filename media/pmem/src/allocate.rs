@@ -42,7 +42,7 @@ mod test {
     use super::*;
 
     #[test]
-    fn allocated_without_the_help_of_the_file_system() {
+    fn allocation_falls_back_to_zeros() {
         let file = tempfile::tempfile().unwrap();
         write_zeros(&file, 0, 200_001).unwrap();
         assert_eq!(file.metadata().unwrap().len(), 200_001);

@@ -58,10 +58,10 @@ mod test {
 
     /// Checks that of two threads that store and then load each other's store, at least one sees it.
     #[test]
-    fn one_of_two_sees_the_other() {
+    fn asymmetric_fences_order_both_sides() {
         const ROUNDS: u32 = if cfg!(miri) { 20 } else { 20_000 };
         if !is_available() {
-            println!("skipped: one_of_two_sees_the_other: the kernel has no membarrier");
+            println!("skipped: asymmetric_fences_order_both_sides: the kernel has no membarrier");
             return;
         }
         let (often, seldom, start) = (AtomicU32::new(0), AtomicU32::new(0), Barrier::new(2));

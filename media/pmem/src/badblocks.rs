@@ -91,17 +91,12 @@ fn translated(lost: &Range<u64>, window: Range<u64>, to: u64) -> Option<Range<u6
 
 /// Returns the lost ranges that a folder lists, in bytes.
 fn listed_in(folder: &SysfsFolder) -> Vec<Range<u64>> {
-    listed(&folder.text("badblocks").unwrap_or_default())
+    folder.bad_sectors().into_iter().filter_map(byte_range).collect()
 }
 
-/// Parses lines "SECTOR COUNT" into ranges of bytes.
-fn listed(text: &str) -> Vec<Range<u64>> {
-    let range = |line: &str| {
-        let (sector, count) = line.trim().split_once(' ')?;
-        let start = sector.parse::<u64>().ok()?.checked_mul(SECTOR)?;
-        Some(start..start.checked_add(count.trim().parse::<u64>().ok()?.checked_mul(SECTOR)?)?)
-    };
-    text.lines().filter_map(range).collect()
+/// Converts a range of sectors to bytes. Returns `None` for one that no medium is large enough for.
+fn byte_range(sectors: Range<u64>) -> Option<Range<u64>> {
+    Some(sectors.start.checked_mul(SECTOR)?..sectors.end.checked_mul(SECTOR)?)
 }
 
 /// Returns the file system's extents of the file.
@@ -141,9 +136,9 @@ mod test {
     use std::io::Write;
 
     #[test]
-    fn lists_and_windows() {
-        assert_eq!(listed("8 1\n16 8\n"), [4096..4608, 8192..12288]);
-        assert_eq!(listed("x 1\n7\n18446744073709551615 1\n"), Vec::<Range<u64>>::new());
+    fn badblock_lists_are_translated() {
+        assert_eq!(byte_range(8..9), Some(4096..4608));
+        assert_eq!(byte_range(16..u64::MAX), None);
         let lost = 100..200;
         for (window, to, found) in [
             (0..100, 0, None),
@@ -158,7 +153,7 @@ mod test {
     }
 
     #[test]
-    fn lost_sectors_of_a_device_are_found_in_the_file_that_holds_them() {
+    fn device_badblocks_map_to_file() {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(&vec![1; 64 << 10]).unwrap();
         file.sync_all().unwrap();
@@ -182,7 +177,7 @@ mod test {
     }
 
     #[test]
-    fn lost_sectors_of_a_region_are_found_in_its_device() {
+    fn region_badblocks_map_to_device() {
         let region = tempfile::tempdir().unwrap();
         let dir = region.path().join("dax0.0");
         fs::create_dir(&dir).unwrap();

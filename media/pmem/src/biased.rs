@@ -1,6 +1,6 @@
 //! A lock that one thread takes again and again without a locked instruction.
 //!
-//! A locked instruction waits until the stores before it are in the cache. Between the home stores of one transaction
+//! A locked instruction waits until the stores before it are in the cache. Between the write-backs of one transaction
 //! and the record of the next, nothing else goes on during that time. A lock that is *biased* to a thread is taken by
 //! that thread with a plain store and a plain load. Another thread that wants the lock takes the bias away and then
 //! waits for a [heavy fence](asymmetric::heavy). After the fence either the biased thread has seen the change, or its
@@ -24,10 +24,10 @@ use std::sync::atomic::AtomicU64 as Counter;
 const FREE: u64 = 0;
 /// A thread took the lock by a locked instruction and has it.
 const HELD: u64 = 1;
-/// No thread has the lock. No thread may take it while one lock of the group is biased [alone](Bias::Alone).
+/// No thread has the lock. No thread may take it while one lock of the group is biased [alone](Bias::Exclusive).
 const CLOSED: u64 = 2;
 /// Added to an owner's word: no other lock of the group can be held.
-const ALONE: u64 = 1;
+const EXCLUSIVE: u64 = 1;
 
 /// A thread, distinct from all others of the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,21 +35,21 @@ pub struct Owner(u64);
 
 thread_local! {
     /// The owner that stands for this thread, set when it is first needed.
-    static MYSELF: Cell<Owner> = const { Cell::new(Owner::NOBODY) };
+    static CURRENT: Cell<Owner> = const { Cell::new(Owner::NONE) };
 }
 
 impl Owner {
     /// The owner that is no thread. Owners are multiples of 4, so their words differ from the states above.
-    pub const NOBODY: Owner = Owner(!3);
+    pub const NONE: Owner = Owner(!3);
 
     /// Returns the calling thread.
-    pub fn myself() -> Owner {
+    pub fn current() -> Owner {
         static NEXT: Counter = Counter::new(4);
-        if MYSELF.with(Cell::get) == Owner::NOBODY {
+        if CURRENT.with(Cell::get) == Owner::NONE {
             // ORDER: none: the number is only different from all others.
-            MYSELF.with(|myself| myself.set(Owner(NEXT.fetch_add(4, Ordering::Relaxed))));
+            CURRENT.with(|current| current.set(Owner(NEXT.fetch_add(4, Ordering::Relaxed))));
         }
-        MYSELF.with(Cell::get)
+        CURRENT.with(Cell::get)
     }
 }
 
@@ -61,8 +61,8 @@ pub enum Bias {
     /// Biased to that thread.
     To(Owner),
     /// Biased to that thread. No other lock of the group can be held as long as it is.
-    Alone(Owner),
-    /// No thread may take it before the lock that is biased alone loses its bias.
+    Exclusive(Owner),
+    /// No thread may take it before the exclusive bias of another lock is revoked.
     Closed,
 }
 
@@ -71,7 +71,7 @@ impl Bias {
         match self {
             Bias::None => FREE,
             Bias::To(owner) => owner.0,
-            Bias::Alone(owner) => owner.0 | ALONE,
+            Bias::Exclusive(owner) => owner.0 | EXCLUSIVE,
             Bias::Closed => CLOSED,
         }
     }
@@ -80,8 +80,8 @@ impl Bias {
         match word {
             FREE | HELD => Bias::None,
             CLOSED => Bias::Closed,
-            owner if owner & ALONE == 0 => Bias::To(Owner(owner)),
-            owner => Bias::Alone(Owner(owner & !ALONE)),
+            owner if owner & EXCLUSIVE == 0 => Bias::To(Owner(owner)),
+            owner => Bias::Exclusive(Owner(owner & !EXCLUSIVE)),
         }
     }
 }
@@ -95,7 +95,7 @@ pub struct Biased<T> {
     value: UnsafeCell<T>,
 }
 
-// SAFETY: - the value is reached through a `Hold` alone, and there is one at a time, see `Biased::hold`;
+// SAFETY: - the value is reached through a `BiasedGuard` alone, and there is one at a time, see `Biased::hold`;
 // - so sharing the lock does no more than sending the value from one thread to the next.
 unsafe impl<T: Send> Sync for Biased<T> {}
 
@@ -107,13 +107,13 @@ impl<T> Biased<T> {
 
     /// Takes the lock if it is biased to the calling thread.
     #[inline]
-    pub fn enter(&self) -> Option<Hold<'_, T>> {
-        let owner = MYSELF.with(Cell::get);
+    pub fn enter(&self) -> Option<BiasedGuard<'_, T>> {
+        let owner = CURRENT.with(Cell::get);
         // ORDER: none: the load below acquires.
         let word = self.word.load(Ordering::Relaxed);
         // ORDER: none: this thread alone sets it. It is set if this thread is in the lock already: a second hold
         // would be one too many.
-        if word & !ALONE != owner.0 || self.busy.load(Ordering::Relaxed) {
+        if word & !EXCLUSIVE != owner.0 || self.busy.load(Ordering::Relaxed) {
             return None;
         }
         // ORDER: another thread changes the word and then passes the heavy fence. For it this store comes before the
@@ -131,7 +131,7 @@ impl<T> Biased<T> {
     }
 
     /// Takes the lock if it is free.
-    pub fn try_lock(&self) -> Option<Hold<'_, T>> {
+    pub fn try_lock(&self) -> Option<BiasedGuard<'_, T>> {
         // ORDER: acquires what was done under the lock.
         let taken = self.word.compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed);
         taken.is_ok().then(|| self.hold(HELD, FREE))
@@ -139,10 +139,14 @@ impl<T> Biased<T> {
 
     /// Takes the lock away from the thread to which it is biased, if `is_wanted` accepts the bias. Waits until that
     /// thread is not in the lock.
-    pub fn evict(&self, is_wanted: impl Fn(Bias) -> bool, mut wait: impl FnMut(u32)) -> Option<Hold<'_, T>> {
+    pub fn revoke(
+        &self,
+        is_wanted: impl Fn(Bias) -> bool,
+        mut wait: impl FnMut(u32),
+    ) -> Option<BiasedGuard<'_, T>> {
         // ORDER: none: the exchange below acquires.
         let word = self.word.load(Ordering::Relaxed);
-        if word == HELD || !is_wanted(Bias::of(word)) || !self.stop(word) {
+        if word == HELD || !is_wanted(Bias::of(word)) || !self.mark_held(word) {
             return None;
         }
         asymmetric::heavy();
@@ -154,17 +158,17 @@ impl<T> Biased<T> {
     pub fn lock_all<'a>(
         group: impl Iterator<Item = &'a Biased<T>> + Clone,
         mut wait: impl FnMut(u32),
-    ) -> Vec<Hold<'a, T>>
+    ) -> Vec<BiasedGuard<'a, T>>
     where
         T: 'a,
     {
         let mut is_biased = false;
         for lock in group.clone() {
             for round in 0.. {
-                // ORDER: none: the exchange in `stop` acquires.
+                // ORDER: none: the exchange in `mark_held` acquires.
                 let word = lock.word.load(Ordering::Relaxed);
-                if word != HELD && lock.stop(word) {
-                    is_biased |= matches!(Bias::of(word), Bias::To(_) | Bias::Alone(_));
+                if word != HELD && lock.mark_held(word) {
+                    is_biased |= matches!(Bias::of(word), Bias::To(_) | Bias::Exclusive(_));
                     break;
                 }
                 wait(round);
@@ -187,7 +191,7 @@ impl<T> Biased<T> {
     }
 
     /// Makes the word HELD if it is still `word`.
-    fn stop(&self, word: u64) -> bool {
+    fn mark_held(&self, word: u64) -> bool {
         // ORDER: acquires what was done under the lock by the thread that set the word.
         self.word.compare_exchange(word, HELD, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
@@ -207,36 +211,36 @@ impl<T> Biased<T> {
     /// HELD, and saw that the thread of the bias is not in. Or it is the thread of the bias: it set `busy`, and saw
     /// that the word was still its own.
     #[inline]
-    fn hold(&self, word: u64, then: u64) -> Hold<'_, T> {
-        Hold { lock: self, word, then, value: self.value.get_mut() }
+    fn hold(&self, word: u64, next_word: u64) -> BiasedGuard<'_, T> {
+        BiasedGuard { lock: self, word, next_word, value: self.value.get_mut() }
     }
 }
 
 /// The value, while the calling thread has the lock.
 #[derive(Debug)]
-pub struct Hold<'a, T> {
+pub struct BiasedGuard<'a, T> {
     lock: &'a Biased<T>,
     /// The lock's word: HELD, or the word of the bias if the biased thread holds the lock.
     word: u64,
     /// The word after the release, if it was HELD.
-    then: u64,
+    next_word: u64,
     value: MutPtr<T>,
 }
 
-impl<T> Hold<'_, T> {
+impl<T> BiasedGuard<'_, T> {
     /// Returns true if no other lock of the group can be held meanwhile.
     #[inline]
-    pub fn is_alone(&self) -> bool {
-        self.word != HELD && self.word & ALONE != 0
+    pub fn is_exclusive(&self) -> bool {
+        self.word != HELD && self.word & EXCLUSIVE != 0
     }
 
     /// Sets the bias that the lock gets at its release. Has no effect if the biased thread holds it.
     pub fn bias(&mut self, bias: Bias) {
-        self.then = bias.word();
+        self.next_word = bias.word();
     }
 }
 
-impl<T> Deref for Hold<'_, T> {
+impl<T> Deref for BiasedGuard<'_, T> {
     type Target = T;
 
     #[inline]
@@ -247,7 +251,7 @@ impl<T> Deref for Hold<'_, T> {
     }
 }
 
-impl<T> DerefMut for Hold<'_, T> {
+impl<T> DerefMut for BiasedGuard<'_, T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut T {
         // SAFETY: - as for `deref`; the hold is borrowed exclusively, so this is the one reference.
@@ -255,12 +259,12 @@ impl<T> DerefMut for Hold<'_, T> {
     }
 }
 
-impl<T> Drop for Hold<'_, T> {
+impl<T> Drop for BiasedGuard<'_, T> {
     #[inline]
     fn drop(&mut self) {
         if self.word == HELD {
             // ORDER: releases what was done under the lock.
-            self.lock.word.store(self.then, Ordering::Release);
+            self.lock.word.store(self.next_word, Ordering::Release);
         } else {
             // ORDER: releases what was done under the lock to a thread that waits for this one to leave it.
             self.lock.busy.store(false, Ordering::Release);
@@ -317,22 +321,22 @@ mod test {
 
     /// The thread of the bias counts, while another one takes the lock away from it, counts too, and gives it back.
     #[test]
-    fn a_lock_taken_away_has_one_holder() {
+    fn revoked_bias_has_one_holder() {
         if !asymmetric::is_available() {
             return;
         }
         let lock = Biased::new(0u64);
-        let give_back = |mut hold: Hold<'_, u64>, owner| {
+        let give_back = |mut hold: BiasedGuard<'_, u64>, owner| {
             *hold += 1;
             hold.bias(Bias::To(owner));
         };
-        let myself = Owner::myself();
+        let current = Owner::current();
         thread::scope(|scope| {
-            give_back(lock.try_lock().expect("it is free"), myself);
+            give_back(lock.try_lock().expect("it is free"), current);
             let other = scope.spawn(|| {
                 let is_biased = |bias| matches!(bias, Bias::To(_));
-                let evict = || lock.evict(is_biased, wait).map(|hold| give_back(hold, myself));
-                (0..ROUNDS).filter(|_| evict().is_some()).count() as u64
+                let revoke = || lock.revoke(is_biased, wait).map(|hold| give_back(hold, current));
+                (0..ROUNDS).filter(|_| revoke().is_some()).count() as u64
             });
             let mine =
                 (0..ROUNDS).filter(|_| lock.enter().map(|mut hold| *hold += 1).is_some()).count() as u64;
@@ -342,31 +346,31 @@ mod test {
     }
 
     #[test]
-    fn locks_are_closed_while_one_is_held_alone() {
+    fn exclusive_bias_closes_other_locks() {
         if !asymmetric::is_available() {
             return;
         }
         let group = [Biased::new(()), Biased::new(())];
         let mut all = Biased::lock_all(group.iter(), wait);
-        all[0].bias(Bias::Alone(Owner::myself()));
+        all[0].bias(Bias::Exclusive(Owner::current()));
         all[1].bias(Bias::Closed);
         drop(all);
         assert!(group[1].enter().is_none() && group[1].try_lock().is_none());
-        assert!(group[0].enter().expect("it is this thread's").is_alone());
+        assert!(group[0].enter().expect("it is this thread's").is_exclusive());
         group[1].open();
         let hold = group[1].try_lock().expect("it is open");
-        assert!(!hold.is_alone());
+        assert!(!hold.is_exclusive());
         drop(hold);
         assert!(group[1].enter().is_none(), "it is nobody's");
     }
 
     #[test]
-    fn a_thread_that_is_in_the_lock_does_not_get_in_again() {
+    fn biased_lock_is_not_reentrant() {
         if !asymmetric::is_available() {
             return;
         }
         let lock = Biased::new(());
-        lock.try_lock().expect("it is free").bias(Bias::To(Owner::myself()));
+        lock.try_lock().expect("it is free").bias(Bias::To(Owner::current()));
         let hold = lock.enter().expect("it is this thread's");
         assert!(lock.enter().is_none() && lock.try_lock().is_none());
         drop(hold);
@@ -374,7 +378,7 @@ mod test {
     }
 
     #[test]
-    fn nobody_has_a_bias_before_a_first_hold() {
+    fn new_lock_is_unbiased() {
         let lock = Biased::new(());
         assert_eq!(thread::spawn(move || lock.enter().is_none()).join().ok(), Some(true));
     }

@@ -8,7 +8,7 @@ use lode_layout::bug::Bug;
 pub static LOG_WRITE_NOT_SYNCED: Bug = Bug::new("log-write-not-synced", "an acknowledged record is lost");
 /// Breaks the same promise of a drain.
 pub static DRAIN_NOT_SYNCED: Bug =
-    Bug::new("drain-not-synced", "home stores are lost with the log that had them");
+    Bug::new("drain-not-synced", "write-backs are lost with the log that had them");
 
 /// Every bug of this crate.
 pub static ALL: [&Bug; 2] = [&LOG_WRITE_NOT_SYNCED, &DRAIN_NOT_SYNCED];

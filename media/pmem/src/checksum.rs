@@ -1,6 +1,6 @@
 //! The checksum of log records, at the speed of the CPU.
 
-use lode_layout::{RECORD_LONG_WORDS, record_checksum, turned};
+use lode_layout::{RECORD_LONG_WORDS, record_checksum, rotate_sums};
 
 /// Computes the same checksum as [`record_checksum`].
 ///
@@ -45,7 +45,7 @@ fn sse42(seed: u32, words: &[u64]) -> u32 {
             *crc = _mm_crc32_u64(*crc, *word);
         }
     }
-    let [a, b, c, d] = turned(crcs.map(|crc| !(crc as u32))).map(u64::from);
+    let [a, b, c, d] = rotate_sums(crcs.map(|crc| !(crc as u32))).map(u64::from);
     let crc = _mm_crc32_u64(_mm_crc32_u64(u64::from(u32::MAX), a | b << 32), c | d << 32);
     !(crc as u32)
 }
@@ -55,7 +55,7 @@ mod test {
     use super::*;
 
     #[test]
-    fn it_is_the_checksum_of_the_format() {
+    fn hardware_checksum_matches_format() {
         let words: Vec<u64> = (0..300u64).map(|word| word.wrapping_mul(0x9E37_79B9_7F4A_7C15)).collect();
         for len in 0..words.len() {
             for seed in [0, 1, u32::MAX, 0xDEAD_BEEF] {

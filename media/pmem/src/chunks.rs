@@ -15,26 +15,26 @@ use std::sync::{Mutex, PoisonError};
 #[derive(Debug)]
 pub(crate) struct PrivateChunks {
     size: usize,
-    owned: Mutex<HashSet<usize>>,
+    private: Mutex<HashSet<usize>>,
 }
 
 impl PrivateChunks {
     /// Creates the set for a mapping in which the kernel replaces only whole chunks of `size` bytes.
     pub(crate) fn new(size: usize) -> PrivateChunks {
-        PrivateChunks { size, owned: Mutex::default() }
+        PrivateChunks { size, private: Mutex::default() }
     }
 
     /// Makes the chunks private that `range` touches. Returns false if some of their bytes can't be read, after raising
     /// a fault. A copy would turn those bytes into zeros, so none is made.
-    pub(crate) fn own(&self, range: Range<usize>, reservation: &Reservation) -> bool {
-        let mut owned = self.owned.lock().unwrap_or_else(PoisonError::into_inner);
+    pub(crate) fn make_private(&self, range: Range<usize>, reservation: &Reservation) -> bool {
+        let mut private = self.private.lock().unwrap_or_else(PoisonError::into_inner);
         if range.is_empty() {
             return true;
         }
         (range.start / self.size..range.end.div_ceil(self.size)).all(|chunk| {
-            let good = owned.contains(&chunk) || self.replace(chunk, reservation);
+            let good = private.contains(&chunk) || self.replace(chunk, reservation);
             if good {
-                owned.insert(chunk);
+                private.insert(chunk);
             }
             good
         })
@@ -42,20 +42,20 @@ impl PrivateChunks {
 
     fn replace(&self, chunk: usize, reservation: &Reservation) -> bool {
         let start = chunk * self.size;
-        let copy = Reservation::opened(self.size).unwrap_or_else(|_| self.no_memory());
+        let copy = Reservation::accessible(self.size).unwrap_or_else(|_| self.out_of_memory());
         let from = reservation.at(start);
         assert!(self.size <= reservation.size() - start);
         // SAFETY: - `from` is followed by a whole chunk of the reservation, as just checked.
         //         - the copy has the size of a chunk, and no other reference to it exists.
         let copied = unsafe { access::copy_out(from.as_ptr(), copy.base().as_ptr(), self.size) };
         if copied && reservation.replace(start, copy).is_err() {
-            self.no_memory();
+            self.out_of_memory();
         }
         copied
     }
 
     /// Ends the process, as the kernel does when it finds no page for a private copy of its own.
-    fn no_memory(&self) -> ! {
+    fn out_of_memory(&self) -> ! {
         handle_alloc_error(Layout::array::<u8>(self.size).unwrap_or(Layout::new::<u8>()))
     }
 }
@@ -83,15 +83,15 @@ mod test {
         let file = tempfile::tempfile().unwrap();
         let words: Vec<u8> = (0..4 * CHUNK).step_by(8).flat_map(u64::to_le_bytes).collect();
         file.write_all_at(&words, 0).unwrap();
-        let reservation = Reservation::closed(words.len(), page()).unwrap();
+        let reservation = Reservation::inaccessible(words.len(), page()).unwrap();
         let pages = 0..words.len();
         reservation.open_file(pages, file.as_fd(), 0, ProtFlags::READ, MapFlags::SHARED).unwrap();
         let chunks = PrivateChunks::new(CHUNK as usize);
-        (file, Memory::private_over(reservation, 4 * CHUNK, chunks, None))
+        (file, Memory::private_from_reservation(reservation, 4 * CHUNK, chunks, None))
     }
 
     #[test]
-    fn stores_of_every_kind_are_seen_here_and_never_reach_the_file() {
+    fn private_stores_never_reach_file() {
         let (file, view) = view();
         view.store8(at(8), 1);
         assert_eq!(view.compare_exchange8(at(CHUNK), CHUNK, 2), Ok(CHUNK));
@@ -112,7 +112,7 @@ mod test {
     }
 
     #[test]
-    fn stores_past_the_end_or_unaligned_are_faults() {
+    fn out_of_range_private_stores_fault() {
         let (_file, view) = view();
         for (offset, len) in [(4 * CHUNK, 8), (4 * CHUNK - 4, 8), (4, 8), (u64::MAX - 7, 8)] {
             view.store8(at(offset), 1);
@@ -126,7 +126,7 @@ mod test {
     }
 
     #[test]
-    fn a_chunk_of_which_bytes_are_lost_takes_no_store() {
+    fn store_to_lost_chunk_faults() {
         let (file, view) = view();
         file.set_len(2 * CHUNK + page() as u64).unwrap();
         view.store8(at(2 * CHUNK), 1);

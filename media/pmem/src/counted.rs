@@ -181,7 +181,7 @@ mod test {
     use crate::Mapping;
 
     #[test]
-    fn counts_what_was_asked() {
+    fn counts_each_call() {
         let mapping = Mapping::options().durability(Durability::Line).map_anonymous(4096).unwrap();
         let medium = Counted::new(mapping);
         let at = PoolOffset::new;

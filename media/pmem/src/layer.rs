@@ -1,6 +1,6 @@
 //! Media on top of other media.
 
-use crate::{Durability, Gate, Medium, Memory, SyncError};
+use crate::{Durability, Event, Medium, Memory, SyncError};
 use lode_layout::PoolOffset;
 use std::sync::Arc;
 
@@ -78,8 +78,8 @@ macro_rules! forward {
         }
         /// As [`Medium::wait_while`].
         #[inline]
-        fn wait_while(&$self, gate: &Gate, blocked: &mut dyn FnMut() -> bool) {
-            $to::wait_while($medium, gate, blocked);
+        fn wait_while(&$self, event: &Event, blocked: &mut dyn FnMut() -> bool) {
+            $to::wait_while($medium, event, blocked);
         }
     };
 }

@@ -77,7 +77,7 @@ struct Backing {
 }
 
 /// Properties of a file, found before it is mapped.
-struct Found {
+struct FileProperties {
     report: DurabilityReport,
     flags: MapFlags,
     len: u64,
@@ -210,7 +210,7 @@ impl MappingOptions {
     }
 
     /// Determines the properties of `file`.
-    fn find(&self, file: &File, path: &Path) -> Result<Found, PmemError> {
+    fn find(&self, file: &File, path: &Path) -> Result<FileProperties, PmemError> {
         let stat = rfs::fstat(file).map_err(|errno| PmemError::io("fstat", path, &errno.into()))?;
         match FileType::from_raw_mode(stat.st_mode) {
             FileType::RegularFile => self.find_file(file, path, stat.st_dev, stat.st_size as u64),
@@ -219,7 +219,7 @@ impl MappingOptions {
         }
     }
 
-    fn find_file(&self, file: &File, path: &Path, dev: u64, len: u64) -> Result<Found, PmemError> {
+    fn find_file(&self, file: &File, path: &Path, dev: u64, len: u64) -> Result<FileProperties, PmemError> {
         if len == 0 {
             return Err(PmemError::Empty { path: path.to_owned() });
         }
@@ -250,10 +250,10 @@ impl MappingOptions {
                 devices,
             )
         };
-        Ok(Found { report, flags, len, align: LARGE_PAGE, devices, fixed_size: false, chunk: None })
+        Ok(FileProperties { report, flags, len, align: LARGE_PAGE, devices, fixed_size: false, chunk: None })
     }
 
-    fn find_device(&self, path: &Path, dev: u64) -> Result<Found, PmemError> {
+    fn find_device(&self, path: &Path, dev: u64) -> Result<FileProperties, PmemError> {
         let not_mappable = || PmemError::NotMappable { path: path.to_owned() };
         let device = self.sysfs.char_device(dev).ok_or_else(not_mappable)?;
         let (len, align) = device_size(&device).ok_or_else(not_mappable)?;
@@ -265,7 +265,7 @@ impl MappingOptions {
                 DurabilityEvidence::VolatileDevice { name: device.name.clone() },
             )
         };
-        Ok(Found {
+        Ok(FileProperties {
             report,
             flags: MapFlags::SHARED,
             len,
@@ -277,7 +277,7 @@ impl MappingOptions {
     }
 
     /// Reserves address space, and maps the file at its start.
-    fn map(&self, found: &Found, file: &File, path: &Path) -> Result<Memory, PmemError> {
+    fn map(&self, found: &FileProperties, file: &File, path: &Path) -> Result<Memory, PmemError> {
         let refused = |error: io::Error| PmemError::io("mmap", path, &error);
         let size = |len: u64| usize::try_from(len.next_multiple_of(page() as u64));
         let too_large = || refused(Errno::NOMEM.into());
@@ -288,21 +288,22 @@ impl MappingOptions {
             None => found.len.saturating_mul(RESERVE_FACTOR).clamp(RESERVE_MIN, 1 << 44).max(found.len),
         };
         let wide =
-            size(wanted).map_err(|_| too_large()).map(|size| Reservation::closed(size, found.align))?;
+            size(wanted).map_err(|_| too_large()).map(|size| Reservation::inaccessible(size, found.align))?;
         // With limited address space (ulimit -v), reserve only the present length. Such a pool can't grow, but can be
         // used.
-        let reservation = wide.or_else(|_| Reservation::closed(needed, found.align)).map_err(refused)?;
+        let reservation =
+            wide.or_else(|_| Reservation::inaccessible(needed, found.align)).map_err(refused)?;
         let protection = if found.chunk.is_some() { ProtFlags::READ } else { READ_WRITE };
         reservation.open_file(0..needed, file.as_fd(), 0, protection, found.flags).map_err(refused)?;
         if let Some(size) = found.chunk {
             let chunks = PrivateChunks::new(size);
-            return Ok(Memory::private_over(reservation, found.len, chunks, Some(path)));
+            return Ok(Memory::private_from_reservation(reservation, found.len, chunks, Some(path)));
         }
         let shared = !self.private;
         if shared {
-            reservation.keep_from_children().map_err(|error| PmemError::io("madvise", path, &error))?;
+            reservation.exclude_from_fork().map_err(|error| PmemError::io("madvise", path, &error))?;
         }
-        Ok(Memory::over(reservation, found.len, shared, Some(path)))
+        Ok(Memory::from_reservation(reservation, found.len, shared, Some(path)))
     }
 }
 
@@ -352,12 +353,12 @@ impl Mapping {
         allocate(&backing.file, old, len).map_err(refused("fallocate"))?;
         // ORDER: the space is durable before any thread can store to it. Stop here: the file is longer than its header
         // says, and the rest is ignored.
-        self.synced(&backing.drain_lock, || retry_on_intr(|| rfs::fsync(&backing.drained)))
+        self.with_lock(&backing.drain_lock, || retry_on_intr(|| rfs::fsync(&backing.drained)))
             .map_err(|failed| refused("fsync")(io::Error::from_raw_os_error(failed.errno)))?;
         let grown = self.memory.grow_with(len, |reservation, pages| {
             let offset = pages.start as u64;
             reservation.open_file(pages, backing.file.as_fd(), offset, READ_WRITE, backing.flags)?;
-            reservation.keep_from_children()
+            reservation.exclude_from_fork()
         });
         grown.map_err(|error| {
             // Report the first error. A file that stays longer does no harm.
@@ -369,8 +370,8 @@ impl Mapping {
     }
 
     /// Refuses a sync after a failure, for good, and in the child of a fork.
-    fn trusted(&self) -> Result<(), SyncError> {
-        // ORDER: pairs with `distrust`: a sync after a failure is refused.
+    fn check_sync_allowed(&self) -> Result<(), SyncError> {
+        // ORDER: pairs with `record_sync_failure`: a sync after a failure is refused.
         match self.failed.load(Ordering::Acquire) {
             0 if self.memory.is_forked() => {
                 let len = self.memory.len();
@@ -383,7 +384,7 @@ impl Mapping {
     }
 
     /// Records a failure for good. All callers get the first one.
-    fn distrust(&self, errno: i32) -> SyncError {
+    fn record_sync_failure(&self, errno: i32) -> SyncError {
         // ORDER: before the lock of the sync is released, so that the next sync sees it.
         match self.failed.compare_exchange(0, errno, Ordering::AcqRel, Ordering::Acquire) {
             Ok(_) => SyncError { errno },
@@ -392,23 +393,23 @@ impl Mapping {
     }
 
     /// Runs one sync of a description at a time, and none after a failure.
-    fn synced(
+    fn with_lock(
         &self,
         lock: &Mutex<()>,
         sync: impl FnOnce() -> rustix::io::Result<()>,
     ) -> Result<(), SyncError> {
         // A child of a fork must not wait: the thread that holds the lock may not exist in it.
-        self.trusted()?;
-        let _one_at_a_time = lock.lock().unwrap_or_else(PoisonError::into_inner);
-        self.trusted()?;
-        sync().map_err(|errno| self.distrust(errno.raw_os_error()))?;
+        self.check_sync_allowed()?;
+        let _lock = lock.lock().unwrap_or_else(PoisonError::into_inner);
+        self.check_sync_allowed()?;
+        sync().map_err(|errno| self.record_sync_failure(errno.raw_os_error()))?;
         // A failure that the other description got meanwhile may concern this caller's bytes, too.
-        self.trusted()
+        self.check_sync_allowed()
     }
 
     /// Stores log bytes through the mapping. Waits for them on the durabilities on which a fence makes them durable.
     fn log_store(&self, at: PoolOffset, bytes: &[u8]) -> Result<(), SyncError> {
-        self.trusted()?;
+        self.check_sync_allowed()?;
         let stored = match self.durability {
             Durability::Line => self.copy_past_cache(at, bytes),
             _ => self.memory.store_all(at, bytes),
@@ -418,14 +419,14 @@ impl Mapping {
             // changes that they describe. Stop here: the record is whole, or its checksum shows that it is not.
             self.cpu.fence();
         }
-        if stored { Ok(()) } else { Err(self.distrust(libc::EFAULT)) }
+        if stored { Ok(()) } else { Err(self.record_sync_failure(libc::EFAULT)) }
     }
 
     #[inline]
     fn copy_past_cache(&self, at: PoolOffset, bytes: &[u8]) -> bool {
-        // SAFETY: - `span` checks the range; `bytes` is a reference.
+        // SAFETY: - `range_address` checks the range; `bytes` is a reference.
         self.memory
-            .span(at, bytes.len())
+            .range_address(at, bytes.len())
             .is_some_and(|into| unsafe { self.cpu.copy(into.as_ptr(), bytes.as_ptr(), bytes.len()) })
     }
 }
@@ -478,8 +479,8 @@ impl Medium for Mapping {
             return;
         }
         // A length beyond the address space lies outside of the memory in any case.
-        if let Some(start) = self.memory.span(at, usize::try_from(len).unwrap_or(usize::MAX)) {
-            // SAFETY: - `span` checked the range.
+        if let Some(start) = self.memory.range_address(at, usize::try_from(len).unwrap_or(usize::MAX)) {
+            // SAFETY: - `range_address` checked the range.
             unsafe { self.cpu.flush(start.as_ptr(), len as usize) };
         }
     }
@@ -494,7 +495,7 @@ impl Medium for Mapping {
             }
             Durability::Commit if bugs::DRAIN_NOT_SYNCED.is_active() => Ok(()),
             Durability::Commit => self.backing.as_ref().map_or(Ok(()), |backing| {
-                self.synced(&backing.drain_lock, || retry_on_intr(|| rfs::fdatasync(&backing.drained)))
+                self.with_lock(&backing.drain_lock, || retry_on_intr(|| rfs::fdatasync(&backing.drained)))
             }),
             Durability::None => Ok(()),
         }
@@ -502,15 +503,18 @@ impl Medium for Mapping {
 
     #[inline]
     fn log_write(&self, at: PoolOffset, bytes: &[u8]) -> Result<(), SyncError> {
-        if !aligned(at, bytes.len(), self.log_block()) || self.memory.span(at, bytes.len()).is_none() {
+        if !aligned(at, bytes.len(), self.log_block()) || self.memory.range_address(at, bytes.len()).is_none()
+        {
             Fault { kind: FaultKind::OutOfRange, at, len: bytes.len() as u64 }.raise();
             return Err(SyncError { errno: libc::EINVAL });
         }
         match &self.backing {
-            Some(backing) if self.durability == Durability::Commit => self.synced(&backing.log_lock, || {
-                // ORDER: the log bytes are durable before the caller stores the changes that they describe.
-                write_synced(backing.file.as_fd(), at.get(), bytes)
-            }),
+            Some(backing) if self.durability == Durability::Commit => {
+                self.with_lock(&backing.log_lock, || {
+                    // ORDER: the log bytes are durable before the caller stores the changes that they describe.
+                    write_synced(backing.file.as_fd(), at.get(), bytes)
+                })
+            }
             _ => self.log_store(at, bytes),
         }
     }

@@ -1,6 +1,6 @@
 //! The interface between engines and media.
 
-use crate::{Durability, Gate, Memory};
+use crate::{Durability, Event, Memory};
 use lode_layout::PoolOffset;
 use std::fmt;
 use std::hint;
@@ -86,8 +86,8 @@ pub trait Medium: Send + Sync {
         }
     }
 
-    /// Blocks at `gate` as long as `blocked` returns true.
-    fn wait_while(&self, gate: &Gate, blocked: &mut dyn FnMut() -> bool) {
-        gate.wait_while(blocked);
+    /// Blocks at `event` as long as `blocked` returns true.
+    fn wait_while(&self, event: &Event, blocked: &mut dyn FnMut() -> bool) {
+        event.wait_while(blocked);
     }
 }

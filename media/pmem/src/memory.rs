@@ -1,8 +1,8 @@
 //! Mapped bytes at a fixed address, with loads and stores that never fail silently.
 
 use crate::chunks::PrivateChunks;
-use crate::live::Live;
-use crate::losses::Losses;
+use crate::live_mapping::LiveMapping;
+use crate::loss_model::LossModel;
 use crate::reservation::{Reservation, page};
 use crate::{Fault, FaultKind, access, fixup};
 use lode_layout::{PoolOffset, align_up};
@@ -22,13 +22,13 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 pub struct Memory {
     base: NonNull<u8>,
     len: AtomicU64,
-    /// Equal to `len`, or 0 if `losses` decides on each load. So one bounds check of a load covers both.
+    /// Equal to `len`, or 0 if `loss_model` decides on each load. So one bounds check of a load covers both.
     loadable: AtomicU64,
-    /// Equal to `len`, or 0 if a store must first make its chunk private, or if `losses` decides on each store.
+    /// Equal to `len`, or 0 if a store must first make its chunk private, or if `loss_model` decides on each store.
     storable: AtomicU64,
-    losses: Option<Arc<dyn Losses>>,
+    loss_model: Option<Arc<dyn LossModel>>,
     chunks: Option<PrivateChunks>,
-    live: &'static Live,
+    live: &'static LiveMapping,
     /// Ranges that the kernel lists as lost; `live` holds the ranges that faults have shown.
     bad: RwLock<Vec<Range<u64>>>,
     growing: Mutex<()>,
@@ -48,8 +48,8 @@ impl Memory {
     /// # Errors
     /// Fails with the error of mmap(2).
     pub fn anonymous(len: u64) -> io::Result<Memory> {
-        let reservation = Reservation::opened(page_len(len)?.max(page()))?;
-        Ok(Memory::over(reservation, len, false, None))
+        let reservation = Reservation::accessible(page_len(len)?.max(page()))?;
+        Ok(Memory::from_reservation(reservation, len, false, None))
     }
 
     /// Maps zeroed memory of `len` bytes without a file. It can [`grow`](Memory::grow) to `reserved` bytes.
@@ -58,43 +58,48 @@ impl Memory {
     /// Fails with the error of mmap(2).
     pub fn anonymous_reserving(len: u64, reserved: u64) -> io::Result<Memory> {
         let size = page_len(len.max(reserved))?.max(page());
-        let reservation = Reservation::closed(size, page())?;
+        let reservation = Reservation::inaccessible(size, page())?;
         reservation.open_anonymous(0..page_len(len)?)?;
-        Ok(Memory::over(reservation, len, false, None))
+        Ok(Memory::from_reservation(reservation, len, false, None))
     }
 
-    /// Maps zeroed memory of `len` bytes without a file. It loses what `losses` says. For simulators.
+    /// Maps zeroed memory of `len` bytes without a file. It loses what `loss_model` says. For simulators.
     ///
     /// # Errors
     /// Fails with the error of mmap(2).
     ///
     /// # Cost
-    /// A call of `losses` for each access.
-    pub fn anonymous_losing(len: u64, losses: Arc<dyn Losses>) -> io::Result<Memory> {
+    /// A call of `loss_model` for each access.
+    pub fn anonymous_with_losses(len: u64, loss_model: Arc<dyn LossModel>) -> io::Result<Memory> {
         let mut memory = Memory::anonymous(len)?;
         (memory.loadable, memory.storable) = (AtomicU64::new(0), AtomicU64::new(0));
-        memory.losses = Some(losses);
+        memory.loss_model = Some(loss_model);
         Ok(memory)
     }
 
     /// Takes the first `len` bytes of `reservation`, which the caller has opened. `shared` keeps the memory from the
     /// children of a fork.
-    pub(crate) fn over(reservation: Reservation, len: u64, shared: bool, path: Option<&Path>) -> Memory {
+    pub(crate) fn from_reservation(
+        reservation: Reservation,
+        len: u64,
+        shared: bool,
+        path: Option<&Path>,
+    ) -> Memory {
         assert!(len <= reservation.size() as u64);
         fixup::install();
         let base = reservation.base();
-        let live = Live::enter(base.as_ptr().expose_provenance(), reservation.size(), shared, path);
+        let live = LiveMapping::register(base.as_ptr().expose_provenance(), reservation.size(), shared, path);
         let (bad, growing) = Default::default();
         let [len, loadable, storable] = [len; 3].map(AtomicU64::new);
         // A private view has a path and is not shared.
         let is_private_view = path.is_some() && !shared;
-        let (losses, chunks) = (None, None);
+        let (loss_model, chunks) = (None, None);
         Memory {
             base,
             len,
             loadable,
             storable,
-            losses,
+            loss_model,
             chunks,
             live,
             bad,
@@ -105,13 +110,13 @@ impl Memory {
     }
 
     /// Takes a shared mapping that is open for reading only. A store goes to a private copy of its chunk.
-    pub(crate) fn private_over(
+    pub(crate) fn private_from_reservation(
         reservation: Reservation,
         len: u64,
         chunks: PrivateChunks,
         path: Option<&Path>,
     ) -> Memory {
-        let mut memory = Memory::over(reservation, len, false, path);
+        let mut memory = Memory::from_reservation(reservation, len, false, path);
         (memory.storable, memory.chunks) = (AtomicU64::new(0), Some(chunks));
         memory
     }
@@ -130,7 +135,7 @@ impl Memory {
         len: u64,
         open: impl FnOnce(&Reservation, Range<usize>) -> io::Result<()>,
     ) -> io::Result<()> {
-        let _one_at_a_time = self.growing.lock().unwrap_or_else(PoisonError::into_inner);
+        let _lock = self.growing.lock().unwrap_or_else(PoisonError::into_inner);
         let (old, new) = (page_len(self.len())?, page_len(len)?);
         if new > self.reservation.size() {
             return Err(io::ErrorKind::OutOfMemory.into());
@@ -140,11 +145,11 @@ impl Memory {
         }
         // ORDER: the pages are open before any thread's bounds check admits an access to them.
         self.len.fetch_max(len, Ordering::Release);
-        if self.losses.is_none() {
+        if self.loss_model.is_none() {
             // ORDER: as above.
             self.loadable.fetch_max(len, Ordering::Release);
         }
-        if self.chunks.is_none() && self.losses.is_none() {
+        if self.chunks.is_none() && self.loss_model.is_none() {
             // ORDER: as above.
             self.storable.fetch_max(len, Ordering::Release);
         }
@@ -178,9 +183,9 @@ impl Memory {
     #[inline(always)]
     pub(crate) fn load8(&self, at: PoolOffset) -> u64 {
         #[cfg(lode_bugs)]
-        crate::stepped::step();
-        if !self.holds_word(at) {
-            return self.load8_if_kept(at);
+        crate::scheduled::step();
+        if !self.is_loadable_word(at) {
+            return self.load8_checked(at);
         }
         // SAFETY: - the whole word lies inside of the mapping, and is aligned, as just checked.
         // ORDER: acquires; pairs with the release of `store8`: all that was stored before the word is visible with it.
@@ -192,7 +197,7 @@ impl Memory {
     pub(crate) fn load1(&self, at: PoolOffset) -> u8 {
         // ORDER: as in `len`.
         if at.get() >= self.loadable.load(Ordering::Relaxed) {
-            return self.load1_if_kept(at);
+            return self.load1_checked(at);
         }
         // SAFETY: - the byte lies inside the mapping, as just checked.
         // ORDER: as in `load8`.
@@ -240,7 +245,7 @@ impl Memory {
     /// Stores an aligned word atomically, with release ordering. For implementers of `Medium`.
     #[inline]
     pub fn store8(&self, at: PoolOffset, value: u64) {
-        if !self.takes_word(at) && !self.owned(at, 8, 8) {
+        if !self.is_storable_word(at) && !self.make_storable(at, 8, 8) {
             return;
         }
         // SAFETY: - the whole word lies inside the mapping, and is aligned, as just checked.
@@ -259,7 +264,7 @@ impl Memory {
     /// of them may have been stored.
     #[inline]
     pub(crate) fn store_all(&self, at: PoolOffset, bytes: &[u8]) -> bool {
-        if !self.takes(at, bytes.len()) && !self.owned(at, bytes.len(), 1) {
+        if !self.is_storable(at, bytes.len()) && !self.make_storable(at, bytes.len(), 1) {
             return false;
         }
         let (place, from) = (self.base.as_ptr().wrapping_add(at.get() as usize), bytes.as_ptr());
@@ -282,7 +287,7 @@ impl Memory {
     /// Returns the word found if it was not `current`.
     #[inline]
     pub fn compare_exchange8(&self, at: PoolOffset, current: u64, new: u64) -> Result<u64, u64> {
-        if !self.takes_word(at) && !self.owned(at, 8, 8) {
+        if !self.is_storable_word(at) && !self.make_storable(at, 8, 8) {
             return Ok(current);
         }
         // SAFETY: - the whole word lies inside the mapping, and is aligned, as just checked.
@@ -294,7 +299,7 @@ impl Memory {
     /// Raises a fault of the calling thread for an access that the caller refuses, as for a range outside of the
     /// memory. For implementers of `Medium`, and for engines that bound their stores more closely.
     #[cold]
-    pub fn refuse(&self, at: PoolOffset, len: u64) {
+    pub fn raise_out_of_range(&self, at: PoolOffset, len: u64) {
         Fault { kind: FaultKind::OutOfRange, at, len }.raise();
     }
 
@@ -307,7 +312,7 @@ impl Memory {
     /// # Safety
     /// No thread stores to the range while the slice lives. A child of a fork does not use the slice.
     #[inline]
-    pub unsafe fn lend(&self, at: PoolOffset, len: u64) -> Result<&[u8], Fault> {
+    pub unsafe fn get_slice(&self, at: PoolOffset, len: u64) -> Result<&[u8], Fault> {
         let start = self.locate(at, len)?;
         // SAFETY: - the range is mapped and initialised; the caller prevents stores while it is lent.
         Ok(unsafe { std::slice::from_raw_parts(start.as_ptr(), len as usize) })
@@ -331,8 +336,8 @@ impl Memory {
         Ok(unsafe { self.base.add(at.get() as usize) })
     }
 
-    /// Returns the offset of `address`, which [`locate`](Memory::locate) or [`lend`](Memory::lend) returned. The offset
-    /// of any other address lies outside of the memory.
+    /// Returns the offset of `address`, which [`locate`](Memory::locate) or [`get_slice`](Memory::get_slice) returned.
+    /// The offset of any other address lies outside of the memory.
     #[inline]
     pub fn offset_of(&self, address: *const u8) -> PoolOffset {
         PoolOffset::new(address.addr().wrapping_sub(self.base.addr().get()) as u64)
@@ -342,7 +347,7 @@ impl Memory {
     /// those that faults have shown. Sorted; they may overlap.
     pub fn bad_ranges(&self) -> Vec<Range<u64>> {
         let known = self.bad.read().unwrap_or_else(PoisonError::into_inner);
-        let mut all: Vec<_> = known.iter().cloned().chain(self.live.seen()).collect();
+        let mut all: Vec<_> = known.iter().cloned().chain(self.live.lost_ranges()).collect();
         all.sort_by_key(|range| (range.start, range.end));
         all
     }
@@ -359,7 +364,7 @@ impl Memory {
     /// Returns true in a child of the process that made the memory. A child must not use it.
     #[inline]
     pub(crate) fn is_forked(&self) -> bool {
-        self.live.is_sealed()
+        self.live.is_revoked()
     }
 
     #[cold]
@@ -374,10 +379,10 @@ impl Memory {
 
     /// Returns the address of a range. Raises a fault if the range is not all inside of the memory.
     #[inline]
-    pub(crate) fn span(&self, at: PoolOffset, len: usize) -> Option<NonNull<u8>> {
+    pub(crate) fn range_address(&self, at: PoolOffset, len: usize) -> Option<NonNull<u8>> {
         let total = self.len();
         if len as u64 > total || at.get() > total - len as u64 {
-            self.refuse(at, len as u64);
+            self.raise_out_of_range(at, len as u64);
             return None;
         }
         // SAFETY: - the range lies inside of the mapping, as just checked.
@@ -390,18 +395,18 @@ impl Memory {
         // ORDER: as in `len`.
         let total = self.loadable.load(Ordering::Relaxed);
         let inside = len as u64 <= total && at.get() <= total - len as u64;
-        if !inside && !self.delivers(at, len, 1) {
+        if !inside && !self.check_load(at, len, 1) {
             return None;
         }
         // SAFETY: - the range lies inside of the mapping, as just checked.
         Some(unsafe { self.base.add(at.get() as usize) })
     }
 
-    /// Loads a word of memory that `losses` decides on; zero outside of the memory.
+    /// Loads a word of memory that `loss_model` decides on; zero outside of the memory.
     #[cold]
     #[inline(never)]
-    fn load8_if_kept(&self, at: PoolOffset) -> u64 {
-        if !self.delivers(at, 8, 8) {
+    fn load8_checked(&self, at: PoolOffset) -> u64 {
+        if !self.check_load(at, 8, 8) {
             return 0;
         }
         // SAFETY: - the whole word lies inside of the mapping, and is aligned, as just checked.
@@ -409,11 +414,11 @@ impl Memory {
         unsafe { access::load8(self.base.as_ptr(), at.get() as usize) }
     }
 
-    /// Loads a byte as [`load8_if_kept`](Memory::load8_if_kept) does.
+    /// Loads a byte as [`load8_checked`](Memory::load8_checked) does.
     #[cold]
     #[inline(never)]
-    fn load1_if_kept(&self, at: PoolOffset) -> u8 {
-        if !self.delivers(at, 1, 1) {
+    fn load1_checked(&self, at: PoolOffset) -> u8 {
+        if !self.check_load(at, 1, 1) {
             return 0;
         }
         // SAFETY: - the byte lies inside the mapping, as just checked.
@@ -423,27 +428,27 @@ impl Memory {
 
     /// Returns true if a range at a multiple of `align` can be loaded. Otherwise it has raised a fault.
     #[cold]
-    fn delivers(&self, at: PoolOffset, len: usize, align: u64) -> bool {
-        self.lies_inside(at, len, align) && self.has_kept(at, len)
+    fn check_load(&self, at: PoolOffset, len: usize, align: u64) -> bool {
+        self.check_bounds(at, len, align) && self.check_not_lost(at, len)
     }
 
     /// Returns true if a range at a multiple of `align` lies inside of the memory. Otherwise it has raised a fault.
-    fn lies_inside(&self, at: PoolOffset, len: usize, align: u64) -> bool {
+    fn check_bounds(&self, at: PoolOffset, len: usize, align: u64) -> bool {
         let total = self.len();
         let fits = len as u64 <= total && at.get() <= total - len as u64;
         let inside = fits && at.get().is_multiple_of(align);
         if !inside {
-            self.refuse(at, len as u64);
+            self.raise_out_of_range(at, len as u64);
         }
         inside
     }
 
     /// Returns true if a range inside of the memory is not lost. Otherwise it has raised a fault.
-    fn has_kept(&self, at: PoolOffset, len: usize) -> bool {
+    fn check_not_lost(&self, at: PoolOffset, len: usize) -> bool {
         let range = at.get()..at.get() + len as u64;
-        let lost = self.losses.as_ref().and_then(|losses| losses.meet(range));
+        let lost = self.loss_model.as_ref().and_then(|loss_model| loss_model.on_access(range));
         if let Some(Range { start, end }) = &lost {
-            self.live.remember_bad(*start, *end);
+            self.live.record_bad(*start, *end);
             Fault { kind: FaultKind::Poison, at: PoolOffset::new(*start), len: end - start }.raise();
         }
         lost.is_none()
@@ -451,7 +456,7 @@ impl Memory {
 
     /// Returns true if a range can be stored to without a private copy.
     #[inline]
-    fn takes(&self, at: PoolOffset, len: usize) -> bool {
+    fn is_storable(&self, at: PoolOffset, len: usize) -> bool {
         // ORDER: as in `len`.
         let total = self.storable.load(Ordering::Relaxed);
         len as u64 <= total && at.get() <= total - len as u64
@@ -459,7 +464,7 @@ impl Memory {
 
     /// Returns true if an aligned word can be stored to without a private copy.
     #[inline(always)]
-    fn takes_word(&self, at: PoolOffset) -> bool {
+    fn is_storable_word(&self, at: PoolOffset) -> bool {
         // ORDER: as in `len`.
         at.get().rotate_right(3) < self.storable.load(Ordering::Relaxed) >> 3
     }
@@ -467,15 +472,18 @@ impl Memory {
     /// Makes the chunks private that a range at a multiple of `align` touches. Returns true if the range can now be
     /// stored to. Otherwise it has raised a fault.
     #[cold]
-    fn owned(&self, at: PoolOffset, len: usize, align: u64) -> bool {
+    fn make_storable(&self, at: PoolOffset, len: usize, align: u64) -> bool {
         let start = at.get() as usize;
-        self.lies_inside(at, len, align)
-            && self.has_kept(at, len)
-            && self.chunks.as_ref().is_none_or(|chunks| chunks.own(start..start + len, &self.reservation))
+        self.check_bounds(at, len, align)
+            && self.check_not_lost(at, len)
+            && self
+                .chunks
+                .as_ref()
+                .is_none_or(|chunks| chunks.make_private(start..start + len, &self.reservation))
     }
 
     #[inline(always)]
-    fn holds_word(&self, at: PoolOffset) -> bool {
+    fn is_loadable_word(&self, at: PoolOffset) -> bool {
         // Rotation turns an unaligned offset into a huge one, so one comparison checks both.
         // ORDER: as in `len`.
         at.get().rotate_right(3) < self.loadable.load(Ordering::Relaxed) >> 3
@@ -485,7 +493,7 @@ impl Memory {
 impl Drop for Memory {
     fn drop(&mut self) {
         // The entry must go before the address space does. The field with the address space is dropped last.
-        self.live.leave();
+        self.live.unregister();
     }
 }
 
@@ -515,7 +523,7 @@ mod test {
     }
 
     #[test]
-    fn words_around_the_end_and_unaligned() {
+    fn unaligned_or_out_of_range_words_fault() {
         for len in [0, 1, 7, 8, 9, 15, 16, 17, 4096] {
             let memory = Memory::anonymous(len).unwrap();
             for offset in
@@ -536,7 +544,7 @@ mod test {
     }
 
     #[test]
-    fn words_are_replaced_once() {
+    fn compare_exchange_succeeds_once() {
         let memory = Memory::anonymous(64).unwrap();
         assert_eq!(memory.compare_exchange8(at(8), 0, 5), Ok(0));
         assert_eq!(memory.compare_exchange8(at(8), 0, 6), Err(5));
@@ -544,7 +552,7 @@ mod test {
     }
 
     #[test]
-    fn ranges_of_every_length_and_alignment() {
+    fn reads_match_for_all_alignments() {
         let pattern: Vec<u8> = (0..2048u32).map(|index| (index * 7 + index / 256) as u8).collect();
         let memory = Memory::anonymous(4096).unwrap();
         let lens = if cfg!(miri) {
@@ -578,7 +586,7 @@ mod test {
     }
 
     #[test]
-    fn aligned_words_inside_of_a_range_are_never_seen_half_stored() {
+    fn aligned_words_are_not_torn() {
         let memory = Memory::anonymous(4096).unwrap();
         let enough = if cfg!(miri) { 20 } else { 1_000_000 };
         std::thread::scope(|threads| {
@@ -600,7 +608,7 @@ mod test {
     }
 
     #[test]
-    fn ranges_past_the_end_fault_and_change_nothing() {
+    fn out_of_range_access_faults() {
         let memory = Memory::anonymous(100).unwrap();
         for (offset, len) in [(0u64, 101usize), (93, 8), (100, 1), (101, 0), (u64::MAX, 2), (u64::MAX - 7, 8)]
         {
@@ -613,7 +621,7 @@ mod test {
             assert!(!memory.store_all(at(offset), &vec![9; len]));
             assert_eq!(Fault::take(), out_of_range_at(offset, len as u64));
             // SAFETY: - no thread stores.
-            let lent = unsafe { memory.lend(at(offset), len as u64) };
+            let lent = unsafe { memory.get_slice(at(offset), len as u64) };
             assert_eq!(lent.err(), out_of_range_at(offset, len as u64));
         }
         let mut all = [1; 100];
@@ -622,14 +630,14 @@ mod test {
     }
 
     #[test]
-    fn lending_over_a_known_bad_range_errs() {
+    fn slice_of_bad_range_fails() {
         let memory = Memory::anonymous(3 * 4096).unwrap();
         memory.set_bad(std::iter::once(4096..4608).collect());
         for (start, len, fine) in
             [(0, 4096, true), (0, 4097, false), (4607, 1, false), (4608, 4096, true), (0, 0, true)]
         {
             // SAFETY: - no thread stores.
-            let lent = unsafe { memory.lend(at(start), len) };
+            let lent = unsafe { memory.get_slice(at(start), len) };
             let refused = Fault { kind: FaultKind::Poison, at: at(4096), len: 512 };
             assert_eq!(
                 lent.map(<[u8]>::len),
@@ -640,7 +648,7 @@ mod test {
     }
 
     #[test]
-    fn an_address_leads_back_to_its_offset() {
+    fn address_to_offset_round_trips() {
         let memory = Memory::anonymous(4096).unwrap();
         for (start, len) in [(0, 4096), (8, 1), (4095, 1), (4096, 0)] {
             let address = memory.locate(at(start), len).unwrap();

@@ -159,7 +159,7 @@ mod test {
     }
 
     #[test]
-    fn appears_whole() {
+    fn file_appears_complete() {
         for way in 0..2 {
             let directory = tempfile::tempdir().unwrap();
             let path = directory.path().join("pool");
@@ -176,7 +176,7 @@ mod test {
     }
 
     #[test]
-    fn never_replaces() {
+    fn existing_file_is_not_replaced() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("pool");
         fs::write(&path, "other").unwrap();
@@ -188,14 +188,14 @@ mod test {
     }
 
     #[test]
-    fn leaves_nothing_when_dropped() {
+    fn dropped_file_leaves_nothing() {
         let directory = tempfile::tempdir().unwrap();
         drop(both(&directory.path().join("pool")));
         assert!(names(directory.path()).is_empty());
     }
 
     #[test]
-    fn needs_a_name() {
+    fn path_needs_a_file_name() {
         for path in ["/", "..", ""] {
             assert!(matches!(NewFile::create(Path::new(path)), Err(PmemError::NotMappable { .. })), "{path}");
         }

@@ -168,7 +168,7 @@ mod test {
     }
 
     #[test]
-    fn the_weakest_domain_counts() {
+    fn weakest_persistence_domain_decides() {
         let (cache, controller) = (Some("cpu_cache"), Some("memory_controller"));
         for (domains, durability, sure) in [
             (&[cache][..], Durability::Byte, true),
@@ -186,7 +186,7 @@ mod test {
     }
 
     #[test]
-    fn what_is_read_only_keeps_nothing() {
+    fn read_only_backing_is_not_durable() {
         let mut regions = backing(&[Some("cpu_cache"), Some("memory_controller")]);
         regions[1].read_only = true;
         let report = DurabilityReport::of_direct(regions, DurabilityEvidence::DeviceDax);
@@ -198,7 +198,7 @@ mod test {
     }
 
     #[test]
-    fn reports_say_how() {
+    fn reports_name_the_reason() {
         let report =
             DurabilityReport::of_direct(backing(&[Some("memory_controller")]), DurabilityEvidence::MapSync);
         assert_eq!(

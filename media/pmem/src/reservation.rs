@@ -25,12 +25,12 @@ unsafe impl Sync for Reservation {}
 
 impl Reservation {
     /// Reserves `size` bytes, all of them open as zeroed memory of this process.
-    pub(crate) fn opened(size: usize) -> io::Result<Reservation> {
+    pub(crate) fn accessible(size: usize) -> io::Result<Reservation> {
         Reservation::map(size, ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE)
     }
 
     /// Reserves `size` bytes at a multiple of `align` (a power of two), with no part open.
-    pub(crate) fn closed(size: usize, align: usize) -> io::Result<Reservation> {
+    pub(crate) fn inaccessible(size: usize, align: usize) -> io::Result<Reservation> {
         let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
         let padded = size.checked_add(align).ok_or(io::ErrorKind::OutOfMemory)?;
         let wide = Reservation::map(padded, ProtFlags::empty(), flags)?;
@@ -117,7 +117,7 @@ impl Reservation {
     }
 
     /// Keeps the range out of the children of a fork.
-    pub(crate) fn keep_from_children(&self) -> io::Result<()> {
+    pub(crate) fn exclude_from_fork(&self) -> io::Result<()> {
         let place = self.base.as_ptr().cast();
         // SAFETY: - the advice changes nothing in this process.
         unsafe { mm::madvise(place, self.size, mm::Advice::LinuxDontFork) }?;

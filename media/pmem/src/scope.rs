@@ -49,7 +49,7 @@ impl FaultScope {
     /// # Errors
     /// The first fault of `access`.
     #[inline]
-    pub fn around<R>(access: impl FnOnce() -> R) -> Result<R, Fault> {
+    pub fn run<R>(access: impl FnOnce() -> R) -> Result<R, Fault> {
         let scope = FaultScope::open();
         let result = access();
         scope.close().map(|()| result)
@@ -78,7 +78,7 @@ impl FaultScope {
 
     /// Forgets the fault of the scope so far, which the caller has reported, or which is no error. The next fault of
     /// the scope is its first again.
-    pub fn forget(&self) {
+    pub fn clear(&self) {
         Fault::take();
     }
 
@@ -197,7 +197,7 @@ impl Memory {
     /// Two loads from thread-local memory.
     #[inline]
     pub fn reading<R>(&self, access: impl FnOnce(&Readable) -> R) -> Result<R, Fault> {
-        FaultScope::around(|| access(Readable::of(self)))
+        FaultScope::run(|| access(Readable::of(self)))
     }
 
     /// Runs `access` as [`reading`](Memory::reading) does, and passes on its error.
@@ -223,7 +223,7 @@ impl Memory {
     /// # Cost
     /// None.
     #[inline]
-    pub fn joining<R>(&self, access: impl FnOnce(&Readable) -> R) -> R {
+    pub fn reading_in_scope<R>(&self, access: impl FnOnce(&Readable) -> R) -> R {
         #[cfg(debug_assertions)]
         assert!(DEPTH.get() > 0, "no scope takes the faults of these loads");
         access(Readable::of(self))

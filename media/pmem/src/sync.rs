@@ -5,7 +5,7 @@
 #[cfg(all(lode_bugs, not(loom)))]
 mod real {
     pub use crate::asymmetric;
-    pub use crate::stepped::{AtomicBool, AtomicU64, AtomicUsize, Mutex, Mutex as SpinMutex};
+    pub use crate::scheduled::{AtomicBool, AtomicU64, AtomicUsize, Mutex, Mutex as SpinMutex};
     pub use std::sync::atomic::{Ordering, fence};
     pub use std::sync::{MutexGuard, MutexGuard as SpinMutexGuard};
     pub use std::thread_local;

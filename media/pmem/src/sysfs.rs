@@ -175,7 +175,7 @@ mod test {
     }
 
     #[test]
-    fn regions_are_found_below_disks_partitions_mappers_and_dax() {
+    fn regions_are_found_below_devices() {
         let (_root, sysfs) = two_regions(&[("region0/persistence_domain", "cpu_cache\n")]);
         let first = ("region0".to_owned(), Some("cpu_cache".to_owned()));
         let second = ("region1".to_owned(), None);
@@ -191,7 +191,7 @@ mod test {
     }
 
     #[test]
-    fn dirty_shutdowns_are_summed_if_all_modules_tell() {
+    fn dirty_shutdown_counts_are_summed() {
         let mut files = vec![
             ("region0/mapping0", "nmem0,0,1073741824,0\n"),
             ("region0/mapping1", "nmem1,0,1073741824,1\n"),
@@ -209,7 +209,7 @@ mod test {
     }
 
     #[test]
-    fn a_device_on_no_region_is_volatile() {
+    fn device_without_region_is_volatile() {
         let dax = "devices/platform/hmem.0/dax0.0";
         let size = format!("{dax}/size");
         let (_root, sysfs) = tree(&[(&size, "4096\n")], &[("dev/char/252:0", dax)]);

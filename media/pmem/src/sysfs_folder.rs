@@ -1,6 +1,7 @@
 //! Attributes in the folders of sysfs.
 
 use std::fs;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 /// A folder of sysfs. Unreadable attributes are treated as unknown.
@@ -39,7 +40,7 @@ impl SysfsFolder {
     }
 
     /// Returns a numeric attribute; `None` if it is negative, which stands for no value.
-    pub fn natural(&self, name: &str) -> Option<i64> {
+    pub fn non_negative(&self, name: &str) -> Option<i64> {
         self.text(name)?.parse().ok().filter(|number| *number >= 0)
     }
 
@@ -50,10 +51,15 @@ impl SysfsFolder {
     }
 
     /// Returns the number in brackets of an attribute that lists choices, or its only number.
-    pub fn chosen(&self, name: &str) -> Option<u64> {
+    pub fn selected(&self, name: &str) -> Option<u64> {
         let text = self.text(name)?;
         let chosen = text.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map(|(word, _)| word);
         number(chosen.unwrap_or(&text))
+    }
+
+    /// Returns the ranges of the attribute `badblocks`, in sectors of 512 bytes: lines of a first sector and a count.
+    pub fn bad_sectors(&self) -> Vec<Range<u64>> {
+        self.text("badblocks").map_or(Vec::new(), |text| sector_ranges(&text))
     }
 
     /// Returns the driver that is bound to the folder's device.
@@ -80,7 +86,7 @@ impl SysfsFolder {
     }
 
     /// Returns the subfolders whose names are `prefix` and two numbers with a dot between, with those.
-    pub fn twice_numbered(&self, prefix: &str) -> Vec<(u32, u32, SysfsFolder)> {
+    pub fn numbered_pairs(&self, prefix: &str) -> Vec<(u32, u32, SysfsFolder)> {
         let numbers = |name: &String| {
             let (first, second) = name.strip_prefix(prefix)?.split_once('.')?;
             Some((first.parse().ok()?, second.parse().ok()?))
@@ -98,12 +104,21 @@ fn number(text: &str) -> Option<u64> {
     }
 }
 
+fn sector_ranges(text: &str) -> Vec<Range<u64>> {
+    let range = |line: &str| {
+        let (first, count) = line.trim().split_once(' ')?;
+        let (first, count) = (first.parse::<u64>().ok()?, count.trim().parse().ok()?);
+        Some(first..first.checked_add(count)?)
+    };
+    text.lines().filter_map(range).collect()
+}
+
 #[cfg(test)]
 mod test {
     use super::*;
 
     #[test]
-    fn attributes_are_numbers_words_or_unknown() {
+    fn sysfs_attributes_are_parsed() {
         let place = tempfile::tempdir().unwrap();
         let folder = SysfsFolder::new(place.path());
         for (name, text) in
@@ -116,13 +131,20 @@ mod test {
             fs::create_dir(place.path().join(name)).unwrap();
         }
         assert_eq!((folder.number("size"), folder.number("align")), (Some(4096), Some(2 << 20)));
-        assert_eq!((folder.natural("node"), folder.natural("size")), (None, Some(4096)));
+        assert_eq!((folder.non_negative("node"), folder.non_negative("size")), (None, Some(4096)));
         assert_eq!(folder.numbers("sizes"), Some(vec![512, 4096, 4104]));
-        assert_eq!((folder.chosen("sizes"), folder.chosen("size")), (Some(4096), Some(4096)));
+        assert_eq!((folder.selected("sizes"), folder.selected("size")), (Some(4096), Some(4096)));
         assert_eq!((folder.number("none"), folder.number("sizes"), folder.text("nmem7")), (None, None, None));
         assert_eq!(folder.driver().as_deref(), Some("nd_pmem"));
         assert_eq!(folder.numbered("nmem").iter().map(|(number, _)| *number).collect::<Vec<_>>(), [7]);
-        let twice = folder.twice_numbered("namespace");
+        let twice = folder.numbered_pairs("namespace");
         assert_eq!(twice.iter().map(|(a, b, _)| (*a, *b)).collect::<Vec<_>>(), [(3, 11)]);
+    }
+    #[test]
+    fn bad_sector_lines_are_ranges() {
+        assert_eq!(sector_ranges("8 8\n4096 1\n"), [8..16, 4096..4097]);
+        for text in ["", "x 8\n8\n-1 4\n", "18446744073709551615 1\n"] {
+            assert!(sector_ranges(text).is_empty(), "{text:?}");
+        }
     }
 }

@@ -17,13 +17,13 @@ fn memfd(len: u64) -> File {
 }
 
 #[test]
-fn an_ordinary_file_is_on_the_commit_durability() {
+fn ordinary_file_has_commit_durability() {
     let file = tempfile::NamedTempFile::new().unwrap();
     file.as_file().set_len(PAGE + 100).unwrap();
     let mapping = match Mapping::options().open(file.path()) {
         Err(PmemError::Volatile { report, .. }) => {
             let reason = format!("temporary files are volatile: {report}");
-            return lode_testing::skip("an_ordinary_file_is_on_the_commit_durability", reason);
+            return lode_testing::skip("ordinary_file_has_commit_durability", reason);
         }
         other => other.unwrap(),
     };
@@ -48,7 +48,7 @@ fn an_ordinary_file_is_on_the_commit_durability() {
 }
 
 #[test]
-fn volatile_memory_must_be_asked_for_by_name() {
+fn volatile_memory_needs_explicit_option() {
     let refused = Mapping::options().map_file(memfd(PAGE), "pool").unwrap_err();
     assert_eq!(
         refused.to_string(),
@@ -65,7 +65,7 @@ fn volatile_memory_must_be_asked_for_by_name() {
 }
 
 #[test]
-fn a_forced_durability_is_used_and_told() {
+fn forced_durability_is_used_and_reported() {
     for durability in [Durability::Commit, Durability::Line, Durability::Byte] {
         let mapping = Mapping::options().durability(durability).map_file(memfd(2 * PAGE), "pool").unwrap();
         assert_eq!(
@@ -92,7 +92,7 @@ fn a_forced_durability_is_used_and_told() {
 }
 
 #[test]
-fn what_is_no_medium_is_refused() {
+fn unmappable_files_are_refused() {
     let refused = |path: &str| Mapping::options().open(path).unwrap_err();
     assert_eq!(refused("/dev/null"), PmemError::NotMappable { path: "/dev/null".into() });
     assert_eq!(refused("/").to_string(), "/: open: Is a directory (os error 21)");
@@ -102,7 +102,7 @@ fn what_is_no_medium_is_refused() {
 }
 
 #[test]
-fn a_private_view_never_reaches_the_file() {
+fn private_view_never_reaches_file() {
     let file = tempfile::NamedTempFile::new().unwrap();
     fs::write(file.path(), [1; 100]).unwrap();
     let read_only = File::open(file.path()).unwrap();
@@ -139,7 +139,7 @@ fn as_device_dax(
 }
 
 #[test]
-fn a_device_on_a_region_is_on_the_durability_that_the_region_tells() {
+fn device_has_durability_of_its_region() {
     for (domain, told) in [
         ("cpu_cache", "byte: device-DAX, persistence_domain of region3 is cpu_cache"),
         ("memory_controller", "line: device-DAX, persistence_domain of region3 is memory_controller"),
@@ -155,14 +155,14 @@ fn a_device_on_a_region_is_on_the_durability_that_the_region_tells() {
 }
 
 #[test]
-fn a_device_on_no_region_is_volatile() {
+fn device_without_region_is_volatile() {
     let (_root, mapping) = as_device_dax("devices/platform/hmem.0", &[]);
     let refused = mapping.unwrap_err();
     assert!(refused.to_string().contains("none: dax0.0 is on no nd region"), "{refused}");
 }
 
 #[test]
-fn a_device_on_a_region_that_is_read_only_keeps_nothing() {
+fn read_only_region_is_not_durable() {
     let attributes = [("mappings", "1"), ("persistence_domain", "memory_controller"), ("read_only", "1")];
     let (_root, mapping) = as_device_dax("devices/ndbus0/region3", &attributes);
     let refused = mapping.unwrap_err();

@@ -1,15 +1,15 @@
 //! The explorer: runs a workload, cuts the power, recovers, and compares.
 
-use crate::choice::{self, Limits, Options};
-use crate::history::{Moment, Outcome};
-use crate::image::{Breach, Image};
+use crate::history::{HistoryPrefix, Outcome};
+use crate::image::{Image, RecoveryFailure};
 use crate::model::{Model, THREADS_MAX};
-use crate::report::{Cut, Fate, Replay, Report, Violation};
+use crate::report::{Cut, Failure, Replay, Report, Violation};
 use crate::run::{Run, run};
-use crate::schedule::Stop;
-use crate::seen::Seen;
+use crate::sampling::{self, DirtyUnit, Limits};
+use crate::schedule::RunAbort;
+use crate::seen_images::SeenImages;
 use crate::setup::{Budget, Setup};
-use crate::tape::Event;
+use crate::trace::MediumEvent;
 use crate::{Machine, Subject};
 use std::fmt::{Debug, Write};
 use std::ops::ControlFlow::{self, Break, Continue};
@@ -29,7 +29,7 @@ const SHRINK_IMAGES: u64 = 5000;
 /// points are tried, so that many points are visited.
 const CLOSE_ONE_IN: u64 = 12;
 /// Limits for these other crash points.
-const GLANCE: Limits = Limits { exhaustive: 16, samples: 6, singles: 2 };
+const QUICK_LIMITS: Limits = Limits { exhaustive: 16, samples: 6, singles: 2 };
 /// Factor by which crash points directly before a drain are visited more often: all that the drain makes durable is
 /// still pending there.
 const BEFORE_DRAIN: f64 = 4.0;
@@ -48,7 +48,7 @@ pub fn explore<S: Subject>(subject: &S, setup: &Setup) -> Report {
     let mut report = Search::new(subject, setup).explore();
     let Some(violation) = report.violation.take() else { return report };
     // Each attempt to shorten a run that hangs would hang as long.
-    if !setup.shrink || matches!(violation.fate, Fate::Stopped(Stop::Hang { .. })) {
+    if !setup.shrink || matches!(violation.failure, Failure::Stopped(RunAbort::Hang { .. })) {
         report.violation = Some(violation);
         return report;
     }
@@ -69,59 +69,59 @@ pub fn explore<S: Subject>(subject: &S, setup: &Setup) -> Report {
 ///
 /// # Panics
 /// As [`explore`]; or the run has no image that `replay` names, because `replay` is of another setup or version.
-pub fn replay<S: Subject>(subject: &S, setup: &Setup, replay: &Replay) -> Result<(), Fate> {
+pub fn replay<S: Subject>(subject: &S, setup: &Setup, replay: &Replay) -> Result<(), Failure> {
     let run = run(subject, setup, replay.seed, replay.operations)?;
     let Some((first, inside)) = replay.cuts.split_first() else { return Ok(()) };
     let mut search = Search::new(subject, setup);
-    let mut moment = Moment::start();
-    moment.advance(&run.notes, first.point);
-    let legal = subject.legal(&moment);
-    search.main.lay(&run.start);
-    lay_cut(&mut search.main, setup.machine, &run.start, &run.events, first);
+    let mut history = HistoryPrefix::start();
+    history.advance(&run.entries, first.point);
+    let legal = subject.legal(&history);
+    search.main.load(&run.start);
+    load_cut(&mut search.main, setup.machine, &run.start, &run.events, first);
     let Some(second) = inside.first() else {
-        return search.main.check(subject, &legal).map_err(Fate::Cut);
+        return search.main.check(subject, &legal).map_err(Failure::PowerCut);
     };
-    let recovery = search.main.record(subject).map_err(Fate::Cut)?;
+    let recovery = search.main.record(subject).map_err(Failure::PowerCut)?;
     let start = search.main.words().to_vec();
-    search.nested.lay(&start);
-    lay_cut(&mut search.nested, setup.machine, &start, &recovery, second);
-    search.nested.check(subject, &legal).map_err(Fate::Cut)
+    search.nested.load(&start);
+    load_cut(&mut search.nested, setup.machine, &start, &recovery, second);
+    search.nested.check(subject, &legal).map_err(Failure::PowerCut)
 }
 
-fn lay_cut(image: &mut Image, machine: Machine, start: &[u64], events: &[Event], cut: &Cut) {
+fn load_cut(image: &mut Image, machine: Machine, start: &[u64], events: &[MediumEvent], cut: &Cut) {
     let mut model = Model::new(machine, start);
     events[..cut.point].iter().for_each(|event| model.apply(*event));
     model.enumerate();
     let version = |unit: u32| cut.image.iter().find(|pair| pair.0 == unit).map_or(0, |pair| pair.1);
     let state: Vec<u16> = model.dirty().iter().map(|unit| version(*unit)).collect();
-    lay(image, &mut model, &state);
+    load_image(image, &mut model, &state);
 }
 
 /// Lays the image that `state` chooses, one version for each dirty unit.
-pub(crate) fn lay(image: &mut Image, model: &mut Model, state: &[u16]) {
-    for unit in model.take_settled() {
-        image.lay_unit(unit, model.base(unit));
+pub(crate) fn load_image(image: &mut Image, model: &mut Model, state: &[u16]) {
+    for unit in model.take_cleaned() {
+        image.store_unit(unit, model.base(unit));
     }
     for (unit, version) in model.dirty().iter().zip(state) {
-        image.lay_unit(*unit, model.versions(*unit).words(usize::from(*version)));
+        image.store_unit(*unit, model.versions(*unit).words(usize::from(*version)));
     }
 }
 
 /// Returns the options of each dirty unit, and true if every possible content is listed.
-pub(crate) fn options(model: &mut Model) -> (Vec<Options>, bool) {
+pub(crate) fn dirty_units(model: &mut Model) -> (Vec<DirtyUnit>, bool) {
     model.enumerate();
     let option = |unit: &u32| {
         let versions = model.versions(*unit);
         let (count, newest) = (versions.len() as u16, versions.newest() as u16);
-        Options { count, newest, is_hot: model.is_hot(*unit), writers: model.writers(*unit) }
+        DirtyUnit { count, newest, is_undrained: model.is_undrained(*unit), writers: model.writers(*unit) }
     };
     let is_whole = !model.dirty().iter().any(|unit| model.versions(*unit).is_sample());
     (model.dirty().iter().map(option).collect(), is_whole)
 }
 
 /// Returns true if the crash point after `event` can have images that the one before it did not have.
-fn changes_images(event: Event) -> bool {
-    !matches!(event, Event::Flush { .. } | Event::Log { last: false, .. })
+fn changes_images(event: MediumEvent) -> bool {
+    !matches!(event, MediumEvent::Flush { .. } | MediumEvent::Log { last: false, .. })
 }
 
 enum End {
@@ -134,11 +134,11 @@ enum End {
 }
 
 /// The crash point, with all that the checks and the report need to know.
-struct Scene<'a, S: Subject> {
+struct CrashPoint<'a, S: Subject> {
     seed: u64,
     operations: u64,
     point: usize,
-    moment: &'a Moment<S::Operation>,
+    history: &'a HistoryPrefix<S::Operation>,
     legal: &'a S::Legal,
 }
 
@@ -146,7 +146,7 @@ struct Search<'s, S: Subject> {
     subject: &'s S,
     setup: &'s Setup,
     report: Report,
-    seen: Seen,
+    seen: SeenImages,
     main: Image,
     nested: Image,
     started: Instant,
@@ -167,7 +167,7 @@ impl<'s, S: Subject> Search<'s, S> {
             subject,
             setup,
             report: Report::default(),
-            seen: Seen::default(),
+            seen: SeenImages::default(),
             main: image(),
             nested: image(),
             started: Instant::now(),
@@ -184,9 +184,9 @@ impl<'s, S: Subject> Search<'s, S> {
             let operations = self.setup.operations;
             let end = match run(self.subject, self.setup, seed, operations) {
                 Ok(run) => self.explore_run(seed, &run),
-                Err(fate) => {
+                Err(failure) => {
                     let replay = Replay { seed, operations, cuts: Vec::new() };
-                    Break(End::Found(Box::new(Violation { replay, fate, story: String::new() })))
+                    Break(End::Found(Box::new(Violation { replay, failure, history: String::new() })))
                 }
             };
             match end {
@@ -221,11 +221,12 @@ impl<'s, S: Subject> Search<'s, S> {
             model.apply(*event);
             point += usize::from(changes_images(*event));
             if changes_images(*event) && point.is_multiple_of(step) {
-                let units = options(&mut model).0;
-                let (closely, glance) =
-                    [self.limits(), GLANCE].map(|limits| choice::visits(&units, limits) as f64).into();
+                let units = dirty_units(&mut model).0;
+                let (closely, quick) = [self.limits(), QUICK_LIMITS]
+                    .map(|limits| sampling::visits(&units, limits) as f64)
+                    .into();
                 close += closely;
-                mixed += glance + (closely - glance) / CLOSE_ONE_IN as f64;
+                mixed += quick + (closely - quick) / CLOSE_ONE_IN as f64;
             }
         }
         let [close, mixed] = [close, mixed].map(|images| target as f64 / images / step as f64);
@@ -236,37 +237,37 @@ impl<'s, S: Subject> Search<'s, S> {
         let mut rng = fastrand::Rng::with_seed(seed);
         let (share, is_close) = self.share(run);
         let mut model = Model::new(self.setup.machine, &run.start);
-        self.main.lay(&run.start);
-        let mut moment = Moment::start();
-        let mut legal = self.subject.legal(&moment);
-        let mut legal_at = moment.notes();
-        self.seen.next_moment();
+        self.main.load(&run.start);
+        let mut history = HistoryPrefix::start();
+        let mut legal = self.subject.legal(&history);
+        let mut legal_at = history.entries();
+        self.seen.next_round();
         let mut is_fresh = true;
         for point in 0..=run.events.len() {
             if let Some(event) = point.checked_sub(1).map(|last| run.events[last]) {
                 model.apply(event);
                 is_fresh |= changes_images(event);
             }
-            is_fresh |= moment.advance(&run.notes, point);
+            is_fresh |= history.advance(&run.entries, point);
             // The end is always examined: after a failed sync, few events follow.
             let is_end = point == run.events.len();
             let is_before_drain =
-                matches!(run.events.get(point), Some(Event::Drain { .. } | Event::Synced { .. }));
+                matches!(run.events.get(point), Some(MediumEvent::Drain { .. } | MediumEvent::Synced { .. }));
             let share = if is_before_drain { BEFORE_DRAIN * share } else { share };
             if !is_fresh || (rng.f64() >= share && !is_end) {
                 continue;
             }
             let is_close = is_close || is_end || rng.u64(..CLOSE_ONE_IN) == 0;
-            let limits = if is_close { self.limits() } else { GLANCE };
+            let limits = if is_close { self.limits() } else { QUICK_LIMITS };
             is_fresh = false;
-            if moment.notes() != legal_at {
-                legal = self.subject.legal(&moment);
-                legal_at = moment.notes();
-                self.seen.next_moment();
+            if history.entries() != legal_at {
+                legal = self.subject.legal(&history);
+                legal_at = history.entries();
+                self.seen.next_round();
             }
             let operations = self.setup.operations;
-            let scene = Scene::<S> { seed, operations, point, moment: &moment, legal: &legal };
-            self.cut(&mut model, &scene, limits, &mut rng)?;
+            let crash_point = CrashPoint::<S> { seed, operations, point, history: &history, legal: &legal };
+            self.cut(&mut model, &crash_point, limits, &mut rng)?;
         }
         Continue(())
     }
@@ -275,44 +276,45 @@ impl<'s, S: Subject> Search<'s, S> {
     fn cut(
         &mut self,
         model: &mut Model,
-        scene: &Scene<'_, S>,
+        crash_point: &CrashPoint<'_, S>,
         limits: Limits,
         rng: &mut fastrand::Rng,
     ) -> ControlFlow<End> {
-        let (units, is_whole) = options(model);
+        let (units, is_whole) = dirty_units(model);
         self.report.crash_points += 1;
-        self.report.exhausted_points += u64::from(is_whole && choice::is_exhaustive(&units, limits));
-        self.report.states_log2_max = self.report.states_log2_max.max(choice::states_log2(&units));
-        choice::choose(&units, limits, rng, |state| {
+        self.report.exhausted_points += u64::from(is_whole && sampling::is_exhaustive(&units, limits));
+        self.report.states_log2_max = self.report.states_log2_max.max(sampling::states_log2(&units));
+        sampling::visit_states(&units, limits, rng, |state| {
             let hash = hash(model, state);
             if !self.seen.is_new(hash) {
                 return Continue(());
             }
             self.spend()?;
-            lay(&mut self.main, model, state);
-            if let Err(breach) = self.main.check(self.subject, scene.legal) {
-                let (state, breach) = shrink(&mut self.main, model, self.subject, scene.legal, state, breach);
-                let cuts = vec![named(model, scene.point, &state)];
-                return Break(found(scene, cuts, breach));
+            load_image(&mut self.main, model, state);
+            if let Err(failure) = self.main.check(self.subject, crash_point.legal) {
+                let (state, failure) =
+                    shrink(&mut self.main, model, self.subject, crash_point.legal, state, failure);
+                let cuts = vec![cut_of(model, crash_point.point, &state)];
+                return Break(found(crash_point, cuts, failure));
             }
             let one_in = self.setup.nested_one_in;
             if one_in != 0 && ((hash >> 64) as u64).is_multiple_of(one_in) {
-                return self.cut_inside(scene, || named(model, scene.point, state));
+                return self.cut_inside(crash_point, || cut_of(model, crash_point.point, state));
             }
             Continue(())
         })
     }
 
     /// Cuts the power inside of the recovery of the image that was just laid and checked.
-    fn cut_inside(&mut self, scene: &Scene<'_, S>, outer: impl Fn() -> Cut) -> ControlFlow<End> {
+    fn cut_inside(&mut self, crash_point: &CrashPoint<'_, S>, outer: impl Fn() -> Cut) -> ControlFlow<End> {
         let events = match self.main.record(self.subject) {
             Ok(events) => events,
-            Err(breach) => return Break(found(scene, vec![outer()], breach)),
+            Err(failure) => return Break(found(crash_point, vec![outer()], failure)),
         };
         let start = self.main.words().to_vec();
-        self.nested.lay(&start);
+        self.nested.load(&start);
         let mut model = Model::new(self.setup.machine, &start);
-        let mut rng = fastrand::Rng::with_seed(scene.seed ^ scene.point as u64);
+        let mut rng = fastrand::Rng::with_seed(crash_point.seed ^ crash_point.point as u64);
         let mut left = NESTED_MAX;
         let share = NESTED_MAX as f64 / (8 * events.len().max(1)) as f64;
         for (last, event) in events.iter().enumerate() {
@@ -320,20 +322,21 @@ impl<'s, S: Subject> Search<'s, S> {
             if !changes_images(*event) || rng.f64() >= share {
                 continue;
             }
-            let (units, _) = options(&mut model);
+            let (units, _) = dirty_units(&mut model);
             self.report.crash_points += 1;
-            let end = choice::choose(&units, NESTED, &mut rng, |state| {
+            let end = sampling::visit_states(&units, NESTED, &mut rng, |state| {
                 if !self.seen.is_new(hash(&model, state)) {
                     return Continue(());
                 }
                 self.spend()?;
                 self.report.nested_images += 1;
-                lay(&mut self.nested, &mut model, state);
-                if let Err(breach) = self.nested.check(self.subject, scene.legal) {
+                load_image(&mut self.nested, &mut model, state);
+                if let Err(failure) = self.nested.check(self.subject, crash_point.legal) {
                     let image = &mut self.nested;
-                    let (state, breach) = shrink(image, &mut model, self.subject, scene.legal, state, breach);
-                    let cuts = vec![outer(), named(&model, last + 1, &state)];
-                    return Break(found(scene, cuts, breach));
+                    let (state, failure) =
+                        shrink(image, &mut model, self.subject, crash_point.legal, state, failure);
+                    let cuts = vec![outer(), cut_of(&model, last + 1, &state)];
+                    return Break(found(crash_point, cuts, failure));
                 }
                 left -= 1;
                 if left == 0 { Break(End::Enough) } else { Continue(()) }
@@ -375,41 +378,45 @@ fn shrink<S: Subject>(
     subject: &S,
     legal: &S::Legal,
     state: &[u16],
-    mut breach: Breach,
-) -> (Vec<u16>, Breach) {
+    mut failure: RecoveryFailure,
+) -> (Vec<u16>, RecoveryFailure) {
     let mut state = state.to_vec();
     for unit in 0..state.len() {
         let version = std::mem::replace(&mut state[unit], 0);
         if version == 0 {
             continue;
         }
-        lay(image, model, &state);
+        load_image(image, model, &state);
         match image.check(subject, legal) {
-            Err(smaller) => breach = smaller,
+            Err(smaller) => failure = smaller,
             Ok(()) => state[unit] = version,
         }
     }
-    (state, breach)
+    (state, failure)
 }
 
-fn named(model: &Model, point: usize, state: &[u16]) -> Cut {
+fn cut_of(model: &Model, point: usize, state: &[u16]) -> Cut {
     let pairs = model.dirty().iter().copied().zip(state.iter().copied());
     Cut { point, image: pairs.filter(|pair| pair.1 != 0).collect() }
 }
 
-fn found<S: Subject>(scene: &Scene<'_, S>, cuts: Vec<Cut>, breach: Breach) -> End {
-    let replay = Replay { seed: scene.seed, operations: scene.operations, cuts };
-    End::Found(Box::new(Violation { replay, fate: Fate::Cut(breach), story: story(scene.moment) }))
+fn found<S: Subject>(crash_point: &CrashPoint<'_, S>, cuts: Vec<Cut>, failure: RecoveryFailure) -> End {
+    let replay = Replay { seed: crash_point.seed, operations: crash_point.operations, cuts };
+    End::Found(Box::new(Violation {
+        replay,
+        failure: Failure::PowerCut(failure),
+        history: describe_history(crash_point.history),
+    }))
 }
 
 /// Returns the operations that ended last, and those in flight.
-pub(crate) fn story<T: Clone + Debug>(moment: &Moment<T>) -> String {
+pub(crate) fn describe_history<T: Clone + Debug>(history: &HistoryPrefix<T>) -> String {
     let mut ended: Vec<_> =
-        moment.operations().iter().filter(|operation| operation.ended.is_some()).collect();
+        history.operations().iter().filter(|operation| operation.ended.is_some()).collect();
     ended.sort_by_key(|operation| operation.ended);
     let last = &ended[ended.len().saturating_sub(4)..];
-    let in_flight = moment.operations().iter().filter(|operation| operation.ended.is_none());
-    let mut story = format!("{} operations had ended; the last ones and those in flight:", ended.len());
+    let in_flight = history.operations().iter().filter(|operation| operation.ended.is_none());
+    let mut text = format!("{} operations had ended; the last ones and those in flight:", ended.len());
     for operation in last.iter().copied().chain(in_flight) {
         let outcome = match operation.outcome {
             Outcome::InFlight => "in flight",
@@ -418,7 +425,7 @@ pub(crate) fn story<T: Clone + Debug>(moment: &Moment<T>) -> String {
             Outcome::Refused => "refused",
         };
         // Writing to a string does not fail.
-        let _ = write!(story, "\n  thread {} {outcome}: {:?}", operation.thread, operation.what);
+        let _ = write!(text, "\n  thread {} {outcome}: {:?}", operation.thread, operation.what);
     }
-    story
+    text
 }

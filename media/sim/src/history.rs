@@ -38,44 +38,44 @@ pub struct Operation<T> {
 pub struct Ticket(usize);
 
 #[derive(Debug)]
-enum News<T> {
+enum HistoryEvent<T> {
     Begun { thread: usize, what: T },
     Revised { ticket: usize, what: T },
     Ended { ticket: usize, outcome: Outcome },
 }
 
-/// A note, and the number of events before it.
+/// An entry of the history, and the number of medium events before it.
 #[derive(Debug)]
-pub(crate) struct Note<T> {
+pub(crate) struct HistoryEntry<T> {
     at: usize,
-    news: News<T>,
+    event: HistoryEvent<T>,
 }
 
-/// The notes of a run.
+/// The recorder of the history of a run.
 #[derive(Debug)]
 pub(crate) struct History<T> {
     medium: Arc<SimMedium>,
-    notes: Mutex<(Vec<Note<T>>, usize)>,
+    entries: Mutex<(Vec<HistoryEntry<T>>, usize)>,
 }
 
 impl<T> History<T> {
-    /// Returns a history without notes, of a run on `medium`.
+    /// Returns an empty history of a run on `medium`.
     pub(crate) fn new(medium: Arc<SimMedium>) -> History<T> {
-        History { medium, notes: Mutex::new((Vec::new(), 0)) }
+        History { medium, entries: Mutex::new((Vec::new(), 0)) }
     }
 
-    /// Returns the notes, in order.
-    pub(crate) fn into_notes(self) -> Vec<Note<T>> {
-        self.notes.into_inner().unwrap_or_else(PoisonError::into_inner).0
+    /// Returns the entries, in order.
+    pub(crate) fn into_entries(self) -> Vec<HistoryEntry<T>> {
+        self.entries.into_inner().unwrap_or_else(PoisonError::into_inner).0
     }
 
-    fn notes(&self) -> MutexGuard<'_, (Vec<Note<T>>, usize)> {
-        self.notes.lock().unwrap_or_else(PoisonError::into_inner)
+    fn entries(&self) -> MutexGuard<'_, (Vec<HistoryEntry<T>>, usize)> {
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn add(&self, news: News<T>) {
-        let at = self.medium.tape().position();
-        self.notes().0.push(Note { at, news });
+    fn add(&self, event: HistoryEvent<T>) {
+        let at = self.medium.trace().position();
+        self.entries().0.push(HistoryEntry { at, event });
     }
 }
 
@@ -102,15 +102,15 @@ impl<'a, T> Actor<'a, T> {
 
     /// Notes that an operation begins. Call it before the engine is asked.
     pub fn begin(&self, what: T) -> Ticket {
-        self.history.add(News::Begun { thread: self.thread, what });
-        let mut notes = self.history.notes();
-        notes.1 += 1;
-        Ticket(notes.1 - 1)
+        self.history.add(HistoryEvent::Begun { thread: self.thread, what });
+        let mut entries = self.history.entries();
+        entries.1 += 1;
+        Ticket(entries.1 - 1)
     }
 
     /// Notes the actual effect of the operation, if that depends on the values that it reads.
     pub fn revise(&self, ticket: Ticket, what: T) {
-        self.history.add(News::Revised { ticket: ticket.0, what });
+        self.history.add(HistoryEvent::Revised { ticket: ticket.0, what });
     }
 
     /// Notes that the operation returned. Call it after the engine has answered.
@@ -129,27 +129,27 @@ impl<'a, T> Actor<'a, T> {
     }
 
     fn end(&self, ticket: Ticket, outcome: Outcome) {
-        self.history.add(News::Ended { ticket: ticket.0, outcome });
+        self.history.add(HistoryEvent::Ended { ticket: ticket.0, outcome });
     }
 }
 
-/// A moment at which power may be cut, with the operations that had begun by then.
+/// The history up to a crash point: the operations that had begun by then.
 #[derive(Clone, Debug)]
-pub struct Moment<T> {
+pub struct HistoryPrefix<T> {
     operations: Vec<Operation<T>>,
-    notes: usize,
+    entries: usize,
 }
 
-impl<T: Clone> Moment<T> {
-    /// Returns the moment before the run.
-    pub(crate) fn start() -> Moment<T> {
-        Moment { operations: Vec::new(), notes: 0 }
+impl<T: Clone> HistoryPrefix<T> {
+    /// Returns the empty history.
+    pub(crate) fn start() -> HistoryPrefix<T> {
+        HistoryPrefix { operations: Vec::new(), entries: 0 }
     }
 
-    /// Returns a moment with these operations, for tests of oracles.
+    /// Returns a history of these operations, for tests of oracles.
     #[cfg(test)]
-    pub(crate) fn of(operations: Vec<Operation<T>>) -> Moment<T> {
-        Moment { operations, notes: 0 }
+    pub(crate) fn of(operations: Vec<Operation<T>>) -> HistoryPrefix<T> {
+        HistoryPrefix { operations, entries: 0 }
     }
 
     /// Returns the operations, in the order in which they began.
@@ -158,30 +158,30 @@ impl<T: Clone> Moment<T> {
     }
 
     /// Returns the number of notes so far. It changes with each note.
-    pub(crate) fn notes(&self) -> usize {
-        self.notes
+    pub(crate) fn entries(&self) -> usize {
+        self.entries
     }
 
-    /// Advances to the moment after event number `at`. Returns true if there were any notes until then.
-    pub(crate) fn advance(&mut self, notes: &[Note<T>], at: usize) -> bool {
-        let before = self.notes;
-        while let Some(note) = notes.get(self.notes).filter(|note| note.at <= at) {
-            match &note.news {
-                News::Begun { thread, what } => self.operations.push(Operation {
+    /// Advances to the crash point after event number `at`. Returns true if any operation began or ended until then.
+    pub(crate) fn advance(&mut self, entries: &[HistoryEntry<T>], at: usize) -> bool {
+        let before = self.entries;
+        while let Some(entry) = entries.get(self.entries).filter(|entry| entry.at <= at) {
+            match &entry.event {
+                HistoryEvent::Begun { thread, what } => self.operations.push(Operation {
                     thread: *thread,
                     what: what.clone(),
-                    begun: self.notes,
+                    begun: self.entries,
                     ended: None,
                     outcome: Outcome::InFlight,
                 }),
-                News::Revised { ticket, what } => self.operations[*ticket].what = what.clone(),
-                News::Ended { ticket, outcome } => {
-                    self.operations[*ticket].ended = Some(self.notes);
+                HistoryEvent::Revised { ticket, what } => self.operations[*ticket].what = what.clone(),
+                HistoryEvent::Ended { ticket, outcome } => {
+                    self.operations[*ticket].ended = Some(self.entries);
                     self.operations[*ticket].outcome = *outcome;
                 }
             }
-            self.notes += 1;
+            self.entries += 1;
         }
-        self.notes != before
+        self.entries != before
     }
 }

@@ -1,7 +1,7 @@
 //! A reusable medium: it turns one image into the next by changing only the words that differ.
 
 use crate::schedule::message;
-use crate::tape::Event;
+use crate::trace::MediumEvent;
 use crate::{Machine, SimMedium, Subject};
 use lode_layout::{LINE, PoolOffset, WORD};
 use lode_pmem::{Fault, FaultScope, Medium};
@@ -12,11 +12,11 @@ use std::sync::Arc;
 
 /// The reasons why a recovery fails the check.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Breach {
+pub enum RecoveryFailure {
     /// The recovered content is not legal.
     Illegal {
         /// The difference, in the words of the subject.
-        wrong: String,
+        mismatch: String,
     },
     /// The recovery returned an error.
     Refused {
@@ -48,14 +48,16 @@ pub enum Breach {
     },
 }
 
-impl fmt::Display for Breach {
+impl fmt::Display for RecoveryFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Breach::Illegal { wrong } => f.write_str(wrong),
-            Breach::Refused { round, error } => write!(f, "recovery {round} refused: {error}"),
-            Breach::Panicked { round, message } => write!(f, "recovery {round} panicked: {message}"),
-            Breach::Fault { round, fault } => write!(f, "recovery {round} did not notice that {fault}"),
-            Breach::Unstable { first, second } => {
+            RecoveryFailure::Illegal { mismatch } => f.write_str(mismatch),
+            RecoveryFailure::Refused { round, error } => write!(f, "recovery {round} refused: {error}"),
+            RecoveryFailure::Panicked { round, message } => write!(f, "recovery {round} panicked: {message}"),
+            RecoveryFailure::Fault { round, fault } => {
+                write!(f, "recovery {round} did not notice that {fault}")
+            }
+            RecoveryFailure::Unstable { first, second } => {
                 write!(f, "the second recovery found other contents: first {first}, then {second}")
             }
         }
@@ -84,18 +86,18 @@ impl Image {
     }
 
     /// Lays down the content of the whole medium.
-    pub(crate) fn lay(&mut self, content: &[u64]) {
-        self.lay_words(0, content);
+    pub(crate) fn load(&mut self, content: &[u64]) {
+        self.store_words(0, content);
     }
 
     /// Lays down the content of one unit.
     #[inline]
-    pub(crate) fn lay_unit(&mut self, unit: u32, content: &[u64]) {
-        self.lay_words(unit as usize * self.unit_words, content);
+    pub(crate) fn store_unit(&mut self, unit: u32, content: &[u64]) {
+        self.store_words(unit as usize * self.unit_words, content);
     }
 
     #[inline]
-    fn lay_words(&mut self, first: usize, content: &[u64]) {
+    fn store_words(&mut self, first: usize, content: &[u64]) {
         let rest = &mut self.rest[first..first + content.len()];
         for (index, (old, new)) in rest.iter_mut().zip(content).enumerate() {
             if old != new {
@@ -106,25 +108,25 @@ impl Image {
     }
 
     /// Recovers twice, compares and checks the contents, and undoes the stores of the recoveries.
-    pub(crate) fn check<S: Subject>(&mut self, subject: &S, legal: &S::Legal) -> Result<(), Breach> {
+    pub(crate) fn check<S: Subject>(&mut self, subject: &S, legal: &S::Legal) -> Result<(), RecoveryFailure> {
         let found = recover_twice(&self.medium, subject, legal);
         self.undo();
         found
     }
 
     /// Lends the medium with the image to `visit`, and undoes the stores of `visit`.
-    pub(crate) fn lend(&mut self, visit: impl FnOnce(&SimMedium)) {
+    pub(crate) fn with_medium(&mut self, visit: impl FnOnce(&SimMedium)) {
         visit(&self.medium);
         self.undo();
     }
 
     /// Recovers once, records the events of the recovery, and undoes its stores.
-    pub(crate) fn record<S: Subject>(&mut self, subject: &S) -> Result<Vec<Event>, Breach> {
+    pub(crate) fn record<S: Subject>(&mut self, subject: &S) -> Result<Vec<MediumEvent>, RecoveryFailure> {
         self.medium.record(true);
         let found = recover(&self.medium, subject, 1);
         self.medium.record(false);
         self.undo();
-        let events = self.medium.tape().take();
+        let events = self.medium.trace().take();
         found.map(|_| events)
     }
 
@@ -144,12 +146,14 @@ pub(crate) fn recover_twice<S: Subject>(
     medium: &Arc<SimMedium>,
     subject: &S,
     legal: &S::Legal,
-) -> Result<(), Breach> {
+) -> Result<(), RecoveryFailure> {
     let first = recover(medium, subject, 1)?;
-    subject.check(legal, &first).map_err(|wrong| Breach::Illegal { wrong: wrong.to_string() })?;
+    subject
+        .check(legal, &first)
+        .map_err(|mismatch| RecoveryFailure::Illegal { mismatch: mismatch.to_string() })?;
     let second = recover(medium, subject, 2)?;
     if first != second {
-        return Err(Breach::Unstable { first: format!("{first:?}"), second: format!("{second:?}") });
+        return Err(RecoveryFailure::Unstable { first: format!("{first:?}"), second: format!("{second:?}") });
     }
     Ok(())
 }
@@ -159,15 +163,15 @@ pub(crate) fn recover<S: Subject>(
     medium: &Arc<SimMedium>,
     subject: &S,
     round: u8,
-) -> Result<S::Contents, Breach> {
+) -> Result<S::Contents, RecoveryFailure> {
     let medium = medium.clone();
     let scope = FaultScope::open();
     let found = catch_unwind(AssertUnwindSafe(|| subject.recover(medium)));
     let left = scope.close();
     let found = found.map_err(|payload| {
         let message = message(payload).unwrap_or_default();
-        Breach::Panicked { round, message }
+        RecoveryFailure::Panicked { round, message }
     })?;
-    let found = found.map_err(|error| Breach::Refused { round, error: error.to_string() })?;
-    left.map(|()| found).map_err(|fault| Breach::Fault { round, fault })
+    let found = found.map_err(|error| RecoveryFailure::Refused { round, error: error.to_string() })?;
+    left.map(|()| found).map_err(|fault| RecoveryFailure::Fault { round, fault })
 }

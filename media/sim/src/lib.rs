@@ -5,7 +5,7 @@
 //!        | start, run: 1 to 3 logical threads            | recover, twice, and check
 //!   SimMedium, recorded                             SimMedium, reused for each image
 //!        | stores, flushes, drains, in order             ^ lines or sectors laid down
-//!      tape ----> model: per line or sector, what is sure and what is pending ----> images
+//!      trace ----> model: per line or sector, what is sure and what is pending ----> images
 //! ```
 //!
 //! It does: take the place of a mapping under an unmodified engine; let logical threads take turns at every call of the
@@ -32,8 +32,8 @@
 //! ```
 //! use lode_layout::PoolOffset;
 //! use lode_pmem::{Fault, Medium};
-//! use lode_sim::oracle::{Sequence, WrongSequence};
-//! use lode_sim::{Actor, Moment, Setup, SimMedium, Subject, explore};
+//! use lode_sim::oracle::{Sequence, SequenceMismatch};
+//! use lode_sim::{Actor, HistoryPrefix, Setup, SimMedium, Subject, explore};
 //! use std::error::Error;
 //! use std::sync::Arc;
 //!
@@ -75,7 +75,7 @@
 //!     type Operation = u64;
 //!     type Contents = Vec<u64>;
 //!     type Legal = Sequence<Vec<u64>>;
-//!     type Wrong = WrongSequence<Vec<u64>>;
+//!     type Mismatch = SequenceMismatch<Vec<u64>>;
 //!     type Error = Box<dyn Error>;
 //!
 //!     fn size(&self) -> u64 {
@@ -105,11 +105,11 @@
 //!         Ok(self.start(medium)?.entries()?) // This engine has nothing to repair.
 //!     }
 //!
-//!     fn legal(&self, moment: &Moment<u64>) -> Sequence<Vec<u64>> {
-//!         Sequence::new(Vec::new(), moment, |entries, entry| entries.push(*entry))
+//!     fn legal(&self, history: &HistoryPrefix<u64>) -> Sequence<Vec<u64>> {
+//!         Sequence::new(Vec::new(), history, |entries, entry| entries.push(*entry))
 //!     }
 //!
-//!     fn check(&self, legal: &Sequence<Vec<u64>>, found: &Vec<u64>) -> Result<(), WrongSequence<Vec<u64>>> {
+//!     fn check(&self, legal: &Sequence<Vec<u64>>, found: &Vec<u64>) -> Result<(), SequenceMismatch<Vec<u64>>> {
 //!         legal.check(found)
 //!     }
 //! }
@@ -125,7 +125,7 @@
 //! # Seeded bugs
 //! An explorer that finds nothing is trusted only if it finds the bugs that are known to be there. An engine names
 //! lines of its own that can be broken, as statics of [`lode_layout::bug`]. A build with `--cfg lode_bugs` plants these
-//! bugs one after the other and hunts each (`hunt`).
+//! bugs one after the other and searches each (`find_seeded_bugs`).
 //!
 //! # Cost
 //! An image costs the lines that differ from the image before it, two recoveries with the lines that they store to, and
@@ -133,41 +133,41 @@
 //! by mistake with probability n² / 2^129.
 #![forbid(unsafe_code)]
 
-mod choice;
 mod explore;
+mod explore_poison;
 mod history;
-#[cfg(lode_bugs)]
-mod hunt;
 mod image;
 mod machine;
 mod medium;
+mod medium_poison;
 mod model;
 pub mod oracle;
 mod pending;
 mod poison;
-mod poisoned;
 mod recording;
 mod report;
 mod run;
+mod sampling;
 mod schedule;
-mod seen;
+#[cfg(lode_bugs)]
+mod seeded_bugs;
+mod seen_images;
 mod setup;
-mod strike;
 mod subject;
-mod tape;
-mod touched;
+mod touched_lines;
+mod trace;
 mod versions;
 
 pub use explore::{explore, replay};
-pub use history::{Actor, Moment, Operation, Outcome, Ticket};
-#[cfg(lode_bugs)]
-pub use hunt::{Escape, hunt};
-pub use image::Breach;
+pub use explore_poison::{PoisonReport, explore_poison};
+pub use history::{Actor, HistoryPrefix, Operation, Outcome, Ticket};
+pub use image::RecoveryFailure;
 pub use machine::{Cpu, Machine};
 pub use medium::SimMedium;
 pub use recording::Recording;
-pub use report::{Cut, Fate, NoReplay, Replay, Report, Violation};
-pub use schedule::Stop;
+pub use report::{Cut, Failure, ParseReplayError, Replay, Report, Violation};
+pub use schedule::RunAbort;
+#[cfg(lode_bugs)]
+pub use seeded_bugs::{UndetectedBug, find_seeded_bugs};
 pub use setup::{Budget, Setup};
-pub use strike::{PoisonReport, explore_poison};
 pub use subject::Subject;

@@ -3,10 +3,10 @@
 use crate::machine::{Machine, SECTOR};
 use crate::poison::Poison;
 use crate::schedule::{self, Schedule};
-use crate::tape::{Event, Tape};
-use crate::touched::Touched;
+use crate::touched_lines::TouchedLines;
+use crate::trace::{MediumEvent, Trace};
 use lode_layout::{LINE, PoolOffset, WORD, align_down};
-use lode_pmem::{Counter, Durability, Gate, Losses, Medium, Memory, SyncError};
+use lode_pmem::{Counter, Durability, Event, LossModel, Medium, Memory, SyncError};
 use std::io;
 use std::ops::Range;
 use std::sync::Arc;
@@ -28,8 +28,8 @@ const EIO: i32 = 5;
 pub struct SimMedium {
     memory: Memory,
     machine: Machine,
-    touched: Touched,
-    tape: Tape,
+    touched: TouchedLines,
+    trace: Trace,
     recording: AtomicBool,
     pub(crate) schedule: Option<Arc<Schedule>>,
     drains: Counter,
@@ -37,7 +37,7 @@ pub struct SimMedium {
     is_armed: AtomicBool,
     pub(crate) poison: Option<Arc<Poison>>,
     /// True if the failure is still to be reported to drains, or to log writes, see [`Description`].
-    untold: [AtomicBool; 2],
+    unreported: [AtomicBool; 2],
 }
 
 /// The open file descriptions. The medium has two of them, as a mapping does. The kernel reports a failed sync once to
@@ -64,8 +64,8 @@ impl SimMedium {
     }
 
     /// Returns a medium as [`new`](SimMedium::new) does, with a poison that is not armed yet.
-    pub(crate) fn struck(len: u64, machine: Machine, poison: Arc<Poison>) -> io::Result<SimMedium> {
-        let memory = Memory::anonymous_losing(len, Arc::clone(&poison) as Arc<dyn Losses>)?;
+    pub(crate) fn with_poison(len: u64, machine: Machine, poison: Arc<Poison>) -> io::Result<SimMedium> {
+        let memory = Memory::anonymous_with_losses(len, Arc::clone(&poison) as Arc<dyn LossModel>)?;
         Ok(SimMedium::over(memory, machine, Some(poison)))
     }
 
@@ -74,15 +74,15 @@ impl SimMedium {
         SimMedium {
             memory,
             machine,
-            touched: Touched::new((len / LINE) as usize),
-            tape: Tape::default(),
+            touched: TouchedLines::new((len / LINE) as usize),
+            trace: Trace::default(),
             recording: AtomicBool::new(false),
             schedule: None,
             drains: Counter::default(),
             failing_drain: None,
             is_armed: AtomicBool::new(true),
             poison,
-            untold: [AtomicBool::new(false), AtomicBool::new(false)],
+            unreported: [AtomicBool::new(false), AtomicBool::new(false)],
         }
     }
 
@@ -119,12 +119,12 @@ impl SimMedium {
     }
 
     /// Returns the recorded events.
-    pub(crate) fn tape(&self) -> &Tape {
-        &self.tape
+    pub(crate) fn trace(&self) -> &Trace {
+        &self.trace
     }
 
     /// Returns the lines that were stored to.
-    pub(crate) fn touched(&self) -> &Touched {
+    pub(crate) fn touched(&self) -> &TouchedLines {
         &self.touched
     }
 
@@ -146,10 +146,10 @@ impl SimMedium {
         }
     }
 
-    fn note(&self, events: impl FnOnce(&mut Vec<Event>)) {
+    fn note(&self, events: impl FnOnce(&mut Vec<MediumEvent>)) {
         // ORDER: none needed, see `record`.
         if self.recording.load(Ordering::Relaxed) {
-            self.tape.with(events);
+            self.trace.with(events);
         }
     }
 
@@ -157,22 +157,22 @@ impl SimMedium {
     fn admit(&self, at: PoolOffset, len: u64) -> bool {
         let inside = at.get().checked_add(len).is_some_and(|end| end <= self.memory.len());
         if !inside {
-            self.memory.refuse(at, len);
+            self.memory.raise_out_of_range(at, len);
         }
         inside
     }
 
     /// Stores bytes word by word. Records each word as the event that `event` makes of its number and new value. A
     /// store ends before a lost line. Returns true if all was stored.
-    fn put(&self, at: PoolOffset, bytes: &[u8], event: impl Fn(u32, u64) -> Event) -> bool {
+    fn put(&self, at: PoolOffset, bytes: &[u8], event: impl Fn(u32, u64) -> MediumEvent) -> bool {
         if !self.admit(at, bytes.len() as u64) {
             return false;
         }
-        let lost = self.meet_store(&(at.get()..at.get() + bytes.len() as u64));
+        let lost = self.lost_by_store(&(at.get()..at.get() + bytes.len() as u64));
         let kept = lost.as_ref().map_or(bytes.len(), |lost| lost.start.saturating_sub(at.get()) as usize);
         let bytes = &bytes[..kept];
         self.note(|events| self.words(at, bytes, |word, value| events.push(event(word, value))));
-        self.unpoisoned(|| self.words(at, bytes, |word, value| self.set(word, value)));
+        self.without_poison(|| self.words(at, bytes, |word, value| self.set(word, value)));
         lost.is_none_or(|lost| self.fault_at(&lost))
     }
 
@@ -200,7 +200,7 @@ impl SimMedium {
                 // Not `load8`, which is a switching point in builds with seeded bugs.
                 // This load is not the engine's, so it is neither lost nor counted.
                 let read = || self.memory.reading(|memory| memory.read(PoolOffset::new(start), &mut word));
-                self.unpoisoned(read).expect("the range was admitted");
+                self.without_poison(read).expect("the range was admitted");
             }
             word[skip..skip + now.len()].copy_from_slice(now);
             each((start / WORD) as u32, u64::from_le_bytes(word));
@@ -217,21 +217,21 @@ impl SimMedium {
         let fails = armed && Some(self.drains.add(1)) == self.failing_drain;
         if fails {
             // ORDER: as above.
-            self.untold.iter().for_each(|untold| untold.store(true, Ordering::Relaxed));
+            self.unreported.iter().for_each(|unreported| unreported.store(true, Ordering::Relaxed));
         }
         // ORDER: as above.
-        if self.untold[by as usize].swap(false, Ordering::Relaxed) {
-            self.note(|events| events.push(Event::SyncFailed { first, last }));
+        if self.unreported[by as usize].swap(false, Ordering::Relaxed) {
+            self.note(|events| events.push(MediumEvent::SyncFailed { first, last }));
             return Err(SyncError { errno: EIO });
         }
-        self.note(|events| events.push(Event::Synced { first, last }));
+        self.note(|events| events.push(MediumEvent::Synced { first, last }));
         Ok(())
     }
 
     fn start_write_back(&self, range: Range<u64>) {
         if !range.is_empty() {
             let (first, last) = (self.unit_of(range.start), self.unit_of(range.end - 1));
-            self.note(|events| events.push(Event::Flush { first, last, thread: schedule::current() }));
+            self.note(|events| events.push(MediumEvent::Flush { first, last, thread: schedule::current() }));
         }
     }
 
@@ -256,14 +256,14 @@ impl Medium for SimMedium {
     fn store8(&self, at: PoolOffset, value: u64) {
         self.step();
         if !at.get().is_multiple_of(WORD) {
-            return self.memory.refuse(at, WORD);
+            return self.memory.raise_out_of_range(at, WORD);
         }
-        self.put(at, &value.to_le_bytes(), |word, value| Event::Store { word, value });
+        self.put(at, &value.to_le_bytes(), |word, value| MediumEvent::Store { word, value });
     }
 
     fn store(&self, at: PoolOffset, bytes: &[u8]) {
         self.step();
-        self.put(at, bytes, |word, value| Event::Store { word, value });
+        self.put(at, bytes, |word, value| MediumEvent::Store { word, value });
     }
 
     fn compare_exchange8(&self, at: PoolOffset, current: u64, new: u64) -> Result<u64, u64> {
@@ -272,7 +272,9 @@ impl Medium for SimMedium {
         let is_kept = self.lost(&(at.get()..at.get().saturating_add(WORD))).is_none();
         if found.is_ok() && is_kept && at.get().is_multiple_of(WORD) && at.get() < self.memory.len() {
             self.touched.mark(at.line());
-            self.note(|events| events.push(Event::Store { word: (at.get() / WORD) as u32, value: new }));
+            self.note(|events| {
+                events.push(MediumEvent::Store { word: (at.get() / WORD) as u32, value: new })
+            });
         }
         found
     }
@@ -283,8 +285,8 @@ impl Medium for SimMedium {
         self.step_durable();
         let thread = schedule::current();
         match self.machine.durability {
-            Durability::Commit => self.put(at, bytes, |word, value| Event::Store { word, value }),
-            _ => self.put(at, bytes, |word, value| Event::Copy { word, value, thread }),
+            Durability::Commit => self.put(at, bytes, |word, value| MediumEvent::Store { word, value }),
+            _ => self.put(at, bytes, |word, value| MediumEvent::Copy { word, value, thread }),
         };
     }
 
@@ -309,7 +311,7 @@ impl Medium for SimMedium {
         match self.machine.durability {
             Durability::Commit => self.write_out(Description::Drains, 0, self.unit_of(self.memory.len()) - 1),
             _ => {
-                self.note(|events| events.push(Event::Drain { thread: schedule::current() }));
+                self.note(|events| events.push(MediumEvent::Drain { thread: schedule::current() }));
                 Ok(())
             }
         }
@@ -328,10 +330,10 @@ impl Medium for SimMedium {
         let all = match self.machine.durability {
             Durability::Commit => self.put(at, bytes, |word, value| {
                 let last = word & last_word == last_word;
-                Event::Log { word, value, last }
+                MediumEvent::Log { word, value, last }
             }),
-            Durability::Byte => self.put(at, bytes, |word, value| Event::Store { word, value }),
-            _ => self.put(at, bytes, |word, value| Event::Copy { word, value, thread }),
+            Durability::Byte => self.put(at, bytes, |word, value| MediumEvent::Store { word, value }),
+            _ => self.put(at, bytes, |word, value| MediumEvent::Copy { word, value, thread }),
         };
         if !all {
             return Err(SyncError { errno: EIO });
@@ -342,7 +344,7 @@ impl Medium for SimMedium {
             let (first, last) = (self.unit_of(at.get()), self.unit_of(at.get() + len - 1));
             return self.write_out(Description::LogWrites, first, last);
         }
-        self.note(|events| events.push(Event::Drain { thread }));
+        self.note(|events| events.push(MediumEvent::Drain { thread }));
         Ok(())
     }
 
@@ -353,7 +355,7 @@ impl Medium for SimMedium {
         }
     }
 
-    fn wait_while(&self, _gate: &Gate, blocked: &mut dyn FnMut() -> bool) {
+    fn wait_while(&self, _event: &Event, blocked: &mut dyn FnMut() -> bool) {
         match &self.schedule {
             Some(schedule) if schedule.is_shared() => schedule.wait_while(blocked),
             _ => assert!(!blocked(), "the only thread waits for another one"),

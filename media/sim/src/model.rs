@@ -1,8 +1,8 @@
 //! The content that the medium is sure to hold, and the pending stores that it may hold, after each event.
 
 use crate::machine::Machine;
-use crate::pending::{Path, Pending, unit_hash};
-use crate::tape::Event;
+use crate::pending::{Pending, WritePath, unit_hash};
+use crate::trace::MediumEvent;
 use crate::versions::Versions;
 use lode_layout::WORD;
 use lode_pmem::Durability;
@@ -15,20 +15,20 @@ pub(crate) const THREADS_MAX: usize = 3;
 struct Unit {
     pending: Vec<Pending>,
     /// Number of stores that became durable since the start.
-    folded: u64,
+    durable_stores: u64,
     /// Number of stores, since the start, that were made before a failed sync lost the pending ones. The next store to
     /// the unit makes the kernel write them again.
-    doubted: u64,
+    stores_before_failure: u64,
     /// The threads that copied to the unit and have not drained since, a bit each.
     writers: u8,
     /// True if the unit was stored to since the last drain.
-    is_hot: bool,
+    is_undrained: bool,
     versions: Option<Versions>,
 }
 
 /// The flushes and copies of one thread since its last drain.
 #[derive(Debug, Default)]
-struct Waits {
+struct Undrained {
     /// Units that were flushed, each with its number of stores at that time.
     flushed: Vec<(u32, u64)>,
     /// Units that were copied to.
@@ -45,9 +45,9 @@ pub(crate) struct Model {
     hash: u128,
     units: Vec<Unit>,
     dirty: Vec<u32>,
-    settled: Vec<u32>,
-    hot: Vec<u32>,
-    waits: [Waits; THREADS_MAX],
+    cleaned: Vec<u32>,
+    undrained: Vec<u32>,
+    undrained_of: [Undrained; THREADS_MAX],
 }
 
 impl Model {
@@ -62,9 +62,9 @@ impl Model {
             hash: 0,
             units: Vec::new(),
             dirty: Vec::new(),
-            settled: Vec::new(),
-            hot: Vec::new(),
-            waits: Default::default(),
+            cleaned: Vec::new(),
+            undrained: Vec::new(),
+            undrained_of: Default::default(),
         };
         model.reset(content);
         model
@@ -80,9 +80,9 @@ impl Model {
         self.units.clear();
         self.units.resize_with(self.hashes.len(), Unit::default);
         self.dirty.clear();
-        self.settled.clear();
-        self.hot.clear();
-        self.waits = Default::default();
+        self.cleaned.clear();
+        self.undrained.clear();
+        self.undrained_of = Default::default();
     }
 
     /// Returns the hash of the content that is sure to be there.
@@ -96,8 +96,8 @@ impl Model {
     }
 
     /// Returns true if the unit was stored to since the last drain.
-    pub(crate) fn is_hot(&self, unit: u32) -> bool {
-        self.units[unit as usize].is_hot
+    pub(crate) fn is_undrained(&self, unit: u32) -> bool {
+        self.units[unit as usize].is_undrained
     }
 
     /// Returns the threads that copied to the unit since their own last drain, a bit each.
@@ -116,8 +116,8 @@ impl Model {
     }
 
     /// Takes the units that were dirty and are no longer.
-    pub(crate) fn take_settled(&mut self) -> Vec<u32> {
-        std::mem::take(&mut self.settled)
+    pub(crate) fn take_cleaned(&mut self) -> Vec<u32> {
+        std::mem::take(&mut self.cleaned)
     }
 
     /// Computes the possible contents of each dirty unit.
@@ -139,26 +139,26 @@ impl Model {
     }
 
     /// Advances by one event.
-    pub(crate) fn apply(&mut self, event: Event) {
+    pub(crate) fn apply(&mut self, event: MediumEvent) {
         match event {
-            Event::Store { word, value } => self.push(word, value, Path::Cached),
-            Event::Copy { word, value, thread } => {
-                self.push(word, value, Path::Past(thread));
+            MediumEvent::Store { word, value } => self.push(word, value, WritePath::Cached),
+            MediumEvent::Copy { word, value, thread } => {
+                self.push(word, value, WritePath::NonTemporal(thread));
                 let unit = self.unit_of(word);
                 self.units[unit as usize].writers |= 1 << thread;
-                let copied = &mut self.waits[thread as usize].copied;
+                let copied = &mut self.undrained_of[thread as usize].copied;
                 if copied.last() != Some(&unit) {
                     copied.push(unit);
                 }
             }
-            Event::Log { word, value, last } => self.push(word, value, Path::Sector(last)),
-            Event::Flush { first, last, thread } => self.flush(first, last, thread),
-            Event::Drain { thread } => self.drain(thread),
-            Event::Synced { first, last } => self.synced(first, last),
-            Event::SyncFailed { first, last } => {
+            MediumEvent::Log { word, value, last } => self.push(word, value, WritePath::Sector(last)),
+            MediumEvent::Flush { first, last, thread } => self.flush(first, last, thread),
+            MediumEvent::Drain { thread } => self.drain(thread),
+            MediumEvent::Synced { first, last } => self.synced(first, last),
+            MediumEvent::SyncFailed { first, last } => {
                 for unit in self.dirty.iter().filter(|unit| (first..=last).contains(unit)) {
                     let state = &mut self.units[*unit as usize];
-                    state.doubted = state.folded + state.pending.len() as u64;
+                    state.stores_before_failure = state.durable_stores + state.pending.len() as u64;
                 }
             }
         }
@@ -168,17 +168,17 @@ impl Model {
         word / self.unit_words as u32
     }
 
-    fn push(&mut self, word: u32, value: u64, path: Path) {
+    fn push(&mut self, word: u32, value: u64, path: WritePath) {
         let unit = self.unit_of(word);
         let state = &mut self.units[unit as usize];
         if state.pending.is_empty() {
             self.dirty.push(unit);
         }
         let word = (word as usize % self.unit_words) as u8;
-        state.pending.push(Pending { word, path, held: false, value });
+        state.pending.push(Pending { word, path, is_durable: false, value });
         state.versions = None;
-        if !std::mem::replace(&mut state.is_hot, true) {
-            self.hot.push(unit);
+        if !std::mem::replace(&mut state.is_undrained, true) {
+            self.undrained.push(unit);
         }
     }
 
@@ -189,58 +189,58 @@ impl Model {
         for unit in first..=last {
             let state = &self.units[unit as usize];
             if !state.pending.is_empty() {
-                let stores = state.folded + state.pending.len() as u64;
-                self.waits[thread as usize].flushed.push((unit, stores));
+                let stores = state.durable_stores + state.pending.len() as u64;
+                self.undrained_of[thread as usize].flushed.push((unit, stores));
             }
         }
     }
 
     fn drain(&mut self, thread: u8) {
-        let Waits { flushed, copied } = std::mem::take(&mut self.waits[thread as usize]);
+        let Undrained { flushed, copied } = std::mem::take(&mut self.undrained_of[thread as usize]);
         for (unit, stores) in flushed {
-            self.hold(unit, stores, |path| path == Path::Cached);
+            self.complete(unit, stores, |path| path == WritePath::Cached);
         }
         for unit in copied {
             self.units[unit as usize].writers &= !(1 << thread);
-            self.hold(unit, u64::MAX, |path| path == Path::Past(thread));
+            self.complete(unit, u64::MAX, |path| path == WritePath::NonTemporal(thread));
         }
         if self.machine.durability == Durability::Byte {
             // A store that another thread can see has left the store buffer, and the caches survive a power cut.
             for unit in self.dirty.clone() {
-                self.hold(unit, u64::MAX, |path| path == Path::Cached);
+                self.complete(unit, u64::MAX, |path| path == WritePath::Cached);
             }
         }
-        self.tidy();
+        self.forget_clean_units();
     }
 
     fn synced(&mut self, first: u32, last: u32) {
         for unit in self.dirty.clone() {
             let state = &self.units[unit as usize];
             // The kernel rewrites a sector that a failed sync lost only after the next store to it.
-            let written = state.doubted < state.folded + state.pending.len() as u64;
+            let written = state.stores_before_failure < state.durable_stores + state.pending.len() as u64;
             if (first..=last).contains(&unit) && written {
-                self.hold(unit, u64::MAX, |_| true);
+                self.complete(unit, u64::MAX, |_| true);
             }
         }
-        self.tidy();
+        self.forget_clean_units();
     }
 
     /// Makes durable those of the unit's first `stores` stores, counted from the start, whose path `chosen` accepts.
-    fn hold(&mut self, unit: u32, stores: u64, chosen: impl Fn(Path) -> bool) {
+    fn complete(&mut self, unit: u32, stores: u64, chosen: impl Fn(WritePath) -> bool) {
         let index = unit as usize;
         let state = &mut self.units[index];
-        let count = stores.saturating_sub(state.folded).min(state.pending.len() as u64) as usize;
+        let count = stores.saturating_sub(state.durable_stores).min(state.pending.len() as u64) as usize;
         for pending in &mut state.pending[..count] {
-            pending.held |= chosen(pending.path);
+            pending.is_durable |= chosen(pending.path);
         }
-        let folded = state.pending.iter().take_while(|pending| pending.held).count();
+        let durable_stores = state.pending.iter().take_while(|pending| pending.is_durable).count();
         let base = &mut self.base[index * self.unit_words..][..self.unit_words];
-        for pending in state.pending.drain(..folded) {
+        for pending in state.pending.drain(..durable_stores) {
             base[pending.word as usize] = pending.value;
         }
-        state.folded += folded as u64;
+        state.durable_stores += durable_stores as u64;
         state.versions = None;
-        if folded > 0 {
+        if durable_stores > 0 {
             let hash = unit_hash(unit, base);
             self.hash = self.hash.wrapping_sub(self.hashes[index]).wrapping_add(hash);
             self.hashes[index] = hash;
@@ -248,13 +248,13 @@ impl Model {
     }
 
     /// Forgets the units that have no pending stores any more.
-    fn tidy(&mut self) {
-        let Model { dirty, units, settled, hot, .. } = self;
-        hot.drain(..).for_each(|unit| units[unit as usize].is_hot = false);
+    fn forget_clean_units(&mut self) {
+        let Model { dirty, units, cleaned, undrained, .. } = self;
+        undrained.drain(..).for_each(|unit| units[unit as usize].is_undrained = false);
         dirty.retain(|unit| {
             let keep = !units[*unit as usize].pending.is_empty();
             if !keep {
-                settled.push(*unit);
+                cleaned.push(*unit);
             }
             keep
         });
@@ -272,24 +272,24 @@ mod test {
     const BYTE: Machine = Machine { cpu: Cpu::X86, durability: Durability::Byte };
     const COMMIT: Machine = Machine { cpu: Cpu::X86, durability: Durability::Commit };
 
-    fn store(word: u32, value: u64) -> Event {
-        Event::Store { word, value }
+    fn store(word: u32, value: u64) -> MediumEvent {
+        MediumEvent::Store { word, value }
     }
 
-    fn copy(thread: u8, word: u32, value: u64) -> Event {
-        Event::Copy { word, value, thread }
+    fn copy(thread: u8, word: u32, value: u64) -> MediumEvent {
+        MediumEvent::Copy { word, value, thread }
     }
 
-    fn flush(thread: u8) -> Event {
-        Event::Flush { first: 0, last: 0, thread }
+    fn flush(thread: u8) -> MediumEvent {
+        MediumEvent::Flush { first: 0, last: 0, thread }
     }
 
-    fn drain(thread: u8) -> Event {
-        Event::Drain { thread }
+    fn drain(thread: u8) -> MediumEvent {
+        MediumEvent::Drain { thread }
     }
 
     /// Returns the contents that the first three words of the first unit may have after `events`, on a medium of zeros.
-    fn contents(machine: Machine, events: &[Event]) -> BTreeSet<[u64; 3]> {
+    fn contents(machine: Machine, events: &[MediumEvent]) -> BTreeSet<[u64; 3]> {
         let mut model = Model::new(machine, &[0; 128]);
         events.iter().for_each(|event| model.apply(*event));
         model.enumerate();
@@ -305,29 +305,29 @@ mod test {
         all
     }
 
-    fn expect(machine: Machine, events: &[Event], want: &[[u64; 3]]) {
+    fn expect(machine: Machine, events: &[MediumEvent], want: &[[u64; 3]]) {
         assert_eq!(contents(machine, events), want.iter().copied().collect(), "{machine}: {events:?}");
     }
 
     #[test]
-    fn x86_keeps_the_order_of_a_line() {
+    fn x86_orders_stores_of_a_line() {
         let events = [store(0, 1), store(1, 2), store(0, 3)];
         expect(X86, &events, &[[0, 0, 0], [1, 0, 0], [1, 2, 0], [3, 2, 0]]);
     }
 
     #[test]
-    fn arm_keeps_the_order_of_a_word_only() {
+    fn arm_orders_stores_of_a_word() {
         let events = [store(0, 1), store(1, 2), store(0, 3)];
         expect(ARM, &events, &[[0, 0, 0], [1, 0, 0], [3, 0, 0], [0, 2, 0], [1, 2, 0], [3, 2, 0]]);
     }
 
     #[test]
-    fn copies_arrive_in_any_order() {
+    fn non_temporal_copies_are_unordered() {
         expect(X86, &[copy(0, 0, 1), copy(0, 1, 2)], &[[0, 0, 0], [1, 0, 0], [0, 2, 0], [1, 2, 0]]);
     }
 
     #[test]
-    fn a_drain_completes_the_flushes_of_its_own_thread() {
+    fn drain_completes_flushes_of_its_thread() {
         for machine in [X86, ARM] {
             expect(machine, &[store(0, 1), flush(0), drain(0)], &[[1, 0, 0]]);
             // The thread of the store does not matter: the flush must only come later.
@@ -343,7 +343,7 @@ mod test {
     }
 
     #[test]
-    fn a_drain_completes_the_copies_of_its_own_thread() {
+    fn drain_completes_copies_of_its_thread() {
         for machine in [X86, ARM, BYTE] {
             expect(machine, &[copy(0, 0, 1), drain(0)], &[[1, 0, 0]]);
             expect(machine, &[copy(0, 0, 1), drain(1)], &[[0, 0, 0], [1, 0, 0]]);
@@ -354,21 +354,21 @@ mod test {
     }
 
     #[test]
-    fn a_durable_copy_outlives_older_stores_that_are_not() {
+    fn durable_copy_survives_older_pending_stores() {
         let events = [store(0, 1), store(1, 2), copy(0, 0, 3), drain(0)];
         expect(X86, &events, &[[3, 0, 0], [3, 2, 0]]);
     }
 
     #[test]
-    fn the_caches_outlive_the_power_on_the_byte_durability() {
+    fn byte_durability_keeps_cached_stores() {
         expect(BYTE, &[store(0, 1), store(1, 2)], &[[0, 0, 0], [1, 0, 0], [1, 2, 0]]);
         expect(BYTE, &[store(0, 1), store(1, 2), drain(1)], &[[1, 2, 0]]);
     }
 
     #[test]
-    fn a_sector_is_any_version_until_it_is_written() {
-        let synced = |first, last| Event::Synced { first, last };
-        let log = |word, value, last| Event::Log { word, value, last };
+    fn unsynced_sector_has_any_version() {
+        let synced = |first, last| MediumEvent::Synced { first, last };
+        let log = |word, value, last| MediumEvent::Log { word, value, last };
         expect(COMMIT, &[store(0, 1), store(1, 2), flush(0), drain(0)], &[[0, 0, 0], [1, 0, 0], [1, 2, 0]]);
         expect(COMMIT, &[store(0, 1), synced(0, 0)], &[[1, 0, 0]]);
         expect(COMMIT, &[store(0, 1), synced(1, 1)], &[[0, 0, 0], [1, 0, 0]]);
@@ -377,25 +377,30 @@ mod test {
     }
 
     #[test]
-    fn a_failed_sync_is_not_made_good_by_the_next_one() {
-        let (synced, failed) = (Event::Synced { first: 0, last: 1 }, Event::SyncFailed { first: 0, last: 1 });
+    fn later_sync_does_not_repair_failed_one() {
+        let (synced, failed) =
+            (MediumEvent::Synced { first: 0, last: 1 }, MediumEvent::SyncFailed { first: 0, last: 1 });
         expect(COMMIT, &[store(0, 1), failed, synced], &[[0, 0, 0], [1, 0, 0]]);
         expect(COMMIT, &[store(0, 1), failed, store(1, 2), synced], &[[1, 2, 0]]);
     }
 
     #[test]
-    fn the_hash_follows_what_is_sure() {
+    fn hash_follows_durable_content() {
         let mut model = Model::new(X86, &[0; 128]);
-        for event in
-            [store(0, 1), store(9, 2), flush(0), Event::Flush { first: 1, last: 1, thread: 0 }, drain(0)]
-        {
+        for event in [
+            store(0, 1),
+            store(9, 2),
+            flush(0),
+            MediumEvent::Flush { first: 1, last: 1, thread: 0 },
+            drain(0),
+        ] {
             model.apply(event);
         }
         let mut content = [0; 128];
         (content[0], content[9]) = (1, 2);
         assert_eq!((model.base(0)[0], model.base(1)[1]), (1, 2));
         assert_eq!(model.hash(), Model::new(X86, &content).hash());
-        assert_eq!(model.take_settled(), [0, 1]);
+        assert_eq!(model.take_cleaned(), [0, 1]);
         assert!(model.dirty().is_empty());
     }
 

@@ -1,6 +1,6 @@
 //! Oracles: the contents that are legal after a power cut, for histories that several engines share.
 
-use crate::{Moment, Outcome};
+use crate::{HistoryPrefix, Outcome};
 use std::collections::BTreeMap;
 use std::fmt::{self, Debug};
 
@@ -23,7 +23,7 @@ struct Writer<K, V> {
     begun: usize,
     ended: usize,
     /// True if the operation must be there.
-    must: bool,
+    is_required: bool,
     access: Access<K, V>,
 }
 
@@ -48,12 +48,12 @@ pub struct Registers<K, V> {
     writers: Vec<Writer<K, V>>,
     keys: Vec<(K, Vec<Candidate<V>>)>,
     /// A read of a value that no operation wrote.
-    strange_read: Option<(K, Option<V>)>,
+    unwritten_read: Option<(K, Option<V>)>,
 }
 
 /// The difference between a content and all legal ones.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum WrongRegisters<K, V> {
+pub enum RegisterMismatch<K, V> {
     /// A key has a value that it can't have.
     Value {
         /// The key.
@@ -69,7 +69,7 @@ pub enum WrongRegisters<K, V> {
         keys: Vec<(K, Option<V>)>,
     },
     /// An operation read a value that no operation had written, even without a power cut.
-    StrangeRead {
+    UnwrittenRead {
         /// The key.
         key: K,
         /// The value that the operation read.
@@ -77,16 +77,16 @@ pub enum WrongRegisters<K, V> {
     },
 }
 
-impl<K: Debug, V: Debug> fmt::Display for WrongRegisters<K, V> {
+impl<K: Debug, V: Debug> fmt::Display for RegisterMismatch<K, V> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            WrongRegisters::Value { key, found, legal } => {
+            RegisterMismatch::Value { key, found, legal } => {
                 write!(f, "key {key:?} has {found:x?}, and could have {legal:x?}")
             }
-            WrongRegisters::Torn { keys } => {
+            RegisterMismatch::Torn { keys } => {
                 write!(f, "an operation is there in part, or too early: {keys:x?}")
             }
-            WrongRegisters::StrangeRead { key, seen } => {
+            RegisterMismatch::UnwrittenRead { key, seen } => {
                 write!(f, "an operation read {seen:x?} from key {key:?}, which no operation wrote")
             }
         }
@@ -94,22 +94,23 @@ impl<K: Debug, V: Debug> fmt::Display for WrongRegisters<K, V> {
 }
 
 impl<K: Ord + Clone, V: Eq + Clone> Registers<K, V> {
-    /// Returns the oracle for a power cut at `moment`, if the keys had the values `initial` before the run.
+    /// Returns the oracle for a power cut at `history`, if the keys had the values `initial` before the run.
     pub fn new<T: Clone>(
         initial: &[(K, V)],
-        moment: &Moment<T>,
+        history: &HistoryPrefix<T>,
         access: impl Fn(&T) -> Access<K, V>,
     ) -> Registers<K, V> {
         let first = Access {
             reads: Vec::new(),
             writes: initial.iter().map(|(key, value)| (key.clone(), Some(value.clone()))).collect(),
         };
-        let mut writers = vec![Writer { begun: 0, ended: 0, must: true, access: first }];
-        let operations = moment.operations().iter().filter(|operation| operation.outcome != Outcome::Refused);
+        let mut writers = vec![Writer { begun: 0, ended: 0, is_required: true, access: first }];
+        let operations =
+            history.operations().iter().filter(|operation| operation.outcome != Outcome::Refused);
         writers.extend(operations.map(|operation| Writer {
             begun: operation.begun + 1,
             ended: operation.ended.map_or(usize::MAX, |note| note + 1),
-            must: operation.outcome == Outcome::Returned,
+            is_required: operation.outcome == Outcome::Returned,
             access: access(&operation.what),
         }));
         let mut by_key: BTreeMap<K, Vec<Candidate<V>>> = BTreeMap::new();
@@ -122,14 +123,14 @@ impl<K: Ord + Clone, V: Eq + Clone> Registers<K, V> {
         for candidates in by_key.values_mut().filter(|candidates| candidates[0].writer != 0) {
             candidates.insert(0, Candidate { value: None, writer: 0 });
         }
-        let strange_read = require_reads(&mut writers, &by_key);
+        let unwritten_read = require_reads(&mut writers, &by_key);
         for candidates in by_key.values_mut() {
-            let must = candidates.iter().filter(|candidate| writers[candidate.writer].must);
-            let newest = must.map(|candidate| writers[candidate.writer].begun).max().unwrap_or(0);
+            let is_required = candidates.iter().filter(|candidate| writers[candidate.writer].is_required);
+            let newest = is_required.map(|candidate| writers[candidate.writer].begun).max().unwrap_or(0);
             candidates.retain(|candidate| writers[candidate.writer].ended >= newest);
             candidates.sort_by_key(|candidate| (writers[candidate.writer].ended, candidate.writer));
         }
-        Registers { writers, keys: by_key.into_iter().collect(), strange_read }
+        Registers { writers, keys: by_key.into_iter().collect(), unwritten_read }
     }
 
     /// Compares the recovered content, in ascending order of the keys, with the legal ones.
@@ -139,9 +140,9 @@ impl<K: Ord + Clone, V: Eq + Clone> Registers<K, V> {
     ///
     /// # Panics
     /// So many overlapping operations wrote equal values that the search would take too long.
-    pub fn check(&self, found: &[(K, V)]) -> Result<(), WrongRegisters<K, V>> {
-        if let Some((key, seen)) = self.strange_read.clone() {
-            return Err(WrongRegisters::StrangeRead { key, seen });
+    pub fn check(&self, found: &[(K, V)]) -> Result<(), RegisterMismatch<K, V>> {
+        if let Some((key, seen)) = self.unwritten_read.clone() {
+            return Err(RegisterMismatch::UnwrittenRead { key, seen });
         }
         let values = self.line_up(found)?;
         let mut explanations = Vec::with_capacity(self.keys.len());
@@ -150,7 +151,7 @@ impl<K: Ord + Clone, V: Eq + Clone> Registers<K, V> {
             let writers: Vec<usize> = matching.map(|candidate| candidate.writer).collect();
             if writers.is_empty() {
                 let legal = candidates.iter().map(|candidate| candidate.value.clone()).collect();
-                return Err(WrongRegisters::Value { key: key.clone(), found: value.cloned(), legal });
+                return Err(RegisterMismatch::Value { key: key.clone(), found: value.cloned(), legal });
             }
             explanations.push(writers);
         }
@@ -160,28 +161,30 @@ impl<K: Ord + Clone, V: Eq + Clone> Registers<K, V> {
         }
         let keys = self.keys.iter().zip(&values);
         let keys = keys.filter(|((_, candidates), _)| candidates.len() > 1);
-        Err(WrongRegisters::Torn {
+        Err(RegisterMismatch::Torn {
             keys: keys.map(|((key, _), value)| (key.clone(), value.cloned())).collect(),
         })
     }
 
     /// Returns the value found for each key that was ever written; an error for any other key.
-    fn line_up<'f>(&self, found: &'f [(K, V)]) -> Result<Vec<Option<&'f V>>, WrongRegisters<K, V>> {
+    fn line_up<'f>(&self, found: &'f [(K, V)]) -> Result<Vec<Option<&'f V>>, RegisterMismatch<K, V>> {
         let mut rest = found.iter().peekable();
         let values = self.keys.iter().map(|(key, _)| rest.next_if(|pair| pair.0 == *key).map(|pair| &pair.1));
         let values: Vec<Option<&V>> = values.collect();
         match rest.next() {
             None => Ok(values),
             // A key that stops the walk is unknown, or follows an unknown one.
-            Some((key, value)) => {
-                Err(WrongRegisters::Value { key: key.clone(), found: Some(value.clone()), legal: vec![None] })
-            }
+            Some((key, value)) => Err(RegisterMismatch::Value {
+                key: key.clone(),
+                found: Some(value.clone()),
+                legal: vec![None],
+            }),
         }
     }
 
     /// Returns true if the order in which the operations returned explains that these were the last writers.
     fn is_in_order(&self, last: &[usize]) -> bool {
-        let is_there = |writer: usize| self.writers[writer].must || last.contains(&writer);
+        let is_there = |writer: usize| self.writers[writer].is_required || last.contains(&writer);
         self.keys.iter().zip(last).all(|((_, candidates), last)| {
             // Candidates are sorted by the return of their writers.
             candidates.iter().rev().find(|candidate| is_there(candidate.writer)).map(|newest| newest.writer)
@@ -195,7 +198,7 @@ impl<K: Ord + Clone, V: Eq + Clone> Registers<K, V> {
         for _ in 0..EXPLANATIONS_MAX {
             let last: Vec<usize> =
                 digits.iter().zip(explanations).map(|(digit, writers)| writers[*digit]).collect();
-            if self.has_order(&last) {
+            if self.is_serializable(&last) {
                 return true;
             }
             let mut is_done = true;
@@ -214,11 +217,12 @@ impl<K: Ord + Clone, V: Eq + Clone> Registers<K, V> {
     }
 
     /// Returns true if there is an order of the operations in which these are the last writers of the keys.
-    fn has_order(&self, last: &[usize]) -> bool {
+    fn is_serializable(&self, last: &[usize]) -> bool {
         let mut nodes: Vec<usize> = last.to_vec();
         let candidates = self.keys.iter().flat_map(|(_, candidates)| candidates);
-        nodes
-            .extend(candidates.map(|candidate| candidate.writer).filter(|writer| self.writers[*writer].must));
+        nodes.extend(
+            candidates.map(|candidate| candidate.writer).filter(|writer| self.writers[*writer].is_required),
+        );
         nodes.sort_unstable();
         nodes.dedup();
         let mut edges = Vec::new();
@@ -249,7 +253,7 @@ fn require_reads<K: Ord + Clone, V: Eq + Clone>(
     writers: &mut [Writer<K, V>],
     by_key: &BTreeMap<K, Vec<Candidate<V>>>,
 ) -> Option<(K, Option<V>)> {
-    let mut open: Vec<usize> = (0..writers.len()).filter(|writer| writers[*writer].must).collect();
+    let mut open: Vec<usize> = (0..writers.len()).filter(|writer| writers[*writer].is_required).collect();
     while let Some(reader) = open.pop() {
         let Writer { ended, access, .. } = &writers[reader];
         let (ended, reads) = (*ended, access.reads.clone());
@@ -265,8 +269,8 @@ fn require_reads<K: Ord + Clone, V: Eq + Clone>(
             match sources[..] {
                 [] if candidates.is_empty() && value.is_none() => (),
                 [] => return Some((key, value)),
-                [source] if !writers[source].must => {
-                    writers[source].must = true;
+                [source] if !writers[source].is_required => {
+                    writers[source].is_required = true;
                     open.push(source);
                 }
                 // The writer is required already, or several operations may have written the value.
@@ -286,29 +290,29 @@ pub struct Sequence<C> {
 
 /// A content that no legal prefix of the operations leaves.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct WrongSequence<C> {
+pub struct SequenceMismatch<C> {
     /// The content that was found.
     pub found: C,
     /// The contents that are legal.
     pub legal: Vec<C>,
 }
 
-impl<C: Debug> fmt::Display for WrongSequence<C> {
+impl<C: Debug> fmt::Display for SequenceMismatch<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "found {:x?}, and could have found one of {:x?}", self.found, self.legal)
     }
 }
 
 impl<C: Clone + PartialEq> Sequence<C> {
-    /// Returns the oracle for a power cut at `moment`. The content was `initial` before the run, and `apply` applies an
-    /// operation to it.
+    /// Returns the oracle for a power cut at `history`. The content was `initial` before the run, and `apply` applies
+    /// an operation to it.
     ///
     /// # Panics
     /// Operations of several threads were noted, so their order is not known.
-    pub fn new<T: Clone>(initial: C, moment: &Moment<T>, apply: impl Fn(&mut C, &T)) -> Sequence<C> {
+    pub fn new<T: Clone>(initial: C, history: &HistoryPrefix<T>, apply: impl Fn(&mut C, &T)) -> Sequence<C> {
         let mut legal = vec![initial];
-        for operation in moment.operations() {
-            assert!(operation.thread == moment.operations()[0].thread, "one thread has one sequence");
+        for operation in history.operations() {
+            assert!(operation.thread == history.operations()[0].thread, "one thread has one sequence");
             let without = match operation.outcome {
                 Outcome::Refused => continue,
                 Outcome::Returned => Vec::new(),
@@ -324,11 +328,11 @@ impl<C: Clone + PartialEq> Sequence<C> {
     ///
     /// # Errors
     /// Both, if the content is not legal.
-    pub fn check(&self, found: &C) -> Result<(), WrongSequence<C>> {
+    pub fn check(&self, found: &C) -> Result<(), SequenceMismatch<C>> {
         if self.legal.contains(found) {
             return Ok(());
         }
-        Err(WrongSequence { found: found.clone(), legal: self.legal.clone() })
+        Err(SequenceMismatch { found: found.clone(), legal: self.legal.clone() })
     }
 }
 
@@ -359,8 +363,8 @@ mod test {
     }
 
     fn registers(operations: Vec<Operation<Transaction>>) -> Registers<char, u8> {
-        let moment = Moment::of(operations);
-        Registers::new(&[('z', 9)], &moment, |transaction| Access {
+        let history = HistoryPrefix::of(operations);
+        Registers::new(&[('z', 9)], &history, |transaction| Access {
             reads: transaction.reads.clone(),
             writes: transaction.writes.clone(),
         })
@@ -374,7 +378,7 @@ mod test {
     }
 
     #[test]
-    fn what_returned_is_there_and_nothing_else() {
+    fn returned_operations_are_required() {
         let registers =
             registers(vec![ended(0, 1, writes(&[('a', 1)])), ended(2, 3, writes(&[('a', 2), ('b', 2)]))]);
         assert!(is_legal(&registers, &[('a', 2), ('b', 2)]));
@@ -386,7 +390,7 @@ mod test {
     }
 
     #[test]
-    fn what_is_in_flight_is_there_whole_or_not_at_all() {
+    fn in_flight_operations_are_atomic() {
         let registers = registers(vec![
             ended(0, 1, writes(&[('a', 1), ('b', 1)])),
             in_flight(2, writes(&[('a', 0), ('b', 2)])),
@@ -398,7 +402,7 @@ mod test {
     }
 
     #[test]
-    fn refused_is_not_there_and_in_doubt_may_be() {
+    fn refused_is_absent_in_doubt_is_optional() {
         let with = |outcome| registers(vec![Operation { outcome, ..ended(0, 1, writes(&[('a', 1)])) }]);
         assert!(!is_legal(&with(Outcome::Refused), &[('a', 1)]) && is_legal(&with(Outcome::Refused), &[]));
         assert!(is_legal(&with(Outcome::InDoubt), &[('a', 1)]) && is_legal(&with(Outcome::InDoubt), &[]));
@@ -408,7 +412,7 @@ mod test {
     }
 
     #[test]
-    fn operations_that_overlap_come_in_any_order_but_in_one() {
+    fn overlapping_operations_are_serializable() {
         let registers = registers(vec![
             ended(0, 2, writes(&[('a', 1), ('b', 1)])),
             ended(1, 3, writes(&[('a', 2), ('b', 2)])),
@@ -418,7 +422,7 @@ mod test {
     }
 
     #[test]
-    fn what_began_after_a_return_comes_later() {
+    fn real_time_order_is_respected() {
         // The first operation overlaps both others, which have an order.
         let registers = registers(vec![
             ended(0, 5, writes(&[('a', 9), ('b', 9)])),
@@ -430,7 +434,7 @@ mod test {
     }
 
     #[test]
-    fn what_was_read_by_a_returned_operation_is_there() {
+    fn values_read_by_returned_operations_are_required() {
         let reader = |value| Transaction { reads: vec![('a', value)], writes: vec![('b', Some(7))] };
         let with = |value| registers(vec![in_flight(0, writes(&[('a', 1)])), ended(1, 2, reader(value))]);
         assert!(is_legal(&with(Some(1)), &[('a', 1), ('b', 7)]));
@@ -440,7 +444,7 @@ mod test {
     }
 
     #[test]
-    fn equal_values_are_explained_by_any_of_their_writers() {
+    fn equal_values_match_any_writer() {
         let registers = registers(vec![
             ended(0, 4, writes(&[('a', 1), ('b', 1)])),
             ended(1, 5, writes(&[('a', 1), ('b', 2)])),
@@ -453,11 +457,12 @@ mod test {
     }
 
     #[test]
-    fn a_sequence_is_after_k_or_k_plus_one() {
+    fn sequence_ends_after_k_or_k_plus_one() {
         let push = |value| Transaction { writes: vec![('a', Some(value))], reads: Vec::new() };
-        let moment = Moment::of(vec![ended(0, 1, push(1)), Operation { thread: 0, ..in_flight(2, push(2)) }]);
+        let history =
+            HistoryPrefix::of(vec![ended(0, 1, push(1)), Operation { thread: 0, ..in_flight(2, push(2)) }]);
         let sequence =
-            Sequence::new(Vec::new(), &moment, |list: &mut Writes, what| list.extend(&what.writes));
+            Sequence::new(Vec::new(), &history, |list: &mut Writes, what| list.extend(&what.writes));
         let [one, two] = [('a', Some(1)), ('a', Some(2))];
         assert!(sequence.check(&vec![one]).is_ok() && sequence.check(&vec![one, two]).is_ok());
         assert!(sequence.check(&vec![]).is_err() && sequence.check(&vec![two]).is_err());

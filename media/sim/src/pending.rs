@@ -6,11 +6,11 @@ use xxhash_rust::xxh3::xxh3_128_with_seed;
 
 /// The ways of a store to the medium.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Path {
+pub(crate) enum WritePath {
     /// A store through the cache.
     Cached,
     /// A store past the cache, by this thread.
-    Past(u8),
+    NonTemporal(u8),
     /// A part of a sector that is written whole; true only for its last word.
     Sector(bool),
 }
@@ -21,9 +21,9 @@ pub(crate) struct Pending {
     /// Number of the word in its unit.
     pub(crate) word: u8,
     /// Way of the store.
-    pub(crate) path: Path,
+    pub(crate) path: WritePath,
     /// True if the store is durable, but an earlier store of the unit is not yet.
-    pub(crate) held: bool,
+    pub(crate) is_durable: bool,
     /// Value of the word.
     pub(crate) value: u64,
 }

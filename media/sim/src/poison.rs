@@ -1,7 +1,7 @@
 //! Poison: a line that is lost at some access, and stays lost.
 
 use lode_layout::LINE;
-use lode_pmem::Losses;
+use lode_pmem::LossModel;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -29,17 +29,17 @@ impl Poison {
         Poison { is_armed: AtomicBool::new(false), accesses_left, opened, choice, line }
     }
 
-    /// Returns a poison that never strikes, and counts accesses.
+    /// Returns a poison that loses no line, and counts accesses.
     pub(crate) fn never() -> Poison {
         Poison::new(u64::MAX, 0, NONE)
     }
 
-    /// Returns a poison that strikes a line of the access after `accesses` others.
+    /// Returns a poison that loses a line of the access after `accesses` others.
     pub(crate) fn after(accesses: u64, choice: u64) -> Poison {
         Poison::new(accesses, choice, NONE)
     }
 
-    /// Returns a poison that has struck the line with this number.
+    /// Returns a poison that has lost the line with this number.
     pub(crate) fn of(line: u64) -> Poison {
         Poison::new(u64::MAX, 0, line)
     }
@@ -62,7 +62,7 @@ impl Poison {
         self.opened.store(self.accesses(), Ordering::Relaxed);
     }
 
-    /// Returns the number of accesses so far, of a poison that [never](Poison::never) strikes.
+    /// Returns the number of accesses so far, of a poison that [never](Poison::never) loses a line.
     pub(crate) fn accesses(&self) -> u64 {
         // ORDER: as in `arm`.
         u64::MAX - self.accesses_left.load(Ordering::Relaxed)
@@ -81,7 +81,7 @@ impl Poison {
     }
 
     /// Returns the lost range if it overlaps `range`.
-    pub(crate) fn hits(&self, range: &Range<u64>) -> Option<Range<u64>> {
+    pub(crate) fn lost_range(&self, range: &Range<u64>) -> Option<Range<u64>> {
         // ORDER: as in `arm`.
         let lost = self.line().filter(|_| self.is_armed.load(Ordering::Relaxed))?;
         let lost = lost * LINE..(lost + 1) * LINE;
@@ -101,9 +101,9 @@ impl Poison {
     }
 }
 
-impl Losses for Poison {
-    fn meet(&self, range: Range<u64>) -> Option<Range<u64>> {
+impl LossModel for Poison {
+    fn on_access(&self, range: Range<u64>) -> Option<Range<u64>> {
         self.count(&range);
-        self.hits(&range)
+        self.lost_range(&range)
     }
 }

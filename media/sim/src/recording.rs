@@ -1,10 +1,10 @@
 //! One recorded call, whose power cuts a test visits image by image.
 
-use crate::choice::{Limits, choose};
-use crate::explore::{lay, options};
+use crate::explore::{dirty_units, load_image};
 use crate::image::Image;
 use crate::model::Model;
-use crate::tape::Event;
+use crate::sampling::{Limits, visit_states};
+use crate::trace::MediumEvent;
 use crate::{Machine, SimMedium};
 use lode_layout::{PoolOffset, WORD};
 use lode_pmem::Medium;
@@ -21,7 +21,7 @@ const LIMITS: Limits = Limits { exhaustive: 1 << 10, samples: 128, singles: 130 
 pub struct Recording {
     machine: Machine,
     start: Vec<u64>,
-    events: Vec<Event>,
+    events: Vec<MediumEvent>,
 }
 
 impl Recording {
@@ -39,7 +39,7 @@ impl Recording {
         medium.record(true);
         let result = call();
         medium.record(false);
-        (Recording { machine: medium.machine(), start, events: medium.tape().take() }, result)
+        (Recording { machine: medium.machine(), start, events: medium.trace().take() }, result)
     }
 
     /// Returns the number of drains, including those inside of log writes.
@@ -59,7 +59,7 @@ impl Recording {
             Ok(image) => image,
             Err(error) => panic!("no memory for a medium of {len} bytes: {error}"),
         };
-        image.lay(&self.start);
+        image.load(&self.start);
         let mut model = Model::new(self.machine, &self.start);
         let mut rng = fastrand::Rng::with_seed(seed);
         let mut drains = 0;
@@ -81,14 +81,14 @@ fn cut_here(
     rng: &mut fastrand::Rng,
     mut visit: impl FnMut(&SimMedium),
 ) {
-    let (units, _) = options(model);
-    let _: ControlFlow<()> = choose(&units, LIMITS, rng, |state| {
-        lay(image, model, state);
-        image.lend(&mut visit);
+    let (units, _) = dirty_units(model);
+    let _: ControlFlow<()> = visit_states(&units, LIMITS, rng, |state| {
+        load_image(image, model, state);
+        image.with_medium(&mut visit);
         ControlFlow::Continue(())
     });
 }
 
-fn is_drain(event: &Event) -> bool {
-    matches!(event, Event::Drain { .. } | Event::Synced { .. } | Event::SyncFailed { .. })
+fn is_drain(event: &MediumEvent) -> bool {
+    matches!(event, MediumEvent::Drain { .. } | MediumEvent::Synced { .. } | MediumEvent::SyncFailed { .. })
 }

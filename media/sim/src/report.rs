@@ -1,7 +1,7 @@
 //! The results of an exploration.
 
-use crate::image::Breach;
-use crate::schedule::Stop;
+use crate::image::RecoveryFailure;
+use crate::schedule::RunAbort;
 use lode_layout::PoolOffset;
 use std::fmt;
 use std::str::FromStr;
@@ -53,34 +53,34 @@ impl fmt::Display for Replay {
 /// The error for a text that is not a [`Replay`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not a replay: want seed.operations@point:unit=version,...")]
-pub struct NoReplay;
+pub struct ParseReplayError;
 
 impl FromStr for Cut {
-    type Err = NoReplay;
+    type Err = ParseReplayError;
 
-    fn from_str(text: &str) -> Result<Cut, NoReplay> {
-        let (point, image) = text.split_once(':').ok_or(NoReplay)?;
+    fn from_str(text: &str) -> Result<Cut, ParseReplayError> {
+        let (point, image) = text.split_once(':').ok_or(ParseReplayError)?;
         let choice = |pair: &str| {
             let (unit, version) = pair.split_once('=')?;
             Some((unit.parse().ok()?, version.parse().ok()?))
         };
         let pairs = image.split(',').filter(|pair| !pair.is_empty());
-        let image = pairs.map(|pair| choice(pair).ok_or(NoReplay)).collect::<Result<_, _>>()?;
-        Ok(Cut { point: point.parse().map_err(|_| NoReplay)?, image })
+        let image = pairs.map(|pair| choice(pair).ok_or(ParseReplayError)).collect::<Result<_, _>>()?;
+        Ok(Cut { point: point.parse().map_err(|_| ParseReplayError)?, image })
     }
 }
 
 impl FromStr for Replay {
-    type Err = NoReplay;
+    type Err = ParseReplayError;
 
-    fn from_str(text: &str) -> Result<Replay, NoReplay> {
+    fn from_str(text: &str) -> Result<Replay, ParseReplayError> {
         let (run, cuts) = text.split_once('@').map_or((text, None), |(run, cuts)| (run, Some(cuts)));
-        let (seed, operations) = run.split_once('.').ok_or(NoReplay)?;
+        let (seed, operations) = run.split_once('.').ok_or(ParseReplayError)?;
         let cuts =
             cuts.into_iter().flat_map(|cuts| cuts.split('/')).map(str::parse).collect::<Result<_, _>>()?;
         Ok(Replay {
-            seed: seed.parse().map_err(|_| NoReplay)?,
-            operations: operations.parse().map_err(|_| NoReplay)?,
+            seed: seed.parse().map_err(|_| ParseReplayError)?,
+            operations: operations.parse().map_err(|_| ParseReplayError)?,
             cuts,
         })
     }
@@ -88,32 +88,32 @@ impl FromStr for Replay {
 
 /// The kinds of failure that end an exploration.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fate {
+pub enum Failure {
     /// The engine could not be formatted or started on an undamaged medium.
     Unusable {
         /// The error of the subject.
         error: String,
     },
     /// The run ended before its threads did.
-    Stopped(Stop),
+    Stopped(RunAbort),
     /// Power was cut, and the recovery failed the check.
-    Cut(Breach),
+    PowerCut(RecoveryFailure),
     /// A line was lost during the run, and a recovery after the run failed the check.
     Poisoned {
         /// Offset of the line.
         at: PoolOffset,
         /// The reason.
-        breach: Breach,
+        failure: RecoveryFailure,
     },
 }
 
-impl fmt::Display for Fate {
+impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Fate::Unusable { error } => write!(f, "the engine does not start: {error}"),
-            Fate::Stopped(stop) => stop.fmt(f),
-            Fate::Cut(breach) => breach.fmt(f),
-            Fate::Poisoned { at, breach } => write!(f, "the line at {at} was lost: {breach}"),
+            Failure::Unusable { error } => write!(f, "the engine does not start: {error}"),
+            Failure::Stopped(stop) => stop.fmt(f),
+            Failure::PowerCut(failure) => failure.fmt(f),
+            Failure::Poisoned { at, failure } => write!(f, "the line at {at} was lost: {failure}"),
         }
     }
 }
@@ -124,14 +124,14 @@ pub struct Violation {
     /// Name of the image, for [`replay`](crate::replay).
     pub replay: Replay,
     /// The failure.
-    pub fate: Fate,
+    pub failure: Failure,
     /// The operations that ended last or were in flight, one a line.
-    pub story: String,
+    pub history: String,
 }
 
 impl fmt::Display for Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}\nreplay: {}\n{}", self.fate, self.replay, self.story)
+        write!(f, "{}\nreplay: {}\n{}", self.failure, self.replay, self.history)
     }
 }
 
@@ -142,8 +142,8 @@ pub struct Report {
     pub images: u64,
     /// Number of those that a power cut inside of a recovery left.
     pub nested_images: u64,
-    /// Number of recoveries that were checked. An image counts again at a moment when more operations had begun or
-    /// returned.
+    /// Number of recoveries that were checked. An image counts again at a crash point at which more operations had
+    /// begun or returned.
     pub checks: u64,
     /// Number of places at which power was cut.
     pub crash_points: u64,
@@ -186,14 +186,14 @@ mod test {
     use super::*;
 
     #[test]
-    fn replays_are_read_as_written() {
+    fn replays_round_trip() {
         let cut = |point, image: &[(u32, u16)]| Cut { point, image: image.to_vec() };
         for cuts in [vec![], vec![cut(3, &[])], vec![cut(12, &[(1, 2), (9, 255)]), cut(0, &[(7, 1)])]] {
             let replay = Replay { seed: u64::MAX, operations: 4, cuts };
             assert_eq!(replay.to_string().parse(), Ok(replay));
         }
         for text in ["", "1", "1.x", "1.2@", "1.2@3", "1.2@3:4", "1.2@3:4=5=6"] {
-            assert_eq!(text.parse::<Replay>(), Err(NoReplay), "{text}");
+            assert_eq!(text.parse::<Replay>(), Err(ParseReplayError), "{text}");
         }
     }
 }

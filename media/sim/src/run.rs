@@ -1,10 +1,10 @@
 //! One recorded run of a workload.
 
-use crate::history::{Actor, History, Note};
+use crate::history::{Actor, History, HistoryEntry};
 use crate::poison::Poison;
-use crate::report::Fate;
-use crate::schedule::{Schedule, Stop, message};
-use crate::tape::Event;
+use crate::report::Failure;
+use crate::schedule::{RunAbort, Schedule, message};
+use crate::trace::MediumEvent;
 use crate::{Setup, SimMedium, Subject};
 use lode_layout::{PoolOffset, WORD, bug};
 use lode_pmem::{Durability, FaultScope, Medium};
@@ -18,18 +18,18 @@ pub(crate) struct Run<T> {
     /// The words of the formatted medium.
     pub(crate) start: Vec<u64>,
     /// The events of the medium since then.
-    pub(crate) events: Vec<Event>,
+    pub(crate) events: Vec<MediumEvent>,
     /// The notes of the threads.
-    pub(crate) notes: Vec<Note<T>>,
+    pub(crate) entries: Vec<HistoryEntry<T>>,
 }
 
 /// Runs the workload as [`run`] does, on a medium with this poison.
-pub(crate) fn run_struck<S: Subject>(
+pub(crate) fn run_poisoned<S: Subject>(
     subject: &S,
     setup: &Setup,
     seed: u64,
     poison: &Arc<Poison>,
-) -> Result<Run<S::Operation>, Fate> {
+) -> Result<Run<S::Operation>, Failure> {
     run_with(subject, setup, seed, setup.operations, Some(Arc::clone(poison)))
 }
 
@@ -39,7 +39,7 @@ pub(crate) fn run<S: Subject>(
     setup: &Setup,
     seed: u64,
     operations: u64,
-) -> Result<Run<S::Operation>, Fate> {
+) -> Result<Run<S::Operation>, Failure> {
     run_with(subject, setup, seed, operations, None)
 }
 
@@ -49,7 +49,7 @@ fn run_with<S: Subject>(
     seed: u64,
     operations: u64,
     poison: Option<Arc<Poison>>,
-) -> Result<Run<S::Operation>, Fate> {
+) -> Result<Run<S::Operation>, Failure> {
     let chosen = bug::chosen();
     let whole = || {
         bug::inherit(chosen);
@@ -64,21 +64,21 @@ fn run_here<S: Subject>(
     seed: u64,
     operations: u64,
     poison: Option<Arc<Poison>>,
-) -> Result<Run<S::Operation>, Fate> {
-    let unusable = |error: String| Fate::Unusable { error };
+) -> Result<Run<S::Operation>, Failure> {
+    let unusable = |error: String| Failure::Unusable { error };
     let mut rng = fastrand::Rng::with_seed(seed);
     let schedule = (setup.threads > 1).then(|| Arc::new(Schedule::new(setup.threads, rng.u64(..))));
     let fails = setup.failing_drains && setup.machine.durability == Durability::Commit && rng.bool();
     let failing = fails.then(|| rng.u64(0..2 + operations * setup.threads as u64));
     let medium = match poison {
-        Some(poison) => SimMedium::struck(subject.size(), setup.machine, poison),
+        Some(poison) => SimMedium::with_poison(subject.size(), setup.machine, poison),
         None => SimMedium::new(subject.size(), setup.machine),
     };
     let medium = medium.map_err(|error| unusable(error.to_string()))?;
     let medium = Arc::new(medium.failing_drain(failing).scheduled(schedule));
 
     medium.arm_failing_drain(false);
-    let formatted = FaultScope::around(|| subject.format(medium.clone()));
+    let formatted = FaultScope::run(|| subject.format(medium.clone()));
     formatted.map_err(|fault| unusable(fault.to_string()))?.map_err(|error| unusable(error.to_string()))?;
     medium.arm_failing_drain(true);
     let words = subject.size() / WORD;
@@ -90,7 +90,7 @@ fn run_here<S: Subject>(
     medium.record(true);
     medium.arm_poison(true);
     let history = History::new(medium.clone());
-    let started = FaultScope::around(|| subject.start(medium.clone()));
+    let started = FaultScope::run(|| subject.start(medium.clone()));
     match started.map_err(|fault| unusable(fault.to_string()))? {
         Ok(engine) => {
             medium.note_opened();
@@ -98,12 +98,12 @@ fn run_here<S: Subject>(
                 Actor::new(thread, operations, seed, &history)
             })?;
         }
-        Err(_) if medium.has_failed() || medium.is_struck() => (),
+        Err(_) if medium.has_failed() || medium.has_lost_line() => (),
         Err(error) => return Err(unusable(error.to_string())),
     }
     medium.record(false);
     medium.arm_poison(false);
-    Ok(Run { start, events: medium.tape().take(), notes: history.into_notes() })
+    Ok(Run { start, events: medium.trace().take(), entries: history.into_entries() })
 }
 
 fn run_threads<'h, S: Subject>(
@@ -112,7 +112,7 @@ fn run_threads<'h, S: Subject>(
     engine: &S::Engine,
     medium: &SimMedium,
     actor: impl Fn(usize) -> Actor<'h, S::Operation> + Sync,
-) -> Result<(), Fate>
+) -> Result<(), Failure>
 where
     S::Operation: 'h,
 {
@@ -136,7 +136,7 @@ where
         // The baton is handed on only after the engine's thread-local state is dropped, too.
         let end = thread::scope(|scope| scope.spawn(enter).join()).and_then(|end| end);
         let message = end.err().and_then(message);
-        let stop = message.map(|message| Stop::Panic { thread, message });
+        let stop = message.map(|message| RunAbort::Panic { thread, message });
         match &medium.schedule {
             Some(schedule) => schedule.leave(thread, stop),
             None => *stopped.lock().unwrap_or_else(PoisonError::into_inner) = stop,
@@ -154,9 +154,9 @@ where
     }
     let stop = medium.schedule.as_ref().and_then(|schedule| schedule.stop());
     match stop.or(stopped.into_inner().unwrap_or_else(PoisonError::into_inner)) {
-        Some(stop) => Err(Fate::Stopped(stop)),
+        Some(stop) => Err(Failure::Stopped(stop)),
         None => match faulty.into_inner().unwrap_or_else(PoisonError::into_inner) {
-            Some(fault) => Err(Fate::Unusable { error: fault.to_string() }),
+            Some(fault) => Err(Failure::Unusable { error: fault.to_string() }),
             None => Ok(()),
         },
     }

@@ -2,8 +2,8 @@
 //! determines.
 //!
 //! In a build with `--cfg lode_bugs`, operations on words and locks that threads share, and loads from the medium, are
-//! switching points too (`lode_pmem::stepped`). In a share of the runs, a thread that gives up the baton is stalled: it
-//! gets no turn for a drawn number of the other threads' calls, or until no other thread makes progress.
+//! switching points too (`lode_pmem::scheduled`). In a share of the runs, a thread that gives up the baton is stalled:
+//! it gets no turn for a drawn number of the other threads' calls, or until no other thread makes progress.
 
 use std::any::Any;
 use std::cell::Cell;
@@ -17,17 +17,17 @@ use std::time::Duration;
 /// Number of consecutive calls that only wait, after which the threads are reported to wait for each other.
 const IDLE_MAX: u64 = 20_000;
 /// At a call that makes stores durable, a thread gives up the baton with a probability of at least one in this many.
-const DURABLE_KEEP: u32 = 8;
+const DURABLE_SWITCH_ONE_IN: u32 = 8;
 /// At such a switch, the thread is stalled with a probability of at least one in this many.
 const DURABLE_STALL_ONE_IN: u32 = 16;
 /// Seconds without any call of the medium, after which the holder of the baton is reported to hang.
 const HANG_S: u32 = 5;
 /// Number of rounds of spinning for the baton before the thread is parked.
 const SPINS: u32 = 30;
-/// Number of switches that a [`Stop`] keeps.
+/// Number of switches that a [`RunAbort`] keeps.
 const SWITCHES_KEPT: usize = 48;
 /// The turn while no thread holds the baton.
-const NOBODY: usize = usize::MAX;
+const NO_THREAD: usize = usize::MAX;
 
 thread_local! {
     static CURRENT: Cell<u8> = const { Cell::new(0) };
@@ -38,7 +38,7 @@ thread_local! {
 #[cfg(lode_bugs)]
 thread_local! {
     /// Number of operations on shared words left before the one at which another thread may run.
-    static UNSEEN: Cell<u32> = const { Cell::new(0) };
+    static WORDS_LEFT: Cell<u32> = const { Cell::new(0) };
 }
 
 /// Returns the number of the calling logical thread.
@@ -48,7 +48,7 @@ pub(crate) fn current() -> u8 {
 
 /// The reasons why a run ends before its threads do.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Stop {
+pub enum RunAbort {
     /// Each thread waits for a condition that only another thread could change.
     Deadlock {
         /// The threads that wait.
@@ -75,22 +75,22 @@ pub enum Stop {
     },
 }
 
-impl fmt::Display for Stop {
+impl fmt::Display for RunAbort {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Stop::Deadlock { waiting, switches } => {
+            RunAbort::Deadlock { waiting, switches } => {
                 write!(
                     f,
                     "deadlock: threads {waiting:?} wait for each other; the last turns were {switches:?}"
                 )
             }
-            Stop::Livelock { switches } => {
+            RunAbort::Livelock { switches } => {
                 write!(f, "livelock: no thread gets on; the last turns were {switches:?}")
             }
-            Stop::Hang { thread } => {
+            RunAbort::Hang { thread } => {
                 write!(f, "thread {thread} blocks without the medium: it waits for a lock, or does not end")
             }
-            Stop::Panic { thread, message } => write!(f, "thread {thread} panicked: {message}"),
+            RunAbort::Panic { thread, message } => write!(f, "thread {thread} panicked: {message}"),
         }
     }
 }
@@ -109,7 +109,7 @@ pub(crate) fn message(payload: Box<dyn Any + Send>) -> Option<String> {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum ThreadState {
     Ready,
     /// The thread waits. Its condition was still unmet when the count of progress was this.
     Waiting(u64),
@@ -120,11 +120,11 @@ enum State {
 struct Inner {
     rng: fastrand::Rng,
     /// One in this many calls gives up the baton.
-    keep: u32,
+    switch_one_in: u32,
     /// On average, one in this many operations on shared words gives up the baton.
     #[cfg(lode_bugs)]
-    keep_words: u32,
-    states: Vec<State>,
+    switch_words_one_in: u32,
+    states: Vec<ThreadState>,
     handles: Vec<Option<Thread>>,
     /// Number of calls that may have changed the condition that another thread waits for.
     progress: u64,
@@ -132,7 +132,7 @@ struct Inner {
     idle: u64,
     stalls: Stalls,
     switches: Vec<u8>,
-    stop: Option<Stop>,
+    stop: Option<RunAbort>,
 }
 
 /// The stalled threads, which get no turn.
@@ -194,16 +194,16 @@ impl Schedule {
     /// Returns a scheduler for `threads` logical threads, whose choices follow from `seed`.
     pub(crate) fn new(threads: usize, seed: u64) -> Schedule {
         let mut rng = fastrand::Rng::with_seed(seed);
-        let keep = [1, 2, 4, 16, 64][rng.usize(0..5)];
+        let switch_one_in = [1, 2, 4, 16, 64][rng.usize(0..5)];
         let turn = rng.usize(0..threads);
         let stalls = Stalls::new(threads, &mut rng);
         let inner = Inner {
-            keep,
+            switch_one_in,
             #[cfg(lode_bugs)]
-            keep_words: [4, 16, 64, 256, 2048][rng.usize(0..5)],
+            switch_words_one_in: [4, 16, 64, 256, 2048][rng.usize(0..5)],
             rng,
             stalls,
-            states: vec![State::Ready; threads],
+            states: vec![ThreadState::Ready; threads],
             handles: vec![None; threads],
             progress: 1,
             idle: 0,
@@ -224,7 +224,7 @@ impl Schedule {
     pub(crate) fn enter(self: &Arc<Schedule>, me: usize) {
         CURRENT.set(me as u8);
         #[cfg(lode_bugs)]
-        lode_pmem::stepped::install(Some(self.clone()));
+        lode_pmem::scheduled::install(Some(self.clone()));
         // ORDER: none needed, see `is_shared`.
         self.started.fetch_add(1, Ordering::Relaxed);
         self.inner().handles[me] = Some(thread::current());
@@ -238,11 +238,11 @@ impl Schedule {
     }
 
     /// Ends the logical thread `me`, which has run to its end, and hands the baton on.
-    pub(crate) fn leave(&self, me: usize, stop: Option<Stop>) {
+    pub(crate) fn leave(&self, me: usize, stop: Option<RunAbort>) {
         // ORDER: none needed, see `is_shared`.
         self.started.fetch_sub(1, Ordering::Relaxed);
         let mut inner = self.inner();
-        inner.states[me] = State::Done;
+        inner.states[me] = ThreadState::Done;
         inner.progress += 1;
         inner.idle = 0;
         if inner.stop.is_none() {
@@ -251,12 +251,12 @@ impl Schedule {
         if inner.stop.is_some() {
             self.wake_all(inner);
         } else {
-            self.hand_on(inner, me);
+            self.pass_baton(inner, me);
         }
     }
 
     /// Returns the reason why the run was stopped, if it was.
-    pub(crate) fn stop(&self) -> Option<Stop> {
+    pub(crate) fn stop(&self) -> Option<RunAbort> {
         self.inner().stop.clone()
     }
 
@@ -274,8 +274,9 @@ impl Schedule {
         inner.progress += 1;
         inner.idle = 0;
         inner.stalls.count(me);
-        let keep = if durable { inner.keep.min(DURABLE_KEEP) } else { inner.keep };
-        if inner.rng.u32(0..keep) == 0 {
+        let switch_one_in =
+            if durable { inner.switch_one_in.min(DURABLE_SWITCH_ONE_IN) } else { inner.switch_one_in };
+        if inner.rng.u32(0..switch_one_in) == 0 {
             self.switch(inner, me, durable);
         }
     }
@@ -287,7 +288,7 @@ impl Schedule {
             // From here on other threads may wait for this one in vain.
             *idle = 0;
         }
-        self.hand_on(inner, me);
+        self.pass_baton(inner, me);
         self.await_turn(me);
     }
 
@@ -301,13 +302,13 @@ impl Schedule {
         inner.progress += 1;
         if self.is_idle(&mut inner, me) {
             let switches = inner.switches.clone();
-            return self.give_up(inner, Stop::Livelock { switches });
+            return self.abort(inner, RunAbort::Livelock { switches });
         }
         // The thread waits for a condition that only another thread can change.
-        inner.states[me] = State::Waiting(inner.progress - 1);
-        self.hand_on(inner, me);
+        inner.states[me] = ThreadState::Waiting(inner.progress - 1);
+        self.pass_baton(inner, me);
         self.await_turn(me);
-        self.inner().states[me] = State::Ready;
+        self.inner().states[me] = ThreadState::Ready;
     }
 
     /// Lets other threads run as long as `blocked` returns true.
@@ -321,13 +322,13 @@ impl Schedule {
             }
             if self.is_idle(&mut inner, me) {
                 let switches = inner.switches.clone();
-                return self.give_up(inner, Stop::Livelock { switches });
+                return self.abort(inner, RunAbort::Livelock { switches });
             }
-            inner.states[me] = State::Waiting(inner.progress);
-            self.hand_on(inner, me);
+            inner.states[me] = ThreadState::Waiting(inner.progress);
+            self.pass_baton(inner, me);
             self.await_turn(me);
         }
-        self.inner().states[me] = State::Ready;
+        self.inner().states[me] = ThreadState::Ready;
     }
 
     /// Counts a call of `me` that only waits. Returns true after so many of them in a row that no thread makes
@@ -344,30 +345,31 @@ impl Schedule {
 
     /// Gives the baton to a thread that can run, to a stalled one only if no other can. Stops the run if no thread can
     /// run.
-    fn hand_on(&self, mut inner: MutexGuard<'_, Inner>, me: usize) {
+    fn pass_baton(&self, mut inner: MutexGuard<'_, Inner>, me: usize) {
         let progress = inner.progress;
-        let can_run = |state: &State| match state {
-            State::Ready => true,
-            State::Waiting(since) => *since < progress,
-            State::Done => false,
+        let can_run = |state: &ThreadState| match state {
+            ThreadState::Ready => true,
+            ThreadState::Waiting(since) => *since < progress,
+            ThreadState::Done => false,
         };
         let mut able: Vec<usize> =
             (0..self.threads).filter(|thread| can_run(&inner.states[*thread])).collect();
         if able.iter().any(|thread| inner.stalls.calls_left[*thread] == 0) {
             able.retain(|thread| inner.stalls.calls_left[*thread] == 0);
         }
-        if able.len() > 1 && matches!(inner.states[me], State::Waiting(_)) {
+        if able.len() > 1 && matches!(inner.states[me], ThreadState::Waiting(_)) {
             able.retain(|thread| *thread != me);
         }
         let Some(next) = inner.rng.choice(&able).copied() else {
-            let waiting: Vec<usize> = (0..self.threads).filter(|t| inner.states[*t] != State::Done).collect();
+            let waiting: Vec<usize> =
+                (0..self.threads).filter(|t| inner.states[*t] != ThreadState::Done).collect();
             if waiting.is_empty() {
                 // ORDER: pairs with the acquire of `await_turn`.
-                self.turn.store(NOBODY, Ordering::Release);
+                self.turn.store(NO_THREAD, Ordering::Release);
                 return;
             }
             let switches = inner.switches.clone();
-            return self.give_up(inner, Stop::Deadlock { waiting, switches });
+            return self.abort(inner, RunAbort::Deadlock { waiting, switches });
         };
         inner.stalls.calls_left[next] = 0;
         if next == me {
@@ -388,7 +390,7 @@ impl Schedule {
 
     fn await_turn(&self, me: usize) {
         let (mut spins, mut seconds, mut seen) = (0, 0, 0);
-        // ORDER: pairs with the release of `hand_on`.
+        // ORDER: pairs with the release of `pass_baton`.
         while self.turn.load(Ordering::Acquire) != me {
             if spins < SPINS {
                 spins += 1;
@@ -403,17 +405,17 @@ impl Schedule {
             seconds = if inner.progress == seen { seconds + 1 } else { 0 };
             seen = inner.progress;
             // Wake-ups count as seconds too, but each follows a change of turn, which is progress.
-            // ORDER: pairs with the release of `hand_on`.
+            // ORDER: pairs with the release of `pass_baton`.
             let holder = self.turn.load(Ordering::Acquire);
             if seconds > HANG_S && holder != me {
-                return self.give_up(inner, Stop::Hang { thread: holder });
+                return self.abort(inner, RunAbort::Hang { thread: holder });
             }
         }
         self.is_stopped(&self.inner());
     }
 
     /// Stops the run. This thread unwinds now, the others when they are woken.
-    fn give_up(&self, mut inner: MutexGuard<'_, Inner>, stop: Stop) {
+    fn abort(&self, mut inner: MutexGuard<'_, Inner>, stop: RunAbort) {
         inner.stop.get_or_insert(stop);
         self.wake_all(inner);
         if !thread::panicking() && !ENDING.get() {
@@ -441,18 +443,18 @@ impl Schedule {
 
 /// Switching points at operations on words that the threads share.
 #[cfg(lode_bugs)]
-impl lode_pmem::stepped::Turns for Schedule {
+impl lode_pmem::scheduled::Scheduler for Schedule {
     fn step(&self) {
-        let left = UNSEEN.get();
+        let left = WORDS_LEFT.get();
         if left > 0 || ENDING.get() || !self.is_shared() {
-            return UNSEEN.set(left.saturating_sub(1));
+            return WORDS_LEFT.set(left.saturating_sub(1));
         }
         let mut inner = self.inner();
         if self.is_stopped(&inner) {
             return;
         }
-        let keep = inner.keep_words;
-        UNSEEN.set(inner.rng.u32(0..2 * keep));
+        let switch_one_in = inner.switch_words_one_in;
+        WORDS_LEFT.set(inner.rng.u32(0..2 * switch_one_in));
         // The operation may have changed a condition that others wait for, but seeing a word is not progress by itself.
         inner.progress += 1;
         self.switch(inner, current() as usize, false);

@@ -1,6 +1,6 @@
 //! The interface of an engine to the explorer.
 
-use crate::{Actor, Moment, SimMedium};
+use crate::{Actor, HistoryPrefix, SimMedium};
 use std::fmt::{Debug, Display};
 use std::sync::Arc;
 
@@ -16,10 +16,10 @@ pub trait Subject: Sync {
     type Operation: Clone + Debug + Send;
     /// All that the recovered engine returns when its whole content is read.
     type Contents: PartialEq + Debug;
-    /// The legal contents at one moment, computed once for all images of the moment.
+    /// The legal contents at one point of the history, computed once for all its images.
     type Legal;
     /// The difference between a recovered content and the legal ones.
-    type Wrong: Display;
+    type Mismatch: Display;
     /// The reason why the engine can't be formatted, started or recovered.
     type Error: Display;
 
@@ -47,12 +47,12 @@ pub trait Subject: Sync {
     /// The error of the engine: a violation, because a power cut is no damage.
     fn recover(&self, medium: Arc<SimMedium>) -> Result<Self::Contents, Self::Error>;
 
-    /// Computes the legal contents after a power cut at `moment`.
-    fn legal(&self, moment: &Moment<Self::Operation>) -> Self::Legal;
+    /// Computes the legal contents after a power cut at `history`.
+    fn legal(&self, history: &HistoryPrefix<Self::Operation>) -> Self::Legal;
 
     /// Compares the recovered content with the legal ones.
     ///
     /// # Errors
     /// The difference.
-    fn check(&self, legal: &Self::Legal, contents: &Self::Contents) -> Result<(), Self::Wrong>;
+    fn check(&self, legal: &Self::Legal, contents: &Self::Contents) -> Result<(), Self::Mismatch>;
 }

@@ -1,7 +1,7 @@
 //! The contents that one line or sector may have after a power cut.
 
 use crate::machine::{Cpu, Machine};
-use crate::pending::{Path, Pending, unit_hash};
+use crate::pending::{Pending, WritePath, unit_hash};
 use lode_pmem::Durability;
 use std::collections::HashSet;
 
@@ -19,7 +19,7 @@ pub(crate) struct Versions {
 }
 
 /// A sequence of stores in which each needs the ones before it, and the lengths of it that a power cut may leave.
-struct Axis {
+struct StoreChain {
     members: Vec<usize>,
     cuts: Vec<usize>,
 }
@@ -31,21 +31,21 @@ impl Versions {
 
     /// Lists the contents that `unit` may have: it surely holds `base`, and `pending` was stored to it.
     pub(crate) fn new(machine: Machine, unit: u32, base: &[u64], pending: &[Pending]) -> Versions {
-        let axes = axes(machine, pending);
+        let chains = chains(machine, pending);
         let mut list = List {
             versions: Versions { unit_words: base.len(), ..Versions::NONE },
             seen: HashSet::new(),
             unit,
             base,
             pending,
-            axes: &axes,
+            chains: &chains,
         };
-        let oldest = vec![0; axes.len()];
-        let newest: Vec<usize> = axes.iter().map(|axis| axis.cuts.len() - 1).collect();
+        let oldest = vec![0; chains.len()];
+        let newest: Vec<usize> = chains.iter().map(|chain| chain.cuts.len() - 1).collect();
         list.add(&oldest);
         list.add(&newest);
         list.versions.newest = list.versions.len() - 1;
-        let count = axes.iter().try_fold(1usize, |count, axis| count.checked_mul(axis.cuts.len()));
+        let count = chains.iter().try_fold(1usize, |count, chain| count.checked_mul(chain.cuts.len()));
         if count.is_some_and(|count| count <= VERSIONS_MAX) {
             let mut cuts = oldest;
             while advance(&mut cuts, &newest) {
@@ -85,30 +85,30 @@ impl Versions {
 }
 
 /// Sorts the stores of a unit into independent sequences.
-fn axes(machine: Machine, pending: &[Pending]) -> Vec<Axis> {
+fn chains(machine: Machine, pending: &[Pending]) -> Vec<StoreChain> {
     let by_word = machine.cpu == Cpu::Arm && machine.durability != Durability::Commit;
     let mut keys: Vec<Option<u8>> = Vec::new();
-    let mut axes: Vec<Axis> = Vec::new();
+    let mut chains: Vec<StoreChain> = Vec::new();
     for (index, store) in pending.iter().enumerate() {
-        let in_order = !by_word && !matches!(store.path, Path::Past(_));
+        let in_order = !by_word && !matches!(store.path, WritePath::NonTemporal(_));
         let key = (!in_order).then_some(store.word);
         let place = keys.iter().position(|known| *known == key).unwrap_or_else(|| {
             keys.push(key);
-            axes.push(Axis { members: Vec::new(), cuts: vec![0] });
-            axes.len() - 1
+            chains.push(StoreChain { members: Vec::new(), cuts: vec![0] });
+            chains.len() - 1
         });
-        let axis = &mut axes[place];
-        axis.members.push(index);
-        if store.held {
+        let chain = &mut chains[place];
+        chain.members.push(index);
+        if store.is_durable {
             // A power cut can't leave fewer stores than these any more.
-            axis.cuts.clear();
+            chain.cuts.clear();
         }
-        if store.path != Path::Sector(false) {
-            axis.cuts.push(axis.members.len());
+        if store.path != WritePath::Sector(false) {
+            chain.cuts.push(chain.members.len());
         }
     }
     // An axis whose only pending store is the first word of a sector write has no cut but its held stores.
-    axes
+    chains
 }
 
 /// Advances `cuts` like digits, the first one fastest, each up to its `newest`. Returns false after the last.
@@ -130,15 +130,15 @@ struct List<'a> {
     unit: u32,
     base: &'a [u64],
     pending: &'a [Pending],
-    axes: &'a [Axis],
+    chains: &'a [StoreChain],
 }
 
 impl List<'_> {
     /// Adds the content for which each axis is cut at `cuts`, unless the list has it.
     fn add(&mut self, cuts: &[usize]) {
         let mut there = vec![false; self.pending.len()];
-        for (axis, cut) in self.axes.iter().zip(cuts) {
-            axis.members[..axis.cuts[*cut]].iter().for_each(|index| there[*index] = true);
+        for (chain, cut) in self.chains.iter().zip(cuts) {
+            chain.members[..chain.cuts[*cut]].iter().for_each(|index| there[*index] = true);
         }
         let start = self.versions.words.len();
         self.versions.words.extend_from_slice(self.base);
@@ -156,10 +156,10 @@ impl List<'_> {
 
     /// Adds each axis alone, each all-but-one, and as many drawn ones as fit.
     fn sample(&mut self, oldest: &[usize], newest: &[usize]) {
-        for axis in 0..self.axes.len() {
+        for chain in 0..self.chains.len() {
             for (rest, one) in [(oldest, newest), (newest, oldest)] {
                 let mut cuts = rest.to_vec();
-                cuts[axis] = one[axis];
+                cuts[chain] = one[chain];
                 self.add(&cuts);
             }
         }

@@ -12,7 +12,7 @@ use lode_heap::check::{Finding, Report, SpaceMap, check_log, check_slots};
 use lode_heap::{Heap, HeapError};
 use lode_layout::{Geometry, Header, PoolOffset};
 use lode_pmem::Medium;
-use lode_pool::{CopyFault, Damage, DirtyShutdown, Headers, PoolError, check_headers};
+use lode_pool::{Damage, DirtyShutdown, HeaderCopyError, Headers, PoolError, check_headers};
 use std::sync::Arc;
 
 /// Checks the pool in `view`, in whatever state it is. The view must be private, like one that
@@ -30,7 +30,7 @@ pub fn check_pool<M: Medium>(view: Arc<M>, layouts: &[&dyn Layout<M>]) -> Report
         Ok(headers) => *headers.current(),
         Err(error) => {
             if report.is_clean() {
-                report.add(refusal(&error));
+                report.add(header_error_finding(&error));
             }
             return report;
         }
@@ -41,7 +41,7 @@ pub fn check_pool<M: Medium>(view: Arc<M>, layouts: &[&dyn Layout<M>]) -> Report
     }
     match Heap::salvage(view, &geometry, uuid, [0; 2]) {
         Ok((heap, _)) => check_content(&heap, layout_of(&header, layouts), &geometry, &mut report),
-        Err(error) => report.add(unreadable(&error)),
+        Err(error) => report.add(heap_error_finding(&error)),
     }
     report
 }
@@ -73,7 +73,7 @@ pub(crate) fn check_content<M: Medium>(
     }
 }
 
-fn unreadable(error: &HeapError) -> Finding {
+fn heap_error_finding(error: &HeapError) -> Finding {
     match *error {
         HeapError::Corrupt { what, at } => Finding::damage(what, at, "the heap can't be opened"),
         HeapError::Fault(fault) => Finding::damage("the range", fault.at, "it can't be read"),
@@ -84,7 +84,7 @@ fn unreadable(error: &HeapError) -> Finding {
 fn header_finding(damage: &Damage) -> Finding {
     let null = PoolOffset::NULL;
     match *damage {
-        Damage::Copy { copy, fault: CopyFault::Unreadable(_) } => {
+        Damage::Copy { copy, fault: HeaderCopyError::Unreadable(_) } => {
             Finding::damage("the copy of the header", copy.at(), "it can't be read; the other copy decides")
         }
         Damage::Copy { copy, .. } => Finding::damage(
@@ -92,11 +92,11 @@ fn header_finding(damage: &Damage) -> Finding {
             copy.at(),
             "it is damaged; the other copy decides, if it is whole",
         ),
-        Damage::Differ { .. } => {
+        Damage::CopiesDiffer { .. } => {
             Finding::damage("the header", null, "its copies differ, and neither is newer")
         }
         Damage::TwoPools { .. } => Finding::damage("the header", null, "its copies belong to two pools"),
-        Damage::CutShort { want, found } => Finding {
+        Damage::Truncated { want, found } => Finding {
             found: Some(found),
             want: Some(want),
             ..Finding::damage("the length of the medium", null, "the pool is cut short, so it is not opened")
@@ -115,9 +115,11 @@ fn header_finding(damage: &Damage) -> Finding {
     }
 }
 
-fn refusal(error: &PoolError) -> Finding {
+fn header_error_finding(error: &PoolError) -> Finding {
     let means = match error {
-        PoolError::Foreign { .. } => "another version of this program wrote it, which knows how to read it",
+        PoolError::Incompatible { .. } => {
+            "another version of this program wrote it, which knows how to read it"
+        }
         _ => "the pool is not opened",
     };
     Finding::damage("the header", PoolOffset::NULL, means)

@@ -1,7 +1,7 @@
 //! A layout's part in checks and repairs: the objects of its content.
 
 use crate::outcome::{Repair, RepairError};
-use lode_heap::check::{Finding, Reach, Report, SpaceMap};
+use lode_heap::check::{Finding, MarkResult, Report, SpaceMap};
 use lode_heap::{Heap, HeapError};
 use lode_layout::{Geometry, PoolOffset};
 use lode_pmem::{Medium, Memory};
@@ -24,17 +24,17 @@ pub trait Layout<M: Medium> {
     ///
     /// # Durability
     /// Each step is durable before the next one relies on it. Stopped anywhere, it can be run again.
-    fn salvage(&self, damaged: &Damaged<'_, M>, repair: &mut Repair) -> Result<(), RepairError> {
+    fn salvage(&self, damaged: &DamagedPool<'_, M>, repair: &mut Repair) -> Result<(), RepairError> {
         let _ = damaged;
-        repair.left_alone = true;
+        repair.unknown_layout = true;
         Ok(())
     }
 
-    /// Corrects notes about the content that damage or the losses in `repair` have made wrong.
+    /// Corrects records about the content that damage or the losses in `repair` have made wrong.
     ///
     /// # Errors
     /// [`HeapError`]. The repair can be run again.
-    fn settle(&self, heap: &Heap<Arc<M>>, repair: &mut Repair) -> Result<(), HeapError> {
+    fn finish_repair(&self, heap: &Heap<Arc<M>>, repair: &mut Repair) -> Result<(), HeapError> {
         let _ = (heap, repair);
         Ok(())
     }
@@ -42,7 +42,7 @@ pub trait Layout<M: Medium> {
 
 /// A pool whose content is to be salvaged.
 #[derive(Debug)]
-pub struct Damaged<'a, M: Medium> {
+pub struct DamagedPool<'a, M: Medium> {
     /// The medium that holds the pool.
     pub medium: &'a Arc<M>,
     /// The places of its structures.
@@ -73,10 +73,10 @@ impl<'a> Trace<'a> {
     pub fn object(&mut self, what: &'static str, at: PoolOffset) -> bool {
         self.report.counts.reached += 1;
         let map = &mut *self.map;
-        let means = match self.memory.reading(|memory| map.reach(memory, at)) {
-            Ok(Reach::First) => return true,
-            Ok(Reach::Again) => "two references lead to it",
-            Err(_) | Ok(Reach::Unallocated | Reach::Nothing) => {
+        let means = match self.memory.reading(|memory| map.mark(memory, at)) {
+            Ok(MarkResult::Marked) => return true,
+            Ok(MarkResult::AlreadyMarked) => "two references lead to it",
+            Err(_) | Ok(MarkResult::Unallocated | MarkResult::NoObject) => {
                 "it is not allocated, so it may be overwritten"
             }
         };
@@ -85,7 +85,7 @@ impl<'a> Trace<'a> {
     }
 
     /// Returns the usable size and the type number of the object that begins at `at`, allocated or not.
-    pub fn shape(&self, at: PoolOffset) -> Option<(u64, u64)> {
+    pub fn object_info(&self, at: PoolOffset) -> Option<(u64, u64)> {
         self.map.object(at)
     }
 

@@ -4,7 +4,7 @@
 //!   check_pool    headers -> slots -> log -> heap -> objects of the layout -> leaks        --> Report
 //!   repair_pool   the same order, each step durable before the next                       --> Repair
 //!                                                     ^
-//!   Layout        names the layout, traces its objects, salvages them    (Typed, and the crates of the layouts)
+//!   Layout        names the layout, traces its objects, salvages them    (TypedLayout, and the crates of the layouts)
 //! ```
 //!
 //! It does: compose the checks of headers ([`lode_pool`]), of log and space ([`lode_heap::check`]) and of registered
@@ -18,7 +18,7 @@ mod repair;
 mod typed;
 
 pub use check::check_pool;
-pub use layout::{Damaged, Layout, Trace};
+pub use layout::{DamagedPool, Layout, Trace};
 pub use outcome::{LostRange, Repair, RepairError};
 pub use repair::repair_pool;
-pub use typed::Typed;
+pub use typed::TypedLayout;

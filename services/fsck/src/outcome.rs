@@ -19,15 +19,15 @@ pub struct LostRange {
 #[non_exhaustive]
 pub struct Repair {
     /// Number of header copies, slots, records and words that were rewritten.
-    pub mended: u64,
+    pub repaired: u64,
     /// Number of keys that no slot led to and that were inserted again.
-    pub brought_back: u64,
+    pub reinserted: u64,
     /// Ranges in which keys were lost.
     pub lost: Vec<LostRange>,
     /// True if an acknowledged transaction was lost. Keys anywhere may then be missing or have old values.
     pub lost_transactions: bool,
     /// True if objects were left as they are because their layout is unknown.
-    pub left_alone: bool,
+    pub unknown_layout: bool,
     /// The dirty shutdown of the memory modules that happened while a writer had the pool open. Data stored since
     /// that opening may be missing or old without a trace. The remaining data is sound, and the pool can be opened
     /// again.
@@ -46,7 +46,7 @@ impl LostRange {
 
 impl Repair {
     /// Returns true if data was lost, or may have been: modules do not tell what they lost.
-    pub fn lost_anything(&self) -> bool {
+    pub fn has_losses(&self) -> bool {
         self.dirty_shutdown.is_some() || self.lost_transactions || !self.lost.is_empty()
     }
 }
@@ -62,7 +62,7 @@ pub enum RepairError {
     /// The medium refused a store, or the heap can't be read.
     #[error(transparent)]
     Heap(#[from] HeapError),
-    /// The layout could not bring back an object to which nothing led.
+    /// The layout could not insert an object again to which nothing led.
     #[error(transparent)]
     Layout(Box<dyn Error + Send + Sync>),
 }

@@ -7,7 +7,7 @@
 //! 2. the log is replayed and closed: from here on every transaction is written back;
 //! 3. descriptors, span headers, bitmap words, and the word that holds the root's offset;
 //! 4. the layout salvages its objects: parts that are not sound are unlinked, sound ones to which nothing leads are
-//!    brought back, and objects that can't be reached are freed;
+//!    inserted again, and objects that can't be reached are freed;
 //! 5. the layout corrects what it notes about its content, and what the losses have made wrong;
 //! 6. the header says that no writer has the pool open, and so accepts what modules lost while one had.
 //!
@@ -19,10 +19,10 @@
 //! during the repair.
 
 use crate::check::{check_content, layout_of};
-use crate::layout::{Damaged, Layout};
+use crate::layout::{DamagedPool, Layout};
 use crate::outcome::{Repair, RepairError};
 use lode_heap::Heap;
-use lode_heap::check::{Report, SpaceMap, check_slots, mend_log, mend_slots};
+use lode_heap::check::{Report, SpaceMap, check_slots, repair_log, repair_slots};
 use lode_layout::Geometry;
 use lode_pmem::Medium;
 use lode_pool::{Headers, repair_headers};
@@ -43,21 +43,21 @@ pub fn repair_pool<M: Medium>(
     layouts: &[&dyn Layout<M>],
 ) -> Result<Repair, RepairError> {
     let mut repair = Repair::default();
-    repair.mended += u64::from(repair_headers(&**medium)?.is_some());
+    repair.repaired += u64::from(repair_headers(&**medium)?.is_some());
     let mut headers = Headers::read(&**medium)?;
     headers.check_writable()?;
     repair.dirty_shutdown = headers.dirty_shutdown(&**medium);
-    headers.set_dirty_shutdowns(&**medium, headers.current().watched.or(medium.dirty_shutdowns()))?;
+    headers.set_dirty_shutdowns(&**medium, headers.current().dirty_shutdowns.or(medium.dirty_shutdowns()))?;
     let header = *headers.current();
     let (uuid, geometry) = (*header.uuid.as_bytes(), header.geometry);
-    repair_log(medium, &geometry, &uuid, log_epoch, &mut repair)?;
+    repair_slots_and_log(medium, &geometry, &uuid, log_epoch, &mut repair)?;
     let layout = layout_of(&header, layouts);
     let mut before = Report::default();
     SpaceMap::read(medium.memory(), &geometry, &mut before);
-    repair.mended += SpaceMap::mend_words(&**medium, &geometry)?;
+    repair.repaired += SpaceMap::repair_words(&**medium, &geometry)?;
     match layout {
         Some(layout) => {
-            let damaged = Damaged {
+            let damaged = DamagedPool {
                 medium,
                 geometry: &geometry,
                 uuid,
@@ -66,12 +66,12 @@ pub fn repair_pool<M: Medium>(
             };
             layout.salvage(&damaged, &mut repair)?;
         }
-        None => repair.left_alone = true,
+        None => repair.unknown_layout = true,
     }
     check_slots(&**medium, &uuid, &mut repair.after);
     let (heap, _) = Heap::open(Arc::clone(medium), &geometry, uuid, [log_epoch[0], log_epoch[1] ^ 2])?;
     if let Some(layout) = layout {
-        layout.settle(&heap, &mut repair)?;
+        layout.finish_repair(&heap, &mut repair)?;
     }
     check_content(&heap, layout, &geometry, &mut repair.after);
     heap.close()?;
@@ -80,18 +80,18 @@ pub fn repair_pool<M: Medium>(
 }
 
 /// Takes steps 1 and 2, those of slots and log.
-fn repair_log<M: Medium>(
+fn repair_slots_and_log<M: Medium>(
     medium: &Arc<M>,
     geometry: &Geometry,
     uuid: &[u8; 16],
     log_epoch: [u64; 2],
     repair: &mut Repair,
 ) -> Result<(), RepairError> {
-    repair.mended += u64::from(mend_slots(&**medium, uuid)?);
+    repair.repaired += u64::from(repair_slots(&**medium, uuid)?);
     match check_slots(&**medium, uuid, &mut Report::default()) {
         Some(slot) => {
-            let (mended, lost) = mend_log(&**medium, geometry, uuid, &slot)?;
-            repair.mended += mended;
+            let (repaired, lost) = repair_log(&**medium, geometry, uuid, &slot)?;
+            repair.repaired += repaired;
             repair.lost_transactions |= lost;
         }
         None => repair.lost_transactions = true,

@@ -13,7 +13,7 @@ use std::sync::Arc;
 ///
 /// ```
 /// # use lode_heap::{Access, CreateOptions, LayoutName, OpenOptions, PCell, Persist, Durability, TypedPool};
-/// # use lode_fsck::{Typed, check_pool};
+/// # use lode_fsck::{TypedLayout, check_pool};
 /// # use std::sync::Arc;
 /// lode_heap::brand!(Shelf);
 ///
@@ -32,30 +32,30 @@ use std::sync::Arc;
 /// # pool.root_or_init(|_| Ok(Root { count: PCell::new(1) }))?;
 /// # pool.close()?;
 /// let view = lode_pool::map_unchecked(&path, &OpenOptions::new(Access::ReadOnly))?;
-/// let report = check_pool(Arc::new(view), &[&Typed::<Root, Shelf>::new("shelf")]);
+/// let report = check_pool(Arc::new(view), &[&TypedLayout::<Root, Shelf>::new("shelf")]);
 /// assert!(report.is_clean() && report.traced, "{report}");
 /// # Ok(())
 /// # }
 /// ```
-pub struct Typed<T, B> {
+pub struct TypedLayout<T, B> {
     name: &'static str,
     root: PhantomData<fn() -> (T, B)>,
 }
 
-impl<T: Persist<B>, B: Brand> Typed<T, B> {
+impl<T: Persist<B>, B: Brand> TypedLayout<T, B> {
     /// Returns the layout with this name.
-    pub const fn new(name: &'static str) -> Typed<T, B> {
-        Typed { name, root: PhantomData }
+    pub const fn new(name: &'static str) -> TypedLayout<T, B> {
+        TypedLayout { name, root: PhantomData }
     }
 }
 
-impl<T: Persist<B>, B: Brand, M: Medium> Layout<M> for Typed<T, B> {
+impl<T: Persist<B>, B: Brand, M: Medium> Layout<M> for TypedLayout<T, B> {
     fn name(&self) -> &str {
         self.name
     }
 
     fn trace(&self, heap: &Heap<Arc<M>>, root: PoolOffset, trace: &mut Trace<'_>) -> bool {
-        match trace.shape(root) {
+        match trace.object_info(root) {
             Some((_, type_number)) if type_number == T::TYPE_NUMBER => {}
             Some(_) => {
                 trace.damage(
@@ -85,7 +85,7 @@ impl<T: Persist<B>, B: Brand, M: Medium> Layout<M> for Typed<T, B> {
     }
 }
 
-impl<T, B> fmt::Debug for Typed<T, B> {
+impl<T, B> fmt::Debug for TypedLayout<T, B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Typed").field("name", &self.name).finish()
     }

@@ -1,13 +1,13 @@
 //! A check of a typed pool finds leaks, and pointers that lead nowhere or to an object with another owner.
 #![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
 
-use lode_fsck::{Typed, check_pool};
+use lode_fsck::{TypedLayout, check_pool};
 use lode_heap::check::{Report, Severity};
 use lode_heap::{Access, CreateOptions, Durability, HeapError, LayoutName, OpenOptions};
 use lode_heap::{PBox, PCell, PString, PVec, Persist, Pool, TypedPool};
 use lode_layout::PoolOffset;
 use lode_pmem::Medium;
-use lode_pool::Unchecked;
+use lode_pool::UncheckedPool;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tempfile::TempDir;
@@ -24,7 +24,7 @@ struct House {
     years: PVec<u32, Town>,
 }
 
-const LAYOUT: Typed<House, Town> = Typed::new("town");
+const LAYOUT: TypedLayout<House, Town> = TypedLayout::new("town");
 
 fn house(number: u64) -> House {
     House { number: PCell::new(number), next: PBox::null(), names: PString::new(), years: PVec::new() }
@@ -53,15 +53,15 @@ fn town() -> (TempDir, PathBuf) {
     (folder, path)
 }
 
-fn view(path: &Path) -> Arc<Unchecked> {
+fn view(path: &Path) -> Arc<UncheckedPool> {
     Arc::new(lode_pool::map_unchecked(path, &OpenOptions::new(Access::ReadOnly)).unwrap())
 }
 
-fn check(view: Arc<Unchecked>) -> Report {
+fn check(view: Arc<UncheckedPool>) -> Report {
     check_pool(view, &[&LAYOUT])
 }
 
-fn root_of(view: &Unchecked) -> PoolOffset {
+fn root_of(view: &UncheckedPool) -> PoolOffset {
     let geometry = *lode_pool::Headers::read(view).unwrap().geometry();
     lode_layout::decode_root(
         view.memory().reading(|memory| memory.load8(geometry.extents()[0].start)).unwrap(),
@@ -70,12 +70,12 @@ fn root_of(view: &Unchecked) -> PoolOffset {
 }
 
 /// Offset of the pointer `next` of the root.
-fn next_of_root(view: &Unchecked) -> PoolOffset {
+fn next_of_root(view: &UncheckedPool) -> PoolOffset {
     root_of(view).plus(std::mem::offset_of!(House, next) as u64)
 }
 
 #[test]
-fn a_sound_pool_has_no_leak() {
+fn sound_pool_has_no_leak() {
     let (_folder, path) = town();
     let report = check(view(&path));
     assert!(report.is_clean() && report.traced, "{report}");
@@ -83,7 +83,7 @@ fn a_sound_pool_has_no_leak() {
 }
 
 #[test]
-fn an_object_without_an_owner_is_a_leak() {
+fn object_without_owner_is_a_leak() {
     let (_folder, path) = town();
     let options = OpenOptions { durability: Some(Durability::None), ..OpenOptions::new(Access::ReadWrite) };
     let pool = Pool::open(&path, &options).unwrap();
@@ -95,7 +95,7 @@ fn an_object_without_an_owner_is_a_leak() {
 }
 
 #[test]
-fn a_pointer_that_leads_elsewhere_is_damage() {
+fn misdirected_pointer_is_corruption() {
     let (_folder, path) = town();
     let sound = view(&path);
     let second = sound.memory().reading(|memory| memory.load8(next_of_root(&sound))).unwrap();
@@ -112,17 +112,17 @@ fn a_pointer_that_leads_elsewhere_is_damage() {
 }
 
 #[test]
-fn a_root_of_another_type_is_damage_and_nothing_is_traced() {
+fn root_of_other_type_is_not_traced() {
     let (_folder, path) = town();
-    let other = Typed::<u64, Town>::new("town");
+    let other = TypedLayout::<u64, Town>::new("town");
     let report = check_pool(view(&path), &[&other]);
     assert!(!report.traced, "{report}");
     assert_eq!(report.worst(), Some(Severity::Damage));
 }
 
 #[test]
-fn another_layout_is_not_traced() {
+fn other_layout_is_not_traced() {
     let (_folder, path) = town();
-    let report = check_pool(view(&path), &[&Typed::<House, Town>::new("village")]);
+    let report = check_pool(view(&path), &[&TypedLayout::<House, Town>::new("village")]);
     assert!(report.is_clean() && !report.traced, "{report}");
 }

@@ -40,10 +40,10 @@ pub enum KvError {
         /// Offset of the count.
         at: PoolOffset,
     },
-    /// The note of a load is damaged.
-    #[error("the note of the last load at {at} is damaged")]
+    /// The progress of a load is damaged.
+    #[error("the progress of the last load at {at} is damaged")]
     Load {
-        /// Offset of the note.
+        /// Offset of the progress.
         at: PoolOffset,
     },
     /// A line of the input can't be loaded.
@@ -59,7 +59,7 @@ pub enum KvError {
         "the input ends after byte {end}, and an earlier load of it had begun lines up to byte {begun}; load all of it, \
          or, if it is another input, change a key first, which makes the pool forget the earlier one"
     )]
-    Cut {
+    InputTruncated {
         /// Length of the input in bytes.
         end: u64,
         /// Number of bytes of the input that the earlier load had begun.

@@ -67,7 +67,7 @@ mod test {
     use super::*;
 
     #[test]
-    fn all_bytes_come_back_from_text_without_tab_and_newline() {
+    fn escaped_bytes_round_trip() {
         for low in 0..=255u8 {
             for bytes in [vec![low], vec![low, b'x', low], vec![0xC3, low], vec![b'\\', low, b'4']] {
                 let text = escape(&bytes);
@@ -80,7 +80,7 @@ mod test {
     }
 
     #[test]
-    fn what_is_no_escape_is_told_with_its_place() {
+    fn invalid_escapes_are_reported_with_offset() {
         for (text, at) in [("\\", 0), ("ab\\q", 2), ("\\x", 0), ("\\x4", 0), ("\\n\\xg0", 2), ("\\x+1", 0)] {
             assert_eq!(unescape(text.as_bytes()), Err(LineError::Escape { at }), "{text}");
         }

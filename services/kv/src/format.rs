@@ -75,7 +75,7 @@ impl Format {
         }
     }
 
-    /// Returns the number that stands for the format in the note of a load.
+    /// Returns the number that stands for the format in the progress of a load.
     pub(crate) fn code(self) -> u32 {
         match self {
             Format::Tsv => 1,
@@ -140,12 +140,12 @@ mod test {
     }
 
     #[test]
-    fn keys_are_lines_as_they_are() {
+    fn keys_format_takes_lines_verbatim() {
         assert_eq!(Format::Keys.parse(b"a\tb\\n\xFF"), Ok(pair(b"a\tb\\n\xFF", b"")));
     }
 
     #[test]
-    fn json_is_plain_or_base64_in_each_field() {
+    fn json_fields_are_plain_or_base64() {
         let parse = |line: &str| Format::Jsonl.parse(line.as_bytes());
         assert_eq!(parse(r#"{"key":"k","value":"v\n"}"#), Ok(pair(b"k", b"v\n")));
         assert_eq!(parse(r#"{"key_b64":"/w==","value":""}"#), Ok(pair(b"\xFF", b"")));
@@ -160,7 +160,7 @@ mod test {
     }
 
     #[test]
-    fn what_is_printed_is_read_again() {
+    fn printed_pairs_round_trip() {
         for format in [Format::Tsv, Format::Jsonl] {
             for bytes in [&b""[..], b"plain", b"\t\n\\", b"\xFF\0", "ü".as_bytes()] {
                 let line = format.print(bytes, bytes);
@@ -171,7 +171,7 @@ mod test {
     }
 
     #[test]
-    fn keys_over_the_limit_are_refused() {
+    fn too_long_keys_are_refused() {
         let line = vec![b'k'; KEY_LEN_MAX + 1];
         let error = LineError::KeyTooLong { len: KEY_LEN_MAX + 1 };
         assert_eq!(Format::Keys.parse(&line), Err(error));

@@ -10,7 +10,7 @@ use xxhash_rust::xxh3::Xxh3;
 /// Bytes that are read at a time.
 const READ_LEN: usize = 256 * 1024;
 /// Longest wait for a pipe before the stop condition is tested again.
-const LOOK_UP: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+const POLL_INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
 /// A file, a pipe or a terminal to load from. It lives no longer than the stop condition of the load.
 pub struct Input<'a> {
@@ -26,10 +26,10 @@ pub struct Input<'a> {
 
 /// Bytes of a pipe that were read for a comparison and are read once more, and then the rest of the input.
 struct Source<'a> {
-    again: Option<Take<File>>,
+    replayed: Option<Take<File>>,
     file: File,
     /// True if the next read may have to wait.
-    waits: bool,
+    may_block: bool,
     /// Returns true when waiting must end.
     stopped: &'a dyn Fn() -> bool,
 }
@@ -37,14 +37,14 @@ struct Source<'a> {
 impl Source<'_> {
     /// Waits until there is something to read, or the end of the input.
     fn wait(&self) -> io::Result<()> {
-        if !self.waits {
+        if !self.may_block {
             return Ok(());
         }
         loop {
             if (self.stopped)() {
                 return Err(io::Error::other("reading was stopped"));
             }
-            match self.poll(LOOK_UP) {
+            match self.poll(POLL_INTERVAL) {
                 // The signal may have set the stop condition.
                 Ok(0) | Err(Errno::INTR) => {}
                 // If the kernel can't tell, the read will.
@@ -61,11 +61,11 @@ impl Source<'_> {
 
 impl Read for Source<'_> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        if let Some(again) = &mut self.again {
-            let len = again.read(into)?;
-            if again.limit() == 0 {
+        if let Some(replayed) = &mut self.replayed {
+            let len = replayed.read(into)?;
+            if replayed.limit() == 0 {
                 // Cleared now and not at the next read: that read may have to wait, and `is_idle` must know it.
-                self.again = None;
+                self.replayed = None;
             }
             if len > 0 || into.is_empty() {
                 return Ok(len);
@@ -92,7 +92,7 @@ impl Input<'static> {
     pub fn new(mut file: File) -> Input<'static> {
         let is_file = file.metadata().is_ok_and(|metadata| metadata.is_file());
         let start = if is_file { file.stream_position().ok() } else { None };
-        let source = Source { again: None, file, waits: !is_file, stopped: &|| false };
+        let source = Source { replayed: None, file, may_block: !is_file, stopped: &|| false };
         let (hash, reader) = (Xxh3::new(), BufReader::with_capacity(READ_LEN, source));
         Input { reader, start, first: words(&hash), hash, offset: 0, lines: 0 }
     }
@@ -107,7 +107,7 @@ impl<'a> Input<'a> {
 
     /// Returns true if this is the input of `load`, and passes over the part that `load` says is in the tree.
     /// Otherwise everything is still to be read.
-    pub(crate) fn take_up(&mut self, load: &KvLoad) -> io::Result<bool> {
+    pub(crate) fn resume(&mut self, load: &KvLoad) -> io::Result<bool> {
         let mut spool = if self.start.is_none() { Some(tempfile::tempfile()?) } else { None };
         let only_first = load.offset == 0;
         let mut hash = Xxh3::new();
@@ -134,19 +134,19 @@ impl<'a> Input<'a> {
         if is_same && !only_first {
             (self.hash, self.offset, self.lines) = (hash, load.offset, load.lines);
         } else {
-            self.go_back(spool)?;
+            self.rewind(spool)?;
         }
         Ok(is_same)
     }
 
-    fn go_back(&mut self, spool: Option<File>) -> io::Result<()> {
+    fn rewind(&mut self, spool: Option<File>) -> io::Result<()> {
         match (spool, self.start) {
             (Some(mut spool), _) => {
                 spool.write_all(self.reader.buffer())?;
                 self.reader.consume(self.reader.buffer().len());
                 let len = spool.stream_position()?;
                 spool.rewind()?;
-                self.reader.get_mut().again = Some(spool.take(len)).filter(|spool| spool.limit() > 0);
+                self.reader.get_mut().replayed = Some(spool.take(len)).filter(|spool| spool.limit() > 0);
             }
             (None, Some(start)) => {
                 self.reader.consume(self.reader.buffer().len());
@@ -174,7 +174,7 @@ impl<'a> Input<'a> {
         self.hash.update(line);
         self.offset += line.len() as u64;
         if how == Line::TooLong {
-            self.pass_over_rest()?;
+            self.skip_line_end()?;
         }
         if self.lines == 0 {
             self.first = words(&self.hash);
@@ -183,7 +183,7 @@ impl<'a> Input<'a> {
         Ok(())
     }
 
-    fn pass_over_rest(&mut self) -> io::Result<()> {
+    fn skip_line_end(&mut self) -> io::Result<()> {
         loop {
             let bytes = self.reader.fill_buf()?;
             let end = bytes.iter().position(|byte| *byte == b'\n');
@@ -203,14 +203,14 @@ impl<'a> Input<'a> {
     }
 
     /// Returns the hash of the first line, or of no bytes as long as that has not been read.
-    pub(crate) fn first_line(&self) -> [u64; 2] {
+    pub(crate) fn first_line_hash(&self) -> [u64; 2] {
         self.first
     }
 
-    /// Returns the note of a load that has loaded all lines that count as read.
-    pub(crate) fn mark(&self, how: u32) -> KvLoad {
+    /// Returns the progress of a load that has loaded all lines that count as read.
+    pub(crate) fn progress(&self, how: u32) -> KvLoad {
         let Input { offset, lines, .. } = *self;
-        KvLoad { how, offset, lines, hash: words(&self.hash), begun: offset }
+        KvLoad { mode: how, offset, lines, hash: words(&self.hash), begun: offset }
     }
 
     /// Returns the number of bytes of the input that count as read.
@@ -231,7 +231,7 @@ impl<'a> Input<'a> {
     /// Returns true if the input is a pipe that has neither a line nor the rest of one to read at the moment.
     pub(crate) fn is_idle(&self) -> bool {
         let source = self.reader.get_ref();
-        if self.start.is_some() || source.again.is_some() || self.reader.buffer().contains(&b'\n') {
+        if self.start.is_some() || source.replayed.is_some() || self.reader.buffer().contains(&b'\n') {
             return false;
         }
         // If the kernel can't tell, the read will.

@@ -15,7 +15,7 @@
 //! # let folder = tempfile::tempdir()?;
 //! # let path = folder.path().join("stones.pool");
 //! // A pool file that holds one tree. `durability` is only needed on memory that loses its content with the power.
-//! let options = CreateOptions { durability: Some(Durability::None), ..CreateOptions::new(4 << 20, Store::layout()) };
+//! let options = CreateOptions { durability: Some(Durability::None), ..CreateOptions::new(4 << 20, Store::layout_name()) };
 //! let store = Store::create(&path, &options)?;
 //! store.put(b"lodestone", b"magnetite")?;
 //! let tree = store.tree()?;

@@ -47,7 +47,7 @@ const PART_LINES: usize = 16;
 /// Bytes of lines at which a block goes out even if it has fewer lines.
 const BLOCK_LEN: u64 = 1 << 20;
 /// Lines after which the progress of the load is noted again.
-const NOTE_LINES: u64 = 512;
+const PROGRESS_LINES: u64 = 512;
 /// Greatest number of blocks that wait for a thread.
 const BLOCKS_WAITING: usize = 2;
 /// Greatest number of bytes that a byte of a pair takes in a line, as `\xHH`.
@@ -114,7 +114,7 @@ struct Loader<'s, M: Medium, E> {
     events: &'s E,
     options: LoadOptions,
     progress: Progress,
-    there: Counter,
+    already_loaded: Counter,
     put: Counter,
     replaced: Counter,
     failed: AtomicBool,
@@ -124,13 +124,13 @@ struct Loader<'s, M: Medium, E> {
 /// The lines of a block for one thread.
 struct Part {
     block: Arc<Block>,
-    lines: Vec<Numbered>,
+    lines: Vec<NumberedPair>,
     /// True if an earlier load may have done some of the lines.
-    again: bool,
+    may_be_loaded: bool,
 }
 
 /// A line's pair, and its number from 1.
-struct Numbered {
+struct NumberedPair {
     line: u64,
     pair: Pair,
 }
@@ -138,11 +138,11 @@ struct Numbered {
 /// The end of reading.
 enum Ending {
     /// The input ended. If its last line held a pair, that pair is still to be put.
-    Complete(Option<Numbered>),
+    Complete(Option<NumberedPair>),
     /// Reading ended early: the caller stopped the load, or a thread failed.
     Stopped,
     /// A line can't be loaded, or bytes can't be read.
-    Bad(KvError),
+    Failed(KvError),
 }
 
 impl<M: Medium> Store<M> {
@@ -151,8 +151,8 @@ impl<M: Medium> Store<M> {
     ///
     /// # Errors
     /// [`KvError::Line`] and [`KvError::Input`]: all lines before are loaded. But if not all lines that an earlier
-    /// load had begun can be read, none of these is loaded. [`KvError::Cut`], [`KvError::Threads`]: nothing was
-    /// changed. [`KvError::Refused`], [`KvError::Acknowledge`]: every line that was reported to `events` is loaded.
+    /// load had begun can be read, none of these is loaded. [`KvError::InputTruncated`], [`KvError::Threads`]: nothing
+    /// was changed. [`KvError::Refused`], [`KvError::Acknowledge`]: every line that was reported to `events` is loaded.
     /// [`KvError::Index`] with [`HeapError::ReadOnly`] in a pool that was opened for reading.
     ///
     /// # Durability
@@ -168,44 +168,44 @@ impl<M: Medium> Store<M> {
         options: &LoadOptions,
         events: &E,
     ) -> Result<LoadReport, KvError> {
-        self.heap().check_changes()?;
+        self.heap().check_writable()?;
         let stopped = || events.stopped();
         let mut input = input.stop_when(&stopped);
-        let mut noted = input.mark(options.how());
-        if let Some(load) = self.loaded()?.filter(|load| load.how == options.how()) {
-            match input.take_up(&load) {
-                Ok(true) => noted = load,
+        let mut stored = input.progress(options.mode());
+        if let Some(load) = self.load_progress()?.filter(|load| load.mode == options.mode()) {
+            match input.resume(&load) {
+                Ok(true) => stored = load,
                 Ok(false) => {}
                 Err(_) if events.stopped() => return Ok(LoadReport::default()),
                 Err(error) => return Err(KvError::Input(error)),
             }
         }
-        let begin = input.mark(options.how());
+        let begin = input.progress(options.mode());
         let loader = Loader {
             store: self,
             events,
             options: *options,
             progress: Progress::new(begin),
-            there: Counter::default(),
+            already_loaded: Counter::default(),
             put: Counter::default(),
             replaced: Counter::default(),
             failed: AtomicBool::new(false),
             failure: Mutex::new(None),
         };
-        loader.run(&mut input, &begin, noted)
+        loader.run(&mut input, &begin, stored)
     }
 }
 
 impl LoadOptions {
-    /// Returns the number that stands for these options in the note of a load. A line that one reading passed over
+    /// Returns the number that stands for these options in the progress of a load. A line that one reading passed over
     /// may be a pair in another.
-    fn how(&self) -> u32 {
+    fn mode(&self) -> u32 {
         self.format.code() | u32::from(self.on_error == OnError::Skip) << 8
     }
 }
 
 impl<M: Medium, E: LoadEvents> Loader<'_, M, E> {
-    fn run(self, input: &mut Input<'_>, begin: &KvLoad, mut noted: KvLoad) -> Result<LoadReport, KvError> {
+    fn run(self, input: &mut Input<'_>, begin: &KvLoad, mut stored: KvLoad) -> Result<LoadReport, KvError> {
         let mut skipped = 0;
         let ending = thread::scope(|scope| {
             let start = |_| {
@@ -216,18 +216,18 @@ impl<M: Medium, E: LoadEvents> Loader<'_, M, E> {
             let senders: Result<Vec<SyncSender<Part>>, _> =
                 (0..self.options.threads.get()).map(start).collect();
             match senders {
-                Ok(senders) => self.distribute(input, &senders, &mut noted, &mut skipped),
-                Err(error) => Ending::Bad(KvError::Threads(error)),
+                Ok(senders) => self.distribute(input, &senders, &mut stored, &mut skipped),
+                Err(error) => Ending::Failed(KvError::Threads(error)),
             }
         });
         let ending = match self.failure.lock().unwrap_or_else(PoisonError::into_inner).take() {
-            Some(failure) => Ending::Bad(failure),
+            Some(failure) => Ending::Failed(failure),
             None => ending,
         };
         let complete = matches!(ending, Ending::Complete(_));
-        let reached = self.finish(ending, input, &mut noted)?;
+        let reached = self.finish(ending, input, &mut stored)?;
         Ok(LoadReport {
-            lines_before: begin.lines + self.there.get(),
+            lines_before: begin.lines + self.already_loaded.get(),
             lines: reached.lines,
             offset: reached.offset,
             put: self.put.get(),
@@ -243,30 +243,30 @@ impl<M: Medium, E: LoadEvents> Loader<'_, M, E> {
         &self,
         input: &mut Input<'_>,
         senders: &[SyncSender<Part>],
-        noted: &mut KvLoad,
+        stored: &mut KvLoad,
         skipped: &mut u64,
     ) -> Ending {
-        let mut begun = Some(noted.begun).filter(|begun| *begun > input.offset());
+        let mut begun = Some(stored.begun).filter(|begun| *begun > input.offset());
         for number in 0.. {
-            let mut parts: Vec<Vec<Numbered>> = senders.iter().map(|_| Vec::new()).collect();
+            let mut parts: Vec<Vec<NumberedPair>> = senders.iter().map(|_| Vec::new()).collect();
             let (end, ending) = self.fill(input, &mut parts, begun.unwrap_or(0), skipped);
             let ending = match (ending, begun.filter(|begun| *begun > input.offset())) {
                 (Some(Ending::Stopped), _) => return Ending::Stopped,
                 (Some(Ending::Complete(_)), Some(begun)) => {
-                    return Ending::Bad(KvError::Cut { end: input.offset(), begun });
+                    return Ending::Failed(KvError::InputTruncated { end: input.offset(), begun });
                 }
-                (Some(bad @ Ending::Bad(KvError::Input(_))), Some(_)) => return bad,
+                (Some(failed @ Ending::Failed(KvError::Input(_))), Some(_)) => return failed,
                 // A line that can't be loaded ended the earlier load, too, so nothing after it was begun.
                 (ending, _) => ending,
             };
-            if let Err(error) = self.note_before(&end, input, noted) {
+            if let Err(error) = self.store_progress_before(&end, input, stored) {
                 self.fail(error);
                 return Ending::Stopped;
             }
             let block = Arc::new(Block::new(number, end, parts.len()));
-            let again = begun.take().is_some();
+            let may_be_loaded = begun.take().is_some();
             for (sender, lines) in senders.iter().zip(parts) {
-                if sender.send(Part { block: Arc::clone(&block), lines, again }).is_err() {
+                if sender.send(Part { block: Arc::clone(&block), lines, may_be_loaded }).is_err() {
                     // The thread failed, and has reported its error.
                     return Ending::Stopped;
                 }
@@ -279,38 +279,43 @@ impl<M: Medium, E: LoadEvents> Loader<'_, M, E> {
     }
 
     /// Makes sure that a durable note covers the lines before `end`. Renews the note from time to time.
-    fn note_before(&self, end: &KvLoad, input: &Input<'_>, noted: &mut KvLoad) -> Result<(), KvError> {
-        let is_due = self.progress.reached().lines >= noted.lines + NOTE_LINES;
-        if end.offset > noted.begun || is_due {
+    fn store_progress_before(
+        &self,
+        end: &KvLoad,
+        input: &Input<'_>,
+        stored: &mut KvLoad,
+    ) -> Result<(), KvError> {
+        let is_due = self.progress.reached().lines >= stored.lines + PROGRESS_LINES;
+        if end.offset > stored.begun || is_due {
             // ORDER: durable before any line that it covers for the first time is sent to a thread. Stop here: those
             // lines are not begun, which the note allows for lines between its offset and `begun`.
-            self.note_reached(input, input.received(), noted)?;
+            self.store_progress(input, input.received(), stored)?;
         }
         Ok(())
     }
 
     /// Reads the lines of one block, at least up to byte `begun`. Leaves out the last line of the input if it holds a
-    /// pair. Returns the note of a load that has loaded the block, and the end of reading, if it ended.
+    /// pair. Returns the progress of a load that has loaded the block, and the end of reading, if it ended.
     fn fill(
         &self,
         input: &mut Input<'_>,
-        parts: &mut [Vec<Numbered>],
+        parts: &mut [Vec<NumberedPair>],
         begun: u64,
         skipped: &mut u64,
     ) -> (KvLoad, Option<Ending>) {
-        let (how, lines_max) = (self.options.how(), PART_LINES * parts.len());
+        let (how, lines_max) = (self.options.mode(), PART_LINES * parts.len());
         let max = self.store.heap().memory().len().saturating_mul(ESCAPE_LEN);
         let (mut line, mut lines, begin) = (Vec::new(), 0, input.offset());
         while input.offset() < begun || (lines < lines_max && input.offset() - begin < BLOCK_LEN) {
-            if self.is_over() {
-                return (input.mark(how), Some(Ending::Stopped));
+            if self.must_stop() {
+                return (input.progress(how), Some(Ending::Stopped));
             }
-            let before = |input: &Input<'_>, ending| (input.mark(how), Some(ending));
+            let before = |input: &Input<'_>, ending| (input.progress(how), Some(ending));
             let read = match input.read_line(&mut line, max) {
                 Ok(Line::End) => return before(input, Ending::Complete(None)),
                 Ok(read) => read,
-                Err(_) if self.is_over() => return before(input, Ending::Stopped),
-                Err(error) => return before(input, Ending::Bad(KvError::Input(error))),
+                Err(_) if self.must_stop() => return before(input, Ending::Stopped),
+                Err(error) => return before(input, Ending::Failed(KvError::Input(error))),
             };
             let number = input.lines() + 1;
             let parsed = match read {
@@ -320,7 +325,7 @@ impl<M: Medium, E: LoadEvents> Loader<'_, M, E> {
             let pair = match parsed {
                 Ok(pair) => Some(pair),
                 Err(error) if self.options.on_error == OnError::Stop => {
-                    return before(input, Ending::Bad(KvError::Line { line: number, error }));
+                    return before(input, Ending::Failed(KvError::Line { line: number, error }));
                 }
                 Err(error) => {
                     self.events.skipped(number, &error);
@@ -330,14 +335,14 @@ impl<M: Medium, E: LoadEvents> Loader<'_, M, E> {
             };
             let idle = input.is_idle();
             if let Some(pair) = pair {
-                let numbered = Numbered { line: number, pair };
+                let numbered = NumberedPair { line: number, pair };
                 match if idle { Ok(false) } else { input.is_at_end() } {
-                    Err(error) => return before(input, Ending::Bad(KvError::Input(error))),
+                    Err(error) => return before(input, Ending::Failed(KvError::Input(error))),
                     Ok(true) => {
-                        let end = input.mark(how);
+                        let end = input.progress(how);
                         let ending = input.advance(&line, read).map_err(KvError::Input);
                         let complete = |()| Ending::Complete(Some(numbered));
-                        return (end, Some(ending.map_or_else(Ending::Bad, complete)));
+                        return (end, Some(ending.map_or_else(Ending::Failed, complete)));
                     }
                     Ok(false) => {
                         let part = xxh3_64(&numbered.pair.key) % parts.len() as u64;
@@ -346,14 +351,14 @@ impl<M: Medium, E: LoadEvents> Loader<'_, M, E> {
                 }
             }
             if let Err(error) = input.advance(&line, read) {
-                return before(input, Ending::Bad(KvError::Input(error)));
+                return before(input, Ending::Failed(KvError::Input(error)));
             }
             lines += 1;
             if idle && input.offset() >= begun {
                 break;
             }
         }
-        (input.mark(how), None)
+        (input.progress(how), None)
     }
 
     /// Puts the lines of one thread, part after part.
@@ -374,16 +379,16 @@ impl<M: Medium, E: LoadEvents> Loader<'_, M, E> {
 
     /// Puts the lines of one part. Returns true if it came to the part's end.
     fn put_part(&self, tree: &Tree<'_, M>, part: &Part) -> Result<bool, KvError> {
-        let there = match part.again {
-            true => are_there(tree, &part.lines)?,
+        let already_loaded = match part.may_be_loaded {
+            true => find_loaded(tree, &part.lines)?,
             false => vec![false; part.lines.len()],
         };
-        for (numbered, is_there) in part.lines.iter().zip(there) {
-            if self.is_over() {
+        for (numbered, is_loaded) in part.lines.iter().zip(already_loaded) {
+            if self.must_stop() {
                 return Ok(false);
             }
-            if is_there {
-                self.there.add(1);
+            if is_loaded {
+                self.already_loaded.add(1);
                 // The load that put the line may have been killed before it acknowledged the line.
                 self.acknowledge(numbered)?;
             } else {
@@ -393,12 +398,17 @@ impl<M: Medium, E: LoadEvents> Loader<'_, M, E> {
         Ok(true)
     }
 
-    fn put(&self, tree: &Tree<'_, M>, numbered: &Numbered, note: Option<&KvLoad>) -> Result<(), KvError> {
+    fn put(
+        &self,
+        tree: &Tree<'_, M>,
+        numbered: &NumberedPair,
+        progress: Option<&KvLoad>,
+    ) -> Result<(), KvError> {
         let Pair { key, value } = &numbered.pair;
         let put = self.store.heap().run(|tx| {
             let replaced = tree.insert_in(tx, key, value)?;
-            if let Some(load) = note {
-                self.store.note_load(tx, load)?;
+            if let Some(load) = progress {
+                self.store.store_load_progress(tx, load)?;
             }
             Ok::<_, IndexError>(replaced)
         });
@@ -408,15 +418,15 @@ impl<M: Medium, E: LoadEvents> Loader<'_, M, E> {
         self.acknowledge(numbered)
     }
 
-    fn acknowledge(&self, numbered: &Numbered) -> Result<(), KvError> {
+    fn acknowledge(&self, numbered: &NumberedPair) -> Result<(), KvError> {
         self.events.durable(numbered.line, &numbered.pair.key).map_err(KvError::Acknowledge)
     }
 
     /// Puts the last pair or, without one, notes the progress of the load. Returns that progress.
-    fn finish(&self, ending: Ending, input: &Input<'_>, noted: &mut KvLoad) -> Result<KvLoad, KvError> {
+    fn finish(&self, ending: Ending, input: &Input<'_>, stored: &mut KvLoad) -> Result<KvLoad, KvError> {
         let ending = match ending {
             Ending::Complete(Some(last)) => {
-                let all = input.mark(self.options.how());
+                let all = input.progress(self.options.mode());
                 match self
                     .store
                     .tree()
@@ -424,41 +434,41 @@ impl<M: Medium, E: LoadEvents> Loader<'_, M, E> {
                     .and_then(|tree| self.put(&tree, &last, Some(&all)))
                 {
                     Ok(()) => return Ok(all),
-                    Err(error) => Ending::Bad(error),
+                    Err(error) => Ending::Failed(error),
                 }
             }
             other => other,
         };
-        let reached = self.note_reached(input, noted.begun, noted);
+        let reached = self.store_progress(input, stored.begun, stored);
         match ending {
             // The first error is returned. Without the note the next load only repeats more lines.
-            Ending::Bad(error) => Err(error),
+            Ending::Failed(error) => Err(error),
             _ => reached,
         }
     }
 
     /// Notes the progress of the load, and that lines before `begun` may have been begun, in a transaction of its
-    /// own. Does nothing if `noted` says the same. Only the thread that reads the input calls this, so notes never go
+    /// own. Does nothing if `stored` says the same. Only the thread that reads the input calls this, so notes never go
     /// back.
-    fn note_reached(&self, input: &Input<'_>, begun: u64, noted: &mut KvLoad) -> Result<KvLoad, KvError> {
+    fn store_progress(&self, input: &Input<'_>, begun: u64, stored: &mut KvLoad) -> Result<KvLoad, KvError> {
         let reached = self.progress.reached();
-        let hash = if reached.offset == 0 { input.first_line() } else { reached.hash };
-        let note = KvLoad { begun: begun.max(noted.begun), hash, ..reached };
-        if *noted != note {
-            self.store.heap().run(|tx| self.store.note_load(tx, &note))?;
-            *noted = note;
+        let hash = if reached.offset == 0 { input.first_line_hash() } else { reached.hash };
+        let progress = KvLoad { begun: begun.max(stored.begun), hash, ..reached };
+        if *stored != progress {
+            self.store.heap().run(|tx| self.store.store_load_progress(tx, &progress))?;
+            *stored = progress;
         }
         Ok(reached)
     }
 
-    fn is_over(&self) -> bool {
+    fn must_stop(&self) -> bool {
         // ORDER: none: a thread that sees it late does one line more.
         self.failed.load(Ordering::Relaxed) || self.events.stopped()
     }
 
     fn fail(&self, error: KvError) {
         let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
-        if failure.as_ref().is_none_or(follows_another) {
+        if failure.as_ref().is_none_or(is_secondary) {
             *failure = Some(error);
         }
         drop(failure);
@@ -469,20 +479,22 @@ impl<M: Medium, E: LoadEvents> Loader<'_, M, E> {
 
 /// Returns true for each line to be passed over, among lines that an earlier load may have done: for each key, the
 /// last line whose value the key has, and the key's lines before it.
-fn are_there<M: Medium>(tree: &Tree<'_, M>, lines: &[Numbered]) -> Result<Vec<bool>, IndexError> {
+fn find_loaded<M: Medium>(tree: &Tree<'_, M>, lines: &[NumberedPair]) -> Result<Vec<bool>, IndexError> {
     let mut settled: HashSet<&[u8]> = HashSet::new();
-    let mut there = vec![false; lines.len()];
-    for (is_there, Numbered { pair: Pair { key, value }, .. }) in there.iter_mut().zip(lines).rev() {
-        *is_there = settled.contains(key.as_slice()) || tree.get(key)?.as_ref() == Some(value);
-        if *is_there {
+    let mut already_loaded = vec![false; lines.len()];
+    for (is_loaded, NumberedPair { pair: Pair { key, value }, .. }) in
+        already_loaded.iter_mut().zip(lines).rev()
+    {
+        *is_loaded = settled.contains(key.as_slice()) || tree.get(key)?.as_ref() == Some(value);
+        if *is_loaded {
             settled.insert(key);
         }
     }
-    Ok(there)
+    Ok(already_loaded)
 }
 
 /// Returns true if the error follows from that of another thread, and tells less than that one.
-fn follows_another(error: &KvError) -> bool {
+fn is_secondary(error: &KvError) -> bool {
     let (KvError::Index(error) | KvError::Refused { error, .. }) = error else { return false };
     matches!(error, IndexError::Heap(HeapError::Poisoned))
 }

@@ -10,7 +10,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 pub(crate) struct Block {
     /// Number of the block, from 0.
     number: u64,
-    /// The note of a load that has loaded this block and all before it.
+    /// The progress of a load that has loaded this block and all before it.
     end: KvLoad,
     parts_left: AtomicUsize,
 }
@@ -28,7 +28,7 @@ struct State {
     /// Number of the block after that part.
     next: u64,
     /// Loaded blocks that come after a block that is not.
-    early: BTreeMap<u64, KvLoad>,
+    completed: BTreeMap<u64, KvLoad>,
 }
 
 impl Block {
@@ -39,28 +39,28 @@ impl Block {
 
 impl Progress {
     pub(crate) fn new(reached: KvLoad) -> Progress {
-        Progress { state: Mutex::new(State { reached, next: 0, early: BTreeMap::new() }) }
+        Progress { state: Mutex::new(State { reached, next: 0, completed: BTreeMap::new() }) }
     }
 
     /// Returns the part of the input that is loaded without a gap.
     pub(crate) fn reached(&self) -> KvLoad {
-        self.enter().reached
+        self.lock_state().reached
     }
 
     /// Records that one part of `block` is durable.
     pub(crate) fn part_done(&self, block: &Block) {
         // ORDER: releases this part's end to the thread that ends the block, and acquires those before it.
         if block.parts_left.fetch_sub(1, Ordering::AcqRel) == 1 {
-            let state = &mut *self.enter();
-            state.early.insert(block.number, block.end);
-            while let Some(end) = state.early.remove(&state.next) {
+            let state = &mut *self.lock_state();
+            state.completed.insert(block.number, block.end);
+            while let Some(end) = state.completed.remove(&state.next) {
                 state.reached = end;
                 state.next += 1;
             }
         }
     }
 
-    fn enter(&self) -> MutexGuard<'_, State> {
+    fn lock_state(&self) -> MutexGuard<'_, State> {
         // Nothing panics while it is held.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -71,11 +71,11 @@ mod test {
     use super::*;
 
     fn mark(lines: u64) -> KvLoad {
-        KvLoad { how: 1, offset: lines * 10, lines, hash: [lines; 2], begun: lines * 10 }
+        KvLoad { mode: 1, offset: lines * 10, lines, hash: [lines; 2], begun: lines * 10 }
     }
 
     #[test]
-    fn only_what_has_nothing_missing_before_it_is_reached() {
+    fn progress_ends_at_first_missing_block() {
         let progress = Progress::new(mark(0));
         let blocks: Vec<_> =
             [(0, 5, 2), (1, 9, 1), (2, 12, 1)].map(|(n, end, parts)| Block::new(n, mark(end), parts)).into();

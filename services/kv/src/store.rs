@@ -30,7 +30,7 @@ pub struct Store<M: Medium = Arc<Mapping>> {
 
 impl Store {
     /// Returns the layout name `kv`.
-    pub fn layout() -> LayoutName {
+    pub fn layout_name() -> LayoutName {
         LayoutName::new(LAYOUT_NAME).expect("a layout name")
     }
 
@@ -42,8 +42,8 @@ impl Store {
         if options.size < STORE_SIZE_MIN {
             return Err(KvError::TooSmall { size: options.size });
         }
-        let options = CreateOptions { layout: Store::layout(), ..options.clone() };
-        Store::over(Pool::create_with(path, &options, |heap| heap.run(make_tree).map(drop))?)
+        let options = CreateOptions { layout: Store::layout_name(), ..options.clone() };
+        Store::from_pool(Pool::create_with(path, &options, |heap| heap.run(make_tree).map(drop))?)
     }
 
     /// Opens the store at `path`. The layout in `options` is replaced by `kv`.
@@ -65,8 +65,8 @@ impl<M: Medium> Store<M> {
         options: &OpenOptions,
         wrap: impl FnOnce(Arc<Mapping>) -> M,
     ) -> Result<Store<M>, KvError> {
-        let options = OpenOptions { layout: Some(Store::layout()), ..options.clone() };
-        Store::over(Pool::open_through(path, &options, wrap)?)
+        let options = OpenOptions { layout: Some(Store::layout_name()), ..options.clone() };
+        Store::from_pool(Pool::open_through(path, &options, wrap)?)
     }
 
     /// Returns the store in `pool`. If the pool has no tree yet, it is made, in one transaction. If the pool was
@@ -74,7 +74,7 @@ impl<M: Medium> Store<M> {
     ///
     /// # Errors
     /// [`KvError`].
-    pub fn over(pool: Pool<M>) -> Result<Store<M>, KvError> {
+    pub fn from_pool(pool: Pool<M>) -> Result<Store<M>, KvError> {
         let mut root = pool.heap().root()?;
         if root.is_null() && !pool.heap().is_read_only() {
             root = pool.heap().run(make_tree)?;
@@ -99,7 +99,7 @@ impl<M: Medium> Store<M> {
     /// # Errors
     /// [`IndexError::NoTree`] if the tree was damaged since the store was opened.
     pub fn tree(&self) -> Result<Tree<'_, M>, IndexError> {
-        if self.root.is_null() { Ok(Tree::absent(self.heap())) } else { Tree::open(self.heap(), self.root) }
+        if self.root.is_null() { Ok(Tree::empty(self.heap())) } else { Tree::open(self.heap(), self.root) }
     }
 
     /// Returns a copy of the value of `key`, which its checksum proves right, or an error. `None` means that the tree
@@ -138,8 +138,8 @@ impl<M: Medium> Store<M> {
         Ok(found)
     }
 
-    /// Gives `key` the value `value`. Returns true if it had a value before. Clears the note of a load: loading that
-    /// input again would load all of it.
+    /// Gives `key` the value `value`. Returns true if it had a value before. Clears the progress of a load: loading
+    /// that input again would load all of it.
     ///
     /// # Errors
     /// [`KvError::Index`], with [`HeapError::ReadOnly`] in a pool that was opened for reading.
@@ -150,15 +150,15 @@ impl<M: Medium> Store<M> {
     /// # Cost
     /// One drain.
     pub fn put(&self, key: &[u8], value: &[u8]) -> Result<bool, KvError> {
-        self.heap().check_changes()?;
+        self.heap().check_writable()?;
         let tree = self.tree()?;
         self.heap().run(|tx| {
-            self.forget_load(tx)?;
+            self.clear_load_progress(tx)?;
             Ok(tree.insert_in(tx, key, value)?)
         })
     }
 
-    /// Removes `key`. Returns true if it was present. Removing it clears the note of a load, as [`put`](Store::put)
+    /// Removes `key`. Returns true if it was present. Removing it clears the progress of a load, as [`put`](Store::put)
     /// does.
     ///
     /// # Errors
@@ -170,14 +170,14 @@ impl<M: Medium> Store<M> {
     /// # Cost
     /// One drain, none if the key was not there.
     pub fn delete(&self, key: &[u8]) -> Result<bool, KvError> {
-        self.heap().check_changes()?;
+        self.heap().check_writable()?;
         let tree = self.tree()?;
         self.heap().run(|tx| {
-            let was_there = tree.delete_in(tx, key)?;
-            if was_there {
-                self.forget_load(tx)?;
+            let was_present = tree.delete_in(tx, key)?;
+            if was_present {
+                self.clear_load_progress(tx)?;
             }
-            Ok(was_there)
+            Ok(was_present)
         })
     }
 
@@ -208,40 +208,40 @@ impl<M: Medium> Store<M> {
         Ok(counted)
     }
 
-    /// Returns the note of the last load: the part of its input that is in the tree. `None` if the tree was changed
+    /// Returns the progress of the last load: the part of its input that is in the tree. `None` if the tree was changed
     /// since.
     ///
     /// # Errors
     /// [`KvError::Load`].
-    pub fn loaded(&self) -> Result<Option<KvLoad>, KvError> {
+    pub fn load_progress(&self) -> Result<Option<KvLoad>, KvError> {
         if self.root.is_null() {
             return Ok(None);
         }
         let mut words = [0; KV_LOAD_WORDS];
         self.heap()
             .memory()
-            .reading(|memory| memory.read(self.load_at(), words.as_mut_bytes()))
+            .reading(|memory| memory.read(self.load_progress_at(), words.as_mut_bytes()))
             .map_err(IndexError::from)?;
-        KvLoad::decode(&words).map_err(|_| KvError::Load { at: self.load_at() })
+        KvLoad::decode(&words).map_err(|_| KvError::Load { at: self.load_progress_at() })
     }
 
     /// Notes the progress of a load, in `tx`.
-    pub(crate) fn note_load(&self, tx: &Tx<'_, M>, load: &KvLoad) -> Result<(), HeapError> {
-        tx.lock(self.load_at())?;
-        tx.store_words(self.load_at(), &load.encode());
+    pub(crate) fn store_load_progress(&self, tx: &Tx<'_, M>, load: &KvLoad) -> Result<(), HeapError> {
+        tx.lock(self.load_progress_at())?;
+        tx.store_words(self.load_progress_at(), &load.encode());
         Ok(())
     }
 
-    fn forget_load(&self, tx: &Tx<'_, M>) -> Result<(), HeapError> {
+    fn clear_load_progress(&self, tx: &Tx<'_, M>) -> Result<(), HeapError> {
         // A load has the store to itself, so no other thread makes the note non-zero meanwhile.
-        if tx.memory().load8(self.load_at()) != 0 {
-            tx.lock(self.load_at())?;
-            tx.store_words(self.load_at(), &KvLoad::NONE);
+        if tx.memory().load8(self.load_progress_at()) != 0 {
+            tx.lock(self.load_progress_at())?;
+            tx.store_words(self.load_progress_at(), &KvLoad::NONE);
         }
         Ok(())
     }
 
-    fn load_at(&self) -> PoolOffset {
+    fn load_progress_at(&self) -> PoolOffset {
         self.root.plus(KV_LOAD_OFF)
     }
 

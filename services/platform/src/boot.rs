@@ -38,7 +38,7 @@ pub fn reboot(platform: &mut Platform) -> Vec<Handle> {
         }
     }
     for (_, set) in &mut new {
-        set.members.sort_by_key(|member| member.module.turn());
+        set.members.sort_by_key(|member| member.module.listing_order());
     }
     state.sets.extend(new.into_iter().map(|(_, set)| set));
     let machine = &platform.machine;
@@ -67,7 +67,7 @@ mod test {
 
     /// ipmctl and ndctl showed both ids on the real machine. They are derived from the modules' identities.
     #[test]
-    fn ids_of_interleave_sets_are_derived() {
+    fn interleave_set_ids_are_derived() {
         let mut platform = Platform::new(Machine::parse(INCLUDED[0].1).unwrap());
         let goals = goal::plan(&platform, &GoalRequest::default()).unwrap();
         goal::create(&mut platform, goals);
@@ -87,7 +87,7 @@ mod test {
     }
 
     #[test]
-    fn a_new_goal_replaces_set_and_partition() {
+    fn goal_replaces_set_and_partition() {
         let mut platform = Platform::new(Machine::parse(INCLUDED[2].1).unwrap());
         for percent in [0, 50] {
             let request = GoalRequest { memory_percent: percent, ..GoalRequest::default() };
@@ -110,7 +110,7 @@ mod test {
     }
 
     #[test]
-    fn modules_of_one_socket_change_alone() {
+    fn goal_changes_one_socket_only() {
         let mut platform = Platform::new(Machine::parse(INCLUDED[2].1).unwrap());
         let targets = Targets { sockets: vec![1], ..Targets::default() };
         let kind = PersistentKind::AppDirectNotInterleaved;
@@ -134,7 +134,7 @@ mod test {
     }
 
     #[test]
-    fn a_module_in_two_sets_gives_them_one_range_each() {
+    fn module_in_two_sets_has_two_ranges() {
         let text = INCLUDED[4].1.replacen("1344MiB", "3344MiB", 1);
         let mut platform = Platform::new(Machine::parse(&text).unwrap());
         let goals = goal::plan(&platform, &GoalRequest::default()).unwrap();

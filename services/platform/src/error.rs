@@ -3,7 +3,7 @@
 use crate::directory::error::{BttError, DirectoryError};
 use crate::e820::error::MemoryMapError;
 use crate::file::error::FileError;
-use crate::file::watch::Stopped;
+use crate::file::progress::Cancelled;
 use crate::goal::error::GoalError;
 use crate::image::error::ImageError;
 use crate::ipmctl::error::ShowError;
@@ -49,7 +49,7 @@ pub enum PlatformError {
     File(#[from] FileError),
     /// The user stopped the operation.
     #[error(transparent)]
-    Stopped(#[from] Stopped),
+    Cancelled(#[from] Cancelled),
     /// A listing names modules, sockets or values that do not exist.
     #[error(transparent)]
     Show(#[from] ShowError),

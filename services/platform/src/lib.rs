@@ -35,13 +35,13 @@ pub mod plan;
 pub mod region;
 pub mod sysfs;
 
-pub use directory::{BttError, Directory, DirectoryError, Purpose, SectorTable};
+pub use directory::{BttError, BttSummary, Directory, DirectoryError, Purpose};
 pub use error::PlatformError;
 pub use file::error::FileError;
 pub use goal::{GoalRequest, PersistentKind, Targets};
 pub use listing::{Format, Unit, one_line};
 pub use machine::{Handle, nearest};
-pub use namespace::{CreateNamespace, MapPlace, Mode, Namespace, Personality};
+pub use namespace::{CreateNamespace, MapLocation, Mode, Namespace, Personality};
 pub use platform::{Capacities, Platform};
 pub use region::{Origin, Region};
 pub use state::{

@@ -7,11 +7,11 @@ use crate::state::{InterleaveSet, LabelVersion, Member};
 use lode_nvdimm::{Interleave, SetInfo, set_cookie, set_cookie_v1_1};
 
 /// Bytes below 4 GiB that belong to devices. DRAM continues above 4 GiB.
-const DEVICE_HOLE: u64 = 2 << 30;
+const MMIO_HOLE: u64 = 2 << 30;
 /// Bytes that the memory controller puts on one module before it continues on the next one.
 pub(crate) const INTERLEAVE_LINE: u64 = Interleave::LINE;
 /// First address above the device hole.
-const HIGH: u64 = 4 << 30;
+const HIGH_MEMORY: u64 = 4 << 30;
 
 /// A range of physical addresses that is persistent memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -182,6 +182,6 @@ fn socket_at(platform: &Platform, address: u64) -> u16 {
 
 /// Returns the first address after a socket's DRAM that begins at `start`.
 fn after_dram(start: u64, dram: u64) -> u64 {
-    let below = DEVICE_HOLE.saturating_sub(start);
-    if start < HIGH && dram > below { start.max(HIGH) + dram - below } else { start + dram }
+    let below = MMIO_HOLE.saturating_sub(start);
+    if start < HIGH_MEMORY && dram > below { start.max(HIGH_MEMORY) + dram - below } else { start + dram }
 }

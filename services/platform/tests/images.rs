@@ -8,8 +8,8 @@ use lode_nvdimm::{
 };
 use lode_platform::goal;
 use lode_platform::image::{
-    ExportImage, Exported, FileSystemKind, Image, ImageError, ImageFault, ImageForm, Imported, QemuSlot,
-    Shape, Watch,
+    CopyProgress, ExportImage, Exported, FileSystemKind, Image, ImageError, ImageErrorKind, ImageFormat,
+    ImageLayout, Imported, QemuSlot,
 };
 use lode_platform::machine::Machine;
 use lode_platform::namespace::{self, NamespaceError};
@@ -94,26 +94,31 @@ impl Emulated {
         bytes
     }
 
-    fn export_as(&self, source: &str, form: ImageForm, name: &str) -> Result<Exported, PlatformError> {
-        let wanted = ExportImage { source: source.to_owned(), form, slot: QemuSlot(2) };
+    fn export_as(&self, source: &str, format: ImageFormat, name: &str) -> Result<Exported, PlatformError> {
+        let wanted = ExportImage { source: source.to_owned(), format, slot: QemuSlot(2) };
         let mut go_on = |_| ControlFlow::Continue(());
         let uuid = Uuid::from_u128(77);
-        self.open(Purpose::Look).export_image(&wanted, &self.path(name), uuid, &mut Watch::new(&mut go_on))
+        self.open(Purpose::ReadOnly).export_image(
+            &wanted,
+            &self.path(name),
+            uuid,
+            &mut CopyProgress::new(&mut go_on),
+        )
     }
 
     fn export(&self, source: &str, name: &str) -> Exported {
-        self.export_as(source, ImageForm::Nvdimm, name).unwrap()
+        self.export_as(source, ImageFormat::Nvdimm, name).unwrap()
     }
 
     fn import(&self, name: &str, into: Option<&str>) -> Result<Imported, PlatformError> {
         let image = Image::open(&self.path(name), None)?;
         let mut go_on = |_| ControlFlow::Continue(());
-        self.open(Purpose::Change).import_image(&image, into, &mut Watch::new(&mut go_on))
+        self.open(Purpose::Change).import_image(&image, into, &mut CopyProgress::new(&mut go_on))
     }
 
     /// Returns names, modes, offsets and sizes.
     fn namespaces(&self) -> Vec<(String, Mode, u64, u64)> {
-        let directory = self.open(Purpose::Look);
+        let directory = self.open(Purpose::ReadOnly);
         let platform = directory.platform();
         let all = platform.regions().into_iter().flat_map(|region| platform.namespaces(&region));
         all.map(|one| (one.name.clone(), one.mode(), one.offset, one.size)).collect()
@@ -156,10 +161,10 @@ impl Emulated {
     /// Returns the label area of an image, and its offset.
     fn area(&self, name: &str) -> (LabelArea, u64) {
         let file = File::open(self.path(name)).unwrap();
-        let shape = Shape::of_file(file.metadata().unwrap().len(), None).unwrap();
-        let mut bytes = vec![0; shape.label_len as usize];
-        file.read_exact_at(&mut bytes, shape.data_len).unwrap();
-        (LabelArea::read(&bytes).unwrap(), shape.data_len)
+        let layout = ImageLayout::of_file(file.metadata().unwrap().len(), None).unwrap();
+        let mut bytes = vec![0; layout.label_len as usize];
+        file.read_exact_at(&mut bytes, layout.data_len).unwrap();
+        (LabelArea::read(&bytes).unwrap(), layout.data_len)
     }
 
     /// Puts a label into an image, as a kernel does.
@@ -203,15 +208,15 @@ fn machine_text(ways: u64) -> String {
     text.replace(module, &(module.to_owned() + &more.collect::<String>()))
 }
 
-fn fault(error: PlatformError) -> ImageFault {
+fn fault(error: PlatformError) -> ImageErrorKind {
     match error {
-        PlatformError::Image(ImageError::Image { fault, .. }) => *fault,
+        PlatformError::Image(ImageError::Image { kind, .. }) => *kind,
         other => panic!("{other}"),
     }
 }
 
 #[test]
-fn a_region_is_flattened_and_comes_back() {
+fn region_image_round_trips() {
     for ways in [1, 2, 3] {
         for labels in [LabelVersion::V1_1, LabelVersion::V1_2] {
             let machine = Emulated::new(ways, labels);
@@ -221,7 +226,7 @@ fn a_region_is_flattened_and_comes_back() {
             }
             let before = machine.bytes();
             let made = machine.export("region0", "image");
-            assert_eq!(made.shape, Shape { data_len: ways << 30, label_len: LABELS_LEN });
+            assert_eq!(made.layout, ImageLayout { data_len: ways << 30, label_len: LABELS_LEN });
             let image = File::open(machine.path("image")).unwrap();
             assert!(image.metadata().unwrap().blocks() * 512 < 2 * MIB, "it is sparse");
             for (number, off) in (1..).zip(offs) {
@@ -230,7 +235,7 @@ fn a_region_is_flattened_and_comes_back() {
                 assert_eq!(byte, [number], "{ways} ways, {off}");
             }
             let done = machine.import("image", None).unwrap();
-            assert_eq!((done.into.as_str(), done.made, done.gone), ("region0", 0, 0));
+            assert_eq!((done.destination.as_str(), done.created, done.removed), ("region0", 0, 0));
             assert!(machine.bytes() == before, "{ways} ways, labels {labels}: not as before");
             for (number, off) in (100..).zip(offs) {
                 machine.change_image("image", off, &[number]);
@@ -245,7 +250,7 @@ fn a_region_is_flattened_and_comes_back() {
 }
 
 #[test]
-fn an_image_is_listed_as_the_region_is() {
+fn image_listing_matches_region() {
     let machine = Emulated::new(3, LabelVersion::V1_2);
     let made = machine.export("region0", "image");
     assert_eq!(made.namespaces, ["namespace0.0", "namespace0.1", "namespace0.2", "namespace0.3"]);
@@ -263,16 +268,16 @@ fn an_image_is_listed_as_the_region_is() {
 }
 
 #[test]
-fn a_namespace_is_alone_in_its_image() {
+fn namespace_image_holds_one_namespace() {
     let machine = Emulated::new(2, LabelVersion::V1_2);
     machine.write(288 * MIB + 5000, b"of the namespace");
     machine.write(384 * MIB, b"of nobody");
     let made = machine.export("namespace0.3", "image");
-    assert_eq!(made.shape.data_len, 96 * MIB);
+    assert_eq!(made.layout.data_len, 96 * MIB);
     machine.change_image("image", 95 * MIB, b"of the kernel");
     let before = machine.namespaces();
     let done = machine.import("image", None).unwrap();
-    assert_eq!((done.into.as_str(), done.namespaces.len()), ("namespace0.3", 1));
+    assert_eq!((done.destination.as_str(), done.namespaces.len()), ("namespace0.3", 1));
     assert_eq!(machine.read(288 * MIB + 5000, 16), b"of the namespace");
     assert_eq!(machine.read((288 + 95) * MIB, 13), b"of the kernel");
     assert_eq!(machine.read(384 * MIB, 9), b"of nobody");
@@ -282,7 +287,7 @@ fn a_namespace_is_alone_in_its_image() {
 }
 
 #[test]
-fn what_a_kernel_made_and_unmade_comes_back() {
+fn kernel_label_changes_are_imported() {
     let machine = Emulated::new(2, LabelVersion::V1_2);
     machine.export("region0", "image");
     let old = machine.label("image", "number 2");
@@ -294,7 +299,7 @@ fn what_a_kernel_made_and_unmade_comes_back() {
     let new = NamespaceLabel { uuid: Uuid::from_u128(99), name, dpa: 512 * MIB, raw_size: 64 * MIB, ..old };
     machine.put("image", new);
     let done = machine.import("image", None).unwrap();
-    assert_eq!((done.made, done.gone, done.namespaces.len()), (1, 1, 4));
+    assert_eq!((done.created, done.removed, done.namespaces.len()), (1, 1, 4));
     let names: Vec<_> = machine.namespaces().into_iter().map(|(name, ..)| name).collect();
     assert_eq!(names, ["number 1", "number 3", "number 4", "of the kernel"]);
     assert_eq!(machine.namespaces()[3].2, 512 * MIB);
@@ -303,29 +308,29 @@ fn what_a_kernel_made_and_unmade_comes_back() {
 }
 
 #[test]
-fn sectors_are_what_the_user_sees() {
+fn sector_image_holds_user_data() {
     let machine = Emulated::new(3, LabelVersion::V1_2);
-    machine.export_as("namespace0.1", ImageForm::VirtioPmem, "sectors").unwrap();
+    machine.export_as("namespace0.1", ImageFormat::VirtioPmem, "sectors").unwrap();
     let offs = [0, 4096 * 5 + 9, 90 * MIB];
     for (number, off) in (1..).zip(offs) {
         machine.change_image("sectors", off, &[number]);
     }
     machine.import("sectors", Some("namespace0.1")).unwrap();
-    machine.export_as("namespace0.1", ImageForm::VirtioPmem, "again").unwrap();
+    machine.export_as("namespace0.1", ImageFormat::VirtioPmem, "again").unwrap();
     assert!(fs::read(machine.path("again")).unwrap() == fs::read(machine.path("sectors")).unwrap());
-    machine.open(Purpose::Look).check_namespace("namespace0.1").unwrap();
+    machine.open(Purpose::ReadOnly).check_namespace("namespace0.1").unwrap();
     // A sector that became zeros must not be stored in the data area.
     machine.change_image("sectors", 90 * MIB, &[0]);
     machine.import("sectors", Some("namespace0.1")).unwrap();
     fs::remove_file(machine.path("again")).unwrap();
-    machine.export_as("namespace0.1", ImageForm::VirtioPmem, "again").unwrap();
+    machine.export_as("namespace0.1", ImageFormat::VirtioPmem, "again").unwrap();
     assert!(fs::read(machine.path("again")).unwrap() == fs::read(machine.path("sectors")).unwrap());
-    machine.open(Purpose::Look).check_namespace("namespace0.1").unwrap();
+    machine.open(Purpose::ReadOnly).check_namespace("namespace0.1").unwrap();
 }
 
 /// No tool makes such sectors, but a guest may write an info block that claims them.
 #[test]
-fn sectors_larger_than_a_part_come_back() {
+fn large_sectors_round_trip() {
     let machine = Emulated::new(1, LabelVersion::V1_2);
     let mut directory = machine.open(Purpose::Change);
     let wanted = CreateNamespace { mode: Mode::Sector, size: Some(608 * MIB), ..CreateNamespace::default() };
@@ -350,15 +355,15 @@ fn sectors_larger_than_a_part_come_back() {
         lane[..4].fill(0);
     }
     machine.write(start + geometry.flogoff(), &flog);
-    machine.export_as("namespace0.4", ImageForm::VirtioPmem, "bare").unwrap();
+    machine.export_as("namespace0.4", ImageFormat::VirtioPmem, "bare").unwrap();
     machine.change_image("bare", 3 * 2 * MIB + 7, b"in the fourth sector");
     machine.import("bare", Some("namespace0.4")).unwrap();
-    machine.export_as("namespace0.4", ImageForm::VirtioPmem, "again").unwrap();
+    machine.export_as("namespace0.4", ImageFormat::VirtioPmem, "again").unwrap();
     assert!(fs::read(machine.path("bare")).unwrap() == fs::read(machine.path("again")).unwrap());
 }
 
 #[test]
-fn a_module_as_it_is_comes_back() {
+fn module_image_round_trips() {
     let machine = Emulated::new(2, LabelVersion::V1_2);
     machine.write(4096 + 7, b"on the second module");
     let before = machine.bytes();
@@ -367,16 +372,16 @@ fn a_module_as_it_is_comes_back() {
     let contents = Image::open(&machine.path("module"), None).unwrap().contents().unwrap();
     assert_eq!((contents.slot, contents.labels.len()), (None, 4));
     let done = machine.import("module", None).unwrap();
-    assert_eq!(done.into, "0x0101");
+    assert_eq!(done.destination, "0x0101");
     assert!(machine.bytes() == before);
     let wrong = machine.import("module", Some("0x0001")).unwrap_err();
-    assert!(matches!(fault(wrong), ImageFault::ForeignLabel { .. }));
+    assert!(matches!(fault(wrong), ImageErrorKind::ForeignLabel { .. }));
     assert!(machine.bytes() == before);
 }
 
 /// The import used to report only the difference of the counts: nothing for one new and one removed namespace.
 #[test]
-fn a_module_tells_what_came_and_what_went() {
+fn module_import_counts_changes() {
     let machine = Emulated::new(1, LabelVersion::V1_2);
     machine.export("nmem0", "module");
     let mut directory = machine.open(Purpose::Change);
@@ -388,19 +393,19 @@ fn a_module_tells_what_came_and_what_went() {
     directory.change(another).unwrap();
     drop(directory);
     let done = machine.import("module", None).unwrap();
-    assert_eq!((done.namespaces.len(), done.made, done.gone), (4, 1, 1));
+    assert_eq!((done.namespaces.len(), done.created, done.removed), (4, 1, 1));
 }
 
 #[test]
-fn a_region_that_is_disabled_takes_nothing() {
+fn disabled_region_refuses_import() {
     let machine = Emulated::new(2, LabelVersion::V1_2);
     machine.export("region0", "region");
     machine.export("namespace0.0", "namespace");
     let mut directory = machine.open(Purpose::Change);
     directory.change(|platform| region::enable(platform, 0, false)).unwrap();
     let mut go_on = |_| ControlFlow::Continue(());
-    let watch = &mut Watch::new(&mut go_on);
-    let no_mkfs = directory.make_file_system("namespace0.0", FileSystemKind::Ext4, &[], watch);
+    let progress = &mut CopyProgress::new(&mut go_on);
+    let no_mkfs = directory.make_file_system("namespace0.0", FileSystemKind::Ext4, &[], progress);
     drop(directory);
     assert!(
         matches!(no_mkfs, Err(PlatformError::Namespace(NamespaceError::RegionDisabled { region: 0 }))),
@@ -416,7 +421,7 @@ fn a_region_that_is_disabled_takes_nothing() {
 }
 
 #[test]
-fn a_root_lies_behind_two_partition_tables() {
+fn kata_root_has_two_partition_tables() {
     let machine = Emulated::new(2, LabelVersion::V1_2);
     // A superblock of ext4: the magic number, and the feature flag of extents.
     let data = 2 * MIB;
@@ -424,19 +429,19 @@ fn a_root_lies_behind_two_partition_tables() {
     block[0x38..0x3a].copy_from_slice(&[0x53, 0xef]);
     block[0x60] = 0x40;
     machine.write(start, &block);
-    let made = machine.export_as("namespace0.0", ImageForm::KataRoot, "root").unwrap();
-    assert_eq!(made.shape, Shape { data_len: 128 * MIB, label_len: 0 });
+    let made = machine.export_as("namespace0.0", ImageFormat::KataRoot, "root").unwrap();
+    assert_eq!(made.layout, ImageLayout { data_len: 128 * MIB, label_len: 0 });
     let contents = Image::open(&machine.path("root"), None).unwrap().contents().unwrap();
     let [found] = contents.namespaces.as_slice() else { panic!("{contents:?}") };
     assert_eq!(found.namespace.mode(), Mode::Fsdax);
     assert_eq!(found.file_system.as_ref().map(|found| (found.kind, found.off)), Some(("ext4", MIB)));
-    let refused = machine.export_as("namespace0.3", ImageForm::KataRoot, "none").unwrap_err();
-    assert!(matches!(fault(refused), ImageFault::Form { .. }));
+    let refused = machine.export_as("namespace0.3", ImageFormat::KataRoot, "none").unwrap_err();
+    assert!(matches!(fault(refused), ImageErrorKind::Format { .. }));
 }
 
 /// Each image is changed once, in a way that no kernel would, and is refused. Nothing is changed here.
 #[test]
-fn bad_images_are_refused_and_change_nothing() {
+fn bad_images_are_refused_unchanged() {
     let machine = Emulated::new(3, LabelVersion::V1_2);
     let before = machine.bytes();
     let data_len = 3 << 30;
@@ -447,9 +452,10 @@ fn bad_images_are_refused_and_change_nothing() {
         let refused = fault(machine.import(what, None).unwrap_err());
         // Images that a kernel would refuse too can't be listed.
         let is_listed = Image::open(&machine.path(what), None).and_then(|image| image.contents()).is_ok();
-        let (no_origin, foreign) = (ImageFault::NoOrigin, ImageFault::ForeignLabel { slot: 4, cookie: 7 });
+        let (no_origin, foreign) =
+            (ImageErrorKind::NoOrigin, ImageErrorKind::ForeignLabel { slot: 4, cookie: 7 });
         let is_sound =
-            [no_origin, foreign].contains(&refused) || matches!(refused, ImageFault::Uneven { .. });
+            [no_origin, foreign].contains(&refused) || matches!(refused, ImageErrorKind::Misaligned { .. });
         assert_eq!(is_listed, is_sound, "{what}");
         assert!(machine.bytes() == before, "{what}: something was changed");
         fs::remove_file(machine.path(what)).unwrap();
@@ -459,52 +465,52 @@ fn bad_images_are_refused_and_change_nothing() {
         File::options().write(true).open(machine.path(what)).unwrap().set_len(len).unwrap();
     };
     let found = refused("cut-in-labels", &|what| cut(what, data_len + 4096));
-    assert_eq!(found, ImageFault::Length { len: data_len + 4096 });
+    assert_eq!(found, ImageErrorKind::Length { len: data_len + 4096 });
     let found = refused("cut-in-data", &|what| cut(what, data_len - 4096));
-    assert_eq!(found, ImageFault::NoOrigin);
-    assert_eq!(refused("cut-behind-data", &|what| cut(what, data_len)), ImageFault::NoOrigin);
+    assert_eq!(found, ImageErrorKind::NoOrigin);
+    assert_eq!(refused("cut-behind-data", &|what| cut(what, data_len)), ImageErrorKind::NoOrigin);
     let found = refused("torn-index", &|what| {
         machine.change_image(what, area_off + 100, &[0x5a; 8]);
         machine.change_image(what, area_off + 256 + 100, &[0x5a; 8]);
     });
-    assert!(matches!(found, ImageFault::Labels { error: LabelError::NoIndex { .. }, .. }), "{found}");
+    assert!(matches!(found, ImageErrorKind::Labels { error: LabelError::NoIndex { .. }, .. }), "{found}");
     let found = refused("torn-label", &|what| machine.change_image(what, area_off + 512 + 256 + 20, b"torn"));
-    assert!(matches!(found, ImageFault::TornLabel { slot: 1, .. }), "{found}");
+    assert!(matches!(found, ImageErrorKind::TornLabel { slot: 1, .. }), "{found}");
     let of_kernel = |label: NamespaceLabel| NamespaceLabel { uuid: Uuid::from_u128(99), ..label };
     let found = refused("half-written", &|what| {
         let label = machine.label(what, "number 1");
         machine.put(what, NamespaceLabel { flags: LabelFlags::UPDATING, ..label });
     });
-    assert!(matches!(found, ImageFault::HalfWritten { .. }), "{found}");
+    assert!(matches!(found, ImageErrorKind::HalfWritten { .. }), "{found}");
     let found = refused("foreign", &|what| {
         let label = of_kernel(machine.label(what, "number 1"));
         machine.put(what, NamespaceLabel { set_cookie: 7, dpa: 512 * MIB, ..label });
     });
-    assert_eq!(found, ImageFault::ForeignLabel { slot: 4, cookie: 7 });
+    assert_eq!(found, ImageErrorKind::ForeignLabel { slot: 4, cookie: 7 });
     let found = refused("behind", &|what| {
         let label = of_kernel(machine.label(what, "number 1"));
         machine.put(what, NamespaceLabel { dpa: data_len - 48 * MIB, ..label });
     });
-    assert!(matches!(found, ImageFault::Behind { .. }), "{found}");
+    assert!(matches!(found, ImageErrorKind::BeyondEnd { .. }), "{found}");
     let found = refused("uneven", &|what| {
         let label = of_kernel(machine.label(what, "number 1"));
         machine.put(what, NamespaceLabel { dpa: 512 * MIB, raw_size: 64 * MIB, ..label });
     });
-    assert!(matches!(found, ImageFault::Uneven { unit: 12288, .. }), "{found}");
+    assert!(matches!(found, ImageErrorKind::Misaligned { unit: 12288, .. }), "{found}");
     let found = refused("uneven-start", &|what| {
         let label = of_kernel(machine.label(what, "number 1"));
         machine.put(what, NamespaceLabel { dpa: 512 * MIB, raw_size: 48 * MIB, ..label });
     });
-    assert!(matches!(found, ImageFault::Uneven { unit: 12288, .. }), "{found}");
+    assert!(matches!(found, ImageErrorKind::Misaligned { unit: 12288, .. }), "{found}");
     let found = refused("overlapping", &|what| put_fifth(&machine, what, 4096, 204));
-    assert_eq!(found, ImageFault::OverlappingLabels { slots: (0, 4) });
+    assert_eq!(found, ImageErrorKind::OverlappingLabels { slots: (0, 4) });
     let found = refused("twins", &|what| put_fifth(&machine, what, 1024 * MIB, 200));
-    assert_eq!(found, ImageFault::TwinLabels { slots: (0, 4), uuid: Uuid::from_u128(200) });
+    assert_eq!(found, ImageErrorKind::DuplicateLabels { slots: (0, 4), uuid: Uuid::from_u128(200) });
     let found = refused("empty", &|what| {
         let label = of_kernel(machine.label(what, "number 1"));
         machine.put(what, NamespaceLabel { dpa: 512 * MIB, raw_size: 0, ..label });
     });
-    assert_eq!(found, ImageFault::EmptyLabel { slot: 4 });
+    assert_eq!(found, ImageErrorKind::EmptyLabel { slot: 4 });
 }
 
 /// Formats the area with five labels, of the namespaces 200 to 204. The fifth then gets `uuid` and `dpa`, with the
@@ -532,37 +538,37 @@ fn put_fifth(machine: &Emulated, what: &str, dpa: u64, uuid: u128) {
 }
 
 #[test]
-fn an_image_goes_only_where_it_fits() {
+fn import_needs_a_fitting_target() {
     let machine = Emulated::new(2, LabelVersion::V1_2);
     machine.export("namespace0.0", "one");
-    machine.export_as("namespace0.0", ImageForm::VirtioPmem, "bare").unwrap();
+    machine.export_as("namespace0.0", ImageFormat::VirtioPmem, "bare").unwrap();
     let before = machine.bytes();
     let refused = |name: &str, into| fault(machine.import(name, into).unwrap_err());
     let found = refused("one", Some("region0"));
-    let ImageFault::Size { into, want, found } = found else { panic!("{found}") };
+    let ImageErrorKind::Size { into, want, found } = found else { panic!("{found}") };
     assert_eq!((into.as_str(), want, found), ("region0", 2 << 30, 96 * MIB));
-    assert_eq!(refused("bare", None), ImageFault::NoOrigin);
-    assert!(matches!(refused("bare", Some("namespace0.1")), ImageFault::Size { .. }));
-    assert!(matches!(refused("one", Some("volume0")), ImageFault::UnknownSource { .. }));
+    assert_eq!(refused("bare", None), ImageErrorKind::NoOrigin);
+    assert!(matches!(refused("bare", Some("namespace0.1")), ImageErrorKind::Size { .. }));
+    assert!(matches!(refused("one", Some("volume0")), ImageErrorKind::UnknownSource { .. }));
     let taken = machine.import("one", Some("namespace0.3")).unwrap_err();
-    assert!(matches!(taken, PlatformError::Namespace(NamespaceError::UuidTaken { .. })), "{taken}");
+    assert!(matches!(taken, PlatformError::Namespace(NamespaceError::UuidExists { .. })), "{taken}");
     assert!(machine.bytes() == before);
 }
 
 #[test]
-fn nothing_half_made_is_left() {
+fn interrupted_copies_leave_no_files() {
     let machine = Emulated::new(2, LabelVersion::V1_2);
     machine.export("region0", "image");
-    let exists = machine.export_as("region0", ImageForm::Nvdimm, "image").unwrap_err();
-    assert_eq!(fault(exists), ImageFault::Exists);
+    let exists = machine.export_as("region0", ImageFormat::Nvdimm, "image").unwrap_err();
+    assert_eq!(fault(exists), ImageErrorKind::Exists);
     let before = machine.bytes();
     let image = Image::open(&machine.path("image"), None).unwrap();
     let mut stop = |_| ControlFlow::Break(());
     let mut directory = machine.open(Purpose::Change);
-    let stopped = directory.import_image(&image, None, &mut Watch::new(&mut stop));
-    assert!(matches!(stopped, Err(PlatformError::Stopped(_))), "{stopped:?}");
+    let stopped = directory.import_image(&image, None, &mut CopyProgress::new(&mut stop));
+    assert!(matches!(stopped, Err(PlatformError::Cancelled(_))), "{stopped:?}");
     let wanted =
-        ExportImage { source: "region0".to_owned(), form: ImageForm::Nvdimm, slot: QemuSlot::default() };
+        ExportImage { source: "region0".to_owned(), format: ImageFormat::Nvdimm, slot: QemuSlot::default() };
     let path = machine.path("second");
     let names = || fs::read_dir(machine.folder.path()).unwrap().count();
     let before_export = names();
@@ -571,8 +577,8 @@ fn nothing_half_made_is_left() {
         assert_eq!(names(), before_export, "a file has a name before it is whole");
         ControlFlow::Break(())
     };
-    let stopped = directory.export_image(&wanted, &path, Uuid::nil(), &mut Watch::new(&mut stop));
-    assert!(matches!(stopped, Err(PlatformError::Stopped(_))), "{stopped:?}");
+    let stopped = directory.export_image(&wanted, &path, Uuid::nil(), &mut CopyProgress::new(&mut stop));
+    assert!(matches!(stopped, Err(PlatformError::Cancelled(_))), "{stopped:?}");
     drop(directory);
     assert!(machine.bytes() == before);
     let names: Vec<_> =
@@ -581,7 +587,7 @@ fn nothing_half_made_is_left() {
     // The next command removes the files of a killed one.
     fs::create_dir(machine.state().join("staged")).unwrap();
     fs::write(machine.state().join("staged/0x0001.media"), "half").unwrap();
-    drop(machine.open(Purpose::Look));
+    drop(machine.open(Purpose::ReadOnly));
     assert!(!machine.state().join("staged").exists());
     assert!(machine.bytes() == before);
 }

@@ -4,11 +4,12 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use lode_platform::e820::MemoryMap;
-use lode_platform::ipmctl::{self, Display, Subject, Values};
+use lode_platform::ipmctl::{self, Attributes, DisplayOptions, Subject};
 use lode_platform::machine::{Handle, Machine};
 use lode_platform::ndctl::{self, Included, ListRequest};
 use lode_platform::{
-    CreateNamespace, Format, GoalRequest, MapPlace, PersistentKind, Platform, Targets, boot, goal, namespace,
+    CreateNamespace, Format, GoalRequest, MapLocation, PersistentKind, Platform, Targets, boot, goal,
+    namespace,
 };
 use std::fs;
 use uuid::Uuid;
@@ -30,7 +31,7 @@ fn modules(handles: &[u32]) -> Targets {
 }
 
 fn show(platform: &Platform, subject: Subject) -> String {
-    ipmctl::show(platform, &subject, &Targets::default(), &Display::default()).unwrap()
+    ipmctl::show(platform, &subject, &Targets::default(), &DisplayOptions::default()).unwrap()
 }
 
 /// Returns the machine in the file beside its listings.
@@ -66,7 +67,7 @@ fn assert_excerpt(name: &str, ours: &str) {
 /// Returns the output of `create -goal`, including the answer to its question.
 fn create_goal(platform: &mut Platform, request: &GoalRequest) -> String {
     let goals = goal::plan(platform, request).unwrap();
-    let display = Display::default();
+    let display = DisplayOptions::default();
     let before = ipmctl::goals_to_confirm(platform, &goals, &display).unwrap();
     goal::create(platform, goals.clone());
     let after = ipmctl::created_goals(platform, &goals, &display).unwrap();
@@ -104,7 +105,7 @@ fn goal_and_regions_of_the_primergy() {
 }
 
 #[test]
-fn memory_mode_of_the_server_with_twelve_modules() {
+fn memory_mode_of_twelve_modules() {
     let mut platform = platform("e4-pmserver");
     assert_excerpt("pmserver-show-topology.txt", &show(&platform, Subject::Topology));
     assert_excerpt("pmserver-resources-before.txt", &show(&platform, Subject::MemoryResources));
@@ -121,12 +122,12 @@ fn memory_mode_of_the_server_with_twelve_modules() {
 }
 
 fn show_all(platform: &Platform, subject: Subject, targets: &Targets) -> String {
-    let display = Display { values: Values::All, ..Display::default() };
+    let display = DisplayOptions { attributes: Attributes::All, ..DisplayOptions::default() };
     ipmctl::show(platform, &subject, targets, &display).unwrap()
 }
 
-fn show_xml(platform: &Platform, subject: Subject, values: Values) -> String {
-    let display = Display { values, format: Format::Xml, ..Display::default() };
+fn show_xml(platform: &Platform, subject: Subject, attributes: Attributes) -> String {
+    let display = DisplayOptions { attributes, format: Format::Xml, ..DisplayOptions::default() };
     ipmctl::show(platform, &subject, &Targets::default(), &display).unwrap()
 }
 
@@ -178,13 +179,14 @@ fn all_values_of_a_module_of_later_ipmctl() {
     let mut platform = listed("guide");
     assert_excerpt("guide-show-topology.txt", &show(&platform, Subject::Topology));
     let of_two =
-        ipmctl::show(&platform, &Subject::Topology, &modules(&[0x1, 0x101]), &Display::default()).unwrap();
+        ipmctl::show(&platform, &Subject::Topology, &modules(&[0x1, 0x101]), &DisplayOptions::default())
+            .unwrap();
     assert_excerpt("guide-show-topology-of-two.txt", &of_two);
     create_goal(&mut platform, &GoalRequest::default());
     boot::reboot(&mut platform);
     let first = modules(&[0x1]);
-    let states = Values::Only(vec!["HealthState".to_owned(), "LockState".to_owned()]);
-    let display = Display { values: states, ..Display::default() };
+    let states = Attributes::Named(vec!["HealthState".to_owned(), "LockState".to_owned()]);
+    let display = DisplayOptions { attributes: states, ..DisplayOptions::default() };
     assert_excerpt(
         "guide-show-states.txt",
         &ipmctl::show(&platform, &Subject::Dimm, &first, &display).unwrap(),
@@ -218,12 +220,12 @@ fn all_values_of_a_module_of_later_ipmctl() {
 }
 
 #[test]
-fn what_firmware_keeps_as_later_ipmctl_shows_it() {
+fn pcd_of_later_ipmctl() {
     let mut platform = listed("guide");
     create_goal(&mut platform, &GoalRequest::default());
     boot::reboot(&mut platform);
     create_goal(&mut platform, &GoalRequest::default());
-    let pcd = ipmctl::show(&platform, &Subject::Pcd, &modules(&[0x1]), &Display::default()).unwrap();
+    let pcd = ipmctl::show(&platform, &Subject::Pcd, &modules(&[0x1]), &DisplayOptions::default()).unwrap();
     assert_excerpt("guide-show-pcd.txt", &pcd);
 }
 
@@ -255,17 +257,17 @@ fn xml_of_later_ipmctl() {
     let mut platform = listed("large");
     let names = "DimmID,ChannelID,ChannelPos,MemControllerID,SocketID,PhysicalID,Capacity,DimmUID,PartNumber,\
                  FWVersion,HealthState";
-    let only = Values::Only(names.split(',').map(str::to_owned).collect());
+    let only = Attributes::Named(names.split(',').map(str::to_owned).collect());
     assert_excerpt("large-show-dimm.xml", &show_xml(&platform, Subject::Dimm, only));
     assert_excerpt("large-create-goal.txt", &create_goal(&mut platform, &GoalRequest::default()));
     boot::reboot(&mut platform);
     let regions = show(&platform, Subject::Region);
     assert_eq!(regions, with_our_sets("large-show-region.txt", &regions));
-    for values in [Values::All, Values::Usual] {
+    for values in [Attributes::All, Attributes::Default] {
         let regions = show_xml(&platform, Subject::Region, values);
         assert_eq!(regions, with_our_sets("large-show-region.xml", &regions));
     }
-    let capabilities = show_xml(&platform, Subject::Capabilities, Values::Usual);
+    let capabilities = show_xml(&platform, Subject::Capabilities, Attributes::Default);
     let start = "<?xml version=\"1.0\"?>\n <SystemCapabilities>\n  <PlatformConfigSupported>1";
     assert!(capabilities.starts_with(start), "{capabilities}");
 }
@@ -284,7 +286,7 @@ fn capabilities_of_the_first_generation() {
 
 /// A module that does not answer has only its known values, and N/A for other values that are requested by name.
 #[test]
-fn a_dead_module_of_later_ipmctl() {
+fn dead_module_of_later_ipmctl() {
     let text = Machine::included("fujitsu-primergy").unwrap().replace("ipmctl = 1", "ipmctl = 3");
     let platform = Platform::new(Machine::parse(&text).unwrap());
     let table = show(&platform, Subject::Dimm);
@@ -299,8 +301,8 @@ fn a_dead_module_of_later_ipmctl() {
                     MemControllerID ChannelID ChannelPos BootStatus BootStatusRegister SerialNumber FWVersion \
                     FWAPIVersion PartNumber";
     assert_eq!(names, expected);
-    let only = Values::Only(vec!["LockState".to_owned(), "ChannelPos".to_owned()]);
-    let display = Display { values: only, ..Display::default() };
+    let only = Attributes::Named(vec!["LockState".to_owned(), "ChannelPos".to_owned()]);
+    let display = DisplayOptions { attributes: only, ..DisplayOptions::default() };
     let asked = ipmctl::show(&platform, &Subject::Dimm, &modules(&[0x1101]), &display).unwrap();
     assert_eq!(asked, "---DimmID=0x1101---\n   LockState=N/A\n   ChannelPos=1\n");
 }
@@ -347,7 +349,7 @@ fn modules_regions_and_namespaces_of_the_primergy() {
 
 /// Present kernels compute page maps without rounding to sections, and leave 2 MiB more.
 #[test]
-fn the_same_namespace_under_a_kernel_of_today() {
+fn same_namespace_under_recent_kernel() {
     let text = Machine::included("fujitsu-primergy").unwrap().replace("\"4.20\"", "\"6.1\"");
     let mut platform = Platform::new(Machine::parse(&text).unwrap());
     let goals = goal::plan(&platform, &GoalRequest::default()).unwrap();
@@ -361,7 +363,7 @@ fn the_same_namespace_under_a_kernel_of_today() {
 }
 
 #[test]
-fn the_namespace_of_the_server_with_modules_of_128_gb() {
+fn namespace_of_the_128_gb_server() {
     let mut platform = platform("e4-storage");
     let goals = goal::plan(&platform, &GoalRequest::default()).unwrap();
     goal::create(&mut platform, goals);
@@ -399,7 +401,7 @@ fn file_systems_of_the_primergy() {
     create(&mut platform, &wanted, 1, SEEN);
     create(
         &mut platform,
-        &CreateNamespace { region: Some(1), map: MapPlace::Dev, ..CreateNamespace::default() },
+        &CreateNamespace { region: Some(1), map: MapLocation::Dev, ..CreateNamespace::default() },
         2,
         SEEN,
     );

@@ -9,8 +9,8 @@ use lode_platform::namespace::{self, NamespaceError};
 use lode_platform::ndctl::{self, Included, ListRequest};
 use lode_platform::picture::{self, Palette};
 use lode_platform::{
-    CreateNamespace, Directory, GoalRequest, LabelVersion, MapPlace, Mode, Platform, PlatformError, Purpose,
-    SectorTable, boot, region,
+    BttSummary, CreateNamespace, Directory, GoalRequest, LabelVersion, MapLocation, Mode, Platform,
+    PlatformError, Purpose, boot, region,
 };
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -62,13 +62,13 @@ impl Emulated {
     }
 
     fn list(&self) -> String {
-        let directory = Directory::open(&self.root, Purpose::Look).unwrap();
+        let directory = Directory::open(&self.root, Purpose::ReadOnly).unwrap();
         let included = Included { regions: true, namespaces: true, idle: true, ..Included::default() };
         ndctl::inventory(directory.platform()).list(&ListRequest { included, ..ListRequest::default() })
     }
 
     fn namespaces(&self) -> Vec<(String, Mode, u64, bool)> {
-        let directory = Directory::open(&self.root, Purpose::Look).unwrap();
+        let directory = Directory::open(&self.root, Purpose::ReadOnly).unwrap();
         let platform = directory.platform();
         let all = platform.regions().into_iter().flat_map(|region| platform.namespaces(&region));
         all.map(|one| (one.device(), one.mode(), one.size, one.enabled)).collect()
@@ -80,7 +80,7 @@ fn wanted(mode: Mode, mib: u64) -> CreateNamespace {
 }
 
 #[test]
-fn namespaces_of_every_mode_come_back_from_the_modules() {
+fn every_mode_round_trips_through_labels() {
     for labels in [LabelVersion::V1_1, LabelVersion::V1_2] {
         let mut machine = Emulated::new("lab-pair", labels);
         for (mode, mib) in [(Mode::Fsdax, 512), (Mode::Devdax, 256), (Mode::Sector, 128), (Mode::Raw, 32)] {
@@ -98,7 +98,7 @@ fn namespaces_of_every_mode_come_back_from_the_modules() {
             list.contains("\"chardev\":\"dax0.1\"") && list.contains("\"blockdev\":\"pmem0.2s\""),
             "{list}"
         );
-        let directory = Directory::open(&machine.root, Purpose::Look).unwrap();
+        let directory = Directory::open(&machine.root, Purpose::ReadOnly).unwrap();
         let picture = picture::terminal(directory.platform(), 100, Palette::Plain);
         assert!(picture.contains("namespace0.1  devdax  256 MiB, 250 MiB usable  /dev/dax0.1 "), "{picture}");
         drop(directory);
@@ -111,7 +111,7 @@ fn namespaces_of_every_mode_come_back_from_the_modules() {
 
 /// After a reboot no numbers are recorded, and still the other namespaces keep theirs when one is destroyed.
 #[test]
-fn the_others_keep_their_numbers_when_one_is_unmade() {
+fn numbers_survive_destroy_of_another() {
     let mut machine = Emulated::new("lab-pair", LabelVersion::V1_2);
     for _ in 0..3 {
         machine.create(&wanted(Mode::Raw, 32)).unwrap();
@@ -127,7 +127,7 @@ fn the_others_keep_their_numbers_when_one_is_unmade() {
 
 /// Overwrites bytes of every module in region0, at an offset in the module's share.
 fn scribble(machine: &Emulated, off: u64, bytes: &[u8]) {
-    let directory = Directory::open(&machine.root, Purpose::Look).unwrap();
+    let directory = Directory::open(&machine.root, Purpose::ReadOnly).unwrap();
     for member in directory.platform().regions()[0].members() {
         let media = machine.root.join(format!("modules/{}.media", member.module));
         File::options().write(true).open(media).unwrap().write_all_at(bytes, member.offset + off).unwrap();
@@ -135,17 +135,17 @@ fn scribble(machine: &Emulated, off: u64, bytes: &[u8]) {
 }
 
 #[test]
-fn the_table_of_a_sector_namespace_is_whole_and_damage_is_found() {
+fn btt_is_valid_and_damage_is_found() {
     let mut machine = Emulated::new("lab-one", LabelVersion::V1_2);
     let check = |machine: &Emulated, name: &str| {
-        Directory::open(&machine.root, Purpose::Look).unwrap().check_namespace(name)
+        Directory::open(&machine.root, Purpose::ReadOnly).unwrap().check_namespace(name)
     };
     let (_, arena) = BttGeometry::plan(64 << 20, 4096, BttVersion::V2_0).unwrap()[0];
     // The future range of the map holds data, for example of a former namespace.
     scribble(&machine, arena.mapoff(), &[0xff; 8192]);
     machine.create(&wanted(Mode::Sector, 64)).unwrap();
     let sectors = u64::from(arena.external_nlba());
-    assert_eq!(check(&machine, "namespace0.0").unwrap(), SectorTable { arenas: 1, sectors });
+    assert_eq!(check(&machine, "namespace0.0").unwrap(), BttSummary { arenas: 1, sectors });
     machine.create(&wanted(Mode::Raw, 32)).unwrap();
     let refused = check(&machine, "namespace0.1").unwrap_err().to_string();
     assert!(refused.contains("namespace0.1 has no atomic sectors"), "{refused}");
@@ -167,7 +167,7 @@ fn the_table_of_a_sector_namespace_is_whole_and_damage_is_found() {
 }
 
 #[test]
-fn tables_over_two_modules_are_whole() {
+fn btt_over_two_modules_is_valid() {
     // The maps have an odd number of interleave lines: one module has one more of them than the other.
     for (labels, mib, sector_size, lines) in
         [(LabelVersion::V1_1, 64, 512, 127), (LabelVersion::V1_2, 112, 4224, 27)]
@@ -183,7 +183,7 @@ fn tables_over_two_modules_are_whole() {
         scribble(&machine, first, &vec![0xff; (last - first) as usize]);
         machine.create(&one).unwrap();
         machine.create(&one).unwrap();
-        let directory = Directory::open(&machine.root, Purpose::Look).unwrap();
+        let directory = Directory::open(&machine.root, Purpose::ReadOnly).unwrap();
         for name in ["namespace0.0", "namespace0.1"] {
             assert_eq!(directory.check_namespace(name).unwrap().arenas, 1, "{labels:?}");
         }
@@ -191,7 +191,7 @@ fn tables_over_two_modules_are_whole() {
 }
 
 #[test]
-fn a_destroyed_namespace_leaves_its_space_and_its_number() {
+fn destroy_frees_space_and_number() {
     let mut machine = Emulated::new("lab-pair", LabelVersion::V1_2);
     for _ in 0..3 {
         machine.create(&wanted(Mode::Fsdax, 512)).unwrap();
@@ -216,10 +216,10 @@ fn a_destroyed_namespace_leaves_its_space_and_its_number() {
 }
 
 #[test]
-fn a_namespace_is_reconfigured_in_its_place() {
+fn reconfigure_keeps_place() {
     let mut machine = Emulated::new("lab-one", LabelVersion::V1_2);
     let name = "data".to_owned();
-    machine.create(&CreateNamespace { name, map: MapPlace::Mem, ..wanted(Mode::Fsdax, 256) }).unwrap();
+    machine.create(&CreateNamespace { name, map: MapLocation::Mem, ..wanted(Mode::Fsdax, 256) }).unwrap();
     let devdax = CreateNamespace { mode: Mode::Devdax, ..CreateNamespace::default() };
     let mut next = 100;
     let mut uuids = || {
@@ -236,7 +236,7 @@ fn a_namespace_is_reconfigured_in_its_place() {
 }
 
 #[test]
-fn what_does_not_fit_is_refused_and_changes_nothing() {
+fn unfit_namespaces_are_refused_unchanged() {
     let mut machine = Emulated::new("lab-pair", LabelVersion::V1_2);
     let before = machine.list();
     use NamespaceError as E;
@@ -265,7 +265,7 @@ fn what_does_not_fit_is_refused_and_changes_nothing() {
 }
 
 #[test]
-fn what_was_made_of_an_older_namespace_is_passed_over() {
+fn stale_info_blocks_are_ignored() {
     let mut machine = Emulated::new("lab-one", LabelVersion::V1_2);
     for mode in [Mode::Fsdax, Mode::Sector] {
         machine.create(&wanted(mode, 256)).unwrap();
@@ -281,7 +281,7 @@ fn what_was_made_of_an_older_namespace_is_passed_over() {
 }
 
 #[test]
-fn a_goal_does_not_take_the_space_of_namespaces() {
+fn goal_refuses_modules_with_namespaces() {
     let mut machine = Emulated::new("lab-pair", LabelVersion::V1_2);
     machine.create(&wanted(Mode::Raw, 64)).unwrap();
     let refused = machine.change(|platform| goal::plan(platform, &GoalRequest::default()));
@@ -292,7 +292,7 @@ fn a_goal_does_not_take_the_space_of_namespaces() {
 }
 
 #[test]
-fn there_are_as_many_namespaces_as_label_slots_but_one() {
+fn label_slots_limit_namespaces() {
     let text = Machine::included("lab-one").unwrap().replace("firmware", "label_area = \"2KiB\"\nfirmware");
     let folder = TempDir::new().unwrap();
     let mut directory = Directory::init(&folder.path().join("s"), Path::new("small"), &text).unwrap();
@@ -322,10 +322,10 @@ fn there_are_as_many_namespaces_as_label_slots_but_one() {
 }
 
 #[test]
-fn labels_are_made_anew_copied_and_torn() {
+fn label_areas_are_initialized_copied_and_torn() {
     let mut machine = Emulated::new("lab-pair", LabelVersion::V1_2);
     machine.create(&wanted(Mode::Fsdax, 512)).unwrap();
-    let area = Directory::open(&machine.root, Purpose::Look).unwrap().label_area(1).unwrap();
+    let area = Directory::open(&machine.root, Purpose::ReadOnly).unwrap().label_area(1).unwrap();
     let refused =
         machine.change(|platform| namespace::init_labels(platform, 1, Some(LabelVersion::V1_2), true));
     assert!(
@@ -336,7 +336,7 @@ fn labels_are_made_anew_copied_and_torn() {
     let refused =
         machine.change(|platform| namespace::init_labels(platform, 1, Some(LabelVersion::V1_2), false));
     assert!(
-        matches!(refused, Err(PlatformError::Namespace(NamespaceError::LabelsThere { .. }))),
+        matches!(refused, Err(PlatformError::Namespace(NamespaceError::LabelsExist { .. }))),
         "{refused:?}"
     );
     machine.change(|platform| namespace::init_labels(platform, 1, Some(LabelVersion::V1_2), true)).unwrap();
@@ -355,7 +355,7 @@ fn labels_are_made_anew_copied_and_torn() {
     assert!(matches!(refused, Err(PlatformError::Namespace(NamespaceError::Labels { .. }))), "{refused:?}");
     machine.change(|platform| region::enable(platform, 0, false)).unwrap();
     machine.change(|platform| namespace::init_labels(platform, 1, None, true)).unwrap();
-    let area = Directory::open(&machine.root, Purpose::Look).unwrap().label_area(1).unwrap();
+    let area = Directory::open(&machine.root, Purpose::ReadOnly).unwrap().label_area(1).unwrap();
     assert!(area.iter().all(|byte| *byte == 0), "what was torn is gone, too");
     assert_eq!(machine.namespaces()[0].1, Mode::Raw, "without labels a region is one namespace");
 }

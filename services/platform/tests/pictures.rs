@@ -5,7 +5,7 @@
 
 use lode_platform::machine::{INCLUDED, Machine};
 use lode_platform::picture::{self, Palette};
-use lode_platform::plan::{self, PlanRequest, Rest, Wish};
+use lode_platform::plan::{self, NamespaceRequest, PlanRequest, Rest};
 use lode_platform::{CreateNamespace, GoalRequest, Mode, Platform, boot, goal, namespace};
 use roxmltree::{Document, Node};
 use std::collections::BTreeSet;
@@ -28,14 +28,14 @@ fn machine(text: &str) -> Platform {
 }
 
 /// Returns the machine with namespaces of these modes and sizes in MiB, all of which must fit.
-fn with_namespaces(mut platform: Platform, rest: Option<Rest>, wishes: &[(Mode, u64, &str)]) -> Platform {
-    let wish = |(mode, mib, name): &(Mode, u64, &str)| {
+fn with_namespaces(mut platform: Platform, rest: Option<Rest>, requests: &[(Mode, u64, &str)]) -> Platform {
+    let request = |(mode, mib, name): &(Mode, u64, &str)| {
         let (size, name) = (Some(mib << 20), (*name).to_owned());
         let namespace = CreateNamespace { mode: *mode, size, name, ..CreateNamespace::default() };
-        Wish { namespace, ..Wish::default() }
+        NamespaceRequest { namespace, ..NamespaceRequest::default() }
     };
-    let wishes = wishes.iter().map(wish).collect();
-    let request = PlanRequest { wishes, rest, ..PlanRequest::default() };
+    let requests = requests.iter().map(request).collect();
+    let request = PlanRequest { namespaces: requests, rest, ..PlanRequest::default() };
     let plan =
         plan::for_emulated(&platform, &request, &mut uuids()).unwrap_or_else(|error| panic!("{error}"));
     plan.run(&mut platform, &mut uuids()).unwrap();
@@ -47,17 +47,17 @@ fn in_use(name: &str) -> Platform {
     let platform = machine(Machine::included(name).unwrap());
     match name {
         "fujitsu-primergy" => {
-            let wishes = [
+            let requests = [
                 (Mode::Fsdax, 200 << 10, "database"),
                 (Mode::Sector, 32 << 10, ""),
                 (Mode::Devdax, 252 << 10, ""),
             ];
-            with_namespaces(platform, Some(Rest::AppDirect), &wishes)
+            with_namespaces(platform, Some(Rest::AppDirect), &requests)
         }
         "e4-pmserver" => {
-            let wishes =
+            let requests =
                 [(Mode::Fsdax, 600 << 10, "db"), (Mode::Raw, 300 << 10, ""), (Mode::Devdax, 120 << 10, "")];
-            with_namespaces(platform, Some(Rest::MemoryMode), &wishes)
+            with_namespaces(platform, Some(Rest::MemoryMode), &requests)
         }
         "e4-storage" => {
             let mut platform = with_namespaces(platform, None, &[(Mode::Sector, 96 << 10, "journal")]);
@@ -71,13 +71,13 @@ fn in_use(name: &str) -> Platform {
         }
         "lab-one" => with_namespaces(platform, None, &vec![(Mode::Raw, 16, ""); 40]),
         _ => {
-            let wishes = [
+            let requests = [
                 (Mode::Fsdax, 512, ""),
                 (Mode::Devdax, 256, ""),
                 (Mode::Sector, 128, "ünï 漢字"),
                 (Mode::Raw, 32, ""),
             ];
-            with_namespaces(platform, None, &wishes)
+            with_namespaces(platform, None, &requests)
         }
     }
 }
@@ -115,7 +115,7 @@ fn pictures_of_the_included_machines() {
 }
 
 #[test]
-fn pictures_are_as_wide_as_their_terminal_and_have_colours_only_where_asked() {
+fn pictures_fit_terminal_and_palette() {
     for (name, _) in INCLUDED {
         let platform = in_use(name);
         for width in [0, 40, 57, 80, 100, 300] {
@@ -131,7 +131,7 @@ fn pictures_are_as_wide_as_their_terminal_and_have_colours_only_where_asked() {
 }
 
 #[test]
-fn sockets_that_look_alike_are_drawn_once() {
+fn equal_sockets_are_drawn_once() {
     let mut platform = large(64, 24);
     let goals = goal::plan(&platform, &GoalRequest::default()).unwrap();
     goal::create(&mut platform, goals);
@@ -164,7 +164,7 @@ fn names<'a>(document: &'a Document<'a>, class: &str) -> Vec<&'a str> {
 }
 
 #[test]
-fn pages_hold_every_module_region_and_namespace_once() {
+fn pages_show_each_object_once() {
     let all = INCLUDED.map(|(name, _)| in_use(name)).into_iter();
     for platform in all.chain([large(3, 24), large(1, 1)]) {
         let page = picture::page(&platform);
@@ -198,7 +198,7 @@ fn pages_hold_every_module_region_and_namespace_once() {
 }
 
 #[test]
-fn hostile_names_stay_names() {
+fn hostile_names_are_escaped() {
     let quoted = toml_text(HOSTILE);
     let text = Machine::included("lab-pair").unwrap();
     let text = text.replace("\"lab-pair\"", &quoted).replace("\"CPU0_DIMM_A2\"", &quoted);

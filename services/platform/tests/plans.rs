@@ -1,15 +1,15 @@
-//! An executed plan leads to the table that it showed, and a wish that is reported as possible is possible.
+//! An executed plan leads to the table that it showed, and a request that is reported as possible is possible.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use lode_platform::machine::{INCLUDED, Machine};
 use lode_platform::plan::{
-    Holding, Loss, Obstacle, Plan, PlanError, PlanRequest, Rest, Row, Step, Table, Wish, for_emulated,
-    for_real,
+    Loss, NamespaceRequest, Obstacle, Plan, PlanError, PlanRequest, Rest, Row, Step, Table, Usage,
+    for_emulated, for_real,
 };
 use lode_platform::sysfs::Cxl;
 use lode_platform::{
-    CreateNamespace, Directory, GoalRequest, MapPlace, Mode, PersistentKind, Platform, PlatformError,
+    CreateNamespace, Directory, GoalRequest, MapLocation, Mode, PersistentKind, Platform, PlatformError,
     Purpose, boot, goal, namespace, ndctl,
 };
 use proptest::collection::vec;
@@ -37,9 +37,9 @@ fn machine(name: &str) -> Platform {
     Platform::new(Machine::parse(Machine::included(name).unwrap()).unwrap())
 }
 
-fn wish(mode: Mode, size: u64, socket: u16) -> Wish {
+fn requested(mode: Mode, size: u64, socket: u16) -> NamespaceRequest {
     let namespace = CreateNamespace { mode, size: Some(size), ..CreateNamespace::default() };
-    Wish { namespace, socket: Some(socket), kind: None }
+    NamespaceRequest { namespace, socket: Some(socket), kind: None }
 }
 
 fn plan(platform: &Platform, request: &PlanRequest) -> Result<Plan, PlanError> {
@@ -48,8 +48,8 @@ fn plan(platform: &Platform, request: &PlanRequest) -> Result<Plan, PlanError> {
 
 /// Returns the error message of an impossible request.
 #[track_caller]
-fn refused(platform: &Platform, wishes: Vec<Wish>) -> String {
-    plan(platform, &PlanRequest { wishes, ..PlanRequest::default() }).unwrap_err().to_string()
+fn refused(platform: &Platform, requests: Vec<NamespaceRequest>) -> String {
+    plan(platform, &PlanRequest { namespaces: requests, ..PlanRequest::default() }).unwrap_err().to_string()
 }
 
 /// Returns machine files: the included ones, one with a locked module, and others with modules of several sizes.
@@ -64,28 +64,28 @@ fn texts() -> Vec<String> {
     texts
 }
 
-fn any_wish() -> impl Strategy<Value = Wish> {
+fn any_namespace_request() -> impl Strategy<Value = NamespaceRequest> {
     let mode = select(vec![Mode::Fsdax, Mode::Devdax, Mode::Sector, Mode::Raw]);
     // Sizes of every order of magnitude, in units that fit most sets.
     let size = (0_u64..18, 1_u64..12).prop_map(|(shift, count)| (48 * MIB * count) << shift >> 3);
     let kind = select(vec![PersistentKind::AppDirect, PersistentKind::AppDirectNotInterleaved]);
-    let map = select(vec![MapPlace::Dev, MapPlace::Mem]);
+    let map = select(vec![MapLocation::Dev, MapLocation::Mem]);
     (mode, option::weighted(0.85, size), option::of(0_u16..3), option::weighted(0.4, kind), map).prop_map(
         |(mode, size, socket, kind, map)| {
             let namespace = CreateNamespace { mode, size, map, ..CreateNamespace::default() };
-            Wish { namespace, socket: socket.map(|socket| socket % 2), kind }
+            NamespaceRequest { namespace, socket: socket.map(|socket| socket % 2), kind }
         },
     )
 }
 
 fn any_request() -> impl Strategy<Value = PlanRequest> {
     let rest = option::of(select(vec![Rest::MemoryMode, Rest::AppDirect, Rest::Unconfigured]));
-    (vec(any_wish(), 0..5), rest).prop_map(|(mut wishes, rest)| {
-        // The names identify the wishes.
-        for (number, wish) in wishes.iter_mut().enumerate() {
-            wish.namespace.name = format!("wish {number}");
+    (vec(any_namespace_request(), 0..5), rest).prop_map(|(mut requests, rest)| {
+        // The names identify the requests.
+        for (number, one) in requests.iter_mut().enumerate() {
+            one.namespace.name = format!("request {number}");
         }
-        PlanRequest { wishes, rest, ..PlanRequest::default() }
+        PlanRequest { namespaces: requests, rest, ..PlanRequest::default() }
     })
 }
 
@@ -137,42 +137,42 @@ fn identities(platform: &Platform) -> BTreeSet<Uuid> {
     regions.iter().flat_map(|region| platform.namespaces(region)).filter_map(|one| one.uuid).collect()
 }
 
-/// Checks that every wish is fulfilled exactly.
-fn check_wishes(request: &PlanRequest, steps: &[Step], after: &Platform) {
+/// Checks that every request is fulfilled exactly.
+fn check_requests(request: &PlanRequest, steps: &[Step], after: &Platform) {
     let made: Vec<(&CreateNamespace, u16)> = steps
         .iter()
         .filter_map(|step| match step {
-            Step::CreateNamespace { wanted, socket, .. } => Some((wanted, *socket)),
+            Step::CreateNamespace { parameters: wanted, socket, .. } => Some((wanted, *socket)),
             _ => None,
         })
         .collect();
-    for wish in &request.wishes {
+    for one in &request.namespaces {
         let regions = after.regions();
         let ways = |number: Option<u32>| regions[number.unwrap() as usize].members().len();
         let found = made.iter().position(|(wanted, socket)| {
-            wanted.name == wish.namespace.name
-                && (wanted.mode, wanted.map) == (wish.namespace.mode, wish.namespace.map)
-                && wish.namespace.size.is_none_or(|size| wanted.size == Some(size))
-                && wish.socket.is_none_or(|wished| wished == *socket)
-                && match wish.kind {
+            wanted.name == one.namespace.name
+                && (wanted.mode, wanted.map) == (one.namespace.mode, one.namespace.map)
+                && one.namespace.size.is_none_or(|size| wanted.size == Some(size))
+                && one.socket.is_none_or(|socket_wanted| socket_wanted == *socket)
+                && match one.kind {
                     None => true,
                     Some(PersistentKind::AppDirect) => ways(wanted.region) > 1,
                     Some(PersistentKind::AppDirectNotInterleaved) => ways(wanted.region) == 1,
                 }
         });
-        assert!(found.is_some(), "{wish:?} is not in {steps:?}");
+        assert!(found.is_some(), "{one:?} is not in {steps:?}");
     }
-    assert_eq!(made.len(), request.wishes.len());
+    assert_eq!(made.len(), request.namespaces.len());
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
 
     /// A plan is made, executed in a directory, and the directory is opened again. The table must be the planned one,
-    /// every lost namespace must be in the losses, and all wishes must be fulfilled. A wish that is suggested in place
-    /// of an impossible one must be possible.
+    /// every lost namespace must be in the losses, and all requests must be fulfilled. A request that is suggested in
+    /// place of an impossible one must be possible.
     #[test]
-    fn a_plan_leads_to_the_table_that_it_showed(number in 0..texts().len(), past in any_past(), request in any_request()) {
+    fn plan_leads_to_its_table(number in 0..texts().len(), past in any_past(), request in any_request()) {
         let folder = TempDir::new().unwrap();
         let root = folder.path().join("state");
         let mut directory = Directory::init(&root, Path::new("machine"), &texts()[number]).unwrap();
@@ -182,10 +182,10 @@ proptest! {
             Ok(plan) => {
                 directory.change(|platform| plan.run(platform, &mut uuids(2))).unwrap();
                 drop(directory);
-                let directory = Directory::open(&root, Purpose::Look).unwrap();
+                let directory = Directory::open(&root, Purpose::ReadOnly).unwrap();
                 let after = directory.platform();
                 prop_assert_eq!(&Table::of(after), &plan.table);
-                check_wishes(&request, &plan.steps, after);
+                check_requests(&request, &plan.steps, after);
                 let gone = identities(&before).difference(&identities(after)).count();
                 let named = |loss: &&Loss| matches!(loss, Loss::Namespace { .. });
                 prop_assert_eq!(plan.losses.iter().filter(named).count(), gone);
@@ -194,8 +194,8 @@ proptest! {
                 prop_assert!(memory(after) >= memory(&before) || named);
             }
             Err(PlanError::Impossible(impossible)) => {
-                if let (Some(nearest), [_]) = (&impossible.nearest, request.wishes.as_slice()) {
-                    let offered = PlanRequest { wishes: vec![nearest.clone()], ..request.clone() };
+                if let (Some(nearest), [_]) = (&impossible.nearest, request.namespaces.as_slice()) {
+                    let offered = PlanRequest { namespaces: vec![nearest.clone()], ..request.clone() };
                     prop_assert!(plan(&before, &offered).is_ok(), "{impossible}");
                 }
                 // The largest available size must be less than the requested one.
@@ -211,11 +211,11 @@ proptest! {
 /// Returns the contents of a machine's regions, a line each, without the kernel's names.
 fn held(table: &Table) -> Vec<String> {
     let line = |row: &Row| {
-        let holding = match &row.holding {
-            Holding::Namespace { mode, usable, label, .. } => format!("{} {usable} {label}", mode.word()),
-            other => other.word().to_owned(),
+        let usage = match &row.usage {
+            Usage::Namespace { mode, usable, label, .. } => format!("{} {usable} {label}", mode.as_str()),
+            other => other.as_str().to_owned(),
         };
-        Some(format!("{} {} {} {holding}", row.socket, row.region?, row.size))
+        Some(format!("{} {} {} {usage}", row.socket, row.region?, row.size))
     };
     let mut lines: Vec<String> = table.rows.iter().filter_map(line).collect();
     lines.sort();
@@ -227,7 +227,7 @@ proptest! {
 
     /// A plan from a kernel's inventory can be executed, and leads to the planned table.
     #[test]
-    fn a_plan_for_a_real_machine_leads_to_the_table_that_it_showed(
+    fn real_plan_leads_to_its_table(
         number in 0..texts().len(), past in any_past(), mut request in any_request()
     ) {
         // Older tools do not list all that kernels show.
@@ -241,12 +241,12 @@ proptest! {
                 let before = identities(&platform);
                 plan.run(&mut platform, &mut uuids(2)).unwrap();
                 prop_assert_eq!(held(&Table::of(&platform)), held(&plan.table));
-                check_wishes(&request, &plan.steps, &platform);
+                check_requests(&request, &plan.steps, &platform);
                 prop_assert_eq!(plan.losses.len(), before.difference(&identities(&platform)).count());
             }
             Err(PlanError::Impossible(impossible)) => {
-                if let (Some(nearest), [_]) = (&impossible.nearest, request.wishes.as_slice()) {
-                    let offered = PlanRequest { wishes: vec![nearest.clone()], ..request.clone() };
+                if let (Some(nearest), [_]) = (&impossible.nearest, request.namespaces.as_slice()) {
+                    let offered = PlanRequest { namespaces: vec![nearest.clone()], ..request.clone() };
                     prop_assert!(for_real(&inventory, &Cxl::default(), &offered).is_ok(), "{impossible}");
                 }
             }
@@ -256,10 +256,10 @@ proptest! {
 }
 
 #[test]
-fn the_rest_becomes_memory_and_nothing_more_than_needed_is_changed() {
+fn rest_becomes_memory_with_minimal_change() {
     let mut platform = machine("e4-pmserver");
     let mut request = PlanRequest {
-        wishes: vec![wish(Mode::Fsdax, 999 * GIB, 0)],
+        namespaces: vec![requested(Mode::Fsdax, 999 * GIB, 0)],
         rest: Some(Rest::MemoryMode),
         ..PlanRequest::default()
     };
@@ -276,28 +276,28 @@ fn the_rest_becomes_memory_and_nothing_more_than_needed_is_changed() {
     assert!(first.losses.is_empty());
     first.run(&mut platform, &mut uuids(2)).unwrap();
     // A namespace that fits into the free range is made there.
-    request = PlanRequest { wishes: vec![wish(Mode::Raw, 12 * GIB, 0)], ..PlanRequest::default() };
+    request = PlanRequest { namespaces: vec![requested(Mode::Raw, 12 * GIB, 0)], ..PlanRequest::default() };
     let second = plan(&platform, &request).unwrap();
     assert_eq!(second.steps.len(), 1, "{:?}", second.steps);
     // A larger one gets unused modules, and Memory Mode stays where it was.
-    request.wishes = vec![Wish { socket: None, ..wish(Mode::Raw, 300 * GIB, 0) }];
+    request.namespaces = vec![NamespaceRequest { socket: None, ..requested(Mode::Raw, 300 * GIB, 0) }];
     let third = plan(&platform, &request).unwrap();
     assert!(third.losses.is_empty(), "{:?}", third.losses);
     assert!(matches!(third.steps[0], Step::CreateGoals { .. }));
     // If modules in use must be taken, the plan lists the losses.
-    request.wishes = vec![wish(Mode::Raw, 300 * GIB, 0)];
+    request.namespaces = vec![requested(Mode::Raw, 300 * GIB, 0)];
     let fourth = plan(&platform, &request).unwrap();
     let lost: Vec<String> = fourth.losses.iter().map(Loss::to_string).collect();
     assert_eq!(lost[0], "namespace0.0 (fsdax, 999 GiB) with all its data");
     // The largest possible size includes ranges of namespaces that could be destroyed.
-    let said = refused(&platform, vec![wish(Mode::Raw, 2000 * GIB, 0)]);
+    let said = refused(&platform, vec![requested(Mode::Raw, 2000 * GIB, 0)]);
     assert!(said.ends_with("the nearest that is possible is --raw 1512GiB --socket 0 (1.47 TiB)"), "{said}");
-    let memory = |row: &&Row| row.holding == Holding::Memory;
+    let memory = |row: &&Row| row.usage == Usage::Memory;
     assert!(fourth.table.rows.iter().find(memory).unwrap().size > 1000 * GIB, "{}", fourth.table.text());
 }
 
 #[test]
-fn a_second_plan_for_the_same_rest_does_nothing() {
+fn second_plan_is_empty() {
     for rest in [Rest::MemoryMode, Rest::AppDirect, Rest::Unconfigured] {
         let mut platform = machine("e4-storage");
         let request = PlanRequest { rest: Some(rest), ..PlanRequest::default() };
@@ -309,57 +309,61 @@ fn a_second_plan_for_the_same_rest_does_nothing() {
 }
 
 #[test]
-fn what_is_impossible_is_told_in_words_with_the_nearest_that_is_possible() {
+fn impossible_request_names_nearest_possible() {
     let pmserver = machine("e4-pmserver");
-    let said = refused(&pmserver, vec![wish(Mode::Fsdax, 1536 * GIB, 0)]);
+    let said = refused(&pmserver, vec![requested(Mode::Fsdax, 1536 * GIB, 0)]);
     assert_eq!(
         said,
         "--fsdax 1536GiB --socket 0 is impossible: socket 0 has no 1.5 TiB for it, but at most 1.47 TiB; the nearest \
          that is possible is --fsdax 1512GiB --socket 0 (1.47 TiB)"
     );
-    let said = refused(&pmserver, vec![wish(Mode::Fsdax, GIB, 1)]);
+    let said = refused(&pmserver, vec![requested(Mode::Fsdax, GIB, 1)]);
     assert!(said.contains("1GiB over 6 modules is not a multiple of 12MiB"), "{said}");
     assert!(said.ends_with("--fsdax 1020MiB --socket 1 (1020 MiB)"), "{said}");
-    // The nearest size for a wish that was both too small and not aligned used to be the largest available one.
+    // The nearest size for a request that was both too small and not aligned used to be the largest available one.
     for (mode, nearest) in [(Mode::Fsdax, "--fsdax 24MiB"), (Mode::Sector, "--sector 16392KiB")] {
-        let said = refused(&pmserver, vec![wish(mode, 1, 1)]);
+        let said = refused(&pmserver, vec![requested(mode, 1, 1)]);
         assert!(said.contains(&format!("the nearest that is possible is {nearest} --socket 1")), "{said}");
     }
     // The size overflows 64 bits when it is rounded up.
-    let said = refused(&pmserver, vec![wish(Mode::Fsdax, u64::MAX, 1)]);
+    let said = refused(&pmserver, vec![requested(Mode::Fsdax, u64::MAX, 1)]);
     assert!(
         said.ends_with("the nearest that is possible is --fsdax 1512GiB --socket 1 (1.47 TiB)"),
         "{said}"
     );
-    let aligned = CreateNamespace { align: Some(2 * MIB), ..wish(Mode::Sector, 24 * MIB, 1).namespace };
-    let said = refused(&pmserver, vec![Wish { namespace: aligned, ..Wish::default() }]);
+    let aligned = CreateNamespace { align: Some(2 * MIB), ..requested(Mode::Sector, 24 * MIB, 1).namespace };
+    let said =
+        refused(&pmserver, vec![NamespaceRequest { namespace: aligned, ..NamespaceRequest::default() }]);
     assert!(
         said.ends_with("mode sector has no page map that could be aligned: leave the alignment out"),
         "{said}"
     );
-    let said = refused(&pmserver, vec![wish(Mode::Raw, 12 * GIB, 5)]);
+    let said = refused(&pmserver, vec![requested(Mode::Raw, 12 * GIB, 5)]);
     assert!(said.contains("there is no socket 5; the machine has 0, 1; the nearest"), "{said}");
-    let said = refused(&pmserver, vec![wish(Mode::Raw, 1500 * GIB, 0), wish(Mode::Raw, 24 * GIB, 0)]);
-    assert!(said.contains("but at most 12 GiB left beside the other wishes"), "{said}");
-    let said = refused(&pmserver, vec![Wish { socket: None, ..wish(Mode::Raw, 3072 * GIB, 0) }]);
+    let said =
+        refused(&pmserver, vec![requested(Mode::Raw, 1500 * GIB, 0), requested(Mode::Raw, 24 * GIB, 0)]);
+    assert!(said.contains("but at most 12 GiB left beside the other requests"), "{said}");
+    let said =
+        refused(&pmserver, vec![NamespaceRequest { socket: None, ..requested(Mode::Raw, 3072 * GIB, 0) }]);
     assert!(said.contains("no socket has 3 TiB for it, but at most 1.47 TiB; the nearest"), "{said}");
     let fujitsu = machine("fujitsu-primergy");
-    let said = refused(&fujitsu, vec![wish(Mode::Fsdax, 300 * GIB, 1)]);
+    let said = refused(&fujitsu, vec![requested(Mode::Fsdax, 300 * GIB, 1)]);
     assert!(said.contains("at most 252 GiB; module 0x1101 (CPU2_DIMM_D2) is dead"), "{said}");
-    let together = Wish { kind: Some(PersistentKind::AppDirect), ..wish(Mode::Fsdax, 100 * GIB, 1) };
+    let together =
+        NamespaceRequest { kind: Some(PersistentKind::AppDirect), ..requested(Mode::Fsdax, 100 * GIB, 1) };
     let said = refused(&fujitsu, vec![together]);
     assert!(said.contains("socket 1 has no two modules to interleave; module 0x1101"), "{said}");
     assert!(said.ends_with("--fsdax 100GiB --socket 1 (100 GiB)"), "{said}");
     let text = Machine::included("lab-one").unwrap();
     let locked = text.replace("firmware", "security = \"Locked\"\nfirmware");
     let locked = Platform::new(Machine::parse(&locked).unwrap());
-    let said = refused(&locked, vec![wish(Mode::Raw, GIB, 0)]);
+    let said = refused(&locked, vec![requested(Mode::Raw, GIB, 0)]);
     assert!(said.contains("no module that could be used; module 0x0001 (CPU0_DIMM_A2) is locked"), "{said}");
     let small = text.replace("firmware", "label_area = \"1024B\"\nfirmware");
     let small = Platform::new(Machine::parse(&small).unwrap());
-    let said = refused(&small, vec![wish(Mode::Raw, 16 * MIB, 0); 3]);
+    let said = refused(&small, vec![requested(Mode::Raw, 16 * MIB, 0); 3]);
     assert!(said.contains("the labels of module 0x0001"), "{said}");
-    let odd = CreateNamespace { sector_size: Some(100), ..wish(Mode::Sector, GIB, 0).namespace };
-    let odd = Wish { namespace: odd, ..Wish::default() };
+    let odd = CreateNamespace { sector_size: Some(100), ..requested(Mode::Sector, GIB, 0).namespace };
+    let odd = NamespaceRequest { namespace: odd, ..NamespaceRequest::default() };
     assert!(refused(&machine("lab-one"), vec![odd]).contains("sectors can't have 100 bytes"));
 }

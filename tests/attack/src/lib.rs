@@ -16,15 +16,15 @@
 pub mod api;
 pub mod files;
 pub mod kill;
-mod panics;
+mod panic_hook;
 mod progress;
 mod trial;
 
-pub use panics::listen;
-pub use progress::{Progress, Steps};
-pub use trial::{FOUND_CODE, Finding, Ran, STALL_LIMIT, run};
+pub use panic_hook::install_panic_hook;
+pub use progress::{Progress, StepRecorder};
+pub use trial::{FOUND_CODE, Finding, RunResult, STALL_LIMIT, run};
 
 /// Makes a folder for pools that need not outlive the machine: in memory if the system has `/dev/shm`.
-pub(crate) fn scratch() -> std::io::Result<tempfile::TempDir> {
+pub(crate) fn scratch_folder() -> std::io::Result<tempfile::TempDir> {
     tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir())
 }

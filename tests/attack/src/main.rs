@@ -4,7 +4,7 @@
 use anyhow::{Context, Result, ensure};
 use clap::{Args, Parser, Subcommand};
 use lode_attack::api::{self, Part, Sequence};
-use lode_attack::files::{self, Library, Program, Samples, Way};
+use lode_attack::files::{self, Library, PoolAccess, Program, Samples};
 use lode_attack::kill::{self, Kills, Work};
 use lode_attack::{FOUND_CODE, Finding, Progress, STALL_LIMIT};
 use lode_heap::Durability;
@@ -22,11 +22,11 @@ const SAMPLES_PROGRAM: u64 = 20;
 #[command(name = "attack")]
 struct Arguments {
     #[command(subcommand)]
-    what: What,
+    command: AttackCommand,
 }
 
 #[derive(Subcommand)]
-enum What {
+enum AttackCommand {
     /// Call the library at random, and compare with a model
     Api(Api),
     /// Damage files, and read, check and repair them
@@ -40,7 +40,7 @@ enum What {
 
 /// Arguments of all attacks.
 #[derive(Args)]
-struct Run {
+struct CommonArguments {
     /// Minutes of new seeds
     #[arg(long, default_value_t = 1)]
     minutes: u64,
@@ -58,7 +58,7 @@ struct Run {
 #[derive(Args)]
 struct Api {
     #[command(flatten)]
-    run: Run,
+    run: CommonArguments,
     /// Part to call: heap, store, typed, threads, full [default: each in turn]
     #[arg(long)]
     part: Option<Part>,
@@ -73,7 +73,7 @@ struct Api {
 #[derive(Args)]
 struct Files {
     #[command(flatten)]
-    run: Run,
+    run: CommonArguments,
     /// The program to attack, `lode`, instead of the library
     #[arg(long)]
     lode: Option<PathBuf>,
@@ -91,7 +91,7 @@ struct Files {
 #[derive(Args)]
 struct Kill {
     #[command(flatten)]
-    run: Run,
+    run: CommonArguments,
     /// Work of the process: pairs, ledger [default: each in turn]
     #[arg(long)]
     work: Option<Work>,
@@ -126,11 +126,11 @@ fn durability(text: &str) -> Result<Durability, String> {
 }
 
 fn main() -> Result<ExitCode> {
-    let found = match Arguments::parse().what {
-        What::Api(api) => attack_api(&api)?,
-        What::Files(files) => attack_files(&files)?,
-        What::Kill(kill) => attack_kill(&kill)?,
-        What::Child(Child { work, durability, seed, pool, journal }) => {
+    let found = match Arguments::parse().command {
+        AttackCommand::Api(api) => attack_api(&api)?,
+        AttackCommand::Files(files) => attack_files(&files)?,
+        AttackCommand::Kill(kill) => attack_kill(&kill)?,
+        AttackCommand::Child(Child { work, durability, seed, pool, journal }) => {
             kill::child(&Kills { work, durability, seed, count: 0 }, &pool, &journal)?;
             0
         }
@@ -139,7 +139,11 @@ fn main() -> Result<ExitCode> {
 }
 
 /// Runs `attack` for one seed after another until the minutes are over. Returns the number of findings.
-fn for_minutes(run: &Run, is_single: bool, mut attack: impl FnMut(u64) -> Result<usize>) -> Result<usize> {
+fn for_minutes(
+    run: &CommonArguments,
+    is_single: bool,
+    mut attack: impl FnMut(u64) -> Result<usize>,
+) -> Result<usize> {
     let (begin, limit) = (Instant::now(), Duration::from_secs(run.minutes * 60));
     let (mut found, mut seed) = (0, run.seed);
     loop {
@@ -155,9 +159,9 @@ fn for_minutes(run: &Run, is_single: bool, mut attack: impl FnMut(u64) -> Result
 /// Runs an attack in a worker, prints its output, and returns its findings.
 fn supervise(arguments: &[String], limit: Duration) -> Result<Vec<Finding>> {
     let program = std::env::current_exe().context("the attacker's own program")?;
-    let ran = lode_attack::run(&program, arguments, limit)?;
-    print!("{}", ran.out);
-    Ok(ran.findings)
+    let result = lode_attack::run(&program, arguments, limit)?;
+    print!("{}", result.out);
+    Ok(result.findings)
 }
 
 fn words(words: &[&str]) -> Vec<String> {
@@ -170,12 +174,12 @@ fn attack_api(api: &Api) -> Result<usize> {
         Sequence { part, seed, steps: api.only.clone().unwrap_or_else(all) }
     };
     if let Some(progress) = &api.run.progress {
-        lode_attack::listen();
+        lode_attack::install_panic_hook();
         let part = api.part.context("a worker attacks one part")?;
         let done = sequence(part, api.run.seed).run(&Progress::over(progress)?);
         return Ok(done.map_or_else(
             |finding| {
-                finding.tell();
+                finding.print();
                 1
             },
             |()| 0,
@@ -219,22 +223,22 @@ fn attack_files(files: &Files) -> Result<usize> {
             Ok(findings.len())
         });
     };
-    lode_attack::listen();
+    lode_attack::install_panic_hook();
     let count = files.samples.unwrap_or(if files.lode.is_some() { SAMPLES_PROGRAM } else { SAMPLES });
     ensure!(count > 0, "--samples 0 attacks nothing; ask for more");
     let numbers = files.sample.map_or(0..count, |sample| sample..sample + 1);
     let samples = Samples { seed: files.run.seed, numbers, keep: files.keep.clone() };
-    let way: Box<dyn Way> = match &files.lode {
+    let access: Box<dyn PoolAccess> = match &files.lode {
         Some(lode) => Box::new(Program::new(lode)?),
         None => Box::new(Library),
     };
     let progress = Progress::over(progress)?;
     let mut found = 0;
-    let tell = &mut |finding: Finding| {
+    let report = &mut |finding: Finding| {
         found += 1;
-        finding.tell();
+        finding.print();
     };
-    let tally = files::attack(&samples, &*way, &mut progress.thread(0), tell)?;
+    let tally = files::attack(&samples, &*access, &mut progress.thread(0), report)?;
     println!("seed {}: {tally:?}", files.run.seed);
     Ok(found)
 }
@@ -249,11 +253,11 @@ fn attack_kill(kill: &Kill) -> Result<usize> {
         for work in &works {
             for durability in &durabilities {
                 let kills = Kills { work: *work, durability: *durability, seed, count: kill.kills };
-                let tell = &mut |finding: Finding| {
+                let report = &mut |finding: Finding| {
                     found += 1;
                     println!("{finding} ({work} on {durability}, seed {seed})");
                 };
-                let acknowledged = kill::attack(&kills, &program, tell)?;
+                let acknowledged = kill::attack(&kills, &program, report)?;
                 println!(
                     "seed {seed}: {work} on {durability}: {} kills, {acknowledged} acknowledged",
                     kill.kills

@@ -20,7 +20,7 @@ pub struct Progress {
 
 /// The steps of one thread.
 #[derive(Debug)]
-pub struct Steps<'a> {
+pub struct StepRecorder<'a> {
     progress: &'a Progress,
     slot: u64,
     count: u64,
@@ -39,12 +39,12 @@ impl Progress {
     }
 
     /// Returns the steps of the thread number `slot`.
-    pub fn thread(&self, slot: u64) -> Steps<'_> {
-        Steps { progress: self, slot, count: 0 }
+    pub fn thread(&self, slot: u64) -> StepRecorder<'_> {
+        StepRecorder { progress: self, slot, count: 0 }
     }
 }
 
-impl Steps<'_> {
+impl StepRecorder<'_> {
     /// Notes that the thread begins the step `what`.
     pub fn begin(&mut self, what: impl Display) {
         self.count += 1;
@@ -76,7 +76,7 @@ mod test {
     use super::*;
 
     #[test]
-    fn last_step_of_each_thread_is_read_back() {
+    fn last_step_of_each_thread_round_trips() {
         let file = tempfile::NamedTempFile::new().unwrap();
         let progress = Progress::over(file.path()).unwrap();
         let (mut first, mut third) = (progress.thread(0), progress.thread(2));

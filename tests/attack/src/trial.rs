@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 /// machine a thousand times slower is not reported.
 pub const STALL_LIMIT: Duration = Duration::from_secs(60);
 /// Interval at which a worker is examined.
-const LOOK_EVERY: Duration = Duration::from_millis(10);
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 /// First word of a line in which a worker reports a finding.
 const FOUND: &str = "FOUND ";
 /// Exit code of a worker that has found something.
@@ -39,11 +39,11 @@ impl Finding {
     }
 
     /// Prints the finding on a line that [`run`] reads back.
-    pub fn tell(&self) {
+    pub fn print(&self) {
         println!("{FOUND}{self}");
     }
 
-    fn heard(line: &str) -> Option<Finding> {
+    fn parse(line: &str) -> Option<Finding> {
         let (class, what) = line.strip_prefix(FOUND)?.split_once(": ")?;
         Some(Finding { class: class.into(), what: what.into() })
     }
@@ -57,16 +57,16 @@ impl fmt::Display for Finding {
 
 /// The result of a worker.
 #[derive(Debug, Default)]
-pub struct Ran {
+pub struct RunResult {
     /// Findings that the worker reported, or that its end shows.
     pub findings: Vec<Finding>,
     /// The rest of its output.
     pub out: String,
 }
 
-impl Ran {
+impl RunResult {
     /// Returns true if the worker found nothing and ended without an error.
-    pub fn is_good(&self) -> bool {
+    pub fn has_passed(&self) -> bool {
         self.findings.is_empty()
     }
 }
@@ -76,7 +76,7 @@ impl Ran {
 ///
 /// # Errors
 /// The worker can't be started, or its files can't be made.
-pub fn run(program: &Path, arguments: &[String], limit: Duration) -> Result<Ran> {
+pub fn run(program: &Path, arguments: &[String], limit: Duration) -> Result<RunResult> {
     let status = tempfile::NamedTempFile::new()?;
     let mut command = Command::new(program);
     command.args(arguments).arg("--progress").arg(status.path());
@@ -99,32 +99,32 @@ pub fn run(program: &Path, arguments: &[String], limit: Duration) -> Result<Ran>
             child.wait()?;
             break None;
         }
-        thread::sleep(LOOK_EVERY);
+        thread::sleep(POLL_INTERVAL);
     };
     let [out, err] = reads.map(|read| read.join().unwrap_or_default());
     let steps = last_steps(&std::fs::read(status.path())?).join(", ");
-    let mut ran = Ran::default();
+    let mut result = RunResult::default();
     for line in out.lines() {
-        match Finding::heard(line) {
-            Some(finding) => ran.findings.push(finding),
-            None => ran.out += &format!("{line}\n"),
+        match Finding::parse(line) {
+            Some(finding) => result.findings.push(finding),
+            None => result.out += &format!("{line}\n"),
         }
     }
-    let last_words = || err.lines().rev().take(4).collect::<Vec<_>>().join(" | ");
+    let last_lines = || err.lines().rev().take(4).collect::<Vec<_>>().join(" | ");
     let end = ended.map(|status| (status.code(), status.signal()));
     match end {
-        None => ran.findings.push(Finding::new(
+        None => result.findings.push(Finding::new(
             HANG,
             format_args!("no step began for {} s; the last ones: {steps}", limit.as_secs()),
         )),
         Some((Some(0), _)) => {}
-        Some((Some(code), _)) if code == i32::from(FOUND_CODE) && !ran.findings.is_empty() => {}
-        Some((code, signal)) => ran.findings.push(Finding::new(
+        Some((Some(code), _)) if code == i32::from(FOUND_CODE) && !result.findings.is_empty() => {}
+        Some((code, signal)) => result.findings.push(Finding::new(
             "death",
-            format_args!("exit code {code:?}, signal {signal:?}, at {steps}: {}", last_words()),
+            format_args!("exit code {code:?}, signal {signal:?}, at {steps}: {}", last_lines()),
         )),
     }
-    Ok(ran)
+    Ok(result)
 }
 
 fn read_all(pipe: &mut impl Read) -> String {
@@ -138,16 +138,16 @@ fn read_all(pipe: &mut impl Read) -> String {
 mod test {
     use super::*;
 
-    fn shell(script: &str, limit: Duration) -> Ran {
+    fn shell(script: &str, limit: Duration) -> RunResult {
         // The argument after the script is `$0`, then come `--progress` and the file.
         let arguments = ["-c".to_owned(), script.to_owned(), "worker".to_owned()];
         run(Path::new("/bin/sh"), &arguments, limit).unwrap()
     }
 
     #[test]
-    fn findings_deaths_and_hangs_are_told_apart() {
+    fn findings_deaths_and_hangs_are_distinguished() {
         let long = Duration::from_secs(3600);
-        assert!(shell("echo done", long).is_good());
+        assert!(shell("echo done", long).has_passed());
         let found = shell("echo 'FOUND class: what: it is'; echo more; exit 3", long);
         assert_eq!(found.findings, [Finding::new("class", "what: it is")]);
         assert_eq!(found.out, "more\n");

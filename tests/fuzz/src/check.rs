@@ -17,21 +17,21 @@ const CHANGE: usize = 10;
 /// Applies the bytes as changes to a sound pool: each is an offset (2 bytes, in words) and a word. The header already
 /// has a valid checksum, so the fuzzer need not find one.
 pub fn run(data: &[u8]) {
-    let medium = sound();
+    let medium = sound_pool();
     for change in data.chunks_exact(CHANGE) {
         let (at, word) = change.split_at(CHANGE - 8);
         let at = u64::from(u16::from_le_bytes(at.try_into().unwrap_or_default())) * 8 % POOL_LEN;
         medium.store8(PoolOffset::new(at), u64::from_le_bytes(word.try_into().unwrap_or_default()));
     }
-    check_any(&medium);
+    check_and_repair(&medium);
 }
 
 /// Checks, opens and repairs the pool on `medium`.
-fn check_any(medium: &Arc<Mapping>) {
+fn check_and_repair(medium: &Arc<Mapping>) {
     let bytes = memory::bytes(medium);
-    let report = check_pool(Arc::new(memory::holding(&bytes)), &[&LAYOUT]);
+    let report = check_pool(Arc::new(memory::from_bytes(&bytes)), &[&LAYOUT]);
     assert!(!report.to_string().is_empty());
-    open(&Arc::new(memory::holding(&bytes)));
+    open(&Arc::new(memory::from_bytes(&bytes)));
     if repair_pool(medium, [7, 8], &[&LAYOUT]).is_ok() {
         open(medium);
     }
@@ -47,9 +47,9 @@ fn open(medium: &Arc<Mapping>) {
 }
 
 /// Makes a pool with some keys that was not closed.
-fn sound() -> Arc<Mapping> {
+fn sound_pool() -> Arc<Mapping> {
     let heap = kv::create(POOL_LEN);
-    let tree = tree::rooted(&heap);
+    let tree = tree::open(&heap);
     for number in 0..20u8 {
         tree.insert(format!("key {number}").as_bytes(), &[number; 9]).expect("room");
     }
@@ -76,7 +76,7 @@ pub fn seeds() -> Vec<(&'static str, Vec<u8>)> {
 #[cfg(test)]
 mod test {
     use super::*;
-    use lode_layout::{CHUNK, Descriptor, Slot, Superblock, checked};
+    use lode_layout::{CHUNK, CheckpointSlot, ChunkDescriptor, Superblock, checked};
     use uuid::Uuid;
 
     /// A generator of small and large numbers.
@@ -112,7 +112,10 @@ mod test {
             }
             3 => {
                 let chunks = numbers.any() >> 2;
-                let kinds = [Descriptor::Superblock { chunks }, Descriptor::Huge { chunks: 1 + chunks % 8 }];
+                let kinds = [
+                    ChunkDescriptor::Superblock { chunks },
+                    ChunkDescriptor::Huge { chunks: 1 + chunks % 8 },
+                ];
                 let descriptor = kinds[numbers.below(2) as usize];
                 medium.store8(heap.start.plus(chunk * 8), descriptor.encode());
             }
@@ -133,7 +136,7 @@ mod test {
             _ => {
                 let (generation, sequence) = (numbers.any(), numbers.any());
                 let log_epoch = [numbers.below(5), 4];
-                let slot = Slot {
+                let slot = CheckpointSlot {
                     generation,
                     sequence,
                     log_epoch,
@@ -141,23 +144,23 @@ mod test {
                     closed: false,
                 };
                 for (word, value) in slot.encode(uuid).into_iter().enumerate() {
-                    medium.store8(Slot::home(generation).plus(word as u64 * 8), value);
+                    medium.store8(CheckpointSlot::offset(generation).plus(word as u64 * 8), value);
                 }
             }
         }
     }
 
     #[test]
-    fn hostile_pools_are_survived() {
+    fn hostile_pools_never_panic() {
         let uuid = *Uuid::from_u128(5).as_bytes();
         let mut numbers = Numbers(1);
         for round in 0..2000 {
-            let medium = sound();
+            let medium = sound_pool();
             for _ in 0..=numbers.below(4) {
                 hostile(&mut numbers, &medium, &uuid);
             }
             println!("round {round}");
-            check_any(&medium);
+            check_and_repair(&medium);
         }
     }
 }

@@ -12,7 +12,7 @@ const CRC_LEN: usize = 4;
 pub fn run(data: &[u8]) {
     check(data);
     let mut page = page::<LEN>(data);
-    seal(&mut page);
+    fix_checksum(&mut page);
     check(&page);
 }
 
@@ -24,7 +24,7 @@ fn check(bytes: &[u8]) {
 }
 
 /// Writes the checksum of the other bytes.
-fn seal(page: &mut [u8; LEN]) {
+fn fix_checksum(page: &mut [u8; LEN]) {
     let (rest, crc) = page.split_at_mut(LEN - CRC_LEN);
     crc.fill(0);
     let sum = crc32c::crc32c_append(crc32c::crc32c(rest), crc);
@@ -47,7 +47,7 @@ pub fn seeds() -> Vec<(&'static str, Vec<u8>)> {
             created: 1_700_000_000,
             durability_min: Durability::Commit,
             durability_forced,
-            watched: None,
+            dirty_shutdowns: None,
             geometry: geometry?,
         };
         Some((name, header.encode().to_vec()))
@@ -60,14 +60,14 @@ mod test {
     use super::*;
 
     #[test]
-    fn seeds_are_headers_and_stay_so_when_sealed() {
+    fn seeds_are_valid_headers() {
         assert_eq!(seeds().len(), 2);
         for (name, bytes) in seeds() {
             let mut page: [u8; LEN] = bytes.try_into().unwrap();
             assert!(Header::decode(&page).is_ok(), "{name}");
             page[LEN - CRC_LEN] ^= 1;
             assert!(Header::decode(&page).is_err(), "{name}");
-            seal(&mut page);
+            fix_checksum(&mut page);
             assert!(Header::decode(&page).is_ok(), "{name}");
         }
     }

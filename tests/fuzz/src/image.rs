@@ -2,7 +2,7 @@
 
 use lode_nvdimm::{
     Abstraction, Label, LabelArea, LabelFlags, LabelFormat, LabelName, NamespaceLabel, PAGE_MAP_OFF,
-    PERSISTENT_MEMORY, PageMapInfo, PageMapPlace, PageMapRule, PageMapUser,
+    PERSISTENT_MEMORY, PageMapInfo, PageMapLocation, PageMapRule, PageMapUser,
 };
 use lode_platform::LabelVersion;
 use lode_platform::image::{Image, QemuSlot};
@@ -60,7 +60,7 @@ pub fn seeds() -> Vec<(&'static str, Vec<u8>)> {
     });
     let labelled = || -> Option<Vec<u8>> {
         let mut bytes = vec![0; HEAD + 1024];
-        let (user, place) = (PageMapUser::FileSystem, PageMapPlace::Dram);
+        let (user, place) = (PageMapUser::FileSystem, PageMapLocation::Dram);
         let info = PageMapInfo::plan(user, place, PageMapRule::Pages, 0, DATA_LEN, 2 << 20).ok()?;
         let info = PageMapInfo { uuid: Uuid::from_u128(1), parent_uuid: uuid, ..info };
         bytes[PAGE_MAP_OFF as usize..][..4096].copy_from_slice(&info.encode());
@@ -88,7 +88,7 @@ mod test {
     use super::*;
 
     #[test]
-    fn seeds_reach_far() {
+    fn seeds_are_listed() {
         let path = std::env::temp_dir().join(format!("lode-fuzz-seed-{}", std::process::id()));
         let found: Vec<_> = seeds()
             .into_iter()
@@ -96,7 +96,7 @@ mod test {
                 make(&path, &bytes).unwrap();
                 let contents = Image::open(&path, None).unwrap().contents().unwrap();
                 let file_system = contents.namespaces[0].file_system.as_ref().map(|found| found.kind);
-                (name, contents.namespaces[0].namespace.mode().word(), file_system)
+                (name, contents.namespaces[0].namespace.mode().as_str(), file_system)
             })
             .collect();
         std::fs::remove_file(path).unwrap();

@@ -2,8 +2,8 @@
 
 use crate::page;
 use lode_nvdimm::{
-    BttGeometry, BttInfo, BttVersion, InfoBlockError, PageMapInfo, PageMapPlace, PageMapRule, PageMapUser,
-    fletcher64_seal,
+    BttGeometry, BttInfo, BttVersion, InfoBlockError, PageMapInfo, PageMapLocation, PageMapRule, PageMapUser,
+    store_fletcher64,
 };
 use uuid::Uuid;
 
@@ -16,7 +16,7 @@ const SUM_LEN: usize = 8;
 pub fn run(data: &[u8]) {
     check(data);
     let mut page = page::<LEN>(data);
-    seal(&mut page);
+    fix_checksum(&mut page);
     check(&page);
 }
 
@@ -36,8 +36,8 @@ fn check(bytes: &[u8]) {
 }
 
 /// Writes the checksum of the other bytes.
-fn seal(page: &mut [u8; LEN]) {
-    fletcher64_seal(page, LEN - SUM_LEN);
+fn fix_checksum(page: &mut [u8; LEN]) {
+    store_fletcher64(page, LEN - SUM_LEN);
 }
 
 fn btt() -> Result<Vec<u8>, InfoBlockError> {
@@ -49,7 +49,7 @@ fn btt() -> Result<Vec<u8>, InfoBlockError> {
 }
 
 fn map(user: PageMapUser, rule: PageMapRule) -> Result<Vec<u8>, InfoBlockError> {
-    let info = PageMapInfo::plan(user, PageMapPlace::Namespace, rule, 1 << 32, 1 << 36, 2 << 20)?;
+    let info = PageMapInfo::plan(user, PageMapLocation::Namespace, rule, 1 << 32, 1 << 36, 2 << 20)?;
     Ok(info.encode().to_vec())
 }
 
@@ -69,7 +69,7 @@ mod test {
     use super::*;
 
     #[test]
-    fn seeds_are_info_blocks_and_stay_so_when_sealed() {
+    fn seeds_are_valid_info_blocks() {
         assert_eq!(seeds().len(), 4);
         for (name, bytes) in seeds() {
             let is_sound = |page: &[u8]| BttInfo::decode(page).is_ok() || PageMapInfo::decode(page).is_ok();
@@ -77,7 +77,7 @@ mod test {
             assert!(is_sound(&page), "{name}");
             page[LEN - 1] ^= 1;
             assert!(!is_sound(&page), "{name}");
-            seal(&mut page);
+            fix_checksum(&mut page);
             assert!(is_sound(&page), "{name}");
         }
     }

@@ -15,7 +15,7 @@ fn files(folder: &str) -> Vec<PathBuf> {
 }
 
 #[test]
-fn every_input_is_survived() {
+fn corpus_inputs_never_panic() {
     for target in TARGETS {
         for file in files(&format!("corpus/{}", target.name)) {
             let bytes = fs::read(&file).unwrap();
@@ -30,7 +30,7 @@ fn every_input_is_survived() {
 }
 
 #[test]
-fn every_seed_is_in_its_corpus() {
+fn seeds_are_in_corpus() {
     for target in TARGETS {
         for (name, bytes) in (target.seeds)() {
             let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join(target.name).join(name);

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// Output of a guest, and the end of its run.
-pub(crate) struct Printed {
+pub(crate) struct GuestOutput {
     /// Whole lines, without line ends.
     pub(crate) lines: Vec<String>,
     pub(crate) end: End,
@@ -18,7 +18,7 @@ pub(crate) struct Printed {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
     /// The machine ended by itself.
-    Off,
+    PoweredOff,
     /// Killed at the line that the scenario names.
     Killed,
     /// Killed at the time limit.
@@ -38,17 +38,17 @@ impl Drop for Machine {
 
 /// Runs a machine until it ends, prints a line with the text `killed_at`, or `limit` is over. In the last two cases
 /// SIGKILL ends it, so the machine can't write anything more.
-pub(crate) fn run(mut command: Command, killed_at: Option<&str>, limit: Duration) -> Result<Printed> {
+pub(crate) fn run(mut command: Command, killed_at: Option<&str>, limit: Duration) -> Result<GuestOutput> {
     let deadline = Instant::now() + limit;
     let mut machine = Machine(command.spawn().context("qemu-system-x86_64")?);
     let output = machine.0.stdout.take().context("no standard output")?;
     let (sender, receiver) = mpsc::channel();
     let reader = thread::spawn(move || read_lines(output, &sender));
-    let (mut lines, mut end) = (Vec::new(), End::Off);
+    let (mut lines, mut end) = (Vec::new(), End::PoweredOff);
     loop {
         match receiver.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
             Ok(line) => {
-                if end == End::Off && killed_at.is_some_and(|text| line.contains(text)) {
+                if end == End::PoweredOff && killed_at.is_some_and(|text| line.contains(text)) {
                     end = End::Killed;
                     machine.0.kill()?;
                 }
@@ -56,7 +56,7 @@ pub(crate) fn run(mut command: Command, killed_at: Option<&str>, limit: Duration
             }
             Err(RecvTimeoutError::Disconnected) => break,
             // Lines that the machine printed before it was killed are still in the pipe.
-            Err(RecvTimeoutError::Timeout) if end != End::Off => break,
+            Err(RecvTimeoutError::Timeout) if end != End::PoweredOff => break,
             Err(RecvTimeoutError::Timeout) => {
                 end = End::TimedOut;
                 machine.0.kill()?;
@@ -68,7 +68,7 @@ pub(crate) fn run(mut command: Command, killed_at: Option<&str>, limit: Duration
     // The pipe is closed now, so the reader ends.
     drop(reader.join());
     lines.extend(receiver.try_iter());
-    Ok(Printed { lines, end })
+    Ok(GuestOutput { lines, end })
 }
 
 /// Sends on each line that has a line end. A line without one was cut, and is dropped.

@@ -34,7 +34,7 @@ use std::{env, fs, thread};
 use trial::Trial;
 
 /// Time that a scenario should take at most; the output marks a slower one.
-const GOAL: Duration = Duration::from_secs(20);
+const TIME_GOAL: Duration = Duration::from_secs(20);
 
 /// Run lode on real kernels and emulated persistent memory.
 #[derive(Parser)]
@@ -72,7 +72,7 @@ fn main() -> Result<ExitCode> {
     let target = target();
     let folder = target.join("lab");
     let kernels = kernels(&folder, arguments.kernel.as_deref())?;
-    if !is_there("qemu-system-x86_64") {
+    if !is_in_path("qemu-system-x86_64") {
         println!("SKIP lab/qemu: it is not there; `setup/install.sh lab` installs it on Debian");
         return Ok(ExitCode::SUCCESS);
     }
@@ -129,7 +129,7 @@ fn names(kernels: &[Kernel]) -> String {
     kernels.iter().map(|kernel| kernel.release.as_str()).collect::<Vec<_>>().join(" and ")
 }
 
-fn is_there(program: &str) -> bool {
+fn is_in_path(program: &str) -> bool {
     let folders = env::var_os("PATH").unwrap_or_default();
     env::split_paths(&folders).any(|folder| folder.join(program).exists())
 }
@@ -177,12 +177,12 @@ fn run_all(trials: &[Trial], jobs: usize, folder: &Path) -> (usize, usize) {
     thread::scope(|scope| {
         for _ in 0..jobs {
             let (waiting, sender) = (&waiting, sender.clone());
-            scope.spawn(move || work(waiting, &sender));
+            scope.spawn(move || worker(waiting, &sender));
         }
         drop(sender);
         let (mut passed, mut failures) = (0, Vec::new());
         for outcome in receiver {
-            tell(&outcome, folder);
+            report(&outcome, folder);
             match outcome.result {
                 Ok(()) => passed += 1,
                 Err(error) => failures.push((outcome.name, error)),
@@ -196,7 +196,7 @@ fn run_all(trials: &[Trial], jobs: usize, folder: &Path) -> (usize, usize) {
     })
 }
 
-fn work<'a>(waiting: &Mutex<impl Iterator<Item = &'a Trial<'a>>>, sender: &Sender<Outcome>) {
+fn worker<'a>(waiting: &Mutex<impl Iterator<Item = &'a Trial<'a>>>, sender: &Sender<Outcome>) {
     loop {
         let next = waiting.lock().expect("nothing panics while it is held").next();
         let Some(trial) = next else { return };
@@ -208,9 +208,10 @@ fn work<'a>(waiting: &Mutex<impl Iterator<Item = &'a Trial<'a>>>, sender: &Sende
     }
 }
 
-fn tell(outcome: &Outcome, folder: &Path) {
+fn report(outcome: &Outcome, folder: &Path) {
     let Outcome { name, result, time } = outcome;
-    let slow = if *time > GOAL { format!("  more than {} s", GOAL.as_secs()) } else { String::new() };
+    let slow =
+        if *time > TIME_GOAL { format!("  more than {} s", TIME_GOAL.as_secs()) } else { String::new() };
     let word = if result.is_ok() { "ok" } else { "FAILED" };
     println!("{name:<28} {word:<6} {:>6.1} s{slow}", time.as_secs_f64());
     if let Err(error) = result {
@@ -252,7 +253,7 @@ mod test {
     use anyhow::anyhow;
 
     #[test]
-    fn why_a_trial_failed_fits_on_a_line() {
+    fn failure_reason_fits_one_line() {
         let error = anyhow!("the script before the boot failed: 1c1\n< a\n---\n\n> b\n").context("boot 2");
         assert_eq!(
             fail_line("image-modes on 6.12", &error),

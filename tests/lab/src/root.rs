@@ -61,10 +61,10 @@ pub(crate) fn build(folder: &Path, kernel: &Kernel, programs: &[PathBuf]) -> Res
     for tool in TOOLS {
         let tool = Path::new(tool);
         copy(tool, &root)?;
-        libraries.extend(needed(tool)?);
+        libraries.extend(shared_libraries(tool)?);
     }
     for program in programs {
-        libraries.extend(needed(program)?);
+        libraries.extend(shared_libraries(program)?);
     }
     for library in libraries {
         copy(&library, &root)?;
@@ -126,7 +126,7 @@ fn copy(file: &Path, root: &Path) -> Result<()> {
 }
 
 /// Returns the libraries that a program needs, with the loader.
-fn needed(program: &Path) -> Result<Vec<PathBuf>> {
+fn shared_libraries(program: &Path) -> Result<Vec<PathBuf>> {
     let output = Command::new("ldd").arg(program).output().context("ldd")?;
     let text = String::from_utf8(output.stdout)?;
     if let Some(line) = text.lines().find(|line| line.contains("not found")) {

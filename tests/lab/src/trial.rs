@@ -1,6 +1,6 @@
 //! A scenario on a kernel: its boots in order, and the verdict.
 
-use crate::guest::{self, End, Printed};
+use crate::guest::{self, End, GuestOutput};
 use crate::kernel::Kernel;
 use crate::scenario::{Boot, Scenario};
 use crate::{machine, root};
@@ -20,9 +20,9 @@ const ATTEMPTS: u32 = 3;
 /// Line that the kernel prints when it starts the init.
 const INIT_RUNS: &str = "Run /init as init process";
 /// Last line of the init of every guest.
-const GOOD_END: &str = "lab: ended with status 0";
+const SUCCESS_LINE: &str = "lab: ended with status 0";
 /// Texts that the kernel prints when it has detected a fault in itself.
-const KERNEL_TROUBLE: [&str; 5] =
+const KERNEL_ERRORS: [&str; 5] =
     ["Kernel panic", "BUG:", "Oops:", "general protection fault", "WARNING: CPU"];
 
 /// The folder whose files the guest finds in `/lab/host`.
@@ -69,7 +69,7 @@ impl Trial<'_> {
     fn boot(&self, number: usize, boot: &Boot, before: &[String]) -> Result<Vec<String>> {
         let mut lines = Vec::new();
         if let Some(script) = &boot.before {
-            lines.extend(self.on_host("before", number, script)?);
+            lines.extend(self.run_on_host("before", number, script)?);
         }
         machine::make_modules(self.scenario, &self.folder)?;
         let initramfs = self.folder.join("initramfs");
@@ -84,7 +84,7 @@ impl Trial<'_> {
                 self.kernel,
                 &self.folder,
                 Path::new(&format!("console-{number}.log")),
-                &added(boot, before)?,
+                &appended_words(boot, before)?,
             )?;
             command.stderr(File::create(&complaints)?);
             let printed = guest::run(command, boot.killed_at.as_deref(), LIMIT)?;
@@ -102,15 +102,15 @@ impl Trial<'_> {
         fs::write(self.folder.join(format!("printed-{number}.log")), printed.lines.join("\n") + "\n")?;
         lines.append(&mut printed.lines);
         // The script after the boot does not run for a guest that failed: its lines tell enough.
-        let has_ended = lines.iter().any(|line| line == GOOD_END) || printed.end == End::Killed;
+        let has_ended = lines.iter().any(|line| line == SUCCESS_LINE) || printed.end == End::Killed;
         if let Some(script) = boot.after.as_ref().filter(|_| has_ended) {
-            lines.extend(self.on_host("after", number, script)?);
+            lines.extend(self.run_on_host("after", number, script)?);
         }
         printed.lines = lines;
         let complaints = fs::read_to_string(complaints)?;
         // The console may hold bytes that are not UTF-8.
         let console = String::from_utf8_lossy(&fs::read(console).unwrap_or_default()).into_owned();
-        match judge(boot, &printed, &console) {
+        match check_boot(boot, &printed, &console) {
             Err(error) if !complaints.is_empty() => {
                 Err(error.context(format!("QEMU says: {}", complaints.trim())))
             }
@@ -120,7 +120,7 @@ impl Trial<'_> {
 
     /// Runs a script on this machine, in the trial's folder, with `lode` and a state directory of its own. Returns its
     /// output.
-    fn on_host(&self, when: &str, number: usize, script: &str) -> Result<Vec<String>> {
+    fn run_on_host(&self, when: &str, number: usize, script: &str) -> Result<Vec<String>> {
         let log = self.folder.join(format!("{when}-{number}.log"));
         fs::create_dir_all(self.folder.join(HOST))?;
         let paths = env::var_os("PATH").unwrap_or_default();
@@ -166,7 +166,7 @@ impl Trial<'_> {
 }
 
 /// Returns the words to append to the kernel's command line, after a boot that printed these lines.
-fn added(boot: &Boot, before: &[String]) -> Result<String> {
+fn appended_words(boot: &Boot, before: &[String]) -> Result<String> {
     let Some(beginning) = &boot.append_printed else { return Ok(boot.append.clone()) };
     let mut words = before.iter().flat_map(|line| line.split_whitespace());
     let word = words.find(|word| word.starts_with(beginning));
@@ -180,23 +180,23 @@ fn hung_before_init(console: &Path) -> bool {
 }
 
 /// Checks that a boot went as it must.
-fn judge(boot: &Boot, printed: &Printed, console: &str) -> Result<()> {
-    let Printed { lines, end } = printed;
+fn check_boot(boot: &Boot, printed: &GuestOutput, console: &str) -> Result<()> {
+    let GuestOutput { lines, end } = printed;
     // Checked first: other failures follow from it.
     if let Some(line) =
-        console.lines().find(|line| KERNEL_TROUBLE.iter().any(|trouble| line.contains(trouble)))
+        console.lines().find(|line| KERNEL_ERRORS.iter().any(|error_text| line.contains(error_text)))
     {
         bail!("the kernel says: {line}");
     }
     let last = || format!("the last lines are: {}", lines[lines.len().saturating_sub(2)..].join("; "));
     match (end, &boot.killed_at) {
         (End::TimedOut, _) => bail!("it had not ended after {} s; {}", LIMIT.as_secs(), last()),
-        (End::Off, Some(text)) => {
+        (End::PoweredOff, Some(text)) => {
             bail!("it ended without printing what it was to be killed at, {text}; {}", last());
         }
-        (End::Off, None) => {
+        (End::PoweredOff, None) => {
             let good =
-                lines.iter().rfind(|line| line.starts_with("lab: ")).is_some_and(|line| line == GOOD_END);
+                lines.iter().rfind(|line| line.starts_with("lab: ")).is_some_and(|line| line == SUCCESS_LINE);
             ensure!(good, "the script failed; {}", last());
         }
         (End::Killed, _) => {}
@@ -216,30 +216,30 @@ fn judge(boot: &Boot, printed: &Printed, console: &str) -> Result<()> {
 mod test {
     use super::*;
 
-    fn judged(prints: &[&str], never: &[&str], killed_at: Option<&str>, lines: &[&str], end: End) -> bool {
+    fn passes(prints: &[&str], never: &[&str], killed_at: Option<&str>, lines: &[&str], end: End) -> bool {
         let owned = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
         let (run, prints, never) = (String::new(), owned(prints), owned(never));
         let killed_at = killed_at.map(str::to_owned);
         let boot = Boot { run, prints, never, killed_at, ..Boot::default() };
-        judge(&boot, &Printed { lines: owned(lines), end }, "[ 0.1] booting").is_ok()
+        check_boot(&boot, &GuestOutput { lines: owned(lines), end }, "[ 0.1] booting").is_ok()
     }
 
     #[test]
-    fn a_run_is_good_only_if_it_ended_well_and_printed_all_in_order() {
-        let good = ["one line", "two lines", GOOD_END];
-        assert!(judged(&["one", "two"], &["three"], None, &good, End::Off));
-        assert!(!judged(&["two", "one"], &[], None, &good, End::Off), "another order");
-        assert!(!judged(&["one", "one"], &[], None, &good, End::Off), "a line counts once");
-        assert!(!judged(&["one"], &["two"], None, &good, End::Off), "what must not be there");
-        assert!(!judged(&["one"], &[], None, &good[..2], End::Off), "no end");
-        assert!(!judged(&["a"], &[], None, &["a", "lab: ended with status 1"], End::Off));
-        assert!(!judged(&["one"], &[], None, &good, End::TimedOut));
-        assert!(judged(&[], &[], Some("a"), &["a"], End::Killed));
-        assert!(!judged(&[], &[], Some("x"), &good, End::Off), "it was to be killed");
+    fn boot_passes_only_with_expected_output() {
+        let good = ["one line", "two lines", SUCCESS_LINE];
+        assert!(passes(&["one", "two"], &["three"], None, &good, End::PoweredOff));
+        assert!(!passes(&["two", "one"], &[], None, &good, End::PoweredOff), "another order");
+        assert!(!passes(&["one", "one"], &[], None, &good, End::PoweredOff), "a line counts once");
+        assert!(!passes(&["one"], &["two"], None, &good, End::PoweredOff), "what must not be there");
+        assert!(!passes(&["one"], &[], None, &good[..2], End::PoweredOff), "no end");
+        assert!(!passes(&["a"], &[], None, &["a", "lab: ended with status 1"], End::PoweredOff));
+        assert!(!passes(&["one"], &[], None, &good, End::TimedOut));
+        assert!(passes(&[], &[], Some("a"), &["a"], End::Killed));
+        assert!(!passes(&[], &[], Some("x"), &good, End::PoweredOff), "it was to be killed");
     }
 
     #[test]
-    fn a_machine_hung_before_its_init_only_if_the_kernel_did_not_come_to_it() {
+    fn hang_before_init_is_detected() {
         let folder = tempfile::tempdir().unwrap();
         let console = folder.path().join("console");
         assert!(hung_before_init(&console), "it printed nothing at all");
@@ -253,22 +253,22 @@ mod test {
     }
 
     #[test]
-    fn trouble_of_the_kernel_is_no_success() {
+    fn kernel_errors_fail_boot() {
         let boot = Boot::default();
-        let printed = Printed { lines: vec![GOOD_END.to_owned()], end: End::Off };
-        assert!(judge(&boot, &printed, "[ 0.1] fine").is_ok());
-        assert!(judge(&boot, &printed, "[ 3.0] BUG: unable to handle page fault").is_err());
-        let cut = Printed { lines: Vec::new(), end: End::Off };
+        let printed = GuestOutput { lines: vec![SUCCESS_LINE.to_owned()], end: End::PoweredOff };
+        assert!(check_boot(&boot, &printed, "[ 0.1] fine").is_ok());
+        assert!(check_boot(&boot, &printed, "[ 3.0] BUG: unable to handle page fault").is_err());
+        let cut = GuestOutput { lines: Vec::new(), end: End::PoweredOff };
         let error =
-            judge(&boot, &cut, "[ 3.0] Kernel panic - not syncing").map_err(|error| error.to_string());
+            check_boot(&boot, &cut, "[ 3.0] Kernel panic - not syncing").map_err(|error| error.to_string());
         assert_eq!(error, Err("the kernel says: [ 3.0] Kernel panic - not syncing".to_owned()));
     }
 
     #[test]
-    fn what_was_printed_last_tells_why_a_script_failed() {
+    fn failed_script_reports_last_lines() {
         let lines = ["one", "lode: two", "lab: ended with status 1"].map(str::to_owned).to_vec();
-        let error =
-            judge(&Boot::default(), &Printed { lines, end: End::Off }, "").map_err(|error| error.to_string());
+        let error = check_boot(&Boot::default(), &GuestOutput { lines, end: End::PoweredOff }, "")
+            .map_err(|error| error.to_string());
         let want = "the script failed; the last lines are: lode: two; lab: ended with status 1";
         assert_eq!(error, Err(want.to_owned()));
     }

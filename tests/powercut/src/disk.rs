@@ -57,7 +57,7 @@ pub struct Disk {
 struct State {
     durable: Vec<u8>,
     /// The versions of each sector that was written since it was last durable, the newest last.
-    later: BTreeMap<usize, Vec<Sector>>,
+    unsynced: BTreeMap<usize, Vec<Sector>>,
     requests: Requests,
     /// Number of the request at which the power is cut, from 1.
     cut_at: u64,
@@ -72,24 +72,24 @@ impl Disk {
     /// When the content is not whole sectors.
     pub fn new(content: Vec<u8>, cut_at: u64) -> Disk {
         assert!(content.len().is_multiple_of(SECTOR), "{} bytes are no whole sectors", content.len());
-        let (later, requests) = (BTreeMap::new(), Requests::default());
-        let state = State { durable: content, later, requests, cut_at, is_on: true };
+        let (unsynced, requests) = (BTreeMap::new(), Requests::default());
+        let state = State { durable: content, unsynced, requests, cut_at, is_on: true };
         Disk { state: Mutex::new(state), turned_off: Condvar::new() }
     }
 
     /// Returns the length in bytes.
     pub fn size(&self) -> u64 {
-        self.enter().durable.len() as u64
+        self.lock_state().durable.len() as u64
     }
 
     /// Reads the last written content of the `len` bytes from `at`, or less at the end of the disk.
     pub fn read(&self, at: u64, len: usize) -> Vec<u8> {
-        let state = self.enter();
+        let state = self.lock_state();
         let size = state.durable.len();
         let start = usize::try_from(at).map_or(size, |at| at.min(size));
         let range = start..size.min(start.saturating_add(len));
         let mut bytes = state.durable[range.clone()].to_vec();
-        for (number, versions) in state.later.range(range.start / SECTOR..range.end.div_ceil(SECTOR)) {
+        for (number, versions) in state.unsynced.range(range.start / SECTOR..range.end.div_ceil(SECTOR)) {
             let begin = number * SECTOR;
             let (from, to) = (begin.max(range.start), (begin + SECTOR).min(range.end));
             if let Some(newest) = versions.last() {
@@ -108,10 +108,10 @@ impl Disk {
     /// # Panics
     /// When the range is not on the disk.
     pub fn write(&self, at: u64, bytes: &[u8]) -> Result<(), PowerIsOff> {
-        let mut state = self.begin()?;
+        let mut state = self.begin_request()?;
         state.requests.writes += 1;
         state.write(at as usize, bytes);
-        self.end(&mut state)
+        self.end_request(&mut state)
     }
 
     /// Makes all written bytes durable.
@@ -119,44 +119,44 @@ impl Disk {
     /// # Errors
     /// The power is off, and the written bytes are durable or not.
     pub fn persist(&self) -> Result<(), PowerIsOff> {
-        let mut state = self.begin()?;
+        let mut state = self.begin_request()?;
         state.requests.persists += 1;
-        self.end(&mut state)?;
+        self.end_request(&mut state)?;
         state.persist();
         Ok(())
     }
 
-    /// Waits until the power is off. Returns false if it is still on after `patience`.
-    pub fn wait_until_off(&self, patience: Duration) -> bool {
+    /// Waits until the power is off. Returns false if it is still on after `timeout`.
+    pub fn wait_until_off(&self, timeout: Duration) -> bool {
         let on = |state: &mut State| state.is_on;
-        let waited = self.turned_off.wait_timeout_while(self.enter(), patience, on);
+        let waited = self.turned_off.wait_timeout_while(self.lock_state(), timeout, on);
         !waited.unwrap_or_else(PoisonError::into_inner).0.is_on
     }
 
     /// Cuts the power now, between two requests.
     pub fn turn_off(&self) {
-        self.enter().is_on = false;
+        self.lock_state().is_on = false;
         self.turned_off.notify_all();
     }
 
     /// Returns true if the power is on.
     pub fn is_on(&self) -> bool {
-        self.enter().is_on
+        self.lock_state().is_on
     }
 
     /// Returns the requests so far.
     pub fn requests(&self) -> Requests {
-        self.enter().requests
+        self.lock_state().requests
     }
 
     /// Returns the number of sectors that were written and are not durable.
     pub fn sectors_in_doubt(&self) -> usize {
-        self.enter().later.len()
+        self.lock_state().unsynced.len()
     }
 
     /// Returns the content of the disk after the power comes back.
     pub fn image(&self, survival: Survival) -> Vec<u8> {
-        let state = self.enter();
+        let state = self.lock_state();
         let mut image = state.durable.clone();
         let mut random = fastrand::Rng::with_seed(match survival {
             Survival::Sampled(seed) => seed,
@@ -164,7 +164,7 @@ impl Disk {
         });
         // Few sectors new, half of them, or most of them: each share finds other bugs.
         let share = [0.1, 0.5, 0.9][random.usize(..3)];
-        for (number, versions) in &state.later {
+        for (number, versions) in &state.unsynced {
             let newest = versions.len() - 1;
             let version = match survival {
                 Survival::Old => None,
@@ -178,13 +178,13 @@ impl Disk {
         image
     }
 
-    fn begin(&self) -> Result<MutexGuard<'_, State>, PowerIsOff> {
-        let state = self.enter();
+    fn begin_request(&self) -> Result<MutexGuard<'_, State>, PowerIsOff> {
+        let state = self.lock_state();
         if state.is_on { Ok(state) } else { Err(PowerIsOff) }
     }
 
     /// Ends a request. Cuts the power if this was the chosen request.
-    fn end(&self, state: &mut State) -> Result<(), PowerIsOff> {
+    fn end_request(&self, state: &mut State) -> Result<(), PowerIsOff> {
         if state.requests.count() < state.cut_at {
             return Ok(());
         }
@@ -193,7 +193,7 @@ impl Disk {
         Err(PowerIsOff)
     }
 
-    fn enter(&self) -> MutexGuard<'_, State> {
+    fn lock_state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -207,14 +207,14 @@ impl State {
             let part = (SECTOR - offset).min(bytes.len() - done);
             let mut sector = self.newest(number);
             sector[offset..offset + part].copy_from_slice(&bytes[done..done + part]);
-            self.later.entry(number).or_default().push(sector);
+            self.unsynced.entry(number).or_default().push(sector);
             done += part;
         }
     }
 
     fn newest(&self, number: usize) -> Sector {
-        let later = self.later.get(&number).and_then(|versions| versions.last());
-        later.copied().unwrap_or_else(|| {
+        let unsynced = self.unsynced.get(&number).and_then(|versions| versions.last());
+        unsynced.copied().unwrap_or_else(|| {
             let mut sector = [0; SECTOR];
             sector.copy_from_slice(&self.durable[number * SECTOR..][..SECTOR]);
             sector
@@ -222,7 +222,7 @@ impl State {
     }
 
     fn persist(&mut self) {
-        for (number, versions) in std::mem::take(&mut self.later) {
+        for (number, versions) in std::mem::take(&mut self.unsynced) {
             if let Some(newest) = versions.last() {
                 self.durable[number * SECTOR..][..SECTOR].copy_from_slice(newest);
             }
@@ -240,7 +240,7 @@ mod test {
     }
 
     #[test]
-    fn what_was_persisted_stays_and_the_rest_has_any_version() {
+    fn unsynced_sectors_have_any_version() {
         let disk = zeros(3, 5);
         disk.write(0, &[1; SECTOR]).unwrap();
         disk.persist().unwrap();
@@ -260,7 +260,7 @@ mod test {
     }
 
     #[test]
-    fn a_write_during_which_the_power_goes_off_is_there_in_part() {
+    fn write_at_power_cut_is_partial() {
         let disk = zeros(2, 1);
         assert_eq!(disk.write(0, &[1; 2 * SECTOR]), Err(PowerIsOff));
         assert!(!disk.is_on() && disk.wait_until_off(Duration::ZERO));
@@ -269,7 +269,7 @@ mod test {
     }
 
     #[test]
-    fn reads_see_what_was_written_last() {
+    fn reads_return_last_write() {
         let disk = zeros(3, u64::MAX);
         disk.write(500, &[1; 600]).unwrap();
         disk.write(700, &[2; 1]).unwrap();

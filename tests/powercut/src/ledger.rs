@@ -1,9 +1,9 @@
 //! A program under test: each of its threads keeps an account in a pool, and prints which transactions are durable.
 //!
 //! Transaction `n` of a thread stores `n` to words on three pages, and allocates an object whose content follows from
-//! the thread and `n`. It puts the object in the place of the one from [`KEPT`] transactions before, and frees that
-//! one. Every [`TURN`]th transaction also adds 1 to a word that all threads share. So the number alone determines the
-//! expected content.
+//! the thread and `n`. It puts the object in the place of the one from [`OBJECTS_KEPT`] transactions before, and frees
+//! that one. Every [`SHARED_INTERVAL`]th transaction also adds 1 to a word that all threads share. So the number alone
+//! determines the expected content.
 
 use anyhow::{Context, Result, ensure};
 use lode_heap::{Heap, HeapError, Tx};
@@ -15,9 +15,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// Number of objects that an account keeps.
-pub const KEPT: u64 = 32;
+pub const OBJECTS_KEPT: u64 = 32;
 /// Number of transactions of a thread after which it adds to the shared word.
-pub const TURN: u64 = 8;
+pub const SHARED_INTERVAL: u64 = 8;
 /// Offsets in an account to which the number is stored, on pages of their own.
 const COPIES: [u64; 3] = [0, 4096, 8192];
 /// Offset of an account's list of objects.
@@ -98,7 +98,7 @@ impl Ledger {
     ///
     /// # Errors
     /// The error that ended it.
-    pub fn work(&self, thread: u64, durable: impl Fn(u64) -> io::Result<()>) -> Result<()> {
+    pub fn run_thread(&self, thread: u64, durable: impl Fn(u64) -> io::Result<()>) -> Result<()> {
         for number in self.number(thread) + 1.. {
             self.heap.run(|tx| self.transact(tx, thread, number))?;
             durable(number)?;
@@ -126,7 +126,7 @@ impl Ledger {
             );
             self.verify_account(thread, number)
                 .with_context(|| format!("thread {thread}, transaction {number}"))?;
-            shared += number / TURN;
+            shared += number / SHARED_INTERVAL;
         }
         let found = self.load(self.shared_at());
         ensure!(found == shared, "the shared word is {found} and not {shared}");
@@ -137,7 +137,7 @@ impl Ledger {
     ///
     /// # Errors
     /// Any error of the heap.
-    pub fn go_on(&self) -> Result<(), HeapError> {
+    pub fn run_one_each(&self) -> Result<(), HeapError> {
         for thread in 0..self.threads() {
             let number = self.number(thread) + 1;
             self.heap.run(|tx| self.transact(tx, thread, number))?;
@@ -150,14 +150,14 @@ impl Ledger {
         for copy in COPIES {
             tx.store8(account.plus(copy), number);
         }
-        let place = account.plus(LIST + number % KEPT * WORD);
+        let place = account.plus(LIST + number % OBJECTS_KEPT * WORD);
         let old = PoolOffset::new(tx.load8(place));
         let new = tx.alloc_with(&content(thread, number), WORD, OBJECT_TYPE)?;
         tx.store8(place, new.get());
         if old != PoolOffset::NULL {
             tx.free(old)?;
         }
-        if number.is_multiple_of(TURN) {
+        if number.is_multiple_of(SHARED_INTERVAL) {
             tx.lock(self.root)?;
             tx.store8(self.shared_at(), tx.load8(self.shared_at()) + 1);
         }
@@ -170,13 +170,16 @@ impl Ledger {
             let found = self.load(account.plus(copy));
             ensure!(found == number, "the copy at {copy} is {found}");
         }
-        for kept in number.saturating_sub(KEPT - 1).max(1)..=number {
-            let object = PoolOffset::new(self.load(account.plus(LIST + kept % KEPT * WORD)));
-            ensure!(object != PoolOffset::NULL, "the object of transaction {kept} is not there");
-            let expected = content(thread, kept);
+        for transaction in number.saturating_sub(OBJECTS_KEPT - 1).max(1)..=number {
+            let object = PoolOffset::new(self.load(account.plus(LIST + transaction % OBJECTS_KEPT * WORD)));
+            ensure!(object != PoolOffset::NULL, "the object of transaction {transaction} is not there");
+            let expected = content(thread, transaction);
             let found: Vec<u64> =
                 (0..expected.len() as u64).map(|index| self.load(object.plus(index * WORD))).collect();
-            ensure!(found == expected, "the object of transaction {kept} at {object} has other content");
+            ensure!(
+                found == expected,
+                "the object of transaction {transaction} at {object} has other content"
+            );
         }
         Ok(())
     }
@@ -206,7 +209,9 @@ pub fn run(ledger: &Ledger) -> Result<()> {
     std::thread::scope(|scope| {
         let workers: Vec<_> = (0..ledger.threads())
             .map(|thread| {
-                scope.spawn(move || ledger.work(thread, |number| writeln!(io::stdout(), "{thread} {number}")))
+                scope.spawn(move || {
+                    ledger.run_thread(thread, |number| writeln!(io::stdout(), "{thread} {number}"))
+                })
             })
             .collect();
         workers.into_iter().try_for_each(|worker| worker.join().expect("workers return their errors"))
@@ -253,20 +258,20 @@ mod test {
     use super::*;
 
     #[test]
-    fn reads_whole_lines_only() {
+    fn partial_lines_are_ignored() {
         assert_eq!(acknowledged("0 1\n1 1\n0 2\n1 27\n0 31", 3), [2, 27, 0]);
     }
 
     #[test]
-    fn verifying_finds_what_is_missing_and_what_is_too_much() {
+    fn verify_finds_missing_and_extra_transactions() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("pool");
         Ledger::create(&path, 1 << 20, 2).unwrap();
         let ledger = Ledger::open(&path).unwrap();
-        for _ in 0..2 * KEPT + 5 {
-            ledger.go_on().unwrap();
+        for _ in 0..2 * OBJECTS_KEPT + 5 {
+            ledger.run_one_each().unwrap();
         }
-        let number = 2 * KEPT + 5;
+        let number = 2 * OBJECTS_KEPT + 5;
         ledger.verify(&[number, number - 1]).unwrap();
         for wrong in [[number + 1, number], [number - 2, number]] {
             assert!(ledger.verify(&wrong).is_err(), "{wrong:?}");

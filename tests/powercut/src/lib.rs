@@ -25,5 +25,5 @@ mod volume;
 
 pub use disk::{Disk, Requests, SECTOR, Survival};
 pub use trial::{Trial, Verdict};
-pub use trials::{Found, Trials};
+pub use trials::{Trials, TrialsResult};
 pub use volume::Volume;

@@ -12,7 +12,7 @@ use std::thread;
 use std::time::Duration;
 
 /// Time that a program may take until it has made the request at which the power is cut.
-const PATIENCE: Duration = Duration::from_secs(60);
+const CUT_TIMEOUT: Duration = Duration::from_secs(60);
 /// Longest pauses between two write-backs that the program did not ask for, in microseconds; each trial draws one. With
 /// long pauses most of the unsynced content never reaches the disk, with short pauses most of it does.
 const PAUSES_MAX: [u64; 3] = [2_000, 20_000, 2_000_000];
@@ -23,7 +23,7 @@ pub struct Trial<'a> {
     /// A pool in a file, the content of the disk when the program starts.
     pub pool: &'a Path,
     /// A folder for the mounted file system, and for images.
-    pub place: &'a Path,
+    pub folder: &'a Path,
     /// Number of the request during which the power is cut, from 1.
     pub cut_at: u64,
     /// Number of images to draw, besides the two in which all sectors in doubt are old or all are new.
@@ -71,16 +71,16 @@ impl Trial<'_> {
         verify: impl Fn(&Path, &str) -> Result<()>,
     ) -> Result<Result<Verdict, std::io::Error>> {
         let content = fs::read(self.pool).context("reading the pool")?;
-        let volume = match Volume::mount(Disk::new(content, self.cut_at), self.place) {
+        let volume = match Volume::mount(Disk::new(content, self.cut_at), self.folder) {
             Ok(volume) => volume,
             Err(error) => return Ok(Err(error)),
         };
-        let output = self.until_cut(&volume, command(&volume.path()))?;
+        let output = self.run_until_cut(&volume, command(&volume.path()))?;
         let disk = volume.disk();
         let samples = (0..self.samples).map(|number| Survival::Sampled(self.seed.wrapping_add(number)));
         let mut failure = None;
         for survival in [Survival::Old, Survival::New].into_iter().chain(samples) {
-            let file = tempfile::NamedTempFile::new_in(self.place)?;
+            let file = tempfile::NamedTempFile::new_in(self.folder)?;
             fs::write(file.path(), disk.image(survival))?;
             if let Err(error) = verify(file.path(), &output) {
                 failure = Some((survival, error));
@@ -92,14 +92,14 @@ impl Trial<'_> {
     }
 
     /// Runs the program until the power is cut, and kills it. Returns its output.
-    fn until_cut(&self, volume: &Volume, mut command: Command) -> Result<String> {
+    fn run_until_cut(&self, volume: &Volume, mut command: Command) -> Result<String> {
         let file = File::options().read(true).write(true).open(volume.path())?;
         let mut program = Program(command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?);
         let mut stdout = program.0.stdout.take().context("no standard output")?;
         let mut output = String::new();
         thread::scope(|scope| {
             let reader = scope.spawn(|| stdout.read_to_string(&mut output));
-            scope.spawn(|| write_back_at_will(volume.disk(), &file, self.seed));
+            scope.spawn(|| write_back_randomly(volume.disk(), &file, self.seed));
             let mut waited = Duration::ZERO;
             let step = Duration::from_millis(100);
             let ended = loop {
@@ -107,7 +107,7 @@ impl Trial<'_> {
                     break None;
                 }
                 waited += step;
-                if waited >= PATIENCE {
+                if waited >= CUT_TIMEOUT {
                     break Some("it did not ask for that much".to_owned());
                 }
                 if let Some(status) = program.0.try_wait()? {
@@ -129,7 +129,7 @@ impl Trial<'_> {
 }
 
 /// Makes the kernel write back dirty pages at random times, as under memory pressure. That makes nothing durable.
-fn write_back_at_will(disk: &Disk, file: &File, seed: u64) {
+fn write_back_randomly(disk: &Disk, file: &File, seed: u64) {
     let mut random = fastrand::Rng::with_seed(seed);
     let pause_max = PAUSES_MAX[random.usize(..PAUSES_MAX.len())];
     while !disk.wait_until_off(Duration::from_micros(random.u64(..pause_max))) {

@@ -12,7 +12,7 @@ pub struct Trials<'a> {
     /// A pool in a file, the content of the disk when the program starts.
     pub pool: &'a Path,
     /// A folder for the mounted file system, and for images.
-    pub place: &'a Path,
+    pub folder: &'a Path,
     /// Number of trials.
     pub rounds: u64,
     /// Highest number of the request during which the power is cut.
@@ -25,9 +25,9 @@ pub struct Trials<'a> {
 
 /// Result of a series of trials.
 #[derive(Debug)]
-pub enum Found {
+pub enum TrialsResult {
     /// Every image was right.
-    Nothing,
+    Passed,
     /// This machine can't mount a FUSE file system.
     Unmountable(io::Error),
     /// An image was wrong. The text names the seed, the trial and the fault.
@@ -43,22 +43,23 @@ impl Trials<'_> {
         &self,
         command: impl Fn(&Path) -> Command,
         verify: impl Fn(&Path, &str) -> Result<()>,
-    ) -> Result<Found> {
-        let Trials { pool, place, samples, .. } = *self;
+    ) -> Result<TrialsResult> {
+        let Trials { pool, folder, samples, .. } = *self;
         let mut random = fastrand::Rng::with_seed(self.seed);
         for round in 0..self.rounds {
             let cut_at = random.u64(1..=self.requests_max);
-            let trial = Trial { pool, place, cut_at, samples, seed: random.u64(..) };
+            let trial = Trial { pool, folder, cut_at, samples, seed: random.u64(..) };
             let verdict: Verdict = match trial.run(&command, &verify)? {
                 Ok(verdict) => verdict,
-                Err(error) => return Ok(Found::Unmountable(error)),
+                Err(error) => return Ok(TrialsResult::Unmountable(error)),
             };
-            let told = format!("LODE_SEED={}, round {round}, cut at request {cut_at}: {verdict}", self.seed);
-            println!("{told}");
+            let summary =
+                format!("LODE_SEED={}, round {round}, cut at request {cut_at}: {verdict}", self.seed);
+            println!("{summary}");
             if verdict.failure.is_some() {
-                return Ok(Found::Violation(told));
+                return Ok(TrialsResult::Violation(summary));
             }
         }
-        Ok(Found::Nothing)
+        Ok(TrialsResult::Passed)
     }
 }

@@ -17,7 +17,7 @@ use tempfile::TempDir;
 const NAME: &str = "pool";
 const FILE: INodeNo = INodeNo(2);
 /// Time for which the kernel may cache names and lengths. They never change.
-const FOR_EVER: Duration = Duration::from_secs(1 << 20);
+const CACHE_TIME: Duration = Duration::from_secs(1 << 20);
 
 /// A mounted file system whose one file lies on a [`Disk`]. Unmounted when dropped.
 #[derive(Debug)]
@@ -29,13 +29,13 @@ pub struct Volume {
 }
 
 impl Volume {
-    /// Mounts `disk` on a new folder inside of `place`.
+    /// Mounts `disk` on a new folder inside of `parent`.
     ///
     /// # Errors
     /// The error of the mount: NotFound where the kernel has no FUSE, PermissionDenied where FUSE may not be used.
-    pub fn mount(disk: Disk, place: &Path) -> io::Result<Volume> {
+    pub fn mount(disk: Disk, parent: &Path) -> io::Result<Volume> {
         let disk = Arc::new(disk);
-        let folder = tempfile::tempdir_in(place)?;
+        let folder = tempfile::tempdir_in(parent)?;
         let mut config = Config::default();
         config.mount_options = vec![MountOption::FSName("lode-powercut".into()), MountOption::NoExec];
         let session = fuser::spawn_mount(OneFile { disk: Arc::clone(&disk) }, folder.path(), &config)?;
@@ -87,7 +87,7 @@ impl OneFile {
 
     fn reply_attributes(&self, inode: INodeNo, reply: ReplyAttr) {
         match self.attributes(inode) {
-            Some(attributes) => reply.attr(&FOR_EVER, &attributes),
+            Some(attributes) => reply.attr(&CACHE_TIME, &attributes),
             None => reply.error(Errno::ENOENT),
         }
     }
@@ -104,7 +104,7 @@ impl Filesystem for OneFile {
 
     fn lookup(&self, _: &Request, _: INodeNo, name: &OsStr, reply: ReplyEntry) {
         match self.attributes(FILE).filter(|_| name == NAME) {
-            Some(attributes) => reply.entry(&FOR_EVER, &attributes, Generation(0)),
+            Some(attributes) => reply.entry(&CACHE_TIME, &attributes, Generation(0)),
             None => reply.error(Errno::ENOENT),
         }
     }

@@ -2,13 +2,13 @@
 
 mod trials;
 
-use lode_powercut::Found;
+use lode_powercut::TrialsResult;
 use trials::ledger;
 
 #[test]
-fn a_power_cut_keeps_what_was_acknowledged() {
-    let found = ledger("a_power_cut_keeps_what_was_acknowledged", 12, None);
-    if let Found::Violation(violation) = found {
+fn power_cut_keeps_acknowledged_transactions() {
+    let result = ledger("power_cut_keeps_acknowledged_transactions", 12, None);
+    if let TrialsResult::Violation(violation) = result {
         panic!("{violation}");
     }
 }

@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 /// Makes a pool of `len` bytes with an empty tree, and opens its heap.
 pub fn create(len: u64) -> Heap<Arc<Mapping>> {
-    let medium = Arc::new(memory::line(len));
+    let medium = Arc::new(memory::persistent(len));
     let layout = LayoutName::new(LAYOUT_NAME).unwrap();
     let header = Header::new(Uuid::from_u128(5), layout, Geometry::plan(len).unwrap(), Durability::None, 1);
     let content = |medium: &Arc<Mapping>, header: &Header| {
@@ -20,7 +20,7 @@ pub fn create(len: u64) -> Heap<Arc<Mapping>> {
     };
     lode_pool::format(&medium, header, content).unwrap();
     let heap = open(&medium, [3, 4]).unwrap();
-    tree::plant(&heap);
+    tree::create(&heap);
     heap
 }
 

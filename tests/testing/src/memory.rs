@@ -5,7 +5,7 @@ use lode_pmem::{Durability, Mapping, Medium};
 use std::sync::Arc;
 
 /// Returns `len` zeroed bytes at durability `line`: stores take the code path of persistent memory.
-pub fn line(len: u64) -> Mapping {
+pub fn persistent(len: u64) -> Mapping {
     Mapping::options().durability(Durability::Line).map_anonymous(len).unwrap()
 }
 
@@ -15,8 +15,8 @@ pub fn volatile(len: u64) -> Arc<Mapping> {
 }
 
 /// Returns memory at durability `line` that holds `bytes`.
-pub fn holding(bytes: &[u8]) -> Mapping {
-    let medium = line(bytes.len() as u64);
+pub fn from_bytes(bytes: &[u8]) -> Mapping {
+    let medium = persistent(bytes.len() as u64);
     medium.store(PoolOffset::NULL, bytes);
     medium
 }

@@ -5,7 +5,7 @@ use lode_index::{Finding, IndexError, Tree};
 use lode_pmem::Medium;
 
 /// Makes an empty tree the heap's root object.
-pub fn plant<M: Medium>(heap: &Heap<M>) -> Tree<'_, M> {
+pub fn create<M: Medium>(heap: &Heap<M>) -> Tree<'_, M> {
     let root = heap.run(|tx| {
         let root = Tree::create(tx)?;
         tx.set_root(root);
@@ -15,12 +15,12 @@ pub fn plant<M: Medium>(heap: &Heap<M>) -> Tree<'_, M> {
 }
 
 /// Opens the tree that is the heap's root object.
-pub fn rooted<M: Medium>(heap: &Heap<M>) -> Tree<'_, M> {
+pub fn open<M: Medium>(heap: &Heap<M>) -> Tree<'_, M> {
     Tree::open(heap, heap.root().unwrap()).unwrap()
 }
 
 /// Checks that the tree is sound, has `keys` keys, and that the heap holds its objects and no others.
-pub fn audit<M: Medium>(heap: &Heap<M>, tree: &Tree<'_, M>, keys: u64) {
+pub fn check<M: Medium>(heap: &Heap<M>, tree: &Tree<'_, M>, keys: u64) {
     let mut reached = Vec::new();
     let mut damage = Vec::new();
     let leaves = tree.check(|finding| match finding {

@@ -1,4 +1,4 @@
-//! Keys, laid out one after the other in the order of their use. Reading them costs all sides the same and next to
+//! Keys, laid out one after the other in the order of their use. Reading them costs all engines the same and next to
 //! nothing.
 
 use anyhow::{Context, Result, ensure};
@@ -18,7 +18,7 @@ pub(crate) enum KeySet {
     Words,
 }
 
-/// A list of keys in a certain order. Each is followed by a NUL, which most sides leave alone.
+/// A list of keys in a certain order. Each is followed by a NUL, which most engines leave alone.
 pub(crate) struct Keys {
     bytes: Vec<u8>,
     /// Offset in `bytes` after each key and its NUL.
@@ -132,7 +132,7 @@ mod test {
     use super::*;
 
     #[test]
-    fn another_order_holds_the_same_keys_and_their_ids() {
+    fn reordered_keys_keep_ids() {
         let mut rng = Rng::with_seed(1);
         let keys = Keys::new(KeySet::Random, 100, &mut rng).unwrap();
         let again = keys.reordered(1000, &mut rng).unwrap();
@@ -146,7 +146,7 @@ mod test {
     }
 
     #[test]
-    fn keys_are_eight_bytes_and_a_nul() {
+    fn random_keys_are_nul_terminated() {
         let keys = Keys::new(KeySet::Random, 3, &mut Rng::with_seed(1)).unwrap();
         assert_eq!(keys.ends(), [9, 18, 27]);
         assert!(keys.iter_with_nul().all(|(key, _)| key[8] == 0));

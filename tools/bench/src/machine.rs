@@ -22,9 +22,9 @@ pub(crate) struct Machine {
     pub(crate) memory_gib: f64,
     /// Kernel release.
     pub(crate) kernel: String,
-    /// File system of the works on `line`.
+    /// File system of the workloads on `line`.
     pub(crate) line_file_system: String,
-    /// File system of the works on an ordinary file.
+    /// File system of the workloads on an ordinary file.
     pub(crate) file_file_system: String,
     /// Versions of the peers.
     pub(crate) peers: Vec<String>,
@@ -36,7 +36,7 @@ pub(crate) struct Machine {
 
 impl Machine {
     /// Describes this machine, and the file systems of two folders.
-    pub(crate) fn look(line: &Path, file: &Path) -> Result<Machine> {
+    pub(crate) fn detect(line: &Path, file: &Path) -> Result<Machine> {
         let cpu_info = read("/proc/cpuinfo")?;
         let cpu_field = |name: &str| {
             let line = cpu_info.lines().find(|line| line.starts_with(name));
@@ -72,7 +72,7 @@ impl Machine {
     }
 
     /// Notes the load at the end.
-    pub(crate) fn look_again(&mut self) -> Result<()> {
+    pub(crate) fn record_final_load(&mut self) -> Result<()> {
         self.load.1 = load()?;
         Ok(())
     }

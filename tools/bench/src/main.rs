@@ -1,17 +1,18 @@
-//! Lodestone and its peers, in turn, on the same work.
+//! Lodestone and its peers, in turn, on the same workloads.
 //!
 //! ```text
-//!   main: for each group a process of its own --- works: laps in turn, medians
+//!   main: for each group a process of its own --- workloads: laps in turn, medians
 //!     |                                             |  trait Transactions, Tree, Store
 //!   report: terminal, JSON, HTML                  ours | peers (C driver, crates)
 //! ```
 //!
-//! It does: run all sides of a work in turn, at least 15 times around, check that they come to the same result, and
-//! report medians and ratios. It does not: measure persistent memory where there is none. Works whose name begins with
-//! `file-` run on an ordinary file; all others run on tmpfs, with cache-line flushes forced on both sides.
+//! It does: run all engines of a workload in turn, in at least 15 rounds, check that they come to the same result, and
+//! report medians and ratios. It does not: measure persistent memory where there is none. Workloads whose name begins
+//! with `file-` run on an ordinary file; all others run on tmpfs, with cache-line flushes forced on both engines.
 
 mod clock;
-mod contender;
+mod engine;
+mod figure;
 mod keys;
 mod machine;
 mod ours;
@@ -20,9 +21,8 @@ mod plan;
 mod report;
 mod rounds;
 mod run;
-mod solo;
 mod targets;
-mod works;
+mod workloads;
 
 use crate::plan::{Group, Size};
 use crate::run::Laps;
@@ -33,16 +33,16 @@ use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Lodestone and its peers, in turn, on the same work
+/// Lodestone and its peers, in turn, on the same workloads
 #[derive(Parser)]
 #[command(name = "lode-bench")]
 struct Arguments {
     /// Groups to run; all if none is named
     groups: Vec<Group>,
-    /// Run every row once around in seconds, to see that all still work; measures nothing
+    /// Run every row once, in seconds, to see that all still run; measures nothing
     #[arg(long)]
     quick: bool,
-    /// Laps of each side
+    /// Laps of each engine
     #[arg(long, default_value_t = 15, value_parser = clap::value_parser!(u16).range(15..))]
     rounds: u16,
     /// Touch the pools of trees before they are timed
@@ -51,12 +51,12 @@ struct Arguments {
     /// Seed of the random order of keys and places
     #[arg(long, default_value_t = 20_261_120)]
     seed: u64,
-    /// Folder for the outputs, and for the files of the works on an ordinary file
+    /// Folder for the outputs, and for the files of the workloads on an ordinary file
     #[arg(long, default_value = "target/bench")]
     out: PathBuf,
-    /// Report again from the laps that an earlier run left in the folder for outputs
+    /// Measure nothing; report from the laps that an earlier run left in the folder for outputs
     #[arg(long, conflicts_with_all = ["groups", "quick"])]
-    again: bool,
+    report_only: bool,
     /// Run the one group that is named in this process, with its files in this folder, and print what it found
     #[arg(long, hide = true)]
     inside: Option<PathBuf>,
@@ -84,14 +84,14 @@ fn main() -> Result<ExitCode> {
     }
     if let Some(folder) = &arguments.inside {
         let group = arguments.groups.first().context("--inside needs a group")?;
-        let findings = works::run(*group, &size, arguments.seed, folder)?;
+        let findings = workloads::run(*group, &size, arguments.seed, folder)?;
         serde_json::to_writer(io::stdout().lock(), &findings)?;
         return Ok(ExitCode::SUCCESS);
     }
     // Quick figures never take the place of real ones.
     let out = if arguments.quick { arguments.out.join("quick") } else { arguments.out.clone() };
     fs::create_dir_all(&out).with_context(|| format!("creating {}", out.display()))?;
-    let laps = if arguments.again {
+    let laps = if arguments.report_only {
         Laps::read(&out)?
     } else {
         let groups = if arguments.groups.is_empty() { Group::ALL.to_vec() } else { arguments.groups };

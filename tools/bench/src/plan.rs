@@ -1,4 +1,4 @@
-//! The groups of works, each run in a process of its own, and the size of a run.
+//! The groups of workloads, each run in a process of its own, and the size of a run.
 //!
 //! A process of its own, because libpmemobj decides when it is loaded whether files are persistent memory, and so
 //! that no group finds its memory used up or cut to pieces by the one before, and a peer that crashes takes only
@@ -16,7 +16,7 @@ pub(crate) enum Durability {
     Commit,
 }
 
-/// Works that run in one process.
+/// Workloads that run in one process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Group {
     /// tx-1, tx-4, tx-16, tx-alloc, alloc-free.
@@ -31,7 +31,7 @@ pub(crate) enum Group {
     Put,
     /// file-put-16 and file-put-16-sequential.
     PutMany,
-    /// Works without a peer.
+    /// Workloads without a peer.
     Alone,
 }
 
@@ -56,15 +56,15 @@ impl Group {
     }
 }
 
-/// Amount of each work in a lap, and number of laps of each side.
+/// Amount of each workload in a lap, and number of laps of each engine.
 #[derive(Clone, Debug)]
 pub(crate) struct Size {
-    /// Laps of each side.
+    /// Laps of each engine.
     pub(crate) rounds: usize,
     /// Transactions in a lap: all laps together wrap a log ring of 4 MiB more than 10 times even with records of
     /// one line.
     pub(crate) transactions: usize,
-    /// True if the pools of trees are touched before they are timed. Neither side does so by default.
+    /// True if the pools of trees are touched before they are timed. Neither engine does so by default.
     pub(crate) touched: bool,
     /// Random keys.
     pub(crate) keys: usize,
@@ -99,7 +99,7 @@ impl Size {
         }
     }
 
-    /// Every row once around, in seconds: shows that all works still work, and measures nothing.
+    /// Every row once, in seconds: shows that all workloads still run, and measures nothing.
     pub(crate) fn quick() -> Size {
         Size {
             rounds: 3,
@@ -116,5 +116,5 @@ impl Size {
     }
 }
 
-/// Threads of the works that have many.
+/// Threads of the workloads that have many.
 pub(crate) const THREADS: usize = 16;

@@ -1,33 +1,35 @@
 //! Taking turns, and what comes out of it.
 
 use crate::clock::Lap;
-use crate::contender::Who;
+use crate::engine::Engine;
 use crate::targets::{self, Unit};
 use anyhow::{Context, Result, ensure};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::{Deserialize, Serialize};
 
-/// All laps of one side on one work.
+/// All laps of one engine on one workload.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Entry {
-    /// The side that ran the laps.
-    pub(crate) who: Who,
+pub(crate) struct EngineLaps {
+    /// The engine that ran the laps.
+    #[serde(rename = "who")]
+    pub(crate) engine: Engine,
     /// Its laps, in order.
     pub(crate) laps: Vec<Lap>,
 }
 
-/// All sides on one work.
+/// All engines on one workload.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Contest {
+pub(crate) struct Comparison {
     /// Its name.
-    pub(crate) work: String,
-    /// The sides.
-    pub(crate) entries: Vec<Entry>,
-    /// A digest of what the work left behind, the same for all sides.
+    #[serde(rename = "work")]
+    pub(crate) workload: String,
+    /// The engines.
+    pub(crate) entries: Vec<EngineLaps>,
+    /// A digest of what the workload left behind, the same for all engines.
     pub(crate) digest: u64,
 }
 
-impl Entry {
+impl EngineLaps {
     /// Each lap in `unit`, in order.
     pub(crate) fn values(&self, unit: Unit) -> Vec<f64> {
         let value = |lap: &Lap| match unit {
@@ -49,29 +51,29 @@ impl Entry {
     }
 }
 
-impl Contest {
-    /// The unit in which a work is reported.
+impl Comparison {
+    /// The unit in which a workload is reported.
     pub(crate) fn unit(&self) -> Unit {
-        match self.work.as_str() {
-            work if work.starts_with("file-put-16") => Unit::PutsPerSecond,
-            work if work.starts_with("file-") => Unit::Micros,
+        match self.workload.as_str() {
+            workload if workload.starts_with("file-put-16") => Unit::PutsPerSecond,
+            workload if workload.starts_with("file-") => Unit::Micros,
             _ => Unit::Cycles,
         }
     }
 
-    /// Our laps, if our side ran.
-    pub(crate) fn ours(&self) -> Option<&Entry> {
-        self.entries.iter().find(|entry| entry.who == Who::Ours)
+    /// Our laps, if Lodestone ran.
+    pub(crate) fn ours(&self) -> Option<&EngineLaps> {
+        self.entries.iter().find(|entry| entry.engine == Engine::Ours)
     }
 
-    /// The laps of each peer that this work is compared with; where two rivals share a peer's name, those of the
+    /// The laps of each peer that this workload is compared with; where two engines share a peer's name, those of the
     /// better one.
-    pub(crate) fn peers(&self) -> Vec<&Entry> {
+    pub(crate) fn peers(&self) -> Vec<&EngineLaps> {
         let unit = self.unit();
-        let mut best: Vec<&Entry> = Vec::new();
-        let is_compared = |entry: &&Entry| targets::is_compared(&self.work, entry.who.peer());
+        let mut best: Vec<&EngineLaps> = Vec::new();
+        let is_compared = |entry: &&EngineLaps| targets::is_compared(&self.workload, entry.engine.peer());
         for entry in self.entries.iter().filter(is_compared) {
-            match best.iter_mut().find(|other| other.who.peer() == entry.who.peer()) {
+            match best.iter_mut().find(|other| other.engine.peer() == entry.engine.peer()) {
                 Some(rival) if entry.median(unit) < rival.median(unit) => *rival = entry,
                 Some(_) => {}
                 None => best.push(entry),
@@ -94,48 +96,52 @@ pub(crate) fn median(values: &[f64]) -> f64 {
     if sorted.len() % 2 == 1 { sorted[middle] } else { f64::midpoint(sorted[middle - 1], sorted[middle]) }
 }
 
-/// Runs the sides in turn, `rounds` times around. Another side begins each round, so that no side always finds the
-/// caches cold or the disk busy. `turn` runs one lap of every work in `works` and returns them.
+/// Runs the engines in turn, `rounds` times. Another engine begins each round, so that no engine always finds the
+/// caches cold or the disk busy. `turn` runs one lap of every workload in `workloads` and returns them.
 ///
 /// The laps of round 0 are thrown away if `warm_up` says so.
-pub(crate) fn take_turns<S>(
-    works: &[&str],
+pub(crate) fn run_interleaved<S>(
+    workloads: &[&str],
     rounds: usize,
     warm_up: bool,
-    sides: &mut [(Who, S)],
-    mut turn: impl FnMut(usize, Who, &mut S) -> Result<Vec<Lap>>,
-) -> Result<Vec<Contest>> {
-    let mut contests: Vec<Contest> = works
+    engines: &mut [(Engine, S)],
+    mut turn: impl FnMut(usize, Engine, &mut S) -> Result<Vec<Lap>>,
+) -> Result<Vec<Comparison>> {
+    let mut comparisons: Vec<Comparison> = workloads
         .iter()
-        .map(|work| Contest {
-            work: (*work).to_owned(),
-            entries: sides.iter().map(|(who, _)| Entry { who: *who, laps: Vec::new() }).collect(),
+        .map(|workload| Comparison {
+            workload: (*workload).to_owned(),
+            entries: engines
+                .iter()
+                .map(|(engine, _)| EngineLaps { engine: *engine, laps: Vec::new() })
+                .collect(),
             digest: 0,
         })
         .collect();
     let first = usize::from(!warm_up);
-    let bar = progress(works, (rounds + 1 - first) * sides.len());
+    let bar = progress(workloads, (rounds + 1 - first) * engines.len());
     for round in first..=rounds {
-        for step in 0..sides.len() {
-            let index = (round + step) % sides.len();
-            let (who, side) = &mut sides[index];
-            let laps = turn(round, *who, side).with_context(|| format!("{who} in {}", works.join(", ")))?;
-            ensure!(laps.len() == works.len());
+        for step in 0..engines.len() {
+            let index = (round + step) % engines.len();
+            let (engine, side) = &mut engines[index];
+            let laps = turn(round, *engine, side)
+                .with_context(|| format!("{engine} in {}", workloads.join(", ")))?;
+            ensure!(laps.len() == workloads.len());
             if round > 0 {
-                for (contest, lap) in contests.iter_mut().zip(laps) {
-                    contest.entries[index].laps.push(lap);
+                for (comparison, lap) in comparisons.iter_mut().zip(laps) {
+                    comparison.entries[index].laps.push(lap);
                 }
             }
             bar.inc(1);
         }
     }
     bar.finish_and_clear();
-    Ok(contests)
+    Ok(comparisons)
 }
 
-fn progress(works: &[&str], laps: usize) -> ProgressBar {
+fn progress(workloads: &[&str], laps: usize) -> ProgressBar {
     let style = ProgressStyle::with_template("{prefix:<30} {wide_bar} {pos}/{len} laps {eta}");
-    let name = if let [only] = works { (*only).to_owned() } else { format!("{} ...", works[0]) };
+    let name = if let [only] = workloads { (*only).to_owned() } else { format!("{} ...", workloads[0]) };
     let bar = ProgressBar::new(laps as u64).with_prefix(name);
     match style {
         Ok(style) => bar.with_style(style),
@@ -143,11 +149,11 @@ fn progress(works: &[&str], laps: usize) -> ProgressBar {
     }
 }
 
-/// Asserts that all sides came to the same result, and returns its digest.
-pub(crate) fn same_digest(work: &str, digests: &[(Who, u64)]) -> Result<u64> {
-    let (first, digest) = *digests.first().context("no side ran")?;
-    for (who, other) in digests {
-        ensure!(*other == digest, "{work}: {first} ends with {digest:016x}, {who} with {other:016x}");
+/// Asserts that all engines came to the same result, and returns its digest.
+pub(crate) fn common_digest(workload: &str, digests: &[(Engine, u64)]) -> Result<u64> {
+    let (first, digest) = *digests.first().context("no engine ran")?;
+    for (engine, other) in digests {
+        ensure!(*other == digest, "{workload}: {first} ends with {digest:016x}, {engine} with {other:016x}");
     }
     Ok(digest)
 }
@@ -156,54 +162,54 @@ pub(crate) fn same_digest(work: &str, digests: &[(Who, u64)]) -> Result<u64> {
 mod test {
     use super::*;
 
-    fn entry(who: Who, cycles: &[u64]) -> Entry {
-        Entry { who, laps: cycles.iter().map(|c| Lap { ops: 2, cycles: *c, ns: *c }).collect() }
+    fn entry(engine: Engine, cycles: &[u64]) -> EngineLaps {
+        EngineLaps { engine, laps: cycles.iter().map(|c| Lap { ops: 2, cycles: *c, ns: *c }).collect() }
     }
 
     #[test]
-    fn medians_of_odd_and_even_numbers() {
+    fn median_of_odd_and_even_counts() {
         assert_eq!(median(&[3.0, 1.0, 2.0]), 2.0);
         assert_eq!(median(&[4.0, 1.0, 3.0, 2.0]), 2.5);
     }
 
     #[test]
-    fn the_better_rival_stands_for_both() {
+    fn best_volatile_art_is_compared() {
         let entries = vec![
-            entry(Who::Blart, &[20, 40, 60]),
-            entry(Who::Congee, &[10, 20, 30]),
-            entry(Who::Libpmemobj, &[100, 100, 100]),
+            entry(Engine::Blart, &[20, 40, 60]),
+            entry(Engine::Congee, &[10, 20, 30]),
+            entry(Engine::Libpmemobj, &[100, 100, 100]),
         ];
-        let contest = Contest { work: "art-lookup-random".to_owned(), entries, digest: 0 };
-        let peers: Vec<Who> = contest.peers().iter().map(|entry| entry.who).collect();
-        assert_eq!(peers, [Who::Congee, Who::Libpmemobj]);
-        assert_eq!(contest.peers()[0].median(Unit::Cycles), 10.0);
+        let comparison = Comparison { workload: "art-lookup-random".to_owned(), entries, digest: 0 };
+        let peers: Vec<Engine> = comparison.peers().iter().map(|entry| entry.engine).collect();
+        assert_eq!(peers, [Engine::Congee, Engine::Libpmemobj]);
+        assert_eq!(comparison.peers()[0].median(Unit::Cycles), 10.0);
     }
 
     #[test]
-    fn a_ratio_above_one_means_that_ours_is_better() {
+    fn ratio_above_one_favours_lodestone() {
         assert_eq!(ratio(Unit::Cycles, 10.0, 50.0), 5.0);
         assert_eq!(ratio(Unit::PutsPerSecond, 50.0, 10.0), 5.0);
     }
 
     #[test]
-    fn every_side_runs_every_round_and_begins_in_turn() {
-        let mut sides = [(Who::Ours, ()), (Who::Redb, ()), (Who::Lmdb, ())];
+    fn engines_rotate_start_each_round() {
+        let mut engines = [(Engine::Ours, ()), (Engine::Redb, ()), (Engine::Lmdb, ())];
         let mut order = Vec::new();
-        let contests = take_turns(&["file-put"], 3, true, &mut sides, |round, who, ()| {
-            order.push((round, who));
+        let comparisons = run_interleaved(&["file-put"], 3, true, &mut engines, |round, engine, ()| {
+            order.push((round, engine));
             Ok(vec![Lap { ops: 1, cycles: round as u64, ns: 1 }])
         })
         .unwrap();
-        let firsts: Vec<Who> = order.chunks(3).map(|round| round[0].1).collect();
-        assert_eq!(firsts, [Who::Ours, Who::Redb, Who::Lmdb, Who::Ours]);
-        for entry in &contests[0].entries {
+        let firsts: Vec<Engine> = order.chunks(3).map(|round| round[0].1).collect();
+        assert_eq!(firsts, [Engine::Ours, Engine::Redb, Engine::Lmdb, Engine::Ours]);
+        for entry in &comparisons[0].entries {
             assert_eq!(entry.laps.iter().map(|lap| lap.cycles).collect::<Vec<_>>(), [1, 2, 3]);
         }
     }
 
     #[test]
-    fn different_results_are_refused() {
-        assert!(same_digest("tx-1", &[(Who::Ours, 1), (Who::Libpmemobj, 2)]).is_err());
-        assert_eq!(same_digest("tx-1", &[(Who::Ours, 1), (Who::Libpmemobj, 1)]).unwrap(), 1);
+    fn differing_digests_are_rejected() {
+        assert!(common_digest("tx-1", &[(Engine::Ours, 1), (Engine::Libpmemobj, 2)]).is_err());
+        assert_eq!(common_digest("tx-1", &[(Engine::Ours, 1), (Engine::Libpmemobj, 1)]).unwrap(), 1);
     }
 }

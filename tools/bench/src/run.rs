@@ -1,8 +1,8 @@
 //! Runs the groups, each in a process of its own, and keeps every lap.
 
 use crate::machine::Machine;
-use crate::plan::{Group, Durability, Size};
-use crate::works::Findings;
+use crate::plan::{Durability, Group, Size};
+use crate::workloads::Findings;
 use anyhow::{Context, Result, bail, ensure};
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
@@ -19,9 +19,9 @@ pub(crate) struct Laps {
     pub(crate) machine: Machine,
     /// Seed of the random order of keys and places.
     pub(crate) seed: u64,
-    /// True if the run only checked that all works still work.
+    /// True if the run only checked that all workloads still run.
     pub(crate) quick: bool,
-    /// Laps of each side.
+    /// Laps of each engine.
     pub(crate) rounds: usize,
     /// True if the pools of trees were touched before they were timed.
     pub(crate) touched: bool,
@@ -35,7 +35,7 @@ impl Laps {
     #[cfg(test)]
     pub(crate) fn sample() -> Laps {
         let here = Path::new(".");
-        let machine = Machine::look(here, here).unwrap();
+        let machine = Machine::detect(here, here).unwrap();
         Laps {
             machine,
             seed: 1,
@@ -86,7 +86,7 @@ fn folders(out: &Path) -> Result<(TempDir, TempDir)> {
 /// Runs the groups one after the other. One that fails is noted, and the others still run.
 pub(crate) fn run(groups: &[Group], quick: bool, size: &Size, seed: u64, out: &Path) -> Result<Laps> {
     let (tmpfs, disk) = folders(out)?;
-    let mut machine = Machine::look(tmpfs.path(), disk.path())?;
+    let mut machine = Machine::detect(tmpfs.path(), disk.path())?;
     eprintln!("seed {seed}, {} rounds, {}", size.rounds, machine.summary());
     let mut findings = Findings::default();
     let mut failed = Vec::new();
@@ -98,9 +98,9 @@ pub(crate) fn run(groups: &[Group], quick: bool, size: &Size, seed: u64, out: &P
         let name = group.to_possible_value().context("every group has a name")?;
         let folder = parent.path().join(name.get_name());
         fs::create_dir(&folder)?;
-        match inside(*group, name.get_name(), quick, size, seed, &folder) {
+        match run_group(*group, name.get_name(), quick, size, seed, &folder) {
             Ok(found) => {
-                findings.contests.extend(found.contests);
+                findings.comparisons.extend(found.comparisons);
                 findings.figures.extend(found.figures);
                 findings.notes.extend(found.notes);
             }
@@ -111,12 +111,19 @@ pub(crate) fn run(groups: &[Group], quick: bool, size: &Size, seed: u64, out: &P
         }
         fs::remove_dir_all(&folder)?;
     }
-    machine.look_again()?;
+    machine.record_final_load()?;
     Ok(Laps { machine, seed, quick, rounds: size.rounds, touched: size.touched, findings, failed })
 }
 
 /// Runs one group in a process of its own.
-fn inside(group: Group, name: &str, quick: bool, size: &Size, seed: u64, folder: &Path) -> Result<Findings> {
+fn run_group(
+    group: Group,
+    name: &str,
+    quick: bool,
+    size: &Size,
+    seed: u64,
+    folder: &Path,
+) -> Result<Findings> {
     let mut command = Command::new(std::env::current_exe()?);
     command.arg(name).arg("--inside").arg(folder).args(["--seed", &seed.to_string()]);
     if quick {
@@ -135,6 +142,6 @@ fn inside(group: Group, name: &str, quick: bool, size: &Size, seed: u64, folder:
     ensure!(output.status.success(), "ended with {}", output.status);
     match serde_json::from_slice(&output.stdout) {
         Ok(findings) => Ok(findings),
-        Err(error) => bail!("said something else than its findings: {error}"),
+        Err(error) => bail!("printed something else than its findings: {error}"),
     }
 }

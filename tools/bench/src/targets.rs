@@ -1,16 +1,16 @@
-//! All works, in the order in which they are reported, and the goal of each. The one place for both.
+//! All workloads, in the order in which they are reported, and the goal of each. The only list of both.
 
-/// A work: something that is measured.
-pub(crate) struct Work {
+/// A workload: something that is measured.
+pub(crate) struct Workload {
     /// Its name in all outputs.
     pub(crate) name: &'static str,
     /// Description of one operation.
     pub(crate) what: &'static str,
-    /// The result that our side must reach.
+    /// The result that Lodestone must reach.
     pub(crate) goal: Goal,
 }
 
-/// The result that our side must reach in a work.
+/// The result that Lodestone must reach in a workload.
 pub(crate) enum Goal {
     /// At least so many times as good as each of these peers; [`PRINTED`] where that is only looked at.
     Ratios(&'static [(&'static str, f64)]),
@@ -20,19 +20,19 @@ pub(crate) enum Goal {
     Shown(Unit),
 }
 
-/// A limit for a work that has no peer.
+/// A limit for a workload that has no peer.
 pub(crate) struct Limit {
     /// The number.
     pub(crate) limit: f64,
     /// Unit of the number.
     pub(crate) unit: Unit,
-    /// The side of the limit that meets it.
-    pub(crate) side: Side,
+    /// The values that meet the limit.
+    pub(crate) bound: Bound,
 }
 
-/// The side of a limit that meets it.
+/// The values that meet a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Side {
+pub(crate) enum Bound {
     /// The limit or less.
     AtMost,
     /// The limit or more.
@@ -44,10 +44,10 @@ pub(crate) enum Side {
 impl Limit {
     /// Returns true if a measured value meets the limit.
     pub(crate) fn met(&self, value: f64) -> bool {
-        match self.side {
-            Side::AtMost => value <= self.limit,
-            Side::AtLeast => value >= self.limit,
-            Side::Exactly => value == self.limit,
+        match self.bound {
+            Bound::AtMost => value <= self.limit,
+            Bound::AtLeast => value >= self.limit,
+            Bound::Exactly => value == self.limit,
         }
     }
 }
@@ -97,26 +97,26 @@ impl Unit {
     }
 }
 
-const fn ratios(name: &'static str, what: &'static str, list: &'static [(&'static str, f64)]) -> Work {
-    Work { name, what, goal: Goal::Ratios(list) }
+const fn ratios(name: &'static str, what: &'static str, list: &'static [(&'static str, f64)]) -> Workload {
+    Workload { name, what, goal: Goal::Ratios(list) }
 }
 
-const fn limit(name: &'static str, what: &'static str, side: Side, limit: f64, unit: Unit) -> Work {
-    Work { name, what, goal: Goal::Limit(Limit { limit, unit, side }) }
+const fn limit(name: &'static str, what: &'static str, bound: Bound, limit: f64, unit: Unit) -> Workload {
+    Workload { name, what, goal: Goal::Limit(Limit { limit, unit, bound }) }
 }
 
 /// The ratio to reach where none is set.
-const PRINTED: f64 = 0.0;
+const NO_TARGET: f64 = 0.0;
 
-/// All works.
-pub(crate) const WORKS: &[Work] = &[
+/// All workloads.
+pub(crate) const WORKLOADS: &[Workload] = &[
     ratios("tx-1", "a transaction that changes one range of 8 bytes", &[("libpmemobj", 5.5)]),
     ratios("tx-4", "a transaction that changes 4 ranges of 8 bytes", &[("libpmemobj", 10.0)]),
     ratios("tx-16", "a transaction that changes 16 ranges of 8 bytes", &[("libpmemobj", 25.0)]),
     ratios(
         "tx-16-wide",
         "tx-16 in an area of 16 MiB: most lines are in no cache of the core",
-        &[("libpmemobj", PRINTED)],
+        &[("libpmemobj", NO_TARGET)],
     ),
     ratios(
         "tx-alloc",
@@ -134,7 +134,7 @@ pub(crate) const WORKS: &[Work] = &[
     ratios(
         "lookup-checked-random",
         "art-lookup-random with the checksum verified; peers have none",
-        &[("libpmemobj", PRINTED), ("volatile-art", PRINTED)],
+        &[("libpmemobj", NO_TARGET), ("volatile-art", NO_TARGET)],
     ),
     ratios("art-insert-words", "insert an English word with an 8-byte value", &[("libpmemobj", 7.0)]),
     ratios("art-reinsert-words", "replace the value of a word", &[("libpmemobj", 4.0)]),
@@ -142,7 +142,7 @@ pub(crate) const WORKS: &[Work] = &[
     ratios(
         "lookup-checked-words",
         "art-lookup-words with the checksum verified; peers have none",
-        &[("libpmemobj", PRINTED), ("volatile-art", PRINTED)],
+        &[("libpmemobj", NO_TARGET), ("volatile-art", NO_TARGET)],
     ),
     ratios("file-tx-1", "tx-1 in an ordinary file, one thread", &[("libpmemobj", 3.5)]),
     ratios("file-tx-alloc", "tx-alloc in an ordinary file, one thread", &[("libpmemobj", 7.0)]),
@@ -161,21 +161,21 @@ pub(crate) const WORKS: &[Work] = &[
         "file-put-16-sequential",
         "durable puts of 100 bytes under rising keys, 16 threads",
         &[
-            ("libpmemobj", PRINTED),
-            ("sqlite", PRINTED),
-            ("lmdb", PRINTED),
-            ("redb", PRINTED),
-            ("rocksdb", PRINTED),
+            ("libpmemobj", NO_TARGET),
+            ("sqlite", NO_TARGET),
+            ("lmdb", NO_TARGET),
+            ("redb", NO_TARGET),
+            ("rocksdb", NO_TARGET),
         ],
     ),
     limit(
         "fences",
         "drains between begin and return, the most of all operations above",
-        Side::Exactly,
+        Bound::Exactly,
         1.0,
         Unit::Drains,
     ),
-    Work {
+    Workload {
         name: "fences-1000",
         what: "drains of 1000 transactions, checkpoints included",
         goal: Goal::Shown(Unit::Drains),
@@ -183,66 +183,66 @@ pub(crate) const WORKS: &[Work] = &[
     limit(
         "read-typed",
         "what a read through the typed API adds to a plain load",
-        Side::AtMost,
+        Bound::AtMost,
         15.0,
         Unit::Cycles,
     ),
     limit(
         "art-durable-cost",
         "an insert, over the same insert and record without flush and drain",
-        Side::AtMost,
+        Bound::AtMost,
         1.6,
         Unit::Times,
     ),
-    limit("reopen-1m", "reopening 1 M keys after SIGKILL", Side::AtMost, 50.0, Unit::Millis),
+    limit("reopen-1m", "reopening 1 M keys after SIGKILL", Bound::AtMost, 50.0, Unit::Millis),
     limit(
         "bytes-per-key",
         "pool bytes of an 8-byte key and value, 1 M random keys",
-        Side::AtMost,
+        Bound::AtMost,
         96.0,
         Unit::Bytes,
     ),
     limit(
         "private-mib",
         "private memory while a pool of 1 M keys is open",
-        Side::AtMost,
+        Bound::AtMost,
         16.0,
         Unit::Mebibytes,
     ),
     limit(
         "threads-2",
         "two threads that insert into one tree, over one thread",
-        Side::AtLeast,
+        Bound::AtLeast,
         1.6,
         Unit::Times,
     ),
     limit(
         "crash-images",
         "crash images of a 64 KiB log ring: recovery twice and check, one core",
-        Side::AtLeast,
+        Bound::AtLeast,
         50_000.0,
         Unit::ImagesPerSecond,
     ),
 ];
 
-/// The work of that name.
-pub(crate) fn work(name: &str) -> Option<&'static Work> {
-    WORKS.iter().find(|work| work.name == name)
+/// The workload of that name.
+pub(crate) fn workload(name: &str) -> Option<&'static Workload> {
+    WORKLOADS.iter().find(|workload| workload.name == name)
 }
 
-/// Returns true if a work is compared with that of a peer.
+/// Returns true if a workload is compared with that of a peer.
 pub(crate) fn is_compared(name: &str, peer: &str) -> bool {
     goal(name, peer).is_some()
 }
 
-/// The ratio that a work has to reach against a peer.
+/// The ratio that a workload has to reach against a peer.
 pub(crate) fn ratio(name: &str, peer: &str) -> Option<f64> {
-    goal(name, peer).filter(|ratio| *ratio != PRINTED)
+    goal(name, peer).filter(|ratio| *ratio != NO_TARGET)
 }
 
 fn goal(name: &str, peer: &str) -> Option<f64> {
-    let Goal::Ratios(list) = &work(name)?.goal else { return None };
-    list.iter().find(|(who, _)| *who == peer).map(|(_, ratio)| *ratio)
+    let Goal::Ratios(list) = &workload(name)?.goal else { return None };
+    list.iter().find(|(engine, _)| *engine == peer).map(|(_, ratio)| *ratio)
 }
 
 #[cfg(test)]
@@ -250,17 +250,17 @@ mod test {
     use super::*;
 
     #[test]
-    fn a_limit_includes_itself() {
-        let at_most = Limit { limit: 2.0, unit: Unit::Times, side: Side::AtMost };
+    fn limit_is_inclusive() {
+        let at_most = Limit { limit: 2.0, unit: Unit::Times, bound: Bound::AtMost };
         assert_eq!([1.9, 2.0, 2.1].map(|v| at_most.met(v)), [true, true, false]);
-        let at_least = Limit { side: Side::AtLeast, ..at_most };
+        let at_least = Limit { bound: Bound::AtLeast, ..at_most };
         assert_eq!([1.9, 2.0, 2.1].map(|v| at_least.met(v)), [false, true, true]);
-        let exactly = Limit { side: Side::Exactly, ..at_least };
+        let exactly = Limit { bound: Bound::Exactly, ..at_least };
         assert_eq!([1.9, 2.0, 2.1].map(|v| exactly.met(v)), [false, true, false]);
     }
 
     #[test]
-    fn ratios_are_found_by_work_and_peer() {
+    fn ratios_are_found_by_workload_and_peer() {
         assert_eq!(ratio("art-lookup-words", "volatile-art"), Some(0.87));
         assert_eq!(ratio("art-lookup-words", "sqlite"), None);
         assert_eq!(ratio("crash-images", "sqlite"), None);

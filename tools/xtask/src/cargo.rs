@@ -26,7 +26,7 @@ pub(crate) struct Outcome {
 }
 
 /// A thread that reads standard error. It returns the counts, and the first error that is not a failed test.
-type Complaints = thread::JoinHandle<io::Result<(Tally, Option<String>)>>;
+type StderrReader = thread::JoinHandle<io::Result<(Tally, Option<String>)>>;
 
 /// A test program that cargo built.
 #[derive(Clone, Debug)]
@@ -85,9 +85,9 @@ impl Cargo {
             failures.read(line);
             log.line(line);
         })?;
-        let (complained, error) =
+        let (stderr_tally, error) =
             errors.join().map_err(|_| anyhow!("the reader of standard error panicked"))??;
-        tally.add(complained);
+        tally.add(stderr_tally);
         let (failures, other) = failures.into_parts();
         (tally.failures, tally.error) = (failures, error.or(other));
         Ok(Outcome { success: child.wait()?.success(), tally })
@@ -124,7 +124,7 @@ impl Cargo {
     }
 
     /// Starts the call, and a thread that passes on its standard error.
-    fn start(mut self, log: Log) -> Result<(Child, Complaints)> {
+    fn start(mut self, log: Log) -> Result<(Child, StderrReader)> {
         log.line(&format!("$ {}", self.shown));
         let mut child =
             self.command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().context(self.shown)?;

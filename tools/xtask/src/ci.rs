@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 /// The tests that may skip themselves on a machine without special hardware, `NAME: why` on each line.
 const EXPECTED_SKIPS: &str = "tools/xtask/expected-skips.txt";
 /// Number of stages that run at a time. While one of them waits, or uses a single core, the other one continues.
-const LANES: usize = 2;
+const PARALLEL_STAGES: usize = 2;
 /// Number of the slowest tests to print.
 const LONGEST: usize = 10;
 
@@ -47,22 +47,22 @@ pub(crate) fn run(workspace: &Workspace, names: &[String], budget: bool) -> Resu
     let reports = run_all(workspace, &chosen);
     let expected = fs::read_to_string(workspace.root.join(EXPECTED_SKIPS)).context(EXPECTED_SKIPS)?;
     println!("\n{:.0} s in all", begin.elapsed().as_secs_f64());
-    Ok(close(reports, &parse_skips(&expected), budget))
+    Ok(print_report(reports, &parse_skips(&expected), budget))
 }
 
-/// Runs the stages in their order, [`LANES`] at a time.
+/// Runs the stages in their order, [`PARALLEL_STAGES`] at a time.
 fn run_all(workspace: &Workspace, chosen: &[&'static Stage]) -> Vec<Report> {
     let waiting = Mutex::new(chosen.iter());
     let reports = Mutex::new(Vec::new());
-    let lanes = LANES.min(chosen.len());
+    let workers = PARALLEL_STAGES.min(chosen.len());
     thread::scope(|scope| {
-        for _ in 0..lanes {
+        for _ in 0..workers {
             scope.spawn(|| {
                 loop {
                     let Some(stage) = waiting.lock().expect("no panic while it is held").next() else {
                         return;
                     };
-                    let report = run_stage(workspace, stage, lanes > 1);
+                    let report = run_stage(workspace, stage, workers > 1);
                     reports.lock().expect("no panic while it is held").push(report);
                 }
             });
@@ -97,7 +97,7 @@ fn parse_skips(text: &str) -> BTreeMap<String, String> {
 /// Prints the closing tables, the failures, the skips, and the line that CI reads. Returns true if all stages passed.
 ///
 /// Readers of a run often read only these lines.
-fn close(reports: Vec<Report>, expected: &BTreeMap<String, String>, budget: bool) -> bool {
+fn print_report(reports: Vec<Report>, expected: &BTreeMap<String, String>, budget: bool) -> bool {
     println!("\n{:<10} {:>8} {:>8} {:>7} {:>7}  result", "stage", "seconds", "budget", "passed", "failed");
     let mut total = Tally::default();
     let mut count = 0;
@@ -126,9 +126,9 @@ fn close(reports: Vec<Report>, expected: &BTreeMap<String, String>, budget: bool
     for failure in &total.failures {
         println!("failed: {failure}");
     }
-    let surprises = print_skips(&total.skips, expected);
-    println!("{} passed, {} failed", total.passed, count + surprises);
-    count + surprises == 0
+    let unexpected = print_skips(&total.skips, expected);
+    println!("{} passed, {} failed", total.passed, count + unexpected);
+    count + unexpected == 0
 }
 
 fn print_longest(times: &mut [(Duration, String)]) {
@@ -157,18 +157,18 @@ fn failures_of(stage: &str, verdict: Verdict, tally: &Tally) -> Vec<Failure> {
 
 /// Prints the tests that skipped themselves. Returns the number of those that were not expected to.
 fn print_skips(skips: &BTreeMap<String, String>, expected: &BTreeMap<String, String>) -> u64 {
-    let mut surprises = 0;
+    let mut unexpected = 0;
     for (name, reason) in skips {
         let known = expected.contains_key(name);
-        surprises += u64::from(!known);
+        unexpected += u64::from(!known);
         println!("skipped{}: {name}: {reason}", if known { "" } else { ", not expected" });
     }
-    if surprises > 0 {
+    if unexpected > 0 {
         println!(
-            "{surprises} skipped tests are not in {EXPECTED_SKIPS}: run them here, or add them with a reason"
+            "{unexpected} skipped tests are not in {EXPECTED_SKIPS}: run them here, or add them with a reason"
         );
     }
-    surprises
+    unexpected
 }
 
 #[cfg(test)]
@@ -182,25 +182,25 @@ mod test {
     }
 
     #[test]
-    fn all_is_well_only_if_every_stage_is() {
+    fn run_passes_only_if_every_stage_passes() {
         let none = BTreeMap::new();
-        assert!(close(
+        assert!(print_report(
             vec![report(Verdict::Passed, 3, 0, None), report(Verdict::Nothing, 0, 0, None)],
             &none,
             true
         ));
-        assert!(!close(vec![report(Verdict::Failed, 3, 1, None)], &none, false));
+        assert!(!print_report(vec![report(Verdict::Failed, 3, 1, None)], &none, false));
         assert!(
-            !close(vec![report(Verdict::Failed, 0, 0, None)], &none, false),
+            !print_report(vec![report(Verdict::Failed, 0, 0, None)], &none, false),
             "a lint that failed without a test"
         );
     }
 
     #[test]
-    fn late_stage_fails_only_where_budgets_count() {
+    fn late_stage_fails_only_with_budget_option() {
         let late = || Report { time: STAGES[0].budget() * 2, ..report(Verdict::Passed, 3, 0, None) };
-        assert!(close(vec![late()], &BTreeMap::new(), false));
-        assert!(!close(vec![late()], &BTreeMap::new(), true));
+        assert!(print_report(vec![late()], &BTreeMap::new(), false));
+        assert!(!print_report(vec![late()], &BTreeMap::new(), true));
     }
 
     #[test]
@@ -222,9 +222,9 @@ mod test {
     }
 
     #[test]
-    fn skip_must_be_expected() {
+    fn unexpected_skip_fails_run() {
         let expected = parse_skips("# why\ndax_maps: needs a DAX file system\n");
-        assert!(close(vec![report(Verdict::Passed, 1, 0, Some("dax_maps"))], &expected, false));
-        assert!(!close(vec![report(Verdict::Passed, 1, 0, Some("file_maps"))], &expected, false));
+        assert!(print_report(vec![report(Verdict::Passed, 1, 0, Some("dax_maps"))], &expected, false));
+        assert!(!print_report(vec![report(Verdict::Passed, 1, 0, Some("file_maps"))], &expected, false));
     }
 }

@@ -69,7 +69,7 @@ mod test {
     use super::*;
 
     #[test]
-    fn shows_the_lines_that_changed() {
+    fn difference_shows_changed_lines() {
         let shown = difference("insert 1 3 192\nlookup 0 0 0\n", "insert 2 4 256\nlookup 0 0 0\n");
         assert_eq!(shown, "  - insert 1 3 192\n  + insert 2 4 256\n");
         assert_eq!(difference("a\nb\n", "b\na\n"), "  the same lines in another order\n");

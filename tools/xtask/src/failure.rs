@@ -94,7 +94,7 @@ mod test {
     }
 
     #[test]
-    fn reason_is_what_the_panic_said() {
+    fn failure_reason_is_panic_message() {
         let output = "running 1 test\nsome output\n\nthread 'test::bad' (742) panicked at a/src/lib.rs:10:89:\n\
                       assertion `left == right` failed: one is\n  left: 1\n right: 2\nstack backtrace:\n";
         assert_eq!(reason_in(output).as_deref(), Some("assertion `left == right` failed: one is"));
@@ -109,7 +109,7 @@ mod test {
     }
 
     #[test]
-    fn failed_tests_of_a_program_are_named_with_a_reason() {
+    fn failed_tests_have_names_and_reasons() {
         let printed = "
 running 3 tests
 test test::good ... ok
@@ -134,14 +134,14 @@ test result: FAILED. 1 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out; 
     }
 
     #[test]
-    fn trial_of_the_lab_is_named_by_a_line_of_its_own() {
+    fn lab_failures_are_parsed() {
         let printed =
             "FAIL lab/sysfs-6.12: it had not ended after 120 s\ntest result: FAILED. 42 passed; 1 failed";
         assert_eq!(failures(printed), ["lab/sysfs-6.12: it had not ended after 120 s"]);
     }
 
     #[test]
-    fn error_that_is_no_test_is_kept() {
+    fn compiler_error_is_kept() {
         let mut failures = Failures::default();
         for line in [
             "error: test failed, to rerun pass `-p demo-a --lib`",

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   ci     the stages of `make test` -----------+-- cargo builds, in a few flavors; its output is passed on
-//!   soak   the same tests, larger, for a while -+-- pool: each test in a process of its own, on all cores
+//!   soak   the same tests, larger, for a while -+-- runner: each test in a process of its own, on all cores
 //!   cost   golden files of drains, lines, bytes
 //!   man    the manual pages in docs/man/, made by `lode` itself
 //!   mutants  lines of the code replaced one at a time, each to be noticed by a test
@@ -20,7 +20,7 @@ mod flavor;
 mod log;
 mod man;
 mod mutants;
-mod pool;
+mod runner;
 mod soak;
 mod stages;
 mod tally;

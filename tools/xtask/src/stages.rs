@@ -4,7 +4,7 @@ use crate::cargo::{Cargo, Program};
 use crate::flavor::Flavor;
 use crate::log::Log;
 use crate::mutants::Selection;
-use crate::pool::{self, Surroundings};
+use crate::runner::{self, TestEnvironment};
 use crate::tally::Tally;
 use crate::tidy;
 use crate::workspace::Workspace;
@@ -112,8 +112,8 @@ impl<'a> Run<'a> {
 
     /// Runs the tests of these programs on all cores.
     fn run_tests(&mut self, programs: &[Program]) -> Result<Verdict> {
-        let surroundings = Surroundings { libraries: &self.workspace.libraries, settings: &self.settings };
-        let tally = pool::run(programs, &surroundings, self.log)?;
+        let environment = TestEnvironment { libraries: &self.workspace.libraries, settings: &self.settings };
+        let tally = runner::run(programs, &environment, self.log)?;
         let good = tally.failed == 0;
         self.tally.add(tally);
         Ok(good.into())
@@ -143,14 +143,14 @@ impl<'a> Run<'a> {
     }
 
     /// Returns true if the folder is a separate workspace next to this one, built apart because of its dependencies.
-    fn has_beside(&self, folder: &str) -> bool {
+    fn has_workspace(&self, folder: &str) -> bool {
         self.workspace.root.join(folder).join("Cargo.toml").exists()
     }
 }
 
 fn fmt(run: &mut Run) -> Result<Verdict> {
     let mut good = run.stable("fmt --all --check")?;
-    if run.has_beside("tools/bench") {
+    if run.has_workspace("tools/bench") {
         good &= run.stable("fmt --manifest-path tools/bench/Cargo.toml --check")?;
     }
     Ok(good.into())
@@ -267,7 +267,7 @@ fn interpret(run: &mut Run, tests: &str, which: &str) -> Result<bool> {
 }
 
 fn fuzz(run: &mut Run) -> Result<Verdict> {
-    if !run.has_beside("tests/fuzz") {
+    if !run.has_workspace("tests/fuzz") {
         return Ok(Verdict::Nothing);
     }
     let cargo = Cargo::nightly(run.workspace, "fuzz check --fuzz-dir tests/fuzz --dev --features libfuzzer")?;

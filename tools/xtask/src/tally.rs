@@ -60,7 +60,7 @@ mod test {
     use super::*;
 
     #[test]
-    fn reads_what_test_programs_print() {
+    fn test_output_is_parsed() {
         let mut tally = Tally::default();
         for line in [
             "running 3 tests",

@@ -2,17 +2,17 @@
 //!
 //! ```text
 //!   alloc, free -> entries in the write set -> record durable -> publish: superblocks to all threads, freed space to limbo
-//!                                           -> not written    -> give_back: taken space is free again
+//!                                           -> not written    -> roll_back: taken space is free again
 //!                                           -> in doubt       -> clear: the space is left alone
 //! ```
 
 use super::allocator::{Allocator, refill_of};
-use super::central::{FreeBlocks, Key, Place};
+use super::central::{BlockOrSpan, FreeBlocks, Key};
 use super::class::Class;
-use super::space::{Block, Found, Space, Span};
+use super::space::{Block, FoundObject, Space, Span};
 use crate::error::HeapError;
 use crate::writeset::WriteSet;
-use lode_layout::{Descriptor, Huge, PoolOffset, Superblock, checked, unchecked};
+use lode_layout::{ChunkDescriptor, Huge, PoolOffset, Superblock, checked, unchecked};
 use lode_pmem::{Medium, Readable};
 use lode_redo::bugs;
 use std::collections::HashSet;
@@ -24,7 +24,7 @@ const ALIGN_MIN: u64 = 16;
 /// Bytes above which an object's first content may be written in place, past the log.
 pub(crate) const PAYLOAD_MIN: u64 = 1024;
 /// Number of frees above which double frees are looked for by hash.
-const FEW: usize = 16;
+const FREED_LIST_MAX: usize = 16;
 
 /// Returns the alignment that an object gets when `align` was asked for.
 pub(crate) fn checked_align(align: u64) -> Result<u64, HeapError> {
@@ -34,7 +34,7 @@ pub(crate) fn checked_align(align: u64) -> Result<u64, HeapError> {
 
 /// A superblock that the transaction makes.
 #[derive(Debug)]
-struct Made {
+struct NewSuperblock {
     span: Span,
     shape: Superblock,
     key: Key,
@@ -44,7 +44,7 @@ struct Made {
     next: Vec<Block>,
 }
 
-impl Made {
+impl NewSuperblock {
     /// Takes a block that the transaction has not taken.
     fn take(&mut self) -> Option<Block> {
         if self.next.is_empty() {
@@ -58,7 +58,7 @@ impl Made {
 
 /// An object in a span of its own that the transaction makes.
 #[derive(Clone, Copy, Debug)]
-struct MadeHuge {
+struct NewHuge {
     span: Span,
     at: PoolOffset,
     size: u64,
@@ -66,7 +66,7 @@ struct MadeHuge {
 }
 
 /// The place at which a block was found.
-enum Room {
+enum FoundSpace {
     Block(Block),
     /// A span for a superblock of such blocks.
     Superblock(Span),
@@ -77,9 +77,9 @@ enum Room {
 #[derive(Debug, Default)]
 pub(crate) struct Allocations {
     taken: Vec<(Key, Block)>,
-    made: Vec<Made>,
-    huge: Vec<MadeHuge>,
-    freed: Vec<Place>,
+    new_superblocks: Vec<NewSuperblock>,
+    huge: Vec<NewHuge>,
+    freed: Vec<BlockOrSpan>,
     freed_set: HashSet<u64>,
 }
 
@@ -117,16 +117,16 @@ impl Allocations {
         size: u64,
         align: u64,
         type_number: u64,
-    ) -> Result<(Place, PoolOffset), HeapError> {
+    ) -> Result<(BlockOrSpan, PoolOffset), HeapError> {
         let align = checked_align(align)?;
         if let Some(class) = Class::of(size.max(1), align) {
             let key = Key { class, type_number };
             if let Some((key, block)) = self.take_block(allocator, writes, key, align)? {
-                return Ok((Place::Block(key, block), block.at));
+                return Ok((BlockOrSpan::Block(key, block), block.at));
             }
         }
         let (span, data_off) = allocator.find_huge(size, align)?;
-        Ok((Place::Span(span), span.start.plus(data_off)))
+        Ok((BlockOrSpan::Span(span), span.start.plus(data_off)))
     }
 
     /// Takes a free block of `key`. If there is none, takes a larger one that is aligned to `align`. The block
@@ -153,28 +153,29 @@ impl Allocations {
         align: u64,
     ) -> Result<Option<(Key, Block)>, HeapError> {
         // No cache of a read-only heap holds a block, so each allocation comes here, or to `find_huge`.
-        allocator.log().check_changes()?;
+        allocator.log().check_writable()?;
         // Only the transaction knows a superblock that it makes, so its blocks are found here only.
-        if let Some(block) = self.take_made(key) {
+        if let Some(block) = self.take_new_block(key) {
             return Ok(Some((key, block)));
         }
         let block = allocator.fetch_blocks(key);
-        let block = block.or_else(|| allocator.take_ripe().then(|| allocator.fetch_blocks(key)).flatten());
+        let block =
+            block.or_else(|| allocator.take_reclaimable().then(|| allocator.fetch_blocks(key)).flatten());
         if let Some(block) = block {
             return Ok(Some((key, block)));
         }
-        let of_length = |chunks| allocator.take_span(chunks, chunks).map(Room::Superblock);
-        let most = key.class.lengths().find(|chunks| *chunks <= allocator.space().chunks());
-        let find = || allocator.fetch_blocks(key).map(Room::Block).or_else(|| of_length(most?));
+        let of_length = |chunks| allocator.take_span(chunks, chunks).map(FoundSpace::Superblock);
+        let most = key.class.span_lengths().find(|chunks| *chunks <= allocator.space().chunks());
+        let find = || allocator.fetch_blocks(key).map(FoundSpace::Block).or_else(|| of_length(most?));
         let room = match find() {
             Some(room) => Some(room),
             None => allocator.reclaim_for(find)?,
         };
-        match room.or_else(|| key.class.lengths().find_map(of_length)) {
-            Some(Room::Block(block)) => Ok(Some((key, block))),
-            Some(Room::Superblock(span)) => {
+        match room.or_else(|| key.class.span_lengths().find_map(of_length)) {
+            Some(FoundSpace::Block(block)) => Ok(Some((key, block))),
+            Some(FoundSpace::Superblock(span)) => {
                 self.make_superblock(allocator, writes, span, key);
-                Ok(self.take_made(key).map(|block| (key, block)))
+                Ok(self.take_new_block(key).map(|block| (key, block)))
             }
             None => {
                 let larger = key.class.larger().filter(|class| class.align() >= align);
@@ -185,8 +186,12 @@ impl Allocations {
     }
 
     /// Takes a block of a superblock of `key` that this transaction makes.
-    fn take_made(&mut self, key: Key) -> Option<Block> {
-        self.made.iter_mut().rev().filter(|made| made.key == key).find_map(Made::take)
+    fn take_new_block(&mut self, key: Key) -> Option<Block> {
+        self.new_superblocks
+            .iter_mut()
+            .rev()
+            .filter(|superblock| superblock.key == key)
+            .find_map(NewSuperblock::take)
     }
 
     /// Makes `span` a superblock of `key`. Its header is part of this transaction's record.
@@ -200,10 +205,10 @@ impl Allocations {
         let (class, chunks) = (key.class, span.chunks);
         let shape = Superblock::plan(span.len(), class.block_size(), class.align(), key.type_number);
         let bitmap = vec![checked(0); shape.bitmap_words() as usize];
-        allocator.describe(writes, span, Descriptor::Superblock { chunks });
+        allocator.store_descriptor(writes, span, ChunkDescriptor::Superblock { chunks });
         writes.store_header(span.start, &shape.encode(span.start.get()), &bitmap);
         let free = FreeBlocks::of(&shape, &vec![0; bitmap.len()]);
-        self.made.push(Made { span, shape, key, free, next: Vec::new() });
+        self.new_superblocks.push(NewSuperblock { span, shape, key, free, next: Vec::new() });
     }
 
     fn alloc_huge<M: Medium>(
@@ -217,7 +222,7 @@ impl Allocations {
         let (span, data_off) = allocator.find_huge(size, align)?;
         make_huge(allocator, writes, span, Huge { size, data_off, type_number });
         let at = span.start.plus(data_off);
-        self.huge.push(MadeHuge { span, at, size: span.len() - data_off, type_number });
+        self.huge.push(NewHuge { span, at, size: span.len() - data_off, type_number });
         Ok(at)
     }
 
@@ -230,23 +235,23 @@ impl Allocations {
         at: PoolOffset,
     ) -> Result<(), HeapError> {
         let none = HeapError::NoObject { at };
-        if let Some((block, key, _)) = self.made_block(at) {
-            return if self.has_taken(block) { self.free_block(writes, key, block) } else { Err(none) };
+        if let Some((block, key, _)) = self.new_block(at) {
+            return if self.has_allocated(block) { self.free_block(writes, key, block) } else { Err(none) };
         }
-        if let Some(huge) = self.made_huge(at) {
+        if let Some(huge) = self.new_huge(at) {
             return self.free_span(allocator, writes, huge.span, none);
         }
         let Allocator { space, shared, .. } = allocator;
         match space.find(memory, at)? {
-            Found::Block { block, span, class, shape } => {
+            FoundObject::Block { block, span, class, shape } => {
                 if !self.is_allocated(memory, block)? {
                     return Err(none);
                 }
-                shared.central.meet_superblock(space, memory, span);
+                shared.central.register_superblock(space, memory, span);
                 self.free_block(writes, Key { class, type_number: shape.type_number }, block)
             }
-            Found::Huge { span, .. } => {
-                shared.central.meet_span(space, memory, span.start);
+            FoundObject::Huge { span, .. } => {
+                shared.central.scan_to(space, memory, span.start);
                 self.free_span(allocator, writes, span, none)
             }
         }
@@ -257,7 +262,7 @@ impl Allocations {
             return Err(HeapError::NoObject { at: block.at });
         }
         writes.clear_bits(block.word, block.mask());
-        self.add_freed(Place::Block(key, block));
+        self.add_freed(BlockOrSpan::Block(key, block));
         Ok(())
     }
 
@@ -271,8 +276,8 @@ impl Allocations {
         if self.has_freed(span.start) {
             return Err(none);
         }
-        allocator.describe(writes, span, Descriptor::Free);
-        self.add_freed(Place::Span(span));
+        allocator.store_descriptor(writes, span, ChunkDescriptor::Free);
+        self.add_freed(BlockOrSpan::Span(span));
         Ok(())
     }
 
@@ -284,21 +289,21 @@ impl Allocations {
         at: PoolOffset,
     ) -> Result<(u64, u64), HeapError> {
         let none = HeapError::NoObject { at };
-        if let Some((block, key, shape)) = self.made_block(at) {
-            let there = !self.has_freed(at) && self.has_taken(block);
+        if let Some((block, key, shape)) = self.new_block(at) {
+            let there = !self.has_freed(at) && self.has_allocated(block);
             return if there { Ok((shape.block_size, key.type_number)) } else { Err(none) };
         }
-        if let Some(huge) = self.made_huge(at) {
+        if let Some(huge) = self.new_huge(at) {
             let there = !self.has_freed(huge.span.start);
             return if there { Ok((huge.size, huge.type_number)) } else { Err(none) };
         }
         match space.find(memory, at)? {
-            Found::Block { block, shape, .. }
+            FoundObject::Block { block, shape, .. }
                 if !self.has_freed(at) && self.is_allocated(memory, block)? =>
             {
                 Ok((shape.block_size, shape.type_number))
             }
-            Found::Huge { span, object } if !self.has_freed(span.start) => {
+            FoundObject::Huge { span, object } if !self.has_freed(span.start) => {
                 Ok((span.len() - object.data_off, object.type_number))
             }
             _ => Err(none),
@@ -309,25 +314,25 @@ impl Allocations {
     fn is_allocated(&self, memory: &Readable, block: Block) -> Result<bool, HeapError> {
         let bits = unchecked(memory.load8(block.word))
             .ok_or(HeapError::Corrupt { what: "the allocation bitmap", at: block.word })?;
-        Ok(bits & block.mask() != 0 || self.has_taken(block))
+        Ok(bits & block.mask() != 0 || self.has_allocated(block))
     }
 
     /// Returns true if the transaction has allocated `block`.
-    fn has_taken(&self, block: Block) -> bool {
+    fn has_allocated(&self, block: Block) -> bool {
         self.taken.iter().any(|(_, taken)| *taken == block)
     }
 
     /// Returns true if the transaction has already freed the object or span that begins at `at`.
     fn has_freed(&self, at: PoolOffset) -> bool {
-        if self.freed.len() > FEW {
+        if self.freed.len() > FREED_LIST_MAX {
             return self.freed_set.contains(&at.get());
         }
         self.freed.iter().any(|freed| freed.at() == at)
     }
 
-    fn add_freed(&mut self, freed: Place) {
+    fn add_freed(&mut self, freed: BlockOrSpan) {
         self.freed.push(freed);
-        if self.freed.len() > FEW {
+        if self.freed.len() > FREED_LIST_MAX {
             if self.freed_set.is_empty() {
                 self.freed_set.extend(self.freed.iter().map(|freed| freed.at().get()));
             } else {
@@ -337,15 +342,17 @@ impl Allocations {
     }
 
     /// Returns the block that begins at `at` in a superblock that this transaction makes.
-    fn made_block(&self, at: PoolOffset) -> Option<(Block, Key, Superblock)> {
-        let made = self.made.iter().find(|made| made.span.holds(at))?;
-        let into = at.get().checked_sub(made.span.start.get() + made.shape.data_off)?;
-        let index = into / made.shape.block_size;
-        let exact = index * made.shape.block_size == into && index < made.shape.block_count;
-        exact.then(|| (Block::of(made.span.start, &made.shape, index), made.key, made.shape))
+    fn new_block(&self, at: PoolOffset) -> Option<(Block, Key, Superblock)> {
+        let superblock = self.new_superblocks.iter().find(|superblock| superblock.span.holds(at))?;
+        let into = at.get().checked_sub(superblock.span.start.get() + superblock.shape.data_off)?;
+        let index = into / superblock.shape.block_size;
+        let exact = index * superblock.shape.block_size == into && index < superblock.shape.block_count;
+        exact.then(|| {
+            (Block::of(superblock.span.start, &superblock.shape, index), superblock.key, superblock.shape)
+        })
     }
 
-    fn made_huge(&self, at: PoolOffset) -> Option<MadeHuge> {
+    fn new_huge(&self, at: PoolOffset) -> Option<NewHuge> {
         self.huge.iter().find(|huge| huge.at == at).copied()
     }
 
@@ -353,10 +360,15 @@ impl Allocations {
     /// and the space that it freed to a limbo.
     #[inline]
     pub(crate) fn publish<M: Medium>(&mut self, allocator: Allocator<'_, M>, sequence: u64) {
-        if !self.made.is_empty() {
-            for made in self.made.drain(..) {
-                allocator.shared.central.add_superblock(made.span, made.shape, made.key, made.free);
-                allocator.lock_cache().magazines.first_of(made.key).extend(made.next);
+        if !self.new_superblocks.is_empty() {
+            for superblock in self.new_superblocks.drain(..) {
+                allocator.shared.central.add_superblock(
+                    superblock.span,
+                    superblock.shape,
+                    superblock.key,
+                    superblock.free,
+                );
+                allocator.lock_cache().magazines.first_of(superblock.key).extend(superblock.next);
             }
         }
         self.taken.clear();
@@ -373,37 +385,37 @@ impl Allocations {
         let mut cache = allocator.lock_cache();
         for freed in self.freed.drain(..) {
             match freed {
-                Place::Block(key, block) if key.class.block_size() <= PAYLOAD_MIN => {
-                    if cache.limbo.add(key, block) {
+                BlockOrSpan::Block(key, block) if key.class.block_size() <= PAYLOAD_MIN => {
+                    if cache.limbo.retire(key, block) {
                         allocator.rotate_limbo(&mut cache);
                     }
                 }
-                Place::Block(..) if bugs::EARLY_REUSE.is_active() => shared.central.give(freed),
+                BlockOrSpan::Block(..) if bugs::EARLY_REUSE.is_active() => shared.central.release(freed),
                 large => {
                     let epoch = *epoch.get_or_insert_with(|| shared.readers().advance());
-                    shared.limbo().add(sequence, epoch, large);
+                    shared.limbo().retire(sequence, epoch, large);
                 }
             }
         }
     }
 
     /// Gives back the space that the transaction had taken. It is not committed and never will be.
-    pub(crate) fn give_back<M: Medium>(&mut self, allocator: Allocator<'_, M>) {
-        let made = std::mem::take(&mut self.made);
+    pub(crate) fn roll_back<M: Medium>(&mut self, allocator: Allocator<'_, M>) {
+        let superblocks = std::mem::take(&mut self.new_superblocks);
         let taken = std::mem::take(&mut self.taken);
         if !taken.is_empty() {
             let mut cache = allocator.lock_cache();
             for (key, block) in taken {
-                if made.iter().all(|made| !made.span.holds(block.at)) {
+                if superblocks.iter().all(|superblock| !superblock.span.holds(block.at)) {
                     allocator.put_back(&mut cache, key, block);
                 }
             }
         }
-        for made in made {
-            allocator.shared.central.give_span(made.span);
+        for superblock in superblocks {
+            allocator.shared.central.release_span(superblock.span);
         }
         for huge in std::mem::take(&mut self.huge) {
-            allocator.shared.central.give_span(huge.span);
+            allocator.shared.central.release_span(huge.span);
         }
     }
 
@@ -411,16 +423,16 @@ impl Allocations {
     #[inline]
     pub(crate) fn clear(&mut self) {
         // A publication empties the list of freed space, and leaves the set.
-        let lists = [self.taken.len(), self.made.len(), self.huge.len(), self.freed.len()];
+        let lists = [self.taken.len(), self.new_superblocks.len(), self.huge.len(), self.freed.len()];
         if lists.iter().any(|len| *len > 0) || !self.freed_set.is_empty() {
-            self.forget();
+            self.clear_all();
         }
     }
 
     #[cold]
-    fn forget(&mut self) {
+    fn clear_all(&mut self) {
         self.taken.clear();
-        self.made.clear();
+        self.new_superblocks.clear();
         self.huge.clear();
         self.freed.clear();
         self.freed_set = HashSet::new();
@@ -429,7 +441,7 @@ impl Allocations {
 
 /// Adds the descriptor and the header of a huge object in `span` to a transaction's record.
 fn make_huge<M: Medium>(allocator: Allocator<'_, M>, writes: &mut WriteSet, span: Span, object: Huge) {
-    allocator.describe(writes, span, Descriptor::Huge { chunks: span.chunks });
+    allocator.store_descriptor(writes, span, ChunkDescriptor::Huge { chunks: span.chunks });
     writes.store_header(span.start, &object.encode(span.start.get()), &[]);
 }
 
@@ -437,14 +449,14 @@ fn make_huge<M: Medium>(allocator: Allocator<'_, M>, writes: &mut WriteSet, span
 pub(crate) fn make_object<M: Medium>(
     allocator: Allocator<'_, M>,
     writes: &mut WriteSet,
-    place: Place,
+    place: BlockOrSpan,
     at: PoolOffset,
     size: u64,
     type_number: u64,
 ) {
     match place {
-        Place::Block(_, block) => writes.set_bits(block.word, block.mask()),
-        Place::Span(span) => {
+        BlockOrSpan::Block(_, block) => writes.set_bits(block.word, block.mask()),
+        BlockOrSpan::Span(span) => {
             let data_off = at.get() - span.start.get();
             make_huge(allocator, writes, span, Huge { size, data_off, type_number });
         }

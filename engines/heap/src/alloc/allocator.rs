@@ -1,15 +1,15 @@
 //! The allocator of a heap as one thread uses it: the thread's own cache first, then the space that all threads share.
 
 use super::cache::{Cache, ThreadCache};
-use super::central::{Key, Place, out_of_space};
+use super::central::{BlockOrSpan, Key, out_of_space};
 use super::class::Class;
 use super::magazine::REFILL;
 use super::shared::Shared;
 use super::space::{Block, Space, Span};
 use crate::error::HeapError;
 use crate::writeset::WriteSet;
-use lode_layout::{CHUNK, Descriptor, SPAN_HEADER, align_up};
-use lode_pmem::biased::Hold;
+use lode_layout::{CHUNK, ChunkDescriptor, SPAN_HEADER, align_up};
+use lode_pmem::biased::BiasedGuard;
 use lode_pmem::sync::Ordering;
 use lode_pmem::{Medium, Memory};
 use lode_redo::Log;
@@ -67,7 +67,7 @@ impl<'a, M: Medium> Allocator<'a, M> {
 
     /// Locks the cache of the calling thread. It stays locked for one step of the allocator, and no such step waits.
     #[inline]
-    pub(super) fn lock_cache(self) -> Hold<'a, Cache> {
+    pub(super) fn lock_cache(self) -> BiasedGuard<'a, Cache> {
         self.cache.lock(|round| self.log.medium().relax(round))
     }
 
@@ -80,8 +80,8 @@ impl<'a, M: Medium> Allocator<'a, M> {
     /// Moves free blocks of `key` from the superblocks to the thread's cache, and returns one of them.
     pub(super) fn fetch_blocks(self, key: Key) -> Option<Block> {
         // ORDER: none: a thread that sees it late has fetched some more blocks, which are found in its cache.
-        let is_short = self.shared.is_short.load(Ordering::Relaxed);
-        let want = if is_short { 1 } else { refill_of(key.class) };
+        let is_scarce = self.shared.is_scarce.load(Ordering::Relaxed);
+        let want = if is_scarce { 1 } else { refill_of(key.class) };
         // Locked until the blocks are in the cache, for a thread that looks for them there.
         let mut cache = self.lock_cache();
         cache.magazines.pop(key).or_else(|| {
@@ -96,7 +96,7 @@ impl<'a, M: Medium> Allocator<'a, M> {
     /// Puts a free block into the thread's cache, and gives the surplus to all threads.
     pub(super) fn put_back(self, cache: &mut Cache, key: Key, block: Block) {
         if let Some(surplus) = cache.magazines.put(key, block) {
-            self.shared.central.give_blocks(key, surplus.into_iter());
+            self.shared.central.release_blocks(key, surplus.into_iter());
         }
     }
 
@@ -105,12 +105,12 @@ impl<'a, M: Medium> Allocator<'a, M> {
     pub(super) fn rotate_limbo(self, cache: &mut Cache) {
         let oldest = self.shared.readers().oldest();
         let Cache { magazines, limbo } = cache;
-        limbo.turn(
+        limbo.rotate(
             oldest,
             || self.shared.readers().advance(),
             |key, block| {
                 if let Some(surplus) = magazines.put(key, block) {
-                    self.shared.central.give_blocks(key, surplus.into_iter());
+                    self.shared.central.release_blocks(key, surplus.into_iter());
                 }
             },
         );
@@ -139,7 +139,7 @@ impl<'a, M: Medium> Allocator<'a, M> {
 
     /// Returns a span for a huge object, and the object's offset in the span.
     pub(super) fn find_huge(self, size: u64, align: u64) -> Result<(Span, u64), HeapError> {
-        self.log.check_changes()?;
+        self.log.check_writable()?;
         let data_off = align_up(SPAN_HEADER, align);
         let len = size.checked_add(data_off + CHUNK - 1).ok_or(out_of_space(size))?;
         let span = self.find_span(len / CHUNK, 1)?.ok_or(out_of_space(size))?;
@@ -147,18 +147,18 @@ impl<'a, M: Medium> Allocator<'a, M> {
     }
 
     /// Adds the descriptor of `span` to a transaction's record.
-    pub(super) fn describe(self, writes: &mut WriteSet, span: Span, descriptor: Descriptor) {
+    pub(super) fn store_descriptor(self, writes: &mut WriteSet, span: Span, descriptor: ChunkDescriptor) {
         let at = self.space.descriptor_at(span.start).expect("spans lie in extents");
         writes.store_words(at, &[descriptor.encode()]);
     }
 
     /// Retires space that was freed by the record `sequence`, which may have readers until now. It can be reused when
     /// they are gone and a checkpoint covers the record.
-    pub(crate) fn retire(self, sequence: u64, places: impl IntoIterator<Item = Place>) {
+    pub(crate) fn retire(self, sequence: u64, places: impl IntoIterator<Item = BlockOrSpan>) {
         let epoch = self.shared.readers().advance();
         let mut limbo = self.shared.limbo();
         for place in places {
-            limbo.add(sequence, epoch, place);
+            limbo.retire(sequence, epoch, place);
         }
     }
 

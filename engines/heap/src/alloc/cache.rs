@@ -8,7 +8,7 @@
 
 use super::limbo::Limbo;
 use super::magazine::Magazines;
-use lode_pmem::biased::{Bias, Biased, Hold, Owner};
+use lode_pmem::biased::{Bias, Biased, BiasedGuard, Owner};
 use lode_pmem::sync::asymmetric;
 use std::sync::Arc;
 
@@ -33,19 +33,19 @@ impl ThreadCache {
     /// # Cost
     /// A store, two loads, and a store at the end, unless another thread reclaimed since the last time.
     #[inline]
-    pub(crate) fn lock(&self, wait: impl FnMut(u32)) -> Hold<'_, Cache> {
+    pub(crate) fn lock(&self, wait: impl FnMut(u32)) -> BiasedGuard<'_, Cache> {
         match self.0.enter() {
             Some(hold) => hold,
-            None => self.lock_slowly(wait),
+            None => self.lock_contended(wait),
         }
     }
 
     #[cold]
-    fn lock_slowly(&self, mut wait: impl FnMut(u32)) -> Hold<'_, Cache> {
+    fn lock_contended(&self, mut wait: impl FnMut(u32)) -> BiasedGuard<'_, Cache> {
         for round in 0.. {
             if let Some(mut hold) = self.0.try_lock() {
                 if asymmetric::is_available() {
-                    hold.bias(Bias::To(Owner::myself()));
+                    hold.bias(Bias::To(Owner::current()));
                 }
                 return hold;
             }
@@ -55,7 +55,10 @@ impl ThreadCache {
     }
 
     /// Locks all of `caches`. The calling thread has locked none of them.
-    pub(crate) fn lock_all(caches: &[Arc<ThreadCache>], wait: impl FnMut(u32)) -> Vec<Hold<'_, Cache>> {
+    pub(crate) fn lock_all(
+        caches: &[Arc<ThreadCache>],
+        wait: impl FnMut(u32),
+    ) -> Vec<BiasedGuard<'_, Cache>> {
         Biased::lock_all(caches.iter().map(|cache| &cache.0), wait)
     }
 }

@@ -19,17 +19,17 @@ pub(crate) struct Key {
 
 /// A block or a span that no object lies in, or none any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum BlockOrSpan {
     Block(Key, Block),
     Span(Span),
 }
 
-impl Place {
+impl BlockOrSpan {
     /// Returns the offset of its first byte.
     pub(crate) fn at(self) -> PoolOffset {
         match self {
-            Place::Block(_, block) => block.at,
-            Place::Span(span) => span.start,
+            BlockOrSpan::Block(_, block) => block.at,
+            BlockOrSpan::Span(span) => span.start,
         }
     }
 }
@@ -40,7 +40,7 @@ const SCAN_STEP: u64 = 64;
 
 /// A superblock that is on the medium, and its free blocks that no thread has.
 #[derive(Debug)]
-struct Known {
+struct KnownSuperblock {
     span: Span,
     shape: Superblock,
     key: Key,
@@ -83,8 +83,8 @@ impl FreeBlocks {
     }
 }
 
-impl Known {
-    fn give(&mut self, block: Block) {
+impl KnownSuperblock {
+    fn release(&mut self, block: Block) {
         let index = (block.at.get() - self.span.start.get() - self.shape.data_off) / self.shape.block_size;
         let bits = &mut self.free.words[(index / u64::from(CHECKED_BITS)) as usize];
         let was_taken = *bits & block.mask() == 0;
@@ -102,7 +102,7 @@ impl Known {
 
 #[derive(Debug, Default)]
 struct State {
-    known: HashMap<PoolOffset, Known>,
+    known: HashMap<PoolOffset, KnownSuperblock>,
     /// Superblocks with free blocks, by key. May name superblocks that are full or gone.
     partial: HashMap<Key, Vec<PoolOffset>>,
     free: FreeSpans,
@@ -115,7 +115,7 @@ struct State {
 pub(crate) struct Central {
     state: Mutex<State>,
     /// Everything below this offset has been scanned.
-    met_below: AtomicU64,
+    scanned_below: AtomicU64,
 }
 
 impl Central {
@@ -128,11 +128,11 @@ impl Central {
         want: usize,
         into: &mut Vec<Block>,
     ) {
-        let mut state = self.enter();
+        let mut state = self.lock_state();
         loop {
             while let Some(start) = state.partial.get_mut(&key).and_then(|starts| starts.last().copied()) {
                 // The span may have been given up since, and may be a superblock of another key by now.
-                let usable = |known: &&mut Known| known.key == key && known.free.count > 0;
+                let usable = |known: &&mut KnownSuperblock| known.key == key && known.free.count > 0;
                 if let Some(known) = state.known.get_mut(&start).filter(usable) {
                     let (from, size) = (into.len(), known.shape.block_size);
                     known.free.take(known.span.start, &known.shape, want, into);
@@ -158,18 +158,18 @@ impl Central {
     }
 
     /// Takes back space that no thread uses.
-    pub(crate) fn give(&self, place: Place) {
+    pub(crate) fn release(&self, place: BlockOrSpan) {
         match place {
-            Place::Block(key, block) => self.give_blocks(key, [block].into_iter()),
-            Place::Span(span) => self.give_span(span),
+            BlockOrSpan::Block(key, block) => self.release_blocks(key, [block].into_iter()),
+            BlockOrSpan::Span(span) => self.release_span(span),
         }
     }
 
     /// Takes back blocks that no thread uses.
-    pub(crate) fn give_blocks(&self, key: Key, blocks: impl Iterator<Item = Block>) {
-        let mut state = self.enter();
+    pub(crate) fn release_blocks(&self, key: Key, blocks: impl Iterator<Item = Block>) {
+        let mut state = self.lock_state();
         for block in blocks {
-            state.give_block(block, key);
+            state.release_block(block, key);
         }
     }
 
@@ -177,24 +177,24 @@ impl Central {
     /// it would find the block free while a reader may still hold it. The block would be free a second time when it
     /// leaves the limbo.
     #[inline]
-    pub(crate) fn meet_superblock(&self, space: &Space, memory: &Readable, span: PoolOffset) {
+    pub(crate) fn register_superblock(&self, space: &Space, memory: &Readable, span: PoolOffset) {
         // ORDER: acquires the scan's end: superblocks below it are known.
-        if span.get() < self.met_below.load(Ordering::Acquire) {
+        if span.get() < self.scanned_below.load(Ordering::Acquire) {
             return;
         }
-        let mut state = self.enter();
+        let mut state = self.lock_state();
         if !state.known.contains_key(&span)
             && let Some((extent, chunk)) = space.chunk_of(span)
             && let Ok((span, kind)) = space.span(memory, &extent, chunk)
         {
-            state.discover(memory, span, kind);
+            state.register(memory, span, kind);
         }
     }
 
     /// Scans everything up to `span` before that span is freed.
-    pub(crate) fn meet_span(&self, space: &Space, memory: &Memory, span: PoolOffset) {
-        let mut state = self.enter();
-        while state.met_below(space) <= span.get() && self.scan(&mut state, space, memory) {}
+    pub(crate) fn scan_to(&self, space: &Space, memory: &Memory, span: PoolOffset) {
+        let mut state = self.lock_state();
+        while state.scanned_below(space) <= span.get() && self.scan(&mut state, space, memory) {}
     }
 
     /// Takes `chunks` free chunks that begin at a multiple of `align` chunks in their extent.
@@ -203,9 +203,9 @@ impl Central {
             let starts = space.extents().map(|extent| extent.start).filter(|start| *start <= at);
             starts.max().map_or(0, PoolOffset::get)
         };
-        let mut state = self.enter();
+        let mut state = self.lock_state();
         loop {
-            let taken = state.take_sound(memory, |free| free.take(chunks, align, extent_start));
+            let taken = state.take_readable(memory, |free| free.take(chunks, align, extent_start));
             if taken.is_some() || !self.scan(&mut state, space, memory) {
                 return taken;
             }
@@ -214,9 +214,9 @@ impl Central {
 
     /// Takes all superblocks that have no block in use, so their chunks can serve something else.
     pub(crate) fn take_empty_superblocks(&self, space: &Space) -> Vec<Span> {
-        let mut state = self.enter();
+        let mut state = self.lock_state();
         // Superblocks that the scan has not reached stay: it would find their chunks free a second time.
-        let below = state.met_below(space);
+        let below = state.scanned_below(space);
         let empty = state.known.values().filter(|known| known.is_empty() && known.span.start.get() < below);
         let mut empty: Vec<Span> = empty.map(|known| known.span).collect();
         // A map has no order, and a run of the crash explorer must be the same each time.
@@ -229,22 +229,22 @@ impl Central {
 
     /// Takes the longest free span, at most `chunks_max` chunks of it.
     pub(crate) fn take_longest(&self, memory: &Memory, chunks_max: u64) -> Option<Span> {
-        self.enter().take_sound(memory, |free| free.take_longest(chunks_max))
+        self.lock_state().take_readable(memory, |free| free.take_longest(chunks_max))
     }
 
     /// Takes back chunks whose descriptors are zero.
-    pub(crate) fn give_span(&self, span: Span) {
-        self.enter().free.give(span);
+    pub(crate) fn release_span(&self, span: Span) {
+        self.lock_state().free.release(span);
     }
 
     /// Adds a superblock that is on the medium. Its blocks `free` belong to no thread.
     pub(crate) fn add_superblock(&self, span: Span, shape: Superblock, key: Key, free: FreeBlocks) {
-        self.enter().add(span, shape, key, free);
+        self.lock_state().add(span, shape, key, free);
     }
 
     /// Returns the number of free chunks. Scans first all that was not scanned since opening.
     pub(crate) fn free_chunks(&self, space: &Space, memory: &Memory) -> u64 {
-        let mut state = self.enter();
+        let mut state = self.lock_state();
         while self.scan(&mut state, space, memory) {}
         state.free.chunks()
     }
@@ -255,11 +255,11 @@ impl Central {
         let mut more = false;
         let _ = memory.reading(|memory| more = state.scan(space, memory));
         // ORDER: releases the scan's findings to threads that find a span below.
-        self.met_below.store(state.met_below(space), Ordering::Release);
+        self.scanned_below.store(state.scanned_below(space), Ordering::Release);
         more
     }
 
-    fn enter(&self) -> MutexGuard<'_, State> {
+    fn lock_state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -269,12 +269,16 @@ impl State {
         if free.count > 0 {
             self.partial.entry(key).or_default().push(span.start);
         }
-        self.known.insert(span.start, Known { span, shape, key, free });
+        self.known.insert(span.start, KnownSuperblock { span, shape, key, free });
     }
 
     /// Takes a free span that has lost no byte. Chunks that have lost bytes are used by no thread until the pool is
     /// opened again.
-    fn take_sound(&mut self, memory: &Memory, take: impl Fn(&mut FreeSpans) -> Option<Span>) -> Option<Span> {
+    fn take_readable(
+        &mut self,
+        memory: &Memory,
+        take: impl Fn(&mut FreeSpans) -> Option<Span>,
+    ) -> Option<Span> {
         let is_sound = |span: &Span| memory.locate(span.start, span.len()).is_ok();
         loop {
             let span = take(&mut self.free)?;
@@ -283,11 +287,11 @@ impl State {
             }
             let chunks =
                 (0..span.chunks).map(|index| Span { start: span.start.plus(index * CHUNK), chunks: 1 });
-            chunks.filter(is_sound).for_each(|chunk| self.free.give(chunk));
+            chunks.filter(is_sound).for_each(|chunk| self.free.release(chunk));
         }
     }
 
-    fn give_block(&mut self, block: Block, key: Key) {
+    fn release_block(&mut self, block: Block, key: Key) {
         let chunk = block.at.get() / CHUNK;
         // The block's superblock begins in one of the chunks before it.
         let start = (0..key.class.span_chunks())
@@ -297,7 +301,7 @@ impl State {
             debug_assert!(false, "a block of a superblock that was never met");
             return;
         };
-        known.give(block);
+        known.release(block);
         if known.free.count == 1 {
             let start = known.span.start;
             self.partial.entry(key).or_default().push(start);
@@ -305,7 +309,7 @@ impl State {
     }
 
     /// Returns the offset below which everything has been scanned.
-    fn met_below(&self, space: &Space) -> u64 {
+    fn scanned_below(&self, space: &Space) -> u64 {
         let mut below = 0;
         for (extent, scanned) in space.extents().zip(self.scanned.iter().copied().chain(std::iter::repeat(0)))
         {
@@ -332,7 +336,7 @@ impl State {
             while next < chunks.min(first + SCAN_STEP) {
                 next += match space.span(memory, &extent, next) {
                     Ok((span, kind)) => {
-                        self.discover(memory, span, kind);
+                        self.register(memory, span, kind);
                         span.chunks
                     }
                     // A damaged chunk is handed out to no thread; `check` reports it.
@@ -345,12 +349,12 @@ impl State {
         false
     }
 
-    fn discover(&mut self, memory: &Readable, span: Span, kind: SpanKind) {
+    fn register(&mut self, memory: &Readable, span: Span, kind: SpanKind) {
         if self.known.contains_key(&span.start) {
             return;
         }
         match kind {
-            SpanKind::Free => self.free.give(span),
+            SpanKind::Free => self.free.release(span),
             SpanKind::Superblock(shape) => {
                 let class = Class::of_block_size(shape.block_size);
                 if let (Some(class), Ok(allocated)) = (class, bitmap(memory, span.start, &shape)) {

@@ -20,16 +20,16 @@ const SIZES: [u16; 42] = [
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Class(u8);
 
-const FINE_STEP: u64 = 16;
-const FINE_MAX: usize = 1024;
+const CLASS_TABLE_STEP: u64 = 16;
+const CLASS_TABLE_SIZE_MAX: usize = 1024;
 
 /// The class of each size up to 1 KiB, in steps of 16 bytes.
-const FINE: [Class; FINE_MAX / FINE_STEP as usize + 1] = {
-    let mut table = [Class(0); FINE_MAX / FINE_STEP as usize + 1];
+const CLASS_TABLE: [Class; CLASS_TABLE_SIZE_MAX / CLASS_TABLE_STEP as usize + 1] = {
+    let mut table = [Class(0); CLASS_TABLE_SIZE_MAX / CLASS_TABLE_STEP as usize + 1];
     let mut step = 1;
     while step < table.len() {
         let mut class = 0;
-        while (SIZES[class] as usize) < step * FINE_STEP as usize {
+        while (SIZES[class] as usize) < step * CLASS_TABLE_STEP as usize {
             class += 1;
         }
         table[step] = Class(class as u8);
@@ -43,8 +43,8 @@ impl Class {
     /// object needs a span of its own.
     #[inline]
     pub(crate) fn of(size: u64, align: u64) -> Option<Class> {
-        let mut class = if size <= FINE_MAX as u64 {
-            FINE[size.div_ceil(FINE_STEP) as usize]
+        let mut class = if size <= CLASS_TABLE_SIZE_MAX as u64 {
+            CLASS_TABLE[size.div_ceil(CLASS_TABLE_STEP) as usize]
         } else if size <= BLOCK_SIZE_MAX {
             Class(SIZES.partition_point(|block| u64::from(*block) < size) as u8)
         } else {
@@ -82,7 +82,7 @@ impl Class {
 
     /// Returns the lengths in chunks that a superblock of this class may have, greatest first. Those below
     /// [`span_chunks`](Class::span_chunks) serve when no longer span is free, and have room for several blocks.
-    pub(crate) fn lengths(self) -> impl Iterator<Item = u64> {
+    pub(crate) fn span_lengths(self) -> impl Iterator<Item = u64> {
         let most = self.span_chunks();
         let holds_several = move |chunks: u64| {
             Superblock::plan(chunks * CHUNK, self.block_size(), self.align(), 0).block_count >= BLOCKS_MIN
@@ -116,7 +116,7 @@ mod test {
     use super::*;
 
     #[test]
-    fn every_size_gets_the_smallest_block_that_holds_it() {
+    fn smallest_fitting_class_is_chosen() {
         for size in 0..=BLOCK_SIZE_MAX {
             let class = Class::of(size, 1).expect("small enough");
             assert!(class.block_size() >= size);
@@ -129,7 +129,7 @@ mod test {
     }
 
     #[test]
-    fn alignment_is_that_of_all_blocks() {
+    fn class_alignment_holds_for_all_blocks() {
         for align in [1, 2, 4, 8, 16, 32, 64, 4096] {
             for size in [1, 15, 17, 640, 650, 1000, 2048, 4095, 32_000] {
                 let class = Class::of(size, align).expect("small enough");
@@ -141,9 +141,9 @@ mod test {
     }
 
     #[test]
-    fn a_shorter_superblock_holds_several_blocks_too() {
+    fn short_superblock_holds_several_blocks() {
         for class in Class::all() {
-            let lengths: Vec<u64> = class.lengths().collect();
+            let lengths: Vec<u64> = class.span_lengths().collect();
             assert_eq!(lengths[0], class.span_chunks());
             assert!(lengths.is_sorted_by(|longer, shorter| longer > shorter));
             // Blocks of the largest size alone need the longest span.
@@ -152,7 +152,7 @@ mod test {
     }
 
     #[test]
-    fn a_superblock_holds_several_blocks() {
+    fn superblock_holds_several_blocks() {
         for class in Class::all() {
             let span = class.span_chunks() * CHUNK;
             assert!((span - 4096) / class.block_size() >= 7, "{class:?}");

@@ -1,17 +1,17 @@
 //! Limbo: freed space, until no reader can hold it any more.
 
-use super::central::{Key, Place};
+use super::central::{BlockOrSpan, Key};
 use super::space::Block;
 use std::collections::VecDeque;
 use std::mem;
 
-/// Number of freed blocks from which a look at the readers is worthwhile.
-const GENERATION: usize = 32;
+/// Least number of freed blocks for which the limbo is rotated.
+const ROTATE_MIN: usize = 32;
 
 /// Small blocks that a thread freed. Their next content goes through the log, so they wait for readers only.
 #[derive(Debug, Default)]
 pub(crate) struct Limbo {
-    /// Blocks freed since the last look at the readers.
+    /// Blocks freed since the last rotation.
     young: Vec<(Key, Block)>,
     /// Blocks freed in `epoch` or before.
     old: Vec<(Key, Block)>,
@@ -19,31 +19,31 @@ pub(crate) struct Limbo {
 }
 
 impl Limbo {
-    /// Adds a freed block. Returns true when it is time to [`turn`](Limbo::turn).
+    /// Adds a freed block. Returns true when it is time to [`rotate`](Limbo::rotate).
     #[inline]
-    pub(crate) fn add(&mut self, key: Key, block: Block) -> bool {
+    pub(crate) fn retire(&mut self, key: Key, block: Block) -> bool {
         self.young.push((key, block));
-        self.young.len() >= GENERATION
+        self.young.len() >= ROTATE_MIN
     }
 
-    /// Hands the old blocks to `ripe` if no reader holds them; `oldest` is the oldest pinned epoch. The young ones
-    /// become the old ones then, as freed in the epoch that `advance` ends.
-    pub(crate) fn turn(
+    /// Passes the old blocks to `reclaimable` if no reader holds them; `oldest` is the oldest pinned epoch. The young
+    /// blocks then become the old ones, retired in the epoch that `advance` ends.
+    pub(crate) fn rotate(
         &mut self,
         oldest: u64,
         advance: impl FnOnce() -> u64,
-        mut ripe: impl FnMut(Key, Block),
+        mut reclaimable: impl FnMut(Key, Block),
     ) {
         if oldest > self.epoch {
             self.epoch = advance();
             for (key, block) in self.old.drain(..) {
-                ripe(key, block);
+                reclaimable(key, block);
             }
             mem::swap(&mut self.old, &mut self.young);
         }
     }
 
-    /// Takes the blocks that were freed since the last turn.
+    /// Takes the blocks that were freed since the last rotation.
     pub(crate) fn take_young(&mut self) -> Vec<(Key, Block)> {
         mem::take(&mut self.young)
     }
@@ -58,24 +58,25 @@ impl Limbo {
 /// the log could still be replayed over them.
 #[derive(Debug, Default)]
 pub(crate) struct SharedLimbo {
-    waiting: VecDeque<(u64, u64, Place)>,
+    waiting: VecDeque<(u64, u64, BlockOrSpan)>,
 }
 
 impl SharedLimbo {
     /// Adds space that the record `sequence` freed in `epoch`.
-    pub(crate) fn add(&mut self, sequence: u64, epoch: u64, place: Place) {
+    pub(crate) fn retire(&mut self, sequence: u64, epoch: u64, place: BlockOrSpan) {
         self.waiting.push_back((sequence, epoch, place));
     }
 
     /// Takes the space that no reader holds and the checkpoint covers.
-    pub(crate) fn take_ripe(&mut self, checkpointed: u64, oldest: u64) -> Vec<Place> {
-        let ripe = |(sequence, epoch, _): &(u64, u64, Place)| *sequence <= checkpointed && *epoch < oldest;
+    pub(crate) fn take_reclaimable(&mut self, checkpointed: u64, oldest: u64) -> Vec<BlockOrSpan> {
+        let reclaimable =
+            |(sequence, epoch, _): &(u64, u64, BlockOrSpan)| *sequence <= checkpointed && *epoch < oldest;
         let mut taken = Vec::new();
         self.waiting.retain(|entry| {
-            if ripe(entry) {
+            if reclaimable(entry) {
                 taken.push(entry.2);
             }
-            !ripe(entry)
+            !reclaimable(entry)
         });
         taken
     }

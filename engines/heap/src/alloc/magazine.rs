@@ -11,7 +11,7 @@ use std::mem;
 /// Number of blocks that a thread fetches at a time.
 pub(crate) const REFILL: usize = 32;
 /// Number of blocks above which a magazine gives half of them back.
-const FULL: usize = 4 * REFILL;
+const MAGAZINE_MAX: usize = 4 * REFILL;
 
 /// The free blocks of one key.
 #[derive(Debug)]
@@ -69,7 +69,7 @@ impl Magazines {
     fn find(&mut self, key: Key) -> usize {
         let found = self.magazines.iter().position(|magazine| magazine.key == key);
         found.unwrap_or_else(|| {
-            let empty = || Vec::with_capacity(FULL + 1);
+            let empty = || Vec::with_capacity(MAGAZINE_MAX + 1);
             self.magazines.push(Magazine { key, blocks: empty(), returned: empty() });
             self.magazines.len() - 1
         })
@@ -81,7 +81,7 @@ impl Magazines {
         let magazine = self.of(key);
         magazine.returned.push(block);
         let count = magazine.blocks.len() + magazine.returned.len();
-        (count > FULL).then(|| magazine.take_surplus())
+        (count > MAGAZINE_MAX).then(|| magazine.take_surplus())
     }
 
     /// Takes all blocks.
@@ -107,21 +107,21 @@ mod test {
         let block =
             |number: u64| Block { at: PoolOffset::new(number * 64), word: PoolOffset::new(0), bit: 0 };
         let mut magazines = Magazines::default();
-        let count = FULL as u64 + 1;
+        let count = MAGAZINE_MAX as u64 + 1;
         let mut surplus = Vec::new();
         // A step that has no divisor in common with the count, so the order is no address order.
         for number in (0..count).map(|number| number * 50 % count) {
             assert!(surplus.is_empty(), "the magazine was full before");
             surplus = magazines.put(key, block(number)).unwrap_or_default();
         }
-        assert_eq!(surplus.len(), FULL / 2);
+        assert_eq!(surplus.len(), MAGAZINE_MAX / 2);
         assert!(surplus.iter().all(|block| block.at.get() / 64 > count / 2));
         assert!(magazines.put(key, block(count)).is_none());
         let popped: Vec<u64> =
             std::iter::from_fn(|| magazines.pop(key)).map(|block| block.at.get() / 64).collect();
         assert_eq!(
             (popped.len(), popped.last()),
-            (FULL / 2 + 2, Some(&count)),
+            (MAGAZINE_MAX / 2 + 2, Some(&count)),
             "what came last is used last"
         );
     }

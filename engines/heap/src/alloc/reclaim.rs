@@ -12,7 +12,7 @@ use super::allocator::Allocator;
 use super::cache::ThreadCache;
 use super::shared::Shared;
 use crate::error::HeapError;
-use lode_layout::{Descriptor, Record};
+use lode_layout::{ChunkDescriptor, Record};
 use lode_pmem::Medium;
 use lode_pmem::sync::{AtomicBool, AtomicUsize, Ordering, SpinMutexGuard};
 
@@ -21,33 +21,33 @@ use lode_pmem::sync::{AtomicBool, AtomicUsize, Ordering, SpinMutexGuard};
 const ROUNDS: usize = 3;
 
 /// Rounds for which a refused transaction waits for the end of other refused closures.
-const PATIENCE: u32 = 192;
+const WAIT_ROUNDS_MAX: u32 = 192;
 
 /// A guard during whose life threads fetch no more blocks than they need.
-struct Short<'a> {
-    is_short: &'a AtomicBool,
-    _alone: SpinMutexGuard<'a, ()>,
+struct ScarcityGuard<'a> {
+    is_scarce: &'a AtomicBool,
+    _lock: SpinMutexGuard<'a, ()>,
 }
 
-impl Drop for Short<'_> {
+impl Drop for ScarcityGuard<'_> {
     fn drop(&mut self) {
         // ORDER: none: see `Allocator::fetch_blocks`.
-        self.is_short.store(false, Ordering::Relaxed);
+        self.is_scarce.store(false, Ordering::Relaxed);
     }
 }
 
-/// A transaction that reclaims, counted as stuck as long as this lives.
-struct Stuck<'a>(&'a AtomicUsize);
+/// A transaction that reclaims, counted as waiting as long as this lives.
+struct ReclaimWaiter<'a>(&'a AtomicUsize);
 
-impl<'a> Stuck<'a> {
-    fn new(count: &'a AtomicUsize) -> Stuck<'a> {
-        // ORDER: none: other threads only wait by the number, see `reclaim_after_refusal`.
+impl<'a> ReclaimWaiter<'a> {
+    fn new(count: &'a AtomicUsize) -> ReclaimWaiter<'a> {
+        // ORDER: none: other threads only wait by the number, see `reclaim_after_out_of_space`.
         count.fetch_add(1, Ordering::Relaxed);
-        Stuck(count)
+        ReclaimWaiter(count)
     }
 }
 
-impl Drop for Stuck<'_> {
+impl Drop for ReclaimWaiter<'_> {
     fn drop(&mut self) {
         // ORDER: none: as above.
         self.0.fetch_sub(1, Ordering::Relaxed);
@@ -58,17 +58,17 @@ impl<'a, M: Medium> Allocator<'a, M> {
     /// Reclaims freed space until `find` returns `Some`. The calling thread has not locked its cache.
     #[cold]
     pub(crate) fn reclaim_for<T>(self, find: impl Fn() -> Option<T>) -> Result<Option<T>, HeapError> {
-        let stuck = Stuck::new(&self.shared.stuck);
-        let found = self.reclaim_in_turn(find);
-        drop(stuck);
+        let reclaim_waiters = ReclaimWaiter::new(&self.shared.reclaim_waiters);
+        let found = self.reclaim_locked(find);
+        drop(reclaim_waiters);
         if matches!(found, Ok(None)) {
             self.starved.set(true);
         }
         found
     }
 
-    fn reclaim_in_turn<T>(self, find: impl Fn() -> Option<T>) -> Result<Option<T>, HeapError> {
-        let _short = self.reclaim_alone();
+    fn reclaim_locked<T>(self, find: impl Fn() -> Option<T>) -> Result<Option<T>, HeapError> {
+        let _scarce = self.lock_reclaim();
         // Another thread may have just reclaimed it.
         if let Some(found) = find() {
             return Ok(Some(found));
@@ -80,12 +80,12 @@ impl<'a, M: Medium> Allocator<'a, M> {
             }
             if self.waits_for_checkpoint() {
                 self.log.checkpoint()?;
-                any |= self.take_ripe();
+                any |= self.take_reclaimable();
                 if let Some(found) = find() {
                     return Ok(Some(found));
                 }
             }
-            any |= self.give_up_empty_superblocks()?;
+            any |= self.free_empty_superblocks()?;
             if let Some(found) = find() {
                 return Ok(Some(found));
             }
@@ -99,29 +99,29 @@ impl<'a, M: Medium> Allocator<'a, M> {
     /// Reclaims the space that pins kept from the thread's last transaction, if that was refused: its own pin, or
     /// those of other refused transactions. Returns true if another attempt is worthwhile.
     #[cold]
-    pub(crate) fn reclaim_after_refusal(self) -> bool {
+    pub(crate) fn reclaim_after_out_of_space(self) -> bool {
         if !self.starved.get() {
             return false;
         }
-        for round in 0..PATIENCE {
+        for round in 0..WAIT_ROUNDS_MAX {
             // ORDER: none: a late number only costs an attempt in vain.
-            if self.shared.stuck.load(Ordering::Relaxed) == 0 {
+            if self.shared.reclaim_waiters.load(Ordering::Relaxed) == 0 {
                 break;
             }
             self.log.medium().relax(round);
         }
-        let _short = self.reclaim_alone();
+        let _scarce = self.lock_reclaim();
         self.empty_caches() || self.waits_for_checkpoint()
     }
 
     /// Waits until no other thread reclaims: space that such a thread is about to make free is on no list meanwhile.
-    fn reclaim_alone(self) -> Short<'a> {
-        let Shared { reclaiming, is_short, .. } = self.shared;
+    fn lock_reclaim(self) -> ScarcityGuard<'a> {
+        let Shared { reclaiming, is_scarce, .. } = self.shared;
         for round in 0.. {
-            if let Some(alone) = reclaiming.try_lock() {
+            if let Some(lock) = reclaiming.try_lock() {
                 // ORDER: none: see `Allocator::fetch_blocks`.
-                is_short.store(true, Ordering::Relaxed);
-                return Short { is_short, _alone: alone };
+                is_scarce.store(true, Ordering::Relaxed);
+                return ScarcityGuard { is_scarce, _lock: lock };
             }
             self.log.medium().relax(round);
         }
@@ -136,19 +136,19 @@ impl<'a, M: Medium> Allocator<'a, M> {
         for mut cache in ThreadCache::lock_all(&caches, |round| self.log.medium().relax(round)) {
             any |= self.shared.empty(&mut cache);
         }
-        any | self.take_ripe()
+        any | self.take_reclaimable()
     }
 
     /// Gives back freed space that the checkpoint covers and no reader holds. Returns true if there was any.
-    pub(super) fn take_ripe(self) -> bool {
+    pub(super) fn take_reclaimable(self) -> bool {
         let oldest = self.shared.readers().oldest();
         // Locked until all is given back, for the next thread that looks for it.
         let mut limbo = self.shared.limbo();
-        let ripe = limbo.take_ripe(self.log.checkpointed(), oldest);
-        for place in &ripe {
-            self.shared.central.give(*place);
+        let reclaimable = limbo.take_reclaimable(self.log.checkpointed(), oldest);
+        for place in &reclaimable {
+            self.shared.central.release(*place);
         }
-        !ripe.is_empty()
+        !reclaimable.is_empty()
     }
 
     /// Returns true if only a checkpoint keeps some freed space from being free.
@@ -160,19 +160,19 @@ impl<'a, M: Medium> Allocator<'a, M> {
     /// Makes free chunks of the superblocks that have no block in use. They belong to no transaction, so a record of
     /// their own frees them. A checkpoint follows, after which no record is left that could be replayed over them.
     /// Returns true if there were any.
-    fn give_up_empty_superblocks(self) -> Result<bool, HeapError> {
+    fn free_empty_superblocks(self) -> Result<bool, HeapError> {
         let empty = self.shared.central.take_empty_superblocks(self.space);
         // As many descriptors as are certain to fit in a record.
         for part in empty.chunks(self.log.record_words_max() / 4) {
             let mut record = Record::new();
             for span in part {
                 let at = self.space.descriptor_at(span.start).expect("spans lie in extents");
-                record.push_word(at, Descriptor::Free.encode());
+                record.push_word(at, ChunkDescriptor::Free.encode());
             }
             self.log.commit(&mut record, &[])?;
             self.log.checkpoint()?;
             for span in part {
-                self.shared.central.give_span(*span);
+                self.shared.central.release_span(*span);
             }
         }
         Ok(!empty.is_empty())

@@ -1,7 +1,7 @@
 //! The part of a heap that outlives its threads and is in DRAM only.
 
 use super::cache::{Cache, ThreadCache};
-use super::central::{Central, Place};
+use super::central::{BlockOrSpan, Central};
 use super::limbo::{Limbo, SharedLimbo};
 use crate::readers::Readers;
 use lode_pmem::sync::{AtomicBool, AtomicUsize, Mutex, MutexGuard, SpinMutex, pause};
@@ -19,17 +19,18 @@ pub(crate) struct Shared {
     pub(super) reclaiming: SpinMutex<()>,
     /// True while a thread reclaims because there is no space. Threads then fetch no more blocks than they need at
     /// once.
-    pub(super) is_short: AtomicBool,
+    pub(super) is_scarce: AtomicBool,
     /// Threads that wait inside of a transaction until they can reclaim. Their pins keep freed space from use.
-    pub(super) stuck: AtomicUsize,
+    pub(super) reclaim_waiters: AtomicUsize,
 }
 
 impl Shared {
     pub(crate) fn new() -> Shared {
         let limbo = Mutex::new(SharedLimbo::default());
         let (central, readers, reclaiming) = (Central::default(), Readers::new(), SpinMutex::new(()));
-        let (caches, is_short, stuck) = (Mutex::new(Vec::new()), AtomicBool::new(false), AtomicUsize::new(0));
-        Shared { central, limbo, readers, caches, reclaiming, is_short, stuck }
+        let (caches, is_scarce, reclaim_waiters) =
+            (Mutex::new(Vec::new()), AtomicBool::new(false), AtomicUsize::new(0));
+        Shared { central, limbo, readers, caches, reclaiming, is_scarce, reclaim_waiters }
     }
 
     /// Returns the readers that keep freed space from use.
@@ -39,8 +40,8 @@ impl Shared {
     }
 
     /// Takes back space that no thread uses.
-    pub(crate) fn give(&self, place: Place) {
-        self.central.give(place);
+    pub(crate) fn release(&self, place: BlockOrSpan) {
+        self.central.release(place);
     }
 
     /// Makes a cache for the calling thread.
@@ -64,7 +65,7 @@ impl Shared {
         let mut any = false;
         for (key, blocks) in cache.magazines.take_all() {
             any |= !blocks.is_empty();
-            self.central.give_blocks(key, blocks.into_iter());
+            self.central.release_blocks(key, blocks.into_iter());
         }
         self.share(&mut cache.limbo);
         any
@@ -81,7 +82,9 @@ impl Shared {
         let mut waiting = self.limbo();
         for (epoch, blocks) in [(old_epoch, old), (young_epoch, young)] {
             // Sequence 0: small blocks do not wait for a checkpoint.
-            blocks.into_iter().for_each(|(key, block)| waiting.add(0, epoch, Place::Block(key, block)));
+            blocks
+                .into_iter()
+                .for_each(|(key, block)| waiting.retire(0, epoch, BlockOrSpan::Block(key, block)));
         }
     }
 

@@ -3,7 +3,7 @@
 use super::class::{Class, SPAN_CHUNKS};
 use crate::error::HeapError;
 use lode_layout::{
-    CHECKED_BITS, CHUNK, Descriptor, Extent, Geometry, Huge, PoolOffset, SPAN_HEADER, Superblock, WORD,
+    CHECKED_BITS, CHUNK, ChunkDescriptor, Extent, Geometry, Huge, PoolOffset, SPAN_HEADER, Superblock, WORD,
     unchecked,
 };
 use lode_pmem::Readable;
@@ -61,7 +61,7 @@ impl Block {
 
 /// A block or huge object at an offset, as the medium describes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Found {
+pub(crate) enum FoundObject {
     Block { block: Block, span: PoolOffset, class: Class, shape: Superblock },
     Huge { span: Span, object: Huge },
 }
@@ -155,27 +155,27 @@ impl Space {
     /// Returns the block or huge object that begins at `at`. Does not look at the block's bit, so the block may be
     /// free.
     #[inline]
-    pub(crate) fn find(&self, memory: &Readable, at: PoolOffset) -> Result<Found, HeapError> {
+    pub(crate) fn find(&self, memory: &Readable, at: PoolOffset) -> Result<FoundObject, HeapError> {
         let none = HeapError::NoObject { at };
         let extent = self.extent_of(at).ok_or(none)?;
         let chunk = (at.get() - extent.start.get()) / CHUNK;
-        let (head, descriptor) = head_of(memory, &extent, chunk)?;
+        let (head, descriptor) = span_head(memory, &extent, chunk)?;
         let span = extent.start.plus(head * CHUNK);
         match descriptor {
-            Descriptor::Superblock { chunks } => {
+            ChunkDescriptor::Superblock { chunks } => {
                 let (block, class, shape) = block_at(memory, span, chunks, at).ok_or(none)?;
-                Ok(Found::Block { block, span, class, shape })
+                Ok(FoundObject::Block { block, span, class, shape })
             }
-            Descriptor::Huge { chunks } => {
+            ChunkDescriptor::Huge { chunks } => {
                 let object = read_huge(memory, Span { start: span, chunks })?;
                 let span = Span { start: span, chunks };
                 if span.start.plus(object.data_off) == at {
-                    Ok(Found::Huge { span, object })
+                    Ok(FoundObject::Huge { span, object })
                 } else {
                     Err(none)
                 }
             }
-            Descriptor::Free => Err(none),
+            ChunkDescriptor::Free => Err(none),
         }
     }
 
@@ -188,15 +188,15 @@ impl Space {
     ) -> Result<(Span, SpanKind), HeapError> {
         let at = extent.start.plus(chunk * WORD);
         let damaged = HeapError::Corrupt { what: "the chunk descriptor", at };
-        let descriptor = Descriptor::decode(memory.load8(at)).ok_or(damaged)?;
+        let descriptor = ChunkDescriptor::decode(memory.load8(at)).ok_or(damaged)?;
         let span = Span { start: extent.start.plus(chunk * CHUNK), chunks: descriptor.chunks() };
         if span.chunks > extent.len / CHUNK - chunk {
             return Err(damaged);
         }
         let kind = match descriptor {
-            Descriptor::Free => SpanKind::Free,
-            Descriptor::Superblock { .. } => SpanKind::Superblock(read_superblock(memory, span)?),
-            Descriptor::Huge { .. } => SpanKind::Huge(read_huge(memory, span)?),
+            ChunkDescriptor::Free => SpanKind::Free,
+            ChunkDescriptor::Superblock { .. } => SpanKind::Superblock(read_superblock(memory, span)?),
+            ChunkDescriptor::Huge { .. } => SpanKind::Huge(read_huge(memory, span)?),
         };
         Ok((span, kind))
     }
@@ -204,7 +204,7 @@ impl Space {
 
 /// Returns the first chunk of the span that `chunk` is part of, and its descriptor. A span begins at the chunk
 /// itself, or at one aligned to a superblock's length.
-fn head_of(memory: &Readable, extent: &Extent, chunk: u64) -> Result<(u64, Descriptor), HeapError> {
+fn span_head(memory: &Readable, extent: &Extent, chunk: u64) -> Result<(u64, ChunkDescriptor), HeapError> {
     for step in [1, SPAN_CHUNKS[1], SPAN_CHUNKS[0]] {
         let head = lode_layout::align_down(chunk, step);
         if head < extent.table_len / CHUNK {
@@ -212,14 +212,14 @@ fn head_of(memory: &Readable, extent: &Extent, chunk: u64) -> Result<(u64, Descr
             break;
         }
         let at = extent.start.plus(head * WORD);
-        match Descriptor::decode(memory.load8(at)) {
+        match ChunkDescriptor::decode(memory.load8(at)) {
             None => return Err(HeapError::Corrupt { what: "the chunk descriptor", at }),
-            Some(Descriptor::Free) => {}
+            Some(ChunkDescriptor::Free) => {}
             Some(found) if found.chunks() > chunk - head => return Ok((head, found)),
             Some(_) => break,
         }
     }
-    Ok((chunk, Descriptor::Free))
+    Ok((chunk, ChunkDescriptor::Free))
 }
 
 /// Returns the block that begins at exactly `at`. Reads the header without its checksum: the offset proves the shape,
@@ -279,7 +279,7 @@ mod test {
 
     /// Two threads that grow a pool tell the heap in any order.
     #[test]
-    fn an_older_geometry_takes_nothing_back() {
+    fn older_geometry_is_ignored() {
         let small = Geometry::plan(1 << 20).expect("a geometry");
         let sizes = [2 << 20, 8 << 20, 300 << 20, 4 << 30];
         let steps: Vec<Geometry> = sizes

@@ -23,7 +23,7 @@ impl FreeSpans {
         self.by_start.values().copied().max().unwrap_or(0)
     }
 
-    pub(super) fn give(&mut self, span: Span) {
+    pub(super) fn release(&mut self, span: Span) {
         let (mut start, mut chunks) = (span.start.get(), span.chunks);
         self.chunks += chunks;
         if let Some((before, len)) = self.by_start.range(..start).next_back().map(|(s, c)| (*s, *c))
@@ -80,11 +80,11 @@ mod test {
     }
 
     #[test]
-    fn neighbours_merge_whatever_the_order() {
+    fn adjacent_spans_merge() {
         for order in [[0, 1, 2], [2, 1, 0], [0, 2, 1], [1, 0, 2]] {
             let mut free = FreeSpans::default();
             for chunk in order {
-                free.give(span(chunk * 2, 2));
+                free.release(span(chunk * 2, 2));
             }
             assert_eq!((free.chunks(), free.longest()), (6, 6));
             assert_eq!(free.take(6, 1, |_| 0), Some(span(0, 6)));
@@ -93,9 +93,9 @@ mod test {
     }
 
     #[test]
-    fn aligned_spans_leave_the_rest_free() {
+    fn aligned_take_splits_span() {
         let mut free = FreeSpans::default();
-        free.give(span(3, 10));
+        free.release(span(3, 10));
         assert_eq!(free.take(4, 4, |_| 0), Some(span(4, 4)));
         assert_eq!(free.chunks(), 6);
         assert_eq!(free.take(1, 1, |_| 0), Some(span(3, 1)));
@@ -104,9 +104,9 @@ mod test {
     }
 
     #[test]
-    fn alignment_counts_from_the_extent() {
+    fn alignment_is_relative_to_extent() {
         let mut free = FreeSpans::default();
-        free.give(span(3, 10));
+        free.release(span(3, 10));
         assert_eq!(free.take(4, 4, |_| 3 * CHUNK), Some(span(3, 4)));
     }
 }

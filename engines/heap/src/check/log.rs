@@ -4,9 +4,9 @@ use super::{Finding, Report, Severity};
 use crate::error::HeapError;
 use lode_redo::LogArea;
 use lode_redo::LogError;
-use lode_redo::past::{Flaw, FlawKind, Past};
+use lode_redo::scan::{Corruption, CorruptionKind, LogScan};
 
-use lode_layout::{Geometry, Slot, WORD};
+use lode_layout::{CheckpointSlot, Geometry, WORD};
 use lode_pmem::{Fault, Medium};
 
 /// Checks the records that the log epoch of `slot` left in the pool `uuid`.
@@ -14,14 +14,14 @@ pub fn check_log<M: Medium>(
     medium: &M,
     geometry: &Geometry,
     uuid: &[u8; 16],
-    slot: &Slot,
+    slot: &CheckpointSlot,
     report: &mut Report,
 ) {
     report.unclean = !slot.closed;
-    match Past::read(medium, LogArea::of(geometry), uuid, slot) {
-        Ok(past) => {
-            report.counts.records = past.records.len() as u64;
-            past.flaws.iter().for_each(|flaw| report.add(finding(flaw)));
+    match LogScan::read(medium, LogArea::of(geometry), uuid, slot) {
+        Ok(scan) => {
+            report.counts.records = scan.records.len() as u64;
+            scan.corruptions.iter().for_each(|corruption| report.add(finding(corruption)));
         }
         Err(error) => report_error(error, geometry, report),
     }
@@ -35,11 +35,13 @@ fn report_error(error: LogError, geometry: &Geometry, report: &mut Report) {
     report.add(Finding::damage("the log", at, "it can't be read, so what it holds is not replayed"));
 }
 
-fn finding(flaw: &Flaw) -> Finding {
-    let severity = if flaw.proven { Severity::Damage } else { Severity::Doubt };
-    let means = match (flaw.what, flaw.proven, flaw.flips.is_empty()) {
-        (FlawKind::Rings | FlawKind::Flood, ..) => "no log has that, so the pool is not opened",
-        (FlawKind::Entries, ..) => "no writer wrote this, so the pool is not opened",
+fn finding(corruption: &Corruption) -> Finding {
+    let severity = if corruption.proven { Severity::Damage } else { Severity::Doubt };
+    let means = match (corruption.what, corruption.proven, corruption.flips.is_empty()) {
+        (CorruptionKind::Rings | CorruptionKind::TooManyRecords, ..) => {
+            "no log has that, so the pool is not opened"
+        }
+        (CorruptionKind::Entries, ..) => "no writer wrote this, so the pool is not opened",
         (_, true, true) => "a transaction is lost on which others may depend, so the pool is not opened",
         (_, true, false) => {
             "one bit has flipped, and repair can put it right; until then the pool is not opened"
@@ -49,7 +51,7 @@ fn finding(flaw: &Flaw) -> Finding {
              opening drops it, repair puts the bit right"
         }
     };
-    Finding { severity, what: flaw.what.name(), at: flaw.at, found: None, want: None, means }
+    Finding { severity, what: corruption.what.name(), at: corruption.at, found: None, want: None, means }
 }
 
 /// Puts right every flipped bit that makes a record of the log whole. Returns the number of bits, and true if a
@@ -60,26 +62,26 @@ fn finding(flaw: &Flaw) -> Finding {
 ///
 /// # Durability
 /// Durable on return. If it is killed before, it can be run again.
-pub fn mend_log<M: Medium>(
+pub fn repair_log<M: Medium>(
     medium: &M,
     geometry: &Geometry,
     uuid: &[u8; 16],
-    slot: &Slot,
+    slot: &CheckpointSlot,
 ) -> Result<(u64, bool), HeapError> {
     let mut mended = 0;
     let mut last = usize::MAX;
     loop {
-        let past = Past::read(medium, LogArea::of(geometry), uuid, slot)?;
-        let flips = past.flaws.iter().find_map(|flaw| flaw.flips.first());
-        let lost = past.flaws.iter().any(|flaw| flaw.proven && flaw.flips.is_empty());
-        let Some(flip) = flips.filter(|_| past.flaws.len() < last) else { return Ok((mended, lost)) };
+        let scan = LogScan::read(medium, LogArea::of(geometry), uuid, slot)?;
+        let flips = scan.corruptions.iter().find_map(|corruption| corruption.flips.first());
+        let lost = scan.corruptions.iter().any(|corruption| corruption.proven && corruption.flips.is_empty());
+        let Some(flip) = flips.filter(|_| scan.corruptions.len() < last) else { return Ok((mended, lost)) };
         // A flip that does not make the list shorter is the last one.
-        last = past.flaws.len();
+        last = scan.corruptions.len();
         medium.memory().reading(|memory| {
             medium.store8(flip.at, memory.load8(flip.at) ^ flip.mask);
             medium.flush(flip.at, WORD);
         })?;
-        // ORDER: the record is whole before it is replayed. Stop here: it is whole, or the next run mends it.
+        // ORDER: the record is whole before it is replayed. Stop here: it is whole, or the next run repairs it.
         medium.drain().map_err(HeapError::from)?;
         mended += 1;
     }

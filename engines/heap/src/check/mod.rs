@@ -1,4 +1,4 @@
-//! Checking: the parts of a pool that are not as they were written. A check stores nothing; `mend_*` functions do.
+//! Checking: the parts of a pool that are not as they were written. A check stores nothing; `repair_*` functions do.
 //!
 //! ```text
 //!   check_slots   each copy of both checkpoint slots      -+
@@ -16,7 +16,7 @@ mod report;
 mod slots;
 mod space;
 
-pub use log::{check_log, mend_log};
+pub use log::{check_log, repair_log};
 pub use report::{Counts, Finding, Report, Severity};
-pub use slots::{check_slots, mend_slots};
-pub use space::{Reach, SpaceMap};
+pub use slots::{check_slots, repair_slots};
+pub use space::{MarkResult, SpaceMap};

@@ -7,10 +7,10 @@
 
 use super::{Finding, Report, Severity};
 use crate::error::HeapError;
-use lode_layout::{SLOT_WORDS, Slot};
+use lode_layout::{CHECKPOINT_SLOT_WORDS, CheckpointSlot};
 use lode_pmem::{Fault, FaultScope, Medium};
 use lode_redo::SEQUENCE_GAP;
-use lode_redo::slots::{self, Copy};
+use lode_redo::slots::{self, SlotCopy};
 use zerocopy::IntoBytes;
 
 /// Words of a slot: magic and checksum, generation, sequence, log epoch (two), rings and closed, reserved (two).
@@ -22,7 +22,7 @@ const CLOSED: u64 = 1 << 32;
 const RESERVED: [usize; 2] = [6, 7];
 
 /// Checks the four copies in the pool `uuid`. Returns the slot that counts, if there is one.
-pub fn check_slots<M: Medium>(medium: &M, uuid: &[u8; 16], report: &mut Report) -> Option<Slot> {
+pub fn check_slots<M: Medium>(medium: &M, uuid: &[u8; 16], report: &mut Report) -> Option<CheckpointSlot> {
     let (copies, lost) = read(medium, uuid);
     if let Some(lost) = lost {
         report.add(Finding::damage(
@@ -46,22 +46,28 @@ pub fn check_slots<M: Medium>(medium: &M, uuid: &[u8; 16], report: &mut Report) 
 }
 
 /// Reads all copies, and returns the first fault. A lost copy reads as zeros.
-fn read<M: Medium>(medium: &M, uuid: &[u8; 16]) -> ([Copy; 4], Option<Fault>) {
+fn read<M: Medium>(medium: &M, uuid: &[u8; 16]) -> ([SlotCopy; 4], Option<Fault>) {
     let scope = FaultScope::open();
     let copies = slots::copies(scope.memory(medium.memory()), uuid);
     (copies, scope.close().err())
 }
 
-fn report_copy(copy: &Copy, whole: Option<Slot>, newest: Option<Slot>, uuid: &[u8; 16], report: &mut Report) {
+fn report_copy(
+    copy: &SlotCopy,
+    whole: Option<CheckpointSlot>,
+    newest: Option<CheckpointSlot>,
+    uuid: &[u8; 16],
+    report: &mut Report,
+) {
     let Some(newest) = newest else { return };
     if let Some(slot) = copy.slot {
-        if !slots::belongs(copy, &slot) {
-            let means = "the slot belongs to another place; no power cut moves it";
+        if !slots::is_copy_of(copy, &slot) {
+            let means = "the slot is_copy_of to another place; no power cut moves it";
             report.add(Finding::damage("the checkpoint slot", copy.at, means));
         }
         return;
     }
-    if copy.words == [0; SLOT_WORDS] && whole.is_none() && newest.generation <= 1 {
+    if copy.words == [0; CHECKPOINT_SLOT_WORDS] && whole.is_none() && newest.generation <= 1 {
         return;
     }
     // A torn copy has words of the slot that was written last at this place, and of the one before it. It also has
@@ -71,7 +77,7 @@ fn report_copy(copy: &Copy, whole: Option<Slot>, newest: Option<Slot>, uuid: &[u
     let is_replaced = last.wrapping_add(2) == next;
     let near = [last, last.wrapping_sub(2), 0].contains(&copy.words[GENERATION])
         || is_replaced && copy.words[GENERATION] == next;
-    let torn = copy.words == [0; SLOT_WORDS]
+    let torn = copy.words == [0; CHECKPOINT_SLOT_WORDS]
         || near
             && RESERVED.iter().all(|word| copy.words[*word] == 0)
             && !whole.is_some_and(|slot| is_flipped(&slot.encode(uuid), &copy.words, is_replaced));
@@ -85,7 +91,11 @@ fn report_copy(copy: &Copy, whole: Option<Slot>, newest: Option<Slot>, uuid: &[u
 /// and sequence number than the one that replaces it. One of the two may say that the pool is closed. Log epochs are
 /// random. A recovery that finds a slot torn writes one of the same generation, with a sequence number far above. It
 /// can be stopped, too: its words may even complete the torn slot.
-fn is_flipped(whole: &[u64; SLOT_WORDS], copy: &[u64; SLOT_WORDS], is_replaced: bool) -> bool {
+fn is_flipped(
+    whole: &[u64; CHECKPOINT_SLOT_WORDS],
+    copy: &[u64; CHECKPOINT_SLOT_WORDS],
+    is_replaced: bool,
+) -> bool {
     let mut differ = whole.iter().zip(copy).zip(0..).filter(|((a, b), _)| a != b);
     match (differ.next(), differ.next()) {
         (Some(((a, b), word)), None) => {
@@ -109,16 +119,16 @@ fn is_flipped(whole: &[u64; SLOT_WORDS], copy: &[u64; SLOT_WORDS], is_replaced: 
 ///
 /// # Durability
 /// Durable on return.
-pub fn mend_slots<M: Medium>(medium: &M, uuid: &[u8; 16]) -> Result<bool, HeapError> {
+pub fn repair_slots<M: Medium>(medium: &M, uuid: &[u8; 16]) -> Result<bool, HeapError> {
     // A lost copy is written again. That fails while it is lost.
     let (copies, _) = read(medium, uuid);
     let pairs = copies.as_chunks::<2>().0;
     let mut wrote = false;
     for pair in pairs {
         let whole = pair.iter().filter_map(|copy| copy.slot).max_by_key(|slot| slot.generation);
-        let slot = whole.or_else(|| joined(&pair[0].words, &pair[1].words, uuid));
+        let slot = whole.or_else(|| merge_copies(&pair[0].words, &pair[1].words, uuid));
         // A torn slot that is not the newest is written again by the next checkpoint.
-        if let Some(slot) = slot.filter(|slot| slots::belongs(&pair[0], slot))
+        if let Some(slot) = slot.filter(|slot| slots::is_copy_of(&pair[0], slot))
             && pair.iter().any(|copy| copy.words.as_bytes() != slot.encode(uuid).as_bytes())
         {
             slots::write(medium, uuid, &slot)?;
@@ -129,9 +139,13 @@ pub fn mend_slots<M: Medium>(medium: &M, uuid: &[u8; 16]) -> Result<bool, HeapEr
 }
 
 /// Returns the slot whose words are partly in one copy and partly in the other.
-fn joined(a: &[u64; SLOT_WORDS], b: &[u64; SLOT_WORDS], uuid: &[u8; 16]) -> Option<Slot> {
-    (0u32..1 << SLOT_WORDS).find_map(|choice| {
+fn merge_copies(
+    a: &[u64; CHECKPOINT_SLOT_WORDS],
+    b: &[u64; CHECKPOINT_SLOT_WORDS],
+    uuid: &[u8; 16],
+) -> Option<CheckpointSlot> {
+    (0u32..1 << CHECKPOINT_SLOT_WORDS).find_map(|choice| {
         let words = std::array::from_fn(|word| if choice >> word & 1 == 0 { a[word] } else { b[word] });
-        Slot::decode(&words, uuid)
+        CheckpointSlot::decode(&words, uuid)
     })
 }

@@ -5,7 +5,7 @@ use crate::alloc::class::Class;
 use crate::alloc::space::{Block, Space, Span, SpanKind};
 use crate::error::HeapError;
 use lode_layout::{
-    CHECKED_BITS, CHUNK, Descriptor, Extent, Geometry, Huge, PoolOffset, SPAN_HEADER, Superblock, WORD,
+    CHECKED_BITS, CHUNK, ChunkDescriptor, Extent, Geometry, Huge, PoolOffset, SPAN_HEADER, Superblock, WORD,
     checked, decode_root, encode_root, unchecked,
 };
 use lode_pmem::{FaultScope, Medium, Memory, Readable};
@@ -34,15 +34,15 @@ struct Used {
 
 /// The result of following a reference to an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reach {
+pub enum MarkResult {
     /// It is allocated, and was not reached before.
-    First,
+    Marked,
     /// It is a second reference to the object.
-    Again,
+    AlreadyMarked,
     /// It is not allocated, or its bitmap is damaged.
     Unallocated,
     /// No object can begin there.
-    Nothing,
+    NoObject,
 }
 
 /// The spans of a heap, with marks on objects that were reached.
@@ -123,8 +123,9 @@ impl SpaceMap {
             }
             Err(error) => {
                 let at = extent.start.plus(chunk * WORD);
-                let chunks =
-                    Descriptor::decode(word).map_or(1, Descriptor::chunks).min(extent.len / CHUNK - chunk);
+                let chunks = ChunkDescriptor::decode(word)
+                    .map_or(1, ChunkDescriptor::chunks)
+                    .min(extent.len / CHUNK - chunk);
                 let finding = match error {
                     HeapError::Corrupt { what, at: damaged } if damaged != at => Finding::damage(
                         what,
@@ -192,13 +193,13 @@ impl SpaceMap {
     }
 
     /// Marks the object at `at` as reached by a reference.
-    pub fn reach(&mut self, memory: &Readable, at: PoolOffset) -> Reach {
+    pub fn mark(&mut self, memory: &Readable, at: PoolOffset) -> MarkResult {
         let state = self.state(memory, at);
-        let Some(found) = self.find(at) else { return Reach::Nothing };
+        let Some(found) = self.find(at) else { return MarkResult::NoObject };
         let used = &mut self.used[found];
         let again = match &mut used.kind {
             Kind::Superblock { shape, reached } => {
-                let Some(index) = index_of(used.span, shape, at) else { return Reach::Nothing };
+                let Some(index) = index_of(used.span, shape, at) else { return MarkResult::NoObject };
                 let (word, bit) = ((index / BITS) as usize, 1 << (index % BITS));
                 let again = reached[word] & bit != 0;
                 reached[word] |= bit;
@@ -207,17 +208,17 @@ impl SpaceMap {
             Kind::Huge { object, reached } if used.span.start.plus(object.data_off) == at => {
                 std::mem::replace(reached, true)
             }
-            _ => return Reach::Nothing,
+            _ => return MarkResult::NoObject,
         };
         match (again, state) {
-            (true, _) => Reach::Again,
-            (false, Some(true)) => Reach::First,
-            (false, _) => Reach::Unallocated,
+            (true, _) => MarkResult::AlreadyMarked,
+            (false, Some(true)) => MarkResult::Marked,
+            (false, _) => MarkResult::Unallocated,
         }
     }
 
     /// Calls `visit` with each allocated object that was not reached.
-    pub fn unreached(&self, memory: &Readable, mut visit: impl FnMut(PoolOffset)) {
+    pub fn visit_unmarked(&self, memory: &Readable, mut visit: impl FnMut(PoolOffset)) {
         for used in &self.used {
             match &used.kind {
                 Kind::Superblock { shape, reached } => {
@@ -242,7 +243,7 @@ impl SpaceMap {
     /// Reports every allocated object that was not reached.
     pub fn report_leaks(&self, memory: &Readable, report: &mut Report) {
         report.traced = true;
-        self.unreached(memory, |at| {
+        self.visit_unmarked(memory, |at| {
             report.add(Finding::damage("the object", at, "nothing leads to it, so its space is lost"));
         });
     }
@@ -255,7 +256,7 @@ impl SpaceMap {
     ///
     /// # Durability
     /// Durable on return. If it is killed before, it can be run again.
-    pub fn mend_bitmaps<M: Medium>(&self, medium: &M, exactly: bool) -> Result<u64, HeapError> {
+    pub fn repair_bitmaps<M: Medium>(&self, medium: &M, exactly: bool) -> Result<u64, HeapError> {
         let scope = FaultScope::open();
         let memory = scope.memory(medium.memory());
         let mut written = 0;
@@ -294,7 +295,7 @@ impl SpaceMap {
             return 0;
         };
         let chunk = (span.start.get() - extent.start.get()) / CHUNK;
-        store(medium, extent.start.plus(chunk * WORD), Descriptor::Free.encode());
+        store(medium, extent.start.plus(chunk * WORD), ChunkDescriptor::Free.encode());
         1
     }
 
@@ -306,7 +307,7 @@ impl SpaceMap {
     ///
     /// # Durability
     /// Durable on return. If it is killed before, it can be run again.
-    pub fn mend_words<M: Medium>(medium: &M, geometry: &Geometry) -> Result<u64, HeapError> {
+    pub fn repair_words<M: Medium>(medium: &M, geometry: &Geometry) -> Result<u64, HeapError> {
         let scope = FaultScope::open();
         let memory = scope.memory(medium.memory());
         let mut written = 0;
@@ -324,10 +325,10 @@ impl SpaceMap {
                     written += 1;
                 }
                 if right != 0 {
-                    let chunks = Descriptor::decode(right).map_or(1, Descriptor::chunks);
+                    let chunks = ChunkDescriptor::decode(right).map_or(1, ChunkDescriptor::chunks);
                     span_end = chunk + chunks;
                     let span = Span { start: extent.start.plus(chunk * CHUNK), chunks };
-                    written += mend_bitmap_flips(medium, memory, span);
+                    written += repair_bitmap_flips(medium, memory, span);
                 }
                 chunk += 1;
             }
@@ -343,8 +344,8 @@ impl SpaceMap {
     ///
     /// # Errors
     /// [`HeapError::InDoubt`], [`HeapError::Fault`].
-    pub fn mend_root<M: Medium>(medium: &M, geometry: &Geometry, at: PoolOffset) -> Result<(), HeapError> {
-        FaultScope::around(|| store(medium, root_at(geometry), encode_root(at)))?;
+    pub fn repair_root<M: Medium>(medium: &M, geometry: &Geometry, at: PoolOffset) -> Result<(), HeapError> {
+        FaultScope::run(|| store(medium, root_at(geometry), encode_root(at)))?;
         drain(medium)
     }
 
@@ -355,7 +356,7 @@ impl SpaceMap {
         let flipped =
             (0..u64::BITS).filter_map(|bit| decode_root(word ^ 1 << bit)).filter(|root| !root.is_null());
         let mut all: Vec<PoolOffset> = flipped.collect();
-        self.unreached(memory, |at| all.push(at));
+        self.visit_unmarked(memory, |at| all.push(at));
         all.retain(|at| self.object(*at).is_some_and(|(_, found)| found == type_number));
         all
     }
@@ -377,7 +378,7 @@ fn store<M: Medium>(medium: &M, at: PoolOffset, word: u64) {
 }
 
 fn drain<M: Medium>(medium: &M) -> Result<(), HeapError> {
-    // ORDER: mended words are durable before the next step relies on them. Stop here: the next repair does the rest.
+    // ORDER: repaired words are durable before the next step relies on them. Stop here: the next repair does the rest.
     medium.drain().map_err(HeapError::from)
 }
 
@@ -388,10 +389,10 @@ fn index_of(span: Span, shape: &Superblock, at: PoolOffset) -> Option<u64> {
 }
 
 /// Returns true if the allocator makes such superblocks.
-fn is_made(extent: &Extent, span: Span, shape: &Superblock) -> bool {
+fn is_plausible(extent: &Extent, span: Span, shape: &Superblock) -> bool {
     Class::of_block_size(shape.block_size).is_some_and(|class| {
         let into = span.start.get() - extent.start.get();
-        class.lengths().any(|chunks| chunks == span.chunks)
+        class.span_lengths().any(|chunks| chunks == span.chunks)
             && into.is_multiple_of(span.len())
             && Superblock::plan(span.len(), shape.block_size, class.align(), shape.type_number) == *shape
     })
@@ -405,7 +406,7 @@ fn superblock(
     report: &mut Report,
 ) -> Kind {
     report.counts.superblocks += 1;
-    if !is_made(extent, span, &shape) {
+    if !is_plausible(extent, span, &shape) {
         report.add(Finding::damage(
             "the superblock header",
             span.start,
@@ -456,21 +457,21 @@ fn descriptor<M: Medium>(medium: &M, memory: &Readable, extent: &Extent, chunk: 
     }
     let start = extent.start.plus(chunk * CHUNK);
     let left = extent.len / CHUNK - chunk;
-    let is_sound = |descriptor: &Descriptor| {
+    let is_sound = |descriptor: &ChunkDescriptor| {
         let span = Span { start, chunks: descriptor.chunks() };
-        span.chunks <= left && mend_header(medium, memory, extent, span, *descriptor)
+        span.chunks <= left && repair_header(medium, memory, extent, span, *descriptor)
     };
-    let flipped = (0..u64::BITS).filter_map(|bit| Descriptor::decode(word ^ 1 << bit));
-    let told = told_by_header(memory, start);
-    let candidates = Descriptor::decode(word).into_iter().chain(flipped).chain(told);
-    let mut used = candidates.filter(|descriptor| *descriptor != Descriptor::Free);
-    let found = used.find(is_sound).map_or(0, Descriptor::encode);
+    let flipped = (0..u64::BITS).filter_map(|bit| ChunkDescriptor::decode(word ^ 1 << bit));
+    let from_header = descriptor_from_header(memory, start);
+    let candidates = ChunkDescriptor::decode(word).into_iter().chain(flipped).chain(from_header);
+    let mut used = candidates.filter(|descriptor| *descriptor != ChunkDescriptor::Free);
+    let found = used.find(is_sound).map_or(0, ChunkDescriptor::encode);
     // A free chunk keeps the header that it had, so a word with a single set bit is a zero with a flipped bit.
-    if word.is_power_of_two() && Descriptor::decode(word).is_none() { 0 } else { found }
+    if word.is_power_of_two() && ChunkDescriptor::decode(word).is_none() { 0 } else { found }
 }
 
 /// Returns the descriptor that the header at `start` implies.
-fn told_by_header(memory: &Readable, start: PoolOffset) -> Option<Descriptor> {
+fn descriptor_from_header(memory: &Readable, start: PoolOffset) -> Option<ChunkDescriptor> {
     let header = header_at(memory, start);
     let block_size = header[1] & u64::from(u32::MAX);
     if let Some(class) = Class::of_block_size(block_size) {
@@ -479,12 +480,12 @@ fn told_by_header(memory: &Readable, start: PoolOffset) -> Option<Descriptor> {
                 Superblock::plan(chunks * CHUNK, block_size, class.align(), shape.type_number) == shape
             })
         };
-        if let Some(chunks) = class.lengths().find(planned) {
-            return Some(Descriptor::Superblock { chunks });
+        if let Some(chunks) = class.span_lengths().find(planned) {
+            return Some(ChunkDescriptor::Superblock { chunks });
         }
     }
     let chunks = header[1].checked_add(header[2])?.div_ceil(CHUNK);
-    Huge::decode(&header, start.get(), chunks.checked_mul(CHUNK)?).map(|_| Descriptor::Huge { chunks })
+    Huge::decode(&header, start.get(), chunks.checked_mul(CHUNK)?).map(|_| ChunkDescriptor::Huge { chunks })
 }
 
 fn header_at(memory: &Readable, start: PoolOffset) -> [u64; 8] {
@@ -492,19 +493,19 @@ fn header_at(memory: &Readable, start: PoolOffset) -> [u64; 8] {
 }
 
 /// Puts right a flipped bit in the header of a span, if one makes it sound. Returns true if the header is sound then.
-fn mend_header<M: Medium>(
+fn repair_header<M: Medium>(
     medium: &M,
     memory: &Readable,
     extent: &Extent,
     span: Span,
-    descriptor: Descriptor,
+    descriptor: ChunkDescriptor,
 ) -> bool {
     let header = header_at(memory, span.start);
     let is_sound = |header: &[u64; 8]| match descriptor {
-        Descriptor::Superblock { .. } => Superblock::decode(header, span.start.get(), span.len())
-            .is_some_and(|shape| is_made(extent, span, &shape)),
-        Descriptor::Huge { .. } => Huge::decode(header, span.start.get(), span.len()).is_some(),
-        Descriptor::Free => false,
+        ChunkDescriptor::Superblock { .. } => Superblock::decode(header, span.start.get(), span.len())
+            .is_some_and(|shape| is_plausible(extent, span, &shape)),
+        ChunkDescriptor::Huge { .. } => Huge::decode(header, span.start.get(), span.len()).is_some(),
+        ChunkDescriptor::Free => false,
     };
     if is_sound(&header) {
         return true;
@@ -522,7 +523,7 @@ fn mend_header<M: Medium>(
 
 /// Puts flipped bits right in the bitmap of a superblock, where only one is possible. Returns the number of words
 /// written.
-fn mend_bitmap_flips<M: Medium>(medium: &M, memory: &Readable, span: Span) -> u64 {
+fn repair_bitmap_flips<M: Medium>(medium: &M, memory: &Readable, span: Span) -> u64 {
     let header = header_at(memory, span.start);
     let Some(shape) = Superblock::decode(&header, span.start.get(), span.len()) else { return 0 };
     let mut written = 0;

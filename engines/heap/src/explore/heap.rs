@@ -1,13 +1,13 @@
 //! The heap: a root with slots, whose objects transactions allocate, rewrite, replace, copy and free.
 
-use crate::check::{Reach, Report, Severity, SpaceMap, check_log, check_slots};
+use crate::check::{MarkResult, Report, Severity, SpaceMap, check_log, check_slots};
 use crate::error::HeapError;
 use crate::heap::Heap;
 use crate::tx::Tx;
 use lode_layout::{Geometry, PoolOffset, WORD};
 use lode_pmem::Readable;
-use lode_sim::oracle::{Access, Registers, WrongRegisters};
-use lode_sim::{Actor, Moment, SimMedium, Subject};
+use lode_sim::oracle::{Access, RegisterMismatch, Registers};
+use lode_sim::{Actor, HistoryPrefix, SimMedium, Subject};
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -54,9 +54,9 @@ pub struct Step {
 
 /// The reason why a recovered heap is wrong.
 #[derive(Debug)]
-pub enum Wrong {
+pub enum Mismatch {
     /// Slots have objects that no order of the transactions leaves.
-    Registers(WrongRegisters<u64, u64>),
+    Registers(RegisterMismatch<u64, u64>),
     /// An object has content that no transaction gave it.
     Object {
         /// The slot that leads to it.
@@ -78,15 +78,15 @@ pub enum Wrong {
     },
 }
 
-impl fmt::Display for Wrong {
+impl fmt::Display for Mismatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Wrong::Registers(wrong) => wrong.fmt(f),
-            Wrong::Object { slot, at } => write!(f, "slot {slot} has an object at {at} that is not whole"),
-            Wrong::Free { slot, at } => {
+            Mismatch::Registers(wrong) => wrong.fmt(f),
+            Mismatch::Object { slot, at } => write!(f, "slot {slot} has an object at {at} that is not whole"),
+            Mismatch::Free { slot, at } => {
                 write!(f, "slot {slot} leads to {at}, which is free or another slot's")
             }
-            Wrong::Leaked { at } => write!(f, "the object at {at} is allocated, and no slot leads to it"),
+            Mismatch::Leaked { at } => write!(f, "the object at {at} is allocated, and no slot leads to it"),
         }
     }
 }
@@ -259,17 +259,17 @@ impl HeapSubject {
 
 /// Returns the content of a heap with this space and root.
 fn found(memory: &Readable, mut map: SpaceMap, root: PoolOffset) -> Contents {
-    map.reach(memory, root);
+    map.mark(memory, root);
     let mut object = |slot| {
         let at = PoolOffset::new(memory.load8(slot_at(root, slot)));
-        if !at.is_null() && map.reach(memory, at) != Reach::First {
+        if !at.is_null() && map.mark(memory, at) != MarkResult::Marked {
             return Object::Free(at);
         }
         number(|at| memory.load8(at), slot_at(root, slot))
     };
     let objects = (0..SLOTS).map(&mut object).collect();
     let mut leaked = None;
-    map.unreached(memory, |at| leaked = leaked.or(Some(at)));
+    map.visit_unmarked(memory, |at| leaked = leaked.or(Some(at)));
     Contents { objects, leaked }
 }
 
@@ -278,7 +278,7 @@ impl Subject for HeapSubject {
     type Operation = Step;
     type Contents = Contents;
     type Legal = Registers<u64, u64>;
-    type Wrong = Wrong;
+    type Mismatch = Mismatch;
     type Error = HeapError;
 
     fn size(&self) -> u64 {
@@ -339,28 +339,28 @@ impl Subject for HeapSubject {
         self.contents(&heap, &geometry)
     }
 
-    fn legal(&self, moment: &Moment<Step>) -> Self::Legal {
+    fn legal(&self, history: &HistoryPrefix<Step>) -> Self::Legal {
         let initial: Vec<(u64, u64)> = (0..SLOTS).map(|slot| (slot, 0)).collect();
         let pairs =
             |pairs: &[(u64, u64)]| pairs.iter().map(|(slot, number)| (*slot, Some(*number))).collect();
-        Registers::new(&initial, moment, |step| Access {
+        Registers::new(&initial, history, |step| Access {
             reads: pairs(&step.reads),
             writes: pairs(&step.writes),
         })
     }
 
-    fn check(&self, legal: &Self::Legal, contents: &Self::Contents) -> Result<(), Wrong> {
-        let found: Result<Vec<(u64, u64)>, Wrong> = contents
+    fn check(&self, legal: &Self::Legal, contents: &Self::Contents) -> Result<(), Mismatch> {
+        let found: Result<Vec<(u64, u64)>, Mismatch> = contents
             .objects
             .iter()
             .zip(0..)
             .map(|(object, slot)| match *object {
                 Object::Whole(number) => Ok((slot, number)),
-                Object::Broken(at) => Err(Wrong::Object { slot, at }),
-                Object::Free(at) => Err(Wrong::Free { slot, at }),
+                Object::Broken(at) => Err(Mismatch::Object { slot, at }),
+                Object::Free(at) => Err(Mismatch::Free { slot, at }),
             })
             .collect();
-        legal.check(&found?).map_err(Wrong::Registers)?;
-        contents.leaked.map_or(Ok(()), |at| Err(Wrong::Leaked { at }))
+        legal.check(&found?).map_err(Mismatch::Registers)?;
+        contents.leaked.map_or(Ok(()), |at| Err(Mismatch::Leaked { at }))
     }
 }

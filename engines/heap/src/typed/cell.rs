@@ -42,7 +42,7 @@ impl<T: Persist<B> + Copy, B: Brand> PCell<T, B> {
             return Ok(Self::value_in(self.load_word()));
         }
         let at = offset_of(guard.memory(), self);
-        guard.copied(at, |memory| value_of(|bytes| memory.read(at, bytes)))
+        guard.copy_consistent(at, |memory| value_of(|bytes| memory.read(at, bytes)))
     }
 
     /// Stores `value` in the transaction.

@@ -31,7 +31,7 @@ impl<'a, B: Brand, M: Medium> Guard<'a, B, M> {
 
     /// Returns the result of a `read` during which no transaction changed the words that the lock of `at` guards.
     /// Repeats `read` until there is one.
-    pub(crate) fn undisturbed<R>(&self, at: PoolOffset, mut read: impl FnMut() -> R) -> R {
+    pub(crate) fn read_consistent<R>(&self, at: PoolOffset, mut read: impl FnMut() -> R) -> R {
         let heap = self.heap;
         for round in 0.. {
             let before = heap.lock_version(at);
@@ -51,13 +51,14 @@ impl<'a, B: Brand, M: Medium> Guard<'a, B, M> {
         unreachable!("the loop ends with a result")
     }
 
-    /// Reads as [`undisturbed`](Guard::undisturbed) does, for reads that copy out of the pool. Returns their fault.
-    pub(crate) fn copied<R>(
+    /// Reads as [`read_consistent`](Guard::read_consistent) does, for reads that copy out of the pool. Returns their
+    /// fault.
+    pub(crate) fn copy_consistent<R>(
         &self,
         at: PoolOffset,
         mut read: impl FnMut(&Readable) -> R,
     ) -> Result<R, HeapError> {
-        Ok(self.memory().reading(|memory| self.undisturbed(at, || read(memory)))?)
+        Ok(self.memory().reading(|memory| self.read_consistent(at, || read(memory)))?)
     }
 }
 

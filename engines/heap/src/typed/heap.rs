@@ -69,7 +69,7 @@ impl<B: Brand, M: Medium> TypedHeap<B, M> {
         &self,
         closure: &mut impl FnMut(&TypedTx<'_, B, M>) -> Result<R, E>,
     ) -> Result<R, E> {
-        // Held until the home stores are done, so no block that another thread frees is used again earlier.
+        // Held until the write-backs are done, so no block that another thread frees is used again earlier.
         let _pin = self.heap.pin();
         self.heap.run(|tx| closure(&TypedTx::new(tx)))
     }
@@ -146,7 +146,7 @@ impl<B: Brand, M: Medium> TypedHeap<B, M> {
         self.heap.extend(geometry);
     }
 
-    /// Makes everything durable at home, so the next opening has nothing to replay.
+    /// Makes all write-backs durable, so the next opening has nothing to replay.
     ///
     /// # Errors
     /// As [`Heap::close`].

@@ -35,7 +35,7 @@ impl<T: Persist<B>, B: Brand> PMutex<T, B> {
     ///
     /// # Errors
     /// [`HeapError::Conflict`] when another transaction keeps the lock. If the closure passes it on, it is started
-    /// again with all locks released, so transactions that take locks in crossed order make progress.
+    /// again with all locks released, so transactions that take locks in inverted order make progress.
     ///
     /// # Cost
     /// One locked instruction.
@@ -53,7 +53,7 @@ impl<T: Persist<B>, B: Brand> PMutex<T, B> {
     /// [`lock`](PMutex::lock) in a transaction. That costs no drain if it stores nothing.
     #[inline]
     pub fn read<M: Medium, R>(&self, guard: &Guard<'_, B, M>, mut read: impl FnMut(&T) -> R) -> R {
-        guard.undisturbed(offset_of(guard.memory(), self), || read(&self.value))
+        guard.read_consistent(offset_of(guard.memory(), self), || read(&self.value))
     }
 }
 

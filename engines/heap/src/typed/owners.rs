@@ -37,7 +37,7 @@ pub(crate) fn free_owned<B: Brand, M: Medium>(
     at: PoolOffset,
     walk: Option<Walk>,
 ) -> Result<(), HeapError> {
-    free_parts(tx, at, walk).inspect_err(|_| tx.raw().doom())
+    free_parts(tx, at, walk).inspect_err(|_| tx.raw().set_rollback_only())
 }
 
 fn free_parts<B: Brand, M: Medium>(

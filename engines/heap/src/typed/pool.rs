@@ -88,13 +88,13 @@ impl<B: Brand, M: Medium> TypedPool<B, M> {
         Ok(self.file.grow_with(size, |geometry| self.heap.extend(geometry))?)
     }
 
-    /// Closes the pool: all is durable at home, and the next opening has nothing to replay.
+    /// Closes the pool: all write-backs are durable, and the next opening has nothing to replay.
     ///
     /// # Errors
     /// As [`Pool::close`].
     pub fn close(self) -> Result<(), OpenError> {
         let TypedPool { heap, file, recovery } = self;
-        Pool::over_heap(heap.into_raw(), file, recovery).close()
+        Pool::from_heap(heap.into_raw(), file, recovery).close()
     }
 }
 

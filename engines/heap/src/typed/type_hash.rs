@@ -48,7 +48,7 @@ mod test {
 
     /// The numbers are on media, so they can't change.
     #[test]
-    fn numbers_are_stable() {
+    fn type_hashes_are_stable() {
         assert_eq!(of_name(""), 0xA8C7_F832_281A_39C5);
         assert_eq!(of_name("u64"), of_name("u64"));
         let point = with_field(of_name("Point"), "x", 0, of_name("u64"));

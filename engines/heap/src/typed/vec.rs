@@ -13,7 +13,7 @@ use std::fmt;
 use std::marker::PhantomData;
 
 /// Number of elements for which the first buffer has room.
-const FIRST_ROOM: u64 = 4;
+const CAPACITY_MIN: u64 = 4;
 
 /// An array that grows. Elements are read and stored by copy.
 ///
@@ -144,14 +144,14 @@ impl<T: Persist<B> + Copy, B: Brand> PVec<T, B> {
         if wanted <= room {
             raw.store(Self::element(buffer, len), &new);
         } else {
-            self.move_to_larger(raw, Elements { buffer, len }, wanted, &new)?;
+            self.grow_buffer(raw, Elements { buffer, len }, wanted, &new)?;
         }
         raw.store8(offset_of(raw.heap().memory(), &self.len), wanted);
         Ok(())
     }
 
     /// Moves the elements to a buffer with room for `wanted` or more, and puts the bytes `new` after them.
-    fn move_to_larger<M: Medium>(
+    fn grow_buffer<M: Medium>(
         &self,
         raw: &Tx<'_, M>,
         old: Elements,
@@ -159,7 +159,7 @@ impl<T: Persist<B> + Copy, B: Brand> PVec<T, B> {
         new: &[u8],
     ) -> Result<(), HeapError> {
         let too_large = HeapError::OutOfSpace { wanted: u64::MAX };
-        let room = wanted.max(old.len.saturating_mul(2)).max(FIRST_ROOM);
+        let room = wanted.max(old.len.saturating_mul(2)).max(CAPACITY_MIN);
         let size = room.checked_mul(Self::SIZE.max(1)).ok_or(too_large)?;
         let words = usize::try_from(size.div_ceil(WORD)).map_err(|_| too_large)?;
         let used = (old.len * Self::SIZE) as usize;
@@ -170,7 +170,7 @@ impl<T: Persist<B> + Copy, B: Brand> PVec<T, B> {
         let content: Vec<u64> = content.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word)).collect();
         let buffer = raw.alloc_with(&content, align_of::<T>() as u64, Self::BUFFER_TYPE)?;
         if !old.buffer.is_null() {
-            raw.free(old.buffer).inspect_err(|_| raw.doom())?;
+            raw.free(old.buffer).inspect_err(|_| raw.set_rollback_only())?;
         }
         raw.store8(offset_of(raw.heap().memory(), &self.buffer), buffer.get());
         Ok(())
@@ -239,7 +239,7 @@ impl<T: Persist<B> + Copy, B: Brand> PVec<T, B> {
     /// # Errors
     /// [`HeapError::Fault`] when they can't be read, [`HeapError::Corrupt`] when the length is damaged.
     pub fn load_all<M: Medium>(&self, guard: &Guard<'_, B, M>) -> Result<Vec<T>, HeapError> {
-        guard.copied(offset_of(guard.memory(), &self.buffer), |memory| {
+        guard.copy_consistent(offset_of(guard.memory(), &self.buffer), |memory| {
             let Elements { buffer, len } = self.committed();
             self.check(memory.len(), buffer, len)?;
             let mut bytes = vec![0; (len * Self::SIZE) as usize];
@@ -250,7 +250,7 @@ impl<T: Persist<B> + Copy, B: Brand> PVec<T, B> {
 
     /// Returns the number of elements as it was last committed.
     pub fn load_len<M: Medium>(&self, guard: &Guard<'_, B, M>) -> u64 {
-        guard.undisturbed(offset_of(guard.memory(), &self.buffer), || self.committed().len)
+        guard.read_consistent(offset_of(guard.memory(), &self.buffer), || self.committed().len)
     }
 
     /// Returns element number `index` as it was last committed; `None` beyond the end.
@@ -258,7 +258,7 @@ impl<T: Persist<B> + Copy, B: Brand> PVec<T, B> {
     /// # Errors
     /// [`HeapError::Fault`] when it can't be read.
     pub fn load<M: Medium>(&self, guard: &Guard<'_, B, M>, index: u64) -> Result<Option<T>, HeapError> {
-        guard.copied(offset_of(guard.memory(), &self.buffer), |memory| {
+        guard.copy_consistent(offset_of(guard.memory(), &self.buffer), |memory| {
             let Elements { buffer, len } = self.committed();
             (index < len).then(|| value_of(|bytes| memory.read(Self::element(buffer, index), bytes)))
         })

@@ -26,7 +26,7 @@ fn free(heap: &Heap<StdArc<Yielding>>, at: PoolOffset) {
 }
 
 #[test]
-fn a_block_freed_beside_the_scan_is_handed_out_once() {
+fn block_freed_during_scan_is_allocated_once() {
     explore(2, || {
         let geometry = Geometry::plan(SIZE).unwrap();
         let medium = StdArc::new(Yielding::new(SIZE));

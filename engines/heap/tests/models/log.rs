@@ -1,12 +1,12 @@
-//! Checkpoints cover no transaction whose home stores are to come, and a transaction returns when its record is
+//! Checkpoints cover no transaction whose write-backs are to come, and a transaction returns when its record is
 //! durable, alone or in a group.
 
 use super::yielding::Yielding;
 use crate::explore;
 use lode_heap::{Log, LogArea};
 use lode_layout::{
-    BLOCK, Entries, Entry, PoolOffset, RECORD_HEADER_WORDS, RECORD_LINE_WORDS, Record, SLOT_BLOCKS,
-    SLOT_WORDS, Slot, align_up,
+    BLOCK, CHECKPOINT_SLOT_WORDS, CHECKPOINT_SLOTS_OFF, CheckpointSlot, Entries, Entry, PoolOffset,
+    RECORD_HEADER_WORDS, RECORD_LINE_WORDS, Record, align_up,
 };
 use lode_pmem::{Durability, Medium, SyncError};
 use loom::sync::Arc;
@@ -16,17 +16,17 @@ use std::sync::Mutex;
 use zerocopy::FromBytes;
 
 const UUID: [u8; 16] = [5; 16];
-/// The most transactions of a model; each stores one word at home, its own.
+/// The most transactions of a model; each writes one word back, its own.
 const COUNT: usize = 4;
 const AREA: LogArea = LogArea { start: PoolOffset::new(4 * BLOCK), len: 4 * BLOCK };
-const HOME: PoolOffset = AREA.start.plus(AREA.len);
+const TARGETS: PoolOffset = AREA.start.plus(AREA.len);
 
 /// What loom is told of one transaction. Nobody who reads these waits for them, so only the log's own ordering
 /// makes them seen.
 #[derive(Debug)]
-struct Told {
+struct Observed {
     durable: AtomicBool,
-    home: AtomicBool,
+    written_back: AtomicBool,
 }
 
 /// A medium that watches the transactions.
@@ -34,31 +34,31 @@ struct Told {
 struct Watched {
     inner: Yielding,
     durability: Durability,
-    told: [Told; COUNT],
+    observed: [Observed; COUNT],
     /// The sequence number of each transaction that is in the log.
     numbers: Mutex<[Option<u64>; COUNT]>,
 }
 
 impl Watched {
     fn new(durability: Durability) -> Watched {
-        let inner = Yielding::new(HOME.get() + BLOCK);
-        let told = || Told { durable: AtomicBool::new(false), home: AtomicBool::new(false) };
-        let told = std::array::from_fn(|_| told());
-        Watched { inner, durability, told, numbers: Mutex::new([None; COUNT]) }
+        let inner = Yielding::new(TARGETS.get() + BLOCK);
+        let observed = || Observed { durable: AtomicBool::new(false), written_back: AtomicBool::new(false) };
+        let observed = std::array::from_fn(|_| observed());
+        Watched { inner, durability, observed, numbers: Mutex::new([None; COUNT]) }
     }
 
-    fn home(index: usize) -> PoolOffset {
-        HOME.plus(64 * index as u64)
+    fn target(index: usize) -> PoolOffset {
+        TARGETS.plus(64 * index as u64)
     }
 
     /// The transaction whose word is at `at`.
     fn index_of(at: PoolOffset) -> Option<usize> {
-        (0..COUNT).find(|index| Watched::home(*index) == at)
+        (0..COUNT).find(|index| Watched::target(*index) == at)
     }
 
     fn stored(&self, at: PoolOffset) {
         if let Some(index) = Watched::index_of(at) {
-            self.told[index].home.store(true, Ordering::Relaxed);
+            self.observed[index].written_back.store(true, Ordering::Relaxed);
         }
     }
 
@@ -73,19 +73,22 @@ impl Watched {
                     && let Some(index) = Watched::index_of(at)
                 {
                     self.numbers.lock().unwrap()[index] = Some(*sequence);
-                    self.told[index].durable.store(true, Ordering::Relaxed);
+                    self.observed[index].durable.store(true, Ordering::Relaxed);
                 }
             }
             words = &words[(align_up(len as u64, RECORD_LINE_WORDS as u64) as usize).min(words.len())..];
         }
     }
 
-    /// Everything that the slot covers must have been stored at home.
-    fn covers(&self, slot: &Slot) {
+    /// Everything that the slot covers must have been written back.
+    fn covers(&self, slot: &CheckpointSlot) {
         let numbers = *self.numbers.lock().unwrap();
-        for (told, number) in self.told.iter().zip(numbers) {
+        for (observed, number) in self.observed.iter().zip(numbers) {
             if number.is_some_and(|number| number <= slot.sequence) {
-                assert!(told.home.load(Ordering::Relaxed), "{slot:?} covers {number:?}, which is not home");
+                assert!(
+                    observed.written_back.load(Ordering::Relaxed),
+                    "{slot:?} covers {number:?}, which is not written back"
+                );
             }
         }
     }
@@ -114,9 +117,9 @@ impl lode_pmem::Layer for Watched {
     fn log_write(&self, at: PoolOffset, bytes: &[u8]) -> Result<(), SyncError> {
         let words: Vec<u64> = bytes.chunks_exact(8).map(|word| u64::read_from_bytes(word).unwrap()).collect();
         Medium::log_write(&self.inner, at, bytes)?;
-        if at < SLOT_BLOCKS.plus(2 * BLOCK) {
-            let words: [u64; SLOT_WORDS] = words[..SLOT_WORDS].try_into().unwrap();
-            self.covers(&Slot::decode(&words, &UUID).unwrap());
+        if at < CHECKPOINT_SLOTS_OFF.plus(2 * BLOCK) {
+            let words: [u64; CHECKPOINT_SLOT_WORDS] = words[..CHECKPOINT_SLOT_WORDS].try_into().unwrap();
+            self.covers(&CheckpointSlot::decode(&words, &UUID).unwrap());
         } else {
             self.written(&words);
         }
@@ -130,14 +133,17 @@ fn open(durability: Durability) -> Arc<Log<Watched>> {
     Arc::new(Log::recover(medium, AREA, UUID, [2; 2]).unwrap().0)
 }
 
-/// Runs transaction `index`; it returns when its record is durable and its word is at home.
+/// Runs transaction `index`; it returns when its record is durable and its word is written back.
 fn commit(log: &Log<Watched>, index: usize) {
     let mut record = Record::new();
-    record.push_word(Watched::home(index), 1);
+    record.push_word(Watched::target(index), 1);
     let number = log.commit(&mut record, &[]).unwrap();
-    let told = &log.medium().told[index];
-    assert!(told.durable.load(Ordering::Relaxed), "transaction {number} returned before it was durable");
-    assert!(told.home.load(Ordering::Relaxed), "transaction {number} returned before it was visible");
+    let observed = &log.medium().observed[index];
+    assert!(observed.durable.load(Ordering::Relaxed), "transaction {number} returned before it was durable");
+    assert!(
+        observed.written_back.load(Ordering::Relaxed),
+        "transaction {number} returned before it was visible"
+    );
     assert_eq!(log.medium().numbers.lock().unwrap()[index], Some(number));
 }
 
@@ -156,12 +162,12 @@ fn commit_beside_checkpoint(durability: Durability, threads: usize, preemptions:
             thread.join().unwrap();
         }
         log.checkpoint().unwrap();
-        assert_eq!(Some(log.checkpointed()), drawn(&log).last().copied());
+        assert_eq!(Some(log.checkpointed()), assigned_numbers(&log).last().copied());
     });
 }
 
 /// The numbers of all transactions, ascending.
-fn drawn(log: &Log<Watched>) -> Vec<u64> {
+fn assigned_numbers(log: &Log<Watched>) -> Vec<u64> {
     let mut numbers: Vec<u64> = log.medium().numbers.lock().unwrap().iter().flatten().copied().collect();
     numbers.sort_unstable();
     assert!(
@@ -173,31 +179,31 @@ fn drawn(log: &Log<Watched>) -> Vec<u64> {
 
 /// Two threads that hold a lane each draw numbers at once.
 #[test]
-fn no_number_is_drawn_twice() {
+fn sequence_numbers_are_unique() {
     explore(2, || {
         let log = open(Durability::Line);
         let other = Arc::clone(&log);
         let other = thread::spawn(move || commit(&other, 0));
         commit(&log, 1);
         other.join().unwrap();
-        assert_eq!(drawn(&log).len(), 2);
+        assert_eq!(assigned_numbers(&log).len(), 2);
     });
 }
 
 #[test]
-fn no_checkpoint_covers_what_is_not_home() {
+fn checkpoint_covers_written_back_records_only() {
     commit_beside_checkpoint(Durability::Line, 1, 3);
     commit_beside_checkpoint(Durability::Line, 2, 1);
 }
 
 #[test]
-fn no_checkpoint_of_a_group_covers_what_is_not_home() {
+fn group_checkpoint_covers_written_back_records_only() {
     commit_beside_checkpoint(Durability::Commit, 1, 3);
     commit_beside_checkpoint(Durability::Commit, 2, 1);
 }
 
 #[test]
-fn all_of_a_group_return_when_it_is_durable() {
+fn group_commit_returns_when_durable() {
     explore(3, || {
         let log = open(Durability::Commit);
         let other = Arc::clone(&log);
@@ -225,24 +231,24 @@ fn a_lane_alone(another: bool, checkpoint: bool, preemptions: usize) {
         another.into_iter().chain(checkpoint).for_each(|thread| thread.join().unwrap());
         commit(&log, 3);
         log.checkpoint().unwrap();
-        assert_eq!(Some(log.checkpointed()), drawn(&log).last().copied());
+        assert_eq!(Some(log.checkpointed()), assigned_numbers(&log).last().copied());
     });
 }
 
 #[test]
-fn a_lane_is_given_up_to_another_thread() {
+fn exclusive_lane_is_revoked_by_thread() {
     a_lane_alone(true, false, 3);
 }
 
 #[test]
-fn a_lane_is_given_up_to_a_checkpoint() {
+fn exclusive_lane_is_revoked_by_checkpoint() {
     a_lane_alone(false, true, 3);
     a_lane_alone(true, true, 1);
 }
 
 /// With fewer lanes than threads, one that is biased to a thread which has ended is taken from it.
 #[test]
-fn lanes_of_threads_that_have_ended_are_used_again() {
+fn lanes_of_exited_threads_are_reused() {
     explore(2, || {
         let log = open(Durability::Line);
         for index in 0..2 {

@@ -44,7 +44,7 @@ impl Shared {
 }
 
 #[test]
-fn a_reader_that_found_a_block_keeps_it() {
+fn pinned_block_is_not_reused() {
     explore(3, || {
         let shared = Shared::new();
         let reader = Arc::clone(&shared);
@@ -55,7 +55,7 @@ fn a_reader_that_found_a_block_keeps_it() {
 }
 
 #[test]
-fn a_thread_that_pins_again_is_seen_again() {
+fn repinned_thread_is_seen() {
     explore(3, || {
         let shared = Shared::new();
         let reader = Arc::clone(&shared);
@@ -69,7 +69,7 @@ fn a_thread_that_pins_again_is_seen_again() {
 }
 
 #[test]
-fn two_readers_and_one_who_frees() {
+fn two_readers_and_a_reclaimer() {
     explore(3, || {
         let shared = Shared::new();
         let readers = [Arc::clone(&shared), Arc::clone(&shared)];
@@ -83,7 +83,7 @@ fn two_readers_and_one_who_frees() {
 
 /// The slot shows the younger pin's epoch when the older pin is gone.
 #[test]
-fn a_pin_that_outlives_the_one_that_it_joined_keeps_its_block() {
+fn nested_pin_outlives_first_pin() {
     explore(4, || {
         let shared = Shared::new();
         let reader = Arc::clone(&shared);
@@ -100,7 +100,7 @@ fn a_pin_that_outlives_the_one_that_it_joined_keeps_its_block() {
 }
 
 #[test]
-fn what_an_older_pin_found_outlives_the_ones_that_joined_it() {
+fn first_pin_outlives_nested_pins() {
     explore(3, || {
         let shared = Shared::new();
         let reader = Arc::clone(&shared);
@@ -150,11 +150,11 @@ fn look_beside_a_free(preemptions: usize, pins_again: bool) {
 }
 
 #[test]
-fn a_look_at_the_readers_says_nothing_of_later_frees() {
+fn oldest_epoch_excludes_later_frees() {
     look_beside_a_free(3, false);
 }
 
 #[test]
-fn a_younger_reader_says_nothing_of_later_frees() {
+fn younger_reader_excludes_later_frees() {
     look_beside_a_free(4, true);
 }

@@ -33,7 +33,7 @@ impl Shared {
         let count = self.count.get() + 1;
         self.count.set(count);
         for word in &self.words {
-            // As home stores do.
+            // As write-backs do.
             word.store(count, Ordering::Release);
         }
         self.locks.release(stripe);
@@ -53,7 +53,7 @@ impl Shared {
 }
 
 #[test]
-fn one_at_a_time_holds_a_lock() {
+fn lock_is_mutually_exclusive() {
     explore(3, || {
         let shared = Shared::new();
         let other = Arc::clone(&shared);
@@ -65,7 +65,7 @@ fn one_at_a_time_holds_a_lock() {
 }
 
 #[test]
-fn what_was_read_is_still_so_when_the_lock_is_taken_unchanged() {
+fn unchanged_version_validates_read() {
     explore(3, || {
         let shared = Shared::new();
         let other = Arc::clone(&shared);

@@ -1,6 +1,6 @@
 //! Memory whose waiting is loom's.
 
-use lode_pmem::{Durability, Gate, Mapping};
+use lode_pmem::{Durability, Event, Mapping};
 
 /// A medium of anonymous memory at durability `line`, on which a thread that waits lets others run.
 #[derive(Debug)]
@@ -21,7 +21,7 @@ impl lode_pmem::Layer for Yielding {
     fn relax(&self, _: u32) {
         loom::thread::yield_now();
     }
-    fn wait_while(&self, _: &Gate, blocked: &mut dyn FnMut() -> bool) {
+    fn wait_while(&self, _: &Event, blocked: &mut dyn FnMut() -> bool) {
         while blocked() {
             loom::thread::yield_now();
         }

@@ -2,20 +2,20 @@
 //!
 //! One program, because each program of tests compiles the engine anew.
 
-mod a_full_pool_refuses_only_when_it_is_full;
-mod a_full_typed_pool_goes_on;
-mod a_heap_opened_for_reading_changes_nothing;
-mod content_in_place_can_be_changed_at_once;
-mod failed_closures_change_nothing;
-mod lost_memory_takes_no_store;
-mod no_fault_is_discarded;
-mod objects_at_the_edge_of_space;
+mod allocation_size_limits;
+mod concurrent_transfers_preserve_sum;
+mod failed_closures_roll_back;
+mod failed_write_back_stays_in_log;
+mod faults_are_reported;
+mod faulty_medium;
+mod full_typed_pool_reuses_space;
 mod objects_never_overlap;
+mod out_of_space_only_when_full;
+mod payload_changed_in_its_transaction;
 mod pool;
-mod readers_see_one_moment;
-mod reservations_are_taken_at_commit_or_given_back;
-mod transfers_conserve_the_sum;
-mod troubled;
-mod typed_pools_grow_and_come_back;
+mod read_only_heap_is_unchanged;
+mod readers_see_consistent_data;
+mod reservations_commit_or_roll_back;
+mod stores_to_lost_memory_fail;
+mod typed_pools_grow_and_reopen;
 mod types_are_checked;
-mod what_lost_memory_keeps_from_home_stays_in_the_log;

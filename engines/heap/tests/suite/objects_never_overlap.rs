@@ -159,7 +159,7 @@ fn change(
 }
 
 #[test]
-fn a_heap_is_what_its_model_says() {
+fn heap_matches_model() {
     for seed in 1..=6 {
         let mut draw = Draw(seed);
         let mut pool = Pool::new(LEN);
@@ -218,7 +218,7 @@ fn largest(heap: &Heap<Medium>) -> u64 {
 }
 
 #[test]
-fn a_full_pool_can_be_emptied_and_filled_again_and_every_byte_comes_back() {
+fn emptied_pool_holds_as_much_again() {
     let mut pool = Pool::new(LEN);
     let heap = pool.heap();
     let empty = heap.stats().unwrap();
@@ -279,7 +279,7 @@ fn a_full_pool_can_be_emptied_and_filled_again_and_every_byte_comes_back() {
 }
 
 #[test]
-fn what_is_zeroed_takes_no_room_in_a_transaction() {
+fn zeroing_is_one_entry() {
     let mut pool = Pool::new(4 << 20);
     let heap = pool.heap();
     // More than half of what is free, when the object is there.
@@ -289,7 +289,7 @@ fn what_is_zeroed_takes_no_room_in_a_transaction() {
 }
 
 #[test]
-fn an_alignment_that_is_no_power_of_two_is_refused_however_small() {
+fn invalid_alignment_is_refused() {
     let mut pool = Pool::new(1 << 20);
     let heap = pool.heap();
     for align in [3, 12, 48, 8192] {

@@ -36,7 +36,7 @@ struct Renamed {
 }
 
 #[test]
-fn the_root_is_found_again_and_must_be_of_its_type() {
+fn root_type_is_checked() {
     let mut pool = Pool::new(1 << 20);
     let heap = pool.typed::<Reopened>();
     assert!(heap.root::<Root>().unwrap().is_none());
@@ -70,7 +70,7 @@ fn the_root_is_found_again_and_must_be_of_its_type() {
 }
 
 #[test]
-fn one_heap_at_a_time_has_a_brand() {
+fn brand_belongs_to_one_heap() {
     let (mut first, mut second) = (Pool::new(1 << 20), Pool::new(1 << 20));
     let heap = first.typed::<Taken>();
     let refused = TypedHeap::<Taken, Medium>::new(second.heap());
@@ -95,7 +95,7 @@ fn node(number: u64) -> Node {
 }
 
 #[test]
-fn freeing_an_owner_frees_all_it_owns() {
+fn free_is_recursive() {
     let mut pool = Pool::new(4 << 20);
     let heap = pool.typed::<Owner>();
     let root = heap.root_or_init(|_| Ok(node(0))).unwrap();
@@ -157,7 +157,7 @@ struct CellRoot {
 }
 
 #[test]
-fn cells_of_every_size_are_read_as_stored() {
+fn cells_round_trip() {
     let mut pool = Pool::new(1 << 20);
     let heap = pool.typed::<Cells>();
     let p = |x| Point { x, y: 2, z: u64::MAX };
@@ -203,7 +203,7 @@ fn cells_of_every_size_are_read_as_stored() {
 }
 
 #[test]
-fn a_guard_inside_of_a_transaction_and_a_cell_outside_of_the_pool_are_refused() {
+fn misplaced_guard_and_cell_are_refused() {
     let mut pool = Pool::new(1 << 20);
     let heap = pool.typed::<Other>();
     let panicked = catch_unwind(AssertUnwindSafe(|| {

@@ -5,7 +5,7 @@ use crate::image::{Image, LOG_EPOCH, contents};
 use lode_fsck::{check_pool, repair_pool};
 use lode_heap::check::{Report, Severity};
 use lode_kv::LAYOUT;
-use lode_layout::{Geometry, PoolOffset, SLOT_COPY_STRIDE, SPAN_HEADER, Slot};
+use lode_layout::{CHECKPOINT_COPY_STRIDE, CheckpointSlot, Geometry, PoolOffset, SPAN_HEADER};
 use lode_testing::{scaled, seed};
 use std::ops::Range;
 
@@ -23,13 +23,14 @@ fn bits(ranges: &[Range<u64>], most: usize) -> Vec<usize> {
 }
 
 fn slots() -> Vec<Range<u64>> {
-    let copies =
-        [0, 1].into_iter().flat_map(|slot| [0, SLOT_COPY_STRIDE].map(|copy| Slot::home(slot).plus(copy)));
+    let copies = [0, 1]
+        .into_iter()
+        .flat_map(|slot| [0, CHECKPOINT_COPY_STRIDE].map(|copy| CheckpointSlot::offset(slot).plus(copy)));
     copies.map(|at| at.get()..at.get() + 64).collect()
 }
 
 /// The chunk table, and for each object the superblock's header and bitmap and the object itself.
-fn heap_of(image: &Image) -> [Vec<Range<u64>>; 3] {
+fn heap_ranges(image: &Image) -> [Vec<Range<u64>>; 3] {
     let (_, objects) = image.open().unwrap();
     let extent = image.header().geometry.extents()[0];
     let table = extent.start.get()..extent.start.get() + extent.table_len;
@@ -45,7 +46,7 @@ fn heap_of(image: &Image) -> [Vec<Range<u64>>; 3] {
 }
 
 /// Flips each bit: either the check finds it, or nothing that can be seen has changed.
-fn all_are_found(image: &Image, bits: &[usize]) -> u64 {
+fn assert_all_found(image: &Image, bits: &[usize]) -> u64 {
     let before = image.open().unwrap();
     assert_eq!(before.0, image.content);
     let clean = image.check();
@@ -65,13 +66,13 @@ fn all_are_found(image: &Image, bits: &[usize]) -> u64 {
 }
 
 /// Flips each bit and repairs it: all keys are there, and the check finds nothing more.
-fn all_are_repaired(image: &Image, bits: &[usize]) {
+fn assert_all_repaired(image: &Image, bits: &[usize]) {
     let mut damaged = image.clone();
     for bit in bits {
         damaged.flip(*bit);
         let medium = damaged.medium();
         let repair = repair_pool(&medium, LOG_EPOCH, &[&LAYOUT]).unwrap();
-        assert!(!repair.lost_anything(), "bit {bit} at {:#x}: {repair:?}", bit / 8);
+        assert!(!repair.has_losses(), "bit {bit} at {:#x}: {repair:?}", bit / 8);
         assert!(repair.after.is_clean(), "bit {bit} at {:#x}: {}", bit / 8, repair.after);
         assert_eq!(contents(&medium).unwrap().0, image.content, "bit {bit} at {:#x}", bit / 8);
         damaged.flip(*bit);
@@ -79,27 +80,27 @@ fn all_are_repaired(image: &Image, bits: &[usize]) {
 }
 
 #[test]
-fn in_headers_and_slots() {
+fn flips_in_headers_and_slots() {
     let image = Image::make(512 << 10, 120, true);
     #[expect(clippy::single_range_in_vec_init, reason = "a list of ranges that has one")]
     let headers = [0..0x2000];
     let bits = bits(&headers, 3000);
-    assert_eq!(all_are_found(&image, &bits), 0, "each is found");
-    all_are_repaired(&image, &bits[..300.min(bits.len())]);
-    let slots = super_bits(&slots());
-    let harmless = all_are_found(&image, &slots);
+    assert_eq!(assert_all_found(&image, &bits), 0, "each is found");
+    assert_all_repaired(&image, &bits[..300.min(bits.len())]);
+    let slots = sample_bits(&slots());
+    let harmless = assert_all_found(&image, &slots);
     println!("slots: {harmless} of {} bits look like a torn write, and are harmless", slots.len());
-    all_are_repaired(&image, &slots[..500]);
+    assert_all_repaired(&image, &slots[..500]);
 }
 
-fn super_bits(ranges: &[Range<u64>]) -> Vec<usize> {
+fn sample_bits(ranges: &[Range<u64>]) -> Vec<usize> {
     bits(ranges, usize::MAX / 16)
 }
 
 #[test]
-fn in_the_heap_and_the_tree() {
+fn flips_in_heap_and_tree() {
     let image = Image::make(512 << 10, 120, true);
-    let [table, spans, objects] = heap_of(&image);
+    let [table, spans, objects] = heap_ranges(&image);
     let root = table[0].start..table[0].start + 8 * 32;
     for (name, ranges, most) in [
         ("root and descriptors", vec![root], 4000),
@@ -108,15 +109,15 @@ fn in_the_heap_and_the_tree() {
         ("objects", objects, 12000),
     ] {
         let bits = bits(&ranges, most);
-        let harmless = all_are_found(&image, &bits);
+        let harmless = assert_all_found(&image, &bits);
         println!("{name}: {harmless} of {} bits are harmless", bits.len());
         let sample: Vec<usize> = bits.iter().copied().step_by(bits.len().div_ceil(600)).collect();
-        all_are_repaired(&image, &sample);
+        assert_all_repaired(&image, &sample);
     }
 }
 
 #[test]
-fn in_the_log_of_a_pool_that_was_not_closed() {
+fn flips_in_log_of_unclosed_pool() {
     let image = Image::make(512 << 10, 120, false);
     let Geometry { .. } = image.header().geometry;
     let log = image.header().geometry;
@@ -130,15 +131,15 @@ fn in_the_log_of_a_pool_that_was_not_closed() {
     let report = image.check();
     assert!(report.unclean && report.counts.records >= 12, "{report}");
     let bits = bits(&used, 20_000);
-    let harmless = all_are_found(&image, &bits);
+    let harmless = assert_all_found(&image, &bits);
     println!("log: {harmless} of {} bits are harmless", bits.len());
-    all_are_repaired(&image, &bits[..600.min(bits.len())]);
+    assert_all_repaired(&image, &bits[..600.min(bits.len())]);
     let damage = |report: &Report| report.findings.iter().filter(|f| f.severity == Severity::Damage).count();
     assert_eq!(damage(&report), 0);
 }
 
 #[test]
-fn check_changes_nothing_but_its_view() {
+fn check_changes_private_view_only() {
     let image = Image::make(512 << 10, 60, false);
     let medium = image.medium();
     check_pool(std::sync::Arc::clone(&medium), &[&LAYOUT]);

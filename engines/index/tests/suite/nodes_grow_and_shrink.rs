@@ -19,9 +19,9 @@ fn nodes<M: lode_pmem::Medium>(tree: &lode_index::Tree<'_, M>) -> BTreeMap<NodeK
 }
 
 /// The kind of the only node after each insertion of 0..=255, and after each deletion back to one key.
-fn edges(with_end: bool, order: impl Fn(u8) -> u8) {
+fn check_kind_changes(with_end: bool, order: impl Fn(u8) -> u8) {
     let heap = heap::create(memory::volatile(4 << 20));
-    let tree = tree::plant(&heap);
+    let tree = tree::create(&heap);
     let extra = u64::from(with_end);
     if with_end {
         tree.insert(b"p", b"the key that ends at the node").expect("a sound tree");
@@ -29,7 +29,7 @@ fn edges(with_end: bool, order: impl Fn(u8) -> u8) {
     for count in 1..=256u64 {
         let key = [b'p', order((count - 1) as u8)];
         assert_eq!(tree.insert(&key, &count.to_le_bytes()), Ok(false));
-        tree::audit(&heap, &tree, count + extra);
+        tree::check(&heap, &tree, count + extra);
         let expected = match count {
             1 if !with_end => None,
             1..=4 => Some(NodeKind::N4),
@@ -42,7 +42,7 @@ fn edges(with_end: bool, order: impl Fn(u8) -> u8) {
     for count in (0..256u64).rev() {
         let key = [b'p', order(count as u8)];
         assert_eq!(tree.delete(&key), Ok(true));
-        tree::audit(&heap, &tree, count + extra);
+        tree::check(&heap, &tree, count + extra);
         let expected = match count + extra {
             0 | 1 => None,
             _ => match count {
@@ -71,23 +71,23 @@ fn edges(with_end: bool, order: impl Fn(u8) -> u8) {
 
 #[test]
 fn ascending() {
-    edges(false, |byte| byte);
+    check_kind_changes(false, |byte| byte);
 }
 
 #[test]
-fn descending_beside_a_key_that_ends_here() {
-    edges(true, |byte| 255 - byte);
+fn descending_with_key_at_node() {
+    check_kind_changes(true, |byte| 255 - byte);
 }
 
 #[test]
-fn in_no_order() {
-    edges(true, |byte| byte.wrapping_mul(77).wrapping_add(5));
+fn random_order() {
+    check_kind_changes(true, |byte| byte.wrapping_mul(77).wrapping_add(5));
 }
 
 #[test]
-fn one_way_nodes_of_long_skips_come_and_go() {
+fn long_prefixes_split_and_merge() {
     let heap = heap::create(memory::volatile(4 << 20));
-    let tree = tree::plant(&heap);
+    let tree = tree::create(&heap);
     for len in [1023, 1024, 1025, 2047, 2048, 2049, 65_535] {
         let mut long = vec![b'x'; len];
         long.push(b'a');
@@ -98,30 +98,30 @@ fn one_way_nodes_of_long_skips_come_and_go() {
         tree.insert(&other, b"2").expect("a sound tree");
         // A slot skips up to 1023 bytes, and a node has one of its own.
         assert_eq!(nodes(&tree), [(NodeKind::N4, 1 + len / 1024)].into(), "{len} bytes in common");
-        tree::audit(&heap, &tree, 2);
+        tree::check(&heap, &tree, 2);
         // A branch in the middle of what is skipped.
         let middle = [&vec![b'x'; len / 2][..], b"y"].concat();
         tree.insert(&middle, b"3").expect("a sound tree");
-        tree::audit(&heap, &tree, 3);
+        tree::check(&heap, &tree, 3);
         for (key, value) in [(&long, b"1"), (&other, b"2"), (&middle, b"3")] {
             assert_eq!(tree.get(key), Ok(Some(value.to_vec())));
         }
         assert_eq!(tree.get(&long[..len]), Ok(None));
         tree.delete(&middle).expect("a sound tree");
-        tree::audit(&heap, &tree, 2);
+        tree::check(&heap, &tree, 2);
         tree.delete(&other).expect("a sound tree");
-        assert_eq!(nodes(&tree).len(), 0, "the one-way nodes went with the fork");
+        assert_eq!(nodes(&tree).len(), 0, "the nodes with one child went with the split");
         tree.delete(&long).expect("a sound tree");
-        tree::audit(&heap, &tree, 0);
+        tree::check(&heap, &tree, 0);
     }
     assert!(tree.insert(&vec![0; 65_537], b"").is_err());
 }
 
 /// Where there is no room for a smaller node the large one stays, and goes when it has one child left.
 #[test]
-fn a_full_pool_lets_go_of_its_keys() {
+fn full_pool_allows_deletes() {
     let heap = heap::create(memory::volatile(2 << 20));
-    let tree = tree::plant(&heap);
+    let tree = tree::create(&heap);
     for byte in 0..=255 {
         tree.insert(&[b'p', byte], b"value").expect("room");
     }
@@ -139,5 +139,5 @@ fn a_full_pool_lets_go_of_its_keys() {
         let free = heap.run(|tx| part.iter().try_for_each(|at| tx.free(*at)));
         free.expect("they were allocated");
     }
-    tree::audit(&heap, &tree, 0);
+    tree::check(&heap, &tree, 0);
 }

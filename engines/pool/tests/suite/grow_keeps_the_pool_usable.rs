@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-use crate::place::{SIZE, create, creating, folder, no_content, opening};
+use crate::fixture::{SIZE, create, creating, folder, no_content, opening};
 use lode_layout::{CHUNK, GeometryError};
 use lode_pmem::{FaultScope, Medium};
 use lode_pool::{Access, PoolError, PoolFile, check_headers};
@@ -11,7 +11,7 @@ use rustix::io::Errno;
 use std::fs;
 
 #[test]
-fn in_place_and_for_good() {
+fn growth_is_in_place_and_durable() {
     let folder = folder();
     let path = folder.path().join("pool");
     let pool = create(&path);
@@ -24,7 +24,7 @@ fn in_place_and_for_good() {
         assert_eq!(geometry.size(), size / CHUNK * CHUNK);
         assert_eq!(fs::metadata(&path).unwrap().len(), geometry.size());
         let last = *geometry.extents().last().unwrap();
-        let stored = FaultScope::around(|| pool.medium().store8(last.end().plus(0u64.wrapping_sub(8)), 1));
+        let stored = FaultScope::run(|| pool.medium().store8(last.end().plus(0u64.wrapping_sub(8)), 1));
         assert_eq!(stored, Ok(()));
     }
     assert_eq!(pool.header().geometry.extents().len(), 2);
@@ -39,7 +39,7 @@ fn in_place_and_for_good() {
 }
 
 #[test]
-fn never_smaller() {
+fn shrinking_is_refused() {
     let folder = folder();
     let pool = create(&folder.path().join("pool"));
     let error = pool.grow(SIZE - CHUNK).unwrap_err();
@@ -50,7 +50,7 @@ fn never_smaller() {
 }
 
 #[test]
-fn a_growth_that_a_crash_stopped_is_taken_up() {
+fn interrupted_growth_is_completed() {
     let folder = folder();
     let path = folder.path().join("pool");
     drop(create(&path));
@@ -65,7 +65,7 @@ fn a_growth_that_a_crash_stopped_is_taken_up() {
 }
 
 #[test]
-fn a_full_disk_refuses_and_changes_nothing() {
+fn full_disk_fails_grow_without_change() {
     let Some(disk) = SmallDisk::mount("small_disk", 1 << 20) else { return };
     let pool = PoolFile::create(&disk.pool(), &creating(SIZE), no_content).unwrap();
     let before = pool.header();

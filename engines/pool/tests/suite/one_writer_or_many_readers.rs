@@ -2,15 +2,15 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-use crate::place::{create, folder, opening};
+use crate::fixture::{create, folder, opening};
 use lode_pmem::Medium;
-use lode_pool::{Access, Holder, OpenOptions, PoolError, PoolFile, map_unchecked};
+use lode_pool::{Access, LockHolder, OpenOptions, PoolError, PoolFile, map_unchecked};
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{self, Child, Command, Stdio};
 
-fn holder(path: &Path, access: Access) -> Holder {
+fn holder(path: &Path, access: Access) -> LockHolder {
     match PoolFile::open(path, &opening(access)).expect_err("it was opened").cause() {
         PoolError::InUse { holder: Some(holder) } => holder.clone(),
         error => panic!("{error}"),
@@ -18,7 +18,7 @@ fn holder(path: &Path, access: Access) -> Holder {
 }
 
 /// Starts another process that has the pool open until it is killed.
-fn elsewhere(path: &Path, access: Access) -> Child {
+fn open_in_other_process(path: &Path, access: Access) -> Child {
     let mut process = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "one_writer_or_many_readers::other_process", "--ignored", "--nocapture"])
         .env("LODE_TEST_POOL", path)
@@ -45,7 +45,7 @@ fn other_process() {
 }
 
 #[test]
-fn a_writer_excludes_everybody_in_its_process() {
+fn writer_excludes_handles_of_its_process() {
     let folder = folder();
     let path = folder.path().join("pool");
     let pool = create(&path);
@@ -63,16 +63,16 @@ fn a_writer_excludes_everybody_in_its_process() {
 }
 
 #[test]
-fn another_process_is_named() {
+fn lock_holder_is_named() {
     let folder = folder();
     let path = folder.path().join("pool");
     drop(create(&path));
     for access in [Access::ReadWrite, Access::ReadOnly] {
-        let mut other = elsewhere(&path, access);
+        let mut other = open_in_other_process(&path, access);
         let command = fs::read_to_string(format!("/proc/{}/comm", other.id())).unwrap();
         let found = holder(&path, Access::ReadWrite);
         let writes = access == Access::ReadWrite;
-        assert_eq!(found, Holder { pid: other.id(), command: command.trim_end().into(), writes });
+        assert_eq!(found, LockHolder { pid: other.id(), command: command.trim_end().into(), writes });
         let refused = PoolFile::open(&path, &opening(Access::ReadWrite)).unwrap_err().to_string();
         let named = format!("is in use by process {} ({}), for", other.id(), command.trim_end());
         assert!(refused.contains(&named), "{refused}");
@@ -84,11 +84,11 @@ fn another_process_is_named() {
 }
 
 #[test]
-fn any_number_of_readers_without_a_writer() {
+fn readers_share_the_lock() {
     let folder = folder();
     let path = folder.path().join("pool");
     drop(create(&path));
-    let mut other = elsewhere(&path, Access::ReadOnly);
+    let mut other = open_in_other_process(&path, Access::ReadOnly);
     let readers = [(); 3].map(|()| PoolFile::open(&path, &opening(Access::ReadOnly)).unwrap());
     assert!(!holder(&path, Access::ReadWrite).writes);
     drop(readers);
@@ -98,7 +98,7 @@ fn any_number_of_readers_without_a_writer() {
 }
 
 #[test]
-fn a_reader_writes_nothing() {
+fn reader_writes_nothing() {
     let folder = folder();
     let path = folder.path().join("pool");
     drop(create(&path));
@@ -109,7 +109,7 @@ fn a_reader_writes_nothing() {
     pool.medium().drain().unwrap();
     pool.medium().log_write(at, &[9; 4096]).unwrap();
     assert_eq!(pool.medium().memory().reading(|memory| memory.load1(at)).unwrap(), 9);
-    assert!(matches!(pool.grow(1 << 20).unwrap_err().cause(), PoolError::OpenedForReading));
+    assert!(matches!(pool.grow(1 << 20).unwrap_err().cause(), PoolError::ReadOnly));
     pool.close().unwrap();
     assert!(fs::read(&path).unwrap() == before);
 }

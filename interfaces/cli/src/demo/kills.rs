@@ -1,7 +1,7 @@
-//! Loading in a process that is killed at random moments, with a journal outside of it.
+//! Loading in a process that is killed at random moments. Another process records its acknowledgements.
 
-use crate::demo::words::Words;
-use crate::demo::{Stage, of_pool};
+use crate::demo::word_list::WordList;
+use crate::demo::{DemoContext, of_pool};
 use crate::failure::Failure;
 use crate::progress::Progress;
 use lode_kv::{KvError, Store, unescape};
@@ -23,12 +23,12 @@ const THREADS: usize = 16;
 const DELAY_MAX: Duration = Duration::from_millis(4);
 /// The pipe from the loader holds one part in this many of all words, in bytes. It keeps the loader close to the
 /// reader: a loader that is far ahead would have few words left, or none, when it is killed.
-const AHEAD_SHARE: usize = 64;
+const PIPE_SHARE: usize = 64;
 /// Smallest and default capacity of a pipe, in bytes.
-const PIPE_LENS: RangeInclusive<usize> = 4096..=65536;
+const PIPE_LEN_RANGE: RangeInclusive<usize> = 4096..=65536;
 
 /// The result of all loads.
-pub(super) struct Loaded {
+pub(super) struct LoadResult {
     pub(super) acknowledged: u64,
     pub(super) complete: bool,
     pub(super) kills: Vec<Kill>,
@@ -59,72 +59,72 @@ impl Kill {
 
 /// The end of a loader.
 #[derive(Clone, Copy, PartialEq)]
-enum End {
+enum LoaderEnd {
     Finished,
     Killed,
     OutOfTime,
 }
 
 /// The words that a loader acknowledged as durable, kept in this process, which is not killed.
-struct Journal<'a> {
-    words: &'a Words,
+struct AcknowledgedWords<'a> {
+    words: &'a WordList,
     acknowledged: HashSet<Vec<u8>>,
 }
 
 /// Runs loaders until all words are loaded or time is up, and kills the first `kills` of them.
 pub(super) fn load(
-    stage: &Stage,
+    context: &DemoContext,
     pool: &Path,
     input: &Path,
-    words: &Words,
+    words: &WordList,
     kills: u32,
     until: Instant,
     rng: &mut fastrand::Rng,
-) -> Result<Loaded, Failure> {
-    let mut journal = Journal { words, acknowledged: HashSet::new() };
+) -> Result<LoadResult, Failure> {
+    let mut acked = AcknowledgedWords { words, acknowledged: HashSet::new() };
     let mut seen = Vec::new();
-    stage.say(format!("{} words, {THREADS} threads that share syncs, {kills} kills", words.len()));
+    context.print(format!("{} words, {THREADS} threads that share syncs, {kills} kills", words.len()));
     let progress = Progress::of_items("words acknowledged", words.len() as u64);
     let text_len = words.all().iter().map(|word| word.len() + 1).sum();
     let begin = Instant::now();
     let mut checking = Duration::ZERO;
     let complete = loop {
-        let left = (words.len() - journal.acknowledged.len()) as u64;
+        let left = (words.len() - acked.acknowledged.len()) as u64;
         let kills_left = u64::from(kills) - seen.len() as u64;
         // A random number that leaves some words for the loaders that follow.
         let kill_after = (kills_left > 0).then(|| 1 + rng.u64(0..(left * 2 / (kills_left * 2 + 1)).max(1)));
         let delay = DELAY_MAX.mul_f64(rng.f64());
         let (lines, output) = pipe(text_len)?;
         let loader = spawn(pool, input, output)?;
-        let end = journal.follow(loader, lines, kill_after, delay, until, &progress)?;
-        stage.check()?;
-        if end == End::Finished {
+        let end = acked.follow(loader, lines, kill_after, delay, until, &progress)?;
+        context.check_interrupt()?;
+        if end == LoaderEnd::Finished {
             break true;
         }
         let since = Instant::now();
-        let kill = journal.verify(pool)?;
+        let kill = acked.verify(pool)?;
         checking += since.elapsed();
-        if !stage.json {
-            progress.say(&describe(seen.len() + 1, &kill));
+        if !context.json {
+            progress.println(&describe(seen.len() + 1, &kill));
         }
-        if end == End::OutOfTime {
+        if end == LoaderEnd::OutOfTime {
             break false;
         }
         seen.push(kill);
     };
     let took = begin.elapsed() - checking;
-    let whole = journal.verify(pool)?;
+    let whole = acked.verify(pool)?;
     drop(progress);
-    let acknowledged = journal.acknowledged.len() as u64;
+    let acknowledged = acked.acknowledged.len() as u64;
     let rate = acknowledged as f64 / took.as_secs_f64();
-    let told = if complete { "all loaded" } else { "syncs are slow here, so loading stops" };
-    stage.say(format!(
-        "{told}: {acknowledged} words in {:.1} s, {rate:.0} durable transactions a second; every one is there, \
+    let status = if complete { "all loaded" } else { "syncs are slow here, so loading stops" };
+    context.print(format!(
+        "{status}: {acknowledged} words in {:.1} s, {rate:.0} durable transactions a second; every one is there, \
          unchanged, and {} besides",
         took.as_secs_f64(),
         whole.in_flight,
     ));
-    Ok(Loaded { acknowledged, complete, kills: seen })
+    Ok(LoadResult { acknowledged, complete, kills: seen })
 }
 
 fn describe(number: usize, kill: &Kill) -> String {
@@ -142,7 +142,7 @@ fn describe(number: usize, kill: &Kill) -> String {
 /// waits while it is full.
 fn pipe(text_len: usize) -> Result<(BufReader<PipeReader>, PipeWriter), Failure> {
     let (reader, writer) = io::pipe().map_err(|error| Failure::new("making a pipe for the loader", error))?;
-    let len = (text_len / AHEAD_SHARE).clamp(*PIPE_LENS.start(), *PIPE_LENS.end());
+    let len = (text_len / PIPE_SHARE).clamp(*PIPE_LEN_RANGE.start(), *PIPE_LEN_RANGE.end());
     // If the kernel refuses, the kills come later, and no other harm is done.
     let _ = fcntl_setpipe_size(&writer, len);
     Ok((BufReader::with_capacity(len / 4, reader), writer))
@@ -156,7 +156,7 @@ fn spawn(pool: &Path, input: &Path, output: PipeWriter) -> Result<Child, Failure
     command.spawn().map_err(|error| Failure::io("starting the loader", &own, &error))
 }
 
-impl Journal<'_> {
+impl AcknowledgedWords<'_> {
     /// Records the words that the loader acknowledges, until it ends. Kills it `delay` after `kill_after` new words, or
     /// once `until` has passed.
     fn follow(
@@ -167,9 +167,9 @@ impl Journal<'_> {
         delay: Duration,
         until: Instant,
         progress: &Progress,
-    ) -> Result<End, Failure> {
+    ) -> Result<LoaderEnd, Failure> {
         let lost = |error| Failure::new("following the loader", error);
-        let (mut line, mut count, mut end) = (Vec::new(), 0, End::Finished);
+        let (mut line, mut count, mut end) = (Vec::new(), 0, LoaderEnd::Finished);
         loop {
             line.clear();
             lines.read_until(b'\n', &mut line).map_err(lost)?;
@@ -181,40 +181,40 @@ impl Journal<'_> {
                 progress.add(1);
             }
             // The words that it acknowledged before it died are still in the pipe, and count: so reading goes on.
-            if end == End::Finished && kill_after.is_some_and(|after| count >= after) {
+            if end == LoaderEnd::Finished && kill_after.is_some_and(|after| count >= after) {
                 thread::sleep(delay);
                 loader.kill().map_err(lost)?;
-                end = End::Killed;
-            } else if end == End::Finished && Instant::now() > until {
+                end = LoaderEnd::Killed;
+            } else if end == LoaderEnd::Finished && Instant::now() > until {
                 loader.kill().map_err(lost)?;
-                end = End::OutOfTime;
+                end = LoaderEnd::OutOfTime;
             }
         }
         let status = loader.wait().map_err(lost)?;
-        if end == End::Finished && !status.success() && status.code() != Some(130) {
+        if end == LoaderEnd::Finished && !status.success() && status.code() != Some(130) {
             return Err(Failure::new("loading", format!("the loader ended with {status}")));
         }
-        Ok(if status.success() { End::Finished } else { end })
+        Ok(if status.success() { LoaderEnd::Finished } else { end })
     }
 
-    /// Reopens the pool and compares all of it with the journal.
+    /// Reopens the pool and compares all of it with the acknowledgements.
     fn verify(&self, pool: &Path) -> Result<Kill, Failure> {
         let failure = of_pool(pool);
         let begin = Instant::now();
         let store = Store::open(pool, &OpenOptions::new(Access::ReadWrite)).map_err(&failure)?;
         let reopen = begin.elapsed();
         let replayed = store.pool().recovery().replayed;
-        let (mut there, mut in_flight) = (0, 0);
+        let (mut found, mut in_flight) = (0, 0);
         {
             let tree = store.tree().map_err(|error| failure(KvError::from(error)))?;
             let reader = tree.reader();
             for entry in reader.iter() {
                 let entry = entry.map_err(|error| failure(error.into()))?;
                 if self.words.value(&entry.key).as_deref() != Some(entry.value.as_bytes()) {
-                    return Err(wrong(format!("{:?} is there and was never loaded so", entry.key)));
+                    return Err(verify_failure(format!("{:?} is there and was never loaded so", entry.key)));
                 }
                 if self.acknowledged.contains(&entry.key) {
-                    there += 1;
+                    found += 1;
                 } else {
                     in_flight += 1;
                 }
@@ -222,17 +222,17 @@ impl Journal<'_> {
         }
         store.close().map_err(&failure)?;
         let acknowledged = self.acknowledged.len() as u64;
-        if there != acknowledged {
-            return Err(wrong(format!("{} acknowledged words are missing", acknowledged - there)));
+        if found != acknowledged {
+            return Err(verify_failure(format!("{} acknowledged words are missing", acknowledged - found)));
         }
         if in_flight > THREADS as u64 {
-            return Err(wrong(format!("{in_flight} words are there that were not acknowledged")));
+            return Err(verify_failure(format!("{in_flight} words are there that were not acknowledged")));
         }
         Ok(Kill { acknowledged, in_flight, replayed, reopen })
     }
 }
 
-fn wrong(what: String) -> Failure {
+fn verify_failure(what: String) -> Failure {
     Failure::new("verifying the pool after a kill", what)
 }
 
@@ -242,7 +242,7 @@ mod test {
     use rustix::pipe::fcntl_getpipe_size;
 
     #[test]
-    fn a_loader_is_not_far_ahead_of_what_is_read() -> Result<(), Failure> {
+    fn loader_pipe_capacity_is_bounded() -> Result<(), Failure> {
         for (text_len, want) in [(0, 4096), (40_000, 4096), (1 << 20, 16_384), (1 << 30, 65_536)] {
             let (reader, writer) = pipe(text_len)?;
             assert_eq!(fcntl_getpipe_size(&writer).ok(), Some(want), "{text_len} bytes of words");

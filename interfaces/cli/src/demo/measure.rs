@@ -1,7 +1,7 @@
-//! The cost of each operation on each durability that this machine offers, or can stand in for.
+//! The cost of each operation with each durability that this machine offers or can emulate.
 
-use crate::demo::words::Words;
-use crate::demo::{POOL_SIZE, Stage, of_pool};
+use crate::demo::word_list::WordList;
+use crate::demo::{DemoContext, POOL_SIZE, of_pool};
 use crate::failure::Failure;
 use crate::progress::Progress;
 use lode_index::Tree;
@@ -16,13 +16,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Operations between two readings of the clock.
-const LAP: usize = 32;
+const LAP_LEN: usize = 32;
 /// Longest time for which one operation is measured.
 const TIME_MAX: Duration = Duration::from_millis(1500);
 /// Largest number of operations whose drains, lines and bytes are counted.
-const COUNTED: usize = 20_000;
+const COUNTED_MAX: usize = 20_000;
 /// A folder whose files are in memory.
-const IN_MEMORY: &str = "/dev/shm";
+const TMPFS: &str = "/dev/shm";
 
 /// The operations, in the order in which they are measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,7 +48,7 @@ impl Operation {
 }
 
 /// The measurements on one medium.
-pub(super) struct Measured {
+pub(super) struct Measurement {
     pub(super) durability: Durability,
     /// Description of the medium.
     pub(super) medium: String,
@@ -75,52 +75,52 @@ pub(super) struct Cost {
     pub(super) bytes: f64,
 }
 
-/// Measures the file system of `folder` on the durability that was asked for, then memory on each other durability.
-pub(super) fn all(
-    stage: &Stage,
+/// Measures the file system of `folder` with the requested durability, then memory with each other durability.
+pub(super) fn measure_all(
+    context: &DemoContext,
     folder: &Path,
     durability: Option<Durability>,
-    words: &Words,
+    words: &WordList,
     rng: &mut fastrand::Rng,
-) -> Result<Vec<Measured>, Failure> {
+) -> Result<Vec<Measurement>, Failure> {
     let _progress = Progress::spinner("measuring");
     let mut keys: Vec<&[u8]> = words.all().iter().map(Vec::as_slice).collect();
     rng.shuffle(&mut keys);
-    let mut measured = vec![one(stage, folder, durability, &keys)?];
-    let in_memory = tempfile::Builder::new().prefix("lode-demo-").tempdir_in(IN_MEMORY).ok();
+    let mut measured = vec![measure_medium(context, folder, durability, &keys)?];
+    let in_memory = tempfile::Builder::new().prefix("lode-demo-").tempdir_in(TMPFS).ok();
     let place = in_memory.as_ref().map_or(folder, |in_memory| in_memory.path());
     for durability in [Durability::Line, Durability::Byte, Durability::None] {
-        stage.check()?;
+        context.check_interrupt()?;
         if measured[0].durability != durability {
-            measured.push(one(stage, place, Some(durability), &keys)?);
+            measured.push(measure_medium(context, place, Some(durability), &keys)?);
         }
     }
     Ok(measured)
 }
 
 /// Measures every operation on one medium.
-fn one(
-    stage: &Stage,
+fn measure_medium(
+    context: &DemoContext,
     folder: &Path,
     durability: Option<Durability>,
     keys: &[&[u8]],
-) -> Result<Measured, Failure> {
+) -> Result<Measurement, Failure> {
     let path = folder.join("measured.pool");
     let failure = of_pool(&path);
-    let options = CreateOptions { durability, ..CreateOptions::new(POOL_SIZE, Store::layout()) };
+    let options = CreateOptions { durability, ..CreateOptions::new(POOL_SIZE, Store::layout_name()) };
     let reopening = OpenOptions { durability, ..OpenOptions::new(Access::ReadWrite) };
     let store = Store::create(&path, &options).map_err(&failure)?;
     let report = store.pool().report().clone();
     let empty = free_bytes(&store).map_err(&failure)?;
     let mut costs = Vec::new();
-    let mut reached = keys;
+    let mut inserted = keys;
     let (mut bytes_per_key, mut reopen, mut store) = (0.0, Duration::ZERO, Some(store));
     for operation in Operation::ALL {
-        stage.check()?;
+        context.check_interrupt()?;
         let open = store.take().expect("put back at the end of the loop");
-        let cost = timed(operation, &open, reached).map_err(&failure)?;
+        let cost = time_operation(operation, &open, inserted).map_err(&failure)?;
         if operation == Operation::Insert {
-            reached = &keys[..cost.count];
+            inserted = &keys[..cost.count];
             bytes_per_key = (empty - free_bytes(&open).map_err(&failure)?) as f64 / cost.count as f64;
             // Dropped without `close`, as after a kill.
             drop(open);
@@ -137,7 +137,7 @@ fn one(
     Store::create(&path, &options).and_then(Store::close).map_err(&failure)?;
     let counted = Store::open_through(&path, &reopening, Counted::new).map_err(&failure)?;
     for cost in &mut costs {
-        count(cost, &counted, &reached[..reached.len().min(COUNTED)]).map_err(&failure)?;
+        count_costs(cost, &counted, &inserted[..inserted.len().min(COUNTED_MAX)]).map_err(&failure)?;
     }
     drop(counted);
     remove(&path)?;
@@ -146,11 +146,11 @@ fn one(
         DurabilityEvidence::Forced { found } => found.how.to_string(),
         how => how.to_string(),
     };
-    Ok(Measured {
+    Ok(Measurement {
         durability: report.durability,
         medium,
         stand_in,
-        keys: reached.len(),
+        keys: inserted.len(),
         bytes_per_key,
         reopen,
         costs,
@@ -166,7 +166,7 @@ fn free_bytes(store: &Store) -> Result<u64, KvError> {
 }
 
 /// Runs one operation on a key.
-fn act<M: Medium>(operation: Operation, tree: &Tree<'_, M>, key: &[u8]) -> Result<(), KvError> {
+fn run_operation<M: Medium>(operation: Operation, tree: &Tree<'_, M>, key: &[u8]) -> Result<(), KvError> {
     let value = key.len() as u64;
     match operation {
         Operation::Insert => drop(tree.insert(key, &value.to_le_bytes())?),
@@ -182,15 +182,19 @@ fn act<M: Medium>(operation: Operation, tree: &Tree<'_, M>, key: &[u8]) -> Resul
 
 /// Measures an operation with one thread, until all keys are done or time is up. The result is the median of laps,
 /// which other load on the machine affects little.
-fn timed(operation: Operation, store: &Store<Arc<Mapping>>, keys: &[&[u8]]) -> Result<Cost, KvError> {
+fn time_operation(
+    operation: Operation,
+    store: &Store<Arc<Mapping>>,
+    keys: &[&[u8]],
+) -> Result<Cost, KvError> {
     let tree = store.tree()?;
     let (mut times, mut ticks) = (Vec::new(), Vec::new());
     let begin = Instant::now();
     let mut count = 0;
-    for lap in keys.chunks(LAP) {
+    for lap in keys.chunks(LAP_LEN) {
         let (start, first) = (Instant::now(), cycles());
         for key in lap {
-            act(operation, &tree, key)?;
+            run_operation(operation, &tree, key)?;
         }
         let (took, last) = (start.elapsed(), cycles());
         times.push(took.as_nanos() as f64 / lap.len() as f64);
@@ -212,12 +216,12 @@ fn median(numbers: &mut [f64]) -> Option<f64> {
 }
 
 /// Counts the drains, lines and bytes of an operation, checkpoints included. Stores their means in `cost`.
-fn count(cost: &mut Cost, store: &Store<Counted<Arc<Mapping>>>, keys: &[&[u8]]) -> Result<(), KvError> {
+fn count_costs(cost: &mut Cost, store: &Store<Counted<Arc<Mapping>>>, keys: &[&[u8]]) -> Result<(), KvError> {
     let tree = store.tree()?;
     let medium = store.heap().medium();
     let before = medium.counts();
     for key in keys {
-        act(cost.operation, &tree, key)?;
+        run_operation(cost.operation, &tree, key)?;
     }
     let Counts { drains, lines_flushed, lines_copied, bytes_stored, bytes_copied, .. } =
         medium.counts() - before;

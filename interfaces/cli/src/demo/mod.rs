@@ -4,11 +4,11 @@ mod kills;
 mod measure;
 mod show;
 mod tables;
-mod words;
+mod word_list;
 
-use crate::answer::Answer;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
+use crate::output::Output;
 use crate::pool::check;
 use clap::Args;
 use console::style;
@@ -20,7 +20,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
-use words::Words;
+use word_list::WordList;
 
 /// Size of the demo's pools, in bytes.
 const POOL_SIZE: u64 = 64 << 20;
@@ -28,17 +28,17 @@ const POOL_SIZE: u64 = 64 << 20;
 const LOADING_SHARE: f64 = 0.6;
 
 pub(crate) const FIELDS: &[(&str, &str)] = &[
-    ("pool", "the pool that was made, and is left to play with"),
-    ("seed", "where the random moments and orders come from"),
+    ("pool", "path of the pool, which is kept"),
+    ("seed", "seed of the random moments and orders"),
     ("words", "words in the list"),
-    ("acknowledged", "words of which the loader said that they are durable"),
-    ("complete", "whether all words were loaded before time was up"),
+    ("acknowledged", "words that the loader acknowledged as durable"),
+    ("complete", "whether all words were loaded before the time limit"),
     (
         "kills",
         "for each kill: {acknowledged, in_flight, replayed, reopen_us}; all acknowledged words were there",
     ),
     ("deleted", "words that were deleted again"),
-    ("findings", "what the check found: {severity, what, at, means}"),
+    ("findings", "findings of the check: {severity, what, at, means}"),
     ("media", "for each medium: {durability, medium, stand_in, keys, bytes_per_key, reopen_us}"),
     (
         "operations",
@@ -66,16 +66,16 @@ pub(crate) struct Demo {
 }
 
 /// State that all parts of the demo share.
-struct Stage {
+struct DemoContext {
     json: bool,
     interrupt: Interrupt,
     deadline: Instant,
     number: u32,
 }
 
-impl Stage {
+impl DemoContext {
     /// Prints the title of the next part.
-    fn begin(&mut self, title: &str) {
+    fn begin_section(&mut self, title: &str) {
         self.number += 1;
         if !self.json {
             println!("\n{} {}", style(format!("{}.", self.number)).cyan().bold(), style(title).bold());
@@ -83,7 +83,7 @@ impl Stage {
     }
 
     /// Prints indented text, unless the output is JSON.
-    fn say(&self, text: impl AsRef<str>) {
+    fn print(&self, text: impl AsRef<str>) {
         if !self.json {
             for line in text.as_ref().lines() {
                 println!("   {line}");
@@ -92,51 +92,51 @@ impl Stage {
     }
 
     /// Returns a failure if the user has interrupted the demo.
-    fn check(&self) -> Result<(), Failure> {
-        match self.interrupt.is_heard() {
+    fn check_interrupt(&self) -> Result<(), Failure> {
+        match self.interrupt.is_set() {
             true => Err(Failure::interrupted("interrupted; the demo's folder is removed")),
             false => Ok(()),
         }
     }
 }
 
-pub(crate) fn run(demo: &Demo, durability: Option<Durability>, json: bool) -> Result<Answer, Failure> {
+pub(crate) fn run(demo: &Demo, durability: Option<Durability>, json: bool) -> Result<Output, Failure> {
     let begin = Instant::now();
     let seed = demo.seed.unwrap_or_else(|| fastrand::u64(..1 << 32));
     let mut rng = fastrand::Rng::with_seed(seed);
-    let mut stage = Stage {
+    let mut context = DemoContext {
         json,
         interrupt: Interrupt::listen()?,
         deadline: begin + Duration::from_secs(demo.seconds),
         number: 0,
     };
-    stage.begin("A pool in an ordinary file");
-    let words = Words::read(&demo.words)?;
-    let (folder, pool) = make_pool(demo.folder.as_deref(), durability, &stage)?;
+    context.begin_section("A pool in an ordinary file");
+    let words = WordList::read(&demo.words)?;
+    let (folder, pool) = make_pool(demo.folder.as_deref(), durability, &context)?;
     let input = words.write_tsv(folder.path())?;
 
-    stage.begin("Load words, one durable transaction each, and kill the loader");
+    context.begin_section("Load words, one durable transaction each, and kill the loader");
     let until = begin + Duration::from_secs(demo.seconds).mul_f64(LOADING_SHARE);
-    let loaded = kills::load(&stage, &pool, &input, &words, demo.kills, until, &mut rng)?;
+    let loaded = kills::load(&context, &pool, &input, &words, demo.kills, until, &mut rng)?;
 
-    stage.begin("Look around");
-    let deleted = show::look_and_delete(&stage, &pool)?;
+    context.begin_section("Scan and delete");
+    let deleted = show::scan_and_delete(&context, &pool)?;
     let report = check::check(&pool)?;
     if check::is_damaged(&report) {
         return Err(Failure::new("checking the demo's pool", report));
     }
-    stage.say(format!("check: {report}; all is as it was written"));
+    context.print(format!("check: {report}; all is as it was written"));
 
-    stage.begin("Costs on this medium");
-    let measured = measure::all(&stage, folder.path(), durability, &words, &mut rng)?;
-    stage.say(tables::operations(&measured).to_string());
-    stage.say(tables::media(&measured).to_string());
-    stage.say(tables::LEGEND);
+    context.begin_section("Costs on this medium");
+    let measured = measure::measure_all(&context, folder.path(), durability, &words, &mut rng)?;
+    context.print(tables::operations(&measured).to_string());
+    context.print(tables::media(&measured).to_string());
+    context.print(tables::LEGEND);
 
     let pool = folder.keep().join(pool.file_name().unwrap_or_default());
-    stage.begin("Try next");
-    stage.say(next_commands(&pool));
-    Ok(Answer::silent()
+    context.begin_section("Try next");
+    context.print(next_commands(&pool));
+    Ok(Output::empty()
         .with("pool", pool.display().to_string())
         .with("seed", seed)
         .with("words", words.len())
@@ -149,11 +149,11 @@ pub(crate) fn run(demo: &Demo, durability: Option<Durability>, json: bool) -> Re
         .with("operations", tables::operations_json(&measured)))
 }
 
-/// Makes the pool in a new folder, in `asked` or in the first place whose medium is durable.
+/// Creates the pool in a new folder: in `asked`, or in the first folder on a durable medium.
 fn make_pool(
     asked: Option<&Path>,
     durability: Option<Durability>,
-    stage: &Stage,
+    context: &DemoContext,
 ) -> Result<(TempDir, PathBuf), Failure> {
     let places =
         asked.map_or_else(|| vec![env::temp_dir(), PathBuf::from(".")], |place| vec![place.to_owned()]);
@@ -168,14 +168,13 @@ fn make_pool(
             }
         };
         let path = folder.path().join("words.pool");
-        let options =
-            CreateOptions { durability: durability, ..CreateOptions::new(POOL_SIZE, Store::layout()) };
+        let options = CreateOptions { durability, ..CreateOptions::new(POOL_SIZE, Store::layout_name()) };
         match Store::create(&path, &options) {
             Ok(store) => {
                 let report = store.pool().report().to_string();
                 store.close().map_err(Failure::of_pool("making the demo's pool", &path))?;
-                stage.say(format!("{}, {} MiB", path.display(), POOL_SIZE >> 20));
-                stage.say(format!("durability {report}"));
+                context.print(format!("{}, {} MiB", path.display(), POOL_SIZE >> 20));
+                context.print(format!("durability {report}"));
                 return Ok((folder, path));
             }
             Err(error) => failure = Some(Failure::of_pool("making the demo's pool", &path)(error)),

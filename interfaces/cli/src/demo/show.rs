@@ -1,6 +1,6 @@
 //! Scans, and the deletion of some words.
 
-use crate::demo::{Stage, of_pool};
+use crate::demo::{DemoContext, of_pool};
 use crate::failure::Failure;
 use lode_index::IndexError;
 use lode_kv::{KvError, Store, escape};
@@ -19,13 +19,13 @@ const THREADS: usize = 16;
 const SHOWN: usize = 6;
 
 /// Shows some scans, and deletes the words that begin with `un`; returns their number.
-pub(super) fn look_and_delete(stage: &Stage, path: &Path) -> Result<u64, Failure> {
+pub(super) fn scan_and_delete(context: &DemoContext, path: &Path) -> Result<u64, Failure> {
     let failure = of_pool(path);
     let store = Store::open(path, &OpenOptions::new(Access::ReadWrite)).map_err(&failure)?;
-    scans(stage, &store).map_err(|error| failure(error.into()))?;
+    scans(context, &store).map_err(|error| failure(error.into()))?;
     let before = store.count().map_err(&failure)?;
     let begin = Instant::now();
-    let deleted = delete(stage, &store).map_err(&failure)?;
+    let deleted = delete(context, &store).map_err(&failure)?;
     let took = begin.elapsed();
     let after = store.count().map_err(&failure)?;
     store.close().map_err(&failure)?;
@@ -33,14 +33,14 @@ pub(super) fn look_and_delete(stage: &Stage, path: &Path) -> Result<u64, Failure
         return Err(Failure::new("deleting", format!("{before} words less {deleted} are not {after}")));
     }
     let prefix = escape(DELETED);
-    stage.say(format!(
+    context.print(format!(
         "delete --prefix {prefix}: {deleted} words in {:.0} ms; {after} are left",
         took.as_secs_f64() * 1e3
     ));
     Ok(deleted)
 }
 
-fn scans(stage: &Stage, store: &Store) -> Result<(), IndexError> {
+fn scans(context: &DemoContext, store: &Store) -> Result<(), IndexError> {
     let tree = store.tree()?;
     let reader = tree.reader();
     let show = |what: &str, keys: &mut dyn Iterator<Item = Result<Vec<u8>, IndexError>>| {
@@ -49,7 +49,7 @@ fn scans(stage: &Stage, store: &Store) -> Result<(), IndexError> {
         let took = begin.elapsed();
         let words: Vec<String> = keys.iter().take(SHOWN).map(|key| escape(key)).collect();
         let dots = if keys.len() > SHOWN { " ..." } else { "" };
-        stage.say(format!(
+        context.print(format!(
             "scan {what}: {}{dots} ({} keys, {:.0} µs)",
             words.join(" "),
             keys.len(),
@@ -63,19 +63,19 @@ fn scans(stage: &Stage, store: &Store) -> Result<(), IndexError> {
     Ok(())
 }
 
-fn delete(stage: &Stage, store: &Store) -> Result<u64, KvError> {
+fn delete(context: &DemoContext, store: &Store) -> Result<u64, KvError> {
     let tree = store.tree()?;
     let keys: Vec<Vec<u8>> =
         tree.reader().prefix(DELETED).map(|entry| Ok(entry?.key)).collect::<Result<_, IndexError>>()?;
     let deleted = Counter::default();
     let failed = Mutex::new(None);
-    let until = stage.deadline - Duration::from_secs(30);
+    let until = context.deadline - Duration::from_secs(30);
     thread::scope(|scope| {
         for thread in 0..THREADS {
             let (keys, deleted, failed) = (&keys, &deleted, &failed);
             scope.spawn(move || {
                 for key in keys.iter().skip(thread).step_by(THREADS) {
-                    if Instant::now() > until || stage.interrupt.is_heard() {
+                    if Instant::now() > until || context.interrupt.is_set() {
                         return;
                     }
                     match store.delete(key) {

@@ -1,6 +1,6 @@
 //! The demo's tables.
 
-use crate::demo::measure::Measured;
+use crate::demo::measure::Measurement;
 use comfy_table::{CellAlignment, ContentArrangement, LineStyle, Table, TableStyle};
 use serde_json::{Value, json};
 
@@ -17,9 +17,9 @@ const STYLE: TableStyle = TableStyle::new()
     .header_separator(LineStyle::none().fill('─').junction('─'))
     .bottom_border(LineStyle::none().fill('─').junction('─'));
 
-/// Returns the table of each operation on each durability.
-pub(super) fn operations(measured: &[Measured]) -> Table {
-    let mut table = new(["durability", "operation", "ns", "cycles", "drains", "lines", "bytes"]);
+/// Returns the table of each operation with each durability.
+pub(super) fn operations(measured: &[Measurement]) -> Table {
+    let mut table = new_table(["durability", "operation", "ns", "cycles", "drains", "lines", "bytes"]);
     for medium in measured {
         let stand_in = if medium.stand_in { " (stand-in)" } else { "" };
         for (index, cost) in medium.costs.iter().enumerate() {
@@ -41,8 +41,8 @@ pub(super) fn operations(measured: &[Measured]) -> Table {
 }
 
 /// Returns the table of the media.
-pub(super) fn media(measured: &[Measured]) -> Table {
-    let mut table = new(["durability", "medium", "keys", "bytes per key", "reopen, ms"]);
+pub(super) fn media(measured: &[Measurement]) -> Table {
+    let mut table = new_table(["durability", "medium", "keys", "bytes per key", "reopen, ms"]);
     for medium in measured {
         table.add_row([
             medium.durability.to_string(),
@@ -60,8 +60,8 @@ pub(super) fn media(measured: &[Measured]) -> Table {
     table
 }
 
-pub(super) fn operations_json(measured: &[Measured]) -> Vec<Value> {
-    let of_medium = |medium: &Measured| {
+pub(super) fn operations_json(measured: &[Measurement]) -> Vec<Value> {
+    let of_medium = |medium: &Measurement| {
         let durability = medium.durability.to_string();
         let row = move |cost: &crate::demo::measure::Cost| {
             json!({
@@ -80,8 +80,8 @@ pub(super) fn operations_json(measured: &[Measured]) -> Vec<Value> {
     measured.iter().flat_map(of_medium).collect()
 }
 
-pub(super) fn media_json(measured: &[Measured]) -> Vec<Value> {
-    let row = |medium: &Measured| {
+pub(super) fn media_json(measured: &[Measurement]) -> Vec<Value> {
+    let row = |medium: &Measurement| {
         json!({
             "durability": medium.durability.to_string(),
             "medium": medium.medium,
@@ -94,7 +94,7 @@ pub(super) fn media_json(measured: &[Measured]) -> Vec<Value> {
     measured.iter().map(row).collect()
 }
 
-fn new<const N: usize>(header: [&str; N]) -> Table {
+fn new_table<const N: usize>(header: [&str; N]) -> Table {
     let mut table = Table::new();
     table.load_style(STYLE);
     table.set_content_arrangement(ContentArrangement::Dynamic).set_header(header);

@@ -2,86 +2,90 @@
 
 mod grammar;
 
-use crate::answer::Answer;
 use crate::failure::Failure;
 use crate::fields;
-use crate::platform::{Place, Seen, failed, real};
+use crate::output::Output;
+use crate::platform::{MachineLocation, OpenedMachine, failed, real};
 use clap::Args;
 use grammar::{Request, parse};
 use lode_platform::goal;
-use lode_platform::ipmctl::{self, Display, created_goals, goals_to_confirm};
+use lode_platform::ipmctl::{self, DisplayOptions, created_goals, goals_to_confirm};
 use lode_platform::{Directory, Format, GoalRequest, Handle, Platform, PlatformError, Purpose, Targets};
 use std::io::{self, BufRead, IsTerminal, Write};
 
 /// The commands, for help and the manual page.
-const WORDS: &str = "\
-Words:
-  show -topology [-dimm IDS] [-socket IDS]      what is plugged in
-  show -dimm [IDS] [-socket IDS]                the modules; -a tells everything
-  show -memoryresources                         what all capacity is used for
+const COMMANDS: &str = "\
+Commands:
+  show -topology [-dimm IDS] [-socket IDS]      the plugged in modules
+  show -dimm [IDS] [-socket IDS]                the modules; -a for all values
+  show -memoryresources                         use of all capacity
   show -region [-socket IDS]                    mapped persistent memory
-  show -goal [-dimm IDS] [-socket IDS]          what changes at the next start
-  show -dimm [IDS] -pcd Config                  what firmware keeps on the modules
-  show -sensor [KINDS] [-dimm IDS]              what the modules measure
-  show -system -capabilities                    what platform and firmware can do
+  show -goal [-dimm IDS] [-socket IDS]          changes at the next boot
+  show -dimm [IDS] -pcd Config                  the platform configuration data
+  show -sensor [KINDS] [-dimm IDS]              sensors of the modules
+  show -system -capabilities                    abilities of platform and firmware
   create -goal [-dimm IDS] [-socket IDS] [MemoryMode=%] [Reserved=%]
          [PersistentMemoryType=AppDirect|AppDirectNotInterleaved]
-         [NamespaceLabelVersion=1.1|1.2]        divide modules anew at the next start
-  delete -goal [-dimm IDS] [-socket IDS]        take that back
+         [NamespaceLabelVersion=1.1|1.2]        provision modules at the next boot
+  delete -goal [-dimm IDS] [-socket IDS]        delete such goals
 
 Options:
   -a, -all        all values                    -u, -units UNIT     B, MB, MiB, GB, GiB, TB or TiB
   -d, -display V  these values                  -o, -output FORMAT  text or nvmxml
-  -f, -force      do not ask before goals are made";
+  -f, -force      create goals without confirmation";
 
 const FIELDS: &[(&str, &str)] = &[
-    ("output", "what is printed without --json"),
-    ("commands", "instead, if a real machine would change: what to run"),
+    ("output", "the text that is printed without --json"),
+    ("commands", "instead, if a real machine would change: the commands to run"),
 ];
 
 /// Returns the last sections of the help.
 pub(crate) fn help() -> String {
-    format!("{WORDS}\n\n{}", fields::help(FIELDS))
+    format!("{COMMANDS}\n\n{}", fields::help(FIELDS))
 }
 
 /// Arguments of `lode ipmctl`.
 #[derive(Args, Debug)]
 pub(crate) struct Ipmctl {
     #[command(flatten)]
-    pub(crate) place: Place,
+    pub(crate) location: MachineLocation,
     /// A command of ipmctl, with its options
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true, value_name = "WORDS")]
-    words: Vec<String>,
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true, value_name = "COMMAND")]
+    command: Vec<String>,
 }
 
-pub(crate) fn run(ipmctl: &Ipmctl) -> Result<Answer, Failure> {
-    let text = match parse(&ipmctl.words)? {
-        Request::Help => format!("{WORDS}\n"),
+pub(crate) fn run(ipmctl: &Ipmctl) -> Result<Output, Failure> {
+    let text = match parse(&ipmctl.command)? {
+        Request::Help => format!("{COMMANDS}\n"),
         Request::Show { subject, targets, display } => {
-            let shown = match ipmctl.place.look()? {
-                Seen::Emulated(directory) => {
+            let shown = match ipmctl.location.open_read_only()? {
+                OpenedMachine::Emulated(directory) => {
                     let shown = ipmctl::show(directory.platform(), &subject, &targets, &display);
                     shown.map_err(PlatformError::from)
                 }
-                Seen::Real(sysfs) => sysfs.show(&subject, &targets, &display).map_err(PlatformError::from),
+                OpenedMachine::Real(sysfs) => {
+                    sysfs.show(&subject, &targets, &display).map_err(PlatformError::from)
+                }
             };
             shown.map_err(failed("showing a machine"))?
         }
-        _ if ipmctl.place.is_real() => {
-            return Ok(real::left_to_tools(&[real::command("ipmctl", ipmctl.words.clone())]));
+        _ if ipmctl.location.is_real() => {
+            return Ok(real::tool_commands_output(&[real::command("ipmctl", ipmctl.command.clone())]));
         }
         Request::CreateGoal { request, display, force } => {
-            create_goal(&mut ipmctl.place.open(Purpose::Change)?, &request, &display, force)?
+            create_goal(&mut ipmctl.location.open(Purpose::Change)?, &request, &display, force)?
         }
-        Request::DeleteGoal { targets } => delete_goal(&mut ipmctl.place.open(Purpose::Change)?, &targets)?,
+        Request::DeleteGoal { targets } => {
+            delete_goal(&mut ipmctl.location.open(Purpose::Change)?, &targets)?
+        }
     };
-    Ok(Answer::text(text.clone()).with("output", text))
+    Ok(Output::text(text.clone()).with("output", text))
 }
 
 fn create_goal(
     directory: &mut Directory,
     request: &GoalRequest,
-    display: &Display,
+    display: &DisplayOptions,
     force: bool,
 ) -> Result<String, Failure> {
     let what = "creating a goal";
@@ -110,11 +114,11 @@ fn delete_goal(directory: &mut Directory, targets: &Targets) -> Result<String, F
 /// Asks the user for confirmation. Every answer but yes is a failure.
 fn confirm(question: &str, what: &str) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
-    out.write_all(question.as_bytes()).and_then(|()| out.flush()).map_err(Failure::output)?;
+    out.write_all(question.as_bytes()).and_then(|()| out.flush()).map_err(Failure::stdout)?;
     let mut answer = String::new();
     io::stdin().lock().read_line(&mut answer).map_err(|error| Failure::new("reading the answer", error))?;
     if !io::stdin().is_terminal() {
-        writeln!(out).map_err(Failure::output)?;
+        writeln!(out).map_err(Failure::stdout)?;
     }
     match answer.trim() {
         "y" | "Y" | "yes" => Ok(()),

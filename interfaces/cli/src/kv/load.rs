@@ -1,10 +1,10 @@
 //! `lode kv load`.
 
-use crate::answer::Answer;
 use crate::failure::Failure;
 use crate::global_options::GlobalOptions;
 use crate::interrupt::Interrupt;
 use crate::kv::{close_after, open_to_write};
+use crate::output::Output;
 use crate::progress::Progress;
 use clap::{Args, ValueEnum, value_parser};
 use lode_kv::{Format, Input, LineError, LoadEvents, LoadOptions, LoadReport, OnError, escape};
@@ -17,19 +17,19 @@ use std::num::{NonZeroU16, NonZeroUsize};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
-/// Default number of threads at durability commit, where a sync dominates the cost and many keys share one.
-const THREADS_SHARING: u16 = 16;
+/// Default number of threads with durability commit, where a sync dominates the cost and many keys share one.
+const THREADS_GROUP_COMMIT: u16 = 16;
 /// Largest number of threads. More would only wait for each other.
 const THREADS_MAX: i64 = 1024;
 
 pub(crate) const ABOUT: &str = "\
 Put every line of a text, each in a durable transaction of its own; several threads share syncs.
 
-Loading the same input again finishes the rest: how far a load has come is noted in the pool, with a hash of the \
+Loading the same input again finishes the rest: the progress of a load is stored in the pool, with a hash of the \
 input up to there, every few hundred lines, and at the end in the transaction of the last key. It is compared with \
-what is read. Lines that were done after the last note are found in the pool, and putting those lines again changes \
-nothing: a key that was acknowledged keeps that line's value, or gets the one of a later line, however often the load \
-is killed. An input that ends before what an earlier load of it had begun is refused. Another input, or one whose \
+the input. Lines that were done after the last stored progress are found in the pool, and putting those lines again \
+changes nothing: a key that was acknowledged keeps that line's value, or gets the one of a later line, however often \
+the load is killed. An input that ends before what an earlier load of it had begun is refused. Another input, or one whose \
 beginning has changed, is loaded from its start; so is the same one after `lode kv put` or `delete` changed the pool.
 
 Of two lines with the same key the later one counts.";
@@ -47,8 +47,8 @@ pub(crate) const FIELDS: &[(&str, &str)] = &[
     ("lines", "lines of the input that are done now"),
     ("offset", "bytes of the input that are done now"),
     ("put", "keys that were put by this command"),
-    ("replaced", "those of them that had been there"),
-    ("skipped", "lines that were passed over by this command"),
+    ("replaced", "of these, keys that had a value before"),
+    ("skipped", "lines that were skipped by this command"),
     ("complete", "whether all of the input is in the pool"),
 ];
 
@@ -64,11 +64,11 @@ pub(crate) struct Load {
     format: LoadFormat,
     /// Action on a line that can't be loaded
     #[arg(long, default_value = "stop")]
-    on_error: WrongLine,
+    on_error: OnErrorOption,
     /// Print each key once it is durable, and never before: one per line, escaped as in TSV
     #[arg(long)]
     ack: bool,
-    /// Number of loading threads [default: 16 at durability commit, else 2]
+    /// Number of loading threads [default: 16 with durability commit, else 2]
     #[arg(long, value_name = "N", value_parser = value_parser!(u16).range(1..=THREADS_MAX))]
     threads: Option<u16>,
 }
@@ -84,33 +84,33 @@ enum LoadFormat {
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum WrongLine {
+enum OnErrorOption {
     /// Report the line and the reason, and stop; the lines before it are loaded
     Stop,
     /// Report the line and the reason, and skip it
     Skip,
 }
 
-/// Reports the events of a load to the user.
-struct Teller {
+/// Prints the events of a load.
+struct Reporter {
     ack: bool,
     json: bool,
     progress: Progress,
     interrupt: Interrupt,
 }
 
-impl LoadEvents for Teller {
+impl LoadEvents for Reporter {
     fn durable(&self, line: u64, key: &[u8]) -> io::Result<()> {
         self.progress.add(1);
         if !self.ack {
             return Ok(());
         }
-        let told = match self.json {
+        let line_text = match self.json {
             true => format!("{}\n", json!({ "acknowledged": escape(key), "line": line })),
             false => format!("{}\n", escape(key)),
         };
         let mut out = io::stdout().lock();
-        out.write_all(told.as_bytes())?;
+        out.write_all(line_text.as_bytes())?;
         out.flush()
     }
 
@@ -119,22 +119,22 @@ impl LoadEvents for Teller {
             true => json!({ "skipped": line, "why": error.to_string() }).to_string(),
             false => format!("lode: line {line} is skipped: {error}"),
         };
-        self.progress.note(&message);
+        self.progress.eprintln(&message);
     }
 
     fn stopped(&self) -> bool {
-        self.interrupt.is_heard()
+        self.interrupt.is_set()
     }
 }
 
-pub(crate) fn run(load: &Load, options: &GlobalOptions) -> Result<Answer, Failure> {
+pub(crate) fn run(load: &Load, options: &GlobalOptions) -> Result<Output, Failure> {
     let what = "loading";
     // Opening a pipe blocks until a writer opens it. Until then a signal must end the process, so `listen` comes after.
     let input = open_input(&load.file)?;
     let interrupt = Interrupt::listen()?;
     let mut store = open_to_write(&load.pool, options.durability, what)?;
-    let sharing = store.heap().medium().durability() == Durability::Commit;
-    let threads = load.threads.unwrap_or(if sharing { THREADS_SHARING } else { 2 });
+    let group_commit = store.heap().medium().durability() == Durability::Commit;
+    let threads = load.threads.unwrap_or(if group_commit { THREADS_GROUP_COMMIT } else { 2 });
     let load_options = LoadOptions {
         format: match load.format {
             LoadFormat::Keys => Format::Keys,
@@ -142,21 +142,21 @@ pub(crate) fn run(load: &Load, options: &GlobalOptions) -> Result<Answer, Failur
             LoadFormat::Jsonl => Format::Jsonl,
         },
         on_error: match load.on_error {
-            WrongLine::Stop => OnError::Stop,
-            WrongLine::Skip => OnError::Skip,
+            OnErrorOption::Stop => OnError::Stop,
+            OnErrorOption::Skip => OnError::Skip,
         },
         threads: NonZeroUsize::from(NonZeroU16::new(threads).expect("at least one")),
     };
     let progress = Progress::counter("keys loaded");
-    let teller = Teller { ack: load.ack, json: options.json, progress, interrupt };
-    let loaded = store.load(input, &load_options, &teller);
-    drop(teller);
+    let reporter = Reporter { ack: load.ack, json: options.json, progress, interrupt };
+    let loaded = store.load(input, &load_options, &reporter);
+    drop(reporter);
     let report = close_after(store, loaded).map_err(Failure::of_pool(what, &load.pool))?;
     let resume = "what was loaded stays; the same command goes on from there";
     if !report.complete {
         return Err(Failure::interrupted(format!("interrupted after {} lines: {resume}", report.lines)));
     }
-    Ok(answer(&report, load.ack))
+    Ok(output(&report, load.ack))
 }
 
 fn open_input(path: &Path) -> Result<Input<'static>, Failure> {
@@ -168,7 +168,7 @@ fn open_input(path: &Path) -> Result<Input<'static>, Failure> {
     opened.map(Input::new).map_err(|error| Failure::io("opening the input", path, &error))
 }
 
-fn answer(report: &LoadReport, ack: bool) -> Answer {
+fn output(report: &LoadReport, ack: bool) -> Output {
     let LoadReport { lines_before, lines, offset, put, replaced, skipped, complete, .. } = *report;
     let mut text = format!("{put} keys put, {replaced} of them replaced");
     if lines_before > 0 {
@@ -178,8 +178,8 @@ fn answer(report: &LoadReport, ack: bool) -> Answer {
         text += &format!("; {skipped} lines skipped");
     }
     // With --ack, standard output has only the keys.
-    let answer = if ack { Answer::silent() } else { Answer::text(format!("{text}\n")) };
-    answer
+    let output = if ack { Output::empty() } else { Output::text(format!("{text}\n")) };
+    output
         .with("lines_before", lines_before)
         .with("lines", lines)
         .with("offset", offset)

@@ -4,11 +4,11 @@ mod load;
 mod point;
 mod scan;
 
-use crate::answer::Answer;
 use crate::durability::DurabilityOption;
 use crate::failure::Failure;
 use crate::fields;
 use crate::global_options::GlobalOptions;
+use crate::output::Output;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use clap::Subcommand;
@@ -16,9 +16,9 @@ use lode_kv::{KvError, Store};
 use lode_pool::{Access, OpenOptions};
 use std::path::Path;
 
-/// The verbs of `lode kv`.
+/// The commands of `lode kv`.
 #[derive(Debug, Subcommand)]
-pub(crate) enum KvVerb {
+pub(crate) enum KvCommand {
     /// Put every line of a text, each in a durable transaction of its own
     #[command(long_about = load::ABOUT, after_long_help = fields::help(load::FIELDS))]
     Load(load::Load),
@@ -30,10 +30,10 @@ pub(crate) enum KvVerb {
     Get(point::Get),
     /// Remove a key
     #[command(after_long_help = fields::help(point::DELETE_FIELDS))]
-    Delete(point::Key),
+    Delete(point::KeyArgs),
     /// Print the number of keys
     #[command(long_about = point::COUNT_ABOUT, after_long_help = fields::help(point::COUNT_FIELDS))]
-    Count(point::Whole),
+    Count(point::PoolArgs),
     /// Print all keys and values, in byte order of the keys
     #[command(long_about = scan::EXPORT_ABOUT, after_long_help = fields::help(scan::FIELDS))]
     Export(scan::Export),
@@ -42,15 +42,15 @@ pub(crate) enum KvVerb {
     Scan(scan::Scan),
 }
 
-pub(crate) fn run(verb: &KvVerb, options: &GlobalOptions) -> Result<Answer, Failure> {
-    match verb {
-        KvVerb::Load(load) => load::run(load, options),
-        KvVerb::Put(put) => point::put(put, options.durability),
-        KvVerb::Get(get) => point::get(get),
-        KvVerb::Delete(key) => point::delete(key, options.durability),
-        KvVerb::Count(whole) => point::count(&whole.pool),
-        KvVerb::Export(export) => scan::export(export, options.json),
-        KvVerb::Scan(scan) => scan::scan(scan, options.json),
+pub(crate) fn run(command: &KvCommand, options: &GlobalOptions) -> Result<Output, Failure> {
+    match command {
+        KvCommand::Load(load) => load::run(load, options),
+        KvCommand::Put(put) => point::put(put, options.durability),
+        KvCommand::Get(get) => point::get(get),
+        KvCommand::Delete(key) => point::delete(key, options.durability),
+        KvCommand::Count(args) => point::count(&args.pool),
+        KvCommand::Export(export) => scan::export(export, options.json),
+        KvCommand::Scan(scan) => scan::scan(scan, options.json),
     }
 }
 
@@ -72,9 +72,9 @@ fn open_to_read(path: &Path, what: &'static str) -> Result<Store, Failure> {
 }
 
 /// Adds a field for bytes: `name` if they are UTF-8, otherwise `name_b64` with base64.
-fn with_bytes(answer: Answer, name: &str, bytes: &[u8]) -> Answer {
+fn with_bytes(output: Output, name: &str, bytes: &[u8]) -> Output {
     match std::str::from_utf8(bytes) {
-        Ok(text) => answer.with(name, text),
-        Err(_) => answer.with(&format!("{name}_b64"), STANDARD.encode(bytes)),
+        Ok(text) => output.with(name, text),
+        Err(_) => output.with(&format!("{name}_b64"), STANDARD.encode(bytes)),
     }
 }

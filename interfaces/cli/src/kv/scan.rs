@@ -1,9 +1,9 @@
 //! `lode kv scan` and `export`.
 
-use crate::answer::Answer;
 use crate::failure::Failure;
+use crate::hint::index_hint;
 use crate::kv::open_to_read;
-use crate::next_step::after_index;
+use crate::output::Output;
 use crate::progress::Progress;
 use clap::{Args, ValueEnum};
 use lode_index::{Entry, IndexError, prefix_end};
@@ -16,25 +16,25 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
 pub(crate) const FIELDS: &[(&str, &str)] = &[
-    ("key", "a key, one object a line; key_b64, in base64, where it is not UTF-8"),
-    ("value", "its value; value_b64, in base64, where it is not UTF-8"),
+    ("key", "a key, one object a line; key_b64, in base64, if it is not UTF-8"),
+    ("value", "its value; value_b64, in base64, if it is not UTF-8"),
 ];
 
 pub(crate) const EXPORT_ABOUT: &str = "\
 Print all keys and values, in byte order of the keys.
 
-What is printed is what was stored: checksums prove it. Damage is passed over: for each one the keys are named between \
-which it lies, and the exit code is 3. It is 0 only when as many keys were printed as the tree has counted.";
+Checksums prove that all printed entries are as they were stored. Damage is skipped: for each one the keys before and \
+after it are reported, and the exit code is 3. It is 0 only when as many keys were printed as the tree has counted.";
 
 pub(crate) const SCAN_ABOUT: &str = "\
 Print the keys and values of a range, in byte order of the keys.
 
-What is printed is what was stored: checksums prove it. Damage is passed over: for each one the keys are named between \
-which it lies, and the exit code is 3. A scan of all keys is compared with their number, as an export is. A scan of a \
-part is not, unless --verify is given: damage that emptied a slot of the tree hides the keys behind it.";
+Checksums prove that all printed entries are as they were stored. Damage is skipped: for each one the keys before and \
+after it are reported, and the exit code is 3. A scan of all keys is compared with their number, as an export is. A \
+scan of a part is not, unless --verify is given: damage that emptied a slot of the tree hides the keys below it.";
 
 /// Largest number of damages that are reported one by one.
-const TOLD_MAX: u64 = 20;
+const REPORTED_MAX: u64 = 20;
 
 #[derive(Args, Debug)]
 pub(crate) struct Export {
@@ -72,7 +72,7 @@ pub(crate) struct Scan {
     /// Print at most N keys
     #[arg(long, value_name = "N")]
     limit: Option<u64>,
-    /// Prove that no key is missing: read all nodes of the tree, and exit with 3 if they do not lead to all keys
+    /// Prove that no key is missing: read all nodes of the tree, and exit with 3 if they do not reach all keys
     #[arg(long)]
     verify: bool,
 }
@@ -93,18 +93,18 @@ struct Printer<'a> {
     damages: u64,
 }
 
-pub(crate) fn export(export: &Export, json: bool) -> Result<Answer, Failure> {
+pub(crate) fn export(export: &Export, json: bool) -> Result<Output, Failure> {
     let jsonl = json || export.format == ExportFormat::Jsonl;
     let (prefix, from, to, limit) = (None, None, None, None);
     let whole = Scan { pool: export.pool.clone(), prefix, from, to, reverse: false, limit, verify: false };
     print(&whole, jsonl, json, "exporting")
 }
 
-pub(crate) fn scan(scan: &Scan, json: bool) -> Result<Answer, Failure> {
+pub(crate) fn scan(scan: &Scan, json: bool) -> Result<Output, Failure> {
     print(scan, json, json, "scanning")
 }
 
-fn print(scan: &Scan, jsonl: bool, json: bool, what: &'static str) -> Result<Answer, Failure> {
+fn print(scan: &Scan, jsonl: bool, json: bool, what: &'static str) -> Result<Output, Failure> {
     let mut store = open_to_read(&scan.pool, what)?;
     let mut printer = Printer {
         scan,
@@ -117,14 +117,14 @@ fn print(scan: &Scan, jsonl: bool, json: bool, what: &'static str) -> Result<Ans
         pending: Vec::new(),
         damages: 0,
     };
-    let is_whole = printer.walk(&store, json)?;
-    printer.out.flush().map_err(Failure::output)?;
+    let is_whole = printer.print_range(&store, json)?;
+    printer.out.flush().map_err(Failure::stdout)?;
     let Printer { count, damages, .. } = printer;
     let pool = scan.pool.display();
     if damages > 0 {
         let why = format!(
             "{pool}: {count} keys are printed, and damage in {damages} places hides others; run `lode pool check` to see \
-             it, and `lode pool repair`, which keeps what is sound"
+             it, and `lode pool repair`, which keeps all sound data"
         );
         return Err(Failure::damage(what, why));
     }
@@ -133,32 +133,32 @@ fn print(scan: &Scan, jsonl: bool, json: bool, what: &'static str) -> Result<Ans
     if is_whole && all != count {
         let why = format!(
             "{pool}: {count} keys are printed, and the tree has counted {all}: keys are lost, or the count is damaged; \
-             run `lode pool check` to see, and `lode pool repair`, which keeps what is sound"
+             run `lode pool check` to see, and `lode pool repair`, which keeps all sound data"
         );
         return Err(Failure::damage(what, why));
     }
-    Ok(Answer::silent())
+    Ok(Output::empty())
 }
 
 impl Printer<'_> {
     /// Prints the entries of the range. Returns true if it went through the whole tree.
-    fn walk(&mut self, store: &Store, json: bool) -> Result<bool, Failure> {
+    fn print_range(&mut self, store: &Store, json: bool) -> Result<bool, Failure> {
         let failure = |error: IndexError| Failure::of_pool(self.what, &self.scan.pool)(error.into());
         let reader = store.tree().map_err(failure)?.reader();
         let limit = self.scan.limit.unwrap_or(u64::MAX);
         let mut range = reader.range(bounds(self.scan));
         while self.count < limit {
             match if self.scan.reverse { range.next_back() } else { range.next() } {
-                Some(Ok(entry)) => self.entry(entry, json)?,
+                Some(Ok(entry)) => self.print_entry(entry, json)?,
                 Some(Err(error)) if error.is_damage() => {
                     self.damages += 1;
-                    if self.damages <= TOLD_MAX {
+                    if self.damages <= REPORTED_MAX {
                         self.pending.push(error);
                     }
                 }
                 Some(Err(error)) => return Err(Failure::of_pool(self.what, &self.scan.pool)(error.into())),
                 None => {
-                    self.tell_damages(None, json);
+                    self.report_damages(None, json);
                     let Scan { prefix, from, to, .. } = self.scan;
                     return Ok(prefix.is_none() && from.is_none() && to.is_none());
                 }
@@ -167,10 +167,10 @@ impl Printer<'_> {
         Ok(false)
     }
 
-    fn entry(&mut self, entry: Entry, json: bool) -> Result<(), Failure> {
-        self.tell_damages(Some(&entry.key), json);
+    fn print_entry(&mut self, entry: Entry, json: bool) -> Result<(), Failure> {
+        self.report_damages(Some(&entry.key), json);
         let line = self.format.print(&entry.key, &entry.value);
-        self.out.write_all(line.as_bytes()).map_err(Failure::output)?;
+        self.out.write_all(line.as_bytes()).map_err(Failure::stdout)?;
         self.progress.add(1);
         self.count += 1;
         self.last = Some(entry.key);
@@ -178,7 +178,7 @@ impl Printer<'_> {
     }
 
     /// Reports each damage that lies between the last key and `next`.
-    fn tell_damages(&mut self, next: Option<&[u8]>, json: bool) {
+    fn report_damages(&mut self, next: Option<&[u8]>, json: bool) {
         for error in std::mem::take(&mut self.pending) {
             let ends = [self.last.as_deref(), next].map(|key| key.map(escape));
             let [after, before] = if self.scan.reverse { [&ends[1], &ends[0]] } else { [&ends[0], &ends[1]] };
@@ -189,10 +189,10 @@ impl Printer<'_> {
                 (Some(after), Some(before)) => format!("keys after {after} and before {before}"),
             };
             let pool = self.scan.pool.display();
-            let damage = format!("{error}{}", after_index(&error));
-            self.progress.note(&match json {
+            let damage = format!("{error}{}", index_hint(&error));
+            self.progress.eprintln(&match json {
                 true => json!({ "damage": damage, "after": after, "before": before }).to_string(),
-                false => format!("lode: {}: {pool}: {range} are not seen: {damage}", self.what),
+                false => format!("lode: {}: {pool}: {range} are skipped: {damage}", self.what),
             });
         }
     }

@@ -1,18 +1,18 @@
 //! `lode ndctl init-labels`, `zero-labels`, `read-labels` and `write-labels`.
 
-use super::{counted, number};
-use crate::answer::Answer;
+use super::{count_output, number};
 use crate::failure::Failure;
-use crate::platform::{Place, failed};
+use crate::output::Output;
+use crate::platform::{MachineLocation, failed};
 use clap::{Args, ValueEnum};
 use lode_platform::namespace;
 use lode_platform::{Directory, LabelVersion, Purpose};
 use std::fs;
 use std::path::PathBuf;
 
-/// Version of labels, in ndctl's words.
+/// The value of `--label-version`.
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum VersionWord {
+enum VersionOption {
     /// Labels from before UEFI
     #[value(name = "1.1")]
     V1_1,
@@ -22,13 +22,13 @@ enum VersionWord {
 }
 
 #[derive(Args, Debug)]
-pub(super) struct Modules {
+pub(super) struct ModuleNames {
     /// Names of modules, as nmem0, or all
     #[arg(required = true, value_name = "DIMM")]
     names: Vec<String>,
 }
 
-impl Modules {
+impl ModuleNames {
     fn numbers(&self, directory: &Directory) -> Result<Vec<usize>, Failure> {
         let modules = &directory.platform().machine.modules;
         let mut numbers = Vec::new();
@@ -41,46 +41,46 @@ impl Modules {
         Ok(numbers)
     }
 
-    pub(super) fn zero(&self, place: &Place) -> Result<Answer, Failure> {
-        self.change(place, "zeroed", None, true)
+    pub(super) fn zero(&self, location: &MachineLocation) -> Result<Output, Failure> {
+        self.change(location, "zeroed", None, true)
     }
 
     fn change(
         &self,
-        place: &Place,
+        location: &MachineLocation,
         done: &str,
         version: Option<LabelVersion>,
         force: bool,
-    ) -> Result<Answer, Failure> {
-        let mut directory = place.open(Purpose::Change)?;
+    ) -> Result<Output, Failure> {
+        let mut directory = location.open(Purpose::Change)?;
         let numbers = self.numbers(&directory)?;
         let change = directory.change(|platform| {
             numbers.iter().try_for_each(|index| namespace::init_labels(platform, *index, version, force))
         });
-        change.map_err(failed("making labels"))?;
-        Ok(counted(done, numbers.len(), "nmem"))
+        change.map_err(failed("initializing labels"))?;
+        Ok(count_output(done, numbers.len(), "nmem"))
     }
 }
 
 #[derive(Args, Debug)]
 pub(super) struct Init {
     #[command(flatten)]
-    modules: Modules,
+    modules: ModuleNames,
     /// Version of the labels
     #[arg(short = 'V', long, value_name = "VERSION", default_value = "1.2")]
-    label_version: VersionWord,
+    label_version: VersionOption,
     /// Replace existing labels
     #[arg(short, long)]
     force: bool,
 }
 
 impl Init {
-    pub(super) fn run(&self, place: &Place) -> Result<Answer, Failure> {
+    pub(super) fn run(&self, location: &MachineLocation) -> Result<Output, Failure> {
         let version = match self.label_version {
-            VersionWord::V1_1 => LabelVersion::V1_1,
-            VersionWord::V1_2 => LabelVersion::V1_2,
+            VersionOption::V1_1 => LabelVersion::V1_1,
+            VersionOption::V1_2 => LabelVersion::V1_2,
         };
-        self.modules.change(place, "initialized", Some(version), self.force)
+        self.modules.change(location, "initialized", Some(version), self.force)
     }
 }
 
@@ -95,12 +95,12 @@ pub(super) struct Read {
 }
 
 impl Read {
-    pub(super) fn run(&self, place: &Place) -> Result<Answer, Failure> {
-        let directory = place.open(Purpose::Look)?;
+    pub(super) fn run(&self, location: &MachineLocation) -> Result<Output, Failure> {
+        let directory = location.open(Purpose::ReadOnly)?;
         let bytes = directory.label_area(number(&self.name, "nmem")?).map_err(failed("reading labels"))?;
-        let Some(path) = &self.output else { return Ok(Answer::text(bytes)) };
+        let Some(path) = &self.output else { return Ok(Output::text(bytes)) };
         fs::write(path, bytes).map_err(|error| Failure::io("writing labels", path, &error))?;
-        Ok(counted("read", 1, "nmem"))
+        Ok(count_output("read", 1, "nmem"))
     }
 }
 
@@ -115,13 +115,13 @@ pub(super) struct Write {
 }
 
 impl Write {
-    pub(super) fn run(&self, place: &Place) -> Result<Answer, Failure> {
+    pub(super) fn run(&self, location: &MachineLocation) -> Result<Output, Failure> {
         let bytes =
             fs::read(&self.input).map_err(|error| Failure::io("reading labels", &self.input, &error))?;
         let index = number(&self.name, "nmem")?;
-        let mut directory = place.open(Purpose::Change)?;
+        let mut directory = location.open(Purpose::Change)?;
         let change = directory.change(|platform| namespace::write_labels(platform, index, bytes));
         change.map_err(failed("writing labels"))?;
-        Ok(counted("wrote", 1, "nmem"))
+        Ok(count_output("wrote", 1, "nmem"))
     }
 }

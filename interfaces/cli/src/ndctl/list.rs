@@ -1,10 +1,10 @@
 //! `lode ndctl list` and `lode daxctl list`.
 
-use super::namespace::ModeWord;
-use super::printed;
-use crate::answer::Answer;
+use super::namespace::ModeOption;
+use super::text_output;
 use crate::failure::Failure;
-use crate::platform::{Place, Seen};
+use crate::output::Output;
+use crate::platform::{MachineLocation, OpenedMachine};
 use clap::{ArgAction, Args};
 use lode_platform::ndctl::{self, DaxRequest, Included, Inventory, ListFilter, ListRequest};
 
@@ -54,11 +54,11 @@ pub(super) struct List {
     namespace: Option<String>,
     /// List only namespaces of this mode
     #[arg(short, long, value_name = "MODE")]
-    mode: Option<ModeWord>,
+    mode: Option<ModeOption>,
 }
 
 impl List {
-    pub(super) fn run(&self, place: &Place) -> Result<Answer, Failure> {
+    pub(super) fn run(&self, location: &MachineLocation) -> Result<Output, Failure> {
         let included = Included {
             buses: self.buses,
             modules: self.dimms,
@@ -75,17 +75,17 @@ impl List {
             module: self.dimm.clone(),
             region: self.region.clone(),
             namespace: self.namespace.clone(),
-            mode: self.mode.map(ModeWord::mode),
+            mode: self.mode.map(ModeOption::mode),
         };
         let request = ListRequest { included, filter, human: self.human };
-        Ok(printed(inventory(place)?.list(&request)))
+        Ok(text_output(inventory(location)?.list(&request)))
     }
 }
 
-fn inventory(place: &Place) -> Result<Inventory, Failure> {
-    Ok(match place.look()? {
-        Seen::Emulated(directory) => ndctl::inventory(directory.platform()),
-        Seen::Real(sysfs) => sysfs.inventory(),
+fn inventory(location: &MachineLocation) -> Result<Inventory, Failure> {
+    Ok(match location.open_read_only()? {
+        OpenedMachine::Emulated(directory) => ndctl::inventory(directory.platform()),
+        OpenedMachine::Real(sysfs) => sysfs.inventory(),
     })
 }
 
@@ -106,8 +106,8 @@ pub(super) struct DaxList {
 }
 
 impl DaxList {
-    pub(super) fn run(&self, place: &Place) -> Result<Answer, Failure> {
+    pub(super) fn run(&self, location: &MachineLocation) -> Result<Output, Failure> {
         let DaxList { devices, regions, idle, human } = *self;
-        Ok(printed(inventory(place)?.list_dax(&DaxRequest { devices, regions, idle, human })))
+        Ok(text_output(inventory(location)?.list_dax(&DaxRequest { devices, regions, idle, human })))
     }
 }

@@ -1,9 +1,9 @@
 //! `lode ndctl inject-error`, `start-scrub` and `wait-scrub`.
 
-use super::printed;
-use crate::answer::Answer;
+use super::text_output;
 use crate::failure::Failure;
-use crate::platform::{Place, failed};
+use crate::output::Output;
+use crate::platform::{MachineLocation, failed};
 use clap::Args;
 use lode_platform::media_error::{self, Injection};
 use lode_platform::ndctl::{self, BadBlocks, Included, ListFilter, ListRequest};
@@ -39,7 +39,7 @@ pub(super) struct Inject {
 }
 
 /// The warning that ndctl prints after removing errors.
-const UNINJECTED: &str = "\
+const UNINJECT_WARNING: &str = "\
 Warning: Un-injecting previously injected errors here will
 not cause the kernel to 'forget' its badblock entries. Those
 have to be cleared through the normal process of writing
@@ -48,28 +48,28 @@ the affected blocks
 ";
 
 impl Inject {
-    pub(super) fn run(&self, place: &Place) -> Result<Answer, Failure> {
-        let (Some(block), Some(count)) = (self.block, self.count) else { return self.status(place) };
+    pub(super) fn run(&self, location: &MachineLocation) -> Result<Output, Failure> {
+        let (Some(block), Some(count)) = (self.block, self.count) else { return self.status(location) };
         let injection = match self {
             Inject { clear: true, .. } => Injection::Clear,
             Inject { uninject: true, .. } => Injection::Uninject,
             _ => Injection::Inject { notify: !self.no_notify },
         };
-        let mut directory = place.open(Purpose::Change)?;
+        let mut directory = location.open(Purpose::Change)?;
         let change =
             directory.change(|platform| media_error::inject(platform, &self.name, block, count, injection));
-        change.map_err(failed("changing what a medium has lost"))?;
-        let warning = if injection == Injection::Uninject { UNINJECTED } else { "" };
+        change.map_err(failed("injecting media errors"))?;
+        let warning = if injection == Injection::Uninject { UNINJECT_WARNING } else { "" };
         let included = Included { media_errors: true, ..Included::default() };
         let namespace = ndctl::inventory(directory.platform()).describe(&self.name, &included, self.human);
-        Ok(printed(format!("{warning}{namespace}")))
+        Ok(text_output(format!("{warning}{namespace}")))
     }
 
-    fn status(&self, place: &Place) -> Result<Answer, Failure> {
-        let directory = place.open(Purpose::Look)?;
+    fn status(&self, location: &MachineLocation) -> Result<Output, Failure> {
+        let directory = location.open(Purpose::ReadOnly)?;
         let lost = media_error::injected(directory.platform(), &self.name)
-            .map_err(failed("asking what a medium has lost"))?;
-        Ok(printed(if lost.is_empty() { String::new() } else { self.records(&lost) }))
+            .map_err(failed("listing injected media errors"))?;
+        Ok(text_output(if lost.is_empty() { String::new() } else { self.records(&lost) }))
     }
 
     /// Returns the injected ranges as ndctl prints them.
@@ -88,31 +88,31 @@ impl Inject {
 }
 
 #[derive(Args, Debug)]
-pub(super) struct Buses {
+pub(super) struct BusNames {
     /// Names of buses, as ndbus0; all that have modules if none is named
     #[arg(value_name = "BUS")]
     names: Vec<String>,
 }
 
-impl Buses {
+impl BusNames {
     /// Scrubs all modules. The scrub of an emulated medium ends at once.
-    pub(super) fn scrub(&self, place: &Place) -> Result<Answer, Failure> {
-        let mut directory = place.open(Purpose::Change)?;
-        let buses = self.listed(directory.platform())?;
+    pub(super) fn scrub(&self, location: &MachineLocation) -> Result<Output, Failure> {
+        let mut directory = location.open(Purpose::Change)?;
+        let buses = self.list_buses(directory.platform())?;
         let scrubbed = directory.change::<_, PlatformError>(|platform| {
             media_error::scrub(platform);
             Ok(())
         });
-        scrubbed.map_err(failed("searching modules"))?;
-        Ok(printed(buses))
+        scrubbed.map_err(failed("scrubbing modules"))?;
+        Ok(text_output(buses))
     }
 
     /// Lists the buses at once, since every scrub has already ended.
-    pub(super) fn wait(&self, place: &Place) -> Result<Answer, Failure> {
-        Ok(printed(self.listed(place.open(Purpose::Look)?.platform())?))
+    pub(super) fn wait(&self, location: &MachineLocation) -> Result<Output, Failure> {
+        Ok(text_output(self.list_buses(location.open(Purpose::ReadOnly)?.platform())?))
     }
 
-    fn listed(&self, platform: &Platform) -> Result<String, Failure> {
+    fn list_buses(&self, platform: &Platform) -> Result<String, Failure> {
         let list = |bus: Option<String>| {
             let included = Included { buses: true, ..Included::default() };
             let filter =
@@ -124,12 +124,12 @@ impl Buses {
         }
         let mut text = String::new();
         for name in &self.names {
-            let listed = list(Some(name.clone()));
-            if listed.is_empty() {
+            let list_buses = list(Some(name.clone()));
+            if list_buses.is_empty() {
                 let why = format!("there is no bus {name}; `lode ndctl list -B` lists them");
-                return Err(Failure::new("searching modules", why));
+                return Err(Failure::new("scrubbing modules", why));
             }
-            text += &listed;
+            text += &list_buses;
         }
         Ok(text)
     }

@@ -7,114 +7,114 @@ mod media;
 mod namespace;
 mod region;
 
-use crate::answer::Answer;
 use crate::failure::Failure;
 use crate::fields;
-use crate::platform::{Place, real};
+use crate::output::Output;
+use crate::platform::{MachineLocation, real};
 use clap::{Args, Subcommand};
 
-const OUTPUT: (&str, &str) = ("output", "what is printed without --json");
-const COMMANDS: (&str, &str) = ("commands", "instead, if the machine is a real one: what to run");
+const OUTPUT: (&str, &str) = ("output", "the text that is printed without --json");
+const COMMANDS: (&str, &str) = ("commands", "instead, if the machine is a real one: the commands to run");
 /// The fields of listings.
-const LISTED: &[(&str, &str)] = &[OUTPUT];
+const LIST_FIELDS: &[(&str, &str)] = &[OUTPUT];
 /// The fields of commands that print the things that they made or found.
-const PRINTED: &[(&str, &str)] = &[OUTPUT, COMMANDS];
+const OUTPUT_FIELDS: &[(&str, &str)] = &[OUTPUT, COMMANDS];
 /// The fields of commands that act on several things.
-const COUNTED: &[(&str, &str)] = &[("count", "to how many it was done"), COMMANDS];
+const COUNT_FIELDS: &[(&str, &str)] = &[("count", "how many were changed or checked"), COMMANDS];
 
 /// Arguments of `lode ndctl`.
 #[derive(Args, Debug)]
 pub(crate) struct Ndctl {
     #[command(flatten)]
-    place: Place,
+    location: MachineLocation,
     #[command(subcommand)]
-    verb: NdctlVerb,
+    command: NdctlCommand,
 }
 
-/// The verbs of `lode ndctl`.
+/// The commands of `lode ndctl`.
 #[derive(Debug, Subcommand)]
-enum NdctlVerb {
+enum NdctlCommand {
     /// List modules, regions and namespaces as JSON
-    #[command(disable_version_flag = true, after_long_help = fields::help(LISTED))]
+    #[command(disable_version_flag = true, after_long_help = fields::help(LIST_FIELDS))]
     List(list::List),
     /// Create a namespace, or reconfigure one
-    #[command(after_long_help = fields::help(PRINTED))]
+    #[command(after_long_help = fields::help(OUTPUT_FIELDS))]
     CreateNamespace(namespace::Create),
     /// Destroy namespaces
-    #[command(after_long_help = fields::help(COUNTED))]
+    #[command(after_long_help = fields::help(COUNT_FIELDS))]
     DestroyNamespace(namespace::Destroy),
     /// Enable namespaces
-    #[command(after_long_help = fields::help(COUNTED))]
-    EnableNamespace(namespace::Names),
+    #[command(after_long_help = fields::help(COUNT_FIELDS))]
+    EnableNamespace(namespace::NamespaceNames),
     /// Disable namespaces until the next start
-    #[command(after_long_help = fields::help(COUNTED))]
-    DisableNamespace(namespace::Names),
+    #[command(after_long_help = fields::help(COUNT_FIELDS))]
+    DisableNamespace(namespace::NamespaceNames),
     /// Check the tables (BTT) that make the sectors of a namespace atomic
-    #[command(after_long_help = fields::help(COUNTED))]
-    CheckNamespace(namespace::Names),
+    #[command(after_long_help = fields::help(COUNT_FIELDS))]
+    CheckNamespace(namespace::NamespaceNames),
     /// Enable regions
-    #[command(after_long_help = fields::help(COUNTED))]
-    EnableRegion(region::Regions),
+    #[command(after_long_help = fields::help(COUNT_FIELDS))]
+    EnableRegion(region::RegionNames),
     /// Disable regions until the next start
-    #[command(after_long_help = fields::help(COUNTED))]
-    DisableRegion(region::Regions),
+    #[command(after_long_help = fields::help(COUNT_FIELDS))]
+    DisableRegion(region::RegionNames),
     /// Initialize the label areas of modules
-    #[command(after_long_help = fields::help(COUNTED))]
+    #[command(after_long_help = fields::help(COUNT_FIELDS))]
     InitLabels(labels::Init),
     /// Erase the label areas of modules
-    #[command(after_long_help = fields::help(COUNTED))]
-    ZeroLabels(labels::Modules),
+    #[command(after_long_help = fields::help(COUNT_FIELDS))]
+    ZeroLabels(labels::ModuleNames),
     /// Read the label area of a module
-    #[command(after_long_help = fields::help(COUNTED))]
+    #[command(after_long_help = fields::help(COUNT_FIELDS))]
     ReadLabels(labels::Read),
     /// Replace the label area of a module
-    #[command(after_long_help = fields::help(COUNTED))]
+    #[command(after_long_help = fields::help(COUNT_FIELDS))]
     WriteLabels(labels::Write),
     /// Inject media errors into a namespace, or remove them
-    #[command(after_long_help = fields::help(PRINTED))]
+    #[command(after_long_help = fields::help(OUTPUT_FIELDS))]
     InjectError(media::Inject),
     /// Search modules for media errors
-    #[command(after_long_help = fields::help(PRINTED))]
-    StartScrub(media::Buses),
+    #[command(after_long_help = fields::help(OUTPUT_FIELDS))]
+    StartScrub(media::BusNames),
     /// Wait until the search of modules has ended
-    #[command(after_long_help = fields::help(PRINTED))]
-    WaitScrub(media::Buses),
+    #[command(after_long_help = fields::help(OUTPUT_FIELDS))]
+    WaitScrub(media::BusNames),
 }
 
-impl NdctlVerb {
+impl NdctlCommand {
     /// Returns the ndctl command for a real machine, or `None` for a command that lode runs itself.
-    fn for_tools(&self) -> Option<String> {
+    fn tool_command(&self) -> Option<String> {
         match self {
-            NdctlVerb::List(_) => None,
-            NdctlVerb::InjectError(media::Inject { clear: true, name, .. }) => {
+            NdctlCommand::List(_) => None,
+            NdctlCommand::InjectError(media::Inject { clear: true, name, .. }) => {
                 Some(real::command("ndctl", ["clear-errors".to_owned(), name.clone()]))
             }
-            _ => Some(real::same_words("ndctl")),
+            _ => Some(real::same_tool_command("ndctl")),
         }
     }
 }
 
-pub(crate) fn run(ndctl: &Ndctl) -> Result<Answer, Failure> {
-    let place = &ndctl.place;
-    if let (true, Some(command)) = (place.is_real(), ndctl.verb.for_tools()) {
-        return Ok(real::left_to_tools(&[command]));
+pub(crate) fn run(ndctl: &Ndctl) -> Result<Output, Failure> {
+    let location = &ndctl.location;
+    if let (true, Some(command)) = (location.is_real(), ndctl.command.tool_command()) {
+        return Ok(real::tool_commands_output(&[command]));
     }
-    match &ndctl.verb {
-        NdctlVerb::List(list) => list.run(place),
-        NdctlVerb::CreateNamespace(create) => create.run(place),
-        NdctlVerb::DestroyNamespace(destroy) => destroy.run(place),
-        NdctlVerb::EnableNamespace(names) => names.switch(place, true),
-        NdctlVerb::DisableNamespace(names) => names.switch(place, false),
-        NdctlVerb::CheckNamespace(names) => names.check(place),
-        NdctlVerb::EnableRegion(regions) => regions.switch(place, true),
-        NdctlVerb::DisableRegion(regions) => regions.switch(place, false),
-        NdctlVerb::InitLabels(init) => init.run(place),
-        NdctlVerb::ZeroLabels(modules) => modules.zero(place),
-        NdctlVerb::ReadLabels(read) => read.run(place),
-        NdctlVerb::WriteLabels(write) => write.run(place),
-        NdctlVerb::InjectError(inject) => inject.run(place),
-        NdctlVerb::StartScrub(buses) => buses.scrub(place),
-        NdctlVerb::WaitScrub(buses) => buses.wait(place),
+    match &ndctl.command {
+        NdctlCommand::List(list) => list.run(location),
+        NdctlCommand::CreateNamespace(create) => create.run(location),
+        NdctlCommand::DestroyNamespace(destroy) => destroy.run(location),
+        NdctlCommand::EnableNamespace(names) => names.set_enabled(location, true),
+        NdctlCommand::DisableNamespace(names) => names.set_enabled(location, false),
+        NdctlCommand::CheckNamespace(names) => names.check(location),
+        NdctlCommand::EnableRegion(regions) => regions.set_enabled(location, true),
+        NdctlCommand::DisableRegion(regions) => regions.set_enabled(location, false),
+        NdctlCommand::InitLabels(init) => init.run(location),
+        NdctlCommand::ZeroLabels(modules) => modules.zero(location),
+        NdctlCommand::ReadLabels(read) => read.run(location),
+        NdctlCommand::WriteLabels(write) => write.run(location),
+        NdctlCommand::InjectError(inject) => inject.run(location),
+        NdctlCommand::StartScrub(buses) => buses.scrub(location),
+        NdctlCommand::WaitScrub(buses) => buses.wait(location),
     }
 }
 
@@ -122,33 +122,33 @@ pub(crate) fn run(ndctl: &Ndctl) -> Result<Answer, Failure> {
 #[derive(Args, Debug)]
 pub(crate) struct Daxctl {
     #[command(flatten)]
-    place: Place,
+    location: MachineLocation,
     #[command(subcommand)]
-    verb: DaxctlVerb,
+    command: DaxctlCommand,
 }
 
-/// The verbs of `lode daxctl`.
+/// The commands of `lode daxctl`.
 #[derive(Debug, Subcommand)]
-enum DaxctlVerb {
+enum DaxctlCommand {
     /// List character devices as JSON
-    #[command(after_long_help = fields::help(LISTED))]
+    #[command(after_long_help = fields::help(LIST_FIELDS))]
     List(list::DaxList),
 }
 
-pub(crate) fn run_daxctl(daxctl: &Daxctl) -> Result<Answer, Failure> {
-    let DaxctlVerb::List(list) = &daxctl.verb;
-    list.run(&daxctl.place)
+pub(crate) fn run_daxctl(daxctl: &Daxctl) -> Result<Output, Failure> {
+    let DaxctlCommand::List(list) = &daxctl.command;
+    list.run(&daxctl.location)
 }
 
-/// Returns the answer of a command that prints `text`.
-fn printed(text: String) -> Answer {
-    Answer::text(text.clone()).with("output", text)
+/// Returns the output of a command that prints `text`.
+fn text_output(text: String) -> Output {
+    Output::text(text.clone()).with("output", text)
 }
 
-/// Returns the answer that counts the changed things, in ndctl's words.
-fn counted(done: &str, count: usize, thing: &str) -> Answer {
+/// Returns the output that counts the changed things, as ndctl prints it.
+fn count_output(done: &str, count: usize, thing: &str) -> Output {
     let plural = if count == 1 { "" } else { "s" };
-    Answer::text(format!("{done} {count} {thing}{plural}\n")).with("count", count)
+    Output::text(format!("{done} {count} {thing}{plural}\n")).with("count", count)
 }
 
 /// Parses the number in a name like nmem3, or a number alone.
@@ -156,5 +156,5 @@ fn number<T: std::str::FromStr>(name: &str, prefix: &str) -> Result<T, Failure> 
     let digits = name.strip_prefix(prefix).unwrap_or(name);
     digits
         .parse()
-        .map_err(|_| Failure::bad_usage(format!("{name} is not the name of a {prefix}, as {prefix}0")))
+        .map_err(|_| Failure::usage_error(format!("{name} is not the name of a {prefix}, as {prefix}0")))
 }

@@ -1,18 +1,18 @@
 //! `lode ndctl create-namespace`, `destroy-namespace` and the like.
 
-use super::{counted, number, printed};
-use crate::answer::Answer;
+use super::{count_output, number, text_output};
 use crate::failure::Failure;
-use crate::platform::{Place, failed};
+use crate::output::Output;
+use crate::platform::{MachineLocation, failed};
 use crate::size;
 use clap::{Args, ValueEnum};
 use lode_platform::namespace::{self, NamespaceError};
-use lode_platform::{CreateNamespace, MapPlace, Mode, Purpose, ndctl};
+use lode_platform::{CreateNamespace, MapLocation, Mode, Purpose, ndctl};
 use uuid::Uuid;
 
-/// Mode of a namespace, in ndctl's words.
+/// The value of `--mode`.
 #[derive(Clone, Copy, Debug, ValueEnum)]
-pub(super) enum ModeWord {
+pub(super) enum ModeOption {
     /// For file systems that map files
     #[value(alias = "memory")]
     Fsdax,
@@ -26,29 +26,29 @@ pub(super) enum ModeWord {
     Raw,
 }
 
-impl ModeWord {
+impl ModeOption {
     pub(super) fn mode(self) -> Mode {
         match self {
-            ModeWord::Fsdax => Mode::Fsdax,
-            ModeWord::Devdax => Mode::Devdax,
-            ModeWord::Sector => Mode::Sector,
-            ModeWord::Raw => Mode::Raw,
+            ModeOption::Fsdax => Mode::Fsdax,
+            ModeOption::Devdax => Mode::Devdax,
+            ModeOption::Sector => Mode::Sector,
+            ModeOption::Raw => Mode::Raw,
         }
     }
 }
 
-/// Place of a page map, in ndctl's words.
+/// The value of `--map`.
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum MapWord {
+enum MapOption {
     /// In DRAM
     Mem,
     /// In the namespace
     Dev,
 }
 
-/// Kind of a namespace, in ndctl's words.
+/// The value of `--type`.
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum TypeWord {
+enum TypeOption {
     /// Memory that is mapped
     Pmem,
 }
@@ -60,16 +60,16 @@ pub(super) struct Create {
     region: Option<String>,
     /// Mode of the namespace [default: fsdax]
     #[arg(short, long, value_name = "MODE")]
-    mode: Option<ModeWord>,
+    mode: Option<ModeOption>,
     /// Size in bytes, or with K, M, G or T [default: the largest free range]
     #[arg(short, long, value_parser = size::parse)]
     size: Option<u64>,
     /// Kind of the namespace
     #[arg(short = 't', long = "type", value_name = "TYPE")]
-    kind: Option<TypeWord>,
+    kind: Option<TypeOption>,
     /// Place of the page map [default: dev]
     #[arg(short = 'M', long, value_name = "PLACE")]
-    map: Option<MapWord>,
+    map: Option<MapOption>,
     /// Size of a sector in bytes
     #[arg(short = 'l', long, value_name = "SIZE", value_parser = size::parse)]
     sector_size: Option<u64>,
@@ -94,20 +94,20 @@ pub(super) struct Create {
 }
 
 impl Create {
-    pub(super) fn run(&self, place: &Place) -> Result<Answer, Failure> {
+    pub(super) fn run(&self, location: &MachineLocation) -> Result<Output, Failure> {
         let region = self.region.as_ref().filter(|region| *region != "all");
         let region = region.map(|region| number(region, "region")).transpose()?;
         let mut wanted = CreateNamespace {
             region,
-            mode: self.mode.map_or(Mode::Fsdax, ModeWord::mode),
+            mode: self.mode.map_or(Mode::Fsdax, ModeOption::mode),
             size: self.size,
-            map: if matches!(self.map, Some(MapWord::Mem)) { MapPlace::Mem } else { MapPlace::Dev },
+            map: if matches!(self.map, Some(MapOption::Mem)) { MapLocation::Mem } else { MapLocation::Dev },
             align: self.align,
             sector_size: self.sector_size,
             name: self.name.clone(),
             uuid: self.uuid,
         };
-        let mut directory = place.open(Purpose::Change)?;
+        let mut directory = location.open(Purpose::Change)?;
         let made = directory.change(|platform| {
             let mut uuids = Uuid::new_v4;
             let Some(old) = &self.reconfig else { return namespace::create(platform, &wanted, &mut uuids) };
@@ -116,8 +116,8 @@ impl Create {
             }
             namespace::reconfigure(platform, old, &wanted, self.force, &mut uuids)
         });
-        let made = made.map_err(failed("making a namespace"))?;
-        Ok(printed(ndctl::describe(directory.platform(), &made)))
+        let made = made.map_err(failed("creating a namespace"))?;
+        Ok(text_output(ndctl::describe(directory.platform(), &made)))
     }
 }
 
@@ -135,52 +135,52 @@ pub(super) struct Destroy {
 }
 
 impl Destroy {
-    pub(super) fn run(&self, place: &Place) -> Result<Answer, Failure> {
+    pub(super) fn run(&self, location: &MachineLocation) -> Result<Output, Failure> {
         let region = self.region.as_ref().map(|region| number(region, "region")).transpose()?;
-        let mut directory = place.open(Purpose::Change)?;
+        let mut directory = location.open(Purpose::Change)?;
         let change = directory.change(|platform| {
-            let names = resolved(&self.names, || namespace::labelled_names(platform, region));
+            let names = expand_all(&self.names, || namespace::labelled_names(platform, region));
             for name in &names {
                 namespace::destroy(platform, name, self.force)?;
             }
             Ok::<_, NamespaceError>(names.len())
         });
-        Ok(counted("destroyed", change.map_err(failed("unmaking a namespace"))?, "namespace"))
+        Ok(count_output("destroyed", change.map_err(failed("destroying a namespace"))?, "namespace"))
     }
 }
 
 #[derive(Args, Debug)]
-pub(super) struct Names {
+pub(super) struct NamespaceNames {
     /// Names of namespaces, or all
     #[arg(required = true, value_name = "NAMESPACE")]
     names: Vec<String>,
 }
 
-impl Names {
-    pub(super) fn switch(&self, place: &Place, enable: bool) -> Result<Answer, Failure> {
-        let mut directory = place.open(Purpose::Change)?;
+impl NamespaceNames {
+    pub(super) fn set_enabled(&self, location: &MachineLocation, enable: bool) -> Result<Output, Failure> {
+        let mut directory = location.open(Purpose::Change)?;
         let change = directory.change(|platform| {
             let mut switched = 0;
-            for name in resolved(&self.names, || namespace::labelled_names(platform, None)) {
+            for name in expand_all(&self.names, || namespace::labelled_names(platform, None)) {
                 switched += usize::from(namespace::enable(platform, &name, enable)?);
             }
             Ok::<_, NamespaceError>(switched)
         });
         let done = if enable { "enabled" } else { "disabled" };
-        Ok(counted(done, change.map_err(failed("switching a namespace"))?, "namespace"))
+        Ok(count_output(done, change.map_err(failed("enabling or disabling a namespace"))?, "namespace"))
     }
 
-    pub(super) fn check(&self, place: &Place) -> Result<Answer, Failure> {
-        let directory = place.open(Purpose::Look)?;
-        let names = resolved(&self.names, || namespace::labelled_names(directory.platform(), None));
+    pub(super) fn check(&self, location: &MachineLocation) -> Result<Output, Failure> {
+        let directory = location.open(Purpose::ReadOnly)?;
+        let names = expand_all(&self.names, || namespace::labelled_names(directory.platform(), None));
         for name in &names {
             directory.check_namespace(name).map_err(failed("checking a namespace"))?;
         }
-        Ok(counted("checked", names.len(), "namespace"))
+        Ok(count_output("checked", names.len(), "namespace"))
     }
 }
 
 /// Returns the names, with `all` replaced by the names of all namespaces.
-fn resolved(names: &[String], all: impl Fn() -> Vec<String>) -> Vec<String> {
+fn expand_all(names: &[String], all: impl Fn() -> Vec<String>) -> Vec<String> {
     names.iter().flat_map(|name| if name == "all" { all() } else { vec![name.clone()] }).collect()
 }

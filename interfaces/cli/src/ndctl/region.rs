@@ -1,23 +1,23 @@
 //! `lode ndctl enable-region` and `disable-region`.
 
-use super::{counted, number};
-use crate::answer::Answer;
+use super::{count_output, number};
 use crate::failure::Failure;
-use crate::platform::{Place, failed};
+use crate::output::Output;
+use crate::platform::{MachineLocation, failed};
 use clap::Args;
 use lode_platform::namespace::NamespaceError;
 use lode_platform::{Purpose, region};
 
 #[derive(Args, Debug)]
-pub(super) struct Regions {
+pub(super) struct RegionNames {
     /// Names of regions, or all
     #[arg(required = true, value_name = "REGION")]
     names: Vec<String>,
 }
 
-impl Regions {
-    pub(super) fn switch(&self, place: &Place, enable: bool) -> Result<Answer, Failure> {
-        let mut directory = place.open(Purpose::Change)?;
+impl RegionNames {
+    pub(super) fn set_enabled(&self, location: &MachineLocation, enable: bool) -> Result<Output, Failure> {
+        let mut directory = location.open(Purpose::Change)?;
         let mut numbers = Vec::new();
         for name in &self.names {
             match name.as_str() {
@@ -33,6 +33,6 @@ impl Regions {
             Ok::<_, NamespaceError>(switched)
         });
         let done = if enable { "enabled" } else { "disabled" };
-        Ok(counted(done, change.map_err(failed("switching a region"))?, "region"))
+        Ok(count_output(done, change.map_err(failed("enabling or disabling a region"))?, "region"))
     }
 }

@@ -1,9 +1,9 @@
 //! `lode platform e820`.
 
 use super::failed;
-use crate::answer::Answer;
 use crate::failure::Failure;
 use crate::fields;
+use crate::output::Output;
 use crate::size;
 use clap::Args;
 use lode_platform::e820::{KERNEL_LOG, MemoryMap, kernel_log};
@@ -13,12 +13,15 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 const FIELDS: &[(&str, &str)] = &[
-    ("source", "the word before the ranges: BIOS-e820, or user if the command line changed the map"),
+    (
+        "source",
+        "the word before the ranges in the log: BIOS-e820, or user if the command line changed the map",
+    ),
     ("ranges", "of each range its start and len in bytes, and its kind"),
     ("totals", "bytes that are usable, reserved, acpi, persistent and other"),
     (
         "plan",
-        "with --plan: start and len in bytes, memmap, and command_line with what stays of the present one",
+        "with --plan: start and len in bytes, memmap, and command_line with the parts of the present one that stay",
     ),
 ];
 
@@ -33,7 +36,7 @@ pub(crate) struct E820 {
     plan: Option<u64>,
 }
 
-pub(crate) fn run(e820: &E820) -> Result<Answer, Failure> {
+pub(crate) fn run(e820: &E820) -> Result<Output, Failure> {
     let path = e820.file.as_deref().unwrap_or(Path::new(KERNEL_LOG));
     let text = match &e820.file {
         None => kernel_log(),
@@ -65,7 +68,7 @@ pub(crate) fn run(e820: &E820) -> Result<Answer, Failure> {
             "command_line": map.command_line(planned),
         });
     }
-    let answer = Answer::text(text).with("source", map.source.as_str()).with("ranges", ranges);
-    let answer = answer.with("totals", totals);
-    Ok(if plan.is_null() { answer } else { answer.with("plan", plan) })
+    let output = Output::text(text).with("source", map.source.as_str()).with("ranges", ranges);
+    let output = output.with("totals", totals);
+    Ok(if plan.is_null() { output } else { output.with("plan", plan) })
 }

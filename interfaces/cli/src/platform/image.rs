@@ -1,16 +1,16 @@
 //! `lode platform image`.
 
-use super::{Place, failed};
-use crate::answer::Answer;
+use super::{MachineLocation, failed};
 use crate::failure::Failure;
 use crate::fields;
 use crate::interrupt::Interrupt;
+use crate::output::Output;
 use crate::progress::Progress;
 use crate::size;
 use clap::{Args, Subcommand, ValueEnum};
 use lode_nvdimm::NamespaceLabel;
 use lode_platform::image::{
-    ExportImage, Image, ImageContents, ImageForm, ImageNamespace, QemuSlot, Shape, Watch,
+    CopyProgress, ExportImage, Image, ImageContents, ImageFormat, ImageLayout, ImageNamespace, QemuSlot,
 };
 use lode_platform::{PlatformError, Purpose, one_line};
 use serde_json::{Value, json};
@@ -18,9 +18,9 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 use uuid::Uuid;
 
-/// The verbs of `lode platform image`.
+/// The commands of `lode platform image`.
 #[derive(Debug, Subcommand)]
-pub(crate) enum ImageVerb {
+pub(crate) enum ImageCommand {
     /// Make an image of a region, a namespace or a module
     Export(Export),
     /// Import the changes that a virtual machine made to an image
@@ -29,32 +29,32 @@ pub(crate) enum ImageVerb {
     Show(Show),
 }
 
-pub(crate) fn run(verb: &ImageVerb) -> Result<Answer, Failure> {
-    match verb {
-        ImageVerb::Export(export) => export.run(),
-        ImageVerb::Import(import) => import.run(),
-        ImageVerb::Show(show) => show.run(),
+pub(crate) fn run(command: &ImageCommand) -> Result<Output, Failure> {
+    match command {
+        ImageCommand::Export(export) => export.run(),
+        ImageCommand::Import(import) => import.run(),
+        ImageCommand::Show(show) => show.run(),
     }
 }
 
 const EXPORT_FIELDS: &[(&str, &str)] = &[
     ("file", "the image"),
     ("data_len", "bytes of data"),
-    ("label_len", "bytes of the label area behind it; 0 without one"),
+    ("label_len", "bytes of the label area after it; 0 without one"),
     ("namespaces", "the namespaces in it, by their names in this machine"),
-    ("qemu", "the options with which QEMU boots with it, one string each; none for a module as it is"),
-    ("base_align", "what its address in the virtual machine must be a multiple of, in bytes; 0 if nothing"),
+    ("qemu", "the options with which QEMU boots with it, one string each; none for a module"),
+    ("base_align", "alignment of its address in the virtual machine, in bytes; 0 if any"),
 ];
 
 const EXPORT_HELP: &str = "\
-An image for nvdimm is the region, or the namespace alone, in one piece, and behind it a label area for the module that \
-QEMU puts into the slot. Without --for, an image of a module (DIMM) is its media and its labels as they are, which only \
-`import` reads. An image for virtio-pmem is what the user of a namespace sees, without labels: of a namespace of mode \
-sector, its sectors. A kata-root is a file system as Kata Containers boots it. Images are sparse.";
+An image for nvdimm holds the data of the region, or of the namespace alone, followed by a label area for the module \
+that QEMU puts into the slot. Without --for, the image of a module (DIMM) is a copy of its media and its labels, which \
+only `import` reads. An image for virtio-pmem holds the usable bytes of a namespace, without labels: of a namespace of \
+mode sector, its sectors. A kata-root is a file system as Kata Containers boots it. Images are sparse.";
 
-/// The use of an image, in words.
+/// The value of `--for`.
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum FormWord {
+enum FormOption {
     /// `-device nvdimm`, with labels
     Nvdimm,
     /// `-device virtio-pmem-pci`, without labels
@@ -73,32 +73,32 @@ pub(crate) struct Export {
     file: PathBuf,
     /// Use of the image in a virtual machine
     #[arg(long = "for", value_name = "FORM", default_value = "nvdimm")]
-    form: FormWord,
+    form: FormOption,
     /// Slot of the virtual machine for which the labels are made
     #[arg(long, value_name = "N", default_value_t = 0)]
     slot: u8,
     #[command(flatten)]
-    place: Place,
+    location: MachineLocation,
 }
 
 impl Export {
-    fn run(&self) -> Result<Answer, Failure> {
-        let what = "making an image";
+    fn run(&self) -> Result<Output, Failure> {
+        let what = "exporting an image";
         let interrupt = Interrupt::listen()?;
-        let directory = self.place.open(Purpose::Look)?;
+        let directory = self.location.open(Purpose::ReadOnly)?;
         let form = match self.form {
-            FormWord::Nvdimm => ImageForm::Nvdimm,
-            FormWord::VirtioPmem => ImageForm::VirtioPmem,
-            FormWord::KataRoot => ImageForm::KataRoot,
+            FormOption::Nvdimm => ImageFormat::Nvdimm,
+            FormOption::VirtioPmem => ImageFormat::VirtioPmem,
+            FormOption::KataRoot => ImageFormat::KataRoot,
         };
-        let wanted = ExportImage { source: self.source.clone(), form, slot: QemuSlot(self.slot) };
+        let wanted = ExportImage { source: self.source.clone(), format: form, slot: QemuSlot(self.slot) };
         let len = directory.export_len(&wanted).map_err(failed(what))?;
-        let made = watched(what, len, &interrupt, |watch| {
+        let made = with_progress(what, len, &interrupt, |watch| {
             directory.export_image(&wanted, &self.file, Uuid::new_v4(), watch)
         });
         let made = made.map_err(failed(what))?;
         let file = self.file.display().to_string();
-        let (data, labels) = (made.shape.data_len, made.shape.label_len);
+        let (data, labels) = (made.layout.data_len, made.layout.label_len);
         let mut text = format!("{file}: {data} bytes of data, {labels} bytes of labels");
         if !made.namespaces.is_empty() {
             text += &format!(", {}", made.namespaces.join(", "));
@@ -107,16 +107,16 @@ impl Export {
         if !made.qemu.is_empty() {
             text += &format!("\nqemu-system-x86_64 {}\n", shell_line(&made.qemu));
         }
-        if made.base_align > Shape::DATA_UNIT {
+        if made.base_align > ImageLayout::DATA_UNIT {
             text += &format!(
                 "\nIts address in the virtual machine must be a multiple of {} bytes; that of the first module is one \
                  of 1 GiB.\n",
                 made.base_align
             );
         }
-        let answer = Answer::text(text).with("file", file).with("data_len", data).with("label_len", labels);
-        let answer = answer.with("namespaces", made.namespaces).with("qemu", made.qemu);
-        Ok(answer.with("base_align", made.base_align))
+        let output = Output::text(text).with("file", file).with("data_len", data).with("label_len", labels);
+        let output = output.with("namespaces", made.namespaces).with("qemu", made.qemu);
+        Ok(output.with("base_align", made.base_align))
     }
 }
 
@@ -133,19 +133,19 @@ fn shell_line(words: &[String]) -> String {
 
 const IMPORT_FIELDS: &[(&str, &str)] = &[
     ("file", "the image"),
-    ("into", "what it went into"),
-    ("namespaces", "the namespaces that are there now"),
+    ("into", "target of the import"),
+    ("namespaces", "the namespaces of the target now"),
     ("made", "how many of them are new"),
-    ("gone", "how many are not there any more"),
+    ("gone", "how many were destroyed"),
 ];
 
 const IMPORT_HELP: &str = "\
-Data and namespaces of the region, the namespace or the module become those of the image; what the kernel made or \
-unmade there is made or unmade here. Where an image came from is known by the namespaces in it: the region, or the \
-namespace, that one of them has the uuid of, where it lies in the same place and the image has the size of one of it. \
-A module as it is is known by the set that its labels name. Where nothing tells, or the image is one for virtio-pmem, \
---into does. An image whose labels are torn, overlap, are half-written or name a set that is neither QEMU's nor this \
-machine's is refused, and so is one that was cut off; nothing is changed then.";
+Data and namespaces of the region, the namespace or the module become those of the image; namespaces that the kernel \
+created or destroyed in the image are created or destroyed here. The namespaces in an image identify its source: the \
+region, or the namespace, with the uuid of one of them at the same place, if the sizes agree. The image of a module is \
+identified by the set that its labels name. If neither determines the source, or if the image is one for virtio-pmem, \
+--into is required. An image is refused if its labels are torn, overlap, are half-written or name a set that is neither \
+QEMU's nor this machine's, or if it is truncated; nothing is changed then.";
 
 #[derive(Args, Debug)]
 #[command(after_help = IMPORT_HELP, after_long_help = format!("{IMPORT_HELP}\n\n{}", fields::help(IMPORT_FIELDS)))]
@@ -156,60 +156,60 @@ pub(crate) struct Import {
     #[arg(long, value_name = "REGION|NAMESPACE|DIMM")]
     into: Option<String>,
     #[command(flatten)]
-    area: Area,
+    area: LabelAreaArgs,
     #[command(flatten)]
-    place: Place,
+    location: MachineLocation,
 }
 
 #[derive(Args, Debug)]
-struct Area {
+struct LabelAreaArgs {
     /// Size of the label area in bytes, if the length of the file does not determine it
     #[arg(long, value_name = "SIZE", value_parser = size::parse)]
     label_size: Option<u64>,
 }
 
 impl Import {
-    fn run(&self) -> Result<Answer, Failure> {
-        let what = "bringing an image back";
+    fn run(&self) -> Result<Output, Failure> {
+        let what = "importing an image";
         let interrupt = Interrupt::listen()?;
         let image = Image::open(&self.file, self.area.label_size).map_err(failed(what))?;
-        let mut directory = self.place.open(Purpose::Change)?;
-        let len = image.shape().data_len;
-        let done = watched(what, len, &interrupt, |watch| {
+        let mut directory = self.location.open(Purpose::Change)?;
+        let len = image.layout().data_len;
+        let done = with_progress(what, len, &interrupt, |watch| {
             directory.import_image(&image, self.into.as_deref(), watch)
         });
         let done = done.map_err(failed(what))?;
         let file = self.file.display().to_string();
         let text = format!(
             "{file} went into {}: {} namespaces, {} of them new, {} gone\n",
-            done.into,
+            done.destination,
             done.namespaces.len(),
-            done.made,
-            done.gone
+            done.created,
+            done.removed
         );
-        let answer = Answer::text(text).with("file", file).with("into", done.into);
-        let answer = answer.with("namespaces", done.namespaces);
-        Ok(answer.with("made", done.made).with("gone", done.gone))
+        let output = Output::text(text).with("file", file).with("into", done.destination);
+        let output = output.with("namespaces", done.namespaces);
+        Ok(output.with("made", done.created).with("gone", done.removed))
     }
 }
 
 const SHOW_FIELDS: &[(&str, &str)] = &[
     ("file", "the image"),
     ("data_len", "bytes of data"),
-    ("label_len", "bytes of the label area behind it; 0 without one"),
-    ("version", "which labels it has, 1.1 or 1.2; null without any"),
+    ("label_len", "bytes of the label area after it; 0 without one"),
+    ("version", "version of its labels, 1.1 or 1.2; null without labels"),
     (
         "labels",
         "of each label the slot of the label area, the uuid and the name of the namespace, the set as a number, position \
          and count in the set, and dpa and size in bytes",
     ),
-    ("slot", "the slot of the virtual machine that the labels are for; null if none tells"),
+    ("slot", "the slot of the virtual machine that the labels are for; null if no label names one"),
     (
         "namespaces",
         "of each dev, as it is called in a virtual machine with this image alone, mode, uuid, name, offset and size in \
          bytes, usable bytes, sector_size, and file_system: null, or its kind, label, uuid, and its offset in the data",
     ),
-    ("listing", "what ndctl list -RNDBu prints in that virtual machine"),
+    ("listing", "output of ndctl list -RNDBu in that virtual machine"),
 ];
 
 #[derive(Args, Debug)]
@@ -221,15 +221,15 @@ pub(crate) struct Show {
     #[arg(long)]
     ndctl: bool,
     #[command(flatten)]
-    area: Area,
+    area: LabelAreaArgs,
 }
 
 impl Show {
-    fn run(&self) -> Result<Answer, Failure> {
+    fn run(&self) -> Result<Output, Failure> {
         let what = "reading an image";
         let image = Image::open(&self.file, self.area.label_size).map_err(failed(what))?;
         let contents = image.contents().map_err(failed(what))?;
-        let shape = image.shape();
+        let layout = image.layout();
         let file = self.file.display().to_string();
         let text = if self.ndctl {
             contents.listing.clone()
@@ -237,19 +237,24 @@ impl Show {
             let labels =
                 contents.version.map_or("no labels".to_owned(), |version| format!("labels {version}"));
             let slot = contents.slot.map_or(String::new(), |slot| format!(" for slot {}", slot.0));
-            let head = format!("{file}: {} bytes of data, {labels}{slot}\n", shape.data_len);
+            let head = format!("{file}: {} bytes of data, {labels}{slot}\n", layout.data_len);
             let foreign = contents.labels.iter().filter(|_| contents.slot.is_none());
-            head + &contents.namespaces.iter().map(line).chain(foreign.map(label_line)).collect::<String>()
+            head + &contents
+                .namespaces
+                .iter()
+                .map(namespace_line)
+                .chain(foreign.map(label_line))
+                .collect::<String>()
         };
-        let answer = Answer::text(text).with("file", file).with("data_len", shape.data_len);
-        Ok(with_contents(answer.with("label_len", shape.label_len), contents))
+        let output = Output::text(text).with("file", file).with("data_len", layout.data_len);
+        Ok(with_contents(output.with("label_len", layout.label_len), contents))
     }
 }
 
-fn with_contents(answer: Answer, contents: ImageContents) -> Answer {
+fn with_contents(output: Output, contents: ImageContents) -> Output {
     let namespaces: Vec<Value> = contents.namespaces.iter().map(namespace_json).collect();
     let labels: Vec<Value> = contents.labels.iter().map(label_json).collect();
-    answer
+    output
         .with("version", contents.version.map(|version| version.to_string()))
         .with("labels", labels)
         .with("slot", contents.slot.map(|slot| slot.0))
@@ -285,12 +290,12 @@ fn label_json((slot, label): &(u32, NamespaceLabel)) -> Value {
 }
 
 /// Formats a namespace in human-readable form.
-fn line(one: &ImageNamespace) -> String {
+fn namespace_line(one: &ImageNamespace) -> String {
     let namespace = &one.namespace;
     let mut text = format!(
         "  {} {} at {:#x}: {} bytes, {} for the user, sectors of {}",
         namespace.device(),
-        namespace.mode().word(),
+        namespace.mode().as_str(),
         namespace.offset,
         namespace.size,
         namespace.usable(),
@@ -319,7 +324,7 @@ fn namespace_json(one: &ImageNamespace) -> Value {
     });
     json!({
         "dev": namespace.device(),
-        "mode": namespace.mode().word(),
+        "mode": namespace.mode().as_str(),
         "uuid": namespace.uuid.map(|uuid| uuid.to_string()),
         "name": namespace.name,
         "offset": namespace.offset,
@@ -331,16 +336,16 @@ fn namespace_json(one: &ImageNamespace) -> Value {
 }
 
 /// Runs long work with a progress bar of `len` bytes. SIGINT ends the work.
-pub(super) fn watched<T>(
+pub(super) fn with_progress<T>(
     what: &'static str,
     len: u64,
     interrupt: &Interrupt,
-    work: impl FnOnce(&mut Watch<'_>) -> Result<T, PlatformError>,
+    work: impl FnOnce(&mut CopyProgress<'_>) -> Result<T, PlatformError>,
 ) -> Result<T, PlatformError> {
     let progress = Progress::of_bytes(what, len);
-    let mut tell = |bytes| {
+    let mut report = |bytes| {
         progress.add(bytes);
-        if interrupt.is_heard() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        if interrupt.is_set() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     };
-    work(&mut Watch::new(&mut tell))
+    work(&mut CopyProgress::new(&mut report))
 }

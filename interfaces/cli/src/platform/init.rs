@@ -1,9 +1,9 @@
 //! `lode platform init`.
 
-use super::{Place, failed};
-use crate::answer::Answer;
+use super::{MachineLocation, failed};
 use crate::failure::Failure;
 use crate::fields;
+use crate::output::Output;
 use clap::Args;
 use lode_platform::machine::{INCLUDED, Machine};
 use lode_platform::{Directory, DirectoryError};
@@ -17,14 +17,14 @@ const FIELDS: &[(&str, &str)] = &[
     ("modules", "how many modules it has"),
 ];
 
-/// Make a machine in a new or empty directory
+/// Create a machine in a new or empty directory
 #[derive(Args, Debug)]
 #[command(after_long_help = included())]
 pub(crate) struct Init {
     /// Name of an included machine, or a file that describes one (FILE.toml)
     machine: PathBuf,
     #[command(flatten)]
-    place: Place,
+    location: MachineLocation,
 }
 
 fn included() -> String {
@@ -32,16 +32,16 @@ fn included() -> String {
     format!("Machines that are included:\n{names}\n{}", fields::help(FIELDS))
 }
 
-pub(crate) fn run(init: &Init) -> Result<Answer, Failure> {
+pub(crate) fn run(init: &Init) -> Result<Output, Failure> {
     let text = text(init)?;
-    let state = init.place.directory()?;
-    let made = Directory::init(state, &init.machine, &text).map_err(failed("making a machine"))?;
+    let state = init.location.directory()?;
+    let made = Directory::init(state, &init.machine, &text).map_err(failed("creating a machine"))?;
     let machine = &made.platform().machine;
     let root = made.root().display().to_string();
     let (name, count) = (&machine.name, machine.modules.len());
     let modules = if count == 1 { "module, not configured" } else { "modules, none of them configured" };
     let text = format!("{root}: {name} with {count} {modules}\n");
-    Ok(Answer::text(text).with("state", root).with("machine", name.as_str()).with("modules", count))
+    Ok(Output::text(text).with("state", root).with("machine", name.as_str()).with("modules", count))
 }
 
 /// Returns the description of the machine: the file's text if the name looks like a file, or an included one.
@@ -54,5 +54,5 @@ fn text(init: &Init) -> Result<String, Failure> {
     let path = init.machine.clone();
     Machine::included(&init.machine.to_string_lossy())
         .map(str::to_owned)
-        .map_err(|fault| failed("making a machine")(DirectoryError::Machine { path, fault }))
+        .map_err(|error| failed("creating a machine")(DirectoryError::Machine { path, error }))
 }

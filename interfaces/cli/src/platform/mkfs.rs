@@ -1,26 +1,26 @@
 //! `lode platform mkfs`.
 
-use super::image::watched;
-use super::{Place, failed};
-use crate::answer::Answer;
+use super::image::with_progress;
+use super::{MachineLocation, failed};
 use crate::failure::Failure;
 use crate::fields;
 use crate::interrupt::Interrupt;
+use crate::output::Output;
 use clap::{Args, ValueEnum};
 use lode_platform::Purpose;
 use lode_platform::image::FileSystemKind;
 use std::ffi::OsString;
 
 const FIELDS: &[(&str, &str)] = &[
-    ("namespace", "where it is"),
+    ("namespace", "namespace of the file system"),
     ("kind", "ext4 or xfs"),
-    ("uuid", "who it is"),
-    ("label", "what its user calls it"),
+    ("uuid", "UUID of the file system"),
+    ("label", "label of the file system"),
 ];
 
-/// The kind of a file system, as a word.
+/// The kind of a file system.
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum KindWord {
+enum KindOption {
     /// Made by mke2fs
     Ext4,
     /// Made by mkfs.xfs
@@ -34,28 +34,28 @@ pub(crate) struct Mkfs {
     /// The namespace, as namespace0.0
     namespace: String,
     /// Kind of the file system
-    kind: KindWord,
+    kind: KindOption,
     #[command(flatten)]
-    place: Place,
+    location: MachineLocation,
     /// Further options of the program, as `-- -L name`, or `-- -d folder`, with which mke2fs copies a folder in
     #[arg(last = true, value_name = "OPTION")]
     options: Vec<OsString>,
 }
 
-pub(crate) fn run(mkfs: &Mkfs) -> Result<Answer, Failure> {
+pub(crate) fn run(mkfs: &Mkfs) -> Result<Output, Failure> {
     let what = "making a file system";
     let interrupt = Interrupt::listen()?;
-    let mut directory = mkfs.place.open(Purpose::Change)?;
+    let mut directory = mkfs.location.open(Purpose::Change)?;
     let kind = match mkfs.kind {
-        KindWord::Ext4 => FileSystemKind::Ext4,
-        KindWord::Xfs => FileSystemKind::Xfs,
+        KindOption::Ext4 => FileSystemKind::Ext4,
+        KindOption::Xfs => FileSystemKind::Xfs,
     };
     let (_, namespace) = directory.platform().namespace(&mkfs.namespace).map_err(failed(what))?;
-    let made = watched(what, namespace.usable(), &interrupt, |watch| {
+    let made = with_progress(what, namespace.usable(), &interrupt, |watch| {
         directory.make_file_system(&mkfs.namespace, kind, &mkfs.options, watch)
     });
     let made = made.map_err(failed(what))?;
     let text = format!("{}: {} {}\n", mkfs.namespace, made.kind, made.uuid);
-    let answer = Answer::text(text).with("namespace", mkfs.namespace.as_str()).with("kind", made.kind);
-    Ok(answer.with("uuid", made.uuid.to_string()).with("label", made.label))
+    let output = Output::text(text).with("namespace", mkfs.namespace.as_str()).with("kind", made.kind);
+    Ok(output.with("uuid", made.uuid.to_string()).with("label", made.label))
 }

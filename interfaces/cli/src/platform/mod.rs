@@ -6,12 +6,13 @@ mod init;
 mod mkfs;
 mod plan;
 pub(crate) mod real;
+mod requests;
 mod show;
-mod wishes;
 
-use crate::answer::Answer;
 use crate::failure::Failure;
 use crate::fields;
+use crate::hint::platform_hint;
+use crate::output::Output;
 use clap::{Args, Subcommand};
 use lode_platform::boot;
 use lode_platform::goal::GoalError;
@@ -22,24 +23,24 @@ use serde_json::json;
 use std::path::{Path, PathBuf};
 
 const REBOOT_FIELDS: &[(&str, &str)] = &[
-    ("boots", "how often the machine was started"),
+    ("boots", "number of boots of the machine"),
     ("modules", "the modules on which goals took effect"),
-    ("commands", "instead, if the machine is a real one: what to run"),
+    ("commands", "instead, if the machine is a real one: the commands to run"),
 ];
 
-/// The verbs of `lode platform`.
+/// The commands of `lode platform`.
 #[derive(Debug, Subcommand)]
-pub(crate) enum PlatformVerb {
-    /// Make a machine in a new or empty directory
+pub(crate) enum PlatformCommand {
+    /// Create a machine in a new or empty directory
     Init(init::Init),
     /// Draw modules, regions and namespaces of a machine, emulated or real
     Show(show::Show),
     /// Restart a machine, which applies the goals
     #[command(after_long_help = fields::help(REBOOT_FIELDS))]
-    Reboot(Place),
+    Reboot(MachineLocation),
     /// Make images for virtual machines, and import the changes that these made
     #[command(subcommand)]
-    Image(image::ImageVerb),
+    Image(image::ImageCommand),
     /// Make a file system on an fsdax namespace
     Mkfs(mkfs::Mkfs),
     /// Plan the steps that give a machine the requested namespaces
@@ -50,7 +51,7 @@ pub(crate) enum PlatformVerb {
 
 /// Location of a machine.
 #[derive(Args, Debug)]
-pub(crate) struct Place {
+pub(crate) struct MachineLocation {
     /// Directory of an emulated machine; without it, the real machine is used
     #[arg(long, value_name = "DIR", env = "LODE_STATE")]
     state: Option<PathBuf>,
@@ -59,32 +60,34 @@ pub(crate) struct Place {
     sysfs: Option<PathBuf>,
 }
 
-/// A machine that is read.
-pub(crate) enum Seen {
+/// A machine, opened for reading.
+pub(crate) enum OpenedMachine {
     /// An emulated machine, in a directory.
     Emulated(Box<Directory>),
     /// A real machine, as its kernel shows it.
     Real(Sysfs),
 }
 
-impl Place {
+impl MachineLocation {
     /// Returns true if the machine is a real one.
     pub(crate) fn is_real(&self) -> bool {
         self.sysfs.is_some() || self.state.is_none()
     }
 
     /// Opens the machine for reading.
-    pub(crate) fn look(&self) -> Result<Seen, Failure> {
+    pub(crate) fn open_read_only(&self) -> Result<OpenedMachine, Failure> {
         if !self.is_real() {
-            return self.open(Purpose::Look).map(|directory| Seen::Emulated(Box::new(directory)));
+            return self
+                .open(Purpose::ReadOnly)
+                .map(|directory| OpenedMachine::Emulated(Box::new(directory)));
         }
-        self.sysfs().map(Seen::Real)
+        self.sysfs().map(OpenedMachine::Real)
     }
 
     /// Opens the sysfs of a real machine.
     pub(crate) fn sysfs(&self) -> Result<Sysfs, Failure> {
         let root = self.sysfs.as_deref().unwrap_or(Path::new(Sysfs::LIVE));
-        Sysfs::open(root).map_err(failed("looking at a machine"))
+        Sysfs::open(root).map_err(failed("opening a machine"))
     }
 
     /// Opens the directory of an emulated machine.
@@ -96,48 +99,52 @@ impl Place {
     pub(crate) fn directory(&self) -> Result<&Path, Failure> {
         let state = self.state.as_deref().filter(|_| !self.is_real());
         state.ok_or_else(|| {
-            Failure::bad_usage(
-                "this is done to emulated machines: name the directory with --state or LODE_STATE",
-            )
+            Failure::usage_error("only for emulated machines: name the directory with --state or LODE_STATE")
         })
     }
 }
 
-pub(crate) fn run(verb: &PlatformVerb) -> Result<Answer, Failure> {
-    match verb {
-        PlatformVerb::Init(init) => init::run(init),
-        PlatformVerb::Show(show) => show::run(show),
-        PlatformVerb::Reboot(place) if place.is_real() => Ok(real::left_to_tools(&["reboot".to_owned()])),
-        PlatformVerb::Reboot(place) => reboot(place),
-        PlatformVerb::Image(verb) => image::run(verb),
-        PlatformVerb::Mkfs(mkfs) => mkfs::run(mkfs),
-        PlatformVerb::Plan(plan) => plan::run(plan),
-        PlatformVerb::E820(e820) => e820::run(e820),
+pub(crate) fn run(command: &PlatformCommand) -> Result<Output, Failure> {
+    match command {
+        PlatformCommand::Init(init) => init::run(init),
+        PlatformCommand::Show(show) => show::run(show),
+        PlatformCommand::Reboot(location) if location.is_real() => {
+            Ok(real::tool_commands_output(&["reboot".to_owned()]))
+        }
+        PlatformCommand::Reboot(location) => reboot(location),
+        PlatformCommand::Image(command) => image::run(command),
+        PlatformCommand::Mkfs(mkfs) => mkfs::run(mkfs),
+        PlatformCommand::Plan(plan) => plan::run(plan),
+        PlatformCommand::E820(e820) => e820::run(e820),
     }
 }
 
-fn reboot(place: &Place) -> Result<Answer, Failure> {
-    let mut directory = place.open(Purpose::Change)?;
+fn reboot(location: &MachineLocation) -> Result<Output, Failure> {
+    let mut directory = location.open(Purpose::Change)?;
     let changed = directory.change::<_, PlatformError>(|platform| Ok(boot::reboot(platform)));
-    let changed = changed.map_err(failed("starting a machine anew"))?;
+    let changed = changed.map_err(failed("rebooting a machine"))?;
     let modules: Vec<String> = changed.iter().map(ToString::to_string).collect();
     let boots = directory.platform().state.boots;
     let text = match modules.as_slice() {
         [] => format!("start {boots}: no goals were waiting\n"),
         modules => format!("start {boots}: goals took effect on {}\n", modules.join(", ")),
     };
-    Ok(Answer::text(text).with("boots", boots).with("modules", json!(modules)))
+    Ok(Output::text(text).with("boots", boots).with("modules", json!(modules)))
 }
 
 /// Returns a function that turns an error of a machine into the failure of `what`.
 pub(crate) fn failed<E: Into<PlatformError>>(what: &'static str) -> impl FnOnce(E) -> Failure {
-    move |error| match error.into() {
-        error @ (PlatformError::Goal(GoalError::Percentages { .. })
-        | PlatformError::Show(ShowError::UnknownValue { .. })
-        | PlatformError::Sysfs(SysfsError::Show(ShowError::UnknownValue { .. }))) => {
-            Failure::bad_usage(error.to_string())
+    move |error| {
+        let error = error.into();
+        let why = format!("{error}{}", platform_hint(&error));
+        match error {
+            PlatformError::Goal(GoalError::Percentages { .. })
+            | PlatformError::Show(ShowError::UnknownValue { .. })
+            | PlatformError::Sysfs(SysfsError::Show(ShowError::UnknownValue { .. })) => {
+                Failure::usage_error(why)
+            }
+            PlatformError::Cancelled(_) => Failure::interrupted(format!("{what}: {why}")),
+            _ => Failure::new(what, why),
         }
-        PlatformError::Stopped(stopped) => Failure::interrupted(format!("{what}: {stopped}")),
-        error => Failure::new(what, error),
     }
 }

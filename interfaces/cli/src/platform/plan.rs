@@ -1,21 +1,21 @@
 //! `lode platform plan`.
 
-use super::real::left_to_tools;
-use super::wishes::Wishes;
-use super::{Place, failed};
-use crate::answer::Answer;
+use super::real::tool_commands_output;
+use super::requests::Requests;
+use super::{MachineLocation, failed};
 use crate::failure::Failure;
 use crate::fields;
+use crate::output::Output;
 use clap::{Args, ValueEnum};
 use lode_platform::Purpose;
-use lode_platform::plan::{self, Holding, PlanRequest, Rest, Row};
+use lode_platform::plan::{self, PlanRequest, Rest, Row, Usage};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
 const FIELDS: &[(&str, &str)] = &[
-    ("steps", "what is done, in order: of each what in words, and command for a real machine"),
-    ("lost", "what is lost, in words"),
-    ("notes", "what to know besides, in words"),
+    ("steps", "the steps, in order: of each what, a description, and command, for a real machine"),
+    ("lost", "the losses, in words"),
+    ("notes", "further notes, in words"),
     (
         "table",
         "afterwards: of each use of capacity its socket, region or null, how many modules share it, size in bytes, and \
@@ -25,11 +25,11 @@ const FIELDS: &[(&str, &str)] = &[
 ];
 
 const EXAMPLES: &str = "\
-Each of --socket, --interleaved, --not-interleaved, --map, --align, --sector-size and --name belongs to the wish
-before it; before the first wish, to all that do not say otherwise. Sockets that no wish names stay as they are,
-unless a wish leaves the socket open.
+Each of --socket, --interleaved, --not-interleaved, --map, --align, --sector-size and --name belongs to the
+request before it. Before the first request, it is the default of all requests. Sockets that no request names stay
+as they are, unless a request leaves the socket open.
 
-A plan for an emulated machine may divide its modules anew. One for a real machine begins with what its kernel
+A plan for an emulated machine may provision its modules anew. One for a real machine begins with what its kernel
 shows: regions, labels, and CXL devices that regions can be made of; it is never carried out, but printed.
 
 Examples:
@@ -43,12 +43,12 @@ Examples:
 #[command(after_long_help = help())]
 pub(crate) struct Plan {
     #[command(flatten)]
-    place: Place,
+    location: MachineLocation,
     #[command(flatten)]
-    wishes: Wishes,
-    /// Use of all capacity that no wish needs; without it, the plan changes as little as possible
+    requests: Requests,
+    /// Use of all capacity that no request needs; without it, the plan changes as little as possible
     #[arg(long, value_name = "USE")]
-    rest: Option<RestWord>,
+    rest: Option<RestOption>,
     /// Carry the plan out as one change: after a kill, the machine is as before or as planned
     #[arg(long, conflicts_with = "commands")]
     apply: bool,
@@ -60,9 +60,9 @@ pub(crate) struct Plan {
     force: bool,
 }
 
-/// Use of the capacity that no wish needs.
+/// The value of `--rest`.
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum RestWord {
+enum RestOption {
     /// Volatile memory, with DRAM as its cache
     MemoryMode,
     /// Persistent memory without namespaces
@@ -75,25 +75,25 @@ fn help() -> String {
     format!("{EXAMPLES}\n\n{}", fields::help(FIELDS))
 }
 
-pub(crate) fn run(plan: &Plan) -> Result<Answer, Failure> {
+pub(crate) fn run(plan: &Plan) -> Result<Output, Failure> {
     let request = PlanRequest {
-        wishes: plan.wishes.wishes.clone(),
-        sockets: plan.wishes.sockets.clone(),
+        namespaces: plan.requests.namespaces.clone(),
+        sockets: plan.requests.sockets.clone(),
         rest: plan.rest.map(|rest| match rest {
-            RestWord::MemoryMode => Rest::MemoryMode,
-            RestWord::AppDirect => Rest::AppDirect,
-            RestWord::Unconfigured => Rest::Unconfigured,
+            RestOption::MemoryMode => Rest::MemoryMode,
+            RestOption::AppDirect => Rest::AppDirect,
+            RestOption::Unconfigured => Rest::Unconfigured,
         }),
     };
-    if request.wishes.is_empty() && request.rest.is_none() {
-        return Err(Failure::bad_usage(
-            "nothing is wanted: name namespaces, as --fsdax 100GiB, or what the capacity is for, as --rest memory-mode",
+    if request.namespaces.is_empty() && request.rest.is_none() {
+        return Err(Failure::usage_error(
+            "no namespace is requested: name namespaces, as --fsdax 100GiB, or the use of the capacity, as --rest memory-mode",
         ));
     }
-    if plan.place.is_real() {
-        return real(plan, &request);
+    if plan.location.is_real() {
+        return plan_for_real(plan, &request);
     }
-    let mut directory = plan.place.open(if plan.apply { Purpose::Change } else { Purpose::Look })?;
+    let mut directory = plan.location.open(if plan.apply { Purpose::Change } else { Purpose::ReadOnly })?;
     let made =
         plan::for_emulated(directory.platform(), &request, &mut Uuid::new_v4).map_err(failed("planning"))?;
     let mut text = if plan.commands { made.commands() } else { made.text() };
@@ -112,32 +112,32 @@ pub(crate) fn run(plan: &Plan) -> Result<Answer, Failure> {
         }
         text += "\nDone, as one change.\n";
     }
-    Ok(answer(text, &made, plan.apply))
+    Ok(plan_output(text, &made, plan.apply))
 }
 
 /// Plans for a real machine. The change itself is left to the machine's tools.
-fn real(plan: &Plan, request: &PlanRequest) -> Result<Answer, Failure> {
+fn plan_for_real(plan: &Plan, request: &PlanRequest) -> Result<Output, Failure> {
     if request.rest.is_some() {
-        return Err(Failure::bad_usage(
-            "kernels don't tell how firmware divides modules, so --rest is for emulated machines: describe this one in a \
+        return Err(Failure::usage_error(
+            "kernels don't show how firmware provisions modules, so --rest is for emulated machines: describe this one in a \
              file, `lode platform init FILE.toml --state DIR`, and plan there with --commands",
         ));
     }
-    let sysfs = plan.place.sysfs()?;
+    let sysfs = plan.location.sysfs()?;
     let made = plan::for_real(&sysfs.inventory(), &sysfs.cxl(), request).map_err(failed("planning"))?;
     if plan.apply {
         let commands: Vec<String> = made.commands().lines().map(str::to_owned).collect();
-        return Ok(left_to_tools(&commands));
+        return Ok(tool_commands_output(&commands));
     }
     let text = if plan.commands { made.commands() } else { made.text() };
-    Ok(answer(text, &made, false))
+    Ok(plan_output(text, &made, false))
 }
 
-fn answer(text: String, made: &plan::Plan, applied: bool) -> Answer {
+fn plan_output(text: String, made: &plan::Plan, applied: bool) -> Output {
     let steps: Vec<Value> =
         made.steps.iter().map(|step| json!({ "what": step.describe(), "command": step.command() })).collect();
     let words = |texts: Vec<String>| Value::from(texts);
-    Answer::text(text)
+    Output::text(text)
         .with("steps", steps)
         .with("lost", words(made.losses.iter().map(ToString::to_string).collect()))
         .with("notes", words(made.notes.iter().map(ToString::to_string).collect()))
@@ -151,12 +151,12 @@ fn row(row: &Row) -> Value {
         "region": row.region,
         "modules": row.modules,
         "size": row.size,
-        "what": row.holding.word(),
+        "what": row.usage.as_str(),
     });
-    if let (Holding::Namespace { mode, usable, label, device, enabled, .. }, Some(fields)) =
-        (&row.holding, value.as_object_mut())
+    if let (Usage::Namespace { mode, usable, label, device, enabled, .. }, Some(fields)) =
+        (&row.usage, value.as_object_mut())
     {
-        fields.insert("mode".to_owned(), mode.word().into());
+        fields.insert("mode".to_owned(), mode.as_str().into());
         fields.insert("usable".to_owned(), (*usable).into());
         fields.insert("device".to_owned(), format!("/dev/{device}").into());
         fields.insert("name".to_owned(), label.as_str().into());

@@ -1,38 +1,38 @@
 //! Commands that would change a real machine. They are left to the machine's own tools.
 
-use crate::answer::Answer;
+use crate::output::Output;
 use serde_json::json;
 use std::env;
 
 /// Options of lode that other tools do not have. The flag is true if a value follows the option.
-const OURS: [(&str, bool); 4] =
+const LODE_OPTIONS: [(&str, bool); 4] =
     [("--json", false), ("--sysfs", true), ("--state", true), ("--durability", true)];
 
-/// Returns the running command `lode NOUN ...` as a command of the tool NOUN, which takes the same words.
-pub(crate) fn same_words(noun: &str) -> String {
+/// Returns the running command `lode TOOL ...` as a command of TOOL, which takes the same arguments.
+pub(crate) fn same_tool_command(tool: &str) -> String {
     let words = env::args_os().map(|word| word.to_string_lossy().into_owned());
-    command(noun, words.skip_while(|word| word != noun).skip(1))
+    command(tool, words.skip_while(|word| word != tool).skip(1))
 }
 
-/// Returns a shell line that runs `tool` with these words, without the options that only lode has.
+/// Returns a shell line that runs `tool` with these arguments, without the options that only lode has.
 pub(crate) fn command(tool: &str, words: impl IntoIterator<Item = String>) -> String {
     let mut line = tool.to_owned();
     let mut is_value = false;
     for word in words {
-        let ours = OURS.iter().find(|(name, _)| {
+        let own_option = LODE_OPTIONS.iter().find(|(name, _)| {
             word.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('='))
         });
-        match ours {
+        match own_option {
             _ if is_value => is_value = false,
             Some((name, takes_value)) => is_value = *takes_value && word == *name,
-            None => line += &format!(" {}", quoted(&word)),
+            None => line += &format!(" {}", shell_quoted(&word)),
         }
     }
     line
 }
 
 /// Quotes a word for a shell.
-fn quoted(word: &str) -> String {
+fn shell_quoted(word: &str) -> String {
     let plain = |character: char| character.is_ascii_alphanumeric() || "-_=./,:+%@".contains(character);
     if !word.is_empty() && word.chars().all(plain) {
         word.to_owned()
@@ -41,11 +41,11 @@ fn quoted(word: &str) -> String {
     }
 }
 
-/// Returns the answer with the commands that would change a real machine. The exit code is 1: nothing was changed.
-pub(crate) fn left_to_tools(commands: &[String]) -> Answer {
+/// Returns the output with the commands that would change a real machine. The exit code is 1: nothing was changed.
+pub(crate) fn tool_commands_output(commands: &[String]) -> Output {
     let head = "# Nothing is done: a real machine is left to its own tools. As root, run:\n";
     let text = commands.iter().fold(head.to_owned(), |text, command| text + command + "\n");
-    Answer::text(text).with("commands", json!(commands)).exit_with(1)
+    Output::text(text).with("commands", json!(commands)).with_exit_code(1)
 }
 
 #[cfg(test)]
@@ -53,7 +53,7 @@ mod test {
     use super::command;
 
     #[test]
-    fn words_of_ours_are_left_out_and_others_quoted() {
+    fn lode_options_are_dropped_and_arguments_quoted() {
         let words = [
             "--sysfs",
             "/sys",

@@ -1,9 +1,9 @@
 //! `lode platform show`.
 
-use super::{Place, Seen};
-use crate::answer::Answer;
+use super::{MachineLocation, OpenedMachine};
 use crate::failure::Failure;
 use crate::fields;
+use crate::output::Output;
 use clap::Args;
 use console::Term;
 use lode_platform::Platform;
@@ -25,29 +25,29 @@ const FIELDS: &[(&str, &str)] = &[
 #[command(after_long_help = fields::help(FIELDS))]
 pub(crate) struct Show {
     #[command(flatten)]
-    place: Place,
+    location: MachineLocation,
     /// Write a page with a drawing of an emulated machine to this file, replacing it; `-` is standard output
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
 }
 
-pub(crate) fn run(show: &Show) -> Result<Answer, Failure> {
-    match (show.place.look()?, &show.html) {
-        (Seen::Emulated(directory), html) => draw(directory.platform(), html.as_deref()),
-        (Seen::Real(sysfs), None) => Ok(output(sysfs.overview())),
-        (Seen::Real(_), Some(_)) => {
-            Err(Failure::bad_usage("--html draws emulated machines; without it, real ones are told of"))
-        }
+pub(crate) fn run(show: &Show) -> Result<Output, Failure> {
+    match (show.location.open_read_only()?, &show.html) {
+        (OpenedMachine::Emulated(directory), html) => draw(directory.platform(), html.as_deref()),
+        (OpenedMachine::Real(sysfs), None) => Ok(output(sysfs.overview())),
+        (OpenedMachine::Real(_), Some(_)) => Err(Failure::usage_error(
+            "--html draws emulated machines; without it, real ones are listed as text",
+        )),
     }
 }
 
-fn draw(platform: &Platform, html: Option<&Path>) -> Result<Answer, Failure> {
+fn draw(platform: &Platform, html: Option<&Path>) -> Result<Output, Failure> {
     match html {
         Some(path) if path == Path::new("-") => Ok(output(picture::page(platform))),
         Some(path) => {
-            write_whole(path, picture::page(platform).as_bytes())?;
+            write_atomically(path, picture::page(platform).as_bytes())?;
             let path = path.display().to_string();
-            Ok(Answer::text(format!("{path}\n")).with("html", path))
+            Ok(Output::text(format!("{path}\n")).with("html", path))
         }
         None => {
             let term = Term::stdout();
@@ -62,13 +62,13 @@ fn draw(platform: &Platform, html: Option<&Path>) -> Result<Answer, Failure> {
     }
 }
 
-fn output(text: String) -> Answer {
-    Answer::text(text.clone()).with("output", text)
+fn output(text: String) -> Output {
+    Output::text(text.clone()).with("output", text)
 }
 
 /// Writes a file that gets its name only when it is complete. A device or a pipe is written in place. A link to a file
 /// stays, and its target is replaced.
-fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+fn write_atomically(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     let failed = |error| Failure::io("writing a page", path, &error);
     if path.metadata().is_ok_and(|there| !there.is_file()) {
         let there = File::options().write(true).open(path);

@@ -1,43 +1,43 @@
 //! `lode pool check`.
 
-use crate::answer::Answer;
 use crate::failure::{DAMAGED, Failure};
-use crate::next_step::after_pool;
+use crate::hint::pool_hint;
+use crate::output::Output;
 use crate::progress::Progress;
 use lode_fsck::check_pool;
 use lode_heap::OpenError;
 use lode_heap::check::{Finding, Report, Severity};
 use lode_kv::LAYOUT;
-use lode_pool::{Access, Headers, OpenOptions, PoolError, Unchecked, map_unchecked};
+use lode_pool::{Access, Headers, OpenOptions, PoolError, UncheckedPool, map_unchecked};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::Arc;
 
 pub(crate) const FIELDS: &[(&str, &str)] = &[
-    ("path", "where the pool is"),
+    ("path", "path of the pool"),
     ("damaged", "whether there is damage; the exit code is then 3"),
-    ("findings", "what is worth telling: {severity, what, at, means}; the severity is damage, doubt or note"),
+    ("findings", "the findings: {severity, what, at, means}; the severity is damage, doubt or note"),
     ("unclean", "whether the last writer did not close it, so that its log was replayed into a private view"),
-    ("records", "records of the log that were needed for that"),
+    ("records", "records of the log that were replayed"),
     ("objects", "allocated objects"),
     ("keys", "keys whose leaves were verified"),
 ];
 
-pub(crate) fn run(path: &Path) -> Result<Answer, Failure> {
+pub(crate) fn run(path: &Path) -> Result<Output, Failure> {
     let progress = Progress::spinner("checking the pool");
-    let view = view(path)?;
-    let headers = Headers::read(&view);
-    let report = check_pool(Arc::new(view), &[&LAYOUT]);
+    let private_view = map_private_view(path)?;
+    let headers = Headers::read(&private_view);
+    let report = check_pool(Arc::new(private_view), &[&LAYOUT]);
     drop(progress);
     let damaged = is_damaged(&report);
     let verdict = match (damaged, headers) {
         (false, _) => "no damage".to_owned(),
         (true, Ok(_)) => "damaged; run `lode pool repair`".to_owned(),
-        (true, Err(error)) => format!("damaged: {error}{}", after_pool(&error)),
+        (true, Err(error)) => format!("damaged: {error}{}", pool_hint(&error)),
     };
     let text = format!("{report}\n{}: {verdict}\n", path.display());
     let code = if damaged { DAMAGED } else { 0 };
-    Ok(Answer::text(text)
+    Ok(Output::text(text)
         .with("path", path.display().to_string())
         .with("damaged", damaged)
         .with("findings", findings(&report))
@@ -45,23 +45,23 @@ pub(crate) fn run(path: &Path) -> Result<Answer, Failure> {
         .with("records", report.counts.records)
         .with("objects", report.counts.objects)
         .with("keys", report.counts.keys)
-        .exit_with(code))
+        .with_exit_code(code))
 }
 
 /// Checks the whole pool in a private view.
 pub(crate) fn check(path: &Path) -> Result<Report, Failure> {
-    Ok(check_pool(Arc::new(view(path)?), &[&LAYOUT]))
+    Ok(check_pool(Arc::new(map_private_view(path)?), &[&LAYOUT]))
 }
 
 /// Maps a private view of a file or device that may be a pool.
-fn view(path: &Path) -> Result<Unchecked, Failure> {
+fn map_private_view(path: &Path) -> Result<UncheckedPool, Failure> {
     let failure = |error| Failure::of_pool("checking a pool", path)(OpenError::from(error).into());
-    let view = map_unchecked(path, &OpenOptions::new(Access::ReadOnly)).map_err(failure)?;
+    let private_view = map_unchecked(path, &OpenOptions::new(Access::ReadOnly)).map_err(failure)?;
     // A pool that another version wrote is not damaged, and only that version can check it.
-    if let Err(error @ PoolError::Foreign { .. }) = Headers::read(&view) {
+    if let Err(error @ PoolError::Incompatible { .. }) = Headers::read(&private_view) {
         return Err(failure(error.at(path)));
     }
-    Ok(view)
+    Ok(private_view)
 }
 
 /// Returns true if the report names damage. A state that a power cut can leave is not damage.

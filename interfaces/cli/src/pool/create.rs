@@ -1,8 +1,8 @@
 //! `lode pool create`.
 
-use crate::answer::Answer;
 use crate::durability::DurabilityOption;
 use crate::failure::Failure;
+use crate::output::Output;
 use crate::pool::size;
 use crate::progress::Progress;
 use clap::Args;
@@ -13,12 +13,12 @@ use lode_pool::CreateOptions;
 use std::path::PathBuf;
 
 pub(crate) const FIELDS: &[(&str, &str)] = &[
-    ("path", "where the pool is"),
+    ("path", "path of the pool"),
     ("uuid", "its identity"),
-    ("layout", "what it holds"),
+    ("layout", "layout of its content"),
     ("size", "its size in bytes"),
     ("durability", "what makes a store durable: byte, line, commit or none"),
-    ("how", "how the durability was found"),
+    ("how", "evidence for that durability"),
 ];
 
 #[derive(Args, Debug)]
@@ -40,23 +40,23 @@ fn layout(text: &str) -> Result<LayoutName, String> {
     LayoutName::new(text).map_err(|error| error.to_string())
 }
 
-pub(crate) fn run(create: &Create, durability: DurabilityOption) -> Result<Answer, Failure> {
-    let (what, holds_tree) = ("making a pool", create.layout.as_str() == LAYOUT_NAME);
+pub(crate) fn run(create: &Create, durability: DurabilityOption) -> Result<Output, Failure> {
+    let (what, holds_tree) = ("creating a pool", create.layout.as_str() == LAYOUT_NAME);
     let options = CreateOptions {
         durability: durability.forced(),
         overwrite_device: create.overwrite_device,
         ..CreateOptions::new(create.size, create.layout)
     };
     let progress = Progress::spinner("writing the pool");
-    let told = |pool: &Pool| (pool.header(), pool.report().clone());
+    let describe = |pool: &Pool| (pool.header(), pool.report().clone());
     let made = if holds_tree {
         Store::create(&create.path, &options).and_then(|store| {
-            let made = told(store.pool());
+            let made = describe(store.pool());
             store.close().map(|()| made)
         })
     } else {
         Pool::create(&create.path, &options).map_err(KvError::from).and_then(|pool| {
-            let made = told(&pool);
+            let made = describe(&pool);
             Ok(pool.close().map(|()| made)?)
         })
     };
@@ -68,7 +68,7 @@ pub(crate) fn run(create: &Create, durability: DurabilityOption) -> Result<Answe
         size(header.geometry.size()),
         header.layout,
     );
-    Ok(Answer::text(text)
+    Ok(Output::text(text)
         .with("path", create.path.display().to_string())
         .with("uuid", header.uuid.to_string())
         .with("layout", header.layout.to_string())

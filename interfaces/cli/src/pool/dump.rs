@@ -1,9 +1,11 @@
 //! `lode pool dump`: the structures of a pool, as far as they can be read.
 
-use crate::answer::Answer;
 use crate::failure::Failure;
+use crate::output::Output;
 use lode_heap::{OpenError, Pool};
-use lode_layout::{PoolOffset, SLOT_BLOCKS, SLOT_COPY_STRIDE, SLOT_WORDS, Slot};
+use lode_layout::{
+    CHECKPOINT_COPY_STRIDE, CHECKPOINT_SLOT_WORDS, CHECKPOINT_SLOTS_OFF, CheckpointSlot, PoolOffset,
+};
 use lode_pmem::{Medium, Readable};
 use lode_pool::{Access, HeaderCopy, OpenOptions, map_unchecked};
 use serde_json::{Value, json};
@@ -12,10 +14,10 @@ use std::path::Path;
 
 pub(crate) const FIELDS: &[(&str, &str)] = &[
     ("structure", "header, slot, extent, root or object; one object a line"),
-    ("at", "where it begins, in bytes"),
+    ("at", "its offset, in bytes"),
     ("len", "its bytes, where it has a length of its own"),
     ("damage", "why it can't be read, or null"),
-    ("holds", "what it says; an object's type number, as text where it is one"),
+    ("holds", "its content; of an object its type number, as text if it is readable text"),
 ];
 
 /// The output, to which structures are printed as they are found.
@@ -47,34 +49,35 @@ impl<W: Write> Dump<W> {
     }
 }
 
-pub(crate) fn run(path: &Path, json: bool) -> Result<Answer, Failure> {
+pub(crate) fn run(path: &Path, json: bool) -> Result<Output, Failure> {
     let failure = || Failure::of_pool("printing a pool", path);
     let mapping = map_unchecked(path, &OpenOptions::new(Access::ReadOnly))
         .map_err(|error| failure()(OpenError::from(error).into()))?;
     let mut dump = Dump { out: io::BufWriter::new(io::stdout().lock()), json };
-    let uuid = print_headers(&mut dump, &mapping).map_err(Failure::output)?;
+    let uuid = print_headers(&mut dump, &mapping).map_err(Failure::stdout)?;
     if let Some(uuid) = uuid {
-        print_slots(&mut dump, &mapping, &uuid).map_err(Failure::output)?;
+        print_slots(&mut dump, &mapping, &uuid).map_err(Failure::stdout)?;
     }
     drop(mapping);
     let pool =
         Pool::open(path, &OpenOptions::new(Access::ReadOnly)).map_err(|error| failure()(error.into()))?;
     for extent in pool.header().geometry.extents() {
         let holds = Ok(format!("chunk table of {:#x} bytes", extent.table_len));
-        dump.print("extent", extent.start, Some(extent.len), &holds).map_err(Failure::output)?;
+        dump.print("extent", extent.start, Some(extent.len), &holds).map_err(Failure::stdout)?;
     }
     let root = pool.heap().root();
     let at = root.unwrap_or(PoolOffset::NULL);
-    let holds =
-        root.map(|_| "what all others are reached from".to_owned()).map_err(|error| error.to_string());
-    dump.print("root", at, None, &holds).map_err(Failure::output)?;
+    let holds = root
+        .map(|_| "the object from which all others are reached".to_owned())
+        .map_err(|error| error.to_string());
+    dump.print("root", at, None, &holds).map_err(Failure::stdout)?;
     for object in pool.heap().objects() {
         let object = object.map_err(|error| failure()(error.into()))?;
         let holds = Ok(type_name(object.type_number));
-        dump.print("object", object.at, Some(object.size), &holds).map_err(Failure::output)?;
+        dump.print("object", object.at, Some(object.size), &holds).map_err(Failure::stdout)?;
     }
-    dump.out.flush().map_err(Failure::output)?;
-    Ok(Answer::silent())
+    dump.out.flush().map_err(Failure::stdout)?;
+    Ok(Output::empty())
 }
 
 /// Prints both copies of the header; returns the pool's UUID if a copy can be read.
@@ -101,12 +104,12 @@ fn print_headers<M: Medium>(dump: &mut Dump<impl Write>, medium: &M) -> io::Resu
 
 fn print_slots<M: Medium>(dump: &mut Dump<impl Write>, medium: &M, uuid: &[u8; 16]) -> io::Result<()> {
     for index in 0..4 {
-        let at = SLOT_BLOCKS.plus(index * SLOT_COPY_STRIDE);
-        let read = |memory: &Readable| -> [u64; SLOT_WORDS] {
+        let at = CHECKPOINT_SLOTS_OFF.plus(index * CHECKPOINT_COPY_STRIDE);
+        let read = |memory: &Readable| -> [u64; CHECKPOINT_SLOT_WORDS] {
             std::array::from_fn(|word| memory.load8(at.plus(word as u64 * 8)))
         };
         let words = medium.memory().reading(read);
-        let holds = match words.map(|words| (words, Slot::decode(&words, uuid))) {
+        let holds = match words.map(|words| (words, CheckpointSlot::decode(&words, uuid))) {
             Err(fault) => Err(fault.to_string()),
             Ok((_, Some(slot))) => Ok(format!(
                 "checkpoint {}: up to record {}, {} rings, {}",
@@ -115,7 +118,7 @@ fn print_slots<M: Medium>(dump: &mut Dump<impl Write>, medium: &M, uuid: &[u8; 1
                 slot.rings,
                 if slot.closed { "closed" } else { "open" }
             )),
-            Ok((words, None)) if words == [0; SLOT_WORDS] => Ok("never written".to_owned()),
+            Ok((words, None)) if words == [0; CHECKPOINT_SLOT_WORDS] => Ok("never written".to_owned()),
             Ok((_, None)) => Err("its checksum is wrong".to_owned()),
         };
         dump.print("slot", at, None, &holds)?;

@@ -1,8 +1,8 @@
 //! `lode pool grow`.
 
-use crate::answer::Answer;
 use crate::durability::DurabilityOption;
 use crate::failure::Failure;
+use crate::output::Output;
 use crate::pool::size;
 use crate::progress::Progress;
 use clap::Args;
@@ -11,9 +11,9 @@ use lode_pool::{Access, OpenOptions};
 use std::path::PathBuf;
 
 pub(crate) const FIELDS: &[(&str, &str)] = &[
-    ("path", "where the pool is"),
-    ("size_before", "its size in bytes as it was"),
-    ("size", "its size in bytes as it is now"),
+    ("path", "path of the pool"),
+    ("size_before", "its size in bytes before"),
+    ("size", "its size in bytes now"),
 ];
 
 #[derive(Args, Debug)]
@@ -25,7 +25,7 @@ pub(crate) struct Grow {
     size: u64,
 }
 
-pub(crate) fn run(grow: &Grow, durability: DurabilityOption) -> Result<Answer, Failure> {
+pub(crate) fn run(grow: &Grow, durability: DurabilityOption) -> Result<Output, Failure> {
     let options = OpenOptions { durability: durability.forced(), ..OpenOptions::new(Access::ReadWrite) };
     let _progress = Progress::spinner("growing the pool");
     let grown = Pool::open(&grow.path, &options).and_then(|pool| {
@@ -39,7 +39,7 @@ pub(crate) fn run(grow: &Grow, durability: DurabilityOption) -> Result<Answer, F
     let (before, after) =
         grown.map_err(|error| Failure::of_pool("growing a pool", &grow.path)(error.into()))?;
     let text = format!("{}: grown from {} to {}\n", grow.path.display(), size(before), size(after));
-    Ok(Answer::text(text)
+    Ok(Output::text(text)
         .with("path", grow.path.display().to_string())
         .with("size_before", before)
         .with("size", after))

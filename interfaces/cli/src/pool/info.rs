@@ -1,7 +1,7 @@
 //! `lode pool info`.
 
-use crate::answer::Answer;
 use crate::failure::Failure;
+use crate::output::Output;
 use crate::pool::size;
 use lode_heap::Pool;
 use lode_layout::Durability;
@@ -12,33 +12,36 @@ use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 pub(crate) const FIELDS: &[(&str, &str)] = &[
-    ("path", "where the pool is"),
+    ("path", "path of the pool"),
     ("uuid", "its identity"),
-    ("layout", "what it holds"),
+    ("layout", "layout of its content"),
     ("size", "its size in bytes"),
-    ("created", "when it was made, in seconds since 1970"),
+    ("created", "time of creation, in seconds since 1970"),
     ("log_bytes", "bytes of its log"),
-    ("durability_min", "the durability it was made on; an open that can't offer it is refused"),
+    (
+        "durability_min",
+        "the durability with which it was created; a medium that does not offer it is refused",
+    ),
     (
         "durability_forced",
-        "the durability that a user forced last, against what the medium offers or the pool was made for; or null",
+        "the durability that a user forced last, in place of the one detected or recorded; or null",
     ),
     (
         "durability",
         "the durability that its medium offers now, or null if that can't be found out without writing",
     ),
-    ("how", "how that was found, or null"),
+    ("how", "evidence for that durability, or null"),
     ("closed", "whether the last writer closed it; otherwise the next one replays its log"),
     ("replayed", "records of the log that this reader replayed into its private view"),
     ("damaged_header", "which copy of the header is damaged, and how, or null"),
 ];
 
-pub(crate) fn run(path: &Path) -> Result<Answer, Failure> {
-    let failure = Failure::of_pool("looking at a pool", path);
+pub(crate) fn run(path: &Path) -> Result<Output, Failure> {
+    let failure = Failure::of_pool("reading a pool", path);
     let pool =
         Pool::open(path, &OpenOptions::new(Access::ReadOnly)).map_err(|error| failure(error.into()))?;
     let (header, recovery) = (pool.header(), pool.recovery());
-    let report = offered(path);
+    let report = detected_durability(path);
     let damage = pool.file().damage().map(|(copy, fault)| format!("copy {copy}: {fault}"));
     let state = match (recovery.was_closed, recovery.replayed) {
         (true, _) => "closed".to_owned(),
@@ -68,7 +71,7 @@ pub(crate) fn run(path: &Path) -> Result<Answer, Failure> {
     }
     let text: String = rows.iter().map(|(name, value)| format!("{name:<13} {value}\n")).collect();
     let durability = |durability: Durability| Value::from(durability.to_string());
-    Ok(Answer::text(text)
+    Ok(Output::text(text)
         .with("path", path.display().to_string())
         .with("uuid", header.uuid.to_string())
         .with("layout", header.layout.to_string())
@@ -85,7 +88,7 @@ pub(crate) fn run(path: &Path) -> Result<Answer, Failure> {
 }
 
 /// Returns the durability that the medium offers, or `None` if this user can't map it for writing.
-fn offered(path: &Path) -> Option<DurabilityReport> {
+fn detected_durability(path: &Path) -> Option<DurabilityReport> {
     match Mapping::options().open(path) {
         Ok(mapping) => Some(mapping.report().clone()),
         Err(PmemError::Volatile { report, .. } | PmemError::NoFlush { report, .. }) => Some(report),

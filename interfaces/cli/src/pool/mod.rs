@@ -8,26 +8,26 @@ mod info;
 mod repair;
 mod stats;
 
-use crate::answer::Answer;
 use crate::failure::Failure;
 use crate::fields;
 use crate::global_options::GlobalOptions;
+use crate::output::Output;
 use bytesize::ByteSize;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 
-/// The verbs of `lode pool`.
+/// The commands of `lode pool`.
 #[derive(Debug, Subcommand)]
-pub(crate) enum PoolVerb {
+pub(crate) enum PoolCommand {
     /// Create a pool in a new file, or on a device
     #[command(after_long_help = fields::help(create::FIELDS))]
     Create(create::Create),
     /// Print the properties and the state of a pool
     #[command(after_long_help = fields::help(info::FIELDS))]
-    Info(One),
+    Info(PoolArgs),
     /// Check a pool for damage; write nothing
     #[command(after_long_help = fields::help(check::FIELDS))]
-    Check(One),
+    Check(PoolArgs),
     /// Rebuild structures that can be derived, cut off other damage, and list the losses
     ///
     /// Repair also a pool that is refused because its memory modules lost data while it was open (their count of dirty
@@ -40,34 +40,34 @@ pub(crate) enum PoolVerb {
     /// older copy of the pool was written over it, that part looks like the last data stored. Compare with a backup
     /// after that, too.
     #[command(after_long_help = fields::help(repair::FIELDS))]
-    Repair(One),
+    Repair(PoolArgs),
     /// Print how full a pool is, by kind and size of its objects
     #[command(after_long_help = fields::help(stats::FIELDS))]
-    Stats(One),
+    Stats(PoolArgs),
     /// Print the structures of a pool
     #[command(after_long_help = fields::help(dump::FIELDS))]
-    Dump(One),
+    Dump(PoolArgs),
     /// Grow a pool
     #[command(after_long_help = fields::help(grow::FIELDS))]
     Grow(grow::Grow),
 }
 
-/// Arguments of a verb for one pool.
+/// Arguments of a command for one pool.
 #[derive(Args, Debug)]
-pub(crate) struct One {
+pub(crate) struct PoolArgs {
     /// The pool's file or device
     pub(crate) path: PathBuf,
 }
 
-pub(crate) fn run(verb: &PoolVerb, options: &GlobalOptions) -> Result<Answer, Failure> {
-    match verb {
-        PoolVerb::Create(create) => create::run(create, options.durability),
-        PoolVerb::Info(one) => info::run(&one.path),
-        PoolVerb::Check(one) => check::run(&one.path),
-        PoolVerb::Repair(one) => repair::run(&one.path, options.durability),
-        PoolVerb::Stats(one) => stats::run(&one.path),
-        PoolVerb::Dump(one) => dump::run(&one.path, options.json),
-        PoolVerb::Grow(grow) => grow::run(grow, options.durability),
+pub(crate) fn run(command: &PoolCommand, options: &GlobalOptions) -> Result<Output, Failure> {
+    match command {
+        PoolCommand::Create(create) => create::run(create, options.durability),
+        PoolCommand::Info(args) => info::run(&args.path),
+        PoolCommand::Check(args) => check::run(&args.path),
+        PoolCommand::Repair(args) => repair::run(&args.path, options.durability),
+        PoolCommand::Stats(args) => stats::run(&args.path),
+        PoolCommand::Dump(args) => dump::run(&args.path, options.json),
+        PoolCommand::Grow(grow) => grow::run(grow, options.durability),
     }
 }
 

@@ -1,41 +1,41 @@
 //! `lode pool repair`.
 
-use crate::answer::Answer;
 use crate::durability::DurabilityOption;
 use crate::failure::{DAMAGED, Failure};
-use crate::next_step::after_repair;
+use crate::hint::repair_hint;
+use crate::output::Output;
 use crate::pool::check::{findings, is_damaged};
 use crate::pool::size;
 use crate::progress::Progress;
 use lode_fsck::{LostRange, repair_pool};
 use lode_heap::{OpenError, random_log_epoch};
 use lode_kv::{LAYOUT, escape};
-use lode_pool::{Access, DirtyShutdown, OpenOptions, map_to_repair};
+use lode_pool::{Access, DirtyShutdown, OpenOptions, map_for_repair};
 use serde_json::json;
 use std::path::Path;
 use std::sync::Arc;
 
 pub(crate) const FIELDS: &[(&str, &str)] = &[
-    ("path", "where the pool is"),
+    ("path", "path of the pool"),
     ("missing", "bytes at the end that the file lacked; they are zeros now"),
-    ("mended", "header copies, slots, records and words that were written anew"),
-    ("brought_back", "keys that nothing led to any more and that are back"),
-    ("lost", "between which keys some were lost: {after, before}, escaped as in TSV, null for either end"),
+    ("mended", "number of header copies, slots, records and words that were repaired"),
+    ("brought_back", "number of unreachable keys that were salvaged"),
+    ("lost", "ranges in which keys were lost: {after, before}, escaped as in TSV, null for either end"),
     ("lost_transactions", "whether a transaction was lost, so that keys may be missing or old anywhere"),
     ("dirty_shutdown", "dirty shutdowns of the memory modules while the pool was open: {was, now}, or null"),
     ("left_alone", "whether objects were left as they are, because their layout is unknown"),
-    ("findings", "what a check of the repaired pool finds: {severity, what, at, means}"),
+    ("findings", "findings of a check of the repaired pool: {severity, what, at, means}"),
 ];
 
-pub(crate) fn run(path: &Path, durability: DurabilityOption) -> Result<Answer, Failure> {
+pub(crate) fn run(path: &Path, durability: DurabilityOption) -> Result<Output, Failure> {
     let progress = Progress::spinner("repairing the pool");
     let failure = || Failure::of_pool("repairing a pool", path);
     let options = OpenOptions { durability: durability.forced(), ..OpenOptions::new(Access::ReadWrite) };
     let (medium, missing) =
-        map_to_repair(path, &options).map_err(|error| failure()(OpenError::from(error).into()))?;
+        map_for_repair(path, &options).map_err(|error| failure()(OpenError::from(error).into()))?;
     let log_epoch = random_log_epoch().map_err(|error| failure()(error.into()))?;
     let repair = repair_pool(&Arc::new(medium), log_epoch, &[&LAYOUT]).map_err(|error| {
-        let step = after_repair(&error);
+        let step = repair_hint(&error);
         Failure::new("repairing a pool", format_args!("{}: {error}{step}", path.display()))
     })?;
     drop(progress);
@@ -43,7 +43,7 @@ pub(crate) fn run(path: &Path, durability: DurabilityOption) -> Result<Answer, F
     if missing > 0 {
         text += &format!("the file was cut short: {} at its end are zeros now\n", size(missing));
     }
-    text += &format!("mended {}, brought back {} keys\n", repair.mended, repair.brought_back);
+    text += &format!("{} structures repaired, {} keys salvaged\n", repair.repaired, repair.reinserted);
     for LostRange { after, before } in &repair.lost {
         let end = |key: &Option<Vec<u8>>, none: &str| key.as_ref().map_or(none.to_owned(), |key| escape(key));
         text += &format!("lost: keys between {} and {}\n", end(after, "the start"), end(before, "the end"));
@@ -61,28 +61,28 @@ pub(crate) fn run(path: &Path, durability: DurabilityOption) -> Result<Answer, F
     if damaged {
         text += &format!("{}\n", repair.after);
     }
-    let verdict = match (damaged, repair.lost_anything(), repair.mended + missing) {
+    let verdict = match (damaged, repair.has_losses(), repair.repaired + missing) {
         (true, _, _) => "still damaged; restore a backup",
         (false, true, _) => "repaired, what is listed is lost",
         (false, false, 0) => "nothing to repair",
-        (false, false, _) => "repaired; nothing is lost that a checksum can tell",
+        (false, false, _) => "repaired; no loss that a checksum can detect",
     };
     text += &format!("{}: {verdict}\n", path.display());
-    let code = if damaged || repair.lost_anything() { DAMAGED } else { 0 };
+    let code = if damaged || repair.has_losses() { DAMAGED } else { 0 };
     let end = |key: &Option<Vec<u8>>| key.as_ref().map(|key| escape(key));
     let range = |lost: &LostRange| json!({ "after": end(&lost.after), "before": end(&lost.before) });
-    Ok(Answer::text(text)
+    Ok(Output::text(text)
         .with("path", path.display().to_string())
         .with("missing", missing)
-        .with("mended", repair.mended)
-        .with("brought_back", repair.brought_back)
+        .with("mended", repair.repaired)
+        .with("brought_back", repair.reinserted)
         .with("lost", repair.lost.iter().map(range).collect::<Vec<_>>())
         .with("lost_transactions", repair.lost_transactions)
         .with(
             "dirty_shutdown",
             repair.dirty_shutdown.map(|DirtyShutdown { was, now }| json!({ "was": was, "now": now })),
         )
-        .with("left_alone", repair.left_alone)
+        .with("left_alone", repair.unknown_layout)
         .with("findings", findings(&repair.after))
-        .exit_with(code))
+        .with_exit_code(code))
 }

@@ -1,7 +1,7 @@
 //! `lode pool stats`.
 
-use crate::answer::Answer;
 use crate::failure::Failure;
+use crate::output::Output;
 use crate::pool::size;
 use crate::progress::Progress;
 use comfy_table::presets::NOTHING;
@@ -13,20 +13,20 @@ use serde_json::{Value, json};
 use std::path::Path;
 
 pub(crate) const FIELDS: &[(&str, &str)] = &[
-    ("path", "where the pool is"),
+    ("path", "path of the pool"),
     ("size", "its size in bytes"),
     ("free_bytes", "bytes that are free, in chunks and in blocks"),
-    ("free_chunk_bytes", "bytes of chunks that nothing uses"),
+    ("free_chunk_bytes", "bytes of unused chunks"),
     ("largest_free", "bytes of the longest run of free chunks"),
     ("huge_count", "objects that have chunks of their own"),
     ("huge_bytes", "bytes of those chunks"),
     ("classes", "for each block size: {block_size, superblocks, blocks, used}"),
     ("keys", "keys in it; null where its layout is not kv"),
-    ("load", "what is remembered of a load: {lines, offset}, or null"),
+    ("load", "the progress of a load: {lines, offset}, or null"),
 ];
 
-pub(crate) fn run(path: &Path) -> Result<Answer, Failure> {
-    let failure = || Failure::of_pool("looking at a pool", path);
+pub(crate) fn run(path: &Path) -> Result<Output, Failure> {
+    let failure = || Failure::of_pool("reading a pool", path);
     let _progress = Progress::spinner("counting");
     let pool =
         Pool::open(path, &OpenOptions::new(Access::ReadOnly)).map_err(|error| failure()(error.into()))?;
@@ -34,9 +34,9 @@ pub(crate) fn run(path: &Path) -> Result<Answer, Failure> {
     let stats = pool.heap().stats().map_err(|error| failure()(error.into()))?;
     let (mut keys, mut load) = (None, None);
     if pool.layout().as_str() == LAYOUT_NAME {
-        let store = Store::over(pool).map_err(failure())?;
+        let store = Store::from_pool(pool).map_err(failure())?;
         keys = Some(store.count().map_err(failure())?);
-        load = store.loaded().map_err(failure())?;
+        load = store.load_progress().map_err(failure())?;
     }
     let mut text = format!("{}: {}\n", path.display(), size(total));
     text += &format!("free     {}, longest run {}\n", size(stats.free_bytes()), size(stats.largest_free));
@@ -48,7 +48,7 @@ pub(crate) fn run(path: &Path) -> Result<Answer, Failure> {
         text += &format!("load     {} lines, {}\n", load.lines, size(load.offset));
     }
     text += &format!("{}\n", occupancy(&stats));
-    Ok(Answer::text(text)
+    Ok(Output::text(text)
         .with("path", path.display().to_string())
         .with("size", total)
         .with("free_bytes", stats.free_bytes())

@@ -64,7 +64,7 @@ mod test {
     /// A flush must not round the start down and add the length to the rounded start: that misses the last line. 8
     /// bytes at 0x1040 must flush line 0x1040, and 2 bytes at 0x103f two lines.
     #[test]
-    fn every_line_of_a_range_is_covered_and_no_other() {
+    fn lines_of_range_are_exact() {
         for edge in [0, 64, 4096 - 64, 4096, 1 << 21] {
             for start in edge..edge + 200 {
                 for len in 0..200 {
@@ -79,7 +79,7 @@ mod test {
     }
 
     #[test]
-    fn masks_name_features_that_exist() {
+    fn unknown_cpu_features_are_refused() {
         assert_eq!(hidden(None).unwrap(), 0);
         assert_eq!(hidden(Some(OsStr::new(""))).unwrap(), 0);
         let all = FEATURES.join(" , ");

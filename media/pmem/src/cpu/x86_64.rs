@@ -255,7 +255,7 @@ mod test {
     }
 
     #[test]
-    fn masks_hide_what_is_better() {
+    fn masked_cpu_features_are_unused() {
         let weakest = Cpu::choose(u32::MAX);
         assert_eq!(weakest, Cpu { write_back: WriteBack::Clflush, stream: Stream::Sse2 });
         assert_ne!(Cpu::choose(CLWB).write_back, WriteBack::Clwb);
@@ -266,14 +266,14 @@ mod test {
     }
 
     #[test]
-    fn copies_of_every_length_and_alignment() {
+    fn copies_match_for_all_alignments() {
         let pattern: Vec<u8> = (0..600u32).map(|index| (index * 7 + index / 256) as u8).collect();
         let memory = Memory::anonymous(4096).unwrap();
         for cpu in choices() {
             for offset in (0..=128).step_by(8) {
                 for len in (0..=512).step_by(8) {
                     memory.store(PoolOffset::NULL, &[0xee; 1024]);
-                    let place = memory.span(PoolOffset::new(offset), len).unwrap();
+                    let place = memory.range_address(PoolOffset::new(offset), len).unwrap();
                     // SAFETY: - `span` checked the range, and the pattern is longer than `len`, from 3 on.
                     assert!(unsafe { cpu.copy(place.as_ptr(), pattern[3..].as_ptr(), len) });
                     cpu.fence();
@@ -289,14 +289,17 @@ mod test {
 
     /// Uses a page without access to show the lines that the instructions really reach.
     #[test]
-    fn flushes_reach_the_last_line_and_none_behind_it() {
+    fn flush_covers_last_line_only() {
         let page = crate::reservation::page() as u64;
         let memory = Memory::anonymous_reserving(page, 2 * page).unwrap();
         for cpu in choices() {
             for start in page - 130..page {
                 for len in 0..200 {
-                    let place =
-                        memory.span(PoolOffset::NULL, 0).unwrap().as_ptr().wrapping_add(start as usize);
+                    let place = memory
+                        .range_address(PoolOffset::NULL, 0)
+                        .unwrap()
+                        .as_ptr()
+                        .wrapping_add(start as usize);
                     // SAFETY: - the range lies inside of the reservation. Its second page is closed, so an access to it
                     //           raises a fault.
                     let reached = unsafe { cpu.flush(place, len as usize) };

@@ -14,7 +14,7 @@
 //! The handler relies on two conditions. Threads that use media do not block SIGBUS and SIGSEGV. Handlers that are
 //! installed later pass on the signals that they do not handle.
 
-use crate::live::{self, Live};
+use crate::live_mapping::{self, LiveMapping};
 use crate::reservation::page;
 use crate::{Fault, FaultKind};
 use libc::{c_int, c_void};
@@ -94,11 +94,11 @@ fn resume_address(_pc: usize) -> Option<usize> {
 }
 
 /// The previously installed actions, for faults that are not of a mapping.
-static BEFORE_SIGBUS: OnceLock<libc::sigaction> = OnceLock::new();
-static BEFORE_SIGSEGV: OnceLock<libc::sigaction> = OnceLock::new();
+static PREVIOUS_SIGBUS: OnceLock<libc::sigaction> = OnceLock::new();
+static PREVIOUS_SIGSEGV: OnceLock<libc::sigaction> = OnceLock::new();
 
-fn before(signal: c_int) -> &'static OnceLock<libc::sigaction> {
-    if signal == libc::SIGBUS { &BEFORE_SIGBUS } else { &BEFORE_SIGSEGV }
+fn previous_action(signal: c_int) -> &'static OnceLock<libc::sigaction> {
+    if signal == libc::SIGBUS { &PREVIOUS_SIGBUS } else { &PREVIOUS_SIGSEGV }
 }
 
 /// Installs the handler, once per process.
@@ -109,16 +109,16 @@ pub(crate) fn install() {
     }
     INSTALLED.call_once(|| {
         install_for(libc::SIGBUS);
-        // A fork's child finds its mappings sealed. An access to them raises SIGSEGV.
+        // A fork's child finds its mappings inaccessible. An access to them raises SIGSEGV.
         install_for(libc::SIGSEGV);
         // SAFETY: - the callback calls mmap(2) and nothing else, which a child of a threaded process may.
-        let refused = unsafe { libc::pthread_atfork(None, None, Some(seal_in_child)) };
+        let refused = unsafe { libc::pthread_atfork(None, None, Some(revoke_in_child)) };
         assert_eq!(refused, 0, "pthread_atfork: {}", io::Error::from_raw_os_error(refused));
     });
 }
 
-extern "C" fn seal_in_child() {
-    live::seal_all();
+extern "C" fn revoke_in_child() {
+    live_mapping::revoke_all();
 }
 
 fn install_for(signal: c_int) {
@@ -129,7 +129,7 @@ fn install_for(signal: c_int) {
     // SAFETY: - the kernel filled it; all zeros, from before, is valid as well.
     let old = unsafe { old.assume_init() };
     // Stored before this handler takes effect: another thread may fault at once.
-    before(signal).get_or_init(|| old);
+    previous_action(signal).get_or_init(|| old);
     // SAFETY: - sigaction is plain data, for which zeros are valid.
     let mut new: libc::sigaction = unsafe { mem::zeroed() };
     new.sa_sigaction = on_fault as *const () as usize;
@@ -166,14 +166,14 @@ extern "C" fn on_fault(signal: c_int, info: *mut libc::siginfo_t, context: *mut 
     // SAFETY: - the kernel passes a siginfo_t of 128 bytes, and MemoryFault is its head.
     let fault = unsafe { info.cast::<MemoryFault>().read() };
     // A code of 0 or less means that a process sent the signal, so the address is meaningless.
-    let live = if fault.code > 0 { live::find(fault.address) } else { None };
+    let live = if fault.code > 0 { live_mapping::find(fault.address) } else { None };
     let Some((live, base)) = live else {
-        return hand_on(signal, info, context);
+        return call_previous(signal, info, context);
     };
     let (start, end) = lost_range(signal, &fault);
     let (start, end) = (start.saturating_sub(base) as u64, (end - base) as u64);
-    if !live.is_sealed() {
-        live.remember_bad(start, end);
+    if !live.is_revoked() {
+        live.record_bad(start, end);
     }
     if signal == libc::SIGBUS && fault.code == BUS_MCEERR_AO {
         return;
@@ -182,7 +182,7 @@ extern "C" fn on_fault(signal: c_int, info: *mut libc::siginfo_t, context: *mut 
     let pc = unsafe { program_counter(context) };
     match resume_address(*pc) {
         Some(resume) => {
-            let kind = if live.is_sealed() { FaultKind::Forked } else { FaultKind::Poison };
+            let kind = if live.is_revoked() { FaultKind::Forked } else { FaultKind::Poison };
             Fault { kind, at: PoolOffset::new(start), len: end - start }.raise();
             *pc = resume;
         }
@@ -220,7 +220,7 @@ unsafe fn program_counter<'a>(context: *mut c_void) -> &'a mut usize {
 
 /// Ends the process after an access to lost memory through a reference lent to the user: no error can reach the user.
 /// Prints the lost range, and lets the signal's default action end the process.
-fn end_process(signal: c_int, live: &Live, start: u64, end: u64) {
+fn end_process(signal: c_int, live: &LiveMapping, start: u64, end: u64) {
     let mut message = Message::default();
     message.text(b"lode: ");
     live.name(|byte| message.byte(byte));
@@ -228,14 +228,14 @@ fn end_process(signal: c_int, live: &Live, start: u64, end: u64) {
     message.hex(start);
     message.text(b" to 0x");
     message.hex(end);
-    message.text(if live.is_sealed() {
+    message.text(if live.is_revoked() {
         b" belong to the process that forked; only the one that opened a pool may use it. Ending.\n"
     } else {
         b" can't be read, the memory is poisoned or the file was cut short, and the program held a \
           reference to them. Ending; check the pool.\n"
     });
     message.print();
-    take_default(signal);
+    raise_default(signal);
 }
 
 /// Text built without allocation, as a signal handler requires.
@@ -277,7 +277,7 @@ impl Message {
 }
 
 /// Takes the default action for `signal`, as soon as the handler returns.
-fn take_default(signal: c_int) {
+fn raise_default(signal: c_int) {
     // SAFETY: - signal(2) may be called from a handler, and SIG_DFL is valid for both signals.
     unsafe { libc::signal(signal, libc::SIG_DFL) };
     // SAFETY: - raise(3) may be called from a handler; the signal is blocked until that returns.
@@ -285,16 +285,16 @@ fn take_default(signal: c_int) {
 }
 
 /// Calls the handler that was installed before this one.
-fn hand_on(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
-    let Some(before) = before(signal).get() else { return take_default(signal) };
+fn call_previous(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
+    let Some(before) = previous_action(signal).get() else { return raise_default(signal) };
     match before.sa_sigaction {
-        libc::SIG_DFL => take_default(signal),
+        libc::SIG_DFL => raise_default(signal),
         libc::SIG_IGN => {
             // SAFETY: - as in `on_fault`.
             let code = unsafe { info.cast::<MemoryFault>().read() }.code;
             if code > 0 {
                 // The kernel does not let a program ignore its own fault.
-                take_default(signal);
+                raise_default(signal);
             }
         }
         handler if before.sa_flags & libc::SA_SIGINFO != 0 => {

@@ -48,7 +48,7 @@ fn in_child(name: &str) -> Option<Output> {
 }
 
 #[test]
-fn loads_of_lost_memory_are_zero_and_fault() {
+fn loads_of_lost_memory_fault() {
     let (mapping, _file) = cut_short(Durability::Line);
     let memory = mapping.memory();
     assert_eq!(
@@ -66,7 +66,7 @@ fn loads_of_lost_memory_are_zero_and_fault() {
 }
 
 #[test]
-fn reads_across_the_edge_of_lost_memory_end_there() {
+fn reads_stop_at_lost_memory() {
     let (mapping, _file) = cut_short(Durability::Line);
     let memory = mapping.memory();
     for len in (1..100).chain([511, 512, 513, 1000, 4000]) {
@@ -84,7 +84,7 @@ fn reads_across_the_edge_of_lost_memory_end_there() {
 }
 
 #[test]
-fn stores_to_lost_memory_are_dropped_and_fault() {
+fn stores_to_lost_memory_fault() {
     for durability in [Durability::Line, Durability::Byte, Durability::None] {
         let (mapping, _file) = cut_short(durability);
         mapping.store8(at(PAGE), 5);
@@ -116,21 +116,21 @@ fn stores_to_lost_memory_are_dropped_and_fault() {
 }
 
 #[test]
-fn a_range_that_faulted_is_known_and_not_lent() {
+fn faulted_range_is_recorded_as_bad() {
     let (mapping, _file) = cut_short(Durability::Line);
     let memory = mapping.memory();
     assert_eq!(memory.bad_ranges(), []);
     memory.load8(at(2 * PAGE));
     assert_eq!(memory.bad_ranges(), std::slice::from_ref(&(2 * PAGE..3 * PAGE)));
     // SAFETY: - no thread stores, and the slice is not read.
-    let lent = |start, len| unsafe { memory.lend(at(start), len) }.map(<[u8]>::len);
+    let lent = |start, len| unsafe { memory.get_slice(at(start), len) }.map(<[u8]>::len);
     assert_eq!(lent(0, 2 * PAGE), Ok(2 * PAGE as usize));
     assert_eq!(lent(2 * PAGE - 1, 2).err(), poison(2));
     Fault::take();
 }
 
 #[test]
-fn more_lost_ranges_than_places_are_all_known() {
+fn excess_lost_ranges_are_merged() {
     let file = File::from(memfd_create("lode", MemfdFlags::CLOEXEC).unwrap());
     file.set_len(100 * PAGE).unwrap();
     let mapping =
@@ -148,8 +148,8 @@ fn more_lost_ranges_than_places_are_all_known() {
 }
 
 #[test]
-fn a_fault_in_a_lent_slice_ends_the_process_with_a_message() {
-    if let Some(ended) = in_child("a_fault_in_a_lent_slice_ends_the_process_with_a_message") {
+fn fault_in_slice_aborts_with_message() {
+    if let Some(ended) = in_child("fault_in_slice_aborts_with_message") {
         assert_eq!(ended.status.signal(), Some(libc::SIGBUS), "{ended:?}");
         let told = String::from_utf8(ended.stderr).unwrap();
         assert!(told.contains("lode: a/pool: bytes 0x1000 to 0x2000 can't be read"), "{told}");
@@ -157,7 +157,7 @@ fn a_fault_in_a_lent_slice_ends_the_process_with_a_message() {
     }
     let (mapping, _file) = cut_short(Durability::Line);
     // SAFETY: - no thread stores.
-    let lent = unsafe { mapping.memory().lend(at(0), 2 * PAGE) }.unwrap();
+    let lent = unsafe { mapping.memory().get_slice(at(0), 2 * PAGE) }.unwrap();
     let sum: u64 = lent.iter().map(|byte| u64::from(*byte)).sum();
     panic!("the sum is {sum}");
 }
@@ -177,8 +177,8 @@ extern "C" fn foreign(_: c_int, info: *mut libc::siginfo_t, _: *mut c_void) {
 }
 
 #[test]
-fn a_foreign_handler_is_handed_what_is_not_ours() {
-    if let Some(ended) = in_child("a_foreign_handler_is_handed_what_is_not_ours") {
+fn foreign_faults_reach_previous_handler() {
+    if let Some(ended) = in_child("foreign_faults_reach_previous_handler") {
         assert!(ended.status.success(), "{ended:?}");
         return;
     }
@@ -204,8 +204,8 @@ fn a_foreign_handler_is_handed_what_is_not_ours() {
 }
 
 #[test]
-fn a_signal_that_somebody_sent_ends_the_process_as_ever() {
-    if let Some(ended) = in_child("a_signal_that_somebody_sent_ends_the_process_as_ever") {
+fn sent_signal_terminates_process() {
+    if let Some(ended) = in_child("sent_signal_terminates_process") {
         assert_eq!(ended.status.signal(), Some(libc::SIGBUS), "{ended:?}");
         return;
     }
@@ -232,7 +232,7 @@ fn forked(child: impl FnOnce() -> i32) -> i32 {
 }
 
 #[test]
-fn a_forks_child_can_neither_load_nor_store() {
+fn forked_child_cannot_access_memory() {
     for durability in [Durability::Line, Durability::Commit] {
         let file = File::from(memfd_create("lode", MemfdFlags::CLOEXEC).unwrap());
         file.set_len(PAGE).unwrap();

@@ -2,10 +2,10 @@
 
 use lode_layout::{LINE, PoolOffset, WORD};
 use lode_pmem::{Fault, FaultScope, Medium};
-use lode_sim::oracle::{Access, Registers, WrongRegisters};
+use lode_sim::oracle::{Access, RegisterMismatch, Registers};
 use lode_sim::{
-    Actor, Breach, Budget, Fate, Machine, Moment, PoisonReport, Setup, SimMedium, Stop, Subject,
-    explore_poison,
+    Actor, Budget, Failure, HistoryPrefix, Machine, PoisonReport, RecoveryFailure, RunAbort, Setup,
+    SimMedium, Subject, explore_poison,
 };
 use std::sync::Arc;
 
@@ -44,7 +44,7 @@ impl Cells {
         let value = scope.memory(medium.memory()).load8(at(register));
         match self.bug {
             Some(Bug::Believes) => {
-                scope.forget();
+                scope.clear();
                 return Ok(value);
             }
             Some(Bug::Panics) => assert!(!scope.has_fault(), "a lost line"),
@@ -61,7 +61,7 @@ impl Cells {
     fn step(&self, medium: &SimMedium, from: u64, to: u64, note: impl Fn(Step)) -> Result<(), Fault> {
         let value = self.load(medium, from)?;
         note(Step { reads: vec![(from, value)], writes: vec![(to, value + 1)] });
-        FaultScope::around(|| {
+        FaultScope::run(|| {
             medium.store8(at(to), value + 1);
             medium.flush(at(to), WORD);
         })?;
@@ -75,7 +75,7 @@ impl Subject for Cells {
     type Operation = Step;
     type Contents = Vec<(u64, u64)>;
     type Legal = Registers<u64, u64>;
-    type Wrong = WrongRegisters<u64, u64>;
+    type Mismatch = RegisterMismatch<u64, u64>;
     type Error = Fault;
 
     fn size(&self) -> u64 {
@@ -106,8 +106,8 @@ impl Subject for Cells {
         (0..REGISTERS).map(load).filter(|loaded| !matches!(loaded, Ok((_, 0)))).collect()
     }
 
-    fn legal(&self, moment: &Moment<Step>) -> Self::Legal {
-        Registers::new(&[], moment, |step| Access {
+    fn legal(&self, history: &HistoryPrefix<Step>) -> Self::Legal {
+        Registers::new(&[], history, |step| Access {
             reads: step
                 .reads
                 .iter()
@@ -117,7 +117,7 @@ impl Subject for Cells {
         })
     }
 
-    fn check(&self, legal: &Self::Legal, contents: &Self::Contents) -> Result<(), Self::Wrong> {
+    fn check(&self, legal: &Self::Legal, contents: &Self::Contents) -> Result<(), Self::Mismatch> {
         legal.check(contents)
     }
 }
@@ -131,23 +131,26 @@ fn explored(bug: Option<Bug>) -> PoisonReport {
 }
 
 #[test]
-fn an_engine_that_reports_lost_lines_is_clean() {
+fn engine_reporting_lost_lines_is_clean() {
     let report = explored(None);
     assert_eq!(report.violation, None);
-    assert!(report.struck > 100 && report.refused == 1000, "{report}");
+    assert!(report.poisoned_runs > 100 && report.refused == 1000, "{report}");
 }
 
 #[test]
-fn each_wrong_reaction_is_found() {
+fn each_wrong_poison_handling_is_found() {
     for bug in [Bug::Believes, Bug::Panics, Bug::Leaves, Bug::Tramples] {
         let report = explored(Some(bug));
         let violation = report.violation.unwrap_or_else(|| panic!("{bug:?} was not found"));
         let is_right = match bug {
             Bug::Believes | Bug::Tramples => {
-                matches!(violation.fate, Fate::Poisoned { breach: Breach::Illegal { .. }, .. })
+                matches!(
+                    violation.failure,
+                    Failure::Poisoned { failure: RecoveryFailure::Illegal { .. }, .. }
+                )
             }
-            Bug::Panics => matches!(violation.fate, Fate::Stopped(Stop::Panic { .. })),
-            Bug::Leaves => matches!(violation.fate, Fate::Unusable { .. }),
+            Bug::Panics => matches!(violation.failure, Failure::Stopped(RunAbort::Panic { .. })),
+            Bug::Leaves => matches!(violation.failure, Failure::Unusable { .. }),
         };
         assert!(is_right, "{bug:?}: {violation}");
     }

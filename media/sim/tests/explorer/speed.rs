@@ -5,7 +5,7 @@ use crate::toy::ToySubject;
 use lode_sim::{Budget, Machine, Setup, explore};
 
 #[test]
-fn images_a_second() {
+fn images_per_second() {
     for machine in Machine::ALL {
         for threads in [1, 3] {
             let budget = Budget { images: 50_000, seconds: 20.0 };

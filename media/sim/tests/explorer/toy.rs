@@ -1,9 +1,9 @@
 //! A redo log of one ring for a few registers, small enough to be checked by reading, with ten ways to break it.
 
 use lode_layout::{LINE, PoolOffset, WORD, align_up, bug};
-use lode_pmem::{Gate, Medium, SyncError};
-use lode_sim::oracle::{Access, Registers, WrongRegisters};
-use lode_sim::{Actor, Moment, SimMedium, Subject};
+use lode_pmem::{Event, Medium, SyncError};
+use lode_sim::oracle::{Access, RegisterMismatch, Registers};
+use lode_sim::{Actor, HistoryPrefix, SimMedium, Subject};
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,7 +12,7 @@ pub(crate) const SIZE: u64 = 64 << 10;
 const CHECKPOINT: PoolOffset = PoolOffset::new(0);
 const LOG: u64 = 4096;
 const LOG_LEN: u64 = 4096;
-const HOME: u64 = 8192;
+const TARGETS: u64 = 8192;
 const REGISTERS: usize = 48;
 const LARGE: usize = 40;
 
@@ -22,19 +22,20 @@ pub(crate) enum Bug {
     MissingDrain,
     CheckpointWithoutFlush,
     FlushWithoutDrain,
-    HomeBeforeDrain,
+    WriteBackBeforeDrain,
     SequenceNotInCrc,
     SequenceAsCrcSeed,
     ReuseBeforeCheckpoint,
     WrongThreadDrain,
     TornSector,
-    FailedSyncBelieved,
+    FailedSyncIgnored,
     SharedBeforeDrain,
     LockNeverFreed,
 }
 
 /// A bug that is planted at run time, as those of shipped engines are.
-pub(crate) static HOME_EARLY: bug::Bug = bug::Bug::new("toy-home-early", "a transaction is there in part");
+pub(crate) static WRITE_BACK_EARLY: bug::Bug =
+    bug::Bug::new("toy-write-back-early", "a transaction is there in part");
 /// A bug that is asked for and does no harm.
 pub(crate) static HARMLESS: bug::Bug = bug::Bug::new("toy-harmless", "nothing");
 
@@ -51,7 +52,7 @@ pub(crate) struct Toy<M> {
     medium: Arc<M>,
     bug: Option<Bug>,
     is_busy: AtomicBool,
-    gate: Gate,
+    event: Event,
     drains: AtomicU64,
     state: Mutex<State>,
 }
@@ -62,8 +63,8 @@ pub(crate) enum ToyError {
     InDoubt,
 }
 
-fn home(register: usize) -> PoolOffset {
-    PoolOffset::new(HOME + register as u64 * 4 * WORD)
+fn target(register: usize) -> PoolOffset {
+    PoolOffset::new(TARGETS + register as u64 * 4 * WORD)
 }
 
 impl<M: Medium> Toy<M> {
@@ -72,7 +73,7 @@ impl<M: Medium> Toy<M> {
             medium,
             bug,
             is_busy: AtomicBool::new(false),
-            gate: Gate::new(),
+            event: Event::new(),
             drains: AtomicU64::new(0),
             state: Mutex::default(),
         };
@@ -85,7 +86,7 @@ impl<M: Medium> Toy<M> {
     }
 
     pub(crate) fn read(&self, register: usize) -> u64 {
-        self.medium.memory().reading(|memory| memory.load8(home(register))).expect("memory")
+        self.medium.memory().reading(|memory| memory.load8(target(register))).expect("memory")
     }
 
     fn recover(&self) -> Result<(), SyncError> {
@@ -95,8 +96,8 @@ impl<M: Medium> Toy<M> {
         let mut at = 0;
         while let Some((len, entries)) = self.decode(at, sequence + 1) {
             for (register, value) in entries {
-                self.medium.store8(home(register), value);
-                self.medium.flush(home(register), WORD);
+                self.medium.store8(target(register), value);
+                self.medium.flush(target(register), WORD);
             }
             (sequence, at) = (sequence + 1, at + len);
         }
@@ -156,14 +157,14 @@ impl<M: Medium> Toy<M> {
 
     fn lock(&self) {
         while self.is_busy.swap(true, Ordering::AcqRel) {
-            self.medium.wait_while(&self.gate, &mut || self.is_busy.load(Ordering::Acquire));
+            self.medium.wait_while(&self.event, &mut || self.is_busy.load(Ordering::Acquire));
         }
     }
 
     fn unlock(&self) {
         if self.bug != Some(Bug::LockNeverFreed) {
             self.is_busy.store(false, Ordering::Release);
-            self.gate.open();
+            self.event.notify_all();
         }
     }
 
@@ -197,7 +198,9 @@ impl<M: Medium> Toy<M> {
             self.state().head = 0;
         }
         let at_rest = entries.is_empty();
-        if self.bug == Some(Bug::HomeBeforeDrain) || HOME_EARLY.is_active() || HARMLESS.is_active() && at_rest
+        if self.bug == Some(Bug::WriteBackBeforeDrain)
+            || WRITE_BACK_EARLY.is_active()
+            || HARMLESS.is_active() && at_rest
         {
             self.apply(&entries);
         }
@@ -220,7 +223,7 @@ impl<M: Medium> Toy<M> {
                 self.medium.copy(at, record);
                 Ok(())
             }
-            Some(Bug::FailedSyncBelieved) => {
+            Some(Bug::FailedSyncIgnored) => {
                 let mut done = self.medium.log_write(at, record);
                 while done.is_err() {
                     done = self.medium.drain();
@@ -245,8 +248,8 @@ impl<M: Medium> Toy<M> {
 
     fn apply(&self, entries: &[(usize, u64)]) {
         for (register, value) in entries {
-            self.medium.store8(home(*register), *value);
-            self.state().dirty.insert(home(*register).line());
+            self.medium.store8(target(*register), *value);
+            self.state().dirty.insert(target(*register).line());
         }
     }
 
@@ -288,7 +291,7 @@ impl Subject for ToySubject {
     type Operation = Transaction;
     type Contents = Vec<(usize, u64)>;
     type Legal = Registers<usize, u64>;
-    type Wrong = WrongRegisters<usize, u64>;
+    type Mismatch = RegisterMismatch<usize, u64>;
     type Error = SyncError;
 
     fn size(&self) -> u64 {
@@ -333,8 +336,8 @@ impl Subject for ToySubject {
         Ok(values.filter(|pair| pair.1 != 0).collect())
     }
 
-    fn legal(&self, moment: &Moment<Transaction>) -> Registers<usize, u64> {
-        Registers::new(&[], moment, |transaction| {
+    fn legal(&self, history: &HistoryPrefix<Transaction>) -> Registers<usize, u64> {
+        Registers::new(&[], history, |transaction| {
             let reads = transaction.reads.iter().map(|(register, value)| {
                 let value = (*value != 0).then_some(*value);
                 (*register, value)
@@ -348,7 +351,7 @@ impl Subject for ToySubject {
         &self,
         legal: &Registers<usize, u64>,
         contents: &Vec<(usize, u64)>,
-    ) -> Result<(), WrongRegisters<usize, u64>> {
+    ) -> Result<(), RegisterMismatch<usize, u64>> {
         legal.check(contents)
     }
 }

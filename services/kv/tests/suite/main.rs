@@ -1,4 +1,4 @@
 //! What the store promises: a module for each promise.
 
-mod a_store_opened_for_reading_changes_nothing;
-mod loads_put_nothing_older_back;
+mod read_only_store_is_unchanged;
+mod resumed_load_keeps_newer_values;

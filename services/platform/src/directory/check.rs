@@ -7,14 +7,14 @@ use crate::contents::INFO_BLOCK;
 use crate::error::PlatformError;
 use crate::namespace::Personality;
 use crate::region::Region;
-use lode_nvdimm::{BttCensus, BttFlog, BttInfo, BttVersion};
+use lode_nvdimm::{BttBlockCheck, BttFlog, BttInfo, BttVersion};
 
 /// Bytes of the map per read.
 const MAP_PART: u64 = 1 << 20;
 
 /// A BTT without damage.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SectorTable {
+pub struct BttSummary {
     /// Number of arenas.
     pub arenas: u64,
     /// Number of sectors in all arenas.
@@ -31,14 +31,14 @@ impl Directory {
     ///
     /// # Cost
     /// Reads the whole map, 4 bytes for each sector, and uses a bit of DRAM for each.
-    pub fn check_namespace(&self, name: &str) -> Result<SectorTable, PlatformError> {
+    pub fn check_namespace(&self, name: &str) -> Result<BttSummary, PlatformError> {
         let (region, namespace) = self.platform().namespace(name)?;
         let Personality::Sectors { version, .. } = namespace.personality else {
             return Err(BttError::NoSectors { name: name.to_owned() }.into());
         };
         let mut check =
             ArenaCheck { name, region, end: namespace.offset + namespace.size, media: self.media() };
-        let mut table = SectorTable::default();
+        let mut table = BttSummary::default();
         let mut start = namespace.offset + BttVersion::arenas_off(version);
         loop {
             let info = check.arena(start, table.arenas)?;
@@ -78,14 +78,14 @@ impl ArenaCheck<'_> {
         let damaged = |error| BttError::Arena { name: name(), arena, error };
         let flog = self.media.bytes(&self.region, start + geometry.flogoff(), BttFlog::len_of(geometry))?;
         let flog = BttFlog::decode(&flog, geometry).map_err(damaged)?;
-        let mut census = BttCensus::new(geometry, &flog).map_err(damaged)?;
+        let mut check = BttBlockCheck::new(geometry, &flog).map_err(damaged)?;
         let (mut at, end) = (geometry.mapoff(), geometry.flogoff());
         while at < end {
             let len = (end - at).min(MAP_PART);
-            census.map(&self.media.bytes(&self.region, start + at, len)?).map_err(damaged)?;
+            check.map(&self.media.bytes(&self.region, start + at, len)?).map_err(damaged)?;
             at += len;
         }
-        census.finish().map_err(damaged)?;
+        check.finish().map_err(damaged)?;
         Ok(info)
     }
 }

@@ -14,9 +14,9 @@ use std::path::Path;
 
 /// Makes a change durable, and performs it.
 pub(super) fn write(root: &Path, change: &Change) -> Result<(), DirectoryError> {
-    for step in change.steps_to_note(journal_text(change)) {
+    for step in change.steps_to_journal(journal_text(change)) {
         if let Err(error) = step.run(root) {
-            let what = "noting a change in";
+            let what = "writing the journal of";
             // The change is undone as long as the journal does not have its name.
             return match fs::remove_file(root.join(JOURNAL_NEW)) {
                 Err(_) if root.join(JOURNAL).exists() => {
@@ -26,11 +26,11 @@ pub(super) fn write(root: &Path, change: &Change) -> Result<(), DirectoryError> 
             };
         }
     }
-    run_to_finish(root, change)
+    apply(root, change)
 }
 
-fn run_to_finish(root: &Path, change: &Change) -> Result<(), DirectoryError> {
-    for step in change.steps_to_finish() {
+fn apply(root: &Path, change: &Change) -> Result<(), DirectoryError> {
+    for step in change.steps_to_apply() {
         let path = root.join(step.path());
         step.run(root).map_err(|error| DirectoryError::Interrupted { what: "writing", path, error })?;
     }
@@ -47,7 +47,7 @@ pub(super) fn finish(root: &Path) -> Result<(), DirectoryError> {
         _ => {}
     }
     if let Some(text) = read(root, JOURNAL)? {
-        run_to_finish(root, &parse(root, JOURNAL, &text)?)?;
+        apply(root, &parse(root, JOURNAL, &text)?)?;
     }
     let path = root.join(STAGED);
     match fs::remove_dir_all(&path) {

@@ -1,7 +1,7 @@
 //! Errors of directories, and of the BTTs in them.
 
 use crate::file::error::FileError;
-use crate::machine::MachineFault;
+use crate::machine::MachineError;
 use lode_nvdimm::{BttDamage, InfoBlockError};
 use std::io;
 use std::path::PathBuf;
@@ -12,19 +12,19 @@ use thiserror::Error;
 #[non_exhaustive]
 pub enum DirectoryError {
     /// The machine file can't be used.
-    #[error("{}: {fault}", path.display())]
+    #[error("{}: {error}", path.display())]
     Machine {
         /// The file, or the name of the machine.
         path: PathBuf,
         /// The fault.
         #[source]
-        fault: MachineFault,
+        error: MachineError,
     },
     /// The kernel refused an operation. Nothing was changed.
     #[error(transparent)]
     File(#[from] FileError),
     /// The change is durable, but not all files have it: the next command completes it.
-    #[error("{what} {}: {error}; the change is noted, the next command finishes it", path.display())]
+    #[error("{what} {}: {error}; the change is in the journal, the next command finishes it", path.display())]
     Interrupted {
         /// The operation.
         what: &'static str,
@@ -35,7 +35,7 @@ pub enum DirectoryError {
         error: io::Error,
     },
     /// The directory does not hold the state of a platform.
-    #[error("{} holds no platform; `lode platform init` makes one", path.display())]
+    #[error("{} holds no platform; make one", path.display())]
     NoState {
         /// The directory.
         path: PathBuf,
@@ -66,12 +66,12 @@ pub enum DirectoryError {
         known: u32,
     },
     /// A file of the directory is not one that this program wrote.
-    #[error("{} was changed by another program: {says}", path.display())]
+    #[error("{} was changed by another program: {message}", path.display())]
     Corrupt {
         /// The file.
         path: PathBuf,
         /// Message of the parser.
-        says: String,
+        message: String,
     },
 }
 

@@ -58,7 +58,7 @@ impl FileWrite {
 
 impl Change {
     /// Returns the steps that make the journal durable. The change is made when all of them are done.
-    pub(crate) fn steps_to_note(&self, text: String) -> Vec<Step> {
+    pub(crate) fn steps_to_journal(&self, text: String) -> Vec<Step> {
         let new = PathBuf::from(JOURNAL_NEW);
         vec![
             Step::Create(new.clone(), text.into_bytes()),
@@ -85,7 +85,7 @@ impl Change {
     }
 
     /// Returns the steps that perform the journal's writes and remove the journal.
-    pub(crate) fn steps_to_finish(&self) -> Vec<Step> {
+    pub(crate) fn steps_to_apply(&self) -> Vec<Step> {
         let mut steps = self.steps();
         steps.push(Step::Remove(JOURNAL.into()));
         steps.push(Step::PersistNames("".into()));

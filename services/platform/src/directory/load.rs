@@ -4,8 +4,8 @@ use super::error::DirectoryError;
 use super::paths::{MACHINE, STATE, labels_path, media_path};
 use crate::contents::{Contents, INFO_BLOCK};
 use crate::file::error::FileError;
-use crate::machine::{Machine, MachineFault};
-use crate::namespace::info_places;
+use crate::machine::{Machine, MachineError};
+use crate::namespace::info_block_locations;
 use crate::platform::Platform;
 use crate::state::{STATE_FORMAT, State};
 use serde::Deserialize;
@@ -21,7 +21,7 @@ pub(super) fn load(root: &Path) -> Result<Platform, DirectoryError> {
     let state = parse_state(root, &text)?;
     let text = read(root, MACHINE)?.ok_or_else(no_state)?;
     let path = root.join(MACHINE);
-    let machine = Machine::parse(&text).map_err(|fault| machine_error(&path, fault))?;
+    let machine = Machine::parse(&text).map_err(|error| machine_error(&path, error))?;
     let mut platform = Platform { machine, state, contents: Contents::default() };
     load_areas(root, &mut platform)?;
     load_blocks(root, &mut platform)?;
@@ -45,7 +45,7 @@ fn load_areas(root: &Path, platform: &mut Platform) -> Result<(), DirectoryError
 
 /// Loads the readable info blocks of the labelled namespaces.
 fn load_blocks(root: &Path, platform: &mut Platform) -> Result<(), DirectoryError> {
-    for (module, off) in info_places(platform) {
+    for (module, off) in info_block_locations(platform) {
         // Like the kernel, this ignores an unreadable info block.
         if platform.state.unreadable(module, &(off..off + INFO_BLOCK)).is_some() {
             continue;
@@ -60,8 +60,8 @@ fn load_blocks(root: &Path, platform: &mut Platform) -> Result<(), DirectoryErro
 }
 
 /// Makes the error of a machine file.
-pub(super) fn machine_error(source: &Path, fault: MachineFault) -> DirectoryError {
-    DirectoryError::Machine { path: source.to_owned(), fault }
+pub(super) fn machine_error(source: &Path, error: MachineError) -> DirectoryError {
+    DirectoryError::Machine { path: source.to_owned(), error }
 }
 
 /// Reads a text file of the directory; `None` if there is no such file.
@@ -80,8 +80,10 @@ pub(super) fn parse<T: for<'a> Deserialize<'a>>(
     name: &str,
     text: &str,
 ) -> Result<T, DirectoryError> {
-    toml::from_str(text)
-        .map_err(|error| DirectoryError::Corrupt { path: root.join(name), says: error.message().to_owned() })
+    toml::from_str(text).map_err(|error| DirectoryError::Corrupt {
+        path: root.join(name),
+        message: error.message().to_owned(),
+    })
 }
 
 /// Parses a state. Checks the format first, since a newer one may have other fields.

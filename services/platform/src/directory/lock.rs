@@ -11,7 +11,7 @@ use std::path::Path;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
     /// Reads. Other commands may read at the same time.
-    Look,
+    ReadOnly,
     /// Changes the directory. No other command may use it.
     Change,
 }
@@ -19,7 +19,7 @@ pub enum Purpose {
 /// Takes the lock of the directory, or returns an error if another command has it.
 pub(super) fn take(lock: &File, purpose: Purpose, root: &Path) -> Result<(), DirectoryError> {
     let operation = match purpose {
-        Purpose::Look => FlockOperation::NonBlockingLockShared,
+        Purpose::ReadOnly => FlockOperation::NonBlockingLockShared,
         Purpose::Change => FlockOperation::NonBlockingLockExclusive,
     };
     flock(lock, operation).map_err(|errno| match errno {

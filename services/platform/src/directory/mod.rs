@@ -24,7 +24,7 @@ mod step;
 #[cfg(test)]
 mod test;
 
-pub use check::SectorTable;
+pub use check::BttSummary;
 pub use error::{BttError, DirectoryError};
 pub use lock::Purpose;
 pub(crate) use media::Media;

@@ -5,8 +5,8 @@ use super::media::Media;
 use super::paths::media_path;
 use crate::error::PlatformError;
 use crate::file::error::FileError;
+use crate::file::progress::CopyProgress;
 use crate::file::sparse;
-use crate::file::watch::Watch;
 use crate::machine::Handle;
 use crate::region::Region;
 use rustix::fs::fsync;
@@ -27,7 +27,7 @@ pub(crate) struct Staged {
     /// Ranges with new data, which are readable even if the old ones had media errors.
     rewritten: Vec<(Handle, Range<u64>)>,
     /// True if the journal names the staged media, which must then be kept.
-    is_noted: bool,
+    is_journaled: bool,
 }
 
 impl Staged {
@@ -38,7 +38,7 @@ impl Staged {
     pub(super) fn new(root: &Path) -> Result<Staged, FileError> {
         let path = root.join(STAGED);
         fs::create_dir(&path).map_err(|error| FileError { what: "making", path, error })?;
-        Ok(Staged { root: root.to_owned(), files: Vec::new(), rewritten: Vec::new(), is_noted: false })
+        Ok(Staged { root: root.to_owned(), files: Vec::new(), rewritten: Vec::new(), is_journaled: false })
     }
 
     /// Returns the path of the folder.
@@ -49,13 +49,13 @@ impl Staged {
     /// Copies a module's media, with a hole in place of the range `without`.
     ///
     /// # Errors
-    /// The kernel refuses, or the watch stops the copy.
+    /// The kernel refuses, or the user stops the copy.
     pub(crate) fn copy(
         &mut self,
         media: &mut Media,
         module: Handle,
         without: Range<u64>,
-        watch: &mut Watch<'_>,
+        progress: &mut CopyProgress<'_>,
     ) -> Result<(), PlatformError> {
         let path = self.root.join(staged_path(module));
         let writing = |error| FileError { what: "writing", path: path.clone(), error };
@@ -73,7 +73,7 @@ impl Staged {
                 read.map_err(|error| media.failed(module, error))?;
                 sparse::fill(&file, data.start, &part).map_err(writing)?;
                 at = data.start + part.len() as u64;
-                watch.done(0)?;
+                progress.advance(0)?;
             }
         }
         self.files.push((module, file));
@@ -156,8 +156,8 @@ impl Staged {
     }
 
     /// Records that the journal names the staged media.
-    pub(super) fn set_noted(&mut self) {
-        self.is_noted = true;
+    pub(super) fn set_journaled(&mut self) {
+        self.is_journaled = true;
     }
 
     fn failed(&self, module: Handle, error: io::Error) -> FileError {
@@ -167,7 +167,7 @@ impl Staged {
 
 impl Drop for Staged {
     fn drop(&mut self) {
-        if !self.is_noted {
+        if !self.is_journaled {
             // If the folder can't be removed, the next command removes it.
             let _ = fs::remove_dir_all(self.folder());
         }

@@ -42,7 +42,7 @@ impl Directory {
     /// much. ext4 does not reuse inodes that were freed a moment ago, which slows down new files after many were
     /// removed.
     pub fn init(root: &Path, source: &Path, text: &str) -> Result<Directory, DirectoryError> {
-        let machine = Machine::parse(text).map_err(|fault| machine_error(source, fault))?;
+        let machine = Machine::parse(text).map_err(|error| machine_error(source, error))?;
         let io = |what: &'static str, path: &Path| {
             let path = path.to_owned();
             move |error| FileError { what, path, error }
@@ -148,7 +148,7 @@ impl Directory {
         changed.writes.extend(self.change_to(&mut platform).writes);
         let written = write(&self.root, &changed);
         if let Err(DirectoryError::Interrupted { .. }) = written {
-            staged.set_noted();
+            staged.set_journaled();
         }
         written?;
         self.platform = load(&self.root)?;

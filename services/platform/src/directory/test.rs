@@ -46,7 +46,7 @@ fn halves(step: &Step) -> Vec<Step> {
 /// Crashes a change after each of its steps and in the middle of each write. The next command finds the state before or
 /// after, and no journal. Another recovery finds the same.
 #[test]
-fn a_change_that_is_killed_is_done_or_not_done() {
+fn killed_change_is_atomic() {
     let (_folder, mut directory) = init();
     let root = directory.root.clone();
     let before = directory.platform.state.clone();
@@ -58,8 +58,8 @@ fn a_change_that_is_killed_is_done_or_not_done() {
     change.writes.push(FileWrite::bytes(labels.clone(), 512, b"label"));
     change.writes.push(FileWrite::Zeros { file: labels.clone(), off: 600, len: 8 });
     fs::write(root.join(&labels), [7; 4096]).unwrap();
-    let noted = change.steps_to_note(journal_text(&change));
-    let steps: Vec<Step> = noted.iter().cloned().chain(change.steps_to_finish()).collect();
+    let journal = change.steps_to_journal(journal_text(&change));
+    let steps: Vec<Step> = journal.iter().cloned().chain(change.steps_to_apply()).collect();
     let mut found = Vec::new();
     for stop in 0..=steps.len() {
         let halves = steps.get(stop).map(halves).unwrap_or_default();
@@ -68,7 +68,7 @@ fn a_change_that_is_killed_is_done_or_not_done() {
             for step in steps[..stop].iter().chain(half.as_ref()) {
                 step.run(&root).unwrap();
             }
-            directory = Directory::open(&root, Purpose::Look).unwrap();
+            directory = Directory::open(&root, Purpose::ReadOnly).unwrap();
             let state = &directory.platform.state;
             let label = fs::read(root.join(&labels)).unwrap();
             let done = *state == after.state;
@@ -89,12 +89,12 @@ fn a_change_that_is_killed_is_done_or_not_done() {
         }
     }
     let first = found.iter().find(|(_, done)| *done).unwrap().0;
-    assert_eq!(first, noted.len() - 1, "done as soon as the journal has its name");
+    assert_eq!(first, journal.len() - 1, "done as soon as the journal has its name");
     assert!(found.iter().all(|(stop, done)| *done == (*stop >= first)), "{found:?}");
 }
 
 #[test]
-fn a_change_that_the_kernel_refuses_changes_nothing_or_is_finished_later() {
+fn refused_write_is_undone_or_resumed() {
     let (_folder, mut directory) = init();
     let root = directory.root.clone();
     // A folder has the journal's name, so the journal can't be written.
@@ -118,27 +118,27 @@ fn a_change_that_the_kernel_refuses_changes_nothing_or_is_finished_later() {
     );
     drop(directory);
     fs::remove_dir(root.join("state.new")).unwrap();
-    assert_eq!(Directory::open(&root, Purpose::Look).unwrap().platform.state.goals.len(), 2);
+    assert_eq!(Directory::open(&root, Purpose::ReadOnly).unwrap().platform.state.goals.len(), 2);
 }
 
 #[test]
-fn one_command_changes_or_many_look() {
+fn one_writer_or_many_readers() {
     let (_folder, directory) = init();
     let root = directory.root.clone();
-    for purpose in [Purpose::Look, Purpose::Change] {
+    for purpose in [Purpose::ReadOnly, Purpose::Change] {
         let refused = Directory::open(&root, purpose);
         assert!(matches!(refused, Err(DirectoryError::InUse { .. })), "{refused:?}");
     }
     drop(directory);
-    let first = Directory::open(&root, Purpose::Look).unwrap();
-    let second = Directory::open(&root, Purpose::Look).unwrap();
+    let first = Directory::open(&root, Purpose::ReadOnly).unwrap();
+    let second = Directory::open(&root, Purpose::ReadOnly).unwrap();
     assert!(matches!(Directory::open(&root, Purpose::Change), Err(DirectoryError::InUse { .. })));
     drop((first, second));
     Directory::open(&root, Purpose::Change).unwrap();
 }
 
 #[test]
-fn what_is_no_state_directory_is_refused_and_left_as_it_is() {
+fn foreign_directory_is_refused_unchanged() {
     let (folder, directory) = init();
     let root = directory.root.clone();
     drop(directory);
@@ -148,7 +148,7 @@ fn what_is_no_state_directory_is_refused_and_left_as_it_is() {
     let refused = Directory::open(&root, Purpose::Change);
     assert!(matches!(refused, Err(DirectoryError::Newer { found: 2, known: 1, .. })), "{refused:?}");
     fs::write(root.join(STATE), "format = 1\nboots = \"many\"").unwrap();
-    let refused = Directory::open(&root, Purpose::Look);
+    let refused = Directory::open(&root, Purpose::ReadOnly);
     assert!(matches!(refused, Err(DirectoryError::Corrupt { .. })), "{refused:?}");
     let (name, text) = INCLUDED[3];
     let refused = Directory::init(&root, Path::new(name), text);
@@ -157,7 +157,7 @@ fn what_is_no_state_directory_is_refused_and_left_as_it_is() {
     let refused = Directory::init(folder.path(), Path::new(name), text);
     assert!(matches!(refused, Err(DirectoryError::NotEmpty { .. })), "{refused:?}");
     assert!(!folder.path().join(MODULES).exists(), "nothing is made beside what is there");
-    let refused = Directory::open(folder.path(), Purpose::Look);
+    let refused = Directory::open(folder.path(), Purpose::ReadOnly);
     assert!(matches!(refused, Err(DirectoryError::NoState { .. })), "{refused:?}");
     let refused = Directory::init(&folder.path().join("new"), Path::new("x.toml"), "name = 1");
     assert!(matches!(refused, Err(DirectoryError::Machine { .. })), "{refused:?}");
@@ -167,7 +167,7 @@ fn what_is_no_state_directory_is_refused_and_left_as_it_is() {
 /// After a crash of `init` at any step, the directory is invalid and the next `init` makes a complete one. Other files
 /// in it stay.
 #[test]
-fn what_an_interrupted_init_left_is_no_directory_and_in_nobodys_way() {
+fn interrupted_init_leaves_no_directory() {
     let (name, text) = INCLUDED[4];
     let half = || {
         let (folder, directory) = init();
@@ -181,7 +181,7 @@ fn what_an_interrupted_init_left_is_no_directory_and_in_nobodys_way() {
         let (_folder, root) = half();
         parts[..gone].iter().for_each(|part| fs::remove_file(root.join(part)).unwrap());
         fs::write(root.join("modules/0x0001.media"), "of a machine that is gone").unwrap();
-        let refused = Directory::open(&root, Purpose::Look);
+        let refused = Directory::open(&root, Purpose::ReadOnly);
         assert!(matches!(refused, Err(DirectoryError::NoState { .. })), "{refused:?}");
         let made = Directory::init(&root, Path::new(name), text).unwrap();
         assert!(matches!(
@@ -208,7 +208,7 @@ fn what_an_interrupted_init_left_is_no_directory_and_in_nobodys_way() {
 }
 
 #[test]
-fn modules_have_sparse_files_of_their_size() {
+fn modules_have_sparse_media_files() {
     let folder = TempDir::new().unwrap();
     let (name, text) = INCLUDED[0];
     let directory = Directory::init(folder.path(), Path::new(name), text).unwrap();
@@ -222,7 +222,7 @@ fn modules_have_sparse_files_of_their_size() {
 /// Crashes a change that replaces media after each of its steps. The next command finds both media and state as before,
 /// or both as after.
 #[test]
-fn media_that_take_the_place_of_others_do_so_with_the_state_or_not_at_all() {
+fn replaced_media_and_state_are_atomic() {
     let (_folder, mut directory) = init();
     let root = directory.root.clone();
     let before = directory.platform.state.clone();
@@ -233,8 +233,8 @@ fn media_that_take_the_place_of_others_do_so_with_the_state_or_not_at_all() {
     let by = PathBuf::from(STAGED).join("0x0001.media");
     let mut change = Change { writes: vec![FileWrite::Replaced { file: media.clone(), by: by.clone() }] };
     change.writes.extend(directory.change_to(&mut after).writes);
-    let noted = change.steps_to_note(journal_text(&change));
-    let steps: Vec<Step> = noted.iter().cloned().chain(change.steps_to_finish()).collect();
+    let journal = change.steps_to_journal(journal_text(&change));
+    let steps: Vec<Step> = journal.iter().cloned().chain(change.steps_to_apply()).collect();
     for stop in 0..=steps.len() {
         drop(directory);
         fs::write(root.join(&media), "old").unwrap();
@@ -243,10 +243,10 @@ fn media_that_take_the_place_of_others_do_so_with_the_state_or_not_at_all() {
         for step in &steps[..stop] {
             step.run(&root).unwrap();
         }
-        directory = Directory::open(&root, Purpose::Look).unwrap();
+        directory = Directory::open(&root, Purpose::ReadOnly).unwrap();
         let is_done = directory.platform.state == after.state;
         assert!(is_done || directory.platform.state == before, "between, after {stop} steps");
-        assert_eq!(is_done, stop + 1 >= noted.len(), "{stop}");
+        assert_eq!(is_done, stop + 1 >= journal.len(), "{stop}");
         let found = fs::read_to_string(root.join(&media)).unwrap();
         assert_eq!(found, if is_done { "new" } else { "old" }, "after {stop} steps");
         assert!(!root.join(STAGED).exists() && !root.join(JOURNAL).exists(), "{stop}");

@@ -2,7 +2,7 @@
 
 use super::kind::MemoryKind;
 use super::map::MemoryMap;
-use super::reservation::{HIGH, Reservation};
+use super::reservation::{HIGH_MEMORY, Reservation};
 use bytesize::ByteSize;
 use std::fmt::Write;
 
@@ -61,7 +61,7 @@ impl MemoryMap {
         if !self.from_ram.is_empty() {
             text += "The command line has a memmap= already, which stays: it is repeated above.\n";
         }
-        if planned.start < HIGH {
+        if planned.start < HIGH_MEMORY {
             text += "No RAM from 4 GiB on has the room. Below, a start may fail if the boot loader puts the initrd there.\n";
         }
         text

@@ -107,7 +107,7 @@ mod test {
     use proptest::prelude::*;
 
     #[test]
-    fn timestamps_and_other_lines_are_passed_over() {
+    fn timestamps_and_other_lines_are_ignored() {
         let text = "\
 [Fri Nov 20 10:00:00 2026] BIOS-e820: [mem 0x0000000000000000-0x000000003fffffff] usable
 [    0.000000] e820: update [mem 0x00000000-0x00000fff] usable ==> reserved
@@ -126,7 +126,7 @@ PM: hibernation: Registered nosave memory: [mem 0x00000000-0x00000fff]
     }
 
     #[test]
-    fn the_last_start_counts() {
+    fn last_boot_counts() {
         let firmware = "BIOS-e820: [mem 0x0-0xfffff] usable\nBIOS-e820: [mem 0x100000-0x1fffff] usable\n";
         let user = "user: [mem 0x0-0xfffff] usable\nuser: [mem 0x100000-0x1fffff] persistent (type 12)\n";
         let map = MemoryMap::parse(&format!("{firmware}{user}")).unwrap();
@@ -136,7 +136,7 @@ PM: hibernation: Registered nosave memory: [mem 0x00000000-0x00000fff]
     }
 
     #[test]
-    fn what_is_no_map_is_refused() {
+    fn text_without_map_is_refused() {
         for text in ["", "nothing", "user: [mem 0x", "user: [mem 0x0-0x1", "user: [mem 0x0-0xg] usable"] {
             assert!(matches!(MemoryMap::parse(text), Err(MemoryMapError::NoMemoryMap)), "{text}");
         }
@@ -148,7 +148,7 @@ PM: hibernation: Registered nosave memory: [mem 0x00000000-0x00000fff]
 
     proptest! {
         #[test]
-        fn no_text_panics(text in "(?s)(BIOS-e820: |user: |e820: |\\[mem 0x|[0-9a-f]{1,17}|-0x|\\] ?|usable|persistent \\(type |.|\n){0,40}") {
+        fn parse_never_panics(text in "(?s)(BIOS-e820: |user: |e820: |\\[mem 0x|[0-9a-f]{1,17}|-0x|\\] ?|usable|persistent \\(type |.|\n){0,40}") {
             if let Ok(map) = MemoryMap::parse(&text) {
                 prop_assert!(map.ranges.iter().all(|range| range.len > 0 && range.end() > range.start));
                 if let Ok(planned) = map.plan(1) {

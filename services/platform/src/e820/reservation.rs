@@ -10,9 +10,9 @@ use std::fmt;
 /// within one with error 95.
 pub const SECTION: u64 = 128 << 20;
 /// RAM below this address is left to the kernel and the boot loader, in bytes.
-const FLOOR: u64 = 1 << 30;
+const START_MIN: u64 = 1 << 30;
 /// RAM from this address on is not used by boot loaders, in bytes.
-pub(super) const HIGH: u64 = 4 << 30;
+pub(super) const HIGH_MEMORY: u64 = 4 << 30;
 
 /// A part of RAM that the kernel uses as persistent memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,7 +50,7 @@ impl MemoryMap {
     /// No range of RAM has `size` bytes in whole sections.
     pub fn plan(&self, size: u64) -> Result<Reservation, MemoryMapError> {
         let mut free: Vec<Reservation> =
-            [HIGH, FLOOR].into_iter().flat_map(|floor| self.sections_from(floor)).collect();
+            [HIGH_MEMORY, START_MIN].into_iter().flat_map(|lowest| self.sections_from(lowest)).collect();
         let largest = free.iter().map(|free| free.len).max().unwrap_or(0);
         let refused = MemoryMapError::NoRam { want: size, largest };
         if size > largest {
@@ -68,7 +68,7 @@ impl MemoryMap {
     }
 
     /// Returns the whole sections of RAM from an address on.
-    fn sections_from(&self, floor: u64) -> impl Iterator<Item = Reservation> {
+    fn sections_from(&self, lowest: u64) -> impl Iterator<Item = Reservation> {
         // Kernels list RAM in several adjacent ranges.
         let mut usable: Vec<(u64, u64)> = Vec::new();
         let ram = self.ranges.iter().filter(|range| range.kind == MemoryKind::Usable);
@@ -81,7 +81,7 @@ impl MemoryMap {
             }
         }
         usable.into_iter().filter_map(move |(start, end)| {
-            let start = start.max(floor).checked_next_multiple_of(SECTION)?;
+            let start = start.max(lowest).checked_next_multiple_of(SECTION)?;
             let len = align_down(end, SECTION).checked_sub(start).filter(|len| *len > 0)?;
             Some(Reservation { start, len })
         })
@@ -99,14 +99,14 @@ mod test {
         let mut text = format!("BIOS-e820: [mem 0x100000-{:#x}] usable\n", low - 0x2_0001);
         text += &format!("BIOS-e820: [mem {:#x}-{:#x}] reserved\n", low - 0x2_0000, low - 1);
         if high > 0 {
-            text += &format!("BIOS-e820: [mem 0x100000000-{:#x}] usable\n", HIGH + high - 1);
+            text += &format!("BIOS-e820: [mem 0x100000000-{:#x}] usable\n", HIGH_MEMORY + high - 1);
         }
         MemoryMap::parse(&text).unwrap()
     }
 
     /// Kernels 6.1 and 6.12 accepted these arguments, and refused one.
     #[test]
-    fn plans_are_what_kernels_took() {
+    fn plans_match_kernels() {
         let plan = |map: &MemoryMap, mib: u64| map.plan(mib * MIB).map(|planned| planned.to_string());
         assert_eq!(plan(&map(2048 * MIB, 0), 512).unwrap(), "memmap=512M!1G");
         assert_eq!(plan(&map(3072 * MIB, 3072 * MIB), 1024).unwrap(), "memmap=1G!4G");
@@ -123,7 +123,7 @@ mod test {
             "user: [mem 0x100000000-0x104000017] usable\nuser: [mem 0x104000018-0x10fffffff] usable\n",
         );
         let planned = touching.unwrap().plan(129 * MIB).unwrap();
-        assert_eq!(planned, Reservation { start: HIGH, len: 256 * MIB });
+        assert_eq!(planned, Reservation { start: HIGH_MEMORY, len: 256 * MIB });
         for size in [0, 1, SECTION] {
             assert_eq!(map(2048 * MIB, 0).plan(size).unwrap().len, SECTION, "{size}");
         }

@@ -10,7 +10,7 @@ use std::os::unix::fs::FileExt;
 /// Bytes of one read or write.
 pub(crate) const PART: u64 = 1 << 20;
 /// Size in bytes of the smallest hole that is kept.
-const GRAIN: usize = 4096;
+const GRANULARITY: usize = 4096;
 
 /// Returns the first part of `range` that is no hole; `None` if the range is a hole.
 pub(crate) fn next_data(file: &File, range: Range<u64>) -> io::Result<Option<Range<u64>>> {
@@ -30,7 +30,7 @@ pub(crate) fn next_data(file: &File, range: Range<u64>) -> io::Result<Option<Ran
 
 /// Writes bytes to a hole of a file, and leaves holes where the bytes are zeros.
 pub(crate) fn fill(file: &File, off: u64, bytes: &[u8]) -> io::Result<()> {
-    let grains = bytes.chunks(GRAIN).zip((off..).step_by(GRAIN));
+    let grains = bytes.chunks(GRANULARITY).zip((off..).step_by(GRANULARITY));
     for (grain, at) in grains {
         if grain.iter().any(|byte| *byte != 0) {
             file.write_all_at(grain, at)?;

@@ -34,7 +34,7 @@ pub enum GoalError {
         alignment: u64,
     },
     /// The module has a goal that did not take effect yet.
-    #[error("module {module} has a goal already; reboot, or delete it with `lode ipmctl delete -goal`")]
+    #[error("module {module} has a goal already; reboot, or delete the goal")]
     GoalPending {
         /// The module.
         module: Handle,
@@ -42,7 +42,7 @@ pub enum GoalError {
     /// The module holds a part of a namespace.
     #[error(
         "module {module} has a part of {namespace}, whose data a goal would destroy; \
-         `lode ndctl destroy-namespace {namespace}` first"
+         destroy the namespace first"
     )]
     ModuleInUse {
         /// The module.
@@ -51,7 +51,9 @@ pub enum GoalError {
         namespace: String,
     },
     /// The module shares an interleave set with a module that the goal does not include.
-    #[error("module {module} is interleaved with {other}, which the goal leaves as it is; add it to -dimm")]
+    #[error(
+        "module {module} is interleaved with {other}, which the goal leaves as it is; add it to the goal"
+    )]
     SetSplit {
         /// The module that the goal is for.
         module: Handle,

@@ -36,15 +36,15 @@ pub fn plan(platform: &Platform, request: &GoalRequest) -> Result<Vec<Goal>, Goa
     let first = platform.state.goals.iter().flat_map(|goal| &goal.shares).map(|share| share.set + 1).max();
     let mut sets = Sets { goals: &mut goals, rest, next: first.unwrap_or(0) };
     match request.kind {
-        PersistentKind::AppDirectNotInterleaved => sets.one_for_each(),
-        PersistentKind::AppDirect => sets.interleaved(),
+        PersistentKind::AppDirectNotInterleaved => sets.add_not_interleaved(),
+        PersistentKind::AppDirect => sets.add_interleaved(),
     }
     Ok(goals)
 }
 
 /// Returns the modules that goals can be made for.
 fn goal_targets<'p>(platform: &'p Platform, targets: &Targets) -> Result<Vec<&'p Module>, GoalError> {
-    let mut modules = targets.of(&platform.machine)?;
+    let mut modules = targets.resolve(&platform.machine)?;
     if targets.modules.is_empty() {
         modules.retain(|module| module.health != Health::NonFunctional);
     }
@@ -100,9 +100,10 @@ pub fn create(platform: &mut Platform, goals: Vec<Goal>) {
 /// # Errors
 /// [`UnknownModule`](ModuleError::UnknownModule), [`UnknownSocket`](ModuleError::UnknownSocket).
 pub fn delete(platform: &mut Platform, targets: &Targets) -> Result<Vec<Handle>, ModuleError> {
-    let meant: Vec<Handle> = targets.of(&platform.machine)?.iter().map(|module| module.handle).collect();
+    let targeted: Vec<Handle> =
+        targets.resolve(&platform.machine)?.iter().map(|module| module.handle).collect();
     let deleted =
-        meant.into_iter().filter(|module| platform.state.goal(*module).is_some()).collect::<Vec<_>>();
+        targeted.into_iter().filter(|module| platform.state.goal(*module).is_some()).collect::<Vec<_>>();
     platform.state.goals.retain(|goal| !deleted.contains(&goal.module));
     Ok(deleted)
 }
@@ -117,7 +118,7 @@ struct Sets<'a> {
 }
 
 impl Sets<'_> {
-    fn one_for_each(&mut self) {
+    fn add_not_interleaved(&mut self) {
         for index in 0..self.goals.len() {
             self.add(&[index], self.rest[index]);
         }
@@ -125,7 +126,7 @@ impl Sets<'_> {
 
     /// Interleaves the capacity that all modules of a socket have in common. Repeats it with the remainder of the
     /// larger modules, until a module is in as many sets as it can be.
-    fn interleaved(&mut self) {
+    fn add_interleaved(&mut self) {
         let mut sockets: Vec<u16> = self.goals.iter().map(|goal| goal.module.socket()).collect();
         sockets.dedup();
         for socket in sockets {
@@ -178,7 +179,7 @@ mod test {
     }
 
     #[test]
-    fn dead_modules_are_left_out_and_refused_by_name() {
+    fn dead_modules_are_skipped_or_refused() {
         let platform = platform(INCLUDED[0].1);
         let all = plan(&platform, &GoalRequest::default()).unwrap();
         let expected = [(1, 0, vec![(0, 252)]), (0x101, 0, vec![(0, 252)]), (0x1001, 0, vec![(1, 252)])];
@@ -192,7 +193,7 @@ mod test {
     }
 
     #[test]
-    fn parts_are_rounded_to_what_firmware_gives_and_what_is_left_is_mapped() {
+    fn partitions_round_to_firmware_alignment() {
         let platform = platform(INCLUDED[2].1);
         let request = GoalRequest { memory_percent: 33, reserved_percent: 10, ..GoalRequest::default() };
         let goals = plan(&platform, &request).unwrap();
@@ -203,7 +204,7 @@ mod test {
     }
 
     #[test]
-    fn impossible_parts_are_refused() {
+    fn impossible_percentages_are_refused() {
         let platform = platform(INCLUDED[4].1);
         let request = |memory_percent, reserved_percent| GoalRequest {
             memory_percent,
@@ -218,14 +219,14 @@ mod test {
     }
 
     #[test]
-    fn unequal_modules_share_what_all_have_and_the_larger_ones_the_rest() {
+    fn unequal_modules_form_two_sets() {
         let text = INCLUDED[4].1.replacen("1344MiB", "3344MiB", 1);
         let goals = plan(&platform(&text), &GoalRequest::default()).unwrap();
         assert_eq!(shares(&goals), [(1, 0, vec![(0, 1), (1, 2)]), (0x101, 0, vec![(0, 1)])]);
     }
 
     #[test]
-    fn sets_have_as_many_modules_as_controllers_can_interleave() {
+    fn set_sizes_match_interleave_ways() {
         let mut text = INCLUDED[4].1.to_owned();
         for slot in 2..7 {
             let module = format!(
@@ -239,7 +240,7 @@ mod test {
     }
 
     #[test]
-    fn a_second_goal_and_half_a_set_are_refused() {
+    fn pending_goal_and_split_set_are_refused() {
         let mut platform = platform(INCLUDED[2].1);
         let goals = plan(&platform, &GoalRequest::default()).unwrap();
         create(&mut platform, goals);

@@ -39,7 +39,7 @@ pub enum PersistentKind {
 
 impl PersistentKind {
     /// Describes the mapping of the modules.
-    pub(crate) fn words(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             PersistentKind::AppDirect => "interleaved",
             PersistentKind::AppDirectNotInterleaved => "each module by itself",
@@ -52,7 +52,7 @@ impl Targets {
     ///
     /// # Errors
     /// [`UnknownModule`](ModuleError::UnknownModule), [`UnknownSocket`](ModuleError::UnknownSocket).
-    pub fn of<'m>(&self, machine: &'m Machine) -> Result<Vec<&'m Module>, ModuleError> {
+    pub fn resolve<'m>(&self, machine: &'m Machine) -> Result<Vec<&'m Module>, ModuleError> {
         if let Some(module) = self.modules.iter().find(|module| machine.module(**module).is_none()) {
             return Err(ModuleError::UnknownModule { module: *module });
         }

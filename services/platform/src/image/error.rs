@@ -1,6 +1,6 @@
 //! Errors of images.
 
-use super::fault::ImageFault;
+use super::error_kind::ImageErrorKind;
 use std::path::PathBuf;
 use thiserror::Error;
 
@@ -9,16 +9,16 @@ use thiserror::Error;
 #[non_exhaustive]
 pub enum ImageError {
     /// The image can't be used or made.
-    #[error("{}: {fault}", path.display())]
+    #[error("{}: {kind}", path.display())]
     Image {
         /// Path of the image.
         path: PathBuf,
-        /// The fault.
+        /// The cause.
         #[source]
-        fault: Box<ImageFault>,
+        kind: Box<ImageErrorKind>,
     },
     /// The namespace is not in fsdax mode.
-    #[error("{name} is not in use as fsdax; `lode ndctl create-namespace -e {name} -m fsdax -f` makes it so")]
+    #[error("{name} is not in use as fsdax; change its mode")]
     NotFsdax {
         /// Its name.
         name: String,
@@ -32,18 +32,18 @@ pub enum ImageError {
         package: &'static str,
     },
     /// A program failed.
-    #[error("{program} failed: {says}")]
+    #[error("{program} failed: {message}")]
     ProgramFailed {
         /// Its name.
         program: &'static str,
         /// Its error output.
-        says: String,
+        message: String,
     },
 }
 
 impl ImageError {
     /// Makes the error of an image that can't be used or made.
-    pub(super) fn of(path: impl Into<PathBuf>, fault: ImageFault) -> ImageError {
-        ImageError::Image { path: path.into(), fault: Box::new(fault) }
+    pub(super) fn of(path: impl Into<PathBuf>, kind: ImageErrorKind) -> ImageError {
+        ImageError::Image { path: path.into(), kind: Box::new(kind) }
     }
 }

@@ -4,8 +4,8 @@ use super::target::Window;
 use crate::directory::{Media, Staged};
 use crate::error::PlatformError;
 use crate::file::error::FileError;
+use crate::file::progress::CopyProgress;
 use crate::file::sparse;
-use crate::file::watch::Watch;
 use std::fs::File;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
@@ -20,7 +20,7 @@ pub(super) fn flatten(
     window: &Window,
     file: &File,
     path: &Path,
-    watch: &mut Watch<'_>,
+    progress: &mut CopyProgress<'_>,
 ) -> Result<(), PlatformError> {
     let Window { region, range, image_off } = window;
     // The check includes holes: media errors must not become zeros.
@@ -36,10 +36,10 @@ pub(super) fn flatten(
             error,
         })?;
         let end = start + part.len() as u64;
-        watch.done(end - at)?;
+        progress.advance(end - at)?;
         at = end;
     }
-    Ok(watch.done(range.end - at)?)
+    Ok(progress.advance(range.end - at)?)
 }
 
 /// Copies data from an image file to the modules of the window, whose range is a hole so far.
@@ -48,10 +48,10 @@ pub(super) fn spread(
     path: &Path,
     window: &Window,
     staged: &Staged,
-    watch: &mut Watch<'_>,
+    progress: &mut CopyProgress<'_>,
 ) -> Result<(), PlatformError> {
     let Window { region, range, image_off } = window;
-    each_part(file, path, *image_off..window.image_end(), watch, |at, part| {
+    each_part(file, path, *image_off..window.image_end(), progress, |at, part| {
         staged.fill(region, range.start + at - image_off, part)
     })
 }
@@ -61,7 +61,7 @@ pub(super) fn each_part(
     file: &File,
     path: &Path,
     range: Range<u64>,
-    watch: &mut Watch<'_>,
+    progress: &mut CopyProgress<'_>,
     mut take: impl FnMut(u64, &[u8]) -> Result<(), FileError>,
 ) -> Result<(), PlatformError> {
     let reading = |error| FileError { what: "reading", path: path.to_owned(), error };
@@ -72,8 +72,8 @@ pub(super) fn each_part(
         file.read_exact_at(&mut part, data.start).map_err(reading)?;
         take(data.start, &part)?;
         let end = data.start + part.len() as u64;
-        watch.done(end - at)?;
+        progress.advance(end - at)?;
         at = end;
     }
-    Ok(watch.done(range.end - at)?)
+    Ok(progress.advance(range.end - at)?)
 }

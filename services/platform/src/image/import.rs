@@ -1,20 +1,20 @@
 //! Import of images that a kernel has changed.
 
 use super::error::ImageError;
-use super::fault::ImageFault;
+use super::error_kind::ImageErrorKind;
+use super::existing::Image;
+use super::existing::check_whole;
 use super::file_system::data_range;
 use super::flatten::{each_part, spread};
+use super::layout::ImageLayout;
 use super::sectors::Sectors;
-use super::shape::Shape;
 use super::target::{Target, Window};
-use super::used::Image;
-use super::used::check_whole;
 use crate::directory::{Directory, Media, Staged};
 use crate::error::PlatformError;
-use crate::file::watch::Watch;
+use crate::file::progress::CopyProgress;
 use crate::machine::Handle;
 use crate::namespace::{
-    Namespace, NamespaceError, has_labels, labelled, labelled_names, put_labels, remove_labels,
+    Namespace, NamespaceError, has_labels, labelled_names, put_labels, region_labels, remove_labels,
     replace_labels,
 };
 use crate::platform::Platform;
@@ -28,13 +28,13 @@ use uuid::Uuid;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Imported {
     /// Name of the destination.
-    pub into: String,
+    pub destination: String,
     /// Names of its namespaces after the import, in this machine.
     pub namespaces: Vec<String>,
     /// Number of new namespaces.
-    pub made: u64,
+    pub created: u64,
     /// Number of removed namespaces.
-    pub gone: u64,
+    pub removed: u64,
 }
 
 impl Directory {
@@ -54,24 +54,24 @@ impl Directory {
         &mut self,
         image: &Image,
         into: Option<&str>,
-        watch: &mut Watch<'_>,
+        progress: &mut CopyProgress<'_>,
     ) -> Result<Imported, PlatformError> {
         let target = match into {
             Some(name) => Target::find(self.platform(), name)?,
             None => origin(self.platform(), image)?,
         };
         match &target {
-            Target::Module(module) => self.import_module(image, *module, watch),
-            Target::Namespace(region, namespace) if image.shape.label_len == 0 => {
-                self.import_bare(image, region, namespace, watch)
+            Target::Module(module) => self.import_module(image, *module, progress),
+            Target::Namespace(region, namespace) if image.layout.label_len == 0 => {
+                self.import_unlabelled(image, region, namespace, progress)
             }
             Target::Namespace(region, namespace) => {
                 let window = Window::new(self.platform(), region, Some(namespace));
-                self.import_window(image, &target, window, watch)
+                self.import_window(image, &target, window, progress)
             }
             Target::Region(region) => {
                 let window = Window::new(self.platform(), region, None);
-                self.import_window(image, &target, window, watch)
+                self.import_window(image, &target, window, progress)
             }
         }
     }
@@ -82,40 +82,50 @@ impl Directory {
         image: &Image,
         target: &Target,
         window: Window,
-        watch: &mut Watch<'_>,
+        progress: &mut CopyProgress<'_>,
     ) -> Result<Imported, PlatformError> {
-        check_size(image, target, Shape::with_labels(window.image_end(), 0).data_len, image.shape.data_len)?;
+        check_size(
+            image,
+            target,
+            ImageLayout::with_labels(window.image_end(), 0).data_len,
+            image.layout.data_len,
+        )?;
         let (_, labels) = image.labels().map_err(|fault| of_image(image, fault))?;
         if image.area.is_none() && has_labels(self.platform(), &window.region) {
-            return Err(of_image(image, ImageFault::NoLabels { into: target.name() }).into());
+            return Err(of_image(image, ImageErrorKind::NoLabels { into: target.name() }).into());
         }
         let wanted =
-            labels.iter().map(|label| in_region(label, &window)).collect::<Result<Vec<_>, ImageFault>>();
+            labels.iter().map(|label| in_region(label, &window)).collect::<Result<Vec<_>, ImageErrorKind>>();
         let wanted = wanted.map_err(|fault| of_image(image, fault))?;
         // This trial finds errors before the long copy.
         replace_namespaces(&mut self.platform().clone(), &window, &wanted)?;
         let mut staged = self.stage()?;
         let mut media = self.media();
-        copy_around(&mut staged, &mut media, &window, watch)?;
-        spread(&image.file, &image.path, &window, &staged, watch)?;
+        copy_around(&mut staged, &mut media, &window, progress)?;
+        spread(&image.file, &image.path, &window, &staged, progress)?;
         let (made, gone) =
             self.change_media(staged, |platform| replace_namespaces(platform, &window, &wanted))?;
         let namespaces = self.platform().namespaces(&window.region).into_iter();
         let namespaces = namespaces.filter(|one| window.range.contains(&one.offset));
         let namespaces = namespaces.map(|one| one.device()).collect();
-        Ok(Imported { into: target.name(), namespaces, made, gone })
+        Ok(Imported { destination: target.name(), namespaces, created: made, removed: gone })
     }
 
     /// Imports an image of a namespace's data.
-    fn import_bare(
+    fn import_unlabelled(
         &mut self,
         image: &Image,
         region: &Region,
         namespace: &Namespace,
-        watch: &mut Watch<'_>,
+        progress: &mut CopyProgress<'_>,
     ) -> Result<Imported, PlatformError> {
         let target = Target::Namespace(region.clone(), Box::new(namespace.clone()));
-        check_size(image, &target, Shape::bare(namespace.usable()).data_len, image.shape.data_len)?;
+        check_size(
+            image,
+            &target,
+            ImageLayout::without_labels(namespace.usable()).data_len,
+            image.layout.data_len,
+        )?;
         let mut media = self.media();
         let sectors = Sectors::open(&mut media, region, namespace)?;
         let mut staged = self.stage()?;
@@ -126,18 +136,23 @@ impl Directory {
                     range: namespace.offset..namespace.offset,
                     image_off: 0,
                 };
-                copy_around(&mut staged, &mut media, &nothing, watch)?;
-                sectors.write(&mut media, &staged, &image.file, &image.path, watch)?;
+                copy_around(&mut staged, &mut media, &nothing, progress)?;
+                sectors.write(&mut media, &staged, &image.file, &image.path, progress)?;
             }
             (None, Some(range)) => {
                 let window = Window { region: region.clone(), range, image_off: 0 };
-                copy_around(&mut staged, &mut media, &window, watch)?;
-                spread(&image.file, &image.path, &window, &staged, watch)?;
+                copy_around(&mut staged, &mut media, &window, progress)?;
+                spread(&image.file, &image.path, &window, &staged, progress)?;
             }
             (None, None) => {}
         }
         self.change_media(staged, |_| Ok::<_, PlatformError>(()))?;
-        Ok(Imported { into: target.name(), namespaces: vec![namespace.device()], made: 0, gone: 0 })
+        Ok(Imported {
+            destination: target.name(),
+            namespaces: vec![namespace.device()],
+            created: 0,
+            removed: 0,
+        })
     }
 
     /// Imports a raw copy of a module.
@@ -145,25 +160,25 @@ impl Directory {
         &mut self,
         image: &Image,
         module: Handle,
-        watch: &mut Watch<'_>,
+        progress: &mut CopyProgress<'_>,
     ) -> Result<Imported, PlatformError> {
         let platform = self.platform();
         let index = platform.machine.module_index(module).unwrap_or(0);
         let (capacity, label_len) =
             (platform.machine.modules[index].capacity, platform.machine.modules[index].label_area);
-        check_size(image, &Target::Module(module), capacity + label_len, image.shape.file_len())?;
+        check_size(image, &Target::Module(module), capacity + label_len, image.layout.file_len())?;
         let mut labels = vec![0; label_len as usize];
         image.file.read_exact_at(&mut labels, capacity).map_err(|error| image.failed(error))?;
         match LabelArea::read(&labels) {
             Ok(area) => check_whole(&area).and_then(|()| check_sets(platform, module, &area)),
             Err(lode_nvdimm::LabelError::Blank) => Ok(()),
-            Err(error) => Err(ImageFault::Labels { off: capacity, error }),
+            Err(error) => Err(ImageErrorKind::Labels { off: capacity, error }),
         }
         .map_err(|fault| of_image(image, fault))?;
         let before = identities(self.platform());
         let mut staged = self.stage()?;
-        staged.copy(&mut self.media(), module, 0..capacity, watch)?;
-        each_part(&image.file, &image.path, 0..capacity, watch, |at, part| {
+        staged.copy(&mut self.media(), module, 0..capacity, progress)?;
+        each_part(&image.file, &image.path, 0..capacity, progress, |at, part| {
             staged.fill_module(module, at, part)
         })?;
         self.change_media(staged, |platform| {
@@ -174,7 +189,7 @@ impl Directory {
         let after = identities(self.platform());
         let (made, gone) =
             (after.difference(&before).count() as u64, before.difference(&after).count() as u64);
-        Ok(Imported { into: module.to_string(), namespaces, made, gone })
+        Ok(Imported { destination: module.to_string(), namespaces, created: made, removed: gone })
     }
 
     /// Replaces the data of a namespace, which is contiguous in it, by that of a file.
@@ -184,13 +199,13 @@ impl Directory {
         namespace: &Namespace,
         staged: Staged,
         file: (&std::fs::File, &std::path::Path),
-        watch: &mut Watch<'_>,
+        progress: &mut CopyProgress<'_>,
     ) -> Result<(), PlatformError> {
         let Some(range) = data_range(namespace) else { return Ok(()) };
         let mut staged = staged;
         let window = Window { region: region.clone(), range, image_off: 0 };
-        copy_around(&mut staged, &mut self.media(), &window, watch)?;
-        spread(file.0, file.1, &window, &staged, watch)?;
+        copy_around(&mut staged, &mut self.media(), &window, progress)?;
+        spread(file.0, file.1, &window, &staged, progress)?;
         self.change_media(staged, |_| Ok::<_, PlatformError>(()))
     }
 }
@@ -206,13 +221,13 @@ fn copy_around(
     staged: &mut Staged,
     media: &mut Media,
     window: &Window,
-    watch: &mut Watch<'_>,
+    progress: &mut CopyProgress<'_>,
 ) -> Result<(), PlatformError> {
     let Some(interleave) = window.region.interleave() else { return Ok(()) };
     for (position, member) in (0..).zip(window.region.members()) {
         let share = interleave.share(position, window.range.clone());
         let share = member.offset + share.start..member.offset + share.end;
-        staged.copy(media, member.module, share, watch)?;
+        staged.copy(media, member.module, share, progress)?;
     }
     Ok(())
 }
@@ -221,7 +236,7 @@ fn copy_around(
 fn origin(platform: &Platform, image: &Image) -> Result<Target, PlatformError> {
     let labels = match image.labels() {
         Ok((_, labels)) => labels,
-        Err(fault @ ImageFault::ForeignLabel { .. }) => {
+        Err(fault @ ImageErrorKind::ForeignLabel { .. }) => {
             return Ok(module_of(platform, image).ok_or_else(|| of_image(image, fault))?);
         }
         Err(fault) => return Err(of_image(image, fault).into()),
@@ -235,8 +250,9 @@ fn origin(platform: &Platform, image: &Image) -> Result<Target, PlatformError> {
     for region in platform.regions().into_iter().filter(|region| matches!(region.origin, Origin::Set { .. }))
     {
         let known = known(&region);
-        let fits =
-            |window: &Window| Shape::with_labels(window.image_end(), 0).data_len == image.shape.data_len;
+        let fits = |window: &Window| {
+            ImageLayout::with_labels(window.image_end(), 0).data_len == image.layout.data_len
+        };
         let lies = |namespace: &Namespace, window: &Window| {
             labels.iter().any(|label| {
                 Some(label.uuid) == namespace.uuid
@@ -258,7 +274,7 @@ fn origin(platform: &Platform, image: &Image) -> Result<Target, PlatformError> {
     match <[Target; 1]>::try_from(found) {
         // A region that is disabled can't be a destination.
         Ok([target]) => Target::find(platform, &target.name()),
-        Err(_) => Ok(module_of(platform, image).ok_or_else(|| of_image(image, ImageFault::NoOrigin))?),
+        Err(_) => Ok(module_of(platform, image).ok_or_else(|| of_image(image, ImageErrorKind::NoOrigin))?),
     }
 }
 
@@ -266,7 +282,7 @@ fn origin(platform: &Platform, image: &Image) -> Result<Target, PlatformError> {
 fn module_of(platform: &Platform, image: &Image) -> Option<Target> {
     let modules = platform.machine.modules.iter();
     let mut fitting = modules
-        .filter(|module| module.usable() && module.capacity + module.label_area == image.shape.file_len())
+        .filter(|module| module.usable() && module.capacity + module.label_area == image.layout.file_len())
         .filter(|module| {
             let mut labels = vec![0; module.label_area as usize];
             let read = image.file.read_exact_at(&mut labels, module.capacity);
@@ -280,7 +296,7 @@ fn module_of(platform: &Platform, image: &Image) -> Option<Target> {
 }
 
 /// Checks that all labels belong to sets that the module is part of, at the module's position.
-fn check_sets(platform: &Platform, module: Handle, area: &LabelArea) -> Result<(), ImageFault> {
+fn check_sets(platform: &Platform, module: Handle, area: &LabelArea) -> Result<(), ImageErrorKind> {
     let regions = platform.regions();
     let is_own = |label: &NamespaceLabel| {
         regions.iter().any(|region| {
@@ -298,9 +314,9 @@ fn check_sets(platform: &Platform, module: Handle, area: &LabelArea) -> Result<(
         match label {
             Label::Namespace(label) if is_own(label) => {}
             Label::Namespace(label) => {
-                return Err(ImageFault::ForeignLabel { slot, cookie: label.set_cookie });
+                return Err(ImageErrorKind::ForeignLabel { slot, cookie: label.set_cookie });
             }
-            _ => return Err(ImageFault::ForeignLabel { slot, cookie: 0 }),
+            _ => return Err(ImageErrorKind::ForeignLabel { slot, cookie: 0 }),
         }
     }
     Ok(())
@@ -310,24 +326,24 @@ fn check_size(image: &Image, into: &Target, want: u64, found: u64) -> Result<(),
     if want == found {
         return Ok(());
     }
-    Err(of_image(image, ImageFault::Size { into: into.name(), want, found }))
+    Err(of_image(image, ImageErrorKind::Size { into: into.name(), want, found }))
 }
 
-fn of_image(image: &Image, fault: ImageFault) -> ImageError {
+fn of_image(image: &Image, fault: ImageErrorKind) -> ImageError {
     ImageError::of(&image.path, fault)
 }
 
 /// Converts a label of an image to one of the window's region, with the range in the first module's share.
-fn in_region(label: &NamespaceLabel, window: &Window) -> Result<NamespaceLabel, ImageFault> {
+fn in_region(label: &NamespaceLabel, window: &Window) -> Result<NamespaceLabel, ImageErrorKind> {
     let end = label.dpa + label.raw_size;
     if label.dpa < window.image_off || end > window.image_end() {
-        return Err(ImageFault::Behind { uuid: label.uuid, end, len: window.image_end() });
+        return Err(ImageErrorKind::BeyondEnd { uuid: label.uuid, end, len: window.image_end() });
     }
     let ways = window.region.members().len() as u64;
     let (start, size) = (label.dpa - window.image_off + window.range.start, label.raw_size);
     let unit = ways * lode_layout::BLOCK;
     if !start.is_multiple_of(unit) || !size.is_multiple_of(unit) {
-        return Err(ImageFault::Uneven { uuid: label.uuid, start, size, unit });
+        return Err(ImageErrorKind::Misaligned { uuid: label.uuid, start, size, unit });
     }
     Ok(NamespaceLabel { dpa: start / ways, raw_size: size / ways, ..*label })
 }
@@ -345,15 +361,15 @@ fn replace_namespaces(
         };
     }
     let ways = window.region.members().len() as u64;
-    let all = labelled(platform, &window.region);
+    let all = region_labels(platform, &window.region);
     let (inside, outside): (Vec<_>, Vec<_>) =
         all.into_iter().partition(|label| window.range.contains(&(label.dpa * ways)));
     let elsewhere = platform.regions().into_iter().filter(|region| region.number != window.region.number);
     let mut taken: BTreeSet<Uuid> =
-        elsewhere.flat_map(|region| labelled(platform, &region)).map(|label| label.uuid).collect();
+        elsewhere.flat_map(|region| region_labels(platform, &region)).map(|label| label.uuid).collect();
     taken.extend(outside.iter().map(|label| label.uuid));
     if let Some(label) = wanted.iter().find(|label| taken.contains(&label.uuid)) {
-        return Err(NamespaceError::UuidTaken { uuid: label.uuid });
+        return Err(NamespaceError::UuidExists { uuid: label.uuid });
     }
     let gone: Vec<&NamespaceLabel> =
         inside.iter().filter(|old| wanted.iter().all(|new| new.uuid != old.uuid)).collect();

@@ -9,7 +9,7 @@
 //!
 //! A module without labels is one namespace without a UUID. So the info block has no parent UUID.
 
-use lode_nvdimm::{PAGE_MAP_OFF, PageMapInfo, PageMapPlace, PageMapUser};
+use lode_nvdimm::{PAGE_MAP_OFF, PageMapInfo, PageMapLocation, PageMapUser};
 use uuid::Uuid;
 
 /// Offset of the page map's data, in bytes.
@@ -33,7 +33,7 @@ pub(super) fn blocks(len: u64, file_system_len: u64, uuid: Uuid) -> Vec<(u64, Ve
         minor: 4,
         data_off: DATA,
         page_count: (len - DATA) / PAGE,
-        place: PageMapPlace::Dram,
+        location: PageMapLocation::Dram,
         start_pad: 0,
         end_trunc: 0,
         align: DATA as u32,

@@ -5,7 +5,7 @@ use super::file_system::{FileSystem, HEAD};
 use crate::directory::Directory;
 use crate::error::PlatformError;
 use crate::file::error::FileError;
-use crate::file::watch::Watch;
+use crate::file::progress::CopyProgress;
 use crate::namespace::{Mode, Namespace, NamespaceError};
 use std::ffi::OsString;
 use std::fs::File;
@@ -76,7 +76,7 @@ impl Directory {
         name: &str,
         kind: FileSystemKind,
         options: &[OsString],
-        watch: &mut Watch<'_>,
+        progress: &mut CopyProgress<'_>,
     ) -> Result<FileSystem, PlatformError> {
         let (region, namespace) = self.platform().namespace(name)?;
         if !region.enabled {
@@ -94,8 +94,10 @@ impl Directory {
         let file = File::options().read(true).write(true).create_new(true).open(&path).map_err(making)?;
         file.set_len(namespace.usable()).map_err(making)?;
         run(kind, &namespace, options, &path)?;
-        let failed =
-            |says: &str| ImageError::ProgramFailed { program: kind.program(), says: says.to_owned() };
+        let failed = |message: &str| ImageError::ProgramFailed {
+            program: kind.program(),
+            message: message.to_owned(),
+        };
         // An option may have extended the file. Its end would be cut off.
         if file.metadata().map_err(making)?.len() > namespace.usable() {
             return Err(failed("the file system is larger than the namespace").into());
@@ -105,7 +107,7 @@ impl Directory {
         // With some options the program makes no file system. The previous data stays then.
         let found = FileSystem::at(&head, 0);
         let found = found.ok_or_else(|| failed("it made no file system of this kind"))?;
-        self.replace_data(&region, &namespace, staged, (&file, &path), watch)?;
+        self.replace_data(&region, &namespace, staged, (&file, &path), progress)?;
         Ok(found)
     }
 }
@@ -130,7 +132,7 @@ fn run(
     let said = [output.stderr, output.stdout].concat();
     let said = String::from_utf8_lossy(&said);
     let lines: Vec<&str> = said.lines().map(str::trim).filter(|line| !line.is_empty()).take(3).collect();
-    Err(ImageError::ProgramFailed { program, says: lines.join("; ") }.into())
+    Err(ImageError::ProgramFailed { program, message: lines.join("; ") }.into())
 }
 
 #[cfg(test)]
@@ -138,7 +140,7 @@ mod test {
     use super::*;
 
     #[test]
-    fn a_program_that_is_missing_is_named_with_its_package() {
+    fn missing_program_names_its_package() {
         let folder = tempfile::tempdir().unwrap();
         let folders = || [folder.path().join("none"), folder.path().to_owned()].into_iter();
         let missing = FileSystemKind::Xfs.find(folders()).unwrap_err().to_string();

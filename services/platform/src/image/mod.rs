@@ -3,7 +3,7 @@
 //! ```text
 //!   region over modules    | line 0 | line 1 | line 2 | ...          interleaved over their media
 //!        | flatten   ^ spread
-//!   image                  | data in one piece | label area |       Shape
+//!   image                  | data in one piece | label area |       ImageLayout
 //! ```
 //!
 //! QEMU gives each module a region of its own, and derives the module's identity from its slot. So the export writes
@@ -16,30 +16,30 @@
 //! the origin.
 
 pub(crate) mod error;
+mod error_kind;
+mod existing;
 mod export;
-mod fault;
 mod file_system;
 mod flatten;
-mod form;
+mod format;
 mod import;
 mod kata;
+mod layout;
 mod mkfs;
 mod new_file;
 mod qemu;
+mod qemu_slot;
 mod sectors;
-mod shape;
-mod slot;
 mod target;
-mod used;
 
-pub use crate::file::watch::{Stopped, Watch};
+pub use crate::file::progress::{Cancelled, CopyProgress};
 pub use error::ImageError;
+pub use error_kind::ImageErrorKind;
+pub use existing::{Image, ImageContents, ImageNamespace};
 pub use export::{ExportImage, Exported};
-pub use fault::ImageFault;
 pub use file_system::FileSystem;
-pub use form::ImageForm;
+pub use format::ImageFormat;
 pub use import::Imported;
+pub use layout::ImageLayout;
 pub use mkfs::FileSystemKind;
-pub use shape::Shape;
-pub use slot::QemuSlot;
-pub use used::{Image, ImageContents, ImageNamespace};
+pub use qemu_slot::QemuSlot;

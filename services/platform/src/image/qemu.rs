@@ -1,7 +1,7 @@
 //! QEMU options for booting with an image.
 
-use super::shape::Shape;
-use super::slot::QemuSlot;
+use super::layout::ImageLayout;
+use super::qemu_slot::QemuSlot;
 use crate::machine::PersistenceDomain;
 use std::path::Path;
 
@@ -11,7 +11,12 @@ const MEMORY: u64 = 1 << 30;
 const SLACK: u64 = 1 << 30;
 
 /// Returns the options for an NVDIMM with labels.
-pub(super) fn nvdimm(path: &Path, shape: Shape, slot: QemuSlot, domain: PersistenceDomain) -> Vec<String> {
+pub(super) fn nvdimm(
+    path: &Path,
+    layout: ImageLayout,
+    slot: QemuSlot,
+    domain: PersistenceDomain,
+) -> Vec<String> {
     let persistence = match domain {
         PersistenceDomain::CpuCache => ",nvdimm-persistence=cpu",
         PersistenceDomain::MemoryController => ",nvdimm-persistence=mem-ctrl",
@@ -19,28 +24,35 @@ pub(super) fn nvdimm(path: &Path, shape: Shape, slot: QemuSlot, domain: Persiste
     };
     let number = slot.0;
     let device =
-        format!("nvdimm,id=nvdimm{number},memdev=mem{number},label-size={},slot={number}", shape.label_len);
+        format!("nvdimm,id=nvdimm{number},memdev=mem{number},label-size={},slot={number}", layout.label_len);
     let machine = format!("q35,nvdimm=on{persistence}");
-    options(&machine, path, shape, number, &device, "")
+    options(&machine, path, layout, number, &device, "")
 }
 
 /// Returns the options for a virtio-pmem device, which has no labels. A flush by the guest makes its writes durable.
-pub(super) fn virtio_pmem(path: &Path, shape: Shape) -> Vec<String> {
-    options("q35", path, shape, 0, "virtio-pmem-pci,id=pmem0,memdev=mem0", "")
+pub(super) fn virtio_pmem(path: &Path, layout: ImageLayout) -> Vec<String> {
+    options("q35", path, layout, 0, "virtio-pmem-pci,id=pmem0,memdev=mem0", "")
 }
 
 /// Returns the options for a root file system that is read-only for the guest.
-pub(super) fn kata_root(path: &Path, shape: Shape) -> Vec<String> {
+pub(super) fn kata_root(path: &Path, layout: ImageLayout) -> Vec<String> {
     let device = "nvdimm,id=nvdimm0,memdev=mem0,unarmed=on";
-    options("q35,nvdimm=on", path, shape, 0, device, ",readonly=on")
+    options("q35,nvdimm=on", path, layout, 0, device, ",readonly=on")
 }
 
-fn options(machine: &str, path: &Path, shape: Shape, number: u8, device: &str, access: &str) -> Vec<String> {
+fn options(
+    machine: &str,
+    path: &Path,
+    layout: ImageLayout,
+    number: u8,
+    device: &str,
+    access: &str,
+) -> Vec<String> {
     let slots = u64::from(number) + 1;
-    let memory_max = (MEMORY + slots * (shape.file_len() + SLACK)).next_multiple_of(1 << 30);
+    let memory_max = (MEMORY + slots * (layout.file_len() + SLACK)).next_multiple_of(1 << 30);
     // QEMU ends the name at a comma unless it is doubled.
     let path = path.to_string_lossy().replace(',', ",,");
-    let size = shape.file_len();
+    let size = layout.file_len();
     // With `readonly=on` a shared mapping could not be written, so the mapping is private.
     let share = if access.is_empty() { "on" } else { "off" };
     let object =

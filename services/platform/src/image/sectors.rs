@@ -1,13 +1,13 @@
 //! Sectors of a namespace as its user sees them, through the BTT.
 
 use super::error::ImageError;
-use super::fault::ImageFault;
+use super::error_kind::ImageErrorKind;
 use crate::contents::INFO_BLOCK;
 use crate::directory::{BttError, Media, Staged};
 use crate::error::PlatformError;
 use crate::file::error::FileError;
+use crate::file::progress::CopyProgress;
 use crate::file::sparse;
-use crate::file::watch::Watch;
 use crate::namespace::{Namespace, Personality};
 use crate::region::Region;
 use lode_nvdimm::{BttBlockState, BttFlog, BttGeometry, BttInfo, BttMapEntry, BttVersion};
@@ -138,7 +138,7 @@ impl<'r> Sectors<'r> {
         media: &mut Media,
         file: &File,
         path: &Path,
-        watch: &mut Watch<'_>,
+        progress: &mut CopyProgress<'_>,
     ) -> Result<(), PlatformError> {
         let writing = |error| FileError { what: "writing", path: path.to_owned(), error };
         for arena in &self.arenas {
@@ -157,7 +157,7 @@ impl<'r> Sectors<'r> {
                     sparse::fill(file, arena.user_off + run.lba * external, &bytes).map_err(writing)?;
                 }
                 first += entries.len() as u64;
-                watch.done(entries.len() as u64 * external)?;
+                progress.advance(entries.len() as u64 * external)?;
             }
         }
         Ok(())
@@ -173,7 +173,7 @@ impl<'r> Sectors<'r> {
         staged: &Staged,
         file: &File,
         path: &Path,
-        watch: &mut Watch<'_>,
+        progress: &mut CopyProgress<'_>,
     ) -> Result<(), PlatformError> {
         for arena in &self.arenas {
             let external = u64::from(arena.geometry.external_lbasize());
@@ -191,7 +191,7 @@ impl<'r> Sectors<'r> {
                 let off = arena.start + arena.geometry.mapoff() + first * BttMapEntry::LEN;
                 staged.write(self.region, off, &map)?;
                 first += entries.len() as u64;
-                watch.done(entries.len() as u64 * external)?;
+                progress.advance(entries.len() as u64 * external)?;
             }
         }
         Ok(())
@@ -255,7 +255,7 @@ impl<'r> Sectors<'r> {
                 BttBlockState::Zero => continue,
                 BttBlockState::Error => {
                     let sector = arena.user_off / external + lba;
-                    let fault = ImageFault::LostSector { name: self.name.clone(), sector };
+                    let fault = ImageErrorKind::LostSector { name: self.name.clone(), sector };
                     return Err(ImageError::of(&self.name, fault).into());
                 }
                 BttBlockState::Initial | BttBlockState::Normal => {}

@@ -1,7 +1,7 @@
 //! Source of an export, or destination of an import.
 
 use super::error::ImageError;
-use super::fault::ImageFault;
+use super::error_kind::ImageErrorKind;
 use crate::error::PlatformError;
 use crate::machine::{Handle, ModuleError};
 use crate::namespace::{Namespace, NamespaceError};
@@ -20,7 +20,7 @@ pub(super) enum Target {
 impl Target {
     /// Finds the object with this name: `region0`, `namespace0.0`, `nmem0` or `0x0001`.
     pub(super) fn find(platform: &Platform, name: &str) -> Result<Target, PlatformError> {
-        let unknown = || ImageError::of(name, ImageFault::UnknownSource { name: name.to_owned() });
+        let unknown = || ImageError::of(name, ImageErrorKind::UnknownSource { name: name.to_owned() });
         if name.starts_with("namespace") {
             let (region, namespace) = platform.namespace(name)?;
             return Target::with_data(region, Some(namespace));
@@ -47,7 +47,7 @@ impl Target {
     fn with_data(region: Region, namespace: Option<Namespace>) -> Result<Target, PlatformError> {
         let number = region.number;
         if region.origin == Origin::Memmap {
-            let fault = ImageFault::NoData { region: number };
+            let fault = ImageErrorKind::NoData { region: number };
             return Err(ImageError::of(region.name(), fault).into());
         }
         if !region.enabled {

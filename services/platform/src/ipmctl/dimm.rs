@@ -1,6 +1,6 @@
 //! `ipmctl show -dimm`.
 
-use super::display::{Display, UNKNOWN, Values, capacity, is_first_generation, print};
+use super::display::{Attributes, DisplayOptions, UNKNOWN, capacity, is_first_generation, print};
 use super::error::ShowError;
 use crate::goal::Targets;
 use crate::listing::{Column, Record, Records};
@@ -28,36 +28,42 @@ pub(crate) const LATER: [Column; 5] = [
 
 const NOT_APPLICABLE: &str = "N/A";
 
-pub(super) fn show(platform: &Platform, targets: &Targets, display: &Display) -> Result<String, ShowError> {
-    let modules = targets.of(&platform.machine)?;
+pub(super) fn show(
+    platform: &Platform,
+    targets: &Targets,
+    display: &DisplayOptions,
+) -> Result<String, ShowError> {
+    let modules = targets.resolve(&platform.machine)?;
     let records = modules.into_iter().map(|module| dimm_record(platform, module, display)).collect();
     let records = Records { list_tag: "DimmList", tag: "Dimm", part_tag: "", head: Some("DimmID"), records };
     let columns: &[Column] = if is_first_generation(&platform.machine) { &FIRST } else { &LATER };
     print(records, columns, display)
 }
 
-fn dimm_record(platform: &Platform, module: &Module, display: &Display) -> Record {
+fn dimm_record(platform: &Platform, module: &Module, display: &DisplayOptions) -> Record {
     if module.health != Health::NonFunctional {
         return live_record(platform, module, display);
     }
     let dead = dead_record(platform, module, display);
-    match display.values {
-        Values::All => dead,
-        Values::Usual | Values::Only(_) => live_record(platform, module, display).limited_to(&dead),
+    match display.attributes {
+        Attributes::All => dead,
+        Attributes::Default | Attributes::Named(_) => {
+            live_record(platform, module, display).limited_to(&dead)
+        }
     }
 }
 
 /// Returns all values of a module that answers.
-fn live_record(platform: &Platform, module: &Module, display: &Display) -> Record {
+fn live_record(platform: &Platform, module: &Module, display: &DisplayOptions) -> Record {
     let first = is_first_generation(&platform.machine);
     let record = Record::new()
         .with("DimmID", module.handle)
         .with("Capacity", capacity(&platform.machine, module.capacity, display))
-        .with("LockState", module.security.word());
+        .with("LockState", module.security.as_str());
     let optional = ["SVNDowngrade", "SecureErasePolicy", "S3ResumeOptIn", "FwActivateOptIn"];
     let record = if first { record } else { unknown(record, &optional) };
     let record = record
-        .with("HealthState", module.health.word())
+        .with("HealthState", module.health.as_str())
         .with("HealthStateReason", health_reason(module))
         .with("FWVersion", module.firmware.as_deref().unwrap_or(NOT_APPLICABLE))
         .with("FWAPIVersion", UNKNOWN)
@@ -68,24 +74,24 @@ fn live_record(platform: &Platform, module: &Module, display: &Display) -> Recor
         .with("PhysicalID", hex(module.physical_id))
         .with("DimmHandle", module.handle)
         .with("DimmUID", module.identity.map_or(UNKNOWN.to_owned(), |identity| identity.to_string()));
-    let record = placed(record, module).with("MemoryType", "Logical Non-Volatile Device");
-    let record = identified(record, module);
+    let record = with_location(record, module).with("MemoryType", "Logical Non-Volatile Device");
+    let record = with_identity(record, module);
     let record = with_uses(platform, record, module, display);
     let record = with_states(platform, record, module);
     if first { record.with("ActionRequired", 0) } else { record }
 }
 
 /// Returns all values of a module that is present and does not answer.
-fn dead_record(platform: &Platform, module: &Module, display: &Display) -> Record {
+fn dead_record(platform: &Platform, module: &Module, display: &DisplayOptions) -> Record {
     let record = Record::new()
         .with("DimmID", module.handle)
         .with("Capacity", capacity(&platform.machine, module.capacity, display))
-        .with("HealthState", module.health.word())
+        .with("HealthState", module.health.as_str())
         .with("HealthStateReason", health_reason(module))
         .with("SubsystemDeviceID", UNKNOWN)
         .with("SubsystemRevisionID", UNKNOWN);
-    let serial = module.identity.map_or(UNKNOWN.to_owned(), |identity| serial_word(identity.serial));
-    unknown(placed(record, module), &["BootStatus", "BootStatusRegister"])
+    let serial = module.identity.map_or(UNKNOWN.to_owned(), |identity| serial_number(identity.serial));
+    unknown(with_location(record, module), &["BootStatus", "BootStatusRegister"])
         .with("SerialNumber", serial)
         .with("FWVersion", module.firmware.as_deref().unwrap_or(NOT_APPLICABLE))
         .with("FWAPIVersion", NOT_APPLICABLE)
@@ -93,7 +99,7 @@ fn dead_record(platform: &Platform, module: &Module, display: &Display) -> Recor
 }
 
 /// Adds the use of the module's capacity.
-fn with_uses(platform: &Platform, record: Record, module: &Module, display: &Display) -> Record {
+fn with_uses(platform: &Platform, record: Record, module: &Module, display: &DisplayOptions) -> Record {
     let uses = platform.capacities(module);
     let capacity = |bytes| capacity(&platform.machine, bytes, display);
     let record = record
@@ -160,7 +166,7 @@ fn unknown(record: Record, names: &[&'static str]) -> Record {
 }
 
 /// Adds the place of the module.
-fn placed(record: Record, module: &Module) -> Record {
+fn with_location(record: Record, module: &Module) -> Record {
     record
         .with("SocketID", hex(module.handle.socket()))
         .with("MemControllerID", hex(module.handle.controller()))
@@ -169,7 +175,7 @@ fn placed(record: Record, module: &Module) -> Record {
 }
 
 /// Adds manufacturer and identity of the module.
-fn identified(record: Record, module: &Module) -> Record {
+fn with_identity(record: Record, module: &Module) -> Record {
     let vendor = module.identity.map(|identity| u16::from_be_bytes(identity.vendor));
     let vendor_word = vendor.map_or(UNKNOWN.to_owned(), hex);
     let record = record
@@ -185,7 +191,7 @@ fn identified(record: Record, module: &Module) -> Record {
         .with("ManufacturingInfoValid", u8::from(made.is_some()))
         .with("ManufacturingLocation", location)
         .with("ManufacturingDate", date)
-        .with("SerialNumber", module.identity.map_or(UNKNOWN.to_owned(), |one| serial_word(one.serial)))
+        .with("SerialNumber", module.identity.map_or(UNKNOWN.to_owned(), |one| serial_number(one.serial)))
         .with("PartNumber", module.part_number.as_deref().unwrap_or(UNKNOWN))
         .with("BankLabel", UNKNOWN)
         .with("DataWidth", "64 b")
@@ -196,7 +202,7 @@ fn identified(record: Record, module: &Module) -> Record {
         .with("ControllerRevisionID", UNKNOWN)
 }
 
-fn serial_word(serial: [u8; 4]) -> String {
+fn serial_number(serial: [u8; 4]) -> String {
     format!("{:#010x}", u32::from_be_bytes(serial))
 }
 

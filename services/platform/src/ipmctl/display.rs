@@ -1,7 +1,7 @@
 //! Output options of ipmctl, and the formats of its listings.
 
 use super::error::ShowError;
-use crate::listing::{Column, Digits, Format, Records, Unit};
+use crate::listing::{Column, Format, Precision, Records, Unit};
 use crate::machine::{IpmctlGeneration, Machine};
 
 /// ipmctl's word for an unknown value.
@@ -9,30 +9,30 @@ pub(crate) const UNKNOWN: &str = "Unknown";
 
 /// Output options of `ipmctl show`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Display {
+pub struct DisplayOptions {
     /// Unit of capacities.
     pub unit: Unit,
     /// Output format.
     pub format: Format,
     /// Selected values.
-    pub values: Values,
+    pub attributes: Attributes,
 }
 
 /// Selection of an object's values.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Values {
+pub enum Attributes {
     /// The values that fit into a table.
     #[default]
-    Usual,
+    Default,
     /// `-a`: all values.
     All,
     /// `-d`: these values.
-    Only(Vec<String>),
+    Named(Vec<String>),
 }
 
 /// Formats a capacity like the machine's ipmctl.
-pub(super) fn capacity(machine: &Machine, bytes: u64, display: &Display) -> String {
-    Digits::of(machine.profile.ipmctl).show(bytes, display.unit)
+pub(super) fn capacity(machine: &Machine, bytes: u64, display: &DisplayOptions) -> String {
+    Precision::of(machine.profile.ipmctl).show(bytes, display.unit)
 }
 
 /// Returns true if the machine has generation 1 of ipmctl.
@@ -44,29 +44,31 @@ pub(super) fn is_first_generation(machine: &Machine) -> bool {
 pub(crate) fn print(
     mut records: Records,
     columns: &[Column],
-    display: &Display,
+    display: &DisplayOptions,
 ) -> Result<String, ShowError> {
-    if let Values::Only(names) = &display.values {
+    if let Attributes::Named(names) = &display.attributes {
         let known = |name: &&String| records.records.iter().any(|record| record.knows(name));
         if let Some(name) = names.iter().find(|name| !known(name)) {
             return Err(ShowError::UnknownValue { name: name.clone() });
         }
     }
     let head = records.head.unwrap_or_default();
-    match (&display.values, display.format) {
-        (Values::Usual, Format::Text) if !columns.is_empty() => return Ok(records.table(columns)),
-        (Values::Usual, _) if !columns.is_empty() => {
+    match (&display.attributes, display.format) {
+        (Attributes::Default, Format::Text) if !columns.is_empty() => return Ok(records.table(columns)),
+        (Attributes::Default, _) if !columns.is_empty() => {
             let usual: Vec<&str> = columns.iter().map(|Column(name, _)| *name).collect();
             records.keep(&usual, head);
         }
-        (Values::Only(names), _) => records.keep(&names.iter().map(String::as_str).collect::<Vec<_>>(), head),
+        (Attributes::Named(names), _) => {
+            records.keep(&names.iter().map(String::as_str).collect::<Vec<_>>(), head)
+        }
         _ => {}
     }
     Ok(if display.format == Format::Xml { records.xml() } else { records.list() })
 }
 
 /// Formats a message that replaces an empty listing.
-pub(crate) fn nothing(message: &str, display: &Display) -> String {
+pub(crate) fn empty_result(message: &str, display: &DisplayOptions) -> String {
     match display.format {
         Format::Text => format!("{message}\n"),
         Format::Xml => {

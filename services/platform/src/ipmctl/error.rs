@@ -8,7 +8,7 @@ use thiserror::Error;
 #[non_exhaustive]
 pub enum ShowError {
     /// No value has this name.
-    #[error("there is no value {name} to show; -a shows all")]
+    #[error("there is no value {name} to show")]
     UnknownValue {
         /// The name that was given.
         name: String,

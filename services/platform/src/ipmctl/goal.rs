@@ -1,6 +1,6 @@
 //! `ipmctl show -goal`, and the output of `create -goal`.
 
-use super::display::{Display, capacity, nothing, print};
+use super::display::{DisplayOptions, capacity, empty_result, print};
 use super::error::ShowError;
 use crate::goal::Targets;
 use crate::listing::{Column, Format, Record, Records};
@@ -31,7 +31,11 @@ const REBOOT: &str = "A reboot is required to process new memory allocation goal
 ///
 /// # Errors
 /// Those of `show -goal`.
-pub fn goals_to_confirm(platform: &Platform, goals: &[Goal], display: &Display) -> Result<String, ShowError> {
+pub fn goals_to_confirm(
+    platform: &Platform,
+    goals: &[Goal],
+    display: &DisplayOptions,
+) -> Result<String, ShowError> {
     Ok(format!("The following configuration will be applied:\n{}", goal_table(platform, goals, display)?))
 }
 
@@ -39,7 +43,11 @@ pub fn goals_to_confirm(platform: &Platform, goals: &[Goal], display: &Display) 
 ///
 /// # Errors
 /// Those of `show -goal`.
-pub fn created_goals(platform: &Platform, goals: &[Goal], display: &Display) -> Result<String, ShowError> {
+pub fn created_goals(
+    platform: &Platform,
+    goals: &[Goal],
+    display: &DisplayOptions,
+) -> Result<String, ShowError> {
     let table = goal_table(platform, goals, display)?;
     Ok(match display.format {
         Format::Text => format!("Created following region configuration goal\n{table}{REBOOT}"),
@@ -47,18 +55,22 @@ pub fn created_goals(platform: &Platform, goals: &[Goal], display: &Display) -> 
     })
 }
 
-pub(super) fn show(platform: &Platform, targets: &Targets, display: &Display) -> Result<String, ShowError> {
-    let modules = targets.of(&platform.machine)?;
+pub(super) fn show(
+    platform: &Platform,
+    targets: &Targets,
+    display: &DisplayOptions,
+) -> Result<String, ShowError> {
+    let modules = targets.resolve(&platform.machine)?;
     let goals =
         modules.iter().filter_map(|module| platform.state.goal(module.handle)).cloned().collect::<Vec<_>>();
     if goals.is_empty() {
-        return Ok(nothing(NO_GOALS, display));
+        return Ok(empty_result(NO_GOALS, display));
     }
     let table = goal_table(platform, &goals, display)?;
     Ok(if display.format == Format::Text { table + REBOOT } else { table })
 }
 
-fn goal_table(platform: &Platform, goals: &[Goal], display: &Display) -> Result<String, ShowError> {
+fn goal_table(platform: &Platform, goals: &[Goal], display: &DisplayOptions) -> Result<String, ShowError> {
     let record = |goal: &Goal| {
         let record = Record::new()
             .with("SocketID", format!("{:#06x}", goal.module.socket()))
@@ -73,7 +85,7 @@ fn goal_table(platform: &Platform, goals: &[Goal], display: &Display) -> Result<
                     .with(
                         settings,
                         share.map_or("N/A".to_owned(), |share| {
-                            settings_word(ways(platform, share.set, goals))
+                            settings_text(ways(platform, share.set, goals))
                         }),
                     )
             });
@@ -93,6 +105,6 @@ fn ways(platform: &Platform, set: u32, goals: &[Goal]) -> usize {
 }
 
 /// Returns ipmctl's word for the interleaving: number of modules and interleave sizes.
-fn settings_word(ways: usize) -> String {
+fn settings_text(ways: usize) -> String {
     if ways == 1 { "x1".to_owned() } else { format!("x{ways} - 4KB IMC x 4KB Channel") }
 }

@@ -13,8 +13,8 @@ mod system;
 mod topology;
 
 pub(crate) use dimm::LATER as DIMM_COLUMNS;
-pub use display::{Display, Values};
-pub(crate) use display::{nothing, print};
+pub use display::{Attributes, DisplayOptions};
+pub(crate) use display::{empty_result, print};
 pub use error::ShowError;
 pub use goal::{created_goals, goals_to_confirm};
 pub(crate) use region::COLUMNS as REGION_COLUMNS;

@@ -1,6 +1,6 @@
 //! `ipmctl show -dimm -pcd Config`: the platform configuration data (PCD) on each module about its sets.
 
-use super::display::{Display, is_first_generation};
+use super::display::{DisplayOptions, is_first_generation};
 use super::error::ShowError;
 use crate::goal::Targets;
 use crate::listing::Format;
@@ -48,8 +48,12 @@ impl Lines {
     }
 }
 
-pub(super) fn show(platform: &Platform, targets: &Targets, display: &Display) -> Result<String, ShowError> {
-    let mut modules = targets.of(&platform.machine)?;
+pub(super) fn show(
+    platform: &Platform,
+    targets: &Targets,
+    display: &DisplayOptions,
+) -> Result<String, ShowError> {
+    let mut modules = targets.resolve(&platform.machine)?;
     if targets.modules.is_empty() {
         modules.retain(|module| module.health != Health::NonFunctional);
     }
@@ -96,7 +100,7 @@ fn set_lines(platform: &Platform, lines: &mut Lines, index: u64, share: u64, mem
     lines.hex("InterleaveSetIndex", index);
     lines.hex("NumOfDimmsInInterleaveSet", members.len() as u64);
     for member in members {
-        lines.add("DimmUniqueIdentifier", identity_word(platform, member));
+        lines.add("DimmUniqueIdentifier", identity_text(platform, member));
         lines.hex("PartitionOffset", member.offset);
         lines.hex("PmPartitionSize", share);
     }
@@ -120,11 +124,11 @@ fn goal_members(platform: &Platform, set: u32) -> Vec<Member> {
         Member { module: goal.module, offset }
     };
     let mut members: Vec<Member> = platform.state.goals.iter().filter(same).map(member).collect();
-    members.sort_by_key(|member| member.module.turn());
+    members.sort_by_key(|member| member.module.listing_order());
     members
 }
 
-fn identity_word(platform: &Platform, member: &Member) -> String {
+fn identity_text(platform: &Platform, member: &Member) -> String {
     let identity = platform.machine.module(member.module).and_then(|module| module.identity);
     identity.map_or("N/A".to_owned(), |identity| identity.to_string())
 }
@@ -185,7 +189,7 @@ fn later_set_lines(
     for member in members {
         lines.add("IdentificationInfoTable", "PCD Identification Info");
         // This spelling is ipmctl's.
-        lines.add("DimmUniqueIdentifer", identity_word(platform, member));
+        lines.add("DimmUniqueIdentifer", identity_text(platform, member));
         let start = Platform::persistent_start(memory(member.module));
         lines.hex("PartitionOffset", member.offset - start);
         lines.hex("PmPartitionSize", share);

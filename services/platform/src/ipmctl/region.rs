@@ -1,6 +1,6 @@
 //! `ipmctl show -region`.
 
-use super::display::{Display, Values, capacity, nothing, print};
+use super::display::{Attributes, DisplayOptions, capacity, empty_result, print};
 use super::error::ShowError;
 use crate::goal::Targets;
 use crate::listing::{Column, Format, Record, Records};
@@ -18,25 +18,34 @@ pub(crate) const COLUMNS: [Column; 6] = [
     Column("HealthState", 19),
 ];
 
-pub(super) fn show(platform: &Platform, targets: &Targets, display: &Display) -> Result<String, ShowError> {
-    targets.of(&platform.machine)?;
+pub(super) fn show(
+    platform: &Platform,
+    targets: &Targets,
+    display: &DisplayOptions,
+) -> Result<String, ShowError> {
+    targets.resolve(&platform.machine)?;
     let meant = |region: &Region| targets.sockets.is_empty() || targets.sockets.contains(&region.socket);
     let sets = platform.regions().into_iter().filter(|region| matches!(region.origin, Origin::Set { .. }));
     let numbered = sets.zip(1_u32..).filter(|(region, _)| meant(region));
     let records: Vec<Record> =
         numbered.filter_map(|(region, number)| region_record(platform, &region, number, display)).collect();
     if records.is_empty() {
-        return Ok(nothing("There are no Regions defined in the system.", display));
+        return Ok(empty_result("There are no Regions defined in the system.", display));
     }
     let head = Some("ISetID");
     let records = Records { list_tag: "RegionList", tag: "Region", part_tag: "", head, records };
     // XML always has all values of a region.
-    let all = display.format == Format::Xml && display.values == Values::Usual;
-    let values = if all { Values::All } else { display.values.clone() };
-    print(records, &COLUMNS, &Display { values, ..*display })
+    let all = display.format == Format::Xml && display.attributes == Attributes::Default;
+    let attributes = if all { Attributes::All } else { display.attributes.clone() };
+    print(records, &COLUMNS, &DisplayOptions { attributes, ..*display })
 }
 
-fn region_record(platform: &Platform, region: &Region, number: u32, display: &Display) -> Option<Record> {
+fn region_record(
+    platform: &Platform,
+    region: &Region,
+    number: u32,
+    display: &DisplayOptions,
+) -> Option<Record> {
     let Origin::Set { id, members, .. } = &region.origin else { return None };
     let kind = if members.len() == 1 { "AppDirectNotInterleaved" } else { "AppDirect" };
     let dimms: Vec<String> = members.iter().map(|member| member.module.to_string()).collect();

@@ -1,6 +1,6 @@
 //! `ipmctl show -memoryresources`.
 
-use super::display::{Display, capacity, is_first_generation, print};
+use super::display::{DisplayOptions, capacity, is_first_generation, print};
 use super::error::ShowError;
 use crate::listing::{Column, Record, Records};
 use crate::platform::Platform;
@@ -9,7 +9,7 @@ use crate::platform::Platform;
 const COLUMNS: [Column; 4] =
     [Column("MemoryType", 30), Column("DDR", 25), Column("PMemModule", 25), Column("Total", 25)];
 
-pub(super) fn show(platform: &Platform, display: &Display) -> Result<String, ShowError> {
+pub(super) fn show(platform: &Platform, display: &DisplayOptions) -> Result<String, ShowError> {
     if is_first_generation(&platform.machine) {
         resource_list(platform, display)
     } else {
@@ -18,7 +18,7 @@ pub(super) fn show(platform: &Platform, display: &Display) -> Result<String, Sho
 }
 
 /// Lists the capacity of the modules by use.
-fn resource_list(platform: &Platform, display: &Display) -> Result<String, ShowError> {
+fn resource_list(platform: &Platform, display: &DisplayOptions) -> Result<String, ShowError> {
     let uses = platform.all_capacities();
     let capacity = |bytes| capacity(&platform.machine, bytes, display);
     let record = Record::new()
@@ -34,7 +34,7 @@ fn resource_list(platform: &Platform, display: &Display) -> Result<String, ShowE
 }
 
 /// Formats a table of modules and DRAM. In Memory Mode, DRAM is a cache and volatile memory is on the modules.
-fn resource_table(platform: &Platform, display: &Display) -> Result<String, ShowError> {
+fn resource_table(platform: &Platform, display: &DisplayOptions) -> Result<String, ShowError> {
     let uses = platform.all_capacities();
     let dram = platform.machine.dram.iter().map(|dram| dram.capacity).sum::<u64>();
     let (volatile, cache) = if platform.memory_mode() { (0, dram) } else { (dram, 0) };

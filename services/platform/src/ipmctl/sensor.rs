@@ -1,6 +1,6 @@
 //! `ipmctl show -sensor`.
 
-use super::display::{Display, is_first_generation, print};
+use super::display::{DisplayOptions, is_first_generation, print};
 use super::error::ShowError;
 use crate::goal::Targets;
 use crate::listing::{Column, Record, Records};
@@ -15,9 +15,9 @@ pub(super) fn show(
     platform: &Platform,
     kinds: &[String],
     targets: &Targets,
-    display: &Display,
+    display: &DisplayOptions,
 ) -> Result<String, ShowError> {
-    let mut modules = targets.of(&platform.machine)?;
+    let mut modules = targets.resolve(&platform.machine)?;
     if targets.modules.is_empty() {
         modules.retain(|module| module.health != Health::NonFunctional);
     }
@@ -52,7 +52,7 @@ pub(super) fn show(
 fn readings(platform: &Platform, module: &Module) -> Vec<(&'static str, String)> {
     let sensors = &module.sensors;
     let mut readings = vec![
-        ("Health", module.health.word().to_owned()),
+        ("Health", module.health.as_str().to_owned()),
         ("MediaTemperature", format!("{}C", sensors.media_celsius)),
         ("ControllerTemperature", format!("{}C", sensors.controller_celsius)),
         ("PercentageRemaining", format!("{}%", sensors.remaining_percent)),

@@ -1,6 +1,6 @@
 //! `ipmctl show` of an emulated machine.
 
-use super::display::Display;
+use super::display::DisplayOptions;
 use super::error::ShowError;
 use super::{dimm, goal, pcd, region, resources, sensor, system, topology};
 use crate::goal::Targets;
@@ -35,7 +35,7 @@ pub fn show(
     platform: &Platform,
     subject: &Subject,
     targets: &Targets,
-    display: &Display,
+    display: &DisplayOptions,
 ) -> Result<String, ShowError> {
     match subject {
         Subject::Topology => topology::show(platform, targets, display),

@@ -1,6 +1,6 @@
 //! `ipmctl show -system -capabilities`.
 
-use super::display::{Display, Values, capacity, is_first_generation, print};
+use super::display::{Attributes, DisplayOptions, capacity, is_first_generation, print};
 use super::error::ShowError;
 use crate::goal::WAYS;
 use crate::listing::{Record, Records};
@@ -18,7 +18,7 @@ const USUAL: [&str; 5] = [
 /// ipmctl's minimum size of a namespace.
 const NAMESPACE_MIN: u64 = 1 << 30;
 
-pub(super) fn show(platform: &Platform, display: &Display) -> Result<String, ShowError> {
+pub(super) fn show(platform: &Platform, display: &DisplayOptions) -> Result<String, ShowError> {
     let record = Record::new()
         .with("PlatformConfigSupported", 1)
         .with("Alignment", capacity(&platform.machine, platform.machine.alignment, display))
@@ -52,7 +52,7 @@ pub(super) fn show(platform: &Platform, display: &Display) -> Result<String, Sho
     };
     let list_tag = "SystemCapabilities";
     let mut records = Records { list_tag, tag: "", part_tag: "", head: None, records: vec![record] };
-    if display.values == Values::Usual {
+    if display.attributes == Attributes::Default {
         records.keep(&USUAL, "");
     }
     print(records, &[], display)

@@ -1,6 +1,6 @@
 //! `ipmctl show -topology`.
 
-use super::display::{Display, UNKNOWN, capacity, print};
+use super::display::{DisplayOptions, UNKNOWN, capacity, print};
 use super::error::ShowError;
 use crate::goal::Targets;
 use crate::listing::{Column, Record, Records};
@@ -16,18 +16,22 @@ pub(crate) const COLUMNS: [Column; 5] = [
 ];
 
 /// Granularity in bytes of a module's capacity in SMBIOS type 17.
-const TOLD_PIECE: u64 = 64 << 20;
+const SMBIOS_UNIT: u64 = 64 << 20;
 
-pub(super) fn show(platform: &Platform, targets: &Targets, display: &Display) -> Result<String, ShowError> {
+pub(super) fn show(
+    platform: &Platform,
+    targets: &Targets,
+    display: &DisplayOptions,
+) -> Result<String, ShowError> {
     let hex = |number: u16| format!("{number:#06x}");
     let mut records = Vec::new();
-    for module in targets.of(&platform.machine)? {
+    for module in targets.resolve(&platform.machine)? {
         let handle = module.handle;
-        let told = align_down(module.capacity, TOLD_PIECE);
+        let rounded = align_down(module.capacity, SMBIOS_UNIT);
         let record = Record::new()
             .with("DimmID", handle)
             .with("MemoryType", "Logical Non-Volatile Device")
-            .with("Capacity", capacity(&platform.machine, told, display))
+            .with("Capacity", capacity(&platform.machine, rounded, display))
             .with("PhysicalID", hex(module.physical_id))
             .with("DeviceLocator", &module.locator)
             .with("SocketID", hex(handle.socket()))

@@ -62,17 +62,17 @@ impl FromStr for Unit {
 
 /// Number of decimal places, and true if the rest is rounded instead of cut off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Digits {
-    behind: u32,
+pub(crate) struct Precision {
+    decimals: u32,
     rounded: bool,
 }
 
-impl Digits {
+impl Precision {
     /// Returns the digits of a generation: the first cuts off after one decimal place, later ones round to three.
-    pub(crate) fn of(generation: IpmctlGeneration) -> Digits {
+    pub(crate) fn of(generation: IpmctlGeneration) -> Precision {
         match generation {
-            IpmctlGeneration::One => Digits { behind: 1, rounded: false },
-            IpmctlGeneration::Three => Digits { behind: 3, rounded: true },
+            IpmctlGeneration::One => Precision { decimals: 1, rounded: false },
+            IpmctlGeneration::Three => Precision { decimals: 3, rounded: true },
         }
     }
 
@@ -82,10 +82,10 @@ impl Digits {
         if unit == Unit::B {
             return format!("{bytes} {word}");
         }
-        let (scale, unit) = (10_u128.pow(self.behind), u128::from(unit.bytes()));
+        let (scale, unit) = (10_u128.pow(self.decimals), u128::from(unit.bytes()));
         let half = if self.rounded { unit / 2 } else { 0 };
         let all = (u128::from(bytes) * scale + half) / unit;
-        format!("{}.{:0width$} {word}", all / scale, all % scale, width = self.behind as usize)
+        format!("{}.{:0width$} {word}", all / scale, all % scale, width = self.decimals as usize)
     }
 }
 
@@ -94,8 +94,8 @@ mod test {
     use super::*;
 
     #[test]
-    fn digits_are_cut_off_or_rounded() {
-        let (one, three) = (Digits::of(IpmctlGeneration::One), Digits::of(IpmctlGeneration::Three));
+    fn capacities_truncate_or_round() {
+        let (one, three) = (Precision::of(IpmctlGeneration::One), Precision::of(IpmctlGeneration::Three));
         let module = 258_512 << 20;
         assert_eq!(one.show(module, Unit::GiB), "252.4 GiB", "252.453");
         assert_eq!(three.show(module, Unit::GiB), "252.453 GiB");

@@ -4,7 +4,7 @@ mod capacity;
 mod one_line;
 mod records;
 
-pub(crate) use capacity::Digits;
+pub(crate) use capacity::Precision;
 pub use capacity::Unit;
 pub use one_line::one_line;
 pub use records::Format;

@@ -187,7 +187,7 @@ mod test {
     }
 
     #[test]
-    fn three_forms() {
+    fn table_list_and_xml() {
         let records = records();
         let table = records.table(&[Column("DimmID", 22), Column("Note", 7), Column("Gone", 9)]);
         let expected = " DimmID | Note   | Gone \n========================\n";

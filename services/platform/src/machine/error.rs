@@ -8,31 +8,31 @@ use thiserror::Error;
 #[non_exhaustive]
 pub enum ModuleError {
     /// The module does not exist.
-    #[error("there is no module {module}; `lode ipmctl show -dimm` lists them")]
+    #[error("there is no module {module}")]
     UnknownModule {
         /// The handle that was given.
         module: Handle,
     },
     /// The socket does not exist.
-    #[error("there is no socket {socket:#06x}; `lode ipmctl show -topology` lists the modules")]
+    #[error("there is no socket {socket:#06x}")]
     UnknownSocket {
         /// The number that was given.
         socket: u16,
     },
     /// The kernel has no module with this number.
-    #[error("there is no module nmem{index}; `lode ndctl list -Di` lists them")]
+    #[error("there is no module nmem{index}")]
     UnknownDevice {
         /// N of nmemN.
         index: usize,
     },
     /// The module does not answer.
-    #[error("module {module} is dead: no goal or namespace can use it; leave it out with -dimm")]
+    #[error("module {module} is dead: no goal or namespace can use it; leave it out")]
     DeadModule {
         /// The module.
         module: Handle,
     },
     /// The module is locked: its data is not accessible.
-    #[error("module {module} is locked: unlock it first, or leave it out with -dimm")]
+    #[error("module {module} is locked: unlock it first, or leave it out")]
     LockedModule {
         /// The module.
         module: Handle,

@@ -36,7 +36,7 @@ impl Handle {
     }
 
     /// Returns firmware's sort key for the modules of a set, which alternates between controllers.
-    pub(crate) fn turn(self) -> (u16, u16, u16) {
+    pub(crate) fn listing_order(self) -> (u16, u16, u16) {
         (self.channel(), self.slot(), self.controller())
     }
 

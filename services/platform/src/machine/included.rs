@@ -1,7 +1,7 @@
 //! The machines that the program includes.
 
-use super::fault::MachineFault;
 use super::hardware::Machine;
+use super::machine_error::MachineError;
 use super::typo::nearest;
 
 /// The included machines, with their files.
@@ -17,12 +17,12 @@ impl Machine {
     /// Returns the text of an included machine.
     ///
     /// # Errors
-    /// [`MachineFault::NotIncluded`], with the nearest name.
-    pub fn included(name: &str) -> Result<&'static str, MachineFault> {
+    /// [`MachineError::NotIncluded`], with the nearest name.
+    pub fn included(name: &str) -> Result<&'static str, MachineError> {
         let found = INCLUDED.iter().find(|(known, _)| *known == name);
-        found.map(|(_, text)| *text).ok_or_else(|| MachineFault::NotIncluded {
+        found.map(|(_, text)| *text).ok_or_else(|| MachineError::NotIncluded {
             name: name.to_owned(),
-            meant: nearest(name, INCLUDED.iter().map(|(known, _)| *known)).map(str::to_owned),
+            suggestion: nearest(name, INCLUDED.iter().map(|(known, _)| *known)).map(str::to_owned),
             known: INCLUDED.map(|(known, _)| known).to_vec(),
         })
     }

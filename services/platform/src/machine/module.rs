@@ -74,7 +74,7 @@ pub enum Health {
 
 impl Health {
     /// Returns ipmctl's word.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Health::Healthy => "Healthy",
             Health::Noncritical => "Noncritical failure",
@@ -85,7 +85,7 @@ impl Health {
     }
 
     /// Returns the word of the kernel's SMART report.
-    pub fn smart_word(self) -> &'static str {
+    pub fn smart_str(self) -> &'static str {
         match self {
             Health::Healthy => "ok",
             Health::Noncritical => "non-critical",
@@ -114,7 +114,7 @@ pub enum Security {
 
 impl Security {
     /// Returns ipmctl's word.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Security::Disabled => "Disabled",
             Security::Unlocked => "Unlocked",
@@ -125,7 +125,7 @@ impl Security {
     }
 
     /// Returns the kernel's word; `None` if the kernel has none for this state.
-    pub fn kernel_word(self) -> Option<&'static str> {
+    pub fn kernel_str(self) -> Option<&'static str> {
         match self {
             Security::Disabled => Some("disabled"),
             Security::Unlocked => Some("unlocked"),

@@ -46,7 +46,7 @@ impl KernelVersion {
     }
 
     /// Returns true if the kernel shows the security state of modules (from 5.0 on).
-    pub fn tells_security(self) -> bool {
+    pub fn reports_security(self) -> bool {
         self >= KernelVersion { major: 5, minor: 0 }
     }
 
@@ -71,7 +71,7 @@ pub enum PersistenceDomain {
 
 impl PersistenceDomain {
     /// Returns the kernel's word.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             PersistenceDomain::CpuCache => "cpu_cache",
             PersistenceDomain::MemoryController => "memory_controller",

@@ -1,8 +1,8 @@
 //! Parser of machine files (TOML).
 
-use super::fault::MachineFault;
 use super::handle::Handle;
 use super::hardware::Machine;
+use super::machine_error::MachineError;
 use super::module::{Dram, Health, Memmap, Module, Security, Sensors};
 use super::profile::{IpmctlGeneration, KernelVersion, PersistenceDomain, Profile};
 use super::typo::nearest;
@@ -84,7 +84,7 @@ impl Machine {
     ///
     /// # Errors
     /// The fault, with its line and column if it has one.
-    pub fn parse(text: &str) -> Result<Machine, MachineFault> {
+    pub fn parse(text: &str) -> Result<Machine, MachineError> {
         let source: Source = toml::from_str(text).map_err(|error| syntax(text, &error))?;
         let reader = Reader { text };
         let alignment = source.alignment.as_ref();
@@ -101,17 +101,17 @@ impl Machine {
     }
 }
 
-fn syntax(text: &str, error: &toml::de::Error) -> MachineFault {
+fn syntax(text: &str, error: &toml::de::Error) -> MachineError {
     let (line, column) = place(text, error.span().unwrap_or(0..0));
     // The parser puts words in backquotes: first the one that it found, then the ones that it expected.
     let mut words = error.message().split('`').skip(1).step_by(2);
     let found = words.next().unwrap_or_default();
-    let meant = nearest(found, words).map(str::to_owned);
-    MachineFault::Syntax {
+    let suggestion = nearest(found, words).map(str::to_owned);
+    MachineError::Syntax {
         line,
         column,
-        says: error.message().lines().next().unwrap_or_default().to_owned(),
-        meant,
+        message: error.message().lines().next().unwrap_or_default().to_owned(),
+        suggestion,
     }
 }
 
@@ -128,12 +128,12 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn fault<T: ToString>(&self, found: &Spanned<T>, what: &'static str, want: &'static str) -> MachineFault {
+    fn fault<T: ToString>(&self, found: &Spanned<T>, what: &'static str, want: &'static str) -> MachineError {
         let (line, column) = place(self.text, found.span());
-        MachineFault::Value { line, column, what, found: found.get_ref().to_string(), want }
+        MachineError::Value { line, column, what, found: found.get_ref().to_string(), want }
     }
 
-    fn profile(&self, source: &ProfileSource) -> Result<Profile, MachineFault> {
+    fn profile(&self, source: &ProfileSource) -> Result<Profile, MachineError> {
         let ipmctl = match source.ipmctl.get_ref() {
             1 => IpmctlGeneration::One,
             2 | 3 => IpmctlGeneration::Three,
@@ -148,7 +148,7 @@ impl Reader<'_> {
         Ok(Profile { ipmctl, ndctl, kernel, domain: source.persistence_domain })
     }
 
-    fn modules(&self, sources: Vec<ModuleSource>) -> Result<Vec<Module>, MachineFault> {
+    fn modules(&self, sources: Vec<ModuleSource>) -> Result<Vec<Module>, MachineError> {
         let (mut handles, mut ids) = (BTreeSet::new(), BTreeSet::new());
         let mut modules = Vec::new();
         for source in sources {
@@ -169,7 +169,7 @@ impl Reader<'_> {
         Ok(modules)
     }
 
-    fn module(&self, source: ModuleSource) -> Result<Module, MachineFault> {
+    fn module(&self, source: ModuleSource) -> Result<Module, MachineError> {
         let identity = source.id.as_ref().map(|id| {
             let want = "vendor, location, date and serial number, as 8089-a2-1834-000016b0";
             id.get_ref().parse::<ModuleId>().map_err(|_| self.fault(id, "the identity of a module", want))
@@ -205,7 +205,7 @@ impl Reader<'_> {
         })
     }
 
-    fn dram(&self, source: DramSource) -> Result<Dram, MachineFault> {
+    fn dram(&self, source: DramSource) -> Result<Dram, MachineError> {
         let capacity = match source.capacity.get_ref().as_u64() {
             bytes if bytes < CAPACITY_MAX && bytes % (1 << 20) == 0 => bytes,
             _ => return Err(self.fault(&source.capacity, "the capacity", "whole MiB, below 4 PiB")),
@@ -214,7 +214,7 @@ impl Reader<'_> {
         Ok(Dram { socket, physical_id, locator, capacity })
     }
 
-    fn memmap(&self, source: &MemmapSource) -> Result<Memmap, MachineFault> {
+    fn memmap(&self, source: &MemmapSource) -> Result<Memmap, MachineError> {
         let bytes = |found: &Spanned<ByteSize>, what, want| match found.get_ref().as_u64() {
             bytes if bytes > 0 && bytes < CAPACITY_MAX && bytes % (16 << 20) == 0 => Ok(bytes),
             _ => Err(self.fault(found, what, want)),
@@ -225,7 +225,7 @@ impl Reader<'_> {
         })
     }
 
-    fn power_of_two(&self, found: &Spanned<ByteSize>, what: &'static str) -> Result<u64, MachineFault> {
+    fn power_of_two(&self, found: &Spanned<ByteSize>, what: &'static str) -> Result<u64, MachineError> {
         match found.get_ref().as_u64() {
             bytes if bytes.is_power_of_two() && bytes >= 1 << 20 => Ok(bytes),
             _ => Err(self.fault(found, what, "a power of two from 1MiB")),
@@ -243,7 +243,7 @@ mod test {
     }
 
     #[test]
-    fn the_included_machines_are_sound_and_have_the_names_of_their_files() {
+    fn included_machines_are_valid() {
         for (name, text) in INCLUDED {
             let machine = Machine::parse(text).unwrap_or_else(|error| panic!("{name}: {error}"));
             assert_eq!(machine.name, name);
@@ -252,7 +252,7 @@ mod test {
     }
 
     #[test]
-    fn a_typo_is_found_with_line_column_and_what_was_meant() {
+    fn typo_is_located_with_suggestion() {
         let text = INCLUDED[3].1;
         let typo = text.replace("capacity = \"1344MiB\"", "capcity = \"1344MiB\"");
         let said = fault(&typo);
@@ -264,7 +264,7 @@ mod test {
     }
 
     #[test]
-    fn values_that_cannot_be_are_refused_where_they_stand() {
+    fn invalid_values_are_located() {
         let text = INCLUDED[4].1;
         for (from, to, said) in [
             ("kernel = \"6.1\"", "kernel = \"six\"", "the kernel can't be six"),

@@ -10,8 +10,7 @@ use thiserror::Error;
 pub enum MediaFault {
     /// The memory is poisoned: the medium can't return the data.
     #[error(
-        "{of}: the range of {len} bytes at {offset:#x} can't be read: the memory is poisoned, on module {module}; \
-         `lode ndctl list -RM` lists what is known to be lost"
+        "{of}: the range of {len} bytes at {offset:#x} can't be read: the memory is poisoned, on module {module}"
     )]
     Poisoned {
         /// The region or module that is read.

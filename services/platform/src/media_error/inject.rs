@@ -47,7 +47,7 @@ pub fn inject(
         return Err(MediaFault::NoSuchSectors { name: name.to_owned(), first, count, has });
     }
     let start = data.start + first * SECTOR;
-    let spread = spread(&region)?;
+    let spread = interleave_of(&region)?;
     for (position, member) in (0..).zip(region.members()) {
         let share = spread.share(position, start..start + count * SECTOR);
         let (off, len) = (member.offset + share.start, share.end - share.start);
@@ -110,7 +110,7 @@ fn data_of(platform: &Platform, name: &str) -> Result<(Region, Range<u64>), Medi
 /// Converts errors to sorted ranges of a region's sectors. Adjacent ranges are merged.
 fn blocks_of(platform: &Platform, region: &Region, errors: &[MediaError]) -> Vec<BadBlocks> {
     let Origin::Set { share, .. } = region.origin else { return Vec::new() };
-    let Ok(spread) = spread(region) else { return Vec::new() };
+    let Ok(spread) = interleave_of(region) else { return Vec::new() };
     // A partly unreadable sector is unreadable.
     let mut lost = BTreeSet::new();
     for (position, member) in (0..).zip(region.members()) {
@@ -140,7 +140,7 @@ fn blocks_of(platform: &Platform, region: &Region, errors: &[MediaError]) -> Vec
     blocks
 }
 
-fn spread(region: &Region) -> Result<Interleave, MediaFault> {
+fn interleave_of(region: &Region) -> Result<Interleave, MediaFault> {
     let none = MediaFault::NoModules { region: region.number };
     let Origin::Set { share, members, .. } = &region.origin else { return Err(none) };
     Interleave::new(members.len() as u16, INTERLEAVE_LINE, *share).map_err(|_| none)
@@ -174,7 +174,7 @@ mod test {
     }
 
     #[test]
-    fn errors_lie_on_the_modules_and_come_back_as_ranges_of_the_region() {
+    fn injected_errors_map_to_region_ranges() {
         let mut platform = platform();
         // The last sector of the first line, on module 0, and the first ten of the second, on module 1.
         inject(&mut platform, "namespace0.0", 7, 11, Injection::Inject { notify: true }).unwrap();
@@ -189,7 +189,7 @@ mod test {
     }
 
     #[test]
-    fn kernels_learn_of_errors_from_firmware_and_from_searching() {
+    fn errors_are_known_by_notification_or_scrub() {
         let mut platform = platform();
         let known = |platform: &Platform| ranges(&region_bad_blocks(platform, &platform.regions()[0]));
         let name = "namespace0.0";
@@ -210,7 +210,7 @@ mod test {
     }
 
     #[test]
-    fn only_sectors_that_are_there_are_lost() {
+    fn injection_outside_namespace_is_refused() {
         let mut platform = platform();
         let has = platform.regions()[0].size / SECTOR;
         let notified = Injection::Inject { notify: true };

@@ -6,9 +6,9 @@ use super::found::Namespace;
 use super::info::write_at;
 use super::labels::{labels_of, put_labels};
 use super::mode::Mode;
-use super::room::{SIZE_MIN, room};
+use super::parameters::CreateNamespace;
+use super::size::{SIZE_MIN, size_rules};
 use super::space::{free_ranges, largest_free};
-use super::wanted::CreateNamespace;
 use crate::contents::INFO_BLOCK;
 use crate::ndctl::order::sort_as_listed;
 use crate::platform::Platform;
@@ -26,32 +26,32 @@ use uuid::Uuid;
 /// No region has the space, the size is not aligned, the label areas are full or blank, or the region is disabled.
 pub fn create(
     platform: &mut Platform,
-    wanted: &CreateNamespace,
+    parameters: &CreateNamespace,
     uuids: &mut dyn FnMut() -> Uuid,
 ) -> Result<Namespace, NamespaceError> {
     let regions = platform.regions();
-    let region = match wanted.region {
+    let region = match parameters.region {
         Some(number) => {
             let found = regions.into_iter().find(|region| region.number == number);
             found.ok_or(NamespaceError::UnknownRegion { region: number })?
         }
-        None => region_with_space(platform, wanted, regions)?,
+        None => region_with_space(platform, parameters, regions)?,
     };
     check_region(platform, &region)?;
-    let size = room(platform, &region).size(wanted)?;
+    let size = size_rules(platform, &region).size(parameters)?;
     let free = free_ranges(platform, &region).into_iter().find(|range| range.end - range.start >= size);
     let offset = free.expect("the largest free range has the room").start;
-    let uuid = wanted.uuid.unwrap_or_else(&mut *uuids);
+    let uuid = parameters.uuid.unwrap_or_else(&mut *uuids);
     if platform
         .regions()
         .iter()
         .any(|region| platform.namespaces(region).iter().any(|one| one.uuid == Some(uuid)))
     {
-        return Err(NamespaceError::UuidTaken { uuid });
+        return Err(NamespaceError::UuidExists { uuid });
     }
     let number = free_number(platform, &region);
-    write_new_labels(platform, &region, wanted, uuid, offset, size)?;
-    write_info(platform, &region, wanted, uuid, uuids(), offset..offset + size)?;
+    write_new_labels(platform, &region, parameters, uuid, offset, size)?;
+    write_info(platform, &region, parameters, uuid, uuids(), offset..offset + size)?;
     platform.state.namespaces.push(NamespaceState { uuid, number, disabled: false });
     let made = platform.namespaces(&region).into_iter().find(|namespace| namespace.uuid == Some(uuid));
     Ok(made.expect("a namespace whose labels were written is found"))
@@ -60,7 +60,7 @@ pub fn create(
 /// Returns the first usable region with the space, in ndctl's order.
 fn region_with_space(
     platform: &Platform,
-    wanted: &CreateNamespace,
+    parameters: &CreateNamespace,
     mut regions: Vec<Region>,
 ) -> Result<Region, NamespaceError> {
     sort_as_listed(&mut regions, Region::name);
@@ -72,7 +72,7 @@ fn region_with_space(
     }
     regions.retain(|region| check_region(platform, region).is_ok());
     let largest = regions.iter().map(|region| largest_free(platform, region)).max().unwrap_or(0);
-    let want = wanted.size.unwrap_or(SIZE_MIN);
+    let want = parameters.size.unwrap_or(SIZE_MIN);
     let fits = |region: &Region| largest_free(platform, region) >= want;
     regions.into_iter().find(fits).ok_or(NamespaceError::NoSpace { region: None, want, largest })
 }
@@ -95,14 +95,14 @@ fn check_region(platform: &Platform, region: &Region) -> Result<(), NamespaceErr
 fn write_new_labels(
     platform: &mut Platform,
     region: &Region,
-    wanted: &CreateNamespace,
+    parameters: &CreateNamespace,
     uuid: Uuid,
     offset: u64,
     size: u64,
 ) -> Result<(), NamespaceError> {
     let ways = region.members().len() as u64;
     let Some(first) = region.members().first() else { return Ok(()) };
-    let name = LabelName::new(&wanted.name);
+    let name = LabelName::new(&parameters.name);
     let name = name.map_err(|error| NamespaceError::Labels { module: first.module, error })?;
     let is_new = labels_of(platform, region) == LabelVersion::V1_2;
     let label = NamespaceLabel {
@@ -112,12 +112,12 @@ fn write_new_labels(
         label_count: 0,
         position: 0,
         set_cookie: 0,
-        lba_size: if is_new { wanted.label_sector_size()? } else { 0 },
+        lba_size: if is_new { parameters.label_sector_size()? } else { 0 },
         dpa: offset / ways,
         raw_size: size / ways,
         alignment: 0,
         type_guid: if is_new { PERSISTENT_MEMORY } else { Uuid::nil() },
-        abstraction: if is_new { abstraction(wanted.mode) } else { Abstraction::None },
+        abstraction: if is_new { abstraction(parameters.mode) } else { Abstraction::None },
     };
     put_labels(platform, region, &label)
 }
@@ -127,18 +127,18 @@ fn write_new_labels(
 fn write_info(
     platform: &mut Platform,
     region: &Region,
-    wanted: &CreateNamespace,
+    parameters: &CreateNamespace,
     parent_uuid: Uuid,
     uuid: Uuid,
     range: std::ops::Range<u64>,
 ) -> Result<(), NamespaceError> {
     let size = range.end - range.start;
-    match wanted.mode {
+    match parameters.mode {
         Mode::Raw => {}
         Mode::Fsdax | Mode::Devdax => {
             let by_sections = platform.machine.profile.kernel.rounds_to_sections();
             let rule = if by_sections { PageMapRule::Sections } else { PageMapRule::Pages };
-            let planned = wanted.page_map(rule, region.base + range.start, size)?;
+            let planned = parameters.page_map(rule, region.base + range.start, size)?;
             let info = PageMapInfo { uuid, parent_uuid, ..planned };
             write_at(platform, region, range.start + PAGE_MAP_OFF, &info.encode());
         }
@@ -147,7 +147,7 @@ fn write_info(
                 LabelVersion::V1_1 => BttVersion::V1_1,
                 LabelVersion::V1_2 => BttVersion::V2_0,
             };
-            for (at, geometry) in wanted.arenas(version, size)? {
+            for (at, geometry) in parameters.arenas(version, size)? {
                 let info = BttInfo { uuid, parent_uuid, is_read_only: false, version, geometry }.encode();
                 write_at(platform, region, range.start + at, &info);
                 write_arena(platform, region, range.start + at, &geometry);

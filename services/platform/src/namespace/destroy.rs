@@ -5,12 +5,12 @@ use super::error::NamespaceError;
 use super::found::{Namespace, Personality};
 use super::info::clear_info;
 use super::labels::remove_labels;
-use super::mode::MapPlace;
-use super::wanted::CreateNamespace;
+use super::mode::MapLocation;
+use super::parameters::CreateNamespace;
 use crate::platform::Platform;
 use crate::region::Region;
 use crate::state::NamespaceState;
-use lode_nvdimm::PageMapPlace;
+use lode_nvdimm::PageMapLocation;
 use uuid::Uuid;
 
 /// Destroys a namespace. Its data becomes inaccessible.
@@ -46,31 +46,31 @@ fn keep_numbers(platform: &mut Platform, region: &Region) {
     }
 }
 
-/// Reconfigures a namespace. Parameters that `wanted` does not set stay. The data is lost.
+/// Reconfigures a namespace. Values that `parameters` does not set stay. The data is lost.
 ///
 /// # Errors
 /// Those of [`destroy`] and [`create`].
 pub fn reconfigure(
     platform: &mut Platform,
     name: &str,
-    wanted: &CreateNamespace,
+    parameters: &CreateNamespace,
     force: bool,
     uuids: &mut dyn FnMut() -> Uuid,
 ) -> Result<Namespace, NamespaceError> {
     let (region, namespace) = platform.namespace(name)?;
     destroy(platform, name, force)?;
-    let mut wanted = wanted.clone();
-    wanted.region = Some(region.number);
-    wanted.size = wanted.size.or(Some(namespace.size));
-    if wanted.name.is_empty() {
-        wanted.name = namespace.name;
+    let mut parameters = parameters.clone();
+    parameters.region = Some(region.number);
+    parameters.size = parameters.size.or(Some(namespace.size));
+    if parameters.name.is_empty() {
+        parameters.name = namespace.name;
     }
     if let Personality::PageMap(info) = namespace.personality
-        && info.place == PageMapPlace::Dram
+        && info.location == PageMapLocation::Dram
     {
-        wanted.map = MapPlace::Mem;
+        parameters.map = MapLocation::Mem;
     }
-    create(platform, &wanted, uuids)
+    create(platform, &parameters, uuids)
 }
 
 /// Enables or disables a namespace until the next reboot. Returns true if this changed its state.

@@ -11,33 +11,31 @@ use uuid::Uuid;
 #[non_exhaustive]
 pub enum NamespaceError {
     /// The region does not exist.
-    #[error("there is no region{region}; `lode ndctl list -R` lists them")]
+    #[error("there is no region{region}")]
     UnknownRegion {
         /// Its number.
         region: u32,
     },
     /// The namespace does not exist.
-    #[error("there is no namespace {name}; `lode ndctl list -Ni` lists them")]
+    #[error("there is no namespace {name}")]
     UnknownNamespace {
         /// The name that was given.
         name: String,
     },
     /// The region is disabled, or one of its modules is dead or locked.
-    #[error("region{region} is disabled; `lode ndctl enable-region region{region}`")]
+    #[error("region{region} is disabled; enable it first")]
     RegionDisabled {
         /// Its number.
         region: u32,
     },
     /// The namespace is disabled, so it has no device.
-    #[error("{name} is disabled; `lode ndctl enable-namespace {name}`")]
+    #[error("{name} is disabled; enable it first")]
     NamespaceDisabled {
         /// Its name.
         name: String,
     },
     /// The region is active, so the labels of its modules can't be changed.
-    #[error(
-        "module {module} is part of region{region}, which is in use; `lode ndctl disable-region region{region}` first"
-    )]
+    #[error("module {module} is part of region{region}, which is in use; disable the region first")]
     RegionActive {
         /// Its number.
         region: u32,
@@ -47,22 +45,20 @@ pub enum NamespaceError {
     /// The region has no labels: all of it is one namespace.
     #[error(
         "region{region} has no labels, so it is one namespace that stays as it is; where modules have label areas, \
-         `lode ndctl init-labels` makes them"
+         initialize their labels"
     )]
     NoLabels {
         /// Its number.
         region: u32,
     },
     /// The region's label areas have no free slot for another namespace.
-    #[error(
-        "the labels of region{region} have no room for another namespace; `ndctl destroy-namespace` makes room"
-    )]
+    #[error("the labels of region{region} have no room for another namespace; destroy one first")]
     NoSlots {
         /// Its number.
         region: u32,
     },
     /// The namespace is active.
-    #[error("{name} is in use; disable it first, or say -f")]
+    #[error("{name} is in use; disable it first, or force the change")]
     NamespaceActive {
         /// Its name.
         name: String,
@@ -78,7 +74,7 @@ pub enum NamespaceError {
         largest: u64,
     },
     /// The size is not a multiple of the unit.
-    #[error("{size} bytes over {ways} modules are not a multiple of {unit} bytes; --size={fitting} is")]
+    #[error("{size} bytes over {ways} modules are not a multiple of {unit} bytes; {fitting} bytes are")]
     Misaligned {
         /// The size in bytes.
         size: u64,
@@ -116,7 +112,7 @@ pub enum NamespaceError {
     },
     /// The UUID belongs to another namespace.
     #[error("there is a namespace {uuid} already")]
-    UuidTaken {
+    UuidExists {
         /// The UUID.
         uuid: Uuid,
     },
@@ -139,8 +135,8 @@ pub enum NamespaceError {
         error: LabelError,
     },
     /// The label area already holds labels.
-    #[error("module {module} has labels already; -f makes them anew, and its namespaces are gone")]
-    LabelsThere {
+    #[error("module {module} has labels already; to initialize them again is to lose its namespaces")]
+    LabelsExist {
         /// The module.
         module: Handle,
     },
@@ -166,7 +162,7 @@ fn place(region: Option<u32>) -> String {
 fn alignment(align: u64, mode: Mode) -> String {
     match mode {
         Mode::Sector | Mode::Raw => {
-            format!("mode {} has no page map that could be aligned: leave the alignment out", mode.word())
+            format!("mode {} has no page map that could be aligned: leave the alignment out", mode.as_str())
         }
         Mode::Fsdax | Mode::Devdax => {
             format!("page maps can be aligned to 4K, 2M or 1G, not to {align} bytes")

@@ -14,12 +14,14 @@ use uuid::Uuid;
 impl Platform {
     /// Returns the namespaces of a region, in the order of their offsets.
     pub fn namespaces(&self, region: &Region) -> Vec<Namespace> {
-        let Origin::Set { .. } = &region.origin else { return vec![whole(region, Personality::Legacy)] };
+        let Origin::Set { .. } = &region.origin else {
+            return vec![whole_region(region, Personality::Legacy)];
+        };
         if !has_labels(self, region) {
             // Without labels the namespace has no UUID, and its info block has a nil parent UUID.
-            return vec![whole(region, personality(self, region, 0, region.size, Uuid::nil()))];
+            return vec![whole_region(region, personality(self, region, 0, region.size, Uuid::nil()))];
         }
-        let mut found = labelled(self, region);
+        let mut found = region_labels(self, region);
         let known = |uuid: Uuid| self.state.namespaces.iter().find(move |known| known.uuid == uuid);
         let mut taken: Vec<u32> =
             found.iter().filter_map(|label| known(label.uuid)).map(|known| known.number).collect();
@@ -33,7 +35,7 @@ impl Platform {
             );
             taken.push(number);
             let disabled = known.is_some_and(|known| known.disabled);
-            namespaces.push(of_label(self, region, &label, number, region.enabled && !disabled));
+            namespaces.push(from_label(self, region, &label, number, region.enabled && !disabled));
         }
         namespaces
     }
@@ -60,7 +62,7 @@ pub fn has_labels(platform: &Platform, region: &Region) -> bool {
 }
 
 /// Returns the namespace that is a whole region without labels.
-fn whole(region: &Region, personality: Personality) -> Namespace {
+fn whole_region(region: &Region, personality: Personality) -> Namespace {
     Namespace {
         region: region.number,
         number: 0,
@@ -75,7 +77,7 @@ fn whole(region: &Region, personality: Personality) -> Namespace {
 }
 
 /// Returns the first module's labels of those namespaces that have a completely written label on every module.
-pub(crate) fn labelled(platform: &Platform, region: &Region) -> Vec<NamespaceLabel> {
+pub(crate) fn region_labels(platform: &Platform, region: &Region) -> Vec<NamespaceLabel> {
     let Origin::Set { id, share, members } = &region.origin else { return Vec::new() };
     let ways = members.len() as u16;
     let of_position = |position: u16, module: Handle, offset: u64| {
@@ -110,7 +112,7 @@ pub(crate) fn labelled(platform: &Platform, region: &Region) -> Vec<NamespaceLab
     found
 }
 
-fn of_label(
+fn from_label(
     platform: &Platform,
     region: &Region,
     label: &NamespaceLabel,
@@ -160,12 +162,12 @@ fn personality(platform: &Platform, region: &Region, offset: u64, size: u64, uui
 }
 
 /// Returns the places of all info blocks: module and offset in its media.
-pub(crate) fn info_places(platform: &Platform) -> Vec<(Handle, u64)> {
+pub(crate) fn info_block_locations(platform: &Platform) -> Vec<(Handle, u64)> {
     let mut places = Vec::new();
     for region in platform.regions() {
         let ways = region.members().len() as u64;
         let starts: Vec<u64> = if has_labels(platform, &region) {
-            labelled(platform, &region).iter().map(|label| label.dpa * ways).collect()
+            region_labels(platform, &region).iter().map(|label| label.dpa * ways).collect()
         } else {
             vec![0]
         };

@@ -39,7 +39,7 @@ pub fn init_labels(
     let (handle, size) = (module, platform.machine.modules[index].label_area);
     match version {
         Some(_) if platform.contents.area(handle).is_ok() && !force => {
-            return Err(NamespaceError::LabelsThere { module });
+            return Err(NamespaceError::LabelsExist { module });
         }
         Some(version) => format_labels(platform, handle, version).map_err(labels)?,
         None => platform.contents.erase(handle, size),

@@ -1,8 +1,8 @@
 //! Namespaces, as described by the labels of a region's modules and by info blocks.
 //!
 //! ```text
-//!   found    a namespace               find     discovers them             space, room   free ranges, valid sizes
-//!   wanted   parameters of a new one   create, destroy                     labels, info  their bytes on the modules
+//!   found       a namespace               find             discovers them    space, size    free ranges, valid sizes
+//!   parameters  parameters of a new one   create, destroy                    labels, info   their bytes on the modules
 //! ```
 
 mod create;
@@ -13,20 +13,20 @@ mod found;
 mod info;
 mod labels;
 mod mode;
-mod room;
+mod parameters;
+mod size;
 mod space;
-mod wanted;
 
 pub use create::create;
 pub use destroy::{destroy, enable, reconfigure};
 pub use error::NamespaceError;
-pub(crate) use find::{free_number, info_places, labelled};
+pub(crate) use find::{free_number, info_block_locations, region_labels};
 pub use find::{has_labels, labelled_names};
 pub use found::{Namespace, Personality};
 pub(crate) use labels::{format_labels, labels_of, put_labels, remove_labels, replace_labels};
 pub use labels::{init_labels, write_labels};
-pub use mode::{MapPlace, Mode};
-pub(crate) use room::Room;
+pub use mode::{MapLocation, Mode};
+pub use parameters::CreateNamespace;
+pub(crate) use size::SizeRules;
 pub(crate) use space::align_over;
 pub use space::{free, largest_free, region_align};
-pub use wanted::CreateNamespace;

@@ -16,7 +16,7 @@ pub enum Mode {
 
 impl Mode {
     /// Returns ndctl's word.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Mode::Fsdax => "fsdax",
             Mode::Devdax => "devdax",
@@ -28,7 +28,7 @@ impl Mode {
 
 /// Place of a page map.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum MapPlace {
+pub enum MapLocation {
     /// In DRAM.
     Mem,
     /// In the namespace.

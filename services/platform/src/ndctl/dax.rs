@@ -64,7 +64,7 @@ fn device(device: &DaxDevice) -> Json {
     fields.add("size", Json::Size(device.size));
     fields.add_some("target_node", device.target_node.map(Json::Number));
     fields.add_some("align", device.align.map(Json::Size));
-    fields.add_some("mode", device.mode.map(|mode| Json::text(mode.word())));
+    fields.add_some("mode", device.mode.map(|mode| Json::text(mode.as_str())));
     if !device.enabled {
         fields.add("state", Json::text("disabled"));
     }

@@ -5,7 +5,7 @@ use super::inventory::{NdCapabilities, NdHealth, NdMapping, NdModule, NdNamespac
 use super::json::{Fields, Json};
 use super::list::Included;
 use super::media_errors::{Errors, namespace_errors, region_errors};
-use crate::namespace::{MapPlace, Mode};
+use crate::namespace::{MapLocation, Mode};
 
 impl NdModule {
     pub(super) fn json(&self, included: &Included) -> Json {
@@ -35,7 +35,7 @@ fn health(health: &NdHealth) -> Json {
     let mut fields = Fields::default();
     match health {
         NdHealth::Unknown => fields.add("health_state", Json::text("unknown")),
-        NdHealth::Told { state, media_celsius, controller_celsius, spares_percent, dirty_shutdowns } => {
+        NdHealth::Known { state, media_celsius, controller_celsius, spares_percent, dirty_shutdowns } => {
             let celsius = |degrees: &u32| Json::Fraction(format!("{degrees}.0"));
             fields.add("health_state", Json::text(state));
             fields.add("temperature_celsius", celsius(media_celsius));
@@ -94,7 +94,7 @@ fn mapping(mapping: &NdMapping) -> Json {
 fn capabilities(capabilities: &NdCapabilities) -> Json {
     let sizes = |sizes: &[u64]| Json::Array(sizes.iter().map(|size| Json::Number(*size as i64)).collect());
     let of_mode = |mode: Mode, key, bytes: &[u64]| {
-        Json::Object(vec![("mode", Json::text(mode.word())), (key, sizes(bytes))])
+        Json::Object(vec![("mode", Json::text(mode.as_str())), (key, sizes(bytes))])
     };
     Json::Array(vec![
         of_mode(Mode::Sector, "sector_sizes", &capabilities.sector_sizes),
@@ -107,11 +107,13 @@ impl NdNamespace {
     pub(super) fn json(&self, region: &NdRegion, included: &Included) -> Json {
         let mut fields = Fields::default();
         fields.add("dev", Json::text(self));
-        fields.add("mode", Json::text(self.mode().word()));
+        fields.add("mode", Json::text(self.mode().as_str()));
         let (map, page_map) = match &self.personality {
             NdPersonality::Raw | NdPersonality::Sector { .. } => (None, None),
             NdPersonality::Legacy => (Some("mem"), None),
-            NdPersonality::Fsdax(map) | NdPersonality::Devdax(map, _) => (Some(place(map.place)), Some(map)),
+            NdPersonality::Fsdax(map) | NdPersonality::Devdax(map, _) => {
+                (Some(location_str(map.location)), Some(map))
+            }
         };
         fields.add_some("map", map.map(Json::text));
         fields.add_some("size", self.size.map(Json::Size));
@@ -149,11 +151,11 @@ impl NdNamespace {
     }
 }
 
-fn place(place: Option<MapPlace>) -> &'static str {
-    match place {
+fn location_str(location: Option<MapLocation>) -> &'static str {
+    match location {
         None => "none",
-        Some(MapPlace::Mem) => "mem",
-        Some(MapPlace::Dev) => "dev",
+        Some(MapLocation::Mem) => "mem",
+        Some(MapLocation::Dev) => "dev",
     }
 }
 

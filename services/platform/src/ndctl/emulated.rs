@@ -8,21 +8,21 @@ use super::list::Included;
 use crate::machine::Module;
 use crate::media_error::region_bad_blocks;
 use crate::namespace::{
-    MapPlace, Namespace, Personality, free, free_number, has_labels, largest_free, region_align,
+    MapLocation, Namespace, Personality, free, free_number, has_labels, largest_free, region_align,
 };
 use crate::platform::Platform;
 use crate::region::{Origin, Region};
-use lode_nvdimm::{LabelArea, PageMapInfo, PageMapPlace};
+use lode_nvdimm::{LabelArea, PageMapInfo, PageMapLocation};
 use uuid::Uuid;
 
 /// First ndctl version that lists the alignment of regions.
-const TELLS_ALIGN: u32 = 69;
+const ALIGN_SINCE: u32 = 69;
 /// First ndctl version that lists the free space of regions without labels, as 0.
-const TELLS_NOTHING_FREE: u32 = 65;
+const ZERO_AVAILABLE_SINCE: u32 = 65;
 /// First ndctl version that lists the mode of character devices.
-const TELLS_DAX_MODE: u32 = 66;
+const DAX_MODE_SINCE: u32 = 66;
 /// First ndctl version that lists the alignment of character devices.
-const TELLS_DAX_ALIGN: u32 = 70;
+const DAX_ALIGN_SINCE: u32 = 70;
 
 /// Returns the inventory that `ndctl list` would find.
 pub fn inventory(platform: &Platform) -> Inventory {
@@ -59,7 +59,7 @@ pub fn describe(platform: &Platform, namespace: &Namespace) -> String {
 }
 
 fn nd_module(platform: &Platform, number: u32, module: &Module) -> NdModule {
-    let tells = platform.machine.profile.kernel.tells_security() && module.identity.is_some();
+    let has_security = platform.machine.profile.kernel.reports_security() && module.identity.is_some();
     let sensors = &module.sensors;
     NdModule {
         number,
@@ -67,9 +67,9 @@ fn nd_module(platform: &Platform, number: u32, module: &Module) -> NdModule {
         handle: Some(module.handle.0.into()),
         physical_id: Some(module.physical_id.into()),
         enabled: module.usable(),
-        security: module.security.kernel_word().filter(|_| tells).map(str::to_owned),
-        health: Some(NdHealth::Told {
-            state: module.health.smart_word(),
+        security: module.security.kernel_str().filter(|_| has_security).map(str::to_owned),
+        health: Some(NdHealth::Known {
+            state: module.health.smart_str(),
             media_celsius: sensors.media_celsius,
             controller_celsius: sensors.controller_celsius,
             spares_percent: sensors.remaining_percent,
@@ -84,7 +84,7 @@ fn nd_module(platform: &Platform, number: u32, module: &Module) -> NdModule {
 fn nd_region(platform: &Platform, region: &Region) -> NdRegion {
     let profile = &platform.machine.profile;
     let is_set = matches!(region.origin, Origin::Set { .. });
-    let tells_free = is_set || profile.ndctl >= TELLS_NOTHING_FREE;
+    let lists_free = is_set || profile.ndctl >= ZERO_AVAILABLE_SINCE;
     let (set_id, share) = match &region.origin {
         Origin::Set { id, share, .. } => (Some(*id), *share),
         Origin::Memmap => (None, 0),
@@ -100,9 +100,9 @@ fn nd_region(platform: &Platform, region: &Region) -> NdRegion {
         number: region.number,
         base: Some(region.base),
         size: Some(region.size),
-        align: region_align(platform, region).filter(|_| profile.ndctl >= TELLS_ALIGN),
-        available: tells_free.then(|| free(platform, region)),
-        largest_available: tells_free.then(|| largest_free(platform, region)),
+        align: region_align(platform, region).filter(|_| profile.ndctl >= ALIGN_SINCE),
+        available: lists_free.then(|| free(platform, region)),
+        largest_available: lists_free.then(|| largest_free(platform, region)),
         numa_node: Some(region.socket.into()),
         target_node: Some(target_node(platform, region)),
         has_labels: has_labels(platform, region),
@@ -110,7 +110,7 @@ fn nd_region(platform: &Platform, region: &Region) -> NdRegion {
         mappings: mappings.collect(),
         enabled: region.enabled,
         read_only: false,
-        persistence_domain: if is_set { profile.domain.word() } else { "unknown" },
+        persistence_domain: if is_set { profile.domain.as_str() } else { "unknown" },
         capabilities: Some(NdCapabilities {
             sector_sizes: vec![512, 520, 528, 4096, 4104, 4160, 4224],
             fsdax_alignments: vec![4096, 2 << 20, 1 << 30],
@@ -131,7 +131,7 @@ fn nd_namespaces(platform: &Platform, region: &Region) -> Vec<NdNamespace> {
     let found = platform.namespaces(region);
     let mut namespaces: Vec<_> = found.iter().map(|one| nd_namespace(platform, region, one)).collect();
     if has_labels(platform, region) {
-        let next = NdNamespace::bare(region.number, free_number(platform, region));
+        let next = NdNamespace::new(region.number, free_number(platform, region));
         namespaces.push(NdNamespace {
             size: Some(0),
             span: Some(0),
@@ -157,8 +157,9 @@ fn nd_namespace(platform: &Platform, region: &Region, namespace: &Namespace) -> 
     };
     let (start, len) = (region.base + namespace.offset, namespace.size);
     let page_map = |info: &PageMapInfo| {
-        let place = if info.place == PageMapPlace::Dram { MapPlace::Mem } else { MapPlace::Dev };
-        NdPageMap { uuid: info.uuid, place: Some(place), align: Some(info.align.into()) }
+        let location =
+            if info.location == PageMapLocation::Dram { MapLocation::Mem } else { MapLocation::Dev };
+        NdPageMap { uuid: info.uuid, location: Some(location), align: Some(info.align.into()) }
     };
     let device = namespace.character_device();
     let (personality, place) = match &namespace.personality {
@@ -190,7 +191,7 @@ fn nd_namespace(platform: &Platform, region: &Region, namespace: &Namespace) -> 
         numa_node: Some(region.socket.into()),
         target_node: Some(target_node(platform, region)),
         place: Some(place),
-        ..NdNamespace::bare(namespace.region, namespace.number)
+        ..NdNamespace::new(namespace.region, namespace.number)
     }
 }
 
@@ -202,13 +203,13 @@ fn dax_region(
     name: String,
 ) -> DaxRegion {
     let (size, ndctl) = (namespace.usable(), platform.machine.profile.ndctl);
-    let tells_mode = ndctl >= TELLS_DAX_MODE;
+    let lists_mode = ndctl >= DAX_MODE_SINCE;
     let device = DaxDevice {
         name,
         size,
-        target_node: tells_mode.then(|| target_node(platform, region)),
-        align: map.align.filter(|_| ndctl >= TELLS_DAX_ALIGN),
-        mode: tells_mode.then_some(DaxMode::Devdax),
+        target_node: lists_mode.then(|| target_node(platform, region)),
+        align: map.align.filter(|_| ndctl >= DAX_ALIGN_SINCE),
+        mode: lists_mode.then_some(DaxMode::Devdax),
         enabled: true,
     };
     let (number, align) = (region.number, map.align);

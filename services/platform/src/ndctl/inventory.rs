@@ -9,7 +9,7 @@
 //! `None` stands for an unknown value, which listings leave out like ndctl. The objects are unordered: listings sort
 //! them like ndctl.
 
-use crate::namespace::{MapPlace, Mode};
+use crate::namespace::{MapLocation, Mode};
 use std::fmt;
 use uuid::Uuid;
 
@@ -73,7 +73,7 @@ pub enum NdHealth {
     /// Only root may read the report.
     Unknown,
     /// The health report.
-    Told {
+    Known {
         /// State, in ndctl's word.
         state: &'static str,
         /// Temperature of the media, in degrees Celsius.
@@ -221,7 +221,7 @@ pub struct NdPageMap {
     /// UUID of the page map.
     pub uuid: Uuid,
     /// Place of the page map; `None` if none was chosen.
-    pub place: Option<MapPlace>,
+    pub location: Option<MapLocation>,
     /// Alignment of mappings, in bytes.
     pub align: Option<u64>,
 }
@@ -271,7 +271,7 @@ pub enum DaxMode {
 
 impl DaxMode {
     /// Returns daxctl's word.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             DaxMode::Devdax => "devdax",
             DaxMode::SystemRam => "system-ram",
@@ -281,7 +281,7 @@ impl DaxMode {
 
 impl NdNamespace {
     /// Returns a namespace with a name and no other values.
-    pub fn bare(region: u32, number: u32) -> NdNamespace {
+    pub fn new(region: u32, number: u32) -> NdNamespace {
         NdNamespace {
             region,
             number,

@@ -128,7 +128,7 @@ mod test {
     use super::*;
 
     #[test]
-    fn sizes_for_people() {
+    fn human_readable_sizes() {
         assert_eq!(size(504 << 30), "\"504.00 GiB (541.17 GB)\"");
         assert_eq!(size(252 << 30), "\"252.00 GiB (270.58 GB)\"");
         assert_eq!(size(16 << 20), "\"16.00 MiB (16.78 MB)\"");
@@ -137,7 +137,7 @@ mod test {
     }
 
     #[test]
-    fn as_json_c_prints() {
+    fn output_matches_json_c() {
         let value = Json::Object(vec![
             ("name", Json::Text("a\"/b".to_owned())),
             ("id", Json::Hex(u64::MAX)),

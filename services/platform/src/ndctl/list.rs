@@ -108,53 +108,56 @@ impl ListRequest {
 }
 
 impl ListFilter {
-    fn takes_bus(&self, bus: &NdBus) -> bool {
-        let called = |asked: &String| *asked == bus.provider || is_called(asked, "ndbus", bus.number);
-        let has = |asked: &String| bus.modules.iter().any(|module| is_called(asked, "nmem", module.number));
+    fn matches_bus(&self, bus: &NdBus) -> bool {
+        let called = |asked: &String| *asked == bus.provider || has_name(asked, "ndbus", bus.number);
+        let has = |asked: &String| bus.modules.iter().any(|module| has_name(asked, "nmem", module.number));
         self.bus.as_ref().is_none_or(called)
             && self.module.as_ref().is_none_or(|asked| asked == "all" || has(asked))
-            && (self.region.is_none() || bus.regions.iter().any(|region| self.names_region(region)))
-            && (self.namespace.is_none() || bus.regions.iter().any(|region| self.names_in_region(region)))
+            && (self.region.is_none() || bus.regions.iter().any(|region| self.matches_region_name(region)))
+            && (self.namespace.is_none()
+                || bus.regions.iter().any(|region| self.matches_name_in_region(region)))
     }
 
-    fn takes_module(&self, bus: &NdBus, module: &NdModule) -> bool {
-        let asked = self.module.as_ref().is_none_or(|asked| is_called(asked, "nmem", module.number));
+    fn matches_module(&self, bus: &NdBus, module: &NdModule) -> bool {
+        let asked = self.module.as_ref().is_none_or(|asked| has_name(asked, "nmem", module.number));
         let part_of = |region: &&NdRegion| region.mappings.iter().any(|part| part.module == module.number);
         let mut regions = bus.regions.iter().filter(part_of);
         let filtered = self.region.is_some() || self.namespace.is_some();
         asked
-            && (!filtered || regions.any(|region| self.names_region(region) && self.names_in_region(region)))
+            && (!filtered
+                || regions
+                    .any(|region| self.matches_region_name(region) && self.matches_name_in_region(region)))
     }
 
-    fn takes_region(&self, region: &NdRegion) -> bool {
+    fn matches_region(&self, region: &NdRegion) -> bool {
         let module = self.module.as_ref().is_none_or(|asked| {
-            asked == "all" || region.mappings.iter().any(|part| is_called(asked, "nmem", part.module))
+            asked == "all" || region.mappings.iter().any(|part| has_name(asked, "nmem", part.module))
         });
-        module && self.names_region(region) && self.names_in_region(region)
+        module && self.matches_region_name(region) && self.matches_name_in_region(region)
     }
 
-    fn names_region(&self, region: &NdRegion) -> bool {
-        self.region.as_ref().is_none_or(|asked| is_called(asked, "region", region.number))
+    fn matches_region_name(&self, region: &NdRegion) -> bool {
+        self.region.as_ref().is_none_or(|asked| has_name(asked, "region", region.number))
     }
 
-    fn names_in_region(&self, region: &NdRegion) -> bool {
-        self.namespace.is_none() || region.namespaces.iter().any(|namespace| self.names(namespace))
+    fn matches_name_in_region(&self, region: &NdRegion) -> bool {
+        self.namespace.is_none() || region.namespaces.iter().any(|namespace| self.matches_name(namespace))
     }
 
-    fn names(&self, namespace: &NdNamespace) -> bool {
+    fn matches_name(&self, namespace: &NdNamespace) -> bool {
         let name = namespace.to_string();
         self.namespace.as_ref().is_none_or(|asked| {
             asked == "all" || *asked == name || name.strip_prefix("namespace") == Some(asked)
         })
     }
 
-    fn takes_namespace(&self, namespace: &NdNamespace) -> bool {
-        self.names(namespace) && self.mode.is_none_or(|mode| mode == namespace.mode())
+    fn matches_namespace(&self, namespace: &NdNamespace) -> bool {
+        self.matches_name(namespace) && self.mode.is_none_or(|mode| mode == namespace.mode())
     }
 }
 
 /// Returns true if `asked` is the name or number of this device.
-fn is_called(asked: &str, prefix: &str, number: u32) -> bool {
+fn has_name(asked: &str, prefix: &str, number: u32) -> bool {
     asked == "all" || asked.strip_prefix(prefix).unwrap_or(asked) == number.to_string()
 }
 
@@ -168,7 +171,7 @@ impl Inventory {
         sort_as_listed(&mut buses, |bus| format!("ndctl{}", bus.number));
         let mut all = Arrays::default();
         let mut listed = Vec::new();
-        for bus in buses.into_iter().filter(|bus| request.filter.takes_bus(bus)) {
+        for bus in buses.into_iter().filter(|bus| request.filter.matches_bus(bus)) {
             let arrays = bus.arrays(&request);
             if request.included.buses {
                 let mut fields = bus.fields();
@@ -222,18 +225,18 @@ impl NdBus {
         if included.modules {
             let mut modules: Vec<&NdModule> = self.modules.iter().collect();
             sort_as_listed(&mut modules, |module| format!("nmem{}", module.number));
-            let modules = modules.into_iter().filter(|one| shown(one) && filter.takes_module(self, one));
+            let modules = modules.into_iter().filter(|one| shown(one) && filter.matches_module(self, one));
             arrays.modules = modules.map(|module| module.json(included)).collect();
         }
         let mut regions: Vec<&NdRegion> = self.regions.iter().collect();
         sort_as_listed(&mut regions, |region| format!("region{}", region.number));
-        for region in regions.into_iter().filter(|region| filter.takes_region(region)) {
+        for region in regions.into_iter().filter(|region| filter.matches_region(region)) {
             let namespaces = if included.namespaces { region.namespaces_json(request) } else { Vec::new() };
             if !included.regions {
                 arrays.namespaces.extend(namespaces);
             } else if included.idle || region.enabled {
                 let mapped = |number: u32| {
-                    filter.module.as_ref().is_none_or(|asked| is_called(asked, "nmem", number))
+                    filter.module.as_ref().is_none_or(|asked| has_name(asked, "nmem", number))
                         && self.modules.iter().any(|module| module.number == number && shown(module))
                 };
                 let mut fields: Vec<_> = region.json(included, |part| mapped(part.module)).into();
@@ -253,7 +256,7 @@ impl NdRegion {
         let mut namespaces: Vec<&NdNamespace> = self.namespaces.iter().collect();
         sort_as_listed(&mut namespaces, |namespace| namespace.to_string());
         let shown = namespaces.into_iter().filter(|namespace| request.included.idle || namespace.enabled);
-        let taken = shown.filter(|namespace| request.filter.takes_namespace(namespace));
+        let taken = shown.filter(|namespace| request.filter.matches_namespace(namespace));
         taken.map(|namespace| namespace.json(self, &request.included)).collect()
     }
 }

@@ -73,7 +73,7 @@ fn clipped(region: &NdRegion, range: Range<u64>) -> Vec<BadBlocks> {
 #[cfg(test)]
 mod test {
     use super::*;
-    use crate::namespace::MapPlace;
+    use crate::namespace::MapLocation;
     use crate::ndctl::inventory::NdPageMap;
     use uuid::Uuid;
 
@@ -84,12 +84,12 @@ mod test {
 
     fn namespace(personality: NdPersonality, place: Option<(u64, u64)>) -> NdNamespace {
         let bad_blocks = vec![BadBlocks { offset: 5, count: 3, modules: Vec::new() }];
-        NdNamespace { personality, place, bad_blocks, ..NdNamespace::bare(0, 0) }
+        NdNamespace { personality, place, bad_blocks, ..NdNamespace::new(0, 0) }
     }
 
     #[test]
-    fn bad_blocks_count_from_the_start_of_what_is_listed() {
-        let map = NdPageMap { uuid: Uuid::nil(), place: Some(MapPlace::Dev), align: None };
+    fn bad_blocks_are_relative_to_device() {
+        let map = NdPageMap { uuid: Uuid::nil(), location: Some(MapLocation::Dev), align: None };
         let place = Some((0x1000_0000 + 100 * SECTOR, 8 * SECTOR));
         let fsdax = namespace(NdPersonality::Fsdax(map), place);
         let errors = namespace_errors(&fsdax, &region(), true);
@@ -106,7 +106,7 @@ mod test {
     }
 
     #[test]
-    fn without_addresses_the_block_device_tells() {
+    fn bad_blocks_fall_back_to_block_device() {
         let region = NdRegion { base: None, ..region() };
         assert_eq!(region_errors(&region, true).sectors, 0);
         assert_eq!(region_errors(&region, false).sectors, 18);

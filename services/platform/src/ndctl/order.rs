@@ -30,7 +30,7 @@ mod test {
     /// The modules of a PRIMERGY and the second of two regions come in the order of real machines. The order of twelve
     /// modules is computed from the hash.
     #[test]
-    fn devices_come_as_on_real_machines() {
+    fn order_matches_real_machines() {
         assert_eq!(listed("nmem", 0..3), [1, 0, 2]);
         assert_eq!(listed("nmem", 0..12), [1, 3, 5, 10, 7, 9, 0, 2, 4, 6, 11, 8]);
         assert_eq!(listed("region", 0..2), [1, 0]);

@@ -46,7 +46,7 @@ pub(super) struct Canvas {
 }
 
 /// Content of the second cell of a wide character.
-const BEHIND: char = '\0';
+const WIDE_TAIL: char = '\0';
 
 impl Canvas {
     pub(super) fn new(width: usize) -> Canvas {
@@ -68,7 +68,7 @@ impl Canvas {
         for (character, cells) in fitting(text, room) {
             self.lines[y][x + taken] = (character, ink);
             if cells == 2 {
-                self.lines[y][x + taken + 1] = (BEHIND, ink);
+                self.lines[y][x + taken + 1] = (WIDE_TAIL, ink);
             }
             taken += cells;
         }
@@ -100,7 +100,7 @@ impl Canvas {
         for line in &self.lines {
             let end = line.iter().rposition(|(character, _)| *character != ' ').map_or(0, |last| last + 1);
             let mut ink = Ink::Text;
-            for (character, own) in line[..end].iter().filter(|(character, _)| *character != BEHIND) {
+            for (character, own) in line[..end].iter().filter(|(character, _)| *character != WIDE_TAIL) {
                 if palette == Palette::Colour && *own != ink && *character != ' ' {
                     text += &format!("\x1b[0;{}m", own.code());
                     ink = *own;
@@ -150,7 +150,7 @@ mod test {
     use super::*;
 
     #[test]
-    fn texts_are_cut_to_their_room_and_wide_characters_take_two_cells() {
+    fn text_is_truncated_by_cell_width() {
         let mut canvas = Canvas::new(8);
         assert_eq!(canvas.put(0, 0, 4, "abcdef", Ink::Text), 4);
         assert_eq!(canvas.put(4, 0, 9, "漢字漢字", Ink::Text), 3);

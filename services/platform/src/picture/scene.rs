@@ -138,7 +138,7 @@ impl<'p> ModuleView<'p> {
         match self.module.health {
             Health::Healthy => {}
             Health::NonFunctional => words.push("dead"),
-            other => words.push(other.word()),
+            other => words.push(other.as_str()),
         }
         if self.module.security == Security::Locked {
             words.push("locked");
@@ -213,7 +213,7 @@ mod test {
     use super::divide;
 
     #[test]
-    fn parts_are_to_scale_and_fill_the_width() {
+    fn parts_are_to_scale() {
         assert_eq!(divide(10, &[1, 1], 1), [5, 5]);
         assert_eq!(divide(10, &[999, 1], 1), [9, 1]);
         assert_eq!(divide(10, &[u64::MAX, u64::MAX, 0], 1), [5, 4, 1]);

@@ -1,6 +1,6 @@
 //! SVG drawing of a machine, shape by shape.
 //!
-//! Each socket is a panel. Modules are tanks, filled to scale. Threads lead from the modules of a set to its region,
+//! Each socket is a panel. Modules are bars, filled to scale. Lines lead from the modules of a set to its region,
 //! and regions are bars to scale with their namespaces. Colours and lines are classes of the page's style.
 
 use super::plain::plain;
@@ -15,19 +15,19 @@ use std::fmt::{Display, Write};
 pub(super) const WIDTH: usize = 1200;
 const MARGIN: usize = 28;
 const GAP: usize = 8;
-/// Maximum width of a module, and height of its tank.
+/// Maximum width of a module, and height of its body.
 const MODULE_WIDTH: usize = 184;
-const TANK: usize = 112;
-/// Distances from the top of a panel to its modules, from there to their tanks, and from the tanks to the regions.
+const BODY: usize = 112;
+/// Distances from the top of a panel to its modules, from there to their bodies, and from the bodies to the regions.
 const HEAD: usize = 64;
 const CAPTION: usize = 44;
-const THREADS: usize = 72;
+const CONNECTORS: usize = 72;
 const REGION: usize = 62;
-/// Width below which a module shows only its number beside the tank.
+/// Width below which a module shows only its number beside the body.
 const CAPTION_WIDTH: usize = 96;
 /// Width of a character, in small and in bold text.
-const CHARACTER: usize = 7;
-const STRONG: usize = 8;
+const CHARACTER_WIDTH: usize = 7;
+const BOLD_WIDTH: usize = 8;
 /// Minimum width of adjacent regions, as long as there is room. Above it they are to scale.
 const REGION_WIDTH: usize = 120;
 /// Number of colours for regions.
@@ -97,7 +97,7 @@ impl Svg {
 
     /// Writes a text, cut to `room`.
     fn write(&mut self, class: &str, x: usize, y: usize, room: usize, text: &str) {
-        let most = room / if class.contains("name") { STRONG } else { CHARACTER };
+        let most = room / if class.contains("name") { BOLD_WIDTH } else { CHARACTER_WIDTH };
         let text = plain(text);
         let text = match text.chars().count() {
             count if count <= most => text,
@@ -109,7 +109,7 @@ impl Svg {
 
     /// Writes the first of the texts that fits, or the last one, cut.
     fn write_fitting(&mut self, class: &str, x: usize, y: usize, room: usize, texts: &[String]) {
-        let wide = if class.contains("name") { STRONG } else { CHARACTER };
+        let wide = if class.contains("name") { BOLD_WIDTH } else { CHARACTER_WIDTH };
         let fits = |text: &&String| plain(text).chars().count() <= room / wide;
         if let Some(text) = texts.iter().find(fits).or(texts.last()) {
             self.write(class, x, y, room, text);
@@ -128,16 +128,16 @@ impl Svg {
     /// Draws a socket. Returns the position of its lower edge.
     fn socket(&mut self, scene: &Scene<'_>, socket: &SocketView<'_>, top: usize) -> usize {
         let rows = region_rows(&socket.regions);
-        let modules = if socket.modules.is_empty() { 0 } else { CAPTION + TANK + 20 };
-        let threads = if socket.modules.is_empty() || rows.is_empty() { 0 } else { THREADS };
-        let height = HEAD + modules + threads + rows.len() * (REGION + 18) + 14;
+        let modules = if socket.modules.is_empty() { 0 } else { CAPTION + BODY + 20 };
+        let connectors = if socket.modules.is_empty() || rows.is_empty() { 0 } else { CONNECTORS };
+        let height = HEAD + modules + connectors + rows.len() * (REGION + 18) + 14;
         let name = format!("socket {}", socket.number);
         self.open("socket", &name, &format!("{name}: {} of DRAM", brief(socket.dram)));
         self.rounded("panel", 1, top, WIDTH - 2, height, 14);
         self.write("title", MARGIN, top + 34, 300, &format!("Socket {}", socket.number));
         self.dram(scene, socket, top + 18);
         let anchors = self.modules(scene, socket, top + HEAD);
-        let mut y = top + HEAD + modules + threads;
+        let mut y = top + HEAD + modules + connectors;
         for row in rows {
             self.row(socket, row, &anchors, y);
             y += REGION + 18;
@@ -156,7 +156,7 @@ impl Svg {
             chips.push(("chip memory", format!("{} volatile memory", brief(socket.memory))));
         }
         for (class, text) in chips.iter().rev() {
-            let width = (text.chars().count() + 3) * CHARACTER;
+            let width = (text.chars().count() + 3) * CHARACTER_WIDTH;
             x -= width;
             self.rounded(class, x, y, width, 24, 12);
             self.write("small", x + 11, y + 16, width, text);
@@ -188,7 +188,7 @@ impl Svg {
                 ));
             }
             self.module(scene, view, x, top + 10, width);
-            anchors.push(Anchor { x: x + width / 2, y: top + CAPTION + TANK + 8 });
+            anchors.push(Anchor { x: x + width / 2, y: top + CAPTION + BODY + 8 });
         }
         anchors
     }
@@ -215,20 +215,21 @@ impl Svg {
             let class = if well { "quiet small" } else { "alarm small" };
             self.write(class, x, y + 30, width, &under);
         } else {
-            let short = if (name.len() + 1) * CHARACTER <= width { name } else { view.index.to_string() };
+            let short =
+                if (name.len() + 1) * CHARACTER_WIDTH <= width { name } else { view.index.to_string() };
             self.write(
                 if well { "small" } else { "alarm small" },
                 x,
                 y + 30,
-                width.max(3 * CHARACTER),
+                width.max(3 * CHARACTER_WIDTH),
                 &short,
             );
         }
-        let tank = (y + CAPTION - 10, TANK);
+        let body = (y + CAPTION - 10, BODY);
         let largest = u128::from(scene.largest.max(1));
-        let height = (u128::from(module.capacity) * tank.1 as u128 / largest) as usize;
-        let height = if dead { tank.1 } else { height.max(12) };
-        let bottom = tank.0 + tank.1 + 6;
+        let height = (u128::from(module.capacity) * body.1 as u128 / largest) as usize;
+        let height = if dead { body.1 } else { height.max(12) };
+        let bottom = body.0 + body.1 + 6;
         self.rounded("tank", x, bottom - height, width, height, 5);
         if dead {
             let (left, right, upper) = (x + 8, x + width - 8, bottom - height + 8);
@@ -251,7 +252,7 @@ impl Svg {
         self.close();
     }
 
-    /// Draws the parts of a module from the bottom of its tank upwards. Persistent memory is drawn below volatile
+    /// Draws the parts of a module from the bottom of its body upwards. Persistent memory is drawn below volatile
     /// memory, near its region, although it is after it on the media.
     fn fill(&mut self, view: &ModuleView<'_>, x: usize, bottom: usize, width: usize, height: usize) {
         let order = |part: &&Part| match part.what {
@@ -281,7 +282,7 @@ impl Svg {
                 Use::Inaccessible => continue,
                 _ => brief(part.size),
             };
-            if high >= 18 && (label.chars().count() + 1) * CHARACTER <= inner {
+            if high >= 18 && (label.chars().count() + 1) * CHARACTER_WIDTH <= inner {
                 let class = match part.what {
                     Use::Unconfigured | Use::Reserved => "quiet small",
                     Use::Memory => "bright small",
@@ -292,7 +293,7 @@ impl Svg {
         }
     }
 
-    /// Draws adjacent regions, and the threads that lead to them.
+    /// Draws adjacent regions, and the lines that lead to them.
     fn row(&mut self, socket: &SocketView<'_>, row: &[RegionView], anchors: &[Anchor], y: usize) {
         let room = WIDTH - 2 * MARGIN - GAP * (row.len() - 1);
         let sizes: Vec<u64> = row.iter().map(|view| view.region.size).collect();
@@ -334,7 +335,7 @@ impl Svg {
                 Some(namespace) => self.namespace(namespace, at, bar + 2, wide, high - 4),
                 None => {
                     let text = format!("{} free", brief(piece.size));
-                    let needed = (text.chars().count() + 2) * CHARACTER;
+                    let needed = (text.chars().count() + 2) * CHARACTER_WIDTH;
                     if needed <= wide {
                         self.write("quiet small", at + 8, bar + high / 2 + 4, wide, &text);
                     }
@@ -366,7 +367,7 @@ impl Svg {
             texts.insert(0, format!("{} ({device})", namespace.name));
         }
         self.write_fitting("name", x + 8, y + 17, width.saturating_sub(10), &texts);
-        let (mode, size) = (namespace.mode().word().to_owned(), brief(namespace.size));
+        let (mode, size) = (namespace.mode().as_str().to_owned(), brief(namespace.size));
         let texts = [format!("{mode}, {size}"), mode];
         self.write_fitting("small", x + 8, y + 32, width.saturating_sub(10), &texts);
         self.close();
@@ -436,7 +437,7 @@ fn region_title(view: &RegionView) -> String {
 fn namespace_title(namespace: &Namespace) -> String {
     let device = namespace.block_device().or_else(|| namespace.character_device()).unwrap_or_default();
     let mut lines = vec![
-        format!("{}, {}", namespace.device(), namespace.mode().word()),
+        format!("{}, {}", namespace.device(), namespace.mode().as_str()),
         format!("{}, {} usable", brief(namespace.size), brief(namespace.usable())),
         format!("/dev/{device}"),
     ];

@@ -58,25 +58,26 @@ impl Picture<'_, '_> {
         }
         self.legend(canvas);
         let mut shown: Option<(String, u16)> = None;
-        let mut alike: Vec<&SocketView<'_>> = Vec::new();
+        let mut equal: Vec<&SocketView<'_>> = Vec::new();
         for socket in &self.scene.sockets {
-            let looks = looks(socket);
-            if self.scene.sockets.len() > SOCKETS_MAX && shown.as_ref().is_some_and(|(one, _)| *one == looks)
+            let appearance = appearance(socket);
+            if self.scene.sockets.len() > SOCKETS_MAX
+                && shown.as_ref().is_some_and(|(one, _)| *one == appearance)
             {
-                alike.push(socket);
+                equal.push(socket);
                 continue;
             }
-            self.alike(canvas, &std::mem::take(&mut alike), &shown);
+            self.equal_sockets(canvas, &std::mem::take(&mut equal), &shown);
             self.socket(canvas, socket);
-            shown = Some((looks, socket.number));
+            shown = Some((appearance, socket.number));
         }
-        self.alike(canvas, &alike, &shown);
+        self.equal_sockets(canvas, &equal, &shown);
     }
 
     /// Draws the legend of the characters in bars, for those that occur.
     fn legend(&self, canvas: &mut Canvas) {
         let parts = || self.scene.sockets.iter().flat_map(|one| &one.modules).flat_map(|one| &one.parts);
-        let there = |what: Use| parts().any(|part| mark(part.what) == mark(what));
+        let there = |what: Use| parts().any(|part| symbol(part.what) == symbol(what));
         let all = [
             (Use::Memory, "volatile memory"),
             (Use::Region(0), "persistent, in a region"),
@@ -86,7 +87,7 @@ impl Picture<'_, '_> {
         ];
         let (y, mut x) = (canvas.height(), 0);
         for (what, words) in all.into_iter().filter(|(what, _)| there(*what)) {
-            let (character, ink) = mark(what);
+            let (character, ink) = symbol(what);
             if x + cells(words) + 5 > self.width {
                 break;
             }
@@ -97,12 +98,12 @@ impl Picture<'_, '_> {
     }
 
     /// Lists the sockets that look like the drawn one.
-    fn alike(&self, canvas: &mut Canvas, alike: &[&SocketView<'_>], shown: &Option<(String, u16)>) {
-        let (Some(first), Some(last), Some((_, like))) = (alike.first(), alike.last(), shown) else { return };
+    fn equal_sockets(&self, canvas: &mut Canvas, equal: &[&SocketView<'_>], shown: &Option<(String, u16)>) {
+        let (Some(first), Some(last), Some((_, like))) = (equal.first(), equal.last(), shown) else { return };
         let indexes: Vec<usize> =
-            alike.iter().flat_map(|one| &one.modules).map(|module| module.index).collect();
+            equal.iter().flat_map(|one| &one.modules).map(|module| module.index).collect();
         let regions: Vec<u32> =
-            alike.iter().flat_map(|one| &one.regions).map(|view| view.region.number).collect();
+            equal.iter().flat_map(|one| &one.regions).map(|view| view.region.number).collect();
         let range = |from: String, to: String| if from == to { from } else { format!("{from} to {to}") };
         let mut parts = Vec::new();
         if let (Some(from), Some(to)) = (indexes.iter().min(), indexes.iter().max()) {
@@ -185,11 +186,11 @@ impl Picture<'_, '_> {
         canvas.put(x + 2 + room - cells(&capacity), y + 1, room, &capacity, Ink::Text);
         self.bar(canvas, view, x + 2, y + 2, room);
         let parts: Vec<&Part> = view.parts.iter().filter(|part| part.what != Use::Inaccessible).collect();
-        let text = |separator: &str, words: fn(&Part) -> String| {
-            parts.iter().map(|part| words(part)).collect::<Vec<_>>().join(separator)
+        let text = |separator: &str, label: fn(&Part) -> String| {
+            parts.iter().map(|part| label(part)).collect::<Vec<_>>().join(separator)
         };
-        let long = text(", ", words);
-        let text = if cells(&long) <= room { long } else { text(" ", short_words) };
+        let long = text(", ", label);
+        let text = if cells(&long) <= room { long } else { text(" ", short_label) };
         canvas.put(x + 2, y + 3, room, &text, Ink::Text);
     }
 
@@ -204,7 +205,7 @@ impl Picture<'_, '_> {
         let sizes: Vec<u64> = view.parts.iter().map(|part| part.size).collect();
         let mut at = x;
         for (part, width) in view.parts.iter().zip(divide(len.max(1), &sizes, 1)) {
-            let (character, ink) = mark(part.what);
+            let (character, ink) = symbol(part.what);
             canvas.fill(at, y, width, character, ink);
             at += width;
         }
@@ -266,7 +267,7 @@ impl Picture<'_, '_> {
         let mut y = top + 4;
         for namespace in view.pieces.iter().filter_map(|piece| piece.namespace.as_ref()) {
             let ink = if namespace.enabled { Ink::Text } else { Ink::Quiet };
-            canvas.put(4, y, inner - 2, &namespace_words(namespace), ink);
+            canvas.put(4, y, inner - 2, &namespace_label(namespace), ink);
             y += 1;
         }
         y
@@ -314,13 +315,13 @@ fn texts(piece: &Piece) -> Vec<String> {
         let size = brief(piece.size);
         return vec![format!(" free {size} "), format!(" {size} "), "free".to_owned()];
     };
-    let (name, mode) = (namespace.device(), namespace.mode().word());
+    let (name, mode) = (namespace.device(), namespace.mode().as_str());
     let number = format!("{}.{}", namespace.region, namespace.number);
     vec![format!(" {name} {mode} "), format!(" {number} {mode} "), format!("{number} {mode}"), number]
 }
 
 /// Returns the character and style of a use in a bar.
-fn mark(what: Use) -> (char, Ink) {
+fn symbol(what: Use) -> (char, Ink) {
     match what {
         Use::Memory => ('▒', Ink::Memory),
         Use::Region(_) => ('█', Ink::Persistent),
@@ -330,7 +331,7 @@ fn mark(what: Use) -> (char, Ink) {
     }
 }
 
-fn words(part: &Part) -> String {
+fn label(part: &Part) -> String {
     let size = brief(part.size);
     match part.what {
         Use::Memory => format!("{size} memory"),
@@ -342,8 +343,8 @@ fn words(part: &Part) -> String {
 }
 
 /// Describes a part with the bar's character in place of the word.
-fn short_words(part: &Part) -> String {
-    let (character, _) = mark(part.what);
+fn short_label(part: &Part) -> String {
+    let (character, _) = symbol(part.what);
     let region = match part.what {
         Use::Region(number) => format!(" region{number}"),
         _ => String::new(),
@@ -351,9 +352,9 @@ fn short_words(part: &Part) -> String {
     format!("{character}{}{region}", brief(part.size))
 }
 
-fn namespace_words(namespace: &Namespace) -> String {
+fn namespace_label(namespace: &Namespace) -> String {
     let device = namespace.block_device().or_else(|| namespace.character_device()).unwrap_or_default();
-    let (name, mode, size) = (namespace.device(), namespace.mode().word(), brief(namespace.size));
+    let (name, mode, size) = (namespace.device(), namespace.mode().as_str(), brief(namespace.size));
     let mut text = format!("{name:<14}{mode:<8}{size}");
     if namespace.usable() != namespace.size {
         text += &format!(", {} usable", brief(namespace.usable()));
@@ -369,12 +370,12 @@ fn namespace_words(namespace: &Namespace) -> String {
 }
 
 /// Describes the appearance of a socket, without numbers and names.
-fn looks(socket: &SocketView<'_>) -> String {
+fn appearance(socket: &SocketView<'_>) -> String {
     let mut text = format!("{} {}", socket.dram, socket.memory);
     for module in &socket.modules {
         text += &format!("\n{} {:?}", module.module.capacity, module.condition());
         for part in &module.parts {
-            text += &format!(" {:?} {}", mark(part.what), part.size);
+            text += &format!(" {:?} {}", symbol(part.what), part.size);
         }
     }
     for view in &socket.regions {

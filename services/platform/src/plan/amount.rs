@@ -30,7 +30,7 @@ mod test {
     use super::*;
 
     #[test]
-    fn bytes_for_people_and_for_commands() {
+    fn brief_and_exact_amounts() {
         let both = |bytes| (brief(bytes), exact(bytes));
         let texts = |brief: &str, exact: &str| (brief.to_owned(), exact.to_owned());
         assert_eq!(both(0), texts("0 B", "0"));

@@ -1,27 +1,27 @@
-//! Assignment of wishes to sockets, in free ranges or after the modules are partitioned again.
+//! Assignment of requests to sockets, in free ranges or after the modules are partitioned again.
 
+use super::allocation::allocate;
 use super::group::Group;
 use super::impossible::{Obstacle, Unusable};
+use super::request::{NamespaceRequest, Rest};
 use super::rule::RuleError;
-use super::search::{Places, Uuids, first_good};
-use super::trial::grant;
-use super::wish::{Rest, Wish};
+use super::search::{Allocator, Uuids, first_success};
 use crate::goal::{GoalError, PersistentKind};
 use crate::machine::{Handle, Module, ModuleError};
 use crate::platform::Platform;
 use crate::state::Partition;
 use std::collections::BTreeMap;
 
-/// Assignment of wishes to sockets.
+/// Assignment of requests to sockets.
 #[derive(Clone)]
 pub(super) struct Assignment<'p> {
     /// The machine before the plan.
     platform: &'p Platform,
-    /// The machine with the wishes that fit into free ranges, made one after the other.
+    /// The machine with the requests that fit into free ranges, made one after the other.
     in_place: Platform,
     pub(super) sockets: BTreeMap<u16, SocketPlan>,
     /// True if the modules are partitioned again in any case.
-    anew: bool,
+    repartition: bool,
 }
 
 /// Plan of a socket.
@@ -31,40 +31,41 @@ pub(super) struct SocketPlan {
     pub(super) modules: Vec<Handle>,
     /// New partitioning of its modules; empty if they keep theirs.
     pub(super) groups: Vec<Group>,
-    /// The wishes that are fulfilled on this socket, in their order.
-    pub(super) wishes: Vec<Wish>,
+    /// The requests that are fulfilled on this socket, in their order.
+    pub(super) requests: Vec<NamespaceRequest>,
 }
 
 impl<'p> Assignment<'p> {
-    /// Makes an empty assignment. With `anew`, the modules of these sockets are partitioned again in any case.
-    pub(super) fn new(platform: &'p Platform, sockets: &[u16], anew: bool) -> Assignment<'p> {
+    /// Makes an empty assignment. With `repartition`, the modules of these sockets are partitioned again in any case.
+    pub(super) fn new(platform: &'p Platform, sockets: &[u16], repartition: bool) -> Assignment<'p> {
         let plan = |socket: u16| {
             let on = |module: &&Module| module.handle.socket() == socket && module.usable();
             let modules: Vec<Handle> =
                 platform.machine.modules.iter().filter(on).map(|module| module.handle).collect();
             let all = || Group::new(&modules, PersistentKind::AppDirect, Vec::new());
-            let groups = if anew && !modules.is_empty() { vec![all()] } else { Vec::new() };
-            SocketPlan { modules, groups, wishes: Vec::new() }
+            let groups = if repartition && !modules.is_empty() { vec![all()] } else { Vec::new() };
+            SocketPlan { modules, groups, requests: Vec::new() }
         };
         let sockets = sockets.iter().map(|socket| (*socket, plan(*socket))).collect();
-        Assignment { platform, in_place: platform.clone(), sockets, anew }
+        Assignment { platform, in_place: platform.clone(), sockets, repartition }
     }
 
-    /// Returns the sockets that a wish may be tried on. With `anew`, these are sockets that would have to be
+    /// Returns the sockets that a request may be tried on. With `repartition`, these are sockets that would have to be
     /// partitioned again, those with the least data to lose first.
-    fn candidates(&self, wish: &Wish, anew: bool) -> Vec<u16> {
-        let named = self.sockets.iter().filter(|(socket, _)| wish.socket.is_none_or(|one| one == **socket));
-        if !anew {
+    fn candidates(&self, request: &NamespaceRequest, repartition: bool) -> Vec<u16> {
+        let named =
+            self.sockets.iter().filter(|(socket, _)| request.socket.is_none_or(|one| one == **socket));
+        if !repartition {
             return named.map(|(socket, _)| *socket).collect();
         }
         let mut others: Vec<u16> =
             named.filter(|(_, plan)| plan.groups.is_empty()).map(|(socket, _)| *socket).collect();
-        others.sort_by_cached_key(|socket| self.at_stake(*socket));
+        others.sort_by_cached_key(|socket| self.bytes_lost(*socket));
         others
     }
 
     /// Returns the bytes of namespaces and volatile memory that a new partitioning of a socket would lose.
-    fn at_stake(&self, socket: u16) -> u64 {
+    fn bytes_lost(&self, socket: u16) -> u64 {
         let regions = self.platform.regions();
         let here = regions.iter().filter(|region| region.socket == socket && !region.members().is_empty());
         let namespaces: u64 =
@@ -75,29 +76,35 @@ impl<'p> Assignment<'p> {
         namespaces + memory
     }
 
-    fn add_to(&mut self, socket: u16, wish: &Wish, anew: bool, uuids: Uuids<'_>) -> Result<u64, RuleError> {
+    fn add_to(
+        &mut self,
+        socket: u16,
+        request: &NamespaceRequest,
+        repartition: bool,
+        uuids: Uuids<'_>,
+    ) -> Result<u64, RuleError> {
         let Some(plan) = self.sockets.get(&socket) else {
             return Err(GoalError::from(ModuleError::UnknownSocket { socket }).into());
         };
-        let mut wish = Wish { socket: Some(socket), ..wish.clone() };
-        if plan.groups.is_empty() && !anew {
-            let made = grant(&mut self.in_place, &wish, uuids)?;
-            wish.namespace.size = made.wanted.size;
+        let mut request = NamespaceRequest { socket: Some(socket), ..request.clone() };
+        if plan.groups.is_empty() && !repartition {
+            let made = allocate(&mut self.in_place, &request, uuids)?;
+            request.namespace.size = made.parameters.size;
             if let Some(plan) = self.sockets.get_mut(&socket) {
-                plan.wishes.push(wish);
+                plan.requests.push(request);
             }
             return Ok(made.namespace.size);
         }
         let mut plan = plan.clone();
-        plan.wishes.push(wish);
+        plan.requests.push(request);
         let size = plan.divide(self.platform, uuids)?;
         self.sockets.insert(socket, plan);
         Ok(size)
     }
 
-    /// Gives the remaining capacity to `rest`. Keeps the partitioning of a socket if it is equal already and the wishes
-    /// fit into its free ranges.
-    pub(super) fn give_rest(&mut self, rest: Option<Rest>, uuids: Uuids<'_>) {
+    /// Gives the remaining capacity to `rest`. Keeps the partitioning of a socket if it is equal already and the
+    /// requests fit into its free ranges.
+    pub(super) fn assign_rest(&mut self, rest: Option<Rest>, uuids: Uuids<'_>) {
         let platform = self.platform;
         for (socket, plan) in &mut self.sockets {
             let rest = rest.unwrap_or_else(|| {
@@ -105,18 +112,18 @@ impl<'p> Assignment<'p> {
                 let gives = |one: &Partition| one.module.socket() == *socket && one.memory > 0;
                 if partitions.iter().any(gives) { Rest::MemoryMode } else { Rest::AppDirect }
             });
-            plan.groups.iter_mut().for_each(|group| group.give_rest(rest, platform, uuids));
-            if rest == Rest::Unconfigured && plan.wishes.is_empty() {
+            plan.groups.iter_mut().for_each(|group| group.assign_rest(rest, platform, uuids));
+            if rest == Rest::Unconfigured && plan.requests.is_empty() {
                 let blank = |module: &Handle| {
                     platform.state.partition(*module).is_none() && platform.state.goal(*module).is_none()
                 };
                 plan.groups.retain(|group| !group.modules.iter().all(blank));
             }
-            if plan.groups.is_empty() || !plan.groups.iter().all(|group| group.is_so(platform, uuids)) {
+            if plan.groups.is_empty() || !plan.groups.iter().all(|group| group.is_current(platform, uuids)) {
                 continue;
             }
             let mut attempt = self.in_place.clone();
-            if plan.wishes.iter().all(|wish| grant(&mut attempt, wish, uuids).is_ok()) {
+            if plan.requests.iter().all(|request| allocate(&mut attempt, request, uuids).is_ok()) {
                 self.in_place = attempt;
                 plan.groups.clear();
             }
@@ -124,18 +131,21 @@ impl<'p> Assignment<'p> {
     }
 }
 
-impl Places for Assignment<'_> {
-    fn add(&mut self, wish: &Wish, uuids: Uuids<'_>) -> Result<u64, RuleError> {
+impl Allocator for Assignment<'_> {
+    fn add(&mut self, request: &NamespaceRequest, uuids: Uuids<'_>) -> Result<u64, RuleError> {
         let places: Vec<(u16, bool)> = [false, true]
             .into_iter()
-            .flat_map(|anew| self.candidates(wish, anew).into_iter().map(move |socket| (socket, anew)))
+            .flat_map(|repartition| {
+                self.candidates(request, repartition).into_iter().map(move |socket| (socket, repartition))
+            })
             .collect();
-        let attempts = places.into_iter().map(|(socket, anew)| self.add_to(socket, wish, anew, uuids));
-        first_good(wish.namespace.size.unwrap_or(0), attempts)
+        let attempts =
+            places.into_iter().map(|(socket, repartition)| self.add_to(socket, request, repartition, uuids));
+        first_success(request.namespace.size.unwrap_or(0), attempts)
     }
 
-    fn has_wishes(&self) -> bool {
-        self.sockets.values().any(|plan| !plan.wishes.is_empty())
+    fn has_requests(&self) -> bool {
+        self.sockets.values().any(|plan| !plan.requests.is_empty())
     }
 
     fn known_sockets(&self) -> Vec<u16> {
@@ -143,7 +153,7 @@ impl Places for Assignment<'_> {
     }
 
     fn with_socket(&self, socket: u16) -> Self {
-        Assignment::new(self.platform, &[socket], self.anew)
+        Assignment::new(self.platform, &[socket], self.repartition)
     }
 
     fn unusable(&self, socket: Option<u16>) -> Vec<Unusable> {
@@ -151,11 +161,11 @@ impl Places for Assignment<'_> {
         self.platform.machine.modules.iter().filter(on).filter_map(Unusable::of).collect()
     }
 
-    fn lacking(&self, wish: &Wish) -> Option<Obstacle> {
-        let socket = wish.socket;
+    fn obstacle(&self, request: &NamespaceRequest) -> Option<Obstacle> {
+        let socket = request.socket;
         let counts = self.sockets.iter().filter(|(known, _)| socket.is_none_or(|one| one == **known));
         let most = counts.map(|(_, plan)| plan.modules.len()).max().unwrap_or(0);
-        let together = wish.kind == Some(PersistentKind::AppDirect);
+        let together = request.kind == Some(PersistentKind::AppDirect);
         match most {
             0 => Some(Obstacle::NoModules { socket, unusable: self.unusable(socket) }),
             1 if together => Some(Obstacle::OneModule { socket, unusable: self.unusable(socket) }),
@@ -165,10 +175,11 @@ impl Places for Assignment<'_> {
 }
 
 impl SocketPlan {
-    /// Partitions the modules so that all wishes fit. Returns the bytes that the last one gets.
+    /// Partitions the modules so that all requests fit. Returns the bytes that the last one gets.
     fn divide(&mut self, platform: &Platform, uuids: Uuids<'_>) -> Result<u64, RuleError> {
         use PersistentKind::{AppDirect, AppDirectNotInterleaved};
-        let (single, together): (Vec<Wish>, Vec<Wish>) = self.wishes.iter().cloned().partition(is_alone);
+        let (single, together): (Vec<NamespaceRequest>, Vec<NamespaceRequest>) =
+            self.requests.iter().cloned().partition(is_alone);
         let count = self.modules.len();
         if count == 0 {
             return Err(GoalError::NoModules.into());
@@ -178,7 +189,7 @@ impl SocketPlan {
             (false, true) => vec![0],
             (false, false) => (1..count).rev().collect(),
         };
-        let want = self.wishes.last().and_then(|wish| wish.namespace.size).unwrap_or(0);
+        let want = self.requests.last().and_then(|request| request.namespace.size).unwrap_or(0);
         let attempts = splits.into_iter().map(|split| {
             let (shared, own) = self.modules.split_at(split);
             let mut groups = Vec::new();
@@ -188,38 +199,38 @@ impl SocketPlan {
             if !own.is_empty() {
                 groups.push(Group::new(own, AppDirectNotInterleaved, single.clone()));
             }
-            meet(&mut groups, platform, uuids).map(|()| groups)
+            allocate_all(&mut groups, platform, uuids).map(|()| groups)
         });
-        let groups = first_good(want, attempts)?;
+        let groups = first_success(want, attempts)?;
         self.fix_sizes(&groups);
         self.groups = groups;
-        Ok(self.wishes.last().and_then(|wish| wish.namespace.size).unwrap_or(0))
+        Ok(self.requests.last().and_then(|request| request.namespace.size).unwrap_or(0))
     }
 
-    /// Copies the sizes that the wishes got.
+    /// Copies the sizes that the requests got.
     fn fix_sizes(&mut self, groups: &[Group]) {
-        let granted =
-            |kind| groups.iter().filter(move |group| group.kind == kind).flat_map(|one| &one.wishes);
-        let mut shared = granted(PersistentKind::AppDirect);
-        let mut own = granted(PersistentKind::AppDirectNotInterleaved);
-        for wish in &mut self.wishes {
-            let met = if is_alone(wish) { own.next() } else { shared.next() };
-            wish.namespace.size = met.map_or(wish.namespace.size, |met| met.namespace.size);
+        let allocated =
+            |kind| groups.iter().filter(move |group| group.kind == kind).flat_map(|one| &one.requests);
+        let mut shared = allocated(PersistentKind::AppDirect);
+        let mut own = allocated(PersistentKind::AppDirectNotInterleaved);
+        for request in &mut self.requests {
+            let fitted = if is_alone(request) { own.next() } else { shared.next() };
+            request.namespace.size = fitted.map_or(request.namespace.size, |fitted| fitted.namespace.size);
         }
     }
 }
 
-/// Returns true if a wish excludes interleaving.
-fn is_alone(wish: &Wish) -> bool {
-    wish.kind == Some(PersistentKind::AppDirectNotInterleaved)
+/// Returns true if a request excludes interleaving.
+fn is_alone(request: &NamespaceRequest) -> bool {
+    request.kind == Some(PersistentKind::AppDirectNotInterleaved)
 }
 
-/// Fulfils the wishes of all groups. This fixes the sizes of those that are as large as possible.
-fn meet(groups: &mut [Group], platform: &Platform, uuids: Uuids<'_>) -> Result<(), RuleError> {
+/// Fulfils the requests of all groups. This fixes the sizes of those that are as large as possible.
+fn allocate_all(groups: &mut [Group], platform: &Platform, uuids: Uuids<'_>) -> Result<(), RuleError> {
     for group in groups {
         let (_, made) = group.attempt(platform, uuids)?;
-        for (wish, made) in group.wishes.iter_mut().zip(made) {
-            wish.namespace.size = made.wanted.size;
+        for (request, made) in group.requests.iter_mut().zip(made) {
+            request.namespace.size = made.parameters.size;
         }
     }
     Ok(())

@@ -1,10 +1,10 @@
 //! The steps of a plan as commands of ipmctl, ndctl and cxl.
 
 use super::real::cxl::CxlRegion;
-use super::shell::word;
+use super::shell::quote;
 use super::step::Step;
 use crate::goal::{GoalRequest, PersistentKind};
-use crate::namespace::{CreateNamespace, MapPlace};
+use crate::namespace::{CreateNamespace, MapLocation};
 use crate::state::LabelVersion;
 use std::fmt::Display;
 
@@ -24,7 +24,7 @@ impl Step {
                 )
             }
             Step::FormRegion { region } => form_region(region),
-            Step::CreateNamespace { wanted, .. } => create_namespace(wanted),
+            Step::CreateNamespace { parameters, .. } => create_namespace(parameters),
         }
     }
 }
@@ -60,24 +60,25 @@ fn form_region(region: &CxlRegion) -> String {
     format!("cxl create-region -m -t pmem -d {window} -w {} -s {size}{names}", devices.len())
 }
 
-fn create_namespace(wanted: &CreateNamespace) -> String {
+fn create_namespace(parameters: &CreateNamespace) -> String {
     let mut text = "ndctl create-namespace".to_owned();
-    if let Some(region) = wanted.region {
+    if let Some(region) = parameters.region {
         text += &format!(" -r region{region}");
     }
-    text += &format!(" -m {}", wanted.mode.word());
-    for (option, bytes) in [("-s", wanted.size), ("-a", wanted.align), ("-l", wanted.sector_size)] {
+    text += &format!(" -m {}", parameters.mode.as_str());
+    for (option, bytes) in [("-s", parameters.size), ("-a", parameters.align), ("-l", parameters.sector_size)]
+    {
         if let Some(bytes) = bytes {
             text += &format!(" {option} {bytes}");
         }
     }
-    if wanted.map == MapPlace::Mem {
+    if parameters.map == MapLocation::Mem {
         text += " -M mem";
     }
-    if !wanted.name.is_empty() {
-        text += &format!(" --name={}", word(&wanted.name));
+    if !parameters.name.is_empty() {
+        text += &format!(" --name={}", quote(&parameters.name));
     }
-    if let Some(uuid) = wanted.uuid {
+    if let Some(uuid) = parameters.uuid {
         text += &format!(" -u {uuid}");
     }
     text

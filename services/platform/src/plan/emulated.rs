@@ -1,17 +1,17 @@
 //! Plans for an emulated machine, made by carrying them out on a copy.
 
+use super::allocation::allocate;
 use super::assignment::{Assignment, SocketPlan};
 use super::error::PlanError;
 use super::impossible::{Impossible, Obstacle};
 use super::loss::Loss;
 use super::note::notes;
+use super::request::PlanRequest;
 use super::rule::RuleError;
 use super::search::{Uuids, add_all, no_socket};
 use super::sequence::Plan;
 use super::step::Step;
 use super::table::Table;
-use super::trial::grant;
-use super::wish::PlanRequest;
 use crate::goal::{GoalRequest, PersistentKind, Targets};
 use crate::machine::{Handle, Health};
 use crate::platform::Platform;
@@ -30,17 +30,17 @@ pub fn for_emulated(
     request: &PlanRequest,
     uuids: &mut dyn FnMut() -> Uuid,
 ) -> Result<Plan, PlanError> {
-    let anew = request.rest.is_some();
-    let mut assignment = Assignment::new(platform, &sockets_of(platform, request), anew);
-    add_all(&mut assignment, &request.wishes, uuids)?;
+    let repartition = request.rest.is_some();
+    let mut assignment = Assignment::new(platform, &sockets_of(platform, request), repartition);
+    add_all(&mut assignment, &request.namespaces, uuids)?;
     let known = platform.machine.sockets();
     if let Some(socket) = assignment.sockets.keys().find(|socket| !known.contains(socket)) {
         return Err(no_socket(&assignment, *socket, None, uuids).into());
     }
-    assignment.give_rest(request.rest, uuids);
-    let (steps, after) = carry_out(platform, &assignment, uuids).map_err(|error| {
+    assignment.assign_rest(request.rest, uuids);
+    let (steps, after) = build_steps(platform, &assignment, uuids).map_err(|error| {
         let obstacle = Obstacle::Rule(Box::new(error));
-        Impossible { wish: None, obstacle, nearest: None }
+        Impossible { request: None, obstacle, nearest: None }
     })?;
     let mut losses = Loss::between(platform, &after);
     losses.extend(steps.iter().filter_map(|step| match step {
@@ -53,16 +53,16 @@ pub fn for_emulated(
 
 /// Returns the sockets that a plan applies to.
 fn sockets_of(platform: &Platform, request: &PlanRequest) -> Vec<u16> {
-    let named: BTreeSet<u16> = match request.wishes.as_slice() {
+    let named: BTreeSet<u16> = match request.namespaces.as_slice() {
         [] => request.sockets.iter().copied().collect(),
-        wishes if wishes.iter().any(|wish| wish.socket.is_none()) => BTreeSet::new(),
-        wishes => wishes.iter().filter_map(|wish| wish.socket).collect(),
+        requests if requests.iter().any(|one| one.socket.is_none()) => BTreeSet::new(),
+        requests => requests.iter().filter_map(|one| one.socket).collect(),
     };
     if named.is_empty() { platform.machine.sockets() } else { named.into_iter().collect() }
 }
 
 /// Returns the steps that perform the assignment, and the machine after them.
-fn carry_out(
+fn build_steps(
     platform: &Platform,
     assignment: &Assignment<'_>,
     uuids: Uuids<'_>,
@@ -85,31 +85,32 @@ fn carry_out(
     if !pending.is_empty() {
         steps.push(Step::DeleteGoals { modules: pending });
     }
-    let torn = torn_modules(platform, assignment);
-    if !torn.is_empty() {
+    let split = modules_of_split_sets(platform, assignment);
+    if !split.is_empty() {
         // A goal must include all modules of a set, and these sets are split between goals. So a first goal
         // dissolves them.
         let kind = PersistentKind::AppDirectNotInterleaved;
-        let targets = Targets { modules: torn, ..Targets::default() };
+        let targets = Targets { modules: split, ..Targets::default() };
         let request = GoalRequest { targets, kind, ..GoalRequest::default() };
         steps.extend([Step::CreateGoals { request }, Step::Reboot]);
     }
-    steps.extend(requests(platform, assignment).into_iter().map(|request| Step::CreateGoals { request }));
+    steps
+        .extend(goal_requests(platform, assignment).into_iter().map(|request| Step::CreateGoals { request }));
     if !modules.is_empty() {
         steps.push(Step::Reboot);
     }
     steps.iter().try_for_each(|step| step.run(&mut after, uuids))?;
-    for wish in assignment.sockets.values().flat_map(|plan| &plan.wishes) {
-        let made = grant(&mut after, wish, uuids)?;
+    for request in assignment.sockets.values().flat_map(|plan| &plan.requests) {
+        let made = allocate(&mut after, request, uuids)?;
         let name = made.namespace.device();
-        steps.push(Step::CreateNamespace { wanted: made.wanted, socket: made.socket, name });
+        steps.push(Step::CreateNamespace { parameters: made.parameters, socket: made.socket, name });
     }
     Ok((steps, after))
 }
 
 /// Returns the usable modules of each socket that has a set with modules in several groups.
-fn torn_modules(platform: &Platform, assignment: &Assignment<'_>) -> Vec<Handle> {
-    let is_torn = |plan: &SocketPlan| {
+fn modules_of_split_sets(platform: &Platform, assignment: &Assignment<'_>) -> Vec<Handle> {
+    let splits_a_set = |plan: &SocketPlan| {
         let group_of = |module: Handle| plan.groups.iter().position(|one| one.modules.contains(&module));
         let mut sets = platform.state.sets.iter();
         plan.groups.len() > 1
@@ -118,16 +119,16 @@ fn torn_modules(platform: &Platform, assignment: &Assignment<'_>) -> Vec<Handle>
                 groups.collect::<BTreeSet<_>>().len() > 1
             })
     };
-    let torn = assignment.sockets.values().filter(|plan| is_torn(plan));
-    torn.flat_map(|plan| plan.modules.iter().copied()).collect()
+    let split = assignment.sockets.values().filter(|plan| splits_a_set(plan));
+    split.flat_map(|plan| plan.modules.iter().copied()).collect()
 }
 
 /// Returns the goals of all groups. Equal goals for whole sockets are merged into one.
-fn requests(platform: &Platform, assignment: &Assignment<'_>) -> Vec<GoalRequest> {
+fn goal_requests(platform: &Platform, assignment: &Assignment<'_>) -> Vec<GoalRequest> {
     let mut requests: Vec<GoalRequest> = Vec::new();
     for (socket, plan) in &assignment.sockets {
         for group in &plan.groups {
-            let mut request = group.request();
+            let mut request = group.goal_request();
             if is_whole(platform, *socket, plan) {
                 request.targets = Targets { modules: Vec::new(), sockets: vec![*socket] };
                 let same = |other: &&mut GoalRequest| {

@@ -1,21 +1,21 @@
 //! Modules of a socket that get the same goal.
 
+use super::allocation::{Allocation, allocate, with_only};
+use super::request::{NamespaceRequest, Rest};
 use super::rule::RuleError;
 use super::search::Uuids;
-use super::trial::{Made, grant, with_only};
-use super::wish::{Rest, Wish};
 use crate::boot::reboot;
 use crate::goal::{self, GoalError, GoalRequest, PersistentKind, Targets};
 use crate::machine::Handle;
 use crate::platform::Platform;
 use crate::state::{InterleaveSet, LabelVersion, Partition};
 
-/// Modules of a socket that get the same goal, and the wishes that are fulfilled on them.
+/// Modules of a socket that get the same goal, and the requests that are fulfilled on them.
 #[derive(Clone, Debug)]
 pub(super) struct Group {
     pub(super) modules: Vec<Handle>,
     pub(super) kind: PersistentKind,
-    pub(super) wishes: Vec<Wish>,
+    pub(super) requests: Vec<NamespaceRequest>,
     /// Volatile memory, in percent of each module.
     pub(super) memory_percent: u8,
     /// Capacity that stays unmapped, in percent of each module.
@@ -24,12 +24,12 @@ pub(super) struct Group {
 
 impl Group {
     /// Makes a group whose modules are completely mapped.
-    pub(super) fn new(modules: &[Handle], kind: PersistentKind, wishes: Vec<Wish>) -> Group {
-        Group { modules: modules.to_vec(), kind, wishes, memory_percent: 0, reserved_percent: 0 }
+    pub(super) fn new(modules: &[Handle], kind: PersistentKind, requests: Vec<NamespaceRequest>) -> Group {
+        Group { modules: modules.to_vec(), kind, requests, memory_percent: 0, reserved_percent: 0 }
     }
 
     /// Returns the goal request for the modules.
-    pub(super) fn request(&self) -> GoalRequest {
+    pub(super) fn goal_request(&self) -> GoalRequest {
         GoalRequest {
             targets: Targets { modules: self.modules.clone(), sockets: Vec::new() },
             memory_percent: self.memory_percent,
@@ -39,26 +39,30 @@ impl Group {
         }
     }
 
-    /// Partitions the modules and fulfils the wishes on a machine that has only these modules. Returns that machine and
-    /// the namespaces.
+    /// Partitions the modules and fulfils the requests on a machine that has only these modules. Returns that machine
+    /// and the namespaces.
     ///
     /// # Errors
-    /// The goal is impossible, or a wish does not fit.
+    /// The goal is impossible, or a request does not fit.
     pub(super) fn attempt(
         &self,
         platform: &Platform,
         uuids: Uuids<'_>,
-    ) -> Result<(Platform, Vec<Made>), RuleError> {
-        let mut bench = with_only(platform, &self.modules);
-        let goals = goal::plan(&bench, &self.request())?;
-        goal::create(&mut bench, goals);
-        reboot(&mut bench);
-        let made = self.wishes.iter().map(|wish| grant(&mut bench, wish, uuids)).collect::<Result<_, _>>()?;
-        Ok((bench, made))
+    ) -> Result<(Platform, Vec<Allocation>), RuleError> {
+        let mut trial = with_only(platform, &self.modules);
+        let goals = goal::plan(&trial, &self.goal_request())?;
+        goal::create(&mut trial, goals);
+        reboot(&mut trial);
+        let made = self
+            .requests
+            .iter()
+            .map(|request| allocate(&mut trial, request, uuids))
+            .collect::<Result<_, _>>()?;
+        Ok((trial, made))
     }
 
-    /// Gives `rest` as much capacity as the wishes leave.
-    pub(super) fn give_rest(&mut self, rest: Rest, platform: &Platform, uuids: Uuids<'_>) {
+    /// Gives `rest` as much capacity as the requests leave.
+    pub(super) fn assign_rest(&mut self, rest: Rest, platform: &Platform, uuids: Uuids<'_>) {
         if rest == Rest::AppDirect {
             return;
         }
@@ -90,8 +94,8 @@ impl Group {
     }
 
     /// Returns true if the modules are partitioned like this already. The version of their labels is ignored.
-    pub(super) fn is_so(&self, platform: &Platform, uuids: Uuids<'_>) -> bool {
-        let Ok((bench, _)) = self.attempt(platform, uuids) else { return false };
+    pub(super) fn is_current(&self, platform: &Platform, uuids: Uuids<'_>) -> bool {
+        let Ok((trial, _)) = self.attempt(platform, uuids) else { return false };
         let ours = |module: Handle| self.modules.contains(&module);
         let partitions = |platform: &Platform| {
             let all = platform.state.partitions.iter().copied();
@@ -108,7 +112,7 @@ impl Group {
             found
         };
         !self.modules.iter().any(|module| platform.state.goal(*module).is_some())
-            && partitions(&bench) == partitions(platform)
-            && sets(&bench) == sets(platform)
+            && partitions(&trial) == partitions(platform)
+            && sets(&trial) == sets(platform)
     }
 }

@@ -1,25 +1,25 @@
 //! Wishes that can't be fulfilled, with the reason and the nearest one that can.
 
 use super::amount::{brief, exact};
+use super::request::NamespaceRequest;
 use super::rule::RuleError;
-use super::wish::Wish;
 use crate::goal::PersistentKind;
 use crate::machine::{Health, Module};
 use crate::namespace::NamespaceError;
 use std::fmt;
 
-/// A wish that can't be fulfilled.
+/// A request that can't be fulfilled.
 #[derive(Debug)]
 pub struct Impossible {
-    /// The wish; `None` if the failure is not due to a single one.
-    pub wish: Option<Wish>,
+    /// The request; `None` if the failure is not due to a single one.
+    pub request: Option<NamespaceRequest>,
     /// The obstacle.
     pub obstacle: Obstacle,
-    /// The nearest wish that can be fulfilled.
-    pub nearest: Option<Wish>,
+    /// The nearest request that can be fulfilled.
+    pub nearest: Option<NamespaceRequest>,
 }
 
-/// Obstacle to a wish.
+/// Obstacle to a request.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Obstacle {
@@ -63,7 +63,7 @@ pub enum Obstacle {
         socket: Option<u16>,
         /// Modules, regions and devices that are present and can't be used.
         unusable: Vec<Unusable>,
-        /// True if other wishes take the missing capacity.
+        /// True if other requests take the missing capacity.
         shared: bool,
     },
     /// A rule other than capacity: alignment, label space, sector sizes.
@@ -99,8 +99,8 @@ impl fmt::Display for Unusable {
 
 impl fmt::Display for Impossible {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(wish) = &self.wish {
-            write!(f, "{} is impossible: ", wish.options())?;
+        if let Some(request) = &self.request {
+            write!(f, "{} is impossible: ", request.options())?;
         }
         self.obstacle.fmt(f)?;
         match &self.nearest {
@@ -121,30 +121,34 @@ impl fmt::Display for Obstacle {
                 write!(f, "there is no socket {socket}; the machine has {}", known.join(", "))
             }
             Obstacle::NoModules { socket, unusable } => {
-                let (who, none) = (who(*socket), if socket.is_some() { "no" } else { "a" });
-                write!(f, "{who} has {none} module that could be used{}", because(unusable))
+                let (subject, none) = (subject(*socket), if socket.is_some() { "no" } else { "a" });
+                write!(f, "{subject} has {none} module that could be used{}", reasons(unusable))
             }
             Obstacle::OneModule { socket, unusable } => {
-                let (who, no) = (who(*socket), no(*socket));
-                write!(f, "{who} has {no}two modules to interleave{}", because(unusable))
+                let (subject, no) = (subject(*socket), negation(*socket));
+                write!(f, "{subject} has {no}two modules to interleave{}", reasons(unusable))
             }
             Obstacle::NoRegion { socket, kind, unusable } => {
-                let (who, none) = (who(*socket), if socket.is_some() { "no" } else { "a" });
+                let (subject, none) = (subject(*socket), if socket.is_some() { "no" } else { "a" });
                 let kind = match kind {
                     None => "",
                     Some(PersistentKind::AppDirect) => " over several modules",
                     Some(PersistentKind::AppDirectNotInterleaved) => " on one module",
                 };
-                write!(f, "{who} has {none} region{kind} that could be used{}", because(unusable))
+                write!(f, "{subject} has {none} region{kind} that could be used{}", reasons(unusable))
             }
             Obstacle::Capacity { want, largest, socket, unusable, shared } => {
-                let (who, no, because) = (who(*socket), no(*socket), because(unusable));
-                let left = if *shared { " left beside the other wishes" } else { "" };
+                let (subject, no, because) = (subject(*socket), negation(*socket), reasons(unusable));
+                let left = if *shared { " left beside the other requests" } else { "" };
                 match (want.map(brief), largest) {
-                    (None, _) => write!(f, "{who} has {no}space{left}{because}"),
-                    (Some(want), 0) => write!(f, "{who} has {no}{want}{left}{because}"),
+                    (None, _) => write!(f, "{subject} has {no}space{left}{because}"),
+                    (Some(want), 0) => write!(f, "{subject} has {no}{want}{left}{because}"),
                     (Some(want), most) => {
-                        write!(f, "{who} has {no}{want} for it, but at most {}{left}{because}", brief(*most))
+                        write!(
+                            f,
+                            "{subject} has {no}{want} for it, but at most {}{left}{because}",
+                            brief(*most)
+                        )
                     }
                 }
             }
@@ -162,15 +166,15 @@ impl fmt::Display for Obstacle {
     }
 }
 
-fn who(socket: Option<u16>) -> String {
+fn subject(socket: Option<u16>) -> String {
     socket.map_or("no socket".to_owned(), |socket| format!("socket {socket}"))
 }
 
 /// Returns the word before an item; empty without a socket, since `no socket` already has it.
-fn no(socket: Option<u16>) -> &'static str {
+fn negation(socket: Option<u16>) -> &'static str {
     if socket.is_some() { "no " } else { "" }
 }
 
-fn because(unusable: &[Unusable]) -> String {
+fn reasons(unusable: &[Unusable]) -> String {
     unusable.iter().map(|one| format!("; {one}")).collect()
 }

@@ -86,7 +86,7 @@ impl fmt::Display for Loss {
         match self {
             Loss::Namespace { device, name, mode, size } => {
                 let called = if name.is_empty() { String::new() } else { format!(" {name:?}") };
-                let (size, mode) = (brief(*size), mode.word());
+                let (size, mode) = (brief(*size), mode.as_str());
                 write!(f, "{device}{called} ({mode}, {size}) with all its data")
             }
             Loss::Unlabelled { region, size } => {

@@ -4,15 +4,16 @@
 //! the plan, so every plan can be executed.
 //!
 //! ```text
-//!   wish        a requested namespace                    search      finds places for wishes, or the nearest that fits
-//!   assignment  wishes by socket                         group       modules of a socket with one goal
-//!   trial       makes a namespace on a copy              emulated    the steps to an assignment
+//!   request     a requested namespace                    search      finds places for requests, or the nearest one
+//!   assignment  requests by socket                       group       modules of a socket with one goal
+//!   allocation  makes a namespace on a copy              emulated    the steps to an assignment
 //!   step        an action       command  its command for ipmctl, ndctl or cxl
 //!   loss, note  lost data, and remarks                   table       use of the capacity afterwards
-//!   impossible  the reason of a failure, and the nearest wish that can be fulfilled
+//!   impossible  the reason of a failure, and the nearest request that can be fulfilled
 //!   real        plans for a real machine, as far as its kernel shows it
 //! ```
 
+mod allocation;
 pub(crate) mod amount;
 mod assignment;
 mod command;
@@ -23,6 +24,7 @@ mod impossible;
 mod loss;
 mod note;
 mod real;
+mod request;
 mod rule;
 mod search;
 mod sequence;
@@ -30,8 +32,6 @@ mod shell;
 mod step;
 mod table;
 mod text;
-mod trial;
-mod wish;
 
 pub use emulated::for_emulated;
 pub use error::PlanError;
@@ -39,8 +39,8 @@ pub use impossible::{Impossible, Obstacle, Unusable};
 pub use loss::Loss;
 pub use note::Note;
 pub use real::{CxlRegion, for_real};
+pub use request::{NamespaceRequest, PlanRequest, Rest};
 pub use rule::RuleError;
 pub use sequence::Plan;
 pub use step::Step;
-pub use table::{Holding, Row, Table};
-pub use wish::{PlanRequest, Rest, Wish};
+pub use table::{Row, Table, Usage};

@@ -4,7 +4,7 @@ use super::amount::brief;
 use super::assignment::Assignment;
 use super::group::Group;
 use super::impossible::Unusable;
-use super::wish::{PlanRequest, Rest};
+use super::request::{PlanRequest, Rest};
 use crate::machine::Handle;
 use crate::namespace::free;
 use crate::platform::Platform;
@@ -74,11 +74,11 @@ pub(super) fn notes(
         (true, false) => notes.push(Note::DramIsMemory { size }),
         _ => {}
     }
-    let anew = |module: &Handle| {
+    let is_repartitioned = |module: &Handle| {
         assignment.sockets.values().flat_map(|plan| &plan.groups).any(|one| one.modules.contains(module))
     };
     let waiting = platform.state.goals.iter().map(|goal| goal.module);
-    let modules: Vec<Handle> = waiting.filter(|module| !anew(module)).collect();
+    let modules: Vec<Handle> = waiting.filter(|module| !is_repartitioned(module)).collect();
     if after.state.boots > platform.state.boots && !modules.is_empty() {
         notes.push(Note::GoalsTakeEffect { modules });
     }

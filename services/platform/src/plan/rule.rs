@@ -16,5 +16,5 @@ pub enum RuleError {
     Namespace(#[from] NamespaceError),
     /// The step is only for real machines.
     #[error("this is done to real machines; emulated ones have no CXL devices")]
-    OnlyReal,
+    RealMachineOnly,
 }

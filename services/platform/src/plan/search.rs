@@ -1,9 +1,9 @@
-//! The search for places of wishes, on an emulated machine and on a real one.
+//! The search for places of requests, on an emulated machine and on a real one.
 
 use super::error::PlanError;
 use super::impossible::{Impossible, Obstacle, Unusable};
+use super::request::NamespaceRequest;
 use super::rule::RuleError;
-use super::wish::Wish;
 use crate::goal::PersistentKind;
 use crate::namespace::NamespaceError;
 use std::collections::BTreeSet;
@@ -12,104 +12,119 @@ use uuid::Uuid;
 /// Generates unused UUIDs.
 pub(super) type Uuids<'u> = &'u mut dyn FnMut() -> Uuid;
 
-/// The places of a machine, with the wishes that have one. A copy is a trial.
-pub(super) trait Places: Clone {
-    /// Finds a place for a wish and returns the bytes of its namespace. Changes nothing if there is no place.
+/// The places of a machine, with the requests that have one. A copy is a trial.
+pub(super) trait Allocator: Clone {
+    /// Finds a place for a request and returns the bytes of its namespace. Changes nothing if there is no place.
     ///
     /// # Errors
     /// The error of the place that came nearest.
-    fn add(&mut self, wish: &Wish, uuids: Uuids<'_>) -> Result<u64, RuleError>;
+    fn add(&mut self, request: &NamespaceRequest, uuids: Uuids<'_>) -> Result<u64, RuleError>;
 
-    /// Returns true if a wish has a place.
-    fn has_wishes(&self) -> bool;
+    /// Returns true if a request has a place.
+    fn has_requests(&self) -> bool;
 
     /// Returns the sockets of the machine, ascending.
     fn known_sockets(&self) -> Vec<u16>;
 
-    /// Returns places that include those of the socket, without wishes.
+    /// Returns places that include those of the socket, without requests.
     fn with_socket(&self, socket: u16) -> Self;
 
     /// Returns the modules, regions and devices of the socket, or of all, that can't be used.
     fn unusable(&self, socket: Option<u16>) -> Vec<Unusable>;
 
-    /// Returns the obstacle that no capacity removes; `None` if some place suits the wish.
-    fn lacking(&self, wish: &Wish) -> Option<Obstacle>;
+    /// Returns the obstacle that no capacity removes; `None` if some place suits the request.
+    fn obstacle(&self, request: &NamespaceRequest) -> Option<Obstacle>;
 }
 
-/// Adds all wishes to places without any. Wishes with a size precede those for the maximum size, then wishes for one
-/// socket those for any socket.
+/// Adds all requests to places without any. Requests with a size precede those for the maximum size, then requests for
+/// one socket those for any socket.
 ///
 /// # Errors
-/// [`Impossible`](PlanError::Impossible): the first wish without a place.
-pub(super) fn add_all<P: Places>(places: &mut P, wishes: &[Wish], uuids: Uuids<'_>) -> Result<(), PlanError> {
-    let known = places.known_sockets();
-    for wish in wishes {
-        if let Some(socket) = wish.socket.filter(|socket| !known.contains(socket)) {
-            return Err(no_socket(places, socket, Some(wish), uuids).into());
+/// [`Impossible`](PlanError::Impossible): the first request without a place.
+pub(super) fn add_all<P: Allocator>(
+    allocator: &mut P,
+    requests: &[NamespaceRequest],
+    uuids: Uuids<'_>,
+) -> Result<(), PlanError> {
+    let known = allocator.known_sockets();
+    for request in requests {
+        if let Some(socket) = request.socket.filter(|socket| !known.contains(socket)) {
+            return Err(no_socket(allocator, socket, Some(request), uuids).into());
         }
     }
-    let mut wishes: Vec<&Wish> = wishes.iter().collect();
-    wishes.sort_by_key(|wish| (wish.namespace.size.is_none(), wish.socket.is_none()));
-    for wish in wishes {
-        let before = places.clone();
-        if let Err(error) = places.add(wish, uuids) {
-            return Err(impossible(&before, wish, error, uuids).into());
+    let mut requests: Vec<&NamespaceRequest> = requests.iter().collect();
+    requests.sort_by_key(|request| (request.namespace.size.is_none(), request.socket.is_none()));
+    for request in requests {
+        let before = allocator.clone();
+        if let Err(error) = allocator.add(request, uuids) {
+            return Err(impossible(&before, request, error, uuids).into());
         }
     }
     Ok(())
 }
 
 /// Makes the error of a plan for a socket that does not exist.
-pub(super) fn no_socket<P: Places>(
-    places: &P,
+pub(super) fn no_socket<P: Allocator>(
+    allocator: &P,
     socket: u16,
-    wish: Option<&Wish>,
+    request: Option<&NamespaceRequest>,
     uuids: Uuids<'_>,
 ) -> Impossible {
-    let sockets = places.known_sockets();
+    let sockets = allocator.known_sockets();
     let near = sockets.iter().copied().min_by_key(|known| known.abs_diff(socket));
-    let nearest = wish.zip(near).and_then(|(wish, near)| {
-        let (places, moved) = (places.with_socket(near), Wish { socket: Some(near), ..wish.clone() });
-        match places.clone().add(&moved, uuids) {
+    let nearest = request.zip(near).and_then(|(request, near)| {
+        let (allocator, moved) =
+            (allocator.with_socket(near), NamespaceRequest { socket: Some(near), ..request.clone() });
+        match allocator.clone().add(&moved, uuids) {
             Ok(_) => Some(moved),
-            Err(error) => nearest(&places, &moved, &error, uuids),
+            Err(error) => nearest(&allocator, &moved, &error, uuids),
         }
     });
-    Impossible { wish: wish.cloned(), obstacle: Obstacle::NoSocket { socket, sockets }, nearest }
+    Impossible { request: request.cloned(), obstacle: Obstacle::NoSocket { socket, sockets }, nearest }
 }
 
-/// Makes the error of a wish that can't be fulfilled together with the placed ones.
-fn impossible<P: Places>(places: &P, wish: &Wish, error: RuleError, uuids: Uuids<'_>) -> Impossible {
-    let nearest = nearest(places, wish, &error, uuids);
-    let obstacle = match (places.lacking(wish), error) {
+/// Makes the error of a request that can't be fulfilled together with the placed ones.
+fn impossible<P: Allocator>(
+    allocator: &P,
+    request: &NamespaceRequest,
+    error: RuleError,
+    uuids: Uuids<'_>,
+) -> Impossible {
+    let nearest = nearest(allocator, request, &error, uuids);
+    let obstacle = match (allocator.obstacle(request), error) {
         (Some(lacking), _) => lacking,
         (None, RuleError::Namespace(NamespaceError::NoSpace { largest, .. })) => Obstacle::Capacity {
-            want: wish.namespace.size,
-            largest: largest_of(&nearest, wish, largest),
-            socket: wish.socket,
-            unusable: places.unusable(wish.socket),
-            shared: places.has_wishes(),
+            want: request.namespace.size,
+            largest: largest_of(&nearest, request, largest),
+            socket: request.socket,
+            unusable: allocator.unusable(request.socket),
+            shared: allocator.has_requests(),
         },
         (None, error) => Obstacle::Rule(Box::new(error)),
     };
-    Impossible { wish: Some(wish.clone()), obstacle, nearest }
+    Impossible { request: Some(request.clone()), obstacle, nearest }
 }
 
-/// Returns the bytes of the nearest wish, else the free bytes; 0 if neither is less than the requested size.
-fn largest_of(nearest: &Option<Wish>, wish: &Wish, free: u64) -> u64 {
-    let less = |size: &u64| wish.namespace.size.is_none_or(|want| *size < want);
-    let offered = nearest.as_ref().and_then(|wish| wish.namespace.size);
+/// Returns the bytes of the nearest request, else the free bytes; 0 if neither is less than the requested size.
+fn largest_of(nearest: &Option<NamespaceRequest>, request: &NamespaceRequest, free: u64) -> u64 {
+    let less = |size: &u64| request.namespace.size.is_none_or(|want| *size < want);
+    let offered = nearest.as_ref().and_then(|request| request.namespace.size);
     offered.filter(less).or(Some(free).filter(less)).unwrap_or(0)
 }
 
-/// Finds the nearest wish that can be fulfilled together with the placed ones, by trying.
-fn nearest<P: Places>(places: &P, wish: &Wish, error: &RuleError, uuids: Uuids<'_>) -> Option<Wish> {
-    let mut attempt = |wish: &Wish| places.clone().add(wish, uuids);
-    let want = wish.namespace.size.unwrap_or(0);
+/// Finds the nearest request that can be fulfilled together with the placed ones, by trying.
+fn nearest<P: Allocator>(
+    allocator: &P,
+    request: &NamespaceRequest,
+    error: &RuleError,
+    uuids: Uuids<'_>,
+) -> Option<NamespaceRequest> {
+    let mut attempt = |request: &NamespaceRequest| allocator.clone().add(request, uuids);
+    let want = request.namespace.size.unwrap_or(0);
     let sized = |size: Option<u64>| {
-        let mut wish = wish.clone();
-        wish.namespace.size = size;
-        wish
+        let mut request = request.clone();
+        request.namespace.size = size;
+        request
     };
     let mut open = sizes_near(error);
     let (mut tried, mut sizes) = (BTreeSet::new(), Vec::new());
@@ -123,15 +138,15 @@ fn nearest<P: Places>(places: &P, wish: &Wish, error: &RuleError, uuids: Uuids<'
             Err(error) => open.extend(sizes_near(&error)),
         }
     }
-    if sizes.is_empty() && wish.namespace.size.is_some() {
+    if sizes.is_empty() && request.namespace.size.is_some() {
         sizes.extend(attempt(&sized(None)));
     }
     if let Some(size) = sizes.into_iter().min_by_key(|size| size.abs_diff(want)) {
         return Some(sized(Some(size)));
     }
-    if wish.kind == Some(PersistentKind::AppDirect) {
-        let mut other = Wish { kind: None, ..wish.clone() };
-        for size in [wish.namespace.size, None] {
+    if request.kind == Some(PersistentKind::AppDirect) {
+        let mut other = NamespaceRequest { kind: None, ..request.clone() };
+        for size in [request.namespace.size, None] {
             other.namespace.size = size;
             if let Ok(size) = attempt(&other) {
                 other.namespace.size = Some(size);
@@ -154,7 +169,7 @@ fn sizes_near(error: &RuleError) -> Vec<u64> {
 }
 
 /// Returns the first success, else the error that came nearest. `want` are the requested bytes.
-pub(super) fn first_good<T>(
+pub(super) fn first_success<T>(
     want: u64,
     results: impl Iterator<Item = Result<T, RuleError>>,
 ) -> Result<T, RuleError> {

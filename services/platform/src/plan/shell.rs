@@ -1,7 +1,7 @@
 //! Words of shell commands.
 
 /// Quotes a word for a shell if it has characters that shells may interpret.
-pub(super) fn word(text: &str) -> String {
+pub(super) fn quote(text: &str) -> String {
     let plain = |character: char| character.is_ascii_alphanumeric() || "-_./:+,@%".contains(character);
     if !text.is_empty() && text.chars().all(plain) {
         return text.to_owned();
@@ -14,9 +14,9 @@ mod test {
     use super::*;
 
     #[test]
-    fn words_are_quoted_where_shells_read_them_otherwise() {
-        assert_eq!(word("data-1"), "data-1");
-        assert_eq!(word("$(reboot) it's"), r"'$(reboot) it'\''s'");
-        assert_eq!(word(""), "''");
+    fn special_words_are_quoted() {
+        assert_eq!(quote("data-1"), "data-1");
+        assert_eq!(quote("$(reboot) it's"), r"'$(reboot) it'\''s'");
+        assert_eq!(quote(""), "''");
     }
 }

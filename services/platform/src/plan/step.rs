@@ -48,7 +48,7 @@ pub enum Step {
     /// Creates a namespace.
     CreateNamespace {
         /// Its region and size.
-        wanted: CreateNamespace,
+        parameters: CreateNamespace,
         /// The socket of the region.
         socket: u16,
         /// The kernel's name of the namespace.
@@ -60,7 +60,8 @@ impl Step {
     /// Executes the step.
     ///
     /// # Errors
-    /// Those of the action, and [`OnlyReal`](RuleError::OnlyReal) for an action that emulated machines do not have.
+    /// Those of the action, and [`RealMachineOnly`](RuleError::RealMachineOnly) for an action that emulated machines do
+    /// not have.
     pub fn run(&self, platform: &mut Platform, uuids: &mut dyn FnMut() -> Uuid) -> Result<(), RuleError> {
         match self {
             Step::DestroyNamespace { name, .. } => namespace::destroy(platform, name, true)?,
@@ -73,8 +74,8 @@ impl Step {
                 goal::create(platform, goals);
             }
             Step::Reboot => drop(reboot(platform)),
-            Step::LabelRegion { .. } | Step::FormRegion { .. } => return Err(RuleError::OnlyReal),
-            Step::CreateNamespace { wanted, .. } => drop(namespace::create(platform, wanted, uuids)?),
+            Step::LabelRegion { .. } | Step::FormRegion { .. } => return Err(RuleError::RealMachineOnly),
+            Step::CreateNamespace { parameters, .. } => drop(namespace::create(platform, parameters, uuids)?),
         }
         Ok(())
     }

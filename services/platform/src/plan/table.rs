@@ -25,12 +25,12 @@ pub struct Row {
     /// Size in bytes.
     pub size: u64,
     /// The use.
-    pub holding: Holding,
+    pub usage: Usage,
 }
 
 /// Use of capacity.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Holding {
+pub enum Usage {
     /// Volatile memory.
     Memory,
     /// A namespace.
@@ -56,15 +56,15 @@ pub enum Holding {
     Unconfigured,
 }
 
-impl Holding {
+impl Usage {
     /// Returns a word for the use.
-    pub fn word(&self) -> &str {
+    pub fn as_str(&self) -> &str {
         match self {
-            Holding::Memory => "memory",
-            Holding::Namespace { name, .. } => name,
-            Holding::Free => "free",
-            Holding::Reserved => "reserved",
-            Holding::Unconfigured => "not configured",
+            Usage::Memory => "memory",
+            Usage::Namespace { name, .. } => name,
+            Usage::Free => "free",
+            Usage::Reserved => "reserved",
+            Usage::Unconfigured => "not configured",
         }
     }
 }
@@ -81,19 +81,19 @@ impl Table {
         for socket in platform.machine.sockets() {
             let here = platform.machine.modules.iter().filter(|module| module.handle.socket() == socket);
             let uses: Vec<Capacities> = here.map(|module| platform.capacities(module)).collect();
-            let plain = |holding: Holding, bytes: fn(&Capacities) -> u64| Row {
+            let plain = |usage: Usage, bytes: fn(&Capacities) -> u64| Row {
                 socket,
                 region: None,
                 modules: uses.iter().filter(|one| bytes(one) > 0).count(),
                 size: uses.iter().map(bytes).sum(),
-                holding,
+                usage,
             };
-            rows.push(plain(Holding::Memory, |one| one.memory));
+            rows.push(plain(Usage::Memory, |one| one.memory));
             for region in regions.iter().filter(|region| region.socket == socket) {
                 region_rows(platform, region, &mut rows);
             }
-            rows.push(plain(Holding::Reserved, |one| one.reserved));
-            rows.push(plain(Holding::Unconfigured, |one| one.unconfigured));
+            rows.push(plain(Usage::Reserved, |one| one.reserved));
+            rows.push(plain(Usage::Unconfigured, |one| one.unconfigured));
         }
         rows.retain(|row| row.size > 0);
         Table { rows }
@@ -111,31 +111,31 @@ impl Row {
     /// Returns the cells for the columns of [`HEAD`](Table::HEAD).
     pub(crate) fn cells(&self) -> [String; 9] {
         let region = self.region.map_or(String::new(), |region| format!("region{region}"));
-        let [mode, usable, device, name] = match &self.holding {
-            Holding::Namespace { mode, usable, label, device, enabled, .. } => {
+        let [mode, usable, device, name] = match &self.usage {
+            Usage::Namespace { mode, usable, label, device, enabled, .. } => {
                 let off = if *enabled { "" } else { ", disabled" };
-                let mode = format!("{}{off}", mode.word());
+                let mode = format!("{}{off}", mode.as_str());
                 [mode, brief(*usable), format!("/dev/{device}"), one_line(label)]
             }
             _ => <[String; 4]>::default(),
         };
         let (socket, modules) = (self.socket.to_string(), self.modules.to_string());
-        let (what, size) = (self.holding.word().to_owned(), brief(self.size));
+        let (what, size) = (self.usage.as_str().to_owned(), brief(self.size));
         [socket, region, modules, what, size, mode, usable, device, name]
     }
 }
 
 fn region_rows(platform: &Platform, region: &Region, rows: &mut Vec<Row>) {
-    let row = |size, holding| Row {
+    let row = |size, usage| Row {
         socket: region.socket,
         region: Some(region.number),
         modules: region.members().len(),
         size,
-        holding,
+        usage,
     };
     for namespace in platform.namespaces(region) {
         let device = namespace.block_device().or_else(|| namespace.character_device());
-        let holding = Holding::Namespace {
+        let usage = Usage::Namespace {
             name: namespace.device(),
             mode: namespace.mode(),
             usable: namespace.usable(),
@@ -143,10 +143,10 @@ fn region_rows(platform: &Platform, region: &Region, rows: &mut Vec<Row>) {
             enabled: namespace.enabled,
             label: namespace.name,
         };
-        rows.push(row(namespace.size, holding));
+        rows.push(row(namespace.size, usage));
     }
     if matches!(region.origin, Origin::Set { .. }) {
-        rows.push(row(free(platform, region), Holding::Free));
+        rows.push(row(free(platform, region), Usage::Free));
     }
 }
 

@@ -50,7 +50,7 @@ impl Step {
     pub fn describe(&self) -> String {
         match self {
             Step::DestroyNamespace { name, mode, size } => {
-                format!("unmake {name} ({}, {})", mode.word(), brief(*size))
+                format!("unmake {name} ({}, {})", mode.as_str(), brief(*size))
             }
             Step::DeleteGoals { modules } => format!("take back the goals of {}", list(modules)),
             Step::CreateGoals { request } => format!("make a goal for {}", request.describe()),
@@ -63,12 +63,12 @@ impl Step {
                 let (number, size, window) = (region.number, brief(region.size), &region.window);
                 format!("make region{number}, {size}, of {} in {window}", devices.join(" + "))
             }
-            Step::CreateNamespace { wanted, socket, name } => {
-                let size = wanted.size.map_or(String::new(), |size| format!(" of {}", brief(size)));
-                let region = wanted.region.unwrap_or_default();
-                let called = if wanted.name.is_empty() { "" } else { ", called " };
-                let label = one_line(&wanted.name);
-                let mode = wanted.mode.word();
+            Step::CreateNamespace { parameters, socket, name } => {
+                let size = parameters.size.map_or(String::new(), |size| format!(" of {}", brief(size)));
+                let region = parameters.region.unwrap_or_default();
+                let called = if parameters.name.is_empty() { "" } else { ", called " };
+                let label = one_line(&parameters.name);
+                let mode = parameters.mode.as_str();
                 format!("make {name}, {mode}{size}, in region{region} of socket {socket}{called}{label}")
             }
         }
@@ -92,7 +92,7 @@ impl GoalRequest {
         }
         if self.memory_percent + self.reserved_percent < 100 {
             let rest = if parts.is_empty() { "all" } else { "the rest" };
-            parts.push(format!("{rest} persistent, {}", self.kind.words()));
+            parts.push(format!("{rest} persistent, {}", self.kind.as_str()));
         }
         format!("{targets}: {}", parts.join(", "))
     }

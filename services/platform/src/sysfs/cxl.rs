@@ -77,7 +77,7 @@ pub(super) fn read(root: &SysfsFolder) -> Cxl {
     let bus = root.folder("bus/cxl/devices");
     let mut devices = bus.numbered("mem");
     devices.sort_by_key(|(number, _)| *number);
-    let mut decoders = bus.twice_numbered("decoder");
+    let mut decoders = bus.numbered_pairs("decoder");
     decoders.sort_by_key(|(port, number, _)| (*port, *number));
     let is_window = |folder: &SysfsFolder| folder.text("devtype").as_deref() == Some("cxl_decoder_root");
     let (windows, others): (Vec<_>, Vec<_>) =
@@ -89,7 +89,7 @@ pub(super) fn read(root: &SysfsFolder) -> Cxl {
         firmware: folder.text("firmware_version"),
         volatile: folder.folder("ram").number("size"),
         persistent: folder.folder("pmem").number("size"),
-        numa_node: folder.natural("numa_node"),
+        numa_node: folder.non_negative("numa_node"),
         endpoint: endpoints
             .iter()
             .find(|(_, endpoint)| endpoint.target("uport") == Some(format!("mem{number}")))

@@ -11,7 +11,7 @@ const MEMORY_DRIVER: &str = "kmem";
 /// Reads the regions of the machine's character devices.
 pub(super) fn regions(root: &SysfsFolder) -> Vec<DaxRegion> {
     let mut regions: Vec<(SysfsFolder, DaxRegion)> = Vec::new();
-    for (_, _, link) in root.folder("bus/dax/devices").twice_numbered("dax") {
+    for (_, _, link) in root.folder("bus/dax/devices").numbered_pairs("dax") {
         let Ok(device) = fs::canonicalize(link.path()) else { continue };
         let Some(parent) = device.parent().map(SysfsFolder::new) else { continue };
         if regions.iter().any(|(known, _)| known.path() == parent.path()) {
@@ -29,7 +29,7 @@ pub(super) fn regions(root: &SysfsFolder) -> Vec<DaxRegion> {
 pub(super) fn region(folder: &SysfsFolder) -> Option<DaxRegion> {
     let region = folder.folder("dax_region");
     let number = region.number("id")?;
-    let devices = folder.twice_numbered("dax").into_iter();
+    let devices = folder.numbered_pairs("dax").into_iter();
     let devices = devices.map(|(region, number, folder)| device(region, number, &folder));
     Some(DaxRegion {
         number: u32::try_from(number).ok()?,
@@ -47,7 +47,7 @@ fn device(region: u32, number: u32, folder: &SysfsFolder) -> DaxDevice {
     DaxDevice {
         name: format!("dax{region}.{number}"),
         size: folder.number("size").unwrap_or(0),
-        target_node: folder.natural("target_node"),
+        target_node: folder.non_negative("target_node"),
         align: folder.number("align").filter(|align| *align > 0),
         mode: Some(if is_memory { DaxMode::SystemRam } else { DaxMode::Devdax }),
         enabled: driver.is_some(),

@@ -4,9 +4,9 @@ use super::error::SysfsError;
 use super::tree::Sysfs;
 use crate::goal::Targets;
 use crate::ipmctl::{
-    DIMM_COLUMNS, Display, REGION_COLUMNS, ShowError, Subject, TOPOLOGY_COLUMNS, nothing, print,
+    DIMM_COLUMNS, DisplayOptions, REGION_COLUMNS, ShowError, Subject, TOPOLOGY_COLUMNS, empty_result, print,
 };
-use crate::listing::{Digits, Record, Records};
+use crate::listing::{Precision, Record, Records};
 use crate::machine::{Handle, IpmctlGeneration, ModuleError};
 use crate::ndctl::{Inventory, NdModule, NdRegion};
 
@@ -21,7 +21,7 @@ impl Sysfs {
         &self,
         subject: &Subject,
         targets: &Targets,
-        display: &Display,
+        display: &DisplayOptions,
     ) -> Result<String, SysfsError> {
         let inventory = self.inventory();
         let known = |what, ask| Err(SysfsError::NotInSysfs { what, ask });
@@ -68,7 +68,7 @@ fn hex(number: impl Into<u64>) -> String {
     format!("{:#06x}", number.into())
 }
 
-fn placed(record: Record, handle: Handle) -> Record {
+fn with_location(record: Record, handle: Handle) -> Record {
     record
         .with("SocketID", hex(handle.socket()))
         .with("MemControllerID", hex(handle.controller()))
@@ -80,7 +80,7 @@ fn physical_id(module: &NdModule) -> String {
     module.physical_id.map_or(UNKNOWN.to_owned(), hex)
 }
 
-fn topology(inventory: &Inventory, targets: &Targets, display: &Display) -> Result<String, ShowError> {
+fn topology(inventory: &Inventory, targets: &Targets, display: &DisplayOptions) -> Result<String, ShowError> {
     let record = |(handle, module): (Handle, &NdModule)| {
         let record = Record::new()
             .with("DimmID", handle)
@@ -88,18 +88,18 @@ fn topology(inventory: &Inventory, targets: &Targets, display: &Display) -> Resu
             .with("Capacity", UNKNOWN)
             .with("PhysicalID", physical_id(module))
             .with("DeviceLocator", UNKNOWN);
-        placed(record, handle)
+        with_location(record, handle)
     };
     let records: Vec<Record> = targeted(inventory, targets)?.into_iter().map(record).collect();
     if records.is_empty() {
-        return Ok(nothing("No DIMMs in the system.", display));
+        return Ok(empty_result("No DIMMs in the system.", display));
     }
     let head = Some("DimmID");
     let records = Records { list_tag: "DimmTopologyList", tag: "DimmTopology", part_tag: "", head, records };
     print(records, &TOPOLOGY_COLUMNS, display)
 }
 
-fn dimms(inventory: &Inventory, targets: &Targets, display: &Display) -> Result<String, ShowError> {
+fn dimms(inventory: &Inventory, targets: &Targets, display: &DisplayOptions) -> Result<String, ShowError> {
     let regions = inventory.regions();
     let record = |(handle, module): (Handle, &NdModule)| {
         let mapped = regions.iter().flat_map(|region| &region.mappings);
@@ -114,12 +114,12 @@ fn dimms(inventory: &Inventory, targets: &Targets, display: &Display) -> Result<
             .with("PhysicalID", physical_id(module))
             .with("DimmHandle", handle)
             .with("DimmUID", module.id.as_deref().unwrap_or(UNKNOWN));
-        placed(record, handle)
-            .with("AppDirectCapacity", Digits::of(IpmctlGeneration::Three).show(mapped, display.unit))
+        with_location(record, handle)
+            .with("AppDirectCapacity", Precision::of(IpmctlGeneration::Three).show(mapped, display.unit))
     };
     let records: Vec<Record> = targeted(inventory, targets)?.into_iter().map(record).collect();
     if records.is_empty() {
-        return Ok(nothing("No DIMMs in the system.", display));
+        return Ok(empty_result("No DIMMs in the system.", display));
     }
     let records = Records { list_tag: "DimmList", tag: "Dimm", part_tag: "", head: Some("DimmID"), records };
     print(records, &DIMM_COLUMNS, display)
@@ -136,14 +136,14 @@ fn lock_state(module: &NdModule) -> &'static str {
     }
 }
 
-fn regions(inventory: &Inventory, targets: &Targets, display: &Display) -> Result<String, ShowError> {
+fn regions(inventory: &Inventory, targets: &Targets, display: &DisplayOptions) -> Result<String, ShowError> {
     targeted(inventory, targets)?;
     let numbers = |region: &NdRegion| -> Vec<Handle> {
         let module = |number: u32| inventory.modules().into_iter().find(|module| module.number == number);
         region.mappings.iter().filter_map(|part| handle(module(part.module)?)).collect()
     };
     let capacity = |bytes: Option<u64>| {
-        let digits = Digits::of(IpmctlGeneration::Three);
+        let digits = Precision::of(IpmctlGeneration::Three);
         bytes.map_or(UNKNOWN.to_owned(), |bytes| digits.show(bytes, display.unit))
     };
     let mut records = Vec::new();
@@ -167,7 +167,7 @@ fn regions(inventory: &Inventory, targets: &Targets, display: &Display) -> Resul
         );
     }
     if records.is_empty() {
-        return Ok(nothing("There are no Regions defined in the system.", display));
+        return Ok(empty_result("There are no Regions defined in the system.", display));
     }
     let head = Some("ISetID");
     let records = Records { list_tag: "RegionList", tag: "Region", part_tag: "", head, records };

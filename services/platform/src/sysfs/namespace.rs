@@ -1,7 +1,7 @@
 //! Namespaces, with their page maps and BTTs.
 
 use super::{bad_blocks, dax};
-use crate::namespace::MapPlace;
+use crate::namespace::MapLocation;
 use crate::ndctl::{NdNamespace, NdPageMap, NdPersonality};
 use lode_pmem::SysfsFolder;
 use uuid::Uuid;
@@ -13,7 +13,7 @@ const WITHOUT_LABELS: u64 = 4;
 
 /// Reads the namespaces of the region in this folder.
 pub(super) fn all(region: &SysfsFolder) -> Vec<NdNamespace> {
-    let found = region.twice_numbered("namespace").into_iter();
+    let found = region.numbered_pairs("namespace").into_iter();
     found.map(|(of, number, folder)| read(region, of, number, &folder)).collect()
 }
 
@@ -29,8 +29,8 @@ fn read(region: &SysfsFolder, of: u32, number: u32, folder: &SysfsFolder) -> NdN
     let labelled = folder.number("nstype") != Some(WITHOUT_LABELS);
     let sector_size = match &personality {
         NdPersonality::Devdax(..) => None,
-        NdPersonality::Sector { .. } => top.chosen("sector_size"),
-        _ => Some(folder.chosen("sector_size").filter(|size| *size > 0).unwrap_or(SECTOR_SIZE)),
+        NdPersonality::Sector { .. } => top.selected("sector_size"),
+        _ => Some(folder.selected("sector_size").filter(|size| *size > 0).unwrap_or(SECTOR_SIZE)),
     };
     NdNamespace {
         personality,
@@ -44,10 +44,10 @@ fn read(region: &SysfsFolder, of: u32, number: u32, folder: &SysfsFolder) -> NdN
         block_device,
         name: folder.text("alt_name").unwrap_or_default(),
         enabled: folder.driver().or_else(|| holder.as_ref()?.driver()).is_some(),
-        numa_node: folder.natural("numa_node"),
-        target_node: folder.natural("target_node"),
+        numa_node: folder.non_negative("numa_node"),
+        target_node: folder.non_negative("target_node"),
         place: in_memory.number("resource").zip(in_memory.number("size")),
-        ..NdNamespace::bare(of, number)
+        ..NdNamespace::new(of, number)
     }
 }
 
@@ -63,12 +63,12 @@ fn personality(folder: &SysfsFolder, holder: Option<&SysfsFolder>) -> NdPersonal
 }
 
 fn page_map(folder: &SysfsFolder) -> NdPageMap {
-    let place = match folder.text("mode").as_deref() {
-        Some("ram") => Some(MapPlace::Mem),
-        Some("pmem") => Some(MapPlace::Dev),
+    let location = match folder.text("mode").as_deref() {
+        Some("ram") => Some(MapLocation::Mem),
+        Some("pmem") => Some(MapLocation::Dev),
         _ => None,
     };
-    NdPageMap { uuid: uuid(folder), place, align: folder.number("align") }
+    NdPageMap { uuid: uuid(folder), location, align: folder.number("align") }
 }
 
 /// Returns the UUID; nil if the device is not configured.

@@ -2,7 +2,7 @@
 
 use super::cxl::CxlDevice;
 use super::tree::Sysfs;
-use crate::listing::{Digits, Unit};
+use crate::listing::{Precision, Unit};
 use crate::machine::IpmctlGeneration;
 use crate::ndctl::{DaxDevice, NdBus, NdModule, NdNamespace, NdPersonality, NdRegion};
 
@@ -69,7 +69,7 @@ fn region_line(region: &NdRegion) -> String {
 
 fn namespace_line(namespace: &NdNamespace) -> String {
     let mut parts =
-        vec![format!("{namespace}: {}", size(namespace.size)), namespace.mode().word().to_owned()];
+        vec![format!("{namespace}: {}", size(namespace.size)), namespace.mode().as_str().to_owned()];
     let devices: Vec<&DaxDevice> = match &namespace.personality {
         NdPersonality::Devdax(_, Some(region)) => region.devices.iter().collect(),
         _ => Vec::new(),
@@ -95,5 +95,7 @@ fn cxl_line(device: &CxlDevice) -> String {
 }
 
 fn size(bytes: Option<u64>) -> String {
-    bytes.map_or("unknown size".to_owned(), |bytes| Digits::of(IpmctlGeneration::One).show(bytes, Unit::GiB))
+    bytes.map_or("unknown size".to_owned(), |bytes| {
+        Precision::of(IpmctlGeneration::One).show(bytes, Unit::GiB)
+    })
 }

@@ -8,7 +8,7 @@ mod heap;
 mod objects;
 mod pairs;
 mod publish;
-mod refused;
+mod read_only;
 mod store;
 mod threads;
 mod typed;
@@ -18,7 +18,7 @@ pub(crate) use objects::{PoolHeap, content};
 pub(crate) use publish::publish_with;
 
 use crate::Finding;
-use crate::panics::caught;
+use crate::panic_hook::catch_panic;
 use crate::progress::Progress;
 use crate::trial::HANG;
 use anyhow::Result;
@@ -122,7 +122,7 @@ pub fn attack(
 }
 
 /// The result of a step or a sequence: a finding is the error.
-pub(crate) type Done = std::result::Result<(), Finding>;
+pub(crate) type Outcome = std::result::Result<(), Finding>;
 
 impl Sequence {
     /// Runs the sequence up to its first finding.
@@ -137,7 +137,7 @@ impl Sequence {
             Part::Threads => threads::run,
             Part::Full => full::run,
         };
-        caught(|| run(self, progress)).unwrap_or_else(|panic| Err(Finding::new("panic", panic)))
+        catch_panic(|| run(self, progress)).unwrap_or_else(|panic| Err(Finding::new("panic", panic)))
     }
 
     /// Returns the arguments with which a worker takes these steps of the sequence.
@@ -223,15 +223,15 @@ impl Ending {
 }
 
 /// The error of a closure that ends early on purpose.
-pub(crate) const EARLY: lode_heap::HeapError = lode_heap::HeapError::InTransaction;
+pub(crate) const DELIBERATE_ERROR: lode_heap::HeapError = lode_heap::HeapError::InTransaction;
 
 /// Returns a finding if `holds` is false.
-pub(crate) fn ensure(holds: bool, class: &str, what: impl fmt::Display) -> Done {
+pub(crate) fn ensure(holds: bool, class: &str, what: impl fmt::Display) -> Outcome {
     if holds { Ok(()) } else { Err(Finding::new(class, what)) }
 }
 
 /// Turns the error of a call that must succeed into a finding.
-pub(crate) fn must<T, E: fmt::Display>(
+pub(crate) fn expect_ok<T, E: fmt::Display>(
     call: &str,
     result: std::result::Result<T, E>,
 ) -> std::result::Result<T, Finding> {
@@ -239,7 +239,7 @@ pub(crate) fn must<T, E: fmt::Display>(
 }
 
 /// Draws a length from 0 to `max`, each magnitude equally likely.
-fn magnitude(rng: &mut Rng, max: usize) -> usize {
+fn log_uniform(rng: &mut Rng, max: usize) -> usize {
     let bits = rng.u32(..=max.ilog2());
     rng.usize(..(2usize << bits)).min(max)
 }
@@ -249,7 +249,7 @@ mod test {
     use super::*;
 
     #[test]
-    fn shrinking_keeps_what_fails_and_little_else() {
+    fn shrink_keeps_failing_steps() {
         let all: Vec<u64> = (0..300).collect();
         let few = shrink(&all, |steps| steps.contains(&7) && steps.contains(&290));
         assert_eq!(few, [7, 290]);

@@ -1,6 +1,6 @@
 //! Model of the objects that a heap must hold.
 
-use super::{Done, ensure};
+use super::{Outcome, ensure};
 use crate::Finding;
 use fastrand::Rng;
 use lode_heap::{Heap, Tx};
@@ -16,14 +16,14 @@ pub(crate) type PoolHeap = Heap<Arc<Mapping>>;
 
 /// An object of the model.
 #[derive(Clone, Debug)]
-pub(super) struct Known {
+pub(super) struct KnownObject {
     pub(super) type_number: u64,
     pub(super) content: Rc<Vec<u8>>,
     /// The operation that made it, for reports.
     pub(super) origin: &'static str,
 }
 
-impl fmt::Display for Known {
+impl fmt::Display for KnownObject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} bytes ({})", self.content.len(), self.origin)
     }
@@ -31,22 +31,22 @@ impl fmt::Display for Known {
 
 /// The objects of the model by their offsets.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Objects {
-    pub(super) all: BTreeMap<PoolOffset, Known>,
+pub(super) struct ObjectModel {
+    pub(super) all: BTreeMap<PoolOffset, KnownObject>,
     pub(super) root: Option<PoolOffset>,
 }
 
-impl Objects {
+impl ObjectModel {
     /// Adds an object. Returns a finding if it overlaps another one.
-    pub(super) fn add(&mut self, at: PoolOffset, known: Known) -> Done {
+    pub(super) fn add(&mut self, at: PoolOffset, known: KnownObject) -> Outcome {
         let len = known.content.len() as u64;
-        self.clear_of(at, len)?;
+        self.check_no_overlap(at, len)?;
         self.all.insert(at, known);
         Ok(())
     }
 
     /// Returns a finding if `len` bytes at `at` overlap an object.
-    pub(super) fn clear_of(&self, at: PoolOffset, len: u64) -> Done {
+    pub(super) fn check_no_overlap(&self, at: PoolOffset, len: u64) -> Outcome {
         let end = at.get() + len.max(1);
         let before = self.all.range(..PoolOffset::new(end)).next_back();
         let over = before.filter(|(other, known)| other.get() + known.content.len().max(1) as u64 > at.get());
@@ -61,7 +61,7 @@ impl Objects {
     }
 
     /// Sets the root to `to` if it is at `at`.
-    pub(super) fn uproot(&mut self, tx: &Tx<'_, Arc<Mapping>>, at: PoolOffset, to: PoolOffset) {
+    pub(super) fn replace_root(&mut self, tx: &Tx<'_, Arc<Mapping>>, at: PoolOffset, to: PoolOffset) {
         if self.root == Some(at) {
             tx.set_root(to);
             self.root = Some(to).filter(|to| !to.is_null());
@@ -69,12 +69,12 @@ impl Objects {
     }
 
     /// Draws one of the objects.
-    pub(super) fn any(&self, rng: &mut Rng) -> Option<PoolOffset> {
+    pub(super) fn pick(&self, rng: &mut Rng) -> Option<PoolOffset> {
         self.all.keys().nth(rng.usize(..self.all.len().max(1))).copied()
     }
 
     /// Returns a finding unless the heap holds exactly these objects.
-    pub(super) fn compare(&self, heap: &PoolHeap) -> Done {
+    pub(super) fn compare(&self, heap: &PoolHeap) -> Outcome {
         let root = heap.root().map_err(|error| Finding::new("walk", error))?;
         let want = self.root.unwrap_or(PoolOffset::NULL);
         ensure(root == want, "changed", format_args!("the root is {root}, and was {want}"))?;
@@ -120,6 +120,6 @@ pub(super) fn size(rng: &mut Rng) -> usize {
         2 => 4000,
         3 => 50_000,
         4 => [1, 8, 16, 1023, 1024, 1025, 4096, 16_384][rng.usize(..8)],
-        _ => super::magnitude(rng, 1 << 16).max(1),
+        _ => super::log_uniform(rng, 1 << 16).max(1),
     }
 }

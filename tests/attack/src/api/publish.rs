@@ -1,9 +1,9 @@
 //! Reservations: filled, published by closures that end in every way, kept, dropped.
 
-use super::objects::{Known, Objects, PoolHeap, content};
-use super::{Done, EARLY, ensure, must};
+use super::objects::{KnownObject, ObjectModel, PoolHeap, content};
+use super::{DELIBERATE_ERROR, Outcome, ensure, expect_ok};
 use crate::Finding;
-use crate::panics::{Deliberate, deliberate};
+use crate::panic_hook::{DeliberatePanic, catch_deliberate};
 use fastrand::Rng;
 use lode_heap::{HeapError, Reservation, Tx};
 use lode_layout::PoolOffset;
@@ -13,19 +13,19 @@ use std::sync::Arc;
 
 /// A reservation and the content stored to it.
 #[derive(Debug)]
-pub(super) struct Held<'h> {
+pub(super) struct FilledReservation<'h> {
     reservation: Reservation<'h, Arc<Mapping>>,
     content: Vec<u8>,
 }
 
-impl<'h> Held<'h> {
+impl<'h> FilledReservation<'h> {
     /// Fills a reservation.
     pub(super) fn fill(
         reservation: Reservation<'h, Arc<Mapping>>,
         content: Vec<u8>,
-    ) -> Result<Held<'h>, Finding> {
-        must("store to a reservation", reservation.store(0, &content))?;
-        Ok(Held { reservation, content })
+    ) -> Result<FilledReservation<'h>, Finding> {
+        expect_ok("store to a reservation", reservation.store(0, &content))?;
+        Ok(FilledReservation { reservation, content })
     }
 
     pub(super) fn at(&self) -> PoolOffset {
@@ -39,7 +39,7 @@ impl<'h> Held<'h> {
 
 /// The course of a transaction that publishes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum How {
+enum PublishCase {
     /// Publishes, and does nothing else.
     Plain,
     /// Publishes nothing. The space is given back at the commit.
@@ -60,20 +60,20 @@ enum How {
     RestartAndDrop,
 }
 
-const HOW: [(How, &str); 9] = [
-    (How::Plain, "published"),
-    (How::Leave, "left by its transaction"),
-    (How::Nested, "published in an inner transaction"),
-    (How::NestedError, "published in an inner transaction that fails"),
-    (How::StoreByTransaction, "published, then stored to by the transaction"),
-    (How::Error, "published after an error"),
-    (How::Panic, "published in a transaction that panics"),
-    (How::Restart, "published by a transaction that is started again"),
-    (How::RestartAndDrop, "published, and dropped when started again"),
+const PUBLISH_CASES: [(PublishCase, &str); 9] = [
+    (PublishCase::Plain, "published"),
+    (PublishCase::Leave, "left by its transaction"),
+    (PublishCase::Nested, "published in an inner transaction"),
+    (PublishCase::NestedError, "published in an inner transaction that fails"),
+    (PublishCase::StoreByTransaction, "published, then stored to by the transaction"),
+    (PublishCase::Error, "published after an error"),
+    (PublishCase::Panic, "published in a transaction that panics"),
+    (PublishCase::Restart, "published by a transaction that is started again"),
+    (PublishCase::RestartAndDrop, "published, and dropped when started again"),
 ];
 
 /// The end of an attempt that did not panic.
-enum Ended<'h> {
+enum AttemptResult<'h> {
     /// The attempt committed; true if it published an object.
     Committed(bool),
     /// The attempt failed, and the reservation is as before.
@@ -83,43 +83,45 @@ enum Ended<'h> {
 /// Publishes one of the reservations.
 pub(super) fn publish<'h>(
     heap: &'h PoolHeap,
-    held: &mut Vec<Held<'h>>,
+    held: &mut Vec<FilledReservation<'h>>,
     rng: &mut Rng,
-    model: &mut Objects,
-) -> Done {
+    model: &mut ObjectModel,
+) -> Outcome {
     if held.is_empty() {
         return Ok(());
     }
-    let Held { reservation, mut content } = held.swap_remove(rng.usize(..held.len()));
-    let (how, origin) = HOW[rng.usize(..HOW.len())];
+    let FilledReservation { reservation, mut content } = held.swap_remove(rng.usize(..held.len()));
+    let (case, origin) = PUBLISH_CASES[rng.usize(..PUBLISH_CASES.len())];
     let (at, len) = (reservation.at(), content.len());
     let (from, patch) = patch(rng, len);
     let stored = |content: &mut Vec<u8>| content[from..from + patch.len()].copy_from_slice(&patch);
-    let mut ended = deliberate(|| attempt(heap, reservation, how, from, &patch));
-    if let (How::Error, Some(Ended::Failed(_, back))) = (how, &mut ended) {
+    let mut result = catch_deliberate(|| attempt(heap, reservation, case, from, &patch));
+    if let (PublishCase::Error, Some(AttemptResult::Failed(_, back))) = (case, &mut result) {
         let Some(back) = back.take() else {
             return Err(Finding::new("reservation", "a transaction that failed keeps its reservation"));
         };
-        must("store to a reservation that came back", back.store(from as u64, &patch))?;
+        expect_ok("store to a reservation that came back", back.store(from as u64, &patch))?;
         stored(&mut content);
-        ended = deliberate(|| attempt(heap, back, How::Plain, from, &patch));
+        result = catch_deliberate(|| attempt(heap, back, PublishCase::Plain, from, &patch));
     }
-    match ended {
-        Some(Ended::Committed(is_published)) => {
-            ensure(!matches!(how, How::NestedError | How::Panic), "committed", origin)?;
+    match result {
+        Some(AttemptResult::Committed(is_published)) => {
+            ensure(!matches!(case, PublishCase::NestedError | PublishCase::Panic), "committed", origin)?;
             if !is_published {
                 return Ok(());
             }
-            if how == How::StoreByTransaction {
+            if case == PublishCase::StoreByTransaction {
                 stored(&mut content);
             }
             let type_number = heap.object(at).map_or(0, |object| object.type_number);
-            model.add(at, Known { type_number, content: Rc::new(content), origin })
+            model.add(at, KnownObject { type_number, content: Rc::new(content), origin })
         }
-        Some(Ended::Failed(HeapError::OutOfSpace { .. } | HeapError::TooLarge { .. }, _)) | None => Ok(()),
-        Some(Ended::Failed(HeapError::NestedFailed, _)) if how == How::NestedError => Ok(()),
-        Some(Ended::Failed(error, _)) => {
-            Err(Finding::new("refused", format_args!("publish ({how:?}): {error}")))
+        Some(AttemptResult::Failed(HeapError::OutOfSpace { .. } | HeapError::TooLarge { .. }, _)) | None => {
+            Ok(())
+        }
+        Some(AttemptResult::Failed(HeapError::NestedFailed, _)) if case == PublishCase::NestedError => Ok(()),
+        Some(AttemptResult::Failed(error, _)) => {
+            Err(Finding::new("refused", format_args!("publish ({case:?}): {error}")))
         }
     }
 }
@@ -128,26 +130,26 @@ pub(super) fn publish<'h>(
 fn attempt<'h>(
     heap: &'h PoolHeap,
     reservation: Reservation<'h, Arc<Mapping>>,
-    how: How,
+    case: PublishCase,
     from: usize,
     patch: &[u8],
-) -> Ended<'h> {
+) -> AttemptResult<'h> {
     let mut rounds = 0;
     let done = heap.run_with(reservation, |tx, reserved| {
         rounds += 1;
         let first = rounds == 1;
-        match how {
-            How::Leave => return Ok(false),
-            How::RestartAndDrop if !first => return Ok(false),
-            How::Nested | How::NestedError => {
+        match case {
+            PublishCase::Leave => return Ok(false),
+            PublishCase::RestartAndDrop if !first => return Ok(false),
+            PublishCase::Nested | PublishCase::NestedError => {
                 let mut given = Some(reserved);
                 let inner = heap.run(|tx| {
                     if let Some(reserved) = given.take() {
                         tx.publish(reserved)?;
                     }
-                    if how == How::Nested { Ok(()) } else { Err(EARLY) }
+                    if case == PublishCase::Nested { Ok(()) } else { Err(DELIBERATE_ERROR) }
                 });
-                if how == How::Nested {
+                if case == PublishCase::Nested {
                     inner?;
                 }
                 return Ok(true);
@@ -155,18 +157,18 @@ fn attempt<'h>(
             _ => {}
         }
         let at = tx.publish(reserved)?;
-        match how {
-            How::StoreByTransaction => tx.store(at.plus(from as u64), patch),
-            How::Error => return Err(EARLY),
-            How::Panic => std::panic::resume_unwind(Box::new(Deliberate)),
-            How::Restart | How::RestartAndDrop if first => return Err(tx.restart()),
+        match case {
+            PublishCase::StoreByTransaction => tx.store(at.plus(from as u64), patch),
+            PublishCase::Error => return Err(DELIBERATE_ERROR),
+            PublishCase::Panic => std::panic::resume_unwind(Box::new(DeliberatePanic)),
+            PublishCase::Restart | PublishCase::RestartAndDrop if first => return Err(tx.restart()),
             _ => {}
         }
         Ok(true)
     });
     match done {
-        Ok(is_published) => Ended::Committed(is_published),
-        Err(failed) => Ended::Failed(failed.error, failed.reservations),
+        Ok(is_published) => AttemptResult::Committed(is_published),
+        Err(failed) => AttemptResult::Failed(failed.error, failed.reservations),
     }
 }
 

@@ -2,10 +2,10 @@
 
 use super::heap::check;
 use super::pairs::{Model, compare};
-use super::{Done, EARLY, Ending, Sequence, ensure, magnitude, must, refused};
-use crate::panics::{Deliberate, deliberate};
-use crate::progress::{Progress, Steps};
-use crate::{Finding, scratch};
+use super::{DELIBERATE_ERROR, Ending, Outcome, Sequence, ensure, expect_ok, log_uniform, read_only};
+use crate::panic_hook::{DeliberatePanic, catch_deliberate};
+use crate::progress::{Progress, StepRecorder};
+use crate::{Finding, scratch_folder};
 use fastrand::Rng;
 use lode_heap::{Access, CreateOptions, Durability, HeapError, OpenOptions, Tx};
 use lode_index::{IndexError, Tree};
@@ -18,34 +18,34 @@ use std::sync::Arc;
 pub(super) const SIZE: u64 = 4 << 20;
 const KEYS_MAX: usize = 1500;
 
-/// State in which the last step of a life leaves the pool.
-enum Leave {
-    End,
+/// State in which the last step of a session leaves the pool.
+enum SessionEnd {
+    Last,
     Close,
     Drop,
     ReadOnly,
 }
 
-pub(super) fn run(sequence: &Sequence, progress: &Progress) -> Done {
-    let folder = must("a folder", scratch())?;
+pub(super) fn run(sequence: &Sequence, progress: &Progress) -> Outcome {
+    let folder = expect_ok("a folder", scratch_folder())?;
     let path = folder.path().join("store.pool");
     let mut store = create(&path, SIZE)?;
     let mut model = Model::new();
     let mut steps = sequence.steps.iter();
-    let mut noted = progress.thread(0);
+    let mut recorder = progress.thread(0);
     loop {
-        let leave = live(sequence, &mut steps, &store, &mut model, &mut noted)?;
-        match leave {
-            Leave::Drop => drop(store),
-            _ => must("close", store.close())?,
+        let end = run_session(sequence, &mut steps, &store, &mut model, &mut recorder)?;
+        match end {
+            SessionEnd::Drop => drop(store),
+            _ => expect_ok("close", store.close())?,
         }
         check(&path)?;
-        if matches!(leave, Leave::ReadOnly) {
-            refused::attack(&path, &model)?;
+        if matches!(end, SessionEnd::ReadOnly) {
+            read_only::attack(&path, &model)?;
         }
         store = open(&path)?;
         compare(&store, &model)?;
-        if matches!(leave, Leave::End) {
+        if matches!(end, SessionEnd::Last) {
             return Ok(());
         }
     }
@@ -53,14 +53,16 @@ pub(super) fn run(sequence: &Sequence, progress: &Progress) -> Done {
 
 /// Makes a store on a durability that does not wait for a disk.
 pub(super) fn create(path: &Path, size: u64) -> Result<Store, Finding> {
-    let options =
-        CreateOptions { durability: Some(Durability::Line), ..CreateOptions::new(size, Store::layout()) };
-    must("create", Store::create(path, &options))
+    let options = CreateOptions {
+        durability: Some(Durability::Line),
+        ..CreateOptions::new(size, Store::layout_name())
+    };
+    expect_ok("create", Store::create(path, &options))
 }
 
 pub(super) fn open(path: &Path) -> Result<Store, Finding> {
     let options = OpenOptions { durability: Some(Durability::Line), ..OpenOptions::new(Access::ReadWrite) };
-    must("open", Store::open(path, &options))
+    expect_ok("open", Store::open(path, &options))
 }
 
 /// Returns true if the pool, or half of its free space, has no room for a change.
@@ -72,19 +74,19 @@ fn is_full_index(error: &IndexError) -> bool {
     matches!(error, IndexError::Heap(HeapError::OutOfSpace { .. } | HeapError::TooLarge { .. }))
 }
 
-fn live<'a>(
+fn run_session<'a>(
     sequence: &Sequence,
     steps: &mut impl Iterator<Item = &'a u64>,
     store: &Store,
     model: &mut Model,
-    noted: &mut Steps<'_>,
-) -> Result<Leave, Finding> {
-    let tree = must("tree", store.tree())?;
+    recorder: &mut StepRecorder<'_>,
+) -> Result<SessionEnd, Finding> {
+    let tree = expect_ok("tree", store.tree())?;
     let mut readers = Vec::new();
     for number in steps {
         let mut rng = sequence.rng(*number);
         let kind = rng.u8(..48);
-        noted.begin(format_args!("store step {number} of kind {kind}, {} readers", readers.len()));
+        recorder.begin(format_args!("store step {number} of kind {kind}, {} readers", readers.len()));
         match kind {
             0..10 => put(store, &mut rng, model)?,
             10..14 => delete(store, &mut rng, model)?,
@@ -99,9 +101,9 @@ fn live<'a>(
             38 | 39 => readers.clear(),
             40 => fill(store, &mut rng, model, readers.is_empty())?,
             41 => thread(store, &mut rng, model)?,
-            42 => return Ok(Leave::Close),
-            43 => return Ok(Leave::Drop),
-            44 => return Ok(Leave::ReadOnly),
+            42 => return Ok(SessionEnd::Close),
+            43 => return Ok(SessionEnd::Drop),
+            44 => return Ok(SessionEnd::ReadOnly),
             _ => lookups(store, &mut rng, model)?,
         }
         if number.is_multiple_of(8) {
@@ -109,7 +111,7 @@ fn live<'a>(
         }
     }
     compare(store, model)?;
-    Ok(Leave::End)
+    Ok(SessionEnd::Last)
 }
 
 /// Draws a key. Keys have few forms, so that they repeat, share prefixes, and are prefixes of others.
@@ -123,18 +125,18 @@ fn key(rng: &mut Rng, model: &Model) -> Vec<u8> {
         0 => rng.u16(..500).to_be_bytes().to_vec(),
         1 => format!("{}", rng.u16(..2000)).into_bytes(),
         2 => format!("/a/long/way/to/{}/{}", rng.u8(..3), rng.u8(..)).into_bytes(),
-        3 => vec![rng.u8(..3); magnitude(rng, 40)],
-        4 => vec![b'l'; magnitude(rng, 4000)],
-        _ => (0..magnitude(rng, 16)).map(|_| rng.u8(..)).collect(),
+        3 => vec![rng.u8(..3); log_uniform(rng, 40)],
+        4 => vec![b'l'; log_uniform(rng, 4000)],
+        _ => (0..log_uniform(rng, 16)).map(|_| rng.u8(..)).collect(),
     }
 }
 
 fn value(rng: &mut Rng) -> Vec<u8> {
-    let len = if rng.u8(..20) == 0 { magnitude(rng, 30_000) } else { magnitude(rng, 600) };
+    let len = if rng.u8(..20) == 0 { log_uniform(rng, 30_000) } else { log_uniform(rng, 600) };
     super::objects::content(rng, len)
 }
 
-fn put(store: &Store, rng: &mut Rng, model: &mut Model) -> Done {
+fn put(store: &Store, rng: &mut Rng, model: &mut Model) -> Outcome {
     if model.len() >= KEYS_MAX {
         return delete(store, rng, model);
     }
@@ -149,7 +151,7 @@ fn put(store: &Store, rng: &mut Rng, model: &mut Model) -> Done {
     }
 }
 
-fn delete(store: &Store, rng: &mut Rng, model: &mut Model) -> Done {
+fn delete(store: &Store, rng: &mut Rng, model: &mut Model) -> Outcome {
     let key = key(rng, model);
     match store.delete(&key) {
         Ok(deleted) => {
@@ -164,36 +166,40 @@ fn delete(store: &Store, rng: &mut Rng, model: &mut Model) -> Done {
 type PoolTree<'h> = Tree<'h, Arc<Mapping>>;
 
 /// Makes some changes in one transaction, with lookups that see them.
-fn transaction(store: &Store, tree: &PoolTree<'_>, rng: &mut Rng, model: &mut Model) -> Done {
+fn transaction(store: &Store, tree: &PoolTree<'_>, rng: &mut Rng, model: &mut Model) -> Outcome {
     let (ending, count) = (Ending::draw(rng), 1 + rng.usize(..12));
     let choices = rng.fork();
-    let (mut next, mut broken, mut rounds) = (model.clone(), Ok(()), 0);
-    let result = deliberate(|| {
+    let (mut next, mut finding, mut rounds) = (model.clone(), Ok(()), 0);
+    let result = catch_deliberate(|| {
         store.heap().run(|tx| {
             let mut rng = choices.clone();
-            (next, broken) = (model.clone(), Ok(()));
+            (next, finding) = (model.clone(), Ok(()));
             rounds += 1;
             for step in 0..count {
                 if step == count / 2 && matches!(ending, Ending::Nested | Ending::NestedError) {
                     let inner = store.heap().run(|tx| {
-                        change(tx, tree, &mut rng, &mut next, &mut broken)?;
-                        if ending == Ending::Nested { Ok(()) } else { Err(IndexError::Heap(EARLY)) }
+                        change(tx, tree, &mut rng, &mut next, &mut finding)?;
+                        if ending == Ending::Nested {
+                            Ok(())
+                        } else {
+                            Err(IndexError::Heap(DELIBERATE_ERROR))
+                        }
                     });
                     if ending == Ending::Nested {
                         inner?;
                     }
                 }
-                change(tx, tree, &mut rng, &mut next, &mut broken)?;
+                change(tx, tree, &mut rng, &mut next, &mut finding)?;
             }
             match ending {
-                Ending::Error => Err(IndexError::Heap(EARLY)),
-                Ending::Panic => std::panic::resume_unwind(Box::new(Deliberate)),
+                Ending::Error => Err(IndexError::Heap(DELIBERATE_ERROR)),
+                Ending::Panic => std::panic::resume_unwind(Box::new(DeliberatePanic)),
                 Ending::Restart if rounds == 1 => Err(tx.restart().into()),
                 _ => Ok(()),
             }
         })
     });
-    broken?;
+    finding?;
     match result {
         Some(Ok(())) => {
             ensure(ending.commits(), "committed", format_args!("a transaction that ended by {ending:?}"))?;
@@ -213,7 +219,7 @@ fn change(
     tree: &PoolTree<'_>,
     rng: &mut Rng,
     next: &mut Model,
-    broken: &mut Done,
+    finding: &mut Outcome,
 ) -> Result<(), IndexError> {
     let key = key(rng, next);
     let holds = match rng.u8(..4) {
@@ -225,13 +231,13 @@ fn change(
         }
         _ => true,
     };
-    if !holds && broken.is_ok() {
-        *broken = Err(Finding::new("answer", "a change inside of a transaction has a wrong answer"));
+    if !holds && finding.is_ok() {
+        *finding = Err(Finding::new("answer", "a change inside of a transaction has a wrong answer"));
     }
     Ok(())
 }
 
-fn update(tree: &PoolTree<'_>, rng: &mut Rng, model: &mut Model) -> Done {
+fn update(tree: &PoolTree<'_>, rng: &mut Rng, model: &mut Model) -> Outcome {
     let (key, new) = (key(rng, model), value(rng));
     let leaves = rng.u8(..4) == 0;
     let mut seen = None;
@@ -253,7 +259,7 @@ fn update(tree: &PoolTree<'_>, rng: &mut Rng, model: &mut Model) -> Done {
 }
 
 /// Scans a part of the keys, from both ends.
-fn scan(tree: &PoolTree<'_>, rng: &mut Rng, model: &Model) -> Done {
+fn scan(tree: &PoolTree<'_>, rng: &mut Rng, model: &Model) -> Outcome {
     let reader = tree.reader();
     let (mut from, mut to) = (key(rng, model), key(rng, model));
     if from > to {
@@ -270,7 +276,7 @@ fn scan(tree: &PoolTree<'_>, rng: &mut Rng, model: &Model) -> Done {
         let forward = rng.u8(..3) != 0;
         let entry = if forward { range.next() } else { range.next_back() };
         let Some(entry) = entry else { return Err(Finding::new("scan", "a scan ends early")) };
-        let entry = must("scan", entry)?;
+        let entry = expect_ok("scan", entry)?;
         let (key, value) = if forward { want[front] } else { want[back - 1] };
         let found = (entry.key, entry.value.into_vec());
         let place = if forward { front } else { back - 1 };
@@ -295,29 +301,29 @@ fn show(key: &[u8], value: &[u8]) -> String {
 }
 
 /// Checks that a value that was found stays the same as long as its reader lives.
-fn held_value(store: &Store, tree: &PoolTree<'_>, rng: &mut Rng, model: &mut Model) -> Done {
+fn held_value(store: &Store, tree: &PoolTree<'_>, rng: &mut Rng, model: &mut Model) -> Outcome {
     let reader = tree.reader();
     let key = key(rng, model);
-    let held = must("get", reader.get_unchecked(&key))?;
+    let held = expect_ok("get", reader.get_unchecked(&key))?;
     let want = model.get(&key).cloned();
     for _ in 0..10 {
         put(store, rng, model)?;
         delete(store, rng, model)?;
     }
-    let gone = must("delete", store.delete(&key))?;
+    let gone = expect_ok("delete", store.delete(&key))?;
     ensure(gone == model.remove(&key).is_some(), "answer", format_args!("delete says {gone}"))?;
     put(store, rng, model)?;
-    let found = must("read", held.map(|value| value.to_vec()).transpose())?;
+    let found = expect_ok("read", held.map(|value| value.to_vec()).transpose())?;
     ensure(found == want, "changed", "a value changes under its reader")
 }
 
-fn lookups(store: &Store, rng: &mut Rng, model: &Model) -> Done {
+fn lookups(store: &Store, rng: &mut Rng, model: &Model) -> Outcome {
     for _ in 0..20 {
         let key = key(rng, model);
-        let found = must("get", store.get(&key))?;
+        let found = expect_ok("get", store.get(&key))?;
         ensure(found.as_ref() == model.get(&key), "answer", format_args!("get of {key:?}"))?;
     }
-    let count = must("count", store.count())?;
+    let count = expect_ok("count", store.count())?;
     ensure(
         count == model.len() as u64,
         "answer",
@@ -327,7 +333,7 @@ fn lookups(store: &Store, rng: &mut Rng, model: &Model) -> Done {
 
 /// Fills the pool until it refuses, deletes the new keys, and checks that about as much fits again. In pools this
 /// small, the order of allocations decides the lengths of superblocks, which make a difference of up to 15 per cent.
-fn fill(store: &Store, rng: &mut Rng, model: &mut Model, can_reuse: bool) -> Done {
+fn fill(store: &Store, rng: &mut Rng, model: &mut Model, can_reuse: bool) -> Outcome {
     let value = value(rng);
     let mut counts = [0u32; 2];
     for count in &mut counts {
@@ -346,7 +352,7 @@ fn fill(store: &Store, rng: &mut Rng, model: &mut Model, can_reuse: bool) -> Don
         })?;
         for number in 0..*count {
             let key = [b"fill".to_vec(), number.to_be_bytes().to_vec(), vec![b'f'; 200]].concat();
-            let deleted = must("delete in a full pool", store.delete(&key))?;
+            let deleted = expect_ok("delete in a full pool", store.delete(&key))?;
             ensure(deleted, "lost", format_args!("key {number} of {count} in a full pool"))?;
         }
     }
@@ -358,7 +364,7 @@ fn fill(store: &Store, rng: &mut Rng, model: &mut Model, can_reuse: bool) -> Don
 }
 
 /// Runs a thread that changes the store, and ends.
-fn thread(store: &Store, rng: &mut Rng, model: &mut Model) -> Done {
+fn thread(store: &Store, rng: &mut Rng, model: &mut Model) -> Outcome {
     let mut choices = rng.fork();
     let work = std::thread::scope(|scope| {
         let thread = scope.spawn(|| {
@@ -370,5 +376,5 @@ fn thread(store: &Store, rng: &mut Rng, model: &mut Model) -> Done {
         });
         thread.join()
     });
-    must("a thread", work.map_err(|_| "it panicked"))?
+    expect_ok("a thread", work.map_err(|_| "it panicked"))?
 }

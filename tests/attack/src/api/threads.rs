@@ -3,9 +3,9 @@
 use super::heap::check;
 use super::pairs::{Model, compare};
 use super::store::{create, is_full, open};
-use super::{Done, Sequence, ensure, magnitude, must};
-use crate::progress::{Progress, Steps};
-use crate::{Finding, scratch};
+use super::{Outcome, Sequence, ensure, expect_ok, log_uniform};
+use crate::progress::{Progress, StepRecorder};
+use crate::{Finding, scratch_folder};
 use fastrand::Rng;
 use lode_kv::Store;
 use std::thread;
@@ -19,13 +19,13 @@ const CHANGES: usize = 60;
 const KEYS: u16 = 60;
 
 /// The result of one thread.
-struct Left {
+struct ThreadResult {
     model: Model,
     added: u64,
 }
 
-pub(super) fn run(sequence: &Sequence, progress: &Progress) -> Done {
-    let folder = must("a folder", scratch())?;
+pub(super) fn run(sequence: &Sequence, progress: &Progress) -> Outcome {
+    let folder = expect_ok("a folder", scratch_folder())?;
     let path = folder.path().join("threads.pool");
     let mut store = create(&path, SIZE)?;
     let (mut model, mut sum) = (Model::new(), 0);
@@ -39,8 +39,8 @@ pub(super) fn run(sequence: &Sequence, progress: &Progress) -> Done {
             .thread(0)
             .begin(format_args!("threads step {number}: {threads} threads, {readers} readers each"));
         let held = if threads > 8 { 1 } else { readers };
-        let parts: Vec<Left> = thread::scope(|scope| {
-            let works: Vec<_> = (0..threads)
+        let parts: Vec<ThreadResult> = thread::scope(|scope| {
+            let workers: Vec<_> = (0..threads)
                 .map(|thread| {
                     let own = own_keys(&model, thread);
                     let (store, rng) = (&store, sequence.rng(number.wrapping_mul(1000) + thread + 1));
@@ -48,23 +48,23 @@ pub(super) fn run(sequence: &Sequence, progress: &Progress) -> Done {
                     scope.spawn(move || work(store, thread, own, rng, changes, held, &mut steps))
                 })
                 .collect();
-            let results: Vec<_> = works.into_iter().map(|work| work.join()).collect();
+            let results: Vec<_> = workers.into_iter().map(|work| work.join()).collect();
             results
                 .into_iter()
-                .map(|result| must("a thread", result.map_err(|_| "it panicked"))?)
-                .collect::<Result<Vec<Left>, Finding>>()
+                .map(|result| expect_ok("a thread", result.map_err(|_| "it panicked"))?)
+                .collect::<Result<Vec<ThreadResult>, Finding>>()
         })?;
-        for (thread, left) in (0u64..).zip(parts) {
+        for (thread, result) in (0u64..).zip(parts) {
             model.retain(|key, _| !is_own(key, thread));
-            model.extend(left.model);
-            sum += left.added;
+            model.extend(result.model);
+            sum += result.added;
         }
         if sum > 0 {
             model.insert(SHARED.to_vec(), sum.to_le_bytes().to_vec());
         }
         compare(&store, &model)?;
         match rng.u8(..3) {
-            0 => must("close", store.close())?,
+            0 => expect_ok("close", store.close())?,
             1 => drop(store),
             _ => {
                 grow(&store, &mut rng)?;
@@ -92,7 +92,7 @@ fn own_keys(model: &Model, thread: u64) -> Model {
 }
 
 /// Grows the pool in two threads at once. Whatever each call returns, the pool must have the larger size afterwards.
-fn grow(store: &Store, rng: &mut Rng) -> Done {
+fn grow(store: &Store, rng: &mut Rng) -> Outcome {
     let size = store.pool().header().geometry.size();
     if size > 4 * SIZE {
         return Ok(());
@@ -116,9 +116,9 @@ fn work(
     mut rng: Rng,
     changes: usize,
     readers: usize,
-    steps: &mut Steps<'_>,
-) -> Result<Left, Finding> {
-    let tree = must("tree", store.tree())?;
+    steps: &mut StepRecorder<'_>,
+) -> Result<ThreadResult, Finding> {
+    let tree = expect_ok("tree", store.tree())?;
     let mut held: Vec<_> = (0..readers).map(|_| tree.reader()).collect();
     let mut added = 0;
     for change in 0..changes {
@@ -126,7 +126,7 @@ fn work(
         let key = [own_prefix(thread), rng.u16(..KEYS).to_be_bytes().to_vec()].concat();
         match rng.u8(..10) {
             0..4 => {
-                let value = vec![thread as u8; magnitude(&mut rng, 2000)];
+                let value = vec![thread as u8; log_uniform(&mut rng, 2000)];
                 match store.put(&key, &value) {
                     Ok(_) => drop(model.insert(key, value)),
                     Err(error) if is_full(&error) => {}
@@ -134,7 +134,7 @@ fn work(
                 }
             }
             4..6 => {
-                let deleted = must("delete", store.delete(&key))?;
+                let deleted = expect_ok("delete", store.delete(&key))?;
                 ensure(deleted == model.remove(&key).is_some(), "answer", format_args!("delete: {deleted}"))?;
             }
             6 => {
@@ -142,7 +142,7 @@ fn work(
                     let old = old.and_then(|old| old.try_into().ok()).map_or(0, u64::from_le_bytes);
                     Some((old + 1).to_le_bytes().to_vec())
                 };
-                must("update", tree.update(SHARED, add))?;
+                expect_ok("update", tree.update(SHARED, add))?;
                 added += 1;
             }
             7 => scan_own(store, thread, &model)?,
@@ -150,19 +150,19 @@ fn work(
                 held.pop();
             }
             _ => {
-                let found = must("get", store.get(&key))?;
+                let found = expect_ok("get", store.get(&key))?;
                 ensure(found.as_ref() == model.get(&key), "answer", format_args!("get of {key:?}"))?;
             }
         }
     }
-    Ok(Left { model, added })
+    Ok(ThreadResult { model, added })
 }
 
-fn scan_own(store: &Store, thread: u64, model: &Model) -> Done {
-    let reader = must("tree", store.tree())?.reader();
+fn scan_own(store: &Store, thread: u64, model: &Model) -> Outcome {
+    let reader = expect_ok("tree", store.tree())?.reader();
     let mut want = model.iter();
     for entry in reader.prefix(&own_prefix(thread)) {
-        let entry = must("scan", entry)?;
+        let entry = expect_ok("scan", entry)?;
         let value = entry.value.into_vec();
         let same = want.next().is_some_and(|(key, known)| entry.key == *key && value == *known);
         ensure(same, "scan", format_args!("thread {thread} sees another entry at {:?}", entry.key))?;

@@ -1,10 +1,10 @@
 //! Typed data: a list of boxes, a vector, a string, a cell, and cells under a lock.
 
 use super::heap::check;
-use super::{Done, EARLY, Ending, Sequence, ensure, magnitude, must};
-use crate::panics::{Deliberate, deliberate};
-use crate::progress::{Progress, Steps};
-use crate::{Finding, scratch};
+use super::{DELIBERATE_ERROR, Ending, Outcome, Sequence, ensure, expect_ok, log_uniform};
+use crate::panic_hook::{DeliberatePanic, catch_deliberate};
+use crate::progress::{Progress, StepRecorder};
+use crate::{Finding, scratch_folder};
 use fastrand::Rng;
 use lode_heap::{
     Access, CreateOptions, Durability, HeapError, LayoutName, OpenOptions, PBox, PCell, PMutex, PString,
@@ -53,12 +53,12 @@ struct Model {
 type Typed = TypedPool<Attacked>;
 type Tx<'a> = TypedTx<'a, Attacked, Arc<Mapping>>;
 
-pub(super) fn run(sequence: &Sequence, progress: &Progress) -> Done {
-    let folder = must("a folder", scratch())?;
+pub(super) fn run(sequence: &Sequence, progress: &Progress) -> Outcome {
+    let folder = expect_ok("a folder", scratch_folder())?;
     let path = folder.path().join("typed.pool");
-    let layout = must("a layout", LayoutName::new("attack"))?;
+    let layout = expect_ok("a layout", LayoutName::new("attack"))?;
     let options = CreateOptions { durability: Some(Durability::Line), ..CreateOptions::new(SIZE, layout) };
-    let mut pool = must("create", Typed::create(&path, &options))?;
+    let mut pool = expect_ok("create", Typed::create(&path, &options))?;
     let made = pool.root_or_init(|_| {
         Ok(Root {
             wide: PCell::new([0; 6]),
@@ -68,23 +68,23 @@ pub(super) fn run(sequence: &Sequence, progress: &Progress) -> Done {
             pair: PMutex::new([PCell::new(0), PCell::new(0)]),
         })
     });
-    must("root", made.map(drop))?;
+    expect_ok("root", made.map(drop))?;
     let mut model = Model::default();
     let mut steps = sequence.steps.iter();
-    let mut noted = progress.thread(0);
+    let mut recorder = progress.thread(0);
     loop {
-        let (goes_on, closes) = live(sequence, &mut steps, &pool, &mut model, &mut noted)?;
+        let (has_more_steps, closes) = run_session(sequence, &mut steps, &pool, &mut model, &mut recorder)?;
         if closes {
-            must("close", pool.close())?;
+            expect_ok("close", pool.close())?;
         } else {
             drop(pool);
         }
         check(&path)?;
         let opening =
             OpenOptions { durability: Some(Durability::Line), ..OpenOptions::new(Access::ReadWrite) };
-        pool = must("open", Typed::open(&path, &opening))?;
+        pool = expect_ok("open", Typed::open(&path, &opening))?;
         compare(&pool, &model)?;
-        if !goes_on {
+        if !has_more_steps {
             return Ok(());
         }
     }
@@ -92,21 +92,21 @@ pub(super) fn run(sequence: &Sequence, progress: &Progress) -> Done {
 
 /// Takes steps up to one that ends the life of the pool. The first flag is true if there may be more steps, the
 /// second if the pool must be closed.
-fn live<'a>(
+fn run_session<'a>(
     sequence: &Sequence,
     steps: &mut impl Iterator<Item = &'a u64>,
     pool: &Typed,
     model: &mut Model,
-    noted: &mut Steps<'_>,
+    recorder: &mut StepRecorder<'_>,
 ) -> Result<(bool, bool), Finding> {
     let root = root(pool)?;
     for number in steps {
         let mut rng = sequence.rng(*number);
         let kind = rng.u8(..24);
-        noted.begin(format_args!("typed step {number} of kind {kind}"));
+        recorder.begin(format_args!("typed step {number} of kind {kind}"));
         match kind {
             0..18 => transaction(pool, root, &mut rng, model)?,
-            18..20 => under_guards(pool, root, &mut rng, model)?,
+            18..20 => check_guarded_value(pool, root, &mut rng, model)?,
             20 => return Ok((true, rng.bool())),
             21 => clear_all(pool, root, model)?,
             _ => {}
@@ -117,15 +117,15 @@ fn live<'a>(
 }
 
 fn root(pool: &Typed) -> Result<&Root, Finding> {
-    must("root", pool.root::<Root>())?.ok_or_else(|| Finding::new("lost", "the root is gone"))
+    expect_ok("root", pool.root::<Root>())?.ok_or_else(|| Finding::new("lost", "the root is gone"))
 }
 
-fn transaction(pool: &Typed, root: &Root, rng: &mut Rng, model: &mut Model) -> Done {
+fn transaction(pool: &Typed, root: &Root, rng: &mut Rng, model: &mut Model) -> Outcome {
     let (ending, count) = (Ending::draw(rng), 1 + rng.usize(..6));
     let choices = rng.fork();
     let mut next = model.clone();
     let before = model.clone();
-    let result = deliberate(|| {
+    let result = catch_deliberate(|| {
         pool.run(|tx| {
             let mut rng = choices.clone();
             next = before.clone();
@@ -133,7 +133,7 @@ fn transaction(pool: &Typed, root: &Root, rng: &mut Rng, model: &mut Model) -> D
                 if step == count / 2 && matches!(ending, Ending::Nested | Ending::NestedError) {
                     let inner = pool.run(|tx| {
                         change(tx, root, &mut rng, &mut next)?;
-                        if ending == Ending::Nested { Ok(()) } else { Err(EARLY) }
+                        if ending == Ending::Nested { Ok(()) } else { Err(DELIBERATE_ERROR) }
                     });
                     if ending == Ending::Nested {
                         inner?;
@@ -142,8 +142,8 @@ fn transaction(pool: &Typed, root: &Root, rng: &mut Rng, model: &mut Model) -> D
                 change(tx, root, &mut rng, &mut next)?;
             }
             match ending {
-                Ending::Error => Err(EARLY),
-                Ending::Panic => std::panic::resume_unwind(Box::new(Deliberate)),
+                Ending::Error => Err(DELIBERATE_ERROR),
+                Ending::Panic => std::panic::resume_unwind(Box::new(DeliberatePanic)),
                 _ => Ok(()),
             }
         })
@@ -178,7 +178,7 @@ fn change(tx: &Tx<'_>, root: &Root, rng: &mut Rng, next: &mut Model) -> Result<(
             next.list.remove(0);
         }
         4 if next.numbers.len() < 5000 => {
-            let values: Vec<u64> = (0..magnitude(rng, 2000)).map(|_| rng.u64(..)).collect();
+            let values: Vec<u64> = (0..log_uniform(rng, 2000)).map(|_| rng.u64(..)).collect();
             root.numbers.extend_from_slice(tx, &values)?;
             next.numbers.extend(values);
         }
@@ -238,15 +238,15 @@ fn push(tx: &Tx<'_>, root: &Root, rng: &mut Rng, next: &mut Model) -> Result<(),
 }
 
 fn text(rng: &mut Rng, max: usize) -> String {
-    (0..magnitude(rng, max)).map(|_| rng.char('a'..'\u{fff}')).collect()
+    (0..log_uniform(rng, max)).map(|_| rng.char('a'..'\u{fff}')).collect()
 }
 
 /// Checks that a value lent by a guard stays the same, whatever is freed meanwhile.
-fn under_guards(pool: &Typed, root: &Root, rng: &mut Rng, model: &mut Model) -> Done {
+fn check_guarded_value(pool: &Typed, root: &Root, rng: &mut Rng, model: &mut Model) -> Outcome {
     let count = [1, 2, 150][rng.usize(..3)];
     let guards: Vec<_> = (0..count).map(|_| pool.guard()).collect();
     let Some(guard) = guards.last() else { return Ok(()) };
-    let lent = must("load", root.list.load(guard))?;
+    let lent = expect_ok("load", root.list.load(guard))?;
     let before = model.list.first().cloned();
     for _ in 0..10 {
         transaction(pool, root, rng, model)?;
@@ -257,7 +257,7 @@ fn under_guards(pool: &Typed, root: &Root, rng: &mut Rng, model: &mut Model) -> 
 }
 
 /// Frees everything that can be freed, and checks that nothing else is left.
-fn clear_all(pool: &Typed, root: &Root, model: &mut Model) -> Done {
+fn clear_all(pool: &Typed, root: &Root, model: &mut Model) -> Outcome {
     let cleared = pool.run(|tx| {
         if let Some(list) = root.list.take(tx)? {
             list.free()?;
@@ -265,7 +265,7 @@ fn clear_all(pool: &Typed, root: &Root, model: &mut Model) -> Done {
         root.numbers.clear(tx)?;
         root.text.set(tx, "")
     });
-    must("clear", cleared)?;
+    expect_ok("clear", cleared)?;
     *model = Model { wide: model.wide, pair: model.pair, ..Model::default() };
     let count = pool.objects().count();
     // The text keeps its buffer.
@@ -273,23 +273,23 @@ fn clear_all(pool: &Typed, root: &Root, model: &mut Model) -> Done {
 }
 
 /// Returns a finding if the pool does not hold the content of the model.
-fn compare(pool: &Typed, model: &Model) -> Done {
+fn compare(pool: &Typed, model: &Model) -> Outcome {
     let root = root(pool)?;
     let guard = pool.guard();
     let pair = root.pair.read(&guard, |pair| [pair[0].load(&guard), pair[1].load(&guard)]);
-    let [first, second] = pair.map(|value| must("load", value));
+    let [first, second] = pair.map(|value| expect_ok("load", value));
     let mut found = Model {
-        wide: must("load", root.wide.load(&guard))?,
+        wide: expect_ok("load", root.wide.load(&guard))?,
         list: Vec::new(),
-        numbers: must("load", root.numbers.load_all(&guard))?,
-        text: must("load", root.text.load(&guard))?,
+        numbers: expect_ok("load", root.numbers.load_all(&guard))?,
+        text: expect_ok("load", root.text.load(&guard))?,
         pair: [first?, second?],
     };
-    let mut next = must("load", root.list.load(&guard))?;
+    let mut next = expect_ok("load", root.list.load(&guard))?;
     while let Some(link) = next {
-        found.list.push((link.number, must("load", link.text.load(&guard))?));
+        found.list.push((link.number, expect_ok("load", link.text.load(&guard))?));
         ensure(found.list.len() <= model.list.len(), "besides", "the list is longer than it was made")?;
-        next = must("load", link.next.load(&guard))?;
+        next = expect_ok("load", link.next.load(&guard))?;
     }
     let differs = |same: bool, what: &str| ensure(same, "changed", format_args!("{what} of the root"));
     differs(found.wide == model.wide, "the cell")?;

@@ -1,7 +1,7 @@
 //! Damage of a file.
 
-use crate::files::Victim;
-use crate::files::victim::LINE;
+use crate::files::TargetPool;
+use crate::files::target::LINE;
 use fastrand::Rng;
 use std::fmt;
 use std::ops::Range;
@@ -30,11 +30,11 @@ pub enum Kind {
     /// Two pages have changed places.
     PagesSwapped,
     /// A sound line is copied over another one.
-    LineOver,
+    LineCopied,
     /// A digit of a key or value is replaced by another one.
     Digit,
     /// The file is shorter.
-    CutShort,
+    Truncated,
     /// The file is longer.
     Extended,
 }
@@ -50,9 +50,9 @@ pub(crate) const KINDS: [Kind; 13] = [
     Kind::PageZero,
     Kind::PageOnes,
     Kind::PagesSwapped,
-    Kind::LineOver,
+    Kind::LineCopied,
     Kind::Digit,
-    Kind::CutShort,
+    Kind::Truncated,
     Kind::Extended,
 ];
 
@@ -67,18 +67,18 @@ pub struct Damage {
 
 impl Damage {
     /// Draws a damage of any kind at a place of any kind. It always changes the file.
-    pub fn draw(rng: &mut Rng, victim: &Victim) -> Damage {
+    pub fn draw(rng: &mut Rng, target: &TargetPool) -> Damage {
         loop {
             let kind = KINDS[rng.usize(..KINDS.len())];
-            let damage = Damage::of(kind, rng, victim);
-            if damage.apply(&victim.image) != victim.image {
+            let damage = Damage::of(kind, rng, target);
+            if damage.apply(&target.image) != target.image {
                 return damage;
             }
         }
     }
 
-    fn of(kind: Kind, rng: &mut Rng, victim: &Victim) -> Damage {
-        let image = &victim.image;
+    fn of(kind: Kind, rng: &mut Rng, target: &TargetPool) -> Damage {
+        let image = &target.image;
         let all = image.len() as u64;
         let mut len = all;
         let line = |at: u64| at / LINE * LINE;
@@ -86,12 +86,12 @@ impl Damage {
         let flip = |rng: &mut Rng, at: u64| (at, vec![image[at as usize] ^ (1 << rng.u8(..8))]);
         let copy = |at: u64, len: u64| image[at as usize..][..len as usize].to_vec();
         let random = |rng: &mut Rng, len: u64| (0..len).map(|_| rng.u8(..)).collect::<Vec<u8>>();
-        let at = place(rng, victim);
+        let at = place(rng, target);
         let edits = match kind {
             Kind::Bit => vec![flip(rng, at)],
             Kind::EightBits => {
                 let near = rng.bool();
-                let any = |rng: &mut Rng| if near { page(at) + rng.u64(..PAGE) } else { place(rng, victim) };
+                let any = |rng: &mut Rng| if near { page(at) + rng.u64(..PAGE) } else { place(rng, target) };
                 let mut places: Vec<u64> = (0..8).map(|_| any(rng)).collect();
                 // Two flips in one byte would be two edits, and the second would overwrite the first.
                 places.sort_unstable();
@@ -105,20 +105,20 @@ impl Damage {
             Kind::PageZero => vec![(page(at), vec![0; PAGE as usize])],
             Kind::PageOnes => vec![(page(at), vec![0xFF; PAGE as usize])],
             Kind::PagesSwapped => {
-                let (one, other) = (page(at), page(place(rng, victim)));
+                let (one, other) = (page(at), page(place(rng, target)));
                 vec![(one, copy(other, PAGE)), (other, copy(one, PAGE))]
             }
-            Kind::LineOver => {
-                let from = place_like(rng, victim, at);
+            Kind::LineCopied => {
+                let from = place_like(rng, target, at);
                 vec![(line(at), copy(line(from), LINE))]
             }
-            Kind::Digit => digit(rng, victim).into_iter().collect(),
-            Kind::CutShort => {
+            Kind::Digit => digit(rng, target).into_iter().collect(),
+            Kind::Truncated => {
                 len = match rng.u8(..4) {
                     0 => rng.u64(..all),
                     1 => all - rng.u64(1..=PAGE),
                     2 => page(rng.u64(..all)),
-                    _ => place(rng, victim),
+                    _ => place(rng, target),
                 };
                 Vec::new()
             }
@@ -153,7 +153,7 @@ impl fmt::Display for Damage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let places: Vec<String> = self.edits.iter().map(|(at, _)| format!("{at:#x}")).collect();
         match self.kind {
-            Kind::CutShort => write!(f, "CutShort to {} bytes", self.len),
+            Kind::Truncated => write!(f, "Truncated to {} bytes", self.len),
             Kind::Extended => write!(f, "Extended to {} bytes", self.len),
             kind => write!(f, "{kind:?} at {}", places.join(" ")),
         }
@@ -161,39 +161,39 @@ impl fmt::Display for Damage {
 }
 
 /// Draws an offset in the file: anywhere, or in one of the structures, each structure of a kind equally likely.
-fn place(rng: &mut Rng, victim: &Victim) -> u64 {
-    let all = victim.image.len() as u64;
+fn place(rng: &mut Rng, target: &TargetPool) -> u64 {
+    let all = target.image.len() as u64;
     let inside = |rng: &mut Rng, ranges: &[Range<u64>]| {
         let range = ranges.get(rng.usize(..ranges.len().max(1)))?;
         Some(rng.u64(range.clone()))
     };
     let drawn = match rng.u8(..12) {
         0 => None,
-        1 => Some(rng.u64(..victim.log.start)),
-        2 => Some(rng.u64(victim.log.clone())),
-        3..6 => rng.choice(&victim.tables).map(|line| line + rng.u64(..LINE)),
-        6 => inside(rng, &victim.root),
-        7..9 => inside(rng, &victim.nodes),
-        _ => inside(rng, &victim.leaves),
+        1 => Some(rng.u64(..target.log.start)),
+        2 => Some(rng.u64(target.log.clone())),
+        3..6 => rng.choice(&target.tables).map(|line| line + rng.u64(..LINE)),
+        6 => inside(rng, &target.root),
+        7..9 => inside(rng, &target.nodes),
+        _ => inside(rng, &target.leaves),
     };
     drawn.unwrap_or_else(|| rng.u64(..all)).min(all - 1)
 }
 
 /// Draws an offset in a structure of the same kind as the one at `at`, at the same distance from its start.
-fn place_like(rng: &mut Rng, victim: &Victim, at: u64) -> u64 {
-    for ranges in [&victim.nodes, &victim.leaves] {
+fn place_like(rng: &mut Rng, target: &TargetPool, at: u64) -> u64 {
+    for ranges in [&target.nodes, &target.leaves] {
         if let Some(range) = ranges.iter().find(|range| range.contains(&at)) {
             let other = &ranges[rng.usize(..ranges.len())];
             return (other.start + (at - range.start)).min(other.end - 1);
         }
     }
-    place(rng, victim)
+    place(rng, target)
 }
 
 /// Replaces a digit in a leaf by another one.
-fn digit(rng: &mut Rng, victim: &Victim) -> Option<(u64, Vec<u8>)> {
-    let leaf = rng.choice(&victim.leaves)?;
-    let digits: Vec<u64> = leaf.clone().filter(|at| victim.image[*at as usize].is_ascii_digit()).collect();
+fn digit(rng: &mut Rng, target: &TargetPool) -> Option<(u64, Vec<u8>)> {
+    let leaf = rng.choice(&target.leaves)?;
+    let digits: Vec<u64> = leaf.clone().filter(|at| target.image[*at as usize].is_ascii_digit()).collect();
     let at = *rng.choice(&digits)?;
     Some((at, vec![rng.u8(b'0'..=b'9')]))
 }

@@ -1,28 +1,28 @@
 //! Hostile files: damaged pools, from which every answer must be right or an error.
 //!
 //! ```text
-//!   Victim     a pool of known keys and values, as bytes, and where its objects lie
+//!   TargetPool a pool of known keys and values, as bytes, and where its objects lie
 //!   Damage     what is changed: bits, lines, pages, digits, the length
-//!   Way        how the pool is used: the library in this process, or the program
-//!   judge      each answer against what is known: exit 0 means all of it and right
+//!   PoolAccess how the pool is used: the library in this process, or the program
+//!   verify     each answer against what is known: exit 0 means all of it and right
 //! ```
 
+mod access;
 mod damage;
-mod judge;
 mod library;
 mod program;
-mod victim;
-mod way;
+mod target;
+mod verify;
 
+pub use access::{Failure, KeyBound, Pair, PoolAccess, RepairResult, Response, ScanRequest};
 pub use damage::{Damage, Kind};
 pub use library::Library;
 pub use program::Program;
-pub use victim::Victim;
-pub use way::{Answer, End, Pair, Refusal, Repaired, Wanted, Way};
+pub use target::TargetPool;
 
 use crate::Finding;
-use crate::progress::Steps;
-use crate::scratch;
+use crate::progress::StepRecorder;
+use crate::scratch_folder;
 use anyhow::Result;
 use fastrand::Rng;
 use std::fs;
@@ -30,7 +30,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 /// Victims whose seeds differ by a multiple of this are of the same kind: large or small, closed or not.
-pub const SEEDS: u64 = 6;
+pub const TARGET_KINDS: u64 = 6;
 
 /// The samples of a run, and the folder for those with findings.
 #[derive(Clone, Debug)]
@@ -51,34 +51,34 @@ pub struct Tally {
     /// Number of those that could still be exported whole.
     pub exported: u64,
     /// Number of those in which the check found damage.
-    pub noticed: u64,
+    pub detected: u64,
     /// Number of those that were repaired.
     pub repaired: u64,
 }
 
-/// Damages pools, uses each in one `way`, and passes each wrong result to `found`.
+/// Damages pools, uses each in one `access`, and passes each wrong result to `found`.
 ///
 /// # Errors
 /// A victim or a file can't be made.
 pub fn attack(
     samples: &Samples,
-    way: &dyn Way,
-    steps: &mut Steps<'_>,
+    access: &dyn PoolAccess,
+    steps: &mut StepRecorder<'_>,
     found: &mut dyn FnMut(Finding),
 ) -> Result<Tally> {
-    let folder = scratch()?;
+    let folder = scratch_folder()?;
     let path = folder.path().join("victim.pool");
-    let victim = Victim::make(samples.seed, &path)?;
+    let target = TargetPool::make(samples.seed, &path)?;
     let mut tally = Tally::default();
     for number in samples.numbers.clone() {
         let mut rng = sample_rng(samples.seed, number);
-        let damage = Damage::draw(&mut rng, &victim);
+        let damage = Damage::draw(&mut rng, &target);
         steps.begin(format_args!("sample {number} of seed {}: {damage}", samples.seed));
-        let image = damage.apply(&victim.image);
+        let image = damage.apply(&target.image);
         fs::write(&path, &image)?;
         tally.samples += 1;
         let mut kept = None;
-        judge::judge(&mut rng, &victim, &damage, &path, way, &mut tally, &mut |class, what| {
+        verify::verify_pool(&mut rng, &target, &damage, &path, access, &mut tally, &mut |class, what| {
             kept = kept.take().or_else(|| keep(samples, number, &image));
             let file =
                 kept.as_deref().map_or(String::new(), |path| format!("; the file: {}", path.display()));

@@ -1,6 +1,6 @@
 //! Use of a pool through the program `lode`.
 
-use crate::files::way::{Answer, Pair, Refusal, Repaired, Wanted, Way};
+use crate::files::access::{Failure, Pair, PoolAccess, RepairResult, Response, ScanRequest};
 use anyhow::{Context, Result};
 use lode_kv::{Format, unescape};
 use serde_json::Value;
@@ -16,8 +16,8 @@ use std::time::{Duration, Instant};
 /// Time after which a command is taken to hang. A command takes milliseconds.
 const COMMAND_LIMIT: Duration = Duration::from_secs(60);
 /// Exit codes of `lode` for: not done or not there, wrong usage, damaged.
-const SAID: [i32; 3] = [1, 2, DAMAGED];
-const NOT_THERE: i32 = 1;
+const ERROR_CODES: [i32; 3] = [1, 2, DAMAGED];
+const NOT_FOUND: i32 = 1;
 const DAMAGED: i32 = 3;
 
 /// Uses a pool as a user does, by `lode`.
@@ -28,7 +28,7 @@ pub struct Program {
 }
 
 /// The end of a command that did not break.
-struct Ended {
+struct CommandResult {
     code: i32,
     out: Vec<u8>,
     err: String,
@@ -46,67 +46,69 @@ impl Program {
         Ok(Program { lode: lode.to_owned(), can_verify })
     }
 
-    fn run(&self, arguments: &[OsString]) -> Answer<Ended> {
-        let broke = |how: String| Refusal::Broke(format!("lode {arguments:?}: {how}"));
+    fn run(&self, arguments: &[OsString]) -> Response<CommandResult> {
+        let crash = |how: String| Failure::Crash(format!("lode {arguments:?}: {how}"));
         let mut command = Command::new(&self.lode);
         command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().map_err(|error| broke(error.to_string()))?;
+        let mut child = command.spawn().map_err(|error| crash(error.to_string()))?;
         let reads = [child.stdout.take().map(reader), child.stderr.take().map(reader)];
-        let status = wait(&mut child).map_err(|error| broke(error.to_string()))?;
+        let status = wait(&mut child).map_err(|error| crash(error.to_string()))?;
         let [out, err] = reads.map(|read| read.and_then(|read| read.join().ok()).unwrap_or_default());
         let err = String::from_utf8_lossy(&err).into_owned();
         match status {
-            None => Err(broke(format!("it has not ended after {} s", COMMAND_LIMIT.as_secs()))),
+            None => Err(crash(format!("it has not ended after {} s", COMMAND_LIMIT.as_secs()))),
             Some(status) => match status.code() {
-                Some(code) if code == 0 || SAID.contains(&code) => Ok(Ended { code, out, err }),
-                code => Err(broke(format!("code {code:?}, signal {:?}: {err}", status.signal()))),
+                Some(code) if code == 0 || ERROR_CODES.contains(&code) => {
+                    Ok(CommandResult { code, out, err })
+                }
+                code => Err(crash(format!("code {code:?}, signal {:?}: {err}", status.signal()))),
             },
         }
     }
 
-    fn get_one(&self, pool: &Path, key: &[u8], verify: bool) -> Answer<Option<Vec<u8>>> {
+    fn get_one(&self, pool: &Path, key: &[u8], verify: bool) -> Response<Option<Vec<u8>>> {
         if key.contains(&0) || (verify && !self.can_verify) {
-            return Err(Refusal::Unasked);
+            return Err(Failure::Unsupported);
         }
         let mut arguments = words(if verify { &["kv", "get", "--verify"] } else { &["kv", "get"] }, pool);
         arguments.extend(["--".into(), bytes(key)]);
-        let mut ended = self.run(&arguments)?;
-        match ended.code {
+        let mut result = self.run(&arguments)?;
+        match result.code {
             0 => {
                 // The newline after the value is not part of it.
-                ended.out.pop();
-                Ok(Some(ended.out))
+                result.out.pop();
+                Ok(Some(result.out))
             }
-            NOT_THERE if ended.err.is_empty() => Ok(None),
-            _ => Err(refused(ended)),
+            NOT_FOUND if result.err.is_empty() => Ok(None),
+            _ => Err(failure_of(result)),
         }
     }
 
     /// Runs the program, and returns its output if it succeeded.
-    fn good(&self, arguments: &[OsString]) -> Answer<Vec<u8>> {
-        let ended = self.run(arguments)?;
-        if ended.code == 0 { Ok(ended.out) } else { Err(refused(ended)) }
+    fn run_ok(&self, arguments: &[OsString]) -> Response<Vec<u8>> {
+        let result = self.run(arguments)?;
+        if result.code == 0 { Ok(result.out) } else { Err(failure_of(result)) }
     }
 
-    fn pairs(&self, arguments: &[OsString]) -> Answer<Vec<Pair>> {
-        let out = self.good(arguments)?;
+    fn pairs(&self, arguments: &[OsString]) -> Response<Vec<Pair>> {
+        let out = self.run_ok(arguments)?;
         let lines = out.split_inclusive(|byte| *byte == b'\n');
         lines
             .map(|line| {
                 let line = line.strip_suffix(b"\n").unwrap_or(line);
                 let pair = Format::Tsv.parse(line);
-                pair.map(|pair| (pair.key, pair.value)).map_err(|error| Refusal::Broke(error.to_string()))
+                pair.map(|pair| (pair.key, pair.value)).map_err(|error| Failure::Crash(error.to_string()))
             })
             .collect()
     }
 }
 
 /// Turns the end of a command into a refusal. It must have told the user an error.
-fn refused(ended: Ended) -> Refusal {
-    if ended.err.is_empty() && ended.code != DAMAGED {
-        return Refusal::Broke(format!("code {} without a word", ended.code));
+fn failure_of(result: CommandResult) -> Failure {
+    if result.err.is_empty() && result.code != DAMAGED {
+        return Failure::Crash(format!("code {} without a word", result.code));
     }
-    Refusal::Said(ended.err)
+    Failure::Error(result.err)
 }
 
 fn reader(mut pipe: impl Read + Send + 'static) -> thread::JoinHandle<Vec<u8>> {
@@ -142,44 +144,44 @@ fn bytes(bytes: &[u8]) -> OsString {
     OsStr::from_bytes(bytes).to_owned()
 }
 
-impl Way for Program {
-    fn export(&self, pool: &Path) -> Answer<Vec<Pair>> {
+impl PoolAccess for Program {
+    fn export(&self, pool: &Path) -> Response<Vec<Pair>> {
         self.pairs(&words(&["kv", "export"], pool))
     }
 
-    fn scan(&self, pool: &Path, wanted: &Wanted) -> Answer<Vec<Pair>> {
+    fn scan(&self, pool: &Path, request: &ScanRequest) -> Response<Vec<Pair>> {
         let mut arguments = words(&["kv", "scan"], pool);
         let mut option = |name: &str, value: &[u8]| {
             arguments.push(bytes(&[format!("--{name}=").as_bytes(), value].concat()));
         };
-        if !wanted.prefix.is_empty() {
-            option("prefix", &wanted.prefix);
+        if !request.prefix.is_empty() {
+            option("prefix", &request.prefix);
         }
-        if let Some(from) = &wanted.from {
+        if let Some(from) = &request.from {
             option("from", from);
         }
-        if let Some(to) = &wanted.to {
+        if let Some(to) = &request.to {
             option("to", to);
         }
-        if let Some(limit) = wanted.limit {
+        if let Some(limit) = request.limit {
             option("limit", limit.to_string().as_bytes());
         }
-        if wanted.reverse {
+        if request.reverse {
             arguments.push("--reverse".into());
         }
-        if wanted.verify {
+        if request.verify {
             if !self.can_verify {
-                return Err(Refusal::Unasked);
+                return Err(Failure::Unsupported);
             }
             arguments.push("--verify".into());
         }
         if arguments.iter().any(|argument| argument.as_bytes().contains(&0)) {
-            return Err(Refusal::Unasked);
+            return Err(Failure::Unsupported);
         }
         self.pairs(&arguments)
     }
 
-    fn get(&self, pool: &Path, keys: &[Vec<u8>], verify: bool) -> Vec<Answer<Option<Vec<u8>>>> {
+    fn get(&self, pool: &Path, keys: &[Vec<u8>], verify: bool) -> Vec<Response<Option<Vec<u8>>>> {
         keys.iter().map(|key| self.get_one(pool, key, verify)).collect()
     }
 
@@ -187,42 +189,42 @@ impl Way for Program {
         6
     }
 
-    fn count(&self, pool: &Path) -> Answer<u64> {
-        let out = self.good(&words(&["kv", "count"], pool))?;
+    fn count(&self, pool: &Path) -> Response<u64> {
+        let out = self.run_ok(&words(&["kv", "count"], pool))?;
         let text = String::from_utf8_lossy(&out);
-        text.trim().parse().map_err(|_| Refusal::Broke(format!("count prints {text:?}")))
+        text.trim().parse().map_err(|_| Failure::Crash(format!("count prints {text:?}")))
     }
 
-    fn check(&self, pool: &Path) -> Answer<bool> {
-        let ended = self.run(&words(&["pool", "check"], pool))?;
-        match ended.code {
+    fn check(&self, pool: &Path) -> Response<bool> {
+        let result = self.run(&words(&["pool", "check"], pool))?;
+        match result.code {
             0 => Ok(false),
             DAMAGED => Ok(true),
-            _ => Err(refused(ended)),
+            _ => Err(failure_of(result)),
         }
     }
 
-    fn repair(&self, pool: &Path) -> Answer<Repaired> {
-        let ended = self.run(&words(&["--durability", "none", "--json", "pool", "repair"], pool))?;
-        if ended.code != 0 && ended.code != DAMAGED {
-            return Err(refused(ended));
+    fn repair(&self, pool: &Path) -> Response<RepairResult> {
+        let result = self.run(&words(&["--durability", "none", "--json", "pool", "repair"], pool))?;
+        if result.code != 0 && result.code != DAMAGED {
+            return Err(failure_of(result));
         }
-        let text = String::from_utf8_lossy(&ended.out);
-        let said: Value =
-            serde_json::from_str(&text).map_err(|error| Refusal::Broke(format!("{error}: {text}")))?;
+        let text = String::from_utf8_lossy(&result.out);
+        let output: Value =
+            serde_json::from_str(&text).map_err(|error| Failure::Crash(format!("{error}: {text}")))?;
         let end = |value: &Value| value.as_str().and_then(|text| unescape(text.as_bytes()).ok());
-        let lost = said["lost"].as_array().map_or(&[][..], |lost| lost);
-        let repaired = Repaired {
-            is_damaged: said["findings"]
+        let lost = output["lost"].as_array().map_or(&[][..], |lost| lost);
+        let repaired = RepairResult {
+            is_damaged: output["findings"]
                 .as_array()
                 .is_some_and(|findings| findings.iter().any(|finding| finding["severity"] == "damage")),
-            lost_transactions: said["lost_transactions"] == true || said["dirty_shutdown"].is_object(),
+            lost_transactions: output["lost_transactions"] == true || output["dirty_shutdown"].is_object(),
             lost: lost.iter().map(|range| (end(&range["after"]), end(&range["before"]))).collect(),
         };
-        let is_quiet = repaired == Repaired::default();
-        match (ended.code, is_quiet) {
+        let is_quiet = repaired == RepairResult::default();
+        match (result.code, is_quiet) {
             (0, false) | (DAMAGED, true) => {
-                Err(Refusal::Broke(format!("code {} for {repaired:?}", ended.code)))
+                Err(Failure::Crash(format!("code {} for {repaired:?}", result.code)))
             }
             _ => Ok(repaired),
         }

@@ -1,8 +1,8 @@
 //! Objects under SIGKILL. Each thread keeps some in slots of a table, and replaces one in each transaction.
 
-use super::{Compare, Journal, Kills, THREADS, choices, judge_number};
+use super::{ComparePool, Journal, Kills, THREADS, check_number, transaction_rng};
 use crate::Finding;
-use crate::api::{PoolHeap, check, content, ensure, must, publish_with};
+use crate::api::{PoolHeap, check, content, ensure, expect_ok, publish_with};
 use anyhow::{Result, bail};
 use lode_heap::{Access, CreateOptions, HeapError, LayoutName, OpenOptions, Pool, Tx};
 use lode_layout::{PoolOffset, WORD};
@@ -30,7 +30,7 @@ fn slot_at(part: PoolOffset, number: u64) -> PoolOffset {
 
 /// Returns the object that the transaction `number` makes.
 fn object(seed: u64, thread: u64, number: u64) -> Vec<u8> {
-    let mut rng = choices(seed, thread, number);
+    let mut rng = transaction_rng(seed, thread, number);
     let len = match rng.u8(..8) {
         0 => 40_000,
         1 => 4000,
@@ -41,7 +41,7 @@ fn object(seed: u64, thread: u64, number: u64) -> Vec<u8> {
 }
 
 /// Makes the pool. Returns the function that compares it after each kill.
-pub(super) fn create(kills: &Kills, pool: &Path) -> Result<Box<Compare>> {
+pub(super) fn create(kills: &Kills, pool: &Path) -> Result<Box<ComparePool>> {
     let options = CreateOptions {
         durability: Some(kills.durability),
         ..CreateOptions::new(SIZE, LayoutName::new("ledger")?)
@@ -56,9 +56,9 @@ pub(super) fn create(kills: &Kills, pool: &Path) -> Result<Box<Compare>> {
     let kills = *kills;
     Ok(Box::new(move |pool, journal| {
         check(pool)?;
-        let pool = must("open", Pool::open(pool, &OpenOptions::new(Access::ReadOnly)))?;
+        let pool = expect_ok("open", Pool::open(pool, &OpenOptions::new(Access::ReadOnly)))?;
         let heap = pool.heap();
-        let root = must("root", heap.root())?;
+        let root = expect_ok("root", heap.root())?;
         let mut live = 1;
         for thread in 0..THREADS {
             live += compare(heap, &kills, journal, part_at(root, thread), thread)?;
@@ -76,16 +76,16 @@ fn compare(
     part: PoolOffset,
     thread: u64,
 ) -> Result<u64, Finding> {
-    let number = must("load", heap.memory().reading(|memory| memory.load8(part)))?;
-    judge_number(journal, thread, number)?;
+    let number = expect_ok("load", heap.memory().reading(|memory| memory.load8(part)))?;
+    check_number(journal, thread, number)?;
     let first = number.saturating_sub(SLOTS) + 1;
     for last in first..=number {
-        let at = must("load", heap.memory().reading(|memory| memory.load8(slot_at(part, last))))?;
+        let at = expect_ok("load", heap.memory().reading(|memory| memory.load8(slot_at(part, last))))?;
         let at = PoolOffset::new(at);
         let want = object(kills.seed, thread, last);
-        let there = must("object", heap.object(at))?;
+        let there = expect_ok("object", heap.object(at))?;
         let fits = there.type_number == OBJECT_TYPE && there.size >= want.len() as u64;
-        let same = fits && must("load", heap.memory().reading(|memory| memory.equals(at, &want)))?;
+        let same = fits && expect_ok("load", heap.memory().reading(|memory| memory.equals(at, &want)))?;
         ensure(
             same,
             "torn",
@@ -100,10 +100,10 @@ pub(super) fn child(kills: &Kills, pool: &Path, journal: &Journal) -> Result<()>
     let pool = Pool::open(pool, &options)?;
     let (heap, root) = (pool.heap(), pool.heap().root()?);
     thread::scope(|scope| {
-        let works: Vec<_> = (0..THREADS)
+        let workers: Vec<_> = (0..THREADS)
             .map(|thread| scope.spawn(move || work(heap, kills, journal, part_at(root, thread), thread)))
             .collect();
-        works.into_iter().try_for_each(|work| match work.join() {
+        workers.into_iter().try_for_each(|work| match work.join() {
             Ok(done) => done,
             Err(_) => bail!("a thread panicked"),
         })

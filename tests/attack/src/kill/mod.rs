@@ -15,8 +15,8 @@
 mod ledger;
 mod pairs;
 
-use crate::api::Done;
-use crate::{Finding, scratch};
+use crate::api::Outcome;
+use crate::{Finding, scratch_folder};
 use anyhow::{Context, Result};
 use fastrand::Rng;
 use lode_heap::Durability;
@@ -32,9 +32,9 @@ use std::time::Duration;
 /// Number of threads of a child.
 pub(crate) const THREADS: u64 = 4;
 /// Greatest time in milliseconds that a child runs before it is killed. The promises hold at each of these moments.
-const LIFE_MS_MAX: u64 = 60;
+const RUN_MS_MAX: u64 = 60;
 /// Number of lives of one pool, after which a new pool is made.
-const LIVES: u64 = 10;
+const KILLS_PER_POOL: u64 = 10;
 
 /// The work of a child.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,7 +74,7 @@ pub struct Kills {
 }
 
 /// Compares the pool that a kill has left with the journal.
-pub(crate) type Compare = dyn FnMut(&Path, &Journal) -> Done;
+pub(crate) type ComparePool = dyn FnMut(&Path, &Journal) -> Outcome;
 
 /// Number of the last acknowledged transaction of each thread.
 #[derive(Debug)]
@@ -101,22 +101,22 @@ impl Journal {
 }
 
 /// Returns the generator for the choices of a transaction.
-pub(crate) fn choices(seed: u64, thread: u64, number: u64) -> Rng {
+pub(crate) fn transaction_rng(seed: u64, thread: u64, number: u64) -> Rng {
     Rng::with_seed(
         seed ^ thread.wrapping_mul(0xD6E8_FEB8_6659_FD93) ^ number.wrapping_mul(0x9E37_79B9_7F4A_7C15),
     )
 }
 
 /// Returns a finding if the pool is not at the acknowledged transaction of the thread, or one ahead of it.
-pub(crate) fn judge_number(journal: &Journal, thread: u64, found: u64) -> Done {
-    let told = journal.acknowledged(thread).map_err(|error| Finding::new("journal", error))?;
-    if found == told || found == told + 1 {
+pub(crate) fn check_number(journal: &Journal, thread: u64, found: u64) -> Outcome {
+    let acknowledged = journal.acknowledged(thread).map_err(|error| Finding::new("journal", error))?;
+    if found == acknowledged || found == acknowledged + 1 {
         return Ok(());
     }
-    let class = if found < told { "acknowledged-lost" } else { "besides" };
+    let class = if found < acknowledged { "acknowledged-lost" } else { "besides" };
     Err(Finding::new(
         class,
-        format_args!("thread {thread}: {told} are acknowledged, and the pool is at {found}"),
+        format_args!("thread {thread}: {acknowledged} are acknowledged, and the pool is at {found}"),
     ))
 }
 
@@ -142,17 +142,18 @@ pub fn attack(kills: &Kills, program: &Path, found: &mut dyn FnMut(Finding)) -> 
     let (mut killed, mut acknowledged) = (0, 0);
     while killed < kills.count {
         // At durability `commit`, writes wait for a disk that makes them durable.
-        let folder = if kills.durability == Durability::Commit { tempfile::tempdir()? } else { scratch()? };
+        let folder =
+            if kills.durability == Durability::Commit { tempfile::tempdir()? } else { scratch_folder()? };
         let (pool, journal) = (folder.path().join("killed.pool"), folder.path().join("journal"));
         let mut compare = match kills.work {
             Work::Pairs => pairs::create(kills, &pool)?,
             Work::Ledger => ledger::create(kills, &pool)?,
         };
-        for _ in 0..LIVES.min(kills.count - killed) {
+        for _ in 0..KILLS_PER_POOL.min(kills.count - killed) {
             let mut child = start(kills, program, &pool, &journal)?;
             let log = Journal::open(&journal)?;
-            wait_for_one(&mut child, &log)?;
-            thread::sleep(Duration::from_micros(rng.u64(..LIFE_MS_MAX * 1000)));
+            wait_for_acknowledgement(&mut child, &log)?;
+            thread::sleep(Duration::from_micros(rng.u64(..RUN_MS_MAX * 1000)));
             child.kill()?;
             let status = child.wait()?;
             killed += 1;
@@ -185,7 +186,7 @@ fn start(kills: &Kills, program: &Path, pool: &Path, journal: &Path) -> Result<C
 
 /// Waits until the child has acknowledged a new transaction, because the time it takes to start depends on the
 /// machine.
-fn wait_for_one(child: &mut Child, journal: &Journal) -> Result<()> {
+fn wait_for_acknowledgement(child: &mut Child, journal: &Journal) -> Result<()> {
     let sum = || (0..THREADS).map(|thread| journal.acknowledged(thread)).sum::<Result<u64>>();
     let before = sum()?;
     while sum()? == before && child.try_wait()?.is_none() {

@@ -1,9 +1,9 @@
 //! Keys and values under SIGKILL.
 
-use super::{Compare, Journal, Kills, THREADS, choices, judge_number};
+use super::{ComparePool, Journal, Kills, THREADS, check_number, transaction_rng};
 use crate::Finding;
-use crate::api::{Done, EARLY, check, ensure, must};
-use crate::panics::{Deliberate, deliberate};
+use crate::api::{DELIBERATE_ERROR, Outcome, check, ensure, expect_ok};
+use crate::panic_hook::{DeliberatePanic, catch_deliberate};
 use anyhow::{Result, bail};
 use lode_heap::{Access, CreateOptions, OpenOptions};
 use lode_index::IndexError;
@@ -18,7 +18,7 @@ const KEYS: u16 = 40;
 
 /// Model of the keys of a thread after `number` transactions.
 #[derive(Default)]
-struct Known {
+struct KnownPairs {
     number: u64,
     pairs: BTreeMap<Vec<u8>, Vec<u8>>,
 }
@@ -32,7 +32,7 @@ fn number_key(thread: u64) -> Vec<u8> {
 
 /// Returns the changes of the transaction `number` of `thread`.
 fn changes(seed: u64, thread: u64, number: u64) -> Vec<Change> {
-    let mut rng = choices(seed, thread, number);
+    let mut rng = transaction_rng(seed, thread, number);
     let count = rng.usize(1..6);
     (0..count)
         .map(|_| {
@@ -45,15 +45,17 @@ fn changes(seed: u64, thread: u64, number: u64) -> Vec<Change> {
 }
 
 /// Makes the pool. Returns the function that compares it after each kill.
-pub(super) fn create(kills: &Kills, pool: &Path) -> Result<Box<Compare>> {
-    let options =
-        CreateOptions { durability: Some(kills.durability), ..CreateOptions::new(SIZE, Store::layout()) };
+pub(super) fn create(kills: &Kills, pool: &Path) -> Result<Box<ComparePool>> {
+    let options = CreateOptions {
+        durability: Some(kills.durability),
+        ..CreateOptions::new(SIZE, Store::layout_name())
+    };
     Store::create(pool, &options)?.close()?;
     let kills = *kills;
-    let mut threads: Vec<Known> = (0..THREADS).map(|_| Known::default()).collect();
+    let mut threads: Vec<KnownPairs> = (0..THREADS).map(|_| KnownPairs::default()).collect();
     Ok(Box::new(move |pool, journal| {
         check(pool)?;
-        let store = must("open", Store::open(pool, &OpenOptions::new(Access::ReadOnly)))?;
+        let store = expect_ok("open", Store::open(pool, &OpenOptions::new(Access::ReadOnly)))?;
         for (thread, known) in (0..THREADS).zip(&mut threads) {
             compare(&store, &kills, journal, thread, known)?;
         }
@@ -61,9 +63,9 @@ pub(super) fn create(kills: &Kills, pool: &Path) -> Result<Box<Compare>> {
     }))
 }
 
-fn compare(store: &Store, kills: &Kills, journal: &Journal, thread: u64, known: &mut Known) -> Done {
+fn compare(store: &Store, kills: &Kills, journal: &Journal, thread: u64, known: &mut KnownPairs) -> Outcome {
     let number = number_of(store, thread)?;
-    judge_number(journal, thread, number)?;
+    check_number(journal, thread, number)?;
     while known.number < number {
         known.number += 1;
         for (key, value) in changes(kills.seed, thread, known.number) {
@@ -73,10 +75,10 @@ fn compare(store: &Store, kills: &Kills, journal: &Journal, thread: u64, known: 
             };
         }
     }
-    let reader = must("tree", store.tree())?.reader();
+    let reader = expect_ok("tree", store.tree())?.reader();
     let mut want = known.pairs.iter();
     for entry in reader.prefix(format!("{thread}/").as_bytes()) {
-        let entry = must("scan", entry)?;
+        let entry = expect_ok("scan", entry)?;
         let value = entry.value.into_vec();
         let same = want.next().is_some_and(|(key, known)| entry.key == *key && value == *known);
         ensure(same, "torn", format_args!("thread {thread} at {number}: {:?} is another", entry.key))?;
@@ -85,7 +87,7 @@ fn compare(store: &Store, kills: &Kills, journal: &Journal, thread: u64, known: 
 }
 
 fn number_of(store: &Store, thread: u64) -> Result<u64, Finding> {
-    let value = must("get", store.get(&number_key(thread)))?;
+    let value = expect_ok("get", store.get(&number_key(thread)))?;
     Ok(value.and_then(|value| value.try_into().ok()).map_or(0, u64::from_le_bytes))
 }
 
@@ -94,9 +96,9 @@ pub(super) fn child(kills: &Kills, pool: &Path, journal: &Journal) -> Result<()>
     let store = Store::open(pool, &options)?;
     let store = &store;
     thread::scope(|scope| {
-        let works: Vec<_> =
+        let workers: Vec<_> =
             (0..THREADS).map(|thread| scope.spawn(move || work(store, kills, journal, thread))).collect();
-        works.into_iter().try_for_each(|work| match work.join() {
+        workers.into_iter().try_for_each(|work| match work.join() {
             Ok(done) => done,
             Err(_) => bail!("a thread panicked"),
         })
@@ -119,15 +121,15 @@ fn work(store: &Store, kills: &Kills, journal: &Journal, thread: u64) -> Result<
                     };
                 }
                 match ends {
-                    1 => Err(IndexError::Heap(EARLY)),
-                    2 => std::panic::resume_unwind(Box::new(Deliberate)),
+                    1 => Err(IndexError::Heap(DELIBERATE_ERROR)),
+                    2 => std::panic::resume_unwind(Box::new(DeliberatePanic)),
                     _ => tree.insert_in(tx, &number_key(thread), &number.to_le_bytes()),
                 }
             })
         };
         // A transaction that fails on purpose leaves nothing.
         if number.is_multiple_of(7) {
-            deliberate(|| attempt(number / 7 % 2 + 1));
+            catch_deliberate(|| attempt(number / 7 % 2 + 1));
         }
         attempt(0)?;
         journal.acknowledge(thread, number)?;

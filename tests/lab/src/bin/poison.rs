@@ -1,4 +1,4 @@
-//! Tells the kernel that a page of a file is lost, as a machine check would: madvise(2), MADV_HWPOISON.
+//! Reports to the kernel that a page of a file is lost, as a machine check would: madvise(2), MADV_HWPOISON.
 //!
 //! It needs root, and a kernel with CONFIG_MEMORY_FAILURE. Every process that maps the file loses the page; the memory
 //! under it is not damaged.
@@ -13,9 +13,9 @@ use std::ptr;
 /// Bytes of a page.
 const PAGE: u64 = 4096;
 /// Bytes to map: device-DAX maps whole multiples of its alignment, and this is the usual one.
-const PIECE: u64 = 2 << 20;
+const MAPPED_LEN: u64 = 2 << 20;
 
-/// Tell the kernel that a page of a file is lost.
+/// Report to the kernel that a page of a file is lost.
 #[derive(Parser)]
 #[command(name = "poison")]
 struct Arguments {
@@ -32,14 +32,15 @@ fn main() -> Result<()> {
 
 fn poison(path: &PathBuf, offset: u64) -> Result<()> {
     let file = File::options().read(true).write(true).open(path)?;
-    let start = offset / PIECE * PIECE;
+    let start = offset / MAPPED_LEN * MAPPED_LEN;
     let protection = ProtFlags::READ | ProtFlags::WRITE;
     // SAFETY: a new mapping, at an address that the kernel chooses.
-    let piece = unsafe { mmap(ptr::null_mut(), PIECE as usize, protection, MapFlags::SHARED, &file, start) }?;
-    let page = piece.wrapping_byte_add(((offset - start) / PAGE * PAGE) as usize);
+    let mapping =
+        unsafe { mmap(ptr::null_mut(), MAPPED_LEN as usize, protection, MapFlags::SHARED, &file, start) }?;
+    let page = mapping.wrapping_byte_add(((offset - start) / PAGE * PAGE) as usize);
     // SAFETY: the page is in the mapping, which only this function knows, and which is not read any more.
-    let told = unsafe { madvise(page, PAGE as usize, Advice::LinuxHwPoison) };
+    let advised = unsafe { madvise(page, PAGE as usize, Advice::LinuxHwPoison) };
     // SAFETY: the mapping from above, which is not used any more.
-    unsafe { munmap(piece, PIECE as usize) }?;
-    told.context("madvise")
+    unsafe { munmap(mapping, MAPPED_LEN as usize) }?;
+    advised.context("madvise")
 }

@@ -144,7 +144,7 @@ mod test {
     }
 
     #[test]
-    fn writes_before_the_mark_are_done_and_as_many_after_it_as_asked_for() {
+    fn replay_stops_after_mark_and_extra_writes() {
         assert_eq!(replayed("one", 0).unwrap(), b"a");
         assert_eq!(replayed("one", 1).unwrap(), b"a\0b");
         assert_eq!(replayed("one-and-more", 0).unwrap(), b"a\0b");
@@ -153,7 +153,7 @@ mod test {
     }
 
     #[test]
-    fn what_is_no_log_is_refused() {
+    fn invalid_log_is_rejected() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("log");
         std::fs::write(&path, [0; SECTOR]).unwrap();

@@ -2,7 +2,7 @@
 //! Trials of the ledger, one after another.
 
 use lode_powercut::ledger::{Ledger, acknowledged};
-use lode_powercut::{Found, Trials};
+use lode_powercut::{Trials, TrialsResult};
 use lode_testing::{scaled, seed};
 use std::path::Path;
 use std::process::Command;
@@ -16,23 +16,23 @@ const REQUESTS_MAX: u64 = 1000;
 
 /// Runs trials, `rounds` times the budget, until one finds a wrong image. `bug` is the seeded bug to plant in the
 /// program.
-pub(crate) fn ledger(test: &str, rounds: u64, bug: Option<&str>) -> Found {
+pub(crate) fn ledger(test: &str, rounds: u64, bug: Option<&str>) -> TrialsResult {
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let pool = folder.path().join("new");
     Ledger::create(&pool, POOL_SIZE, THREADS).unwrap();
     let trials = Trials {
         pool: &pool,
-        place: folder.path(),
+        folder: folder.path(),
         rounds: scaled(rounds),
         requests_max: REQUESTS_MAX,
         samples: SAMPLES,
         seed: seed(20),
     };
-    let found = trials.run(|path| program(path, bug), verify).unwrap();
-    if let Found::Unmountable(error) = &found {
+    let result = trials.run(|path| program(path, bug), verify).unwrap();
+    if let TrialsResult::Unmountable(error) = &result {
         skip(test, error);
     }
-    found
+    result
 }
 
 /// Reports that `test` can't run here.
@@ -56,6 +56,6 @@ fn verify(image: &Path, output: &str) -> anyhow::Result<()> {
     Ledger::open(image)?.verify(&acknowledged)?;
     let ledger = Ledger::open(image)?;
     ledger.verify(&acknowledged)?;
-    ledger.go_on()?;
+    ledger.run_one_each()?;
     ledger.close()
 }

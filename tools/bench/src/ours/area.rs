@@ -1,11 +1,11 @@
 //! Transactions on an area of words and on slots that hold blocks.
 
 use super::pool::{self, Mapped};
-use crate::contender::{AREA_WORDS, BLOCK_WORDS, SLOTS, Transactions};
+use crate::engine::{AREA_WORDS, BLOCK_WORDS, SLOTS, Transactions};
 use anyhow::{Result, ensure};
 use lode_heap::{Heap, HeapError, Pool};
 use lode_layout::{PoolOffset, WORD};
-use lode_pmem::{Medium, Readable, Durability};
+use lode_pmem::{Durability, Medium, Readable};
 use std::array;
 use std::path::Path;
 
@@ -40,7 +40,11 @@ impl<M: Medium> Area<M> {
     }
 
     /// An area in a fresh pool, its pages touched, that stores through what `wrap` makes of the mapping.
-    pub(super) fn create(path: &Path, durability: Durability, wrap: impl FnOnce(Mapped) -> M) -> Result<Area<M>> {
+    pub(super) fn create(
+        path: &Path,
+        durability: Durability,
+        wrap: impl FnOnce(Mapped) -> M,
+    ) -> Result<Area<M>> {
         let pool = pool::create(path, POOL_LEN, durability, wrap)?;
         pool::touch(&pool)?;
         let (words, slots) = pool.heap().run(|tx| {

@@ -16,12 +16,12 @@ fn rate(subject: &impl Subject, operations: u64, seconds: f64) -> Result<f64> {
 }
 
 /// Images a second of a log ring of 64 KiB.
-pub(super) fn of_log(seconds: f64) -> Result<f64> {
+pub(super) fn log_image_rate(seconds: f64) -> Result<f64> {
     rate(&LogSubject { size: 0x1_8000, log_len: 0x1_0000 }, 150, seconds)
 }
 
 /// Images a second of a heap and of a tree, as a note.
-pub(super) fn of_others(seconds: f64) -> Result<String> {
+pub(super) fn other_image_rates(seconds: f64) -> Result<String> {
     let heap = rate(&HeapSubject { size: 0x30000, sizes: 5 }, 120, seconds)?;
     let tree = rate(&TreeSubject { size: 0x80000 }, 90, seconds)?;
     Ok(format!("crash-images: {heap:.0} images/s of a heap, {tree:.0} of a tree"))

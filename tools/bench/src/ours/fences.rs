@@ -4,7 +4,7 @@ use super::area::Area;
 use super::pool::Mapped;
 use super::store::TreeStore;
 use super::tree::TreePool;
-use crate::contender::{AREA_WORDS, SLOTS, Store, Transactions, VALUE_LEN};
+use crate::engine::{AREA_WORDS, SLOTS, Store, Transactions, VALUE_LEN};
 use crate::keys::{KeySet, Keys};
 use anyhow::Result;
 use fastrand::Rng;
@@ -21,8 +21,8 @@ struct Worst(f64);
 impl Worst {
     /// Counts the drains between begin and return of `operation`, which is `durable` durable operations.
     ///
-    /// It follows a checkpoint, so that none falls into it: those are counted by [`thousand`].
-    fn see<S>(
+    /// It follows a checkpoint, so that none falls into it: those are counted by [`drains_per_thousand`].
+    fn count<S>(
         &mut self,
         side: &mut S,
         heap: impl for<'a> Fn(&'a S) -> &'a Heap<Counted<Mapped>>,
@@ -41,7 +41,7 @@ impl Worst {
 }
 
 /// Drains between begin and return of every durable operation that the bench has: the number furthest from 1.
-pub(super) fn each(folder: &Path) -> Result<f64> {
+pub(super) fn drains_per_operation(folder: &Path) -> Result<f64> {
     let mut worst = Worst(1.0);
     for durability in [Durability::Line, Durability::Commit] {
         transactions(&mut worst, &folder.join(format!("fences-area-{durability:?}")), durability)?;
@@ -49,7 +49,7 @@ pub(super) fn each(folder: &Path) -> Result<f64> {
     }
     let mut store = TreeStore::create(&folder.join("fences-store"), Counted::new)?;
     for key in 0..TIMES as u64 {
-        worst.see(&mut store, TreeStore::heap, 1, |store| store.put(key, &[7; VALUE_LEN]))?;
+        worst.count(&mut store, TreeStore::heap, 1, |store| store.put(key, &[7; VALUE_LEN]))?;
     }
     Ok(worst.0)
 }
@@ -60,11 +60,11 @@ fn transactions(worst: &mut Worst, path: &Path, durability: Durability) -> Resul
     for _ in 0..TIMES {
         for ranges in [1, 4, 16] {
             let places: Vec<u32> = (0..ranges).map(|_| rng.u32(..AREA_WORDS)).collect();
-            worst.see(&mut area, Area::heap, 1, |area| area.change(&places, ranges))?;
+            worst.count(&mut area, Area::heap, 1, |area| area.change(&places, ranges))?;
         }
         let slot = rng.u32(..SLOTS.min(TIMES as u32 / 4));
-        worst.see(&mut area, Area::heap, 1, |area| area.replace(&[slot]))?;
-        worst.see(&mut area, Area::heap, 2, |area| area.alloc_free(1))?;
+        worst.count(&mut area, Area::heap, 1, |area| area.replace(&[slot]))?;
+        worst.count(&mut area, Area::heap, 2, |area| area.alloc_free(1))?;
     }
     Ok(())
 }
@@ -76,14 +76,14 @@ fn tree(worst: &mut Worst, path: &Path, durability: Durability) -> Result<()> {
         let keys = Keys::new(set, TIMES, &mut rng)?;
         // The second time around, each key is there.
         for (key, id) in keys.iter().chain(keys.iter()) {
-            worst.see(&mut tree, TreePool::heap, 1, |tree| tree.put(key, id))?;
+            worst.count(&mut tree, TreePool::heap, 1, |tree| tree.put(key, id))?;
         }
     }
     Ok(())
 }
 
 /// Drains of a thousand transactions of one range, checkpoints included.
-pub(super) fn thousand(folder: &Path, transactions: usize) -> Result<f64> {
+pub(super) fn drains_per_thousand(folder: &Path, transactions: usize) -> Result<f64> {
     let mut area = Area::create(&folder.join("fences-1000"), Durability::Line, Counted::new)?;
     let mut rng = Rng::with_seed(1);
     let places: Vec<u32> = (0..transactions).map(|_| rng.u32(..AREA_WORDS)).collect();

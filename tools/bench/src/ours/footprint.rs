@@ -80,7 +80,7 @@ fn private() -> Result<u64> {
 }
 
 /// Starts a process that loads `keys` keys into a pool with room for `room`, kills it with SIGKILL, and opens the pool.
-fn once(path: &Path, keys: u64, room: usize) -> Result<Footprint> {
+fn measure_once(path: &Path, keys: u64, room: usize) -> Result<Footprint> {
     let mut child = Command::new(std::env::current_exe()?)
         .arg("--load")
         .arg(path)
@@ -110,9 +110,11 @@ fn once(path: &Path, keys: u64, room: usize) -> Result<Footprint> {
 }
 
 /// Medians of a few processes that load `keys` keys each and are killed. The pool has room for `room` keys.
-pub(super) fn of(folder: &Path, keys: u64, room: usize) -> Result<Footprint> {
+pub(super) fn measure(folder: &Path, keys: u64, room: usize) -> Result<Footprint> {
     let path = folder.join("footprint");
-    let all = (0..ROUNDS).map(|round| once(&path, keys + round * STEP, room)).collect::<Result<Vec<_>>>()?;
+    let all = (0..ROUNDS)
+        .map(|round| measure_once(&path, keys + round * STEP, room))
+        .collect::<Result<Vec<_>>>()?;
     let middle = |of: fn(&Footprint) -> f64| median(&all.iter().map(of).collect::<Vec<_>>());
     Ok(Footprint {
         reopen_ms: middle(|one| one.reopen_ms),

@@ -1,7 +1,7 @@
-//! Our side. It implements the same three traits as the peers, and measures what has no peer.
+//! Lodestone. It implements the same three traits as the peers, and measures what has no peer.
 
-mod against_itself;
 mod area;
+mod baselines;
 mod crash;
 mod fences;
 mod footprint;
@@ -14,9 +14,9 @@ mod typed;
 
 pub(crate) use footprint::load_and_wait;
 
-use crate::contender::{Store, Transactions, Tree};
+use crate::engine::{Store, Transactions, Tree};
+use crate::figure::Figure;
 use crate::plan::{Durability, Size};
-use crate::solo::Figure;
 use anyhow::Result;
 use area::Area;
 use std::path::Path;
@@ -33,7 +33,7 @@ impl Durability {
     }
 }
 
-/// An area of [`AREA_WORDS`](crate::contender::AREA_WORDS) words and [`SLOTS`](crate::contender::SLOTS) slots in a
+/// An area of [`AREA_WORDS`](crate::engine::AREA_WORDS) words and [`SLOTS`](crate::engine::SLOTS) slots in a
 /// fresh pool, its pages touched.
 pub(crate) fn transactions(path: &Path, durability: Durability) -> Result<Box<dyn Transactions>> {
     Ok(Box::new(Area::create(path, durability.of_pool(), pool::plain)?))
@@ -53,31 +53,31 @@ pub(crate) fn store(path: &Path) -> Result<Box<dyn Store>> {
     Ok(Box::new(TreeStore::create(path, pool::plain)?))
 }
 
-/// The works without a peer, and notes on where cycles go. `folder` is on tmpfs.
+/// The workloads without a peer, and notes on where cycles go. `folder` is on tmpfs.
 pub(crate) fn figures(folder: &Path, size: &Size) -> Result<(Vec<Figure>, Vec<String>)> {
     let keys = size.keys as u64;
-    let footprint = footprint::of(folder, keys, 2 * size.keys)?;
+    let footprint = footprint::measure(folder, keys, 2 * size.keys)?;
     let figures = [
-        ("fences", fences::each(folder)?),
-        ("fences-1000", fences::thousand(folder, size.transactions)?),
-        ("read-typed", typed::added(size.rounds, size.walks)?),
-        ("art-durable-cost", against_itself::over_none(folder, size.keys)?),
+        ("fences", fences::drains_per_operation(folder)?),
+        ("fences-1000", fences::drains_per_thousand(folder, size.transactions)?),
+        ("read-typed", typed::read_overhead(size.rounds, size.walks)?),
+        ("art-durable-cost", baselines::durable_overhead(folder, size.keys)?),
         ("reopen-1m", footprint.reopen_ms),
         ("bytes-per-key", footprint.bytes_per_key),
         ("private-mib", footprint.private_mib),
-        ("threads-2", against_itself::of_two_threads(folder, size.keys)?),
-        ("crash-images", crash::of_log(size.exploration)?),
+        ("threads-2", baselines::two_thread_speedup(folder, size.keys)?),
+        ("crash-images", crash::log_image_rate(size.exploration)?),
     ];
-    let figures = figures.map(|(work, value)| Figure { work: work.to_owned(), value });
-    let twice = footprint::of(folder, 2 * keys, 2 * size.keys)?;
-    let mut notes = phases::of_transactions(folder, size.transactions)?;
-    notes.push(phases::of_inserts(folder, size.keys)?);
+    let figures = figures.map(|(workload, value)| Figure { workload: workload.to_owned(), value });
+    let twice = footprint::measure(folder, 2 * keys, 2 * size.keys)?;
+    let mut notes = phases::transaction_breakdowns(folder, size.transactions)?;
+    notes.push(phases::insert_breakdown(folder, size.keys)?);
     notes.push(format!(
         "reopen-1m: {:.1} ms with {keys} keys, {:.1} ms with {} keys in a pool of the same size",
         footprint.reopen_ms,
         twice.reopen_ms,
         2 * keys
     ));
-    notes.push(crash::of_others(size.exploration)?);
+    notes.push(crash::other_image_rates(size.exploration)?);
     Ok((figures.into(), notes))
 }

@@ -11,7 +11,7 @@ use super::partial::{Partial, Parts};
 use super::pool::Mapped;
 use super::tree::TreePool;
 use crate::clock::{lap, ticks};
-use crate::contender::{AREA_WORDS, SLOTS, Transactions};
+use crate::engine::{AREA_WORDS, SLOTS, Transactions};
 use crate::keys::{KeySet, Keys};
 use anyhow::{Result, ensure};
 use fastrand::Rng;
@@ -46,7 +46,7 @@ struct Pass {
 }
 
 impl Pass {
-    /// Times `ops` operations of a side.
+    /// Times `ops` operations of an engine.
     fn time<S>(
         side: &mut S,
         heap: impl for<'a> Fn(&'a S) -> &'a Heap<Partial>,
@@ -54,14 +54,14 @@ impl Pass {
         run: impl FnOnce(&mut S) -> Result<()>,
     ) -> Result<Pass> {
         let (home, bytes) = (heap(side).medium().home_ticks(), heap(side).medium().log_bytes());
-        let (work, done) = lap(ops, || run(side));
+        let (timed, done) = lap(ops, || run(side));
         done?;
         let heap = heap(side);
         let each = |sum: u64| sum as f64 / ops as f64;
         let (home, bytes) = (heap.medium().home_ticks() - home, heap.medium().log_bytes() - bytes);
         let (empty, _) = lap(TIMES, || (0..TIMES).try_for_each(|_| heap.run(|_| Ok::<_, HeapError>(()))));
         Ok(Pass {
-            ticks: each(work.cycles),
+            ticks: each(timed.cycles),
             home: each(home),
             record_bytes: each(bytes),
             empty: empty.cycles as f64 / TIMES as f64,
@@ -69,9 +69,9 @@ impl Pass {
     }
 }
 
-/// One line about where the cycles of a work go; `pass` makes one pass.
-fn budget(
-    work: &str,
+/// One line about where the cycles of a workload go; `pass` makes one pass.
+fn cycle_breakdown(
+    workload: &str,
     also: Option<(&str, f64)>,
     mut pass: impl FnMut(Parts) -> Result<Pass>,
 ) -> Result<String> {
@@ -87,7 +87,7 @@ fn budget(
         ("home stores", timed.home),
         ("flushes of checkpoints", whole.ticks - unflushed.ticks),
     ];
-    let mut line = format!("{work}: {:.0} cycles", whole.ticks);
+    let mut line = format!("{workload}: {:.0} cycles", whole.ticks);
     let mut rest = whole.ticks;
     for (part, ticks) in also.into_iter().chain(parts) {
         // Writing to a string does not fail.
@@ -108,13 +108,13 @@ fn checksum_of(bytes: f64) -> f64 {
 }
 
 /// The budgets of the transactions.
-pub(super) fn of_transactions(folder: &Path, count: usize) -> Result<Vec<String>> {
+pub(super) fn transaction_breakdowns(folder: &Path, count: usize) -> Result<Vec<String>> {
     type Run<'a> = dyn Fn(&mut dyn Transactions) -> Result<()> + 'a;
     let mut rng = Rng::with_seed(1);
     let mut places = |ranges: usize| (0..count * ranges).map(|_| rng.u32(..AREA_WORDS)).collect::<Vec<_>>();
     let (one, four, sixteen) = (places(1), places(4), places(16));
     let slots: Vec<u32> = one.iter().map(|place| place % SLOTS).collect();
-    let works: [(&str, &Run<'_>); 5] = [
+    let workloads: [(&str, &Run<'_>); 5] = [
         ("tx-1", &|side| side.change(&one, 1)),
         ("tx-4", &|side| side.change(&four, 4)),
         ("tx-16", &|side| side.change(&sixteen, 16)),
@@ -122,8 +122,8 @@ pub(super) fn of_transactions(folder: &Path, count: usize) -> Result<Vec<String>
         ("alloc-free", &|side| side.alloc_free(count)),
     ];
     let path = folder.join("phases");
-    let lines = works.iter().map(|(work, run)| {
-        budget(work, None, |parts| {
+    let lines = workloads.iter().map(|(workload, run)| {
+        cycle_breakdown(workload, None, |parts| {
             let mut area = Area::create(&path, Durability::Line, |medium| Partial::new(medium, parts))?;
             // From the first timed operation on, rings wrap and blocks are used again.
             run(&mut area)?;
@@ -136,14 +136,15 @@ pub(super) fn of_transactions(folder: &Path, count: usize) -> Result<Vec<String>
 }
 
 /// The budget of art-insert-random.
-pub(super) fn of_inserts(folder: &Path, keys: usize) -> Result<String> {
+pub(super) fn insert_breakdown(folder: &Path, keys: usize) -> Result<String> {
     let keys = Keys::new(KeySet::Random, keys, &mut Rng::with_seed(1))?;
     let path = folder.join("phases");
-    let make =
-        |parts| TreePool::create(&path, Durability::Line, keys.len(), |medium: Mapped| Partial::new(medium, parts));
+    let make = |parts| {
+        TreePool::create(&path, Durability::Line, keys.len(), |medium: Mapped| Partial::new(medium, parts))
+    };
     let descend = descend(&make(WHOLE)?, &keys)?;
     fs::remove_file(&path)?;
-    budget("art-insert-random", Some(("descend", descend)), |parts| {
+    cycle_breakdown("art-insert-random", Some(("descend", descend)), |parts| {
         let pass =
             Pass::time(&mut make(parts)?, TreePool::heap, keys.len() as u64, |tree| tree.insert_all(&keys));
         fs::remove_file(&path)?;

@@ -3,7 +3,7 @@
 use anyhow::Result;
 use lode_heap::Pool;
 use lode_layout::{LayoutName, PoolOffset};
-use lode_pmem::{Mapping, Medium, Durability};
+use lode_pmem::{Durability, Mapping, Medium};
 use lode_pool::{Access, CreateOptions, OpenOptions};
 use std::path::Path;
 use std::sync::Arc;
@@ -28,7 +28,11 @@ pub(super) fn create<M: Medium>(
 }
 
 /// Opens a pool; its heap stores through what `wrap` makes of the mapping.
-pub(super) fn open<M: Medium>(path: &Path, durability: Durability, wrap: impl FnOnce(Mapped) -> M) -> Result<Pool<M>> {
+pub(super) fn open<M: Medium>(
+    path: &Path,
+    durability: Durability,
+    wrap: impl FnOnce(Mapped) -> M,
+) -> Result<Pool<M>> {
     let mut options = OpenOptions::new(Access::ReadWrite);
     options.durability = Some(durability);
     Ok(Pool::open_through(path, &options, wrap)?)

@@ -2,10 +2,10 @@
 
 use super::pool::Mapped;
 use super::tree::TreePool;
-use crate::contender::{Store, Value};
+use crate::engine::{Store, Value};
 use anyhow::{Context, Result};
 use lode_heap::Heap;
-use lode_pmem::{Medium, Durability};
+use lode_pmem::{Durability, Medium};
 use std::path::Path;
 
 /// Keys that a store has room for: a machine that syncs faster than today's may need more.

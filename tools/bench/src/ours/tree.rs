@@ -1,13 +1,13 @@
 //! The radix tree, for keys and 8-byte values.
 
 use super::pool::{self, Mapped};
-use crate::contender::{Tree, fold};
+use crate::engine::{Tree, fold};
 use crate::keys::Keys;
 use anyhow::{Context, Result};
 use lode_heap::{Heap, Pool};
 use lode_index::IndexError;
 use lode_layout::PoolOffset;
-use lode_pmem::{Medium, Durability};
+use lode_pmem::{Durability, Medium};
 use std::path::Path;
 
 /// Bytes of a pool for each key: twice of what words take.
@@ -45,7 +45,11 @@ impl<M: Medium> TreePool<M> {
     }
 
     /// Opens the pool at `path` and the tree in it.
-    pub(super) fn open(path: &Path, durability: Durability, wrap: impl FnOnce(Mapped) -> M) -> Result<TreePool<M>> {
+    pub(super) fn open(
+        path: &Path,
+        durability: Durability,
+        wrap: impl FnOnce(Mapped) -> M,
+    ) -> Result<TreePool<M>> {
         let pool = pool::open(path, durability, wrap)?;
         let root = pool.heap().root()?;
         Ok(TreePool { pool, root })

@@ -1,17 +1,17 @@
 //! read-typed: a list, walked through the typed interface and through plain references.
 
 use crate::clock::lap;
-use crate::contender::fold;
+use crate::engine::fold;
 use crate::rounds::median;
 use anyhow::{Context, Result};
 use lode_heap::{Guard, Heap, HeapError, PBox, PCell, Persist, TypedHeap};
 use lode_layout::Geometry;
-use lode_pmem::{Mapping, Durability};
+use lode_pmem::{Durability, Mapping};
 use std::cell::Cell;
 use std::hint::black_box;
 
 /// Objects of the list: they fit the nearest cache.
-const STOPS: u64 = 500;
+const LIST_LEN: u64 = 500;
 /// Bytes of the pool.
 const POOL_LEN: u64 = 4 << 20;
 
@@ -24,21 +24,21 @@ lode_heap::brand!(
 #[persist(brand = List)]
 #[repr(C)]
 struct Head {
-    first: PBox<Stop, List>,
+    first: PBox<ListNode, List>,
 }
 
 #[derive(Persist)]
 #[persist(brand = List)]
 #[repr(C)]
-struct Stop {
+struct ListNode {
     value: PCell<u64, List>,
-    next: PBox<Stop, List>,
+    next: PBox<ListNode, List>,
 }
 
 /// The same in memory of the process.
-struct PlainStop<'a> {
+struct PlainNode<'a> {
     value: Cell<u64>,
-    next: Cell<Option<&'a PlainStop<'a>>>,
+    next: Cell<Option<&'a PlainNode<'a>>>,
 }
 
 /// Builds the list; the last one made is the first.
@@ -46,12 +46,12 @@ fn build(heap: &TypedHeap<List>) -> Result<(), HeapError> {
     let head = heap.root_or_init(|_| Ok(Head { first: PBox::null() }))?;
     heap.run(|tx| {
         let mut first = None;
-        for value in 0..STOPS {
-            let stop = tx.alloc(Stop { value: PCell::new(value), next: PBox::null() })?;
+        for value in 0..LIST_LEN {
+            let node = tx.alloc(ListNode { value: PCell::new(value), next: PBox::null() })?;
             if let Some(next) = first.take() {
-                stop.next.set(tx, next)?;
+                node.next.set(tx, next)?;
             }
-            first = Some(stop);
+            first = Some(node);
         }
         first.map_or(Ok(()), |first| head.first.set(tx, first))
     })
@@ -60,34 +60,34 @@ fn build(heap: &TypedHeap<List>) -> Result<(), HeapError> {
 fn walk(head: &Head, guard: &Guard<'_, List>) -> Result<u64, HeapError> {
     let mut digest = 0;
     let mut next = head.first.load(guard)?;
-    while let Some(stop) = next {
-        digest = fold(digest, stop.value.load(guard)?);
-        next = stop.next.load(guard)?;
+    while let Some(node) = next {
+        digest = fold(digest, node.value.load(guard)?);
+        next = node.next.load(guard)?;
     }
     Ok(digest)
 }
 
-fn walk_plain(first: &PlainStop<'_>) -> u64 {
+fn walk_plain(first: &PlainNode<'_>) -> u64 {
     let mut digest = 0;
     let mut next = Some(first);
-    while let Some(stop) = next {
-        digest = fold(digest, stop.value.get());
-        next = stop.next.get();
+    while let Some(node) = next {
+        digest = fold(digest, node.value.get());
+        next = node.next.get();
     }
     digest
 }
 
 /// Cycles that following a pointer and reading a cell through the typed interface adds to doing so through plain
 /// references.
-pub(super) fn added(rounds: usize, walks: usize) -> Result<f64> {
+pub(super) fn read_overhead(rounds: usize, walks: usize) -> Result<f64> {
     let medium = Mapping::options().durability(Durability::Line).map_anonymous(POOL_LEN)?;
     let geometry = Geometry::plan(POOL_LEN)?;
     Heap::format(&medium, &geometry, &[1; 16], [1, 1])?;
     let heap = TypedHeap::new(Heap::open(medium, &geometry, [1; 16], [2, 2])?.0)?;
     build(&heap)?;
     let head: &Head = heap.root()?.context("made above")?;
-    let plain: Vec<PlainStop<'_>> =
-        (0..STOPS).map(|value| PlainStop { value: Cell::new(value), next: Cell::new(None) }).collect();
+    let plain: Vec<PlainNode<'_>> =
+        (0..LIST_LEN).map(|value| PlainNode { value: Cell::new(value), next: Cell::new(None) }).collect();
     for pair in plain.windows(2) {
         pair[1].next.set(Some(&pair[0]));
     }
@@ -95,7 +95,7 @@ pub(super) fn added(rounds: usize, walks: usize) -> Result<f64> {
     let mut added = Vec::new();
     for _ in 0..rounds {
         let guard = heap.guard();
-        let reads = STOPS * walks as u64;
+        let reads = LIST_LEN * walks as u64;
         let (typed, digest) = lap(reads, || {
             (0..walks)
                 .try_fold(0, |digest, _| Ok::<_, HeapError>(fold(digest, walk(black_box(head), &guard)?)))

@@ -1,6 +1,6 @@
 //! LMDB through heed, with its default flags: a put syncs the data, then the meta page.
 
-use crate::contender::{Store, Value};
+use crate::engine::{Store, Value};
 use anyhow::{Context, Result};
 use heed::byteorder::BigEndian;
 use heed::types::{Bytes, U64};

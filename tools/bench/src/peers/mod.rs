@@ -1,4 +1,4 @@
-//! The peers, each behind the traits of [`contender`](crate::contender).
+//! The peers, each behind the traits of [`engine`](crate::engine).
 
 mod lmdb;
 mod pmemobj;

@@ -3,7 +3,7 @@
 //! The environment variable `PMEM_IS_PMEM_FORCE`, read when the process starts, decides if the library takes a file
 //! for persistent memory (cache-line flushes) or not (msync): see [`Durability`](crate::plan::Durability).
 
-use crate::contender::{AREA_WORDS, BLOCK_WORDS, SLOTS, Store, Transactions, Tree, VALUE_LEN, Value};
+use crate::engine::{AREA_WORDS, BLOCK_WORDS, SLOTS, Store, Transactions, Tree, VALUE_LEN, Value};
 use crate::keys::Keys;
 use anyhow::{Context, Result, anyhow, ensure};
 use std::ffi::{CStr, CString, c_char, c_int, c_void};

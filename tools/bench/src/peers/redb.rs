@@ -1,6 +1,6 @@
 //! redb: one commit a put, with its default durability, which syncs once.
 
-use crate::contender::{Store, VALUE_LEN, Value};
+use crate::engine::{Store, VALUE_LEN, Value};
 use anyhow::Result;
 use redb::{Database, ReadableDatabase, TableDefinition};
 use std::path::Path;

@@ -1,7 +1,7 @@
 //! RocksDB through the C interface of Debian's library (building the library takes longer than the whole bench).
 //! Default options, and a sync for each write, which its writers share when they come at the same time.
 
-use crate::contender::{Store, VALUE_LEN, Value};
+use crate::engine::{Store, VALUE_LEN, Value};
 use anyhow::{Context, Result, anyhow, ensure};
 use std::ffi::{CStr, CString, c_char, c_int, c_uchar, c_void};
 use std::os::unix::ffi::OsStrExt;

@@ -1,6 +1,6 @@
 //! SQLite with a write-ahead log and synchronous=FULL: a put is an autocommit statement, synced once.
 
-use crate::contender::{Store, Value};
+use crate::engine::{Store, Value};
 use anyhow::{Result, ensure};
 use rusqlite::{Connection, OptionalExtension, params};
 use std::path::Path;

@@ -1,6 +1,6 @@
 //! The volatile adaptive radix trees blart and congee: what a lookup costs where nothing must survive.
 
-use crate::contender::{Tree, fold};
+use crate::engine::{Tree, fold};
 use crate::keys::Keys;
 use anyhow::{Context, Result, anyhow};
 

@@ -1,9 +1,9 @@
 //! Charts as inline SVG, on logarithmic axes, because what is compared spans powers of ten.
 
 use super::number::show;
-use super::table::budget;
-use crate::contender::Who;
-use crate::rounds::{Contest, Entry, ratio};
+use super::table::required_figure;
+use crate::engine::Engine;
+use crate::rounds::{Comparison, EngineLaps, ratio};
 use crate::targets;
 use std::fmt::Write;
 
@@ -68,21 +68,24 @@ fn open(label: &str, bottom: f64) -> String {
     format!(r#"<svg viewBox="0 0 {WIDTH} {height:.0}" role="img" aria-label="{label}">"#)
 }
 
-/// One work: a row for each side with its median as a bar and each lap as a dot, and the goals of our side.
-pub(super) fn contest(contest: &Contest) -> String {
-    let unit = contest.unit();
-    let goals: Vec<(&Entry, f64)> =
-        contest.peers().iter().filter_map(|peer| Some((*peer, budget(contest, peer)?.0))).collect();
-    let laps = contest.entries.iter().flat_map(|entry| entry.values(unit));
+/// One workload: a row for each engine with its median as a bar and each lap as a dot, and the goals of Lodestone.
+pub(super) fn comparison(comparison: &Comparison) -> String {
+    let unit = comparison.unit();
+    let goals: Vec<(&EngineLaps, f64)> = comparison
+        .peers()
+        .iter()
+        .filter_map(|peer| Some((*peer, required_figure(comparison, peer)?.0)))
+        .collect();
+    let laps = comparison.entries.iter().flat_map(|entry| entry.values(unit));
     let axis = Axis::around(laps.chain(goals.iter().map(|(_, goal)| *goal)));
-    let rows = contest.entries.len() + usize::from(contest.ours().is_none());
+    let rows = comparison.entries.len() + usize::from(comparison.ours().is_none());
     let bottom = HEAD + ROW * rows as f64;
-    let mut svg = open(&contest.work, bottom);
+    let mut svg = open(&comparison.workload, bottom);
     let better = if unit.is_rate() { "more is better →" } else { "← less is better" };
     let name = if unit.is_rate() { unit.name().to_owned() } else { format!("{} an operation", unit.name()) };
     axis.draw(&mut svg, bottom, &format!("{name} · {better}"));
     let mut row = 0;
-    if contest.ours().is_none() {
+    if comparison.ours().is_none() {
         let y = HEAD + ROW / 2.0;
         let _ = write!(
             svg,
@@ -93,25 +96,25 @@ pub(super) fn contest(contest: &Contest) -> String {
         );
         row = 1;
     }
-    for entry in &contest.entries {
-        side(&mut svg, &axis, contest, entry, HEAD + ROW * f64::from(row));
+    for entry in &comparison.entries {
+        engine_row(&mut svg, &axis, comparison, entry, HEAD + ROW * f64::from(row));
         row += 1;
     }
     goal_marks(&mut svg, &axis, unit.is_rate(), &goals);
     svg + "</svg>"
 }
 
-/// One side of a work, in a row whose top is `top`.
-fn side(svg: &mut String, axis: &Axis, contest: &Contest, entry: &Entry, top: f64) {
-    let unit = contest.unit();
+/// One engine of a workload, in a row whose top is `top`.
+fn engine_row(svg: &mut String, axis: &Axis, comparison: &Comparison, entry: &EngineLaps, top: f64) {
+    let unit = comparison.unit();
     let (median, middle) = (entry.median(unit), top + ROW / 2.0);
-    let class = if entry.who == Who::Ours { "ours" } else { "" };
-    let text_class = if entry.who == Who::Ours { "ours-text" } else { "" };
+    let class = if entry.engine == Engine::Ours { "ours" } else { "" };
+    let text_class = if entry.engine == Engine::Ours { "ours-text" } else { "" };
     let (end, text_y) = (axis.x(median), middle + 4.5);
     let _ = write!(
         svg,
         r#"<text class="{text_class}" x="0" y="{text_y:.1}">{}</text><rect class="bar {class}" x="{LEFT}" y="{:.1}" width="{:.1}" height="18" rx="3"/>"#,
-        entry.who,
+        entry.engine,
         middle - 9.0,
         end - LEFT,
     );
@@ -122,7 +125,7 @@ fn side(svg: &mut String, axis: &Axis, contest: &Contest, entry: &Entry, top: f6
             svg,
             r#"<circle class="lap {class}" cx="{:.1}" cy="{y:.1}" r="2.1"><title>{}, round {}: {} {}</title></circle>"#,
             axis.x(*value),
-            entry.who,
+            entry.engine,
             index + 1,
             show(*value),
             unit.name(),
@@ -134,7 +137,7 @@ fn side(svg: &mut String, axis: &Axis, contest: &Contest, entry: &Entry, top: f6
         middle - 13.0,
         middle + 13.0,
     );
-    let verdict = contest.ours().and_then(|ours| verdict(contest, ours, entry));
+    let verdict = comparison.ours().and_then(|ours| verdict(comparison, ours, entry));
     let value_y = if verdict.is_some() { text_y - 7.0 } else { text_y };
     let _ = write!(
         svg,
@@ -151,18 +154,18 @@ fn side(svg: &mut String, axis: &Axis, contest: &Contest, entry: &Entry, top: f6
     }
 }
 
-/// Returns the ratio of our side to a peer, and the CSS class that shows if it meets the goal. `None` if the peer does
+/// Returns the ratio of Lodestone to a peer, and the CSS class that shows if it meets the goal. `None` if the peer does
 /// not count in this contest or no ratio is set.
-fn verdict(contest: &Contest, ours: &Entry, peer: &Entry) -> Option<(f64, &'static str)> {
-    let counts = contest.peers().iter().any(|other| other.who == peer.who);
-    let goal = targets::ratio(&contest.work, peer.who.peer()).filter(|_| counts)?;
-    let unit = contest.unit();
+fn verdict(comparison: &Comparison, ours: &EngineLaps, peer: &EngineLaps) -> Option<(f64, &'static str)> {
+    let counts = comparison.peers().iter().any(|other| other.engine == peer.engine);
+    let goal = targets::ratio(&comparison.workload, peer.engine.peer()).filter(|_| counts)?;
+    let unit = comparison.unit();
     let ratio = ratio(unit, ours.median(unit), peer.median(unit));
     Some((ratio, if ratio >= goal { "good" } else { "bad" }))
 }
 
-/// The goals of our side, in its row, which is the first. The hardest is named.
-fn goal_marks(svg: &mut String, axis: &Axis, is_rate: bool, goals: &[(&Entry, f64)]) {
+/// The goals of Lodestone, in its row, which is the first. The hardest is named.
+fn goal_marks(svg: &mut String, axis: &Axis, is_rate: bool, goals: &[(&EngineLaps, f64)]) {
     let harder = |a: f64, b: f64| if is_rate { a > b } else { a < b };
     let Some(hardest) = goals.iter().copied().reduce(|a, b| if harder(a.1, b.1) { a } else { b }) else {
         return;
@@ -173,7 +176,7 @@ fn goal_marks(svg: &mut String, axis: &Axis, is_rate: bool, goals: &[(&Entry, f6
             svg,
             r#"<line class="goal" x1="{x:.1}" x2="{x:.1}" y1="{HEAD}" y2="{:.1}"><title>goal against {}: {}</title></line>"#,
             HEAD + ROW,
-            peer.who,
+            peer.engine,
             show(*goal),
         );
     }
@@ -185,20 +188,20 @@ fn goal_marks(svg: &mut String, axis: &Axis, is_rate: bool, goals: &[(&Entry, f6
         r#"<text class="goal-text" text-anchor="{anchor}" x="{x:.1}" y="{:.1}">goal {sign} {} ({})</text>"#,
         HEAD - 7.0,
         show(hardest.1),
-        hardest.0.who.peer(),
+        hardest.0.engine.peer(),
     );
 }
 
 /// All ratios at a glance: a dot for each pair, and the mark that it has to reach.
-pub(super) fn ratios(contests: &[Contest]) -> Option<String> {
+pub(super) fn ratios(comparisons: &[Comparison]) -> Option<String> {
     let mut pairs = Vec::new();
-    for contest in contests {
-        let Some(ours) = contest.ours() else { continue };
-        let unit = contest.unit();
-        for peer in contest.peers() {
+    for comparison in comparisons {
+        let Some(ours) = comparison.ours() else { continue };
+        let unit = comparison.unit();
+        for peer in comparison.peers() {
             let ratio = ratio(unit, ours.median(unit), peer.median(unit));
-            let Some(goal) = targets::ratio(&contest.work, peer.who.peer()) else { continue };
-            pairs.push((contest.work.as_str(), peer.who.peer(), ratio, goal));
+            let Some(goal) = targets::ratio(&comparison.workload, peer.engine.peer()) else { continue };
+            pairs.push((comparison.workload.as_str(), peer.engine.peer(), ratio, goal));
         }
     }
     if pairs.is_empty() {
@@ -209,13 +212,13 @@ pub(super) fn ratios(contests: &[Contest]) -> Option<String> {
     let bottom = HEAD + row_height * pairs.len() as f64;
     let mut svg = open("ratios", bottom);
     axis.draw(&mut svg, bottom, "times as good as the peer; dashed: the goal; hollow: not reached");
-    for (index, (work, peer, ratio, goal)) in pairs.iter().enumerate() {
+    for (index, (workload, peer, ratio, goal)) in pairs.iter().enumerate() {
         let middle = HEAD + row_height * (index as f64 + 0.5);
         let class = if ratio >= goal { "good" } else { "bad" };
         let (goal_x, ratio_x) = (axis.x(*goal), axis.x(*ratio));
         let _ = write!(
             svg,
-            r#"<text class="small" x="0" y="{:.1}">{work}</text><line class="goal" x1="{goal_x:.1}" x2="{goal_x:.1}" y1="{:.1}" y2="{:.1}"/><circle class="{class}" cx="{ratio_x:.1}" cy="{middle:.1}" r="5"><title>{work} against {peer}: {} (goal {})</title></circle><text class="value small" x="{WIDTH}" y="{:.1}">{} × {peer}</text>"#,
+            r#"<text class="small" x="0" y="{:.1}">{workload}</text><line class="goal" x1="{goal_x:.1}" x2="{goal_x:.1}" y1="{:.1}" y2="{:.1}"/><circle class="{class}" cx="{ratio_x:.1}" cy="{middle:.1}" r="5"><title>{workload} against {peer}: {} (goal {})</title></circle><text class="value small" x="{WIDTH}" y="{:.1}">{} × {peer}</text>"#,
             middle + 4.0,
             middle - 9.0,
             middle + 9.0,
@@ -233,7 +236,7 @@ mod test {
     use super::*;
 
     #[test]
-    fn the_axis_holds_all_values_between_its_ends() {
+    fn axis_covers_all_values() {
         let axis = Axis::around([10.0, 1000.0].into_iter());
         assert!(axis.x(10.0) > LEFT && axis.x(1000.0) < RIGHT);
         assert!((axis.x(axis.from) - LEFT).abs() < 1e-9 && (axis.x(axis.to) - RIGHT).abs() < 1e-9);
@@ -241,7 +244,7 @@ mod test {
     }
 
     #[test]
-    fn a_wide_axis_has_powers_only() {
+    fn wide_axis_ticks_are_powers_of_ten() {
         assert_eq!(Axis { from: 0.5, to: 20_000.0 }.ticks(), [1.0, 10.0, 100.0, 1000.0, 10_000.0]);
     }
 }

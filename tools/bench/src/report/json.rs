@@ -7,18 +7,18 @@ use crate::targets::Goal;
 use anyhow::Result;
 use serde_json::{Value, json};
 
-/// The rows. A work whose side did not run has none.
+/// The rows. A workload whose engine did not run has none.
 pub(super) fn render(laps: &Laps) -> Result<String> {
     let mut rows: Vec<Value> = Vec::new();
-    for contest in &laps.findings.contests {
-        let Some(ours) = contest.ours() else { continue };
-        let unit = contest.unit();
+    for comparison in &laps.findings.comparisons {
+        let Some(ours) = comparison.ours() else { continue };
+        let unit = comparison.unit();
         let ours = ours.median(unit);
-        for peer in contest.peers() {
+        for peer in comparison.peers() {
             let theirs = peer.median(unit);
             rows.push(json!({
-                "work": contest.work,
-                "peer": peer.who.peer(),
+                "work": comparison.workload,
+                "peer": peer.engine.peer(),
                 "ours": round(ours),
                 "theirs": round(theirs),
                 "unit": unit.name(),
@@ -30,14 +30,14 @@ pub(super) fn render(laps: &Laps) -> Result<String> {
         let ours = round(figure.value);
         rows.push(match figure.goal()? {
             Goal::Limit(limit) => json!({
-                "work": figure.work,
+                "work": figure.workload,
                 "ours": ours,
                 "limit": limit.limit,
                 "unit": limit.unit.name(),
                 "met": limit.met(figure.value),
             }),
             Goal::Shown(unit) => {
-                json!({"work": figure.work, "ours": ours, "limit": null, "unit": unit.name(), "met": null})
+                json!({"work": figure.workload, "ours": ours, "limit": null, "unit": unit.name(), "met": null})
             }
             Goal::Ratios(_) => continue,
         });
@@ -49,19 +49,19 @@ pub(super) fn render(laps: &Laps) -> Result<String> {
 mod test {
     use super::*;
     use crate::clock::Lap;
-    use crate::contender::Who;
-    use crate::rounds::{Contest, Entry};
-    use crate::solo::Figure;
+    use crate::engine::Engine;
+    use crate::figure::Figure;
+    use crate::rounds::{Comparison, EngineLaps};
 
     #[test]
-    fn a_row_a_pair_and_none_without_our_side() {
-        let entry = |who, cycles| Entry { who, laps: vec![Lap { ops: 1, cycles, ns: 500 }] };
+    fn one_row_per_compared_pair() {
+        let entry = |engine, cycles| EngineLaps { engine, laps: vec![Lap { ops: 1, cycles, ns: 500 }] };
         let mut laps = Laps::sample();
-        let entries = vec![entry(Who::Ours, 100), entry(Who::Libpmemobj, 700)];
-        laps.findings.contests.push(Contest { work: "tx-1".to_owned(), entries, digest: 1 });
-        let entries = vec![entry(Who::Libpmemobj, 700)];
-        laps.findings.contests.push(Contest { work: "tx-4".to_owned(), entries, digest: 1 });
-        laps.findings.figures.push(Figure { work: "reopen-1m".to_owned(), value: 51.0 });
+        let entries = vec![entry(Engine::Ours, 100), entry(Engine::Libpmemobj, 700)];
+        laps.findings.comparisons.push(Comparison { workload: "tx-1".to_owned(), entries, digest: 1 });
+        let entries = vec![entry(Engine::Libpmemobj, 700)];
+        laps.findings.comparisons.push(Comparison { workload: "tx-4".to_owned(), entries, digest: 1 });
+        laps.findings.figures.push(Figure { workload: "reopen-1m".to_owned(), value: 51.0 });
         let rows: Value = serde_json::from_str(&render(&laps).unwrap()).unwrap();
         let wanted = json!([
             {"work": "tx-1", "peer": "libpmemobj", "ours": 100.0, "theirs": 700.0, "unit": "cycles", "ratio": 7.0},

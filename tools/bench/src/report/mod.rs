@@ -7,7 +7,7 @@ mod page;
 mod table;
 
 use crate::run::Laps;
-use crate::targets::{WORKS, Work};
+use crate::targets::{WORKLOADS, Workload};
 use anyhow::{Context, Result};
 use std::fs;
 use std::path::Path;
@@ -23,12 +23,14 @@ pub(crate) fn write(laps: &Laps, out: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Works that should have been measured, but whose row needs a side that did not run.
-fn missing(laps: &Laps) -> Vec<&'static Work> {
-    let contests = &laps.findings.contests;
-    let measured = |work: &&Work| {
-        contests.iter().any(|contest| contest.work == work.name && contest.ours().is_some())
-            || laps.findings.figures.iter().any(|figure| figure.work == work.name)
+/// Workloads that should have been measured, but whose row needs an engine that did not run.
+fn missing(laps: &Laps) -> Vec<&'static Workload> {
+    let comparisons = &laps.findings.comparisons;
+    let measured = |workload: &&Workload| {
+        comparisons
+            .iter()
+            .any(|comparison| comparison.workload == workload.name && comparison.ours().is_some())
+            || laps.findings.figures.iter().any(|figure| figure.workload == workload.name)
     };
-    WORKS.iter().filter(|work| !measured(work)).collect()
+    WORKLOADS.iter().filter(|workload| !measured(workload)).collect()
 }

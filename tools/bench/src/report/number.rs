@@ -33,7 +33,7 @@ mod test {
     use super::*;
 
     #[test]
-    fn three_digits_and_groups() {
+    fn show_rounds_to_three_digits() {
         let shown = [0.0, 0.866, 9.994, 10.04, 99.94, 100.4, 999.6, 1234.5, 12345.0, 1_234_567.0].map(show);
         let wanted = ["0.00", "0.87", "9.99", "10.0", "99.9", "100", "1,000", "1,234", "12,345", "1,234,567"];
         assert_eq!(shown, wanted);
@@ -41,7 +41,7 @@ mod test {
     }
 
     #[test]
-    fn rounds_to_four_digits() {
+    fn round_keeps_four_digits() {
         assert_eq!([0.0, 12345.6, 1.23456, 0.000_123_456].map(round), [0.0, 12350.0, 1.235, 0.000_123_5]);
     }
 }

@@ -2,9 +2,9 @@
 
 use super::number::show;
 use super::{chart, missing, table};
-use crate::rounds::{Contest, ratio};
+use crate::rounds::{Comparison, ratio};
 use crate::run::Laps;
-use crate::targets::{Goal, WORKS, work};
+use crate::targets::{Goal, WORKLOADS, workload};
 use anyhow::Result;
 use std::fmt::Write;
 
@@ -21,16 +21,16 @@ pub(super) fn render(laps: &Laps) -> Result<String> {
     figures(&mut page, laps)?;
     writeln!(
         page,
-        "<h2>Work by work</h2><p class=\"quiet\">The bar ends at the median, each dot is one round; axes \
+        "<h2>By workload</h2><p class=\"quiet\">The bar ends at the median, each dot is one round; axes \
         are logarithmic. Dashed: what Lodestone has to reach. Under a peer's figure: how many times as good Lodestone is.</p>"
     )?;
-    for contest in &laps.findings.contests {
-        let what = work(&contest.work).map(|work| work.what).unwrap_or_default();
-        let svg = chart::contest(contest);
+    for comparison in &laps.findings.comparisons {
+        let what = workload(&comparison.workload).map(|workload| workload.what).unwrap_or_default();
+        let svg = chart::comparison(comparison);
         writeln!(
             page,
             "<section class=\"card\"><h3><code>{}</code></h3><p>{what}</p>{svg}</section>",
-            contest.work
+            comparison.workload
         )?;
     }
     method(&mut page, laps)?;
@@ -43,14 +43,14 @@ fn head(page: &mut String, laps: &Laps) -> Result<()> {
     writeln!(page, "<h1>Lodestone and its peers</h1>")?;
     writeln!(
         page,
-        "<p class=\"quiet\">{} × {}, Linux {}, {}. Medians of {} rounds in which all sides took turns.</p>",
+        "<p class=\"quiet\">{} × {}, Linux {}, {}. Medians of {} rounds with all engines interleaved.</p>",
         machine.cores, machine.cpu, machine.kernel, machine.date, laps.rounds
     )?;
     writeln!(
         page,
-        "<p class=\"notice\"><strong>DRAM stands in for persistent memory.</strong> Works on <code>line</code> ran on \
-         {}, with cache-line flushes and fences forced on both sides; the latency of the media is not in the figures. \
-         Works whose name begins with <code>file-</code> ran on an ordinary file on {}.</p>",
+        "<p class=\"notice\"><strong>DRAM stands in for persistent memory.</strong> Workloads on <code>line</code> ran on \
+         {}, with cache-line flushes and fences forced on both engines; the latency of the media is not in the figures. \
+         Workloads whose name begins with <code>file-</code> ran on an ordinary file on {}.</p>",
         machine.line_file_system, machine.file_file_system
     )?;
     if laps.quick {
@@ -74,35 +74,35 @@ fn head(page: &mut String, laps: &Laps) -> Result<()> {
 
 fn pairs(page: &mut String, laps: &Laps) -> Result<()> {
     writeln!(page, "<h2>Against peers</h2>")?;
-    let contests = &laps.findings.contests;
-    let left_out: Vec<&str> = missing(laps).iter().map(|work| work.name).collect();
+    let comparisons = &laps.findings.comparisons;
+    let left_out: Vec<&str> = missing(laps).iter().map(|workload| workload.name).collect();
     if !left_out.is_empty() {
         writeln!(
             page,
-            "<p>Left out, because our side did not run: <code>{}</code>.</p>",
+            "<p>Left out, because Lodestone did not run: <code>{}</code>.</p>",
             left_out.join("</code>, <code>")
         )?;
     }
-    let Some(svg) = chart::ratios(contests) else { return Ok(()) };
+    let Some(svg) = chart::ratios(comparisons) else { return Ok(()) };
     writeln!(page, "<section class=\"card\">{svg}</section>")?;
     writeln!(
         page,
-        "<div class=\"scroll\"><table><thead><tr><th>work<th>peer<th class=\"number\">ours<th class=\"number\">theirs\
+        "<div class=\"scroll\"><table><thead><tr><th>workload<th>peer<th class=\"number\">ours<th class=\"number\">theirs\
          <th>unit<th class=\"number\">ours, ns<th class=\"number\">theirs, ns<th class=\"number\">ratio\
          <th class=\"number\">goal<th>met</tr></thead><tbody>"
     )?;
-    contests.iter().try_for_each(|contest| pair_rows(page, contest))?;
+    comparisons.iter().try_for_each(|comparison| pair_rows(page, comparison))?;
     writeln!(page, "</tbody></table></div>")?;
     Ok(())
 }
 
-fn pair_rows(page: &mut String, contest: &Contest) -> Result<()> {
-    let Some(ours) = contest.ours() else { return Ok(()) };
-    let unit = contest.unit();
-    for peer in contest.peers() {
+fn pair_rows(page: &mut String, comparison: &Comparison) -> Result<()> {
+    let Some(ours) = comparison.ours() else { return Ok(()) };
+    let unit = comparison.unit();
+    for peer in comparison.peers() {
         let (mine, theirs) = (ours.median(unit), peer.median(unit));
         let ratio = ratio(unit, mine, theirs);
-        let goal = crate::targets::ratio(&contest.work, peer.who.peer());
+        let goal = crate::targets::ratio(&comparison.workload, peer.engine.peer());
         let (class, verdict) = match goal {
             Some(goal) if ratio >= goal => ("yes", "yes"),
             Some(_) => ("no", "no"),
@@ -112,8 +112,8 @@ fn pair_rows(page: &mut String, contest: &Contest) -> Result<()> {
             page,
             "<tr><td><code>{}</code><td>{}<td class=\"number\">{}<td class=\"number\">{}<td>{}<td class=\"number\">{}\
              <td class=\"number\">{}<td class=\"number\">{}<td class=\"number\">{}<td class=\"{class}\">{verdict}</tr>",
-            contest.work,
-            peer.who,
+            comparison.workload,
+            peer.engine,
             show(mine),
             show(theirs),
             unit.name(),
@@ -132,7 +132,7 @@ fn figures(page: &mut String, laps: &Laps) -> Result<()> {
     }
     writeln!(
         page,
-        "<h2>On its own</h2><div class=\"scroll\"><table><thead><tr><th>work<th>what<th class=\"number\">measured\
+        "<h2>Without peers</h2><div class=\"scroll\"><table><thead><tr><th>workload<th>description<th class=\"number\">measured\
          <th>unit<th class=\"number\">limit<th>met</tr></thead><tbody>"
     )?;
     for figure in &laps.findings.figures {
@@ -146,8 +146,8 @@ fn figures(page: &mut String, laps: &Laps) -> Result<()> {
             page,
             "<tr><td><code>{}</code><td>{}<td class=\"number\">{}<td>{}<td class=\"number\">{limit}\
              <td class=\"{class}\">{verdict}</tr>",
-            figure.work,
-            work(&figure.work).map(|work| work.what).unwrap_or_default(),
+            figure.workload,
+            workload(&figure.workload).map(|workload| workload.what).unwrap_or_default(),
             show(figure.value),
             unit.name(),
         )?;
@@ -181,17 +181,22 @@ fn method(page: &mut String, laps: &Laps) -> Result<()> {
     }
     writeln!(
         page,
-        "</dl><p>All sides of a work run in turn, another one first in each round. A ratio is that of the medians; above \
+        "</dl><p>The engines of a workload run interleaved; another one begins each round. A ratio is that of the medians; above \
          1, Lodestone is better. Transactions and stores keep one pool over all rounds; trees grow from empty in a fresh \
-         pool in each round, {}. All sides must come to the same result:</p>\
-         <div class=\"scroll\"><table><thead><tr><th>work<th>digest of the result</tr></thead><tbody>",
+         pool in each round, {}. All engines must end with the same result:</p>\
+         <div class=\"scroll\"><table><thead><tr><th>workload<th>digest of the result</tr></thead><tbody>",
         if laps.touched { "its pages touched beforehand" } else { "first touches of its pages included" }
     )?;
-    let order = |contest: &&Contest| WORKS.iter().position(|work| work.name == contest.work);
-    let mut contests: Vec<&Contest> = laps.findings.contests.iter().collect();
-    contests.sort_by_key(order);
-    for contest in contests {
-        writeln!(page, "<tr><td><code>{}</code><td><code>{:016x}</code></tr>", contest.work, contest.digest)?;
+    let order =
+        |comparison: &&Comparison| WORKLOADS.iter().position(|workload| workload.name == comparison.workload);
+    let mut comparisons: Vec<&Comparison> = laps.findings.comparisons.iter().collect();
+    comparisons.sort_by_key(order);
+    for comparison in comparisons {
+        writeln!(
+            page,
+            "<tr><td><code>{}</code><td><code>{:016x}</code></tr>",
+            comparison.workload, comparison.digest
+        )?;
     }
     writeln!(page, "</tbody></table></div>")?;
     Ok(())

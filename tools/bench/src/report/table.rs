@@ -2,9 +2,9 @@
 
 use super::missing;
 use super::number::show;
-use crate::rounds::{Contest, Entry, ratio};
+use crate::rounds::{Comparison, EngineLaps, ratio};
 use crate::run::Laps;
-use crate::targets::{self, Goal, Limit, Side, Unit};
+use crate::targets::{self, Bound, Goal, Limit, Unit};
 use anyhow::Result;
 use comfy_table::presets::UTF8_BORDERS_ONLY;
 use comfy_table::{Cell, CellAlignment, Color, Table};
@@ -25,7 +25,7 @@ pub(super) fn render(laps: &Laps) -> Result<String> {
         )?;
     }
     writeln!(text, "seed {}, medians of {} rounds\n", laps.seed, laps.rounds)?;
-    let (ran, alone): (Vec<_>, Vec<_>) = laps.findings.contests.iter().partition(|c| c.ours().is_some());
+    let (ran, alone): (Vec<_>, Vec<_>) = laps.findings.comparisons.iter().partition(|c| c.ours().is_some());
     if !ran.is_empty() {
         writeln!(text, "{}\n", pairs(&ran))?;
     }
@@ -33,17 +33,21 @@ pub(super) fn render(laps: &Laps) -> Result<String> {
         writeln!(text, "{}\n", figures(laps)?)?;
     }
     if !alone.is_empty() {
-        writeln!(text, "Our side did not run in these: what it has to reach.\n{}\n", budgets(&alone))?;
+        writeln!(
+            text,
+            "Lodestone did not run in these workloads. The figures that it has to reach:\n{}\n",
+            required_figures(&alone)
+        )?;
     }
-    let left_out: Vec<&str> = missing(laps).iter().map(|work| work.name).collect();
+    let left_out: Vec<&str> = missing(laps).iter().map(|workload| workload.name).collect();
     if !left_out.is_empty() {
-        writeln!(text, "Left out, because our side did not run: {}", left_out.join(", "))?;
+        writeln!(text, "Left out, because Lodestone did not run: {}", left_out.join(", "))?;
     }
     for note in &laps.findings.notes {
         writeln!(text, "{note}")?;
     }
-    for contest in &laps.findings.contests {
-        writeln!(text, "digest of {:<24} {:016x}", contest.work, contest.digest)?;
+    for comparison in &laps.findings.comparisons {
+        writeln!(text, "digest of {:<24} {:016x}", comparison.workload, comparison.digest)?;
     }
     for failure in &laps.failed {
         writeln!(text, "FAILED {failure}")?;
@@ -70,24 +74,24 @@ fn verdict(met: Option<bool>) -> Cell {
     }
 }
 
-fn pairs(contests: &[&Contest]) -> Table {
+fn pairs(comparisons: &[&Comparison]) -> Table {
     let mut table =
-        table(&["work", "peer", "ours", "theirs", "unit", "ours ns", "ratio", "to reach", "met"], 2..4);
+        table(&["workload", "peer", "ours", "theirs", "unit", "ours ns", "ratio", "to reach", "met"], 2..4);
     for index in 5..8 {
         if let Some(column) = table.column_mut(index) {
             column.set_cell_alignment(CellAlignment::Right);
         }
     }
-    for contest in contests {
-        let Some(ours) = contest.ours() else { continue };
-        let unit = contest.unit();
-        for peer in contest.peers() {
+    for comparison in comparisons {
+        let Some(ours) = comparison.ours() else { continue };
+        let unit = comparison.unit();
+        for peer in comparison.peers() {
             let (mine, theirs) = (ours.median(unit), peer.median(unit));
             let ratio = ratio(unit, mine, theirs);
-            let goal = targets::ratio(&contest.work, peer.who.peer());
+            let goal = targets::ratio(&comparison.workload, peer.engine.peer());
             table.add_row([
-                Cell::new(&contest.work),
-                Cell::new(peer.who.peer()),
+                Cell::new(&comparison.workload),
+                Cell::new(peer.engine.peer()),
                 Cell::new(show(mine)),
                 Cell::new(show(theirs)),
                 Cell::new(unit.name()),
@@ -103,16 +107,16 @@ fn pairs(contests: &[&Contest]) -> Table {
 
 /// Formats a limit: its sign, then its number.
 pub(super) fn limit(limit: &Limit) -> String {
-    let sign = match limit.side {
-        Side::AtMost => "≤",
-        Side::AtLeast => "≥",
-        Side::Exactly => "=",
+    let sign = match limit.bound {
+        Bound::AtMost => "≤",
+        Bound::AtLeast => "≥",
+        Bound::Exactly => "=",
     };
     format!("{sign} {}", show(limit.limit))
 }
 
 fn figures(laps: &Laps) -> Result<Table> {
-    let mut table = table(&["work", "ours", "unit", "limit", "met"], 1..2);
+    let mut table = table(&["workload", "ours", "unit", "limit", "met"], 1..2);
     for figure in &laps.findings.figures {
         let (unit, to_reach, met) = match figure.goal()? {
             Goal::Limit(goal) => (goal.unit, limit(goal), Some(goal.met(figure.value))),
@@ -120,7 +124,7 @@ fn figures(laps: &Laps) -> Result<Table> {
             Goal::Ratios(_) => continue,
         };
         table.add_row([
-            Cell::new(&figure.work),
+            Cell::new(&figure.workload),
             Cell::new(show(figure.value)),
             Cell::new(unit.name()),
             Cell::new(to_reach),
@@ -130,32 +134,32 @@ fn figures(laps: &Laps) -> Result<Table> {
     Ok(table)
 }
 
-/// Returns the figure that our side must reach against an entry, and its sign. `None` if no ratio is set.
-pub(super) fn budget(contest: &Contest, peer: &Entry) -> Option<(f64, &'static str)> {
-    let goal = targets::ratio(&contest.work, peer.who.peer())?;
-    let theirs = peer.median(contest.unit());
-    Some(if contest.unit().is_rate() { (theirs * goal, "≥") } else { (theirs / goal, "≤") })
+/// Returns the figure that Lodestone must reach against an entry, and its sign. `None` if no ratio is set.
+pub(super) fn required_figure(comparison: &Comparison, peer: &EngineLaps) -> Option<(f64, &'static str)> {
+    let goal = targets::ratio(&comparison.workload, peer.engine.peer())?;
+    let theirs = peer.median(comparison.unit());
+    Some(if comparison.unit().is_rate() { (theirs * goal, "≥") } else { (theirs / goal, "≤") })
 }
 
-fn budgets(contests: &[&Contest]) -> Table {
+fn required_figures(comparisons: &[&Comparison]) -> Table {
     let header =
-        ["work", "peer", "theirs", "unit", "least", "most", "theirs ns", "to reach", "so ours has to be"];
+        ["workload", "peer", "theirs", "unit", "least", "most", "theirs ns", "to reach", "required of ours"];
     let mut table = table(&header, 2..3);
     for index in 4..8 {
         if let Some(column) = table.column_mut(index) {
             column.set_cell_alignment(CellAlignment::Right);
         }
     }
-    for contest in contests {
-        let unit: Unit = contest.unit();
-        for peer in contest.entries.iter() {
+    for comparison in comparisons {
+        let unit: Unit = comparison.unit();
+        for peer in comparison.entries.iter() {
             let values = peer.values(unit);
-            let goal = targets::ratio(&contest.work, peer.who.peer());
-            let stands = contest.peers().iter().any(|other| other.who == peer.who);
-            let needed = budget(contest, peer).filter(|_| stands);
+            let goal = targets::ratio(&comparison.workload, peer.engine.peer());
+            let stands = comparison.peers().iter().any(|other| other.engine == peer.engine);
+            let needed = required_figure(comparison, peer).filter(|_| stands);
             table.add_row([
-                contest.work.clone(),
-                peer.who.to_string(),
+                comparison.workload.clone(),
+                peer.engine.to_string(),
                 show(peer.median(unit)),
                 unit.name().to_owned(),
                 show(values.iter().copied().fold(f64::INFINITY, f64::min)),

@@ -1,4 +1,4 @@
-//! Building the copy: the programs that tell mutants from sound code, each with all mutants in it.
+//! Building the copy: the programs that distinguish mutants from sound code, each with all mutants in it.
 
 use super::list::Killer;
 use crate::flavor::Flavor;
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// The test whose build also builds `lode`.
-const BUILT_WITH: &str = "a_power_cut_loses_nothing";
+const BUILT_WITH: &str = "power_cut_loses_no_acknowledged_key";
 
 /// A program of the copy.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

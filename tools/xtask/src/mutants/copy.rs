@@ -9,11 +9,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The source that gets the function to choose a mutant.
-const SWITCH_HOME: &str = "formats/layout/src/bug.rs";
+const SWITCH_FILE: &str = "formats/layout/src/bug.rs";
 /// The folder of a workspace of its own, which is not copied.
-const BESIDE: &str = "tools/bench";
+const EXCLUDED_FOLDER: &str = "tools/bench";
 /// Crates that killers run.
-const QUICK: [&str; 9] = [
+const OPTIMISED_CRATES: [&str; 9] = [
     "lode",
     "lode-fsck",
     "lode-heap",
@@ -25,7 +25,7 @@ const QUICK: [&str; 9] = [
     "lode-sim",
 ];
 /// Crates that are only built along with them.
-const SLOW: [&str; 4] = ["lode-kv", "lode-nvdimm", "lode-platform", "lode-powercut"];
+const UNOPTIMISED_CRATES: [&str; 4] = ["lode-kv", "lode-nvdimm", "lode-platform", "lode-powercut"];
 
 /// Makes or updates the copy of the workspace at `root` in the folder `copy`. A file with the right content keeps its
 /// time, so cargo builds only the changed files.
@@ -37,8 +37,8 @@ pub(super) fn make(root: &Path, copy: &Path, mutants: &[Mutant]) -> Result<()> {
     for entry in WalkBuilder::new(root).hidden(false).require_git(false).build() {
         let entry = entry?;
         let path = entry.path().strip_prefix(root)?.to_path_buf();
-        let is_beside = path.starts_with(".git") || path.starts_with(BESIDE);
-        if is_beside || !entry.file_type().is_some_and(|kind| kind.is_file()) {
+        let is_excluded = path.starts_with(".git") || path.starts_with(EXCLUDED_FOLDER);
+        if is_excluded || !entry.file_type().is_some_and(|kind| kind.is_file()) {
             continue;
         }
         let bytes = fs::read(entry.path()).with_context(|| entry.path().display().to_string())?;
@@ -62,7 +62,7 @@ fn changed(path: &Path, bytes: Vec<u8>, mutants: &[Mutant]) -> Result<Vec<u8>> {
         let text = String::from_utf8(bytes)?;
         return Ok(Functions::parse(&text)?.with(&mine)?.into_bytes());
     }
-    if path == Path::new(SWITCH_HOME) {
+    if path == Path::new(SWITCH_FILE) {
         return Ok([&bytes, SWITCH.as_bytes()].concat());
     }
     if path == Path::new("Cargo.toml") {
@@ -79,8 +79,9 @@ fn manifest(text: &str) -> Result<String> {
     let workspace =
         manifest.get_mut("workspace").and_then(toml::Value::as_table_mut).context("no workspace")?;
     workspace.insert("lints".into(), toml::from_str::<toml::Table>("rust.warnings = \"allow\"")?.into());
-    let packages = QUICK.iter().map(|name| (name, "debug = false"));
-    let packages = packages.chain(SLOW.iter().map(|name| (name, "debug = false\nopt-level = 0")));
+    let packages = OPTIMISED_CRATES.iter().map(|name| (name, "debug = false"));
+    let packages =
+        packages.chain(UNOPTIMISED_CRATES.iter().map(|name| (name, "debug = false\nopt-level = 0")));
     let profile = manifest.get_mut("profile").and_then(|profiles| profiles.get_mut("test"));
     // The overrides of all other packages stay, so these are built as in every other build.
     let overrides = profile.and_then(|profile| profile.get_mut("package")?.as_table_mut());

@@ -32,7 +32,7 @@ pub(crate) struct Mutant {
     pub(crate) equivalent: Option<String>,
 }
 
-/// The program that tells a mutant from sound code, with its arguments.
+/// The program that distinguishes a mutant from sound code, with its arguments.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Killer {
     /// Exploration `crash ...`: arguments of the program `lode`.
@@ -123,7 +123,7 @@ mod test {
     use super::*;
 
     #[test]
-    fn killers_come_back() {
+    fn killers_round_trip() {
         for text in [
             "crash log --machine x86-line --threads 3",
             "loom models::pins::one",

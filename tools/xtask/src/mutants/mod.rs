@@ -76,13 +76,13 @@ pub(crate) fn run(workspace: &Workspace, selection: &Selection, log: Log) -> Res
     for_each(killers.iter().collect(), |killer| trials.on_sound(killer).map(drop))?;
     let report = Mutex::new(Report::default());
     for_each(chosen, |mutant| {
-        let fate = try_mutant(&trials, mutant)?;
+        let result = try_mutant(&trials, mutant)?;
         let mut report = report.lock().unwrap_or_else(PoisonError::into_inner);
-        report.add(workspace, mutant, fate, log);
+        report.add(workspace, mutant, result, log);
         Ok(())
     })?;
     let report = report.into_inner().unwrap_or_else(PoisonError::into_inner);
-    report.close(log);
+    report.print_summary(log);
     Ok(report.tally)
 }
 
@@ -123,7 +123,7 @@ fn build(
 
 /// Result of a mutant.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Fate {
+enum MutantResult {
     Killed(Duration),
     Hung(Duration),
     Survived(Duration),
@@ -132,20 +132,20 @@ enum Fate {
     Unproven(String),
 }
 
-fn try_mutant(trials: &Trials<'_>, mutant: &Mutant) -> Result<Fate> {
+fn try_mutant(trials: &Trials<'_>, mutant: &Mutant) -> Result<MutantResult> {
     if mutant.equivalent.is_some() {
-        return Ok(Fate::Equivalent);
+        return Ok(MutantResult::Equivalent);
     }
-    let Some(killer) = mutant.killer() else { return Ok(Fate::Unproven("it has no killer".into())) };
+    let Some(killer) = mutant.killer() else { return Ok(MutantResult::Unproven("it has no killer".into())) };
     if !trials.on_sound(&killer)?.0.survived() {
         let output = trials.folder().display();
-        return Ok(Fate::Unproven(format!("its killer fails on sound code, see {output}: {killer}")));
+        return Ok(MutantResult::Unproven(format!("its killer fails on sound code, see {output}: {killer}")));
     }
     let (end, time) = trials.on_mutant(&killer, &mutant.name)?;
     Ok(match end {
-        End::Hung(_) => Fate::Hung(time),
-        End::Exit(status) if status.success() => Fate::Survived(time),
-        End::Exit(_) => Fate::Killed(time),
+        End::Hung(_) => MutantResult::Hung(time),
+        End::Exit(status) if status.success() => MutantResult::Survived(time),
+        End::Exit(_) => MutantResult::Killed(time),
     })
 }
 
@@ -158,36 +158,36 @@ struct Report {
 }
 
 impl Report {
-    fn add(&mut self, workspace: &Workspace, mutant: &Mutant, fate: Fate, log: Log) {
-        let (what, time) = match &fate {
-            Fate::Killed(time) => ("killed", Some(time)),
-            Fate::Hung(time) => ("hung", Some(time)),
-            Fate::Survived(time) => ("SURVIVED", Some(time)),
-            Fate::Equivalent => ("equivalent", None),
-            Fate::Unproven(_) => ("UNPROVEN", None),
+    fn add(&mut self, workspace: &Workspace, mutant: &Mutant, result: MutantResult, log: Log) {
+        let (what, time) = match &result {
+            MutantResult::Killed(time) => ("killed", Some(time)),
+            MutantResult::Hung(time) => ("hung", Some(time)),
+            MutantResult::Survived(time) => ("SURVIVED", Some(time)),
+            MutantResult::Equivalent => ("equivalent", None),
+            MutantResult::Unproven(_) => ("UNPROVEN", None),
         };
         let time = time.map_or(String::new(), |time| format!("{:.1} s", time.as_secs_f64()));
         log.line(&format!("{what:<10} {time:>7}  {}", mutant.name));
-        match fate {
-            Fate::Killed(_) => self.tally.passed += 1,
-            Fate::Hung(_) => (self.tally.passed, self.hung) = (self.tally.passed + 1, self.hung + 1),
-            Fate::Equivalent => self.equivalent += 1,
-            Fate::Survived(_) => self.fail(workspace, mutant, "survived"),
-            Fate::Unproven(why) => self.fail(workspace, mutant, &why),
+        match result {
+            MutantResult::Killed(_) => self.tally.passed += 1,
+            MutantResult::Hung(_) => (self.tally.passed, self.hung) = (self.tally.passed + 1, self.hung + 1),
+            MutantResult::Equivalent => self.equivalent += 1,
+            MutantResult::Survived(_) => self.fail(workspace, mutant, "survived"),
+            MutantResult::Unproven(why) => self.fail(workspace, mutant, &why),
         }
     }
 
     fn fail(&mut self, workspace: &Workspace, mutant: &Mutant, why: &str) {
         let text = fs::read_to_string(workspace.root.join(&mutant.file)).unwrap_or_default();
-        let place = Functions::parse(&text).and_then(|functions| functions.place(mutant));
-        let line = place.map_or(0, |place| place.number);
+        let position = Functions::parse(&text).and_then(|functions| functions.position(mutant));
+        let line = position.map_or(0, |position| position.number);
         let Mutant { name, file, line: was, mutated, .. } = mutant;
         let reason = format!("{file}:{line}: `{was}` as `{mutated}` {why}");
         self.tally.failed += 1;
         self.tally.failures.push(Failure { name: format!("mutants/{name}"), reason: Some(reason) });
     }
 
-    fn close(&self, log: Log) {
+    fn print_summary(&self, log: Log) {
         for failure in &self.tally.failures {
             log.line(&failure.to_string());
             let name = failure.name.rsplit('/').next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Searching a killer: the cheapest exploration that tells a mutant from sound code.
+//! Searching a killer: the cheapest exploration that distinguishes a mutant from sound code.
 
 use super::list::{Killer, Mutant};
 use super::trial::{Trials, for_each};
@@ -80,7 +80,7 @@ pub(super) fn run(mutants: &[&Mutant], trials: &Trials<'_>) -> Result<bool> {
     Ok(left.is_empty())
 }
 
-/// Returns true if `killer` tells the mutant from sound code, and prints it then.
+/// Returns true if `killer` distinguishes the mutant from sound code, and prints it then.
 fn try_killer(trials: &Trials<'_>, mutant: &Mutant, killer: &Killer) -> Result<bool> {
     if !trials.on_sound(killer)?.0.survived() {
         println!("{killer} fails on sound code");

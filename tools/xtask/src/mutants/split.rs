@@ -53,7 +53,7 @@ type Group<'a> = (Range<usize>, Vec<(Range<usize>, &'a Mutant)>);
 
 /// Position of a mutant in its source, in bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct Position {
     body: Range<usize>,
     line: Range<usize>,
     /// Number of the line, from 1.
@@ -77,7 +77,7 @@ impl<'a> Functions<'a> {
     ///
     /// # Errors
     /// The function or the line does not exist, or there are several.
-    pub(crate) fn place(&self, mutant: &Mutant) -> Result<Place> {
+    pub(crate) fn position(&self, mutant: &Mutant) -> Result<Position> {
         let Mutant { function: name, line, .. } = mutant;
         let found: Vec<&Function> = self.functions.iter().filter(|function| function.is(name)).collect();
         let [function] = found[..] else {
@@ -94,23 +94,23 @@ impl<'a> Functions<'a> {
         if *line == mutant.mutated {
             return Err(anyhow!("the mutated line is the line itself"));
         }
-        let places: Vec<Range<usize>> =
+        let positions: Vec<Range<usize>> =
             self.lines_of(&function.body).filter(|range| self.text[range.clone()] == **line).collect();
-        let place = match (places.len(), mutant.nth) {
-            (1, None) => &places[0],
+        let position = match (positions.len(), mutant.nth) {
+            (1, None) => &positions[0],
             (0, _) => return Err(anyhow!("the function {name} has no line `{line}`")),
             (count, None) => {
                 return Err(anyhow!(
                     "the function {name} has {count} lines `{line}`: add nth = 1 to {count}"
                 ));
             }
-            (count, Some(nth)) => places
+            (count, Some(nth)) => positions
                 .get(nth.wrapping_sub(1))
                 .filter(|_| count > 1)
                 .with_context(|| format!("nth = {nth}, but the line is there {count} times"))?,
         };
-        let number = self.text[..place.start].matches('\n').count() + 1;
-        Ok(Place { body: function.body.clone(), line: place.clone(), number })
+        let number = self.text[..position.start].matches('\n').count() + 1;
+        Ok(Position { body: function.body.clone(), line: position.clone(), number })
     }
 
     /// Returns the lines that begin inside of the range, without the white space around them.
@@ -129,22 +129,22 @@ impl<'a> Functions<'a> {
     /// # Errors
     /// As [`place`](Functions::place).
     pub(crate) fn with(&self, mutants: &[&Mutant]) -> Result<String> {
-        let mut places = Vec::new();
+        let mut positions = Vec::new();
         for mutant in mutants {
-            let place = self.place(mutant).with_context(|| format!("mutant {}", mutant.name))?;
-            places.push((place, *mutant));
+            let position = self.position(mutant).with_context(|| format!("mutant {}", mutant.name))?;
+            positions.push((position, *mutant));
         }
         // A nested function that has mutants is repeated within the body of its outer function, if that has mutants,
         // too.
-        let bodies: Vec<Range<usize>> = places.iter().map(|(place, _)| place.body.clone()).collect();
+        let bodies: Vec<Range<usize>> = positions.iter().map(|(position, _)| position.body.clone()).collect();
         let outermost = |body: &Range<usize>| {
             let around = bodies.iter().filter(|other| other.start <= body.start && body.end <= other.end);
             around.max_by_key(|other| other.len()).cloned().unwrap_or_else(|| body.clone())
         };
         let mut groups: BTreeMap<usize, Group<'_>> = BTreeMap::new();
-        for (place, mutant) in places {
-            let body = outermost(&place.body);
-            groups.entry(body.start).or_insert_with(|| (body, Vec::new())).1.push((place.line, mutant));
+        for (position, mutant) in positions {
+            let body = outermost(&position.body);
+            groups.entry(body.start).or_insert_with(|| (body, Vec::new())).1.push((position.line, mutant));
         }
         let mut text = self.text.to_owned();
         for (body, lines) in groups.into_values().rev() {
@@ -308,10 +308,10 @@ mod test {
         Mutant { name, function, line, nth, mutated: "MUTATED;".into(), ..Mutant::default() }
     }
 
-    fn place(function: &str, line: &str, nth: Option<usize>) -> Result<usize, String> {
+    fn position(function: &str, line: &str, nth: Option<usize>) -> Result<usize, String> {
         let functions = Functions::parse(SOURCE).unwrap();
-        let place = functions.place(&mutant(function, line, nth));
-        place.map(|place| place.number).map_err(|error| error.to_string())
+        let position = functions.position(&mutant(function, line, nth));
+        position.map(|position| position.number).map_err(|error| error.to_string())
     }
 
     fn line_of(line: &str) -> usize {
@@ -319,14 +319,14 @@ mod test {
     }
 
     #[test]
-    fn lines_are_found_by_function_and_text() {
-        assert_eq!(place("A::twice", "one();", None), Ok(6));
-        assert_eq!(place("A::twice", "two();", Some(2)), Ok(8));
-        assert_eq!(place("drop", "x + 1", None), Ok(line_of("x + 1")), "in a closure");
-        assert_eq!(place("::twice", "zero();", None), Ok(line_of("zero();")), "of no type");
-        assert_eq!(place("inner", "x * 2", None), Ok(line_of("x * 2")), "in a function in a function");
+    fn mutated_lines_are_found() {
+        assert_eq!(position("A::twice", "one();", None), Ok(6));
+        assert_eq!(position("A::twice", "two();", Some(2)), Ok(8));
+        assert_eq!(position("drop", "x + 1", None), Ok(line_of("x + 1")), "in a closure");
+        assert_eq!(position("::twice", "zero();", None), Ok(line_of("zero();")), "of no type");
+        assert_eq!(position("inner", "x * 2", None), Ok(line_of("x * 2")), "in a function in a function");
         let is_refused = |function, line, nth, why: &str| {
-            let error = place(function, line, nth).unwrap_err();
+            let error = position(function, line, nth).unwrap_err();
             assert!(error.contains(why), "{function}, {line}: {error}");
         };
         is_refused("twice", "one();", None, "2 functions");
@@ -362,7 +362,7 @@ mod test {
     }
 
     #[test]
-    fn each_mutant_changes_one_line_and_none_changes_nothing() {
+    fn each_mutant_changes_one_line() {
         let mutants = [
             mutant("A::twice", "one();", None),
             mutant("A::twice", "two();", Some(2)),

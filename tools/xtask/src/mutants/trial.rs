@@ -16,7 +16,7 @@ const LIMIT: Duration = Duration::from_secs(120);
 /// Factor by which a killer may take longer than on sound code.
 const LIMIT_FACTOR: u32 = 20;
 /// Time between two checks of a running program.
-const LOOK: Duration = Duration::from_millis(10);
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// The ways in which a run of a killer ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,7 +93,7 @@ impl<'a> Trials<'a> {
                 child.wait()?;
                 return Ok((End::Hung(limit), start.elapsed()));
             }
-            thread::sleep(LOOK);
+            thread::sleep(POLL_INTERVAL);
         }
     }
 

@@ -113,7 +113,7 @@ mod test {
     use super::*;
 
     #[test]
-    fn links_lead_somewhere() {
+    fn broken_links_are_found() {
         let text =
             "# A\n[b](docs/b.md#part) [c](docs) [d](https://example.org/x) [e](#a)\n\n[f](docs/f.md)\n";
         let inner = "[a](../a.md) [root](..) [out](../../a.md)\n";
@@ -129,7 +129,7 @@ mod test {
     }
 
     #[test]
-    fn the_map_names_every_crate() {
+    fn unnamed_crates_are_found() {
         let tree = Tree::of(&[(MAP, "`lode-layout` holds formats; lode-pmem is bare")]);
         let found = check_map(&tree, ["lode-layout", "lode-pmem"].into_iter());
         assert_eq!(found.len(), 1);
@@ -137,7 +137,7 @@ mod test {
     }
 
     #[test]
-    fn the_map_names_files_that_exist() {
+    fn missing_paths_are_found() {
         let text = "`log/a.rs`\n\n### `heap/`, crate\n`log/a.rs` `log/b.rs` `heap/src/log/` `/dev/x/`\n\n## Other\n\n`log/a.rs`\n";
         let tree = Tree::of(&[(MAP, text), ("heap/src/log/a.rs", "")]);
         let found: Vec<_> = check_paths(&tree).into_iter().map(|finding| finding.line).collect();
@@ -145,7 +145,7 @@ mod test {
     }
 
     #[test]
-    fn every_decision_is_indexed() {
+    fn unindexed_decisions_are_found() {
         let index = "[crc](crc.md)";
         let tree = Tree::of(&[
             ("docs/decisions/README.md", index),

@@ -1,4 +1,4 @@
-//! The list of the files and functions that are longer than allowed, and of crates with circles of files. It may only
+//! The list of the files and functions that are longer than allowed, and of crates with cycles of files. It may only
 //! shrink.
 
 use super::Finding;
@@ -11,12 +11,12 @@ use std::path::Path;
 
 pub(super) const LIST: &str = "tools/xtask/tidy-excess.toml";
 
-/// The list: lines of code by file, and by `FILE::FUNCTION`; files in circles by crate.
+/// The list: lines of code by file, and by `FILE::FUNCTION`; files in cycles by crate.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Excess {
     files: BTreeMap<String, usize>,
     functions: BTreeMap<String, usize>,
-    pub(super) circles: BTreeMap<String, usize>,
+    pub(super) cycles: BTreeMap<String, usize>,
 }
 
 impl Excess {
@@ -60,7 +60,7 @@ mod test {
     use super::*;
 
     fn check(function: &str, code_lines: usize) -> Vec<String> {
-        let list = "[files]\n[functions]\n\"a.rs::old\" = 90\n[circles]\n";
+        let list = "[files]\n[functions]\n\"a.rs::old\" = 90\n[cycles]\n";
         let excess: Excess = toml::from_str(list).unwrap();
         let size = |name: &str, code_lines| Size {
             path: "a.rs".into(),
@@ -76,7 +76,7 @@ mod test {
     }
 
     #[test]
-    fn nothing_grows_and_the_list_shrinks() {
+    fn listed_sizes_only_shrink() {
         assert!(check("new", FUNCTION_LINES).is_empty());
         assert_eq!(check("new", 71), ["a.rs:7: size: 71 lines of code, 70 allowed: split it"]);
         assert!(check("old", 90).is_empty());
@@ -96,7 +96,7 @@ mod test {
     }
 
     #[test]
-    fn a_file_has_a_limit_too() {
+    fn long_files_are_found() {
         let size = |code_lines| Size { path: "b.rs".into(), function: None, line: 1, code_lines };
         assert!(Excess::default().compare(&[size(FILE_LINES)]).is_empty());
         assert_eq!(Excess::default().compare(&[size(FILE_LINES + 1)]).len(), 1);

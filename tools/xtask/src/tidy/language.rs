@@ -80,7 +80,7 @@ mod test {
     }
 
     #[test]
-    fn openings_and_nameless_subjects_are_found() {
+    fn banned_openings_and_subjects_are_found() {
         assert_eq!(lines("/// Returns the length.\nfn a() {}\n"), [0; 0]);
         assert_eq!(lines("/// Whether it is empty.\nfn a() {}\n"), [1]);
         assert_eq!(
@@ -93,7 +93,7 @@ mod test {
     }
 
     #[test]
-    fn headings_and_tests_are_left_alone() {
+    fn headings_and_tests_are_exempt() {
         assert_eq!(lines("/// What next?\nfn a() {}\n"), [0; 0]);
         assert_eq!(lines("/// Where:\nfn a() {}\n"), [0; 0]);
         assert_eq!(

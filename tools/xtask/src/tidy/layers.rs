@@ -5,9 +5,9 @@ use super::tree::Tree;
 use crate::workspace::{Package, Workspace};
 
 /// Lowest layer on which a crate may depend on outside crates without a page in docs/decisions.
-const FREE: u32 = 4;
+const UNRESTRICTED_LAYER: u32 = 4;
 /// Outside crates that every layer may use: the kernel's interface.
-const EVERYWHERE: [&str; 2] = ["libc", "rustix"];
+const ALLOWED_EVERYWHERE: [&str; 2] = ["libc", "rustix"];
 
 /// Finds dependencies that break the rule. Dependencies for tests only are free.
 pub(super) fn check(workspace: &Workspace, tree: &Tree) -> Vec<Finding> {
@@ -33,8 +33,15 @@ fn check_package(workspace: &Workspace, tree: &Tree, package: &Package) -> Vec<F
             Some(lower) if lower < layer => continue,
             Some(other) => format!("layer {layer} must not depend on `{name}` of layer {other}"),
             None if ours => format!("`{name}` has no layer: no crate may depend on it"),
-            None if *layer >= FREE || EVERYWHERE.contains(&name) || is_decided(tree, name) => continue,
-            None => format!("`{name}` below layer {FREE} needs a page in docs/decisions that names it"),
+            None if *layer >= UNRESTRICTED_LAYER
+                || ALLOWED_EVERYWHERE.contains(&name)
+                || is_decided(tree, name) =>
+            {
+                continue;
+            }
+            None => format!(
+                "`{name}` below layer {UNRESTRICTED_LAYER} needs a page in docs/decisions that names it"
+            ),
         };
         findings.push(Finding::new(&manifest, line_of(tree, &manifest, name), "layers", advice));
     }
@@ -84,7 +91,7 @@ mod test {
     }
 
     #[test]
-    fn layers_only_look_down() {
+    fn upward_dependencies_are_found() {
         assert!(advice(package("mid", &["low", "rustix", "crc32c"])).is_empty());
         assert_eq!(
             advice(package("mid", &["high"])),
@@ -99,7 +106,7 @@ mod test {
     }
 
     #[test]
-    fn outside_crates_need_a_decision_below_layer_4() {
+    fn low_layer_dependencies_need_decisions() {
         assert_eq!(
             advice(package("mid", &["serde"])),
             ["mid/Cargo.toml:1: layers: `serde` below layer 4 needs a page in docs/decisions that names it"]
@@ -108,7 +115,7 @@ mod test {
     }
 
     #[test]
-    fn tests_may_depend_on_anything() {
+    fn dev_dependencies_are_exempt() {
         let mut mid = package("mid", &["high", "serde"]);
         for dependency in &mut mid.dependencies {
             dependency.only_for_tests = true;

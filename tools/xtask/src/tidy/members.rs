@@ -24,7 +24,7 @@ mod test {
     use crate::workspace::Package;
 
     #[test]
-    fn a_crate_that_cargo_does_not_know_is_found() {
+    fn non_member_crates_are_found() {
         let low = Package { name: "low".into(), folder: "low".into(), ..Package::default() };
         let workspace = Workspace { packages: vec![low], ..Workspace::default() };
         let tree = Tree::of(&[

@@ -1,10 +1,10 @@
 //! The rules of CONTRIBUTING.md that no other tool checks.
 
-mod circles;
 mod costs;
+mod cycles;
 mod documents;
-mod drawings;
 mod excess;
+mod format_tables;
 mod language;
 mod layers;
 mod members;
@@ -55,7 +55,7 @@ pub(crate) fn run(workspace: &Workspace, log: Log) -> Result<bool> {
     let excess = excess::Excess::read(&workspace.root)?;
     let mut findings = Vec::new();
     let mut sizes = Vec::new();
-    let mut imports = circles::Imports::default();
+    let mut imports = cycles::Imports::default();
     for text in tree.with_extension("rs") {
         let source = Source::parse(&text.path, &text.text)?;
         sizes.extend(size::measure(&source));
@@ -66,7 +66,7 @@ pub(crate) fn run(workspace: &Workspace, log: Log) -> Result<bool> {
         findings.extend(words::check_names(&source, &workspace.rules.words.allowed));
     }
     findings.extend(excess.compare(&sizes));
-    findings.extend(imports.check(&excess.circles));
+    findings.extend(imports.check(&excess.cycles));
     findings.extend(unsafety::check_roots(&tree, workspace));
     findings.extend(words::check_files(&tree));
     findings.extend(costs::check(workspace));
@@ -74,7 +74,7 @@ pub(crate) fn run(workspace: &Workspace, log: Log) -> Result<bool> {
     findings.extend(members::check(workspace, &tree));
     findings.extend(modules::check(&tree));
     findings.extend(mutants::check(&tree, &workspace.packages));
-    findings.extend(drawings::check(&tree));
+    findings.extend(format_tables::check(&tree));
     findings.extend(rules::check(&tree));
     findings.extend(documents::check_links(&tree));
     findings.extend(documents::check_decisions(&tree));

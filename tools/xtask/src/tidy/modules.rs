@@ -22,7 +22,7 @@ mod test {
     use super::*;
 
     #[test]
-    fn a_module_beside_its_folder_is_found() {
+    fn module_files_beside_folders_are_found() {
         let tree = Tree::of(&[
             ("x/src/a.rs", ""),
             ("x/src/a/part.rs", ""),

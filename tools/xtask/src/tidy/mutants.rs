@@ -18,8 +18,8 @@ pub(super) fn check(tree: &Tree, packages: &[Package]) -> Vec<Finding> {
     let (mut names, mut numbers) = (BTreeSet::new(), BTreeSet::new());
     let mut findings = Vec::new();
     for mutant in &mutants {
-        let mut advice = misfit(tree, mutant);
-        advice.extend(fate(tree, packages, mutant));
+        let mut advice = check_position(tree, mutant);
+        advice.extend(check_killer(tree, packages, mutant));
         if !names.insert(&mutant.name) {
             advice.push("the name is used twice: rename one".into());
         } else if !numbers.insert(mutant.number()) {
@@ -37,17 +37,17 @@ pub(super) fn check(tree: &Tree, packages: &[Package]) -> Vec<Finding> {
 }
 
 /// Returns the reason if the mutant does not match its source.
-fn misfit(tree: &Tree, mutant: &Mutant) -> Vec<String> {
+fn check_position(tree: &Tree, mutant: &Mutant) -> Vec<String> {
     let file = &mutant.file;
     let Some(source) = tree.get(file) else { return vec![format!("there is no file {file}")] };
-    match Functions::parse(&source.text).and_then(|functions| functions.place(mutant)) {
+    match Functions::parse(&source.text).and_then(|functions| functions.position(mutant)) {
         Ok(_) => Vec::new(),
         Err(error) => vec![format!("{file}: {error:#}")],
     }
 }
 
 /// Returns the reason if the list names neither a valid killer nor a reason to be equivalent.
-fn fate(tree: &Tree, packages: &[Package], mutant: &Mutant) -> Vec<String> {
+fn check_killer(tree: &Tree, packages: &[Package], mutant: &Mutant) -> Vec<String> {
     let text = match (&mutant.kills, &mutant.equivalent) {
         (Some(text), None) => text,
         (None, Some(reason)) if reason.starts_with("because ") => return Vec::new(),
@@ -112,7 +112,7 @@ mod test {
     }
 
     #[test]
-    fn a_mutant_fits_and_has_one_fate() {
+    fn mutants_match_sources_and_have_killers() {
         assert_eq!(advice(&[]), [""; 0]);
         for kills in ["loom models::log::known", "test a/cut", "test a/lib some_test"] {
             assert_eq!(advice(&[("kills", kills)]), [""; 0], "{kills}");
@@ -138,7 +138,7 @@ mod test {
     }
 
     #[test]
-    fn names_are_unique_and_keys_known() {
+    fn mutant_names_are_unique() {
         let entry = "[[mutant]]\nname = \"a\"\nfile = \"a/src/lib.rs\"\nfunction = \"f\"\nline = \"one();\"\nmutated = \"\"\nkills = \"crash log\"\n";
         assert_eq!(of(&entry.repeat(2)), ["a: the name is used twice: rename one"]);
         assert!(of(&entry.replace("kills", "kill"))[0].contains("unknown field"));

@@ -28,7 +28,7 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    fn demand(&mut self, line: usize, what: &str) {
+    fn require_comment(&mut self, line: usize, what: &str) {
         let first = self.functions.last().map_or(1, |(_, line)| *line);
         if !self.source.is_test(line) && !self.source.is_tagged("ORDER:", line, first, REACH) {
             let advice = format!("{what} without an ORDER comment above: say what before what, and why");
@@ -68,17 +68,17 @@ impl<'ast> Visit<'ast> for Walk<'_> {
         // A drain of a collection has a range as argument; that of a medium has none.
         let waits = WAITS.contains(&method.as_str()) && (method != "drain" || call.args.is_empty());
         if waits && !self.forwards(&method) {
-            self.demand(line, &format!("`{method}`"));
+            self.require_comment(line, &format!("`{method}`"));
         }
         if call.args.iter().any(is_ordering) {
-            self.demand(line, &format!("atomic `{method}`"));
+            self.require_comment(line, &format!("atomic `{method}`"));
         }
         visit::visit_expr_method_call(self, call);
     }
 
     fn visit_expr_call(&mut self, call: &'ast syn::ExprCall) {
         if call.args.iter().any(is_ordering) {
-            self.demand(call.func.span().start().line, "atomic access");
+            self.require_comment(call.func.span().start().line, "atomic access");
         }
         visit::visit_expr_call(self, call);
     }
@@ -110,7 +110,7 @@ mod test {
     }
 
     #[test]
-    fn waits_and_atomics_need_a_comment() {
+    fn drains_and_atomics_need_order_comments() {
         assert_eq!(lines("fn f() {\n    m.drain();\n}\n"), [2]);
         assert_eq!(lines("fn f() {\n    m.log_write(at, b)?;\n}\n"), [2]);
         assert_eq!(lines("fn f() {\n    a.load(Ordering::Acquire);\n}\n"), [2]);
@@ -123,14 +123,14 @@ mod test {
     }
 
     #[test]
-    fn other_drains_and_orderings_need_none() {
+    fn collection_drains_and_comparisons_are_exempt() {
         assert_eq!(lines("fn f() {\n    vec.drain(..);\n    a.cmp(b) == Ordering::Less;\n}\n"), NONE);
         assert_eq!(lines("fn drain(&self) {\n    (**self).drain()\n}\n"), NONE, "passing on");
         assert_eq!(lines("#[cfg(test)]\nmod test {\n    fn f() {\n        m.drain();\n    }\n}\n"), NONE);
     }
 
     #[test]
-    fn a_comment_covers_its_group_only() {
+    fn order_comment_covers_one_group() {
         let group = "fn f() {\n    // ORDER: why.\n    a.load(Relaxed);\n    b.load(Relaxed);\n\n    c.load(Relaxed);\n}\n";
         assert_eq!(lines(group), [6]);
         let far =

@@ -99,7 +99,7 @@ mod test {
     }
 
     #[test]
-    fn page_bugs_and_tests_agree() {
+    fn rules_match_seeded_bugs_and_tests() {
         let page = format!("{RULES}{CRASHES}");
         assert_eq!(lines(&page, SEEDED, TESTED), []);
         assert_eq!(lines(&page, SEEDED, "one_test: ONE in LOG;\n"), [(PAGE.into(), 5)], "no test");

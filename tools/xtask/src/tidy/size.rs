@@ -69,7 +69,7 @@ mod test {
     use super::*;
 
     #[test]
-    fn counts_code_and_neither_comments_nor_tests() {
+    fn only_code_lines_are_counted() {
         let text =
             "// Why.\nfn f() {\n    // Why.\n\n    a();\n}\n#[cfg(test)]\nmod test {\n    fn g() {}\n}\n";
         let sizes = measure(&Source::parse("a.rs", text).unwrap());

@@ -1,4 +1,4 @@
-//! A Rust source: its syntax tree, and its lines, comments and tests, which the tree does not tell.
+//! A Rust source: its syntax tree, and its lines, comments and tests, which the tree does not have.
 
 use anyhow::{Context, Result, anyhow};
 use proc_macro2::{Span, TokenStream, TokenTree};
@@ -206,7 +206,7 @@ mod test {
     const TEXT: &str = "//! Head.\n\n/// Doc.\nfn one() {\n    // Why.\n    two(); // beside\n}\n\n#[cfg(test)]\nmod test {\n    fn three() {}\n}\n#[cfg(not(test))]\nfn four() {}\n";
 
     #[test]
-    fn tells_code_from_comments_and_tests() {
+    fn code_comments_and_tests_are_distinguished() {
         let source = Source::parse("a.rs", TEXT).unwrap();
         let code = [4, 6, 7, 9, 10, 11, 12, 13, 14];
         for line in 1..=source.last_line() {
@@ -220,7 +220,7 @@ mod test {
     }
 
     #[test]
-    fn a_tag_reaches_down_to_the_first_empty_line() {
+    fn tag_ends_at_empty_line() {
         let source =
             Source::parse("a.rs", "fn f() {\n    // TAG: a\n    a();\n    b();\n\n    c();\n}\n").unwrap();
         let tagged = |line, first, reach| source.is_tagged("TAG:", line, first, reach);

@@ -67,7 +67,7 @@ mod test {
     use super::*;
 
     #[test]
-    fn this_crate_is_in_the_tree_and_ignored_folders_are_not() {
+    fn tree_excludes_ignored_folders() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap();
         let tree = Tree::read(root).unwrap();
         assert!(tree.get("tools/xtask/src/tidy/tree.rs").is_some());

@@ -93,7 +93,7 @@ mod test {
     const ARGUED: &str = "fn f() {\n    // SAFETY: - g needs nothing.\n    unsafe { g() };\n}\n";
 
     #[test]
-    fn only_where_it_is_allowed() {
+    fn unsafe_code_outside_allowed_files_is_found() {
         assert_eq!(found("pmem/src/copy.rs", ARGUED), []);
         assert_eq!(found("heap/src/ptr.rs", ARGUED), []);
         assert_eq!(found("heap/src/ptr.rs.rs", ARGUED), [(3, "unsafe")]);
@@ -103,7 +103,7 @@ mod test {
     }
 
     #[test]
-    fn each_block_has_its_own_argument() {
+    fn each_unsafe_block_needs_safety_comment() {
         let bare = "fn f() {\n    unsafe { g() };\n}\n";
         assert_eq!(found("pmem/src/a.rs", bare), [(2, "safety")]);
         let shared = "fn f() {\n    // SAFETY: - both.\n    unsafe { g() };\n    unsafe { g() };\n}\n";
@@ -113,7 +113,7 @@ mod test {
     }
 
     #[test]
-    fn crates_without_unsafe_code_forbid_it() {
+    fn missing_forbid_unsafe_code_is_found() {
         let package = |name: &str| Package { name: name.into(), folder: name.into(), ..Package::default() };
         let rules = Rules { unsafe_code: Allowed { allowed: vec!["pmem/src/".into()] }, ..Rules::default() };
         let packages = ["pmem", "pool", "sim"].map(package).into();

@@ -1,15 +1,15 @@
-//! The rules for names and marks: banned words, empty names, and marks that must not stay.
+//! The rules for names and marks: banned words, uninformative names, and marks without an issue.
 
 use super::Finding;
 use super::source::Source;
 use super::tree::{Text, Tree};
 use syn::visit::{self, Visit};
 
-/// Words that promise durability without telling its kind. Store, flush, drain and persist tell it.
+/// Words that promise durability without its kind. Store, flush, drain and persist name it.
 const BANNED: [&str; 4] = ["save", "saved", "barrier", "barriers"];
 /// A word for a call of the kernel. No function of ours may promise it: see `BANNED`.
 const KERNEL: &str = "sync";
-/// Names that tell nothing about the content.
+/// File names that do not describe the content.
 const EMPTY: [&str; 7] = ["util", "utils", "helper", "helpers", "common", "misc", "manager"];
 /// Kinds of files that are code.
 const CODE: [&str; 6] = [".rs", ".sh", ".c", ".h", ".toml", "Makefile"];
@@ -144,7 +144,7 @@ mod test {
     }
 
     #[test]
-    fn durability_has_its_own_words() {
+    fn ambiguous_durability_names_are_found() {
         let text = "struct SaveState { saved: u8 } enum E { WriteBarrier } fn save_all(barrier: u8) { let save_at = 1; }
                     const LAST_SAVE: u8 = 0; trait Save {} fn sync() {} fn sync_all() {}";
         let mut expected = [
@@ -167,7 +167,7 @@ mod test {
     }
 
     #[test]
-    fn names_of_what_the_kernel_does_may_stay() {
+    fn kernel_sync_names_are_allowed() {
         assert!(
             names("struct SyncError; fn fdatasync() {} fn msync() {} fn map_sync(synced: u8) {}").is_empty()
         );
@@ -180,14 +180,14 @@ mod test {
     }
 
     #[test]
-    fn file_names_are_nouns() {
+    fn uninformative_file_names_are_found() {
         let tree = Tree::of(&[("heap/src/utils.rs", ""), ("misc/a.rs", ""), ("heap/src/commons.rs", "")]);
         let found: Vec<_> = check_files(&tree).into_iter().map(|finding| finding.path).collect();
         assert_eq!(found, ["heap/src/utils.rs", "misc/a.rs"]);
     }
 
     #[test]
-    fn marks_have_numbers_or_are_not_left() {
+    fn marks_without_issue_numbers_are_found() {
         let text = format!("// {FIX_MARK}: a\n// {DO_MARK}: b\n// {DO_MARK}(#12): c\n// {DO_MARK}S\n");
         let tree = Tree::of(&[("a.rs", &text), ("a.md", &text)]);
         let found: Vec<_> =

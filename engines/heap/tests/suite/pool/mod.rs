@@ -16,7 +16,7 @@ pub(crate) struct Pool {
 
 impl Pool {
     pub(crate) fn new(len: u64) -> Pool {
-        let medium = Arc::new(memory::line(len));
+        let medium = Arc::new(memory::persistent(len));
         heap::format(&medium);
         Pool { medium, lives: 1 }
     }

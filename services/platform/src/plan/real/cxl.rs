@@ -2,7 +2,7 @@
 
 use super::socket::node;
 use crate::goal::PersistentKind;
-use crate::plan::wish::Wish;
+use crate::plan::request::NamespaceRequest;
 use crate::sysfs::{Cxl, CxlDevice, CxlEndpoint, CxlWindow};
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -50,25 +50,25 @@ fn can_decode(cxl: &Cxl, endpoint: &CxlEndpoint) -> bool {
     endpoint.decoders > 0 && ports.iter().all(|port| cxl.ports.get(port).is_some_and(|count| *count > 0))
 }
 
-/// Returns the regions that could be made for a wish, those over the most devices first. `taken` has the numbers of all
-/// existing regions.
-pub(super) fn candidates(cxl: &Cxl, wish: &Wish, taken: &BTreeSet<u32>) -> Vec<CxlRegion> {
+/// Returns the regions that could be made for a request, those over the most devices first. `taken` has the numbers of
+/// all existing regions.
+pub(super) fn candidates(cxl: &Cxl, request: &NamespaceRequest, taken: &BTreeSet<u32>) -> Vec<CxlRegion> {
     let mut found: Vec<CxlRegion> = Vec::new();
-    let suits = |ways: &usize| match wish.kind {
+    let suits = |ways: &usize| match request.kind {
         None => true,
         Some(PersistentKind::AppDirect) => *ways > 1,
         Some(PersistentKind::AppDirectNotInterleaved) => *ways == 1,
     };
     for ways in WAYS.into_iter().filter(suits) {
         for window in cxl.windows.iter().filter(|window| window.persistent) {
-            found.extend(over(cxl, window, ways, wish.socket, taken));
+            found.extend(region_over(cxl, window, ways, request.socket, taken));
         }
     }
     found
 }
 
 /// Returns the largest region of `ways` devices in this window.
-fn over(
+fn region_over(
     cxl: &Cxl,
     window: &CxlWindow,
     ways: usize,
@@ -118,7 +118,7 @@ fn free(cxl: &Cxl, device: &CxlDevice, bridge: u64) -> u64 {
 }
 
 /// Returns the CXL memory that remains after a region is made.
-pub(super) fn without(cxl: &Cxl, region: &CxlRegion, taken: &BTreeSet<u32>) -> Cxl {
+pub(super) fn remaining(cxl: &Cxl, region: &CxlRegion, taken: &BTreeSet<u32>) -> Cxl {
     let mut left = cxl.clone();
     let share = region.size / region.devices.len() as u64;
     let mut ports = BTreeSet::new();
@@ -179,8 +179,8 @@ mod test {
         }
     }
 
-    fn made(cxl: &Cxl, wish: &Wish) -> Vec<(String, Vec<u32>, u64)> {
-        let found = candidates(cxl, wish, &BTreeSet::new()).into_iter();
+    fn made(cxl: &Cxl, request: &NamespaceRequest) -> Vec<(String, Vec<u32>, u64)> {
+        let found = candidates(cxl, request, &BTreeSet::new()).into_iter();
         found.map(|region| (region.window, region.devices, region.size / GIB)).collect()
     }
 
@@ -189,9 +189,9 @@ mod test {
     }
 
     #[test]
-    fn positions_go_around_the_host_bridges_of_a_window() {
+    fn positions_alternate_between_host_bridges() {
         assert_eq!(
-            made(&cxl(), &Wish::default()),
+            made(&cxl(), &NamespaceRequest::default()),
             [
                 region("decoder0.0", &[2, 0, 1, 3], 8),
                 region("decoder0.0", &[2, 0], 4),
@@ -199,29 +199,32 @@ mod test {
                 region("decoder0.1", &[2], 3),
             ]
         );
-        let alone = Wish { kind: Some(PersistentKind::AppDirectNotInterleaved), ..Wish::default() };
+        let alone = NamespaceRequest {
+            kind: Some(PersistentKind::AppDirectNotInterleaved),
+            ..NamespaceRequest::default()
+        };
         assert_eq!(made(&cxl(), &alone), [region("decoder0.1", &[2], 3)]);
-        assert_eq!(made(&cxl(), &Wish { socket: Some(1), ..Wish::default() }), []);
+        assert_eq!(made(&cxl(), &NamespaceRequest { socket: Some(1), ..NamespaceRequest::default() }), []);
     }
 
     #[test]
-    fn a_region_takes_capacity_decoders_and_a_number() {
+    fn region_takes_capacity_decoders_and_number() {
         let all = cxl();
-        let first = candidates(&all, &Wish::default(), &BTreeSet::from([0, 1])).remove(0);
+        let first = candidates(&all, &NamespaceRequest::default(), &BTreeSet::from([0, 1])).remove(0);
         assert_eq!(first.number, 2);
-        let left = without(&all, &first, &BTreeSet::from([0, 1]));
+        let left = remaining(&all, &first, &BTreeSet::from([0, 1]));
         // The other devices are full. The larger one has capacity left, below ports that can decode one more region.
-        assert_eq!(made(&left, &Wish::default()), [region("decoder0.1", &[2], 1)]);
+        assert_eq!(made(&left, &NamespaceRequest::default()), [region("decoder0.1", &[2], 1)]);
         assert_eq!(left.windows[0].next_region, Some(4), "3 is kept for the other window");
         assert_eq!(left.windows[0].free, Some(8 * GIB));
-        let second = candidates(&left, &Wish::default(), &BTreeSet::new()).remove(0);
-        let left = without(&left, &second, &BTreeSet::new());
-        assert_eq!(made(&left, &Wish::default()), []);
+        let second = candidates(&left, &NamespaceRequest::default(), &BTreeSet::new()).remove(0);
+        let left = remaining(&left, &second, &BTreeSet::new());
+        assert_eq!(made(&left, &NamespaceRequest::default()), []);
         assert_eq!(unusable(&left, &left.devices[2]), Some("without a free decoder"));
     }
 
     #[test]
-    fn what_stops_a_device_is_said() {
+    fn unusable_device_has_a_reason() {
         let mut cxl = cxl();
         cxl.ports.insert("port1".to_owned(), 0);
         assert_eq!(unusable(&cxl, &cxl.devices[0]), Some("behind a port without a free decoder"));

@@ -4,17 +4,19 @@
 //! CXL devices that can form regions.
 //!
 //! ```text
-//!   lineup    wishes by region
-//!   site      an existing region, or a new one                names    kernel's names of new namespaces
-//!   cxl       regions that CXL devices can form               outcome  steps, losses, notes and table
+//!   placement         requests by region
+//!   planned_region    an existing region, or a new one
+//!   namespace_numbers kernel's numbers of new namespaces
+//!   cxl               regions that CXL devices can form
+//!   outcome           steps, losses, notes and table
 //! ```
 
 pub(crate) mod cxl;
-mod lineup;
-mod names;
+mod namespace_numbers;
 mod outcome;
+mod placement;
 mod plan;
-mod site;
+mod planned_region;
 mod socket;
 
 pub use cxl::CxlRegion;

@@ -1,58 +1,62 @@
-//! Result of a lineup: steps, losses, notes, and the table.
+//! Result of a placement: steps, losses, notes, and the table.
 
-use super::lineup::Lineup;
-use super::site::{Change, Made, Site};
+use super::placement::Placement;
+use super::planned_region::{Change, PlannedNamespace, PlannedRegion};
 use super::socket::{node, socket_of};
 use crate::namespace::Mode;
 use crate::ndctl::{NdNamespace, NdPersonality, NdRegion};
 use crate::plan::loss::Loss;
 use crate::plan::note::Note;
-use crate::plan::search::Places;
+use crate::plan::request::PlanRequest;
+use crate::plan::search::Allocator;
 use crate::plan::sequence::Plan;
 use crate::plan::step::Step;
-use crate::plan::table::{Holding, Row, Table};
-use crate::plan::wish::PlanRequest;
+use crate::plan::table::{Row, Table, Usage};
 use std::collections::BTreeMap;
 
-impl Lineup<'_> {
-    /// Returns the plan that makes the placed wishes.
+impl Placement<'_> {
+    /// Returns the plan that makes the placed requests.
     pub(super) fn outcome(&self, request: &PlanRequest) -> Plan {
-        let mut named: Vec<Option<u16>> = request.wishes.iter().map(|wish| wish.socket).collect();
+        let mut named: Vec<Option<u16>> = request.namespaces.iter().map(|one| one.socket).collect();
         named.sort_unstable();
         named.dedup();
         let sockets = if named.contains(&None) { vec![None] } else { named };
         let unusable = sockets.into_iter().flat_map(|socket| self.unusable(socket));
         Plan {
             steps: self.steps(),
-            losses: self.sites.iter().flat_map(losses).collect(),
+            losses: self.regions.iter().flat_map(losses).collect(),
             notes: unusable.map(Note::LeftOut).collect(),
             table: self.table(),
         }
     }
 
     fn steps(&self) -> Vec<Step> {
-        let mut steps: Vec<Step> = self.sites.iter().flat_map(changes).collect();
-        let mut made: Vec<(&Site<'_>, &Made)> =
-            self.sites.iter().flat_map(|site| site.made.iter().map(move |made| (site, made))).collect();
-        made.sort_by_key(|(_, made)| made.turn);
-        steps.extend(made.into_iter().map(|(site, made)| Step::CreateNamespace {
-            wanted: made.wanted.clone(),
-            socket: site.socket,
-            name: format!("namespace{}.{}", site.number, made.number),
+        let mut steps: Vec<Step> = self.regions.iter().flat_map(changes).collect();
+        let mut made: Vec<(&PlannedRegion<'_>, &PlannedNamespace)> = self
+            .regions
+            .iter()
+            .flat_map(|planned| planned.made.iter().map(move |made| (planned, made)))
+            .collect();
+        made.sort_by_key(|(_, made)| made.position);
+        steps.extend(made.into_iter().map(|(planned, made)| Step::CreateNamespace {
+            parameters: made.parameters.clone(),
+            socket: planned.socket,
+            name: format!("namespace{}.{}", planned.number, made.number),
         }));
         steps
     }
 
     /// Returns the contents of the regions after the plan.
     fn table(&self) -> Table {
-        let mut rows: Vec<Row> = self.sites.iter().flat_map(rows_of).collect();
-        let is_site = |region: &NdRegion| self.sites.iter().any(|site| site.number == region.number);
-        for region in self.inventory.regions().into_iter().filter(|region| !is_site(region)) {
+        let mut rows: Vec<Row> = self.regions.iter().flat_map(rows_of).collect();
+        let is_planned =
+            |region: &NdRegion| self.regions.iter().any(|planned| planned.number == region.number);
+        for region in self.inventory.regions().into_iter().filter(|region| !is_planned(region)) {
             let (socket, modules) = (socket_of(self.inventory, region), region.mappings.len());
-            let row = |size, holding| Row { socket, region: Some(region.number), modules, size, holding };
+            let row = |size, usage| Row { socket, region: Some(region.number), modules, size, usage };
             let active = region.namespaces.iter().filter(|one| one.span != Some(0));
-            rows.extend(active.map(|one| row(one.span.unwrap_or(0), as_it_is(one))));
-            rows.push(row(region.available.unwrap_or(0), Holding::Free));
+            rows.extend(active.map(|one| row(one.span.unwrap_or(0), existing(one))));
+            rows.push(row(region.available.unwrap_or(0), Usage::Free));
         }
         // The sort is stable: rows of a region keep their order.
         rows.sort_by_key(|row| (row.socket, row.region));
@@ -66,7 +70,7 @@ impl Lineup<'_> {
         }
         for (socket, (modules, size)) in unused {
             let end = rows.iter().position(|row| row.socket > socket).unwrap_or(rows.len());
-            rows.insert(end, Row { socket, region: None, modules, size, holding: Holding::Unconfigured });
+            rows.insert(end, Row { socket, region: None, modules, size, usage: Usage::Unconfigured });
         }
         rows.retain(|row| row.size > 0);
         Table { rows }
@@ -74,10 +78,10 @@ impl Lineup<'_> {
 }
 
 /// Returns the steps on a region that precede the new namespaces.
-fn changes(site: &Site<'_>) -> Vec<Step> {
-    match &site.change {
+fn changes(planned: &PlannedRegion<'_>) -> Vec<Step> {
+    match &planned.change {
         Change::Nothing => Vec::new(),
-        Change::Emptied => unmade(site)
+        Change::Emptied => destroyed(planned)
             .map(|one| Step::DestroyNamespace {
                 name: one.to_string(),
                 mode: one.mode(),
@@ -85,17 +89,17 @@ fn changes(site: &Site<'_>) -> Vec<Step> {
             })
             .collect(),
         Change::Labelled(modules) => {
-            vec![Step::LabelRegion { region: site.number, modules: modules.clone() }]
+            vec![Step::LabelRegion { region: planned.number, modules: modules.clone() }]
         }
         Change::Formed(region) => vec![Step::FormRegion { region: region.clone() }],
     }
 }
 
-fn losses(site: &Site<'_>) -> Vec<Loss> {
-    match &site.change {
+fn losses(planned: &PlannedRegion<'_>) -> Vec<Loss> {
+    match &planned.change {
         Change::Nothing | Change::Formed(_) => Vec::new(),
-        Change::Labelled(_) => vec![Loss::Unlabelled { region: site.number, size: site.size }],
-        Change::Emptied => unmade(site)
+        Change::Labelled(_) => vec![Loss::Unlabelled { region: planned.number, size: planned.size }],
+        Change::Emptied => destroyed(planned)
             .map(|one| Loss::Namespace {
                 device: one.to_string(),
                 name: one.name.clone(),
@@ -107,44 +111,44 @@ fn losses(site: &Site<'_>) -> Vec<Loss> {
 }
 
 /// Returns the namespaces of a region that is emptied, in the order of their numbers.
-fn unmade<'i>(site: &Site<'i>) -> impl Iterator<Item = &'i NdNamespace> {
-    let namespaces = site.found.into_iter().flat_map(|region| &region.namespaces);
+fn destroyed<'i>(planned: &PlannedRegion<'i>) -> impl Iterator<Item = &'i NdNamespace> {
+    let namespaces = planned.found.into_iter().flat_map(|region| &region.namespaces);
     let mut active: Vec<&NdNamespace> = namespaces.filter(|one| one.span != Some(0)).collect();
     active.sort_by_key(|one| one.number);
     active.into_iter()
 }
 
-fn rows_of(site: &Site<'_>) -> Vec<Row> {
-    let (socket, region, modules) = (site.socket, Some(site.number), site.ways as usize);
-    let row = |size, holding| Row { socket, region, modules, size, holding };
+fn rows_of(planned: &PlannedRegion<'_>) -> Vec<Row> {
+    let (socket, region, modules) = (planned.socket, Some(planned.number), planned.ways as usize);
+    let row = |size, usage| Row { socket, region, modules, size, usage };
     let mut rows: Vec<(u32, Row)> =
-        site.kept.iter().map(|one| (one.number, row(one.span.unwrap_or(0), as_it_is(one)))).collect();
-    rows.extend(site.made.iter().map(|made| {
-        let mode = made.wanted.mode;
-        let holding = Holding::Namespace {
-            name: format!("namespace{}.{}", site.number, made.number),
+        planned.kept.iter().map(|one| (one.number, row(one.span.unwrap_or(0), existing(one)))).collect();
+    rows.extend(planned.made.iter().map(|made| {
+        let mode = made.parameters.mode;
+        let usage = Usage::Namespace {
+            name: format!("namespace{}.{}", planned.number, made.number),
             mode,
             usable: made.usable,
-            label: made.wanted.name.clone(),
-            device: device(mode, site.number, made.number),
+            label: made.parameters.name.clone(),
+            device: device(mode, planned.number, made.number),
             enabled: true,
         };
-        (made.number, row(made.wanted.size.unwrap_or(0), holding))
+        (made.number, row(made.parameters.size.unwrap_or(0), usage))
     }));
     rows.sort_by_key(|(number, _)| *number);
-    let free = row(site.free, Holding::Free);
+    let free = row(planned.free, Usage::Free);
     rows.into_iter().map(|(_, row)| row).chain([free]).collect()
 }
 
 /// Describes a namespace that stays.
-fn as_it_is(namespace: &NdNamespace) -> Holding {
+fn existing(namespace: &NdNamespace) -> Usage {
     let mode = namespace.mode();
     let character = match &namespace.personality {
         NdPersonality::Devdax(_, Some(region)) => region.devices.first().map(|device| device.name.clone()),
         _ => None,
     };
     let found = namespace.block_device.clone().or(character);
-    Holding::Namespace {
+    Usage::Namespace {
         name: namespace.to_string(),
         mode,
         usable: namespace.size.unwrap_or(0),

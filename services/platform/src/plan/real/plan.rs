@@ -1,11 +1,11 @@
 //! Plans from the known state of a real machine.
 
-use super::lineup::Lineup;
+use super::placement::Placement;
 use crate::ndctl::Inventory;
 use crate::plan::error::PlanError;
+use crate::plan::request::PlanRequest;
 use crate::plan::search::add_all;
 use crate::plan::sequence::Plan;
-use crate::plan::wish::PlanRequest;
 use crate::sysfs::{Cxl, SysfsError};
 use uuid::Uuid;
 
@@ -19,7 +19,7 @@ pub fn for_real(inventory: &Inventory, cxl: &Cxl, request: &PlanRequest) -> Resu
         let (what, ask) = ("how firmware divides modules", "ipmctl show -memoryresources");
         return Err(SysfsError::NotInSysfs { what, ask }.into());
     }
-    let mut lineup = Lineup::new(inventory, cxl);
-    add_all(&mut lineup, &request.wishes, &mut Uuid::nil)?;
-    Ok(lineup.outcome(request))
+    let mut placement = Placement::new(inventory, cxl);
+    add_all(&mut placement, &request.namespaces, &mut Uuid::nil)?;
+    Ok(placement.outcome(request))
 }

@@ -1,0 +1,122 @@
+//! A repair that was killed is finished by the next one, with the same keys; until then a dirty shutdown is not
+//! accepted.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use crate::image::{Image, LOG_EPOCH, contents};
+use lode_fsck::repair_pool;
+use lode_kv::LAYOUT;
+use lode_layout::PoolOffset;
+use lode_pmem::{Mapping, Medium, SyncError};
+use lode_pool::{DirtyShutdown, Headers};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// The dirty shutdowns of the modules below when the pool was last opened.
+const SHUTDOWNS: u64 = 4;
+
+/// A medium that ends its user before one of its stores, on modules that had one dirty shutdown more.
+struct KilledMedium {
+    inner: Arc<Mapping>,
+    stores_left: AtomicU64,
+}
+
+impl KilledMedium {
+    fn step(&self) {
+        let left = self.stores_left.load(Ordering::Relaxed);
+        self.stores_left.store(left.saturating_sub(1), Ordering::Relaxed);
+        assert!(left > 0, "killed");
+    }
+}
+
+impl lode_pmem::Layer for KilledMedium {
+    type Inner = Mapping;
+
+    fn inner(&self) -> &Mapping {
+        &self.inner
+    }
+    fn store8(&self, at: PoolOffset, value: u64) {
+        self.step();
+        self.inner().store8(at, value);
+    }
+    fn store(&self, at: PoolOffset, bytes: &[u8]) {
+        self.step();
+        self.inner().store(at, bytes);
+    }
+    fn compare_exchange8(&self, at: PoolOffset, current: u64, new: u64) -> Result<u64, u64> {
+        self.step();
+        self.inner().compare_exchange8(at, current, new)
+    }
+    fn copy(&self, at: PoolOffset, bytes: &[u8]) {
+        self.step();
+        self.inner().copy(at, bytes);
+    }
+    fn log_write(&self, at: PoolOffset, bytes: &[u8]) -> Result<(), SyncError> {
+        self.step();
+        self.inner().log_write(at, bytes)
+    }
+    fn dirty_shutdowns(&self) -> Option<u64> {
+        Some(SHUTDOWNS + 1)
+    }
+}
+
+impl KilledMedium {
+    fn on(inner: &Arc<Mapping>, stores: u64) -> Arc<KilledMedium> {
+        Arc::new(KilledMedium { inner: Arc::clone(inner), stores_left: AtomicU64::new(stores) })
+    }
+}
+
+fn dirty_shutdowns(medium: &Arc<Mapping>) -> Option<u64> {
+    Headers::read(&**medium).unwrap().current().dirty_shutdowns
+}
+
+/// A pool with damage of every kind: a header copy, a slot copy, a node, a leaf, a bitmap.
+fn damaged() -> Image {
+    let mut image = Image::make(512 << 10, 120, false);
+    let (_, objects) = image.open().unwrap();
+    let medium = image.medium();
+    Headers::read(&*medium).unwrap().set_dirty_shutdowns(&*medium, Some(SHUTDOWNS)).unwrap();
+    medium.memory().reading(|memory| memory.read(PoolOffset::NULL, &mut image.bytes)).unwrap();
+    let [first, middle, last] =
+        [1, objects.len() / 2, objects.len() - 1].map(|index| objects[index].at.get());
+    let chunk = image.header().geometry.extents()[0].start.get() + 2 * lode_layout::CHUNK;
+    for at in [100, 0x2010, first, middle + 8, last + 3, chunk + 0x41] {
+        image.bytes[at as usize] ^= 0x55;
+    }
+    image
+}
+
+#[test]
+fn repair_after_kill_at_each_store() {
+    let image = damaged();
+    let whole = image.medium();
+    repair_pool(&whole, LOG_EPOCH, &[&LAYOUT]).unwrap();
+    let (want, _) = contents(&whole).unwrap();
+    assert!(want.len() + 5 > image.content.len());
+    std::panic::set_hook(Box::new(|_| ()));
+    let (mut stops, mut accepted) = (0, 0);
+    for stores in 0.. {
+        let inner = image.medium();
+        let ended = catch_unwind(AssertUnwindSafe(|| {
+            repair_pool(&KilledMedium::on(&inner, stores), LOG_EPOCH, &[&LAYOUT])
+        }));
+        if ended.is_ok() {
+            break;
+        }
+        stops += 1;
+        let unaccepted = dirty_shutdowns(&inner).is_some();
+        let again = KilledMedium::on(&inner, u64::MAX);
+        let repair = repair_pool(&again, [LOG_EPOCH[0], LOG_EPOCH[1] + 9], &[&LAYOUT]).unwrap();
+        let shutdown = DirtyShutdown { was: SHUTDOWNS, now: SHUTDOWNS + 1 };
+        assert_eq!(repair.dirty_shutdown, unaccepted.then_some(shutdown), "killed before store {stores}");
+        assert_eq!(dirty_shutdowns(&inner), None);
+        accepted += u64::from(!unaccepted);
+        assert!(repair.after.is_clean(), "killed before store {stores}: {}", repair.after);
+        assert!(contents(&inner).unwrap().0 == want, "killed before store {stores}");
+    }
+    let _ = std::panic::take_hook();
+    println!("{stops} places to stop");
+    assert!(stops > 50);
+    // Only before the last store, which writes the second copy of the header.
+    assert_eq!(accepted, 1);
+}

@@ -1,0 +1,143 @@
+//! Check and repair of a pool with any damage end, and the keys that are not damaged are still there.
+#![allow(clippy::single_range_in_vec_init, reason = "some lists of ranges have one")]
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use crate::image::{Image, LOG_EPOCH, contents};
+use lode_fsck::repair_pool;
+use lode_heap::Object;
+use lode_kv::LAYOUT;
+use lode_layout::{TYPE_LEAF, encode_leaf, leaf_words};
+use lode_testing::{scaled, seed};
+use std::ops::Range;
+use zerocopy::IntoBytes;
+
+const LEN: u64 = 512 << 10;
+/// Headers and slots, of which both copies must not be damaged.
+const FIXED: u64 = 0x4000;
+
+/// Damages some places of `image` in `ranges_of`, and repairs it: each key is there with its value, or was reported.
+fn damage_and_repair(image: &Image, ranges_of: &[Range<u64>], random: &mut fastrand::Rng) -> bool {
+    let mut damaged = image.clone();
+    let mut places = Vec::new();
+    for _ in 0..random.usize(1..6) {
+        let range = &ranges_of[random.usize(..ranges_of.len())];
+        let len = random.u64(1..64).min(range.end - range.start);
+        let at = random.u64(range.start..=range.end - len) as usize;
+        let fill = random.u8(..4);
+        for byte in &mut damaged.bytes[at..at + len as usize] {
+            *byte = match fill {
+                0 => 0,
+                1 => 0xFF,
+                _ => random.u8(..),
+            };
+        }
+        places.push((at, len));
+    }
+    repair_loses_keys(&damaged, &format!("{places:x?}"))
+}
+
+/// Repairs `damaged`: each key is there with its value, or was reported; whether any was.
+fn repair_loses_keys(damaged: &Image, places: &str) -> bool {
+    damaged.check();
+    let medium = damaged.medium();
+    let repair =
+        repair_pool(&medium, LOG_EPOCH, &[&LAYOUT]).unwrap_or_else(|error| panic!("{places}: {error}"));
+    assert!(repair.after.is_clean(), "{places}: {}", repair.after);
+    let (found, _) = contents(&medium).unwrap_or_else(|error| panic!("{places}: {error}"));
+    for (key, value) in &damaged.content {
+        let there = found.get(key) == Some(value);
+        let told = repair.lost_transactions || repair.lost.iter().any(|range| range.contains(key));
+        assert!(
+            there || told,
+            "{places}: {key:?} {:?} is missing, and the repair does not say so: {repair:?}",
+            found.get(key)
+        );
+    }
+    if !repair.lost_transactions {
+        assert!(
+            found.iter().all(|(key, value)| damaged.content.get(key) == Some(value)),
+            "{places}: {repair:?}"
+        );
+    }
+    repair.has_losses()
+}
+
+fn rounds(closed: bool, ranges_of: impl Fn(&Image) -> Vec<Range<u64>>) {
+    let image = Image::make(LEN, 120, closed);
+    let ranges = ranges_of(&image);
+    let mut random = fastrand::Rng::with_seed(seed(3));
+    let rounds = scaled(400);
+    let lost = (0..rounds).filter(|_| damage_and_repair(&image, &ranges, &mut random)).count();
+    println!("{lost} of {rounds} repairs lost something");
+}
+
+#[test]
+fn repair_of_damaged_objects() {
+    rounds(true, |image| {
+        let (_, objects) = image.open().unwrap();
+        objects.iter().map(|object| object.at.get()..object.at.get() + object.size).collect()
+    });
+}
+
+#[test]
+fn repair_of_damaged_heaps() {
+    rounds(true, |image| {
+        let extent = image.header().geometry.extents()[0];
+        let spans = (extent.start.get() + extent.table_len..extent.end().get())
+            .step_by(lode_layout::CHUNK as usize)
+            .map(|chunk| chunk..chunk + 256);
+        spans.chain([extent.start.get()..extent.start.get() + 256]).collect()
+    });
+}
+
+#[test]
+fn repair_of_damaged_logs() {
+    rounds(false, |image| {
+        let geometry = image.header().geometry;
+        vec![geometry.log_off().get()..geometry.log_off().get() + geometry.log_len()]
+    });
+}
+
+#[test]
+fn repair_of_any_damage() {
+    rounds(false, |_| vec![FIXED..LEN]);
+}
+
+/// The bytes of one leaf over those of another: of one that is there, and of one that was deleted long ago.
+#[test]
+fn repair_of_overwritten_leaves() {
+    let image = Image::make(LEN, 120, true);
+    let (_, mut leaves) = image.open().unwrap();
+    leaves.retain(|object| object.type_number == TYPE_LEAF);
+    let bytes = |leaf: &Object| leaf.at.get() as usize..(leaf.at.get() + leaf.size) as usize;
+    for (one, other) in leaves.iter().zip(leaves.iter().skip(1)).filter(|(a, b)| a.size == b.size) {
+        let mut twice = image.clone();
+        twice.bytes.copy_within(bytes(one), bytes(other).start);
+        assert!(repair_loses_keys(&twice, &format!("{} over {}", one.at, other.at)));
+        let mut stale = image.clone();
+        let mut words = vec![0u64; one.size as usize / 8];
+        encode_leaf(b"deleted", b"", &mut words[..leaf_words(7, 0)]);
+        stale.bytes[bytes(other)].copy_from_slice(words.as_bytes());
+        let (medium, place) = (stale.medium(), format!("a deleted leaf over {}", other.at));
+        let repair = repair_pool(&medium, LOG_EPOCH, &[&LAYOUT]).unwrap();
+        let (found, _) = contents(&medium).unwrap();
+        for key in stale.content.keys().filter(|key| !found.contains_key(*key)) {
+            assert!(repair.lost.iter().any(|range| range.contains(key)), "{place}: {key:?}: {repair:?}");
+        }
+    }
+}
+
+/// A device may give zeros for a block that it lost; those of a chunk table say that all is free.
+#[test]
+fn repair_of_zeroed_chunk_table() {
+    let mut image = Image::make(LEN, 120, true);
+    let table = image.header().geometry.extents()[0].start.get() as usize;
+    image.bytes[table..table + 4096].fill(0);
+    assert!(!image.check().is_clean());
+    let medium = image.medium();
+    let repair = repair_pool(&medium, LOG_EPOCH, &[&LAYOUT]).unwrap();
+    let (found, _) = contents(&medium).unwrap();
+    for key in image.content.keys().filter(|key| !found.contains_key(*key)) {
+        assert!(repair.lost.iter().any(|range| range.contains(key)), "{key:?} is missing: {repair:?}");
+    }
+}

@@ -1,0 +1,342 @@
+//! The scan of a log's last log epoch: the records to be replayed, and the corruption of others.
+
+use crate::bugs;
+use crate::error::LogError;
+use crate::log::{LogArea, RINGS_MAX, ring_checksum_seed};
+use crate::ring::{BitFlip, Gap, Ring};
+use lode_layout::{
+    BLOCK, CHECKPOINT_SLOTS_OFF, CheckpointSlot, Entries, Entry, PoolOffset, WORD, align_down, flipped_bit_of,
+};
+use lode_pmem::{Medium, Readable};
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// Bytes that are checksummed at a time.
+const STEP: usize = 64 << 10;
+
+/// A sound record above the checkpoint, with the entries that continue outside of its ring.
+#[derive(Debug)]
+pub struct ReplayRecord {
+    pub(crate) sequence: u64,
+    pub(crate) ring: u32,
+    at: PoolOffset,
+    pub(crate) body: Vec<u64>,
+    pub(crate) continued: Vec<u64>,
+}
+
+impl ReplayRecord {
+    /// Returns true if content outside of the ring became durable with the record.
+    fn has_external_content(&self) -> bool {
+        let is_outside = |entry| matches!(entry, Entry::Payload { .. } | Entry::Continue { .. });
+        Entries::new(&self.body).map_while(Result::ok).any(is_outside)
+    }
+}
+
+/// A part of the log that is not as a writer left it, or may not be.
+#[derive(Clone, Debug)]
+pub struct Corruption {
+    /// The kind of structure.
+    pub what: CorruptionKind,
+    /// Offset of its first byte.
+    pub at: PoolOffset,
+    /// True if it was durable and is damaged. Otherwise a power cut may have left it like this.
+    pub proven: bool,
+    /// Candidate flips: each alone makes it whole.
+    pub flips: Vec<BitFlip>,
+}
+
+/// The kind of structure that is corrupt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CorruptionKind {
+    /// The number of rings in the newest slot.
+    Rings,
+    /// A record.
+    Record,
+    /// A record whose checksum is right, with entries that no writer wrote.
+    Entries,
+    /// Content that was written past the log, and whose checksum is in a record.
+    Payload,
+    /// Entries of a record that are outside of its ring.
+    Continued,
+    /// A ring in which more looks like records than there can be.
+    TooManyRecords,
+}
+
+/// The records to be replayed, by number, and the corruptions.
+#[derive(Debug, Default)]
+pub struct LogScan {
+    /// The records to be replayed, by sequence number.
+    pub records: Vec<ReplayRecord>,
+    /// The other records, and what is wrong with each.
+    pub corruptions: Vec<Corruption>,
+}
+
+impl LogScan {
+    /// Reads the records and corruptions that the log epoch of `slot` left.
+    ///
+    /// # Errors
+    /// [`LogError::Fault`] when bytes can't be read.
+    pub fn read<M: Medium>(
+        medium: &M,
+        area: LogArea,
+        uuid: &[u8; 16],
+        slot: &CheckpointSlot,
+    ) -> Result<LogScan, LogError> {
+        Ok(medium.memory().reading(|memory| LogScan::read_in(memory, area, uuid, slot))?)
+    }
+
+    fn read_in(memory: &Readable, area: LogArea, uuid: &[u8; 16], slot: &CheckpointSlot) -> LogScan {
+        let mut scan = LogScan::default();
+        if slot.closed {
+            return scan;
+        }
+        let ring_len = align_down(area.len / u64::from(slot.rings), BLOCK);
+        if u64::from(slot.rings) > RINGS_MAX || ring_len == 0 {
+            scan.add_corruption(CorruptionKind::Rings, CHECKPOINT_SLOTS_OFF, true, Vec::new());
+            return scan;
+        }
+        for number in 0..slot.rings {
+            let ring = Ring {
+                memory,
+                start: area.start.plus(u64::from(number) * ring_len),
+                len: ring_len,
+                checksum_seed: ring_checksum_seed(uuid, slot.log_epoch, number),
+                shared: slot.rings == 1,
+                checkpoint: slot.sequence,
+            };
+            scan.add_ring(number, &ring, area);
+        }
+        scan.records.sort_unstable_by_key(|record| record.sequence);
+        scan.verify_payloads(memory, area);
+        scan
+    }
+
+    /// Returns the first corruption that no power cut leaves, as an error.
+    pub(crate) fn proven_corruption(&self) -> Option<LogError> {
+        let corruption = self.corruptions.iter().find(|corruption| corruption.proven)?;
+        Some(LogError::Corrupt { what: corruption.what.name(), at: corruption.at })
+    }
+
+    fn add_corruption(&mut self, what: CorruptionKind, at: PoolOffset, proven: bool, flips: Vec<BitFlip>) {
+        self.corruptions.push(Corruption { what, at, proven, flips });
+    }
+
+    fn add_ring(&mut self, number: u32, ring: &Ring<'_>, area: LogArea) {
+        let scan = ring.scan();
+        if scan.too_many_records {
+            self.add_corruption(CorruptionKind::TooManyRecords, ring.start, true, Vec::new());
+        }
+        for Gap { at, proven, flips } in scan.gaps {
+            self.add_corruption(CorruptionKind::Record, at, proven, flips);
+        }
+        for position in scan.needed {
+            let (at, body) = (ring.start.plus(position.offset), ring.body(&position));
+            if is_writable(&body, area, ring.memory) {
+                let (sequence, continued) = (position.sequence, Vec::new());
+                self.records.push(ReplayRecord { sequence, ring: number, at, body, continued });
+            } else {
+                self.add_corruption(CorruptionKind::Entries, at, true, Vec::new());
+            }
+        }
+    }
+
+    /// Loads the entries that continue outside of the rings. Drops the last record of a ring if its content outside
+    /// of the ring did not become durable with it: its transaction was never acknowledged.
+    ///
+    /// An earlier record of a ring was followed by another, so its drain returned. Later records may have changed the
+    /// content whose checksum it holds. For the same reason a record is believed if a later one of any ring writes to
+    /// the range: the later transaction could do so only after this one released its locks.
+    fn verify_payloads(&mut self, memory: &Readable, area: LogArea) {
+        if !self.records.iter().any(ReplayRecord::has_external_content) {
+            return;
+        }
+        let mut later = Ranges::default();
+        let mut newest_of_ring_seen = [false; RINGS_MAX as usize];
+        let mut budget = ChecksumBudget { bytes_left: memory.len() };
+        let records = std::mem::take(&mut self.records);
+        let mut kept = Vec::with_capacity(records.len());
+        for mut record in records.into_iter().rev() {
+            let is_last = !std::mem::replace(&mut newest_of_ring_seen[record.ring as usize], true);
+            let mut touched = Vec::new();
+            let mut continued = Vec::new();
+            let mut keep = true;
+            for entry in Entries::new(&record.body).map_while(Result::ok) {
+                let range = entry_range(&entry);
+                let (crc, what, exempt) = match entry {
+                    Entry::Payload { crc, .. } => {
+                        let exempt = (!is_last || later.overlaps(&range))
+                            && !bugs::OVERWRITTEN_PAYLOAD_CHECKED.is_active();
+                        (crc, CorruptionKind::Payload, exempt || bugs::PAYLOAD_UNCHECKED.is_active())
+                    }
+                    // Space to which entries continue is not used again before the checkpoint covers the record.
+                    Entry::Continue { crc, .. } => (crc, CorruptionKind::Continued, false),
+                    _ => {
+                        touched.push(range);
+                        continue;
+                    }
+                };
+                if exempt {
+                    continue;
+                }
+                if budget.crc(memory, &range) != Some(crc) {
+                    keep = false;
+                    let proven = !is_last && what == CorruptionKind::Continued;
+                    let flips = find_flips(memory, &range, crc);
+                    // Content that a power cut tore is not corrupt.
+                    if proven || !flips.is_empty() {
+                        self.add_corruption(what, PoolOffset::new(range.start), proven, flips);
+                    }
+                } else if what == CorruptionKind::Continued {
+                    continued.append(&mut words_of(&load(memory, &range)));
+                }
+            }
+            if keep && !is_writable(&continued, area, memory) {
+                self.add_corruption(CorruptionKind::Entries, record.at, true, Vec::new());
+                keep = false;
+            }
+            for entry in Entries::new(&continued).map_while(Result::ok) {
+                let range = entry_range(&entry);
+                let Entry::Payload { crc, .. } = entry else {
+                    touched.push(range);
+                    continue;
+                };
+                let exempt = !is_last || later.overlaps(&range) || bugs::PAYLOAD_UNCHECKED.is_active();
+                keep &= exempt || budget.crc(memory, &range) == Some(crc);
+            }
+            touched.into_iter().for_each(|range| later.add(range));
+            if keep {
+                record.continued = continued;
+                kept.push(record);
+            }
+        }
+        kept.reverse();
+        self.records = kept;
+    }
+}
+
+impl CorruptionKind {
+    /// Returns the name of the structure, for messages.
+    pub fn name(self) -> &'static str {
+        match self {
+            CorruptionKind::Rings => "the number of rings in the checkpoint slot",
+            CorruptionKind::Record => "the record of the log",
+            CorruptionKind::Entries => "the content of the record of the log",
+            CorruptionKind::Payload => "the content whose checksum a record of the log holds",
+            CorruptionKind::Continued => "the part of a record that is outside of the log",
+            CorruptionKind::TooManyRecords => "the ring of the log",
+        }
+    }
+}
+
+/// Returns true if a writer can have written every entry: each is whole, and its range lies in the heap, after the
+/// log.
+fn is_writable(body: &[u64], area: LogArea, memory: &Readable) -> bool {
+    let heap = area.start.get() + area.len..memory.len();
+    Entries::new(body).all(|entry| {
+        entry.is_ok_and(|entry| {
+            let touched = entry_range(&entry);
+            touched.start >= heap.start && touched.start <= touched.end && touched.end <= heap.end
+        })
+    })
+}
+
+/// Returns the range that `entry` writes, or whose checksum it holds.
+fn entry_range(entry: &Entry<'_>) -> Range<u64> {
+    let (at, len) = match *entry {
+        Entry::Words { at, words } => (at, words.len() as u64 * WORD),
+        Entry::SetBits { at, .. } | Entry::ClearBits { at, .. } => (at, WORD),
+        Entry::Bytes { at, len, .. }
+        | Entry::Zero { at, len }
+        | Entry::Payload { at, len, .. }
+        | Entry::Continue { at, len, .. } => (at, len),
+    };
+    at.get()..at.get().saturating_add(len)
+}
+
+/// Bytes outside of the log for which further records may hold checksums. No two records hold one for the same range.
+/// So the pool's size bounds the bytes that are summed up and loaded, even if an attacker made the log.
+struct ChecksumBudget {
+    bytes_left: u64,
+}
+
+impl ChecksumBudget {
+    /// Returns the CRC32C of a range, or `None` if the range is longer than the bytes left.
+    fn crc(&mut self, memory: &Readable, range: &Range<u64>) -> Option<u32> {
+        self.bytes_left = self.bytes_left.checked_sub(range.end - range.start)?;
+        let mut bytes = vec![0; STEP.min((range.end - range.start) as usize)];
+        let mut crc = 0;
+        for from in (range.start..range.end).step_by(STEP) {
+            let part = &mut bytes[..STEP.min((range.end - from) as usize)];
+            memory.read(PoolOffset::new(from), part);
+            crc = crc32c::crc32c_append(crc, part);
+        }
+        Some(crc)
+    }
+}
+
+/// Returns the flip that makes the CRC32C of the range `crc`. Skips long ranges: in a torn one some bit is likely to
+/// do so by chance.
+fn find_flips(memory: &Readable, range: &Range<u64>, crc: u32) -> Vec<BitFlip> {
+    const LEN_MAX: u64 = 1 << 20;
+    if range.end - range.start > LEN_MAX {
+        return Vec::new();
+    }
+    let flip = |bit: usize| BitFlip {
+        at: PoolOffset::new(range.start + bit as u64 / 64 * WORD),
+        mask: 1 << (bit % 64),
+    };
+    flipped_bit_of(crc, &load(memory, range)).map(flip).into_iter().collect()
+}
+
+fn load(memory: &Readable, range: &Range<u64>) -> Vec<u8> {
+    let mut bytes = vec![0; (range.end - range.start) as usize];
+    memory.read(PoolOffset::new(range.start), &mut bytes);
+    bytes
+}
+
+fn words_of(bytes: &[u8]) -> Vec<u64> {
+    bytes.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word)).collect()
+}
+
+/// A set of bytes, as ranges that do not touch, keyed by their start.
+#[derive(Debug, Default)]
+struct Ranges {
+    ends: BTreeMap<u64, u64>,
+}
+
+impl Ranges {
+    fn add(&mut self, range: Range<u64>) {
+        let Range { mut start, mut end } = range;
+        while let Some((from, to)) = self.ends.range(..=end).next_back().map(|(from, to)| (*from, *to)) {
+            if to < start {
+                break;
+            }
+            self.ends.remove(&from);
+            (start, end) = (start.min(from), end.max(to));
+        }
+        self.ends.insert(start, end);
+    }
+
+    fn overlaps(&self, range: &Range<u64>) -> bool {
+        self.ends.range(..range.end).next_back().is_some_and(|(_, end)| *end > range.start)
+    }
+}
+
+#[cfg(test)]
+mod test {
+    use super::*;
+
+    #[test]
+    fn ranges_merge_and_overlap() {
+        let mut ranges = Ranges::default();
+        for range in [10..20, 40..50, 20..25, 0..1, 45..60, 24..41] {
+            ranges.add(range);
+        }
+        assert_eq!(ranges.ends.into_iter().collect::<Vec<_>>(), [(0, 1), (10, 60)]);
+        let ranges = Ranges { ends: [(0, 1), (10, 60)].into() };
+        for (range, touched) in [(1..10, false), (0..1, true), (9..11, true), (59..80, true), (60..80, false)]
+        {
+            assert_eq!(ranges.overlaps(&range), touched, "{range:?}");
+        }
+    }
+}

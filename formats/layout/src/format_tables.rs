@@ -1,0 +1,18 @@
+//! The list of all tables. Only tests and printers use it: no format imports it.
+
+use crate::format_table::FormatTable;
+use crate::{checkpoint_slot, header, record, span, tree_leaf, tree_node};
+
+/// Every format that has a table.
+pub const FORMAT_TABLES: &[FormatTable] = &[
+    header::TABLE,
+    record::TABLE,
+    checkpoint_slot::TABLE,
+    span::TABLE,
+    tree_leaf::TABLE,
+    tree_node::TABLE_4,
+    tree_node::TABLE_16,
+    tree_node::TABLE_48,
+    tree_node::TABLE_256,
+    tree_node::TABLE_TREE,
+];

@@ -1,0 +1,161 @@
+//! Hints: the next command after an error. The libraries name the fault and know no commands; a hint follows their
+//! message.
+
+use lode_fsck::RepairError;
+use lode_heap::{HeapError, InDoubtCause, OpenError};
+use lode_index::IndexError;
+use lode_kv::KvError;
+use lode_platform::goal::GoalError;
+use lode_platform::image::{ImageError, ImageErrorKind};
+use lode_platform::ipmctl::ShowError;
+use lode_platform::machine::ModuleError;
+use lode_platform::media_error::MediaFault;
+use lode_platform::namespace::NamespaceError;
+use lode_platform::plan::{PlanError, RuleError};
+use lode_platform::sysfs::SysfsError;
+use lode_platform::{DirectoryError, PlatformError};
+use lode_pool::PoolError;
+
+/// Returns the hint that follows the message of an error of a store.
+pub(crate) fn store_hint(error: &KvError) -> &'static str {
+    match error {
+        KvError::Pool(OpenError::Pool(error)) => pool_hint(error),
+        KvError::Pool(OpenError::Heap { error, .. }) => heap_hint(error),
+        KvError::Index(error) | KvError::Unproven(error) | KvError::Refused { error, .. } => {
+            index_hint(error)
+        }
+        KvError::Count { .. } | KvError::Load { .. } => "; `lode pool check` shows how far",
+        KvError::Line { .. } => " with --on-error skip",
+        KvError::InputTruncated { .. } => ", as any `lode kv put` does",
+        KvError::Threads(_) => ", as by --threads 1",
+        _ => "",
+    }
+}
+
+/// Returns the hint that follows the message of an error of a pool's file or headers.
+pub(crate) fn pool_hint(error: &PoolError) -> &'static str {
+    match error.cause() {
+        error if error.has_no_pool() => " with `lode pool create`",
+        PoolError::Truncated { .. } | PoolError::DirtyShutdown(_) => " (`lode pool repair`)",
+        PoolError::Memory { .. } => " (`lode pool check`)",
+        PoolError::DurabilityTooWeak { .. } => " with --durability",
+        PoolError::NotDurable { .. } => " with --durability none",
+        _ => "",
+    }
+}
+
+/// Returns the hint that follows the message of an error of a tree.
+pub(crate) fn index_hint(error: &IndexError) -> &'static str {
+    match error {
+        IndexError::Corrupt { .. } => "; `lode pool check` shows how far",
+        IndexError::Fault(fault) => heap_hint(&HeapError::Fault(*fault)),
+        IndexError::Heap(error) => heap_hint(error),
+        _ => "",
+    }
+}
+
+/// Returns the hint that follows the message of an error of a repair.
+pub(crate) fn repair_hint(error: &RepairError) -> &'static str {
+    match error {
+        RepairError::Pool(error) => pool_hint(error),
+        RepairError::Heap(error) => heap_hint(error),
+        RepairError::Layout(error) => error.downcast_ref().map_or("", index_hint),
+        _ => "",
+    }
+}
+
+fn heap_hint(error: &HeapError) -> &'static str {
+    match error {
+        HeapError::InDoubt(InDoubtCause::WriteBack(_)) => "",
+        HeapError::InDoubt(_) => "; look for errors of the device in the kernel's log, then run it again",
+        HeapError::Fault(_) => "; run `lode pool check` to see what is affected",
+        _ => "",
+    }
+}
+
+/// Returns the text that follows the message of an error of a machine.
+pub(crate) fn platform_hint(error: &PlatformError) -> String {
+    match error {
+        PlatformError::Module(error) => module_hint(error).to_owned(),
+        PlatformError::Goal(error) | PlatformError::Plan(PlanError::Rule(RuleError::Goal(error))) => {
+            goal_hint(error)
+        }
+        PlatformError::Namespace(error)
+        | PlatformError::Media(MediaFault::Namespace(error))
+        | PlatformError::Plan(PlanError::Rule(RuleError::Namespace(error))) => namespace_hint(error),
+        PlatformError::Media(MediaFault::Poisoned { .. }) => {
+            "; `lode ndctl list -RM` lists what is known to be lost".to_owned()
+        }
+        PlatformError::Directory(DirectoryError::NoState { .. }) => " with `lode platform init`".to_owned(),
+        PlatformError::Image(error) => image_hint(error),
+        PlatformError::Show(error)
+        | PlatformError::Sysfs(SysfsError::Show(error))
+        | PlatformError::Plan(PlanError::Sysfs(SysfsError::Show(error))) => show_hint(error).to_owned(),
+        _ => String::new(),
+    }
+}
+
+fn module_hint(error: &ModuleError) -> &'static str {
+    match error {
+        ModuleError::UnknownModule { .. } => "; `lode ipmctl show -dimm` lists them",
+        ModuleError::UnknownSocket { .. } => "; `lode ipmctl show -topology` lists the modules",
+        ModuleError::UnknownDevice { .. } => "; `lode ndctl list -Di` lists them",
+        ModuleError::DeadModule { .. } | ModuleError::LockedModule { .. } => " with -dimm",
+        _ => "",
+    }
+}
+
+fn goal_hint(error: &GoalError) -> String {
+    match error {
+        GoalError::Module(error) => module_hint(error).to_owned(),
+        GoalError::GoalPending { .. } => " with `lode ipmctl delete -goal`".to_owned(),
+        GoalError::ModuleInUse { namespace, .. } => {
+            format!(" with `lode ndctl destroy-namespace {namespace}`")
+        }
+        GoalError::SetSplit { .. } => " with -dimm".to_owned(),
+        _ => String::new(),
+    }
+}
+
+fn namespace_hint(error: &NamespaceError) -> String {
+    match error {
+        NamespaceError::Module(error) => module_hint(error).to_owned(),
+        NamespaceError::UnknownRegion { .. } => "; `lode ndctl list -R` lists them".to_owned(),
+        NamespaceError::UnknownNamespace { .. } => "; `lode ndctl list -Ni` lists them".to_owned(),
+        NamespaceError::RegionDisabled { region } => {
+            format!(" with `lode ndctl enable-region region{region}`")
+        }
+        NamespaceError::NamespaceDisabled { name } => format!(" with `lode ndctl enable-namespace {name}`"),
+        NamespaceError::RegionActive { region, .. } => {
+            format!(" with `lode ndctl disable-region region{region}`")
+        }
+        NamespaceError::NoLabels { .. } => " with `lode ndctl init-labels`".to_owned(),
+        NamespaceError::NoSlots { .. } => " with `lode ndctl destroy-namespace`".to_owned(),
+        NamespaceError::NamespaceActive { .. } => " with -f".to_owned(),
+        NamespaceError::LabelsExist { .. } => "; -f does it".to_owned(),
+        NamespaceError::Misaligned { fitting, .. } => format!(" (--size={fitting})"),
+        _ => String::new(),
+    }
+}
+
+fn image_hint(error: &ImageError) -> String {
+    match error {
+        ImageError::NotFsdax { name } => {
+            format!(" with `lode ndctl create-namespace -e {name} -m fsdax -f`")
+        }
+        ImageError::Image { kind, .. } => match **kind {
+            ImageErrorKind::Labels { .. } => " with --label-size".to_owned(),
+            ImageErrorKind::NoOrigin => " with --into".to_owned(),
+            _ => String::new(),
+        },
+        _ => String::new(),
+    }
+}
+
+fn show_hint(error: &ShowError) -> &'static str {
+    match error {
+        ShowError::UnknownValue { .. } => "; -a shows all",
+        ShowError::Module(error) => module_hint(error),
+        _ => "",
+    }
+}

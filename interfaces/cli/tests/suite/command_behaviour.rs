@@ -1,0 +1,306 @@
+//! Each command with valid arguments.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use crate::program::{PoolFixture, documented_fields, json_fields, lode, lode_with_stdin, text};
+use std::collections::BTreeSet;
+use std::fs;
+use tempfile::TempDir;
+
+#[test]
+fn pool_create_info_and_grow() {
+    let fixture = PoolFixture::new();
+    let info = lode(["pool", "info", fixture.pool(), "--json"]).json();
+    assert_eq!(info["layout"], "kv");
+    assert_eq!(info["size"], 8 << 20);
+    assert_eq!(info["closed"], true);
+    lode(["pool", "grow", fixture.pool(), "--size", "16MiB"]).success();
+    assert_eq!(lode(["pool", "info", fixture.pool(), "--json"]).json()["size"], 16 << 20);
+    assert!(lode(["pool", "check", fixture.pool()]).success().contains("no damage"));
+    assert!(lode(["pool", "repair", fixture.pool()]).success().contains("nothing to repair"));
+    assert!(lode(["pool", "stats", fixture.pool()]).success().contains("keys     0"));
+    assert!(lode(["pool", "dump", fixture.pool()]).success().contains("LdTree"));
+}
+
+#[test]
+fn other_layouts_reject_kv_commands() {
+    let fixture = PoolFixture::new();
+    let other = fixture.folder.path().join("other");
+    lode(["pool", "create", text(&other), "--size", "1MiB", "--layout", "mine"]).success();
+    assert_eq!(lode(["pool", "info", text(&other), "--json"]).json()["layout"], "mine");
+    lode(["kv", "count", text(&other)]).failure(1, &["other", "\"mine\"", "\"kv\""]);
+    assert!(lode(["pool", "check", text(&other)]).success().contains("no damage"));
+}
+
+#[test]
+fn a_durability_can_be_forced_and_is_remembered() {
+    let fixture = PoolFixture::new();
+    let forced = fixture.folder.path().join("forced");
+    let created = lode(["pool", "create", text(&forced), "--size", "1MiB", "--durability", "line", "--json"]);
+    assert_eq!(created.json()["durability"], "line");
+    assert_eq!(lode(["pool", "info", text(&forced), "--json"]).json()["durability_forced"], "line");
+    let more = lode(["pool", "info", text(&forced)]).success();
+    assert!(more.contains("line: more than the medium was known to keep"), "{more}");
+    lode(["kv", "put", fixture.pool(), "k", "v", "--durability", "none"]).success();
+    let less = lode(["pool", "info", fixture.pool()]).success();
+    assert!(less.contains("none: less than the pool was made for"), "{less}");
+    lode(["kv", "put", text(&forced), "k", "v"]).failure(1, &["--durability"]);
+    lode(["kv", "put", text(&forced), "k", "v", "--durability", "line"]).success();
+    assert_eq!(lode(["kv", "get", text(&forced), "k"]).success(), "v\n");
+}
+
+#[test]
+fn put_get_and_delete() {
+    let fixture = PoolFixture::new();
+    let pool = fixture.pool();
+    lode(["kv", "put", pool, "stone", "magnetite"]).success();
+    assert_eq!(lode(["kv", "get", pool, "stone"]).success(), "magnetite\n");
+    assert_eq!(lode(["kv", "put", pool, "stone", "-x\t", "--json"]).json()["replaced"], true);
+    assert_eq!(lode(["kv", "get", pool, "stone"]).success(), "-x\t\n");
+    assert_eq!(lode(["kv", "count", pool]).success(), "1\n");
+    lode(["kv", "delete", pool, "stone"]).success();
+    for verb in ["get", "delete"] {
+        let missing = lode(["kv", verb, pool, "stone"]);
+        assert_eq!((missing.code, missing.out.as_str(), missing.err.as_str()), (Some(1), "", ""));
+    }
+    assert_eq!(lode(["kv", "count", pool]).success(), "0\n");
+}
+
+#[test]
+fn scans_respect_byte_order_and_bounds() {
+    let fixture = PoolFixture::new();
+    let pool = fixture.pool();
+    let input = fixture.file("in.tsv", "b\t1\na\t2\nab\t3\n\\xff\t4\nA\n\\t\\n\\\\\tv\\x00\n");
+    lode(["kv", "load", pool, text(&input)]).success();
+    let all = "\\t\\n\\\\\tv\\x00\nA\t\na\t2\nab\t3\nb\t1\n\\xff\t4\n";
+    assert_eq!(lode(["kv", "export", pool]).success(), all);
+    assert_eq!(lode(["kv", "scan", pool]).success(), all);
+    let scan = |arguments: &[&str]| lode([&["kv", "scan", pool], arguments].concat()).success();
+    assert_eq!(scan(&["--prefix", "a"]), "a\t2\nab\t3\n");
+    assert_eq!(scan(&["--prefix", "a", "--reverse"]), "ab\t3\na\t2\n");
+    assert_eq!(scan(&["--from", "a", "--to", "b"]), "a\t2\nab\t3\n", "--to is exclusive");
+    assert_eq!(scan(&["--from", "aa", "--reverse", "--limit", "2"]), "\\xff\t4\nb\t1\n");
+    assert_eq!(scan(&["--prefix", "a", "--from", "aa"]), "ab\t3\n", "what lies in both");
+    assert_eq!(scan(&["--prefix", "a", "--to", "ab"]), "a\t2\n");
+    assert_eq!(scan(&["--prefix", "a", "--from", "A", "--to", "z", "--reverse"]), "ab\t3\na\t2\n");
+    assert_eq!(scan(&["--prefix", "b", "--to", "a"]), "");
+    assert_eq!(scan(&["--limit", "0"]), "");
+    assert_eq!(scan(&["--from", "b", "--to", "a"]), "");
+}
+
+#[test]
+fn export_round_trips_through_load() {
+    let fixture = PoolFixture::new();
+    let input = fixture.file("in.tsv", "k\tv\n\\xfe\\xff\t\\x00\n\t\nk2\n");
+    lode(["kv", "load", fixture.pool(), text(&input)]).success();
+    let whole = lode(["kv", "export", fixture.pool()]).success();
+    for format in ["tsv", "jsonl"] {
+        let exported = lode(["kv", "export", fixture.pool(), "--format", format]).success();
+        let other = PoolFixture::new();
+        let loaded =
+            lode_with_stdin(["kv", "load", other.pool(), "-", "--format", format], exported.as_bytes());
+        assert_eq!(loaded.success(), "4 keys put, 0 of them replaced\n");
+        assert_eq!(lode(["kv", "export", other.pool()]).success(), whole, "{format}");
+    }
+}
+
+#[test]
+fn load_of_keys_acknowledges_each() {
+    let fixture = PoolFixture::new();
+    let input = fixture.file("words", "one\ntwo\tthree\n\\x\n");
+    let loaded = lode(["kv", "load", fixture.pool(), text(&input), "--format", "keys", "--ack"]).success();
+    let acknowledged: BTreeSet<&str> = loaded.lines().collect();
+    assert_eq!(acknowledged, BTreeSet::from(["one", "two\\tthree", "\\\\x"]));
+    assert_eq!(lode(["kv", "get", fixture.pool(), "two\tthree"]).success(), "\n");
+}
+
+#[test]
+fn load_resumes_same_input() {
+    let fixture = PoolFixture::new();
+    let load = |text: &str| {
+        let input = fixture.file("in", text);
+        lode(["kv", "load", fixture.pool(), crate::program::text(&input), "--json"]).json()
+    };
+    assert_eq!(load("a\nb\n")["put"], 2);
+    let again = load("a\nb\n");
+    assert_eq!((&again["put"], &again["lines_before"]), (&0.into(), &2.into()));
+    let longer = load("a\nb\nc\n");
+    assert_eq!((&longer["put"], &longer["lines_before"]), (&1.into(), &2.into()), "only what was added");
+    assert_eq!(load("a\nB\nc\n")["put"], 3, "the beginning has changed");
+    assert_eq!(load("a\nB\nc\nd")["put"], 1);
+    assert!(lode(["pool", "repair", fixture.pool()]).success().contains("nothing to repair"));
+    assert_eq!(load("a\nB\nc\nd")["lines_before"], 4, "a repair of a sound pool does not forget the load");
+    assert_eq!(load("a\nB\nc\ndd\n")["put"], 4, "the last line has grown");
+    lode(["kv", "delete", fixture.pool(), "a"]).success();
+    assert_eq!(load("a\nB\nc\ndd\n")["put"], 4, "something else has changed the pool");
+    assert_eq!(lode(["kv", "get", fixture.pool(), "a"]).success(), "\n");
+    // The same from a pipe, which can't be read again when it turns out to be another input.
+    let piped =
+        |text: &str| lode_with_stdin(["kv", "load", fixture.pool(), "--json"], text.as_bytes()).json();
+    assert_eq!(piped("a\nB\nc\ndd\ne\n")["put"], 1);
+    assert_eq!(piped("x\nB\nc\ndd\ne\n")["put"], 5);
+    assert_eq!(lode(["kv", "count", fixture.pool()]).success(), "8\n", "a b B c d dd e x");
+}
+
+#[test]
+fn last_line_of_duplicate_key_wins() {
+    let fixture = PoolFixture::new();
+    let lines: String = (0..20_000).map(|number| format!("key{}\t{number}\n", number % 97)).collect();
+    let input = fixture.file("in", lines);
+    lode(["kv", "load", fixture.pool(), text(&input), "--threads", "7", "--durability", "none"]).success();
+    assert_eq!(lode(["kv", "count", fixture.pool()]).success(), "97\n");
+    for key in 0..97u32 {
+        let last = (0..20_000).rev().find(|number| number % 97 == key).unwrap();
+        let name = format!("key{key}");
+        let value = lode(["kv", "get", fixture.pool(), &name, "--durability", "none"]).success();
+        assert_eq!(value, format!("{last}\n"));
+    }
+}
+
+#[test]
+fn json_fields_match_help() {
+    let fixture = PoolFixture::new();
+    let pool = fixture.pool();
+    let new = fixture.folder.path().join("new");
+    let input = fixture.file("in", "k\tv\n\\xff\t\\xff\n");
+    let check = |command: &[&str], runs: &[&[&str]]| {
+        let objects: Vec<_> = runs
+            .iter()
+            .flat_map(|arguments| lode(command.iter().chain(*arguments).chain(&["--json"])).json_lines())
+            .collect();
+        assert_eq!(json_fields(&without_b64(objects)), documented_fields(command), "{command:?}");
+    };
+    check(&["pool", "create"], &[&[text(&new), "--size", "1MiB"]]);
+    for verb in ["info", "check", "repair", "stats", "dump"] {
+        check(&["pool", verb], &[&[pool]]);
+    }
+    check(&["pool", "grow"], &[&[pool, "--size", "9MiB"]]);
+    check(&["kv", "load"], &[&[pool, text(&input), "--ack"]]);
+    check(&["kv", "put"], &[&[pool, "k", "v"]]);
+    check(&["kv", "get"], &[&[pool, "k"], &[pool, "missing"]]);
+    check(&["kv", "count"], &[&[pool]]);
+    check(&["kv", "scan"], &[&[pool]]);
+    check(&["kv", "export"], &[&[pool]]);
+    check(&["kv", "delete"], &[&[pool, "k"]]);
+}
+
+/// The objects with `key_b64` called `key`: the help explains both in one line.
+fn without_b64(mut objects: Vec<serde_json::Value>) -> Vec<serde_json::Value> {
+    for object in &mut objects {
+        let fields = object.as_object_mut().unwrap();
+        for name in ["key", "value"] {
+            if let Some(value) = fields.remove(&format!("{name}_b64")) {
+                fields.insert(name.to_owned(), value);
+            }
+        }
+    }
+    objects
+}
+
+#[test]
+fn errors_are_json_with_json_option() {
+    let fixture = PoolFixture::new();
+    let missing = lode(["kv", "count", "/nowhere/pool", "--json"]);
+    let error: serde_json::Value = serde_json::from_str(&missing.err).unwrap();
+    assert_eq!((missing.code, &error["code"]), (Some(1), &1.into()));
+    assert!(error["error"].as_str().unwrap().contains("/nowhere/pool"));
+    let wrong = lode(["kv", "count", fixture.pool(), "--jason", "--json"]);
+    let error: serde_json::Value = serde_json::from_str(&wrong.err).unwrap();
+    assert_eq!((wrong.code, &error["code"]), (Some(2), &2.into()));
+}
+
+#[test]
+fn invalid_usage_is_rejected() {
+    for arguments in [
+        &["pool", "create", "x"][..],
+        &["pool", "create", "x", "--size", "big"],
+        &["pool", "create", "x", "--size", "1MiB", "--layout", "a\nb"],
+        &["kv", "load", "x", "--threads", "0"],
+        &["kv", "scan", "x", "--limit", "-1"],
+        &["kv", "get", "x", "k", "--durability", "eternal"],
+        &["frobnicate"],
+    ] {
+        lode(arguments).failure(2, &["error"]);
+    }
+}
+
+#[test]
+fn closed_output_pipe_exits_141() {
+    let fixture = PoolFixture::new();
+    let lines: String = (0..50_000).map(|number| format!("key{number}\n")).collect();
+    let input = fixture.file("in", lines);
+    lode(["kv", "load", fixture.pool(), text(&input), "--durability", "none"]).success();
+    let mut child = crate::program::command(["kv", "export", fixture.pool()])
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let ended = child.wait_with_output().unwrap();
+    assert_eq!((ended.status.code(), ended.stderr.as_slice()), (Some(141), &[][..]));
+}
+
+#[test]
+fn completions_and_manual_pages_are_generated() {
+    let fixture = PoolFixture::new();
+    assert!(lode(["completions", "bash"]).success().contains("_lode"));
+    let folder = fixture.folder.path().join("man");
+    lode(["manual", text(&folder)]).success();
+    let page = fs::read_to_string(folder.join("lode-kv-load.1")).unwrap();
+    assert!(page.contains("acknowledged"), "JSON fields are in the page");
+}
+
+#[test]
+fn crash_options_select_exploration() {
+    // The others are explored by tests of their own, for longer.
+    for engine in ["log", "tree"] {
+        let arguments = ["crash", engine, "--images", "40", "--seed", "7", "--durability", "line", "--json"];
+        let ran = lode(arguments);
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        let crash = ran.json();
+        assert_eq!(json_fields(std::slice::from_ref(&crash)), documented_fields(&["crash"]));
+        assert!(crash["images"].as_u64().unwrap() >= 40, "{crash}");
+        let machines: BTreeSet<&str> = crash["machines"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|row| row["machine"].as_str().unwrap())
+            .collect();
+        assert_eq!(machines, BTreeSet::from(["arm-line", "x86-line"]));
+        let again = lode(arguments).json();
+        assert_eq!(again["images"], crash["images"], "the same seed explores the same");
+    }
+    lode(["crash", "log", "--durability", "none"]).failure(1, &["nothing to explore"]);
+}
+
+#[test]
+fn demo_kills_verifies_and_measures() {
+    let fixture = PoolFixture::new();
+    let words: String = (0..3000).map(|number| format!("un{number}\nword{number}\n")).collect();
+    let words = fixture.file("words", words);
+    let folder = text(fixture.folder.path());
+    let arguments = ["demo", "--folder", folder, "--words", text(&words), "--kills", "2", "--json"];
+    let ran = lode(arguments);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let demo = ran.json();
+    assert_eq!(json_fields(std::slice::from_ref(&demo)), documented_fields(&["demo"]));
+    assert_eq!((&demo["words"], &demo["complete"]), (&6000.into(), &true.into()), "{demo}");
+    assert_eq!(demo["acknowledged"], 6000);
+    assert_eq!(demo["kills"].as_array().unwrap().len(), 2);
+    assert_eq!(demo["deleted"], 3000);
+    let operations = demo["operations"].as_array().unwrap();
+    assert_eq!(operations.len(), 4 * demo["media"].as_array().unwrap().len());
+    assert_eq!(lode(["kv", "count", demo["pool"].as_str().unwrap()]).success(), "3000\n");
+}
+
+/// A volatile folder is refused without `--durability none`; with it, the whole demo runs there.
+#[test]
+fn demo_uses_requested_folder() {
+    let fixture = TempDir::new_in("/dev/shm").unwrap();
+    let words = fixture.path().join("words");
+    fs::write(&words, "stone\nlode\nlodestone\n").unwrap();
+    let demo = ["demo", "--folder", text(fixture.path()), "--words", text(&words), "--kills", "0", "--json"];
+    lode(demo).failure(1, &["lost with the power", "--durability none"]);
+    let ran = lode(demo.into_iter().chain(["--durability", "none"])).json();
+    assert_eq!((&ran["acknowledged"], &ran["media"][0]["durability"]), (&3.into(), &"none".into()), "{ran}");
+}

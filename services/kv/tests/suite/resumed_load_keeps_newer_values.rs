@@ -1,0 +1,124 @@
+//! A load that goes on does not put an older line over a newer one, whatever ended the one before.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use lode_kv::{Format, Input, KvError, LineError, LoadEvents, LoadOptions, OnError, Store};
+use lode_pool::CreateOptions;
+use std::collections::HashSet;
+use std::fs::{self, File};
+use std::io;
+use std::num::NonZeroUsize;
+use std::path::Path;
+use std::sync::{Condvar, Mutex};
+use tempfile::TempDir;
+
+const OPTIONS: LoadOptions =
+    LoadOptions { format: Format::Tsv, on_error: OnError::Stop, threads: NonZeroUsize::new(2).unwrap() };
+/// More lines than one block has with two threads.
+const LINES: u64 = 100;
+
+/// Does not take the acknowledgement of line `refused` before it had that of line `after`.
+struct RefusingEvents {
+    refused: u64,
+    after: u64,
+    acknowledged: Mutex<HashSet<u64>>,
+    more: Condvar,
+}
+
+impl RefusingEvents {
+    fn new(refused: u64, after: u64) -> RefusingEvents {
+        RefusingEvents { refused, after, acknowledged: Mutex::default(), more: Condvar::new() }
+    }
+}
+
+impl LoadEvents for RefusingEvents {
+    fn durable(&self, line: u64, _key: &[u8]) -> io::Result<()> {
+        let mut acknowledged = self.acknowledged.lock().unwrap();
+        if line == self.refused {
+            drop(
+                self.more
+                    .wait_while(acknowledged, |acknowledged| {
+                        self.after > 0 && !acknowledged.contains(&self.after)
+                    })
+                    .unwrap(),
+            );
+            return Err(io::ErrorKind::Other.into());
+        }
+        acknowledged.insert(line);
+        self.more.notify_all();
+        Ok(())
+    }
+
+    fn skipped(&self, line: u64, error: &LineError) {
+        panic!("line {line}: {error}");
+    }
+
+    fn stopped(&self) -> bool {
+        false
+    }
+}
+
+fn store(folder: &TempDir) -> Store {
+    Store::create(&folder.path().join("test.pool"), &CreateOptions::new(1 << 20, Store::layout_name()))
+        .unwrap()
+}
+
+/// Line 1 has a key of one thread; all others have the same key, of the other thread.
+fn text(lines: u64) -> String {
+    // The keys are chosen by their hashes: one is odd and one is even.
+    let other = (0..).map(|n| format!("other{n}")).find(|key| part(key) != part("hot")).unwrap();
+    (1..=lines).map(|line| format!("{}\tline {line}\n", if line == 1 { &other } else { "hot" })).collect()
+}
+
+fn part(key: &str) -> u64 {
+    xxhash_rust::xxh3::xxh3_64(key.as_bytes()) % 2
+}
+
+fn input(path: &Path, text: &str) -> Input<'static> {
+    fs::write(path, text).unwrap();
+    Input::new(File::open(path).unwrap())
+}
+
+#[test]
+fn acknowledged_line_is_not_overwritten_by_earlier_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut store, path) = (store(&folder), folder.path().join("in.tsv"));
+    let all = text(LINES);
+    // One thread gets to line 70 while the other is at line 1: so the load has come to no line at all.
+    let ended = store.load(input(&path, &all), &OPTIONS, &RefusingEvents::new(1, 70));
+    assert!(matches!(ended, Err(KvError::Acknowledge(_))), "{ended:?}");
+    let value = |store: &Store| {
+        let value = String::from_utf8(store.get(b"hot").unwrap().unwrap()).unwrap();
+        value.strip_prefix("line ").unwrap().parse::<u64>().unwrap()
+    };
+    let reached = value(&store);
+    assert!(reached >= 70);
+    // Each of these gets one line further through what the first one did, and ends.
+    for line in 2..=70 {
+        let ended = store.load(input(&path, &all), &OPTIONS, &RefusingEvents::new(line, 0));
+        assert!(matches!(ended, Err(KvError::Acknowledge(_))), "{ended:?}");
+        assert!(value(&store) >= reached, "line {} after line {reached}", value(&store));
+    }
+    // Fewer lines than were begun can't be told from an input that was cut on its way here.
+    let cut = store.load(input(&path, &text(60)), &OPTIONS, &RefusingEvents::new(0, 0));
+    assert!(matches!(cut, Err(KvError::InputTruncated { .. })), "{cut:?}");
+    assert!(value(&store) >= reached);
+    let report = store.load(input(&path, &all), &OPTIONS, &RefusingEvents::new(0, 0)).unwrap();
+    assert!(report.complete && report.lines_before >= reached, "{report:?}");
+    assert_eq!(value(&store), LINES);
+}
+
+#[test]
+fn first_line_identifies_the_input() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut store, path) = (store(&folder), folder.path().join("in.tsv"));
+    let load = |store: &mut Store, text: &str, events| store.load(input(&path, text), &OPTIONS, &events);
+    let all = text(LINES);
+    // The first line is never done, so the load has come to no line at all.
+    load(&mut store, &all, RefusingEvents::new(1, 70)).unwrap_err();
+    let cut = load(&mut store, &text(2), RefusingEvents::new(0, 0)).unwrap_err();
+    assert!(matches!(cut, KvError::InputTruncated { .. }), "{cut:?}");
+    let report = load(&mut store, "another\tinput\nhot\tline 0\n", RefusingEvents::new(0, 0)).unwrap();
+    assert_eq!((report.complete, report.put, report.lines_before), (true, 2, 0));
+    assert_eq!(store.get(b"hot").unwrap().unwrap(), b"line 0");
+}

@@ -1,0 +1,75 @@
+//! Trials: a plan finds out if a request can be fulfilled by fulfilling it on a copy of the machine.
+
+use super::request::NamespaceRequest;
+use super::rule::RuleError;
+use super::search::{Uuids, first_success};
+use crate::goal::PersistentKind;
+use crate::machine::{Handle, Machine};
+use crate::namespace::{self, CreateNamespace, Namespace, largest_free};
+use crate::platform::Platform;
+use crate::region::{Origin, Region};
+
+/// A namespace and the parameters that it was made with.
+#[derive(Clone, Debug)]
+pub(super) struct Allocation {
+    /// Parameters that make it again, with region and size.
+    pub(super) parameters: CreateNamespace,
+    /// The namespace.
+    pub(super) namespace: Namespace,
+    /// The socket of its region.
+    pub(super) socket: u16,
+}
+
+/// Returns a machine in its factory state that has only these modules.
+pub(super) fn with_only(platform: &Platform, modules: &[Handle]) -> Platform {
+    let machine = &platform.machine;
+    let kept = machine.modules.iter().filter(|module| modules.contains(&module.handle));
+    Platform::new(Machine {
+        name: machine.name.clone(),
+        profile: machine.profile,
+        alignment: machine.alignment,
+        modules: kept.cloned().collect(),
+        dram: Vec::new(),
+        memmap: Vec::new(),
+        firmware_scrubs: machine.firmware_scrubs,
+    })
+}
+
+/// Makes the namespace of a request in the first region that takes it. A namespace without a size goes to the region
+/// with the largest free range. Regions with pending goals are skipped.
+///
+/// # Errors
+/// The error of the region that came nearest.
+pub(super) fn allocate(
+    platform: &mut Platform,
+    request: &NamespaceRequest,
+    uuids: Uuids<'_>,
+) -> Result<Allocation, RuleError> {
+    let mut regions: Vec<Region> =
+        platform.regions().into_iter().filter(|region| matches_request(platform, region, request)).collect();
+    if request.namespace.size.is_none() {
+        regions.sort_by_key(|region| std::cmp::Reverse(largest_free(platform, region)));
+    }
+    let attempts = regions.into_iter().map(|region| {
+        let mut attempt = platform.clone();
+        let mut parameters = CreateNamespace { region: Some(region.number), ..request.namespace.clone() };
+        let namespace = namespace::create(&mut attempt, &parameters, uuids)?;
+        *platform = attempt;
+        parameters.size = Some(namespace.size);
+        Ok(Allocation { parameters, namespace, socket: region.socket })
+    });
+    first_success(request.namespace.size.unwrap_or(1), attempts)
+}
+
+fn matches_request(platform: &Platform, region: &Region, request: &NamespaceRequest) -> bool {
+    let members = region.members();
+    matches!(region.origin, Origin::Set { .. })
+        && region.enabled
+        && request.socket.is_none_or(|socket| socket == region.socket)
+        && match request.kind {
+            None => true,
+            Some(PersistentKind::AppDirect) => members.len() > 1,
+            Some(PersistentKind::AppDirectNotInterleaved) => members.len() == 1,
+        }
+        && !members.iter().any(|member| platform.state.goal(member.module).is_some())
+}

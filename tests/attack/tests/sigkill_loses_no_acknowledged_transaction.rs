@@ -1,0 +1,42 @@
+//! SIGKILL at random moments, on the durabilities line and commit: each acknowledged transaction is there, and each
+//! that was in flight is whole or not there at all.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use lode_attack::kill::{self, Kills, Work};
+use lode_heap::Durability;
+use lode_testing::{budget, seed};
+use std::path::Path;
+
+/// Kills without a budget. With that of soak, 10, they are 1,000 on each durability.
+const KILLS: f64 = 50.0;
+
+fn attack(work: Work, durability: Durability) {
+    let kills = Kills { work, durability, seed: seed(1), count: ((KILLS * budget()) as u64).max(2) };
+    let mut found = Vec::new();
+    let acknowledged =
+        kill::attack(&kills, Path::new(env!("CARGO_BIN_EXE_attack")), &mut |finding| found.push(finding))
+            .unwrap();
+    println!("{} kills, {acknowledged} acknowledged", kills.count);
+    assert_eq!(found, [], "{kills:?}");
+    assert!(acknowledged >= kills.count, "a child acknowledges at least one transaction before it is killed");
+}
+
+#[test]
+fn keys_on_line_durability() {
+    attack(Work::Pairs, Durability::Line);
+}
+
+#[test]
+fn keys_on_commit_durability() {
+    attack(Work::Pairs, Durability::Commit);
+}
+
+#[test]
+fn objects_on_line_durability() {
+    attack(Work::Ledger, Durability::Line);
+}
+
+#[test]
+fn objects_on_commit_durability() {
+    attack(Work::Ledger, Durability::Commit);
+}

@@ -1,0 +1,117 @@
+//! The traits that an engine of the bench implements. A call of [`Transactions`] or [`Tree`] runs a whole lap, which
+//! keeps dispatch and calls between languages out of the timed loop. A call of [`Store`] runs one put or get.
+
+use crate::keys::Keys;
+use anyhow::Result;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// An engine of the bench: Lodestone or one of its peers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Engine {
+    /// Lodestone.
+    Ours,
+    /// libpmemobj, and the adaptive radix tree of its examples.
+    Libpmemobj,
+    /// The crate blart: a volatile adaptive radix tree.
+    Blart,
+    /// The crate congee: a volatile, concurrent adaptive radix tree with keys of 8 bytes.
+    Congee,
+    /// SQLite.
+    Sqlite,
+    /// LMDB.
+    Lmdb,
+    /// redb.
+    Redb,
+    /// RocksDB.
+    Rocksdb,
+}
+
+impl Engine {
+    /// The name under which the figures are reported: blart and congee share one name.
+    pub(crate) fn peer(self) -> &'static str {
+        match self {
+            Engine::Ours => "lodestone",
+            Engine::Libpmemobj => "libpmemobj",
+            Engine::Blart | Engine::Congee => "volatile-art",
+            Engine::Sqlite => "sqlite",
+            Engine::Lmdb => "lmdb",
+            Engine::Redb => "redb",
+            Engine::Rocksdb => "rocksdb",
+        }
+    }
+}
+
+impl fmt::Display for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Engine::Blart => "blart",
+            Engine::Congee => "congee",
+            other => other.peer(),
+        })
+    }
+}
+
+/// Words in the area that transactions change: 16 MiB, which fit no cache of one core.
+pub(crate) const AREA_WORDS: u32 = 2 << 20;
+/// Those at its start that all workloads but one keep to, 512 KiB: what is measured then is the transaction, and not
+/// how far away the memory is.
+pub(crate) const NEAR_WORDS: u32 = 64 << 10;
+/// Slots that hold one block of 64 bytes each: 4 MiB of blocks live at any time.
+pub(crate) const SLOTS: u32 = 64 << 10;
+/// Words of a block.
+pub(crate) const BLOCK_WORDS: u32 = 8;
+
+/// Transactions on an area of words, and on slots that each hold one allocated block.
+///
+/// Each word that is stored is the next number of one count, which starts at 1 when the pool is made, and which
+/// `alloc_free` leaves alone: so all engines end with the same [`contents`](Transactions::contents).
+pub(crate) trait Transactions {
+    /// One durable transaction for each `ranges` places: each stores one word at each of them.
+    fn change(&mut self, places: &[u32], ranges: usize) -> Result<()>;
+
+    /// One durable transaction for each slot: allocate 64 bytes, fill them, link them, free the old block.
+    fn replace(&mut self, slots: &[u32]) -> Result<()>;
+
+    /// Allocates 64 bytes durably, then frees them durably, `times` times.
+    fn alloc_free(&mut self, times: usize) -> Result<()>;
+
+    /// All words of the area, then the words of the block in each slot, zeros where there is none.
+    fn contents(&self) -> Result<Vec<u64>>;
+}
+
+/// An ordered map from byte strings to 8-byte values.
+pub(crate) trait Tree {
+    /// Inserts each key with its id as value, one durable transaction a key where the tree is durable. Also
+    /// replaces: the second time that a key comes, its value changes.
+    fn insert(&mut self, keys: &Keys) -> Result<()>;
+
+    /// Looks all keys up and folds the values found, in order, with [`fold`]. A missing key is an error.
+    fn lookup(&self, keys: &Keys) -> Result<u64>;
+
+    /// As [`lookup`](Tree::lookup), with the checksum of each value verified where the tree has checksums.
+    fn lookup_checked(&self, keys: &Keys) -> Result<u64> {
+        self.lookup(keys)
+    }
+}
+
+/// One step of the digest of a lookup: cheap enough to stay inside of the timed loop.
+#[inline]
+pub(crate) fn fold(digest: u64, value: u64) -> u64 {
+    digest.rotate_left(5) ^ value
+}
+
+/// Bytes of the value of a put.
+pub(crate) const VALUE_LEN: usize = 100;
+/// The value of a put.
+pub(crate) type Value = [u8; VALUE_LEN];
+
+/// A store that many threads put into.
+pub(crate) trait Store: Sync {
+    /// Puts; durable on return.
+    fn put(&self, key: u64, value: &Value) -> Result<()>;
+
+    /// Returns the value of a key, or `None` if the key is absent.
+    fn get(&self, key: u64) -> Result<Option<Value>>;
+}

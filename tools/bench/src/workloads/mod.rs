@@ -1,0 +1,46 @@
+//! The workloads, group by group.
+
+mod stores;
+mod transactions;
+mod trees;
+
+use crate::figure::Figure;
+use crate::ours;
+use crate::plan::{Group, Size};
+use crate::rounds::Comparison;
+use anyhow::Result;
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+
+/// The results of a group.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Findings {
+    /// Workloads with peers.
+    #[serde(rename = "contests")]
+    pub(crate) comparisons: Vec<Comparison>,
+    /// Workloads without peers.
+    pub(crate) figures: Vec<Figure>,
+    /// Remarks for the report, a line each.
+    pub(crate) notes: Vec<String>,
+}
+
+/// Runs one group, with its files in `folder`.
+pub(crate) fn run(group: Group, size: &Size, seed: u64, folder: &Path) -> Result<Findings> {
+    let comparisons = match group {
+        Group::Transactions => transactions::line(size, seed, folder)?,
+        Group::Random => trees::random(size, seed, folder)?,
+        Group::Words => trees::words(size, seed, folder)?,
+        Group::File => {
+            let mut comparisons = transactions::file(size, seed, folder)?;
+            comparisons.extend(trees::file(size, seed, folder)?);
+            comparisons
+        }
+        Group::Put => stores::one_thread(size, seed, folder)?,
+        Group::PutMany => stores::many_threads(size, seed, folder)?,
+        Group::Alone => {
+            let (figures, notes) = ours::figures(folder, size)?;
+            return Ok(Findings { comparisons: Vec::new(), figures, notes });
+        }
+    };
+    Ok(Findings { comparisons, ..Findings::default() })
+}
