@@ -68,7 +68,7 @@ pub enum HeapError {
     #[error(transparent)]
     Fault(#[from] Fault),
     /// The medium holds a value that can't be right.
-    #[error("{what} at {at} is damaged; `lode pool check` shows how far")]
+    #[error("{what} at {at} is damaged")]
     Corrupt {
         /// The structure that is damaged.
         what: &'static str,

@@ -8,12 +8,11 @@ use crate::locks::{LockTable, Version};
 use crate::readers::Pin;
 use crate::session::Session;
 use lode_layout::{Geometry, PoolOffset, WORD, decode_root, encode_root};
-use lode_pmem::{FaultScope, Medium, Memory};
+use lode_pmem::{Counter, FaultScope, Medium, Memory};
 use lode_redo::{Log, LogArea};
 use lode_redo::{OnCorruption, Recovery};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Transactions and objects in the pool on the medium `M`.
 ///
@@ -91,15 +90,14 @@ impl<M: Medium> Heap<M> {
         log_epoch: [u64; 2],
         on_corruption: OnCorruption,
     ) -> Result<(Heap<M>, Recovery), HeapError> {
-        static NUMBER: AtomicU64 = AtomicU64::new(0);
+        static NUMBER: Counter = Counter::new(0);
         let (mut log, recovery) =
             Log::recover_with(medium, LogArea::of(geometry), uuid, log_epoch, on_corruption)?;
         if on_corruption == OnCorruption::Refuse && log.medium().memory().is_private_view() {
             log.set_read_only();
         }
         let heap = Heap {
-            // ORDER: none: the number is only different from all others.
-            number: NUMBER.fetch_add(1, Ordering::Relaxed),
+            number: NUMBER.add(1),
             log,
             space: Space::new(geometry),
             shared: Arc::new(Shared::new()),

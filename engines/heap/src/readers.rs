@@ -7,12 +7,11 @@
 //! as many slots as threads want. They lie in tables, each twice as long as the one before. A table is made when it
 //! is needed, and kept as long as the heap. So no reader ever waits.
 
+use lode_pmem::Counter;
 use lode_pmem::sync::{AtomicU64, AtomicUsize, Ordering, fence, fence_after_exchange, thread_local};
 use std::cell::Cell;
 use std::marker::PhantomData;
 use std::sync::OnceLock;
-// Not loom's counter: it is not reset from one execution to the next, and need not be.
-use std::sync::atomic::AtomicU64 as Counter;
 
 /// Number of slots in the first table.
 const SLOTS: usize = if cfg!(loom) { 1 } else { 128 };
@@ -153,8 +152,7 @@ thread_local! {
 impl Readers {
     pub(crate) fn new() -> Readers {
         static NEXT: Counter = Counter::new(0);
-        // ORDER: none: the number is only different from all others.
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let number = NEXT.add(1);
         let (epoch, used) = (AtomicU64::new(1), AtomicUsize::new(0));
         Readers { number, epoch, first: table(0), more: [const { OnceLock::new() }; TABLES], used }
     }

@@ -11,10 +11,10 @@ pub enum InDoubtCause {
     #[error("it may or may not be there after reopening: {0}")]
     Log(SyncError),
     /// Its record is durable, and memory that it changes is lost. Opening the pool repeats its stores, and fails
-    /// while that memory is lost. `lode pool repair` keeps all of the transaction except what lies there.
+    /// while that memory is lost. A repair of the pool keeps all of the transaction except what lies there.
     #[error(
-        "its record is durable, and memory that it changes is lost: {0}; close the pool and open it again, and run \
-         `lode pool repair` if that fails"
+        "its record is durable, and memory that it changes is lost: {0}; close the pool and open it again, and \
+         repair it if that fails"
     )]
     WriteBack(Fault),
 }
@@ -39,7 +39,7 @@ pub enum LogError {
     #[error(transparent)]
     Fault(#[from] Fault),
     /// The medium holds a value that can't be right.
-    #[error("{what} at {at} is damaged; `lode pool check` shows how far")]
+    #[error("{what} at {at} is damaged")]
     Corrupt {
         /// The structure that is damaged.
         what: &'static str,

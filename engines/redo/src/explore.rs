@@ -3,12 +3,12 @@
 use crate::error::LogError;
 use crate::log::{Log, LogArea};
 use lode_layout::{PoolOffset, Record};
-use lode_pmem::{Medium, Readable};
+use lode_pmem::{Counter, Medium, Readable};
 use lode_sim::oracle::{Access, RegisterMismatch, Registers};
 use lode_sim::{Actor, HistoryPrefix, SimMedium, Subject};
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 const REGISTERS: u64 = 64;
 const UUID: [u8; 16] = [7; 16];
@@ -31,7 +31,7 @@ pub struct LogSubject {
 pub struct Engine {
     log: Log<Arc<SimMedium>>,
     locks: Vec<AtomicBool>,
-    value: AtomicU64,
+    value: Counter,
 }
 
 /// The registers that a transaction writes, and the value that it stores in each.
@@ -101,7 +101,7 @@ impl Subject for LogSubject {
     fn start(&self, medium: Arc<SimMedium>) -> Result<Engine, LogError> {
         let (log, _) = Log::recover(medium, self.area(), UUID, [3, 3])?;
         let locks = (0..REGISTERS).map(|_| AtomicBool::new(false)).collect();
-        Ok(Engine { log, locks, value: AtomicU64::new(1) })
+        Ok(Engine { log, locks, value: Counter::new(1) })
     }
 
     fn run(&self, engine: &Engine, actor: &mut Actor<'_, Write>) {
@@ -116,8 +116,7 @@ impl Subject for LogSubject {
             let words_min = if is_long { actor.rng.usize(..engine.log.record_words_max() - 90) } else { 0 };
             let registers: BTreeSet<u64> = (0..count).map(|_| actor.rng.u64(..REGISTERS)).collect();
             engine.lock(engine.log.medium(), &registers);
-            // ORDER: none: the number is only different from all others.
-            let value = engine.value.fetch_add(1, Ordering::Relaxed);
+            let value = engine.value.add(1);
             let mut record = Record::new();
             while record.len() < words_min {
                 let register = actor.rng.usize(..registers.len());

@@ -1,9 +1,9 @@
 //! Lanes: the state that a thread has to itself from assigning a sequence number to the end of its write-backs.
 
 use crate::dirty::DirtyLines;
-use lode_pmem::Medium;
 use lode_pmem::biased::{Bias, Biased, BiasedGuard, Owner};
-use lode_pmem::sync::{AtomicUsize, Ordering, asymmetric, thread_local};
+use lode_pmem::sync::{asymmetric, thread_local};
+use lode_pmem::{Counter, Medium};
 use std::cell::Cell;
 
 /// The part of a lane that belongs to the thread that holds it.
@@ -33,7 +33,7 @@ struct Lane {
 pub(crate) struct Lanes {
     lanes: Box<[Lane]>,
     /// The lane that the next thread tries first if it has held none.
-    next: AtomicUsize,
+    next: Counter,
 }
 
 thread_local! {
@@ -45,7 +45,7 @@ impl Lanes {
     pub(crate) fn new(count: usize) -> Lanes {
         let state = || LaneState { head: 0, offset: 0, dirty: DirtyLines::new(), holder: Owner::NONE };
         let lanes = (0..count).map(|_| Lane { state: Biased::new(state()) }).collect();
-        Lanes { lanes, next: AtomicUsize::new(0) }
+        Lanes { lanes, next: Counter::new(0) }
     }
 
     /// Number of lanes.
@@ -73,8 +73,7 @@ impl Lanes {
     #[cold]
     fn claim_any<M: Medium>(&self, medium: &M) -> (usize, BiasedGuard<'_, LaneState>) {
         let start = match HINT.with(Cell::get) {
-            // ORDER: none: the number only spreads threads over lanes.
-            usize::MAX => self.next.fetch_add(1, Ordering::Relaxed),
+            usize::MAX => self.next.add(1) as usize,
             hint => hint,
         };
         for round in 0.. {

@@ -66,9 +66,10 @@ pub(crate) fn repair_hint(error: &RepairError) -> &'static str {
 
 fn heap_hint(error: &HeapError) -> &'static str {
     match error {
-        HeapError::InDoubt(InDoubtCause::WriteBack(_)) => "",
+        HeapError::InDoubt(InDoubtCause::WriteBack(_)) => " (`lode pool repair`)",
         HeapError::InDoubt(_) => "; look for errors of the device in the kernel's log, then run it again",
         HeapError::Fault(_) => "; run `lode pool check` to see what is affected",
+        HeapError::Corrupt { .. } => "; `lode pool check` shows how far",
         _ => "",
     }
 }

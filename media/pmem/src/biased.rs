@@ -13,12 +13,11 @@
 //!     word still mine? it is in           wait while busy
 //! ```
 
+use crate::Counter;
 use crate::sync::{AtomicBool, AtomicU64, Ordering, asymmetric, thread_local};
 use cell::{MutPtr, UnsafeCell};
 use std::cell::Cell;
-// Not loom's counter: it is not reset from one execution to the next, and need not be.
 use std::ops::{Deref, DerefMut};
-use std::sync::atomic::AtomicU64 as Counter;
 
 /// No thread has the lock, and any thread may take it.
 const FREE: u64 = 0;
@@ -46,8 +45,7 @@ impl Owner {
     pub fn current() -> Owner {
         static NEXT: Counter = Counter::new(4);
         if CURRENT.with(Cell::get) == Owner::NONE {
-            // ORDER: none: the number is only different from all others.
-            CURRENT.with(|current| current.set(Owner(NEXT.fetch_add(4, Ordering::Relaxed))));
+            CURRENT.with(|current| current.set(Owner(NEXT.add(4))));
         }
         CURRENT.with(Cell::get)
     }

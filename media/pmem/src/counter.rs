@@ -3,7 +3,8 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A number that threads count up together. It orders no other access, so it serves to number things and to report
-/// counts, not to publish data.
+/// counts, not to publish data. In a build with `cfg(loom)` it stays the standard library's: loom has nothing to try in
+/// it.
 #[derive(Debug, Default)]
 pub struct Counter(AtomicU64);
 

@@ -8,7 +8,6 @@
 
 use lode_layout::PoolOffset;
 use std::cell::Cell;
-use std::fmt;
 
 /// The kind of a failed access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,8 +20,19 @@ pub enum FaultKind {
     Forked,
 }
 
+impl FaultKind {
+    fn predicate(self) -> &'static str {
+        match self {
+            FaultKind::OutOfRange => "is not inside the pool",
+            FaultKind::Poison => "can't be read: the memory is poisoned, or the file was cut short",
+            FaultKind::Forked => "can't be used by a fork of the process that opened the pool",
+        }
+    }
+}
+
 /// A failed access.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the range of {len} bytes at {at} {}", .kind.predicate())]
 pub struct Fault {
     /// Kind of the failure.
     pub kind: FaultKind,
@@ -68,16 +78,3 @@ impl Fault {
         });
     }
 }
-
-impl fmt::Display for Fault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let what = match self.kind {
-            FaultKind::OutOfRange => "is not inside the pool",
-            FaultKind::Poison => "can't be read: the memory is poisoned, or the file was cut short",
-            FaultKind::Forked => "can't be used by a fork of the process that opened the pool",
-        };
-        write!(f, "the range of {} bytes at {} {what}", self.len, self.at)
-    }
-}
-
-impl std::error::Error for Fault {}

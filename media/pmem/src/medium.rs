@@ -2,25 +2,18 @@
 
 use crate::{Durability, Event, Memory};
 use lode_layout::PoolOffset;
-use std::fmt;
 use std::hint;
+use std::io;
 use std::thread;
 use std::time::Duration;
 
 /// A sync that the kernel refused. Data in flight is in an unknown state: it may be durable or lost.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("sync failed: {}", io::Error::from_raw_os_error(*.errno))]
 pub struct SyncError {
     /// The error number of the system call.
     pub errno: i32,
 }
-
-impl fmt::Display for SyncError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "sync failed: {}", std::io::Error::from_raw_os_error(self.errno))
-    }
-}
-
-impl std::error::Error for SyncError {}
 
 /// Memory that keeps its stores across power loss once they are durable.
 ///

@@ -5,12 +5,11 @@ use crate::error::HeapError;
 use crate::heap::Heap;
 use crate::tx::Tx;
 use lode_layout::{Geometry, PoolOffset, WORD};
-use lode_pmem::Readable;
+use lode_pmem::{Counter, Readable};
 use lode_sim::oracle::{Access, RegisterMismatch, Registers};
 use lode_sim::{Actor, HistoryPrefix, SimMedium, Subject};
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 const SLOTS: u64 = 10;
 const UUID: [u8; 16] = [8; 16];
@@ -42,7 +41,7 @@ pub struct HeapSubject {
 pub struct Engine {
     heap: Heap<Arc<SimMedium>>,
     root: PoolOffset,
-    number: AtomicU64,
+    number: Counter,
 }
 
 /// The slots that a transaction reads and writes, each with the number of its object; 0 for none.
@@ -238,8 +237,7 @@ impl HeapSubject {
             from: actor.rng.u64(..SLOTS),
             copies: actor.rng.bool(),
             words: if actor.rng.u8(..5) == 0 { 0 } else { words },
-            // ORDER: none: the number is only different from all others.
-            number: engine.number.fetch_add(1, Ordering::Relaxed),
+            number: engine.number.add(1),
             rewrites: actor.rng.u8(..3) == 0,
             zeroes: actor.rng.u8(..4) == 0,
             fails: actor.rng.u8(..8) == 0,
@@ -301,7 +299,7 @@ impl Subject for HeapSubject {
         let geometry = Geometry::plan(self.size).expect("a size");
         let (heap, _) = Heap::open(medium, &geometry, UUID, log_epoch(3))?;
         let root = heap.root()?;
-        Ok(Engine { heap, root, number: AtomicU64::new(1) })
+        Ok(Engine { heap, root, number: Counter::new(1) })
     }
 
     fn run(&self, engine: &Engine, actor: &mut Actor<'_, Step>) {

@@ -127,7 +127,7 @@ impl<'a> Functions<'a> {
     /// Returns the source with these mutants.
     ///
     /// # Errors
-    /// As [`place`](Functions::place).
+    /// As [`position`](Functions::position).
     pub(crate) fn with(&self, mutants: &[&Mutant]) -> Result<String> {
         let mut positions = Vec::new();
         for mutant in mutants {
