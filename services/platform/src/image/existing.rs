@@ -135,7 +135,7 @@ impl Image {
     /// Returns the contents.
     ///
     /// # Errors
-    /// Labels are torn, overlap, are incompletely written or extend past the data. The kernel refuses.
+    /// Fails if labels are torn, overlap, are incompletely written or extend past the data, or if a system call fails.
     pub fn contents(&self) -> Result<ImageContents, PlatformError> {
         let fault = |fault| ImageError::of(&self.path, fault);
         let slot = match self.labels() {
