@@ -35,7 +35,7 @@ struct ListNode {
     next: PBox<ListNode, List>,
 }
 
-/// The same in memory of the process.
+/// A node of the same list in the process's own memory.
 struct PlainNode<'a> {
     value: Cell<u64>,
     next: Cell<Option<&'a PlainNode<'a>>>,
