@@ -361,7 +361,7 @@ mod test {
         let hold = group[1].try_lock().expect("it is open");
         assert!(!hold.is_exclusive());
         drop(hold);
-        assert!(group[1].enter().is_none(), "it is nobody's");
+        assert!(group[1].enter().is_none(), "it has no owner");
     }
 
     #[test]

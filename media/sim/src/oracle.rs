@@ -385,7 +385,7 @@ mod test {
         for wrong in [&[][..], &[('a', 1)], &[('a', 2)], &[('b', 2)], &[('a', 1), ('b', 2)]] {
             assert!(!is_legal(&registers, wrong), "{wrong:?}");
         }
-        assert!(!is_legal(&registers, &[('a', 2), ('b', 2), ('c', 1)]), "a key that nobody wrote");
+        assert!(!is_legal(&registers, &[('a', 2), ('b', 2), ('c', 1)]), "a key that was never written");
         assert!(registers.check(&[('a', 2), ('b', 2)]).is_err(), "the initial key is lost");
     }
 
@@ -440,7 +440,7 @@ mod test {
         assert!(is_legal(&with(Some(1)), &[('a', 1), ('b', 7)]));
         assert!(!is_legal(&with(Some(1)), &[('b', 7)]), "the reader is there, and what it read is not");
         assert!(is_legal(&with(None), &[('b', 7)]));
-        assert!(!is_legal(&with(Some(3)), &[('a', 1), ('b', 7)]), "nobody wrote 3");
+        assert!(!is_legal(&with(Some(3)), &[('a', 1), ('b', 7)]), "3 was never written");
     }
 
     #[test]
