@@ -87,9 +87,11 @@ impl MisdirectedSlot {
         }
     }
 
-    /// Returns the range if its key is lost. If the slot was damaged, the leaf that it was for is among those that were
-    /// inserted again, which are ordered by key. Otherwise the leaf was overwritten. One leaf explains all slots with
-    /// the same range, so a loss beside other damage in the same node may go unreported.
+    /// Returns the range if a key in it is lost. `reinserted` has the leaves that the repair inserted again, by key.
+    ///
+    /// If the slot was damaged, its own leaf is intact, so that leaf is one of `reinserted` and no key is lost. If
+    /// `reinserted` has no leaf for the range, the leaf was overwritten and its key is lost. One leaf accounts for all
+    /// slots with the same range. So a loss next to other damage in the same node may go unreported.
     pub(crate) fn lost(self, reinserted: &[(PoolOffset, Vec<u8>)]) -> Option<LostRange> {
         let after = self.range.after.as_deref();
         let first = reinserted.partition_point(|(_, key)| after.is_some_and(|after| key.as_slice() <= after));
@@ -134,7 +136,8 @@ pub(crate) struct SalvagePass<'a, M: Medium> {
     pub(crate) suspect: Vec<LostRange>,
     /// Slots that led to leaves of other keys.
     pub(crate) misdirected: Vec<MisdirectedSlot>,
-    /// Number of cleared slots, those of damaged leaves not counted; `None` if one of them led to more than a leaf.
+    /// Number of cleared slots that led to one leaf at most, without those of damaged leaves. `None` if a cleared slot
+    /// may have led to a subtree.
     pub(crate) cleared: Option<u64>,
     /// True if a slot led to a place without an object.
     pub(crate) is_dangling: bool,

@@ -176,7 +176,8 @@ impl SimMedium {
         lost.is_none_or(|lost| self.fault_at(&lost))
     }
 
-    /// Raises the fault of a store to a lost line. Returns false.
+    /// Raises the fault of a store to a lost line. Returns false, the result of [`put`](SimMedium::put) for such a
+    /// store.
     fn fault_at(&self, lost: &Range<u64>) -> bool {
         self.memory.store8(PoolOffset::new(lost.start), 0);
         false
