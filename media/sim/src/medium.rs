@@ -55,7 +55,7 @@ impl SimMedium {
     /// The error of mmap(2).
     ///
     /// # Panics
-    /// `len` is not a multiple of 4096, or the durability is [`Durability::None`].
+    /// Panics if `len` is not a multiple of 4096, or if the durability is [`Durability::None`].
     pub fn new(len: u64, machine: Machine) -> io::Result<SimMedium> {
         assert!(len.is_multiple_of(lode_layout::BLOCK), "{len} bytes are not a whole number of blocks");
         assert!(len / WORD <= u64::from(u32::MAX), "{len} bytes are more than the simulator can number");

@@ -52,7 +52,7 @@ impl Recording {
     /// chooses among the images where there are many.
     ///
     /// # Panics
-    /// There is no memory for an image.
+    /// Panics if there is no memory for an image.
     pub fn cut(&self, seed: u64, mut visit: impl FnMut(&SimMedium, usize)) {
         let len = self.start.len() as u64 * WORD;
         let mut image = match Image::new(len, self.machine) {

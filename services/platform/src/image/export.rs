@@ -59,7 +59,7 @@ impl Directory {
     /// Returns the bytes that an export reads, for progress reports.
     ///
     /// # Errors
-    /// The source does not exist, or can't be exported.
+    /// Fails if the source does not exist, or can't be exported.
     pub fn export_len(&self, wanted: &ExportImage) -> Result<u64, PlatformError> {
         Ok(match Target::find(self.platform(), &wanted.source)? {
             Target::Region(region) => region.size,

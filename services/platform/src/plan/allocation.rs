@@ -39,7 +39,7 @@ pub(super) fn with_only(platform: &Platform, modules: &[Handle]) -> Platform {
 /// with the largest free range. Regions with pending goals are skipped.
 ///
 /// # Errors
-/// The error of the region that came nearest.
+/// Fails with the error of the region that came nearest.
 pub(super) fn allocate(
     platform: &mut Platform,
     request: &NamespaceRequest,
