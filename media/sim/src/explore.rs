@@ -68,7 +68,8 @@ pub fn explore<S: Subject>(subject: &S, setup: &Setup) -> Report {
 /// Fails with the same violation as in the exploration.
 ///
 /// # Panics
-/// As [`explore`]. Panics, too, if the run has no image that `replay` names, because `replay` is of another setup or version.
+/// As [`explore`]. Panics, too, if the run has no image that `replay` names, because `replay` is of another setup or
+/// version.
 pub fn replay<S: Subject>(subject: &S, setup: &Setup, replay: &Replay) -> Result<(), Failure> {
     let run = run(subject, setup, replay.seed, replay.operations)?;
     let Some((first, inside)) = replay.cuts.split_first() else { return Ok(()) };
