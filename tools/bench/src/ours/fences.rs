@@ -40,8 +40,8 @@ impl Worst {
     }
 }
 
-/// Returns the drains between the begin and the return of a durable operation. Of all operations of the bench, the
-/// count furthest from 1.
+/// Returns the drains between the begin and the return of one durable operation: of all operations of the bench, the
+/// count that is furthest from 1.
 pub(super) fn drains_per_operation(folder: &Path) -> Result<f64> {
     let mut worst = Worst(1.0);
     for durability in [Durability::Line, Durability::Commit] {
