@@ -119,8 +119,8 @@ pub(crate) struct SalvagePass<'a, M: Medium> {
     map: &'a mut SpaceMap,
     stack: Vec<Frame>,
     nodes: HashSet<PoolOffset>,
-    /// Bytes of leaves that may still be examined. The repair puts back the leaves that are unlinked when it runs
-    /// out.
+    /// Bytes of leaves that may still be examined. Once they are used up, all further leaves are unlinked, and the
+    /// repair inserts them again.
     bytes_left: u64,
     last_key: Option<Rc<Vec<u8>>>,
     open: Vec<OpenRange>,
@@ -263,9 +263,9 @@ impl<'a, M: Medium> SalvagePass<'a, M> {
         SlotDecision::Clear
     }
 
-    /// Returns the level, and the key before it, of the range of keys to which the current slot may have led. If two
-    /// sources agree on the slot's byte, the range lies between its neighbours. Otherwise it covers the whole node,
-    /// and so on upwards.
+    /// Returns the start of the range of keys to which the current slot may have led: its level, and the last key
+    /// before it. If two sources agree on the slot's byte, the range lies between the slot's neighbours. Otherwise it
+    /// covers the whole node. The same holds for the node's own slot, and so on upwards.
     fn lost_range_start(&self) -> (usize, Option<Rc<Vec<u8>>>) {
         let mut start = (self.stack.len(), self.last_key.clone());
         for (level, frame) in self.stack.iter().enumerate().rev() {

@@ -209,8 +209,8 @@ impl<'s, S: Subject> Search<'s, S> {
         Limits { exhaustive: self.setup.exhaustive, samples: self.setup.samples, singles: SINGLES }
     }
 
-    /// Returns the share of a run's crash points to visit, which makes the budget last for several runs. Returns true
-    /// with it if all of them are examined closely.
+    /// Returns the share of a run's crash points to visit, so that the budget lasts for several runs, and true if all
+    /// of them are examined closely.
     fn share(&self, run: &Run<S::Operation>) -> (f64, bool) {
         let images = self.setup.budget.images;
         let target = (images / RUNS_MIN).max(RUN_IMAGES_MIN.min(images));

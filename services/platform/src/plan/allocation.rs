@@ -1,4 +1,4 @@
-//! Trials: a plan finds out if a request can be fulfilled by fulfilling it on a copy of the machine.
+//! Allocation for a request on a copy of the machine, which shows if the request can be fulfilled.
 
 use super::request::NamespaceRequest;
 use super::rule::RuleError;
