@@ -23,7 +23,7 @@ const ROUNDS: usize = 3;
 /// Rounds for which a refused transaction waits for the end of other refused closures.
 const WAIT_ROUNDS_MAX: u32 = 192;
 
-/// A guard during whose life threads fetch no more blocks than they need.
+/// A guard. While it lives, threads fetch no more blocks than they need.
 struct ScarcityGuard<'a> {
     is_scarce: &'a AtomicBool,
     _lock: SpinMutexGuard<'a, ()>,
