@@ -47,7 +47,7 @@ if [ ! -e "$bare/etc/debian_version" ]; then
     mkdir --parents "$bare/root/.cargo/bin" "$bare/root/.rustup/toolchains"
     cp --archive "$(dirname "$(command -v rustup)")"/. "$bare/root/.cargo/bin/"
     cp --archive "$toolchain" "$bare/root/.rustup/toolchains/"
-    # The name service of this machine, and its trust in whoever answers: neither is part of what is shown.
+    # The name service of this machine, and the certificates that it trusts: the proof does not cover them.
     cp --dereference /etc/resolv.conf /etc/hosts "$bare/etc/"
     if [ -d /usr/local/share/ca-certificates ]; then
         mkdir --parents "$bare/usr/local/share/ca-certificates"

@@ -18,7 +18,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     let mut driver = cc::Build::new();
     driver.file("c/pmemobj.c").include(&out).define("NDEBUG", None);
-    // The example is not ours to mend: its warnings are its own. Both sides are built for plain x86-64.
+    // The example is foreign code, so its warnings are not fixed here. Both sides are built for plain x86-64.
     driver.opt_level(2).warnings(false).flag("-w").compile("lode_bench_pmemobj");
     println!("cargo::rustc-link-lib=pmemobj");
     println!("cargo::rustc-link-lib=rocksdb");

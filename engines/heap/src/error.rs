@@ -60,8 +60,8 @@ pub enum HeapError {
         "the pool was opened for reading, and the transaction would change it; open the pool for writing"
     )]
     ReadOnly,
-    /// An operation inside of the transaction failed and its error was dropped. Half of the transaction's changes
-    /// can't stay.
+    /// An operation inside of the transaction failed and its error was dropped. The transaction can't commit, since it
+    /// holds a part of that operation's changes.
     #[error("an operation inside of the transaction failed, so the transaction does too")]
     NestedFailed,
     /// The memory or the medium could not deliver bytes that were needed. The failed transaction has changed nothing.

@@ -66,7 +66,7 @@ pub(crate) fn bytes_of<T: Persist<B>, B: Brand>(value: &mut T) -> &[u8] {
     unsafe { std::slice::from_raw_parts((&raw const *value).cast(), size_of::<T>()) }
 }
 
-/// Returns the value whose bytes `fill` writes; they are zero before.
+/// Returns the value whose bytes `fill` writes. Bytes that it does not write are zero.
 pub(crate) fn value_of<T: Persist<B>, B: Brand>(fill: impl FnOnce(&mut [u8])) -> T {
     let mut value = MaybeUninit::<T>::zeroed();
     // SAFETY: - the slice has as many bytes as the value, all initialised and borrowed exclusively.

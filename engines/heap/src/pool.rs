@@ -219,7 +219,7 @@ impl<M: Medium> Pool<M> {
     /// Closes the pool: all write-backs are durable, and the next opening has nothing to replay.
     ///
     /// # Errors
-    /// A sync that failed, now or before, in [`OpenError::Heap`]; the errors of [`PoolFile::close`].
+    /// [`OpenError::Heap`] if a sync failed, now or before; the errors of [`PoolFile::close`].
     pub fn close(self) -> Result<(), OpenError> {
         let Pool { heap, file, .. } = self;
         if file.access() == Access::ReadWrite {

@@ -204,8 +204,7 @@ struct Committing<'a, 's, M: Medium> {
 }
 
 impl<M: Medium> Committing<'_, '_, M> {
-    /// Takes all of them. The result of a success is not copied: a copy after the fence would have to wait for all
-    /// write-backs.
+    /// Runs all phases. Does not copy the result of a success: a copy after the fence would wait for all write-backs.
     #[inline]
     fn commit(mut self) -> Result<(), HeapError> {
         let written = self.write();
@@ -271,8 +270,8 @@ impl<M: Medium> Drop for Committing<'_, '_, M> {
     }
 }
 
-/// The last phase: releases the locks of the attempt, whose space was dealt with. The thread is in no transaction any
-/// more.
+/// Runs the last phase: releases the locks of the attempt and ends the thread's transaction. The attempt's space is
+/// published or given back by then.
 #[inline]
 fn release<M: Medium>(heap: &Heap<M>, session: &Session, attempt: &mut Attempt) {
     attempt.unlock(heap.locks());

@@ -16,8 +16,8 @@ use zerocopy::IntoBytes;
 const WORDS_UNCHECKED_MAX: u64 = 4096;
 /// Rounds for which a transaction waits for a lock that comes after all locks that it holds.
 const LOCK_ROUNDS_MAX: u32 = 1 << 14;
-/// Rounds for which it waits for a lock that comes before one that it holds. In each cycle of waiting transactions,
-/// one waits like that, and it gives up before any of them sleeps.
+/// Rounds for which a transaction waits for a lock that comes before one that it holds. Every deadlock has such a
+/// transaction, and it gives up before any transaction of the cycle sleeps.
 const INVERTED_LOCK_ROUNDS_MAX: u32 = 96;
 
 /// A transaction. It sees its own stores at once; other threads see them when they are durable.

@@ -14,7 +14,7 @@ mod readers;
 
 use loom::model::Builder;
 
-/// Runs `model` in every interleaving with at most `preemptions` switches that nobody asked for.
+/// Runs `model` in every interleaving with at most `preemptions` involuntary switches of threads.
 fn explore(preemptions: usize, model: impl Fn() + Send + Sync + 'static) {
     let mut builder = Builder::new();
     builder.preemption_bound = Some(preemptions);

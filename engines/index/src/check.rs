@@ -42,8 +42,8 @@ struct Pending {
     branch_depth: Option<usize>,
 }
 
-/// Returns the number of bytes of objects that a pass over a tree reads at most. Objects of a sound tree do not
-/// overlap, so they fit the pool's length. As much again is for damage.
+/// Returns the limit for the bytes of objects that a pass over a tree reads: twice the pool's length. Objects of a
+/// sound tree do not overlap, so they need at most half of it.
 pub(crate) fn read_limit(memory: &Memory) -> u64 {
     memory.len().saturating_mul(2)
 }

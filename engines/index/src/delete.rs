@@ -126,8 +126,9 @@ impl<M: Medium, V: View> Attempt<'_, '_, M, V> {
         Ok(Removal::Prune { slot_at: path[top].slot_at, slot, nodes })
     }
 
-    /// Returns the step whose slot takes the child that is left when the leaf of the last step is removed, and that
-    /// slot's content. `None` if the slot would need too long a prefix.
+    /// Returns the target of the only sibling of the path's last leaf: the number of the step whose slot leads to the
+    /// sibling once the leaf is removed, and the new content of that slot. `None` if the slot would need too long a
+    /// prefix.
     fn merge_target(&self, path: &[Step]) -> Result<Option<(usize, TreeSlot)>, Retry> {
         let mut top = path.len() - 1;
         let mut siblings = self.siblings(&path[top]);

@@ -70,7 +70,7 @@ impl<'h, M: Medium> Reader<'h, M> {
 
     /// Returns the value of `key` as it lies in memory, unverified.
     ///
-    /// Neither checksum nor allocation is looked at. A damaged bit of the value is returned with it, and a damaged
+    /// Verifies neither checksum nor allocation. A damaged bit of the value is returned with it, and a damaged
     /// bit of the key makes the key look absent. [`get`](Reader::get) verifies both.
     ///
     /// # Errors

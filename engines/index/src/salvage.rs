@@ -67,7 +67,7 @@ pub(crate) fn salvage<M: Medium>(
     }
     repair.repaired += map.repair_bitmaps(&**medium, true)?;
     // If the heap was sound, every leaf that was unlinked was still allocated: it was inserted again, or is damaged
-    // itself, or another leaf's bytes lie over it, which `misdirected` tells. So the count is evidence only if the heap
+    // itself, or another leaf's bytes lie over it, which `misdirected` shows. So the count is evidence only if the heap
     // was not sound. The count may be damaged as well.
     let has_unlisted_loss = unsound.iter().any(|leaf| !lost_leaves.contains(leaf));
     let missing = counted.wrapping_sub(leaves).wrapping_sub(lost_leaves.len() as u64);

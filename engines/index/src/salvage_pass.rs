@@ -87,9 +87,11 @@ impl MisdirectedSlot {
         }
     }
 
-    /// Returns the range if its key is lost. If the slot was damaged, the leaf that it was for is among those that were
-    /// inserted again, which are ordered by key. Otherwise the leaf was overwritten. One leaf explains all slots with
-    /// the same range, so a loss beside other damage in the same node may go unreported.
+    /// Returns the range if a key in it is lost. `reinserted` has the leaves that the repair inserted again, by key.
+    ///
+    /// If the slot was damaged, its own leaf is intact, so that leaf is one of `reinserted` and no key is lost. If
+    /// `reinserted` has no leaf for the range, the leaf was overwritten and its key is lost. One leaf accounts for all
+    /// slots with the same range. So a loss next to other damage in the same node may go unreported.
     pub(crate) fn lost(self, reinserted: &[(PoolOffset, Vec<u8>)]) -> Option<LostRange> {
         let after = self.range.after.as_deref();
         let first = reinserted.partition_point(|(_, key)| after.is_some_and(|after| key.as_slice() <= after));
@@ -117,8 +119,8 @@ pub(crate) struct SalvagePass<'a, M: Medium> {
     map: &'a mut SpaceMap,
     stack: Vec<Frame>,
     nodes: HashSet<PoolOffset>,
-    /// Bytes of leaves that may still be examined. The repair puts back the leaves that are unlinked when it runs
-    /// out.
+    /// Bytes of leaves that may still be examined. Once they are used up, all further leaves are unlinked, and the
+    /// repair inserts them again.
     bytes_left: u64,
     last_key: Option<Rc<Vec<u8>>>,
     open: Vec<OpenRange>,
@@ -134,7 +136,8 @@ pub(crate) struct SalvagePass<'a, M: Medium> {
     pub(crate) suspect: Vec<LostRange>,
     /// Slots that led to leaves of other keys.
     pub(crate) misdirected: Vec<MisdirectedSlot>,
-    /// Number of cleared slots, those of damaged leaves not counted; `None` if one of them led to more than a leaf.
+    /// Number of cleared slots that led to one leaf at most, without those of damaged leaves. `None` if a cleared slot
+    /// may have led to a subtree.
     pub(crate) cleared: Option<u64>,
     /// True if a slot led to a place without an object.
     pub(crate) is_dangling: bool,
@@ -260,9 +263,9 @@ impl<'a, M: Medium> SalvagePass<'a, M> {
         SlotDecision::Clear
     }
 
-    /// Returns the level, and the key before it, of the range of keys to which the current slot may have led. If two
-    /// sources agree on the slot's byte, the range lies between its neighbours. Otherwise it covers the whole node,
-    /// and so on upwards.
+    /// Returns the start of the range of keys to which the current slot may have led: its level, and the last key
+    /// before it. If two sources agree on the slot's byte, the range lies between the slot's neighbours. Otherwise it
+    /// covers the whole node. The same holds for the node's own slot, and so on upwards.
     fn lost_range_start(&self) -> (usize, Option<Rc<Vec<u8>>>) {
         let mut start = (self.stack.len(), self.last_key.clone());
         for (level, frame) in self.stack.iter().enumerate().rev() {

@@ -4,7 +4,7 @@
 //! things are evidence:
 //!
 //! - *A lock.* A writer holds the lock of a node until the write-backs to its slots, and to the values of its leaves,
-//!   is done. If the lock was free when a look began, and has the same version when it ended, then no writer stored
+//!   are done. If the lock was free when a read began, and has the same version when it ended, then no writer stored
 //!   there in between ([`read_versioned`]). A node that was replaced meanwhile passes its leaves on to another one. So
 //!   for a leaf, its parent must also be in the tree.
 //! - *A checkpoint*, which waits until all write-backs are done. If no transaction ran between two checkpoints, an

@@ -28,7 +28,7 @@ pub struct CreateOptions {
 }
 
 impl CreateOptions {
-    /// Returns the options for a pool of `size` bytes with `layout`, on the durability that the medium offers.
+    /// Returns the options for a pool of `size` bytes with `layout`, at the durability that the medium offers.
     pub fn new(size: u64, layout: LayoutName) -> CreateOptions {
         CreateOptions { size, layout, durability: None, overwrite_device: false, sysfs: Sysfs::default() }
     }

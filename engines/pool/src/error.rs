@@ -37,7 +37,7 @@ pub enum PoolError {
     /// A copy of the header was written by a program that knows more than this one, or for another CPU.
     #[error("{error}; {}", hint_for_incompatible(.error))]
     Incompatible {
-        /// The foreign copy.
+        /// The incompatible copy.
         copy: HeaderCopy,
         /// The feature, version or byte order that this program does not know.
         #[source]

@@ -27,7 +27,7 @@ pub struct OpenOptions {
 }
 
 impl OpenOptions {
-    /// Returns options for `access`, on the durability that the medium offers, for any layout.
+    /// Returns options for `access`, at the durability that the medium offers, for any layout.
     pub fn new(access: Access) -> OpenOptions {
         OpenOptions { access, durability: None, layout: None, sysfs: Sysfs::default() }
     }

@@ -44,7 +44,7 @@ impl HeaderCopy {
     /// Reads and decodes this copy. Does not check that the pool fits on the medium.
     ///
     /// # Errors
-    /// The bytes can't be loaded, or are not a valid header.
+    /// Fails if the bytes can't be loaded, or are not a valid header.
     pub fn read<M: Medium>(self, medium: &M) -> Result<Header, HeaderCopyError> {
         let len = medium.memory().len().saturating_sub(self.at().get()).min(header::LEN as u64);
         let mut bytes = [0; header::LEN];
@@ -61,7 +61,7 @@ impl HeaderCopy {
     /// Copies `bytes` here past the cache. Durable after the next drain.
     ///
     /// # Errors
-    /// The memory is lost.
+    /// Fails if the memory is lost.
     pub(crate) fn write<M: Medium>(self, medium: &M, bytes: &[u8; header::LEN]) -> Result<(), Fault> {
         FaultScope::run(|| medium.copy(self.at(), bytes))
     }

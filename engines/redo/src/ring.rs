@@ -5,19 +5,18 @@
 //! sound records, and after its end at most one record that was written in part. For a record that is not sound this
 //! means:
 //!
-//! | what the ring shows                                        | then it was           | open     |
-//! |------------------------------------------------------------|-----------------------|----------|
-//! | a sound record above the checkpoint that follows no other   | durable, now damaged  | refuses  |
-//! | such a record, and before it one that a flipped bit makes whole | durable, now damaged  | refuses  |
-//! | at the end of the chain one that a flipped bit makes whole  | torn, or durable and now damaged | drops it, and says so |
-//! | at the end of the chain anything else                       | torn, or never there  | drops it |
+//! | what the ring shows                                        | then it was                  | open                 |
+//! |------------------------------------------------------------|------------------------------|----------------------|
+//! | a sound record above the checkpoint that follows no other  | durable, now damaged         | refuses              |
+//! | such a record, after one that a flipped bit makes whole    | durable, now damaged         | refuses              |
+//! | at the end of the chain one that a flipped bit makes whole | torn, or durable and damaged | drops it, reports it |
+//! | at the end of the chain anything else                      | torn, or never there         | drops it             |
 //!
 //! The third row can't be decided. A record that lacks one word looks the same if the word's old and new content
-//! differ in one bit. Believing the record would be right in both cases, but wrong in another one: a torn record of
+//! differ in one bit. Accepting the record would be right in both cases, but wrong in another one: a torn record of
 //! `n` bits looks like one with a flipped bit once in 2^32 / n times. That is rare compared with a flipped bit
-//! anywhere. It is not rare compared with a flipped bit in just this record: hardware corrects or refuses all but one
-//! of far more of those. So open drops the record and `check` reports it. `repair` can see the pool with the record,
-//! and puts it right.
+//! anywhere. It is not rare compared with a flipped bit in just this record, since hardware corrects or reports nearly
+//! all flipped bits. So open drops the record and `check` reports it. `repair` corrects the bit.
 //!
 //! If group commits share a ring, a whole batch is written at once, and a power cut leaves any part of it. A gap is
 //! then damage only if a later batch is there. The padding between batches shows that.

@@ -72,7 +72,7 @@ pub struct LogScan {
 }
 
 impl LogScan {
-    /// Reads the records and corruptions that the log epoch of `slot` left.
+    /// Scans the log for the records of the log epoch of `slot`, and for corruptions.
     ///
     /// # Errors
     /// [`LogError::Fault`] when bytes can't be read.

@@ -31,7 +31,7 @@ fn store<M: Medium>(medium: &M, uuid: &[u8; 16], slot: &CheckpointSlot) -> Resul
             return Ok(());
         }
         // ORDER: one drain for both copies; the caller has drained what the slot promises. Stop here: any whole copy
-        // counts. If neither is whole, the other slot counts (crash table in slot.md).
+        // counts. If neither is whole, the other slot counts (crash table in checkpoint_slot.md).
         medium.log_write(offset, words.as_bytes())
     } else {
         let mut block = [0u64; (BLOCK / 8) as usize];

@@ -217,7 +217,7 @@ impl Record {
         self.words.resize(len.next_power_of_two().next_multiple_of(RECORD_LINE_WORDS), 0);
     }
 
-    /// Returns the number of words of the sealed record: a multiple of [`RECORD_LINE_WORDS`].
+    /// Returns the number of words of the finished record: a multiple of [`RECORD_LINE_WORDS`].
     #[inline]
     pub fn padded_len(&self) -> usize {
         self.len.next_multiple_of(RECORD_LINE_WORDS)
@@ -324,7 +324,7 @@ pub struct ChecksumSeed {
 }
 
 impl ChecksumSeed {
-    /// Returns the seal of ring number `ring` of the pool `uuid` in the log epoch `log_epoch`.
+    /// Returns the seed for ring number `ring` of the pool `uuid` in the log epoch `log_epoch`.
     pub fn new(uuid: &[u8; 16], log_epoch: [u64; 2], ring: u32) -> ChecksumSeed {
         let mut seed = crc32c::crc32c(uuid);
         for part in log_epoch {

@@ -62,7 +62,7 @@ impl BttBlockCheck {
         Ok(())
     }
 
-    /// Ends the count.
+    /// Ends the check, after all bytes of the map.
     ///
     /// # Errors
     /// Fails if a block has no owner.

@@ -31,7 +31,7 @@ Cut the power of a simulated machine, and check the recovered content.
 
 Runs the engine on a simulated medium, cuts the power at every drain and between, builds the states that may be left, \
 recovers from each, twice, and compares the content with the acknowledged operations. All machines take part: x86 and \
-Arm with durability line and byte, and sectors with durability commit; --durability chooses one.";
+Arm at durability line and byte, and sectors at durability commit; --durability chooses one.";
 
 #[derive(Args, Debug)]
 pub(crate) struct Crash {
@@ -157,7 +157,7 @@ fn no_machine(crash: &Crash) -> String {
         Some(machine) => {
             format!("--machine {machine} does not have the durability that --durability names: leave one out")
         }
-        None => "with durability none a power cut loses all stores, so there is nothing to explore".into(),
+        None => "at durability none a power cut loses all stores, so there is nothing to explore".into(),
     }
 }
 

@@ -10,7 +10,7 @@ use std::os::unix::fs::FileExt;
 /// disk is found now, not by a store to a mapping.
 ///
 /// # Errors
-/// The kernel's refusal; the file then has its old length.
+/// Fails with the error of the system call. The file then has its old length.
 pub fn allocate(file: &File, from: u64, len: u64) -> io::Result<()> {
     let old_len = file.metadata()?.len();
     let allocated = match retry_on_intr(|| fallocate(file, FallocateFlags::empty(), from, len - from)) {

@@ -205,9 +205,9 @@ impl<T> Biased<T> {
         }
     }
 
-    /// Makes the hold of a thread that has made sure that it alone has the lock. Either the thread made the word
-    /// HELD, and saw that the thread of the bias is not in. Or it is the thread of the bias: it set `busy`, and saw
-    /// that the word was still its own.
+    /// Returns the guard of a thread that has taken the lock. Either the thread made the word HELD, and saw that the
+    /// thread of the bias is not in the lock. Or it is the thread of the bias: it set `busy`, and saw that the word
+    /// was still its own.
     #[inline]
     fn hold(&self, word: u64, next_word: u64) -> BiasedGuard<'_, T> {
         BiasedGuard { lock: self, word, next_word, value: self.value.get_mut() }
@@ -359,7 +359,7 @@ mod test {
         let hold = group[1].try_lock().expect("it is open");
         assert!(!hold.is_exclusive());
         drop(hold);
-        assert!(group[1].enter().is_none(), "it is nobody's");
+        assert!(group[1].enter().is_none(), "it has no owner");
     }
 
     #[test]

@@ -47,7 +47,7 @@ thread_local! {
 }
 
 impl Fault {
-    /// Takes the first fault of this thread since the last call.
+    /// Takes this thread's first fault since the last call of `take`.
     ///
     /// # Cost
     /// One load from thread-local memory if there was no fault.
@@ -68,7 +68,7 @@ impl Fault {
         PENDING.with(|pending| pending.get().is_some())
     }
 
-    /// Records `self` unless an earlier fault is still to be taken.
+    /// Records `self`, unless an earlier fault has not been taken yet.
     #[cold]
     pub(crate) fn raise(self) {
         PENDING.with(|pending| {

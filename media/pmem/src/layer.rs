@@ -53,7 +53,7 @@ macro_rules! forward {
         /// As [`Medium::drain`].
         ///
         /// # Errors
-        /// The kernel refused the sync.
+        /// Fails if the kernel reports an error of the sync.
         #[inline]
         fn drain(&$self) -> Result<(), SyncError> {
             $to::drain($medium)
@@ -61,7 +61,7 @@ macro_rules! forward {
         /// As [`Medium::log_write`].
         ///
         /// # Errors
-        /// The kernel refused the write or its sync.
+        /// Fails if the kernel reports an error of the write or its sync.
         #[inline]
         fn log_write(&$self, at: PoolOffset, bytes: &[u8]) -> Result<(), SyncError> {
             $to::log_write($medium, at, bytes)

@@ -26,7 +26,7 @@
 //! 3. One fence waits until the memory controller has taken both lines. All that this thread flushed before is then
 //!    durable, too.
 //!
-//! At durability `commit`, steps 2 and 3 are one `pwritev2(RWF_DSYNC)` of the range. On `byte`, the copy goes through
+//! At durability `commit`, steps 2 and 3 are one `pwritev2(RWF_DSYNC)` of the range. At `byte`, the copy goes through
 //! the cache. On `none`, there is no wait.
 //!
 //! # Cost

@@ -53,7 +53,7 @@ pub trait Medium: Send + Sync {
     /// Waits until all that this thread flushed and copied is durable. At durability `commit` it syncs the whole file.
     ///
     /// # Errors
-    /// The kernel refused the sync. The medium must not be trusted after that.
+    /// Fails if the kernel reports an error of the sync. The medium must not be trusted after that.
     fn drain(&self) -> Result<(), SyncError>;
 
     /// Writes log bytes and returns when they are durable. All that this thread flushed and copied before is durable,
@@ -61,7 +61,7 @@ pub trait Medium: Send + Sync {
     /// [`log_block`](Medium::log_block).
     ///
     /// # Errors
-    /// The kernel refused the write or its sync. The medium must not be trusted after that.
+    /// Fails if the kernel reports an error of the write or its sync. The medium must not be trusted after that.
     fn log_write(&self, at: PoolOffset, bytes: &[u8]) -> Result<(), SyncError>;
 
     /// Returns the sum of the modules' dirty shutdown counts at open: power losses with data in flight to the media.

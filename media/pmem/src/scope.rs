@@ -47,7 +47,7 @@ impl FaultScope {
     /// Runs `access`, usually stores, in a scope. [`Memory::reading`] is the scope for loads.
     ///
     /// # Errors
-    /// The first fault of `access`.
+    /// Fails with the first fault of `access`.
     #[inline]
     pub fn run<R>(access: impl FnOnce() -> R) -> Result<R, Fault> {
         let scope = FaultScope::open();
@@ -85,7 +85,7 @@ impl FaultScope {
     /// Closes the scope.
     ///
     /// # Errors
-    /// The first fault of the scope.
+    /// Fails with the first fault of the scope.
     #[inline]
     pub fn close(mut self) -> Result<(), Fault> {
         let own = Fault::take();
@@ -191,7 +191,7 @@ impl Memory {
     /// Runs `access` in a scope of its own. Only inside of a scope can bytes be loaded.
     ///
     /// # Errors
-    /// The first fault of `access`. The result then follows from zeros.
+    /// Fails with the first fault of `access`, whose result was then computed from zeros.
     ///
     /// # Cost
     /// Two loads from thread-local memory.
@@ -203,7 +203,7 @@ impl Memory {
     /// Runs `access` as [`reading`](Memory::reading) does, and passes on its error.
     ///
     /// # Errors
-    /// The first fault of `access`, or the error that it returned if it had no fault.
+    /// Fails with the first fault of `access`. Without a fault, fails with the error that `access` returned.
     #[inline]
     pub fn try_reading<R, E: From<Fault>>(
         &self,

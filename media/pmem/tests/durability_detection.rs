@@ -1,4 +1,4 @@
-//! Tests that a medium opens on the durability that it can offer, and reports the evidence. A medium that can't keep
+//! Tests that a medium opens at the durability that it can offer, and reports the evidence. A medium that can't keep
 //! data opens only if the caller names its durability.
 
 use lode_layout::PoolOffset;

@@ -43,7 +43,7 @@ const NESTED_MAX: u64 = 64;
 /// Explores the states that power cuts leave of the workload of `subject`, until the budget is spent or data is lost.
 ///
 /// # Panics
-/// `setup.threads` is not 1 to 3, or there is no memory for the media.
+/// Panics if `setup.threads` is not 1 to 3, or if there is no memory for the media.
 pub fn explore<S: Subject>(subject: &S, setup: &Setup) -> Report {
     let mut report = Search::new(subject, setup).explore();
     let Some(violation) = report.violation.take() else { return report };
@@ -65,10 +65,11 @@ pub fn explore<S: Subject>(subject: &S, setup: &Setup) -> Report {
 /// Makes one image of an exploration again, and recovers from it. `setup` is that of the exploration.
 ///
 /// # Errors
-/// The same violation as in the exploration.
+/// Fails with the same violation as in the exploration.
 ///
 /// # Panics
-/// As [`explore`]; or the run has no image that `replay` names, because `replay` is of another setup or version.
+/// As [`explore`]. Panics, too, if the run has no image that `replay` names, because `replay` is of another setup or
+/// version.
 pub fn replay<S: Subject>(subject: &S, setup: &Setup, replay: &Replay) -> Result<(), Failure> {
     let run = run(subject, setup, replay.seed, replay.operations)?;
     let Some((first, inside)) = replay.cuts.split_first() else { return Ok(()) };
@@ -208,8 +209,8 @@ impl<'s, S: Subject> Search<'s, S> {
         Limits { exhaustive: self.setup.exhaustive, samples: self.setup.samples, singles: SINGLES }
     }
 
-    /// Returns the share of a run's crash points to visit, which makes the budget last for several runs. Returns true
-    /// with it if all of them are examined closely.
+    /// Returns the share of a run's crash points to visit, so that the budget lasts for several runs, and true if all
+    /// of them are examined closely.
     fn share(&self, run: &Run<S::Operation>) -> (f64, bool) {
         let images = self.setup.budget.images;
         let target = (images / RUNS_MIN).max(RUN_IMAGES_MIN.min(images));

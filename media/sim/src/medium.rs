@@ -55,7 +55,7 @@ impl SimMedium {
     /// The error of mmap(2).
     ///
     /// # Panics
-    /// `len` is not a multiple of 4096, or the durability is [`Durability::None`].
+    /// Panics if `len` is not a multiple of 4096, or if the durability is [`Durability::None`].
     pub fn new(len: u64, machine: Machine) -> io::Result<SimMedium> {
         assert!(len.is_multiple_of(lode_layout::BLOCK), "{len} bytes are not a whole number of blocks");
         assert!(len / WORD <= u64::from(u32::MAX), "{len} bytes are more than the simulator can number");
@@ -176,7 +176,8 @@ impl SimMedium {
         lost.is_none_or(|lost| self.fault_at(&lost))
     }
 
-    /// Raises the fault of a store to a lost line. Returns false.
+    /// Raises the fault of a store to a lost line. Returns false, the result of [`put`](SimMedium::put) for such a
+    /// store.
     fn fault_at(&self, lost: &Range<u64>) -> bool {
         self.memory.store8(PoolOffset::new(lost.start), 0);
         false

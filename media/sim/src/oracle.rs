@@ -136,10 +136,10 @@ impl<K: Ord + Clone, V: Eq + Clone> Registers<K, V> {
     /// Compares the recovered content, in ascending order of the keys, with the legal ones.
     ///
     /// # Errors
-    /// The difference.
+    /// Fails with the difference.
     ///
     /// # Panics
-    /// So many overlapping operations wrote equal values that the search would take too long.
+    /// Panics if so many overlapping operations wrote equal values that the search would take too long.
     pub fn check(&self, found: &[(K, V)]) -> Result<(), RegisterMismatch<K, V>> {
         if let Some((key, seen)) = self.unwritten_read.clone() {
             return Err(RegisterMismatch::UnwrittenRead { key, seen });
@@ -308,7 +308,7 @@ impl<C: Clone + PartialEq> Sequence<C> {
     /// an operation to it.
     ///
     /// # Panics
-    /// Operations of several threads were noted, so their order is not known.
+    /// Panics if operations of several threads were noted, since their order is not known.
     pub fn new<T: Clone>(initial: C, history: &HistoryPrefix<T>, apply: impl Fn(&mut C, &T)) -> Sequence<C> {
         let mut legal = vec![initial];
         for operation in history.operations() {
@@ -327,7 +327,7 @@ impl<C: Clone + PartialEq> Sequence<C> {
     /// Compares the recovered content with the legal ones.
     ///
     /// # Errors
-    /// Both, if the content is not legal.
+    /// Fails with the found content and the legal ones if the found content is not legal.
     pub fn check(&self, found: &C) -> Result<(), SequenceMismatch<C>> {
         if self.legal.contains(found) {
             return Ok(());
@@ -385,7 +385,7 @@ mod test {
         for wrong in [&[][..], &[('a', 1)], &[('a', 2)], &[('b', 2)], &[('a', 1), ('b', 2)]] {
             assert!(!is_legal(&registers, wrong), "{wrong:?}");
         }
-        assert!(!is_legal(&registers, &[('a', 2), ('b', 2), ('c', 1)]), "a key that nobody wrote");
+        assert!(!is_legal(&registers, &[('a', 2), ('b', 2), ('c', 1)]), "a key that was never written");
         assert!(registers.check(&[('a', 2), ('b', 2)]).is_err(), "the initial key is lost");
     }
 
@@ -440,7 +440,7 @@ mod test {
         assert!(is_legal(&with(Some(1)), &[('a', 1), ('b', 7)]));
         assert!(!is_legal(&with(Some(1)), &[('b', 7)]), "the reader is there, and what it read is not");
         assert!(is_legal(&with(None), &[('b', 7)]));
-        assert!(!is_legal(&with(Some(3)), &[('a', 1), ('b', 7)]), "nobody wrote 3");
+        assert!(!is_legal(&with(Some(3)), &[('a', 1), ('b', 7)]), "3 was never written");
     }
 
     #[test]

@@ -10,7 +10,8 @@ use lode_layout::{PoolOffset, WORD};
 use lode_pmem::Medium;
 use std::ops::ControlFlow;
 
-/// Number of images at each cut: all of them if they are few, otherwise those of many lines alone and some drawn ones.
+/// Number of images at each cut: all of them if they are few. Otherwise those in which one line differs from all
+/// others, for up to `singles` lines, and `samples` random ones.
 const LIMITS: Limits = Limits { exhaustive: 1 << 10, samples: 128, singles: 130 };
 
 /// The calls of a medium during one call of an engine.
@@ -52,7 +53,7 @@ impl Recording {
     /// chooses among the images where there are many.
     ///
     /// # Panics
-    /// There is no memory for an image.
+    /// Panics if there is no memory for an image.
     pub fn cut(&self, seed: u64, mut visit: impl FnMut(&SimMedium, usize)) {
         let len = self.start.len() as u64 * WORD;
         let mut image = match Image::new(len, self.machine) {

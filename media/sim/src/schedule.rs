@@ -214,7 +214,7 @@ impl Schedule {
         Schedule { inner: Mutex::new(inner), turn, started, threads }
     }
 
-    /// Returns true if the run has more than one logical thread, and one of them runs.
+    /// Returns true if logical threads take turns: the run has several, and at least one has started.
     pub(crate) fn is_shared(&self) -> bool {
         // ORDER: none needed; a thread sees its own `enter`, and shares no data before it.
         self.threads > 1 && self.started.load(Ordering::Relaxed) > 0

@@ -53,6 +53,6 @@ pub trait Subject: Sync {
     /// Compares the recovered content with the legal ones.
     ///
     /// # Errors
-    /// The difference.
+    /// Fails with the difference.
     fn check(&self, legal: &Self::Legal, contents: &Self::Contents) -> Result<(), Self::Mismatch>;
 }

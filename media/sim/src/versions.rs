@@ -107,7 +107,7 @@ fn chains(machine: Machine, pending: &[Pending]) -> Vec<StoreChain> {
             chain.cuts.push(chain.members.len());
         }
     }
-    // An axis whose only pending store is the first word of a sector write has no cut but its held stores.
+    // A chain whose only pending store is the first word of a sector write has only the cut after its durable stores.
     chains
 }
 
@@ -134,7 +134,7 @@ struct List<'a> {
 }
 
 impl List<'_> {
-    /// Adds the content for which each axis is cut at `cuts`, unless the list has it.
+    /// Adds the content for which each chain is cut at `cuts`, unless the list has it.
     fn add(&mut self, cuts: &[usize]) {
         let mut there = vec![false; self.pending.len()];
         for (chain, cut) in self.chains.iter().zip(cuts) {
@@ -154,7 +154,7 @@ impl List<'_> {
         }
     }
 
-    /// Adds each axis alone, each all-but-one, and as many drawn ones as fit.
+    /// Adds the contents with one chain new, those with all but one new, and as many random ones as fit.
     fn sample(&mut self, oldest: &[usize], newest: &[usize]) {
         for chain in 0..self.chains.len() {
             for (rest, one) in [(oldest, newest), (newest, oldest)] {

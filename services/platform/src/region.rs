@@ -146,7 +146,7 @@ impl Platform {
 /// Enables or disables a region until the next reboot. Returns true if this changed its state.
 ///
 /// # Errors
-/// The region does not exist, or can't be enabled because one of its modules is dead or locked.
+/// Fails if the region does not exist, or can't be enabled because one of its modules is dead or locked.
 pub fn enable(platform: &mut Platform, number: u32, enable: bool) -> Result<bool, NamespaceError> {
     let find = |platform: &Platform| platform.regions().into_iter().find(|region| region.number == number);
     let before = find(platform).ok_or(NamespaceError::UnknownRegion { region: number })?;

@@ -5,13 +5,13 @@ use lode_attack::files::TARGET_KINDS;
 use lode_testing::{budget, seed};
 use std::path::Path;
 
-/// Samples of each victim. With the budget of soak, 10, they are 6,000 in all.
+/// Samples of each pool. With the budget of soak, 10, they are 6,000 in all.
 const SAMPLES: f64 = 100.0;
 
-/// Damages the victim of one seed and judges each answer of the library, in a worker.
+/// Damages the pool of one seed and checks each result of the library, in a worker.
 fn attack(target: u64) {
     let samples = ((SAMPLES * budget()) as u64).max(4);
-    // The seed of a victim decides of which kind it is.
+    // The seed of a pool decides its kind.
     let seed = seed(1) * TARGET_KINDS + target;
     let arguments =
         ["files", "--seed", &seed.to_string(), "--samples", &samples.to_string()].map(str::to_owned);

@@ -11,7 +11,8 @@ pub fn format<M: Medium>(medium: &M) {
     Heap::format(medium, &geometry(medium), &UUID, [1; 2]).unwrap();
 }
 
-/// Opens the heap on `medium`. `life` differs from that of each earlier open, and is at least 2.
+/// Opens the heap on `medium`. `life` makes the log epoch: it differs from that of each earlier open, and is at least
+/// 2.
 pub fn open<M: Medium>(medium: M, life: u64) -> Heap<M> {
     recover(medium, life).0
 }

@@ -55,8 +55,8 @@ impl fmt::Display for Engine {
 
 /// Words in the area that transactions change: 16 MiB, which fit no cache of one core.
 pub(crate) const AREA_WORDS: u32 = 2 << 20;
-/// Those at its start that all workloads but one keep to, 512 KiB: what is measured then is the transaction, and not
-/// how far away the memory is.
+/// Words at the start of the area to which all workloads but one keep, 512 KiB: their figures show the cost of the
+/// transaction, not of cache misses.
 pub(crate) const NEAR_WORDS: u32 = 64 << 10;
 /// Slots that hold one block of 64 bytes each: 4 MiB of blocks live at any time.
 pub(crate) const SLOTS: u32 = 64 << 10;

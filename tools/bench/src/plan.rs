@@ -1,8 +1,8 @@
 //! The groups of workloads, each run in a process of its own, and the size of a run.
 //!
-//! A process of its own, because libpmemobj decides when it is loaded whether files are persistent memory, and so
-//! that no group finds its memory used up or cut to pieces by the one before, and a peer that crashes takes only
-//! its own group along.
+//! Each group has a process of its own for three reasons. libpmemobj decides when it is loaded if files are persistent
+//! memory. A group does not find its memory used up or fragmented by the one before. A peer that crashes ends only its
+//! own group.
 
 use clap::ValueEnum;
 use std::time::Duration;

@@ -12,7 +12,7 @@ pub(crate) struct Workload {
 
 /// The result that Lodestone must reach in a workload.
 pub(crate) enum Goal {
-    /// At least so many times as good as each of these peers; [`PRINTED`] where that is only looked at.
+    /// At least so many times as good as each of these peers; [`NO_TARGET`] for a ratio that is only printed.
     Ratios(&'static [(&'static str, f64)]),
     /// A limit of our own.
     Limit(Limit),

@@ -1,12 +1,12 @@
 //! `cargo xtask`: the checks that contributors and CI run on the sources.
 //!
 //! ```text
-//!   ci     the stages of `make test` -----------+-- cargo builds, in a few flavors; its output is passed on
-//!   soak   the same tests, larger, for a while -+-- runner: each test in a process of its own, on all cores
-//!   cost   golden files of drains, lines, bytes
-//!   man    the manual pages in docs/man/, made by `lode` itself
+//!   ci       the stages of `make test` -----------+-- cargo builds, in a few flavors; its output is passed on
+//!   soak     the same tests, larger, for a while -+-- runner: each test in a process of its own, on all cores
+//!   cost     golden files of drains, lines, bytes
+//!   man      the manual pages in docs/man/, made by `lode` itself
 //!   mutants  lines of the code replaced one at a time, each to be noticed by a test
-//!   tidy   the rules of CONTRIBUTING.md that no other tool checks: one file for each rule
+//!   tidy     the rules of CONTRIBUTING.md that no other tool checks: one file for each rule
 //! ```
 //!
 //! It does: run cargo, read the workspace, report. It does not: install anything (setup/install.sh does).

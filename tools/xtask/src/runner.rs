@@ -40,7 +40,7 @@ pub(crate) struct TestEnvironment<'a> {
 /// Runs all tests of `programs`.
 ///
 /// # Errors
-/// A program can't list its tests.
+/// Fails if a program can't list its tests.
 pub(crate) fn run(programs: &[Program], environment: &TestEnvironment<'_>, log: Log) -> Result<Tally> {
     let lists = programs.iter().map(|program| environment.list(program)).collect::<Result<Vec<_>>>()?;
     let mut tests: Vec<Test<'_>> = programs

@@ -1,7 +1,7 @@
 //! The blocks and spans of one attempt of a transaction: those that it took, and those that it freed.
 //!
 //! ```text
-//!   alloc, free -> entries in the write set -> record durable -> publish: superblocks to all threads, freed space to limbo
+//!   alloc, free -> entries in the write set -> record durable -> publish: new superblocks and freed space are shared
 //!                                           -> not written    -> roll_back: taken space is free again
 //!                                           -> in doubt       -> clear: the space is left alone
 //! ```
@@ -419,10 +419,11 @@ impl Allocations {
         }
     }
 
-    /// Forgets the space after a transaction, published, given back, or left alone until the pool is opened again.
+    /// Empties the lists at the end of a transaction. Its space is published or given back by then, or stays unused
+    /// until the pool is opened again.
     #[inline]
     pub(crate) fn clear(&mut self) {
-        // A publication empties the list of freed space, and leaves the set.
+        // `publish` empties the list of freed space, and not the set.
         let lists = [self.taken.len(), self.new_superblocks.len(), self.huge.len(), self.freed.len()];
         if lists.iter().any(|len| *len > 0) || !self.freed_set.is_empty() {
             self.clear_all();

@@ -152,8 +152,8 @@ impl<'a, M: Medium> Allocator<'a, M> {
         writes.store_words(at, &[descriptor.encode()]);
     }
 
-    /// Retires space that was freed by the record `sequence`, which may have readers until now. It can be reused when
-    /// they are gone and a checkpoint covers the record.
+    /// Retires space that the record `sequence` freed. The space can be reused when a checkpoint covers the record and
+    /// all readers that began before this call have ended.
     pub(crate) fn retire(self, sequence: u64, places: impl IntoIterator<Item = BlockOrSpan>) {
         let epoch = self.shared.readers().advance();
         let mut limbo = self.shared.limbo();
@@ -162,7 +162,7 @@ impl<'a, M: Medium> Allocator<'a, M> {
         }
     }
 
-    /// Returns the number of free chunks. Scans first all that was not scanned since opening.
+    /// Returns the number of free chunks. First scans the extents that were not scanned since opening.
     pub(crate) fn free_chunks(self) -> u64 {
         self.shared.central.free_chunks(self.space, self.memory())
     }

@@ -1,9 +1,9 @@
 //! Reclaiming: makes freed space usable when a transaction finds none.
 //!
-//! A transaction is refused only after all of this was done and the space is still not there. Either it did so
-//! itself, or another thread did while it waited. All space that was free or freed when the transaction began to look
-//! was offered to it, or was taken by other threads that use it: a thread that finds blocks meanwhile fetches only
-//! the one that it needs.
+//! A transaction is refused only if the space is still missing after a complete reclaim, by its own thread or by
+//! another one for which it waited. By then the transaction could have taken any space that was free or freed when it
+//! began to search, except for space that other threads took and use. While a thread reclaims, the others fetch only
+//! the block that they need.
 //!
 //! Space that a reader may hold stays as it is. Closures that wait for their turn to reclaim keep space from each
 //! other by their pins. So a refused transaction is tried again when its own closure's pin and theirs are gone.
@@ -23,7 +23,7 @@ const ROUNDS: usize = 3;
 /// Rounds for which a refused transaction waits for the end of other refused closures.
 const WAIT_ROUNDS_MAX: u32 = 192;
 
-/// A guard during whose life threads fetch no more blocks than they need.
+/// A guard. While it lives, threads fetch no more blocks than they need.
 struct ScarcityGuard<'a> {
     is_scarce: &'a AtomicBool,
     _lock: SpinMutexGuard<'a, ()>,
@@ -128,7 +128,7 @@ impl<'a, M: Medium> Allocator<'a, M> {
         unreachable!("the loop ends with the lock")
     }
 
-    /// Moves the free blocks of all threads to the central part, which can then tell superblocks without a used
+    /// Moves the free blocks of all threads to the central part, which can then identify superblocks without a used
     /// block. Gives back freed space that no reader holds. Returns true if anything became free.
     fn empty_caches(self) -> bool {
         let caches = self.shared.caches().clone();

@@ -62,7 +62,7 @@ fn report_copy(
     let Some(newest) = newest else { return };
     if let Some(slot) = copy.slot {
         if !slots::is_copy_of(copy, &slot) {
-            let means = "the slot is_copy_of to another place; no power cut moves it";
+            let means = "the slot belongs to another place; no power cut moves it";
             report.add(Finding::damage("the checkpoint slot", copy.at, means));
         }
         return;
@@ -87,10 +87,12 @@ fn report_copy(
     report.add(Finding { severity, what, at: copy.at, found: None, want: None, means });
 }
 
-/// Returns true if a single bit differs, in a way that no torn write explains. A replaced slot has a smaller generation
-/// and sequence number than the one that replaces it. One of the two may say that the pool is closed. Log epochs are
-/// random. A recovery that finds a slot torn writes one of the same generation, with a sequence number far above. It
-/// can be stopped, too: its words may even complete the torn slot.
+/// Returns true if a single bit differs, and no torn write explains the difference.
+///
+/// A torn write mixes the words of two slots. The replaced slot has a smaller generation and sequence number than the
+/// one that replaces it. One of the two may say that the pool is closed. Their log epochs are random. A recovery that
+/// finds a torn slot writes one of the same generation, with a sequence number far above. Its write may be torn as
+/// well, and its words may complete the torn slot.
 fn is_flipped(
     whole: &[u64; CHECKPOINT_SLOT_WORDS],
     copy: &[u64; CHECKPOINT_SLOT_WORDS],

@@ -216,7 +216,7 @@ struct Plan {
 }
 
 impl Plan {
-    /// Returns the number of the object that the slots have after the transaction.
+    /// Returns the number of the object that the transaction stores in its slots, or 0 if it empties them.
     fn value(&self) -> u64 {
         if self.words == 0 { 0 } else { self.number }
     }

@@ -41,7 +41,7 @@ impl<B: Brand, M: Medium> TypedHeap<B, M> {
     /// transaction.
     ///
     /// # Errors
-    /// The closure's error, or a [`HeapError`].
+    /// Fails with the closure's error, or with a [`HeapError`].
     ///
     /// # Durability
     /// Durable on return of the outermost call.

@@ -21,8 +21,8 @@ const COUNT: usize = 4;
 const AREA: LogArea = LogArea { start: PoolOffset::new(4 * BLOCK), len: 4 * BLOCK };
 const TARGETS: PoolOffset = AREA.start.plus(AREA.len);
 
-/// What loom is told of one transaction. Nobody who reads these waits for them, so only the log's own ordering
-/// makes them seen.
+/// The progress of one transaction, as loom sees it. No reader of these flags waits for them, so only the log's own
+/// ordering makes them visible.
 #[derive(Debug)]
 struct Observed {
     durable: AtomicBool,

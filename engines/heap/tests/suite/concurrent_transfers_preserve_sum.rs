@@ -45,7 +45,7 @@ fn lock_order_inversion_makes_progress() {
                         let to = bank.accounts[to].lock(tx)?;
                         let left = from.get(tx)? - 1;
                         if step % 4 == 0 {
-                            // Whoever could come in between does.
+                            // Lets other threads run in between.
                             thread::yield_now();
                         }
                         from.set(tx, left)?;

@@ -162,7 +162,7 @@ fn record_stays_during_checkpoint() {
     }
 }
 
-/// What such a transaction has taken is given to nobody: its record says that it is allocated.
+/// No other transaction gets the space of a transaction in doubt: its record says that the space is allocated.
 #[test]
 fn in_doubt_space_is_not_allocated() {
     let mut pool = Pool::new(Durability::Line);

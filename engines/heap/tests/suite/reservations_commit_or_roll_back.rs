@@ -1,5 +1,5 @@
-//! Reserved space is nobody's on the medium until a transaction that publishes it has committed, and then it holds what
-//! was acknowledged.
+//! Reserved space stays free on the medium until a transaction that publishes it has committed. Then it holds the
+//! acknowledged content.
 //!
 //! Post-mortem. A reservation was published by reference, so a closure could drop it before the
 //! commit: its space was given back, committed, and allocated once more. And it could be stored to after it was

@@ -1,4 +1,4 @@
-//! Memory that a pool has lost is an error to whoever stores there, and nobody is given any of it.
+//! A store to lost memory of a pool is an error, and no allocation returns lost memory.
 #![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
 
 use lode_heap::{Heap, HeapError, InDoubtCause};

@@ -1,5 +1,5 @@
-//! Trees that an enemy made: a way in circles, and many slots that lead to one large leaf. Checking and repairing them
-//! comes to an end, after work in proportion to the pool.
+//! Trees that an attacker made: a cycle of nodes, and many slots that lead to one large leaf. Checking and repairing
+//! them ends after work in proportion to the pool.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use crate::image::{Image, LOG_EPOCH, contents};

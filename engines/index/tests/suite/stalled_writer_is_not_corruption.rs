@@ -90,7 +90,7 @@ fn reader_waits_for_stalled_write_back() {
     let meta = heap.memory().reading(|memory| memory.load8(meta_at)).unwrap();
     thread::scope(|scope| {
         scope.spawn(|| {
-            // The node is dead between its write-backs, and for nobody before or after.
+            // The node is dead only between these two write-backs.
             heap.run(|tx| {
                 tx.store8(meta_at, META_DEAD);
                 tx.store8(meta_at, meta);
@@ -167,7 +167,7 @@ fn reader_waits_for_children_of_node() {
     let slots: Vec<PoolOffset> = (0..4).map(|index| node.plus(NODE_BODY + index * 8)).collect();
     let words: Vec<u64> =
         slots.iter().map(|slot| heap.memory().reading(|memory| memory.load8(*slot)).unwrap()).collect();
-    // Between the write-backs, and for nobody before or after.
+    // The slots are empty only between the write-backs.
     let write = || {
         heap.run(|tx| {
             tx.lock(node)?;
@@ -183,7 +183,7 @@ fn reader_waits_for_children_of_node() {
     assert_eq!(scanned, Ok(vec![b"a".to_vec(), b"b".to_vec()]));
 }
 
-/// Who waits for a lock would wait for ever: the transaction that holds it waits for the lookup.
+/// A lookup that waited for a lock would wait for ever: the transaction that holds it waits for the lookup.
 #[test]
 fn corruption_is_found_under_held_lock() {
     let heap = heap();

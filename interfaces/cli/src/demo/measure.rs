@@ -1,4 +1,4 @@
-//! The cost of each operation with each durability that this machine offers or can emulate.
+//! The cost of each operation at each durability that this machine offers or can emulate.
 
 use crate::demo::word_list::WordList;
 use crate::demo::{DemoContext, POOL_SIZE, of_pool};
@@ -75,7 +75,7 @@ pub(super) struct Cost {
     pub(super) bytes: f64,
 }
 
-/// Measures the file system of `folder` with the requested durability, then memory with each other durability.
+/// Measures the file system of `folder` at the requested durability, then memory at each other durability.
 pub(super) fn measure_all(
     context: &DemoContext,
     folder: &Path,

@@ -17,7 +17,7 @@ const STYLE: TableStyle = TableStyle::new()
     .header_separator(LineStyle::none().fill('─').junction('─'))
     .bottom_border(LineStyle::none().fill('─').junction('─'));
 
-/// Returns the table of each operation with each durability.
+/// Returns the table of each operation at each durability.
 pub(super) fn operations(measured: &[Measurement]) -> Table {
     let mut table = new_table(["durability", "operation", "ns", "cycles", "drains", "lines", "bytes"]);
     for medium in measured {

@@ -17,7 +17,7 @@ use std::num::{NonZeroU16, NonZeroUsize};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
-/// Default number of threads with durability commit, where a sync dominates the cost and many keys share one.
+/// Default number of threads at durability commit, where a sync dominates the cost and many keys share one.
 const THREADS_GROUP_COMMIT: u16 = 16;
 /// Largest number of threads. More would only wait for each other.
 const THREADS_MAX: i64 = 1024;
@@ -68,7 +68,7 @@ pub(crate) struct Load {
     /// Print each key once it is durable, and never before: one per line, escaped as in TSV
     #[arg(long)]
     ack: bool,
-    /// Number of loading threads [default: 16 with durability commit, else 2]
+    /// Number of loading threads [default: 16 at durability commit, else 2]
     #[arg(long, value_name = "N", value_parser = value_parser!(u16).range(1..=THREADS_MAX))]
     threads: Option<u16>,
 }

@@ -8,7 +8,7 @@ use lode_attack::files::{Program, Samples, TARGET_KINDS, attack};
 use lode_testing::{scaled, seed};
 use std::path::Path;
 
-/// Damages the victim of one seed, and checks each output of the program.
+/// Damages the pool of one seed, and checks each output of the program.
 fn attack_victim(victim: u64) {
     let samples = Samples { seed: seed(1) * TARGET_KINDS + victim, numbers: 0..scaled(12), keep: None };
     let program = Program::new(Path::new(env!("CARGO_BIN_EXE_lode"))).unwrap();

@@ -329,7 +329,7 @@ fn thread_limit_is_reported() {
     let fixture = PoolFixture::new();
     let input = fixture.file("in", "a\n");
     lode(["kv", "load", fixture.pool(), text(&input), "--threads", "1000000"]).failure(2, &["1..=1024"]);
-    // A user who has a process, and may not have another: not root, whom the limit does not hold for.
+    // A user that has a process and may not start another. The limit does not apply to root.
     let program = fixture.folder.path().join("lode");
     fs::copy(env!("CARGO_BIN_EXE_lode"), &program).unwrap();
     for (path, mode) in [(fixture.folder.path(), 0o755), (Path::new(fixture.pool()), 0o666)] {

@@ -155,7 +155,7 @@ fn lock_across_medium_calls_is_hang() {
 fn failed_recoveries_are_reported() {
     let failure = |misbehavior| match failure(misbehavior, 1) {
         Failure::PowerCut(failure) => failure,
-        failure => panic!("want a breach, got {failure}"),
+        failure => panic!("want a recovery failure, got {failure}"),
     };
     let message = "odd".to_owned();
     assert_eq!(failure(Misbehavior::RecoveryPanics), RecoveryFailure::Panicked { round: 1, message });

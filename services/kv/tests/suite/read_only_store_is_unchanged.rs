@@ -26,7 +26,7 @@ fn refused<T: std::fmt::Debug>(result: Result<T, KvError>) {
     assert!(matches!(result, Err(KvError::Index(IndexError::Heap(HeapError::ReadOnly)))), "{result:?}");
 }
 
-/// A load that nobody hears of.
+/// Ignores the events of a load.
 struct Unheard;
 
 impl LoadEvents for Unheard {

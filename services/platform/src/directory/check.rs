@@ -26,8 +26,8 @@ impl Directory {
     /// sector or is free. Changes nothing.
     ///
     /// # Errors
-    /// The namespace does not exist or has no BTT. The BTT is damaged; the error has the first damage. The kernel
-    /// refuses.
+    /// Fails if the namespace does not exist or has no BTT, or if a system call fails. If the BTT is damaged, the error
+    /// has the first damage.
     ///
     /// # Cost
     /// Reads the whole map, 4 bytes for each sector, and uses a bit of DRAM for each.

@@ -11,11 +11,11 @@ use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::path::Path;
 
-/// Checks that the directory is empty or missing, and removes the files of an interrupted `init`. Returns that `init`'s
-/// lock file, locked, so that no other command can use the directory.
+/// Checks that the directory is empty or missing, and removes the files of an interrupted `init`. Returns the lock file
+/// of that `init`, locked, so that no other command can use the directory.
 ///
 /// # Errors
-/// The directory holds other files, another command makes it at this moment, or the kernel refuses.
+/// Fails if the directory holds other files, if another command makes it at this moment, or if a system call fails.
 pub(super) fn clear(root: &Path) -> Result<Option<File>, DirectoryError> {
     let failed = |path: &Path| {
         let path = path.to_owned();

@@ -40,7 +40,7 @@ impl Media {
     /// Reads `len` bytes of the region from `offset` on. Bytes past the end of the region are zeros.
     ///
     /// # Errors
-    /// A part of the range is unreadable, or the kernel refuses.
+    /// Fails if a part of the range is unreadable, or if a system call fails.
     pub(crate) fn bytes(&mut self, region: &Region, offset: u64, len: u64) -> Result<Vec<u8>, PlatformError> {
         let mut bytes = vec![0; len as usize];
         self.read(region, offset, &mut bytes)?;
@@ -50,7 +50,7 @@ impl Media {
     /// Reads bytes of the region from `offset` on. Bytes past the end of the region stay unchanged.
     ///
     /// # Errors
-    /// A part of the range is unreadable, or the kernel refuses.
+    /// Fails if a part of the range is unreadable, or if a system call fails.
     pub(crate) fn read(
         &mut self,
         region: &Region,
@@ -104,7 +104,7 @@ impl Media {
     /// range is a hole.
     ///
     /// # Errors
-    /// The kernel refuses.
+    /// Fails if a system call fails.
     pub(crate) fn next_data(&mut self, region: &Region, range: Range<u64>) -> Result<Option<u64>, FileError> {
         let Some(interleave) = region.interleave() else { return Ok(None) };
         let mut first: Option<u64> = None;

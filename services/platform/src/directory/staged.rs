@@ -34,7 +34,7 @@ impl Staged {
     /// Makes the folder for staged media.
     ///
     /// # Errors
-    /// The kernel refuses.
+    /// Fails if a system call fails.
     pub(super) fn new(root: &Path) -> Result<Staged, FileError> {
         let path = root.join(STAGED);
         fs::create_dir(&path).map_err(|error| FileError { what: "making", path, error })?;
@@ -49,7 +49,7 @@ impl Staged {
     /// Copies a module's media, with a hole in place of the range `without`.
     ///
     /// # Errors
-    /// The kernel refuses, or the user stops the copy.
+    /// Fails if a system call fails, or if the user stops the copy.
     pub(crate) fn copy(
         &mut self,
         media: &mut Media,
@@ -84,7 +84,7 @@ impl Staged {
     /// Writes bytes at `offset` of a region whose modules were copied.
     ///
     /// # Errors
-    /// The kernel refuses.
+    /// Fails if a system call fails.
     pub(crate) fn write(&self, region: &Region, offset: u64, bytes: &[u8]) -> Result<(), FileError> {
         self.each_piece(region, offset, bytes, |file, off, part| file.write_all_at(part, off))
     }
@@ -92,7 +92,7 @@ impl Staged {
     /// Writes bytes to a hole at `offset` of a region, and leaves holes where the bytes are zeros.
     ///
     /// # Errors
-    /// The kernel refuses.
+    /// Fails if a system call fails.
     pub(crate) fn fill(&self, region: &Region, offset: u64, bytes: &[u8]) -> Result<(), FileError> {
         self.each_piece(region, offset, bytes, sparse::fill)
     }
@@ -121,7 +121,7 @@ impl Staged {
     /// Writes bytes to a hole at `off` of a copied module.
     ///
     /// # Errors
-    /// The kernel refuses.
+    /// Fails if a system call fails.
     pub(crate) fn fill_module(&self, module: Handle, off: u64, bytes: &[u8]) -> Result<(), FileError> {
         let Some((_, file)) = self.files.iter().find(|(of, _)| *of == module) else { return Ok(()) };
         sparse::fill(file, off, bytes).map_err(|error| self.failed(module, error))
@@ -130,7 +130,7 @@ impl Staged {
     /// Makes the staged media durable, and returns the writes that replace the old ones.
     ///
     /// # Errors
-    /// The kernel refuses.
+    /// Fails if a system call fails.
     pub(super) fn replacements(&self) -> Result<Vec<FileWrite>, FileError> {
         for (module, file) in &self.files {
             // ORDER: content before the journal that names the file. Stop here: the next command removes the folder.

@@ -31,7 +31,7 @@ impl Directory {
     /// Creates a directory for the machine in `text`; `source` is the path or name of that text.
     ///
     /// # Errors
-    /// The text is no valid machine file, the directory is not empty, or the kernel refuses.
+    /// Fails if the text is no valid machine file, if the directory is not empty, or if a system call fails.
     ///
     /// # Durability
     /// The directory is durable when this returns. `state.toml` is written last: without it the directory is invalid,
@@ -80,7 +80,8 @@ impl Directory {
     /// Opens a directory. First completes an interrupted change.
     ///
     /// # Errors
-    /// It holds no platform, a newer or a corrupt one. Another command uses it. The kernel refuses.
+    /// Fails if the directory holds no platform, a newer one or a corrupt one, if another command uses the directory,
+    /// or if a system call fails.
     pub fn open(root: &Path, purpose: Purpose) -> Result<Directory, DirectoryError> {
         let no_state = || DirectoryError::NoState { path: root.to_owned() };
         let lock = OpenOptions::new().read(true).open(root.join(LOCK)).map_err(|_| no_state())?;
@@ -107,7 +108,7 @@ impl Directory {
     /// Applies `change` to the platform, and returns the result of `change`.
     ///
     /// # Errors
-    /// Those of `change`, or the kernel refuses. In both cases nothing is changed, except with
+    /// Fails with the error of `change`, or if a system call fails. In both cases nothing is changed, except with
     /// [`DirectoryError::Interrupted`], after which the next command completes the change.
     ///
     /// # Durability
@@ -165,7 +166,7 @@ impl Directory {
     /// Makes the folder for staged media.
     ///
     /// # Errors
-    /// The kernel refuses.
+    /// Fails if a system call fails.
     pub(crate) fn stage(&self) -> Result<Staged, FileError> {
         Staged::new(&self.root)
     }
@@ -192,7 +193,7 @@ impl Directory {
     /// Reads a module's label area.
     ///
     /// # Errors
-    /// The module nmemN does not exist, or the kernel refuses.
+    /// Fails if the module does not exist, or if a system call fails.
     pub fn label_area(&self, index: usize) -> Result<Vec<u8>, PlatformError> {
         let module = self.platform.machine.modules.get(index).ok_or(ModuleError::UnknownDevice { index })?;
         let path = self.root.join(labels_path(module.handle));

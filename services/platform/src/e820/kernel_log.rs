@@ -13,7 +13,7 @@ const RECORD: usize = 8192;
 /// Reads this machine's kernel log, except overwritten records. Each line is a record.
 ///
 /// # Errors
-/// The kernel refuses: with `kernel.dmesg_restrict` set, only root may read the log.
+/// Fails if a system call fails. With `kernel.dmesg_restrict` set, only root may read the log.
 pub fn kernel_log() -> io::Result<Vec<u8>> {
     let flags = OFlags::NONBLOCK.bits() as i32;
     let mut log = OpenOptions::new().read(true).custom_flags(flags).open(KERNEL_LOG)?;

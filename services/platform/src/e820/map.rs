@@ -42,7 +42,7 @@ impl MemoryMap {
     /// be joined. Other lines are skipped.
     ///
     /// # Errors
-    /// The text has no map, or a range ends before its start.
+    /// Fails if the text has no map, or a range ends before its start.
     pub fn parse(text: &str) -> Result<MemoryMap, MemoryMapError> {
         let mut maps: Vec<(&str, Vec<MemoryRange>)> = Vec::new();
         for (line, number) in text.lines().zip(1..) {

@@ -47,7 +47,7 @@ impl MemoryMap {
     /// Finds RAM of at least `size` bytes in whole sections: the first such range from 4 GiB on, else from 1 GiB on.
     ///
     /// # Errors
-    /// No range of RAM has `size` bytes in whole sections.
+    /// Fails if no range of RAM has `size` bytes in whole sections.
     pub fn plan(&self, size: u64) -> Result<Reservation, MemoryMapError> {
         let mut free: Vec<Reservation> =
             [HIGH_MEMORY, START_MIN].into_iter().flat_map(|lowest| self.sections_from(lowest)).collect();

@@ -16,7 +16,8 @@ const SETS_MAX: usize = 2;
 /// Computes the goals for a request.
 ///
 /// # Errors
-/// A module is unknown, dead or locked, has a pending goal, or would leave its set. The percentages can't be met.
+/// Fails if a module is unknown, dead or locked, has a pending goal, or would leave its set, or if the percentages
+/// can't be met.
 pub fn plan(platform: &Platform, request: &GoalRequest) -> Result<Vec<Goal>, GoalError> {
     let (memory, reserved) = (request.memory_percent, request.reserved_percent);
     if u32::from(memory) + u32::from(reserved) > 100 {

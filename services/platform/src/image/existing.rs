@@ -62,8 +62,8 @@ impl Image {
     /// Opens an image. `None` for `label_len` derives the size of the label area from the length of the file.
     ///
     /// # Errors
-    /// The file does not exist or does not have the length of an image, the label area can't be read, or the kernel
-    /// refuses.
+    /// Fails if the file does not exist or does not have the length of an image, if the label area can't be read, or if
+    /// a system call fails.
     pub fn open(path: &Path, label_len: Option<u64>) -> Result<Image, PlatformError> {
         let reading = |error| FileError { what: "reading", path: path.to_owned(), error };
         let fault = |fault| ImageError::of(path, fault);
@@ -135,7 +135,7 @@ impl Image {
     /// Returns the contents.
     ///
     /// # Errors
-    /// Labels are torn, overlap, are incompletely written or extend past the data. The kernel refuses.
+    /// Fails if labels are torn, overlap, are incompletely written or extend past the data, or if a system call fails.
     pub fn contents(&self) -> Result<ImageContents, PlatformError> {
         let fault = |fault| ImageError::of(&self.path, fault);
         let slot = match self.labels() {

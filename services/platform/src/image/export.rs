@@ -59,7 +59,7 @@ impl Directory {
     /// Returns the bytes that an export reads, for progress reports.
     ///
     /// # Errors
-    /// The source does not exist, or can't be exported.
+    /// Fails if the source does not exist, or can't be exported.
     pub fn export_len(&self, wanted: &ExportImage) -> Result<u64, PlatformError> {
         Ok(match Target::find(self.platform(), &wanted.source)? {
             Target::Region(region) => region.size,
@@ -72,7 +72,8 @@ impl Directory {
     /// Exports an image to `path`, sparse like the media. `uuid` is a new UUID for the page map of a Kata root.
     ///
     /// # Errors
-    /// The source does not exist, can't be exported in this format, or the kernel refuses. No file is left then.
+    /// Fails if the source does not exist or can't be exported in this format, or if a system call fails. No file is
+    /// left then.
     ///
     /// # Durability
     /// The file is durable under its name when this returns.

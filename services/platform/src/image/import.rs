@@ -42,8 +42,8 @@ impl Directory {
     /// namespaces, so namespaces that a kernel made or destroyed change here too.
     ///
     /// # Errors
-    /// The image is incomplete, does not have the length of the destination's image, or has no known origin. The kernel
-    /// refuses. Nothing is changed then.
+    /// Fails if the image is incomplete, does not have the length of the destination's image, or has no known origin,
+    /// or if a system call fails. Nothing is changed then.
     ///
     /// # Durability
     /// The change is atomic. After a crash, all of it is as before or as after.

@@ -66,8 +66,8 @@ impl Directory {
     /// previous data is lost.
     ///
     /// # Errors
-    /// The namespace does not exist, is disabled or not in fsdax mode. The program is missing or fails, or the kernel
-    /// refuses. Nothing is changed then.
+    /// Fails if the namespace does not exist, is disabled or not in fsdax mode, if the program is missing or fails, or
+    /// if a system call fails. Nothing is changed then.
     ///
     /// # Durability
     /// The change is atomic. After a crash, the namespace is as before or as after.

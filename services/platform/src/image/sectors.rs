@@ -53,10 +53,10 @@ struct Run {
 }
 
 impl<'r> Sectors<'r> {
-    /// Reads the BTT without the maps; `None` if the namespace has none.
+    /// Reads the BTT of a namespace, except for its maps. Returns `None` if the namespace has no BTT.
     ///
     /// # Errors
-    /// An arena is damaged, or the kernel refuses.
+    /// Fails if an arena is damaged, or if a system call fails.
     pub(super) fn open(
         media: &mut Media,
         region: &'r Region,
@@ -100,11 +100,10 @@ impl<'r> Sectors<'r> {
         Ok(Arena { number, start, user_off, geometry, unfinished: unfinished.collect() })
     }
 
-    /// Returns `len` bytes at `off` of the user's data, in whole sectors of the first arena; empty if the arena is
-    /// smaller.
+    /// Returns `len` bytes at `off` of the user's data, or an empty vector if the first arena ends before them.
     ///
     /// # Errors
-    /// A map is damaged, or the kernel refuses.
+    /// Fails if a map is damaged, or if a system call fails.
     pub(super) fn bytes(&self, media: &mut Media, off: u64, len: u64) -> Result<Vec<u8>, PlatformError> {
         let Some(arena) = self.arenas.first().filter(|arena| off + len <= arena.geometry.capacity()) else {
             return Ok(Vec::new());
@@ -132,7 +131,7 @@ impl<'r> Sectors<'r> {
     /// Copies the user's data to a file that is a hole so far.
     ///
     /// # Errors
-    /// A sector can't be read, a map is damaged, or the kernel refuses.
+    /// Fails if a sector can't be read, if a map is damaged, or if a system call fails.
     pub(super) fn read(
         &self,
         media: &mut Media,
@@ -166,7 +165,7 @@ impl<'r> Sectors<'r> {
     /// Replaces the user's data by that of a file with the same length.
     ///
     /// # Errors
-    /// A map is damaged, or the kernel refuses.
+    /// Fails if a map is damaged, or if a system call fails.
     pub(super) fn write(
         &self,
         media: &mut Media,

@@ -30,7 +30,7 @@ pub enum Subject {
 /// Returns ipmctl's output for the subject.
 ///
 /// # Errors
-/// Modules, sockets or values do not exist.
+/// Fails if modules, sockets or values do not exist.
 pub fn show(
     platform: &Platform,
     subject: &Subject,

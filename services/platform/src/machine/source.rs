@@ -83,7 +83,7 @@ impl Machine {
     /// Parses a machine file (TOML).
     ///
     /// # Errors
-    /// The fault, with its line and column if it has one.
+    /// Fails with the first mistake in the text, and its line and column if they are known.
     pub fn parse(text: &str) -> Result<Machine, MachineError> {
         let source: Source = toml::from_str(text).map_err(|error| syntax(text, &error))?;
         let reader = Reader { text };

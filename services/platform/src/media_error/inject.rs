@@ -30,7 +30,7 @@ pub enum Injection {
 /// Applies an action to `count` sectors of [`SECTOR`] bytes, from sector `first` of the namespace's data on.
 ///
 /// # Errors
-/// The namespace does not exist, has no modules or fewer sectors. The sectors are more than 65536.
+/// Fails if the namespace does not exist, has no modules or has fewer sectors, or if the sectors are more than 65536.
 pub fn inject(
     platform: &mut Platform,
     name: &str,
@@ -73,7 +73,7 @@ pub fn inject(
 /// Returns the media errors of a namespace as ranges of sectors of its data, known to the kernel or not.
 ///
 /// # Errors
-/// The namespace does not exist, or it has no modules.
+/// Fails if the namespace does not exist, or it has no modules.
 pub fn injected(platform: &Platform, name: &str) -> Result<Vec<BadBlocks>, MediaFault> {
     let (region, data) = data_of(platform, name)?;
     let all = blocks_of(platform, &region, &platform.state.media_errors).into_iter();

@@ -47,7 +47,8 @@ pub(crate) fn add(errors: &mut Vec<MediaError>, new: MediaError) {
     errors.sort_unstable();
 }
 
-/// Returns the first byte in a range of a module that is among the errors, and the number of bytes from there on.
+/// Returns the first byte of a module's `range` that an error covers, and the number of bytes that the error covers
+/// from there on.
 pub(crate) fn first_lost<'e>(
     errors: impl IntoIterator<Item = &'e MediaError>,
     module: Handle,

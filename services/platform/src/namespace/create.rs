@@ -23,7 +23,8 @@ use uuid::Uuid;
 /// Creates a namespace. `uuids` generates unused UUIDs.
 ///
 /// # Errors
-/// No region has the space, the size is not aligned, the label areas are full or blank, or the region is disabled.
+/// Fails if no region has the space, the size is not aligned, the label areas are full or blank, or the region is
+/// disabled.
 pub fn create(
     platform: &mut Platform,
     parameters: &CreateNamespace,

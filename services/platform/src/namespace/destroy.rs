@@ -16,7 +16,7 @@ use uuid::Uuid;
 /// Destroys a namespace. Its data becomes inaccessible.
 ///
 /// # Errors
-/// The namespace does not exist, has no labels, or is active and `force` is not set.
+/// Fails if the namespace does not exist, has no labels, or is active and `force` is not set.
 pub fn destroy(platform: &mut Platform, name: &str, force: bool) -> Result<(), NamespaceError> {
     let (region, namespace) = platform.namespace(name)?;
     let Some(uuid) = namespace.uuid else {
@@ -76,7 +76,7 @@ pub fn reconfigure(
 /// Enables or disables a namespace until the next reboot. Returns true if this changed its state.
 ///
 /// # Errors
-/// The namespace does not exist or has no labels. It can't be enabled while its region is disabled.
+/// Fails if the namespace does not exist or has no labels, or if it is to be enabled while its region is disabled.
 pub fn enable(platform: &mut Platform, name: &str, enable: bool) -> Result<bool, NamespaceError> {
     let (region, namespace) = platform.namespace(name)?;
     let Some(uuid) = namespace.uuid else {

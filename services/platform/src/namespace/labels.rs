@@ -11,7 +11,7 @@ use uuid::Uuid;
 /// Formats a module's label area, without labels.
 ///
 /// # Errors
-/// The size is not that of a label area.
+/// Fails if the size is not that of a label area.
 pub(crate) fn format_labels(
     platform: &mut Platform,
     module: Handle,
@@ -27,7 +27,7 @@ pub(crate) fn format_labels(
 /// Formats the label area of a module, or makes it blank without a version. Its namespaces are lost.
 ///
 /// # Errors
-/// The module does not exist, one of its regions is active, or the area holds labels and `force` is not set.
+/// Fails if the module does not exist, one of its regions is active, or the area holds labels and `force` is not set.
 pub fn init_labels(
     platform: &mut Platform,
     index: usize,
@@ -55,7 +55,7 @@ pub fn init_labels(
 /// Replaces a module's whole label area.
 ///
 /// # Errors
-/// The module does not exist, one of its regions is active, or the length is not that of the area.
+/// Fails if the module does not exist, one of its regions is active, or the length is not that of the area.
 pub fn write_labels(platform: &mut Platform, index: usize, bytes: Vec<u8>) -> Result<(), NamespaceError> {
     let module = module_for_labels(platform, index)?;
     let size = platform.machine.modules[index].label_area;
@@ -94,7 +94,7 @@ fn module_for_labels(platform: &Platform, index: usize) -> Result<Handle, Namesp
 /// sets cookie, count and position.
 ///
 /// # Errors
-/// An area has no free slot, or another namespace overlaps the range.
+/// Fails if an area has no free slot, or another namespace overlaps the range.
 pub(crate) fn put_labels(
     platform: &mut Platform,
     region: &Region,
@@ -123,7 +123,7 @@ pub(crate) fn put_labels(
 /// Removes the labels of a namespace from all modules of its region.
 ///
 /// # Errors
-/// A module has no label of the namespace.
+/// Fails if a module has no label of the namespace.
 pub(crate) fn remove_labels(
     platform: &mut Platform,
     region: &Region,

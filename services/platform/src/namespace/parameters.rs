@@ -37,7 +37,7 @@ impl CreateNamespace {
     /// Computes the page map for a namespace of `size` bytes at the physical address `start`.
     ///
     /// # Errors
-    /// The namespace is too small, or the alignment is invalid.
+    /// Fails if the namespace is too small, or the alignment is invalid.
     pub(crate) fn page_map(
         &self,
         rule: PageMapRule,
@@ -56,7 +56,7 @@ impl CreateNamespace {
     /// Computes the arenas of a BTT for a namespace of `size` bytes, each with its offset.
     ///
     /// # Errors
-    /// The namespace is too small, or the sector size is invalid.
+    /// Fails if the namespace is too small, or the sector size is invalid.
     pub(crate) fn arenas(
         &self,
         version: BttVersion,
@@ -73,7 +73,7 @@ impl CreateNamespace {
     /// Returns the sector size for the labels. That of a BTT is only in the BTT itself.
     ///
     /// # Errors
-    /// The sector size is invalid.
+    /// Fails if the sector size is invalid.
     pub(crate) fn label_sector_size(&self) -> Result<u64, NamespaceError> {
         match (self.mode, self.sector_size) {
             (Mode::Sector, _) | (_, None) => Ok(512),

@@ -30,7 +30,7 @@ impl SizeRules {
     /// Returns the bytes of a new namespace, with the checks of ndctl.
     ///
     /// # Errors
-    /// The size is not aligned, too small, or larger than the free range.
+    /// Fails if the size is not aligned, too small, or larger than the free range.
     pub(crate) fn size(&self, parameters: &CreateNamespace) -> Result<u64, NamespaceError> {
         let align = match parameters.mode {
             Mode::Fsdax | Mode::Devdax => parameters.align.unwrap_or(ALIGN),

@@ -132,7 +132,7 @@ impl<'p> ModuleView<'p> {
         ModuleView { module, index, parts, has_goal }
     }
 
-    /// Describes the condition in a few words, and returns true with them if it is normal.
+    /// Returns the condition of the module in a few words, and true if it is normal.
     pub(super) fn condition(&self) -> (String, bool) {
         let mut words = Vec::new();
         match self.module.health {

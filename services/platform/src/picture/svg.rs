@@ -374,7 +374,7 @@ impl Svg {
     }
 }
 
-/// Groups the regions into rows that are short enough to show each of them.
+/// Splits the regions into rows, each short enough that every region in it can be seen.
 fn region_rows(regions: &[RegionView]) -> Vec<&[RegionView]> {
     regions.chunks(24).collect()
 }

@@ -1,4 +1,4 @@
-//! Trials: a plan finds out if a request can be fulfilled by fulfilling it on a copy of the machine.
+//! Allocation for a request on a copy of the machine, which shows if the request can be fulfilled.
 
 use super::request::NamespaceRequest;
 use super::rule::RuleError;
@@ -39,7 +39,7 @@ pub(super) fn with_only(platform: &Platform, modules: &[Handle]) -> Platform {
 /// with the largest free range. Regions with pending goals are skipped.
 ///
 /// # Errors
-/// The error of the region that came nearest.
+/// Fails with the error of the region that came nearest.
 pub(super) fn allocate(
     platform: &mut Platform,
     request: &NamespaceRequest,

@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 pub(super) struct Assignment<'p> {
     /// The machine before the plan.
     platform: &'p Platform,
-    /// The machine with the requests that fit into free ranges, made one after the other.
+    /// A copy of the machine, in which the requests that fit into free ranges are carried out one after the other.
     in_place: Platform,
     pub(super) sockets: BTreeMap<u16, SocketPlan>,
     /// True if the modules are partitioned again in any case.

@@ -43,7 +43,7 @@ impl Group {
     /// and the namespaces.
     ///
     /// # Errors
-    /// The goal is impossible, or a request does not fit.
+    /// Fails if the goal is impossible, or a request does not fit.
     pub(super) fn attempt(
         &self,
         platform: &Platform,

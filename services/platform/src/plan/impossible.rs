@@ -1,4 +1,4 @@
-//! Wishes that can't be fulfilled, with the reason and the nearest one that can.
+//! Requests that can't be fulfilled, with the reason and the nearest request that can.
 
 use super::amount::{brief, exact};
 use super::request::NamespaceRequest;

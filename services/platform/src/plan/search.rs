@@ -17,7 +17,7 @@ pub(super) trait Allocator: Clone {
     /// Finds a place for a request and returns the bytes of its namespace. Changes nothing if there is no place.
     ///
     /// # Errors
-    /// The error of the place that came nearest.
+    /// Fails with the error of the place that came nearest.
     fn add(&mut self, request: &NamespaceRequest, uuids: Uuids<'_>) -> Result<u64, RuleError>;
 
     /// Returns true if a request has a place.

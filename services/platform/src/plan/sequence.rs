@@ -26,7 +26,7 @@ impl Plan {
     /// plan was made.
     ///
     /// # Errors
-    /// A step is impossible because the machine has changed.
+    /// Fails if a step is impossible because the machine has changed.
     pub fn run(&self, platform: &mut Platform, uuids: &mut dyn FnMut() -> Uuid) -> Result<(), PlanError> {
         self.steps.iter().try_for_each(|step| step.run(platform, uuids))?;
         Ok(())

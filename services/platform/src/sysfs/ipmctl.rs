@@ -16,7 +16,7 @@ impl Sysfs {
     /// Returns ipmctl's output for the subject. Values that sysfs does not have are `N/A`.
     ///
     /// # Errors
-    /// Modules, sockets or values do not exist, or sysfs has no values for the subject.
+    /// Fails if modules, sockets or values do not exist, or if sysfs has no values for the subject.
     pub fn show(
         &self,
         subject: &Subject,

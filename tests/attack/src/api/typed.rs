@@ -90,8 +90,8 @@ pub(super) fn run(sequence: &Sequence, progress: &Progress) -> Outcome {
     }
 }
 
-/// Takes steps up to one that ends the life of the pool. The first flag is true if there may be more steps, the
-/// second if the pool must be closed.
+/// Takes steps up to one that ends the session, by a close or a drop. The first flag is true if there may be more
+/// steps, the second if the pool must be closed.
 fn run_session<'a>(
     sequence: &Sequence,
     steps: &mut impl Iterator<Item = &'a u64>,

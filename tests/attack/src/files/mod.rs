@@ -4,7 +4,7 @@
 //!   TargetPool a pool of known keys and values, as bytes, and where its objects lie
 //!   Damage     what is changed: bits, lines, pages, digits, the length
 //!   PoolAccess how the pool is used: the library in this process, or the program
-//!   verify     each answer against what is known: exit 0 means all of it and right
+//!   verify     each result against the known content: exit 0 means that it is complete and right
 //! ```
 
 mod access;
@@ -59,7 +59,7 @@ pub struct Tally {
 /// Damages pools, uses each in one `access`, and passes each wrong result to `found`.
 ///
 /// # Errors
-/// A victim or a file can't be made.
+/// Fails if a pool or a file can't be made.
 pub fn attack(
     samples: &Samples,
     access: &dyn PoolAccess,

@@ -36,7 +36,7 @@ pub struct TargetPool {
 pub(crate) const LINE: u64 = 64;
 
 impl TargetPool {
-    /// Makes the victim of `seed` at `path`. It has 3,000 keys, or 300 in a pool so small that most damage hits
+    /// Makes the pool of `seed` at `path`. It has 3,000 keys, or 300 in a pool so small that most damage hits
     /// something. The seed also decides if it is closed.
     ///
     /// # Errors

@@ -112,7 +112,7 @@ pub(super) fn child(kills: &Kills, pool: &Path, journal: &Journal) -> Result<()>
 
 fn work(heap: &PoolHeap, kills: &Kills, journal: &Journal, part: PoolOffset, thread: u64) -> Result<()> {
     let begun = heap.memory().reading(|memory| memory.load8(part))?;
-    // A kill may fall between the commit and the journal. The next life acknowledges such a transaction.
+    // A kill may fall between the commit and the journal. The next child acknowledges such a transaction.
     journal.acknowledge(thread, begun)?;
     for number in begun + 1.. {
         let slot = slot_at(part, number);

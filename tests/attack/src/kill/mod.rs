@@ -33,7 +33,7 @@ use std::time::Duration;
 pub(crate) const THREADS: u64 = 4;
 /// Greatest time in milliseconds that a child runs before it is killed. The promises hold at each of these moments.
 const RUN_MS_MAX: u64 = 60;
-/// Number of lives of one pool, after which a new pool is made.
+/// Number of kills after which a new pool is made.
 const KILLS_PER_POOL: u64 = 10;
 
 /// The work of a child.

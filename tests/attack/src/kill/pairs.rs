@@ -108,7 +108,7 @@ pub(super) fn child(kills: &Kills, pool: &Path, journal: &Journal) -> Result<()>
 fn work(store: &Store, kills: &Kills, journal: &Journal, thread: u64) -> Result<()> {
     let begun = number_of(store, thread).map_err(|finding| anyhow::anyhow!("{finding}"))?;
     let tree = store.tree()?;
-    // A kill may fall between the commit and the journal. The next life acknowledges such a transaction.
+    // A kill may fall between the commit and the journal. The next child acknowledges such a transaction.
     journal.acknowledge(thread, begun)?;
     for number in begun + 1.. {
         let changes = changes(kills.seed, thread, number);

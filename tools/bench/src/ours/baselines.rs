@@ -15,7 +15,8 @@ use std::thread;
 /// Times around.
 const ROUNDS: usize = 5;
 
-/// Ticks of the same inserts at durability line, over those at durability none, where nothing is flushed or drained.
+/// Returns the ratio of the ticks of inserts at durability line to those of the same inserts at durability none, where
+/// nothing is flushed or drained.
 pub(super) fn durable_overhead(folder: &Path, keys: usize) -> Result<f64> {
     let keys = Keys::new(KeySet::Random, keys, &mut Rng::with_seed(1))?;
     let time = |durability| -> Result<f64> {

@@ -5,7 +5,8 @@ use lode_heap::explore::{HeapSubject, LogSubject};
 use lode_index::explore::TreeSubject;
 use lode_sim::{Budget, Setup, Subject, explore};
 
-/// Images a second of an exploration of so many seconds, in which one thread runs so many operations.
+/// Returns the crash images per second of an exploration of `seconds` in which one thread runs `operations`
+/// operations.
 fn rate(subject: &impl Subject, operations: u64, seconds: f64) -> Result<f64> {
     let setup = Setup { operations, budget: Budget { images: u64::MAX, seconds }, ..Setup::default() };
     let report = explore(subject, &setup);
@@ -15,12 +16,12 @@ fn rate(subject: &impl Subject, operations: u64, seconds: f64) -> Result<f64> {
     Ok(report.images_per_second())
 }
 
-/// Images a second of a log ring of 64 KiB.
+/// Returns the crash images per second of an exploration of a log with one ring of 64 KiB.
 pub(super) fn log_image_rate(seconds: f64) -> Result<f64> {
     rate(&LogSubject { size: 0x1_8000, log_len: 0x1_0000 }, 150, seconds)
 }
 
-/// Images a second of a heap and of a tree, as a note.
+/// Returns a note with the crash images per second of a heap and of a tree.
 pub(super) fn other_image_rates(seconds: f64) -> Result<String> {
     let heap = rate(&HeapSubject { size: 0x30000, sizes: 5 }, 120, seconds)?;
     let tree = rate(&TreeSubject { size: 0x80000 }, 90, seconds)?;

@@ -15,13 +15,13 @@ use std::path::Path;
 /// Times that each operation is counted.
 const TIMES: usize = 200;
 
-/// The number of drains that is furthest from 1.
+/// The drains per durable operation: of all counts so far, the one furthest from 1.
 struct Worst(f64);
 
 impl Worst {
-    /// Counts the drains between begin and return of `operation`, which is `durable` durable operations.
+    /// Counts the drains between the begin and the return of `operation`, which makes `durable` durable operations.
     ///
-    /// It follows a checkpoint, so that none falls into it: those are counted by [`drains_per_thousand`].
+    /// Makes a checkpoint first, so that none falls into the operation. [`drains_per_thousand`] counts checkpoints.
     fn count<S>(
         &mut self,
         side: &mut S,
@@ -40,7 +40,8 @@ impl Worst {
     }
 }
 
-/// Drains between begin and return of every durable operation that the bench has: the number furthest from 1.
+/// Returns the drains between the begin and the return of one durable operation: of all operations of the bench, the
+/// count that is furthest from 1.
 pub(super) fn drains_per_operation(folder: &Path) -> Result<f64> {
     let mut worst = Worst(1.0);
     for durability in [Durability::Line, Durability::Commit] {
@@ -82,7 +83,7 @@ fn tree(worst: &mut Worst, path: &Path, durability: Durability) -> Result<()> {
     Ok(())
 }
 
-/// Drains of a thousand transactions of one range, checkpoints included.
+/// Returns the drains of a thousand transactions that change one range each, checkpoints included.
 pub(super) fn drains_per_thousand(folder: &Path, transactions: usize) -> Result<f64> {
     let mut area = Area::create(&folder.join("fences-1000"), Durability::Line, Counted::new)?;
     let mut rng = Rng::with_seed(1);

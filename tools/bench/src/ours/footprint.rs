@@ -38,7 +38,7 @@ pub(super) struct Footprint {
     pub(super) private_mib: f64,
 }
 
-/// Loads `keys` random keys into a new pool at `path` with room for `room`, says how that went, and waits until it
+/// Loads `keys` random keys into a new pool at `path` with room for `room`, prints its memory use, and waits until it
 /// is killed.
 pub(crate) fn load_and_wait(path: &Path, keys: u64, room: usize) -> Result<()> {
     let pool = TreePool::create(path, Durability::Line, room, pool::plain)?;

@@ -13,7 +13,7 @@ pub(super) struct Parts {
     pub(super) log: bool,
     /// True if lines are flushed, and waited for.
     pub(super) flushes: bool,
-    /// True if home stores are timed, each on its own.
+    /// True if stores in place are timed, each on its own.
     pub(super) timing: bool,
 }
 
@@ -22,7 +22,7 @@ pub(super) struct Parts {
 pub(super) struct Partial {
     medium: Mapped,
     parts: Parts,
-    /// Ticks of the stores at home, timing them included.
+    /// Ticks of the stores in place, including the cost of timing them.
     home_ticks: AtomicU64,
     home_stores: AtomicU64,
     log_bytes: AtomicU64,
@@ -35,13 +35,13 @@ impl Partial {
         Partial { medium, parts, home_ticks, home_stores, log_bytes }
     }
 
-    /// Ticks of all stores at home so far, without what timing them took.
+    /// Returns the ticks of all stores in place so far, excluding the cost of timing them.
     pub(super) fn home_ticks(&self) -> u64 {
         let timing = (0..1000).map(|_| ticks().abs_diff(ticks())).min().unwrap_or(0);
         read(&self.home_ticks).saturating_sub(read(&self.home_stores) * timing)
     }
 
-    /// Bytes of all records so far.
+    /// Returns the bytes of all records so far.
     pub(super) fn log_bytes(&self) -> u64 {
         read(&self.log_bytes)
     }

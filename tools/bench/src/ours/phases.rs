@@ -1,9 +1,9 @@
 //! A breakdown of the cycles of an operation.
 //!
-//! Flushes and log writes are measured by leaving them out: what the operation gets faster by is what they cost,
-//! waiting for home stores that missed the caches included, since a fence waits for every store before it. The
-//! other parts are timed on their own, and what is left over has no part of its own. A home store that is timed
-//! alone waits for its own end, which in the whole is hidden behind the fence, so the parts may come to more than
+//! Flushes and log writes are measured by leaving them out: the time that the operation saves is their cost. A fence
+//! waits for every store before it, so that cost includes the wait for stores in place that missed the caches. The
+//! other parts are timed on their own. The remainder is reported as the rest. A store in place that is timed alone
+//! waits for its own completion; in the whole operation the fence hides that wait. So the sum of the parts may exceed
 //! the whole.
 
 use super::area::Area;
@@ -37,7 +37,7 @@ const TIMED: Parts = Parts { timing: true, ..UNLOGGED };
 struct Pass {
     /// Ticks of one operation.
     ticks: f64,
-    /// Those of its home stores, if they were timed.
+    /// Ticks of its stores in place, if they were timed.
     home: f64,
     /// Bytes of its record.
     record_bytes: f64,
@@ -84,7 +84,7 @@ fn cycle_breakdown(
         ("begin and end", whole.empty),
         ("checksum", checksum_of(whole.record_bytes)),
         ("copy and fence", unflushed.ticks - unlogged.ticks),
-        ("home stores", timed.home),
+        ("stores in place", timed.home),
         ("flushes of checkpoints", whole.ticks - unflushed.ticks),
     ];
     let mut line = format!("{workload}: {:.0} cycles", whole.ticks);

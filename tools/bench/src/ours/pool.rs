@@ -1,4 +1,4 @@
-//! Pools of our own, on the durability that is asked for.
+//! Pools of our own, at the requested durability.
 
 use anyhow::Result;
 use lode_heap::Pool;

@@ -10,7 +10,7 @@ use lode_layout::PoolOffset;
 use lode_pmem::{Durability, Medium};
 use std::path::Path;
 
-/// Bytes of a pool for each key: twice of what words take.
+/// Bytes of a pool for each key: twice what the key set of English words needs.
 const KEY_ROOM: u64 = 256;
 /// Bytes of a pool for anything else.
 const POOL_LEN_MIN: u64 = 64 << 20;

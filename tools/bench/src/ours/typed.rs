@@ -35,7 +35,7 @@ struct ListNode {
     next: PBox<ListNode, List>,
 }
 
-/// The same in memory of the process.
+/// A node of the same list in the process's own memory.
 struct PlainNode<'a> {
     value: Cell<u64>,
     next: Cell<Option<&'a PlainNode<'a>>>,
@@ -77,8 +77,8 @@ fn walk_plain(first: &PlainNode<'_>) -> u64 {
     digest
 }
 
-/// Cycles that following a pointer and reading a cell through the typed interface adds to doing so through plain
-/// references.
+/// Returns the cycles that a read through the typed interface, of a pointer or a cell, takes more than one through a
+/// plain reference.
 pub(super) fn read_overhead(rounds: usize, walks: usize) -> Result<f64> {
     let medium = Mapping::options().durability(Durability::Line).map_anonymous(POOL_LEN)?;
     let geometry = Geometry::plan(POOL_LEN)?;

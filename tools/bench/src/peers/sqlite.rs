@@ -8,8 +8,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// A table whose key is the row id, which is the fastest that SQLite knows.
 ///
-/// All threads share one connection under a lock. It allows one writer at a time anyway; connections of their own
-/// would find each other by sleeping and trying again, which is slower.
+/// All threads share one connection under a lock. SQLite allows one writer at a time anyway. With a connection each,
+/// a thread that finds another one writing would sleep and try again, which is slower.
 pub(crate) struct Sqlite {
     connection: Mutex<Connection>,
 }

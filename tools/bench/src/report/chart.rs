@@ -155,7 +155,7 @@ fn engine_row(svg: &mut String, axis: &Axis, comparison: &Comparison, entry: &En
 }
 
 /// Returns the ratio of Lodestone to a peer, and the CSS class that shows if it meets the goal. `None` if the peer does
-/// not count in this contest or no ratio is set.
+/// not count in this comparison or no ratio is set.
 fn verdict(comparison: &Comparison, ours: &EngineLaps, peer: &EngineLaps) -> Option<(f64, &'static str)> {
     let counts = comparison.peers().iter().any(|other| other.engine == peer.engine);
     let goal = targets::ratio(&comparison.workload, peer.engine.peer()).filter(|_| counts)?;

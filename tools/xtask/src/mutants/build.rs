@@ -86,7 +86,7 @@ impl Programs {
     /// Builds `program` from the copy, if it is not built yet.
     ///
     /// # Errors
-    /// Cargo fails. If the workspace compiles, a mutated line does not.
+    /// Fails if cargo fails. A mutated line is the cause if the workspace itself compiles.
     pub(super) fn build(
         &mut self,
         workspace: &Workspace,

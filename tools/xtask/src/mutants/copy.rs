@@ -31,7 +31,7 @@ const UNOPTIMISED_CRATES: [&str; 4] = ["lode-kv", "lode-nvdimm", "lode-platform"
 /// time, so cargo builds only the changed files.
 ///
 /// # Errors
-/// A mutant does not match its source, or a file can't be read or written.
+/// Fails if a mutant does not match its source, or a file can't be read or written.
 pub(super) fn make(root: &Path, copy: &Path, mutants: &[Mutant]) -> Result<()> {
     let mut kept = BTreeSet::new();
     for entry in WalkBuilder::new(root).hidden(false).require_git(false).build() {

@@ -100,7 +100,7 @@ impl fmt::Display for Killer {
 /// Reads the list.
 ///
 /// # Errors
-/// The file can't be read, or is not a list of mutants.
+/// Fails if the file can't be read, or is not a list of mutants.
 pub(crate) fn read(root: &Path) -> Result<Vec<Mutant>> {
     parse(&fs::read_to_string(root.join(LIST)).context(LIST)?)
 }
@@ -108,7 +108,7 @@ pub(crate) fn read(root: &Path) -> Result<Vec<Mutant>> {
 /// Parses the text of the list.
 ///
 /// # Errors
-/// The text is not a list of mutants.
+/// Fails if the text is not a list of mutants.
 pub(crate) fn parse(text: &str) -> Result<Vec<Mutant>> {
     #[derive(Deserialize)]
     struct List {

@@ -66,7 +66,8 @@ impl Selection {
 /// failed.
 ///
 /// # Errors
-/// A mutant does not match its source, the list is not valid, the copy does not build, or a killer can't be run.
+/// Fails if a mutant does not match its source, the list is not valid, the copy does not build, or a killer can't be
+/// run.
 pub(crate) fn run(workspace: &Workspace, selection: &Selection, log: Log) -> Result<Tally> {
     let mutants = list::read(&workspace.root)?;
     let chosen = selection.of(&mutants)?;

@@ -64,7 +64,7 @@ impl<'a> Functions<'a> {
     /// Finds the functions of a source, without those of tests.
     ///
     /// # Errors
-    /// The source can't be parsed.
+    /// Fails if the source can't be parsed.
     pub(crate) fn parse(text: &'a str) -> Result<Functions<'a>> {
         let tokens: TokenStream = text.parse().map_err(|error| anyhow!("{error}"))?;
         let file = syn::parse2(tokens)?;
@@ -76,7 +76,7 @@ impl<'a> Functions<'a> {
     /// Returns the position of `mutant`.
     ///
     /// # Errors
-    /// The function or the line does not exist, or there are several.
+    /// Fails if the function or the line does not exist, or there are several.
     pub(crate) fn position(&self, mutant: &Mutant) -> Result<Position> {
         let Mutant { function: name, line, .. } = mutant;
         let found: Vec<&Function> = self.functions.iter().filter(|function| function.is(name)).collect();

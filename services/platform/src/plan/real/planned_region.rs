@@ -194,7 +194,7 @@ impl<'i> PlannedRegion<'i> {
     /// Plans a namespace in the region and returns its bytes. Changes nothing on an error.
     ///
     /// # Errors
-    /// No space, no free label slot, or an invalid size or alignment.
+    /// Fails if there is no space or no free label slot, or if the size or alignment is invalid.
     pub(super) fn make(
         &mut self,
         parameters: &CreateNamespace,
