@@ -11,7 +11,7 @@
 //! It does: take the place of a mapping under an unmodified engine; let logical threads take turns at every call of the
 //! medium, by a seed; cut the power after every store and drain; make the images that the [machine](Machine) may then
 //! leave, all of them if they are few; recover from each twice, and from power cuts inside of sampled recoveries; and
-//! name the first loss so that it can be [replayed](replay()). [`explore_poison`] loses a line at an access. It does
+//! name the first loss so that it can be [replayed](replay()). [`explore_poison()`] loses a line at an access. It does
 //! not: model time, or reordered loads. It can't run an engine that keeps a lock across a call of the medium outside of
 //! [`Medium::wait_while`](lode_pmem::Medium::wait_while), and reports it as a hang.
 //!

@@ -39,7 +39,7 @@ pub(crate) fn states_log2(units: &[DirtyUnit]) -> f64 {
     units.iter().map(|unit| f64::from(unit.count).log2()).sum()
 }
 
-/// Estimates the number of states that [`choose`] visits.
+/// Estimates the number of states that [`visit_states`] visits.
 pub(crate) fn visits(units: &[DirtyUnit], limits: Limits) -> u64 {
     let states = states(units);
     let torn = TORN_STATES * writers(units).count() as u64;
