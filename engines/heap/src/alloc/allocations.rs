@@ -368,7 +368,7 @@ impl Allocations {
                     superblock.key,
                     superblock.free,
                 );
-                allocator.lock_cache().magazines.first_of(superblock.key).extend(superblock.next);
+                allocator.lock_cache().magazines.blocks_of(superblock.key).extend(superblock.next);
             }
         }
         self.taken.clear();
@@ -407,7 +407,7 @@ impl Allocations {
             let mut cache = allocator.lock_cache();
             for (key, block) in taken {
                 if superblocks.iter().all(|superblock| !superblock.span.holds(block.at)) {
-                    allocator.put_back(&mut cache, key, block);
+                    allocator.put_back(&mut cache.magazines, key, block);
                 }
             }
         }

@@ -3,7 +3,7 @@
 use super::cache::{Cache, ThreadCache};
 use super::central::{BlockOrSpan, Key, out_of_space};
 use super::class::Class;
-use super::magazine::REFILL;
+use super::magazine::{Magazines, REFILL};
 use super::shared::Shared;
 use super::space::{Block, Space, Span};
 use crate::error::HeapError;
@@ -85,7 +85,7 @@ impl<'a, M: Medium> Allocator<'a, M> {
         // Locked until the blocks are in the cache, for a thread that looks for them there.
         let mut cache = self.lock_cache();
         cache.magazines.pop(key).or_else(|| {
-            let blocks = cache.magazines.first_of(key);
+            let blocks = cache.magazines.blocks_of(key);
             self.shared.central.take_blocks(self.space, self.memory(), key, want, blocks);
             // Ascending addresses: objects that are made together lie together.
             blocks.reverse();
@@ -93,9 +93,9 @@ impl<'a, M: Medium> Allocator<'a, M> {
         })
     }
 
-    /// Puts a free block into the thread's cache, and gives the surplus to all threads.
-    pub(super) fn put_back(self, cache: &mut Cache, key: Key, block: Block) {
-        if let Some(surplus) = cache.magazines.put(key, block) {
+    /// Puts a free block into the thread's magazines, and gives the surplus to all threads.
+    pub(super) fn put_back(self, magazines: &mut Magazines, key: Key, block: Block) {
+        if let Some(surplus) = magazines.put(key, block) {
             self.shared.central.release_blocks(key, surplus.into_iter());
         }
     }
@@ -108,11 +108,7 @@ impl<'a, M: Medium> Allocator<'a, M> {
         limbo.rotate(
             oldest,
             || self.shared.readers().advance(),
-            |key, block| {
-                if let Some(surplus) = magazines.put(key, block) {
-                    self.shared.central.release_blocks(key, surplus.into_iter());
-                }
-            },
+            |key, block| self.put_back(magazines, key, block),
         );
     }
 

@@ -1,7 +1,8 @@
 //! Magazines: free blocks that belong to one thread.
 //!
-//! A superblock with one block in use serves its class alone. So a magazine that is full keeps the blocks of the lowest
-//! addresses and hands them out first: they are of few superblocks, and the others can become empty.
+//! The block that was put back last is used first: its lines are in the CPU's cache. But a superblock with one block in
+//! use serves its class alone. So a magazine that is full keeps the blocks of the lowest addresses and hands them out
+//! before all others: they are of few superblocks, and the others can become empty.
 
 use super::central::Key;
 use super::space::Block;
@@ -17,20 +18,20 @@ const MAGAZINE_MAX: usize = 4 * REFILL;
 #[derive(Debug)]
 struct Magazine {
     key: Key,
-    /// Blocks to be used first, the next one at the end.
+    /// Blocks that were kept when the magazine was full, to be used first.
+    lowest: Vec<Block>,
+    /// The other blocks, the next one at the end.
     blocks: Vec<Block>,
-    /// Blocks that were put back since, to be used after them.
-    returned: Vec<Block>,
 }
 
 impl Magazine {
     /// Takes half of the blocks: those of the highest addresses.
     #[cold]
     fn take_surplus(&mut self) -> Vec<Block> {
-        self.blocks.append(&mut self.returned);
-        let half = self.blocks.len() / 2;
-        self.blocks.select_nth_unstable_by_key(half, |block| Reverse(block.at));
-        self.blocks.drain(..half).collect()
+        self.lowest.append(&mut self.blocks);
+        let half = self.lowest.len() / 2;
+        self.lowest.select_nth_unstable_by_key(half, |block| Reverse(block.at));
+        self.lowest.drain(..half).collect()
     }
 }
 
@@ -46,15 +47,12 @@ impl Magazines {
     /// Takes a block of `key`.
     #[inline]
     pub(crate) fn pop(&mut self, key: Key) -> Option<Block> {
-        let Magazine { blocks, returned, .. } = self.of(key);
-        if blocks.is_empty() {
-            mem::swap(blocks, returned);
-        }
-        blocks.pop()
+        let Magazine { lowest, blocks, .. } = self.of(key);
+        lowest.pop().or_else(|| blocks.pop())
     }
 
-    /// Returns the blocks of `key` that are used first, to add some; the last one is the next.
-    pub(crate) fn first_of(&mut self, key: Key) -> &mut Vec<Block> {
+    /// Returns the list to which blocks of `key` can be added, the next one at the end.
+    pub(crate) fn blocks_of(&mut self, key: Key) -> &mut Vec<Block> {
         &mut self.of(key).blocks
     }
 
@@ -69,8 +67,8 @@ impl Magazines {
     fn find(&mut self, key: Key) -> usize {
         let found = self.magazines.iter().position(|magazine| magazine.key == key);
         found.unwrap_or_else(|| {
-            let empty = || Vec::with_capacity(MAGAZINE_MAX + 1);
-            self.magazines.push(Magazine { key, blocks: empty(), returned: empty() });
+            let blocks = Vec::with_capacity(MAGAZINE_MAX + 1);
+            self.magazines.push(Magazine { key, lowest: Vec::new(), blocks });
             self.magazines.len() - 1
         })
     }
@@ -79,8 +77,8 @@ impl Magazines {
     #[inline]
     pub(crate) fn put(&mut self, key: Key, block: Block) -> Option<Vec<Block>> {
         let magazine = self.of(key);
-        magazine.returned.push(block);
-        let count = magazine.blocks.len() + magazine.returned.len();
+        magazine.blocks.push(block);
+        let count = magazine.lowest.len() + magazine.blocks.len();
         (count > MAGAZINE_MAX).then(|| magazine.take_surplus())
     }
 
@@ -88,8 +86,8 @@ impl Magazines {
     pub(crate) fn take_all(&mut self) -> impl Iterator<Item = (Key, Vec<Block>)> + use<> {
         self.last = 0;
         mem::take(&mut self.magazines).into_iter().map(|magazine| {
-            let Magazine { key, mut blocks, returned } = magazine;
-            blocks.extend(returned);
+            let Magazine { key, lowest, mut blocks } = magazine;
+            blocks.extend(lowest);
             (key, blocks)
         })
     }
