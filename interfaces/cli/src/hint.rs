@@ -16,6 +16,9 @@ use lode_platform::sysfs::SysfsError;
 use lode_platform::{DirectoryError, PlatformError};
 use lode_pool::PoolError;
 
+/// The hint for damage whose extent the error does not tell.
+const CHECK_POOL: &str = "; `lode pool check` shows how far";
+
 /// Returns the hint that follows the message of an error of a store.
 pub(crate) fn store_hint(error: &KvError) -> &'static str {
     match error {
@@ -24,7 +27,7 @@ pub(crate) fn store_hint(error: &KvError) -> &'static str {
         KvError::Index(error) | KvError::Unproven(error) | KvError::Refused { error, .. } => {
             index_hint(error)
         }
-        KvError::Count { .. } | KvError::Load { .. } => "; `lode pool check` shows how far",
+        KvError::Count { .. } | KvError::Load { .. } => CHECK_POOL,
         KvError::Line { .. } => " with --on-error skip",
         KvError::InputTruncated { .. } => ", as any `lode kv put` does",
         KvError::Threads(_) => ", as by --threads 1",
@@ -47,7 +50,7 @@ pub(crate) fn pool_hint(error: &PoolError) -> &'static str {
 /// Returns the hint that follows the message of an error of a tree.
 pub(crate) fn index_hint(error: &IndexError) -> &'static str {
     match error {
-        IndexError::Corrupt { .. } => "; `lode pool check` shows how far",
+        IndexError::Corrupt { .. } => CHECK_POOL,
         IndexError::Fault(fault) => heap_hint(&HeapError::Fault(*fault)),
         IndexError::Heap(error) => heap_hint(error),
         _ => "",
@@ -69,7 +72,7 @@ fn heap_hint(error: &HeapError) -> &'static str {
         HeapError::InDoubt(InDoubtCause::WriteBack(_)) => " (`lode pool repair`)",
         HeapError::InDoubt(_) => "; look for errors of the device in the kernel's log, then run it again",
         HeapError::Fault(_) => "; run `lode pool check` to see what is affected",
-        HeapError::Corrupt { .. } => "; `lode pool check` shows how far",
+        HeapError::Corrupt { .. } => CHECK_POOL,
         _ => "",
     }
 }

@@ -140,6 +140,7 @@ mod test {
         let twice = folder.numbered_pairs("namespace");
         assert_eq!(twice.iter().map(|(a, b, _)| (*a, *b)).collect::<Vec<_>>(), [(3, 11)]);
     }
+
     #[test]
     fn bad_sector_lines_are_ranges() {
         assert_eq!(sector_ranges("8 8\n4096 1\n"), [8..16, 4096..4097]);

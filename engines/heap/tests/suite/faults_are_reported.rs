@@ -7,7 +7,8 @@
 
 use lode_heap::{Heap, HeapError, PCell, PVec, Persist, TypedHeap};
 use lode_layout::{Geometry, PoolOffset};
-use lode_pmem::{Durability, FaultKind, FaultScope, Mapping};
+use lode_pmem::{FaultKind, FaultScope, Mapping};
+use lode_testing::memory;
 use std::fs::File;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -29,12 +30,7 @@ struct Root {
 
 /// A heap in a file. Cutting the file short loses its end.
 fn pool() -> (File, Heap<Arc<Mapping>>) {
-    let file = tempfile::tempfile().unwrap();
-    file.set_len(LEN).unwrap();
-    let medium = Mapping::options()
-        .durability(Durability::Line)
-        .map_file(file.try_clone().unwrap(), "a file")
-        .unwrap();
+    let (file, medium) = memory::file(LEN);
     let (medium, geometry) = (Arc::new(medium), Geometry::plan(LEN).unwrap());
     Heap::format(&medium, &geometry, &[5; 16], [1, 1]).unwrap();
     (file, Heap::open(medium, &geometry, [5; 16], [2, 2]).unwrap().0)

@@ -3,7 +3,8 @@
 
 use lode_heap::{Heap, HeapError, InDoubtCause};
 use lode_layout::{Geometry, PoolOffset};
-use lode_pmem::{Durability, Fault, FaultKind, Mapping, Medium as _};
+use lode_pmem::{Fault, FaultKind, Mapping, Medium as _};
+use lode_testing::memory;
 use std::fs::File;
 use std::sync::Arc;
 
@@ -15,12 +16,7 @@ type Medium = Arc<Mapping>;
 
 /// A pool in a file, by the code of persistent memory. Cutting the file short loses its end.
 fn pool() -> (File, Medium, Geometry) {
-    let file = tempfile::tempfile().unwrap();
-    file.set_len(LEN).unwrap();
-    let medium = Mapping::options()
-        .durability(Durability::Line)
-        .map_file(file.try_clone().unwrap(), "a file")
-        .unwrap();
+    let (file, medium) = memory::file(LEN);
     let (medium, geometry) = (Arc::new(medium), Geometry::plan(LEN).unwrap());
     Heap::format(&medium, &geometry, &UUID, [1, 1]).unwrap();
     (file, medium, geometry)

@@ -7,7 +7,7 @@ use lode_heap::Object;
 use lode_index::{IndexError, Range, Tree};
 use lode_kv::{KvError, Store};
 use lode_layout::{LEAF_HEADER, NODE_BODY, NODE_END, NodeKind, PoolOffset, TYPE_LEAF, TreeSlot};
-use lode_pmem::{Durability, Mapping, Medium, Memory};
+use lode_pmem::{Medium, Memory};
 use lode_pool::{Access, OpenOptions};
 use lode_testing::{heap, memory, scaled, seed, tree};
 use std::collections::BTreeSet;
@@ -176,12 +176,7 @@ fn for_each_lost_range(damaged: &mut DamagedStore, step: usize, check_lookups: f
 
 #[test]
 fn unchecked_read_of_lost_page_fails() {
-    let file = tempfile::tempfile().unwrap();
-    file.set_len(4 << 20).unwrap();
-    let medium = Mapping::options()
-        .durability(Durability::Line)
-        .map_file(file.try_clone().unwrap(), "a file")
-        .unwrap();
+    let (file, medium) = memory::file(4 << 20);
     let heap = heap::create(Arc::new(medium));
     let tree = tree::create(&heap);
     let leaves = || -> BTreeSet<u64> {

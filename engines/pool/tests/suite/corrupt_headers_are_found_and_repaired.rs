@@ -4,12 +4,11 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use lode_layout::{Durability, Geometry, Header, HeaderError, LayoutName, PoolOffset, header};
-use lode_pmem::{Counted, Counts, Mapping, Medium};
+use lode_pmem::{Counted, Counts, Medium};
 use lode_pool::{
     Damage, HeaderCopy, HeaderCopyError, Headers, PoolError, check_headers, format, repair_headers,
 };
 use lode_testing::memory;
-use std::os::unix::fs::FileExt;
 use uuid::Uuid;
 
 const SIZE: u64 = Geometry::SIZE_MIN;
@@ -36,12 +35,8 @@ fn copy_from(target: &mut [u8], source: &[u8], copy: HeaderCopy) {
 #[test]
 fn update_of_lost_memory_fails() {
     let good = pool(1, 1);
-    let file = tempfile::tempfile().unwrap();
-    file.write_all_at(&good, 0).unwrap();
-    let medium = Mapping::options()
-        .durability(Durability::Line)
-        .map_file(file.try_clone().unwrap(), "a file")
-        .unwrap();
+    let (file, medium) = memory::file(good.len() as u64);
+    medium.store(PoolOffset::NULL, &good);
     let mut headers = Headers::read(&medium).unwrap();
     file.set_len(HeaderCopy::B.at().get()).unwrap();
     let changed = headers.force_durability(&medium, Durability::Commit);
