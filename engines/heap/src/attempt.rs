@@ -2,8 +2,9 @@
 
 use crate::alloc::allocations::Allocations;
 use crate::alloc::allocator::Allocator;
+use crate::held_locks::HeldLocks;
 use crate::locks::{LockTable, Stripe, Version};
-use crate::writeset::WriteSet;
+use crate::writes::write_set::WriteSet;
 use lode_layout::{CHUNK, WORD};
 use lode_pmem::Medium;
 
@@ -32,11 +33,11 @@ impl Outcome {
     }
 }
 
-/// The locks that a transaction held at some moment, and the words that it had stored by then.
+/// The locks that a transaction held at some moment, and the number of changes that it had made by then.
 #[derive(Clone, Copy, Debug)]
 pub struct LockSavepoint {
     count: usize,
-    words: usize,
+    changes: u64,
 }
 
 impl LockSavepoint {
@@ -52,7 +53,7 @@ impl LockSavepoint {
 pub(crate) struct Attempt {
     writes: WriteSet,
     space: Allocations,
-    held: Vec<Stripe>,
+    held: HeldLocks,
     outcome: Outcome,
     /// Maximum length of the record in words, once it was looked up.
     words_max: Option<u64>,
@@ -63,7 +64,7 @@ impl Attempt {
         Attempt {
             writes: WriteSet::new(),
             space: Allocations::default(),
-            held: Vec::new(),
+            held: HeldLocks::new(),
             outcome: Outcome::Running,
             words_max: None,
         }
@@ -130,12 +131,12 @@ impl Attempt {
     /// Returns true if the lock is held.
     #[inline]
     pub(crate) fn holds(&self, stripe: Stripe) -> bool {
-        self.held.contains(&stripe)
+        self.held.contains(stripe)
     }
 
     /// Returns true if the lock comes before one that is held.
     pub(crate) fn inverts_lock_order(&self, stripe: Stripe) -> bool {
-        self.held.iter().any(|held| *held > stripe)
+        self.held.greatest().is_some_and(|greatest| greatest > stripe)
     }
 
     /// Takes the lock, which is not held yet, if its version is still `version`.
@@ -148,17 +149,16 @@ impl Attempt {
         taken
     }
 
-    /// Notes the locks that are held, and the words that were stored.
+    /// Notes the locks that are held, and the changes that were made.
     #[inline]
     pub(crate) fn lock_savepoint(&self) -> LockSavepoint {
-        LockSavepoint { count: self.held.len(), words: self.writes.words() }
+        LockSavepoint { count: self.held.len(), changes: self.writes.changes() }
     }
 
     /// Releases the locks that were taken since `savepoint`, unless anything was stored since.
     pub(crate) fn unlock_since(&mut self, locks: &LockTable, savepoint: LockSavepoint) {
-        if self.writes.words() == savepoint.words {
-            let count = savepoint.count.min(self.held.len());
-            self.held.drain(count..).for_each(|stripe| locks.release(stripe));
+        if self.writes.changes() == savepoint.changes {
+            self.held.truncate(savepoint.count, |stripe| locks.release(stripe));
         }
     }
 
@@ -166,9 +166,7 @@ impl Attempt {
     #[inline]
     pub(crate) fn unlock(&mut self, locks: &LockTable) {
         if !self.held.is_empty() {
-            for stripe in self.held.drain(..) {
-                locks.release(stripe);
-            }
+            self.held.truncate(0, |stripe| locks.release(stripe));
         }
     }
 

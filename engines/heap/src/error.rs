@@ -33,12 +33,15 @@ pub enum HeapError {
         /// Bytes that were asked for.
         wanted: u64,
     },
-    /// The transaction would change more than it may.
-    #[error("a transaction may change {limit} bytes here, half of what is free, and this one needs {wanted}")]
+    /// The log of the transaction would be longer than it may be. New objects in new superblocks take no space in the
+    /// log of a long transaction.
+    #[error(
+        "the log of a transaction may take {limit} bytes here, half of what is free, and this one needs {wanted}"
+    )]
     TooLarge {
-        /// Bytes of changes that the transaction needs.
+        /// Bytes of log that the transaction needs.
         wanted: u64,
-        /// Maximum bytes of changes.
+        /// Maximum bytes of log.
         limit: u64,
     },
     /// Another transaction holds a lock that this one needs. [`Heap::run`](crate::Heap::run) starts the closure

@@ -14,6 +14,7 @@ mod error;
 #[cfg(feature = "explore")]
 pub mod explore;
 mod heap;
+mod held_locks;
 mod locks;
 mod persist;
 mod pool;
@@ -21,12 +22,11 @@ mod ptr;
 mod readers;
 mod reservation;
 mod session;
-mod spill;
 mod transaction;
 mod tx;
 mod typed;
 mod walk;
-mod writeset;
+mod writes;
 
 pub use attempt::LockSavepoint;
 pub use error::HeapError;

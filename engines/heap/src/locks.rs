@@ -4,7 +4,7 @@ use lode_layout::PoolOffset;
 use lode_pmem::sync::{AtomicU64, Ordering};
 
 /// Number of stripes, a power of two.
-const STRIPES: usize = if cfg!(loom) { 2 } else { 1 << 14 };
+pub(crate) const STRIPES: usize = if cfg!(loom) { 2 } else { 1 << 14 };
 
 const HELD: u64 = 1;
 
@@ -23,6 +23,14 @@ impl Version {
 /// A stripe of the table: offsets that share one share their lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Stripe(u32);
+
+impl Stripe {
+    /// Returns the stripe's number, less than [`STRIPES`].
+    #[inline]
+    pub(crate) fn index(self) -> usize {
+        self.0 as usize % STRIPES
+    }
+}
 
 /// One versioned lock for each of many offsets.
 #[derive(Debug)]
@@ -72,6 +80,6 @@ impl LockTable {
     }
 
     fn word(&self, stripe: Stripe) -> &AtomicU64 {
-        &self.stripes[stripe.0 as usize % STRIPES]
+        &self.stripes[stripe.index()]
     }
 }

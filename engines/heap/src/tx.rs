@@ -12,7 +12,7 @@ use lode_pmem::{Durability, Medium, Readable};
 use std::cell::RefMut;
 use zerocopy::IntoBytes;
 
-/// Words of a record up to which its limit is not looked up.
+/// Words in the log up to which their limit is not looked up.
 const WORDS_UNCHECKED_MAX: u64 = 4096;
 /// Rounds for which a transaction waits for a lock that comes after all locks that it holds.
 const LOCK_ROUNDS_MAX: u32 = 1 << 14;
@@ -84,7 +84,7 @@ impl<'a, M: Medium> Tx<'a, M> {
         let attempt = &mut *self.attempt();
         if self.admit(attempt, at, WORD, at.get().is_multiple_of(WORD), WORD) {
             self.heap.memory().prefetch_store(at);
-            attempt.writes().store8(at, value);
+            attempt.writes().store8(self.heap.medium(), at, value);
         }
     }
 
@@ -95,7 +95,7 @@ impl<'a, M: Medium> Tx<'a, M> {
         let len = words.len() as u64 * WORD;
         if self.admit(attempt, at, len, at.get().is_multiple_of(WORD), len) {
             self.heap.memory().prefetch_store(at);
-            attempt.writes().store_words(at, words);
+            attempt.writes().store_words(self.heap.medium(), at, words);
         }
     }
 
@@ -103,7 +103,7 @@ impl<'a, M: Medium> Tx<'a, M> {
     pub fn store(&self, at: PoolOffset, bytes: &[u8]) {
         let attempt = &mut *self.attempt();
         if self.admit(attempt, at, bytes.len() as u64, true, bytes.len() as u64) {
-            attempt.writes().store_bytes(at, bytes);
+            attempt.writes().store_bytes(self.heap.medium(), at, bytes);
         }
     }
 
@@ -112,7 +112,7 @@ impl<'a, M: Medium> Tx<'a, M> {
         let attempt = &mut *self.attempt();
         // The record's length counts, and there a run of zeros takes a few words, however long it is.
         if self.admit(attempt, at, len, true, 0) {
-            attempt.writes().zero(at, len);
+            attempt.writes().zero(self.heap.medium(), at, len);
         }
     }
 
@@ -126,22 +126,39 @@ impl<'a, M: Medium> Tx<'a, M> {
         }
         let writes = attempt.writes();
         if writes.has_payloads() {
-            writes.log_payloads(self.memory, at, len);
+            writes.log_payloads(self.heap.medium(), self.memory, at, len);
         }
-        let words = writes.words() as u64 + logged / WORD;
-        words <= WORDS_UNCHECKED_MAX || self.allows_words(attempt, words)
+        let logged = logged / WORD;
+        writes.log_words() + logged <= WORDS_UNCHECKED_MAX || self.admit_long(attempt, at, logged)
     }
 
-    /// Returns true if the transaction's record may have `words` words.
+    /// Makes the transaction long if its record would be too long with `logged` more words. Returns true if the log may
+    /// have those words, or if none are needed because `at` lies in a span of the transaction.
     #[cold]
-    fn allows_words(&self, attempt: &mut Attempt, words: u64) -> bool {
+    fn admit_long(&self, attempt: &mut Attempt, at: PoolOffset, logged: u64) -> bool {
+        let writes = attempt.writes();
+        if !writes.fits_in_record(self.heap.log().record_words_max() as u64, logged) {
+            writes.make_long(self.heap.medium());
+            if writes.stores_in_place(at) {
+                return true;
+            }
+        }
+        let words = writes.log_words() + logged;
         attempt.allows_words(self.allocator(), words)
+    }
+
+    /// Makes the transaction long if its record has become too long by entries of the allocator.
+    #[inline]
+    fn bound_record(&self, attempt: &mut Attempt) {
+        if attempt.writes().log_words() > WORDS_UNCHECKED_MAX {
+            self.admit_long(attempt, PoolOffset::NULL, 0);
+        }
     }
 
     /// Makes the object at `at` the root, from which all others are reached.
     pub fn set_root(&self, at: PoolOffset) {
         let attempt = &mut *self.attempt();
-        attempt.writes().store_words(self.heap.space().root_at(), &[encode_root(at)]);
+        attempt.writes().store8(self.heap.medium(), self.heap.space().root_at(), encode_root(at));
     }
 
     /// Takes the lock that guards `at` until the transaction is over.
@@ -234,7 +251,9 @@ impl<'a, M: Medium> Tx<'a, M> {
     pub fn alloc(&self, size: u64, align: u64, type_number: u64) -> Result<PoolOffset, HeapError> {
         let attempt = &mut *self.attempt();
         let (space, writes) = attempt.space_and_writes();
-        space.alloc(self.allocator(), writes, size, align, type_number)
+        let allocated = space.alloc(self.allocator(), writes, size, align, type_number);
+        self.bound_record(attempt);
+        allocated
     }
 
     /// Allocates an object that is all zeros.
@@ -287,7 +306,9 @@ impl<'a, M: Medium> Tx<'a, M> {
     pub fn free(&self, at: PoolOffset) -> Result<(), HeapError> {
         let attempt = &mut *self.attempt();
         let (space, writes) = attempt.space_and_writes();
-        space.free(self.allocator(), self.memory, writes, at)
+        let freed = space.free(self.allocator(), self.memory, writes, at);
+        self.bound_record(attempt);
+        freed
     }
 
     /// Returns the bytes that the object at `at` can hold, at least those that were asked for.

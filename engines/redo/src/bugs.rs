@@ -37,6 +37,9 @@ pub static PAYLOAD_UNCHECKED: Bug =
 /// Rule 7: the payload of an earlier record is not checked.
 pub static OVERWRITTEN_PAYLOAD_CHECKED: Bug =
     Bug::new("overwritten-payload-checked", "a record is dropped because its payload was changed later");
+/// Rule 7: what a long transaction wrote outside of the log is durable before its record.
+pub static SPILL_NOT_DRAINED: Bug =
+    Bug::new("spill-not-drained", "an object of a long transaction has content that was never written");
 /// Rule 8: a transaction returns when the batch that holds its record is durable.
 pub static GROUP_COMMIT_BEFORE_SYNC: Bug =
     Bug::new("group-commit-before-sync", "an acknowledged record is lost");
@@ -49,7 +52,7 @@ pub static REPLAY_BY_RING: Bug = Bug::new("replay-by-ring", "an older value repl
 pub static FAILED_SYNC_IGNORED: Bug = Bug::new("failed-sync-ignored", "an acknowledged record is lost");
 
 /// Every bug of this crate.
-pub static ALL: [&Bug; 16] = [
+pub static ALL: [&Bug; 17] = [
     &WRITE_BACK_BEFORE_DRAIN,
     &EPOCH_NOT_IN_CHECKSUM,
     &TORN_RECORD,
@@ -62,6 +65,7 @@ pub static ALL: [&Bug; 16] = [
     &EARLY_REUSE,
     &PAYLOAD_UNCHECKED,
     &OVERWRITTEN_PAYLOAD_CHECKED,
+    &SPILL_NOT_DRAINED,
     &GROUP_COMMIT_BEFORE_SYNC,
     &RECOVERY_SLOT_BEFORE_DRAIN,
     &REPLAY_BY_RING,

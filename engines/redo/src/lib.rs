@@ -32,5 +32,5 @@ pub mod scan;
 pub mod slots;
 
 pub use error::{InDoubtCause, LogError};
-pub use log::{Log, LogArea, SEQUENCE_GAP};
+pub use log::{ContinuedRange, Log, LogArea, SEQUENCE_GAP};
 pub use recover::{OnCorruption, Recovery};

@@ -21,6 +21,10 @@ const GROUP_LANES: usize = if cfg!(loom) { 2 } else { 64 };
 /// Sequence numbers that recovery skips: more than a log epoch can assign without leaving a record.
 pub const SEQUENCE_GAP: u64 = 1 << 32;
 
+/// A range outside of the rings that holds whole entries of a record: offset and length in bytes. An
+/// [`Entry::Continue`](lode_layout::Entry::Continue) leads to it.
+pub type ContinuedRange = (PoolOffset, u64);
+
 /// Position of a log in its pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogArea {
@@ -174,8 +178,8 @@ impl<M: Medium> Log<M> {
 
     /// Makes `record` durable, then writes its entries back, and returns its sequence number. The caller holds the
     /// locks of all that the record changes until this returns. The record has at most
-    /// [`record_words_max`](Log::record_words_max) words. `continued` are the entries to which a final `Continue`
-    /// entry leads.
+    /// [`record_words_max`](Log::record_words_max) words. `continued` are the ranges to which its `Continue`
+    /// entries lead. Their content is durable.
     ///
     /// # Errors
     /// [`LogError::InDoubt`] when this record's log write failed, or when the record is durable and a write-back met
@@ -187,7 +191,7 @@ impl<M: Medium> Log<M> {
     /// # Cost
     /// One drain; at durability commit one synced write shared with others. A checkpoint when the ring is half full.
     #[inline]
-    pub fn commit(&self, record: &mut Record, continued: &[u64]) -> Result<u64, LogError> {
+    pub fn commit(&self, record: &mut Record, continued: &[ContinuedRange]) -> Result<u64, LogError> {
         let scope = FaultScope::open();
         let committed = self.commit_in(&scope, record, continued);
         // The error reports the fault.
@@ -201,7 +205,7 @@ impl<M: Medium> Log<M> {
         &self,
         scope: &FaultScope,
         record: &mut Record,
-        continued: &[u64],
+        continued: &[ContinuedRange],
     ) -> Result<u64, LogError> {
         debug_assert!(record.len() <= self.record_words_max());
         self.check_accepts_records()?;
@@ -236,7 +240,7 @@ impl<M: Medium> Log<M> {
         &self,
         scope: &FaultScope,
         record: &mut Record,
-        continued: &[u64],
+        continued: &[ContinuedRange],
     ) -> Result<u64, LogError> {
         let memory = scope.memory(self.medium.memory());
         let len = record.padded_len() as u64 * WORD;
@@ -301,7 +305,7 @@ impl<M: Medium> Log<M> {
         &self,
         scope: &FaultScope,
         record: &mut Record,
-        continued: &[u64],
+        continued: &[ContinuedRange],
     ) -> Result<u64, LogError> {
         let memory = scope.memory(self.medium.memory());
         let group = self.group.as_ref().expect("asked before");
@@ -518,13 +522,15 @@ fn apply_all<M: Medium>(
     medium: &M,
     memory: &Readable,
     body: &[u64],
-    continued: &[u64],
+    continued: &[ContinuedRange],
     mut dirty: Option<&mut DirtyLines>,
     exclusive: bool,
 ) {
     apply::apply(medium, memory, body, dirty.as_deref_mut(), exclusive);
-    if !continued.is_empty() {
-        apply::apply(medium, memory, continued, dirty, exclusive);
+    for (at, len) in continued {
+        let mut words = vec![0u64; (len / WORD) as usize];
+        memory.read(*at, words.as_mut_bytes());
+        apply::apply(medium, memory, &words, dirty.as_deref_mut(), exclusive);
     }
 }
 

@@ -261,6 +261,11 @@ impl<'a> Entries<'a> {
         Entries { rest: body }
     }
 
+    /// Returns the words of the entries that are still to come.
+    pub const fn rest(&self) -> &'a [u64] {
+        self.rest
+    }
+
     /// Takes the next entry if it replaces one word. Most entries do.
     #[inline]
     pub fn next_word(&mut self) -> Option<(PoolOffset, u64)> {

@@ -6,16 +6,19 @@
 //!                                           -> in doubt       -> clear: the space is left alone
 //! ```
 
-use super::allocator::{Allocator, refill_of};
+use super::allocator::Allocator;
+use super::block_set::{BlockSet, WordBlocks};
 use super::central::{BlockOrSpan, FreeBlocks, Key};
 use super::class::Class;
+use super::limbo::Retired;
+use super::new_spans::{NewHuge, NewSpans, NewSuperblock};
 use super::space::{Block, FoundObject, Space, Span};
 use crate::error::HeapError;
-use crate::writeset::WriteSet;
+use crate::writes::write_set::WriteSet;
 use lode_layout::{ChunkDescriptor, Huge, PoolOffset, Superblock, checked, unchecked};
 use lode_pmem::{Medium, Readable};
 use lode_redo::bugs;
-use std::collections::HashSet;
+use std::collections::BTreeMap;
 
 /// The strongest alignment of an object, in bytes.
 const ALIGN_MAX: u64 = 4096;
@@ -23,46 +26,11 @@ const ALIGN_MAX: u64 = 4096;
 const ALIGN_MIN: u64 = 16;
 /// Bytes above which an object's first content may be written in place, past the log.
 pub(crate) const PAYLOAD_MIN: u64 = 1024;
-/// Number of frees above which double frees are looked for by hash.
-const FREED_LIST_MAX: usize = 16;
 
 /// Returns the alignment that an object gets when `align` was asked for.
 pub(crate) fn checked_align(align: u64) -> Result<u64, HeapError> {
     let fine = align.max(1).is_power_of_two() && align <= ALIGN_MAX;
     if fine { Ok(align.max(ALIGN_MIN)) } else { Err(HeapError::Alignment { align }) }
-}
-
-/// A superblock that the transaction makes.
-#[derive(Debug)]
-struct NewSuperblock {
-    span: Span,
-    shape: Superblock,
-    key: Key,
-    /// Blocks that the transaction has not taken, except those in `next`.
-    free: FreeBlocks,
-    /// Blocks that the transaction takes next, the first one at the end.
-    next: Vec<Block>,
-}
-
-impl NewSuperblock {
-    /// Takes a block that the transaction has not taken.
-    fn take(&mut self) -> Option<Block> {
-        if self.next.is_empty() {
-            self.free.take(self.span.start, &self.shape, refill_of(self.key.class), &mut self.next);
-            // Ascending addresses: objects that are made together lie together.
-            self.next.reverse();
-        }
-        self.next.pop()
-    }
-}
-
-/// An object in a span of its own that the transaction makes.
-#[derive(Clone, Copy, Debug)]
-struct NewHuge {
-    span: Span,
-    at: PoolOffset,
-    size: u64,
-    type_number: u64,
 }
 
 /// The place at which a block was found.
@@ -76,11 +44,12 @@ enum FoundSpace {
 /// over.
 #[derive(Debug, Default)]
 pub(crate) struct Allocations {
-    taken: Vec<(Key, Block)>,
-    new_superblocks: Vec<NewSuperblock>,
-    huge: Vec<NewHuge>,
-    freed: Vec<BlockOrSpan>,
-    freed_set: HashSet<u64>,
+    /// Blocks, those of the new superblocks included.
+    taken: BlockSet,
+    new_spans: NewSpans,
+    freed: BlockSet,
+    /// Freed spans: start and length in chunks.
+    freed_spans: BTreeMap<PoolOffset, u64>,
 }
 
 impl Allocations {
@@ -103,8 +72,8 @@ impl Allocations {
             return self.alloc_huge(allocator, writes, size, align, type_number);
         };
         allocator.memory().prefetch_store(block.word);
-        writes.set_bits(block.word, block.mask());
-        self.taken.push((key, block));
+        writes.set_bits(allocator.medium(), block.word, block.mask());
+        self.taken.insert(key, block);
         Ok(block.at)
     }
 
@@ -155,7 +124,7 @@ impl Allocations {
         // No cache of a read-only heap holds a block, so each allocation comes here, or to `find_huge`.
         allocator.log().check_writable()?;
         // Only the transaction knows a superblock that it makes, so its blocks are found here only.
-        if let Some(block) = self.take_new_block(key) {
+        if let Some(block) = self.new_spans.take_block(key) {
             return Ok(Some((key, block)));
         }
         let block = allocator.fetch_blocks(key);
@@ -175,7 +144,7 @@ impl Allocations {
             Some(FoundSpace::Block(block)) => Ok(Some((key, block))),
             Some(FoundSpace::Superblock(span)) => {
                 self.make_superblock(allocator, writes, span, key);
-                Ok(self.take_new_block(key).map(|block| (key, block)))
+                Ok(self.new_spans.take_block(key).map(|block| (key, block)))
             }
             None => {
                 let larger = key.class.larger().filter(|class| class.align() >= align);
@@ -183,15 +152,6 @@ impl Allocations {
                 Ok(keys.find_map(|key| Some((key, allocator.fetch_blocks(key)?))))
             }
         }
-    }
-
-    /// Takes a block of a superblock of `key` that this transaction makes.
-    fn take_new_block(&mut self, key: Key) -> Option<Block> {
-        self.new_superblocks
-            .iter_mut()
-            .rev()
-            .filter(|superblock| superblock.key == key)
-            .find_map(NewSuperblock::take)
     }
 
     /// Makes `span` a superblock of `key`. Its header is part of this transaction's record.
@@ -205,10 +165,11 @@ impl Allocations {
         let (class, chunks) = (key.class, span.chunks);
         let shape = Superblock::plan(span.len(), class.block_size(), class.align(), key.type_number);
         let bitmap = vec![checked(0); shape.bitmap_words() as usize];
+        writes.add_own_span(span);
         allocator.store_descriptor(writes, span, ChunkDescriptor::Superblock { chunks });
-        writes.store_header(span.start, &shape.encode(span.start.get()), &bitmap);
+        writes.store_header(allocator.medium(), span.start, &shape.encode(span.start.get()), &bitmap);
         let free = FreeBlocks::of(&shape, &vec![0; bitmap.len()]);
-        self.new_superblocks.push(NewSuperblock { span, shape, key, free, next: Vec::new() });
+        self.new_spans.add_superblock(NewSuperblock { span, shape, key, free, next: Vec::new() });
     }
 
     fn alloc_huge<M: Medium>(
@@ -220,9 +181,10 @@ impl Allocations {
         type_number: u64,
     ) -> Result<PoolOffset, HeapError> {
         let (span, data_off) = allocator.find_huge(size, align)?;
+        writes.add_own_span(span);
         make_huge(allocator, writes, span, Huge { size, data_off, type_number });
         let at = span.start.plus(data_off);
-        self.huge.push(NewHuge { span, at, size: span.len() - data_off, type_number });
+        self.new_spans.add_huge(NewHuge { span, at, size: span.len() - data_off, type_number });
         Ok(at)
     }
 
@@ -235,10 +197,14 @@ impl Allocations {
         at: PoolOffset,
     ) -> Result<(), HeapError> {
         let none = HeapError::NoObject { at };
-        if let Some((block, key, _)) = self.new_block(at) {
-            return if self.has_allocated(block) { self.free_block(writes, key, block) } else { Err(none) };
+        if let Some((block, key, _)) = self.new_spans.block(at) {
+            return if self.taken.contains(block) {
+                self.free_block(allocator, writes, key, block)
+            } else {
+                Err(none)
+            };
         }
-        if let Some(huge) = self.new_huge(at) {
+        if let Some(huge) = self.new_spans.huge(at) {
             return self.free_span(allocator, writes, huge.span, none);
         }
         let Allocator { space, shared, .. } = allocator;
@@ -248,7 +214,7 @@ impl Allocations {
                     return Err(none);
                 }
                 shared.central.register_superblock(space, memory, span);
-                self.free_block(writes, Key { class, type_number: shape.type_number }, block)
+                self.free_block(allocator, writes, Key { class, type_number: shape.type_number }, block)
             }
             FoundObject::Huge { span, .. } => {
                 shared.central.scan_to(space, memory, span.start);
@@ -257,12 +223,18 @@ impl Allocations {
         }
     }
 
-    fn free_block(&mut self, writes: &mut WriteSet, key: Key, block: Block) -> Result<(), HeapError> {
-        if self.has_freed(block.at) {
+    fn free_block<M: Medium>(
+        &mut self,
+        allocator: Allocator<'_, M>,
+        writes: &mut WriteSet,
+        key: Key,
+        block: Block,
+    ) -> Result<(), HeapError> {
+        if self.freed.contains(block) {
             return Err(HeapError::NoObject { at: block.at });
         }
-        writes.clear_bits(block.word, block.mask());
-        self.add_freed(BlockOrSpan::Block(key, block));
+        writes.clear_bits(allocator.medium(), block.word, block.mask());
+        self.freed.insert(key, block);
         Ok(())
     }
 
@@ -273,11 +245,11 @@ impl Allocations {
         span: Span,
         none: HeapError,
     ) -> Result<(), HeapError> {
-        if self.has_freed(span.start) {
+        if self.freed_spans.contains_key(&span.start) {
             return Err(none);
         }
         allocator.store_descriptor(writes, span, ChunkDescriptor::Free);
-        self.add_freed(BlockOrSpan::Span(span));
+        self.freed_spans.insert(span.start, span.chunks);
         Ok(())
     }
 
@@ -289,21 +261,21 @@ impl Allocations {
         at: PoolOffset,
     ) -> Result<(u64, u64), HeapError> {
         let none = HeapError::NoObject { at };
-        if let Some((block, key, shape)) = self.new_block(at) {
-            let there = !self.has_freed(at) && self.has_allocated(block);
+        if let Some((block, key, shape)) = self.new_spans.block(at) {
+            let there = self.taken.contains(block) && !self.freed.contains(block);
             return if there { Ok((shape.block_size, key.type_number)) } else { Err(none) };
         }
-        if let Some(huge) = self.new_huge(at) {
-            let there = !self.has_freed(huge.span.start);
+        if let Some(huge) = self.new_spans.huge(at) {
+            let there = !self.freed_spans.contains_key(&huge.span.start);
             return if there { Ok((huge.size, huge.type_number)) } else { Err(none) };
         }
         match space.find(memory, at)? {
             FoundObject::Block { block, shape, .. }
-                if !self.has_freed(at) && self.is_allocated(memory, block)? =>
+                if !self.freed.contains(block) && self.is_allocated(memory, block)? =>
             {
                 Ok((shape.block_size, shape.type_number))
             }
-            FoundObject::Huge { span, object } if !self.has_freed(span.start) => {
+            FoundObject::Huge { span, object } if !self.freed_spans.contains_key(&span.start) => {
                 Ok((span.len() - object.data_off, object.type_number))
             }
             _ => Err(none),
@@ -314,66 +286,23 @@ impl Allocations {
     fn is_allocated(&self, memory: &Readable, block: Block) -> Result<bool, HeapError> {
         let bits = unchecked(memory.load8(block.word))
             .ok_or(HeapError::Corrupt { what: "the allocation bitmap", at: block.word })?;
-        Ok(bits & block.mask() != 0 || self.has_allocated(block))
-    }
-
-    /// Returns true if the transaction has allocated `block`.
-    fn has_allocated(&self, block: Block) -> bool {
-        self.taken.iter().any(|(_, taken)| *taken == block)
-    }
-
-    /// Returns true if the transaction has already freed the object or span that begins at `at`.
-    fn has_freed(&self, at: PoolOffset) -> bool {
-        if self.freed.len() > FREED_LIST_MAX {
-            return self.freed_set.contains(&at.get());
-        }
-        self.freed.iter().any(|freed| freed.at() == at)
-    }
-
-    fn add_freed(&mut self, freed: BlockOrSpan) {
-        self.freed.push(freed);
-        if self.freed.len() > FREED_LIST_MAX {
-            if self.freed_set.is_empty() {
-                self.freed_set.extend(self.freed.iter().map(|freed| freed.at().get()));
-            } else {
-                self.freed_set.insert(freed.at().get());
-            }
-        }
-    }
-
-    /// Returns the block that begins at `at` in a superblock that this transaction makes.
-    fn new_block(&self, at: PoolOffset) -> Option<(Block, Key, Superblock)> {
-        let superblock = self.new_superblocks.iter().find(|superblock| superblock.span.holds(at))?;
-        let into = at.get().checked_sub(superblock.span.start.get() + superblock.shape.data_off)?;
-        let index = into / superblock.shape.block_size;
-        let exact = index * superblock.shape.block_size == into && index < superblock.shape.block_count;
-        exact.then(|| {
-            (Block::of(superblock.span.start, &superblock.shape, index), superblock.key, superblock.shape)
-        })
-    }
-
-    fn new_huge(&self, at: PoolOffset) -> Option<NewHuge> {
-        self.huge.iter().find(|huge| huge.at == at).copied()
+        Ok(bits & block.mask() != 0 || self.taken.contains(block))
     }
 
     /// Publishes the space of the transaction, whose record `sequence` is durable: its superblocks to all threads,
     /// and the space that it freed to a limbo.
     #[inline]
     pub(crate) fn publish<M: Medium>(&mut self, allocator: Allocator<'_, M>, sequence: u64) {
-        if !self.new_superblocks.is_empty() {
-            for superblock in self.new_superblocks.drain(..) {
-                allocator.shared.central.add_superblock(
-                    superblock.span,
-                    superblock.shape,
-                    superblock.key,
-                    superblock.free,
-                );
-                allocator.lock_cache().magazines.blocks_of(superblock.key).extend(superblock.next);
+        if !self.new_spans.is_empty() {
+            for superblock in self.new_spans.take_superblocks() {
+                let NewSuperblock { span, shape, key, free, next } = superblock;
+                allocator.shared.central.add_superblock(span, shape, key, free);
+                allocator.lock_cache().magazines.blocks_of(key).extend(next);
             }
+            self.new_spans.clear();
         }
         self.taken.clear();
-        self.huge.clear();
-        if !self.freed.is_empty() {
+        if !self.freed.is_empty() || !self.freed_spans.is_empty() {
             self.retire(allocator, sequence);
         }
     }
@@ -382,68 +311,68 @@ impl Allocations {
     fn retire<M: Medium>(&mut self, allocator: Allocator<'_, M>, sequence: u64) {
         let shared = allocator.shared;
         let mut epoch = None;
+        let mut share = |sequence, retired| {
+            let epoch = *epoch.get_or_insert_with(|| shared.readers().advance());
+            shared.limbo().retire(sequence, epoch, retired);
+        };
+        let is_small = |key: Key| key.class.block_size() <= PAYLOAD_MIN;
         let mut cache = allocator.lock_cache();
-        for freed in self.freed.drain(..) {
-            match freed {
-                BlockOrSpan::Block(key, block) if key.class.block_size() <= PAYLOAD_MIN => {
-                    if cache.limbo.retire(key, block) {
-                        allocator.rotate_limbo(&mut cache);
-                    }
+        for (key, block) in self.freed.take_list() {
+            if is_small(key) {
+                if cache.limbo.retire(key, block) {
+                    allocator.rotate_limbo(&mut cache);
                 }
-                BlockOrSpan::Block(..) if bugs::EARLY_REUSE.is_active() => shared.central.release(freed),
-                large => {
-                    let epoch = *epoch.get_or_insert_with(|| shared.readers().advance());
-                    shared.limbo().retire(sequence, epoch, large);
-                }
+            } else if bugs::EARLY_REUSE.is_active() {
+                shared.central.release(BlockOrSpan::Block(key, block));
+            } else {
+                share(sequence, Retired::Blocks(WordBlocks::of(key, block)));
             }
+        }
+        for blocks in self.freed.take_words() {
+            // Sequence 0: small blocks do not wait for a checkpoint.
+            share(if is_small(blocks.key) { 0 } else { sequence }, Retired::Blocks(blocks));
+        }
+        for (start, chunks) in std::mem::take(&mut self.freed_spans) {
+            share(sequence, Retired::Span(Span { start, chunks }));
         }
     }
 
     /// Gives back the space that the transaction had taken. It is not committed and never will be.
     pub(crate) fn roll_back<M: Medium>(&mut self, allocator: Allocator<'_, M>) {
-        let superblocks = std::mem::take(&mut self.new_superblocks);
-        let taken = std::mem::take(&mut self.taken);
-        if !taken.is_empty() {
+        if !self.taken.is_empty() {
             let mut cache = allocator.lock_cache();
-            for (key, block) in taken {
-                if superblocks.iter().all(|superblock| !superblock.span.holds(block.at)) {
-                    allocator.put_back(&mut cache.magazines, key, block);
-                }
+            let magazines = &mut cache.magazines;
+            for (key, block) in self.taken.take_list().filter(|(_, block)| !self.new_spans.hold(*block)) {
+                allocator.put_back(magazines, key, block);
+            }
+            for blocks in self.taken.take_words() {
+                let old = blocks.blocks().filter(|block| !self.new_spans.hold(*block));
+                allocator.shared.central.release_blocks(blocks.key, old);
             }
         }
-        for superblock in superblocks {
-            allocator.shared.central.release_span(superblock.span);
-        }
-        for huge in std::mem::take(&mut self.huge) {
-            allocator.shared.central.release_span(huge.span);
+        if !self.new_spans.is_empty() {
+            for span in self.new_spans.spans() {
+                allocator.shared.central.release_span(span);
+            }
+            self.new_spans.clear();
         }
     }
 
-    /// Empties the lists at the end of a transaction. Its space is published or given back by then, or stays unused
+    /// Empties the sets at the end of a transaction. Its space is published or given back by then, or stays unused
     /// until the pool is opened again.
     #[inline]
     pub(crate) fn clear(&mut self) {
-        // `publish` empties the list of freed space, and not the set.
-        let lists = [self.taken.len(), self.new_superblocks.len(), self.huge.len(), self.freed.len()];
-        if lists.iter().any(|len| *len > 0) || !self.freed_set.is_empty() {
-            self.clear_all();
-        }
-    }
-
-    #[cold]
-    fn clear_all(&mut self) {
         self.taken.clear();
-        self.new_superblocks.clear();
-        self.huge.clear();
+        self.new_spans.clear();
         self.freed.clear();
-        self.freed_set = HashSet::new();
+        self.freed_spans.clear();
     }
 }
 
 /// Adds the descriptor and the header of a huge object in `span` to a transaction's record.
 fn make_huge<M: Medium>(allocator: Allocator<'_, M>, writes: &mut WriteSet, span: Span, object: Huge) {
     allocator.store_descriptor(writes, span, ChunkDescriptor::Huge { chunks: span.chunks });
-    writes.store_header(span.start, &object.encode(span.start.get()), &[]);
+    writes.store_header(allocator.medium(), span.start, &object.encode(span.start.get()), &[]);
 }
 
 /// Makes `place`, which was taken before, an object of `size` bytes at `at`, by entries in a transaction's record.
@@ -456,7 +385,7 @@ pub(crate) fn make_object<M: Medium>(
     type_number: u64,
 ) {
     match place {
-        BlockOrSpan::Block(_, block) => writes.set_bits(block.word, block.mask()),
+        BlockOrSpan::Block(_, block) => writes.set_bits(allocator.medium(), block.word, block.mask()),
         BlockOrSpan::Span(span) => {
             let data_off = at.get() - span.start.get();
             make_huge(allocator, writes, span, Huge { size, data_off, type_number });

@@ -7,7 +7,7 @@ use super::magazine::{Magazines, REFILL};
 use super::shared::Shared;
 use super::space::{Block, Space, Span};
 use crate::error::HeapError;
-use crate::writeset::WriteSet;
+use crate::writes::write_set::WriteSet;
 use lode_layout::{CHUNK, ChunkDescriptor, SPAN_HEADER, align_up};
 use lode_pmem::biased::BiasedGuard;
 use lode_pmem::sync::Ordering;
@@ -59,16 +59,22 @@ impl<'a, M: Medium> Allocator<'a, M> {
         self.space
     }
 
+    /// Returns the medium.
+    #[inline]
+    pub(crate) fn medium(self) -> &'a M {
+        self.log.medium()
+    }
+
     /// Returns the mapped bytes, for loads.
     #[inline]
     pub(crate) fn memory(self) -> &'a Memory {
-        self.log.medium().memory()
+        self.medium().memory()
     }
 
     /// Locks the cache of the calling thread. It stays locked for one step of the allocator, and no such step waits.
     #[inline]
     pub(super) fn lock_cache(self) -> BiasedGuard<'a, Cache> {
-        self.cache.lock(|round| self.log.medium().relax(round))
+        self.cache.lock(|round| self.medium().relax(round))
     }
 
     /// Takes a block of `key` from the thread's cache.
@@ -145,7 +151,7 @@ impl<'a, M: Medium> Allocator<'a, M> {
     /// Adds the descriptor of `span` to a transaction's record.
     pub(super) fn store_descriptor(self, writes: &mut WriteSet, span: Span, descriptor: ChunkDescriptor) {
         let at = self.space.descriptor_at(span.start).expect("spans lie in extents");
-        writes.store_words(at, &[descriptor.encode()]);
+        writes.store_words(self.medium(), at, &[descriptor.encode()]);
     }
 
     /// Retires space that the record `sequence` freed. The space can be reused when a checkpoint covers the record and
@@ -154,7 +160,7 @@ impl<'a, M: Medium> Allocator<'a, M> {
         let epoch = self.shared.readers().advance();
         let mut limbo = self.shared.limbo();
         for place in places {
-            limbo.retire(sequence, epoch, place);
+            limbo.retire(sequence, epoch, place.into());
         }
     }
 

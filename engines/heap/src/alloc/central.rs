@@ -24,16 +24,6 @@ pub(crate) enum BlockOrSpan {
     Span(Span),
 }
 
-impl BlockOrSpan {
-    /// Returns the offset of its first byte.
-    pub(crate) fn at(self) -> PoolOffset {
-        match self {
-            BlockOrSpan::Block(_, block) => block.at,
-            BlockOrSpan::Span(span) => span.start,
-        }
-    }
-}
-
 /// Number of chunks whose descriptors are read at a time, when free space or free blocks are looked for after
 /// opening.
 const SCAN_STEP: u64 = 64;

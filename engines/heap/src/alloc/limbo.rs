@@ -1,8 +1,9 @@
 //! Limbo: freed space, until no reader can hold it any more.
 
+use super::block_set::WordBlocks;
 use super::central::{BlockOrSpan, Key};
-use super::space::Block;
-use std::collections::VecDeque;
+use super::space::{Block, Span};
+use std::collections::BTreeMap;
 use std::mem;
 
 /// Least number of freed blocks for which the limbo is rotated.
@@ -54,35 +55,61 @@ impl Limbo {
     }
 }
 
+/// A part of the freed space that all threads share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Retired {
+    Blocks(WordBlocks),
+    Span(Span),
+}
+
+impl From<BlockOrSpan> for Retired {
+    fn from(place: BlockOrSpan) -> Retired {
+        match place {
+            BlockOrSpan::Block(key, block) => Retired::Blocks(WordBlocks::of(key, block)),
+            BlockOrSpan::Span(span) => Retired::Span(span),
+        }
+    }
+}
+
 /// Freed space that all threads share. Large blocks and spans must also wait for the checkpoint, since a record of
 /// the log could still be replayed over them.
+///
+/// # Cost
+/// Space that waits is looked at when it becomes usable, not before.
 #[derive(Debug, Default)]
 pub(crate) struct SharedLimbo {
-    waiting: VecDeque<(u64, u64, BlockOrSpan)>,
+    /// Space that a reader may hold, with the number of the record that freed it, by the epoch of the free.
+    held: BTreeMap<u64, Vec<(u64, Retired)>>,
+    /// Space that no reader holds, by the number of the record that freed it.
+    unheld: BTreeMap<u64, Vec<Retired>>,
 }
 
 impl SharedLimbo {
     /// Adds space that the record `sequence` freed in `epoch`.
-    pub(crate) fn retire(&mut self, sequence: u64, epoch: u64, place: BlockOrSpan) {
-        self.waiting.push_back((sequence, epoch, place));
+    pub(crate) fn retire(&mut self, sequence: u64, epoch: u64, place: Retired) {
+        self.held.entry(epoch).or_default().push((sequence, place));
     }
 
     /// Takes the space that no reader holds and the checkpoint covers.
-    pub(crate) fn take_reclaimable(&mut self, checkpointed: u64, oldest: u64) -> Vec<BlockOrSpan> {
-        let reclaimable =
-            |(sequence, epoch, _): &(u64, u64, BlockOrSpan)| *sequence <= checkpointed && *epoch < oldest;
-        let mut taken = Vec::new();
-        self.waiting.retain(|entry| {
-            if reclaimable(entry) {
-                taken.push(entry.2);
-            }
-            !reclaimable(entry)
-        });
-        taken
+    pub(crate) fn take_reclaimable(&mut self, checkpointed: u64, oldest: u64) -> Vec<Retired> {
+        self.settle(oldest);
+        let waiting = self.unheld.split_off(&(checkpointed + 1));
+        let reclaimable = mem::replace(&mut self.unheld, waiting);
+        reclaimable.into_values().flatten().collect()
     }
 
     /// Returns true if space that no reader holds waits for the checkpoint.
-    pub(crate) fn waits_for_checkpoint(&self, checkpointed: u64, oldest: u64) -> bool {
-        self.waiting.iter().any(|(sequence, epoch, _)| *sequence > checkpointed && *epoch < oldest)
+    pub(crate) fn waits_for_checkpoint(&mut self, checkpointed: u64, oldest: u64) -> bool {
+        self.settle(oldest);
+        self.unheld.last_key_value().is_some_and(|(sequence, _)| *sequence > checkpointed)
+    }
+
+    /// Moves the space that was freed before the epoch `oldest`, so that no reader holds it.
+    fn settle(&mut self, oldest: u64) {
+        while let Some(epoch) = self.held.first_entry().filter(|epoch| *epoch.key() < oldest) {
+            for (sequence, place) in epoch.remove() {
+                self.unheld.entry(sequence).or_default().push(place);
+            }
+        }
     }
 }

@@ -19,11 +19,13 @@
 
 pub(crate) mod allocations;
 pub(crate) mod allocator;
+pub(crate) mod block_set;
 pub(crate) mod cache;
 pub(crate) mod central;
 pub(crate) mod class;
 pub(crate) mod limbo;
 pub(crate) mod magazine;
+mod new_spans;
 mod reclaim;
 pub(crate) mod shared;
 pub(crate) mod space;

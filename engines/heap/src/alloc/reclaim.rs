@@ -10,6 +10,7 @@
 
 use super::allocator::Allocator;
 use super::cache::ThreadCache;
+use super::limbo::Retired;
 use super::shared::Shared;
 use crate::error::HeapError;
 use lode_layout::{ChunkDescriptor, Record};
@@ -146,7 +147,10 @@ impl<'a, M: Medium> Allocator<'a, M> {
         let mut limbo = self.shared.limbo();
         let reclaimable = limbo.take_reclaimable(self.log.checkpointed(), oldest);
         for place in &reclaimable {
-            self.shared.central.release(*place);
+            match place {
+                Retired::Blocks(blocks) => self.shared.central.release_blocks(blocks.key, blocks.blocks()),
+                Retired::Span(span) => self.shared.central.release_span(*span),
+            }
         }
         !reclaimable.is_empty()
     }

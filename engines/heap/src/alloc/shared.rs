@@ -84,7 +84,7 @@ impl Shared {
             // Sequence 0: small blocks do not wait for a checkpoint.
             blocks
                 .into_iter()
-                .for_each(|(key, block)| waiting.retire(0, epoch, BlockOrSpan::Block(key, block)));
+                .for_each(|(key, block)| waiting.retire(0, epoch, BlockOrSpan::Block(key, block).into()));
         }
     }
 

@@ -25,11 +25,6 @@ impl Span {
     pub(crate) fn len(self) -> u64 {
         self.chunks * CHUNK
     }
-
-    /// Returns true if `at` lies in the span.
-    pub(crate) fn holds(self, at: PoolOffset) -> bool {
-        at >= self.start && at < self.start.plus(self.len())
-    }
 }
 
 /// A block of a superblock: its place, and its bit.

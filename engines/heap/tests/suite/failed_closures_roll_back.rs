@@ -152,7 +152,7 @@ fn spilled_and_oversized_transactions() {
     let mut pool = Pool::new(LEN);
     let heap = pool.heap();
     let place = heap.run(|tx| {
-        let place = tx.alloc_zeroed(LEN / 8, 16, 1)?;
+        let place = tx.alloc_zeroed(LEN / 2, 16, 1)?;
         tx.set_root(place);
         Ok::<_, HeapError>(place)
     });
@@ -160,7 +160,7 @@ fn spilled_and_oversized_transactions() {
     let fill = |value: u64, words: u64| {
         heap.run(|tx| {
             for word in 0..words {
-                tx.store8(place.plus(word % (LEN / 64) * 8), value);
+                tx.store8(place.plus(word * 8), value);
             }
             Ok::<_, HeapError>(())
         })
@@ -174,7 +174,7 @@ fn spilled_and_oversized_transactions() {
     fill(5, words).unwrap();
     assert!(all(5));
     let free = heap.stats().unwrap().free_chunk_bytes;
-    let Err(HeapError::TooLarge { wanted, limit }) = fill(6, LEN / 8) else {
+    let Err(HeapError::TooLarge { wanted, limit }) = fill(6, LEN / 16) else {
         panic!("too large a transaction was not refused");
     };
     assert!(wanted > limit && limit <= free / 2, "{wanted} {limit} {free}");

@@ -9,6 +9,7 @@ mod failed_write_back_stays_in_log;
 mod faults_are_reported;
 mod faulty_medium;
 mod full_typed_pool_reuses_space;
+mod long_typed_transactions;
 mod objects_never_overlap;
 mod out_of_space_only_when_full;
 mod payload_changed_in_its_transaction;

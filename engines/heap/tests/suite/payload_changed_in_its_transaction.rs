@@ -34,29 +34,3 @@ fn changed_payload_is_replayed() {
         (7777, 11)
     );
 }
-
-#[test]
-fn large_transaction_needs_its_payload() {
-    const LEN: u64 = 16 << 20;
-    let medium = Arc::new(memory::persistent(LEN));
-    let heap = heap::create(Arc::clone(&medium));
-    let place = heap.run(|tx| tx.alloc(1 << 20, 16, 2)).unwrap();
-    heap.log().checkpoint().unwrap();
-    let content: Vec<u64> = (0..300).collect();
-    let at = heap
-        .run(|tx| {
-            let at = tx.alloc_with(&content, 16, 1)?;
-            // More entries than a ring holds, so the record goes on elsewhere.
-            for word in 0..100_000 {
-                tx.store8(place.plus(word * 8), word);
-            }
-            Ok::<_, HeapError>(at)
-        })
-        .unwrap();
-    drop(heap);
-    // A power cut in the drain: the record is durable, a line of the content is not.
-    use lode_pmem::Medium;
-    medium.store8(at.plus(640), 0);
-    let (_, recovery) = heap::recover(Arc::clone(&medium), 3);
-    assert_eq!(recovery.replayed, 0);
-}

@@ -1,0 +1,128 @@
+//! The superblocks and huge objects that a transaction makes.
+
+use super::allocator::refill_of;
+use super::central::{FreeBlocks, Key};
+use super::space::{Block, Span};
+use hashbrown::HashMap;
+use lode_layout::{CHUNK, PoolOffset, Superblock};
+
+/// A superblock that the transaction makes.
+#[derive(Debug)]
+pub(super) struct NewSuperblock {
+    pub(super) span: Span,
+    pub(super) shape: Superblock,
+    pub(super) key: Key,
+    /// Blocks that the transaction has not taken, except those in `next`.
+    pub(super) free: FreeBlocks,
+    /// Blocks that the transaction takes next, the first one at the end.
+    pub(super) next: Vec<Block>,
+}
+
+impl NewSuperblock {
+    /// Takes a block that the transaction has not taken.
+    fn take(&mut self) -> Option<Block> {
+        if self.next.is_empty() {
+            self.free.take(self.span.start, &self.shape, refill_of(self.key.class), &mut self.next);
+            // Ascending addresses: objects that are made together lie together.
+            self.next.reverse();
+        }
+        self.next.pop()
+    }
+}
+
+/// An object in a span of its own that the transaction makes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct NewHuge {
+    pub(super) span: Span,
+    pub(super) at: PoolOffset,
+    pub(super) size: u64,
+    pub(super) type_number: u64,
+}
+
+/// The spans that a transaction makes.
+#[derive(Debug, Default)]
+pub(super) struct NewSpans {
+    superblocks: Vec<NewSuperblock>,
+    /// Indices of `superblocks`, by the number of each of their chunks.
+    by_chunk: HashMap<u64, u32>,
+    /// The last superblock of each key. Those before it have no block left.
+    last: HashMap<Key, u32>,
+    huge: HashMap<PoolOffset, NewHuge>,
+}
+
+impl NewSpans {
+    /// Returns true if there is none.
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.superblocks.is_empty() && self.huge.is_empty()
+    }
+
+    /// Adds a superblock.
+    pub(super) fn add_superblock(&mut self, superblock: NewSuperblock) {
+        let index = u32::try_from(self.superblocks.len()).expect("superblocks fit in a pool");
+        let first = superblock.span.start.get() / CHUNK;
+        for chunk in first..first + superblock.span.chunks {
+            self.by_chunk.insert(chunk, index);
+        }
+        self.last.insert(superblock.key, index);
+        self.superblocks.push(superblock);
+    }
+
+    /// Adds a huge object.
+    pub(super) fn add_huge(&mut self, huge: NewHuge) {
+        self.huge.insert(huge.at, huge);
+    }
+
+    /// Takes a block of `key` that the transaction has not taken.
+    pub(super) fn take_block(&mut self, key: Key) -> Option<Block> {
+        let superblock = &mut self.superblocks[*self.last.get(&key)? as usize];
+        let block = superblock.take();
+        if block.is_none() {
+            superblock.next = Vec::new();
+        }
+        block
+    }
+
+    /// Returns true if `block` lies in one of the superblocks.
+    pub(super) fn hold(&self, block: Block) -> bool {
+        self.by_chunk.contains_key(&(block.at.get() / CHUNK))
+    }
+
+    /// Returns the block that begins at `at` in one of the superblocks.
+    pub(super) fn block(&self, at: PoolOffset) -> Option<(Block, Key, Superblock)> {
+        let index = *self.by_chunk.get(&(at.get() / CHUNK))?;
+        let NewSuperblock { span, shape, key, .. } = &self.superblocks[index as usize];
+        let into = at.get().checked_sub(span.start.get() + shape.data_off)?;
+        let index = into / shape.block_size;
+        let exact = index * shape.block_size == into && index < shape.block_count;
+        exact.then(|| (Block::of(span.start, shape, index), *key, *shape))
+    }
+
+    /// Returns the huge object that begins at `at`.
+    pub(super) fn huge(&self, at: PoolOffset) -> Option<NewHuge> {
+        self.huge.get(&at).copied()
+    }
+
+    /// Takes all superblocks, in the order in which they were added.
+    pub(super) fn take_superblocks(&mut self) -> Vec<NewSuperblock> {
+        self.by_chunk.clear();
+        self.last.clear();
+        std::mem::take(&mut self.superblocks)
+    }
+
+    /// Returns the spans of all, by address.
+    pub(super) fn spans(&self) -> Vec<Span> {
+        let superblocks = self.superblocks.iter().map(|superblock| superblock.span);
+        let mut spans: Vec<Span> = superblocks.chain(self.huge.values().map(|huge| huge.span)).collect();
+        spans.sort_unstable_by_key(|span| span.start);
+        spans
+    }
+
+    /// Removes all.
+    #[inline]
+    pub(super) fn clear(&mut self) {
+        if !self.is_empty() {
+            *self = NewSpans::default();
+        }
+    }
+}

@@ -1,0 +1,501 @@
+//! The changes of a running transaction: the entries of its record, and the content of the pool as the transaction
+//! sees it.
+
+use super::overlay::Overlay;
+use super::own_spans::{OwnSpans, chunk_parts};
+use crate::alloc::space::Span;
+use lode_layout::{
+    CHUNK, ENTRY_WORDS_MAX, Entries, Entry, PoolOffset, Record, SpanHeaderWords, WORD, checked, unchecked,
+};
+use lode_pmem::{Medium, Readable};
+use std::collections::BTreeMap;
+use zerocopy::IntoBytes;
+
+/// Maximum number of stores that reads look at one by one. More are looked up in the overlay.
+const PENDING_WRITES_MAX: usize = 16;
+
+/// A range that the transaction will change.
+#[derive(Clone, Copy, Debug)]
+struct PendingWrite {
+    at: u64,
+    len: u64,
+    /// Index of its first word in the record's body; `None` for zeros.
+    words: Option<usize>,
+}
+
+/// Content of a new object that is in place already.
+#[derive(Clone, Copy, Debug)]
+struct Payload {
+    len: u64,
+    crc: u32,
+}
+
+/// Words of the entry that has the checksum of such content.
+const PAYLOAD_WORDS: usize = 3;
+
+/// The parts of a long transaction's changes that are not in the overlay.
+#[derive(Debug)]
+struct LongWrites {
+    /// Bits to set and to clear, by the offset of their word.
+    bits: BTreeMap<u64, (u64, u64)>,
+    /// Number of changes so far.
+    changes: u64,
+    /// True if content of new objects was copied to its place, and the record has no checksum of it.
+    has_payloads: bool,
+}
+
+/// The changes of a transaction.
+#[derive(Debug)]
+pub(crate) struct WriteSet {
+    /// The entries of a short transaction. A long one composes its record when it commits.
+    record: Record,
+    /// Content of a short transaction that was written in place, by offset. Its entries are added at the end, if it
+    /// stays as it is.
+    payloads: BTreeMap<PoolOffset, Payload>,
+    /// Entries below this word of the body are in `pending_writes` or in the overlay. They are collected when the
+    /// transaction reads, so a transaction that only writes pays nothing for them.
+    collected: usize,
+    /// Empty once the overlay has them.
+    pending_writes: Vec<PendingWrite>,
+    overlay: Overlay,
+    own_spans: OwnSpans,
+    long: Option<LongWrites>,
+    /// Number of pending writes and lines that reads have looked at.
+    #[cfg(test)]
+    visits: u64,
+}
+
+impl WriteSet {
+    pub(crate) fn new() -> WriteSet {
+        WriteSet {
+            record: Record::new(),
+            payloads: BTreeMap::new(),
+            collected: 0,
+            pending_writes: Vec::new(),
+            overlay: Overlay::default(),
+            own_spans: OwnSpans::default(),
+            long: None,
+            #[cfg(test)]
+            visits: 0,
+        }
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.record.clear();
+        self.payloads.clear();
+        self.own_spans.clear();
+        if self.collected > 0 || self.long.is_some() {
+            self.collected = 0;
+            self.pending_writes.clear();
+            self.overlay.clear();
+            self.long = None;
+        }
+    }
+
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.record.is_empty() && self.long.is_none()
+    }
+
+    /// Returns the number of words that the changes take in the log so far; about that for a long transaction.
+    #[inline]
+    pub(crate) fn log_words(&self) -> u64 {
+        match &self.long {
+            None => (self.record.len() + PAYLOAD_WORDS * self.payloads.len()) as u64,
+            Some(long) => self.overlay.log_words() + long.bits.len() as u64 * 2,
+        }
+    }
+
+    /// Returns a number that grows with each change.
+    #[inline]
+    pub(crate) fn changes(&self) -> u64 {
+        self.long.as_ref().map_or_else(|| self.log_words(), |long| long.changes)
+    }
+
+    /// Returns true if the transaction is short, and its record has at most `words_max` words with `more` added.
+    #[inline]
+    pub(crate) fn fits_in_record(&self, words_max: u64, more: u64) -> bool {
+        self.long.is_none() && self.log_words() + more <= words_max
+    }
+
+    /// Returns true if the transaction is long, and a store to `at` takes no space in the log.
+    pub(crate) fn stores_in_place(&self, at: PoolOffset) -> bool {
+        self.long.is_some() && self.own_spans.hold(at)
+    }
+
+    /// Returns the record of a short transaction.
+    #[inline]
+    pub(crate) fn record(&mut self) -> &mut Record {
+        debug_assert!(self.long.is_none(), "a long transaction composes its record when it commits");
+        &mut self.record
+    }
+
+    /// Notes a span that the transaction has taken from free chunks.
+    pub(crate) fn add_own_span(&mut self, span: Span) {
+        self.own_spans.add(span);
+    }
+
+    #[inline]
+    pub(crate) fn store8<M: Medium>(&mut self, medium: &M, at: PoolOffset, word: u64) {
+        if self.long.is_some() {
+            return self.store_long(medium, at, word.as_bytes());
+        }
+        self.record.push_word(at, word);
+    }
+
+    #[inline]
+    pub(crate) fn store_words<M: Medium>(&mut self, medium: &M, at: PoolOffset, words: &[u64]) {
+        if self.long.is_some() {
+            return self.store_long(medium, at, words.as_bytes());
+        }
+        let mut at = at;
+        for part in words.chunks(ENTRY_WORDS_MAX) {
+            self.record.push(Entry::Words { at, words: part });
+            at = at.plus(part.len() as u64 * WORD);
+        }
+    }
+
+    pub(crate) fn store_bytes<M: Medium>(&mut self, medium: &M, at: PoolOffset, bytes: &[u8]) {
+        if self.long.is_some() {
+            return self.store_long(medium, at, bytes);
+        }
+        if at.get().is_multiple_of(WORD) && bytes.len().is_multiple_of(WORD as usize) {
+            let words: Vec<u64> = bytes.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word)).collect();
+            self.store_words(medium, at, &words);
+            return;
+        }
+        let mut words = vec![0u64; bytes.len().div_ceil(WORD as usize)];
+        words.as_mut_bytes()[..bytes.len()].copy_from_slice(bytes);
+        self.record.push(Entry::Bytes { at, len: bytes.len() as u64, words: &words });
+    }
+
+    pub(crate) fn zero<M: Medium>(&mut self, medium: &M, at: PoolOffset, len: u64) {
+        if self.long.is_none() {
+            return self.record.push(Entry::Zero { at, len });
+        }
+        for (at, len) in chunk_parts(at, len) {
+            self.zero_long(medium, at, len);
+        }
+    }
+
+    #[inline]
+    pub(crate) fn set_bits<M: Medium>(&mut self, medium: &M, at: PoolOffset, mask: u64) {
+        if self.long.is_some() {
+            return self.change_bits_long(medium, at, mask, 0);
+        }
+        self.record.push(Entry::SetBits { at, mask });
+    }
+
+    #[inline]
+    pub(crate) fn clear_bits<M: Medium>(&mut self, medium: &M, at: PoolOffset, mask: u64) {
+        if self.long.is_some() {
+            return self.change_bits_long(medium, at, 0, mask);
+        }
+        self.record.push(Entry::ClearBits { at, mask });
+    }
+
+    /// Notes that the range holds, in place, content with this checksum.
+    pub(crate) fn payload(&mut self, at: PoolOffset, len: u64, crc: u32) {
+        match &mut self.long {
+            None => _ = self.payloads.insert(at, Payload { len, crc }),
+            Some(long) => {
+                long.has_payloads = true;
+                long.changes += 1;
+            }
+        }
+    }
+
+    /// Returns true if content was written in place whose checksum the record will have.
+    #[inline]
+    pub(crate) fn has_payloads(&self) -> bool {
+        !self.payloads.is_empty()
+    }
+
+    /// Moves content that was written in place, and that the range touches, into the record. The transaction is about
+    /// to change that content, and recovery would drop a transaction whose checksum no longer fits.
+    #[cold]
+    pub(crate) fn log_payloads<M: Medium>(
+        &mut self,
+        medium: &M,
+        memory: &Readable,
+        at: PoolOffset,
+        len: u64,
+    ) {
+        // Payloads are disjoint, so those that end after `at` are the last ones.
+        let before_end = self.payloads.range(..at.plus(len)).rev();
+        let touched: Vec<_> = before_end
+            .take_while(|(start, payload)| start.plus(payload.len) > at)
+            .map(|(start, payload)| (*start, payload.len))
+            .collect();
+        for (start, len) in touched {
+            self.payloads.remove(&start);
+            let mut words = vec![0u64; (len / WORD) as usize];
+            memory.read(start, words.as_mut_bytes());
+            self.store_words(medium, start, &words);
+        }
+    }
+
+    /// Adds the entries that have the checksums of content in place.
+    #[inline]
+    pub(crate) fn push_payload_checksums(&mut self) {
+        while let Some((at, Payload { len, crc })) = self.payloads.pop_first() {
+            self.record.push(Entry::Payload { at, len, crc });
+        }
+    }
+
+    /// Stores a span header and the words after it, in one entry.
+    pub(crate) fn store_header<M: Medium>(
+        &mut self,
+        medium: &M,
+        at: PoolOffset,
+        header: &SpanHeaderWords,
+        after: &[u64],
+    ) {
+        let words: Vec<u64> = header.iter().chain(after).copied().collect();
+        self.store_words(medium, at, &words);
+    }
+
+    /// Returns the word at `at` as the transaction sees it.
+    #[inline]
+    pub(crate) fn load8(&mut self, memory: &Readable, at: PoolOffset) -> u64 {
+        if self.is_empty() {
+            return memory.load8(at);
+        }
+        self.collect_pending();
+        if self.pending_writes.is_empty() {
+            return self.overlay.load8(memory, at);
+        }
+        let mut word = [0; 8];
+        self.read(memory, at, &mut word);
+        u64::from_le_bytes(word)
+    }
+
+    /// Reads the range from `at` as the transaction sees it.
+    pub(crate) fn read(&mut self, memory: &Readable, at: PoolOffset, into: &mut [u8]) {
+        self.collect_pending();
+        #[cfg(test)]
+        {
+            self.visits +=
+                self.pending_writes.len() as u64 + (into.len() as u64).div_ceil(lode_layout::LINE) + 1;
+        }
+        if self.pending_writes.is_empty() {
+            return self.overlay.read(memory, at, into);
+        }
+        memory.read(at, into);
+        for pending in &self.pending_writes {
+            pending.copy_to(self.record.body(), at.get(), into);
+        }
+    }
+
+    /// Makes the entries that were added since the last call known to reads.
+    #[inline]
+    fn collect_pending(&mut self) {
+        if self.collected < self.record.body().len() {
+            self.collect_entries();
+        }
+    }
+
+    fn collect_entries(&mut self) {
+        let body = self.record.body();
+        let mut word = self.collected;
+        for entry in Entries::new(&body[self.collected..]).map_while(Result::ok) {
+            let (pending, used) = match entry {
+                Entry::Words { at, words } => {
+                    let len = words.len() as u64 * WORD;
+                    (Some(PendingWrite { at: at.get(), len, words: Some(word + 1) }), 1 + words.len())
+                }
+                Entry::Bytes { at, len, words } => {
+                    (Some(PendingWrite { at: at.get(), len, words: Some(word + 2) }), 2 + words.len())
+                }
+                Entry::Zero { at, len } => (Some(PendingWrite { at: at.get(), len, words: None }), 2),
+                Entry::SetBits { .. } | Entry::ClearBits { .. } => (None, 2),
+                Entry::Payload { .. } | Entry::Continue { .. } => (None, 3),
+            };
+            word += used;
+            self.pending_writes.extend(pending);
+            if self.pending_writes.len() > PENDING_WRITES_MAX || !self.overlay.is_empty() {
+                for pending in self.pending_writes.drain(..) {
+                    pending.store_to(&mut self.overlay, body);
+                }
+            }
+        }
+        self.collected = word;
+    }
+
+    /// Makes the transaction a long one. Its changes so far go to the overlay, or to their place in its own spans.
+    #[cold]
+    pub(crate) fn make_long<M: Medium>(&mut self, medium: &M) {
+        if self.long.is_some() {
+            return;
+        }
+        let changes = self.log_words() + 1;
+        self.collect_entries();
+        for pending in self.pending_writes.drain(..) {
+            pending.store_to(&mut self.overlay, self.record.body());
+        }
+        let mut long = LongWrites { bits: BTreeMap::new(), changes, has_payloads: !self.payloads.is_empty() };
+        let mut own_bits = Vec::new();
+        for entry in Entries::new(self.record.body()).map_while(Result::ok) {
+            let (at, set, clear) = match entry {
+                Entry::SetBits { at, mask } => (at, mask, 0),
+                Entry::ClearBits { at, mask } => (at, 0, mask),
+                _ => continue,
+            };
+            if self.own_spans.hold(at) {
+                own_bits.push((at, set, clear));
+            } else {
+                long.change_bits(at, set, clear);
+            }
+        }
+        self.record.clear();
+        self.collected = 0;
+        self.payloads.clear();
+        self.long = Some(long);
+        let WriteSet { overlay, own_spans, .. } = self;
+        let is_own = |at| own_spans.hold(at);
+        let mut stored = Vec::new();
+        overlay.extract(is_own, |entry| {
+            stored.push(match entry {
+                Entry::Words { at, words } => (at, words.len() as u64 * WORD),
+                Entry::Bytes { at, len, .. } | Entry::Zero { at, len } => (at, len),
+                _ => unreachable!("an overlay has words, bytes and zeros"),
+            });
+            store_entry(medium, entry);
+        });
+        for (at, len) in stored {
+            own_spans.add_dirty(at, len);
+        }
+        for (at, set, clear) in own_bits {
+            self.change_own_bits(medium, at, set, clear);
+        }
+    }
+
+    /// Stores bytes, as a long transaction: in place in its own spans.
+    #[cold]
+    fn store_long<M: Medium>(&mut self, medium: &M, at: PoolOffset, bytes: &[u8]) {
+        let mut rest = bytes;
+        for (at, len) in chunk_parts(at, bytes.len() as u64) {
+            let (part, after) = rest.split_at(len as usize);
+            if self.own_spans.hold(at) {
+                medium.store(at, part);
+                self.own_spans.add_dirty(at, len);
+            } else {
+                self.overlay.store(at, part);
+            }
+            rest = after;
+        }
+        self.count_change();
+    }
+
+    /// Makes a range in one chunk zero, as a long transaction.
+    fn zero_long<M: Medium>(&mut self, medium: &M, at: PoolOffset, len: u64) {
+        if self.own_spans.hold(at) {
+            store_entry(medium, Entry::Zero { at, len });
+            self.own_spans.add_dirty(at, len);
+        } else {
+            self.overlay.zero(at, len);
+        }
+        self.count_change();
+    }
+
+    #[cold]
+    fn change_bits_long<M: Medium>(&mut self, medium: &M, at: PoolOffset, set: u64, clear: u64) {
+        if self.own_spans.hold(at) {
+            self.change_own_bits(medium, at, set, clear);
+        } else if let Some(long) = &mut self.long {
+            long.change_bits(at, set, clear);
+        }
+        self.count_change();
+    }
+
+    /// Changes bits in a span of the transaction, which no other thread looks at.
+    fn change_own_bits<M: Medium>(&mut self, medium: &M, at: PoolOffset, set: u64, clear: u64) {
+        let word = medium.memory().reading_in_scope(|memory| memory.load8(at));
+        if let Some(bits) = unchecked(word) {
+            medium.store8(at, checked(bits & !clear | set));
+            self.own_spans.add_dirty(at, WORD);
+        }
+    }
+
+    fn count_change(&mut self) {
+        if let Some(long) = &mut self.long {
+            long.changes += 1;
+        }
+    }
+
+    /// Passes the changes of a long transaction to `push`, as entries of a record. The changes in its own spans are in
+    /// place.
+    pub(super) fn for_each_entry(&self, mut push: impl FnMut(Entry<'_>)) {
+        self.overlay.for_each_entry(&mut push);
+        for (at, (set, clear)) in self.long.iter().flat_map(|long| &long.bits) {
+            let at = PoolOffset::new(*at);
+            if *set != 0 {
+                push(Entry::SetBits { at, mask: *set });
+            }
+            if *clear != 0 {
+                push(Entry::ClearBits { at, mask: *clear });
+            }
+        }
+    }
+
+    /// Starts the write-back of the lines that a long transaction stored in place. Returns true if there is any content
+    /// in place that the next drain makes durable.
+    pub(super) fn flush_in_place<M: Medium>(&self, medium: &M) -> bool {
+        let mut any = self.long.as_ref().is_some_and(|long| long.has_payloads);
+        for (at, len) in self.own_spans.dirty_ranges() {
+            medium.flush(at, len);
+            any = true;
+        }
+        any
+    }
+}
+
+impl LongWrites {
+    /// Adds bits to set and to clear. A later change of a bit takes the place of an earlier one.
+    fn change_bits(&mut self, at: PoolOffset, set: u64, clear: u64) {
+        let (to_set, to_clear) = self.bits.entry(at.get()).or_default();
+        *to_set = *to_set & !clear | set;
+        *to_clear = *to_clear & !set | clear;
+    }
+}
+
+/// Stores the words, bytes or zeros of an entry to their place.
+fn store_entry<M: Medium>(medium: &M, entry: Entry<'_>) {
+    match entry {
+        Entry::Words { at, words } => medium.store(at, words.as_bytes()),
+        Entry::Bytes { at, len, words } => medium.store(at, &words.as_bytes()[..len as usize]),
+        Entry::Zero { at, len } => medium.store(at, &[0; CHUNK as usize][..len as usize]),
+        _ => unreachable!("an overlay has words, bytes and zeros"),
+    }
+}
+
+impl PendingWrite {
+    /// Copies the part of the write that is in the range from `start` to `into`, which holds that range.
+    fn copy_to(&self, body: &[u64], start: u64, into: &mut [u8]) {
+        let from = self.at.max(start);
+        let to = (self.at + self.len).min(start + into.len() as u64);
+        if from >= to {
+            return;
+        }
+        let target = &mut into[(from - start) as usize..(to - start) as usize];
+        match self.words {
+            None => target.fill(0),
+            Some(words) => {
+                let source = &body[words..].as_bytes()[(from - self.at) as usize..];
+                target.copy_from_slice(&source[..target.len()]);
+            }
+        }
+    }
+
+    /// Makes the write a part of `overlay`.
+    fn store_to(&self, overlay: &mut Overlay, body: &[u64]) {
+        let at = PoolOffset::new(self.at);
+        match self.words {
+            None => overlay.zero(at, self.len),
+            Some(words) => overlay.store(at, &body[words..].as_bytes()[..self.len as usize]),
+        }
+    }
+}
+
+#[cfg(test)]
+mod test;
