@@ -1,4 +1,4 @@
-//! Loading a text: one durable transaction per line, by threads that share group commits.
+//! Loading a text: a durable transaction for each line, by threads that share group commits, or for many lines.
 //!
 //! A hash of the key assigns each line to a thread, so one thread puts all lines of a key, in their order. Lines go
 //! out in blocks, and each thread gets its part of every block. So no thread is more than a few blocks late.
@@ -21,6 +21,8 @@
 //!
 //! `begun` covers the bytes that were received when it was noted. So a sender that repeats the input has all bytes
 //! that the load waits for, and can send them before any line is acknowledged.
+//!
+//! Lines of one transaction are done together, in their order. So all of this holds for them, too.
 //!
 //! An input is the same if it has the same hash up to `offset` or, as long as that is 0, the same first line.
 
@@ -71,6 +73,9 @@ pub struct LoadOptions {
     pub on_error: OnError,
     /// Number of threads that load. One more thread reads.
     pub threads: NonZeroUsize,
+    /// Maximum number of lines that a thread puts in one transaction. With more than one, no line is durable before
+    /// all of them are.
+    pub transaction_lines: NonZeroUsize,
 }
 
 /// Receiver of the events of a load. Any thread of the load may call it.
@@ -118,6 +123,8 @@ struct Loader<'s, M: Medium, E> {
     put: Counter,
     replaced: Counter,
     failed: AtomicBool,
+    /// Set when a thread stopped before the end of its lines.
+    stopped_early: AtomicBool,
     failure: Mutex<Option<KvError>>,
 }
 
@@ -146,7 +153,7 @@ enum Ending {
 }
 
 impl<M: Medium> Store<M> {
-    /// Puts every pair of `input`, each in a transaction of its own. If the tree holds the beginning of the same
+    /// Puts every pair of `input`, each in a transaction of its own or many in one. If the tree holds the beginning of the same
     /// input, only the rest is put. The load that put the beginning must be the last change of the tree.
     ///
     /// # Errors
@@ -160,7 +167,7 @@ impl<M: Medium> Store<M> {
     /// value or that of a later line, however often this load is killed and repeated.
     ///
     /// # Cost
-    /// One drain per key, shared by all threads at durability `commit`. One more for each note, after some hundred
+    /// One drain per transaction, shared by all threads at durability `commit`. One more for each note, after some hundred
     /// lines or after as many as a pipe has at a time.
     pub fn load<E: LoadEvents>(
         &mut self,
@@ -190,6 +197,7 @@ impl<M: Medium> Store<M> {
             put: Counter::default(),
             replaced: Counter::default(),
             failed: AtomicBool::new(false),
+            stopped_early: AtomicBool::new(false),
             failure: Mutex::new(None),
         };
         loader.run(&mut input, &begin, stored)
@@ -222,6 +230,9 @@ impl<M: Medium, E: LoadEvents> Loader<'_, M, E> {
         });
         let ending = match self.failure.lock().unwrap_or_else(PoisonError::into_inner).take() {
             Some(failure) => Ending::Failed(failure),
+            // The reader may have come to the end of the input before.
+            // ORDER: none: the threads have ended.
+            None if self.stopped_early.load(Ordering::Relaxed) => Ending::Stopped,
             None => ending,
         };
         let complete = matches!(ending, Ending::Complete(_));
@@ -303,7 +314,8 @@ impl<M: Medium, E: LoadEvents> Loader<'_, M, E> {
         begun: u64,
         skipped: &mut u64,
     ) -> (KvLoad, Option<Ending>) {
-        let (how, lines_max) = (self.options.mode(), PART_LINES * parts.len());
+        let part_lines = PART_LINES.max(self.options.transaction_lines.get());
+        let (how, lines_max) = (self.options.mode(), part_lines * parts.len());
         let max = self.store.heap().memory().len().saturating_mul(ESCAPE_LEN);
         let (mut line, mut lines, begin) = (Vec::new(), 0, input.offset());
         while input.offset() < begun || (lines < lines_max && input.offset() - begin < BLOCK_LEN) {
@@ -366,6 +378,8 @@ impl<M: Medium, E: LoadEvents> Loader<'_, M, E> {
         let worked = self.store.tree().map_err(KvError::from).and_then(|tree| {
             for part in parts {
                 if !self.put_part(&tree, &part)? {
+                    // ORDER: none: read when this thread has ended.
+                    self.stopped_early.store(true, Ordering::Relaxed);
                     break;
                 }
                 self.progress.part_done(&part.block);
@@ -383,6 +397,7 @@ impl<M: Medium, E: LoadEvents> Loader<'_, M, E> {
             true => find_loaded(tree, &part.lines)?,
             false => vec![false; part.lines.len()],
         };
+        let mut to_put = Vec::new();
         for (numbered, is_loaded) in part.lines.iter().zip(already_loaded) {
             if self.must_stop() {
                 return Ok(false);
@@ -391,11 +406,40 @@ impl<M: Medium, E: LoadEvents> Loader<'_, M, E> {
                 self.already_loaded.add(1);
                 // The load that put the line may have been killed before it acknowledged the line.
                 self.acknowledge(numbered)?;
+            } else if self.options.transaction_lines.get() > 1 {
+                to_put.push(numbered);
             } else {
                 self.put(tree, numbered, None)?;
             }
         }
+        for lines in to_put.chunks(self.options.transaction_lines.get()) {
+            if self.must_stop() {
+                return Ok(false);
+            }
+            self.put_together(tree, lines)?;
+        }
         Ok(true)
+    }
+
+    /// Puts lines in one transaction. If it fails, puts them one by one, so that the error names its line, and the lines
+    /// before that one are loaded.
+    fn put_together(&self, tree: &Tree<'_, M>, lines: &[&NumberedPair]) -> Result<(), KvError> {
+        let put = self.store.heap().run(|tx| {
+            lines.iter().try_fold(0, |replaced, NumberedPair { pair: Pair { key, value }, .. }| {
+                Ok::<_, IndexError>(replaced + u64::from(tree.insert_in(tx, key, value)?))
+            })
+        });
+        match put {
+            Ok(replaced) => {
+                self.put.add(lines.len() as u64);
+                self.replaced.add(replaced);
+                lines.iter().try_for_each(|numbered| self.acknowledge(numbered))
+            }
+            Err(error @ IndexError::Heap(HeapError::InDoubt(_) | HeapError::Poisoned)) => {
+                Err(KvError::Refused { line: lines[0].line, error })
+            }
+            Err(_) => lines.iter().try_for_each(|numbered| self.put(tree, numbered, None)),
+        }
     }
 
     fn put(

@@ -19,11 +19,14 @@ use std::path::{Path, PathBuf};
 
 /// Default number of threads at durability commit, where a sync dominates the cost and many keys share one.
 const THREADS_GROUP_COMMIT: u16 = 16;
+/// Lines of a transaction where no key is acknowledged by itself.
+const TRANSACTION_LINES: usize = 4096;
 /// Largest number of threads. More would only wait for each other.
 const THREADS_MAX: i64 = 1024;
 
 pub(crate) const ABOUT: &str = "\
-Put every line of a text, each in a durable transaction of its own; several threads share syncs.
+Put every line of a text, in durable transactions of 4096 lines. With --ack or --threads each line has a transaction of \
+its own, and several threads share syncs.
 
 Loading the same input again finishes the rest: the progress of a load is stored in the pool, with a hash of the \
 input up to there, every few hundred lines, and at the end in the transaction of the last key. It is compared with \
@@ -68,7 +71,8 @@ pub(crate) struct Load {
     /// Print each key once it is durable, and never before: one per line, escaped as in TSV
     #[arg(long)]
     ack: bool,
-    /// Number of loading threads [default: 16 at durability commit, else 2]
+    /// Number of loading threads, each line in a transaction of its own unless it is 1 [default: 1; with --ack 16 at
+    /// durability commit, else 2]
     #[arg(long, value_name = "N", value_parser = value_parser!(u16).range(1..=THREADS_MAX))]
     threads: Option<u16>,
 }
@@ -134,7 +138,13 @@ pub(crate) fn run(load: &Load, options: &GlobalOptions) -> Result<Output, Failur
     let interrupt = Interrupt::listen()?;
     let mut store = open_to_write(&load.pool, options.durability, what)?;
     let group_commit = store.heap().medium().durability() == Durability::Commit;
-    let threads = load.threads.unwrap_or(if group_commit { THREADS_GROUP_COMMIT } else { 2 });
+    let threads = load.threads.unwrap_or(match (load.ack, group_commit) {
+        (false, _) => 1,
+        (true, true) => THREADS_GROUP_COMMIT,
+        (true, false) => 2,
+    });
+    // Long transactions of several threads would wait for each other's locks.
+    let transaction_lines = if load.ack || threads > 1 { 1 } else { TRANSACTION_LINES };
     let load_options = LoadOptions {
         format: match load.format {
             LoadFormat::Keys => Format::Keys,
@@ -146,6 +156,7 @@ pub(crate) fn run(load: &Load, options: &GlobalOptions) -> Result<Output, Failur
             OnErrorOption::Skip => OnError::Skip,
         },
         threads: NonZeroUsize::from(NonZeroU16::new(threads).expect("at least one")),
+        transaction_lines: NonZeroUsize::new(transaction_lines).expect("at least one"),
     };
     let progress = Progress::counter("keys loaded");
     let reporter = Reporter { ack: load.ack, json: options.json, progress, interrupt };

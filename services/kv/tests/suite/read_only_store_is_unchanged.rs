@@ -80,8 +80,12 @@ fn only_reads(path: &Path, pairs: &[(&[u8], &[u8])]) {
         assert_eq!(updated, Err(HeapError::ReadOnly.into()));
         let made = store.heap().run(Tree::create);
         assert_eq!(made, Err(HeapError::ReadOnly.into()));
-        let options =
-            LoadOptions { format: Format::Tsv, on_error: OnError::Stop, threads: NonZeroUsize::MIN };
+        let options = LoadOptions {
+            format: Format::Tsv,
+            on_error: OnError::Stop,
+            threads: NonZeroUsize::MIN,
+            transaction_lines: NonZeroUsize::MIN,
+        };
         refused(store.load(lines("new\tvalue\n"), &options, &Unheard));
         refused(store.load(lines(""), &options, &Unheard));
     }

@@ -4,16 +4,21 @@
 
 use lode_kv::{Format, Input, KvError, LineError, LoadEvents, LoadOptions, OnError, Store};
 use lode_pool::CreateOptions;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fs::{self, File};
 use std::io;
 use std::num::NonZeroUsize;
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex};
 use tempfile::TempDir;
 
-const OPTIONS: LoadOptions =
-    LoadOptions { format: Format::Tsv, on_error: OnError::Stop, threads: NonZeroUsize::new(2).unwrap() };
+const OPTIONS: LoadOptions = LoadOptions {
+    format: Format::Tsv,
+    on_error: OnError::Stop,
+    threads: NonZeroUsize::new(2).unwrap(),
+    transaction_lines: NonZeroUsize::MIN,
+};
 /// More lines than one block has with two threads.
 const LINES: u64 = 100;
 
@@ -121,4 +126,79 @@ fn first_line_identifies_the_input() {
     let report = load(&mut store, "another\tinput\nhot\tline 0\n", RefusingEvents::new(0, 0)).unwrap();
     assert_eq!((report.complete, report.put, report.lines_before), (true, 2, 0));
     assert_eq!(store.get(b"hot").unwrap().unwrap(), b"line 0");
+}
+
+const LONG: LoadOptions =
+    LoadOptions { threads: NonZeroUsize::MIN, transaction_lines: NonZeroUsize::new(64).unwrap(), ..OPTIONS };
+
+/// Stops the load after a number of lines.
+struct StoppingEvents {
+    lines_left: AtomicU64,
+}
+
+impl LoadEvents for StoppingEvents {
+    fn durable(&self, _line: u64, _key: &[u8]) -> io::Result<()> {
+        let one_less = |left: u64| Some(left.saturating_sub(1));
+        self.lines_left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, one_less).unwrap();
+        Ok(())
+    }
+
+    fn skipped(&self, line: u64, error: &LineError) {
+        panic!("line {line}: {error}");
+    }
+
+    fn stopped(&self) -> bool {
+        self.lines_left.load(Ordering::SeqCst) == 0
+    }
+}
+
+fn numbered_lines(lines: u64) -> Vec<(String, String)> {
+    (0..lines).map(|line| (format!("key {}", line * 7919 % 700), format!("line {line}"))).collect()
+}
+
+#[test]
+fn load_in_long_transactions_resumes() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut store, path) = (store(&folder), folder.path().join("in.tsv"));
+    let lines = numbered_lines(2000);
+    let all: String = lines.iter().map(|(key, value)| format!("{key}\t{value}\n")).collect();
+    let mut rounds = 0;
+    loop {
+        // Lines that are there already are acknowledged again.
+        let events = StoppingEvents { lines_left: AtomicU64::new(150 + 250 * rounds) };
+        let report = store.load(input(&path, &all), &LONG, &events).unwrap();
+        rounds += 1;
+        // Whatever was done is there, in the order of the lines.
+        for (key, value) in lines.iter().take(report.lines as usize) {
+            let found = String::from_utf8(store.get(key.as_bytes()).unwrap().unwrap()).unwrap();
+            let number = |value: &str| value.strip_prefix("line ").unwrap().parse::<u64>().unwrap();
+            assert!(number(&found) >= number(value), "{key}: {found} after {value}");
+        }
+        if report.complete {
+            break;
+        }
+    }
+    assert!(rounds > 5, "{rounds}");
+    let last: HashMap<String, String> = lines.into_iter().collect();
+    for (key, value) in last {
+        assert_eq!(store.get(key.as_bytes()).unwrap().unwrap(), value.as_bytes(), "{key}");
+    }
+}
+
+/// A line that is refused does not keep the lines before it from being loaded, though they share its transaction.
+#[test]
+fn lines_before_refused_line_are_loaded() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut store, path) = (store(&folder), folder.path().join("in.tsv"));
+    let line = |number: u64| match number {
+        50 => format!("key 50\t{}\n", "v".repeat(2 << 20)),
+        number => format!("key {number}\tvalue\n"),
+    };
+    let all: String = (1..=100).map(line).collect();
+    let ended = store.load(input(&path, &all), &LONG, &RefusingEvents::new(0, 0));
+    assert!(matches!(ended, Err(KvError::Refused { line: 50, .. })), "{ended:?}");
+    for number in 1..=100u64 {
+        let found = store.get(format!("key {number}").as_bytes()).unwrap();
+        assert_eq!(found.is_some(), number < 50, "line {number}");
+    }
 }
