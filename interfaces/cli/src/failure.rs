@@ -6,7 +6,7 @@ use lode_kv::KvError;
 use lode_pool::PoolError;
 use serde_json::json;
 use std::fmt;
-use std::io;
+use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -35,12 +35,14 @@ Exit status:
 pub(crate) struct Failure {
     message: String,
     code: u8,
+    /// What an emulated tool prints on standard output.
+    output: String,
 }
 
 impl Failure {
     /// Returns the failure of `what`. `why` gives the reason and the place.
     pub(crate) fn new(what: impl fmt::Display, why: impl fmt::Display) -> Failure {
-        Failure { message: format!("{what}: {why}"), code: FAILED }
+        Failure { message: format!("{what}: {why}"), code: FAILED, output: String::new() }
     }
 
     /// Returns the failure of `what` at damage. `why` gives the place of the damage and the next step.
@@ -65,25 +67,30 @@ impl Failure {
         // clap prints the error first, in one line or with a list below it. An empty line and help follow.
         let lines: Vec<&str> = text.lines().take_while(|line| !line.is_empty()).map(str::trim).collect();
         let message = lines.join(" ");
-        Failure { message: message.strip_prefix("error: ").unwrap_or(&message).to_owned(), code: USAGE }
+        Failure::usage_error(message.strip_prefix("error: ").unwrap_or(&message))
     }
 
     /// Returns the failure for wrong arguments that clap accepts.
     pub(crate) fn usage_error(message: impl Into<String>) -> Failure {
-        Failure { message: message.into(), code: USAGE }
+        Failure { message: message.into(), code: USAGE, output: String::new() }
+    }
+
+    /// Returns the failure of an emulated tool, which prints `output` and exits with `code`.
+    pub(crate) fn of_tool(output: String, code: u8, message: String) -> Failure {
+        Failure { message, code, output }
     }
 
     /// Returns the failure to write standard output; silent if the reader has closed it.
     pub(crate) fn stdout(error: io::Error) -> Failure {
         if error.kind() == io::ErrorKind::BrokenPipe {
-            return Failure { message: String::new(), code: BROKEN_PIPE };
+            return Failure { message: String::new(), code: BROKEN_PIPE, output: String::new() };
         }
         Failure::new("writing the output", error)
     }
 
     /// Returns the failure of a command that a signal ended.
     pub(crate) fn interrupted(message: impl Into<String>) -> Failure {
-        Failure { message: message.into(), code: INTERRUPTED }
+        Failure { message: message.into(), code: INTERRUPTED, output: String::new() }
     }
 
     /// Returns a function that turns an error of the pool at `path` into the failure of `what`.
@@ -103,8 +110,13 @@ impl Failure {
         }
     }
 
-    /// Prints the message to standard error; returns the exit code.
+    /// Prints the message to standard error, after the output of an emulated tool; returns the exit code.
     pub(crate) fn report(&self, json: bool) -> ExitCode {
+        if !json && !self.output.is_empty() {
+            let mut out = io::stdout().lock();
+            // The exit code tells of the failure even if nobody reads the output.
+            let _ = out.write_all(self.output.as_bytes()).and_then(|()| out.flush());
+        }
         if !self.message.is_empty() {
             if json {
                 eprintln!("{}", json!({ "error": self.message, "code": self.code }));

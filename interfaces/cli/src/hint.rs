@@ -116,7 +116,7 @@ fn goal_hint(error: &GoalError) -> String {
         GoalError::ModuleInUse { namespace, .. } => {
             format!(" with `lode ndctl destroy-namespace {namespace}`")
         }
-        GoalError::SetSplit { .. } => " with -dimm".to_owned(),
+        GoalError::SetSplit { .. } | GoalError::PartOfSocket { .. } => " with -dimm".to_owned(),
         _ => String::new(),
     }
 }

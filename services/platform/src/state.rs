@@ -28,6 +28,9 @@ pub struct State {
     /// Goals that take effect at the next reboot.
     #[serde(rename = "goal", default, skip_serializing_if = "Vec::is_empty")]
     pub goals: Vec<Goal>,
+    /// Configured modules whose configuration data was deleted. They lose their partitions at the next reboot.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cleared: Vec<Handle>,
     /// Numbers of the regions that were disabled since the last reboot.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub disabled_regions: Vec<u32>,
@@ -155,6 +158,7 @@ impl State {
             partitions: Vec::new(),
             sets: Vec::new(),
             goals: Vec::new(),
+            cleared: Vec::new(),
             disabled_regions: Vec::new(),
             namespaces: Vec::new(),
             media_errors: Vec::new(),
@@ -165,6 +169,11 @@ impl State {
     /// Returns the partitioning of a module; `None` if it is not configured.
     pub fn partition(&self, module: Handle) -> Option<&Partition> {
         self.partitions.iter().find(|partition| partition.module == module)
+    }
+
+    /// Returns true if the module has configuration data, as goals count it.
+    pub fn is_configured(&self, module: Handle) -> bool {
+        self.partition(module).is_some() && !self.cleared.contains(&module)
     }
 
     /// Returns the sets that a module is part of, with its offset in each.

@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use lode_platform::ipmctl::{Attributes, DisplayOptions, Subject};
-use lode_platform::{Format, GoalRequest, Handle, LabelVersion, PersistentKind, Targets, nearest};
+use lode_platform::{Format, Handle, Targets, nearest};
 use std::fmt::Display as Shown;
 use std::str::FromStr;
 
@@ -10,9 +10,13 @@ use std::str::FromStr;
 #[derive(Debug, PartialEq)]
 pub(super) enum Request {
     Help,
-    Show { subject: Subject, targets: Targets, display: DisplayOptions },
-    CreateGoal { request: GoalRequest, display: DisplayOptions, force: bool },
-    DeleteGoal { targets: Targets },
+    Show {
+        subject: Subject,
+        targets: Targets,
+        display: DisplayOptions,
+    },
+    /// A line that begins with `create` or `delete`, which has its own grammar.
+    Change,
 }
 
 /// The value that an option takes.
@@ -55,16 +59,14 @@ struct Args {
 /// Parses the arguments of a command.
 pub(super) fn parse(args: &[String]) -> Result<Request, Failure> {
     let Some((verb, rest)) = args.split_first() else { return Ok(Request::Help) };
-    let verb = parse_keyword(verb, &VERBS, "verb")?;
+    if parse_keyword(verb, &VERBS, "verb")? != "show" {
+        return Ok(Request::Change);
+    }
     let args = Args::split(rest)?;
     if args.has("-help") {
         return Ok(Request::Help);
     }
-    match verb {
-        "show" => args.show(),
-        "create" => args.create_goal(),
-        _ => args.delete_goal(),
-    }
+    args.show()
 }
 
 impl Args {
@@ -148,47 +150,6 @@ impl Args {
         Ok(Request::Show { subject, targets: self.targets()?, display: self.display()? })
     }
 
-    fn create_goal(&self) -> Result<Request, Failure> {
-        self.require_goal("create -goal", &["-units", "-force"])?;
-        let mut request = GoalRequest { targets: self.targets()?, ..GoalRequest::default() };
-        for (name, value) in &self.properties {
-            match *name {
-                "MemoryMode" => request.memory_percent = percent(name, value)?,
-                "Reserved" => request.reserved_percent = percent(name, value)?,
-                "PersistentMemoryType" => {
-                    let kinds = ["AppDirect", "AppDirectNotInterleaved"];
-                    request.kind = match parse_keyword(value, &kinds, "type of persistent memory")? {
-                        "AppDirect" => PersistentKind::AppDirect,
-                        _ => PersistentKind::AppDirectNotInterleaved,
-                    };
-                }
-                _ => {
-                    request.labels = match parse_keyword(value, &["1.1", "1.2"], "version of labels")? {
-                        "1.1" => LabelVersion::V1_1,
-                        _ => LabelVersion::V1_2,
-                    };
-                }
-            }
-        }
-        Ok(Request::CreateGoal { request, display: self.display()?, force: self.has("-force") })
-    }
-
-    fn delete_goal(&self) -> Result<Request, Failure> {
-        // ipmctl does not ask for confirmation here, so -force changes nothing.
-        self.require_goal("delete -goal", &["-force"])?;
-        if let Some((name, _)) = self.properties.first() {
-            return Err(Failure::usage_error(format!("{name} is not a property of `delete -goal`")));
-        }
-        Ok(Request::DeleteGoal { targets: self.targets()? })
-    }
-
-    fn require_goal(&self, command: &str, own: &[&str]) -> Result<(), Failure> {
-        if !self.has("-goal") {
-            return Err(Failure::usage_error(format!("of this verb, only `{command}` is supported")));
-        }
-        self.allow(command, &[&["-goal", "-dimm", "-socket", "-output"], own].concat())
-    }
-
     fn targets(&self) -> Result<Targets, Failure> {
         let modules = self.value("-dimm").map_or(Ok(Vec::new()), |text| numbers("-dimm", text))?;
         let sockets = self.value("-socket").map_or(Ok(Vec::new()), |text| numbers("-socket", text))?;
@@ -251,13 +212,6 @@ fn numbers(option: &str, text: &str) -> Result<Vec<u32>, Failure> {
     list(text).iter().map(number).collect()
 }
 
-fn percent(name: &str, value: &str) -> Result<u8, Failure> {
-    match value.trim_end_matches('%').parse() {
-        Ok(percent) if percent <= 100 => Ok(percent),
-        _ => Err(invalid_value(name, value, "a whole number from 0 to 100")),
-    }
-}
-
 fn invalid_value(name: &str, value: impl Shown, want: &str) -> Failure {
     Failure::usage_error(format!("{name} can't be {value}: it takes {want}"))
 }
@@ -272,19 +226,11 @@ mod test {
 
     #[test]
     fn arguments_parse_in_any_order_and_case() {
-        let expected =
-            parse_line("create -goal -dimm 0x0001,257 MemoryMode=20 PersistentMemoryType=AppDirect -f")
-                .unwrap();
-        let Request::CreateGoal { request, force: true, .. } = &expected else { panic!("{expected:?}") };
-        assert_eq!(request.targets.modules, [Handle(1), Handle(0x101)]);
-        assert_eq!(request.memory_percent, 20);
-        let turned =
-            parse_line("create -f -dimm 0x0001,0x0101 -goal persistentmemorytype=appdirect memorymode=20");
-        assert_eq!(turned.unwrap(), expected);
-        let all = parse_line("create -dimm -goal memorymode=100").unwrap();
-        assert!(
-            matches!(all, Request::CreateGoal { ref request, .. } if request.targets == Targets::default())
-        );
+        let one = parse_line("show -goal -dimm 0x0001,257 -u MiB").unwrap();
+        let Request::Show { targets, .. } = &one else { panic!("{one:?}") };
+        assert_eq!(targets.modules, [Handle(1), Handle(0x101)]);
+        assert_eq!(parse_line("show -U MiB -DIMM 0x0001,0x0101 -goal").unwrap(), one);
+        assert_eq!(parse_line("create -dimm -goal memorymode=100").unwrap(), Request::Change);
         let sensor = parse_line("show -sensor MediaTemperature,Health -dimm 1 -o nvmxml").unwrap();
         let Request::Show { subject, display, .. } = sensor else { panic!("{sensor:?}") };
         assert_eq!(subject, Subject::Sensor(vec!["MediaTemperature".to_owned(), "Health".to_owned()]));
@@ -306,11 +252,6 @@ mod test {
             ("show -dimm 0xg", "can't be 0xg"),
             ("show -socket 70000 -topology", "no more than 65536"),
             ("show -dimm -pcd LSA", "not LSA"),
-            ("create -dimm 1", "only `create -goal`"),
-            ("create -goal MemoryMode=101", "can't be 101"),
-            ("create -goal MemoryMod=10", "was `MemoryMode` meant?"),
-            ("create -goal PersistentMemoryType=Direct", "type of persistent memory"),
-            ("delete -goal Reserved=1", "not a property of `delete -goal`"),
         ] {
             let refused = format!("{:?}", parse_line(line).unwrap_err());
             assert!(refused.contains(why) && refused.contains("code: 2"), "{line}: {refused}");

@@ -8,9 +8,13 @@ use crate::output::Output;
 use crate::platform::{MachineLocation, OpenedMachine, failed, real};
 use clap::Args;
 use grammar::{Request, parse};
-use lode_platform::goal;
-use lode_platform::ipmctl::{self, DisplayOptions, created_goals, goals_to_confirm};
-use lode_platform::{Directory, Format, GoalRequest, Handle, Platform, PlatformError, Purpose, Targets};
+use lode_platform::goal::{self, GoalWarning};
+use lode_platform::ipmctl::{
+    self, ChangeCommand, DisplayOptions, Prepared, Refusal, cleared_text, created_goals, deleted_text,
+    goals_to_confirm, warning_text,
+};
+use lode_platform::machine::IpmctlGeneration;
+use lode_platform::{Directory, Goal, Platform, PlatformError, Purpose};
 use std::io::{self, BufRead, IsTerminal, Write};
 
 /// The commands, for help and the manual page.
@@ -24,15 +28,20 @@ Commands:
   show -dimm [IDS] -pcd Config                  the platform configuration data
   show -sensor [KINDS] [-dimm IDS]              sensors of the modules
   show -system -capabilities                    abilities of platform and firmware
-  create -goal [-dimm IDS] [-socket IDS] [MemoryMode=%] [Reserved=%]
-         [PersistentMemoryType=AppDirect|AppDirectNotInterleaved]
+  create [-f] [-u UNIT] -goal [-dimm IDS] [-socket IDS] [MemoryMode=%]
+         [PersistentMemoryType=AppDirect|AppDirectNotInterleaved] [Reserved=%]
          [NamespaceLabelVersion=1.1|1.2]        provision modules at the next boot
   delete -goal [-dimm IDS] [-socket IDS]        delete such goals
+  delete [-f] -pcd [Config] [-dimm IDS]         make modules count as not configured
 
 Options:
   -a, -all        all values                    -u, -units UNIT     B, MB, MiB, GB, GiB, TB or TiB
   -d, -display V  these values                  -o, -output FORMAT  text or nvmxml
-  -f, -force      create goals without confirmation";
+  -f, -force      change modules without confirmation
+
+create and delete take their words in ipmctl's order: options, then targets, then properties. What ipmctl
+refuses is refused in its words, on standard output, with its exit code: 201 for a wrong line, 1 for the
+rest. docs/ipmctl-rules.md has the rules: a goal takes all modules of a socket, or all not configured.";
 
 const FIELDS: &[(&str, &str)] = &[
     ("output", "the text that is printed without --json"),
@@ -69,46 +78,66 @@ pub(crate) fn run(ipmctl: &Ipmctl) -> Result<Output, Failure> {
             };
             shown.map_err(failed("showing a machine"))?
         }
-        _ if ipmctl.location.is_real() => {
-            return Ok(real::tool_commands_output(&[real::command("ipmctl", ipmctl.command.clone())]));
+        Request::Change if ipmctl.location.is_real() => {
+            let parsed = ChangeCommand::parse(&ipmctl.command, IpmctlGeneration::Three);
+            return match parsed.map_err(|refusal| refused(*refusal))? {
+                None => Ok(Output::text(format!("{COMMANDS}\n")).with("output", COMMANDS)),
+                Some(_) => Ok(real::tool_commands_output(&[real::command("ipmctl", ipmctl.command.clone())])),
+            };
         }
-        Request::CreateGoal { request, display, force } => {
-            create_goal(&mut ipmctl.location.open(Purpose::Change)?, &request, &display, force)?
-        }
-        Request::DeleteGoal { targets } => {
-            delete_goal(&mut ipmctl.location.open(Purpose::Change)?, &targets)?
-        }
+        Request::Change => change(&mut ipmctl.location.open(Purpose::Change)?, &ipmctl.command)?,
     };
     Ok(Output::text(text.clone()).with("output", text))
 }
 
+/// Carries out a command that changes modules.
+fn change(directory: &mut Directory, words: &[String]) -> Result<String, Failure> {
+    let generation = directory.platform().machine.profile.ipmctl;
+    let Some(command) = ChangeCommand::parse(words, generation).map_err(|refusal| refused(*refusal))? else {
+        return Ok(format!("{COMMANDS}\n"));
+    };
+    match command.prepare(directory.platform()).map_err(|refusal| refused(*refusal))? {
+        Prepared::Create { goals, warnings, display, asks } => {
+            create_goal(directory, &goals, &warnings, &display, asks)
+        }
+        Prepared::Delete { targets } => {
+            let deleted = directory.change(|platform| goal::delete(platform, &targets));
+            Ok(deleted_text(&deleted.map_err(failed("deleting a goal"))?, generation))
+        }
+        Prepared::Clear { targets, asks } => {
+            let what = "deleting configuration data";
+            if asks {
+                confirm("Delete the configuration data? Do you want to continue? [y/n] ", what)?;
+            }
+            let cleared = directory.change(|platform| goal::clear(platform, &targets));
+            Ok(cleared_text(&cleared.map_err(failed(what))?, generation))
+        }
+    }
+}
+
 fn create_goal(
     directory: &mut Directory,
-    request: &GoalRequest,
+    goals: &[Goal],
+    warnings: &[GoalWarning],
     display: &DisplayOptions,
-    force: bool,
+    asks: bool,
 ) -> Result<String, Failure> {
     let what = "creating a goal";
-    let goals = goal::plan(directory.platform(), request).map_err(failed(what))?;
-    if !force && display.format == Format::Text {
-        let table = goals_to_confirm(directory.platform(), &goals, display).map_err(failed(what))?;
-        confirm(&format!("{table}Do you want to continue? [y/n] "), what)?;
+    if asks {
+        let table = goals_to_confirm(directory.platform(), goals, display).map_err(failed(what))?;
+        let warnings: String = warnings.iter().map(|one| format!("{}\n", warning_text(*one))).collect();
+        confirm(&format!("{table}{warnings}Do you want to continue? [y/n] "), what)?;
     }
     let change = |platform: &mut Platform| {
-        goal::create(platform, goals.clone());
-        created_goals(platform, &goals, display)
+        goal::create(platform, goals.to_vec());
+        created_goals(platform, goals, display, asks)
     };
     directory.change(change).map_err(failed(what))
 }
 
-fn delete_goal(directory: &mut Directory, targets: &Targets) -> Result<String, Failure> {
-    let deleted = directory.change(|platform| goal::delete(platform, targets));
-    let deleted = deleted.map_err(failed("deleting a goal"))?;
-    if deleted.is_empty() {
-        return Ok("There are no goal configs defined in the system.\n".to_owned());
-    }
-    let line = |module: &Handle| format!("Delete memory allocation goal from DIMM {module}: Success\n");
-    Ok(deleted.iter().map(line).collect())
+/// Returns the failure of a refused command: ipmctl's output and exit code, and the reason with its objects.
+fn refused(refusal: Refusal) -> Failure {
+    Failure::of_tool(refusal.output, refusal.code, refusal.why)
 }
 
 /// Asks the user for confirmation. Every answer but yes is a failure.

@@ -96,14 +96,21 @@ fn html_output_replaces_only_files() {
 fn deleted_goal_has_no_effect() {
     let machine = Emulated::new("lab-pair");
     machine.ipmctl("create -f -goal").success();
-    machine.ipmctl("create -f -goal").failure(1, &["has a goal already", "delete -goal"]);
-    let deleted = machine.ipmctl("delete -goal -dimm 0x0101").success();
-    assert_eq!(deleted, "Delete memory allocation goal from DIMM 0x0101: Success\n");
-    assert_eq!(machine.ipmctl("delete -f -goal").success().lines().count(), 1);
+    let again = machine.ipmctl("create -f -goal");
+    assert!(again.out.starts_with("Create region configuration goal failed: Error 115 - "), "{again:?}");
+    again.failure(1, &["has a goal already"]);
+    let half = machine.ipmctl("delete -goal -dimm 0x0101");
+    assert!(half.out.starts_with("Delete memory allocation goal failed: Error 110 - "), "{half:?}");
+    half.failure(1, &["on socket 0, name 0x0001, too"]);
+    let deleted = machine.ipmctl("delete -goal").success();
     assert_eq!(
-        machine.ipmctl("delete -goal").success(),
-        "There are no goal configs defined in the system.\n"
+        deleted,
+        "Delete memory allocation goal from PMem module 0x0001: Success\n\
+         Delete memory allocation goal from PMem module 0x0101: Success\n"
     );
+    let none = machine.ipmctl("delete -goal");
+    assert!(none.out.contains("0x0101: Error 122 - There is no goal configuration"), "{none:?}");
+    none.failure(1, &["0x0001, 0x0101 have no goal"]);
     assert!(machine.platform("reboot").success().contains("no goals were waiting"));
 }
 
@@ -141,11 +148,24 @@ fn e820_reads_and_plans_memory_map() {
 fn invalid_input_leaves_machine_unchanged() {
     let machine = Emulated::new("fujitsu-primergy");
     let before = machine.platform("show").success();
-    machine.ipmctl("create -f -goal -dimm 0x1101").failure(1, &["0x1101 is dead"]);
-    machine.ipmctl("create -f -goal -dimm 0x2222").failure(1, &["no module 0x2222"]);
-    machine.ipmctl("create -f -goal -socket 7").failure(1, &["no socket 0x0007"]);
-    machine.ipmctl("create -f -goal MemoryMode=60 Reserved=50").failure(2, &["more than 100"]);
-    machine.ipmctl("create -f -goal MemoryMode=101").failure(2, &["can't be 101"]);
+    let refused = |words: &str, code: i32, output: &str, why: &str| {
+        let run = machine.ipmctl(words);
+        assert_eq!(run.out, format!("{output}\n"), "{words}");
+        run.failure(code, &[why]);
+    };
+    let unmanageable = "Error: The specified device is not manageable by the driver.";
+    refused("create -f -goal -dimm 0x1101", 201, unmanageable, "0x1101 is dead");
+    let unknown = "DIMM not found. Invalid DimmID: 0x2222";
+    refused("create -f -goal -dimm 0x2222", 1, unknown, "no module 0x2222");
+    let socket = "Create region configuration goal failed: Error (13) - Invalid SocketID";
+    refused("create -f -goal -socket 7", 1, socket, "no socket 0x0007");
+    let sum = "Syntax Error: Properties MemoryMode and Reserved cannot sum greater than 100%";
+    refused("create -f -goal MemoryMode=60 Reserved=50", 201, sum, "more than 100");
+    let value = "Syntax Error: Incorrect value for property MemoryMode";
+    refused("create -f -goal MemoryMode=101", 201, value, "\"101\" is no value");
+    let run = machine.ipmctl("create -goal -f");
+    assert!(run.out.starts_with("Syntax Error: Invalid or unexpected token -f.\nDid you mean:\n"), "{run:?}");
+    run.failure(201, &["options, then targets, then properties"]);
     machine.ipmctl("show -dimm -d Colour").failure(2, &["no value Colour"]);
     machine.ipmctl("show -dim").failure(2, &["was `-dimm` meant?"]);
     assert_eq!(machine.platform("show").success(), before);

@@ -1,10 +1,15 @@
 //! Goals: the partitioning of modules from the next reboot on.
+//!
+//! `docs/ipmctl-rules.md` has the rules with their sources.
 
 pub(crate) mod error;
 mod partition;
 mod request;
+mod rules;
+mod warning;
 
 pub use error::GoalError;
 pub(crate) use partition::WAYS;
-pub use partition::{create, delete, plan};
+pub use partition::{clear, create, delete, plan};
 pub use request::{GoalRequest, PersistentKind, Targets};
+pub use warning::{GoalWarning, warnings};

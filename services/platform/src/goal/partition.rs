@@ -2,34 +2,31 @@
 
 use super::error::GoalError;
 use super::request::{GoalRequest, PersistentKind, Targets};
-use crate::machine::{Handle, Health, Module, ModuleError};
+use super::rules;
+use crate::machine::Handle;
 use crate::platform::Platform;
-use crate::region::Region;
 use crate::state::{Goal, Share};
 use lode_layout::{align_down, align_up};
 
 /// Numbers of modules over which a memory controller can interleave, descending.
 pub(crate) const WAYS: [usize; 8] = [16, 12, 8, 6, 4, 3, 2, 1];
-/// Number of sets that a module can belong to.
-const SETS_MAX: usize = 2;
 
 /// Computes the goals for a request.
 ///
 /// # Errors
-/// Fails if a module is unknown, dead or locked, has a pending goal, or would leave its set, or if the percentages
-/// can't be met.
+/// Fails if ipmctl would refuse the goal: `docs/ipmctl-rules.md` has its rules.
 pub fn plan(platform: &Platform, request: &GoalRequest) -> Result<Vec<Goal>, GoalError> {
     let (memory, reserved) = (request.memory_percent, request.reserved_percent);
     if u32::from(memory) + u32::from(reserved) > 100 {
         return Err(GoalError::Percentages { memory, reserved });
     }
-    let modules = goal_targets(platform, &request.targets)?;
+    let modules = rules::target_modules(&platform.machine, &request.targets)?;
+    rules::check_create(platform, request, &modules)?;
     let mut goals = Vec::new();
     let mut rest = Vec::new();
     for module in &modules {
         let usable = platform.machine.usable_capacity(module);
-        let reserved = part(platform, module, usable, reserved)?;
-        let memory = part(platform, module, usable, memory)?.min(usable - reserved);
+        let (memory, reserved) = parts(usable, platform.machine.alignment, memory, reserved);
         rest.push(usable - memory - reserved);
         let labels = request.labels;
         goals.push(Goal { module: module.handle, memory, reserved, labels, shares: Vec::new() });
@@ -40,55 +37,29 @@ pub fn plan(platform: &Platform, request: &GoalRequest) -> Result<Vec<Goal>, Goa
         PersistentKind::AppDirectNotInterleaved => sets.add_not_interleaved(),
         PersistentKind::AppDirect => sets.add_interleaved(),
     }
+    rules::check_ratio(platform, &goals)?;
     Ok(goals)
 }
 
-/// Returns the modules that goals can be made for.
-fn goal_targets<'p>(platform: &'p Platform, targets: &Targets) -> Result<Vec<&'p Module>, GoalError> {
-    let mut modules = targets.resolve(&platform.machine)?;
-    if targets.modules.is_empty() {
-        modules.retain(|module| module.health != Health::NonFunctional);
+/// Returns the bytes of memory and the bytes that stay unmapped, in units of firmware's alignment. A goal for some
+/// memory gives one unit at least, and a goal for some persistent memory leaves one unit at least. Percentages of 100
+/// together leave no persistent memory.
+fn parts(usable: u64, alignment: u64, memory: u8, reserved: u8) -> (u64, u64) {
+    let nearest = |percent: u8| {
+        let exact = (u128::from(usable) * u128::from(percent) / 100) as u64;
+        let (below, above) = (align_down(exact, alignment), align_up(exact, alignment));
+        if exact - below < above - exact { below } else { above }
+    };
+    let mut bytes = nearest(memory);
+    if memory > 0 {
+        bytes = bytes.max(alignment);
     }
-    let in_use: Vec<(Region, String)> = platform
-        .regions()
-        .into_iter()
-        .filter_map(|region| {
-            let namespaces = platform.namespaces(&region).into_iter();
-            let name = namespaces.filter(|one| one.uuid.is_some()).map(|one| one.device()).next()?;
-            Some((region, name))
-        })
-        .collect();
-    for module in &modules {
-        let module = *module;
-        module.check_usable()?;
-        if platform.state.goal(module.handle).is_some() {
-            return Err(GoalError::GoalPending { module: module.handle });
-        }
-        if let Some((_, namespace)) = in_use.iter().find(|(region, _)| region.has(module.handle)) {
-            let namespace = namespace.clone();
-            return Err(GoalError::ModuleInUse { module: module.handle, namespace });
-        }
-        let shared = platform.state.sets_of(module.handle).flat_map(|(set, _)| &set.members);
-        for member in shared {
-            if !modules.iter().any(|other| other.handle == member.module) {
-                return Err(GoalError::SetSplit { module: module.handle, other: member.module });
-            }
-        }
+    if memory < 100 && bytes >= usable && usable > alignment {
+        bytes = usable - alignment;
     }
-    if modules.is_empty() { Err(GoalError::NoModules) } else { Ok(modules) }
-}
-
-/// Returns a percentage of a module's usable bytes, rounded to firmware's alignment.
-fn part(platform: &Platform, module: &Module, usable: u64, percent: u8) -> Result<u64, GoalError> {
-    let alignment = platform.machine.alignment;
-    let exact = (u128::from(usable) * u128::from(percent) / 100) as u64;
-    let (below, above) = (align_down(exact, alignment), align_up(exact, alignment));
-    let part = if exact - below < above - exact { below } else { above };
-    if part == 0 && percent > 0 {
-        let capacity = module.capacity;
-        return Err(GoalError::TooSmallShare { percent, module: module.handle, capacity, alignment });
-    }
-    Ok(part)
+    let bytes = bytes.min(usable);
+    let left = usable - bytes;
+    (bytes, if memory + reserved == 100 { left } else { nearest(reserved).min(left) })
 }
 
 /// Adds goals, which take effect at the next reboot.
@@ -99,14 +70,36 @@ pub fn create(platform: &mut Platform, goals: Vec<Goal>) {
 /// Deletes the goals of these modules. Returns the modules that had one.
 ///
 /// # Errors
-/// [`UnknownModule`](ModuleError::UnknownModule), [`UnknownSocket`](ModuleError::UnknownSocket).
-pub fn delete(platform: &mut Platform, targets: &Targets) -> Result<Vec<Handle>, ModuleError> {
-    let targeted: Vec<Handle> =
-        targets.resolve(&platform.machine)?.iter().map(|module| module.handle).collect();
-    let deleted =
-        targeted.into_iter().filter(|module| platform.state.goal(*module).is_some()).collect::<Vec<_>>();
+/// Fails if a module or a socket does not exist or can't be used, only some of the goals of a socket would be deleted,
+/// or no module has a goal.
+pub fn delete(platform: &mut Platform, targets: &Targets) -> Result<Vec<Handle>, GoalError> {
+    let modules = rules::target_modules(&platform.machine, targets)?;
+    rules::check_delete(platform, &modules)?;
+    let (deleted, others): (Vec<Handle>, Vec<Handle>) =
+        modules.iter().map(|module| module.handle).partition(|module| platform.state.goal(*module).is_some());
+    if deleted.is_empty() {
+        return Err(GoalError::NoGoal { modules: others });
+    }
     platform.state.goals.retain(|goal| !deleted.contains(&goal.module));
     Ok(deleted)
+}
+
+/// Deletes the configuration data of modules. They count as not configured at once, and lose their partitions and sets
+/// at the next reboot. Returns the modules.
+///
+/// # Errors
+/// Fails if a module does not exist or can't be used.
+pub fn clear(platform: &mut Platform, targets: &Targets) -> Result<Vec<Handle>, GoalError> {
+    let modules = rules::target_modules(&platform.machine, targets)?;
+    rules::check_unlocked(&modules)?;
+    let modules: Vec<Handle> = modules.iter().map(|module| module.handle).collect();
+    let state = &mut platform.state;
+    state.goals.retain(|goal| !modules.contains(&goal.module));
+    let configured = |module: &Handle| state.partitions.iter().any(|one| one.module == *module);
+    let new: Vec<Handle> =
+        modules.iter().copied().filter(|one| configured(one) && !state.cleared.contains(one)).collect();
+    state.cleared.extend(new);
+    Ok(modules)
 }
 
 /// Divides the persistent capacity of goals into interleave sets.
@@ -125,23 +118,23 @@ impl Sets<'_> {
         }
     }
 
-    /// Interleaves the capacity that all modules of a socket have in common. Repeats it with the remainder of the
-    /// larger modules, until a module is in as many sets as it can be.
+    /// Interleaves the capacity that all modules of a socket have in common. What larger modules have beyond it is a
+    /// second set for each.
     fn add_interleaved(&mut self) {
         let mut sockets: Vec<u16> = self.goals.iter().map(|goal| goal.module.socket()).collect();
         sockets.dedup();
         for socket in sockets {
-            for _ in 0..SETS_MAX {
-                let left =
-                    |index: &usize| self.goals[*index].module.socket() == socket && self.rest[*index] > 0;
-                let members: Vec<usize> = (0..self.goals.len()).filter(left).collect();
-                let share = members.iter().map(|index| self.rest[*index]).min().unwrap_or(0);
-                let mut members = members.as_slice();
-                while let Some(ways) = WAYS.into_iter().find(|ways| *ways <= members.len()) {
-                    let (set, others) = members.split_at(ways);
-                    self.add(set, share);
-                    members = others;
-                }
+            let left = |index: &usize| self.goals[*index].module.socket() == socket && self.rest[*index] > 0;
+            let members: Vec<usize> = (0..self.goals.len()).filter(left).collect();
+            let share = members.iter().map(|index| self.rest[*index]).min().unwrap_or(0);
+            let mut open = members.as_slice();
+            while let Some(ways) = WAYS.into_iter().find(|ways| *ways <= open.len()) {
+                let (set, others) = open.split_at(ways);
+                self.add(set, share);
+                open = others;
+            }
+            for index in members {
+                self.add(&[index], self.rest[index]);
             }
         }
     }
@@ -162,7 +155,7 @@ impl Sets<'_> {
 mod test {
     use super::*;
     use crate::boot::reboot;
-    use crate::machine::{INCLUDED, Machine};
+    use crate::machine::{INCLUDED, Machine, ModuleError};
 
     const GIB: u64 = 1 << 30;
 
@@ -214,8 +207,8 @@ mod test {
         };
         let refused = plan(&platform, &request(60, 41));
         assert!(matches!(refused, Err(GoalError::Percentages { memory: 60, reserved: 41 })), "{refused:?}");
-        let refused = plan(&platform, &request(49, 0));
-        assert!(matches!(refused, Err(GoalError::TooSmallShare { percent: 49, .. })), "{refused:?}");
+        let small = plan(&platform, &request(1, 0)).unwrap();
+        assert_eq!(small[0].memory, GIB, "some memory is one unit at least");
         assert!(plan(&platform, &request(50, 0)).is_ok());
     }
 
@@ -241,7 +234,7 @@ mod test {
     }
 
     #[test]
-    fn pending_goal_and_split_set_are_refused() {
+    fn pending_goal_and_part_of_socket_are_refused() {
         let mut platform = platform(INCLUDED[2].1);
         let goals = plan(&platform, &GoalRequest::default()).unwrap();
         create(&mut platform, goals);
@@ -250,7 +243,7 @@ mod test {
         reboot(&mut platform);
         let targets = Targets { modules: vec![Handle(0x101)], ..Targets::default() };
         let refused = plan(&platform, &GoalRequest { targets, ..GoalRequest::default() });
-        let Err(GoalError::SetSplit { module, other }) = refused else { panic!("{refused:?}") };
-        assert_eq!((module.0, other.0), (0x101, 1));
+        let Err(GoalError::PartOfSocket { socket: 0, missing }) = refused else { panic!("{refused:?}") };
+        assert!(missing.contains(&Handle(1)) && !missing.contains(&Handle(0x101)), "{missing:?}");
     }
 }

@@ -1,6 +1,6 @@
 //! `ipmctl show -goal`, and the output of `create -goal`.
 
-use super::display::{DisplayOptions, capacity, empty_result, print};
+use super::display::{DisplayOptions, capacity, empty_result, is_first_generation, print};
 use super::error::ShowError;
 use crate::goal::Targets;
 use crate::listing::{Column, Format, Record, Records};
@@ -39,7 +39,7 @@ pub fn goals_to_confirm(
     Ok(format!("The following configuration will be applied:\n{}", goal_table(platform, goals, display)?))
 }
 
-/// Formats the goals after they were created.
+/// Formats the goals after they were created. Generation 3 prints no heading if it did not ask.
 ///
 /// # Errors
 /// Those of `show -goal`.
@@ -47,9 +47,11 @@ pub fn created_goals(
     platform: &Platform,
     goals: &[Goal],
     display: &DisplayOptions,
+    asked: bool,
 ) -> Result<String, ShowError> {
     let table = goal_table(platform, goals, display)?;
     Ok(match display.format {
+        Format::Text if !asked && !is_first_generation(&platform.machine) => table + REBOOT,
         Format::Text => format!("Created following region configuration goal\n{table}{REBOOT}"),
         Format::Xml => table,
     })

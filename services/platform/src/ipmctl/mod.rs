@@ -1,22 +1,27 @@
 //! Output of ipmctl.
 
+mod change;
 mod dimm;
 mod display;
 pub(crate) mod error;
 mod goal;
 mod pcd;
+mod refusal;
 mod region;
 mod resources;
 mod sensor;
 mod show;
+mod syntax;
 mod system;
 mod topology;
 
+pub use change::{ChangeCommand, Prepared};
 pub(crate) use dimm::LATER as DIMM_COLUMNS;
 pub use display::{Attributes, DisplayOptions};
 pub(crate) use display::{empty_result, print};
 pub use error::ShowError;
 pub use goal::{created_goals, goals_to_confirm};
+pub use refusal::{Refusal, cleared_text, deleted_text, warning_text};
 pub(crate) use region::COLUMNS as REGION_COLUMNS;
 pub use show::{Subject, show};
 pub(crate) use topology::COLUMNS as TOPOLOGY_COLUMNS;

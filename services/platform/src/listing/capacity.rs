@@ -72,7 +72,7 @@ impl Precision {
     pub(crate) fn of(generation: IpmctlGeneration) -> Precision {
         match generation {
             IpmctlGeneration::One => Precision { decimals: 1, rounded: false },
-            IpmctlGeneration::Three => Precision { decimals: 3, rounded: true },
+            IpmctlGeneration::Two | IpmctlGeneration::Three => Precision { decimals: 3, rounded: true },
         }
     }
 

@@ -20,7 +20,9 @@ pub struct Profile {
 pub enum IpmctlGeneration {
     /// 01.x: capacities with one digit, cut off.
     One,
-    /// 02.x and 03.x: capacities rounded to three digits; memory resources as a table.
+    /// 02.x: capacities rounded to three digits; memory resources as a table.
+    Two,
+    /// 03.x: as 02.x, and a goal for less memory than DRAM is refused.
     Three,
 }
 

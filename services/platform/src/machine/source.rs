@@ -136,7 +136,8 @@ impl Reader<'_> {
     fn profile(&self, source: &ProfileSource) -> Result<Profile, MachineError> {
         let ipmctl = match source.ipmctl.get_ref() {
             1 => IpmctlGeneration::One,
-            2 | 3 => IpmctlGeneration::Three,
+            2 => IpmctlGeneration::Two,
+            3 => IpmctlGeneration::Three,
             _ => return Err(self.fault(&source.ipmctl, "the generation of ipmctl", "1, 2 or 3")),
         };
         let ndctl = *source.ndctl.get_ref();

@@ -29,7 +29,7 @@ pub(super) fn with_only(platform: &Platform, modules: &[Handle]) -> Platform {
         profile: machine.profile,
         alignment: machine.alignment,
         modules: kept.cloned().collect(),
-        dram: Vec::new(),
+        dram: machine.dram.clone(),
         memmap: Vec::new(),
         firmware_scrubs: machine.firmware_scrubs,
     })

@@ -7,7 +7,7 @@ use super::request::{NamespaceRequest, Rest};
 use super::rule::RuleError;
 use super::search::{Allocator, Uuids, first_success};
 use crate::goal::{GoalError, PersistentKind};
-use crate::machine::{Handle, Module, ModuleError};
+use crate::machine::{Handle, Module, ModuleError, Security};
 use crate::platform::Platform;
 use crate::state::Partition;
 use std::collections::BTreeMap;
@@ -33,6 +33,8 @@ pub(super) struct SocketPlan {
     pub(super) groups: Vec<Group>,
     /// The requests that are fulfilled on this socket, in their order.
     pub(super) requests: Vec<NamespaceRequest>,
+    /// A locked module, which keeps the socket from new goals.
+    locked: Option<Handle>,
 }
 
 impl<'p> Assignment<'p> {
@@ -42,9 +44,12 @@ impl<'p> Assignment<'p> {
             let on = |module: &&Module| module.handle.socket() == socket && module.usable();
             let modules: Vec<Handle> =
                 platform.machine.modules.iter().filter(on).map(|module| module.handle).collect();
+            let is_locked = |one: &&Module| one.handle.socket() == socket && one.security == Security::Locked;
+            let locked = platform.machine.modules.iter().find(is_locked).map(|module| module.handle);
             let all = || Group::new(&modules, PersistentKind::AppDirect, Vec::new());
-            let groups = if repartition && !modules.is_empty() { vec![all()] } else { Vec::new() };
-            SocketPlan { modules, groups, requests: Vec::new() }
+            let divides = repartition && !modules.is_empty() && locked.is_none();
+            let groups = if divides { vec![all()] } else { Vec::new() };
+            SocketPlan { modules, groups, requests: Vec::new(), locked }
         };
         let sockets = sockets.iter().map(|socket| (*socket, plan(*socket))).collect();
         Assignment { platform, in_place: platform.clone(), sockets, repartition }
@@ -94,6 +99,9 @@ impl<'p> Assignment<'p> {
                 plan.requests.push(request);
             }
             return Ok(made.namespace.size);
+        }
+        if let Some(module) = plan.locked.filter(|_| !plan.modules.is_empty()) {
+            return Err(GoalError::from(ModuleError::LockedModule { module }).into());
         }
         let mut plan = plan.clone();
         plan.requests.push(request);

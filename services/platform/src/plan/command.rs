@@ -15,6 +15,9 @@ impl Step {
             Step::DestroyNamespace { name, .. } => format!("ndctl destroy-namespace -f {name}"),
             Step::DeleteGoals { modules } => format!("ipmctl delete -goal -dimm {}", list(modules)),
             Step::CreateGoals { request } => create_goal(request),
+            Step::ClearConfiguration { modules } => {
+                format!("ipmctl delete -f -dimm {} -pcd Config", list(modules))
+            }
             Step::Reboot => "reboot".to_owned(),
             Step::LabelRegion { region, modules } => {
                 let modules: String = modules.iter().map(|number| format!(" nmem{number}")).collect();

@@ -12,7 +12,7 @@ use super::search::{Uuids, add_all, no_socket};
 use super::sequence::Plan;
 use super::step::Step;
 use super::table::Table;
-use crate::goal::{GoalRequest, PersistentKind, Targets};
+use crate::goal::{GoalRequest, Targets};
 use crate::machine::{Handle, Health};
 use crate::platform::Platform;
 use std::collections::BTreeSet;
@@ -85,14 +85,16 @@ fn build_steps(
     if !pending.is_empty() {
         steps.push(Step::DeleteGoals { modules: pending });
     }
-    let split = modules_of_split_sets(platform, assignment);
-    if !split.is_empty() {
-        // A goal must include all modules of a set, and these sets are split between goals. So a first goal
-        // dissolves them.
-        let kind = PersistentKind::AppDirectNotInterleaved;
-        let targets = Targets { modules: split, ..Targets::default() };
-        let request = GoalRequest { targets, kind, ..GoalRequest::default() };
-        steps.extend([Step::CreateGoals { request }, Step::Reboot]);
+    let split = split_sockets(assignment);
+    let first = split.iter().map(|(_, second, _)| Step::CreateGoals { request: second.clone() });
+    let first: Vec<Step> = first.collect();
+    if !first.is_empty() {
+        steps.extend(first);
+        steps.push(Step::Reboot);
+    }
+    for (first, _, modules) in split {
+        steps.push(Step::ClearConfiguration { modules });
+        steps.push(Step::CreateGoals { request: first });
     }
     steps
         .extend(goal_requests(platform, assignment).into_iter().map(|request| Step::CreateGoals { request }));
@@ -108,26 +110,28 @@ fn build_steps(
     Ok((steps, after))
 }
 
-/// Returns the usable modules of each socket that has a set with modules in several groups.
-fn modules_of_split_sets(platform: &Platform, assignment: &Assignment<'_>) -> Vec<Handle> {
-    let splits_a_set = |plan: &SocketPlan| {
-        let group_of = |module: Handle| plan.groups.iter().position(|one| one.modules.contains(&module));
-        let mut sets = platform.state.sets.iter();
-        plan.groups.len() > 1
-            && sets.any(|set| {
-                let groups = set.members.iter().map(|member| group_of(member.module));
-                groups.collect::<BTreeSet<_>>().len() > 1
-            })
-    };
-    let split = assignment.sockets.values().filter(|plan| splits_a_set(plan));
-    split.flat_map(|plan| plan.modules.iter().copied()).collect()
+/// Returns the goals of sockets with two groups: that of the first group, that of the second group for the whole socket,
+/// and the modules of the first.
+///
+/// A goal takes all modules of a socket, or all that are not configured. So the whole socket gets the second goal, and
+/// after a reboot, the first group loses its configuration and gets the first one.
+fn split_sockets(assignment: &Assignment<'_>) -> Vec<(GoalRequest, GoalRequest, Vec<Handle>)> {
+    let split = assignment.sockets.iter().filter_map(|(socket, plan)| match plan.groups.as_slice() {
+        [first, second] => {
+            let targets = Targets { modules: Vec::new(), sockets: vec![*socket] };
+            let whole = GoalRequest { targets, ..second.goal_request() };
+            Some((first.goal_request(), whole, first.modules.clone()))
+        }
+        _ => None,
+    });
+    split.collect()
 }
 
-/// Returns the goals of all groups. Equal goals for whole sockets are merged into one.
+/// Returns the goals of the sockets with one group. Equal goals for whole sockets are merged into one.
 fn goal_requests(platform: &Platform, assignment: &Assignment<'_>) -> Vec<GoalRequest> {
     let mut requests: Vec<GoalRequest> = Vec::new();
     for (socket, plan) in &assignment.sockets {
-        for group in &plan.groups {
+        if let [group] = plan.groups.as_slice() {
             let mut request = group.goal_request();
             if is_whole(platform, *socket, plan) {
                 request.targets = Targets { modules: Vec::new(), sockets: vec![*socket] };

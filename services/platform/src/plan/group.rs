@@ -66,11 +66,11 @@ impl Group {
         if rest == Rest::AppDirect {
             return;
         }
-        // A percentage below half of the alignment is refused, but a larger one may be possible.
+        // Less memory than DRAM is refused, but a larger percentage may be possible.
         let fits = |group: &Group, uuids: Uuids<'_>| {
             matches!(
                 group.attempt(platform, uuids),
-                Ok(_) | Err(RuleError::Goal(GoalError::TooSmallShare { .. }))
+                Ok(_) | Err(RuleError::Goal(GoalError::LessThanDram { .. }))
             )
         };
         let (mut most, mut too_much) = (0_u8, 101_u8);

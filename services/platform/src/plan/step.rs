@@ -3,7 +3,7 @@
 use super::real::cxl::CxlRegion;
 use super::rule::RuleError;
 use crate::boot::reboot;
-use crate::goal::{self, GoalError, GoalRequest, Targets};
+use crate::goal::{self, GoalRequest, Targets};
 use crate::machine::Handle;
 use crate::namespace::{self, CreateNamespace, Mode};
 use crate::platform::Platform;
@@ -30,6 +30,11 @@ pub enum Step {
     CreateGoals {
         /// The modules and their partitioning.
         request: GoalRequest,
+    },
+    /// Deletes the configuration data of modules, which count as not configured from then on.
+    ClearConfiguration {
+        /// The modules.
+        modules: Vec<Handle>,
     },
     /// Reboots the machine.
     Reboot,
@@ -67,11 +72,15 @@ impl Step {
             Step::DestroyNamespace { name, .. } => namespace::destroy(platform, name, true)?,
             Step::DeleteGoals { modules } => {
                 let targets = Targets { modules: modules.clone(), ..Targets::default() };
-                goal::delete(platform, &targets).map_err(GoalError::from)?;
+                goal::delete(platform, &targets)?;
             }
             Step::CreateGoals { request } => {
                 let goals = goal::plan(platform, request)?;
                 goal::create(platform, goals);
+            }
+            Step::ClearConfiguration { modules } => {
+                let targets = Targets { modules: modules.clone(), ..Targets::default() };
+                goal::clear(platform, &targets)?;
             }
             Step::Reboot => drop(reboot(platform)),
             Step::LabelRegion { .. } | Step::FormRegion { .. } => return Err(RuleError::RealMachineOnly),

@@ -54,6 +54,12 @@ impl Step {
             }
             Step::DeleteGoals { modules } => format!("take back the goals of {}", list(modules)),
             Step::CreateGoals { request } => format!("make a goal for {}", request.describe()),
+            Step::ClearConfiguration { modules } => {
+                format!(
+                    "delete the configuration data of {}, so that they get a goal by themselves",
+                    list(modules)
+                )
+            }
             Step::Reboot => "start the machine anew, which takes goals into effect".to_owned(),
             Step::LabelRegion { region, .. } => {
                 format!("write labels for region{region}, so that it can be divided")

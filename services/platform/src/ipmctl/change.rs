@@ -1,0 +1,256 @@
+//! The commands of ipmctl that change modules: `create -goal`, `delete -goal` and `delete -pcd Config`.
+//!
+//! `docs/ipmctl-rules.md` has their rules, errors and exit codes.
+
+use super::display::DisplayOptions;
+use super::refusal::{CLEAR, CREATE, DELETE, Refusal, Words};
+use super::syntax::{Line, SyntaxError};
+use crate::goal::{self, GoalRequest, GoalWarning, PersistentKind, Targets, warnings};
+use crate::listing::Format;
+use crate::machine::{Handle, IpmctlGeneration, Machine};
+use crate::platform::Platform;
+use crate::state::{Goal, LabelVersion};
+
+/// Options of all commands that have no effect on emulated machines: transports and debug output.
+const IGNORED: [&str; 3] = ["-verbose", "-ddrt", "-smbus"];
+const PAYLOADS: [&str; 2] = ["-lpmb", "-spmb"];
+
+/// A command that changes modules, with its words as they were given. Values are checked by [`prepare`], as ipmctl does.
+///
+/// [`prepare`]: ChangeCommand::prepare
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChangeCommand {
+    kind: Kind,
+    line: Line,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    CreateGoal,
+    DeleteGoal,
+    Clear,
+}
+
+/// A checked command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Prepared {
+    /// `create -goal`.
+    Create {
+        /// The goals that it makes.
+        goals: Vec<Goal>,
+        /// Warnings that ipmctl prints before it asks.
+        warnings: Vec<GoalWarning>,
+        /// Format of its output.
+        display: DisplayOptions,
+        /// True if it asks for confirmation.
+        asks: bool,
+    },
+    /// `delete -goal`.
+    Delete {
+        /// The modules.
+        targets: Targets,
+    },
+    /// `delete -pcd Config`.
+    Clear {
+        /// The modules.
+        targets: Targets,
+        /// True if it asks for confirmation, for each module.
+        asks: bool,
+    },
+}
+
+impl ChangeCommand {
+    /// Parses a line that begins with `create` or `delete`, for a machine of this generation; `None` if the user asks
+    /// for help.
+    ///
+    /// # Errors
+    /// The line is no command of ipmctl.
+    pub fn parse(
+        words: &[String],
+        generation: IpmctlGeneration,
+    ) -> Result<Option<ChangeCommand>, Box<Refusal>> {
+        let (verb, rest) = words.split_first().map_or(("", &[][..]), |(verb, rest)| (verb.as_str(), rest));
+        let is_create = verb.eq_ignore_ascii_case("create");
+        let refused = |error: SyntaxError, kind| Box::new(Refusal::syntax(&error, kind, generation));
+        let line = match Line::split(rest) {
+            Ok(line) => line,
+            Err(error) => return Err(refused(error, if is_create { CREATE } else { DELETE })),
+        };
+        if line.wants_help {
+            return Ok(None);
+        }
+        let kind = match (is_create, line.has_target("-pcd")) {
+            (true, _) => Kind::CreateGoal,
+            (false, false) => Kind::DeleteGoal,
+            (false, true) => Kind::Clear,
+        };
+        match check(&line, kind) {
+            Ok(()) => Ok(Some(ChangeCommand { kind, line })),
+            Err(error) => Err(refused(error, if is_create { CREATE } else { DELETE })),
+        }
+    }
+
+    /// Checks the values and the rules for the machine's state.
+    ///
+    /// # Errors
+    /// ipmctl refuses the command on such a machine.
+    pub fn prepare(&self, platform: &Platform) -> Result<Prepared, Box<Refusal>> {
+        let generation = platform.machine.profile.ipmctl;
+        let words = Words(generation);
+        let display = self.display(words)?;
+        let targets = self.targets(&platform.machine)?;
+        let is_forced = self.line.has_option("-force");
+        match self.kind {
+            Kind::CreateGoal => {
+                let request = self.goal_request(targets, words)?;
+                let goals = goal::plan(platform, &request)
+                    .map_err(|error| Box::new(Refusal::goal(error, CREATE, generation)))?;
+                let warnings = warnings(platform, &request, &goals);
+                let asks = !is_forced && display.format == Format::Text;
+                Ok(Prepared::Create { goals, warnings, display, asks })
+            }
+            Kind::DeleteGoal => {
+                let done = goal::delete(&mut platform.clone(), &targets);
+                done.map_err(|error| Box::new(Refusal::goal(error, DELETE, generation)))?;
+                Ok(Prepared::Delete { targets })
+            }
+            Kind::Clear => {
+                if let Some(table) =
+                    self.line.target("-pcd").filter(|table| !table.eq_ignore_ascii_case("Config"))
+                {
+                    return Err(Box::new(Refusal::value("target -pcd", table, words)));
+                }
+                let done = goal::clear(&mut platform.clone(), &targets);
+                done.map_err(|error| Box::new(Refusal::goal(error, CLEAR, generation)))?;
+                Ok(Prepared::Clear { targets, asks: !is_forced })
+            }
+        }
+    }
+
+    fn display(&self, words: Words) -> Result<DisplayOptions, Box<Refusal>> {
+        let mut display = DisplayOptions::default();
+        if let Some(unit) = self.line.option("-units") {
+            let units = ["B", "MB", "MiB", "GB", "GiB", "TB", "TiB"];
+            let known = units.into_iter().find(|known| known.eq_ignore_ascii_case(unit));
+            let known = known.ok_or_else(|| Box::new(Refusal::value("option -units", unit, words)))?;
+            display.unit = known.parse().unwrap_or_default();
+        }
+        match self.line.option("-output") {
+            None => {}
+            Some(format) if format.eq_ignore_ascii_case("text") => {}
+            Some(format) if format.eq_ignore_ascii_case("nvmxml") => display.format = Format::Xml,
+            Some(format) => return Err(Box::new(Refusal::value("option -output", format, words))),
+        }
+        Ok(display)
+    }
+
+    /// Returns the modules and sockets. A module is named by its handle or by its UID.
+    fn targets(&self, machine: &Machine) -> Result<Targets, Box<Refusal>> {
+        let words = Words(machine.profile.ipmctl);
+        let mut modules: Vec<Handle> = Vec::new();
+        let ids: Vec<&str> = parts(self.line.target("-dimm"));
+        if let Some(id) = ids.iter().find(|id| number(id).is_some_and(|number| number > u32::MAX.into())) {
+            return Err(Box::new(Refusal::module_too_large(id)));
+        }
+        for id in &ids {
+            let is_named = |module: &&crate::machine::Module| match number(id) {
+                Some(number) => u64::from(module.handle.0) == number,
+                None => module.identity.is_some_and(|identity| identity.to_string().eq_ignore_ascii_case(id)),
+            };
+            match machine.modules.iter().find(is_named) {
+                Some(module) => modules.push(module.handle),
+                None => return Err(Box::new(Refusal::unknown_module(id, words))),
+            }
+        }
+        for (index, module) in modules.iter().enumerate() {
+            if let Some(again) = modules[index + 1..].iter().position(|other| other == module) {
+                return Err(Box::new(Refusal::duplicate_module(ids[index + 1 + again])));
+            }
+        }
+        let mut sockets = Vec::new();
+        for text in parts(self.line.target("-socket")) {
+            match number(text) {
+                // ipmctl keeps the lowest 16 bits.
+                Some(number) => sockets.push((number & 0xffff) as u16),
+                None => return Err(Box::new(Refusal::value("target -socket", text, words))),
+            }
+        }
+        Ok(Targets { modules, sockets })
+    }
+
+    fn goal_request(&self, targets: Targets, words: Words) -> Result<GoalRequest, Box<Refusal>> {
+        let mut request = GoalRequest { targets, ..GoalRequest::default() };
+        let percent = |name: &'static str| match self.line.property(name) {
+            None => Ok(0),
+            Some(text) => match number(text) {
+                Some(percent) if percent <= 100 => Ok(percent as u8),
+                _ => Err(Box::new(Refusal::value(&format!("property {name}"), text, words))),
+            },
+        };
+        request.memory_percent = percent("MemoryMode")?;
+        if let Some(kind) = self.line.property("PersistentMemoryType") {
+            request.kind = if kind.eq_ignore_ascii_case("AppDirect") {
+                PersistentKind::AppDirect
+            } else if kind.eq_ignore_ascii_case("AppDirectNotInterleaved") {
+                PersistentKind::AppDirectNotInterleaved
+            } else {
+                return Err(Box::new(Refusal::value("property PersistentMemoryType", kind, words)));
+            };
+        }
+        request.reserved_percent = percent("Reserved")?;
+        if u32::from(request.memory_percent) + u32::from(request.reserved_percent) > 100 {
+            return Err(Box::new(Refusal::sum(&request)));
+        }
+        if let Some(version) = self.line.property("NamespaceLabelVersion") {
+            let numbers: Vec<Option<u64>> = version.split('.').map(|part| part.parse::<u64>().ok()).collect();
+            request.labels = match numbers.as_slice() {
+                [Some(1), Some(1)] => LabelVersion::V1_1,
+                [Some(1), Some(2)] => LabelVersion::V1_2,
+                [Some(_), Some(_)] => {
+                    return Err(Box::new(Refusal::value("property NamespaceLabelVersion", version, words)));
+                }
+                _ => return Err(Box::new(Refusal::no_version(version))),
+            };
+        }
+        Ok(request)
+    }
+}
+
+fn check(line: &Line, kind: Kind) -> Result<(), SyntaxError> {
+    let flags = |more: &[&'static str]| [&IGNORED[..], more].concat();
+    let (required, result) = match kind {
+        Kind::CreateGoal => {
+            let targets = ["-dimm", "-goal", "-socket"];
+            ("-goal", line.check(&flags(&["-force"]), &["-units", "-output"], &targets, true))
+        }
+        Kind::DeleteGoal => {
+            let targets = ["-dimm", "-goal", "-socket"];
+            ("-goal", line.check(&flags(&PAYLOADS), &["-output"], &targets, false))
+        }
+        Kind::Clear => {
+            let more = [&PAYLOADS[..], &["-force"]].concat();
+            ("-pcd", line.check(&flags(&more), &["-output"], &["-dimm", "-pcd"], false))
+        }
+    };
+    result?;
+    if line.has_target(required) && (required == "-pcd" || line.target(required).is_none()) {
+        Ok(())
+    } else {
+        Err(SyntaxError::NoCommand)
+    }
+}
+
+/// Splits a list with commas. An absent or empty list has no parts.
+fn parts(list: Option<&str>) -> Vec<&str> {
+    list.filter(|list| !list.is_empty()).map_or(Vec::new(), |list| list.split(',').collect())
+}
+
+/// Parses a number, decimal or hexadecimal with 0x.
+fn number(text: &str) -> Option<u64> {
+    match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
+        Some(digits) if !digits.starts_with('+') => u64::from_str_radix(digits, 16).ok(),
+        Some(_) => None,
+        None if text.starts_with('+') => None,
+        None => text.parse().ok(),
+    }
+}

@@ -1,0 +1,272 @@
+//! Refused commands, in ipmctl's words and with its numbers.
+
+use super::syntax::SyntaxError;
+use crate::goal::{GoalError, GoalRequest, GoalWarning};
+use crate::machine::{Handle, IpmctlGeneration, ModuleError};
+
+/// Exit code for lines and values that are no command of ipmctl.
+const SYNTAX: u8 = 201;
+/// Exit code for all other failures.
+const FAILED: u8 = 1;
+
+/// A command, as messages name it: what it does, the word before a module, and its help.
+pub(super) struct Command {
+    what: &'static str,
+    before_module: &'static str,
+    help: [&'static str; 2],
+    forms: &'static [&'static str],
+}
+
+pub(super) const CREATE: &Command = &Command {
+    what: "Create region configuration goal",
+    before_module: "on",
+    help: [
+        "Provision capacity on one or more PMem modules into regions.",
+        "create  [OPTIONS][ -dimm[DimmIDs]]  -goal [ -socket[SocketIDs]] [PROPERTIES ...]",
+    ],
+    forms: &["create [-dimm [DimmIDs]] -goal  [-socket [SocketIDs]] "],
+};
+pub(super) const DELETE: &Command = &Command {
+    what: "Delete memory allocation goal",
+    before_module: "from",
+    help: [
+        "Delete the region configuration goal from one or more PMem modules.",
+        "delete  [OPTIONS][ -dimm[DimmIDs]]  -goal [ -socket[SocketIDs]] ",
+    ],
+    forms: &[
+        "delete [-dimm [DimmIDs]] -goal  [-socket [SocketIDs]] ",
+        "delete [-dimm [DimmIDs]] -pcd [Config] ",
+    ],
+};
+pub(super) const CLEAR: &Command =
+    &Command { what: "Clear Config partition(s)", before_module: "on", ..*DELETE };
+
+/// A command that ipmctl refuses.
+#[derive(Debug)]
+pub struct Refusal {
+    /// What ipmctl prints.
+    pub output: String,
+    /// Its exit code.
+    pub code: u8,
+    /// The reason with the objects that it is about.
+    pub why: String,
+}
+
+/// The words of a generation.
+#[derive(Clone, Copy)]
+pub(super) struct Words(pub(super) IpmctlGeneration);
+
+impl Words {
+    fn is_first(self) -> bool {
+        self.0 == IpmctlGeneration::One
+    }
+
+    /// Returns the generation's text for one of generation 3.
+    fn say(self, text: &str) -> String {
+        if !self.is_first() {
+            return text.to_owned();
+        }
+        text.replace("PMem modules", "DIMMs").replace("PMem module", "DIMM")
+    }
+
+    fn error(self, number: u16, text: &str) -> String {
+        let text = self.say(text);
+        if self.is_first() {
+            format!("Error ({number}) - {text}")
+        } else {
+            format!("Error {number} - {text}")
+        }
+    }
+
+    fn module(self, module: Handle) -> String {
+        self.say(&format!("PMem module {module}"))
+    }
+}
+
+impl Refusal {
+    pub(super) fn syntax(error: &SyntaxError, command: &Command, generation: IpmctlGeneration) -> Refusal {
+        let words = Words(generation);
+        let (output, why) = match error {
+            SyntaxError::Unexpected(word) => {
+                let forms: String = command.forms.iter().map(|form| format!("     {form}\n\n")).collect();
+                let output =
+                    format!("Syntax Error: Invalid or unexpected token {word}.\nDid you mean:\n{forms}\n");
+                let order = "after the verb come options, then targets, then properties";
+                (output, format!("{word:?} is not expected there: {order}"))
+            }
+            SyntaxError::Exclusive([one, other]) => {
+                let output = format!("Syntax Error: Mutually exclusive options {one} and {other}.\n");
+                (output, format!("leave {one} or {other} out"))
+            }
+            SyntaxError::Order => {
+                let output = "Invalid input target ordering: -socket -dimm\n".to_owned();
+                (output, "name -goal or -dimm first".to_owned())
+            }
+            SyntaxError::NoCommand => {
+                let help: String = command.help.iter().map(|line| format!("    {line}\n")).collect();
+                (words.say(&help), "no command has just these options, targets and values".to_owned())
+            }
+        };
+        Refusal { output, code: SYNTAX, why }
+    }
+
+    /// Returns the refusal of a value.
+    pub(super) fn value(what: &str, value: &str, words: Words) -> Refusal {
+        let stop = if words.is_first() { "" } else { "." };
+        let output = format!("Syntax Error: Incorrect value for {what}{stop}\n");
+        Refusal { output, code: SYNTAX, why: format!("{value:?} is no value for {what}") }
+    }
+
+    pub(super) fn sum(request: &GoalRequest) -> Refusal {
+        let (memory, reserved) = (request.memory_percent, request.reserved_percent);
+        Refusal {
+            output: "Syntax Error: Properties MemoryMode and Reserved cannot sum greater than 100%\n"
+                .to_owned(),
+            code: SYNTAX,
+            why: GoalError::Percentages { memory, reserved }.to_string(),
+        }
+    }
+
+    pub(super) fn no_version(version: &str) -> Refusal {
+        let output = "Error: Internal function error.\n".to_owned();
+        Refusal { output, code: SYNTAX, why: format!("{version:?} is no version of labels: 1.1 or 1.2") }
+    }
+
+    pub(super) fn module_too_large(id: &str) -> Refusal {
+        let output = format!("DimmID size cannot exceed 32 bits. Invalid DimmID: {id}\n");
+        Refusal { output, code: SYNTAX, why: format!("{id} is larger than any module's handle") }
+    }
+
+    pub(super) fn unknown_module(id: &str, words: Words) -> Refusal {
+        let what = if words.is_first() { "DIMM" } else { "PMem module" };
+        let output = format!("{what} not found. Invalid DimmID: {id}\n");
+        Refusal {
+            output,
+            code: FAILED,
+            why: format!("there is no module {id}; `lode ipmctl show -dimm` lists them"),
+        }
+    }
+
+    pub(super) fn duplicate_module(id: &str) -> Refusal {
+        let output = format!("Duplicated DimmID: {id}\n");
+        Refusal { output, code: SYNTAX, why: format!("{id} names a module twice") }
+    }
+
+    /// Returns the refusal for a rule.
+    pub(super) fn goal(error: GoalError, command: &Command, generation: IpmctlGeneration) -> Refusal {
+        let words = Words(generation);
+        let why = error.to_string();
+        if let (GoalError::Module(ModuleError::DeadModule { .. }), true) = (&error, words.is_first()) {
+            let output = "Error: The specified device is not manageable by the driver.\n".to_owned();
+            return Refusal { output, code: SYNTAX, why };
+        }
+        let (number, text) = status(&error, words);
+        let about: Vec<Handle> = match &error {
+            GoalError::Module(ModuleError::DeadModule { module }) => vec![*module],
+            GoalError::SetSplit { other, .. } => vec![*other],
+            GoalError::NoGoal { modules } => modules.clone(),
+            _ => Vec::new(),
+        };
+        let message = words.error(number, text);
+        let Command { what, before_module, .. } = command;
+        let output = if about.is_empty() {
+            format!("{what} failed: {message}\n")
+        } else {
+            let line =
+                |module: &Handle| format!("{what} {before_module} {}: {message}\n", words.module(*module));
+            about.iter().map(line).collect()
+        };
+        Refusal { output, code: FAILED, why }
+    }
+}
+
+/// Returns ipmctl's number and text for an error of goals.
+fn status(error: &GoalError, words: Words) -> (u16, &'static str) {
+    match error {
+        GoalError::DuplicateModule { .. } => (12, "Duplicated DIMM ID"),
+        GoalError::Module(ModuleError::UnknownSocket { .. }) => (13, "Invalid SocketID"),
+        GoalError::TargetsDiffer { .. } => (14, "Specified SocketID and DimmID conflict"),
+        GoalError::DuplicateSocket { .. } => (15, "Duplicated SocketID"),
+        GoalError::NoModules if words.is_first() => (17, "No manageable PMem modules in the system."),
+        GoalError::NoModules => (
+            18,
+            "No usable PMem modules due to all PMem modules being one of the following:\n\
+             - PMem modules unmanageable\n- PMem modules non-functional\n- PMem modules have a population issue",
+        ),
+        GoalError::Module(ModuleError::DeadModule { .. }) => {
+            (19, "PMem module excluded as it is unmanageable, non-functional, or has a population issue.")
+        }
+        GoalError::Module(ModuleError::LockedModule { .. }) => {
+            (36, "Please set device security state to 'disabled' and try again.")
+        }
+        GoalError::LessThanDram { .. } => {
+            (93, "The requested memory mode size is below the NM:FM limit of 1:1")
+        }
+        GoalError::SetSplit { .. } => {
+            (107, "Unspecified PMem module affected by region current configuration.")
+        }
+        GoalError::PartOfSocket { .. } | GoalError::PartOfGoals { .. } if words.is_first() => (
+            110,
+            "Requests using -dimm must conform to ONE of:\n- Target all PMem modules on a given socket\n\
+             - Target all unconfigured PMem modules",
+        ),
+        GoalError::PartOfSocket { .. } | GoalError::PartOfGoals { .. } => (
+            110,
+            "Requests using -dimm must conform to ONE of:\n- Target all PMem modules on a given socket\n\
+             - Target all unconfigured PMem modules\n\
+             - Target PMem modules for 100% MemoryMode with all unspecified PMem modules configured for MemoryMode \
+             only\n\
+             - Target PMem modules for AppDirect Not-Interleaved with all unspecified PMem modules configured for \
+             AppDirect Not-Interleaved only",
+        ),
+        GoalError::NoDram { .. } => (113, "Platform does not support Memory Mode"),
+        GoalError::GoalPending { .. } => (
+            115,
+            "PMem modules on one or more sockets already have a configured goal. Delete this existing goal before \
+             creating a new one.",
+        ),
+        GoalError::NoGoal { .. } => (122, "There is no goal configuration on this PMem module."),
+        GoalError::ModuleInUse { .. } => (
+            124,
+            "Namespaces exist on specified PMem modules. They have to be removed before running this command.\n\
+             WARNING: Removing Namespaces will erase existing data. Please make a backup first.",
+        ),
+        GoalError::Percentages { .. } | GoalError::Module(_) => (5, "Invalid parameter"),
+    }
+}
+
+/// Returns the line that ipmctl prints for a warning.
+pub fn warning_text(warning: GoalWarning) -> &'static str {
+    match warning {
+        GoalWarning::LittleMemory => {
+            "WARNING! The requested memory mode size is below the recommended NM:FM limit of 1:3.6"
+        }
+        GoalWarning::MuchMemory => {
+            "WARNING! The requested memory mode size is above the recommended NM:FM limit of 1:16"
+        }
+        GoalWarning::Adjusted => {
+            "The requested goal was adjusted more than 10% to find a valid configuration."
+        }
+        GoalWarning::Unlocked => {
+            "WARNING: Goal will not be applied unless security is disabled prior to platform firmware (BIOS) \
+             provisioning!"
+        }
+    }
+}
+
+/// Returns the lines that ipmctl prints after a deletion: one for each module.
+pub fn deleted_text(modules: &[Handle], generation: IpmctlGeneration) -> String {
+    done(DELETE, modules, generation)
+}
+
+/// Returns the lines that ipmctl prints after it cleared configuration data: one for each module.
+pub fn cleared_text(modules: &[Handle], generation: IpmctlGeneration) -> String {
+    done(CLEAR, modules, generation)
+}
+
+fn done(command: &Command, modules: &[Handle], generation: IpmctlGeneration) -> String {
+    let words = Words(generation);
+    let Command { what, before_module, .. } = command;
+    let line = |module: &Handle| format!("{what} {before_module} {}: Success\n", words.module(*module));
+    modules.iter().map(line).collect()
+}

@@ -1,0 +1,136 @@
+//! The commands that change modules follow `docs/ipmctl-rules.md`: a second implementation of its rules, which shares
+//! no code with the first, judges random command lines on random machines in the same way.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+#[path = "ipmctl_rules/judge.rs"]
+mod judge;
+#[path = "ipmctl_rules/lines.rs"]
+mod lines;
+
+use judge::{Judge, Verdict};
+use lines::{Random, random_line, random_machine};
+use lode_platform::ipmctl::{ChangeCommand, Prepared, Refusal};
+use lode_platform::machine::Machine;
+use lode_platform::{CreateNamespace, Goal};
+use lode_platform::{Platform, boot, goal, namespace};
+use uuid::Uuid;
+
+/// Returns how many rounds to run: `count` times `LODE_BUDGET`.
+fn scaled(count: u64) -> u64 {
+    let budget = std::env::var("LODE_BUDGET").ok().and_then(|text| text.parse::<f64>().ok());
+    (count as f64 * budget.unwrap_or(1.0)) as u64
+}
+
+/// Returns the verdict of the shipped implementation, and carries a legal command out.
+fn shipped(platform: &mut Platform, words: &[String]) -> Verdict {
+    let refusal = |refusal: Box<Refusal>| Verdict::of_output(refusal.code, &refusal.output);
+    let command = match ChangeCommand::parse(words, platform.machine.profile.ipmctl) {
+        Ok(Some(command)) => command,
+        Ok(None) => return Verdict::Help,
+        Err(error) => return refusal(error),
+    };
+    match command.prepare(platform) {
+        Err(error) => refusal(error),
+        Ok(Prepared::Create { goals, .. }) => {
+            let brief = goals.iter().map(brief).collect();
+            goal::create(platform, goals);
+            Verdict::Creates(brief)
+        }
+        Ok(Prepared::Delete { targets }) => {
+            let gone = goal::delete(platform, &targets).unwrap();
+            Verdict::Deletes(gone.iter().map(|module| module.0).collect())
+        }
+        Ok(Prepared::Clear { targets, .. }) => {
+            let gone = goal::clear(platform, &targets).unwrap();
+            Verdict::Clears(gone.iter().map(|module| module.0).collect())
+        }
+    }
+}
+
+/// Returns module, memory, reserved bytes, and the size of each share.
+fn brief(goal: &Goal) -> (u32, u64, u64, Vec<u64>) {
+    (goal.module.0, goal.memory, goal.reserved, goal.shares.iter().map(|share| share.size).collect())
+}
+
+#[test]
+fn second_implementation_agrees() {
+    let seed = std::env::var("LODE_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(12_u64);
+    println!("LODE_SEED={seed}");
+    let mut random = Random::new(seed);
+    let (mut lines, mut kinds) = (0, std::collections::BTreeMap::<String, u64>::new());
+    while lines < scaled(20_000) {
+        let mut platform = Platform::new(Machine::parse(&random_machine(&mut random)).unwrap());
+        for _ in 0..40 {
+            let words = random_line(&mut random, &platform);
+            let expected = Judge { platform: &platform }.judge(&words);
+            let before = format!("{:?}", platform.state);
+            let found = shipped(&mut platform, &words);
+            assert_eq!(found, expected, "{words:?}\n{before}\n{:#?}", platform.machine);
+            *kinds.entry(found.kind()).or_default() += 1;
+            lines += 1;
+            if random.one_in(6) {
+                boot::reboot(&mut platform);
+            }
+            if random.one_in(12) {
+                let identity = Uuid::from_u128(u128::from(lines) + 1);
+                let mut next = 0;
+                let mut uuids = || {
+                    next += 1;
+                    Uuid::from_u128(identity.as_u128() << 32 | next)
+                };
+                // The regions may be missing or too small.
+                let _ = namespace::create(&mut platform, &CreateNamespace::default(), &mut uuids);
+            }
+            if random.one_in(8) {
+                let names: Vec<String> = platform
+                    .regions()
+                    .iter()
+                    .flat_map(|region| platform.namespaces(region))
+                    .map(|one| one.device())
+                    .collect();
+                for name in names {
+                    let _ = namespace::destroy(&mut platform, &name, true);
+                }
+            }
+        }
+    }
+    println!("{lines} lines: {kinds:?}");
+    for kind in [
+        "creates", "deletes", "clears", "13", "14", "15", "18", "19", "36", "93", "110", "113", "115", "122",
+        "124",
+    ] {
+        assert!(kinds.contains_key(kind), "no line led to {kind}: {kinds:?}");
+    }
+}
+
+/// Holds the grammar against a real ipmctl, named by `LODE_IPMCTL`. It refuses lines before it looks for modules.
+#[test]
+fn grammar_agrees_with_real_ipmctl() {
+    let Ok(program) = std::env::var("LODE_IPMCTL") else {
+        println!("SKIP grammar_agrees_with_real_ipmctl: LODE_IPMCTL names no ipmctl");
+        return;
+    };
+    let mut random = Random::new(7);
+    for _ in 0..scaled(2_000) {
+        let platform = Platform::new(Machine::parse(&random_machine(&mut random)).unwrap());
+        let words = random_line(&mut random, &platform);
+        let run = std::process::Command::new(&program).args(&words).output().unwrap();
+        let real = String::from_utf8_lossy(&run.stdout).into_owned();
+        let generation = lode_platform::machine::IpmctlGeneration::Three;
+        match ChangeCommand::parse(&words, generation) {
+            Err(refusal) => {
+                assert_eq!(run.status.code(), Some(201), "{words:?}: {real}");
+                let line = |text: &str| text.lines().next().unwrap_or_default().trim_end().to_owned();
+                // Which command's help is printed is not compared: this program has fewer commands.
+                if refusal.output.starts_with(' ') {
+                    assert!(real.starts_with(' '), "{words:?}: {real}");
+                } else {
+                    assert_eq!(line(&refusal.output), line(&real), "{words:?}");
+                }
+            }
+            Ok(None) => assert_eq!(run.status.code(), Some(0), "{words:?}: {real}"),
+            Ok(Some(_)) => assert_eq!(run.status.code(), Some(1), "{words:?}: {real}"),
+        }
+    }
+}
