@@ -35,7 +35,7 @@ Exit status:
 pub(crate) struct Failure {
     message: String,
     code: u8,
-    /// What an emulated tool prints on standard output.
+    /// The output of an emulated tool, for standard output.
     output: String,
 }
 
@@ -114,7 +114,7 @@ impl Failure {
     pub(crate) fn report(&self, json: bool) -> ExitCode {
         if !json && !self.output.is_empty() {
             let mut out = io::stdout().lock();
-            // The exit code tells of the failure even if nobody reads the output.
+            // The exit code tells of the failure even if standard output is closed.
             let _ = out.write_all(self.output.as_bytes()).and_then(|()| out.flush());
         }
         if !self.message.is_empty() {

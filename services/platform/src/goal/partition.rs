@@ -118,8 +118,8 @@ impl Sets<'_> {
         }
     }
 
-    /// Interleaves the capacity that all modules of a socket have in common. What larger modules have beyond it is a
-    /// second set for each.
+    /// Interleaves the capacity that all modules of a socket have in common. The remainder of each larger module is
+    /// a second set.
     fn add_interleaved(&mut self) {
         let mut sockets: Vec<u16> = self.goals.iter().map(|goal| goal.module.socket()).collect();
         sockets.dedup();

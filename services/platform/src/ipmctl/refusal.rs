@@ -44,7 +44,7 @@ pub(super) const CLEAR: &Command =
 /// A command that ipmctl refuses.
 #[derive(Debug)]
 pub struct Refusal {
-    /// What ipmctl prints.
+    /// ipmctl's output.
     pub output: String,
     /// Its exit code.
     pub code: u8,
