@@ -74,7 +74,7 @@ pub(super) enum SyntaxError {
     Unexpected(String),
     /// Two options exclude each other.
     Exclusive([&'static str; 2]),
-    /// The targets begin with `-socket` and `-dimm`, in this order, and there are others.
+    /// The targets begin with `-socket` and `-dimm`, in this order.
     Order,
     /// Each word is known, and no command takes all of them.
     NoCommand,
@@ -127,7 +127,7 @@ impl Line {
             let name = known.ok_or_else(unexpected)?;
             line.properties.push((name, value.to_owned()));
         }
-        if let [("-socket", _), ("-dimm", _), _, ..] = line.targets.as_slice() {
+        if let [("-socket", _), ("-dimm", _), ..] = line.targets.as_slice() {
             return Err(SyntaxError::Order);
         }
         let names = |name: &str| line.properties.iter().filter(|(known, _)| *known == name).count();

@@ -140,7 +140,7 @@ impl Judge<'_> {
         let target =
             |name: &str| targets.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_deref());
         let order: Vec<&str> = targets.iter().map(|(name, _)| name.as_str()).collect();
-        if order.len() > 2 && order[..2] == ["-socket", "-dimm"] {
+        if order.len() > 1 && order[..2] == ["-socket", "-dimm"] {
             return Verdict::Refused(201, "Invalid input target ordering: -socket -dimm".to_owned());
         }
         let command = match (verb.as_str(), target("-pcd").is_some()) {
