@@ -118,7 +118,8 @@ impl Attempt {
         let mut allowed = *self.words_max.get_or_insert_with(half_of_free);
         if words > allowed && matches!(self.outcome, Outcome::Running | Outcome::RollbackOnly) {
             // Ignores an error: it shows again when the transaction commits.
-            let _ = allocator.reclaim_for(|| None::<()>);
+            let wanted = words.saturating_mul(2 * WORD);
+            let _ = allocator.reclaim_for_bytes(wanted, || (half_of_free() >= words).then_some(()));
             allowed = half_of_free();
             self.words_max = Some(allowed);
         }

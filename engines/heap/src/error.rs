@@ -33,6 +33,14 @@ pub enum HeapError {
         /// Bytes that were asked for.
         wanted: u64,
     },
+    /// No free space of that size is left, and the pool, which grows by itself, can't grow now.
+    #[error("the pool has no room for {wanted} bytes more, and can't grow: {refusal}")]
+    CannotGrow {
+        /// Bytes that were asked for.
+        wanted: u64,
+        /// The reason why it can't grow.
+        refusal: GrowthRefusal,
+    },
     /// The log of the transaction would be longer than it may be. New objects in new superblocks take no space in the
     /// log of a long transaction.
     #[error(
@@ -111,7 +119,47 @@ pub enum HeapError {
     InTransaction,
 }
 
+/// The reason why a pool that grows by itself can't grow. The pool has its size as before, and is usable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum GrowthRefusal {
+    /// It has the size up to which it grows by itself, or would need more than that.
+    #[error("it grows by itself to at most {size_max} bytes; free something in it, or raise this maximum")]
+    Maximum {
+        /// The maximum in bytes.
+        size_max: u64,
+    },
+    /// The disk, or the user's share of it, is full.
+    #[error("the disk is full ({op}); free space on it, or something in the pool")]
+    DiskFull {
+        /// The operation that failed.
+        op: &'static str,
+    },
+    /// The address space reserved for the pool is full.
+    #[error("the process has reserved addresses for {reserved} bytes; close the pool, and open it again")]
+    AddressSpace {
+        /// Size in bytes up to which the pool can grow while it is open.
+        reserved: u64,
+    },
+    /// A system call failed.
+    #[error("{op}: {}", std::io::Error::from_raw_os_error(*errno))]
+    Io {
+        /// The operation that failed.
+        op: &'static str,
+        /// The error number.
+        errno: i32,
+    },
+    /// The header can't be written, or has no room for another extent.
+    #[error("its header can't be changed; close the pool and check it")]
+    Headers,
+}
+
 impl HeapError {
+    /// Returns true if there is no free space of the size that was asked for.
+    pub fn is_out_of_space(&self) -> bool {
+        matches!(self, HeapError::OutOfSpace { .. } | HeapError::CannotGrow { .. })
+    }
+
     /// Returns true if the error tells of damage: bytes on the medium that are not as they were written, or can't be
     /// read.
     pub fn is_damage(&self) -> bool {

@@ -4,11 +4,13 @@ use crate::alloc::allocator::Allocator;
 use crate::alloc::shared::Shared;
 use crate::alloc::space::Space;
 use crate::error::HeapError;
+use crate::growth::{Growth, GrowthError, install};
 use crate::locks::{LockTable, Version};
 use crate::readers::Pin;
 use crate::session::Session;
 use lode_layout::{Geometry, PoolOffset, WORD, decode_root, encode_root};
 use lode_pmem::{Counter, FaultScope, Medium, Memory};
+use lode_pool::Publish;
 use lode_redo::{Log, LogArea};
 use lode_redo::{OnCorruption, Recovery};
 use std::rc::Rc;
@@ -114,10 +116,18 @@ impl<M: Medium> Heap<M> {
         Ok(self.log.close()?)
     }
 
-    /// Adds the space by which the pool has grown. That space is on the medium, and the pool's header says so
-    /// durably. A geometry older than that of an earlier call changes nothing.
-    pub fn extend(&self, geometry: &Geometry) {
-        self.space.extend(geometry);
+    /// Makes the pool grow by `growth` when a transaction finds no space. Later calls change nothing.
+    pub fn set_growth(&self, growth: impl Growth + 'static) {
+        self.shared.set_growth(Box::new(growth));
+    }
+
+    /// Takes part in a growth of the pool, as the `install` of [`Headers::grow_to`](lode_pool::Headers::grow_to).
+    /// The caller makes no other growth meanwhile.
+    ///
+    /// # Errors
+    /// Those of `publish`, and of [`Log::relocate`].
+    pub fn install(&self, geometry: &Geometry, publish: &mut Publish<'_>) -> Result<(), GrowthError> {
+        install(&self.log, &self.space, geometry, publish)
     }
 
     /// Returns the medium under the heap.
@@ -213,6 +223,12 @@ impl<M: Medium> Heap<M> {
     #[cold]
     pub(crate) fn reclaim(&self) -> bool {
         self.allocator(&self.session()).reclaim_after_out_of_space()
+    }
+
+    /// Makes the pool larger for `wanted` bytes, as if a transaction had found none. Returns false if it does not grow.
+    #[cfg(feature = "explore")]
+    pub(crate) fn grow(&self, wanted: u64) -> Result<bool, HeapError> {
+        self.allocator(&self.session()).grow_locked(wanted)
     }
 
     /// Returns the space of the heap on the medium.

@@ -13,6 +13,7 @@ pub mod check;
 mod error;
 #[cfg(feature = "explore")]
 pub mod explore;
+mod growth;
 mod heap;
 mod held_locks;
 mod locks;
@@ -29,7 +30,8 @@ mod walk;
 mod writes;
 
 pub use attempt::LockSavepoint;
-pub use error::HeapError;
+pub use error::{GrowthRefusal, HeapError};
+pub use growth::{Growth, GrowthError, Install};
 pub use heap::Heap;
 pub use locks::Version;
 pub use lode_heap_derive::Persist;

@@ -1,6 +1,7 @@
 //! An open pool in a file: its headers and lock, and its heap.
 
 use crate::error::HeapError;
+use crate::growth::{FileGrowth, GrowthError};
 use crate::heap::Heap;
 use lode_layout::{Header, LayoutName};
 use lode_pmem::{DurabilityReport, Mapping, Medium};
@@ -151,6 +152,9 @@ impl<M: Medium> Pool<M> {
         let medium = wrap(Arc::clone(file.medium()));
         let opened = Heap::open(medium, &header.geometry, header.uuid.into_bytes(), random_log_epoch()?);
         let (heap, recovery) = opened.map_err(OpenError::heap(file.path()))?;
+        if file.access() == Access::ReadWrite {
+            heap.set_growth(FileGrowth(file.grower()));
+        }
         Ok(Pool::from_heap(heap, file, recovery))
     }
 
@@ -205,15 +209,16 @@ impl<M: Medium> Pool<M> {
         &self.file
     }
 
-    /// Makes the pool `size` bytes long, rounded down to chunks, while it is in use.
+    /// Makes the pool `size` bytes long, rounded down to chunks, while it is in use. The log becomes longer, too, which
+    /// stops commits for a moment.
     ///
     /// # Errors
-    /// As [`PoolFile::grow`]. The pool has its old size then and is usable.
+    /// As [`PoolFile::grow`]; [`OpenError::Heap`] if the log can't move. The pool has its old size then and is usable.
     ///
     /// # Durability
     /// The new size is durable on return; after a crash before that the pool has its old or new size.
     pub fn grow(&self, size: u64) -> Result<(), OpenError> {
-        Ok(self.file.grow_with(size, |geometry| self.heap.extend(geometry))?)
+        grow_file(&self.heap, &self.file, size)
     }
 
     /// Closes the pool: all write-backs are durable, and the next opening has nothing to replay.
@@ -227,6 +232,15 @@ impl<M: Medium> Pool<M> {
         }
         Ok(file.close()?)
     }
+}
+
+/// Makes the pool of `heap` in `file` `size` bytes long.
+pub(crate) fn grow_file<M: Medium>(heap: &Heap<M>, file: &PoolFile, size: u64) -> Result<(), OpenError> {
+    let grown = file.grow_with(size, |geometry, publish| heap.install(geometry, publish));
+    grown.map_err(|error| match error {
+        GrowthError::Pool(error) => OpenError::Pool(error),
+        GrowthError::Log(error) => OpenError::heap(file.path())(error.into()),
+    })
 }
 
 /// Returns a number that no other epoch of any log has.

@@ -71,9 +71,9 @@ impl<M: Medium> Heap<M> {
                 // Pins of this closure, and closures of other threads, may have kept freed space from being used
                 // again.
                 AttemptEnd::RolledBack
-                | AttemptEnd::Failed(HeapError::OutOfSpace { .. } | HeapError::TooLarge { .. })
-                    if retries < RETRIES && self.reclaim() =>
-                {
+                | AttemptEnd::Failed(
+                    HeapError::OutOfSpace { .. } | HeapError::CannotGrow { .. } | HeapError::TooLarge { .. },
+                ) if retries < RETRIES && self.reclaim() => {
                     retries += 1;
                 }
                 AttemptEnd::Committed | AttemptEnd::RolledBack => return result,

@@ -344,7 +344,7 @@ impl<'a, M: Medium> Tx<'a, M> {
         }
         let moved = match self.alloc(size, align, type_number) {
             // A smaller block would only have freed some space.
-            Err(HeapError::OutOfSpace { .. }) if holds => return Ok(at),
+            Err(error) if holds && error.is_out_of_space() => return Ok(at),
             moved => moved?,
         };
         let mut content = vec![0u64; (size.min(usable) / WORD) as usize];

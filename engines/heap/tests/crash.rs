@@ -1,6 +1,6 @@
 //! No power cut loses what a transaction promised.
 
-use lode_heap::explore::{HeapSubject, LogSubject};
+use lode_heap::explore::{GrowingSubject, HeapSubject, LogSubject};
 use lode_sim::{Budget, Machine, Report, Setup, Subject, explore, explore_poison};
 
 fn clean(name: &str, subject: &impl Subject, setup: Setup) {
@@ -37,6 +37,24 @@ fn heap_survives_power_cuts() {
                 let setup =
                     Setup { machine, threads, operations, budget, failing_drains, ..Setup::default() };
                 clean("heap", &HeapSubject { size, sizes }, setup);
+            }
+        }
+    }
+}
+
+/// The pool of the heap grows while transactions run, and its log moves.
+#[test]
+fn growing_heap_survives_power_cuts() {
+    for (size, sizes) in [(0x60000, 5), (0x38000, 6)] {
+        let heap = HeapSubject { size, sizes };
+        for machine in Machine::ALL {
+            for threads in 1..=3 {
+                let budget = Budget::scaled(2_000, 100.0);
+                let failing_drains = machine.durability == lode_pmem::Durability::Commit;
+                let operations = 120 / threads as u64;
+                let setup =
+                    Setup { machine, threads, operations, budget, failing_drains, ..Setup::default() };
+                clean("growing heap", &GrowingSubject { heap, size_max: 0x90000 }, setup);
             }
         }
     }

@@ -2,7 +2,7 @@
 #![cfg(lode_bugs)]
 
 use lode_heap::bugs;
-use lode_heap::explore::{HeapSubject, LogSubject};
+use lode_heap::explore::{GrowingSubject, HeapSubject, LogSubject};
 use lode_layout::bug::Bug;
 use lode_pmem::Durability;
 use lode_sim::{Budget, Cpu, Machine, Setup, Subject, explore};
@@ -12,6 +12,8 @@ const COMMIT: Machine = Machine { cpu: Cpu::X86, durability: Durability::Commit 
 
 const LOG: LogSubject = LogSubject { size: 0x10000, log_len: 0x4000 };
 const HEAP: HeapSubject = HeapSubject { size: 0x30000, sizes: 5 };
+const GROWING: GrowingSubject =
+    GrowingSubject { heap: HeapSubject { size: 0x60000, sizes: 5 }, size_max: 0x90000 };
 
 fn is_found(bug: &'static Bug, subject: &impl Subject, machine: Machine, threads: usize) {
     let report = bug.plant(|| {
@@ -64,4 +66,7 @@ found! {
     recovery_slot_before_drain: RECOVERY_SLOT_BEFORE_DRAIN in LOG on LINE with 1;
     replay_by_ring: REPLAY_BY_RING in LOG on LINE with 2;
     failed_sync_ignored: FAILED_SYNC_IGNORED in LOG on COMMIT with 2;
+    log_moved_with_records: LOG_MOVED_WITH_RECORDS in GROWING on LINE with 1;
+    log_moved_before_header: LOG_MOVED_BEFORE_HEADER in GROWING on LINE with 2;
+    space_before_header: SPACE_BEFORE_HEADER in GROWING on LINE with 2;
 }

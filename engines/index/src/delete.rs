@@ -11,7 +11,6 @@ use crate::error::IndexError;
 use crate::leaf;
 use crate::node::Node;
 use crate::view::View;
-use lode_heap::HeapError;
 use lode_layout::{NodeKind, PREFIX_LEN_MAX, PoolOffset, SlotKind, TreeSlot};
 use lode_pmem::Medium;
 
@@ -175,7 +174,7 @@ impl<M: Medium, V: View> Attempt<'_, '_, M, V> {
                 let end = Some(node.end_slot(self.view)).filter(rest).unwrap_or_default();
                 match self.replace(above, &node, *kind, end, node.children(self.view).filter(rest)) {
                     // Removing must succeed in a full pool, so the node stays as large as it is.
-                    Err(Retry::Failed(IndexError::Heap(HeapError::OutOfSpace { .. }))) => {
+                    Err(Retry::Failed(IndexError::Heap(error))) if error.is_out_of_space() => {
                         self.clear_slot(step)
                     }
                     replaced => replaced?,

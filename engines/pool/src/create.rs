@@ -1,6 +1,6 @@
 //! Making a pool in a new file, or on a device.
 
-use crate::file::{OpenOptions, detected_durability, map, open_locked};
+use crate::file::{OpenOptions, checked_size_max, detected_durability, map, open_locked};
 use crate::lock::LockedFile;
 use crate::{Access, HeaderCopy, HeaderCopyError, PoolError, PoolFile, format};
 use lode_layout::{Durability, Geometry, Header, HeaderError, LayoutName};
@@ -12,11 +12,17 @@ use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 use uuid::Uuid;
 
+/// Size in bytes up to which a new pool in a file grows by itself, unless its creator chooses another maximum: 1 TiB.
+pub const SIZE_MAX_DEFAULT: u64 = 1 << 40;
+
 /// The options for a new pool.
 #[derive(Clone, Debug)]
 pub struct CreateOptions {
     /// Size in bytes, rounded down to chunks of 16 KiB.
     pub size: u64,
+    /// Size in bytes up to which the pool grows by itself, at least `size`. `None` makes a pool that does not grow by
+    /// itself, as each pool on a device.
+    pub size_max: Option<u64>,
     /// The layout of the pool's content.
     pub layout: LayoutName,
     /// The durability to use. `None` uses the durability that the medium offers, which must then be durable.
@@ -28,9 +34,17 @@ pub struct CreateOptions {
 }
 
 impl CreateOptions {
-    /// Returns the options for a pool of `size` bytes with `layout`, at the durability that the medium offers.
+    /// Returns the options for a pool of `size` bytes with `layout`, at the durability that the medium offers. It grows
+    /// by itself up to [`SIZE_MAX_DEFAULT`], or not if it is larger.
     pub fn new(size: u64, layout: LayoutName) -> CreateOptions {
-        CreateOptions { size, layout, durability: None, overwrite_device: false, sysfs: Sysfs::default() }
+        CreateOptions {
+            size,
+            size_max: (size <= SIZE_MAX_DEFAULT).then_some(SIZE_MAX_DEFAULT),
+            layout,
+            durability: None,
+            overwrite_device: false,
+            sysfs: Sysfs::default(),
+        }
     }
 
     fn open_options(&self) -> OpenOptions {
@@ -60,8 +74,8 @@ impl PoolFile {
     ///
     /// # Errors
     /// [`PoolError::At`] this path: [`PoolError::Exists`], [`PoolError::NotAFile`], [`PoolError::Io`] (a full disk, a
-    /// directory that can't be written), [`PoolError::Geometry`], [`PoolError::NotDurable`], [`PoolError::InUse`] on a
-    /// device, those of [`format()`]; and the errors of `content`. After an error there is no file, and no pool on the
+    /// directory that can't be written), [`PoolError::Geometry`], [`PoolError::MaximumTooSmall`], [`PoolError::NotDurable`],
+    /// [`PoolError::InUse`] on a device, those of [`format()`]; and the errors of `content`. After an error there is no file, and no pool on the
     /// device.
     ///
     /// # Durability
@@ -100,7 +114,9 @@ fn create_in_file<E>(
     // Locked before it has a name: no other process can lock it first.
     let file = LockedFile::lock(file, Access::ReadWrite)?;
     allocate(file.file(), 0, geometry.size()).map_err(PoolError::std("allocate"))?;
-    let pool = format_and_open(path, file, geometry, options, content)?;
+    let size_max =
+        options.size_max.map(|size_max| checked_size_max(geometry.size(), size_max)).transpose()?;
+    let pool = format_and_open(path, file, geometry, size_max.unwrap_or(0), options, content)?;
     new.publish().map_err(PoolError::new_file)?;
     Ok(pool)
 }
@@ -113,22 +129,23 @@ fn create_on_device<E>(
 ) -> Result<PoolFile, Failure<E>> {
     let geometry = Geometry::plan(options.size).map_err(PoolError::Geometry)?;
     let file = open_locked(path, Access::ReadWrite)?;
-    let mapping = map(&file, path, &options.open_options())?;
+    let mapping = map(&file, path, &options.open_options(), 0)?;
     if !options.overwrite_device && has_header(&mapping) {
         return Err(PoolError::Exists.into());
     }
     drop(mapping);
-    format_and_open(path, file, geometry, options, content)
+    format_and_open(path, file, geometry, 0, options, content)
 }
 
 fn format_and_open<E>(
     path: &Path,
     file: LockedFile,
     geometry: Geometry,
+    size_max: u64,
     options: &CreateOptions,
     content: impl FnOnce(&Mapping, &Header) -> Result<(), E>,
 ) -> Result<PoolFile, Failure<E>> {
-    let mapping = map(&file, path, &options.open_options())?;
+    let mapping = map(&file, path, &options.open_options(), size_max)?;
     let found = detected_durability(&mapping);
     if options.durability.is_none() && found == Durability::None {
         let report: Box<DurabilityReport> = Box::new(mapping.report().clone());
@@ -138,6 +155,7 @@ fn format_and_open<E>(
     let header = Header {
         durability_forced: options.durability.filter(|asked| *asked > found),
         dirty_shutdowns: mapping.dirty_shutdowns(),
+        size_max,
         ..Header::new(Uuid::new_v4(), options.layout, geometry, mapping.durability(), created)
     };
     let headers =

@@ -137,6 +137,22 @@ pub enum PoolError {
     /// The pool is on a device, whose size is fixed.
     #[error("the size of a device can't be changed; make a larger namespace and copy the pool there")]
     FixedSize,
+    /// The pool has the size up to which it grows by itself, or would need more than that.
+    #[error(
+        "the pool grows by itself to at most {size_max} bytes; free something in it, or raise this maximum"
+    )]
+    Maximum {
+        /// The maximum in bytes.
+        size_max: u64,
+    },
+    /// A pool can't have a maximum below its size.
+    #[error("a pool of {size} bytes can't have {size_max} bytes as its maximum; choose a greater maximum")]
+    MaximumTooSmall {
+        /// The requested maximum in bytes.
+        size_max: u64,
+        /// The size of the pool in bytes.
+        size: u64,
+    },
     /// The pool can't grow any further: the address space reserved for it is full.
     #[error(
         "the pool can only grow to {reserved} bytes while it is open; close it, open it again, and grow it \

@@ -1,16 +1,22 @@
 //! An open pool in a file or on a device.
 
+use crate::growth::next_sizes;
+use crate::headers::Publish;
 use crate::lock::LockedFile;
 use crate::{Access, HeaderCopy, HeaderCopyError, Headers, PoolError};
-use lode_layout::{Durability, Geometry, Header, LayoutName};
+use lode_layout::{CHUNK, Durability, Geometry, GeometryError, Header, LayoutName, align_down, header};
 use lode_pmem::{DurabilityEvidence, Mapping, Medium, PmemError, Sysfs};
 use rustix::fs::fsync;
-use rustix::io::retry_on_intr;
+use rustix::io::{Errno, retry_on_intr};
 use std::fs::{self, File};
-use std::os::unix::fs::FileTypeExt;
+use std::os::unix::fs::{FileExt, FileTypeExt};
 use std::path::{Path, PathBuf};
 use std::process;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+/// Least and greatest number of bytes of address space that is reserved for a pool that grows by itself.
+const RESERVE_MIN: u64 = 64 << 30;
+const RESERVE_MAX: u64 = 1 << 44;
 
 /// The options for opening a pool.
 #[derive(Clone, Debug)]
@@ -42,12 +48,24 @@ impl OpenOptions {
 /// returns [`PoolError::Forked`]. The lock stays until both processes have dropped it or ended.
 #[derive(Debug)]
 pub struct PoolFile {
+    inner: Arc<Inner>,
+}
+
+/// The part of an open pool that a [`Grower`] reaches, too.
+#[derive(Debug)]
+struct Inner {
     path: PathBuf,
     medium: Arc<Mapping>,
     headers: Mutex<Headers>,
     /// Another descriptor of the mapped file, which shares the lock. Dropped after the mapping.
     file: LockedFile,
     access: Access,
+}
+
+/// A right to grow an open pool, for an engine that finds no space. It does not keep the pool open.
+#[derive(Clone, Debug)]
+pub struct Grower {
+    pool: Weak<Inner>,
 }
 
 impl PoolFile {
@@ -72,19 +90,20 @@ impl PoolFile {
 
     fn open_without_path(path: &Path, options: &OpenOptions) -> Result<PoolFile, PoolError> {
         let file = open_locked(path, options.access)?;
-        let mapping = map(&file, path, options)?;
+        let mapping = map(&file, path, options, size_max_of(&file, options.access))?;
         let headers = Headers::read(&mapping)?;
         check(&headers, &mapping, options)?;
         let pool = PoolFile::from_parts(path, file, mapping, headers, options.access);
         if options.access == Access::ReadWrite {
-            let mut headers = pool.headers();
-            headers.complete_update(&*pool.medium)?;
+            let Inner { medium, .. } = &*pool.inner;
+            let mut headers = pool.inner.headers();
+            headers.complete_update(&**medium)?;
             if let Some(asked) = options.durability
-                && (asked > detected_durability(&pool.medium) || asked < headers.current().durability_min)
+                && (asked > detected_durability(medium) || asked < headers.current().durability_min)
             {
-                headers.force_durability(&*pool.medium, asked)?;
+                headers.force_durability(&**medium, asked)?;
             }
-            headers.set_dirty_shutdowns(&*pool.medium, pool.medium.dirty_shutdowns())?;
+            headers.set_dirty_shutdowns(&**medium, medium.dirty_shutdowns())?;
         }
         Ok(pool)
     }
@@ -97,32 +116,32 @@ impl PoolFile {
         access: Access,
     ) -> PoolFile {
         let (medium, headers) = (Arc::new(mapping), Mutex::new(headers));
-        PoolFile { path: path.to_owned(), medium, headers, file, access }
+        PoolFile { inner: Arc::new(Inner { path: path.to_owned(), medium, headers, file, access }) }
     }
 
     /// Returns the mapped medium, for engines.
     pub fn medium(&self) -> &Arc<Mapping> {
-        &self.medium
+        &self.inner.medium
     }
 
     /// Returns the current header.
     pub fn header(&self) -> Header {
-        *self.headers().current()
+        *self.inner.headers().current()
     }
 
     /// Returns the damaged copy of the header and its fault, if one is damaged.
     pub fn damage(&self) -> Option<(HeaderCopy, HeaderCopyError)> {
-        self.headers().damage()
+        self.inner.headers().damage()
     }
 
     /// Returns the path that the pool was opened at.
     pub fn path(&self) -> &Path {
-        &self.path
+        &self.inner.path
     }
 
     /// Returns the access of this handle.
     pub fn access(&self) -> Access {
-        self.access
+        self.inner.access
     }
 
     /// Grows the pool to `size` bytes, rounded down to chunks, while it is in use. A record may name the new space only
@@ -139,40 +158,55 @@ impl PoolFile {
     /// # Cost
     /// Allocates the new space and writes its chunk table; four syncs at durability `commit`.
     pub fn grow(&self, size: u64) -> Result<(), PoolError> {
-        self.grow_with(size, |_| ())
+        let grown = self.inner.grow(|geometry| geometry.grow(size), |_, publish| publish());
+        grown.map_err(|error: PoolError| error.at(&self.inner.path))
     }
 
-    /// Grows as [`grow`](PoolFile::grow) does, and passes the new geometry to `grown` before any other growth begins.
-    /// So an engine sees all growths in order.
+    /// Grows as [`grow`](PoolFile::grow) does, with a log for the new size. The engine that has the log in use passes
+    /// `install`, as for [`Headers::grow_to`]. No other growth begins before it returns, so an engine sees all growths
+    /// in order.
     ///
     /// # Errors
-    /// As [`grow`](PoolFile::grow).
+    /// As [`grow`](PoolFile::grow), and those of `install`.
     ///
     /// # Durability
-    /// As [`grow`](PoolFile::grow); the new size is durable when `grown` is called.
-    pub fn grow_with(&self, size: u64, grown: impl FnOnce(&Geometry)) -> Result<(), PoolError> {
-        self.grow_without_path(size, grown).map_err(|error| error.at(&self.path))
+    /// As [`grow`](PoolFile::grow).
+    pub fn grow_with<E: From<PoolError>>(
+        &self,
+        size: u64,
+        install: impl FnOnce(&Geometry, &mut Publish<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let at = |error: PoolError| E::from(error.at(&self.inner.path));
+        let mut install = Some(install);
+        let grown = self.inner.grow(
+            |geometry| geometry.grow_with_log(size),
+            |geometry, publish| {
+                let install = install.take().expect("a growth is installed once");
+                install(geometry, publish).map_err(Growing::Install)
+            },
+        );
+        grown.map_err(|error| match error {
+            Growing::Pool(error) => at(error),
+            Growing::Install(error) => error,
+        })
     }
 
-    fn grow_without_path(&self, size: u64, grown: impl FnOnce(&Geometry)) -> Result<(), PoolError> {
-        self.check_may_write()?;
-        let mut headers = self.headers();
-        let new = headers.geometry().grow(size).map_err(PoolError::Geometry)?;
-        match self.medium.grow(new.size()) {
-            // The file or device is longer than the pool already: a device is always mapped whole, and a crash may have
-            // stopped an earlier growth.
-            Err(PmemError::Shrink { .. }) => {}
-            Err(PmemError::FixedSize { .. }) if new.size() <= self.medium.memory().len() => {}
-            other => other.map_err(PoolError::medium)?,
-        }
-        if self.file.file().metadata().map_err(PoolError::std("stat"))?.is_file() {
-            // ORDER: the file's length and blocks before the header that relies on them. Stop here: the file is longer
-            // than the pool, which keeps its old size.
-            retry_on_intr(|| fsync(self.file.file())).map_err(|errno| PoolError::io("fsync", errno))?;
-        }
-        headers.grow(&*self.medium, size)?;
-        grown(headers.geometry());
-        Ok(())
+    /// Returns the right to grow the pool.
+    pub fn grower(&self) -> Grower {
+        Grower { pool: Arc::downgrade(&self.inner) }
+    }
+
+    /// Records the size in bytes up to which the pool grows by itself, rounded down to chunks; `None` if it does not.
+    ///
+    /// # Errors
+    /// [`PoolError::MaximumTooSmall`] below the present size, [`PoolError::FixedSize`] on a device,
+    /// [`PoolError::Geometry`], [`PoolError::ReadOnly`], [`PoolError::Forked`], and those of [`Headers::update`], in
+    /// [`PoolError::At`].
+    ///
+    /// # Durability
+    /// Durable on return.
+    pub fn set_size_max(&self, size_max: Option<u64>) -> Result<(), PoolError> {
+        self.inner.set_size_max(size_max).map_err(|error| error.at(&self.inner.path))
     }
 
     /// Records that no writer has the pool open any more, so later dirty shutdowns do not concern it. Dropping the
@@ -184,12 +218,123 @@ impl PoolFile {
     /// # Cost
     /// None, or two drains where the modules count dirty shutdowns.
     pub fn close(self) -> Result<(), PoolError> {
-        let closed = match self.check_may_write() {
+        let closed = match self.inner.check_may_write() {
             Err(PoolError::ReadOnly) => Ok(()),
             Err(error) => Err(error),
-            Ok(()) => self.headers().set_dirty_shutdowns(&*self.medium, None),
+            Ok(()) => self.inner.headers().set_dirty_shutdowns(&*self.inner.medium, None),
         };
-        closed.map_err(|error| error.at(&self.path))
+        closed.map_err(|error| error.at(&self.inner.path))
+    }
+}
+
+/// The reason why a growth failed: an error of the pool, or of the engine in it.
+enum Growing<E> {
+    Pool(PoolError),
+    Install(E),
+}
+
+impl<E> From<PoolError> for Growing<E> {
+    fn from(error: PoolError) -> Growing<E> {
+        Growing::Pool(error)
+    }
+}
+
+impl Grower {
+    /// Grows the pool for `wanted` bytes more, up to its maximum: by half, or an eighth of a large pool, or by more if
+    /// `wanted` takes more. A disk that has no room for that gets smaller steps, down to what `wanted` takes. `install` is
+    /// that of [`PoolFile::grow_with`].
+    ///
+    /// # Errors
+    /// As [`PoolFile::grow`], without the path; [`PoolError::Maximum`]; [`PoolError::FixedSize`] if the pool does not
+    /// grow by itself; the errors of `install`.
+    ///
+    /// # Durability
+    /// As [`PoolFile::grow`].
+    pub fn grow_for<E: From<PoolError>>(
+        &self,
+        wanted: u64,
+        mut install: impl FnMut(&Geometry, &mut Publish<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        // Without a pool file the engine is about to end.
+        let pool = self.pool.upgrade().ok_or(PoolError::ReadOnly)?;
+        let Header { geometry, size_max, .. } = *pool.headers().current();
+        if size_max == 0 || !pool.is_file()? {
+            return Err(PoolError::FixedSize.into());
+        }
+        let mut sizes = next_sizes(&geometry, size_max, wanted)?.peekable();
+        while let Some(size) = sizes.next() {
+            let grown = pool.grow(
+                |geometry| geometry.grow_with_log(size),
+                |geometry, publish| install(geometry, publish).map_err(Growing::Install),
+            );
+            match grown {
+                Ok(()) => return Ok(()),
+                // The program has made it larger than that meanwhile.
+                Err(Growing::Pool(PoolError::Geometry(GeometryError::Shrinks { .. }))) => return Ok(()),
+                Err(Growing::Pool(error)) if sizes.peek().is_some() && is_size_refused(&error) => {}
+                Err(Growing::Pool(error)) => return Err(error.into()),
+                Err(Growing::Install(error)) => return Err(error),
+            }
+        }
+        unreachable!("there is a size to try")
+    }
+}
+
+/// Returns true if a smaller growth may succeed.
+fn is_size_refused(error: &PoolError) -> bool {
+    let no_room = [Errno::NOSPC, Errno::DQUOT, Errno::FBIG].map(Errno::raw_os_error);
+    match error {
+        PoolError::Io { errno, .. } => no_room.contains(errno),
+        PoolError::AddressSpace { .. } => true,
+        _ => false,
+    }
+}
+
+impl Inner {
+    /// Grows the pool to what `plan` makes of its geometry.
+    fn grow<E: From<PoolError>>(
+        &self,
+        plan: impl FnOnce(&Geometry) -> Result<Geometry, GeometryError>,
+        install: impl FnOnce(&Geometry, &mut Publish<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        self.check_may_write()?;
+        let mut headers = self.headers();
+        let new = plan(headers.geometry()).map_err(PoolError::Geometry)?;
+        self.extend_medium(new.size())?;
+        headers.grow_to(&*self.medium, new, install)
+    }
+
+    /// Makes the medium at least `size` bytes long.
+    fn extend_medium(&self, size: u64) -> Result<(), PoolError> {
+        match self.medium.grow(size) {
+            // The file or device is longer than the pool already: a device is always mapped whole, and a crash may have
+            // stopped an earlier growth.
+            Err(PmemError::Shrink { .. }) => {}
+            Err(PmemError::FixedSize { .. }) if size <= self.medium.memory().len() => {}
+            other => other.map_err(PoolError::medium)?,
+        }
+        if self.is_file()? {
+            // ORDER: the file's length and blocks before the header that relies on them. Stop here: the file is longer
+            // than the pool, which keeps its old size.
+            retry_on_intr(|| fsync(self.file.file())).map_err(|errno| PoolError::io("fsync", errno))?;
+        }
+        Ok(())
+    }
+
+    fn set_size_max(&self, size_max: Option<u64>) -> Result<(), PoolError> {
+        self.check_may_write()?;
+        let mut headers = self.headers();
+        let size = headers.geometry().size();
+        let size_max = match size_max {
+            None => 0,
+            Some(_) if !self.is_file()? => return Err(PoolError::FixedSize),
+            Some(size_max) => checked_size_max(size, size_max)?,
+        };
+        headers.set_size_max(&*self.medium, size_max)
+    }
+
+    fn is_file(&self) -> Result<bool, PoolError> {
+        Ok(self.file.file().metadata().map_err(PoolError::std("stat"))?.is_file())
     }
 
     /// Checks that this process opened the pool, and for writing.
@@ -210,12 +355,38 @@ impl PoolFile {
     }
 }
 
-impl Drop for PoolFile {
+impl Drop for Inner {
     fn drop(&mut self) {
         if Arc::strong_count(&self.medium) > 1 {
             self.file.keep_locked();
         }
     }
+}
+
+/// Returns the maximum that a pool of `size` bytes gets when a user asks for `size_max`.
+pub(crate) fn checked_size_max(size: u64, size_max: u64) -> Result<u64, PoolError> {
+    if size_max > Geometry::SIZE_MAX {
+        let (size, size_max) = (size_max, Geometry::SIZE_MAX);
+        return Err(PoolError::Geometry(GeometryError::TooLarge { size, size_max }));
+    }
+    match align_down(size_max, CHUNK) {
+        size_max if size_max < size => Err(PoolError::MaximumTooSmall { size_max, size }),
+        size_max => Ok(size_max),
+    }
+}
+
+/// Returns the size up to which the pool in `file` grows by itself, to reserve addresses for it; 0 if it does not grow
+/// or can't be opened anyway.
+fn size_max_of(file: &LockedFile, access: Access) -> u64 {
+    let mut bytes = [0; 2 * header::LEN];
+    if access == Access::ReadOnly || file.file().read_exact_at(&mut bytes, 0).is_err() {
+        return 0;
+    }
+    let copies = [HeaderCopy::A, HeaderCopy::B].map(|copy| {
+        let (_, copy) = bytes.split_at(copy.at().get() as usize);
+        Header::decode(copy).map_err(HeaderCopyError::Invalid)
+    });
+    Headers::from_copies(copies).map_or(0, |headers| headers.current().size_max)
 }
 
 /// Opens a file or character device, with the lock for `access`.
@@ -231,9 +402,17 @@ pub(crate) fn open_locked(path: &Path, access: Access) -> Result<LockedFile, Poo
 }
 
 /// Maps an open pool. A volatile medium is mapped at durability `none`; the header then decides if the pool may be
-/// there.
-pub(crate) fn map(file: &LockedFile, path: &Path, options: &OpenOptions) -> Result<Mapping, PoolError> {
-    let plain = Mapping::options().sysfs(options.sysfs.clone());
+/// there. Reserves addresses for a pool that grows to `size_max` bytes.
+pub(crate) fn map(
+    file: &LockedFile,
+    path: &Path,
+    options: &OpenOptions,
+    size_max: u64,
+) -> Result<Mapping, PoolError> {
+    let mut plain = Mapping::options().sysfs(options.sysfs.clone());
+    if size_max > 0 {
+        plain = plain.reserve(size_max.clamp(RESERVE_MIN, RESERVE_MAX));
+    }
     let copy = || file.file().try_clone().map_err(PoolError::std("dup"));
     let mapped = match (options.access, options.durability) {
         (Access::ReadOnly, _) => plain.private_view().map_file(copy()?, path),

@@ -9,6 +9,9 @@ use crate::{DirtyShutdown, HeaderCopy, HeaderCopyError, PoolError};
 use lode_layout::{Durability, Geometry, Header, HeaderError, header};
 use lode_pmem::Medium;
 
+/// Makes the header name a new geometry, in both copies.
+pub type Publish<'a> = dyn FnMut() -> Result<(), PoolError> + 'a;
+
 /// The header of a pool, read from the newer valid copy.
 #[derive(Debug)]
 pub struct Headers {
@@ -170,23 +173,62 @@ impl Headers {
     /// # Cost
     /// Writes the chunk table of a new extent (1/256 of the new space), three drains.
     pub fn grow<M: Medium>(&mut self, medium: &M, size: u64) -> Result<(), PoolError> {
+        let new = self.current.geometry.grow(size).map_err(PoolError::Geometry)?;
+        self.grow_to(medium, new, |_, publish| publish())
+    }
+
+    /// Grows the pool to `new` as [`grow`](Headers::grow) does. The log may lie at another place there. `install` gets
+    /// the new geometry and a function that makes the header name it, which it calls once. An engine that has the
+    /// log in use stops all commits and empties the log before that call, and uses the new area and the new space
+    /// after it.
+    ///
+    /// # Errors
+    /// As [`grow`](Headers::grow), and those of `install`.
+    ///
+    /// # Durability
+    /// As [`grow`](Headers::grow). The new area of the log is all zeros durably when `install` is called.
+    ///
+    /// # Cost
+    /// As [`grow`](Headers::grow). Writes the new area of the log, too.
+    pub fn grow_to<M: Medium, E: From<PoolError>>(
+        &mut self,
+        medium: &M,
+        new: Geometry,
+        install: impl FnOnce(&Geometry, &mut Publish<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
         self.check_not_poisoned()?;
         let old = self.current.geometry;
-        let new = old.grow(size).map_err(PoolError::Geometry)?;
         if new == old {
             return Ok(());
         }
         let found = medium.memory().len();
         if found < new.size() {
-            return Err(PoolError::Truncated { want: new.size(), found });
+            return Err(PoolError::Truncated { want: new.size(), found }.into());
         }
         self.check_writable()?;
         for extent in &new.extents()[old.extents().len()..] {
             zero_range(medium, extent.start, extent.table_len)?;
         }
-        // ORDER: the new chunk tables before the header that names them. Stop here: the pool has its old size.
+        if new.log_off() != old.log_off() {
+            // Written even on a file's new blocks, so a synced write to the log never has to allocate.
+            zero_range(medium, new.log_off(), new.log_len())?;
+        }
+        // ORDER: the new chunk tables, and the zeros of the new log, before the header that names them. Stop here: the
+        // pool has its old size.
         self.drain(medium)?;
-        self.update(medium, |header| header.geometry = new)
+        install(&new, &mut || self.update(medium, |header| header.geometry = new))
+    }
+
+    /// Records the size in bytes up to which the pool grows by itself; 0 if it does not.
+    ///
+    /// # Errors
+    /// As [`update`](Headers::update).
+    pub fn set_size_max<M: Medium>(&mut self, medium: &M, size_max: u64) -> Result<(), PoolError> {
+        self.check_not_poisoned()?;
+        if self.current.size_max == size_max {
+            return Ok(());
+        }
+        self.update(medium, |header| header.size_max = size_max)
     }
 
     /// Returns the dirty shutdown since a writer opened the pool. `None` if there was none, if the writer closed the

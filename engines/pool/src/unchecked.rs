@@ -40,7 +40,7 @@ impl Deref for UncheckedPool {
 /// [`PoolError::InUse`], [`PoolError::NotAFile`] and [`PoolError::Io`], in [`PoolError::At`].
 pub fn map_unchecked(path: &Path, options: &OpenOptions) -> Result<UncheckedPool, PoolError> {
     let mapped = open_locked(path, options.access).and_then(|file| {
-        let mapping = map(&file, path, options)?;
+        let mapping = map(&file, path, options, 0)?;
         Ok(UncheckedPool { mapping, _file: file })
     });
     mapped.map_err(|error| error.at(path))
@@ -56,7 +56,7 @@ pub fn map_unchecked(path: &Path, options: &OpenOptions) -> Result<UncheckedPool
 pub fn map_for_repair(path: &Path, options: &OpenOptions) -> Result<(UncheckedPool, u64), PoolError> {
     let mapped = open_locked(path, Access::ReadWrite).and_then(|file| {
         let options = OpenOptions { access: Access::ReadWrite, ..options.clone() };
-        let mapping = map(&file, path, &options)?;
+        let mapping = map(&file, path, &options, 0)?;
         let found = mapping.memory().len();
         let want = Headers::read_any_len(&mapping).map_or(found, |headers| headers.geometry().size());
         let is_file = file.file().metadata().map_err(PoolError::std("stat"))?.is_file();
@@ -64,7 +64,7 @@ pub fn map_for_repair(path: &Path, options: &OpenOptions) -> Result<(UncheckedPo
         let mapping = if is_short {
             drop(mapping);
             allocate(file.file(), 0, want).map_err(PoolError::std("allocate"))?;
-            map(&file, path, &options)?
+            map(&file, path, &options, 0)?
         } else {
             mapping
         };

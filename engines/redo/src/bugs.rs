@@ -50,9 +50,17 @@ pub static RECOVERY_SLOT_BEFORE_DRAIN: Bug =
 pub static REPLAY_BY_RING: Bug = Bug::new("replay-by-ring", "an older value replaces a newer one");
 /// Rule 10: after a failed sync nothing is acknowledged.
 pub static FAILED_SYNC_IGNORED: Bug = Bug::new("failed-sync-ignored", "an acknowledged record is lost");
+/// Rule 11: the log is empty when the header names its new place.
+pub static LOG_MOVED_WITH_RECORDS: Bug =
+    Bug::new("log-moved-with-records", "records are left at the old place of the log");
+/// Rule 11: the header names the new place of the log before a record is written there.
+pub static LOG_MOVED_BEFORE_HEADER: Bug =
+    Bug::new("log-moved-before-header", "records are written where no recovery looks for them");
+/// Rule 12: the header names new space before a record does.
+pub static SPACE_BEFORE_HEADER: Bug = Bug::new("space-before-header", "an object lies outside of the pool");
 
 /// Every bug of this crate.
-pub static ALL: [&Bug; 17] = [
+pub static ALL: [&Bug; 20] = [
     &WRITE_BACK_BEFORE_DRAIN,
     &EPOCH_NOT_IN_CHECKSUM,
     &TORN_RECORD,
@@ -70,4 +78,7 @@ pub static ALL: [&Bug; 17] = [
     &RECOVERY_SLOT_BEFORE_DRAIN,
     &REPLAY_BY_RING,
     &FAILED_SYNC_IGNORED,
+    &LOG_MOVED_WITH_RECORDS,
+    &LOG_MOVED_BEFORE_HEADER,
+    &SPACE_BEFORE_HEADER,
 ];

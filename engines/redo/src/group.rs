@@ -30,6 +30,10 @@ struct Batch {
 
 #[derive(Debug)]
 struct State {
+    /// Offset of the ring in the pool. It changes while no batch is open or being written, as the length.
+    ring: PoolOffset,
+    /// Length of the ring in bytes.
+    ring_len: u64,
     open: Batch,
     /// Number of the open batch.
     number: u64,
@@ -53,8 +57,6 @@ pub(crate) struct Ticket {
 /// The one ring of a log at durability commit.
 #[derive(Debug)]
 pub(crate) struct Group {
-    ring: PoolOffset,
-    ring_len: u64,
     checksum_seed: ChecksumSeed,
     state: Mutex<State>,
     /// Batches with a lower number are durable.
@@ -67,10 +69,28 @@ pub(crate) struct Group {
 impl Group {
     pub(crate) fn new(ring: PoolOffset, ring_len: u64, checksum_seed: ChecksumSeed) -> Group {
         let open = Batch::default();
-        let state =
-            State { open, number: 0, records: 0, previous_records: 0, failed: None, spare: Vec::new() };
+        let state = State {
+            ring,
+            ring_len,
+            open,
+            number: 0,
+            records: 0,
+            previous_records: 0,
+            failed: None,
+            spare: Vec::new(),
+        };
         let (durable, writing, written) = (AtomicU64::new(0), AtomicBool::new(false), Event::new());
-        Group { ring, ring_len, checksum_seed, state: Mutex::new(state), durable, writing, written }
+        Group { checksum_seed, state: Mutex::new(state), durable, writing, written }
+    }
+
+    /// Moves the empty ring to `ring`, and returns the position of the next record. The caller holds all lanes, so no
+    /// batch is open or being written.
+    pub(crate) fn relocate(&self, ring: PoolOffset, ring_len: u64) -> u64 {
+        let mut state = self.lock_state();
+        debug_assert!(state.open.words.is_empty(), "no transaction is in its commit");
+        let start = state.open.start.next_multiple_of(ring_len);
+        (state.ring, state.ring_len, state.open.start) = (ring, ring_len, start);
+        start
     }
 
     /// Returns the bytes appended since the log epoch began, padding included.
@@ -92,29 +112,29 @@ impl Group {
         if state.failed.is_some() {
             return Err(LogError::Poisoned);
         }
-        let block = medium.log_block();
+        let (block, ring_len) = (medium.log_block(), state.ring_len);
         let len = record.padded_len() as u64 * WORD;
         let at = state.open.start + state.open.words.as_bytes().len() as u64;
         // A batch that fills the ring exactly continues at its start, too: bytes after the ring are not the log's.
-        let is_at_end = !state.open.words.is_empty() && at.is_multiple_of(self.ring_len);
-        let wraps = is_at_end || at % self.ring_len + align_up(len, block) > self.ring_len;
-        let end = if wraps { at.next_multiple_of(self.ring_len) } else { at } + align_up(len, block);
-        if end - tail > self.ring_len || (wraps && state.open.wrap.is_some()) {
+        let is_at_end = !state.open.words.is_empty() && at.is_multiple_of(ring_len);
+        let wraps = is_at_end || at % ring_len + align_up(len, block) > ring_len;
+        let end = if wraps { at.next_multiple_of(ring_len) } else { at } + align_up(len, block);
+        if end - tail > ring_len || (wraps && state.open.wrap.is_some()) {
             return Ok(None);
         }
         if wraps {
-            let padded = (at.next_multiple_of(self.ring_len) - state.open.start) / 8;
+            let padded = (at.next_multiple_of(ring_len) - state.open.start) / 8;
             state.open.words.resize(padded as usize, 0);
             state.open.wrap = Some(state.open.words.len());
         }
         let at = state.open.start + state.open.words.as_bytes().len() as u64;
-        debug_assert!(at % self.ring_len + len <= self.ring_len, "a record does not wrap");
+        debug_assert!(at % ring_len + len <= ring_len, "a record does not wrap");
         // ORDER: assigned and appended under one lock, so the order of records in the log is that of their numbers.
         let sequence = next.fetch_add(1, Ordering::SeqCst);
         state.open.words.extend_from_slice(record.finish(
             self.checksum_seed,
             sequence,
-            at % self.ring_len,
+            at % ring_len,
             checksum,
         ));
         state.records += 1;
@@ -137,12 +157,13 @@ impl Group {
                 if !self.writing.load(Ordering::Relaxed) {
                     self.writing.store(true, Ordering::Relaxed);
                     let unwinding = FailOnUnwind(self);
+                    let ring = (state.ring, state.ring_len);
                     let batch = self.gather(medium, state);
                     if bugs::GROUP_COMMIT_BEFORE_SYNC.is_active() {
                         // ORDER: none: the seeded bug is wrong anyway.
                         self.durable.fetch_add(1, Ordering::Release);
                     }
-                    let written = self.write(medium, batch);
+                    let written = self.write(medium, ring, batch);
                     mem::forget(unwinding);
                     written?;
                     continue;
@@ -182,17 +203,23 @@ impl Group {
         mem::replace(&mut state.open, Batch { start, words, wrap: None })
     }
 
-    fn write<M: Medium>(&self, medium: &M, mut batch: Batch) -> Result<(), LogError> {
+    /// Writes `batch` to the ring of that offset and length.
+    fn write<M: Medium>(
+        &self,
+        medium: &M,
+        (ring, ring_len): (PoolOffset, u64),
+        mut batch: Batch,
+    ) -> Result<(), LogError> {
         let padded = batch_len(&batch, medium.log_block()) / 8;
         batch.words.resize(padded as usize, 0);
         let (first, second) = batch.words.split_at(batch.wrap.unwrap_or(batch.words.len()));
         let mut written = Ok(());
-        for (part, at) in [(first, batch.start % self.ring_len), (second, 0)] {
-            debug_assert!(at + part.as_bytes().len() as u64 <= self.ring_len, "a batch leaves the ring");
+        for (part, at) in [(first, batch.start % ring_len), (second, 0)] {
+            debug_assert!(at + part.as_bytes().len() as u64 <= ring_len, "a batch leaves the ring");
             if !part.is_empty() && written.is_ok() {
                 // ORDER: the records are durable before any thread that waits for them returns or writes back.
                 // Stop here: each record of the batch is whole or absent, and none was acknowledged.
-                written = medium.log_write(self.ring.plus(at), part.as_bytes());
+                written = medium.log_write(ring.plus(at), part.as_bytes());
                 if bugs::FAILED_SYNC_IGNORED.is_active() {
                     written = Ok(());
                 }

@@ -1,8 +1,9 @@
 //! Lanes: the state that a thread has to itself from assigning a sequence number to the end of its write-backs.
 
 use crate::dirty::DirtyLines;
+use lode_layout::PoolOffset;
 use lode_pmem::biased::{Bias, Biased, BiasedGuard, Owner};
-use lode_pmem::sync::{asymmetric, thread_local};
+use lode_pmem::sync::{AtomicUsize, Ordering, asymmetric, thread_local};
 use lode_pmem::{Counter, Medium};
 use std::cell::Cell;
 
@@ -14,6 +15,10 @@ pub(crate) struct LaneState {
     pub(crate) head: u64,
     /// The same position as an offset in the ring.
     pub(crate) offset: u64,
+    /// Offset of the lane's ring in the pool. Unused at durability commit, as the length.
+    pub(crate) ring: PoolOffset,
+    /// Length of the ring in bytes.
+    pub(crate) ring_len: u64,
     /// Lines written back since the last checkpoint.
     pub(crate) dirty: DirtyLines,
     /// The thread that held the lane last.
@@ -32,6 +37,8 @@ struct Lane {
 #[derive(Debug)]
 pub(crate) struct Lanes {
     lanes: Box<[Lane]>,
+    /// Number of lanes in use, the first ones. It only grows, while all lanes are held.
+    used: AtomicUsize,
     /// The lane that the next thread tries first if it has held none.
     next: Counter,
 }
@@ -42,15 +49,30 @@ thread_local! {
 }
 
 impl Lanes {
-    pub(crate) fn new(count: usize) -> Lanes {
-        let state = || LaneState { head: 0, offset: 0, dirty: DirtyLines::new(), holder: Owner::NONE };
+    /// Makes `count` lanes, and uses the first `used` of them.
+    pub(crate) fn new(count: usize, used: usize) -> Lanes {
+        let state = || LaneState {
+            head: 0,
+            offset: 0,
+            ring: PoolOffset::NULL,
+            ring_len: 0,
+            dirty: DirtyLines::new(),
+            holder: Owner::NONE,
+        };
+        debug_assert!(used <= count, "lanes in use exist");
         let lanes = (0..count).map(|_| Lane { state: Biased::new(state()) }).collect();
-        Lanes { lanes, next: Counter::new(0) }
+        Lanes { lanes, used: AtomicUsize::new(used), next: Counter::new(0) }
     }
 
-    /// Number of lanes.
+    /// Number of lanes in use.
+    #[inline]
     pub(crate) fn len(&self) -> usize {
-        self.lanes.len()
+        // ORDER: acquires the rings of lanes that came into use.
+        self.used.load(Ordering::Acquire)
+    }
+
+    fn used(&self) -> &[Lane] {
+        &self.lanes[..self.len()]
     }
 
     /// Holds a lane that is biased to this thread or free, preferably the one that it held last. Waits when there is
@@ -58,7 +80,9 @@ impl Lanes {
     #[inline]
     pub(crate) fn claim<M: Medium>(&self, medium: &M) -> (usize, BiasedGuard<'_, LaneState>) {
         let hint = HINT.with(Cell::get);
-        if let Some(lane) = self.lanes.get(hint) {
+        if let Some(lane) = self.lanes.get(hint)
+            && hint < self.len()
+        {
             if let Some(state) = lane.state.enter() {
                 return (hint, state);
             }
@@ -91,7 +115,7 @@ impl Lanes {
     /// that is biased to this thread, then a free one, then one that is biased to another thread, which may have
     /// ended.
     fn find<M: Medium>(&self, start: usize, medium: &M) -> Option<(usize, BiasedGuard<'_, LaneState>)> {
-        let count = self.lanes.len();
+        let count = self.len();
         let around = (0..count).map(|step| (start % count + step) % count);
         let free = |index: usize| self.lanes[index].state.try_lock().map(|state| (index, state));
         let mine = |index: usize| self.lanes[index].state.enter().map(|state| (index, state));
@@ -107,17 +131,30 @@ impl Lanes {
     /// Opens the closed lanes if one lane had the exclusive bias. Returns false if none was.
     fn end_exclusive_bias<M: Medium>(&self, medium: &M) -> bool {
         let exclusive = |bias| matches!(bias, Bias::Exclusive(_));
-        let mut revoked = self.lanes.iter().filter_map(|lane| lane.state.revoke(exclusive, wait_on(medium)));
+        let mut revoked = self.used().iter().filter_map(|lane| lane.state.revoke(exclusive, wait_on(medium)));
         let Some(mut state) = revoked.next() else { return false };
         let holder = state.holder;
         state.bias(Bias::To(holder));
-        self.lanes.iter().for_each(|lane| lane.state.open());
+        self.used().iter().for_each(|lane| lane.state.open());
         true
     }
 
     /// Holds all lanes. Waits for transactions that are in their drain, never for a user's closure.
     pub(crate) fn claim_all<M: Medium>(&self, medium: &M) -> Vec<BiasedGuard<'_, LaneState>> {
-        Biased::lock_all(self.lanes.iter().map(|lane| &lane.state), wait_on(medium))
+        Biased::lock_all(self.used().iter().map(|lane| &lane.state), wait_on(medium))
+    }
+
+    /// Holds the lanes after those in use, up to `used` in all. No other thread holds one of them. The caller holds the
+    /// lanes in use.
+    pub(crate) fn claim_unused<M: Medium>(&self, used: usize, medium: &M) -> Vec<BiasedGuard<'_, LaneState>> {
+        let unused = self.lanes.get(self.len()..used).unwrap_or_default();
+        Biased::lock_all(unused.iter().map(|lane| &lane.state), wait_on(medium))
+    }
+
+    /// Uses the first `used` lanes, whose rings are set.
+    pub(crate) fn use_lanes(&self, used: usize) {
+        // ORDER: releases the rings of the lanes that come into use.
+        self.used.fetch_max(used.min(self.lanes.len()), Ordering::Release);
     }
 }
 

@@ -8,6 +8,7 @@ use crate::error::{InDoubtCause, LogError};
 use crate::group::Group;
 use crate::lane::{LaneState, Lanes, bias_used};
 use lode_layout::{BLOCK, CheckpointSlot, ChecksumSeed, Geometry, PoolOffset, Record, WORD, align_down};
+use lode_pmem::biased::BiasedGuard;
 use lode_pmem::{Durability, FaultScope, Medium, Readable, checksum};
 use std::mem;
 use zerocopy::IntoBytes;
@@ -46,9 +47,12 @@ impl LogArea {
 pub struct Log<M: Medium> {
     medium: M,
     uuid: [u8; 16],
-    area: LogArea,
+    /// Offset of the log's first byte. It changes with all lanes held.
+    start: AtomicU64,
     log_epoch: [u64; 2],
-    ring_len: u64,
+    /// Length of a ring in bytes. It only grows, with all lanes held.
+    ring_len: AtomicU64,
+    /// One for each ring that the log may ever have.
     checksum_seeds: Vec<ChecksumSeed>,
     /// Present at durability commit, where all lanes share one ring.
     group: Option<Group>,
@@ -74,6 +78,8 @@ struct CachePadded<T>(T);
 #[derive(Debug)]
 struct Checkpointer {
     generation: u64,
+    /// Number of rings.
+    rings: u32,
     dirty: DirtyLines,
 }
 
@@ -96,28 +102,35 @@ impl<M: Medium> Log<M> {
 
     pub(crate) fn from_slot(medium: M, area: LogArea, uuid: [u8; 16], slot: &CheckpointSlot) -> Log<M> {
         let ring_len = align_down(area.len / u64::from(slot.rings), BLOCK);
-        let checksum_seeds: Vec<_> =
-            (0..slot.rings).map(|ring| ring_checksum_seed(&uuid, slot.log_epoch, ring)).collect();
         let grouped = medium.durability() == Durability::Commit;
+        // A log that moves may get more rings. The model checker explores no such log.
+        let rings_max = if grouped || cfg!(loom) { slot.rings } else { slot.rings.max(RINGS_MAX as u32) };
+        let checksum_seeds: Vec<_> =
+            (0..rings_max).map(|ring| ring_checksum_seed(&uuid, slot.log_epoch, ring)).collect();
         let group = grouped.then(|| Group::new(area.start, ring_len, checksum_seeds[0]));
-        let lanes = if grouped { GROUP_LANES } else { slot.rings as usize };
+        let lanes = match grouped {
+            true => Lanes::new(GROUP_LANES, GROUP_LANES),
+            false => Lanes::new(rings_max as usize, slot.rings as usize),
+        };
         debug_assert!(
             ring_len > 0 && u64::from(slot.rings) * ring_len <= area.len,
             "the rings lie in the log"
         );
+        place_rings(&mut lanes.claim_all(&medium), 0, area.start, ring_len);
         Log {
             uuid,
-            area,
+            start: AtomicU64::new(area.start.get()),
             log_epoch: slot.log_epoch,
-            ring_len,
+            ring_len: AtomicU64::new(ring_len),
             group,
-            lanes: Lanes::new(lanes),
-            tails: (0..slot.rings).map(|_| AtomicU64::new(0)).collect(),
+            lanes,
+            tails: (0..rings_max).map(|_| AtomicU64::new(0)).collect(),
             checksum_seeds,
             next_sequence: CachePadded(AtomicU64::new(slot.sequence + 1)),
             checkpointed: AtomicU64::new(slot.sequence),
             checkpointer: SpinMutex::new(Checkpointer {
                 generation: slot.generation,
+                rings: slot.rings,
                 dirty: DirtyLines::new(),
             }),
             failed: AtomicBool::new(false),
@@ -173,7 +186,14 @@ impl<M: Medium> Log<M> {
     /// Returns the maximum length of a record in words, header included. A longer record continues elsewhere, by
     /// [`Entry::Continue`](lode_layout::Entry::Continue).
     pub fn record_words_max(&self) -> usize {
-        (self.ring_len / 4 / 8) as usize
+        // ORDER: none: rings only become longer, so a record of the older length fits, too.
+        (self.ring_len.load(Ordering::Relaxed) / 4 / 8) as usize
+    }
+
+    /// Returns the offset of the log's first byte.
+    pub fn start(&self) -> PoolOffset {
+        // ORDER: none: the caller alone moves the log.
+        PoolOffset::new(self.start.load(Ordering::Relaxed))
     }
 
     /// Makes `record` durable, then writes its entries back, and returns its sequence number. The caller holds the
@@ -256,8 +276,8 @@ impl<M: Medium> Log<M> {
         let exclusive = lane.is_exclusive();
         let sequence = self.assign_sequence(exclusive);
         let offset = lane.offset;
-        debug_assert!(offset + len <= self.ring_len && len.is_multiple_of(self.medium.log_block()));
-        let place = self.area.start.plus(ring as u64 * self.ring_len + offset);
+        debug_assert!(offset + len <= lane.ring_len && len.is_multiple_of(self.medium.log_block()));
+        let place = lane.ring.plus(offset);
         if bugs::WRITE_BACK_BEFORE_DRAIN.is_active() {
             apply_all(&self.medium, memory, record.body(), continued, None, exclusive);
         }
@@ -268,14 +288,14 @@ impl<M: Medium> Log<M> {
         lane.head += len;
         lane.offset = offset + len;
         debug_assert_eq!(
-            lane.head % self.ring_len,
-            lane.offset % self.ring_len,
+            lane.head % lane.ring_len,
+            lane.offset % lane.ring_len,
             "the head is where the offset is"
         );
-        debug_assert!(self.fits(ring, lane.head), "a record lies over none that is needed");
+        debug_assert!(self.fits(ring, &lane), "a record lies over none that is needed");
         let dirty = (self.medium.durability() == Durability::Line).then_some(&mut lane.dirty);
         apply_all(&self.medium, memory, record.body(), continued, dirty, exclusive);
-        let half_full = self.half_full(ring, lane.head);
+        let half_full = self.half_full(ring, lane.head, lane.ring_len);
         self.check_write_back(scope, &lane)?;
         mem::forget(unwinding);
         drop(lane);
@@ -325,7 +345,9 @@ impl<M: Medium> Log<M> {
         self.check_write_back(scope, &lane)?;
         mem::forget(unwinding);
         drop(lane);
-        if self.half_full(0, group.head(&self.medium)) {
+        // ORDER: none: an old length only makes the checkpoint come earlier.
+        let ring_len = self.ring_len.load(Ordering::Relaxed);
+        if self.half_full(0, group.head(&self.medium), ring_len) {
             self.checkpoint_if_idle();
         }
         Ok(ticket.sequence)
@@ -335,26 +357,27 @@ impl<M: Medium> Log<M> {
     /// start of the ring if the record does not fit before its end.
     #[inline]
     fn has_room(&self, ring: usize, lane: &mut LaneState, len: u64) -> bool {
-        let rest = self.ring_len - lane.offset;
+        let rest = lane.ring_len - lane.offset;
         if len > rest {
             lane.head += rest;
             lane.offset = 0;
         }
         // ORDER: acquires the checkpoint that freed the space below the tail.
         let tail = self.tails[ring].load(Ordering::Acquire);
-        lane.head + len - tail <= self.ring_len
+        lane.head + len - tail <= lane.ring_len
     }
 
-    /// Returns true if the records of `ring` up to `head` that are not checkpointed fit in it.
-    fn fits(&self, ring: usize, head: u64) -> bool {
+    /// Returns true if the records of `ring` that are not checkpointed fit in it.
+    fn fits(&self, ring: usize, lane: &LaneState) -> bool {
         // ORDER: none: tails only grow.
-        head - self.tails[ring].load(Ordering::Relaxed) <= self.ring_len
+        lane.head - self.tails[ring].load(Ordering::Relaxed) <= lane.ring_len
     }
 
     #[inline]
-    fn half_full(&self, ring: usize, head: u64) -> bool {
-        // ORDER: none: an old tail only makes the checkpoint come earlier.
-        head - self.tails[ring].load(Ordering::Relaxed) > self.ring_len / 2
+    fn half_full(&self, ring: usize, head: u64, ring_len: u64) -> bool {
+        // ORDER: none: an old tail only makes the checkpoint come earlier. A tail above the head belongs to a later
+        // checkpoint, or to a log that has moved.
+        head.saturating_sub(self.tails[ring].load(Ordering::Relaxed)) > ring_len / 2
     }
 
     /// Makes all write-backs so far durable, and frees the log's space. Waits for a running checkpoint.
@@ -421,63 +444,184 @@ impl<M: Medium> Log<M> {
         closed: bool,
     ) -> Result<(), LogError> {
         self.check_accepts_records()?;
-        let Checkpointer { generation, dirty } = &mut *checkpointer;
-        let (sequence, heads) = self.snapshot_lanes(dirty);
-        // ORDER: asked after all lanes were held: a commit whose write-backs met lost memory called `fail` before it
-        // released its lane. Stop here: the old slot counts, and the record is replayed.
-        self.check_accepts_records()?;
-        if self.medium.durability() != Durability::None {
-            self.persist_write_backs(scope, dirty)?;
-        }
-        // The slot is written even where nothing becomes durable. A pool on tmpfs outlives its process, and a record
-        // must not be replayed once a later one was overwritten.
-        let rings = self.checksum_seeds.len() as u32;
-        let slot = CheckpointSlot {
-            generation: *generation + 1,
-            sequence,
-            log_epoch: self.log_epoch,
-            rings,
-            closed,
+        let (sequence, heads) = {
+            let mut lanes = self.lanes.claim_all(&self.medium);
+            let heads = self.gather_lanes(&mut lanes, &mut checkpointer.dirty);
+            if self.group.is_none() {
+                // ORDER: none: the checkpointer alone changes the tails.
+                let was_used =
+                    |ring: usize, lane: &LaneState| lane.head != self.tails[ring].load(Ordering::Relaxed);
+                bias_used(&mut lanes, was_used);
+            }
+            if bugs::CHECKPOINT_BEFORE_WRITE_BACK.is_active() {
+                drop(lanes);
+                self.medium.relax(0);
+            }
+            // ORDER: all lanes are held, so no thread gets a number between this load and the end of the block.
+            (self.next_sequence.0.load(Ordering::Relaxed) - 1, heads)
         };
-        let written = slots::write(&self.medium, &self.uuid, &slot);
-        written.map_err(|_| LogError::Poisoned).inspect_err(|_| self.fail())?;
-        *generation += 1;
-        dirty.clear();
-        debug_assert!(sequence >= self.checkpointed(), "checkpoints go forward");
-        // ORDER: releases the durable slot before the space below the new tails, and before blocks that were freed up
-        // to this number. Neither may be overwritten earlier.
-        self.checkpointed.store(sequence, Ordering::Release);
+        self.finish_checkpoint(scope, &mut checkpointer, sequence, closed)?;
         for (tail, head) in self.tails.iter().zip(heads) {
-            // ORDER: as above.
+            // ORDER: releases the durable slot before the space below the new tail, which it frees.
             tail.store(head, Ordering::Release);
         }
         Ok(())
     }
 
-    /// Holds all lanes for a moment. Returns the last number assigned and the heads of all rings, and moves the dirty
-    /// lines to `dirty`. All write-backs up to that number are then done.
-    fn snapshot_lanes(&self, dirty: &mut DirtyLines) -> (u64, Vec<u64>) {
+    /// Makes the dirty lines durable, then the slot that covers the numbers up to `sequence`.
+    fn finish_checkpoint(
+        &self,
+        scope: &FaultScope,
+        checkpointer: &mut Checkpointer,
+        sequence: u64,
+        closed: bool,
+    ) -> Result<(), LogError> {
+        // ORDER: asked after all lanes were held: a commit whose write-backs met lost memory called `fail` before it
+        // released its lane. Stop here: the old slot counts, and the record is replayed.
+        self.check_accepts_records()?;
+        if self.medium.durability() != Durability::None {
+            self.persist_write_backs(scope, &checkpointer.dirty)?;
+        }
+        // The slot is written even where nothing becomes durable. A pool on tmpfs outlives its process, and a record
+        // must not be replayed once a later one was overwritten.
+        self.write_slot(checkpointer, sequence, closed)?;
+        checkpointer.dirty.clear();
+        debug_assert!(sequence >= self.checkpointed(), "checkpoints go forward");
+        // ORDER: releases the durable slot before blocks that were freed up to this number. They may not be
+        // overwritten earlier.
+        self.checkpointed.store(sequence, Ordering::Release);
+        Ok(())
+    }
+
+    /// Writes the next checkpoint slot. It is durable on return.
+    fn write_slot(
+        &self,
+        checkpointer: &mut Checkpointer,
+        sequence: u64,
+        closed: bool,
+    ) -> Result<(), LogError> {
+        let slot = CheckpointSlot {
+            generation: checkpointer.generation + 1,
+            sequence,
+            log_epoch: self.log_epoch,
+            rings: checkpointer.rings,
+            closed,
+        };
+        let written = slots::write(&self.medium, &self.uuid, &slot);
+        written.map_err(|_| LogError::Poisoned).inspect_err(|_| self.fail())?;
+        checkpointer.generation += 1;
+        Ok(())
+    }
+
+    /// Moves the log to `area`, which is at least as long, all zeros, and durable. `publish` makes the header of the
+    /// pool name that area, durably. No transaction is committed meanwhile.
+    ///
+    /// # Errors
+    /// Those of [`checkpoint`](Log::checkpoint): the log stays where it was. The error of `publish`: the header may
+    /// name either area, so the log accepts no more records. It has none that is needed.
+    ///
+    /// # Durability
+    /// Every transaction that returned before is durable, and its write-backs are. A crash leaves the header with the
+    /// old area or the new one. Both hold no record above the checkpoint slot until this returns.
+    ///
+    /// # Cost
+    /// That of two checkpoints, that of `publish`, and another slot.
+    pub fn relocate<E: From<LogError>>(
+        &self,
+        area: LogArea,
+        publish: impl FnOnce() -> Result<(), E>,
+    ) -> Result<(), E> {
+        if !bugs::LOG_MOVED_WITH_RECORDS.is_active() {
+            // Makes most write-backs durable while other threads still commit.
+            self.checkpoint()?;
+        }
+        let checkpointer = self.wait_for_checkpointer();
+        let scope = FaultScope::open();
+        let done = self.relocate_in(&scope, checkpointer, area, publish);
+        // The error reports the fault.
+        let _ = scope.close();
+        done
+    }
+
+    /// Moves the log. The lanes are released without a bias: an exclusive one must not let in the lanes that are added.
+    fn relocate_in<E: From<LogError>>(
+        &self,
+        scope: &FaultScope,
+        mut checkpointer: SpinMutexGuard<'_, Checkpointer>,
+        area: LogArea,
+        publish: impl FnOnce() -> Result<(), E>,
+    ) -> Result<(), E> {
         let mut lanes = self.lanes.claim_all(&self.medium);
+        self.gather_lanes(&mut lanes, &mut checkpointer.dirty);
+        // ORDER: all lanes are held, so no thread gets a number before they are released.
+        let sequence = self.next_sequence.0.load(Ordering::Relaxed) - 1;
+        if !bugs::LOG_MOVED_WITH_RECORDS.is_active() {
+            // ORDER: the slot that covers all records is durable before the header names an area without them. Stop
+            // here: the header names the old area, which has no needed record (crash table in log.md, row 2).
+            self.finish_checkpoint(scope, &mut checkpointer, sequence, false)?;
+        }
+        if bugs::LOG_MOVED_BEFORE_HEADER.is_active() {
+            self.place_log(&mut lanes, &mut checkpointer, area);
+            drop((lanes, checkpointer));
+            return publish();
+        }
+        // ORDER: both copies of the header name the new area before a record is written there. Stop here: some or all
+        // copies name the new area, whose zeros are no records (rows 3 and 4).
+        // Dropped after an error or a panic: the header may name either area.
+        let failing = FailOnUnwind(self);
+        publish()?;
+        self.place_log(&mut lanes, &mut checkpointer, area);
+        mem::forget(failing);
+        // ORDER: the slot with the new number of rings is durable before a record is in one of them. Stop here: the slot
+        // before it counts, with fewer rings of the new area, all of zeros (row 5).
+        Ok(self.write_slot(&mut checkpointer, sequence, false)?)
+    }
+
+    /// Makes the lanes use `area`. The caller holds all lanes, and no record of the log is needed.
+    fn place_log(
+        &self,
+        lanes: &mut [BiasedGuard<'_, LaneState>],
+        checkpointer: &mut Checkpointer,
+        area: LogArea,
+    ) {
+        let rings = ring_count(self.medium.durability(), area).min(self.checksum_seeds.len() as u32);
+        let ring_len = align_down(area.len / u64::from(rings), BLOCK);
+        // ORDER: none: changed with all lanes held, as now.
+        debug_assert!(ring_len >= self.ring_len.load(Ordering::Relaxed), "rings do not become shorter");
+        debug_assert!(rings >= checkpointer.rings, "rings are added");
+        match &self.group {
+            // ORDER: none: published with the lanes.
+            Some(group) => self.tails[0].store(group.relocate(area.start, ring_len), Ordering::Relaxed),
+            None => {
+                let mut added = self.lanes.claim_unused(rings as usize, &self.medium);
+                place_rings(lanes, 0, area.start, ring_len);
+                place_rings(&mut added, lanes.len(), area.start, ring_len);
+                for (tail, lane) in self.tails.iter().zip(lanes.iter().chain(&added)) {
+                    // ORDER: none: published with the lanes.
+                    tail.store(lane.head, Ordering::Relaxed);
+                }
+                drop(added);
+                self.lanes.use_lanes(rings as usize);
+            }
+        }
+        checkpointer.rings = rings;
+        // ORDER: none: published with the lanes.
+        self.start.store(area.start.get(), Ordering::Relaxed);
+        // ORDER: as above.
+        self.ring_len.store(ring_len, Ordering::Relaxed);
+    }
+
+    /// Takes the dirty lines of all lanes, which the caller holds, and returns the heads of their rings. All
+    /// write-backs of the numbers that were assigned are done then.
+    fn gather_lanes(&self, lanes: &mut [BiasedGuard<'_, LaneState>], dirty: &mut DirtyLines) -> Vec<u64> {
         debug_assert_eq!(lanes.len(), self.lanes.len(), "a checkpoint holds all lanes");
-        for lane in &mut lanes {
+        for lane in &mut *lanes {
             dirty.merge(&mut lane.dirty);
         }
-        let heads = match &self.group {
+        match &self.group {
             Some(group) => vec![group.head(&self.medium)],
             None => lanes.iter().map(|lane| lane.head).collect(),
-        };
-        if self.group.is_none() {
-            // ORDER: none: the checkpointer alone changes the tails.
-            let was_used =
-                |ring: usize, lane: &LaneState| lane.head != self.tails[ring].load(Ordering::Relaxed);
-            bias_used(&mut lanes, was_used);
         }
-        if bugs::CHECKPOINT_BEFORE_WRITE_BACK.is_active() {
-            drop(lanes);
-            self.medium.relax(0);
-        }
-        // ORDER: all lanes are held, so no thread gets a number between this load and the end of the block.
-        (self.next_sequence.0.load(Ordering::Relaxed) - 1, heads)
     }
 
     /// Makes the write-backs to the lines in `dirty` durable.
@@ -514,6 +658,14 @@ struct FailOnUnwind<'a, M: Medium>(&'a Log<M>);
 impl<M: Medium> Drop for FailOnUnwind<'_, M> {
     fn drop(&mut self) {
         self.0.fail();
+    }
+}
+
+/// Gives each lane its empty ring in the log that begins at `start`. `first` is the number of the first lane.
+fn place_rings(lanes: &mut [BiasedGuard<'_, LaneState>], first: usize, start: PoolOffset, ring_len: u64) {
+    for (index, lane) in lanes.iter_mut().enumerate() {
+        lane.ring = start.plus((first + index) as u64 * ring_len);
+        (lane.ring_len, lane.head, lane.offset) = (ring_len, lane.head.next_multiple_of(ring_len), 0);
     }
 }
 

@@ -5,7 +5,8 @@ use crate::error::LogError;
 use crate::log::{LogArea, RINGS_MAX, ring_checksum_seed};
 use crate::ring::{BitFlip, Gap, Ring};
 use lode_layout::{
-    BLOCK, CHECKPOINT_SLOTS_OFF, CheckpointSlot, Entries, Entry, PoolOffset, WORD, align_down, flipped_bit_of,
+    BLOCK, CHECKPOINT_SLOTS_OFF, CheckpointSlot, Entries, Entry, Geometry, PoolOffset, WORD, align_down,
+    flipped_bit_of,
 };
 use lode_pmem::{Medium, Readable};
 use std::collections::BTreeMap;
@@ -220,14 +221,16 @@ impl CorruptionKind {
     }
 }
 
-/// Returns true if a writer can have written every entry: each is whole, and its range lies in the heap, after the
-/// log.
+/// Returns true if a writer can have written every entry: each is whole, and its range lies after headers and slots,
+/// and outside of the log.
 fn is_writable(body: &[u64], area: LogArea, memory: &Readable) -> bool {
-    let heap = area.start.get() + area.len..memory.len();
+    let (log, pool) = (area.start.get()..area.start.get() + area.len, Geometry::LOG.get()..memory.len());
     Entries::new(body).all(|entry| {
         entry.is_ok_and(|entry| {
             let touched = entry_range(&entry);
-            touched.start >= heap.start && touched.start <= touched.end && touched.end <= heap.end
+            let is_ordered = touched.start <= touched.end;
+            let is_outside = touched.end <= log.start || touched.start >= log.end;
+            is_ordered && is_outside && touched.start >= pool.start && touched.end <= pool.end
         })
     })
 }

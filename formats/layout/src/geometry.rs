@@ -8,8 +8,12 @@
 //! ```
 //!
 //! A chunk table has one word for each [`CHUNK`] of its extent, including its own chunks. A zero word means a free
-//! chunk, so a zeroed table is an empty extent. A table has room for [`TABLE_SLACK`] times its extent. So growth first
-//! lengthens the last extent, and adds an extent only when that table is full.
+//! chunk, so a zeroed table is an empty extent. A table has room for [`TABLE_SLACK`] times its extent, and for twice
+//! the pool that it was added to, if an eighth of the extent is enough for that. So growth first lengthens the last
+//! extent, and adds an extent only when that table is full.
+//!
+//! A pool that has grown may have its log between two extents: a larger log lies where the pool ended before. The extent
+//! that ends at the old log takes that space at the next move, if its table has room.
 
 use crate::invalid_field::{InvalidField, Want};
 use crate::{BLOCK, PoolOffset, WORD, align_down, align_up};
@@ -26,6 +30,12 @@ const TABLE_SLACK: u64 = 8;
 const LOG_SHARE: u64 = 16;
 const LOG_LEN_MIN: u64 = 4 * BLOCK;
 const LOG_LEN_MAX: u64 = 64 << 20;
+/// Least factor by which the log becomes longer when it moves: a move takes an extent, and waits for all commits.
+const LOG_FACTOR_MIN: u64 = 2;
+/// Size of a pool that the table of an added extent has room for, in multiples of the pool before.
+const REACH_FACTOR: u64 = 2;
+/// Divisor of an added extent's length that gives the longest table which it gets for the sake of that reach.
+const REACH_SHARE: u64 = 8;
 
 /// A range of the heap with its own chunk table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -49,10 +59,12 @@ impl Extent {
         (self.table_len / WORD).saturating_mul(CHUNK)
     }
 
-    /// Returns an extent that takes all of `len` bytes (at least two chunks), with slack in its table.
-    fn with_slack(start: u64, len: u64) -> Extent {
-        let table_len = align_up(len / CHUNK * WORD * TABLE_SLACK, CHUNK);
-        Extent { start: PoolOffset::new(start), len, table_len }
+    /// Returns an extent that takes all of `len` bytes (at least two chunks), with slack in its table. The table has
+    /// room for `reach` bytes, too, if it does not take too much of the extent for that.
+    fn with_slack(start: u64, len: u64, reach: u64) -> Extent {
+        let slack = len / CHUNK * WORD * TABLE_SLACK;
+        let table_len = slack.max((reach / CHUNK * WORD).min(len / REACH_SHARE));
+        Extent { start: PoolOffset::new(start), len, table_len: align_up(table_len, CHUNK) }
     }
 }
 
@@ -92,15 +104,20 @@ impl Geometry {
     pub fn plan(size: u64) -> Result<Geometry, GeometryError> {
         Geometry::check_size(size)?;
         let size = align_down(size, CHUNK);
-        let log_len = align_down(size / LOG_SHARE, CHUNK).clamp(LOG_LEN_MIN, LOG_LEN_MAX);
+        let log_len = Geometry::log_len_of(size);
         let heap = Geometry::LOG.get() + log_len;
         let mut extents = [Extent::default(); EXTENTS_MAX];
-        extents[0] = Extent::with_slack(heap, size - heap);
+        extents[0] = Extent::with_slack(heap, size - heap, 0);
         Ok(Geometry { size, log_off: Geometry::LOG, log_len, extents, extent_count: 1 })
     }
 
+    /// Returns the length of the log in a new pool of `size` bytes.
+    pub fn log_len_of(size: u64) -> u64 {
+        align_down(size / LOG_SHARE, CHUNK).clamp(LOG_LEN_MIN, LOG_LEN_MAX)
+    }
+
     /// Plans the growth of this pool to `size` bytes, rounded down to a multiple of [`CHUNK`]. Existing parts keep
-    /// their offsets.
+    /// their offsets, the log included.
     ///
     /// # Errors
     /// Fails if the size is out of range or smaller than the pool. Fails if all 32 extents are in use and the last
@@ -120,9 +137,35 @@ impl Geometry {
             let Some(place) = grown.extents.get_mut(self.extent_count) else {
                 return Err(GeometryError::ExtentsExhausted { size, size_max: end });
             };
-            *place = Extent::with_slack(end, size - end);
+            *place = Extent::with_slack(end, size - end, self.size.saturating_mul(REACH_FACTOR));
             grown.extent_count += 1;
         }
+        Ok(grown)
+    }
+
+    /// Plans the growth of this pool to `size` bytes as [`grow`](Geometry::grow) does, with a log for that size. If it
+    /// has at least twice the old one's length, it lies at the old end of the pool, and an extent after it.
+    ///
+    /// # Errors
+    /// As [`grow`](Geometry::grow).
+    pub fn grow_with_log(&self, size: u64) -> Result<Geometry, GeometryError> {
+        Geometry::check_size(size)?;
+        let size = align_down(size, CHUNK);
+        let (log_off, log_len) = (self.size, Geometry::log_len_of(size));
+        let heap = log_off + log_len;
+        let is_due = log_len >= self.log_len * LOG_FACTOR_MIN;
+        if !is_due || heap + 2 * CHUNK > size || self.extent_count == EXTENTS_MAX {
+            return self.grow(size);
+        }
+        let mut grown = Geometry { size, log_off: PoolOffset::new(log_off), log_len, ..*self };
+        let (used, unused) = grown.extents.split_at_mut(self.extent_count);
+        for extent in used {
+            let end = extent.end().get();
+            let free_to = if end == self.log_off.get() { end + self.log_len } else { end };
+            extent.len = extent.len_max().min(free_to - extent.start.get()).max(extent.len);
+        }
+        unused[0] = Extent::with_slack(heap, size - heap, self.size.saturating_mul(REACH_FACTOR));
+        grown.extent_count += 1;
         Ok(grown)
     }
 
@@ -151,10 +194,15 @@ impl Geometry {
         rule("extent_count", extent_count, AtLeast(1))?;
         rule("extent_count", extent_count, AtMost(EXTENTS_MAX as u64))?;
         let extent_count = extent_count as usize;
-        let mut free_from = log_off + log_len;
+        let log = log_off..log_off + log_len;
+        let mut free_from = Geometry::LOG.get();
         for (index, extent) in extents.iter().enumerate() {
             if index < extent_count {
-                extent_rules(index, extent, free_from, size)?;
+                // An extent lies before the log or after it.
+                let is_before = extent.start.get() < log.start;
+                let (from, to) =
+                    if is_before { (free_from, log.start) } else { (free_from.max(log.end), size) };
+                extent_rules(index, extent, from, to)?;
                 free_from = extent.end().get();
             } else {
                 extent_is_blank(index, extent)?;
@@ -199,15 +247,15 @@ impl Geometry {
     }
 }
 
-/// Checks the rules for an extent in use. The part before it ends at `free_from`.
-fn extent_rules(index: usize, extent: &Extent, free_from: u64, size: u64) -> Result<(), InvalidField> {
+/// Checks the rules for an extent in use. The part before it ends at `from`, and the part after it begins at `to`.
+fn extent_rules(index: usize, extent: &Extent, from: u64, to: u64) -> Result<(), InvalidField> {
     use Want::{AtLeast, AtMost, MultipleOf};
     let start = extent.start.get();
-    AtLeast(free_from).check("extent.start", index, start)?;
-    AtMost(size).check("extent.start", index, start)?;
+    AtLeast(from).check("extent.start", index, start)?;
+    AtMost(to).check("extent.start", index, start)?;
     MultipleOf(CHUNK).check("extent.start", index, start)?;
     AtLeast(2 * CHUNK).check("extent.len", index, extent.len)?;
-    AtMost(size - start).check("extent.len", index, extent.len)?;
+    AtMost(to - start).check("extent.len", index, extent.len)?;
     MultipleOf(CHUNK).check("extent.len", index, extent.len)?;
     AtLeast(extent.len / CHUNK * WORD).check("extent.table_len", index, extent.table_len)?;
     AtMost(extent.len - CHUNK).check("extent.table_len", index, extent.table_len)?;
@@ -324,6 +372,46 @@ mod test {
         assert_eq!(beyond.extents()[1].end().get(), 1 << 30);
     }
 
+    /// The log that is due lies at the old end of the pool; a later one gives its space to the extent before it.
+    #[test]
+    fn log_grows_with_pool() {
+        let small = Geometry::plan(1 << 20).unwrap();
+        assert_eq!(small.grow_with_log((1 << 20) + (512 << 10)).unwrap().log_off(), Geometry::LOG);
+        let grown = small.grow_with_log(4 << 20).unwrap();
+        assert_eq!((grown.log_off().get(), grown.log_len()), (1 << 20, 256 << 10));
+        assert_eq!(grown.extents()[0], small.extents()[0]);
+        assert_eq!(grown.extents()[1].start.get(), grown.log_off().get() + grown.log_len());
+        let again = grown.grow_with_log(16 << 20).unwrap();
+        assert_eq!((again.log_off().get(), again.log_len()), (4 << 20, 1 << 20));
+        assert_eq!(again.extents()[0].end(), grown.extents()[1].start);
+        assert_eq!(again.extents()[2].end().get(), 16 << 20);
+        for geometry in [small, grown, again] {
+            assert_eq!(revalidated(&geometry), Ok(geometry));
+        }
+        // No room for an extent after the log: it stays where it is.
+        let tight = small.grow_with_log((2 << 20) + CHUNK).unwrap();
+        assert_eq!(tight.log_len(), 128 << 10);
+        let full = Geometry::plan(64 << 10).unwrap().grow_with_log(128 << 10).unwrap();
+        assert_eq!(full.log_len(), LOG_LEN_MIN);
+    }
+
+    /// A log inside of an extent, or an extent inside of the log, is no pool.
+    #[test]
+    fn log_and_extents_are_disjoint() {
+        let grown = Geometry::plan(1 << 20).unwrap().grow_with_log(4 << 20).unwrap();
+        let moved = |log_off: u64, log_len: u64| {
+            let Geometry { size, extents, extent_count, .. } = grown;
+            Geometry::from_parts(size, log_off, log_len, extents, extent_count as u64)
+        };
+        let (at, len) = (grown.log_off().get(), grown.log_len());
+        assert_eq!(moved(at, len), Ok(grown));
+        assert!(moved(Geometry::LOG.get(), 64 << 10).is_ok());
+        for (log_off, log_len) in [(at - BLOCK, len), (at, len + BLOCK), (0x18000, len), (2 << 20, len)] {
+            let field = moved(log_off, log_len).expect_err("an overlap").field;
+            assert!(field.starts_with("extent."), "{field}");
+        }
+    }
+
     #[test]
     fn shrinking_is_refused() {
         let pool = Geometry::plan(1 << 20).unwrap();
@@ -350,11 +438,13 @@ mod test {
         #[test]
         fn plans_and_growths_revalidate(
             size in Geometry::SIZE_MIN..1 << 45,
-            steps in prop::collection::vec(1u64..1 << 40, 0..8),
+            steps in prop::collection::vec((1u64..1 << 40, any::<bool>()), 0..8),
         ) {
             let mut pool = Geometry::plan(size).unwrap();
-            for step in steps {
-                let Ok(grown) = pool.grow(pool.size() + step) else { break };
+            for (step, moves_log) in steps {
+                let size = pool.size() + step;
+                let grown = if moves_log { pool.grow_with_log(size) } else { pool.grow(size) };
+                let Ok(grown) = grown else { break };
                 for (old, new) in pool.extents().iter().zip(grown.extents()) {
                     prop_assert_eq!((old.start, old.table_len), (new.start, new.table_len));
                     prop_assert!(new.len >= old.len);

@@ -47,6 +47,7 @@ pub(crate) const TABLE: FormatTable = format_table!(
         log_len,
         extent_count,
         extents,
+        size_max,
         reserved,
         crc,
     ]
@@ -84,7 +85,8 @@ struct HeaderBytes {
     log_len: U64,
     extent_count: U64,
     extents: [ExtentBytes; EXTENTS_MAX],
-    reserved: [u8; 3132],
+    size_max: U64,
+    reserved: [u8; 3124],
     crc: U32,
 }
 
@@ -116,6 +118,8 @@ pub struct Header {
     pub dirty_shutdowns: Option<u64>,
     /// The parts of the pool.
     pub geometry: Geometry,
+    /// Size in bytes up to which the pool grows by itself; 0 if it does not.
+    pub size_max: u64,
 }
 
 /// Reasons why bytes are not a header that this code can use.
@@ -196,6 +200,7 @@ impl Header {
             durability_forced: None,
             dirty_shutdowns: None,
             geometry,
+            size_max: 0,
         }
     }
 
@@ -254,6 +259,7 @@ impl Header {
             len: extent.len.into(),
             table_len: extent.table_len.into(),
         });
+        raw.size_max = self.size_max.into();
         raw.crc = raw.checksum().into();
         zerocopy::transmute!(raw)
     }
@@ -310,7 +316,9 @@ impl HeaderBytes {
             durability_forced: self.durability_forced.checked_sub(1).and_then(Durability::from_code),
             dirty_shutdowns,
             geometry: self.geometry().map_err(HeaderError::Field)?,
+            size_max: self.size_max.get(),
         };
+        rule("size_max", header.size_max, AtMost(Geometry::SIZE_MAX))?;
         if header.ro_compat_unknown() == 0 {
             let reserved = self.reserved_flags.iter().chain(&self.reserved);
             let used = reserved.filter(|byte| **byte != 0).count() as u64;
@@ -348,6 +356,7 @@ mod test {
             generation: 7,
             durability_forced: Some(Durability::None),
             dirty_shutdowns: Some(3),
+            size_max: 1 << 42,
             ..Header::new(uuid, layout, geometry, Durability::Commit, 1_700_000_000)
         }
     }
@@ -481,7 +490,8 @@ mod test {
             ("extent.table_len", 0, |raw| raw.extents[0].table_len = raw.extents[0].len),
             ("extent.len", 2, |raw| raw.extents[2].len = 0x4000.into()),
             ("extent.start", 1, |raw| raw.extent_count = 1.into()),
-            ("reserved bytes in use", 0, |raw| raw.reserved[3131] = 1),
+            ("size_max", 0, |raw| raw.size_max = u64::MAX.into()),
+            ("reserved bytes in use", 0, |raw| raw.reserved[3123] = 1),
             ("reserved bytes in use", 0, |raw| raw.reserved_flags[4] = 1),
         ];
         for (number, (field, index, change)) in cases.iter().enumerate() {
@@ -506,7 +516,7 @@ mod test {
 
         /// Damages random bytes and corrects the checksum: decoding fails, or the header survives a round trip.
         #[test]
-        fn field_changes_never_panic(changes in prop::collection::vec((16usize..0x3d0, any::<u8>()), 1..24)) {
+        fn field_changes_never_panic(changes in prop::collection::vec((16usize..0x3d8, any::<u8>()), 1..24)) {
             let mut bytes = sample().encode();
             for (at, byte) in changes {
                 bytes[at] = byte;

@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use crate::output::Output;
 use crate::progress::Progress;
 use clap::{Args, ValueEnum};
-use lode_heap::explore::{HeapSubject, LogSubject};
+use lode_heap::explore::{GrowingSubject, HeapSubject, LogSubject};
 use lode_index::explore::TreeSubject;
 use lode_pool::explore::PoolSubject;
 use lode_sim::{Budget, Machine, Report, Setup, explore};
@@ -58,7 +58,7 @@ pub(crate) struct Crash {
 }
 
 /// Largest number of workloads of an engine.
-const WORKLOADS_MAX: i64 = 2;
+const WORKLOADS_MAX: i64 = 3;
 
 /// Returns the machine that reports call `name`.
 fn named_machine(name: &str) -> Result<Machine, String> {
@@ -99,7 +99,7 @@ const LOG: [Workload; 2] = [
         explore: |setup| explore(&LogSubject { size: 0x10000, log_len: 0x8000 }, setup),
     },
 ];
-const HEAP: [Workload; 2] = [
+const HEAP: [Workload; 3] = [
     Workload {
         name: "heap with small objects",
         operations: 120,
@@ -109,6 +109,14 @@ const HEAP: [Workload; 2] = [
         name: "heap with objects of all sizes",
         operations: 120,
         explore: |setup| explore(&HeapSubject { size: 0x60000, sizes: 6 }, setup),
+    },
+    Workload {
+        name: "heap whose pool grows and whose log moves",
+        operations: 120,
+        explore: |setup| {
+            let heap = HeapSubject { size: 0x60000, sizes: 5 };
+            explore(&GrowingSubject { heap, size_max: 0x90000 }, setup)
+        },
     },
 ];
 const POOL: [Workload; 2] = [

@@ -2,7 +2,7 @@
 //! message.
 
 use lode_fsck::RepairError;
-use lode_heap::{HeapError, InDoubtCause, OpenError};
+use lode_heap::{GrowthRefusal, HeapError, InDoubtCause, OpenError};
 use lode_index::IndexError;
 use lode_kv::KvError;
 use lode_platform::goal::GoalError;
@@ -73,6 +73,9 @@ fn heap_hint(error: &HeapError) -> &'static str {
         HeapError::InDoubt(_) => "; look for errors of the device in the kernel's log, then run it again",
         HeapError::Fault(_) => "; run `lode pool check` to see what is affected",
         HeapError::Corrupt { .. } => CHECK_POOL,
+        HeapError::CannotGrow { refusal: GrowthRefusal::Maximum { .. }, .. } => {
+            " with `lode pool grow --size-max`"
+        }
         _ => "",
     }
 }

@@ -54,6 +54,8 @@ const PROGRESS_LINES: u64 = 512;
 const BLOCKS_WAITING: usize = 2;
 /// Greatest number of bytes that a byte of a pair takes in a line, as `\xHH`.
 const ESCAPE_LEN: u64 = 4;
+/// Length of a line's content in bytes up to which a pool may grow for it.
+const LINE_GROWTH_MAX: u64 = 1 << 30;
 
 /// Treatment of a line that can't be loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -316,7 +318,9 @@ impl<M: Medium, E: LoadEvents> Loader<'_, M, E> {
     ) -> (KvLoad, Option<Ending>) {
         let part_lines = PART_LINES.max(self.options.transaction_lines.get());
         let (how, lines_max) = (self.options.mode(), part_lines * parts.len());
-        let max = self.store.heap().memory().len().saturating_mul(ESCAPE_LEN);
+        // A pool that grows may become longer for a line, but no line without an end is read for ever.
+        let size_max = self.store.pool().header().size_max.min(LINE_GROWTH_MAX);
+        let max = self.store.heap().memory().len().max(size_max).saturating_mul(ESCAPE_LEN);
         let (mut line, mut lines, begin) = (Vec::new(), 0, input.offset());
         while input.offset() < begun || (lines < lines_max && input.offset() - begin < BLOCK_LEN) {
             if self.must_stop() {

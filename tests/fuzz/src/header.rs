@@ -31,11 +31,13 @@ fn fix_checksum(page: &mut [u8; LEN]) {
     crc.copy_from_slice(&sum.to_le_bytes());
 }
 
-/// Returns the header of a small new pool, and that of a grown pool with every optional field.
+/// Returns the header of a small new pool, that of a grown pool with every optional field, and that of a pool whose log
+/// has moved.
 pub fn seeds() -> Vec<(&'static str, Vec<u8>)> {
     let new = Geometry::plan(64 << 20).ok();
     let grown = Geometry::plan(1 << 30).and_then(|geometry| geometry.grow(1 << 40)).ok();
-    let named = [("new", new, None), ("grown", grown, Some(Durability::None))];
+    let moved = Geometry::plan(1 << 20).and_then(|geometry| geometry.grow_with_log(64 << 20)).ok();
+    let named = [("new", new, None), ("grown", grown, Some(Durability::None)), ("moved_log", moved, None)];
     let header = |(name, geometry, durability_forced): (_, Option<Geometry>, _)| {
         let header = Header {
             minor: MINOR,
@@ -49,6 +51,7 @@ pub fn seeds() -> Vec<(&'static str, Vec<u8>)> {
             durability_forced,
             dirty_shutdowns: None,
             geometry: geometry?,
+            size_max: 1 << 40,
         };
         Some((name, header.encode().to_vec()))
     };
@@ -61,7 +64,7 @@ mod test {
 
     #[test]
     fn seeds_are_valid_headers() {
-        assert_eq!(seeds().len(), 2);
+        assert_eq!(seeds().len(), 3);
         for (name, bytes) in seeds() {
             let mut page: [u8; LEN] = bytes.try_into().unwrap();
             assert!(Header::decode(&page).is_ok(), "{name}");

@@ -1,17 +1,19 @@
 //! The allocator of a heap as one thread uses it: the thread's own cache first, then the space that all threads share.
 
 use super::cache::{Cache, ThreadCache};
-use super::central::{BlockOrSpan, Key, out_of_space};
+use super::central::{BlockOrSpan, Key};
 use super::class::Class;
 use super::magazine::{Magazines, REFILL};
 use super::shared::Shared;
 use super::space::{Block, Space, Span};
 use crate::error::HeapError;
+use crate::growth::{GrowthError, install, refusal};
 use crate::writes::write_set::WriteSet;
-use lode_layout::{CHUNK, ChunkDescriptor, SPAN_HEADER, align_up};
+use lode_layout::{CHUNK, ChunkDescriptor, Geometry, SPAN_HEADER, align_up};
 use lode_pmem::biased::BiasedGuard;
 use lode_pmem::sync::Ordering;
 use lode_pmem::{Medium, Memory};
+use lode_pool::Publish;
 use lode_redo::Log;
 use std::cell::Cell;
 
@@ -130,12 +132,12 @@ impl<'a, M: Medium> Allocator<'a, M> {
 
     /// Takes a span of free chunks. Reclaims all that it can if there is none.
     fn find_span(self, chunks: u64, align: u64) -> Result<Option<Span>, HeapError> {
-        if chunks > self.space.chunks() {
+        if chunks > self.space.chunks() && !self.grows() {
             return Ok(None);
         }
         match self.take_span(chunks, align) {
             Some(span) => Ok(Some(span)),
-            None => self.reclaim_for(|| self.take_span(chunks, align)),
+            None => self.reclaim_for_bytes(chunks * CHUNK, || self.take_span(chunks, align)),
         }
     }
 
@@ -143,8 +145,9 @@ impl<'a, M: Medium> Allocator<'a, M> {
     pub(super) fn find_huge(self, size: u64, align: u64) -> Result<(Span, u64), HeapError> {
         self.log.check_writable()?;
         let data_off = align_up(SPAN_HEADER, align);
-        let len = size.checked_add(data_off + CHUNK - 1).ok_or(out_of_space(size))?;
-        let span = self.find_span(len / CHUNK, 1)?.ok_or(out_of_space(size))?;
+        let out_of_space = || self.out_of_space(size);
+        let len = size.checked_add(data_off + CHUNK - 1).ok_or_else(out_of_space)?;
+        let span = self.find_span(len / CHUNK, 1)?.ok_or_else(out_of_space)?;
         Ok((span, data_off))
     }
 
@@ -162,6 +165,33 @@ impl<'a, M: Medium> Allocator<'a, M> {
         for place in places {
             limbo.retire(sequence, epoch, place.into());
         }
+    }
+
+    /// Returns the error of a transaction that finds no room for `wanted` bytes.
+    pub(crate) fn out_of_space(self, wanted: u64) -> HeapError {
+        self.shared.out_of_space(wanted)
+    }
+
+    /// Returns true if the pool grows when there is no space.
+    pub(super) fn grows(self) -> bool {
+        self.shared.growth.get().is_some()
+    }
+
+    /// Makes the pool larger for `wanted` bytes. Returns false if it does not grow; the reason is noted for the error
+    /// of the transaction.
+    #[cold]
+    pub(super) fn grow(self, wanted: u64) -> Result<bool, HeapError> {
+        let Some(growth) = self.shared.growth.get() else { return Ok(false) };
+        let install = &mut |geometry: &Geometry, publish: &mut Publish<'_>| {
+            install(self.log, self.space, geometry, publish)
+        };
+        let (is_grown, refusal) = match growth.grow(wanted, install) {
+            Ok(()) => (true, None),
+            Err(GrowthError::Log(error)) => return Err(error.into()),
+            Err(GrowthError::Pool(error)) => (false, refusal(&error)),
+        };
+        *self.shared.refusal() = refusal;
+        Ok(is_grown)
     }
 
     /// Returns the number of free chunks. First scans the extents that were not scanned since opening.

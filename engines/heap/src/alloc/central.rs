@@ -3,7 +3,6 @@
 use super::class::Class;
 use super::space::{Block, Space, Span, SpanKind, bitmap};
 use super::spans::FreeSpans;
-use crate::error::HeapError;
 use lode_layout::{CHECKED_BITS, CHUNK, PoolOffset, Superblock};
 use lode_pmem::sync::{AtomicU64, Mutex, MutexGuard, Ordering};
 use lode_pmem::{Memory, Readable};
@@ -355,9 +354,4 @@ impl State {
             SpanKind::Huge(_) => {}
         }
     }
-}
-
-/// Returns the error of a heap that has no room for `wanted` bytes.
-pub(crate) fn out_of_space(wanted: u64) -> HeapError {
-    HeapError::OutOfSpace { wanted }
 }

@@ -1,4 +1,4 @@
-//! Reclaiming: makes freed space usable when a transaction finds none.
+//! Reclaiming: makes freed space usable when a transaction finds none. Only if that is not enough, the pool grows.
 //!
 //! A transaction is refused only if the space is still missing after a complete reclaim, by its own thread or by
 //! another one for which it waited. By then the transaction could have taken any space that was free or freed when it
@@ -10,16 +10,24 @@
 
 use super::allocator::Allocator;
 use super::cache::ThreadCache;
+use super::class::SPAN_CHUNKS;
 use super::limbo::Retired;
 use super::shared::Shared;
 use crate::error::HeapError;
-use lode_layout::{ChunkDescriptor, Record};
+use lode_layout::{CHUNK, ChunkDescriptor, Record};
 use lode_pmem::Medium;
 use lode_pmem::sync::{AtomicBool, AtomicUsize, Ordering, SpinMutexGuard};
 
 /// Rounds of reclaiming, as long as each makes something free. The first one finds all that was freed before; the
 /// second one can use space that the first one made whole.
 const ROUNDS: usize = 3;
+
+/// Bytes for which a pool grows if the caller does not say how many it wants: a superblock of the longest kind fits,
+/// wherever the new space begins.
+const WANTED: u64 = 2 * SPAN_CHUNKS[0] * CHUNK;
+
+/// Growths for one request. One is enough, unless other threads take the space, or it is divided among two extents.
+const GROWTHS_MAX: usize = 4;
 
 /// Rounds for which a refused transaction waits for the end of other refused closures.
 const WAIT_ROUNDS_MAX: u32 = 192;
@@ -56,11 +64,23 @@ impl Drop for ReclaimWaiter<'_> {
 }
 
 impl<'a, M: Medium> Allocator<'a, M> {
-    /// Reclaims freed space until `find` returns `Some`. The calling thread has not locked its cache.
+    /// Reclaims freed space until `find` returns `Some`. Makes the pool larger if that is not enough. The calling thread
+    /// has not locked its cache.
     #[cold]
     pub(crate) fn reclaim_for<T>(self, find: impl Fn() -> Option<T>) -> Result<Option<T>, HeapError> {
+        // A small pool has no long superblocks.
+        self.reclaim_for_bytes(WANTED.min(self.space.chunks() * CHUNK / 2), find)
+    }
+
+    /// Reclaims as [`reclaim_for`](Allocator::reclaim_for) does, for a caller that looks for a span of `wanted` bytes.
+    #[cold]
+    pub(crate) fn reclaim_for_bytes<T>(
+        self,
+        wanted: u64,
+        find: impl Fn() -> Option<T>,
+    ) -> Result<Option<T>, HeapError> {
         let reclaim_waiters = ReclaimWaiter::new(&self.shared.reclaim_waiters);
-        let found = self.reclaim_locked(find);
+        let found = self.reclaim_locked(wanted, find);
         drop(reclaim_waiters);
         if matches!(found, Ok(None)) {
             self.starved.set(true);
@@ -68,7 +88,7 @@ impl<'a, M: Medium> Allocator<'a, M> {
         found
     }
 
-    fn reclaim_locked<T>(self, find: impl Fn() -> Option<T>) -> Result<Option<T>, HeapError> {
+    fn reclaim_locked<T>(self, wanted: u64, find: impl Fn() -> Option<T>) -> Result<Option<T>, HeapError> {
         let _scarce = self.lock_reclaim();
         // Another thread may have just reclaimed it.
         if let Some(found) = find() {
@@ -94,7 +114,23 @@ impl<'a, M: Medium> Allocator<'a, M> {
                 break;
             }
         }
+        for _ in 0..GROWTHS_MAX {
+            if !self.grow(wanted)? {
+                break;
+            }
+            if let Some(found) = find() {
+                return Ok(Some(found));
+            }
+        }
         Ok(None)
+    }
+
+    /// Makes the pool larger for `wanted` bytes, as if a transaction had found none, for the crash explorer. Returns
+    /// false if it does not grow.
+    #[cfg(feature = "explore")]
+    pub(crate) fn grow_locked(self, wanted: u64) -> Result<bool, HeapError> {
+        let _scarce = self.lock_reclaim();
+        self.grow(wanted)
     }
 
     /// Reclaims the space that pins kept from the thread's last transaction, if that was refused: its own pin, or

@@ -3,9 +3,11 @@
 use super::cache::{Cache, ThreadCache};
 use super::central::{BlockOrSpan, Central};
 use super::limbo::{Limbo, SharedLimbo};
+use crate::error::{GrowthRefusal, HeapError};
+use crate::growth::Growth;
 use crate::readers::Readers;
 use lode_pmem::sync::{AtomicBool, AtomicUsize, Mutex, MutexGuard, SpinMutex, pause};
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, OnceLock, PoisonError};
 
 /// The free space that all threads share, the caches of all threads, and the readers that keep freed space from use.
 #[derive(Debug)]
@@ -22,6 +24,10 @@ pub(crate) struct Shared {
     pub(super) is_scarce: AtomicBool,
     /// Threads that wait inside of a transaction until they can reclaim. Their pins keep freed space from use.
     pub(super) reclaim_waiters: AtomicUsize,
+    /// Makes the pool larger when there is no space. Without it the pool does not grow by itself.
+    pub(super) growth: OnceLock<Box<dyn Growth>>,
+    /// The reason why the last growth failed.
+    pub(super) refusal: Mutex<Option<GrowthRefusal>>,
 }
 
 impl Shared {
@@ -30,7 +36,25 @@ impl Shared {
         let (central, readers, reclaiming) = (Central::default(), Readers::new(), SpinMutex::new(()));
         let (caches, is_scarce, reclaim_waiters) =
             (Mutex::new(Vec::new()), AtomicBool::new(false), AtomicUsize::new(0));
-        Shared { central, limbo, readers, caches, reclaiming, is_scarce, reclaim_waiters }
+        let (growth, refusal) = (OnceLock::new(), Mutex::new(None));
+        Shared { central, limbo, readers, caches, reclaiming, is_scarce, reclaim_waiters, growth, refusal }
+    }
+
+    /// Makes the pool grow by `growth` when there is no space. Later calls change nothing.
+    pub(crate) fn set_growth(&self, growth: Box<dyn Growth>) {
+        let _ = self.growth.set(growth);
+    }
+
+    /// Returns the error of a transaction that finds no room for `wanted` bytes.
+    pub(crate) fn out_of_space(&self, wanted: u64) -> HeapError {
+        match *self.refusal() {
+            Some(refusal) => HeapError::CannotGrow { wanted, refusal },
+            None => HeapError::OutOfSpace { wanted },
+        }
+    }
+
+    pub(super) fn refusal(&self) -> MutexGuard<'_, Option<GrowthRefusal>> {
+        self.refusal.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the readers that keep freed space from use.

@@ -73,8 +73,10 @@ pub(crate) enum SpanKind {
 #[derive(Debug)]
 pub(crate) struct Space {
     start: PoolOffset,
-    /// End of the last extent; extents follow one another.
+    /// End of the last extent.
     end: AtomicU64,
+    /// Start and end of the log, which may lie between two extents.
+    log: [AtomicU64; 2],
     extents: [[AtomicU64; 3]; EXTENTS_MAX],
     count: AtomicUsize,
 }
@@ -82,8 +84,8 @@ pub(crate) struct Space {
 impl Space {
     pub(crate) fn new(geometry: &Geometry) -> Space {
         let start = geometry.extents().first().map_or(PoolOffset::NULL, |extent| extent.start);
-        let (end, count) = (AtomicU64::new(0), AtomicUsize::new(0));
-        let space = Space { start, end, extents: Default::default(), count };
+        let (end, count, log) = (AtomicU64::new(0), AtomicUsize::new(0), Default::default());
+        let space = Space { start, end, log, extents: Default::default(), count };
         space.extend(geometry);
         space
     }
@@ -95,6 +97,12 @@ impl Space {
                 // ORDER: none: the count below releases a new extent; a longer one is used once this has returned.
                 word.fetch_max(value, Ordering::Relaxed);
             }
+        }
+        let log_off = geometry.log_off().get();
+        for (place, value) in self.log.iter().zip([log_off, log_off + geometry.log_len()]) {
+            // ORDER: none: a log moves up. Until both words are new, neither area of the log is guarded: the old one
+            // has no needed record, and the new one lies after the end that is known below.
+            place.fetch_max(value, Ordering::Relaxed);
         }
         let end = geometry.extents().last().map_or(0, |extent| extent.end().get());
         // ORDER: none: a store to the new space follows an allocation there, which acquires the extents.
@@ -139,12 +147,17 @@ impl Space {
         self.start
     }
 
-    /// Returns true if the range lies inside of the heap: its tables and the space that it hands out.
+    /// Returns true if the range lies inside of the heap: its tables and the space that it hands out, and not in the log.
     #[inline]
     pub(crate) fn holds(&self, at: PoolOffset, len: u64) -> bool {
         // ORDER: none, see `extend`.
         let end = self.end.load(Ordering::Relaxed);
-        at >= self.start && len <= end && at.get() <= end - len
+        // ORDER: none, see `extend`.
+        let [log_off, log_end] = self.log.each_ref().map(|place| place.load(Ordering::Relaxed));
+        at >= self.start
+            && len <= end
+            && at.get() <= end - len
+            && (at.get() >= log_end || at.get() + len <= log_off)
     }
 
     /// Returns the block or huge object that begins at `at`. Does not look at the block's bit, so the block may be
@@ -295,5 +308,21 @@ mod test {
             let last = PoolOffset::new(newest.size() - WORD);
             assert!(space.holds(last, WORD) && !space.holds(last, WORD + 1));
         }
+    }
+
+    /// A store to the log would tear its records, also when the log lies between two extents.
+    #[test]
+    fn log_is_no_space() {
+        let small = Geometry::plan(1 << 20).expect("a geometry");
+        let grown = small.grow_with_log(4 << 20).expect("a geometry");
+        let space = Space::new(&small);
+        space.extend(&grown);
+        space.extend(&small);
+        let (log, end) = (grown.log_off(), grown.log_off().plus(grown.log_len()));
+        let before = PoolOffset::new(log.get() - WORD);
+        assert!(space.holds(before, WORD) && space.holds(end, WORD));
+        assert!(!space.holds(before, WORD + 1) && !space.holds(log, WORD));
+        assert!(!space.holds(PoolOffset::new(end.get() - WORD), WORD));
+        assert!(!space.holds(before, grown.log_len() + 2 * WORD));
     }
 }

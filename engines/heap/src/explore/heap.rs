@@ -12,7 +12,7 @@ use std::fmt;
 use std::sync::Arc;
 
 const SLOTS: u64 = 10;
-const UUID: [u8; 16] = [8; 16];
+pub(super) const UUID: [u8; 16] = [8; 16];
 const ROOT_TYPE: u64 = 1;
 const OBJECT_TYPE: u64 = 2;
 /// Bits of an object's first word with the number of its words; the object's number is above them.
@@ -39,7 +39,7 @@ pub struct HeapSubject {
 /// The heap while it is used.
 #[derive(Debug)]
 pub struct Engine {
-    heap: Heap<Arc<SimMedium>>,
+    pub(super) heap: Heap<Arc<SimMedium>>,
     root: PoolOffset,
     number: Counter,
 }
@@ -115,7 +115,7 @@ fn slot_at(root: PoolOffset, slot: u64) -> PoolOffset {
 }
 
 /// Returns a log epoch that is as good as random. A torn slot with it must not look like one with a flipped bit.
-fn log_epoch(number: u64) -> [u64; 2] {
+pub(super) fn log_epoch(number: u64) -> [u64; 2] {
     [0x9E37_79B9_7F4A_7C15, 0xD1B5_4A32_D192_ED03].map(|odd: u64| odd.wrapping_mul(number))
 }
 
@@ -143,6 +143,11 @@ fn number(load: impl Fn(PoolOffset) -> u64, slot: PoolOffset) -> Object {
 }
 
 impl Engine {
+    pub(super) fn new(heap: Heap<Arc<SimMedium>>) -> Result<Engine, HeapError> {
+        let root = heap.root()?;
+        Ok(Engine { heap, root, number: Counter::new(1) })
+    }
+
     fn step(&self, tx: &Tx<'_, Arc<SimMedium>>, plan: &Plan) -> Result<Step, HeapError> {
         let mut step = Step::default();
         for slot in plan.slots.iter().chain([&plan.from]) {
@@ -244,7 +249,52 @@ impl HeapSubject {
         }
     }
 
-    fn contents(&self, heap: &Heap<Arc<SimMedium>>, geometry: &Geometry) -> Result<Contents, HeapError> {
+    /// Puts the root into a new heap.
+    pub(super) fn make_root(heap: &Heap<Arc<SimMedium>>) -> Result<(), HeapError> {
+        heap.run(|tx| {
+            let root = tx.alloc_zeroed(SLOTS * WORD, 16, ROOT_TYPE)?;
+            tx.set_root(root);
+            Ok(())
+        })
+    }
+
+    /// Runs one operation.
+    pub(super) fn run_one(&self, engine: &Engine, actor: &mut Actor<'_, Step>) {
+        if actor.rng.u8(..CHECKPOINT_ONE_IN) == 0 {
+            // A failure shows in the next commit.
+            let _ = engine.heap.log().checkpoint();
+        }
+        let plan = self.plan(engine, actor);
+        let writes = plan.slots.iter().map(|slot| (*slot, plan.value())).collect();
+        let ticket = actor.begin(Step { reads: Vec::new(), writes });
+        let result = engine.heap.run(|tx| {
+            let step = engine.step(tx, &plan)?;
+            actor.revise(ticket, step);
+            if plan.fails { Err(HeapError::NestedFailed) } else { Ok(()) }
+        });
+        match result {
+            Ok(()) => actor.returned(ticket),
+            Err(HeapError::InDoubt(_)) => actor.in_doubt(ticket),
+            Err(_) => actor.refused(ticket),
+        }
+    }
+
+    /// Checks slots and log of a heap that a power cut left, and opens it.
+    pub(super) fn open_left(
+        medium: Arc<SimMedium>,
+        geometry: &Geometry,
+    ) -> Result<Heap<Arc<SimMedium>>, HeapError> {
+        let mut report = Report::default();
+        if let Some(slot) = check_slots(&*medium, &UUID, &mut report) {
+            check_log(&*medium, geometry, &UUID, &slot, &mut report);
+        }
+        if let Some(damage) = report.findings.iter().find(|finding| finding.severity == Severity::Damage) {
+            return Err(HeapError::Corrupt { what: damage.what, at: damage.at });
+        }
+        Ok(Heap::open(medium, geometry, UUID, log_epoch(4))?.0)
+    }
+
+    pub(super) fn contents(heap: &Heap<Arc<SimMedium>>, geometry: &Geometry) -> Result<Contents, HeapError> {
         let mut report = Report::default();
         let map = SpaceMap::read(heap.memory(), geometry, &mut report);
         if let Some(damage) = report.findings.first() {
@@ -287,54 +337,26 @@ impl Subject for HeapSubject {
         let geometry = Geometry::plan(self.size).expect("a size");
         Heap::format(&medium, &geometry, &UUID, log_epoch(1))?;
         let (heap, _) = Heap::open(medium, &geometry, UUID, log_epoch(2))?;
-        heap.run(|tx| {
-            let root = tx.alloc_zeroed(SLOTS * WORD, 16, ROOT_TYPE)?;
-            tx.set_root(root);
-            Ok::<_, HeapError>(())
-        })?;
+        HeapSubject::make_root(&heap)?;
         heap.close()
     }
 
     fn start(&self, medium: Arc<SimMedium>) -> Result<Engine, HeapError> {
         let geometry = Geometry::plan(self.size).expect("a size");
         let (heap, _) = Heap::open(medium, &geometry, UUID, log_epoch(3))?;
-        let root = heap.root()?;
-        Ok(Engine { heap, root, number: Counter::new(1) })
+        Engine::new(heap)
     }
 
     fn run(&self, engine: &Engine, actor: &mut Actor<'_, Step>) {
         for _ in 0..actor.operations {
-            if actor.rng.u8(..CHECKPOINT_ONE_IN) == 0 {
-                // A failure shows in the next commit.
-                let _ = engine.heap.log().checkpoint();
-            }
-            let plan = self.plan(engine, actor);
-            let writes = plan.slots.iter().map(|slot| (*slot, plan.value())).collect();
-            let ticket = actor.begin(Step { reads: Vec::new(), writes });
-            let result = engine.heap.run(|tx| {
-                let step = engine.step(tx, &plan)?;
-                actor.revise(ticket, step);
-                if plan.fails { Err(HeapError::NestedFailed) } else { Ok(()) }
-            });
-            match result {
-                Ok(()) => actor.returned(ticket),
-                Err(HeapError::InDoubt(_)) => actor.in_doubt(ticket),
-                Err(_) => actor.refused(ticket),
-            }
+            self.run_one(engine, actor);
         }
     }
 
     fn recover(&self, medium: Arc<SimMedium>) -> Result<Self::Contents, HeapError> {
         let geometry = Geometry::plan(self.size).expect("a size");
-        let mut report = Report::default();
-        if let Some(slot) = check_slots(&*medium, &UUID, &mut report) {
-            check_log(&*medium, &geometry, &UUID, &slot, &mut report);
-        }
-        if let Some(damage) = report.findings.iter().find(|finding| finding.severity == Severity::Damage) {
-            return Err(HeapError::Corrupt { what: damage.what, at: damage.at });
-        }
-        let (heap, _) = Heap::open(medium, &geometry, UUID, log_epoch(4))?;
-        self.contents(&heap, &geometry)
+        let heap = HeapSubject::open_left(medium, &geometry)?;
+        HeapSubject::contents(&heap, &geometry)
     }
 
     fn legal(&self, history: &HistoryPrefix<Step>) -> Self::Legal {

@@ -1,6 +1,8 @@
 //! Workloads for the crash explorer, with the states that a power cut may leave of them.
 
+mod growing;
 mod heap;
 
+pub use growing::GrowingSubject;
 pub use heap::HeapSubject;
 pub use lode_redo::explore::LogSubject;

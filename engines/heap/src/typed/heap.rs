@@ -8,7 +8,7 @@ use crate::heap::Heap;
 use crate::persist::Persist;
 use crate::ptr;
 use crate::walk::{HeapStats, Object};
-use lode_layout::{Geometry, PoolOffset};
+use lode_layout::PoolOffset;
 use lode_pmem::{Durability, Mapping, Medium};
 
 /// A heap whose objects have types, which the compiler checks. `B` is the pool's [brand](crate::brand). For a pool in
@@ -141,9 +141,9 @@ impl<B: Brand, M: Medium> TypedHeap<B, M> {
         self.heap.medium().durability()
     }
 
-    /// Adds the space by which the pool has grown, as [`Heap::extend`] does.
-    pub fn extend(&self, geometry: &Geometry) {
-        self.heap.extend(geometry);
+    /// Returns the heap, for the growth of its pool.
+    pub(crate) fn raw(&self) -> &Heap<M> {
+        &self.heap
     }
 
     /// Makes all write-backs durable, so the next opening has nothing to replay.

@@ -2,7 +2,7 @@
 
 use super::brand::Brand;
 use super::heap::TypedHeap;
-use crate::pool::{OpenError, Pool};
+use crate::pool::{OpenError, Pool, grow_file};
 use lode_layout::Header;
 use lode_pmem::{DurabilityReport, Mapping, Medium};
 use lode_pool::{CreateOptions, OpenOptions, PoolFile};
@@ -85,7 +85,7 @@ impl<B: Brand, M: Medium> TypedPool<B, M> {
     /// # Durability
     /// As [`Pool::grow`].
     pub fn grow(&self, size: u64) -> Result<(), OpenError> {
-        Ok(self.file.grow_with(size, |geometry| self.heap.extend(geometry))?)
+        grow_file(self.heap.raw(), &self.file, size)
     }
 
     /// Closes the pool: all write-backs are durable, and the next opening has nothing to replay.

@@ -103,12 +103,12 @@ impl<M: Medium> Spill<'_, M> {
         let body = self.part.body();
         let mut rest = body;
         while !rest.is_empty() {
-            let out_of_space = HeapError::OutOfSpace { wanted: rest.len() as u64 * WORD };
+            let wanted = rest.len() as u64 * WORD;
             let chunks = align_up(rest.len() as u64 * WORD, CHUNK) / CHUNK;
             let longest = || self.allocator.take_longest(chunks);
             let span =
                 longest().map_or_else(|| self.allocator.reclaim_for(longest), |span| Ok(Some(span)))?;
-            let span = span.ok_or(out_of_space)?;
+            let span = span.ok_or_else(|| self.allocator.out_of_space(wanted))?;
             self.spans.push(span);
             let (part, later) = rest.split_at(entries_within(rest, (span.len() / WORD) as usize));
             rest = later;
@@ -119,7 +119,7 @@ impl<M: Medium> Spill<'_, M> {
                 crc: crc32c::crc32c(bytes),
             });
             if self.record.len() > self.allocator.log().record_words_max() {
-                return Err(out_of_space);
+                return Err(HeapError::OutOfSpace { wanted });
             }
             self.continued.push((span.start, bytes.len() as u64));
             self.allocator.log().medium().copy(span.start, bytes);

@@ -14,6 +14,7 @@ mod objects_never_overlap;
 mod out_of_space_only_when_full;
 mod payload_changed_in_its_transaction;
 mod pool;
+mod pools_grow_by_themselves;
 mod read_only_heap_is_unchanged;
 mod readers_see_consistent_data;
 mod reservations_commit_or_roll_back;

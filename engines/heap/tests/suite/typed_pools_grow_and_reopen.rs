@@ -25,6 +25,7 @@ fn full_pool_grows_and_reopens() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("pool");
     let options = CreateOptions {
+        size_max: None,
         durability: Some(Durability::None),
         ..CreateOptions::new(1 << 20, LayoutName::new("mine").unwrap())
     };

@@ -3,9 +3,9 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use crate::fixture::{SIZE, create, creating, folder, no_content, opening};
-use lode_layout::{CHUNK, GeometryError};
+use lode_layout::{CHUNK, Geometry, GeometryError};
 use lode_pmem::{FaultScope, Medium};
-use lode_pool::{Access, PoolError, PoolFile, check_headers};
+use lode_pool::{Access, CreateOptions, PoolError, PoolFile, Publish, check_headers};
 use lode_testing::SmallDisk;
 use rustix::io::Errno;
 use std::fs;
@@ -76,4 +76,50 @@ fn full_disk_fails_grow_without_change() {
     assert_eq!((pool.header(), fs::metadata(disk.pool()).unwrap().len()), (before, SIZE));
     pool.grow(SIZE * 2).unwrap();
     assert_eq!(pool.header().geometry.size(), SIZE * 2);
+}
+
+/// The size up to which a pool grows by itself is kept, and not below its size.
+#[test]
+fn maximum_is_recorded() {
+    let folder = folder();
+    let path = folder.path().join("pool");
+    let with_max = |size_max| CreateOptions { size_max, ..creating(SIZE) };
+    let error = PoolFile::create(&path, &with_max(Some(SIZE - 1)), no_content).unwrap_err();
+    assert!(matches!(error.cause(), PoolError::MaximumTooSmall { .. }), "{error}");
+    assert!(!path.exists());
+    let pool = PoolFile::create(&path, &with_max(Some(SIZE + CHUNK + 1)), no_content).unwrap();
+    assert_eq!(pool.header().size_max, SIZE + CHUNK);
+    let install = |_: &Geometry, publish: &mut Publish<'_>| publish();
+    pool.grower().grow_for(1, install).unwrap();
+    assert_eq!(pool.header().geometry.size(), SIZE + CHUNK);
+    let error: PoolError = pool.grower().grow_for(1, install).unwrap_err();
+    assert!(matches!(error, PoolError::Maximum { .. }), "{error}");
+    let error = pool.set_size_max(Some(SIZE)).unwrap_err();
+    assert!(matches!(error.cause(), PoolError::MaximumTooSmall { .. }), "{error}");
+    pool.set_size_max(Some(128 << 30)).unwrap();
+    let grower = pool.grower();
+    drop(pool);
+    assert!(grower.grow_for(1, install).is_err(), "the pool is closed");
+    let pool = PoolFile::open(&path, &opening(Access::ReadWrite)).unwrap();
+    assert_eq!(pool.header().size_max, 128 << 30);
+    assert!(pool.medium().memory().reserved() >= 128 << 30, "there are addresses for it");
+    pool.set_size_max(None).unwrap();
+    let error: PoolError = pool.grower().grow_for(1, install).unwrap_err();
+    assert!(matches!(error, PoolError::FixedSize), "{error}");
+}
+
+/// What is left of the disk is used before the growth is refused.
+#[test]
+fn smaller_step_follows_where_disk_is_full() {
+    let Some(disk) = SmallDisk::mount("smaller_step_follows_where_disk_is_full", 2 << 20) else { return };
+    let options = CreateOptions { size_max: Some(1 << 40), ..creating(1 << 20) };
+    let pool = PoolFile::create(&disk.pool(), &options, no_content).unwrap();
+    fs::write(disk.folder().join("filler"), vec![1; 700 << 10]).unwrap();
+    let install = |_: &Geometry, publish: &mut Publish<'_>| publish();
+    pool.grower().grow_for(1, install).unwrap();
+    let size = pool.header().geometry.size();
+    assert!(size > 1 << 20 && size < 3 << 19, "{size}");
+    let error: PoolError = pool.grower().grow_for(1 << 20, install).unwrap_err();
+    assert!(matches!(error, PoolError::Io { .. }), "{error}");
+    assert_eq!(pool.header().geometry.size(), size);
 }

@@ -16,6 +16,7 @@ pub(crate) const FIELDS: &[(&str, &str)] = &[
     ("uuid", "its identity"),
     ("layout", "layout of its content"),
     ("size", "its size in bytes"),
+    ("size_max", "the size in bytes up to which it grows by itself, or null"),
     ("created", "time of creation, in seconds since 1970"),
     ("log_bytes", "bytes of its log"),
     (
@@ -52,6 +53,10 @@ pub(crate) fn run(path: &Path) -> Result<Output, Failure> {
         ("uuid", header.uuid.to_string()),
         ("layout", header.layout.to_string()),
         ("size", size(header.geometry.size())),
+        (
+            "grows to",
+            if header.size_max == 0 { "no other size by itself".to_owned() } else { size(header.size_max) },
+        ),
         ("log", size(header.geometry.log_len())),
         ("created", age(header.created)),
         ("durability", header.durability_min.to_string()),
@@ -76,6 +81,7 @@ pub(crate) fn run(path: &Path) -> Result<Output, Failure> {
         .with("uuid", header.uuid.to_string())
         .with("layout", header.layout.to_string())
         .with("size", header.geometry.size())
+        .with("size_max", (header.size_max > 0).then_some(header.size_max))
         .with("created", header.created)
         .with("log_bytes", header.geometry.log_len())
         .with("durability_min", durability(header.durability_min))

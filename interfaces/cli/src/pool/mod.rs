@@ -47,7 +47,7 @@ pub(crate) enum PoolCommand {
     /// Print the structures of a pool
     #[command(after_long_help = fields::help(dump::FIELDS))]
     Dump(PoolArgs),
-    /// Grow a pool
+    /// Grow a pool, or change the size up to which it grows by itself
     #[command(after_long_help = fields::help(grow::FIELDS))]
     Grow(grow::Grow),
 }

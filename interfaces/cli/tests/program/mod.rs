@@ -103,6 +103,14 @@ impl PoolFixture {
         PoolFixture { folder, pool }
     }
 
+    /// Makes a pool that does not grow by itself.
+    pub(crate) fn fixed(size: &str) -> PoolFixture {
+        let folder = tempfile::tempdir().unwrap();
+        let pool = folder.path().join("test.pool");
+        lode(["pool", "create", "--size", size, "--size-max", size, text(&pool)]).success();
+        PoolFixture { folder, pool }
+    }
+
     pub(crate) fn pool(&self) -> &str {
         text(&self.pool)
     }

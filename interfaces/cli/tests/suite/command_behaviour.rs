@@ -22,6 +22,42 @@ fn pool_create_info_and_grow() {
     assert!(lode(["pool", "dump", fixture.pool()]).success().contains("LdTree"));
 }
 
+/// A pool without a size begins small and grows with what is put into it, up to its maximum.
+#[test]
+fn new_pool_is_small_and_grows() {
+    let fixture = PoolFixture::fixed("1MiB");
+    let pool = fixture.folder.path().join("small");
+    let file_len = || fs::metadata(&pool).unwrap().len();
+    let created = lode(["pool", "create", text(&pool), "--json"]).json();
+    assert_eq!((&created["size"], &created["size_max"]), (&(256u64 << 10).into(), &(1u64 << 40).into()));
+    assert!(file_len() <= 256 << 10, "an empty store takes {} bytes", file_len());
+    let value = "v".repeat(100_000);
+    let lines: String = (0..200).map(|number| format!("key{number}\t{value}\n")).collect();
+    let input = fixture.file("in", &lines);
+    lode(["kv", "load", text(&pool), text(&input), "--durability", "none"]).success();
+    let mut exported: Vec<String> =
+        lode(["kv", "export", text(&pool)]).success().lines().map(str::to_owned).collect();
+    exported.sort_by_key(|line| line.split('\t').next().unwrap()[3..].parse::<u32>().unwrap());
+    assert!(exported.join("\n") + "\n" == lines, "all lines are there");
+    assert!(lode(["pool", "check", text(&pool)]).success().contains("no damage"));
+    let info = lode(["pool", "info", text(&pool), "--json"]).json();
+    let (size, used) = (info["size"].as_u64().unwrap(), lines.len() as u64);
+    assert!(size == file_len() && size < used * 2, "{size} bytes for {used}");
+    assert!(info["log_bytes"].as_u64().unwrap() >= size / 32, "the log has {}", info["log_bytes"]);
+
+    let lines: String = (0..20_000).map(|number| format!("key{number}\tvalue {number}\n")).collect();
+    let input = fixture.file("many", &lines);
+    let refused = lode(["kv", "load", fixture.pool(), text(&input), "--durability", "none"]);
+    refused.failure(
+        1,
+        &["can't grow", "at most 1048576 bytes", "raise this maximum with `lode pool grow --size-max`"],
+    );
+    lode(["pool", "grow", fixture.pool(), "--size-max", "512KiB"]).failure(1, &["1048576", "524288"]);
+    let grown = lode(["pool", "grow", fixture.pool(), "--size-max", "64MiB", "--json"]).json();
+    assert_eq!((&grown["size"], &grown["size_max"]), (&(1u64 << 20).into(), &(64u64 << 20).into()));
+    lode(["kv", "load", fixture.pool(), text(&input), "--durability", "none"]).success();
+}
+
 #[test]
 fn other_layouts_reject_kv_commands() {
     let fixture = PoolFixture::new();
@@ -212,8 +248,8 @@ fn errors_are_json_with_json_option() {
 #[test]
 fn invalid_usage_is_rejected() {
     for arguments in [
-        &["pool", "create", "x"][..],
-        &["pool", "create", "x", "--size", "big"],
+        &["pool", "create", "x", "--size", "big"][..],
+        &["pool", "grow", "x"],
         &["pool", "create", "x", "--size", "1MiB", "--layout", "a\nb"],
         &["kv", "load", "x", "--threads", "0"],
         &["kv", "scan", "x", "--limit", "-1"],

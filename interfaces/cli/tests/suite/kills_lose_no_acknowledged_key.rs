@@ -74,13 +74,24 @@ fn write_lines(fixture: &PoolFixture, values: &HashMap<String, String>) -> std::
 
 #[test]
 fn sigkill_loses_no_acknowledged_key() {
+    kill_loads(6000, scaled(20), PoolFixture::new);
+}
+
+/// Each load begins with a pool of 128 KiB, which grows to several megabytes, and its log with it.
+#[test]
+fn sigkill_during_growth_loses_no_acknowledged_key() {
+    kill_loads(20_000, scaled(10), || PoolFixture::of_size("128KiB"));
+}
+
+/// Kills loads of `count` lines until `kills` have hit. The loads go on in one pool until one of them ends.
+fn kill_loads(count: usize, kills: u64, new: impl Fn() -> PoolFixture) {
     let mut rng = fastrand::Rng::with_seed(seed(1));
-    let values = lines(6000);
-    let (mut fixture, mut acknowledged) = (PoolFixture::new(), HashSet::new());
+    let values = lines(count);
+    let (mut fixture, mut acknowledged) = (new(), HashSet::new());
     let mut input = write_lines(&fixture, &values);
     let (mut finished, mut killed) = (0, 0);
-    while killed < scaled(20) {
-        let count = 1 + rng.usize(..1500);
+    while killed < kills {
+        let count = 1 + rng.usize(..1500.max(values.len() / 4));
         let delay = Duration::from_micros(rng.u64(..3000));
         let code = follow(spawn_load(fixture.pool(), &input), &mut acknowledged, count, delay, Signal::KILL);
         verify(fixture.pool(), &values, &acknowledged);
@@ -90,7 +101,7 @@ fn sigkill_loses_no_acknowledged_key() {
                 assert_eq!(code, 0);
                 assert_eq!(acknowledged.len(), values.len(), "all were loaded");
                 lode(["pool", "check", fixture.pool()]).success();
-                (fixture, acknowledged) = (PoolFixture::new(), HashSet::new());
+                (fixture, acknowledged) = (new(), HashSet::new());
                 input = write_lines(&fixture, &values);
                 finished += 1;
             }

@@ -40,7 +40,11 @@ pub(super) fn run(sequence: &Sequence, progress: &Progress) -> Outcome {
     let folder = expect_ok("a folder", scratch_folder())?;
     let path = folder.path().join("heap.pool");
     let layout = expect_ok("a layout", LayoutName::new("attack"))?;
-    let options = CreateOptions { durability: Some(Durability::Line), ..CreateOptions::new(SIZE, layout) };
+    let options = CreateOptions {
+        size_max: None,
+        durability: Some(Durability::Line),
+        ..CreateOptions::new(SIZE, layout)
+    };
     let mut pool = expect_ok("create", Pool::create(&path, &options))?;
     let mut model = ObjectModel::default();
     let mut steps = sequence.steps.iter();

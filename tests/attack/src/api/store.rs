@@ -55,6 +55,7 @@ pub(super) fn run(sequence: &Sequence, progress: &Progress) -> Outcome {
 pub(super) fn create(path: &Path, size: u64) -> Result<Store, Finding> {
     let options = CreateOptions {
         durability: Some(Durability::Line),
+        size_max: None,
         ..CreateOptions::new(size, Store::layout_name())
     };
     expect_ok("create", Store::create(path, &options))
