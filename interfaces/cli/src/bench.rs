@@ -17,7 +17,7 @@ beside lode, in tools/bench of the sources that lode was built from, and in PATH
 runs it. It prints its own output, JSON included."
 )]
 pub(crate) struct Bench {
-    /// Groups of workloads to measure; all if none is named
+    /// Groups of workloads and single rows to measure; without a name, all but the slowest rows
     names: Vec<String>,
 }
 

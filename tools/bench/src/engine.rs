@@ -2,6 +2,7 @@
 //! keeps dispatch and calls between languages out of the timed loop. A call of [`Store`] runs one put or get.
 
 use crate::keys::Keys;
+use crate::pairs::Pairs;
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -12,6 +13,9 @@ use std::fmt;
 pub(crate) enum Engine {
     /// Lodestone.
     Ours,
+    /// Lodestone at durability line on a file that is not persistent memory: what the rest costs without a sync.
+    #[serde(rename = "ours-line")]
+    OursLine,
     /// libpmemobj, and the adaptive radix tree of its examples.
     Libpmemobj,
     /// The crate blart: a volatile adaptive radix tree.
@@ -33,6 +37,7 @@ impl Engine {
     pub(crate) fn peer(self) -> &'static str {
         match self {
             Engine::Ours => "lodestone",
+            Engine::OursLine => "lodestone-line",
             Engine::Libpmemobj => "libpmemobj",
             Engine::Blart | Engine::Congee => "volatile-art",
             Engine::Sqlite => "sqlite",
@@ -114,4 +119,49 @@ pub(crate) trait Store: Sync {
 
     /// Returns the value of a key, or `None` if the key is absent.
     fn get(&self, key: u64) -> Result<Option<Value>>;
+}
+
+/// Bytes that a store may use to cache its data, the same for all that have a cache of their own. The others use the
+/// page cache of the kernel.
+pub(crate) const CACHE: usize = 1 << 30;
+
+/// A transaction of ours that took too long, and was rolled back.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Overdue {
+    /// Changes that were made.
+    pub(crate) done: usize,
+    /// Changes of the transaction.
+    pub(crate) all: usize,
+    /// Seconds.
+    pub(crate) after: u64,
+}
+
+impl fmt::Display for Overdue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "given up after {} s, at change {} of {} in one transaction",
+            self.after, self.done, self.all
+        )
+    }
+}
+
+impl std::error::Error for Overdue {}
+
+/// A store of pairs of byte strings, for the rows that compare whole stores. What it acknowledges is durable.
+pub(crate) trait Database: Sync {
+    /// Puts all pairs in one transaction.
+    ///
+    /// # Errors
+    /// [`Overdue`] where the store has a limit of time; it has then changed nothing.
+    fn put_all(&self, pairs: &Pairs) -> Result<()>;
+
+    /// The number of pairs.
+    fn count(&self) -> Result<u64>;
+
+    /// Reads all pairs in the order of their keys, and folds them into a digest.
+    fn scan(&self) -> Result<u64>;
+
+    /// Closes the store, so that its files can be copied.
+    fn close(self: Box<Self>) -> Result<()>;
 }

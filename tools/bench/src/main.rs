@@ -16,6 +16,7 @@ mod figure;
 mod keys;
 mod machine;
 mod ours;
+mod pairs;
 mod peers;
 mod plan;
 mod report;
@@ -24,21 +25,22 @@ mod run;
 mod targets;
 mod workloads;
 
-use crate::plan::{Group, Size};
+use crate::plan::{Selection, Size};
 use crate::run::Laps;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap::Parser;
 use std::fs;
 use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 /// Lodestone and its peers, in turn, on the same workloads
 #[derive(Parser)]
 #[command(name = "lode-bench")]
 struct Arguments {
-    /// Groups to run; all if none is named
-    groups: Vec<Group>,
+    /// Groups and rows to run; without a name, all but the rows that take longest
+    names: Vec<String>,
     /// Run every row once, in seconds, to see that all still run; measures nothing
     #[arg(long)]
     quick: bool,
@@ -51,13 +53,16 @@ struct Arguments {
     /// Seed of the random order of keys and places
     #[arg(long, default_value_t = 20_261_120)]
     seed: u64,
+    /// Seconds after which a transaction of ours is given up, and its row prints N/A
+    #[arg(long, default_value_t = 20)]
+    give_up: u64,
     /// Folder for the outputs, and for the files of the workloads on an ordinary file
     #[arg(long, default_value = "target/bench")]
     out: PathBuf,
     /// Measure nothing; report from the laps that an earlier run left in the folder for outputs
-    #[arg(long, conflicts_with_all = ["groups", "quick"])]
+    #[arg(long, conflicts_with_all = ["names", "quick"])]
     report_only: bool,
-    /// Run the one group that is named in this process, with its files in this folder, and print what it found
+    /// Run the one group to which the names belong in this process, with its files in this folder, and print what it found
     #[arg(long, hide = true)]
     inside: Option<PathBuf>,
     /// Load keys into a new pool at this path, say so, and wait to be killed
@@ -78,13 +83,15 @@ fn main() -> Result<ExitCode> {
     } else {
         Size::full(usize::from(arguments.rounds), arguments.touched)
     };
+    let size = Size { overdue: Duration::from_secs(arguments.give_up), ..size };
     if let Some(path) = &arguments.load {
         ours::load_and_wait(path, arguments.load_keys, arguments.load_room)?;
         return Ok(ExitCode::SUCCESS);
     }
     if let Some(folder) = &arguments.inside {
-        let group = arguments.groups.first().context("--inside needs a group")?;
-        let findings = workloads::run(*group, &size, arguments.seed, folder)?;
+        let selections = Selection::of_names(&arguments.names)?;
+        let [selection] = selections.as_slice() else { bail!("--inside needs one group") };
+        let findings = workloads::run(selection, &size, arguments.seed, folder)?;
         serde_json::to_writer(io::stdout().lock(), &findings)?;
         return Ok(ExitCode::SUCCESS);
     }
@@ -94,8 +101,8 @@ fn main() -> Result<ExitCode> {
     let laps = if arguments.report_only {
         Laps::read(&out)?
     } else {
-        let groups = if arguments.groups.is_empty() { Group::ALL.to_vec() } else { arguments.groups };
-        let laps = run::run(&groups, arguments.quick, &size, arguments.seed, &out)?;
+        let selections = Selection::of_names(&arguments.names)?;
+        let laps = run::run(&selections, arguments.quick, &size, arguments.seed, &out)?;
         laps.write(&out)?;
         laps
     };

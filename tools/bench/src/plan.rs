@@ -4,7 +4,10 @@
 //! memory. A group does not find its memory used up or fragmented by the one before. A peer that crashes ends only its
 //! own group.
 
+use crate::targets::{WORKLOADS, default_rows, workload};
+use anyhow::{Result, bail};
 use clap::ValueEnum;
+use std::collections::HashSet;
 use std::time::Duration;
 
 /// The durability of a group: the operation that makes a store durable.
@@ -31,19 +34,22 @@ pub(crate) enum Group {
     Put,
     /// file-put-16 and file-put-16-sequential.
     PutMany,
+    /// tx-puts-*.
+    TxPuts,
     /// Workloads without a peer.
     Alone,
 }
 
 impl Group {
     /// All groups, in the order in which they run.
-    pub(crate) const ALL: [Group; 7] = [
+    pub(crate) const ALL: [Group; 8] = [
         Group::Transactions,
         Group::Random,
         Group::Words,
         Group::File,
         Group::Put,
         Group::PutMany,
+        Group::TxPuts,
         Group::Alone,
     ];
 
@@ -51,8 +57,49 @@ impl Group {
     pub(crate) fn durability(self) -> Durability {
         match self {
             Group::Transactions | Group::Random | Group::Words | Group::Alone => Durability::Line,
-            Group::File | Group::Put | Group::PutMany => Durability::Commit,
+            Group::File | Group::Put | Group::PutMany | Group::TxPuts => Durability::Commit,
         }
+    }
+}
+
+/// A group, and the rows of it that run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Selection {
+    /// The group.
+    pub(crate) group: Group,
+    /// The names of the rows. Groups whose rows share a tree or a pool run all of them.
+    pub(crate) rows: Vec<&'static str>,
+}
+
+impl Selection {
+    /// Returns the groups and rows that `names` name, in the order of [`Group::ALL`]: all that run by default if there
+    /// are none. The name of a group stands for those of its rows that run by default.
+    ///
+    /// # Errors
+    /// Fails if neither a group nor a row has one of the names.
+    pub(crate) fn of_names(names: &[String]) -> Result<Vec<Selection>> {
+        let mut rows: HashSet<&'static str> = HashSet::new();
+        for name in names {
+            match (Group::from_str(name, false), workload(name)) {
+                (Ok(group), _) => rows.extend(default_rows(group)),
+                (_, Some(row)) => drop(rows.insert(row.name)),
+                _ => bail!("neither a group nor a row is called {name}"),
+            }
+        }
+        if names.is_empty() {
+            rows = Group::ALL.iter().flat_map(|group| default_rows(*group)).collect();
+        }
+        let rows_of = |group: Group| {
+            let of_group = WORKLOADS.iter().filter(|row| row.group == group).map(|row| row.name);
+            of_group.filter(|row| rows.contains(row)).collect()
+        };
+        let all = Group::ALL.iter().map(|group| Selection { group: *group, rows: rows_of(*group) });
+        Ok(all.filter(|selection| !selection.rows.is_empty()).collect())
+    }
+
+    /// Returns true if a row runs.
+    pub(crate) fn has(&self, row: &str) -> bool {
+        self.rows.contains(&row)
     }
 }
 
@@ -80,6 +127,14 @@ pub(crate) struct Size {
     pub(crate) walks: usize,
     /// Seconds of an exploration of crashes.
     pub(crate) exploration: f64,
+    /// Laps of each engine in the workloads whose laps take seconds.
+    pub(crate) long_rounds: usize,
+    /// Keys of a store before a lap of `tx-puts-*` begins.
+    pub(crate) store_keys: usize,
+    /// Number by which the puts of `tx-puts-*` are divided.
+    pub(crate) put_divisor: usize,
+    /// Time after which a lap of ours is given up.
+    pub(crate) overdue: Duration,
 }
 
 impl Size {
@@ -96,6 +151,10 @@ impl Size {
             lap: Duration::from_millis(400),
             walks: 2000,
             exploration: 5.0,
+            long_rounds: 5,
+            store_keys: 1_000_000,
+            put_divisor: 1,
+            overdue: Duration::from_secs(20),
         }
     }
 
@@ -112,9 +171,39 @@ impl Size {
             lap: Duration::from_millis(10),
             walks: 10,
             exploration: 0.3,
+            long_rounds: 2,
+            store_keys: 2000,
+            put_divisor: 1000,
+            overdue: Duration::from_secs(20),
         }
     }
 }
 
 /// Threads of the workloads that have many.
 pub(crate) const THREADS: usize = 16;
+
+#[cfg(test)]
+mod test {
+    use super::*;
+
+    fn selected(names: &[&str]) -> Result<Vec<Selection>> {
+        Selection::of_names(&names.iter().map(ToString::to_string).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn rows_and_groups_are_selected_by_name() {
+        let one = selected(&["tx-puts-1m"]).unwrap();
+        assert_eq!(one, [Selection { group: Group::TxPuts, rows: vec!["tx-puts-1m"] }]);
+        let both = selected(&["put", "tx-4"]).unwrap();
+        assert_eq!(both[0], Selection { group: Group::Transactions, rows: vec!["tx-4"] });
+        assert_eq!(both[1], Selection { group: Group::Put, rows: vec!["file-put"] });
+        assert!(selected(&["tx-3"]).is_err());
+    }
+
+    #[test]
+    fn all_groups_run_by_default_without_rows_on_request() {
+        let all = selected(&[]).unwrap();
+        assert_eq!(all.iter().map(|selection| selection.group).collect::<Vec<_>>(), Group::ALL);
+        assert!(!all.iter().any(|selection| selection.has("tx-puts-1m")));
+    }
+}

@@ -17,6 +17,29 @@ pub(crate) struct EngineLaps {
     pub(crate) laps: Vec<Lap>,
 }
 
+/// An engine without figures in a workload.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Absent {
+    /// The engine.
+    pub(crate) engine: Engine,
+    /// The reason.
+    pub(crate) reason: String,
+}
+
+/// The result of one engine's turn in one workload.
+pub(crate) enum Measured {
+    /// It ran.
+    Lap(Lap),
+    /// It has no such operation, or was too slow; the reason.
+    Absent(String),
+}
+
+impl From<Lap> for Measured {
+    fn from(lap: Lap) -> Measured {
+        Measured::Lap(lap)
+    }
+}
+
 /// All engines on one workload.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Comparison {
@@ -25,6 +48,9 @@ pub(crate) struct Comparison {
     pub(crate) workload: String,
     /// The engines.
     pub(crate) entries: Vec<EngineLaps>,
+    /// The engines that have no figure, which reports show as N/A.
+    #[serde(default)]
+    pub(crate) absent: Vec<Absent>,
     /// A digest of what the workload left behind, the same for all engines.
     pub(crate) digest: u64,
 }
@@ -56,14 +82,41 @@ impl Comparison {
     pub(crate) fn unit(&self) -> Unit {
         match self.workload.as_str() {
             workload if workload.starts_with("file-put-16") => Unit::PutsPerSecond,
-            workload if workload.starts_with("file-") => Unit::Micros,
+            workload if ["file-", "tx-puts-"].iter().any(|begin| workload.starts_with(begin)) => Unit::Micros,
             _ => Unit::Cycles,
         }
+    }
+
+    /// Returns true if an engine has no figure.
+    fn is_absent(&self, engine: Engine) -> bool {
+        self.absent.iter().any(|absent| absent.engine == engine)
     }
 
     /// Our laps, if Lodestone ran.
     pub(crate) fn ours(&self) -> Option<&EngineLaps> {
         self.entries.iter().find(|entry| entry.engine == Engine::Ours)
+    }
+
+    /// Returns true if Lodestone ran, or has no figure for a reason that is known.
+    pub(crate) fn has_ours(&self) -> bool {
+        self.ours().is_some() || self.is_absent(Engine::Ours)
+    }
+
+    /// Lodestone and each peer that counts in this workload. Those without figures come last.
+    pub(crate) fn pairs(&self) -> Vec<Pair> {
+        let unit = self.unit();
+        let ours = self.ours();
+        let pair = |peer: Engine, theirs: Option<&EngineLaps>| Pair {
+            peer,
+            ours: ours.map(|ours| ours.median(unit)),
+            theirs: theirs.map(|theirs| theirs.median(unit)),
+            ns: (ours.map(EngineLaps::median_ns), theirs.map(EngineLaps::median_ns)),
+            ratio: ours.zip(theirs).map(|(ours, theirs)| ratio(unit, ours.median(unit), theirs.median(unit))),
+            goal: targets::ratio(&self.workload, peer.peer()),
+        };
+        let ran = self.peers().into_iter().map(|theirs| pair(theirs.engine, Some(theirs)));
+        let absent = self.absent.iter().filter(|absent| absent.engine != Engine::Ours);
+        ran.chain(absent.map(|absent| pair(absent.engine, None))).collect()
     }
 
     /// The laps of each peer that this workload is compared with; where two engines share a peer's name, those of the
@@ -83,6 +136,29 @@ impl Comparison {
     }
 }
 
+/// Lodestone and one peer in a workload.
+pub(crate) struct Pair {
+    /// The peer.
+    pub(crate) peer: Engine,
+    /// Our median; `None` if there is none.
+    pub(crate) ours: Option<f64>,
+    /// That of the peer.
+    pub(crate) theirs: Option<f64>,
+    /// Nanoseconds of one operation, in our median lap, and in that of the peer.
+    pub(crate) ns: (Option<f64>, Option<f64>),
+    /// How many times as good as the peer Lodestone is.
+    pub(crate) ratio: Option<f64>,
+    /// The ratio to reach, if one is set.
+    pub(crate) goal: Option<f64>,
+}
+
+impl Pair {
+    /// Returns true if the goal is reached, or `None` where there is no goal or no figure.
+    pub(crate) fn met(&self) -> Option<bool> {
+        Some(self.ratio? >= self.goal?)
+    }
+}
+
 /// Returns the ratio of `ours` to `theirs`, inverted for costs: above 1, `ours` is better.
 pub(crate) fn ratio(unit: Unit, ours: f64, theirs: f64) -> f64 {
     if unit.is_rate() { ours / theirs } else { theirs / ours }
@@ -99,13 +175,14 @@ pub(crate) fn median(values: &[f64]) -> f64 {
 /// Runs the engines in turn, `rounds` times. Another engine begins each round, so that no engine always finds the
 /// caches cold or the disk busy. `turn` runs one lap of every workload in `workloads` and returns them.
 ///
-/// The laps of round 0 are thrown away if `warm_up` says so.
-pub(crate) fn run_interleaved<S>(
+/// The laps of round 0 are thrown away if `warm_up` says so. An engine that was absent in any round has no laps. One
+/// that is absent in all workloads takes no more turns.
+pub(crate) fn run_interleaved<S, T: Into<Measured>>(
     workloads: &[&str],
     rounds: usize,
     warm_up: bool,
     engines: &mut [(Engine, S)],
-    mut turn: impl FnMut(usize, Engine, &mut S) -> Result<Vec<Lap>>,
+    mut turn: impl FnMut(usize, Engine, &mut S) -> Result<Vec<T>>,
 ) -> Result<Vec<Comparison>> {
     let mut comparisons: Vec<Comparison> = workloads
         .iter()
@@ -115,6 +192,7 @@ pub(crate) fn run_interleaved<S>(
                 .iter()
                 .map(|(engine, _)| EngineLaps { engine: *engine, laps: Vec::new() })
                 .collect(),
+            absent: Vec::new(),
             digest: 0,
         })
         .collect();
@@ -124,18 +202,28 @@ pub(crate) fn run_interleaved<S>(
         for step in 0..engines.len() {
             let index = (round + step) % engines.len();
             let (engine, side) = &mut engines[index];
+            bar.inc(1);
+            if comparisons.iter().all(|comparison| comparison.is_absent(*engine)) {
+                continue;
+            }
             let laps = turn(round, *engine, side)
                 .with_context(|| format!("{engine} in {}", workloads.join(", ")))?;
             ensure!(laps.len() == workloads.len());
-            if round > 0 {
-                for (comparison, lap) in comparisons.iter_mut().zip(laps) {
-                    comparison.entries[index].laps.push(lap);
+            for (comparison, measured) in comparisons.iter_mut().zip(laps) {
+                match measured.into() {
+                    Measured::Lap(lap) if round > 0 => comparison.entries[index].laps.push(lap),
+                    Measured::Lap(_) => {}
+                    Measured::Absent(_) if comparison.is_absent(*engine) => {}
+                    Measured::Absent(reason) => comparison.absent.push(Absent { engine: *engine, reason }),
                 }
             }
-            bar.inc(1);
         }
     }
     bar.finish_and_clear();
+    for comparison in &mut comparisons {
+        let absent: Vec<Engine> = comparison.absent.iter().map(|absent| absent.engine).collect();
+        comparison.entries.retain(|entry| !absent.contains(&entry.engine));
+    }
     Ok(comparisons)
 }
 
@@ -179,7 +267,8 @@ mod test {
             entry(Engine::Congee, &[10, 20, 30]),
             entry(Engine::Libpmemobj, &[100, 100, 100]),
         ];
-        let comparison = Comparison { workload: "art-lookup-random".to_owned(), entries, digest: 0 };
+        let comparison =
+            Comparison { workload: "art-lookup-random".to_owned(), entries, absent: Vec::new(), digest: 0 };
         let peers: Vec<Engine> = comparison.peers().iter().map(|entry| entry.engine).collect();
         assert_eq!(peers, [Engine::Congee, Engine::Libpmemobj]);
         assert_eq!(comparison.peers()[0].median(Unit::Cycles), 10.0);
@@ -205,6 +294,26 @@ mod test {
         for entry in &comparisons[0].entries {
             assert_eq!(entry.laps.iter().map(|lap| lap.cycles).collect::<Vec<_>>(), [1, 2, 3]);
         }
+    }
+
+    #[test]
+    fn absent_engine_takes_no_more_turns_and_has_no_laps() {
+        let mut engines = [(Engine::Ours, ()), (Engine::Redb, ())];
+        let lap = || Measured::Lap(Lap { ops: 1, cycles: 1, ns: 1 });
+        let mut turns = 0;
+        let comparisons = run_interleaved(&["tx-puts-1m"], 3, false, &mut engines, |round, engine, ()| {
+            if engine == Engine::Redb {
+                return Ok(vec![lap()]);
+            }
+            turns += 1;
+            Ok(vec![if round < 2 { lap() } else { Measured::Absent("too slow".to_owned()) }])
+        })
+        .unwrap();
+        assert_eq!(turns, 2);
+        let [only] = comparisons.as_slice() else { panic!("one workload") };
+        assert_eq!(only.absent, [Absent { engine: Engine::Ours, reason: "too slow".to_owned() }]);
+        assert!(only.ours().is_none());
+        assert_eq!(only.entries[0].laps.len(), 3);
     }
 
     #[test]

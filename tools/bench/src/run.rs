@@ -1,7 +1,7 @@
 //! Runs the groups, each in a process of its own, and keeps every lap.
 
 use crate::machine::Machine;
-use crate::plan::{Durability, Group, Size};
+use crate::plan::{Durability, Selection, Size};
 use crate::workloads::Findings;
 use anyhow::{Context, Result, bail, ensure};
 use clap::ValueEnum;
@@ -84,21 +84,21 @@ fn folders(out: &Path) -> Result<(TempDir, TempDir)> {
 }
 
 /// Runs the groups one after the other. One that fails is noted, and the others still run.
-pub(crate) fn run(groups: &[Group], quick: bool, size: &Size, seed: u64, out: &Path) -> Result<Laps> {
+pub(crate) fn run(selections: &[Selection], quick: bool, size: &Size, seed: u64, out: &Path) -> Result<Laps> {
     let (tmpfs, disk) = folders(out)?;
     let mut machine = Machine::detect(tmpfs.path(), disk.path())?;
     eprintln!("seed {seed}, {} rounds, {}", size.rounds, machine.summary());
     let mut findings = Findings::default();
     let mut failed = Vec::new();
-    for group in groups {
-        let parent = match group.durability() {
+    for selection in selections {
+        let parent = match selection.group.durability() {
             Durability::Line => &tmpfs,
             Durability::Commit => &disk,
         };
-        let name = group.to_possible_value().context("every group has a name")?;
+        let name = selection.group.to_possible_value().context("every group has a name")?;
         let folder = parent.path().join(name.get_name());
         fs::create_dir(&folder)?;
-        match run_group(*group, name.get_name(), quick, size, seed, &folder) {
+        match run_group(selection, quick, size, seed, &folder) {
             Ok(found) => {
                 findings.comparisons.extend(found.comparisons);
                 findings.figures.extend(found.figures);
@@ -116,25 +116,19 @@ pub(crate) fn run(groups: &[Group], quick: bool, size: &Size, seed: u64, out: &P
 }
 
 /// Runs one group in a process of its own.
-fn run_group(
-    group: Group,
-    name: &str,
-    quick: bool,
-    size: &Size,
-    seed: u64,
-    folder: &Path,
-) -> Result<Findings> {
+fn run_group(selection: &Selection, quick: bool, size: &Size, seed: u64, folder: &Path) -> Result<Findings> {
     let mut command = Command::new(std::env::current_exe()?);
-    command.arg(name).arg("--inside").arg(folder).args(["--seed", &seed.to_string()]);
+    command.args(&selection.rows).arg("--inside").arg(folder).args(["--seed", &seed.to_string()]);
     if quick {
         command.arg("--quick");
     } else {
         command.args(["--rounds", &size.rounds.to_string()]);
     }
+    command.args(["--give-up", &size.overdue.as_secs().to_string()]);
     if size.touched {
         command.arg("--touched");
     }
-    match group.durability() {
+    match selection.group.durability() {
         Durability::Line => command.env("PMEM_IS_PMEM_FORCE", "1"),
         Durability::Commit => command.env_remove("PMEM_IS_PMEM_FORCE"),
     };

@@ -1,13 +1,26 @@
 //! All workloads, in the order in which they are reported, and the goal of each. The only list of both.
 
+use crate::plan::Group;
+
 /// A workload: something that is measured.
 pub(crate) struct Workload {
+    /// The group that runs it.
+    pub(crate) group: Group,
     /// Its name in all outputs.
     pub(crate) name: &'static str,
     /// Description of one operation.
     pub(crate) what: &'static str,
     /// The result that Lodestone must reach.
     pub(crate) goal: Goal,
+    /// True if it runs only when its name is given: it takes too long for every run.
+    pub(crate) on_request: bool,
+}
+
+impl Workload {
+    /// Makes it run only when its name is given.
+    const fn on_request(self) -> Workload {
+        Workload { on_request: true, ..self }
+    }
 }
 
 /// The result that Lodestone must reach in a workload.
@@ -97,67 +110,131 @@ impl Unit {
     }
 }
 
-const fn ratios(name: &'static str, what: &'static str, list: &'static [(&'static str, f64)]) -> Workload {
-    Workload { name, what, goal: Goal::Ratios(list) }
+const fn ratios(
+    group: Group,
+    name: &'static str,
+    what: &'static str,
+    list: &'static [(&'static str, f64)],
+) -> Workload {
+    Workload { group, name, what, goal: Goal::Ratios(list), on_request: false }
 }
 
-const fn limit(name: &'static str, what: &'static str, bound: Bound, limit: f64, unit: Unit) -> Workload {
-    Workload { name, what, goal: Goal::Limit(Limit { limit, unit, bound }) }
+const fn limit(
+    group: Group,
+    name: &'static str,
+    what: &'static str,
+    bound: Bound,
+    limit: f64,
+    unit: Unit,
+) -> Workload {
+    Workload { group, name, what, goal: Goal::Limit(Limit { limit, unit, bound }), on_request: false }
 }
 
 /// The ratio to reach where none is set.
 const NO_TARGET: f64 = 0.0;
 
+/// The ratios to reach where many puts are one transaction. Ours at durability line is no peer; its ratio is printed.
+const TX_PUTS: &[(&str, f64)] =
+    &[("redb", 1.0), ("sqlite", 1.0), ("lmdb", 1.0), ("lodestone-line", NO_TARGET)];
+
 /// All workloads.
 pub(crate) const WORKLOADS: &[Workload] = &[
-    ratios("tx-1", "a transaction that changes one range of 8 bytes", &[("libpmemobj", 5.5)]),
-    ratios("tx-4", "a transaction that changes 4 ranges of 8 bytes", &[("libpmemobj", 10.0)]),
-    ratios("tx-16", "a transaction that changes 16 ranges of 8 bytes", &[("libpmemobj", 25.0)]),
     ratios(
+        Group::Transactions,
+        "tx-1",
+        "a transaction that changes one range of 8 bytes",
+        &[("libpmemobj", 5.5)],
+    ),
+    ratios(
+        Group::Transactions,
+        "tx-4",
+        "a transaction that changes 4 ranges of 8 bytes",
+        &[("libpmemobj", 10.0)],
+    ),
+    ratios(
+        Group::Transactions,
+        "tx-16",
+        "a transaction that changes 16 ranges of 8 bytes",
+        &[("libpmemobj", 25.0)],
+    ),
+    ratios(
+        Group::Transactions,
         "tx-16-wide",
         "tx-16 in an area of 16 MiB: most lines are in no cache of the core",
         &[("libpmemobj", NO_TARGET)],
     ),
     ratios(
+        Group::Transactions,
         "tx-alloc",
         "a transaction: allocate 64 bytes, fill, link, free the old block",
         &[("libpmemobj", 14.0)],
     ),
-    ratios("alloc-free", "a durable allocation, then a durable free, of 64 bytes", &[("libpmemobj", 9.0)]),
-    ratios("art-insert-random", "insert a random 8-byte key with an 8-byte value", &[("libpmemobj", 9.0)]),
-    ratios("art-reinsert-random", "replace the value of a key", &[("libpmemobj", 6.0)]),
     ratios(
+        Group::Transactions,
+        "alloc-free",
+        "a durable allocation, then a durable free, of 64 bytes",
+        &[("libpmemobj", 9.0)],
+    ),
+    ratios(
+        Group::Random,
+        "art-insert-random",
+        "insert a random 8-byte key with an 8-byte value",
+        &[("libpmemobj", 9.0)],
+    ),
+    ratios(Group::Random, "art-reinsert-random", "replace the value of a key", &[("libpmemobj", 6.0)]),
+    ratios(
+        Group::Random,
         "art-lookup-random",
         "look a random 8-byte key up",
         &[("libpmemobj", 4.5), ("volatile-art", 0.87)],
     ),
     ratios(
+        Group::Random,
         "lookup-checked-random",
         "art-lookup-random with the checksum verified; peers have none",
         &[("libpmemobj", NO_TARGET), ("volatile-art", NO_TARGET)],
     ),
-    ratios("art-insert-words", "insert an English word with an 8-byte value", &[("libpmemobj", 7.0)]),
-    ratios("art-reinsert-words", "replace the value of a word", &[("libpmemobj", 4.0)]),
-    ratios("art-lookup-words", "look an English word up", &[("libpmemobj", 3.1), ("volatile-art", 0.87)]),
     ratios(
+        Group::Words,
+        "art-insert-words",
+        "insert an English word with an 8-byte value",
+        &[("libpmemobj", 7.0)],
+    ),
+    ratios(Group::Words, "art-reinsert-words", "replace the value of a word", &[("libpmemobj", 4.0)]),
+    ratios(
+        Group::Words,
+        "art-lookup-words",
+        "look an English word up",
+        &[("libpmemobj", 3.1), ("volatile-art", 0.87)],
+    ),
+    ratios(
+        Group::Words,
         "lookup-checked-words",
         "art-lookup-words with the checksum verified; peers have none",
         &[("libpmemobj", NO_TARGET), ("volatile-art", NO_TARGET)],
     ),
-    ratios("file-tx-1", "tx-1 in an ordinary file, one thread", &[("libpmemobj", 3.5)]),
-    ratios("file-tx-alloc", "tx-alloc in an ordinary file, one thread", &[("libpmemobj", 7.0)]),
-    ratios("file-art-insert", "art-insert-random in an ordinary file, one thread", &[("libpmemobj", 14.0)]),
+    ratios(Group::File, "file-tx-1", "tx-1 in an ordinary file, one thread", &[("libpmemobj", 3.5)]),
+    ratios(Group::File, "file-tx-alloc", "tx-alloc in an ordinary file, one thread", &[("libpmemobj", 7.0)]),
     ratios(
+        Group::File,
+        "file-art-insert",
+        "art-insert-random in an ordinary file, one thread",
+        &[("libpmemobj", 14.0)],
+    ),
+    ratios(
+        Group::Put,
         "file-put",
         "a durable put of 100 bytes under a random key, one thread",
         &[("sqlite", 1.5), ("lmdb", 1.6), ("redb", 1.2), ("rocksdb", 1.0)],
     ),
     ratios(
+        Group::PutMany,
         "file-put-16",
         "durable puts of 100 bytes under random keys, 16 threads",
         &[("libpmemobj", 15.0), ("sqlite", 8.0), ("lmdb", 8.0), ("redb", 8.0), ("rocksdb", 1.0)],
     ),
     ratios(
+        Group::PutMany,
         "file-put-16-sequential",
         "durable puts of 100 bytes under rising keys, 16 threads",
         &[
@@ -168,7 +245,44 @@ pub(crate) const WORKLOADS: &[Workload] = &[
             ("rocksdb", NO_TARGET),
         ],
     ),
+    ratios(
+        Group::TxPuts,
+        "tx-puts-10k",
+        "a put of 100 bytes under a new random key, 10,000 of them in one transaction",
+        TX_PUTS,
+    ),
+    ratios(
+        Group::TxPuts,
+        "tx-puts-100k",
+        "a put of 100 bytes under a new random key, 100,000 of them in one transaction",
+        TX_PUTS,
+    ),
+    ratios(
+        Group::TxPuts,
+        "tx-puts-1m",
+        "a put of 100 bytes under a new random key, a million of them in one transaction",
+        TX_PUTS,
+    )
+    .on_request(),
     limit(
+        Group::TxPuts,
+        "tx-puts-100k-growth",
+        "time of a put of tx-puts-100k, over one of tx-puts-10k",
+        Bound::AtMost,
+        2.0,
+        Unit::Times,
+    ),
+    limit(
+        Group::TxPuts,
+        "tx-puts-1m-growth",
+        "time of a put of tx-puts-1m, over one of tx-puts-10k",
+        Bound::AtMost,
+        2.0,
+        Unit::Times,
+    )
+    .on_request(),
+    limit(
+        Group::Alone,
         "fences",
         "drains between begin and return, the most of all operations above",
         Bound::Exactly,
@@ -176,11 +290,14 @@ pub(crate) const WORKLOADS: &[Workload] = &[
         Unit::Drains,
     ),
     Workload {
+        group: Group::Alone,
         name: "fences-1000",
         what: "drains of 1000 transactions, checkpoints included",
         goal: Goal::Shown(Unit::Drains),
+        on_request: false,
     },
     limit(
+        Group::Alone,
         "read-typed",
         "what a read through the typed API adds to a plain load",
         Bound::AtMost,
@@ -188,14 +305,16 @@ pub(crate) const WORKLOADS: &[Workload] = &[
         Unit::Cycles,
     ),
     limit(
+        Group::Alone,
         "art-durable-cost",
         "an insert, over the same insert and record without flush and drain",
         Bound::AtMost,
         1.6,
         Unit::Times,
     ),
-    limit("reopen-1m", "reopening 1 M keys after SIGKILL", Bound::AtMost, 50.0, Unit::Millis),
+    limit(Group::Alone, "reopen-1m", "reopening 1 M keys after SIGKILL", Bound::AtMost, 50.0, Unit::Millis),
     limit(
+        Group::Alone,
         "bytes-per-key",
         "pool bytes of an 8-byte key and value, 1 M random keys",
         Bound::AtMost,
@@ -203,6 +322,7 @@ pub(crate) const WORKLOADS: &[Workload] = &[
         Unit::Bytes,
     ),
     limit(
+        Group::Alone,
         "private-mib",
         "private memory while a pool of 1 M keys is open",
         Bound::AtMost,
@@ -210,6 +330,7 @@ pub(crate) const WORKLOADS: &[Workload] = &[
         Unit::Mebibytes,
     ),
     limit(
+        Group::Alone,
         "threads-2",
         "two threads that insert into one tree, over one thread",
         Bound::AtLeast,
@@ -217,6 +338,7 @@ pub(crate) const WORKLOADS: &[Workload] = &[
         Unit::Times,
     ),
     limit(
+        Group::Alone,
         "crash-images",
         "crash images of a 64 KiB log ring: recovery twice and check, one core",
         Bound::AtLeast,
@@ -228,6 +350,11 @@ pub(crate) const WORKLOADS: &[Workload] = &[
 /// The workload of that name.
 pub(crate) fn workload(name: &str) -> Option<&'static Workload> {
     WORKLOADS.iter().find(|workload| workload.name == name)
+}
+
+/// The rows of a group that run when no row is named.
+pub(crate) fn default_rows(group: Group) -> impl Iterator<Item = &'static str> {
+    WORKLOADS.iter().filter(move |row| row.group == group && !row.on_request).map(|row| row.name)
 }
 
 /// Returns true if a workload is compared with that of a peer.

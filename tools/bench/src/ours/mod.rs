@@ -3,6 +3,7 @@
 mod area;
 mod baselines;
 mod crash;
+mod database;
 mod fences;
 mod footprint;
 mod partial;
@@ -14,12 +15,15 @@ mod typed;
 
 pub(crate) use footprint::load_and_wait;
 
-use crate::engine::{Store, Transactions, Tree};
+use crate::engine::{Database, Store, Transactions, Tree};
 use crate::figure::Figure;
+use crate::pairs::Pairs;
 use crate::plan::{Durability, Size};
 use anyhow::Result;
 use area::Area;
+use database::TreeDatabase;
 use std::path::Path;
+use std::time::Duration;
 use store::TreeStore;
 use tree::TreePool;
 
@@ -51,6 +55,23 @@ pub(crate) fn tree(path: &Path, durability: Durability, keys: usize, touched: bo
 /// An empty store on an ordinary file.
 pub(crate) fn store(path: &Path) -> Result<Box<dyn Store>> {
     Ok(Box::new(TreeStore::create(path, pool::plain)?))
+}
+
+/// A store with `pairs` in a fresh pool on an ordinary file, with `room` bytes for pairs and large transactions. It
+/// never syncs, so that it is made soon; it is to be closed and opened again.
+pub(crate) fn filled_database(path: &Path, room: u64, pairs: &Pairs) -> Result<Box<dyn Database>> {
+    let store = TreeDatabase::create(path, lode_pmem::Durability::Line, room, Duration::MAX)?;
+    store.put_each(pairs)?;
+    Ok(Box::new(store))
+}
+
+/// Opens the store at `path`. A transaction that takes longer than `overdue` is given up.
+pub(crate) fn open_database(
+    path: &Path,
+    durability: Durability,
+    overdue: Duration,
+) -> Result<Box<dyn Database>> {
+    Ok(Box::new(TreeDatabase::open(path, durability.of_pool(), overdue)?))
 }
 
 /// The workloads without a peer, and notes on where cycles go. `folder` is on tmpfs.

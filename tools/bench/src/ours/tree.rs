@@ -35,7 +35,17 @@ impl<M: Medium> TreePool<M> {
         keys: usize,
         wrap: impl FnOnce(Mapped) -> M,
     ) -> Result<TreePool<M>> {
-        let pool = pool::create(path, pool_len(keys), durability, wrap)?;
+        TreePool::create_with_len(path, durability, pool_len(keys), wrap)
+    }
+
+    /// An empty tree in a fresh pool of `len` bytes, that stores through what `wrap` makes of the mapping.
+    pub(super) fn create_with_len(
+        path: &Path,
+        durability: Durability,
+        len: u64,
+        wrap: impl FnOnce(Mapped) -> M,
+    ) -> Result<TreePool<M>> {
+        let pool = pool::create(path, len, durability, wrap)?;
         let root = pool.heap().run(|tx| {
             let root = lode_index::Tree::create(tx)?;
             tx.set_root(root);
@@ -58,6 +68,11 @@ impl<M: Medium> TreePool<M> {
     /// Brings all pages of the pool in.
     pub(super) fn touch(&self) -> Result<()> {
         pool::touch(&self.pool)
+    }
+
+    /// Closes the pool.
+    pub(super) fn close(self) -> Result<()> {
+        Ok(self.pool.close()?)
     }
 
     /// The heap.

@@ -1,5 +1,6 @@
 //! The peers, each behind the traits of [`engine`](crate::engine).
 
+mod database;
 mod lmdb;
 mod pmemobj;
 mod redb;
@@ -7,6 +8,7 @@ mod rocksdb;
 mod sqlite;
 mod volatile_art;
 
+pub(crate) use database::{LmdbDatabase, RedbDatabase, SqliteDatabase};
 pub(crate) use lmdb::Lmdb;
 pub(crate) use pmemobj::{PmemobjArea, PmemobjTable, PmemobjTree};
 pub(crate) use redb::Redb;

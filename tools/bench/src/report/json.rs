@@ -1,28 +1,26 @@
 //! `foundation.json`: a list of rows, medians, one row a pair.
 
 use super::number::round;
-use crate::rounds::ratio;
 use crate::run::Laps;
 use crate::targets::Goal;
 use anyhow::Result;
 use serde_json::{Value, json};
 
-/// The rows. A workload whose engine did not run has none.
+/// The rows. A workload whose engine did not run has none. A figure that could not be had is null.
 pub(super) fn render(laps: &Laps) -> Result<String> {
     let mut rows: Vec<Value> = Vec::new();
     for comparison in &laps.findings.comparisons {
-        let Some(ours) = comparison.ours() else { continue };
-        let unit = comparison.unit();
-        let ours = ours.median(unit);
-        for peer in comparison.peers() {
-            let theirs = peer.median(unit);
+        if !comparison.has_ours() {
+            continue;
+        }
+        for pair in comparison.pairs() {
             rows.push(json!({
                 "work": comparison.workload,
-                "peer": peer.engine.peer(),
-                "ours": round(ours),
-                "theirs": round(theirs),
-                "unit": unit.name(),
-                "ratio": round(ratio(unit, ours, theirs)),
+                "peer": pair.peer.peer(),
+                "ours": pair.ours.map(round),
+                "theirs": pair.theirs.map(round),
+                "unit": comparison.unit().name(),
+                "ratio": pair.ratio.map(round),
             }));
         }
     }
@@ -51,20 +49,39 @@ mod test {
     use crate::clock::Lap;
     use crate::engine::Engine;
     use crate::figure::Figure;
-    use crate::rounds::{Comparison, EngineLaps};
+    use crate::rounds::{Absent, Comparison, EngineLaps};
 
     #[test]
     fn one_row_per_compared_pair() {
         let entry = |engine, cycles| EngineLaps { engine, laps: vec![Lap { ops: 1, cycles, ns: 500 }] };
         let mut laps = Laps::sample();
         let entries = vec![entry(Engine::Ours, 100), entry(Engine::Libpmemobj, 700)];
-        laps.findings.comparisons.push(Comparison { workload: "tx-1".to_owned(), entries, digest: 1 });
+        laps.findings.comparisons.push(Comparison {
+            workload: "tx-1".to_owned(),
+            entries,
+            absent: Vec::new(),
+            digest: 1,
+        });
         let entries = vec![entry(Engine::Libpmemobj, 700)];
-        laps.findings.comparisons.push(Comparison { workload: "tx-4".to_owned(), entries, digest: 1 });
+        laps.findings.comparisons.push(Comparison {
+            workload: "tx-4".to_owned(),
+            entries,
+            absent: Vec::new(),
+            digest: 1,
+        });
+        let absent = vec![Absent { engine: Engine::Ours, reason: "too slow".to_owned() }];
+        let entries = vec![entry(Engine::Redb, 700)];
+        laps.findings.comparisons.push(Comparison {
+            workload: "tx-puts-1m".to_owned(),
+            entries,
+            absent,
+            digest: 1,
+        });
         laps.findings.figures.push(Figure { workload: "reopen-1m".to_owned(), value: 51.0 });
         let rows: Value = serde_json::from_str(&render(&laps).unwrap()).unwrap();
         let wanted = json!([
             {"work": "tx-1", "peer": "libpmemobj", "ours": 100.0, "theirs": 700.0, "unit": "cycles", "ratio": 7.0},
+            {"work": "tx-puts-1m", "peer": "redb", "ours": null, "theirs": 0.5, "unit": "us", "ratio": null},
             {"work": "reopen-1m", "ours": 51.0, "limit": 50.0, "unit": "ms", "met": false},
         ]);
         assert_eq!(rows, wanted);

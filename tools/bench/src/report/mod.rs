@@ -27,10 +27,8 @@ pub(crate) fn write(laps: &Laps, out: &Path) -> Result<()> {
 fn missing(laps: &Laps) -> Vec<&'static Workload> {
     let comparisons = &laps.findings.comparisons;
     let measured = |workload: &&Workload| {
-        comparisons
-            .iter()
-            .any(|comparison| comparison.workload == workload.name && comparison.ours().is_some())
+        comparisons.iter().any(|comparison| comparison.workload == workload.name && comparison.has_ours())
             || laps.findings.figures.iter().any(|figure| figure.workload == workload.name)
     };
-    WORKLOADS.iter().filter(|workload| !measured(workload)).collect()
+    WORKLOADS.iter().filter(|workload| !workload.on_request && !measured(workload)).collect()
 }

@@ -19,6 +19,11 @@ pub(crate) fn show(value: f64) -> String {
     fraction.map_or(grouped.clone(), |fraction| format!("{grouped}.{fraction}"))
 }
 
+/// A number as [`show`] shows it, or N/A.
+pub(crate) fn show_or_absent(value: Option<f64>) -> String {
+    value.map_or_else(|| "N/A".to_owned(), show)
+}
+
 /// Rounded to four digits that matter, for files that programs read.
 pub(crate) fn round(value: f64) -> f64 {
     if value == 0.0 || !value.is_finite() {

@@ -1,8 +1,8 @@
 //! `foundation.html`: one page that needs nothing else.
 
-use super::number::show;
+use super::number::{show, show_or_absent};
 use super::{chart, missing, table};
-use crate::rounds::{Comparison, ratio};
+use crate::rounds::Comparison;
 use crate::run::Laps;
 use crate::targets::{Goal, WORKLOADS, workload};
 use anyhow::Result;
@@ -24,14 +24,18 @@ pub(super) fn render(laps: &Laps) -> Result<String> {
         "<h2>By workload</h2><p class=\"quiet\">The bar ends at the median, each dot is one round; axes \
         are logarithmic. Dashed: what Lodestone has to reach. Under a peer's figure: how many times as good Lodestone is.</p>"
     )?;
-    for comparison in &laps.findings.comparisons {
+    for comparison in laps.findings.comparisons.iter().filter(|comparison| !comparison.entries.is_empty()) {
         let what = workload(&comparison.workload).map(|workload| workload.what).unwrap_or_default();
         let svg = chart::comparison(comparison);
         writeln!(
             page,
-            "<section class=\"card\"><h3><code>{}</code></h3><p>{what}</p>{svg}</section>",
+            "<section class=\"card\"><h3><code>{}</code></h3><p>{what}</p>{svg}",
             comparison.workload
         )?;
+        for absent in &comparison.absent {
+            writeln!(page, "<p class=\"quiet\">N/A: {}: {}</p>", absent.engine, escape(&absent.reason))?;
+        }
+        writeln!(page, "</section>")?;
     }
     method(&mut page, laps)?;
     page.push_str("</body></html>\n");
@@ -97,15 +101,13 @@ fn pairs(page: &mut String, laps: &Laps) -> Result<()> {
 }
 
 fn pair_rows(page: &mut String, comparison: &Comparison) -> Result<()> {
-    let Some(ours) = comparison.ours() else { return Ok(()) };
-    let unit = comparison.unit();
-    for peer in comparison.peers() {
-        let (mine, theirs) = (ours.median(unit), peer.median(unit));
-        let ratio = ratio(unit, mine, theirs);
-        let goal = crate::targets::ratio(&comparison.workload, peer.engine.peer());
-        let (class, verdict) = match goal {
-            Some(goal) if ratio >= goal => ("yes", "yes"),
-            Some(_) => ("no", "no"),
+    if !comparison.has_ours() {
+        return Ok(());
+    }
+    for pair in comparison.pairs() {
+        let (class, verdict) = match pair.met() {
+            Some(true) => ("yes", "yes"),
+            Some(false) => ("no", "no"),
             None => ("", ""),
         };
         writeln!(
@@ -113,14 +115,14 @@ fn pair_rows(page: &mut String, comparison: &Comparison) -> Result<()> {
             "<tr><td><code>{}</code><td>{}<td class=\"number\">{}<td class=\"number\">{}<td>{}<td class=\"number\">{}\
              <td class=\"number\">{}<td class=\"number\">{}<td class=\"number\">{}<td class=\"{class}\">{verdict}</tr>",
             comparison.workload,
-            peer.engine,
-            show(mine),
-            show(theirs),
-            unit.name(),
-            show(ours.median_ns()),
-            show(peer.median_ns()),
-            show(ratio),
-            goal.map(show).unwrap_or_default(),
+            pair.peer,
+            show_or_absent(pair.ours),
+            show_or_absent(pair.theirs),
+            comparison.unit().name(),
+            show_or_absent(pair.ns.0),
+            show_or_absent(pair.ns.1),
+            show_or_absent(pair.ratio),
+            pair.goal.map(show).unwrap_or_default(),
         )?;
     }
     Ok(())

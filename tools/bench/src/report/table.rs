@@ -1,8 +1,8 @@
 //! The table on the terminal.
 
 use super::missing;
-use super::number::show;
-use crate::rounds::{Comparison, EngineLaps, ratio};
+use super::number::{show, show_or_absent};
+use crate::rounds::{Comparison, EngineLaps};
 use crate::run::Laps;
 use crate::targets::{self, Bound, Goal, Limit, Unit};
 use anyhow::Result;
@@ -25,7 +25,7 @@ pub(super) fn render(laps: &Laps) -> Result<String> {
         )?;
     }
     writeln!(text, "seed {}, medians of {} rounds\n", laps.seed, laps.rounds)?;
-    let (ran, alone): (Vec<_>, Vec<_>) = laps.findings.comparisons.iter().partition(|c| c.ours().is_some());
+    let (ran, alone): (Vec<_>, Vec<_>) = laps.findings.comparisons.iter().partition(|c| c.has_ours());
     if !ran.is_empty() {
         writeln!(text, "{}\n", pairs(&ran))?;
     }
@@ -45,6 +45,11 @@ pub(super) fn render(laps: &Laps) -> Result<String> {
     }
     for note in &laps.findings.notes {
         writeln!(text, "{note}")?;
+    }
+    for comparison in &laps.findings.comparisons {
+        for absent in &comparison.absent {
+            writeln!(text, "N/A: {} of {}: {}", comparison.workload, absent.engine, absent.reason)?;
+        }
     }
     for comparison in &laps.findings.comparisons {
         writeln!(text, "digest of {:<24} {:016x}", comparison.workload, comparison.digest)?;
@@ -83,22 +88,17 @@ fn pairs(comparisons: &[&Comparison]) -> Table {
         }
     }
     for comparison in comparisons {
-        let Some(ours) = comparison.ours() else { continue };
-        let unit = comparison.unit();
-        for peer in comparison.peers() {
-            let (mine, theirs) = (ours.median(unit), peer.median(unit));
-            let ratio = ratio(unit, mine, theirs);
-            let goal = targets::ratio(&comparison.workload, peer.engine.peer());
+        for pair in comparison.pairs() {
             table.add_row([
                 Cell::new(&comparison.workload),
-                Cell::new(peer.engine.peer()),
-                Cell::new(show(mine)),
-                Cell::new(show(theirs)),
-                Cell::new(unit.name()),
-                Cell::new(show(ours.median_ns())),
-                Cell::new(show(ratio)),
-                Cell::new(goal.map(show).unwrap_or_default()),
-                verdict(goal.map(|goal| ratio >= goal)),
+                Cell::new(pair.peer.peer()),
+                Cell::new(show_or_absent(pair.ours)),
+                Cell::new(show_or_absent(pair.theirs)),
+                Cell::new(comparison.unit().name()),
+                Cell::new(show_or_absent(pair.ns.0)),
+                Cell::new(show_or_absent(pair.ratio)),
+                Cell::new(pair.goal.map(show).unwrap_or_default()),
+                verdict(pair.met()),
             ]);
         }
     }

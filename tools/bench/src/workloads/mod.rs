@@ -1,12 +1,14 @@
 //! The workloads, group by group.
 
+mod databases;
 mod stores;
 mod transactions;
 mod trees;
+mod tx_puts;
 
 use crate::figure::Figure;
 use crate::ours;
-use crate::plan::{Group, Size};
+use crate::plan::{Group, Selection, Size};
 use crate::rounds::Comparison;
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
@@ -24,10 +26,10 @@ pub(crate) struct Findings {
     pub(crate) notes: Vec<String>,
 }
 
-/// Runs one group, with its files in `folder`.
-pub(crate) fn run(group: Group, size: &Size, seed: u64, folder: &Path) -> Result<Findings> {
-    let comparisons = match group {
-        Group::Transactions => transactions::line(size, seed, folder)?,
+/// Runs the selected rows of one group, with its files in `folder`.
+pub(crate) fn run(selection: &Selection, size: &Size, seed: u64, folder: &Path) -> Result<Findings> {
+    let comparisons = match selection.group {
+        Group::Transactions => transactions::line(selection, size, seed, folder)?,
         Group::Random => trees::random(size, seed, folder)?,
         Group::Words => trees::words(size, seed, folder)?,
         Group::File => {
@@ -36,7 +38,8 @@ pub(crate) fn run(group: Group, size: &Size, seed: u64, folder: &Path) -> Result
             comparisons
         }
         Group::Put => stores::one_thread(size, seed, folder)?,
-        Group::PutMany => stores::many_threads(size, seed, folder)?,
+        Group::PutMany => stores::many_threads(selection, size, seed, folder)?,
+        Group::TxPuts => return tx_puts::run(selection, size, seed, folder),
         Group::Alone => {
             let (figures, notes) = ours::figures(folder, size)?;
             return Ok(Findings { comparisons: Vec::new(), figures, notes });

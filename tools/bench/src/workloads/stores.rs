@@ -11,7 +11,7 @@ use crate::clock::{Lap, lap};
 use crate::engine::{Engine, Store, VALUE_LEN, Value};
 use crate::ours;
 use crate::peers::{Lmdb, PmemobjTable, Redb, Rocksdb, Sqlite};
-use crate::plan::{Size, THREADS};
+use crate::plan::{Selection, Size, THREADS};
 use crate::rounds::{Comparison, common_digest, run_interleaved};
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use fastrand::Rng;
@@ -89,9 +89,15 @@ pub(super) fn one_thread(size: &Size, seed: u64, folder: &Path) -> Result<Vec<Co
 }
 
 /// Puts from many threads: random keys, then rising ones, into stores of their own.
-pub(super) fn many_threads(size: &Size, seed: u64, folder: &Path) -> Result<Vec<Comparison>> {
+pub(super) fn many_threads(
+    selection: &Selection,
+    size: &Size,
+    seed: u64,
+    folder: &Path,
+) -> Result<Vec<Comparison>> {
     let mut comparisons = Vec::new();
-    for (workload, sequential) in [("file-put-16", false), ("file-put-16-sequential", true)] {
+    let all = [("file-put-16", false), ("file-put-16-sequential", true)];
+    for (workload, sequential) in all.into_iter().filter(|(row, _)| selection.has(row)) {
         let folder = folder.join(workload);
         std::fs::create_dir(&folder)?;
         let peers = [Engine::Libpmemobj, Engine::Sqlite, Engine::Lmdb, Engine::Redb, Engine::Rocksdb];

@@ -8,7 +8,7 @@ use crate::clock::{Lap, lap};
 use crate::engine::{AREA_WORDS, Engine, NEAR_WORDS, SLOTS, Transactions};
 use crate::ours;
 use crate::peers::PmemobjArea;
-use crate::plan::{Durability, Size};
+use crate::plan::{Durability, Selection, Size};
 use crate::rounds::{Comparison, common_digest, run_interleaved};
 use anyhow::Result;
 use fastrand::Rng;
@@ -29,7 +29,7 @@ enum Kind {
 const FILE_SLOTS: u32 = 64;
 
 /// The workloads on tmpfs.
-pub(super) fn line(size: &Size, seed: u64, folder: &Path) -> Result<Vec<Comparison>> {
+pub(super) fn line(selection: &Selection, size: &Size, seed: u64, folder: &Path) -> Result<Vec<Comparison>> {
     let workloads = [
         ("tx-1", Kind::Change(1, NEAR_WORDS)),
         ("tx-4", Kind::Change(4, NEAR_WORDS)),
@@ -38,6 +38,7 @@ pub(super) fn line(size: &Size, seed: u64, folder: &Path) -> Result<Vec<Comparis
         ("tx-alloc", Kind::Replace(SLOTS)),
         ("alloc-free", Kind::AllocFree),
     ];
+    let workloads: Vec<_> = workloads.into_iter().filter(|(row, _)| selection.has(row)).collect();
     run(&workloads, size.rounds, size.transactions, seed, engines(folder, Durability::Line)?)
 }
 

@@ -1,0 +1,86 @@
+//! Stores of pairs that are filled once, and copied for each lap: so each lap of each engine begins with the same store,
+//! which costs less than to fill it again.
+
+use crate::engine::{Database, Engine};
+use crate::ours;
+use crate::pairs::Pairs;
+use crate::peers::{LmdbDatabase, RedbDatabase, SqliteDatabase};
+use crate::plan::Durability;
+use anyhow::{Context, Result, bail, ensure};
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Opens the store of a peer at `path`, or makes it.
+fn open_peer(engine: Engine, path: &Path) -> Result<Box<dyn Database>> {
+    Ok(match engine {
+        Engine::Sqlite => Box::new(SqliteDatabase::open(path)?),
+        Engine::Lmdb => Box::new(LmdbDatabase::open(path)?),
+        Engine::Redb => Box::new(RedbDatabase::open(path)?),
+        other => bail!("{other} is not a store of pairs"),
+    })
+}
+
+/// Opens the store of an engine that [`Filled`] made. Ours gives a transaction up that takes longer than `overdue`.
+pub(super) fn open(engine: Engine, path: &Path, overdue: Duration) -> Result<Box<dyn Database>> {
+    match engine {
+        Engine::Ours => ours::open_database(path, Durability::Commit, overdue),
+        Engine::OursLine => ours::open_database(path, Durability::Line, overdue),
+        peer => open_peer(peer, path),
+    }
+}
+
+/// A store of one engine, closed, and a place for a copy.
+pub(super) struct Filled {
+    engine: Engine,
+    original: PathBuf,
+    copy: PathBuf,
+}
+
+impl Filled {
+    /// A store with `pairs` in `folder`. Pools of ours have `room` bytes for pairs and large transactions.
+    pub(super) fn create(engine: Engine, folder: &Path, pairs: &Pairs, room: u64) -> Result<Filled> {
+        let original = folder.join(format!("{engine}-pairs"));
+        let store = if matches!(engine, Engine::Ours | Engine::OursLine) {
+            ours::filled_database(&original, room, pairs)?
+        } else {
+            let store = open_peer(engine, &original)?;
+            store.put_all(pairs)?;
+            store
+        };
+        ensure!(store.count()? == pairs.len() as u64, "{engine} has lost pairs");
+        store.close()?;
+        Ok(Filled { engine, original, copy: folder.join(format!("{engine}-lap")) })
+    }
+
+    /// Opens a fresh copy of the store, which replaces the one before.
+    pub(super) fn open_copy(&self, overdue: Duration) -> Result<Box<dyn Database>> {
+        self.remove_copy()?;
+        copy(&self.original, &self.copy).context("copying a store")?;
+        open(self.engine, &self.copy, overdue)
+    }
+
+    /// Removes the copy, if there is one.
+    pub(super) fn remove_copy(&self) -> Result<()> {
+        if self.copy.is_dir() {
+            fs::remove_dir_all(&self.copy)?;
+        } else if self.copy.exists() {
+            fs::remove_file(&self.copy)?;
+        }
+        Ok(())
+    }
+}
+
+/// Copies a file, or the files of a folder, and syncs the copies.
+fn copy(from: &Path, to: &Path) -> Result<()> {
+    if from.is_dir() {
+        fs::create_dir(to)?;
+        for file in fs::read_dir(from)? {
+            let file = file?;
+            copy(&file.path(), &to.join(file.file_name()))?;
+        }
+        return Ok(());
+    }
+    fs::copy(from, to)?;
+    Ok(File::open(to)?.sync_all()?)
+}
