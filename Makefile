@@ -31,4 +31,5 @@ soak:
 
 bench:
 	setup/install.sh bench
+	cargo build --release --locked --package lode
 	cargo run --release --locked --manifest-path tools/bench/Cargo.toml

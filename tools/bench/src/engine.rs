@@ -4,11 +4,12 @@
 use crate::keys::Keys;
 use crate::pairs::Pairs;
 use anyhow::Result;
+use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// An engine of the bench: Lodestone or one of its peers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Engine {
     /// Lodestone.
@@ -121,28 +122,26 @@ pub(crate) trait Store: Sync {
     fn get(&self, key: u64) -> Result<Option<Value>>;
 }
 
+/// A number that many threads count up.
+pub(crate) trait Counter: Sync {
+    /// Adds one, in a transaction of its own; durable on return.
+    fn increment(&self) -> Result<()>;
+
+    /// The number.
+    fn number(&self) -> Result<u64>;
+}
+
 /// Bytes that a store may use to cache its data, the same for all that have a cache of their own. The others use the
 /// page cache of the kernel.
 pub(crate) const CACHE: usize = 1 << 30;
 
-/// A transaction of ours that took too long, and was rolled back.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Overdue {
-    /// Changes that were made.
-    pub(crate) done: usize,
-    /// Changes of the transaction.
-    pub(crate) all: usize,
-    /// Seconds.
-    pub(crate) after: u64,
-}
+/// Work of ours that took too long and was given up: what it was.
+#[derive(Debug)]
+pub(crate) struct Overdue(pub(crate) String);
 
 impl fmt::Display for Overdue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "given up after {} s, at change {} of {} in one transaction",
-            self.after, self.done, self.all
-        )
+        f.write_str(&self.0)
     }
 }
 
@@ -153,8 +152,14 @@ pub(crate) trait Database: Sync {
     /// Puts all pairs in one transaction.
     ///
     /// # Errors
-    /// [`Overdue`] where the store has a limit of time; it has then changed nothing.
+    /// [`Overdue`] where the store has a limit of time; it has then rolled the transaction back.
     fn put_all(&self, pairs: &Pairs) -> Result<()>;
+
+    /// Puts one pair, in a transaction of its own.
+    fn put(&self, key: &[u8], value: &[u8]) -> Result<()>;
+
+    /// The value of a key, if it has one.
+    fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>>;
 
     /// The number of pairs.
     fn count(&self) -> Result<u64>;

@@ -25,6 +25,7 @@ mod run;
 mod targets;
 mod workloads;
 
+use crate::engine::Engine;
 use crate::plan::{Selection, Size};
 use crate::run::Laps;
 use anyhow::{Context, Result, bail};
@@ -53,7 +54,8 @@ struct Arguments {
     /// Seed of the random order of keys and places
     #[arg(long, default_value_t = 20_261_120)]
     seed: u64,
-    /// Seconds after which a transaction of ours is given up, and its row prints N/A
+    /// Seconds after which a transaction of ours is given up, and its row prints N/A; a load may take three times as
+    /// long
     #[arg(long, default_value_t = 20)]
     give_up: u64,
     /// Folder for the outputs, and for the files of the workloads on an ordinary file
@@ -65,6 +67,15 @@ struct Arguments {
     /// Run the one group to which the names belong in this process, with its files in this folder, and print what it found
     #[arg(long, hide = true)]
     inside: Option<PathBuf>,
+    /// Commit pairs one by one to the store of this engine, say so, and wait to be killed
+    #[arg(long, hide = true, requires = "store")]
+    commit: Option<Engine>,
+    /// Pairs to commit
+    #[arg(long, hide = true, default_value_t = 0)]
+    commits: usize,
+    /// The store's path
+    #[arg(long, hide = true)]
+    store: Option<PathBuf>,
     /// Load keys into a new pool at this path, say so, and wait to be killed
     #[arg(long, hide = true, requires_all = ["load_keys", "load_room"])]
     load: Option<PathBuf>,
@@ -86,6 +97,10 @@ fn main() -> Result<ExitCode> {
     let size = Size { overdue: Duration::from_secs(arguments.give_up), ..size };
     if let Some(path) = &arguments.load {
         ours::load_and_wait(path, arguments.load_keys, arguments.load_room)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if let (Some(engine), Some(path)) = (arguments.commit, &arguments.store) {
+        workloads::commit_and_wait(engine, path, arguments.commits, arguments.seed)?;
         return Ok(ExitCode::SUCCESS);
     }
     if let Some(folder) = &arguments.inside {

@@ -20,6 +20,18 @@ impl Pairs {
         Pairs { bytes, key_len, pair_len }
     }
 
+    /// Makes each value begin with its key.
+    pub(crate) fn sign(&mut self) {
+        for pair in self.bytes.chunks_exact_mut(self.pair_len) {
+            pair.copy_within(..self.key_len, self.key_len);
+        }
+    }
+
+    /// One pair.
+    pub(crate) fn pair(&self, index: usize) -> (&[u8], &[u8]) {
+        self.bytes[index * self.pair_len..][..self.pair_len].split_at(self.key_len)
+    }
+
     /// Number of pairs.
     pub(crate) fn len(&self) -> usize {
         self.bytes.len() / self.pair_len
@@ -50,6 +62,14 @@ mod test {
         assert!(pairs.iter().all(|(key, value)| key.len() == 16 && value.len() == 100));
         let keys: Vec<&[u8]> = pairs.iter().map(|(key, _)| key).collect();
         assert!(keys[0] != keys[1] && keys[1] != keys[2]);
+    }
+
+    #[test]
+    fn signed_values_begin_with_their_keys() {
+        let mut pairs = Pairs::random(3, 16, 100, &mut Rng::with_seed(1));
+        pairs.sign();
+        assert!(pairs.iter().all(|(key, value)| value.starts_with(key)));
+        assert_eq!(pairs.pair(2), pairs.iter().nth(2).unwrap());
     }
 
     #[test]

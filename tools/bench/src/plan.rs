@@ -34,30 +34,50 @@ pub(crate) enum Group {
     Put,
     /// file-put-16 and file-put-16-sequential.
     PutMany,
+    /// file-counter-16.
+    Counter,
     /// tx-puts-*.
     TxPuts,
+    /// load-words and file-bytes.
+    Load,
+    /// reopen-kill.
+    Reopen,
+    /// read-while-writing and read-while-writing-put.
+    ReadWhileWriting,
     /// Workloads without a peer.
     Alone,
 }
 
 impl Group {
     /// All groups, in the order in which they run.
-    pub(crate) const ALL: [Group; 8] = [
+    pub(crate) const ALL: [Group; 12] = [
         Group::Transactions,
         Group::Random,
         Group::Words,
         Group::File,
         Group::Put,
         Group::PutMany,
+        Group::Counter,
         Group::TxPuts,
+        Group::Load,
+        Group::Reopen,
+        Group::ReadWhileWriting,
         Group::Alone,
     ];
 
     /// Returns the durability of the group.
     pub(crate) fn durability(self) -> Durability {
         match self {
-            Group::Transactions | Group::Random | Group::Words | Group::Alone => Durability::Line,
-            Group::File | Group::Put | Group::PutMany | Group::TxPuts => Durability::Commit,
+            Group::Transactions | Group::Random | Group::Words | Group::ReadWhileWriting | Group::Alone => {
+                Durability::Line
+            }
+            Group::File
+            | Group::Put
+            | Group::PutMany
+            | Group::Counter
+            | Group::TxPuts
+            | Group::Load
+            | Group::Reopen => Durability::Commit,
         }
     }
 }
@@ -129,7 +149,11 @@ pub(crate) struct Size {
     pub(crate) exploration: f64,
     /// Laps of each engine in the workloads whose laps take seconds.
     pub(crate) long_rounds: usize,
-    /// Keys of a store before a lap of `tx-puts-*` begins.
+    /// Loads of all words by each engine.
+    pub(crate) load_rounds: usize,
+    /// Commits of a process before it is killed.
+    pub(crate) commits: usize,
+    /// Keys of a store before a lap of `tx-puts-*`, `reopen-kill` or `read-while-writing` begins.
     pub(crate) store_keys: usize,
     /// Number by which the puts of `tx-puts-*` are divided.
     pub(crate) put_divisor: usize,
@@ -152,6 +176,8 @@ impl Size {
             walks: 2000,
             exploration: 5.0,
             long_rounds: 5,
+            load_rounds: 3,
+            commits: 1000,
             store_keys: 1_000_000,
             put_divisor: 1,
             overdue: Duration::from_secs(20),
@@ -172,6 +198,8 @@ impl Size {
             walks: 10,
             exploration: 0.3,
             long_rounds: 2,
+            load_rounds: 1,
+            commits: 10,
             store_keys: 2000,
             put_divisor: 1000,
             overdue: Duration::from_secs(20),

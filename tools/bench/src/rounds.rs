@@ -1,7 +1,7 @@
 //! Taking turns, and what comes out of it.
 
 use crate::clock::Lap;
-use crate::engine::Engine;
+use crate::engine::{Engine, Overdue};
 use crate::targets::{self, Unit};
 use anyhow::{Context, Result, ensure};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -34,6 +34,16 @@ pub(crate) enum Measured {
     Absent(String),
 }
 
+impl Measured {
+    /// The lap, or the reason of an [`Overdue`] error. Any other error is passed on.
+    pub(crate) fn of<T>(lap: Lap, done: Result<T>) -> Result<Measured> {
+        match done {
+            Ok(_) => Ok(Measured::Lap(lap)),
+            Err(error) => error.downcast().map(|Overdue(reason)| Measured::Absent(reason)),
+        }
+    }
+}
+
 impl From<Lap> for Measured {
     fn from(lap: Lap) -> Measured {
         Measured::Lap(lap)
@@ -60,7 +70,8 @@ impl EngineLaps {
     pub(crate) fn values(&self, unit: Unit) -> Vec<f64> {
         let value = |lap: &Lap| match unit {
             Unit::Micros => lap.ns as f64 / 1000.0 / lap.ops as f64,
-            Unit::PutsPerSecond => lap.ops as f64 * 1e9 / lap.ns as f64,
+            Unit::Millis => lap.ns as f64 / 1e6 / lap.ops as f64,
+            Unit::PutsPerSecond | Unit::GetsPerSecond => lap.ops as f64 * 1e9 / lap.ns as f64,
             _ => lap.cycles as f64 / lap.ops as f64,
         };
         self.laps.iter().map(value).collect()
@@ -77,12 +88,18 @@ impl EngineLaps {
     }
 }
 
+/// The beginnings of the names of all workloads whose laps are long enough for the clock of the kernel.
+const MICROS: &[&str] = &["file-", "tx-puts-", "load-", "read-while-"];
+
 impl Comparison {
     /// The unit in which a workload is reported.
     pub(crate) fn unit(&self) -> Unit {
         match self.workload.as_str() {
+            "read-while-writing" => Unit::GetsPerSecond,
+            "reopen-kill" => Unit::Millis,
+            "file-counter-16" => Unit::PutsPerSecond,
             workload if workload.starts_with("file-put-16") => Unit::PutsPerSecond,
-            workload if ["file-", "tx-puts-"].iter().any(|begin| workload.starts_with(begin)) => Unit::Micros,
+            workload if MICROS.iter().any(|begin| workload.starts_with(begin)) => Unit::Micros,
             _ => Unit::Cycles,
         }
     }

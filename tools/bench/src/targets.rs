@@ -74,6 +74,8 @@ pub(crate) enum Unit {
     Micros,
     /// Puts in a second.
     PutsPerSecond,
+    /// Gets in a second.
+    GetsPerSecond,
     /// Drains for one operation, or for a thousand.
     Drains,
     /// A ratio.
@@ -95,6 +97,7 @@ impl Unit {
             Unit::Cycles => "cycles",
             Unit::Micros => "us",
             Unit::PutsPerSecond => "puts/s",
+            Unit::GetsPerSecond => "gets/s",
             Unit::Drains => "drains",
             Unit::Times => "x",
             Unit::Millis => "ms",
@@ -106,7 +109,7 @@ impl Unit {
 
     /// Returns true if more is better.
     pub(crate) fn is_rate(self) -> bool {
-        matches!(self, Unit::PutsPerSecond | Unit::ImagesPerSecond)
+        matches!(self, Unit::PutsPerSecond | Unit::GetsPerSecond | Unit::ImagesPerSecond)
     }
 }
 
@@ -246,6 +249,12 @@ pub(crate) const WORKLOADS: &[Workload] = &[
         ],
     ),
     ratios(
+        Group::Counter,
+        "file-counter-16",
+        "durable updates of one key, 16 threads",
+        &[("sqlite", 3.0), ("lmdb", NO_TARGET), ("redb", NO_TARGET)],
+    ),
+    ratios(
         Group::TxPuts,
         "tx-puts-10k",
         "a put of 100 bytes under a new random key, 10,000 of them in one transaction",
@@ -281,6 +290,38 @@ pub(crate) const WORKLOADS: &[Workload] = &[
         Unit::Times,
     )
     .on_request(),
+    ratios(
+        Group::Load,
+        "load-words",
+        "a word of the word list, loaded into an empty store: lode kv load, sqlite3 .import, redb in one transaction",
+        &[("sqlite", 1.0), ("redb", 1.0)],
+    ),
+    limit(
+        Group::Load,
+        "file-bytes",
+        "bytes on disk after load-words, over those of SQLite's table without row ids",
+        Bound::AtMost,
+        3.0,
+        Unit::Times,
+    ),
+    ratios(
+        Group::Reopen,
+        "reopen-kill",
+        "from SIGKILL of a process that commits pairs to the first get, in a store of 1 M keys",
+        &[("redb", 1.0), ("lmdb", 1.0), ("sqlite", 1.0), ("rocksdb", 1.0)],
+    ),
+    ratios(
+        Group::ReadWhileWriting,
+        "read-while-writing",
+        "gets of 4 threads while one puts 10,000 pairs a second, tmpfs",
+        &[("lmdb", 0.8)],
+    ),
+    ratios(
+        Group::ReadWhileWriting,
+        "read-while-writing-put",
+        "the put that 99 of 100 do not exceed, in read-while-writing",
+        &[("lmdb", 1.0)],
+    ),
     limit(
         Group::Alone,
         "fences",

@@ -59,11 +59,10 @@ impl TreeDatabase {
             for (done, (key, value)) in pairs.iter().enumerate() {
                 change(&tree, tx, key, value)?;
                 if done % CHANGES == 0 && began.elapsed() > self.overdue {
-                    return Err(Error::new(Overdue {
-                        done,
-                        all: pairs.len(),
-                        after: self.overdue.as_secs(),
-                    }));
+                    let (all, after) = (pairs.len(), self.overdue.as_secs());
+                    let reason =
+                        format!("given up after {after} s, at change {done} of {all} in one transaction");
+                    return Err(Error::new(Overdue(reason)));
                 }
             }
             Ok(())
@@ -74,6 +73,15 @@ impl TreeDatabase {
 impl Database for TreeDatabase {
     fn put_all(&self, pairs: &Pairs) -> Result<()> {
         self.change_all(pairs, |tree, tx, key, value| tree.insert_in(tx, key, value))
+    }
+
+    fn put(&self, key: &[u8], value: &[u8]) -> Result<()> {
+        self.tree.tree()?.insert(key, value)?;
+        Ok(())
+    }
+
+    fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        Ok(self.tree.tree()?.get(key)?)
     }
 
     fn count(&self) -> Result<u64> {

@@ -15,7 +15,7 @@ mod typed;
 
 pub(crate) use footprint::load_and_wait;
 
-use crate::engine::{Database, Store, Transactions, Tree};
+use crate::engine::{Counter, Database, Store, Transactions, Tree};
 use crate::figure::Figure;
 use crate::pairs::Pairs;
 use crate::plan::{Durability, Size};
@@ -54,6 +54,11 @@ pub(crate) fn tree(path: &Path, durability: Durability, keys: usize, touched: bo
 
 /// An empty store on an ordinary file.
 pub(crate) fn store(path: &Path) -> Result<Box<dyn Store>> {
+    Ok(Box::new(TreeStore::create(path, pool::plain)?))
+}
+
+/// A counter in an empty store on an ordinary file.
+pub(crate) fn counter(path: &Path) -> Result<Box<dyn Counter>> {
     Ok(Box::new(TreeStore::create(path, pool::plain)?))
 }
 

@@ -2,7 +2,7 @@
 
 use super::pool::Mapped;
 use super::tree::TreePool;
-use crate::engine::{Store, Value};
+use crate::engine::{Counter, Store, Value};
 use anyhow::{Context, Result};
 use lode_heap::Heap;
 use lode_pmem::{Durability, Medium};
@@ -41,5 +41,23 @@ impl<M: Medium> Store for TreeStore<M> {
         let reader = self.tree.tree()?.reader();
         let Some(found) = reader.get(&key.to_be_bytes())? else { return Ok(None) };
         Ok(Some(found.as_bytes().try_into().with_context(|| format!("a value of {} bytes", found.len()))?))
+    }
+}
+
+/// The key of the number that many threads count up.
+const COUNTER: &[u8] = b"counter";
+
+impl<M: Medium> Counter for TreeStore<M> {
+    fn increment(&self) -> Result<()> {
+        let next = |old: Option<&[u8]>| {
+            let old = old.and_then(|old| old.try_into().ok()).map_or(0, u64::from_le_bytes);
+            Some((old + 1).to_le_bytes().to_vec())
+        };
+        Ok(self.tree.tree()?.update(COUNTER, next)?)
+    }
+
+    fn number(&self) -> Result<u64> {
+        let found = self.tree.tree()?.get(COUNTER)?.context("the counter is lost")?;
+        Ok(u64::from_le_bytes(found.as_slice().try_into().context("the counter has another length")?))
     }
 }

@@ -1,6 +1,6 @@
 //! LMDB through heed, with its default flags: a put syncs the data, then the meta page.
 
-use crate::engine::{Store, Value};
+use crate::engine::{Counter, Store, Value};
 use anyhow::{Context, Result};
 use heed::byteorder::BigEndian;
 use heed::types::{Bytes, U64};
@@ -39,5 +39,27 @@ impl Store for Lmdb {
         let transaction = self.env.read_txn()?;
         let found = self.database.get(&transaction, &key)?;
         found.map(|bytes| bytes.try_into().context("LMDB changed the length of a value")).transpose()
+    }
+}
+
+/// The key of the number that many threads count up.
+const COUNTER: u64 = 0;
+
+/// The number that `bytes` are.
+fn number(bytes: &[u8]) -> Result<u64> {
+    Ok(u64::from_le_bytes(bytes.try_into().context("LMDB changed the length of a value")?))
+}
+
+impl Counter for Lmdb {
+    fn increment(&self) -> Result<()> {
+        let mut transaction = self.env.write_txn()?;
+        let old = self.database.get(&transaction, &COUNTER)?.map_or(Ok(0), number)?;
+        self.database.put(&mut transaction, &COUNTER, &(old + 1).to_le_bytes())?;
+        Ok(transaction.commit()?)
+    }
+
+    fn number(&self) -> Result<u64> {
+        let transaction = self.env.read_txn()?;
+        number(self.database.get(&transaction, &COUNTER)?.context("the counter is lost")?)
     }
 }

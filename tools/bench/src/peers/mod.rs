@@ -8,7 +8,7 @@ mod rocksdb;
 mod sqlite;
 mod volatile_art;
 
-pub(crate) use database::{LmdbDatabase, RedbDatabase, SqliteDatabase};
+pub(crate) use database::{LmdbDatabase, RedbDatabase, RocksdbDatabase, SqliteDatabase};
 pub(crate) use lmdb::Lmdb;
 pub(crate) use pmemobj::{PmemobjArea, PmemobjTable, PmemobjTree};
 pub(crate) use redb::Redb;

@@ -1,8 +1,8 @@
 //! redb: one commit a put, with its default durability, which syncs once.
 
-use crate::engine::{Store, VALUE_LEN, Value};
-use anyhow::Result;
-use redb::{Database, ReadableDatabase, TableDefinition};
+use crate::engine::{Counter, Store, VALUE_LEN, Value};
+use anyhow::{Context, Result};
+use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
 use std::path::Path;
 
 const TABLE: TableDefinition<'_, u64, &[u8; VALUE_LEN]> = TableDefinition::new("puts");
@@ -32,5 +32,24 @@ impl Store for Redb {
     fn get(&self, key: u64) -> Result<Option<Value>> {
         let transaction = self.database.begin_read()?;
         Ok(transaction.open_table(TABLE)?.get(key)?.map(|found| *found.value()))
+    }
+}
+
+/// The number that many threads count up.
+const COUNTER: TableDefinition<'_, (), u64> = TableDefinition::new("counter");
+
+impl Counter for Redb {
+    fn increment(&self) -> Result<()> {
+        let transaction = self.database.begin_write()?;
+        let mut table = transaction.open_table(COUNTER)?;
+        let old = table.get(())?.map_or(0, |found| found.value());
+        table.insert((), old + 1)?;
+        drop(table);
+        Ok(transaction.commit()?)
+    }
+
+    fn number(&self) -> Result<u64> {
+        let table = self.database.begin_read()?.open_table(COUNTER)?;
+        Ok(table.get(())?.context("the counter is lost")?.value())
     }
 }

@@ -38,7 +38,7 @@ unsafe extern "C" {
         value_len: *mut usize,
         error: *mut *mut c_char,
     ) -> *mut c_char;
-    fn rocksdb_free(memory: *mut c_void);
+    pub(super) fn rocksdb_free(memory: *mut c_void);
 }
 
 /// An open database.
@@ -76,7 +76,7 @@ impl Rocksdb {
 }
 
 /// Turns the message that a call left, if it did, into an error.
-fn check(message: *mut c_char) -> Result<()> {
+pub(super) fn check(message: *mut c_char) -> Result<()> {
     if message.is_null() {
         return Ok(());
     }

@@ -1,7 +1,7 @@
 //! SQLite with a write-ahead log and synchronous=FULL: a put is an autocommit statement, synced once.
 
-use crate::engine::{Store, Value};
-use anyhow::{Result, ensure};
+use crate::engine::{Counter, Store, Value};
+use anyhow::{Context, Result, ensure};
 use rusqlite::{Connection, OptionalExtension, params};
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -42,5 +42,22 @@ impl Store for Sqlite {
         let connection = self.connection();
         let mut statement = connection.prepare_cached("SELECT value FROM puts WHERE key = ?1")?;
         Ok(statement.query_row([key.cast_signed()], |row| row.get(0)).optional()?)
+    }
+}
+
+impl Counter for Sqlite {
+    fn increment(&self) -> Result<()> {
+        let connection = self.connection();
+        let mut statement = connection.prepare_cached(
+            "INSERT INTO puts VALUES (0, 1) ON CONFLICT (key) DO UPDATE SET value = value + 1",
+        )?;
+        statement.execute([])?;
+        Ok(())
+    }
+
+    fn number(&self) -> Result<u64> {
+        let number: i64 =
+            self.connection().query_row("SELECT value FROM puts WHERE key = 0", [], |row| row.get(0))?;
+        u64::try_from(number).context("SQLite counts below zero")
     }
 }

@@ -4,7 +4,7 @@
 use crate::engine::{Database, Engine};
 use crate::ours;
 use crate::pairs::Pairs;
-use crate::peers::{LmdbDatabase, RedbDatabase, SqliteDatabase};
+use crate::peers::{LmdbDatabase, RedbDatabase, RocksdbDatabase, SqliteDatabase};
 use crate::plan::Durability;
 use anyhow::{Context, Result, bail, ensure};
 use std::fs::{self, File};
@@ -17,11 +17,12 @@ fn open_peer(engine: Engine, path: &Path) -> Result<Box<dyn Database>> {
         Engine::Sqlite => Box::new(SqliteDatabase::open(path)?),
         Engine::Lmdb => Box::new(LmdbDatabase::open(path)?),
         Engine::Redb => Box::new(RedbDatabase::open(path)?),
+        Engine::Rocksdb => Box::new(RocksdbDatabase::open(path)?),
         other => bail!("{other} is not a store of pairs"),
     })
 }
 
-/// Opens the store of an engine that [`Filled`] made. Ours gives a transaction up that takes longer than `overdue`.
+/// Opens the store of an engine at `path`; peers make it if there is none. Ours gives a transaction up that takes longer than `overdue`.
 pub(super) fn open(engine: Engine, path: &Path, overdue: Duration) -> Result<Box<dyn Database>> {
     match engine {
         Engine::Ours => ours::open_database(path, Durability::Commit, overdue),
@@ -55,9 +56,14 @@ impl Filled {
 
     /// Opens a fresh copy of the store, which replaces the one before.
     pub(super) fn open_copy(&self, overdue: Duration) -> Result<Box<dyn Database>> {
+        open(self.engine, self.copy()?, overdue)
+    }
+
+    /// Makes a fresh copy of the store, which replaces the one before, and returns its path.
+    pub(super) fn copy(&self) -> Result<&Path> {
         self.remove_copy()?;
         copy(&self.original, &self.copy).context("copying a store")?;
-        open(self.engine, &self.copy, overdue)
+        Ok(&self.copy)
     }
 
     /// Removes the copy, if there is one.

@@ -1,10 +1,15 @@
 //! The workloads, group by group.
 
 mod databases;
+mod load;
+mod read_while_writing;
+mod reopen;
 mod stores;
 mod transactions;
 mod trees;
 mod tx_puts;
+
+pub(crate) use reopen::commit_and_wait;
 
 use crate::figure::Figure;
 use crate::ours;
@@ -39,7 +44,11 @@ pub(crate) fn run(selection: &Selection, size: &Size, seed: u64, folder: &Path) 
         }
         Group::Put => stores::one_thread(size, seed, folder)?,
         Group::PutMany => stores::many_threads(selection, size, seed, folder)?,
+        Group::Counter => stores::counter(size, folder)?,
         Group::TxPuts => return tx_puts::run(selection, size, seed, folder),
+        Group::Load => return load::run(selection, size, folder),
+        Group::Reopen => reopen::run(size, seed, folder)?,
+        Group::ReadWhileWriting => read_while_writing::run(size, seed, folder)?,
         Group::Alone => {
             let (figures, notes) = ours::figures(folder, size)?;
             return Ok(Findings { comparisons: Vec::new(), figures, notes });

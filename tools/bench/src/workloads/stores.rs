@@ -1,4 +1,4 @@
-//! file-put, file-put-16 and file-put-16-sequential.
+//! file-put, file-put-16, file-put-16-sequential and file-counter-16.
 //!
 //! Each engine keeps one store over all rounds, from empty: what counts is the steady state, with logs that are used
 //! again and checkpoints. After the last round every put that was acknowledged must be there.
@@ -8,7 +8,7 @@
 //! the engines whose puts were all found.
 
 use crate::clock::{Lap, lap};
-use crate::engine::{Engine, Store, VALUE_LEN, Value};
+use crate::engine::{Counter, Engine, Store, VALUE_LEN, Value};
 use crate::ours;
 use crate::peers::{Lmdb, PmemobjTable, Redb, Rocksdb, Sqlite};
 use crate::plan::{Selection, Size, THREADS};
@@ -123,6 +123,42 @@ pub(super) fn many_threads(
     Ok(comparisons)
 }
 
+/// A counter, and the number that was acknowledged.
+type CounterRun = (Box<dyn Counter>, u64);
+
+/// One number that all threads count up. Each engine must end with as many as were acknowledged.
+pub(super) fn counter(size: &Size, folder: &Path) -> Result<Vec<Comparison>> {
+    let mut engines: Vec<(Engine, CounterRun)> = Vec::new();
+    for engine in [Engine::Ours, Engine::Sqlite, Engine::Lmdb, Engine::Redb] {
+        let path = folder.join(format!("{engine}-counter"));
+        let counter: Box<dyn Counter> = match engine {
+            Engine::Ours => ours::counter(&path)?,
+            Engine::Sqlite => Box::new(Sqlite::create(&path)?),
+            Engine::Lmdb => Box::new(Lmdb::create(&path)?),
+            Engine::Redb => Box::new(Redb::create(&path)?),
+            other => bail!("{other} does not count"),
+        };
+        engines.push((engine, (counter, 0)));
+    }
+    let mut comparisons = run_interleaved(
+        &["file-counter-16"],
+        size.rounds,
+        true,
+        &mut engines,
+        |_, _, (counter, expected)| {
+            let (lap, times) = repeat_concurrently(size.lap, 0, |_| counter.increment())?;
+            *expected += times.len() as u64;
+            Ok(vec![lap])
+        },
+    )?;
+    for (engine, (counter, expected)) in &engines {
+        let number = counter.number()?;
+        ensure!(number == *expected, "{engine} acknowledged {expected} and ends at {number}");
+        comparisons[0].digest += 1;
+    }
+    Ok(comparisons)
+}
+
 /// Lets all threads put for `length`; returns the keys that were acknowledged. `next` gives out rising keys; without
 /// it, each thread draws random ones.
 fn put_concurrently(
@@ -131,24 +167,36 @@ fn put_concurrently(
     seed: u64,
     next: Option<&AtomicU64>,
 ) -> Result<(Lap, Vec<u64>)> {
+    repeat_concurrently(length, seed, |rng| {
+        // ORDER: the counter alone is shared.
+        let key = next.map_or_else(|| rng.u64(..), |next| next.fetch_add(1, Ordering::Relaxed));
+        store.put(key, &value_of(key))?;
+        Ok(key)
+    })
+}
+
+/// Lets all threads repeat an operation for `length`; returns the results of all.
+fn repeat_concurrently<T: Clone + Send>(
+    length: Duration,
+    seed: u64,
+    operation: impl Fn(&mut Rng) -> Result<T> + Sync,
+) -> Result<(Lap, Vec<T>)> {
     let (start, stop) = (Barrier::new(THREADS + 1), AtomicBool::new(false));
-    let worker = |thread: usize| -> Result<Vec<u64>> {
+    let worker = |thread: usize| -> Result<Vec<T>> {
         let mut rng = Rng::with_seed(seed ^ (thread as u64) << 48);
-        let mut keys = Vec::new();
+        let mut results = Vec::new();
         start.wait();
         // ORDER: nothing is read on the word of the flag, it only ends the lap.
         while !stop.load(Ordering::Relaxed) {
-            // ORDER: the counter alone is shared.
-            let key = next.map_or_else(|| rng.u64(..), |next| next.fetch_add(1, Ordering::Relaxed));
-            store.put(key, &value_of(key))?;
-            keys.push(key);
+            results.push(operation(&mut rng)?);
         }
-        Ok(keys)
+        Ok(results)
     };
+    let worker = &worker;
     thread::scope(|scope| {
         let threads: Vec<_> = (0..THREADS).map(|thread| scope.spawn(move || worker(thread))).collect();
         start.wait();
-        let (mut lap, keys) = lap(0, || {
+        let (mut lap, results) = lap(0, || {
             thread::sleep(length);
             // ORDER: as at the load.
             stop.store(true, Ordering::Relaxed);
@@ -156,8 +204,8 @@ fn put_concurrently(
                 threads.into_iter().map(|thread| thread.join().map_err(|_| anyhow!("a thread panicked"))?);
             all.collect::<Result<Vec<_>>>()
         });
-        let keys = keys?.concat();
-        lap.ops = keys.len() as u64;
-        Ok((lap, keys))
+        let results = results?.concat();
+        lap.ops = results.len() as u64;
+        Ok((lap, results))
     })
 }

@@ -6,7 +6,7 @@
 use super::Findings;
 use super::databases::Filled;
 use crate::clock::lap;
-use crate::engine::{Engine, Overdue};
+use crate::engine::Engine;
 use crate::figure::Figure;
 use crate::pairs::Pairs;
 use crate::plan::{Selection, Size};
@@ -80,15 +80,15 @@ fn one_row(row: &str, puts: usize, size: &Size, seed: u64, folder: &Path) -> Res
             let store = filled.open_copy(size.overdue)?;
             store.scan()?;
             let (lap, done) = lap(puts as u64, || store.put_all(&pairs));
-            if let Some(overdue) = done.as_ref().err().and_then(|error| error.downcast_ref::<Overdue>()) {
-                return Ok(vec![Measured::Absent(overdue.to_string())]);
+            let measured = Measured::of(lap, done)?;
+            if let Measured::Absent(_) = measured {
+                return Ok(vec![measured]);
             }
-            done?;
             ensure!(store.count()? == (stored.len() + puts) as u64, "puts are lost");
             digests.entry(round).or_default().push((engine, store.scan()?));
             store.close()?;
             filled.remove_copy()?;
-            Ok(vec![Measured::Lap(lap)])
+            Ok(vec![measured])
         })?;
     let mut comparison = comparisons.remove(0);
     for round in 1..=size.long_rounds {

@@ -43,6 +43,17 @@ impl Database for LmdbDatabase {
         Ok(transaction.commit()?)
     }
 
+    fn put(&self, key: &[u8], value: &[u8]) -> Result<()> {
+        let mut transaction = self.env.write_txn()?;
+        self.database.put(&mut transaction, key, value)?;
+        Ok(transaction.commit()?)
+    }
+
+    fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        let transaction = self.env.read_txn()?;
+        Ok(self.database.get(&transaction, key)?.map(<[u8]>::to_vec))
+    }
+
     fn count(&self) -> Result<u64> {
         let transaction = self.env.read_txn()?;
         Ok(self.database.len(&transaction)?)

@@ -5,8 +5,10 @@
 
 mod lmdb;
 mod redb;
+mod rocksdb;
 mod sqlite;
 
 pub(crate) use lmdb::LmdbDatabase;
 pub(crate) use redb::RedbDatabase;
+pub(crate) use rocksdb::RocksdbDatabase;
 pub(crate) use sqlite::SqliteDatabase;

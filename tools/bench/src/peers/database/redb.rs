@@ -4,6 +4,7 @@ use crate::engine::{CACHE, Database};
 use crate::pairs::{Pairs, fold_pair};
 use anyhow::Result;
 use redb::{Builder, ReadableDatabase, ReadableTable, ReadableTableMetadata, TableDefinition};
+use std::iter;
 use std::path::Path;
 
 const TABLE: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("pairs");
@@ -22,17 +23,31 @@ impl RedbDatabase {
         transaction.commit()?;
         Ok(RedbDatabase { database })
     }
-}
 
-impl Database for RedbDatabase {
-    fn put_all(&self, pairs: &Pairs) -> Result<()> {
+    /// Puts pairs in one transaction.
+    pub(crate) fn put_in_one<'a>(&self, pairs: impl Iterator<Item = (&'a [u8], &'a [u8])>) -> Result<()> {
         let transaction = self.database.begin_write()?;
         let mut table = transaction.open_table(TABLE)?;
-        for (key, value) in pairs.iter() {
+        for (key, value) in pairs {
             table.insert(key, value)?;
         }
         drop(table);
         Ok(transaction.commit()?)
+    }
+}
+
+impl Database for RedbDatabase {
+    fn put_all(&self, pairs: &Pairs) -> Result<()> {
+        self.put_in_one(pairs.iter())
+    }
+
+    fn put(&self, key: &[u8], value: &[u8]) -> Result<()> {
+        self.put_in_one(iter::once((key, value)))
+    }
+
+    fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        let transaction = self.database.begin_read()?;
+        Ok(transaction.open_table(TABLE)?.get(key)?.map(|found| found.value().to_vec()))
     }
 
     fn count(&self) -> Result<u64> {
