@@ -3,7 +3,7 @@
 
 use crate::keys::Keys;
 use crate::pairs::Pairs;
-use anyhow::Result;
+use anyhow::{Result, bail};
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -17,6 +17,8 @@ pub(crate) enum Engine {
     /// Lodestone at durability line on a file that is not persistent memory: what the rest costs without a sync.
     #[serde(rename = "ours-line")]
     OursLine,
+    /// The floor: what memory alone costs a transaction.
+    Floor,
     /// libpmemobj, and the adaptive radix tree of its examples.
     Libpmemobj,
     /// The crate blart: a volatile adaptive radix tree.
@@ -39,6 +41,7 @@ impl Engine {
         match self {
             Engine::Ours => "lodestone",
             Engine::OursLine => "lodestone-line",
+            Engine::Floor => "floor",
             Engine::Libpmemobj => "libpmemobj",
             Engine::Blart | Engine::Congee => "volatile-art",
             Engine::Sqlite => "sqlite",
@@ -82,6 +85,12 @@ pub(crate) trait Transactions {
 
     /// Allocates 64 bytes durably, then frees them durably, `times` times.
     fn alloc_free(&mut self, times: usize) -> Result<()>;
+
+    /// Allocates 64 bytes durably and links them in a word of the area, then unlinks and frees them durably, for each
+    /// place. The word is then 0.
+    fn alloc_free_at(&mut self, _places: &[u32]) -> Result<()> {
+        bail!("only Lodestone and the floor allocate for a place")
+    }
 
     /// All words of the area, then the words of the block in each slot, zeros where there is none.
     fn contents(&self) -> Result<Vec<u64>>;

@@ -24,6 +24,8 @@ pub(crate) enum Durability {
 pub(crate) enum Group {
     /// tx-1, tx-4, tx-16, tx-alloc, alloc-free.
     Transactions,
+    /// tx-1, tx-4, tx-16, tx-alloc and alloc-free on 64 KiB and on 4 MiB, against the floor.
+    Floors,
     /// art-*-random.
     Random,
     /// art-*-words.
@@ -50,8 +52,9 @@ pub(crate) enum Group {
 
 impl Group {
     /// All groups, in the order in which they run.
-    pub(crate) const ALL: [Group; 12] = [
+    pub(crate) const ALL: [Group; 13] = [
         Group::Transactions,
+        Group::Floors,
         Group::Random,
         Group::Words,
         Group::File,
@@ -68,9 +71,12 @@ impl Group {
     /// Returns the durability of the group.
     pub(crate) fn durability(self) -> Durability {
         match self {
-            Group::Transactions | Group::Random | Group::Words | Group::ReadWhileWriting | Group::Alone => {
-                Durability::Line
-            }
+            Group::Transactions
+            | Group::Floors
+            | Group::Random
+            | Group::Words
+            | Group::ReadWhileWriting
+            | Group::Alone => Durability::Line,
             Group::File
             | Group::Put
             | Group::PutMany

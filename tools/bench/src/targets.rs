@@ -140,6 +140,9 @@ const NO_TARGET: f64 = 0.0;
 const TX_PUTS: &[(&str, f64)] =
     &[("redb", 1.0), ("sqlite", 1.0), ("lmdb", 1.0), ("lodestone-line", NO_TARGET)];
 
+/// The ratio to reach against the floor: at most 1.3 times its time.
+const FLOOR: &[(&str, f64)] = &[("floor", 1.0 / 1.3)];
+
 /// All workloads.
 pub(crate) const WORKLOADS: &[Workload] = &[
     ratios(
@@ -178,6 +181,16 @@ pub(crate) const WORKLOADS: &[Workload] = &[
         "a durable allocation, then a durable free, of 64 bytes",
         &[("libpmemobj", 9.0)],
     ),
+    ratios(Group::Floors, "tx-1-64k", "tx-1 on a set of lines of 64 KiB", FLOOR),
+    ratios(Group::Floors, "tx-4-64k", "tx-4 on a set of lines of 64 KiB", FLOOR),
+    ratios(Group::Floors, "tx-16-64k", "tx-16 on a set of lines of 64 KiB", FLOOR),
+    ratios(Group::Floors, "tx-alloc-64k", "tx-alloc on a set of lines of 64 KiB", FLOOR),
+    ratios(Group::Floors, "alloc-free-64k", "alloc-free on a set of lines of 64 KiB", FLOOR),
+    ratios(Group::Floors, "tx-1-4m", "tx-1 on a set of lines of 4 MiB", FLOOR),
+    ratios(Group::Floors, "tx-4-4m", "tx-4 on a set of lines of 4 MiB", FLOOR),
+    ratios(Group::Floors, "tx-16-4m", "tx-16 on a set of lines of 4 MiB", FLOOR),
+    ratios(Group::Floors, "tx-alloc-4m", "tx-alloc on a set of lines of 4 MiB", FLOOR),
+    ratios(Group::Floors, "alloc-free-4m", "alloc-free on a set of lines of 4 MiB", FLOOR),
     ratios(
         Group::Random,
         "art-insert-random",

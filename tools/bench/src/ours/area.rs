@@ -57,6 +57,20 @@ impl<M: Medium> Area<M> {
         Ok(Area { pool, words, slots, single, stamp: 1 })
     }
 
+    /// Allocates a block and links it at `link`, then unlinks and frees it.
+    fn alloc_free_linked(&self, link: PoolOffset) -> Result<()> {
+        let heap = self.pool.heap();
+        let block = heap.run(|tx| {
+            let block = tx.alloc(u64::from(BLOCK_WORDS) * WORD, ALIGN, BLOCK)?;
+            tx.store8(link, block.get());
+            Ok::<_, HeapError>(block)
+        })?;
+        Ok(heap.run(|tx| {
+            tx.store8(link, PoolOffset::NULL.get());
+            tx.free(block)
+        })?)
+    }
+
     /// The heap.
     pub(super) fn heap(&self) -> &Heap<M> {
         self.pool.heap()
@@ -96,18 +110,12 @@ impl<M: Medium> Transactions for Area<M> {
     }
 
     fn alloc_free(&mut self, times: usize) -> Result<()> {
-        for _ in 0..times {
-            let block = self.pool.heap().run(|tx| {
-                let block = tx.alloc(u64::from(BLOCK_WORDS) * WORD, ALIGN, BLOCK)?;
-                tx.store8(self.single, block.get());
-                Ok::<_, HeapError>(block)
-            })?;
-            self.pool.heap().run(|tx| {
-                tx.store8(self.single, PoolOffset::NULL.get());
-                tx.free(block)
-            })?;
-        }
-        Ok(())
+        (0..times).try_for_each(|_| self.alloc_free_linked(self.single))
+    }
+
+    fn alloc_free_at(&mut self, places: &[u32]) -> Result<()> {
+        ensure!(places.iter().all(|place| *place < AREA_WORDS));
+        places.iter().try_for_each(|place| self.alloc_free_linked(self.words.plus(u64::from(*place) * WORD)))
     }
 
     fn contents(&self) -> Result<Vec<u64>> {

@@ -1,6 +1,7 @@
 //! The peers, each behind the traits of [`engine`](crate::engine).
 
 mod database;
+mod floor;
 mod lmdb;
 mod pmemobj;
 mod redb;
@@ -9,6 +10,7 @@ mod sqlite;
 mod volatile_art;
 
 pub(crate) use database::{LmdbDatabase, RedbDatabase, RocksdbDatabase, SqliteDatabase};
+pub(crate) use floor::Floor;
 pub(crate) use lmdb::Lmdb;
 pub(crate) use pmemobj::{PmemobjArea, PmemobjTable, PmemobjTree};
 pub(crate) use redb::Redb;

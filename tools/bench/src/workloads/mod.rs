@@ -35,6 +35,7 @@ pub(crate) struct Findings {
 pub(crate) fn run(selection: &Selection, size: &Size, seed: u64, folder: &Path) -> Result<Findings> {
     let comparisons = match selection.group {
         Group::Transactions => transactions::line(selection, size, seed, folder)?,
+        Group::Floors => transactions::floors(selection, size, seed, folder)?,
         Group::Random => trees::random(size, seed, folder)?,
         Group::Words => trees::words(size, seed, folder)?,
         Group::File => {

@@ -1,13 +1,13 @@
-//! tx-1, tx-4, tx-16, tx-alloc, alloc-free, and the first two of them on a file.
+//! tx-1, tx-4, tx-16, tx-alloc, alloc-free; some of them on a file; all against the floor, on two sets of lines.
 //!
 //! Each engine keeps one pool over all rounds: what counts is the steady state, log rings that wrap and blocks that
 //! are used again. Places and slots are drawn from the seed and the round, so all engines change the same words in
 //! the same order and must end with the same contents.
 
 use crate::clock::{Lap, lap};
-use crate::engine::{AREA_WORDS, Engine, NEAR_WORDS, SLOTS, Transactions};
+use crate::engine::{AREA_WORDS, BLOCK_WORDS, Engine, NEAR_WORDS, SLOTS, Transactions};
 use crate::ours;
-use crate::peers::PmemobjArea;
+use crate::peers::{Floor, PmemobjArea};
 use crate::plan::{Durability, Selection, Size};
 use crate::rounds::{Comparison, common_digest, run_interleaved};
 use anyhow::Result;
@@ -23,6 +23,8 @@ enum Kind {
     /// Replace the block in one of the first so many slots.
     Replace(u32),
     AllocFree,
+    /// The same, linked in one of the first so many words.
+    AllocFreeAt(u32),
 }
 
 /// Slots in use on a file, where filling all of them would take minutes.
@@ -47,6 +49,40 @@ pub(super) fn file(size: &Size, seed: u64, folder: &Path) -> Result<Vec<Comparis
     let workloads =
         [("file-tx-1", Kind::Change(1, NEAR_WORDS)), ("file-tx-alloc", Kind::Replace(FILE_SLOTS))];
     run(&workloads, size.rounds, size.file_transactions, seed, engines(folder, Durability::Commit)?)
+}
+
+/// Words of the two sets of lines on which the floors are measured, 64 KiB and 4 MiB, and as many bytes of blocks.
+const SETS: [(&str, u32); 2] = [("64k", 8 << 10), ("4m", 512 << 10)];
+
+/// The workloads against the floor, each on two sets of lines.
+pub(super) fn floors(
+    selection: &Selection,
+    size: &Size,
+    seed: u64,
+    folder: &Path,
+) -> Result<Vec<Comparison>> {
+    let mut comparisons = Vec::new();
+    for (set, words) in SETS {
+        let engines: Vec<(Engine, TransactionEngine)> = vec![
+            (Engine::Ours, ours::transactions(&folder.join(format!("ours-{set}")), Durability::Line)?),
+            (Engine::Floor, Box::new(Floor::create(&folder.join(format!("floor-{set}")))?)),
+        ];
+        let workloads = [
+            ("tx-1", Kind::Change(1, words)),
+            ("tx-4", Kind::Change(4, words)),
+            ("tx-16", Kind::Change(16, words)),
+            ("tx-alloc", Kind::Replace(words / BLOCK_WORDS)),
+            ("alloc-free", Kind::AllocFreeAt(words)),
+        ];
+        let named = workloads.map(|(workload, kind)| (format!("{workload}-{set}"), kind));
+        let workloads: Vec<(&str, Kind)> = named
+            .iter()
+            .filter(|(row, _)| selection.has(row))
+            .map(|(row, kind)| (row.as_str(), *kind))
+            .collect();
+        comparisons.append(&mut run(&workloads, size.rounds, size.transactions, seed, engines)?);
+    }
+    Ok(comparisons)
 }
 
 fn engines(folder: &Path, durability: Durability) -> Result<Vec<(Engine, TransactionEngine)>> {
@@ -92,6 +128,10 @@ fn one_lap(kind: Kind, count: usize, seed: u64, side: &mut dyn Transactions) -> 
         Kind::Replace(below) => {
             let slots = draw(count, below);
             lap(count as u64, || side.replace(&slots))
+        }
+        Kind::AllocFreeAt(below) => {
+            let places = draw(count, below);
+            lap(count as u64, || side.alloc_free_at(&places))
         }
         Kind::AllocFree => lap(count as u64, || side.alloc_free(count)),
     };
