@@ -164,6 +164,29 @@ pub(crate) trait Database: Sync {
     /// [`Overdue`] where the store has a limit of time; it has then rolled the transaction back.
     fn put_all(&self, pairs: &Pairs) -> Result<()>;
 
+    /// Puts pairs whose keys ascend, and come after all others, in one transaction.
+    ///
+    /// # Errors
+    /// As [`put_all`](Database::put_all).
+    fn append_all(&self, pairs: &Pairs) -> Result<()> {
+        self.put_all(pairs)
+    }
+
+    /// Removes the keys of all pairs in one transaction.
+    ///
+    /// # Errors
+    /// As [`put_all`](Database::put_all).
+    fn remove_all(&self, pairs: &Pairs) -> Result<()>;
+
+    /// Removes `count` pairs in one transaction, the first and the last in turn, and folds them into a digest.
+    ///
+    /// # Errors
+    /// As [`put_all`](Database::put_all).
+    fn pop(&self, count: usize) -> Result<u64>;
+
+    /// Begins to read, in the calling thread.
+    fn reader(&self) -> Result<Box<dyn Reads + '_>>;
+
     /// Puts one pair, in a transaction of its own.
     fn put(&self, key: &[u8], value: &[u8]) -> Result<()>;
 
@@ -178,4 +201,13 @@ pub(crate) trait Database: Sync {
 
     /// Closes the store, so that its files can be copied.
     fn close(self: Box<Self>) -> Result<()>;
+}
+
+/// A thread that reads a [`Database`].
+pub(crate) trait Reads {
+    /// Gets the values of the keys of all pairs, and folds keys and values into a digest.
+    fn get_all(&mut self, pairs: &Pairs) -> Result<u64>;
+
+    /// Seeks the key of each pair, and folds the `count` pairs from there on into a digest.
+    fn ranges(&mut self, pairs: &Pairs, count: usize) -> Result<u64>;
 }

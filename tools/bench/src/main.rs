@@ -28,7 +28,7 @@ mod workloads;
 use crate::engine::Engine;
 use crate::plan::{Selection, Size};
 use crate::run::Laps;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use clap::Parser;
 use std::fs;
 use std::io;
@@ -58,6 +58,9 @@ struct Arguments {
     /// long
     #[arg(long, default_value_t = 20)]
     give_up: u64,
+    /// Size of the rows store-*; 1 is that of redb's own bench [default: 0.1, and 0.001 with --quick]
+    #[arg(long)]
+    scale: Option<f64>,
     /// Folder for the outputs, and for the files of the workloads on an ordinary file
     #[arg(long, default_value = "target/bench")]
     out: PathBuf,
@@ -94,7 +97,9 @@ fn main() -> Result<ExitCode> {
     } else {
         Size::full(usize::from(arguments.rounds), arguments.touched)
     };
-    let size = Size { overdue: Duration::from_secs(arguments.give_up), ..size };
+    let scale = arguments.scale.unwrap_or(size.scale);
+    ensure!(scale > 0.0 && scale <= 1.0, "--scale is more than 0 and at most 1");
+    let size = Size { overdue: Duration::from_secs(arguments.give_up), scale, ..size };
     if let Some(path) = &arguments.load {
         ours::load_and_wait(path, arguments.load_keys, arguments.load_room)?;
         return Ok(ExitCode::SUCCESS);

@@ -20,6 +20,31 @@ impl Pairs {
         Pairs { bytes, key_len, pair_len }
     }
 
+    /// `count` pairs whose keys ascend and come after random ones, with random values.
+    pub(crate) fn ascending(count: usize, key_len: usize, value_len: usize, rng: &mut Rng) -> Pairs {
+        let mut pairs = Pairs::random(count, key_len, value_len, rng);
+        for (number, pair) in pairs.bytes.chunks_exact_mut(pairs.pair_len).enumerate() {
+            pair[..key_len].fill(0xff);
+            pair[key_len - 8..key_len].copy_from_slice(&(number as u64).to_be_bytes());
+        }
+        pairs
+    }
+
+    /// The same pairs in another random order.
+    pub(crate) fn shuffled(&self, rng: &mut Rng) -> Pairs {
+        let mut all: Vec<&[u8]> = self.bytes.chunks_exact(self.pair_len).collect();
+        rng.shuffle(&mut all);
+        Pairs { bytes: all.concat(), key_len: self.key_len, pair_len: self.pair_len }
+    }
+
+    /// The pairs in parts of `count`; the last part may have fewer.
+    pub(crate) fn parts(&self, count: usize) -> Vec<Pairs> {
+        let parts = self.bytes.chunks(count * self.pair_len);
+        parts
+            .map(|bytes| Pairs { bytes: bytes.to_vec(), key_len: self.key_len, pair_len: self.pair_len })
+            .collect()
+    }
+
     /// Makes each value begin with its key.
     pub(crate) fn sign(&mut self) {
         for pair in self.bytes.chunks_exact_mut(self.pair_len) {
@@ -70,6 +95,27 @@ mod test {
         pairs.sign();
         assert!(pairs.iter().all(|(key, value)| value.starts_with(key)));
         assert_eq!(pairs.pair(2), pairs.iter().nth(2).unwrap());
+    }
+
+    #[test]
+    fn parts_and_shuffles_have_all_pairs() {
+        let pairs = Pairs::random(10, 16, 8, &mut Rng::with_seed(1));
+        let parts = pairs.parts(4);
+        assert_eq!(parts.iter().map(Pairs::len).collect::<Vec<_>>(), [4, 4, 2]);
+        let mut shuffled: Vec<_> = parts.iter().flat_map(Pairs::iter).collect();
+        let again = pairs.shuffled(&mut Rng::with_seed(2));
+        let mut all: Vec<_> = again.iter().collect();
+        assert_ne!(shuffled, all);
+        shuffled.sort();
+        all.sort();
+        assert_eq!(shuffled, all);
+    }
+
+    #[test]
+    fn ascending_keys_ascend() {
+        let pairs = Pairs::ascending(300, 24, 1, &mut Rng::with_seed(1));
+        assert!(pairs.iter().map(|(key, _)| key).is_sorted());
+        assert!(pairs.iter().all(|(key, _)| key.len() == 24 && key.starts_with(&[0xff; 16])));
     }
 
     #[test]

@@ -44,6 +44,8 @@ pub(crate) enum Group {
     Load,
     /// reopen-kill.
     Reopen,
+    /// store-*.
+    Store,
     /// read-while-writing and read-while-writing-put.
     ReadWhileWriting,
     /// Workloads without a peer.
@@ -52,7 +54,7 @@ pub(crate) enum Group {
 
 impl Group {
     /// All groups, in the order in which they run.
-    pub(crate) const ALL: [Group; 13] = [
+    pub(crate) const ALL: [Group; 14] = [
         Group::Transactions,
         Group::Floors,
         Group::Random,
@@ -64,6 +66,7 @@ impl Group {
         Group::TxPuts,
         Group::Load,
         Group::Reopen,
+        Group::Store,
         Group::ReadWhileWriting,
         Group::Alone,
     ];
@@ -83,7 +86,8 @@ impl Group {
             | Group::Counter
             | Group::TxPuts
             | Group::Load
-            | Group::Reopen => Durability::Commit,
+            | Group::Reopen
+            | Group::Store => Durability::Commit,
         }
     }
 }
@@ -155,8 +159,10 @@ pub(crate) struct Size {
     pub(crate) exploration: f64,
     /// Laps of each engine in the workloads whose laps take seconds.
     pub(crate) long_rounds: usize,
-    /// Loads of all words by each engine.
+    /// Laps of each engine in `load-words` and `store-*`.
     pub(crate) load_rounds: usize,
+    /// Size of `store-*`, as a part of redb's own bench.
+    pub(crate) scale: f64,
     /// Commits of a process before it is killed.
     pub(crate) commits: usize,
     /// Keys of a store before a lap of `tx-puts-*`, `reopen-kill` or `read-while-writing` begins.
@@ -183,6 +189,7 @@ impl Size {
             exploration: 5.0,
             long_rounds: 5,
             load_rounds: 3,
+            scale: 0.1,
             commits: 1000,
             store_keys: 1_000_000,
             put_divisor: 1,
@@ -205,6 +212,7 @@ impl Size {
             exploration: 0.3,
             long_rounds: 2,
             load_rounds: 1,
+            scale: 0.001,
             commits: 10,
             store_keys: 2000,
             put_divisor: 1000,

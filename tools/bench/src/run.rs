@@ -124,6 +124,7 @@ fn run_group(selection: &Selection, quick: bool, size: &Size, seed: u64, folder:
     } else {
         command.args(["--rounds", &size.rounds.to_string()]);
     }
+    command.args(["--scale", &size.scale.to_string()]);
     command.args(["--give-up", &size.overdue.as_secs().to_string()]);
     if size.touched {
         command.arg("--touched");

@@ -2,19 +2,19 @@
 
 use super::pool::{self, Mapped};
 use super::tree::TreePool;
-use crate::engine::{Database, Overdue};
+use crate::engine::{Database, Overdue, Reads};
 use crate::pairs::{Pairs, fold_pair};
-use anyhow::{Error, Result};
+use anyhow::{Context, Error, Result, ensure};
 use lode_heap::Tx;
-use lode_index::{IndexError, Tree};
+use lode_index::{Reader, Tree};
 use lode_pmem::Durability;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// Bytes of a pool beside its pairs.
 const POOL_LEN_MIN: u64 = 64 << 20;
-/// Changes of a transaction between two looks at the time.
-const CHANGES: usize = 64;
+/// Changes of a transaction between two looks at the time. A transaction with fewer is never given up.
+const CHANGES: usize = 128;
 
 /// A tree of pairs, and a limit for the time of one transaction.
 pub(super) struct TreeDatabase {
@@ -48,18 +48,18 @@ impl TreeDatabase {
         Ok(())
     }
 
-    /// Runs `change` on each pair, in one transaction, and gives up when the time is over.
+    /// Makes `all` changes in one transaction, and gives up when the time is over.
     fn change_all(
         &self,
-        pairs: &Pairs,
-        change: impl Fn(&Tree<'_, Mapped>, &Tx<'_, Mapped>, &[u8], &[u8]) -> Result<bool, IndexError>,
+        all: usize,
+        mut change: impl FnMut(&Tree<'_, Mapped>, &Tx<'_, Mapped>, usize) -> Result<()>,
     ) -> Result<()> {
         let (began, tree) = (Instant::now(), self.tree.tree()?);
         self.tree.heap().run(|tx| {
-            for (done, (key, value)) in pairs.iter().enumerate() {
-                change(&tree, tx, key, value)?;
-                if done % CHANGES == 0 && began.elapsed() > self.overdue {
-                    let (all, after) = (pairs.len(), self.overdue.as_secs());
+            for done in 0..all {
+                change(&tree, tx, done)?;
+                if done % CHANGES == CHANGES - 1 && began.elapsed() > self.overdue {
+                    let after = self.overdue.as_secs();
                     let reason =
                         format!("given up after {after} s, at change {done} of {all} in one transaction");
                     return Err(Error::new(Overdue(reason)));
@@ -72,7 +72,41 @@ impl TreeDatabase {
 
 impl Database for TreeDatabase {
     fn put_all(&self, pairs: &Pairs) -> Result<()> {
-        self.change_all(pairs, |tree, tx, key, value| tree.insert_in(tx, key, value))
+        self.change_all(pairs.len(), |tree, tx, index| {
+            let (key, value) = pairs.pair(index);
+            tree.insert_in(tx, key, value)?;
+            Ok(())
+        })
+    }
+
+    fn remove_all(&self, pairs: &Pairs) -> Result<()> {
+        self.change_all(pairs.len(), |tree, tx, index| {
+            let found = tree.delete_in(tx, pairs.pair(index).0)?;
+            ensure!(found, "a key to remove is missing");
+            Ok(())
+        })
+    }
+
+    fn pop(&self, count: usize) -> Result<u64> {
+        // The range does not see what the transaction removed, and need not: it passes over each pair once.
+        let reader = self.tree.tree()?.reader();
+        let (mut range, mut digest) = (reader.iter(), 0);
+        self.change_all(count, |tree, tx, index| {
+            if index == 0 {
+                // The closure may have started again.
+                (range, digest) = (reader.iter(), 0);
+            }
+            let entry = if index % 2 == 0 { range.next() } else { range.next_back() };
+            let entry = entry.context("the store is empty")??;
+            tree.delete_in(tx, &entry.key)?;
+            digest = fold_pair(digest, &entry.key, &entry.value);
+            Ok(())
+        })?;
+        Ok(digest)
+    }
+
+    fn reader(&self) -> Result<Box<dyn Reads + '_>> {
+        Ok(Box::new(self.tree.tree()?.reader()))
     }
 
     fn put(&self, key: &[u8], value: &[u8]) -> Result<()> {
@@ -100,5 +134,26 @@ impl Database for TreeDatabase {
 
     fn close(self: Box<Self>) -> Result<()> {
         self.tree.close()
+    }
+}
+
+impl Reads for Reader<'_, Mapped> {
+    fn get_all(&mut self, pairs: &Pairs) -> Result<u64> {
+        let mut digest = 0;
+        for (key, _) in pairs.iter() {
+            digest = fold_pair(digest, key, &self.get(key)?.context("a key is missing")?);
+        }
+        Ok(digest)
+    }
+
+    fn ranges(&mut self, pairs: &Pairs, count: usize) -> Result<u64> {
+        let mut digest = 0;
+        for (key, _) in pairs.iter() {
+            for entry in self.range(key..).take(count) {
+                let entry = entry?;
+                digest = fold_pair(digest, &entry.key, &entry.value);
+            }
+        }
+        Ok(digest)
     }
 }

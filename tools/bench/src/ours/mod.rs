@@ -70,6 +70,11 @@ pub(crate) fn filled_database(path: &Path, room: u64, pairs: &Pairs) -> Result<B
     Ok(Box::new(store))
 }
 
+/// An empty store in a fresh pool on an ordinary file, with `room` bytes for pairs and large transactions.
+pub(crate) fn empty_database(path: &Path, room: u64, overdue: Duration) -> Result<Box<dyn Database>> {
+    Ok(Box::new(TreeDatabase::create(path, lode_pmem::Durability::Commit, room, overdue)?))
+}
+
 /// Opens the store at `path`. A transaction that takes longer than `overdue` is given up.
 pub(crate) fn open_database(
     path: &Path,

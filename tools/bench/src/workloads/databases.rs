@@ -31,6 +31,11 @@ pub(super) fn open(engine: Engine, path: &Path, overdue: Duration) -> Result<Box
     }
 }
 
+/// An empty store of an engine at `path`. Pools of ours have `room` bytes for pairs and large transactions.
+pub(super) fn create(engine: Engine, path: &Path, room: u64, overdue: Duration) -> Result<Box<dyn Database>> {
+    if engine == Engine::Ours { ours::empty_database(path, room, overdue) } else { open_peer(engine, path) }
+}
+
 /// A store of one engine, closed, and a place for a copy.
 pub(super) struct Filled {
     engine: Engine,
@@ -68,13 +73,23 @@ impl Filled {
 
     /// Removes the copy, if there is one.
     pub(super) fn remove_copy(&self) -> Result<()> {
-        if self.copy.is_dir() {
-            fs::remove_dir_all(&self.copy)?;
-        } else if self.copy.exists() {
-            fs::remove_file(&self.copy)?;
-        }
-        Ok(())
+        remove(&self.copy)
     }
+}
+
+/// Removes the file or the folder of a store, and SQLite's other files, if there are any.
+pub(super) fn remove(path: &Path) -> Result<()> {
+    if path.is_dir() {
+        return Ok(fs::remove_dir_all(path)?);
+    }
+    for suffix in ["", "-wal", "-shm"] {
+        let mut name = path.as_os_str().to_owned();
+        name.push(suffix);
+        if Path::new(&name).exists() {
+            fs::remove_file(name)?;
+        }
+    }
+    Ok(())
 }
 
 /// Copies a file, or the files of a folder, and syncs the copies.

@@ -4,6 +4,7 @@ mod databases;
 mod load;
 mod read_while_writing;
 mod reopen;
+mod store;
 mod stores;
 mod transactions;
 mod trees;
@@ -48,6 +49,7 @@ pub(crate) fn run(selection: &Selection, size: &Size, seed: u64, folder: &Path) 
         Group::Counter => stores::counter(size, folder)?,
         Group::TxPuts => return tx_puts::run(selection, size, seed, folder),
         Group::Load => return load::run(selection, size, folder),
+        Group::Store => return store::run(selection, size, seed, folder),
         Group::Reopen => reopen::run(size, seed, folder)?,
         Group::ReadWhileWriting => read_while_writing::run(size, seed, folder)?,
         Group::Alone => {

@@ -14,6 +14,8 @@ use anyhow::{Context, Result, ensure};
 use clap::ValueEnum;
 use fastrand::Rng;
 use std::env;
+use std::ffi::OsString;
+use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -68,13 +70,20 @@ pub(super) fn run(size: &Size, seed: u64, folder: &Path) -> Result<Vec<Compariso
     Ok(comparisons)
 }
 
+/// The arguments of a process that commits pairs.
+fn arguments(engine: Engine, path: &Path, commits: usize, seed: u64) -> Result<Vec<OsString>> {
+    let engine = engine.to_possible_value().context("every engine has a name")?;
+    let texts =
+        ["--commit", engine.get_name(), "--commits", &commits.to_string(), "--seed", &seed.to_string()];
+    let mut arguments: Vec<OsString> = texts.map(OsString::from).into();
+    arguments.extend(["--store".into(), path.into()]);
+    Ok(arguments)
+}
+
 /// Starts a process that commits pairs, and waits until it has done so.
 fn start(engine: Engine, path: &Path, commits: usize, seed: u64) -> Result<Child> {
-    let engine = engine.to_possible_value().context("every engine has a name")?;
     let mut child = Command::new(env::current_exe()?)
-        .args(["--commit", engine.get_name(), "--commits", &commits.to_string(), "--seed", &seed.to_string()])
-        .arg("--store")
-        .arg(path)
+        .args(arguments(engine, path, commits, seed)?)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()?;
@@ -82,6 +91,37 @@ fn start(engine: Engine, path: &Path, commits: usize, seed: u64) -> Result<Child
     BufReader::new(child.stdout.take().context("asked for above")?).read_line(&mut line)?;
     ensure!(line == "committed\n", "the committing process failed");
     Ok(child)
+}
+
+/// Counts the syncs of a process that commits pairs to the store at `path`, less those of one that commits none: opening
+/// and closing sync, too. Returns the reason in their place if strace can't count them.
+pub(super) fn syncs_of_commits(engine: Engine, path: &Path, commits: usize) -> Result<String> {
+    let mut counts = Vec::new();
+    for commits in [0, commits] {
+        let mut trace = path.as_os_str().to_owned();
+        trace.push("-trace");
+        let output = Command::new("strace")
+            .args(["-f", "-e", "trace=fdatasync,fsync,msync,pwritev2", "-o"])
+            .arg(&trace)
+            .arg(env::current_exe()?)
+            .args(arguments(engine, path, commits, 1)?)
+            .stdin(Stdio::null())
+            .output();
+        if !output.is_ok_and(|output| output.status.success()) {
+            return Ok("N/A (no strace)".to_owned());
+        }
+        let text = fs::read_to_string(&trace)?;
+        fs::remove_file(&trace)?;
+        counts.push(text.lines().filter(|line| is_sync(line)).count());
+    }
+    Ok((counts[1] as i64 - counts[0] as i64).to_string())
+}
+
+/// Returns true for a line of strace that shows a call that syncs; once for each call.
+fn is_sync(line: &str) -> bool {
+    let syncs = ["fdatasync(", "fsync(", "msync("].iter().any(|call| line.contains(call));
+    // If another thread made a call meanwhile, only the end of the write, which strace calls resumed, has the flags.
+    syncs || (line.contains("pwritev2") && line.contains("RWF_DSYNC"))
 }
 
 /// Commits pairs one by one to the store at `path`, says so, and waits until the input ends or the process is killed.
@@ -95,4 +135,23 @@ pub(crate) fn commit_and_wait(engine: Engine, path: &Path, commits: usize, seed:
     out.flush()?;
     io::stdin().lock().read_to_end(&mut Vec::new())?;
     store.close()
+}
+
+#[cfg(test)]
+mod test {
+    use super::*;
+
+    #[test]
+    fn each_sync_is_counted_once() {
+        let trace = [
+            "7 fdatasync(5 <unfinished ...>",
+            "7 <... fdatasync resumed>) = 0",
+            "7 pwritev2(3, [{iov_base=..., iov_len=512}], 1, 4096, RWF_DSYNC) = 512",
+            "7 pwritev2(3, [{iov_base=..., iov_len=512}], 1, 4096, RWF_HIPRI) = 512",
+            "8 pwritev2(3,  <unfinished ...>",
+            "8 <... pwritev2 resumed>[{iov_base=..., iov_len=512}], 1, 4096, RWF_DSYNC) = 512",
+            "9 +++ exited with 0 +++",
+        ];
+        assert_eq!(trace.map(is_sync), [true, false, true, false, false, true, false]);
+    }
 }

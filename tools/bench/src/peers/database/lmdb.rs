@@ -1,11 +1,12 @@
 //! LMDB through heed: one database of byte strings, with default flags: a commit syncs the data, then the meta page.
 
-use crate::engine::Database;
+use crate::engine::{Database, Reads};
 use crate::pairs::{Pairs, fold_pair};
-use anyhow::Result;
+use anyhow::{Context, Result, ensure};
 use heed::types::Bytes;
-use heed::{Env, EnvOpenOptions};
+use heed::{Env, EnvOpenOptions, PutFlags, RoTxn, WithTls};
 use std::fs;
+use std::ops::Bound;
 use std::path::Path;
 
 /// Bytes of address space. The file grows as it is filled.
@@ -43,6 +44,44 @@ impl Database for LmdbDatabase {
         Ok(transaction.commit()?)
     }
 
+    fn append_all(&self, pairs: &Pairs) -> Result<()> {
+        let mut transaction = self.env.write_txn()?;
+        for (key, value) in pairs.iter() {
+            self.database.put_with_flags(&mut transaction, PutFlags::APPEND, key, value)?;
+        }
+        Ok(transaction.commit()?)
+    }
+
+    fn remove_all(&self, pairs: &Pairs) -> Result<()> {
+        let mut transaction = self.env.write_txn()?;
+        for (key, _) in pairs.iter() {
+            ensure!(self.database.delete(&mut transaction, key)?, "a key to remove is missing");
+        }
+        Ok(transaction.commit()?)
+    }
+
+    fn pop(&self, count: usize) -> Result<u64> {
+        let mut transaction = self.env.write_txn()?;
+        let mut digest = 0;
+        for index in 0..count {
+            let found = match index % 2 {
+                0 => self.database.first(&transaction)?,
+                _ => self.database.last(&transaction)?,
+            };
+            let (key, value) = found.context("the store is empty")?;
+            digest = fold_pair(digest, key, value);
+            // The page that holds the key changes.
+            let key = key.to_vec();
+            self.database.delete(&mut transaction, &key)?;
+        }
+        transaction.commit()?;
+        Ok(digest)
+    }
+
+    fn reader(&self) -> Result<Box<dyn Reads + '_>> {
+        Ok(Box::new(LmdbReader { database: self.database, transaction: self.env.read_txn()? }))
+    }
+
     fn put(&self, key: &[u8], value: &[u8]) -> Result<()> {
         let mut transaction = self.env.write_txn()?;
         self.database.put(&mut transaction, key, value)?;
@@ -72,5 +111,35 @@ impl Database for LmdbDatabase {
     fn close(self: Box<Self>) -> Result<()> {
         self.env.prepare_for_closing().wait();
         Ok(())
+    }
+}
+
+/// A read transaction.
+struct LmdbReader<'e> {
+    database: heed::Database<Bytes, Bytes>,
+    transaction: RoTxn<'e, WithTls>,
+}
+
+impl Reads for LmdbReader<'_> {
+    fn get_all(&mut self, pairs: &Pairs) -> Result<u64> {
+        let mut digest = 0;
+        for (key, _) in pairs.iter() {
+            let value = self.database.get(&self.transaction, key)?.context("a key is missing")?;
+            digest = fold_pair(digest, key, value);
+        }
+        Ok(digest)
+    }
+
+    fn ranges(&mut self, pairs: &Pairs, count: usize) -> Result<u64> {
+        let mut digest = 0;
+        for (key, _) in pairs.iter() {
+            for pair in
+                self.database.range(&self.transaction, &(Bound::Included(key), Bound::Unbounded))?.take(count)
+            {
+                let (key, value) = pair?;
+                digest = fold_pair(digest, key, value);
+            }
+        }
+        Ok(digest)
     }
 }

@@ -1,9 +1,9 @@
 //! redb: a table of byte strings, with its default durability, which syncs once a commit.
 
-use crate::engine::{CACHE, Database};
+use crate::engine::{CACHE, Database, Reads};
 use crate::pairs::{Pairs, fold_pair};
-use anyhow::Result;
-use redb::{Builder, ReadableDatabase, ReadableTable, ReadableTableMetadata, TableDefinition};
+use anyhow::{Context, Result, ensure};
+use redb::{Builder, ReadOnlyTable, ReadableDatabase, ReadableTable, ReadableTableMetadata, TableDefinition};
 use std::iter;
 use std::path::Path;
 
@@ -41,6 +41,34 @@ impl Database for RedbDatabase {
         self.put_in_one(pairs.iter())
     }
 
+    fn remove_all(&self, pairs: &Pairs) -> Result<()> {
+        let transaction = self.database.begin_write()?;
+        let mut table = transaction.open_table(TABLE)?;
+        for (key, _) in pairs.iter() {
+            ensure!(table.remove(key)?.is_some(), "a key to remove is missing");
+        }
+        drop(table);
+        Ok(transaction.commit()?)
+    }
+
+    fn pop(&self, count: usize) -> Result<u64> {
+        let transaction = self.database.begin_write()?;
+        let mut table = transaction.open_table(TABLE)?;
+        let mut digest = 0;
+        for index in 0..count {
+            let popped = if index % 2 == 0 { table.pop_first()? } else { table.pop_last()? };
+            let (key, value) = popped.context("the store is empty")?;
+            digest = fold_pair(digest, key.value(), value.value());
+        }
+        drop(table);
+        transaction.commit()?;
+        Ok(digest)
+    }
+
+    fn reader(&self) -> Result<Box<dyn Reads + '_>> {
+        Ok(Box::new(self.database.begin_read()?.open_table(TABLE)?))
+    }
+
     fn put(&self, key: &[u8], value: &[u8]) -> Result<()> {
         self.put_in_one(iter::once((key, value)))
     }
@@ -65,5 +93,26 @@ impl Database for RedbDatabase {
 
     fn close(self: Box<Self>) -> Result<()> {
         Ok(())
+    }
+}
+
+impl Reads for ReadOnlyTable<&'static [u8], &'static [u8]> {
+    fn get_all(&mut self, pairs: &Pairs) -> Result<u64> {
+        let mut digest = 0;
+        for (key, _) in pairs.iter() {
+            digest = fold_pair(digest, key, self.get(key)?.context("a key is missing")?.value());
+        }
+        Ok(digest)
+    }
+
+    fn ranges(&mut self, pairs: &Pairs, count: usize) -> Result<u64> {
+        let mut digest = 0;
+        for (key, _) in pairs.iter() {
+            for pair in self.range(key..)?.take(count) {
+                let (key, value) = pair?;
+                digest = fold_pair(digest, key.value(), value.value());
+            }
+        }
+        Ok(digest)
     }
 }

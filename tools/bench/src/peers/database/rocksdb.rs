@@ -1,6 +1,6 @@
 //! RocksDB through the C interface of Debian's library: write batches, each synced, and filters of 10 bits a key.
 
-use crate::engine::{CACHE, Database};
+use crate::engine::{CACHE, Database, Reads};
 use crate::pairs::{Pairs, fold_pair};
 use crate::peers::rocksdb::{check, rocksdb_free};
 use anyhow::{Context, Result};
@@ -52,10 +52,14 @@ unsafe extern "C" {
         value: *const c_char,
         value_len: usize,
     );
+    fn rocksdb_writebatch_delete(batch: *mut c_void, key: *const c_char, key_len: usize);
     fn rocksdb_writebatch_destroy(batch: *mut c_void);
     fn rocksdb_create_iterator(database: *mut c_void, options: *const c_void) -> *mut c_void;
     fn rocksdb_iter_valid(iterator: *const c_void) -> c_uchar;
     fn rocksdb_iter_seek_to_first(iterator: *mut c_void);
+    fn rocksdb_iter_seek_to_last(iterator: *mut c_void);
+    fn rocksdb_iter_seek(iterator: *mut c_void, key: *const c_char, key_len: usize);
+    fn rocksdb_iter_prev(iterator: *mut c_void);
     fn rocksdb_iter_next(iterator: *mut c_void);
     fn rocksdb_iter_key(iterator: *const c_void, len: *mut usize) -> *const c_char;
     fn rocksdb_iter_value(iterator: *const c_void, len: *mut usize) -> *const c_char;
@@ -154,6 +158,13 @@ impl Batch {
     }
 }
 
+impl Batch {
+    fn remove(&mut self, key: &[u8]) {
+        // SAFETY: - the batch is alive; the key is valid for its length, and copied.
+        unsafe { rocksdb_writebatch_delete(self.0, key.as_ptr().cast(), key.len()) };
+    }
+}
+
 impl Drop for Batch {
     fn drop(&mut self) {
         // SAFETY: - made by the library, last use.
@@ -168,13 +179,41 @@ struct Cursor<'d> {
 }
 
 impl<'d> Cursor<'d> {
-    /// A cursor on the first pair.
-    fn first(database: &'d RocksdbDatabase) -> Cursor<'d> {
+    /// A cursor on no pair.
+    fn new(database: &'d RocksdbDatabase) -> Cursor<'d> {
         // SAFETY: - handle and options live until the database is dropped, which this cursor outlives not.
         let iterator = unsafe { rocksdb_create_iterator(database.database.as_ptr(), database.get_options) };
-        // SAFETY: - `iterator` was made by this library and not destroyed.
-        unsafe { rocksdb_iter_seek_to_first(iterator) };
         Cursor { iterator, _database: database }
+    }
+
+    /// A cursor on the first pair.
+    fn first(database: &'d RocksdbDatabase) -> Cursor<'d> {
+        let cursor = Cursor::new(database);
+        // SAFETY: - the iterator is alive.
+        unsafe { rocksdb_iter_seek_to_first(cursor.iterator) };
+        cursor
+    }
+
+    /// A cursor on the last pair.
+    fn last(database: &'d RocksdbDatabase) -> Cursor<'d> {
+        let cursor = Cursor::new(database);
+        // SAFETY: - the iterator is alive.
+        unsafe { rocksdb_iter_seek_to_last(cursor.iterator) };
+        cursor
+    }
+
+    /// A cursor on the first pair whose key is not less than `key`.
+    fn at(database: &'d RocksdbDatabase, key: &[u8]) -> Cursor<'d> {
+        let cursor = Cursor::new(database);
+        // SAFETY: - the iterator is alive; the key is valid for its length.
+        unsafe { rocksdb_iter_seek(cursor.iterator, key.as_ptr().cast(), key.len()) };
+        cursor
+    }
+
+    /// Moves to the pair before.
+    fn retreat(&mut self) {
+        // SAFETY: - the iterator is alive, and was valid: `pair` returned a pair.
+        unsafe { rocksdb_iter_prev(self.iterator) };
     }
 
     /// The pair under the cursor, or `None` behind the last one.
@@ -224,6 +263,34 @@ impl Database for RocksdbDatabase {
             }
         }
         self.write(&batch)
+    }
+
+    fn remove_all(&self, pairs: &Pairs) -> Result<()> {
+        for part in pairs.parts(BATCH) {
+            let mut batch = Batch::new();
+            part.iter().for_each(|(key, _)| batch.remove(key));
+            self.write(&batch)?;
+        }
+        Ok(())
+    }
+
+    fn pop(&self, count: usize) -> Result<u64> {
+        let (mut first, mut last, mut batch, mut digest) =
+            (Cursor::first(self), Cursor::last(self), Batch::new(), 0);
+        for index in 0..count {
+            let is_first = index % 2 == 0;
+            let cursor = if is_first { &mut first } else { &mut last };
+            let (key, value) = cursor.pair()?.context("the store is empty")?;
+            digest = fold_pair(digest, key, value);
+            batch.remove(key);
+            if is_first { cursor.advance() } else { cursor.retreat() }
+        }
+        self.write(&batch)?;
+        Ok(digest)
+    }
+
+    fn reader(&self) -> Result<Box<dyn Reads + '_>> {
+        Ok(Box::new(self))
     }
 
     fn put(&self, key: &[u8], value: &[u8]) -> Result<()> {
@@ -276,6 +343,29 @@ impl Database for RocksdbDatabase {
 
     fn close(self: Box<Self>) -> Result<()> {
         Ok(())
+    }
+}
+
+impl Reads for &RocksdbDatabase {
+    fn get_all(&mut self, pairs: &Pairs) -> Result<u64> {
+        let mut digest = 0;
+        for (key, _) in pairs.iter() {
+            digest = fold_pair(digest, key, &self.get(key)?.context("a key is missing")?);
+        }
+        Ok(digest)
+    }
+
+    fn ranges(&mut self, pairs: &Pairs, count: usize) -> Result<u64> {
+        let mut digest = 0;
+        for (key, _) in pairs.iter() {
+            let mut cursor = Cursor::at(self, key);
+            for _ in 0..count {
+                let Some((key, value)) = cursor.pair()? else { break };
+                digest = fold_pair(digest, key, value);
+                cursor.advance();
+            }
+        }
+        Ok(digest)
     }
 }
 

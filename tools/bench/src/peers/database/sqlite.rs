@@ -1,17 +1,18 @@
 //! SQLite with a write-ahead log and synchronous=FULL: a table of byte strings without row ids.
 
-use crate::engine::{CACHE, Database};
+use crate::engine::{CACHE, Database, Reads};
 use crate::pairs::{Pairs, fold_pair};
 use anyhow::{Context, Result, ensure};
-use rusqlite::{Connection, OptionalExtension, params};
-use std::path::Path;
+use rusqlite::{Connection, OptionalExtension, Row, params};
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 const PUT: &str = "INSERT OR REPLACE INTO pairs VALUES (?1, ?2)";
 
-/// A table, and one connection that all threads share.
+/// A table, and one connection that all writers share. A reader has a connection of its own.
 pub(crate) struct SqliteDatabase {
     connection: Mutex<Connection>,
+    path: PathBuf,
 }
 
 /// Opens the file at `path`, or makes it.
@@ -30,7 +31,7 @@ impl SqliteDatabase {
         let connection = connect(path)?;
         let table = "CREATE TABLE IF NOT EXISTS pairs (key BLOB PRIMARY KEY, value BLOB) WITHOUT ROWID";
         connection.execute_batch(table)?;
-        Ok(SqliteDatabase { connection: Mutex::new(connection) })
+        Ok(SqliteDatabase { connection: Mutex::new(connection), path: path.to_owned() })
     }
 
     /// Folds the keys of a table that the program `sqlite3` filled, in their order, as [`Database::scan`] folds pairs
@@ -63,6 +64,41 @@ impl Database for SqliteDatabase {
         Ok(transaction.commit()?)
     }
 
+    fn remove_all(&self, pairs: &Pairs) -> Result<()> {
+        let mut connection = self.connection();
+        let transaction = connection.transaction()?;
+        let mut statement = transaction.prepare_cached("DELETE FROM pairs WHERE key = ?1")?;
+        for (key, _) in pairs.iter() {
+            ensure!(statement.execute([key])? == 1, "a key to remove is missing");
+        }
+        drop(statement);
+        Ok(transaction.commit()?)
+    }
+
+    fn pop(&self, count: usize) -> Result<u64> {
+        let mut connection = self.connection();
+        let transaction = connection.transaction()?;
+        let mut first = transaction.prepare_cached("SELECT key, value FROM pairs ORDER BY key LIMIT 1")?;
+        let mut last =
+            transaction.prepare_cached("SELECT key, value FROM pairs ORDER BY key DESC LIMIT 1")?;
+        let mut remove = transaction.prepare_cached("DELETE FROM pairs WHERE key = ?1")?;
+        let mut digest = 0;
+        for index in 0..count {
+            let select = if index % 2 == 0 { &mut first } else { &mut last };
+            let pair = |row: &Row<'_>| Ok((row.get::<_, Vec<u8>>(0)?, row.get::<_, Vec<u8>>(1)?));
+            let (key, value) = select.query_row([], pair)?;
+            digest = fold_pair(digest, &key, &value);
+            remove.execute([key])?;
+        }
+        drop((first, last, remove));
+        transaction.commit()?;
+        Ok(digest)
+    }
+
+    fn reader(&self) -> Result<Box<dyn Reads + '_>> {
+        Ok(Box::new(SqliteReader { connection: connect(&self.path)? }))
+    }
+
     fn put(&self, key: &[u8], value: &[u8]) -> Result<()> {
         self.connection().prepare_cached(PUT)?.execute(params![key, value])?;
         Ok(())
@@ -93,5 +129,38 @@ impl Database for SqliteDatabase {
     fn close(self: Box<Self>) -> Result<()> {
         let connection = self.connection.into_inner().unwrap_or_else(PoisonError::into_inner);
         connection.close().map_err(|(_, error)| error.into())
+    }
+}
+
+/// A connection that reads.
+struct SqliteReader {
+    connection: Connection,
+}
+
+impl Reads for SqliteReader {
+    fn get_all(&mut self, pairs: &Pairs) -> Result<u64> {
+        let transaction = self.connection.transaction()?;
+        let mut statement = transaction.prepare_cached("SELECT value FROM pairs WHERE key = ?1")?;
+        let mut digest = 0;
+        for (key, _) in pairs.iter() {
+            let mut rows = statement.query([key])?;
+            let row = rows.next()?.context("a key is missing")?;
+            digest = fold_pair(digest, key, row.get_ref(0)?.as_blob()?);
+        }
+        Ok(digest)
+    }
+
+    fn ranges(&mut self, pairs: &Pairs, count: usize) -> Result<u64> {
+        let transaction = self.connection.transaction()?;
+        let range = "SELECT key, value FROM pairs WHERE key >= ?1 ORDER BY key LIMIT ?2";
+        let mut statement = transaction.prepare_cached(range)?;
+        let mut digest = 0;
+        for (key, _) in pairs.iter() {
+            let mut rows = statement.query(params![key, count as i64])?;
+            while let Some(row) = rows.next()? {
+                digest = fold_pair(digest, row.get_ref(0)?.as_blob()?, row.get_ref(1)?.as_blob()?);
+            }
+        }
+        Ok(digest)
     }
 }
