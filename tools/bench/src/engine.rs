@@ -144,7 +144,7 @@ pub(crate) trait Counter: Sync {
 /// page cache of the kernel.
 pub(crate) const CACHE: usize = 1 << 30;
 
-/// Work of ours that took too long and was given up: what it was.
+/// An error for work of ours that took too long and was given up, with its description.
 #[derive(Debug)]
 pub(crate) struct Overdue(pub(crate) String);
 

@@ -13,6 +13,7 @@
 mod clock;
 mod engine;
 mod figure;
+mod group;
 mod keys;
 mod machine;
 mod ours;

@@ -163,7 +163,7 @@ pub(crate) struct Pair {
     pub(crate) theirs: Option<f64>,
     /// Nanoseconds of one operation, in our median lap, and in that of the peer.
     pub(crate) ns: (Option<f64>, Option<f64>),
-    /// How many times as good as the peer Lodestone is.
+    /// The ratio of Lodestone to the peer; above 1, Lodestone is better.
     pub(crate) ratio: Option<f64>,
     /// The ratio to reach, if one is set.
     pub(crate) goal: Option<f64>,

@@ -1,7 +1,8 @@
 //! Runs the groups, each in a process of its own, and keeps every lap.
 
+use crate::group::Durability;
 use crate::machine::Machine;
-use crate::plan::{Durability, Selection, Size};
+use crate::plan::{Selection, Size};
 use crate::workloads::Findings;
 use anyhow::{Context, Result, bail, ensure};
 use clap::ValueEnum;

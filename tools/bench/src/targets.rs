@@ -1,6 +1,6 @@
 //! All workloads, in the order in which they are reported, and the goal of each. The only list of both.
 
-use crate::plan::Group;
+use crate::group::Group;
 
 /// A workload: something that is measured.
 pub(crate) struct Workload {

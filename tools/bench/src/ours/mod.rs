@@ -17,8 +17,9 @@ pub(crate) use footprint::load_and_wait;
 
 use crate::engine::{Counter, Database, Store, Transactions, Tree};
 use crate::figure::Figure;
+use crate::group::Durability;
 use crate::pairs::Pairs;
-use crate::plan::{Durability, Size};
+use crate::plan::Size;
 use anyhow::Result;
 use area::Area;
 use database::TreeDatabase;

@@ -1,7 +1,7 @@
 //! libpmemobj 1.12, and the tree of its examples, through the driver `c/pmemobj.c`.
 //!
 //! The environment variable `PMEM_IS_PMEM_FORCE`, read when the process starts, decides if the library takes a file
-//! for persistent memory (cache-line flushes) or not (msync): see [`Durability`](crate::plan::Durability).
+//! for persistent memory (cache-line flushes) or not (msync): see [`Durability`](crate::group::Durability).
 
 use crate::engine::{AREA_WORDS, BLOCK_WORDS, SLOTS, Store, Transactions, Tree, VALUE_LEN, Value};
 use crate::keys::Keys;

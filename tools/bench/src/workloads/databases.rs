@@ -2,10 +2,10 @@
 //! which costs less than to fill it again.
 
 use crate::engine::{Database, Engine};
+use crate::group::Durability;
 use crate::ours;
 use crate::pairs::Pairs;
 use crate::peers::{LmdbDatabase, RedbDatabase, RocksdbDatabase, SqliteDatabase};
-use crate::plan::Durability;
 use anyhow::{Context, Result, bail, ensure};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};

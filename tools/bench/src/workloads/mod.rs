@@ -13,8 +13,9 @@ mod tx_puts;
 pub(crate) use reopen::commit_and_wait;
 
 use crate::figure::Figure;
+use crate::group::Group;
 use crate::ours;
-use crate::plan::{Group, Selection, Size};
+use crate::plan::{Selection, Size};
 use crate::rounds::Comparison;
 use anyhow::Result;
 use serde::{Deserialize, Serialize};

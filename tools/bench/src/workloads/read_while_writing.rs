@@ -7,9 +7,10 @@
 use super::databases;
 use crate::clock::{Lap, lap};
 use crate::engine::{Database, Engine};
+use crate::group::Durability;
 use crate::ours;
 use crate::pairs::Pairs;
-use crate::plan::{Durability, Size};
+use crate::plan::Size;
 use crate::rounds::{Comparison, run_interleaved};
 use anyhow::{Context, Result, anyhow, ensure};
 use fastrand::Rng;

@@ -6,9 +6,10 @@
 
 use crate::clock::{Lap, lap};
 use crate::engine::{AREA_WORDS, BLOCK_WORDS, Engine, NEAR_WORDS, SLOTS, Transactions};
+use crate::group::Durability;
 use crate::ours;
 use crate::peers::{Floor, PmemobjArea};
-use crate::plan::{Durability, Selection, Size};
+use crate::plan::{Selection, Size};
 use crate::rounds::{Comparison, common_digest, run_interleaved};
 use anyhow::Result;
 use fastrand::Rng;

@@ -8,10 +8,11 @@
 
 use crate::clock::{Lap, lap};
 use crate::engine::{Engine, Tree};
+use crate::group::Durability;
 use crate::keys::{KeySet, Keys};
 use crate::ours;
 use crate::peers::{Blart, Congee, PmemobjTree};
-use crate::plan::{Durability, Size};
+use crate::plan::Size;
 use crate::rounds::{Comparison, common_digest, run_interleaved};
 use anyhow::{Result, bail, ensure};
 use fastrand::Rng;

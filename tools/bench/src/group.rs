@@ -1,0 +1,89 @@
+//! The groups of workloads, each run in a process of its own.
+//!
+//! Each group has a process of its own for three reasons. libpmemobj decides when it is loaded if files are persistent
+//! memory. A group does not find its memory used up or fragmented by the one before. A peer that crashes ends only its
+//! own group.
+
+use clap::ValueEnum;
+
+/// The durability of a group: the operation that makes a store durable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Durability {
+    /// Cache-line flushes and fences on tmpfs: DRAM stands in for persistent memory.
+    Line,
+    /// Synced writes to an ordinary file.
+    Commit,
+}
+
+/// Workloads that run in one process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Group {
+    /// tx-1, tx-4, tx-16, tx-alloc, alloc-free.
+    Transactions,
+    /// tx-1, tx-4, tx-16, tx-alloc and alloc-free on 64 KiB and on 4 MiB, against the floor.
+    Floors,
+    /// art-*-random.
+    Random,
+    /// art-*-words.
+    Words,
+    /// file-tx-1, file-tx-alloc, file-art-insert.
+    File,
+    /// file-put.
+    Put,
+    /// file-put-16 and file-put-16-sequential.
+    PutMany,
+    /// file-counter-16.
+    Counter,
+    /// tx-puts-*.
+    TxPuts,
+    /// load-words and file-bytes.
+    Load,
+    /// reopen-kill.
+    Reopen,
+    /// store-*.
+    Store,
+    /// read-while-writing and read-while-writing-put.
+    ReadWhileWriting,
+    /// Workloads without a peer.
+    Alone,
+}
+
+impl Group {
+    /// All groups, in the order in which they run.
+    pub(crate) const ALL: [Group; 14] = [
+        Group::Transactions,
+        Group::Floors,
+        Group::Random,
+        Group::Words,
+        Group::File,
+        Group::Put,
+        Group::PutMany,
+        Group::Counter,
+        Group::TxPuts,
+        Group::Load,
+        Group::Reopen,
+        Group::Store,
+        Group::ReadWhileWriting,
+        Group::Alone,
+    ];
+
+    /// Returns the durability of the group.
+    pub(crate) fn durability(self) -> Durability {
+        match self {
+            Group::Transactions
+            | Group::Floors
+            | Group::Random
+            | Group::Words
+            | Group::ReadWhileWriting
+            | Group::Alone => Durability::Line,
+            Group::File
+            | Group::Put
+            | Group::PutMany
+            | Group::Counter
+            | Group::TxPuts
+            | Group::Load
+            | Group::Reopen
+            | Group::Store => Durability::Commit,
+        }
+    }
+}
