@@ -156,7 +156,7 @@ impl fmt::Display for Overdue {
 
 impl std::error::Error for Overdue {}
 
-/// A store of pairs of byte strings, for the rows that compare whole stores. What it acknowledges is durable.
+/// A store of pairs of byte strings, for the rows that compare whole stores. Acknowledged changes are durable.
 pub(crate) trait Database: Sync {
     /// Puts all pairs in one transaction.
     ///
