@@ -3,7 +3,9 @@
 use crate::alloc::allocations::Allocations;
 use crate::alloc::allocator::Allocator;
 use crate::held_locks::HeldLocks;
-use crate::locks::{LockTable, Stripe, Version};
+use crate::locks::{LockTable, Stripe, Tag, Version};
+use crate::read_set::ReadSet;
+use crate::readers::Readers;
 use crate::writes::write_set::WriteSet;
 use lode_layout::{CHUNK, WORD};
 use lode_pmem::Medium;
@@ -48,12 +50,15 @@ impl LockSavepoint {
     }
 }
 
-/// The changes, the space and the locks of a running transaction, and its outcome so far.
+/// The changes, the reads, the space and the locks of a running transaction, and its outcome so far.
 #[derive(Debug)]
 pub(crate) struct Attempt {
     writes: WriteSet,
+    reads: ReadSet,
     space: Allocations,
     held: HeldLocks,
+    /// True if the transaction was restarted often: its reads take locks, and it waits for each as long as it has to.
+    is_senior: bool,
     outcome: Outcome,
     /// Maximum length of the record in words, once it was looked up.
     words_max: Option<u64>,
@@ -63,8 +68,10 @@ impl Attempt {
     pub(crate) fn new() -> Attempt {
         Attempt {
             writes: WriteSet::new(),
+            reads: ReadSet::default(),
             space: Allocations::default(),
             held: HeldLocks::new(),
+            is_senior: false,
             outcome: Outcome::Running,
             words_max: None,
         }
@@ -80,6 +87,35 @@ impl Attempt {
     #[inline]
     pub(crate) fn is_clean(&self) -> bool {
         self.writes.is_empty()
+    }
+
+    /// Returns what was read.
+    #[inline]
+    pub(crate) fn reads(&mut self) -> &mut ReadSet {
+        &mut self.reads
+    }
+
+    /// Returns what was read, and the changes.
+    #[inline]
+    pub(crate) fn reads_and_writes(&mut self) -> (&mut ReadSet, &mut WriteSet) {
+        (&mut self.reads, &mut self.writes)
+    }
+
+    /// Returns true if something was read that decides on changes.
+    #[inline]
+    pub(crate) fn has_reads_to_validate(&self) -> bool {
+        !self.reads.is_empty() && !self.is_clean()
+    }
+
+    /// Returns true if the reads take locks.
+    #[inline]
+    pub(crate) fn is_senior(&self) -> bool {
+        self.is_senior
+    }
+
+    /// Makes the reads take locks, once the caller is the senior of the lock table.
+    pub(crate) fn set_senior(&mut self) {
+        self.is_senior = true;
     }
 
     /// Returns the space that was taken or freed.
@@ -140,10 +176,11 @@ impl Attempt {
         self.held.greatest().is_some_and(|greatest| greatest > stripe)
     }
 
-    /// Takes the lock, which is not held yet, if its version is still `version`.
+    /// Takes the lock, which is not held yet, for the offset that has `tag`, if its version is still `version`.
     #[inline]
-    pub(crate) fn try_lock(&mut self, locks: &LockTable, stripe: Stripe, version: Version) -> bool {
-        let taken = locks.take(stripe, version);
+    pub(crate) fn try_lock(&mut self, locks: &LockTable, stripe: Stripe, tag: Tag, version: Version) -> bool {
+        let is_reserved = locks.is_wanted(stripe) && !self.is_senior;
+        let taken = !is_reserved && locks.take(stripe, tag, version);
         if taken {
             self.held.push(stripe);
         }
@@ -163,19 +200,27 @@ impl Attempt {
         }
     }
 
-    /// Releases all locks.
+    /// Releases all locks. `changed` is the number of the transaction, if it may have changed words under them.
     #[inline]
-    pub(crate) fn unlock(&mut self, locks: &LockTable) {
+    pub(crate) fn unlock(&mut self, locks: &LockTable, changed: Option<u64>) {
         if !self.held.is_empty() {
-            self.held.truncate(0, |stripe| locks.release(stripe));
+            self.held.truncate(0, |stripe| match changed {
+                Some(number) => locks.release_changed(stripe, number),
+                None => locks.release(stripe),
+            });
         }
     }
 
     /// Resets the attempt after its end. Its space was dealt with before, and its locks are released.
     #[inline]
-    pub(crate) fn reset(&mut self) {
+    pub(crate) fn reset(&mut self, locks: &LockTable, readers: &Readers) {
         debug_assert!(self.held.is_empty(), "locks are released before the next attempt");
+        if self.is_senior {
+            self.is_senior = false;
+            locks.end_senior();
+        }
         self.writes.clear();
+        self.reads.clear(readers);
         self.space.clear();
         self.words_max = None;
         self.outcome = Outcome::Running;

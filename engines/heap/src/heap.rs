@@ -27,6 +27,8 @@ pub struct Heap<M: Medium> {
     space: Space,
     shared: Arc<Shared>,
     locks: LockTable,
+    /// The log's last sequence number when the heap was opened.
+    opened_at: u64,
 }
 
 impl<M: Medium> Heap<M> {
@@ -100,6 +102,7 @@ impl<M: Medium> Heap<M> {
         }
         let heap = Heap {
             number: NUMBER.add(1),
+            opened_at: log.last_sequence(),
             log,
             space: Space::new(geometry),
             shared: Arc::new(Shared::new()),
@@ -229,6 +232,12 @@ impl<M: Medium> Heap<M> {
     #[cfg(feature = "explore")]
     pub(crate) fn grow(&self, wanted: u64) -> Result<bool, HeapError> {
         self.allocator(&self.session()).grow_locked(wanted)
+    }
+
+    /// Returns the number of the transaction `sequence` of the log, counted from the opening of the heap.
+    #[inline]
+    pub(crate) fn number_of(&self, sequence: u64) -> u64 {
+        sequence.wrapping_sub(self.opened_at)
     }
 
     /// Returns the space of the heap on the medium.

@@ -1,4 +1,12 @@
 //! Locks for words in the pool. They live in DRAM, so they are open after every start.
+//!
+//! ```text
+//!   a stripe's word    number | tag | held
+//! ```
+//!
+//! The number is that of the last transaction that changed a word under the lock; see [`read_set`](crate::read_set).
+//! Many offsets share a stripe. While it is held, the tag tells for which of them: a reader of another one need not
+//! wait.
 
 use lode_layout::PoolOffset;
 use lode_pmem::sync::{AtomicU64, Ordering};
@@ -7,8 +15,16 @@ use lode_pmem::sync::{AtomicU64, Ordering};
 pub(crate) const STRIPES: usize = if cfg!(loom) { 2 } else { 1 << 14 };
 
 const HELD: u64 = 1;
+const TAG_SHIFT: u32 = 1;
+const TAG_BITS: u32 = 12;
+const TAG_MASK: u64 = ((1 << TAG_BITS) - 1) << TAG_SHIFT;
+/// Leaves 51 bits for the number: seven years of ten million transactions a second, without closing the pool.
+const NUMBER_SHIFT: u32 = TAG_SHIFT + TAG_BITS;
+/// The senior waits for no stripe.
+const NONE_WANTED: u64 = u64::MAX;
 
-/// The version of a lock's stripe at some moment. It changes each time that the lock is taken.
+/// The version of a lock's stripe at some moment: the number of the last transaction that changed words under it, and
+/// its holder's tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Version(u64);
 
@@ -17,6 +33,38 @@ impl Version {
     #[inline]
     pub fn is_held(self) -> bool {
         self.0 & HELD != 0
+    }
+
+    /// Returns the number of the last transaction that changed words under the lock.
+    #[inline]
+    pub(crate) fn number(self) -> u64 {
+        self.0 >> NUMBER_SHIFT
+    }
+
+    /// Returns the version of a lock that is open since transaction `number`.
+    #[inline]
+    pub(crate) fn of_number(number: u64) -> Version {
+        Version(number << NUMBER_SHIFT)
+    }
+
+    /// Returns true if a thread holds the lock, perhaps for the offset that has `tag`.
+    #[inline]
+    pub(crate) fn is_held_for(self, tag: Tag) -> bool {
+        let held_for = self.0 & TAG_MASK;
+        self.is_held() && (held_for == 0 || held_for == tag.0)
+    }
+}
+
+/// A hash of an offset, other than the one that chooses its stripe; shifted to its place in a stripe's word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Tag(u64);
+
+impl Tag {
+    #[inline]
+    pub(crate) fn of(at: PoolOffset) -> Tag {
+        let mixed = (at.get() >> 3).wrapping_mul(0xD6E8_FEB8_6659_FD93);
+        // 0 stands for several offsets.
+        Tag((mixed >> (64 - TAG_BITS)).max(1) << TAG_SHIFT)
     }
 }
 
@@ -33,14 +81,25 @@ impl Stripe {
 }
 
 /// One versioned lock for each of many offsets.
+///
+/// One transaction at a time may be the *senior*: one that was restarted often. It waits for a lock as long as it has
+/// to, and no other transaction takes the lock for which the senior waits.
 #[derive(Debug)]
 pub(crate) struct LockTable {
     stripes: Box<[AtomicU64]>,
+    /// Index of the stripe for which the senior waits.
+    wanted: AtomicU64,
+    /// 1 while there is a senior.
+    senior: AtomicU64,
 }
 
 impl LockTable {
     pub(crate) fn new() -> LockTable {
-        LockTable { stripes: (0..STRIPES).map(|_| AtomicU64::new(0)).collect() }
+        LockTable {
+            stripes: (0..STRIPES).map(|_| AtomicU64::new(0)).collect(),
+            wanted: AtomicU64::new(NONE_WANTED),
+            senior: AtomicU64::new(0),
+        }
     }
 
     #[inline]
@@ -56,10 +115,10 @@ impl LockTable {
         Version(self.word(stripe).load(Ordering::Acquire))
     }
 
-    /// Takes the lock if its version is still `version`.
+    /// Takes the lock for the offset that has `tag` if its version is still `version`.
     #[inline]
-    pub(crate) fn take(&self, stripe: Stripe, version: Version) -> bool {
-        let held = version.0 | HELD;
+    pub(crate) fn take(&self, stripe: Stripe, tag: Tag, version: Version) -> bool {
+        let held = version.0 | tag.0 | HELD;
         // ORDER: acquires as `version` does. If the version did not change, words that were loaded since it was read
         // have not changed either: loads before this can't be delayed past a locked instruction.
         !version.is_held()
@@ -69,14 +128,65 @@ impl LockTable {
                 .is_ok()
     }
 
-    /// Releases the lock under a new version.
+    /// Notes that the caller, who holds the lock, holds it for the offset that has `tag`, too.
+    #[inline]
+    pub(crate) fn hold_also(&self, stripe: Stripe, tag: Tag) {
+        let word = self.word(stripe);
+        // ORDER: none: the holder alone changes the word.
+        let held = word.load(Ordering::Relaxed);
+        if ![0, tag.0].contains(&(held & TAG_MASK)) {
+            // ORDER: a reader that sees a later store of the holder acquires it, and so sees this, too.
+            word.store(held & !TAG_MASK, Ordering::Release);
+        }
+    }
+
+    /// Releases the lock, under which transaction `number` has changed words.
+    #[inline]
+    pub(crate) fn release_changed(&self, stripe: Stripe, number: u64) {
+        // ORDER: releases the holder's write-backs, which are durable by then.
+        self.word(stripe).store(Version::of_number(number).0, Ordering::Release);
+    }
+
+    /// Releases the lock, under which no word was changed, at its old version.
     #[inline]
     pub(crate) fn release(&self, stripe: Stripe) {
         let word = self.word(stripe);
         // ORDER: none: the holder alone changes the word.
-        let held = word.load(Ordering::Relaxed);
-        // ORDER: releases the holder's write-backs, which are durable by then.
-        word.store((held & !HELD).wrapping_add(2), Ordering::Release);
+        let number = Version(word.load(Ordering::Relaxed)).number();
+        // ORDER: releases the holder's loads: the next holder's stores come after them.
+        word.store(Version::of_number(number).0, Ordering::Release);
+    }
+
+    /// Makes the caller the senior, if there is none.
+    pub(crate) fn begin_senior(&self) -> bool {
+        // ORDER: acquires the end of the last senior.
+        self.senior.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_ok()
+    }
+
+    /// Ends the caller's being the senior.
+    pub(crate) fn end_senior(&self) {
+        self.set_wanted(None);
+        // ORDER: releases the word above to the next senior.
+        self.senior.store(0, Ordering::Release);
+    }
+
+    /// Returns true if there is a senior.
+    pub(crate) fn has_senior(&self) -> bool {
+        // ORDER: none: a hint for how long to wait.
+        self.senior.load(Ordering::Relaxed) != 0
+    }
+
+    /// Reserves the lock for which the senior, the caller, waits. `None` if it waits for none.
+    pub(crate) fn set_wanted(&self, stripe: Option<Stripe>) {
+        // ORDER: none: a thread that sees it late takes the lock once more.
+        self.wanted.store(stripe.map_or(NONE_WANTED, |stripe| stripe.0.into()), Ordering::Relaxed);
+    }
+
+    /// Returns true if the senior waits for the lock.
+    #[inline]
+    pub(crate) fn is_wanted(&self, stripe: Stripe) -> bool {
+        // ORDER: as in `set_wanted`.
+        self.wanted.load(Ordering::Relaxed) == u64::from(stripe.0)
     }
 
     fn word(&self, stripe: Stripe) -> &AtomicU64 {

@@ -50,9 +50,19 @@ pub(crate) struct Readers {
 #[derive(Debug)]
 pub struct Pin<'a> {
     slot: &'a ReaderSlot,
+    /// Index of the slot.
+    index: usize,
     counted: Option<PinGroup>,
     /// Makes the pin like a lock's guard: it can be shared, but not sent.
     _of_this_thread: PhantomData<std::sync::MutexGuard<'static, ()>>,
+}
+
+/// A pin of the calling thread that borrows nothing. It lasts until [`Readers::unpin`].
+#[derive(Debug)]
+#[must_use]
+pub(crate) struct DetachedPin {
+    index: usize,
+    counted: Option<PinGroup>,
 }
 
 /// The place at which a pin is counted.
@@ -178,10 +188,10 @@ impl Readers {
             && let Some(slot) = self.slot(pinned.slot.get())
         {
             if !pinned.is_idle() {
-                return self.counted(slot, pinned.join(epoch));
+                return self.counted(slot, pinned, pinned.join(epoch));
             }
             if slot.claim(epoch) {
-                return self.counted(slot, pinned.begin(epoch));
+                return self.counted(slot, pinned, pinned.begin(epoch));
             }
         }
         self.pin_first(pinned)
@@ -197,18 +207,38 @@ impl Readers {
         let (index, slot, epoch) = self.claim_any();
         pinned.number.set(self.number);
         pinned.slot.set(index);
-        self.counted(slot, pinned.begin(epoch))
+        self.counted(slot, pinned, pinned.begin(epoch))
     }
 
     #[cold]
     fn pin_uncounted(&self) -> Pin<'_> {
-        Pin { slot: self.claim_any().1, counted: None, _of_this_thread: PhantomData }
+        let (index, slot, _) = self.claim_any();
+        Pin { slot, index, counted: None, _of_this_thread: PhantomData }
     }
 
     #[inline]
-    fn counted<'a>(&self, slot: &'a ReaderSlot, group: usize) -> Pin<'a> {
+    fn counted<'a>(&self, slot: &'a ReaderSlot, pinned: &ThreadPins, group: usize) -> Pin<'a> {
         let counted = Some(PinGroup { place: self.place(), group });
-        Pin { slot, counted, _of_this_thread: PhantomData }
+        Pin { slot, index: pinned.slot.get(), counted, _of_this_thread: PhantomData }
+    }
+
+    /// Pins the calling thread until it calls [`unpin`](Readers::unpin).
+    ///
+    /// # Cost
+    /// That of [`pin`](Readers::pin).
+    pub(crate) fn pin_detached(&self) -> DetachedPin {
+        let pin = self.pin();
+        let detached = DetachedPin { index: pin.index, counted: pin.counted };
+        std::mem::forget(pin);
+        detached
+    }
+
+    /// Ends a pin that the calling thread made.
+    pub(crate) fn unpin(&self, pin: DetachedPin) {
+        let DetachedPin { index, counted } = pin;
+        if let Some(slot) = self.slot(index) {
+            drop(Pin { slot, index, counted, _of_this_thread: PhantomData });
+        }
     }
 
     /// Returns the index in [`THREAD_PINS`] for these readers.

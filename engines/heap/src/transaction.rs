@@ -2,14 +2,16 @@
 //!
 //! ```text
 //!   Running      the closure takes locks and space; its changes gather in a record    panic: rolled back
+//!      | validate: what the closure has read still holds, if it has changed anything
 //!      | decide: commit, roll back, or run the closure again
 //!   Committing   write: the record becomes durable, and its write-backs follow         panic: in doubt
 //!      |         publish: new superblocks to all threads, freed space to limbo
 //!   release      locks are open again, and the attempt is over
 //! ```
 //!
-//! Locks are taken by the closure and validated as they are taken, so nothing is left to validate at the end. Writing
-//! the record and its write-backs is one call of the log, which holds a lane during both.
+//! Locks are taken by the closure, and what they guard is validated as they are taken. What was only read is validated
+//! with all locks held; see [`read_set`](crate::read_set). Writing the record and its write-backs is one call of the
+//! log, which holds a lane during both.
 
 use crate::attempt::{Attempt, Outcome};
 use crate::error::HeapError;
@@ -24,6 +26,9 @@ use std::mem;
 /// Highest waiting round that a transaction passes to [`Medium::relax`] before it starts again.
 const BACKOFF_ROUNDS_MAX: u32 = 256;
 
+/// Conflicts after which a transaction becomes the senior, whose reads take locks; see [`read_set`](crate::read_set).
+const CONFLICTS_MAX: u32 = 8;
+
 /// Maximum number of retries of a transaction that found no space, if its end may have made some free.
 const RETRIES: u32 = 2;
 
@@ -34,8 +39,14 @@ impl<M: Medium> Heap<M> {
     /// Bytes that the memory can't deliver read as zeros. The transaction then fails with [`HeapError::Fault`],
     /// whatever the closure returns.
     ///
-    /// A closure that meets a lock of another transaction is started again. So is one that finds no space, if its end
-    /// makes some free. Its effects outside of the heap must therefore bear repetition.
+    /// Transactions are serializable: the result is that of some order of them, one after the other. This holds for
+    /// what they read by [`Tx::read8`], the typed interface, and what is built on [`Tx::note_read`]. While the closure
+    /// runs it sees the pool as it was at one moment. [`Tx::load8`] and [`Tx::read`] are not validated.
+    ///
+    /// A closure that meets a lock of another transaction is started again, and so is one whose reads another
+    /// transaction has changed. One that was started again often locks out what it conflicts with, so shorter ones do
+    /// not starve it. A closure that finds no space is started again, if its end makes some free. Its effects outside
+    /// of the heap must therefore bear repetition.
     ///
     /// # Errors
     /// The closure's error, or a [`HeapError`]. Only [`HeapError::InDoubt`] leaves the outcome of the transaction
@@ -59,11 +70,14 @@ impl<M: Medium> Heap<M> {
         if session.is_active() {
             return self.join(&session, closure);
         }
-        let mut retries = 0;
+        let (mut retries, mut conflicts) = (0, 0);
         for round in 0.. {
             // Takes the transaction's faults. A transaction on another heap whose closure runs this one keeps its own.
             let scope = FaultScope::open();
             let running = Running::begin(self, &session);
+            if conflicts >= CONFLICTS_MAX && self.locks().begin_senior() {
+                session.attempt().set_senior();
+            }
             let result = closure(&Tx::new(self, &session, scope.memory(self.memory())));
             // The closure's value stays in place until the end is known: a copy after the fence would have to wait
             // for all write-backs.
@@ -78,11 +92,13 @@ impl<M: Medium> Heap<M> {
                 }
                 AttemptEnd::Committed | AttemptEnd::RolledBack => return result,
                 AttemptEnd::Failed(error) => return Err(error.into()),
-                AttemptEnd::Conflict { is_inversion: false } => {
-                    self.medium().relax(round.min(BACKOFF_ROUNDS_MAX))
+                AttemptEnd::Conflict { is_inversion } => {
+                    conflicts += 1;
+                    // A waiter polls rarely, so back off long enough for it to see the lock free.
+                    let rounds =
+                        if is_inversion { BACKOFF_ROUNDS_MAX } else { round.min(BACKOFF_ROUNDS_MAX) };
+                    self.medium().relax(rounds);
                 }
-                // A waiter polls rarely, so back off long enough for it to see the lock free.
-                AttemptEnd::Conflict { is_inversion: true } => self.medium().relax(BACKOFF_ROUNDS_MAX),
             }
         }
         unreachable!("the loop ends with a result")
@@ -145,7 +161,13 @@ impl<'a, M: Medium> Running<'a, M> {
     fn end(self, scope: FaultScope, successful: bool) -> AttemptEnd {
         let Running { heap, session } = self;
         let attempt = &mut *session.attempt();
-        match self.decide(attempt.outcome(), scope.fault(), successful) {
+        let mut end = self.decide(attempt.outcome(), scope.fault(), successful);
+        if end.is_none() && attempt.has_reads_to_validate() && !bugs::READS_NOT_VALIDATED.is_active() {
+            // ORDER: before the record gets its number, so that a transaction whose reads do not hold needs none.
+            let _ = heap.validate_reads(attempt, scope.memory(heap.memory()));
+            end = self.decide(attempt.outcome(), scope.fault(), successful);
+        }
+        match end {
             None => {
                 let committing = Committing { heap, session, scope: &scope, attempt };
                 mem::forget(self);
@@ -163,7 +185,7 @@ impl<'a, M: Medium> Running<'a, M> {
             }
             Some(end) => {
                 attempt.space_and_writes().0.roll_back(heap.allocator(session));
-                release(heap, session, attempt);
+                release(heap, session, attempt, None);
                 mem::forget(self);
                 // The next attempt reads again, and an error reports the fault.
                 let _ = scope.close();
@@ -194,7 +216,7 @@ impl<M: Medium> Drop for Running<'_, M> {
     fn drop(&mut self) {
         let attempt = &mut *self.session.attempt();
         attempt.space_and_writes().0.roll_back(self.heap.allocator(self.session));
-        release(self.heap, self.session, attempt);
+        release(self.heap, self.session, attempt, None);
     }
 }
 
@@ -212,12 +234,19 @@ impl<M: Medium> Committing<'_, '_, M> {
     #[inline]
     fn commit(mut self) -> Result<(), HeapError> {
         let written = self.write();
-        match &written {
-            Ok(Some(sequence)) => self.publish(*sequence),
-            Ok(None) => {}
-            Err(error) => self.abort(*error),
-        }
-        release(self.heap, self.session, self.attempt);
+        let changed = match &written {
+            Ok(Some(sequence)) => {
+                self.publish(*sequence);
+                Some(self.heap.number_of(*sequence))
+            }
+            Ok(None) => None,
+            Err(error) => {
+                self.abort(*error);
+                // Some of the write-backs may be there.
+                Some(self.heap.last_commit())
+            }
+        };
+        release(self.heap, self.session, self.attempt, changed);
         mem::forget(self);
         written.map(drop)
     }
@@ -230,7 +259,7 @@ impl<M: Medium> Committing<'_, '_, M> {
             return Ok(None);
         }
         if bugs::EARLY_LOCK_RELEASE.is_active() {
-            self.attempt.unlock(self.heap.locks());
+            self.attempt.unlock(self.heap.locks(), Some(self.heap.last_commit()));
         }
         let log = self.heap.log();
         let allocator = self.heap.allocator(self.session);
@@ -268,15 +297,15 @@ impl<M: Medium> Drop for Committing<'_, '_, M> {
     fn drop(&mut self) {
         // The record may be durable: no transaction gets the space that this one has taken, and no record follows.
         self.heap.log().fail();
-        release(self.heap, self.session, self.attempt);
+        release(self.heap, self.session, self.attempt, Some(self.heap.last_commit()));
     }
 }
 
 /// Runs the last phase: releases the locks of the attempt and ends the thread's transaction. The attempt's space is
-/// published or given back by then.
+/// published or given back by then. `changed` is the number of the transaction, if it may have changed words.
 #[inline]
-fn release<M: Medium>(heap: &Heap<M>, session: &Session, attempt: &mut Attempt) {
-    attempt.unlock(heap.locks());
-    attempt.reset();
+fn release<M: Medium>(heap: &Heap<M>, session: &Session, attempt: &mut Attempt, changed: Option<u64>) {
+    attempt.unlock(heap.locks(), changed);
+    attempt.reset(heap.locks(), heap.shared().readers());
     session.leave();
 }

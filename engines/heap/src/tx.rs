@@ -5,11 +5,12 @@ use crate::alloc::allocator::Allocator;
 use crate::attempt::{Attempt, LockSavepoint, Outcome};
 use crate::error::HeapError;
 use crate::heap::Heap;
-use crate::locks::Version;
+use crate::locks::{Tag, Version};
 use crate::session::Session;
-use lode_layout::{PoolOffset, WORD, align_up, encode_root};
+use lode_layout::{PoolOffset, WORD, align_up, decode_root, encode_root};
 use lode_pmem::{Durability, Medium, Readable};
 use std::cell::RefMut;
+use std::fmt;
 use zerocopy::IntoBytes;
 
 /// Words in the log up to which their limit is not looked up.
@@ -19,6 +20,9 @@ const LOCK_ROUNDS_MAX: u32 = 1 << 14;
 /// Rounds for which a transaction waits for a lock that comes before one that it holds. Every deadlock has such a
 /// transaction, and it gives up before any transaction of the cycle sleeps.
 const INVERTED_LOCK_ROUNDS_MAX: u32 = 96;
+/// Rounds for which the senior waits for a lock, some seconds. Its holder gives up after the rounds above, unless it
+/// waits for something outside of this heap, perhaps for this very transaction.
+const SENIOR_LOCK_ROUNDS_MAX: u32 = 1 << 17;
 
 /// A transaction. It sees its own stores at once; other threads see them when they are durable.
 ///
@@ -28,6 +32,12 @@ pub struct Tx<'a, M: Medium> {
     session: &'a Session,
     /// The pool's bytes, inside of the transaction's scope of faults.
     memory: &'a Readable,
+}
+
+impl<M: Medium> fmt::Debug for Tx<'_, M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tx").finish_non_exhaustive()
+    }
 }
 
 impl<'a, M: Medium> Tx<'a, M> {
@@ -61,13 +71,15 @@ impl<'a, M: Medium> Tx<'a, M> {
         self.memory
     }
 
-    /// Returns the aligned word at `at` as the transaction sees it.
+    /// Returns the aligned word at `at` as the transaction sees it. The read is not validated: when the transaction
+    /// commits, the word may be another one, unless the transaction holds the word's lock. [`read8`](Tx::read8)
+    /// validates.
     #[inline]
     pub fn load8(&self, at: PoolOffset) -> u64 {
         self.attempt().writes().load8(self.memory, at)
     }
 
-    /// Copies the range that begins at `at`, as the transaction sees it.
+    /// Copies the range that begins at `at`, as the transaction sees it. Not validated, like [`load8`](Tx::load8).
     pub fn read(&self, at: PoolOffset, into: &mut [u8]) {
         self.attempt().writes().read(self.memory, at, into);
     }
@@ -78,7 +90,14 @@ impl<'a, M: Medium> Tx<'a, M> {
         self.attempt().is_clean()
     }
 
-    /// Stores an aligned word.
+    /// Returns the words that the transaction's record has so far. It changes with each change.
+    #[inline]
+    pub fn change_len(&self) -> usize {
+        self.attempt().writes().words()
+    }
+
+    /// Stores an aligned word. Takes no lock: another transaction sees that the word has changed only if this one
+    /// holds the word's [`lock`](Tx::lock).
     #[inline]
     pub fn store8(&self, at: PoolOffset, value: u64) {
         let attempt = &mut *self.attempt();
@@ -155,8 +174,12 @@ impl<'a, M: Medium> Tx<'a, M> {
         }
     }
 
-    /// Makes the object at `at` the root, from which all others are reached.
+    /// Makes the object at `at` the root, from which all others are reached. Takes the root's lock. If another
+    /// transaction keeps it, the closure is started again.
     pub fn set_root(&self, at: PoolOffset) {
+        if self.lock_root().is_err() {
+            return;
+        }
         let attempt = &mut *self.attempt();
         attempt.writes().store8(self.heap.medium(), self.heap.space().root_at(), encode_root(at));
     }
@@ -167,14 +190,27 @@ impl<'a, M: Medium> Tx<'a, M> {
     /// [`HeapError::Conflict`] when another transaction keeps it.
     pub fn lock(&self, at: PoolOffset) -> Result<(), HeapError> {
         let locks = self.heap.locks();
-        let stripe = locks.stripe(at);
+        let (stripe, tag) = (locks.stripe(at), Tag::of(at));
         for round in 0.. {
             let attempt = &mut *self.attempt();
-            if attempt.holds(stripe) || attempt.try_lock(locks, stripe, locks.version(stripe)) {
+            if attempt.holds(stripe) {
+                locks.hold_also(stripe, tag);
                 return Ok(());
             }
+            let version = locks.version(stripe);
+            if attempt.try_lock(locks, stripe, tag, version) {
+                return self.join_snapshot(attempt, version);
+            }
             let is_inversion = attempt.inverts_lock_order(stripe);
-            let rounds_max = if is_inversion { INVERTED_LOCK_ROUNDS_MAX } else { LOCK_ROUNDS_MAX };
+            let rounds_max = if attempt.is_senior() {
+                locks.set_wanted(Some(stripe));
+                SENIOR_LOCK_ROUNDS_MAX
+            } else if is_inversion || locks.has_senior() {
+                // The senior does not give up. If it waits for this transaction, this one does.
+                INVERTED_LOCK_ROUNDS_MAX
+            } else {
+                LOCK_ROUNDS_MAX
+            };
             if round >= rounds_max {
                 attempt.conflict(is_inversion);
                 return Err(HeapError::Conflict);
@@ -192,12 +228,40 @@ impl<'a, M: Medium> Tx<'a, M> {
     #[inline]
     pub fn lock_unchanged(&self, at: PoolOffset, version: Version) -> Result<(), HeapError> {
         let locks = self.heap.locks();
-        let stripe = locks.stripe(at);
+        let (stripe, tag) = (locks.stripe(at), Tag::of(at));
         let attempt = &mut *self.attempt();
-        if attempt.holds(stripe) || attempt.try_lock(locks, stripe, version) {
+        if attempt.holds(stripe) {
+            locks.hold_also(stripe, tag);
             return Ok(());
         }
+        if attempt.try_lock(locks, stripe, tag, version) {
+            return self.join_snapshot(attempt, version);
+        }
         Err(HeapError::Conflict)
+    }
+
+    /// Makes what is read under a lock that was just taken, and whose version was `version`, go with what was read
+    /// before.
+    #[inline]
+    fn join_snapshot(&self, attempt: &mut Attempt, version: Version) -> Result<(), HeapError> {
+        if attempt.is_senior() {
+            self.heap.locks().set_wanted(None);
+        }
+        if attempt.reads().is_empty() {
+            return Ok(());
+        }
+        self.heap.extend_snapshot(attempt, self.memory, version.number())
+    }
+
+    /// Returns the offset of the root object as the transaction sees it; [`PoolOffset::NULL`] while there is none.
+    ///
+    /// # Errors
+    /// [`HeapError::Conflict`] as [`read8`](Tx::read8); [`HeapError::Corrupt`] when the word that holds the offset is
+    /// damaged.
+    pub fn root(&self) -> Result<PoolOffset, HeapError> {
+        let at = self.heap.space().root_at();
+        let what = "the word that says where the root is";
+        decode_root(self.read8(at)?).ok_or(HeapError::Corrupt { what, at })
     }
 
     /// Takes the lock of the word that holds the root's offset.
@@ -213,6 +277,17 @@ impl<'a, M: Medium> Tx<'a, M> {
     /// Returns true if the transaction will be rolled back, whatever else it does.
     pub(crate) fn will_roll_back(&self) -> bool {
         self.attempt().outcome() != Outcome::Running
+    }
+
+    /// Returns true if the closure starts again, whatever it returns.
+    pub fn will_restart(&self) -> bool {
+        matches!(self.attempt().outcome(), Outcome::Conflict { .. })
+    }
+
+    /// Returns true if this transaction was restarted often, so its reads take locks.
+    #[inline]
+    pub fn is_senior(&self) -> bool {
+        self.attempt().is_senior()
     }
 
     /// Returns true if this transaction holds the lock that guards `at`.

@@ -77,6 +77,10 @@ impl<M: Medium, V: View> Attempt<'_, '_, M, V> {
     /// Takes steps 1 and 2 above. All that is read of the node from now on still holds once it is locked.
     #[inline]
     pub(crate) fn validate(&self, node: &Node) -> Result<ReadVersion, Retry> {
+        if self.tx.is_senior() {
+            // Waits as long as it has to, so that shorter transactions do not starve this one.
+            self.tx.lock(node.at)?;
+        }
         // ORDER: the version is acquired before anything of the node is read.
         let version = self.tx.heap().lock_version(node.at);
         if self.view.load8(node.meta_at()) != node.meta() {

@@ -7,6 +7,7 @@
 use crate::attempt::{Attempt, Retry};
 use crate::bugs;
 use crate::view::View;
+use lode_heap::{HeapError, Tx};
 use lode_layout::{LINE, PoolOffset, TREE_CELLS, TREE_CELLS_OFF};
 use lode_pmem::{Counter, Medium};
 use std::cell::Cell;
@@ -30,6 +31,11 @@ pub(crate) fn sum(view: &impl View, root: PoolOffset) -> u64 {
     (0..TREE_CELLS).fold(0, |sum, index| sum.wrapping_add(view.load8(cell_at(root, index))))
 }
 
+/// Returns the number of keys as the transaction sees it.
+pub(crate) fn sum_in<M: Medium>(tx: &Tx<'_, M>, root: PoolOffset) -> Result<u64, HeapError> {
+    (0..TREE_CELLS).try_fold(0u64, |sum, index| Ok(sum.wrapping_add(tx.read8(cell_at(root, index))?)))
+}
+
 impl<M: Medium, V: View> Attempt<'_, '_, M, V> {
     /// Locks a cell that no other thread uses now.
     #[inline]
@@ -45,6 +51,9 @@ impl<M: Medium, V: View> Attempt<'_, '_, M, V> {
                     PREFERRED_CELL.set(index);
                 }
                 return Ok(cell);
+            }
+            if self.tx.will_restart() {
+                break;
             }
         }
         Err(Retry::Conflict)

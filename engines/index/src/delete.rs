@@ -37,15 +37,18 @@ fn smaller(kind: NodeKind) -> Option<(NodeKind, usize)> {
 }
 
 impl<M: Medium, V: View> Attempt<'_, '_, M, V> {
-    /// Finds the leaf of `key` and locks all that its removal changes; `None` if there is no such leaf.
+    /// Finds the leaf of `key` and locks all that its removal changes; `None` if there is no such leaf, which is noted
+    /// as a read.
     pub(crate) fn find_removal(&self, key: &[u8]) -> Result<Option<(PoolOffset, Removal)>, Retry> {
         let descent = descend(self.view, self.root, key, key.len())?;
         let step = descent.step;
         if !matches!(descent.stop, Stop::Leaf) {
+            self.note_absence(key, &descent)?;
             return Ok(None);
         }
         if !leaf::has_key(self.view, step.slot.at(), key) {
             self.verify_absence(key)?;
+            self.note_absence(key, &descent)?;
             return Ok(None);
         }
         let read_version = self.validate_parent(&step)?;

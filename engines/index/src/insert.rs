@@ -100,6 +100,13 @@ impl<M: Medium, V: View> Attempt<'_, '_, M, V> {
 
     /// Finds the fork at key byte number `limit`, which some slot on the path skips.
     fn split_point_above(&self, key: &[u8], limit: usize) -> Result<InsertPoint, Retry> {
+        let (step, at, theirs) = self.fork_above(key, limit)?;
+        self.split_point(step, at, theirs)
+    }
+
+    /// Returns the step that skips key byte number `limit`, the number of the first byte at which the key differs from
+    /// what the step skips, and the byte there.
+    pub(crate) fn fork_above(&self, key: &[u8], limit: usize) -> Result<(Step, usize, Symbol), Retry> {
         let Descent { step, stop, .. } = descend(self.view, self.root, key, limit)?;
         let end = match stop {
             Stop::InPrefix(node) => node.depth,
@@ -107,9 +114,7 @@ impl<M: Medium, V: View> Attempt<'_, '_, M, V> {
             Stop::Empty | Stop::NoChild(_) => return Err(Retry::Inconsistent(step.slot_at)),
         };
         match compare_below(self.view, step.slot, step.base, key)? {
-            Some(Match::Differs { at, theirs }) if (step.base..end).contains(&at) => {
-                self.split_point(step, at, theirs)
-            }
+            Some(Match::Differs { at, theirs }) if (step.base..end).contains(&at) => Ok((step, at, theirs)),
             _ => Err(Retry::Inconsistent(step.slot_at)),
         }
     }

@@ -93,13 +93,14 @@ mod salvage;
 mod salvage_pass;
 mod stability;
 mod tree;
+mod validated;
 mod verified;
 mod view;
 
 pub use check::Finding;
 pub use error::IndexError;
 pub use layout::TreeLayout;
-pub use range::{Entry, Range, prefix_end};
+pub use range::{Entry, Range, RangeIn, prefix_end};
 pub use reader::{Reader, UncheckedValue};
 pub use tree::Tree;
 pub use verified::Value;

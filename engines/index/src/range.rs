@@ -5,10 +5,13 @@ use crate::error::IndexError;
 use crate::leaf;
 use crate::lookup::{Link, Lookup};
 use crate::reader::Reader;
+use crate::tree::Tree;
 use crate::verified::{self, Value, VerifiedLeaf};
-use lode_heap::Heap;
-use lode_pmem::{Medium, Readable};
-use std::ops::{Bound, RangeBounds};
+use crate::view::ScanView;
+use lode_heap::{Heap, Tx};
+use lode_layout::PoolOffset;
+use lode_pmem::Medium;
+use std::ops::{Bound, Deref, RangeBounds};
 
 /// A key and its value: copies of the bytes whose checksum was verified.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,17 +37,12 @@ pub struct Entry {
 #[derive(Debug)]
 pub struct Range<'r, M: Medium> {
     reader: &'r Reader<'r, M>,
-    from: Bound<Vec<u8>>,
-    to: Bound<Vec<u8>>,
-    front: Option<Cursor<'r, M>>,
-    back: Option<Cursor<'r, M>>,
-    is_done: bool,
+    ends: Ends<'r, M>,
 }
 
 impl<'h, M: Medium> Reader<'h, M> {
     /// Returns the entries whose keys lie in `keys`.
     pub fn range<K: AsRef<[u8]>>(&self, keys: impl RangeBounds<K>) -> Range<'_, M> {
-        let own = |bound: Bound<&K>| bound.map(|key| key.as_ref().to_vec());
         self.between(own(keys.start_bound()), own(keys.end_bound()))
     }
 
@@ -76,7 +74,7 @@ impl<'h, M: Medium> Reader<'h, M> {
     }
 
     fn between(&self, from: Bound<Vec<u8>>, to: Bound<Vec<u8>>) -> Range<'_, M> {
-        Range { reader: self, from, to, front: None, back: None, is_done: false }
+        Range { reader: self, ends: Ends::new(self.heap(), self.root(), from, to) }
     }
 }
 
@@ -88,6 +86,10 @@ pub fn prefix_end(prefix: &[u8]) -> Option<Vec<u8>> {
     let mut end = prefix[..=last].to_vec();
     end[last] += 1;
     Some(end)
+}
+
+fn own<K: AsRef<[u8]>>(bound: Bound<&K>) -> Bound<Vec<u8>> {
+    bound.map(|key| key.as_ref().to_vec())
 }
 
 fn key_of(bound: &Bound<Vec<u8>>) -> Option<&[u8]> {
@@ -113,10 +115,30 @@ fn is_below(to: &Bound<Vec<u8>>, key: &[u8]) -> bool {
     }
 }
 
-impl<M: Medium> Range<'_, M> {
+/// The two ends of a scan, which move towards each other.
+#[derive(Debug)]
+struct Ends<'r, M: Medium> {
+    heap: &'r Heap<M>,
+    root: PoolOffset,
+    from: Bound<Vec<u8>>,
+    to: Bound<Vec<u8>>,
+    front: Option<Cursor<'r, M>>,
+    back: Option<Cursor<'r, M>>,
+    is_done: bool,
+}
+
+impl<'r, M: Medium> Ends<'r, M> {
+    fn new(heap: &'r Heap<M>, root: PoolOffset, from: Bound<Vec<u8>>, to: Bound<Vec<u8>>) -> Ends<'r, M> {
+        Ends { heap, root, from, to, front: None, back: None, is_done: false }
+    }
+
     /// Returns the next entry from one end. Its key becomes the bound of that end.
-    fn next_entry(&mut self, memory: &Readable, direction: Direction) -> Result<Option<Entry>, IndexError> {
-        let heap = self.reader.heap();
+    fn next_entry(
+        &mut self,
+        view: &impl ScanView<M>,
+        direction: Direction,
+    ) -> Result<Option<Entry>, IndexError> {
+        let heap = self.heap;
         let (cursor, start) = match direction {
             Direction::Forward => (&mut self.front, &self.from),
             Direction::Backward => (&mut self.back, &self.to),
@@ -124,11 +146,11 @@ impl<M: Medium> Range<'_, M> {
         let is_first = cursor.is_none();
         let cursor = cursor.get_or_insert_with(|| Cursor::new(heap, direction));
         if is_first {
-            cursor.begin(memory, self.reader.root(), key_of(start))?;
+            cursor.begin(view, self.root, key_of(start))?;
         }
         let mut skipped = false;
-        while let Some(link) = cursor.next(memory)? {
-            let entry = read_entry(heap, memory, cursor, &link)?;
+        while let Some(link) = cursor.next(view)? {
+            let entry = cursor.read_leaf(view, |cursor| read_entry(heap, view, cursor, &link))?;
             if !cursor.path_matches(&entry.key) {
                 return Err(misplaced_leaf(link.slot.at()));
             }
@@ -159,12 +181,16 @@ impl<M: Medium> Range<'_, M> {
         Ok(None)
     }
 
-    fn next_or_error(&mut self, direction: Direction) -> Option<Result<Entry, IndexError>> {
+    /// Returns the next entry that `next` finds, unless the scan is done.
+    fn next_or_error(
+        &mut self,
+        direction: Direction,
+        next: impl FnOnce(&mut Self) -> Result<Option<Entry>, IndexError>,
+    ) -> Option<Result<Entry, IndexError>> {
         if self.is_done {
             return None;
         }
-        let reader = self.reader;
-        let result = reader.memory().try_reading(|memory| self.next_entry(memory, direction));
+        let result = next(self);
         self.is_done = matches!(result, Ok(None));
         if result.is_err() {
             let cursor = match direction {
@@ -178,19 +204,111 @@ impl<M: Medium> Range<'_, M> {
 }
 
 /// Reads the entry of the leaf to which `link` led.
-fn read_entry<M: Medium>(
+fn read_entry<M: Medium, V: ScanView<M>>(
     heap: &Heap<M>,
-    memory: &Readable,
+    view: &V,
     cursor: &mut Cursor<'_, M>,
     link: &Link,
 ) -> Result<Entry, IndexError> {
-    let leaf = link.slot.at();
+    let (leaf, memory) = (link.slot.at(), view.memory());
     let copy = |leaf: &VerifiedLeaf<'_>| Entry { key: leaf.key().to_vec(), value: leaf.value() };
-    cursor.count_read(leaf::header(memory, leaf).leaf_len().unwrap_or(0).min(memory.len()), leaf)?;
-    let lookup = Lookup { heap, view: memory, memory, tx: None };
-    match verified::read(memory, leaf, copy) {
+    cursor.count_read(leaf::header(view, leaf).leaf_len().unwrap_or(0).min(memory.deref().len()), leaf)?;
+    let lookup = Lookup { heap, view, memory, tx: view.tx() };
+    match verified::read(view, leaf, copy) {
         Ok(entry) if lookup.is_allocated_leaf(leaf) => Ok(entry),
         _ => lookup.read_stable(link, copy),
+    }
+}
+
+impl<M: Medium> Range<'_, M> {
+    fn next_from(&mut self, direction: Direction) -> Option<Result<Entry, IndexError>> {
+        let memory = self.reader.memory();
+        self.ends
+            .next_or_error(direction, |ends| memory.try_reading(|memory| ends.next_entry(memory, direction)))
+    }
+}
+
+/// The entries of a range of keys as a transaction sees them, its own changes included. Ascending from the front and
+/// descending from the back.
+///
+/// The scan is validated: the transaction starts again if another one adds, changes or removes a key that the scan has
+/// passed. That includes the first key after the range. Changes of the transaction itself show in what the scan returns
+/// later.
+///
+/// Errors are as for [`Range`]. After [`IndexError::Heap`] the transaction must end, so pass the error on.
+#[derive(Debug)]
+pub struct RangeIn<'t, 'h, M: Medium> {
+    tx: &'t Tx<'h, M>,
+    ends: Ends<'t, M>,
+    /// Amount of changes of the transaction that the cursors know.
+    changes: usize,
+}
+
+impl<'h, M: Medium> Tree<'h, M> {
+    /// Returns the entries whose keys lie in `keys`, as the transaction sees them.
+    ///
+    /// # Errors
+    /// [`IndexError::OtherPool`].
+    pub fn range_in<'t, 'x, K: AsRef<[u8]>>(
+        &self,
+        tx: &'t Tx<'x, M>,
+        keys: impl RangeBounds<K>,
+    ) -> Result<RangeIn<'t, 'x, M>, IndexError> {
+        self.between_in(tx, own(keys.start_bound()), own(keys.end_bound()))
+    }
+
+    /// Returns the entries whose keys begin with `prefix`, as the transaction sees them.
+    ///
+    /// # Errors
+    /// [`IndexError::OtherPool`].
+    pub fn prefix_in<'t, 'x>(
+        &self,
+        tx: &'t Tx<'x, M>,
+        prefix: &[u8],
+    ) -> Result<RangeIn<'t, 'x, M>, IndexError> {
+        let end = prefix_end(prefix).map_or(Bound::Unbounded, Bound::Excluded);
+        self.between_in(tx, Bound::Included(prefix.to_vec()), end)
+    }
+
+    fn between_in<'t, 'x>(
+        &self,
+        tx: &'t Tx<'x, M>,
+        from: Bound<Vec<u8>>,
+        to: Bound<Vec<u8>>,
+    ) -> Result<RangeIn<'t, 'x, M>, IndexError> {
+        self.check_heap(tx)?;
+        tx.pin_to_end();
+        let mut ends = Ends::new(tx.heap(), self.root(), from, to);
+        ends.is_done = self.root().is_null();
+        Ok(RangeIn { tx, ends, changes: tx.change_len() })
+    }
+}
+
+impl<M: Medium> RangeIn<'_, '_, M> {
+    fn next_from(&mut self, direction: Direction) -> Option<Result<Entry, IndexError>> {
+        let (tx, changes) = (self.tx, self.tx.change_len());
+        if self.changes != changes {
+            // The cursors begin anew at the keys that were returned last.
+            (self.ends.front, self.ends.back, self.changes) = (None, None, changes);
+        }
+        self.ends.next_or_error(direction, |ends| {
+            let found = ends.next_entry(tx, direction);
+            tx.memory().fault().map_or(found, |fault| Err(fault.into()))
+        })
+    }
+}
+
+impl<M: Medium> Iterator for RangeIn<'_, '_, M> {
+    type Item = Result<Entry, IndexError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.next_from(Direction::Forward)
+    }
+}
+
+impl<M: Medium> DoubleEndedIterator for RangeIn<'_, '_, M> {
+    fn next_back(&mut self) -> Option<Self::Item> {
+        self.next_from(Direction::Backward)
     }
 }
 
@@ -198,12 +316,12 @@ impl<M: Medium> Iterator for Range<'_, M> {
     type Item = Result<Entry, IndexError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        self.next_or_error(Direction::Forward)
+        self.next_from(Direction::Forward)
     }
 }
 
 impl<M: Medium> DoubleEndedIterator for Range<'_, M> {
     fn next_back(&mut self) -> Option<Self::Item> {
-        self.next_or_error(Direction::Backward)
+        self.next_from(Direction::Backward)
     }
 }

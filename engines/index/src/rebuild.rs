@@ -43,8 +43,8 @@ fn encode(
 }
 
 impl<M: Medium, V: View> Attempt<'_, '_, M, V> {
-    /// Allocates a node. Even a large node goes through the log whole, because the same transaction may change it
-    /// again.
+    /// Allocates a node and locks it: what a reader finds in it is as new as the transaction. Even a large node goes
+    /// through the log whole, because the same transaction may change it again.
     fn make_node(
         &self,
         kind: NodeKind,
@@ -53,6 +53,7 @@ impl<M: Medium, V: View> Attempt<'_, '_, M, V> {
         children: impl Iterator<Item = TreeSlot>,
     ) -> Result<PoolOffset, HeapError> {
         let at = self.tx.alloc(kind.size(), 1, kind.type_number())?;
+        self.tx.lock(at)?;
         let len = (kind.size() / WORD) as usize;
         if len <= SMALL_WORDS {
             let mut words = [0; SMALL_WORDS];

@@ -51,6 +51,7 @@ impl<'h, M: Medium> Tree<'h, M> {
     pub fn create(tx: &Tx<'_, M>) -> Result<PoolOffset, IndexError> {
         check_pool_len(tx.heap().memory())?;
         let root = tx.alloc_zeroed(TREE_SIZE, TREE_ALIGN, TYPE_TREE)?;
+        tx.lock(root)?;
         tx.store8(Node::root(root).meta_at(), tree_meta());
         Ok(root)
     }
@@ -143,8 +144,8 @@ impl<'h, M: Medium> Tree<'h, M> {
         self.heap.run(|tx| self.delete_in(tx, key))
     }
 
-    /// Deletes as [`delete`](Tree::delete) does, as a part of `tx`. A key that is absent is not locked: another
-    /// transaction may add it before `tx` commits.
+    /// Deletes as [`delete`](Tree::delete) does, as a part of `tx`. That a key is absent counts as read: `tx` starts
+    /// again if another transaction adds the key before `tx` commits.
     ///
     /// # Errors
     /// As [`delete`](Tree::delete). After [`IndexError::Heap`] the transaction must end, so pass the error on.
@@ -188,17 +189,45 @@ impl<'h, M: Medium> Tree<'h, M> {
 
     /// Returns a copy of the value of `key` as the transaction sees it, its own changes included.
     ///
-    /// Takes no lock. Until the transaction is over, others may change the key, unless the transaction has changed
-    /// it.
+    /// The read is validated: the transaction starts again if another one changes the key, or adds it, before this one
+    /// commits. Waits for a transaction that is about to change the key's node.
+    ///
+    /// # Errors
+    /// As [`Reader::get`]. After [`IndexError::Heap`] the transaction must end, so pass the error on.
+    pub fn get_in(&self, tx: &Tx<'_, M>, key: &[u8]) -> Result<Option<Vec<u8>>, IndexError> {
+        self.check_heap(tx)?;
+        if self.root.is_null() || key.len() > KEY_LEN_MAX {
+            return Ok(None);
+        }
+        Ok(self.change(tx, key, &mut Get { key })?.map(Value::into_vec))
+    }
+
+    /// Returns a copy of the value of `key` as [`get_in`](Tree::get_in) does, but does not validate the read: the
+    /// value may be another one when the transaction commits, and need not go with its other reads. Waits for no
+    /// lock.
     ///
     /// # Errors
     /// As [`Reader::get`].
-    pub fn get_in(&self, tx: &Tx<'_, M>, key: &[u8]) -> Result<Option<Vec<u8>>, IndexError> {
+    pub fn get_unvalidated_in(&self, tx: &Tx<'_, M>, key: &[u8]) -> Result<Option<Vec<u8>>, IndexError> {
         self.check_heap(tx)?;
         let _pin = self.heap.pin();
         let lookup = Lookup { heap: self.heap, view: tx, memory: tx.memory(), tx: Some(tx) };
         let found = lookup.get(self.root, key);
         tx.memory().fault().map_or(found, |fault| Err(fault.into())).map(|value| value.map(Value::into_vec))
+    }
+
+    /// Returns the number of keys as the transaction sees it, as the tree has counted them. The transaction starts
+    /// again if another one adds or removes a key before this one commits.
+    ///
+    /// # Errors
+    /// [`IndexError::Heap`], which the closure passes on; [`IndexError::Fault`].
+    pub fn count_in(&self, tx: &Tx<'_, M>) -> Result<u64, IndexError> {
+        self.check_heap(tx)?;
+        if self.root.is_null() {
+            return Ok(0);
+        }
+        let sum = count::sum_in(tx, self.root)?;
+        tx.memory().fault().map_or(Ok(sum), |fault| Err(fault.into()))
     }
 
     /// Returns the number of keys, as the tree has counted them. While others add and remove keys, it is about the
@@ -215,7 +244,7 @@ impl<'h, M: Medium> Tree<'h, M> {
 
     /// Refuses a transaction of another heap, which would store there at this tree's offsets.
     #[inline]
-    fn check_heap(&self, tx: &Tx<'_, M>) -> Result<(), IndexError> {
+    pub(crate) fn check_heap(&self, tx: &Tx<'_, M>) -> Result<(), IndexError> {
         if std::ptr::eq(tx.heap(), self.heap) { Ok(()) } else { Err(IndexError::OtherPool) }
     }
 
@@ -271,6 +300,7 @@ impl<'h, M: Medium> Tree<'h, M> {
                         .map_or(Ok(output), |fault| Err(abort_transaction(tx, fault.into())));
                 }
                 Err(Retry::Failed(error)) => return Err(error),
+                Err(Retry::Conflict) if tx.will_restart() => return Err(HeapError::Conflict.into()),
                 Err(Retry::Conflict) => conflicts += 1,
                 // The writer that changes the place waits for no other thread, so holding locks meanwhile does no
                 // harm. A restart would forget the number of attempts, and damage would keep the transaction for
@@ -314,7 +344,7 @@ fn check_pool_len(memory: &Memory) -> Result<(), IndexError> {
     Ok(())
 }
 
-/// An operation that changes the tree.
+/// An operation that changes the tree, or reads it as a part of a transaction.
 trait Change<M: Medium> {
     type Output;
 
@@ -347,7 +377,6 @@ impl<M: Medium, F: FnMut(Option<&[u8]>) -> Option<Vec<u8>>> Change<M> for Update
     type Output = ();
 
     fn attempt<V: View>(&mut self, attempt: &Attempt<'_, '_, M, V>) -> Result<(), Retry> {
-        let held = attempt.tx.lock_savepoint();
         let point = attempt.find_insert_point(self.key)?;
         let old = match &point {
             InsertPoint::Existing(step) => {
@@ -357,11 +386,22 @@ impl<M: Medium, F: FnMut(Option<&[u8]>) -> Option<Vec<u8>>> Change<M> for Update
         };
         match (self.decide)(old.as_deref()) {
             Some(new) => abort_on_error(attempt.tx, attempt.put(&point, self.key, &new)),
-            None => {
-                attempt.tx.unlock_since(held);
-                Ok(())
-            }
+            // The lock is kept: it proves what `decide` has seen.
+            None => Ok(()),
         }
+    }
+}
+
+struct Get<'a> {
+    key: &'a [u8],
+}
+
+impl<M: Medium> Change<M> for Get<'_> {
+    type Output = Option<Value>;
+
+    #[inline]
+    fn attempt<V: View>(&mut self, attempt: &Attempt<'_, '_, M, V>) -> Result<Option<Value>, Retry> {
+        attempt.read_value(self.key)
     }
 }
 

@@ -59,3 +59,34 @@ impl<M: Medium> View for Tx<'_, M> {
         Deref::deref(self.memory()).len()
     }
 }
+
+/// The pool as a scan sees it.
+pub(crate) trait ScanView<M: Medium>: View {
+    /// Returns the pool's bytes.
+    fn memory(&self) -> &Readable;
+
+    /// Returns the transaction that the scan is a part of.
+    fn tx(&self) -> Option<&Tx<'_, M>>;
+}
+
+impl<M: Medium> ScanView<M> for Readable {
+    #[inline(always)]
+    fn memory(&self) -> &Readable {
+        self
+    }
+
+    #[inline(always)]
+    fn tx(&self) -> Option<&Tx<'_, M>> {
+        None
+    }
+}
+
+impl<M: Medium> ScanView<M> for Tx<'_, M> {
+    fn memory(&self) -> &Readable {
+        Tx::memory(self)
+    }
+
+    fn tx(&self) -> Option<&Tx<'_, M>> {
+        Some(self)
+    }
+}

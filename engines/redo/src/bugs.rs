@@ -59,8 +59,15 @@ pub static LOG_MOVED_BEFORE_HEADER: Bug =
 /// Rule 12: the header names new space before a record does.
 pub static SPACE_BEFORE_HEADER: Bug = Bug::new("space-before-header", "an object lies outside of the pool");
 
+/// Isolation: what a transaction has read is compared once all its locks are held.
+pub static READS_NOT_VALIDATED: Bug =
+    Bug::new("reads-not-validated", "a change follows from values that were replaced meanwhile");
+/// Isolation: a value newer than the others is read only if the others still hold.
+pub static READS_NOT_EXTENDED: Bug =
+    Bug::new("reads-not-extended", "a closure sees values that were never there together");
+
 /// Every bug of this crate.
-pub static ALL: [&Bug; 20] = [
+pub static ALL: [&Bug; 22] = [
     &WRITE_BACK_BEFORE_DRAIN,
     &EPOCH_NOT_IN_CHECKSUM,
     &TORN_RECORD,
@@ -81,4 +88,6 @@ pub static ALL: [&Bug; 20] = [
     &LOG_MOVED_WITH_RECORDS,
     &LOG_MOVED_BEFORE_HEADER,
     &SPACE_BEFORE_HEADER,
+    &READS_NOT_VALIDATED,
+    &READS_NOT_EXTENDED,
 ];

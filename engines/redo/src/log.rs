@@ -183,6 +183,14 @@ impl<M: Medium> Log<M> {
         self.checkpointed.load(Ordering::Acquire)
     }
 
+    /// Returns the greatest sequence number that was assigned so far. Locks of the transactions up to it were taken
+    /// before: a thread that looks at one of them afterwards sees that it is held, or was released.
+    #[inline]
+    pub fn last_sequence(&self) -> u64 {
+        // ORDER: acquires the locks that were taken before the number was assigned.
+        self.next_sequence.0.load(Ordering::Acquire) - 1
+    }
+
     /// Returns the maximum length of a record in words, header included. A longer record continues elsewhere, by
     /// [`Entry::Continue`](lode_layout::Entry::Continue).
     pub fn record_words_max(&self) -> usize {

@@ -16,4 +16,5 @@ mod number_of_readers_is_unlimited;
 mod repair_keeps_sound_keys;
 mod stalled_writer_is_not_corruption;
 mod transaction_of_another_heap_is_refused;
+mod transactions_are_serializable;
 mod tree_matches_ordered_map;
