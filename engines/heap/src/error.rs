@@ -52,9 +52,9 @@ pub enum HeapError {
         /// Maximum bytes of log.
         limit: u64,
     },
-    /// Another transaction holds a lock that this one needs. [`Heap::run`](crate::Heap::run) starts the closure
-    /// again; pass it on with `?`.
-    #[error("another transaction holds a lock that this one needs")]
+    /// Another transaction holds a lock that this one needs, or has changed what this one has read.
+    /// [`Heap::run`](crate::Heap::run) starts the closure again; pass it on with `?`.
+    #[error("another transaction holds a lock that this one needs, or has changed what it read")]
     Conflict,
     /// The transaction may or may not be there when the pool is opened again. This handle accepts no more changes. It
     /// gives the space that the transaction has allocated to no other.

@@ -27,6 +27,7 @@ mod session;
 mod transaction;
 mod tx;
 mod typed;
+mod validation;
 mod walk;
 mod writes;
 

@@ -195,14 +195,15 @@ impl<T, B> PBox<T, B> {
 }
 
 impl<T: Persist<B>, B: Brand> PBox<T, B> {
-    /// Returns the object that the pointer leads to for the transaction, its own changes included.
+    /// Returns the object that the pointer leads to for the transaction, its own changes included. The read of the
+    /// pointer is validated.
     ///
     /// # Errors
-    /// [`HeapError::Fault`] when the pointer is damaged, or when the object's memory is known to be lost.
+    /// [`HeapError::Conflict`] as [`PCell::get`]; [`HeapError::Fault`] when the pointer is damaged, or when the object's memory is known to be lost.
     #[inline]
     pub fn get<'t, M: Medium>(&'t self, tx: &'t TypedTx<'_, B, M>) -> Result<Option<&'t T>, HeapError> {
         let memory = tx.raw().heap().memory();
-        let at = PoolOffset::new(tx.raw().load8(offset_of(memory, &self.word)));
+        let at = PoolOffset::new(tx.raw().read8(offset_of(memory, &self.word))?);
         // SAFETY: - the pointer was reached in this transaction, which is pinned until it is over.
         (!at.is_null()).then(|| unsafe { get_ref(memory, at) }).transpose().map_err(HeapError::from)
     }
@@ -381,9 +382,32 @@ pub(crate) fn root<T: Persist<B>, B: Brand, M: Medium>(heap: &Heap<M>) -> Result
         return Ok(None);
     }
     let object = heap.object(at)?;
-    if object.type_number != T::TYPE_NUMBER || object.size < size_of::<T>() as u64 {
-        return Err(HeapError::WrongType { at, want: T::TYPE_NUMBER, found: object.type_number });
-    }
+    check_root::<T, B>(at, object.size, object.type_number)?;
     // SAFETY: - the object is a `T`, as just checked; no pointer owns the root, so no transaction can free it.
     unsafe { get_ref(heap.memory(), at) }.map(Some).map_err(HeapError::from)
+}
+
+fn check_root<T: Persist<B>, B: Brand>(at: PoolOffset, size: u64, found: u64) -> Result<(), HeapError> {
+    let is_right = found == T::TYPE_NUMBER && size >= size_of::<T>() as u64;
+    if is_right { Ok(()) } else { Err(HeapError::WrongType { at, want: T::TYPE_NUMBER, found }) }
+}
+
+impl<B: Brand, M: Medium> TypedTx<'_, B, M> {
+    /// Returns the root as the transaction sees it, or `None` while there is none. The read is validated: the
+    /// transaction starts again if another one makes the root before this one commits.
+    ///
+    /// # Errors
+    /// [`HeapError::Conflict`] as [`PCell::get`]; [`HeapError::WrongType`] when the root is not a `T`;
+    /// [`HeapError::Corrupt`] and [`HeapError::Fault`].
+    pub fn root<T: Persist<B>>(&self) -> Result<Option<&T>, HeapError> {
+        let at = self.raw().root()?;
+        if at.is_null() {
+            return Ok(None);
+        }
+        let (size, type_number) = self.raw().object(at)?;
+        check_root::<T, B>(at, size, type_number)?;
+        // SAFETY: - the object is a `T`, as just checked; no pointer owns the root, so no transaction can free it. If
+        //           this transaction made it, its content is in place.
+        unsafe { get_ref(self.raw().heap().memory(), at) }.map(Some).map_err(HeapError::from)
+    }
 }

@@ -1,4 +1,4 @@
-//! What a transaction has read, and the proof that it still holds: transactions are serializable.
+//! The reads of a transaction, and the proof that they still hold: transactions are serializable.
 //!
 //! A read loads words under the lock of an offset, its *guard*, without taking the lock. The transaction notes the
 //! guard, the number of the last transaction that changed words under it, and a way to read again. The rules:
@@ -27,6 +27,8 @@
 //! A number is the transaction's place in the log, which is drawn with all its locks held. So a reader that finds
 //! the log at number n sees each transaction up to n at work, or done: its locks are held, or released.
 //!
+//! The comparison itself is in `validation.rs`.
+//!
 //! A transaction that was restarted often becomes the *senior*, one at a time. Its reads take their locks. It waits
 //! for each as long as it has to, and no other transaction takes the lock for which it waits. Its holder gives up soon
 //! if it waits for another one.
@@ -35,34 +37,20 @@
 //! A read: two loads of the lock's word, and a note of 64 bytes; at a commit that changes something, one more load. A
 //! transaction that reads nothing in this way pays nothing.
 
-use crate::attempt::Attempt;
-use crate::error::HeapError;
-use crate::heap::Heap;
-use crate::locks::{Tag, Version};
+use crate::locks::Version;
 use crate::readers::{DetachedPin, Readers};
-use crate::tx::Tx;
 use crate::writeset::WriteSet;
 use lode_layout::PoolOffset;
-use lode_pmem::sync::fence_after_exchange;
-use lode_pmem::{Medium, Readable};
-use lode_redo::bugs;
+use lode_pmem::Readable;
 use std::cell::RefCell;
-use std::sync::atomic::{Ordering, fence};
-
-/// Passes over all reads after which a transaction starts again, because other transactions keep changing words under
-/// the locks of its reads.
-const PASSES_MAX: u32 = 16;
-/// Rounds for which a read waits for a lock; also the number of times that one read is compared at a time.
-const READ_ROUNDS_MAX: u32 = 1 << 14;
-/// As `READ_ROUNDS_MAX`, while the transaction holds a lock that comes after the one for which it waits.
-const INVERTED_READ_ROUNDS_MAX: u32 = 96;
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// A read: words under the lock of `guard`, in a form that its [`ReadCheck`] understands.
 #[derive(Clone, Copy, Debug)]
 pub struct Read {
     /// The offset whose lock guards the words.
     pub guard: PoolOffset,
-    /// Where the words are, and what they were.
+    /// The places of the words, and their contents.
     pub words: [u64; 5],
 }
 
@@ -73,8 +61,8 @@ pub type ReadCheck = fn(&Reread<'_>, &mut Read) -> bool;
 /// The pool for a [`ReadCheck`]: as the transaction found it. Objects that the transaction has made are there, too.
 #[derive(Debug)]
 pub struct Reread<'a> {
-    memory: &'a Readable,
-    writes: Option<RefCell<&'a mut WriteSet>>,
+    pub(crate) memory: &'a Readable,
+    pub(crate) writes: Option<RefCell<&'a mut WriteSet>>,
 }
 
 impl Reread<'_> {
@@ -95,34 +83,52 @@ impl Reread<'_> {
         }
     }
 
+    /// Returns a copy of the `len` bytes from `at` on; none if the pool does not have so many.
+    pub(crate) fn bytes(&self, at: PoolOffset, len: u64) -> Vec<u8> {
+        if at.get().checked_add(len).is_none_or(|end| end > self.memory.len()) {
+            return Vec::new();
+        }
+        let mut bytes = vec![0; len as usize];
+        self.read(at, &mut bytes);
+        bytes
+    }
+
     /// Returns the pool's bytes.
     pub fn memory(&self) -> &Readable {
         self.memory
     }
 }
 
+impl Read {
+    /// Returns true if the last word is the digest of `bytes`. Of two contents that differ, one is taken for the other
+    /// with probability 2^-64.
+    pub(crate) fn is_digest(&self, bytes: &[u8]) -> bool {
+        self.words[4] == digest(bytes)
+    }
+}
+
+pub(crate) fn digest(bytes: &[u8]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    bytes.hash(&mut hasher);
+    hasher.finish()
+}
+
 /// A read, and when it was compared last.
 #[derive(Debug)]
-struct Dependency {
-    read: Read,
+pub(crate) struct Dependency {
+    pub(crate) read: Read,
     /// The version of the guard's lock, open.
-    version: Version,
-    check: ReadCheck,
+    pub(crate) version: Version,
+    pub(crate) check: ReadCheck,
 }
 
 /// All that a transaction has read.
 #[derive(Debug, Default)]
 pub(crate) struct ReadSet {
-    dependencies: Vec<Dependency>,
+    pub(crate) dependencies: Vec<Dependency>,
     /// Number up to which the transaction sees all others.
-    snapshot: u64,
-    pin: Option<DetachedPin>,
-}
-
-/// The reason why reads do not hold.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Invalid {
-    is_inversion: bool,
+    pub(crate) snapshot: u64,
+    pub(crate) pin: Option<DetachedPin>,
 }
 
 impl ReadSet {
@@ -141,262 +147,7 @@ impl ReadSet {
     }
 
     #[inline]
-    fn push(&mut self, read: Read, number: u64, check: ReadCheck) {
+    pub(crate) fn push(&mut self, read: Read, number: u64, check: ReadCheck) {
         self.dependencies.push(Dependency { read, version: Version::of_number(number), check });
-    }
-
-    /// Compares all reads, and moves the snapshot up to the last commit.
-    fn validate<M: Medium>(
-        &mut self,
-        heap: &Heap<M>,
-        attempt: &mut Attempt,
-        memory: &Readable,
-    ) -> Result<(), Invalid> {
-        let locks = heap.locks();
-        for _ in 0..PASSES_MAX {
-            // ORDER: before the versions are loaded: locks of the transactions up to this number were taken before.
-            let snapshot = heap.last_commit();
-            let mut has_moved = false;
-            for dependency in &mut self.dependencies {
-                if locks.version(locks.stripe(dependency.read.guard)) != dependency.version {
-                    has_moved |= dependency.compare(heap, attempt, memory)?;
-                }
-            }
-            if !has_moved {
-                self.snapshot = snapshot;
-                return Ok(());
-            }
-        }
-        Err(Invalid { is_inversion: false })
-    }
-}
-
-impl Dependency {
-    /// Reads again, if the number of the lock moved. Returns true if it did, and the words are the same.
-    #[cold]
-    fn compare<M: Medium>(
-        &mut self,
-        heap: &Heap<M>,
-        attempt: &mut Attempt,
-        memory: &Readable,
-    ) -> Result<bool, Invalid> {
-        let locks = heap.locks();
-        let mut moved = false;
-        for round in 0..READ_ROUNDS_MAX {
-            let guard = self.read.guard;
-            let (stripe, tag) = (locks.stripe(guard), Tag::of(guard));
-            let now = locks.version(stripe);
-            let is_mine = attempt.holds(stripe);
-            if now.is_held_for(tag) && !is_mine {
-                let is_inversion = attempt.inverts_lock_order(stripe);
-                if is_inversion && round >= INVERTED_READ_ROUNDS_MAX {
-                    return Err(Invalid { is_inversion });
-                }
-                heap.medium().relax(round);
-                continue;
-            }
-            if !moved && now.number() == self.version.number() {
-                return Ok(false);
-            }
-            // Words under a lock that the transaction holds are compared as they were before its own changes. Objects
-            // that it has made have no lock of their own to hold.
-            let writes = (!is_mine).then(|| RefCell::new(attempt.writes()));
-            let holds = (self.check)(&Reread { memory, writes }, &mut self.read);
-            // ORDER: the words are loaded before the version is loaded again.
-            fence(Ordering::Acquire);
-            if self.read.guard != guard {
-                moved = true;
-                continue;
-            }
-            if locks.version(stripe) != now {
-                continue;
-            }
-            if !holds {
-                return Err(Invalid { is_inversion: false });
-            }
-            self.version = Version::of_number(now.number());
-            return Ok(true);
-        }
-        Err(Invalid { is_inversion: false })
-    }
-}
-
-fn is_same_word(reread: &Reread<'_>, read: &mut Read) -> bool {
-    reread.load8(read.guard) == read.words[0]
-}
-
-impl<M: Medium> Heap<M> {
-    /// Returns the number of the last transaction that has begun to commit, counted from the opening of the heap.
-    #[inline]
-    pub(crate) fn last_commit(&self) -> u64 {
-        self.number_of(self.log().last_sequence())
-    }
-
-    /// Compares all that the attempt has read. A conflict restarts the closure.
-    pub(crate) fn validate_reads(&self, attempt: &mut Attempt, memory: &Readable) -> Result<(), HeapError> {
-        // ORDER: the locks of this transaction are taken before versions are loaded. Of two transactions, each of
-        // which changes what the other has read, one sees the other's lock.
-        fence_after_exchange();
-        let mut reads = std::mem::take(attempt.reads());
-        let validated = reads.validate(self, attempt, memory);
-        *attempt.reads() = reads;
-        validated.map_err(|Invalid { is_inversion }| {
-            attempt.conflict(is_inversion);
-            HeapError::Conflict
-        })
-    }
-
-    /// Moves the snapshot of the attempt so far that it includes the transaction `number`.
-    #[inline]
-    pub(crate) fn extend_snapshot(
-        &self,
-        attempt: &mut Attempt,
-        memory: &Readable,
-        number: u64,
-    ) -> Result<(), HeapError> {
-        if number <= attempt.reads().snapshot {
-            return Ok(());
-        }
-        if bugs::READS_NOT_EXTENDED.is_active() {
-            attempt.reads().snapshot = self.last_commit();
-            return Ok(());
-        }
-        self.validate_reads(attempt, memory)
-    }
-}
-
-/// Reads that are validated. The transaction is as if all of them had happened in one moment.
-impl<M: Medium> Tx<'_, M> {
-    /// Returns the aligned word at `at`, which only transactions that hold its lock change, as the transaction sees
-    /// it.
-    ///
-    /// # Errors
-    /// [`HeapError::Conflict`] when the word does not go with what the transaction has read before.
-    #[inline]
-    pub fn read8(&self, at: PoolOffset) -> Result<u64, HeapError> {
-        let locks = self.heap().locks();
-        let stripe = locks.stripe(at);
-        let before = locks.version(stripe);
-        {
-            let attempt = &mut *self.attempt();
-            let is_senior = attempt.is_senior();
-            let (reads, writes) = attempt.reads_and_writes();
-            let word = writes.load8(self.memory(), at);
-            // ORDER: the word is loaded before the version is loaded again.
-            fence(Ordering::Acquire);
-            let is_open = !before.is_held() && locks.version(stripe) == before;
-            if is_open && before.number() <= reads.snapshot && !is_senior {
-                reads.push(Read { guard: at, words: [word, 0, 0, 0, 0] }, before.number(), is_same_word);
-                return Ok(word);
-            }
-        }
-        self.read8_slow(at)
-    }
-
-    #[cold]
-    fn read8_slow(&self, at: PoolOffset) -> Result<u64, HeapError> {
-        loop {
-            let version = self.read_version(at)?;
-            let word = self.load8(at);
-            if self.note_read(version, Read { guard: at, words: [word, 0, 0, 0, 0] }, is_same_word)? {
-                return Ok(word);
-            }
-        }
-    }
-
-    /// Returns the version of the lock of `guard` before a read of words under it, for
-    /// [`note_read`](Tx::note_read). Waits while another transaction holds the lock for `guard`.
-    ///
-    /// # Errors
-    /// [`HeapError::Conflict`] when it holds the lock too long; the closure is to start again.
-    #[inline]
-    pub fn read_version(&self, guard: PoolOffset) -> Result<Version, HeapError> {
-        let locks = self.heap().locks();
-        let version = locks.version(locks.stripe(guard));
-        if version.is_held() || self.attempt().is_senior() {
-            return self.read_version_slow(guard);
-        }
-        Ok(version)
-    }
-
-    #[cold]
-    fn read_version_slow(&self, guard: PoolOffset) -> Result<Version, HeapError> {
-        let locks = self.heap().locks();
-        let (stripe, tag) = (locks.stripe(guard), Tag::of(guard));
-        if self.attempt().is_senior() {
-            self.lock(guard)?;
-        }
-        for round in 0.. {
-            let version = locks.version(stripe);
-            let attempt = &mut *self.attempt();
-            if attempt.holds(stripe) || !version.is_held_for(tag) {
-                return Ok(version);
-            }
-            let is_inversion = attempt.inverts_lock_order(stripe);
-            let rounds_max = if is_inversion { INVERTED_READ_ROUNDS_MAX } else { READ_ROUNDS_MAX };
-            if round >= rounds_max {
-                attempt.conflict(is_inversion);
-                return Err(HeapError::Conflict);
-            }
-            self.heap().medium().relax(round);
-        }
-        unreachable!("the loop ends with a version or a conflict")
-    }
-
-    /// Notes a read of words under the lock of its guard, whose version was `version` before. Returns false if they
-    /// may have changed since; the caller then reads again, from [`read_version`](Tx::read_version) on.
-    ///
-    /// # Errors
-    /// [`HeapError::Conflict`] when the words do not go with what the transaction has read before; the closure is to
-    /// start again.
-    #[inline]
-    pub fn note_read(&self, version: Version, read: Read, check: ReadCheck) -> Result<bool, HeapError> {
-        let locks = self.heap().locks();
-        // ORDER: the words are loaded before the version is loaded again.
-        fence(Ordering::Acquire);
-        let now = locks.version(locks.stripe(read.guard));
-        {
-            let attempt = &mut *self.attempt();
-            if now == version && !now.is_held() && now.number() <= attempt.reads().snapshot {
-                attempt.reads().push(read, now.number(), check);
-                return Ok(true);
-            }
-        }
-        self.note_read_slow(version, read, check)
-    }
-
-    #[cold]
-    fn note_read_slow(&self, version: Version, read: Read, check: ReadCheck) -> Result<bool, HeapError> {
-        let locks = self.heap().locks();
-        let (stripe, tag) = (locks.stripe(read.guard), Tag::of(read.guard));
-        let attempt = &mut *self.attempt();
-        if attempt.holds(stripe) {
-            self.heap().extend_snapshot(attempt, self.memory(), version.number())?;
-            return Ok(true);
-        }
-        let is_unchanged = || {
-            let now = locks.version(stripe);
-            now.number() == version.number() && !now.is_held_for(tag)
-        };
-        if !is_unchanged() {
-            return Ok(false);
-        }
-        self.heap().extend_snapshot(attempt, self.memory(), version.number())?;
-        // The snapshot may be later than the read now.
-        if !is_unchanged() {
-            return Ok(false);
-        }
-        attempt.reads().push(read, version.number(), check);
-        Ok(true)
-    }
-
-    /// Keeps objects that the transaction can reach from being used again until it is over. For reads whose
-    /// [`ReadCheck`] compares offsets.
-    #[inline]
-    pub fn pin_to_end(&self) {
-        let attempt = &mut *self.attempt();
-        if attempt.reads().pin.is_none() {
-            attempt.reads().pin = Some(self.heap().shared().readers().pin_detached());
-        }
     }
 }

@@ -9,7 +9,7 @@
 //!   release      locks are open again, and the attempt is over
 //! ```
 //!
-//! Locks are taken by the closure, and what they guard is validated as they are taken. What was only read is validated
+//! Locks are taken by the closure, and reads under them are validated as they are taken. Other reads are validated
 //! with all locks held; see [`read_set`](crate::read_set). Writing the record and its write-backs is one call of the
 //! log, which holds a lane during both.
 

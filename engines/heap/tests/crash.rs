@@ -1,6 +1,6 @@
 //! No power cut loses what a transaction promised.
 
-use lode_heap::explore::{GrowingSubject, HeapSubject, LogSubject};
+use lode_heap::explore::{GrowingSubject, HeapSubject, IsolationSubject, LogSubject};
 use lode_sim::{Budget, Machine, Report, Setup, Subject, explore, explore_poison};
 
 fn clean(name: &str, subject: &impl Subject, setup: Setup) {
@@ -56,6 +56,19 @@ fn growing_heap_survives_power_cuts() {
                     Setup { machine, threads, operations, budget, failing_drains, ..Setup::default() };
                 clean("growing heap", &GrowingSubject { heap, size_max: 0x90000 }, setup);
             }
+        }
+    }
+}
+
+#[test]
+fn transactions_are_serializable() {
+    for machine in Machine::ALL {
+        for threads in 2..=3 {
+            let budget = Budget::scaled(3_000, 100.0);
+            let failing_drains = machine.durability == lode_pmem::Durability::Commit;
+            let operations = 120 / threads as u64;
+            let setup = Setup { machine, threads, operations, budget, failing_drains, ..Setup::default() };
+            clean("reads", &IsolationSubject { size: 0x30000 }, setup);
         }
     }
 }

@@ -48,8 +48,8 @@ struct Pending {
     origin: Option<Origin>,
 }
 
-/// What following a slot depends on: from `previous` on, the slot's node has no child before the slot's, in the
-/// cursor's direction.
+/// The read behind a slot that is to be followed: from `previous` on, the slot's node has no child before the slot's, in
+/// the cursor's direction.
 #[derive(Clone, Copy, Debug)]
 struct Origin {
     /// The node.

@@ -1,6 +1,6 @@
 //! No power cut loses a key, doubles or leaks an object, or leaves a transaction in part.
 
-use lode_index::explore::TreeSubject;
+use lode_index::explore::{IsolationSubject, TreeSubject};
 use lode_pmem::Durability;
 use lode_sim::{Budget, Machine, Setup, explore, explore_poison};
 
@@ -14,6 +14,22 @@ fn tree_survives_power_cuts() {
             let setup = Setup { machine, threads, operations, budget, failing_drains, ..Setup::default() };
             let report = explore(&TreeSubject { size: 0x80000 }, &setup);
             println!("tree, {machine}, {threads} threads: {report}");
+            assert!(report.violation.is_none(), "{}", report.violation.expect("just seen"));
+        }
+    }
+}
+
+/// Some order of the transactions explains all that they read, and what a power cut leaves.
+#[test]
+fn tree_transactions_are_serializable() {
+    for machine in Machine::ALL {
+        for threads in 2..=3 {
+            let budget = Budget::scaled(1_500, 100.0);
+            let failing_drains = machine.durability == Durability::Commit;
+            let operations = 60 / threads as u64;
+            let setup = Setup { machine, threads, operations, budget, failing_drains, ..Setup::default() };
+            let report = explore(&IsolationSubject { size: 0x80000 }, &setup);
+            println!("reads of a tree, {machine}, {threads} threads: {report}");
             assert!(report.violation.is_none(), "{}", report.violation.expect("just seen"));
         }
     }

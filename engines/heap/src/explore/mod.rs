@@ -2,7 +2,9 @@
 
 mod growing;
 mod heap;
+mod isolation;
 
 pub use growing::GrowingSubject;
 pub use heap::HeapSubject;
+pub use isolation::IsolationSubject;
 pub use lode_redo::explore::LogSubject;

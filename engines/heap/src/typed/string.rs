@@ -9,7 +9,7 @@ use lode_layout::PoolOffset;
 use lode_pmem::Medium;
 use std::fmt;
 
-/// UTF-8 text that can change. Read and stored by copy; locked like a [`PVec`].
+/// UTF-8 text that can change. Read and stored by copy; locked and validated like a [`PVec`].
 #[repr(transparent)]
 pub struct PString<B> {
     bytes: PVec<u8, B>,
@@ -71,7 +71,7 @@ impl<B: Brand> PString<B> {
     /// # Errors
     /// [`HeapError::OutOfSpace`], with nothing changed; [`HeapError::Conflict`] as [`len`](PString::len).
     pub fn set<M: Medium>(&self, tx: &TypedTx<'_, B, M>, text: &str) -> Result<(), HeapError> {
-        let old = self.bytes.len(tx)?;
+        let old = self.bytes.lock_len(tx)?;
         self.bytes.truncate(tx, 0)?;
         self.bytes.extend_from_slice(tx, text.as_bytes()).inspect_err(|_| {
             // The text that was cut off is still in its buffer.

@@ -6,6 +6,7 @@ use super::tx::TypedTx;
 use super::type_hash;
 use crate::error::HeapError;
 use crate::persist::{Persist, Word, bytes_of, offset_of, value_of};
+use crate::read_set::{Read, ReadCheck, Reread};
 use crate::tx::Tx;
 use lode_layout::{PoolOffset, WORD};
 use lode_pmem::Medium;
@@ -17,7 +18,8 @@ const CAPACITY_MIN: u64 = 4;
 
 /// An array that grows. Elements are read and stored by copy.
 ///
-/// A transaction that uses a vector has its lock until it is over. Readers outside of transactions take no lock.
+/// A transaction that changes a vector has its lock until it is over. A transaction that reads an element, the length,
+/// or all is validated at its commit. Readers outside of transactions take no lock.
 #[repr(C)]
 pub struct PVec<T, B> {
     buffer: Word,
@@ -67,12 +69,36 @@ impl<T: Persist<B> + Copy, B: Brand> PVec<T, B> {
         buffer.plus(index.wrapping_mul(Self::SIZE))
     }
 
-    /// Returns the number of elements as the transaction sees it.
+    /// Reads the vector, and notes the read. `check` compares it later; it gets the vector's offset and `word`.
+    fn read_noted<M: Medium>(
+        &self,
+        tx: &Tx<'_, M>,
+        word: u64,
+        read: fn(&Reread<'_>, [u64; 3]) -> Vec<u8>,
+        check: ReadCheck,
+    ) -> Result<Vec<u8>, HeapError> {
+        let words = [offset_of(tx.heap().memory(), &self.buffer).get(), Self::SIZE, word];
+        tx.read_validated(PoolOffset::new(words[0]), |reread| read(reread, words), check, words)
+    }
+
+    /// Returns the number of elements as the transaction sees it. The read is validated.
     ///
     /// # Errors
-    /// [`HeapError::Conflict`] when another transaction uses the vector.
+    /// [`HeapError::Conflict`] when another transaction is changing the vector, or when the number does not go with
+    /// what the transaction has read before.
     pub fn len<M: Medium>(&self, tx: &TypedTx<'_, B, M>) -> Result<u64, HeapError> {
-        self.elements(tx.raw()).map(|elements| elements.len)
+        let raw = tx.raw();
+        let at = offset_of(raw.heap().memory(), &self.buffer);
+        for round in 0.. {
+            let version = raw.read_version(at)?;
+            let [buffer, len] = [at, at.plus(WORD)].map(|at| raw.load8(at));
+            let len = if PoolOffset::new(buffer).is_null() { 0 } else { len };
+            if raw.note_read(version, Read { guard: at, words: [len, 0, 0, 0, 0] }, is_same_len)? {
+                return Ok(len);
+            }
+            raw.heap().medium().relax(round);
+        }
+        unreachable!("the loop ends with the length or a conflict")
     }
 
     /// Returns true if the transaction sees no elements.
@@ -83,14 +109,16 @@ impl<T: Persist<B> + Copy, B: Brand> PVec<T, B> {
         self.len(tx).map(|len| len == 0)
     }
 
-    /// Returns element number `index` as the transaction sees it; `None` beyond the end.
+    /// Returns element number `index` as the transaction sees it; `None` beyond the end. The read is validated; it does
+    /// not depend on other elements.
     ///
     /// # Errors
     /// As [`len`](PVec::len).
     pub fn get<M: Medium>(&self, tx: &TypedTx<'_, B, M>, index: u64) -> Result<Option<T>, HeapError> {
-        let Elements { buffer, len } = self.elements(tx.raw())?;
-        let at = Self::element(buffer, index);
-        Ok((index < len).then(|| value_of(|bytes| tx.raw().read(at, bytes))))
+        let bytes = self.read_noted(tx.raw(), index, element_bytes, |reread, read| {
+            read.is_digest(&element_bytes(reread, first_words(read)))
+        })?;
+        Ok(bytes.split_first().map(|(_, element)| value_of(|into| into.copy_from_slice(element))))
     }
 
     /// Stores element number `index`. Returns false if it lies beyond the end.
@@ -181,8 +209,8 @@ impl<T: Persist<B> + Copy, B: Brand> PVec<T, B> {
     /// # Errors
     /// As [`len`](PVec::len).
     pub fn pop<M: Medium>(&self, tx: &TypedTx<'_, B, M>) -> Result<Option<T>, HeapError> {
-        let len = self.len(tx)?;
-        let Some(last) = len.checked_sub(1) else { return Ok(None) };
+        // Takes the lock before the read, which then needs no validation.
+        let Some(last) = self.lock_len(tx)?.checked_sub(1) else { return Ok(None) };
         let value = self.get(tx, last)?;
         self.truncate(tx, last)?;
         Ok(value)
@@ -199,6 +227,11 @@ impl<T: Persist<B> + Copy, B: Brand> PVec<T, B> {
             raw.store8(offset_of(raw.heap().memory(), &self.len), len);
         }
         Ok(())
+    }
+
+    /// Locks the vector, and returns the number of its elements.
+    pub(super) fn lock_len<M: Medium>(&self, tx: &TypedTx<'_, B, M>) -> Result<u64, HeapError> {
+        self.elements(tx.raw()).map(|elements| elements.len)
     }
 
     /// Undoes a `truncate` in the same transaction: there were `len` elements before it.
@@ -222,16 +255,19 @@ impl<T: Persist<B> + Copy, B: Brand> PVec<T, B> {
         Ok(())
     }
 
-    /// Returns all elements as the transaction sees them.
+    /// Returns all elements as the transaction sees them. The read is validated.
     ///
     /// # Errors
-    /// As [`len`](PVec::len).
+    /// As [`len`](PVec::len), and [`HeapError::Corrupt`] when the length is damaged.
     pub fn to_vec<M: Medium>(&self, tx: &TypedTx<'_, B, M>) -> Result<Vec<T>, HeapError> {
-        let Elements { buffer, len } = self.elements(tx.raw())?;
-        self.check(tx.raw().heap().memory().len(), buffer, len)?;
-        let mut bytes = vec![0; (len * Self::SIZE) as usize];
-        tx.raw().read(buffer, &mut bytes);
-        Ok(Self::values(&bytes, len))
+        let bytes = self.read_noted(tx.raw(), 0, all_bytes, |reread, read| {
+            read.is_digest(&all_bytes(reread, first_words(read)))
+        })?;
+        let (words, elements) = bytes.split_at(2 * WORD as usize);
+        let [buffer, len] =
+            [0, 1].map(|word| value_of::<u64, B>(|into| into.copy_from_slice(&words[word * 8..][..8])));
+        self.check(tx.raw().heap().memory().len(), PoolOffset::new(buffer), len)?;
+        Ok(Self::values(elements, len))
     }
 
     /// Returns all elements as they were last committed.
@@ -281,6 +317,43 @@ impl<T: Persist<B> + Copy, B: Brand> PVec<T, B> {
         let part = |index: u64| &bytes[index as usize * size..][..size];
         (0..len).map(|index| value_of(|into| into.copy_from_slice(part(index)))).collect()
     }
+}
+
+/// Returns the words of a read before its digest: the vector's offset, the size of an element, and another one.
+fn first_words(read: &Read) -> [u64; 3] {
+    [read.words[0], read.words[1], read.words[2]]
+}
+
+/// Returns the buffer and the length of the vector at an offset.
+fn elements_at(reread: &Reread<'_>, at: PoolOffset) -> Elements {
+    let buffer = PoolOffset::new(reread.load8(at));
+    // A vector that was freed with its owner keeps its length, and has no buffer.
+    Elements { buffer, len: if buffer.is_null() { 0 } else { reread.load8(at.plus(WORD)) } }
+}
+
+fn is_same_len(reread: &Reread<'_>, read: &mut Read) -> bool {
+    elements_at(reread, read.guard).len == read.words[0]
+}
+
+/// Returns an element after a byte 1; nothing beyond the end.
+fn element_bytes(reread: &Reread<'_>, [at, size, index]: [u64; 3]) -> Vec<u8> {
+    let Elements { buffer, len } = elements_at(reread, PoolOffset::new(at));
+    if index >= len {
+        return Vec::new();
+    }
+    let mut bytes = vec![1];
+    let mut element = vec![0; size as usize];
+    reread.read(buffer.plus(index.wrapping_mul(size)), &mut element);
+    bytes.extend(element);
+    bytes
+}
+
+/// Returns the buffer's offset, the length, and all elements; no elements if so many can't be there.
+fn all_bytes(reread: &Reread<'_>, [at, size, _]: [u64; 3]) -> Vec<u8> {
+    let Elements { buffer, len } = elements_at(reread, PoolOffset::new(at));
+    let mut bytes = [buffer.get().to_le_bytes(), len.to_le_bytes()].concat();
+    bytes.extend(reread.bytes(buffer, len.saturating_mul(size)));
+    bytes
 }
 
 impl<T, B> fmt::Debug for PVec<T, B> {

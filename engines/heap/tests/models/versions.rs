@@ -1,11 +1,12 @@
 //! A lock is held by one at a time, and can't be taken if what it guards changed since its version was read.
 
 use crate::explore;
-use crate::locks::LockTable;
+use crate::locks::{LockTable, Tag, Version};
 use lode_layout::PoolOffset;
+use lode_pmem::sync::fence_after_exchange;
 use loom::cell::Cell;
 use loom::sync::Arc;
-use loom::sync::atomic::{AtomicU64, Ordering};
+use loom::sync::atomic::{AtomicU64, Ordering, fence};
 use loom::thread;
 
 const AT: PoolOffset = PoolOffset::new(64);
@@ -27,7 +28,7 @@ impl Shared {
     /// Takes the lock, changes both words and the count.
     fn change(&self) {
         let stripe = self.locks.stripe(AT);
-        while !self.locks.take(stripe, self.locks.version(stripe)) {
+        while !self.locks.take(stripe, Tag::of(AT), self.locks.version(stripe)) {
             thread::yield_now();
         }
         let count = self.count.get() + 1;
@@ -36,7 +37,7 @@ impl Shared {
             // As write-backs do.
             word.store(count, Ordering::Release);
         }
-        self.locks.release(stripe);
+        self.locks.release_changed(stripe, count);
     }
 
     /// Reads both words without the lock; they belong together if the lock can then be taken unchanged.
@@ -44,7 +45,7 @@ impl Shared {
         let stripe = self.locks.stripe(AT);
         let version = self.locks.version(stripe);
         let [first, second] = self.words.each_ref().map(|word| word.load(Ordering::Acquire));
-        if self.locks.take(stripe, version) {
+        if self.locks.take(stripe, Tag::of(AT), version) {
             assert_eq!(first, second, "the words were read across a change");
             assert_eq!(first, self.count.get(), "the words are older than the lock");
             self.locks.release(stripe);
@@ -75,5 +76,99 @@ fn unchanged_version_validates_read() {
         });
         shared.read();
         other.join().unwrap();
+    });
+}
+
+/// Words under locks of their own, and the number of the last commit.
+struct Words {
+    locks: LockTable,
+    at: [PoolOffset; 2],
+    words: [AtomicU64; 2],
+    clock: AtomicU64,
+}
+
+impl Words {
+    fn new() -> Arc<Words> {
+        let locks = LockTable::new();
+        let second = (1..).map(|number| PoolOffset::new(AT.get() + 16 * number));
+        let second = second.clone().find(|at| locks.stripe(*at) != locks.stripe(AT)).unwrap();
+        let words = [AtomicU64::new(0), AtomicU64::new(0)];
+        Arc::new(Words { locks, at: [AT, second], words, clock: AtomicU64::new(0) })
+    }
+
+    fn lock(&self, index: usize) {
+        let stripe = self.locks.stripe(self.at[index]);
+        while !self.locks.take(stripe, Tag::of(self.at[index]), self.locks.version(stripe)) {
+            thread::yield_now();
+        }
+    }
+
+    /// Changes both words, as a transaction does.
+    fn change_both(&self) {
+        (0..2).for_each(|index| self.lock(index));
+        // As the log draws the number of a record.
+        let number = self.clock.fetch_add(1, Ordering::Release) + 1;
+        self.words.iter().for_each(|word| word.store(number, Ordering::Release));
+        self.at.iter().for_each(|at| self.locks.release_changed(self.locks.stripe(*at), number));
+    }
+
+    /// Reads both words by the rules of `read_set`; `None` if the closure would start again.
+    fn read_both(&self) -> Option<[u64; 2]> {
+        let (mut snapshot, mut noted, mut found) = (0, Vec::new(), [0; 2]);
+        for (index, at) in self.at.iter().enumerate() {
+            let stripe = self.locks.stripe(*at);
+            let version = self.locks.version(stripe);
+            if version.is_held() {
+                return None;
+            }
+            found[index] = self.words[index].load(Ordering::Acquire);
+            fence(Ordering::Acquire);
+            if self.locks.version(stripe) != version {
+                return None;
+            }
+            if version.number() > snapshot {
+                snapshot = self.clock.load(Ordering::Acquire);
+                if noted.iter().any(|(stripe, version)| self.locks.version(*stripe) != *version) {
+                    return None;
+                }
+            }
+            noted.push((stripe, version));
+        }
+        Some(found)
+    }
+}
+
+/// A transaction that has read one word sees the other one as it was at the same moment, or starts again.
+#[test]
+fn reads_belong_to_one_snapshot() {
+    explore(3, || {
+        let words = Words::new();
+        let other = Arc::clone(&words);
+        let other = thread::spawn(move || {
+            other.change_both();
+            other.change_both();
+        });
+        if let Some([first, second]) = words.read_both() {
+            assert_eq!(first, second, "words of two moments");
+        }
+        other.join().unwrap();
+    });
+}
+
+/// Of two transactions, each of which changes what the other one has read, one sees the other's lock.
+#[test]
+fn write_skew_is_seen() {
+    explore(3, || {
+        let words = Words::new();
+        let commit = |words: &Words, mine: usize| {
+            words.lock(mine);
+            fence_after_exchange();
+            let theirs = words.locks.stripe(words.at[1 - mine]);
+            words.locks.version(theirs) == Version::of_number(0)
+        };
+        let other = Arc::clone(&words);
+        let other = thread::spawn(move || commit(&other, 1));
+        let mine = commit(&words, 0);
+        assert!(!(mine && other.join().unwrap()), "both transactions commit");
     });
 }

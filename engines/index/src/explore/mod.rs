@@ -1,6 +1,8 @@
 //! A workload for the crash explorer: transactions that insert, change and delete a few keys of one tree. The keys
 //! meet in nodes of several kinds.
 
+mod isolation;
+
 use crate::{Finding, IndexError, Tree};
 use lode_heap::{Heap, HeapError};
 use lode_layout::{Geometry, PoolOffset};
@@ -8,6 +10,8 @@ use lode_pmem::Counter;
 use lode_sim::oracle::{Access, RegisterMismatch, Registers};
 use lode_sim::{Actor, HistoryPrefix, SimMedium, Subject};
 use std::sync::Arc;
+
+pub use isolation::IsolationSubject;
 
 const UUID: [u8; 16] = [9; 16];
 const KEYS: u64 = 28;
@@ -102,7 +106,6 @@ impl Engine {
                         step.writes.push((*key, Some(new)));
                     }
                     None => {
-                        // Absence is not locked, so it tells nothing about the moment of the commit.
                         if tree.delete_in(tx, &bytes(*key))? {
                             step.writes.push((*key, None));
                         }

@@ -1,0 +1,202 @@
+//! Transactions that read some words and change others: each history has an order that explains it.
+
+use crate::error::HeapError;
+use crate::heap::Heap;
+use crate::tx::Tx;
+use lode_layout::{Geometry, LINE, PoolOffset};
+use lode_sim::{Actor, HistoryPrefix, SerialOrders, SimMedium, Subject};
+use std::fmt;
+use std::sync::Arc;
+
+const UUID: [u8; 16] = [7; 16];
+const TYPE: u64 = 3;
+const WORDS: u64 = 6;
+/// The wrapping sum of the words.
+const TOTAL: u64 = 1_000_000;
+/// One in this many operations follows a checkpoint that its thread requested.
+const CHECKPOINT_ONE_IN: u8 = 24;
+
+/// Words in a heap of `size` bytes, with a sum that no transaction changes.
+#[derive(Clone, Copy, Debug)]
+pub struct IsolationSubject {
+    /// Length of the medium in bytes.
+    pub size: u64,
+}
+
+/// The heap while it is used.
+#[derive(Debug)]
+pub struct Engine {
+    heap: Heap<Arc<SimMedium>>,
+    root: PoolOffset,
+}
+
+/// The words that a transaction read and wrote.
+#[derive(Clone, Debug, Default)]
+pub struct Step {
+    reads: Vec<(usize, u64)>,
+    writes: Vec<(usize, u64)>,
+}
+
+/// The reason why a history or a recovered heap is wrong.
+#[derive(Debug)]
+pub enum Mismatch {
+    /// No order of the transactions explains what they read.
+    NoOrder,
+    /// No order of the transactions leaves these words.
+    Words {
+        /// The words.
+        found: Vec<u64>,
+        /// The contents that orders leave.
+        legal: Vec<Vec<u64>>,
+    },
+}
+
+impl fmt::Display for Mismatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Mismatch::NoOrder => write!(f, "no order of the transactions explains what they read"),
+            Mismatch::Words { found, legal } => write!(f, "the words are {found:?}, and could be {legal:?}"),
+        }
+    }
+}
+
+fn word_at(root: PoolOffset, word: usize) -> PoolOffset {
+    root.plus(word as u64 * LINE)
+}
+
+fn initial() -> Vec<u64> {
+    let mut words = vec![0; WORDS as usize];
+    words[0] = TOTAL;
+    words
+}
+
+impl Engine {
+    fn read(&self, tx: &Tx<'_, Arc<SimMedium>>, step: &mut Step, word: usize) -> Result<u64, HeapError> {
+        let value = tx.read8(word_at(self.root, word))?;
+        step.reads.push((word, value));
+        Ok(value)
+    }
+
+    fn write(
+        &self,
+        tx: &Tx<'_, Arc<SimMedium>>,
+        step: &mut Step,
+        word: usize,
+        value: u64,
+    ) -> Result<(), HeapError> {
+        let at = word_at(self.root, word);
+        tx.lock(at)?;
+        tx.store8(at, value);
+        step.writes.push((word, value));
+        Ok(())
+    }
+
+    /// Moves an amount that a third word decides, or two.
+    fn transfer(&self, tx: &Tx<'_, Arc<SimMedium>>, words: [usize; 4]) -> Result<Step, HeapError> {
+        let mut step = Step::default();
+        let [from, to, first, second] = words;
+        let amount = self.read(tx, &mut step, first)?.wrapping_mul(3) ^ self.read(tx, &mut step, second)?;
+        let amount = (amount & 0xFFF) + 1;
+        let left = self.read(tx, &mut step, from)?.wrapping_sub(amount);
+        let sum = self.read(tx, &mut step, to)?.wrapping_add(amount);
+        self.write(tx, &mut step, from, left)?;
+        self.write(tx, &mut step, to, sum)?;
+        Ok(step)
+    }
+
+    /// Reads all words. Their sum is right, also in a closure that starts again.
+    fn audit(&self, tx: &Tx<'_, Arc<SimMedium>>, first: usize) -> Result<Step, HeapError> {
+        let mut step = Step::default();
+        let mut sum = 0u64;
+        for word in 0..WORDS as usize {
+            sum = sum.wrapping_add(self.read(tx, &mut step, (first + word) % WORDS as usize)?);
+        }
+        assert_eq!(sum, TOTAL, "a closure saw words of several moments");
+        Ok(step)
+    }
+}
+
+impl Subject for IsolationSubject {
+    type Engine = Engine;
+    type Operation = Step;
+    type Contents = Vec<u64>;
+    type Legal = SerialOrders<Vec<u64>>;
+    type Mismatch = Mismatch;
+    type Error = HeapError;
+
+    fn size(&self) -> u64 {
+        self.size
+    }
+
+    fn format(&self, medium: Arc<SimMedium>) -> Result<(), HeapError> {
+        let geometry = Geometry::plan(self.size).expect("a size");
+        Heap::format(&medium, &geometry, &UUID, [1, 1])?;
+        let (heap, _) = Heap::open(medium, &geometry, UUID, [2, 2])?;
+        heap.run(|tx| {
+            let root = tx.alloc_zeroed(WORDS * LINE, LINE, TYPE)?;
+            tx.store8(root, TOTAL);
+            tx.set_root(root);
+            Ok::<_, HeapError>(())
+        })?;
+        heap.close()
+    }
+
+    fn start(&self, medium: Arc<SimMedium>) -> Result<Engine, HeapError> {
+        let geometry = Geometry::plan(self.size).expect("a size");
+        let (heap, _) = Heap::open(medium, &geometry, UUID, [3, 3])?;
+        let root = heap.root()?;
+        Ok(Engine { heap, root })
+    }
+
+    fn run(&self, engine: &Engine, actor: &mut Actor<'_, Step>) {
+        for _ in 0..actor.operations {
+            if actor.rng.u8(..CHECKPOINT_ONE_IN) == 0 {
+                // A failure shows in the next commit.
+                let _ = engine.heap.log().checkpoint();
+            }
+            // Sometimes few words, which then conflict often.
+            let count = if actor.rng.bool() { 3 } else { WORDS as usize };
+            let from = actor.rng.usize(..count);
+            let to = (from + actor.rng.usize(1..count)) % count;
+            let words = [from, to, actor.rng.usize(..count), actor.rng.usize(..count)];
+            let is_audit = actor.rng.u8(..4) == 0;
+            let ticket = actor.begin(Step::default());
+            let result = engine.heap.run(|tx| {
+                let step = if is_audit { engine.audit(tx, from)? } else { engine.transfer(tx, words)? };
+                actor.revise(ticket, step);
+                Ok(())
+            });
+            match result {
+                Ok(()) => actor.returned(ticket),
+                Err(HeapError::InDoubt(_)) => actor.in_doubt(ticket),
+                Err(_) => actor.refused(ticket),
+            }
+        }
+    }
+
+    fn recover(&self, medium: Arc<SimMedium>) -> Result<Vec<u64>, HeapError> {
+        let geometry = Geometry::plan(self.size).expect("a size");
+        let (heap, _) = Heap::open(medium, &geometry, UUID, [4, 4])?;
+        let root = heap.root()?;
+        let words = 0..WORDS as usize;
+        Ok(heap.memory().reading(|memory| words.map(|word| memory.load8(word_at(root, word))).collect())?)
+    }
+
+    fn legal(&self, history: &HistoryPrefix<Step>) -> Self::Legal {
+        SerialOrders::new(initial(), history, |words, step| {
+            let reads_hold = step.reads.iter().all(|(word, value)| words[*word] == *value);
+            step.writes.iter().for_each(|(word, value)| words[*word] = *value);
+            reads_hold
+        })
+    }
+
+    fn check(&self, legal: &Self::Legal, contents: &Vec<u64>) -> Result<(), Mismatch> {
+        if legal.contents().is_empty() {
+            return Err(Mismatch::NoOrder);
+        }
+        if legal.allows(contents) {
+            return Ok(());
+        }
+        Err(Mismatch::Words { found: contents.clone(), legal: legal.contents().to_vec() })
+    }
+}
