@@ -59,10 +59,10 @@ pub static LOG_MOVED_BEFORE_HEADER: Bug =
 /// Rule 12: the header names new space before a record does.
 pub static SPACE_BEFORE_HEADER: Bug = Bug::new("space-before-header", "an object lies outside of the pool");
 
-/// Rule 11: what a transaction has read is compared once all its locks are held.
+/// Rule 13: what a transaction has read is compared once all its locks are held.
 pub static READS_NOT_VALIDATED: Bug =
     Bug::new("reads-not-validated", "a change follows from values that were replaced meanwhile");
-/// Rule 11: a closure sees one state: a newer value is read only if the earlier reads still hold.
+/// Rule 13: a closure sees one state: a newer value is read only if the earlier reads still hold.
 pub static READS_NOT_EXTENDED: Bug =
     Bug::new("reads-not-extended", "a closure sees values that were never there together");
 
