@@ -39,7 +39,7 @@
 
 use crate::locks::Version;
 use crate::readers::{DetachedPin, Readers};
-use crate::writeset::WriteSet;
+use crate::writes::write_set::WriteSet;
 use lode_layout::PoolOffset;
 use lode_pmem::Readable;
 use std::cell::RefCell;

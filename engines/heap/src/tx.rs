@@ -90,10 +90,10 @@ impl<'a, M: Medium> Tx<'a, M> {
         self.attempt().is_clean()
     }
 
-    /// Returns the words that the transaction's record has so far. It changes with each change.
+    /// Returns a number that grows with each change of the transaction.
     #[inline]
-    pub fn change_len(&self) -> usize {
-        self.attempt().writes().words()
+    pub fn changes(&self) -> u64 {
+        self.attempt().writes().changes()
     }
 
     /// Stores an aligned word. Takes no lock: another transaction sees that the word has changed only if this one

@@ -241,7 +241,7 @@ pub struct RangeIn<'t, 'h, M: Medium> {
     tx: &'t Tx<'h, M>,
     ends: Ends<'t, M>,
     /// Amount of changes of the transaction that the cursors know.
-    changes: usize,
+    changes: u64,
 }
 
 impl<'h, M: Medium> Tree<'h, M> {
@@ -280,13 +280,13 @@ impl<'h, M: Medium> Tree<'h, M> {
         tx.pin_to_end();
         let mut ends = Ends::new(tx.heap(), self.root(), from, to);
         ends.is_done = self.root().is_null();
-        Ok(RangeIn { tx, ends, changes: tx.change_len() })
+        Ok(RangeIn { tx, ends, changes: tx.changes() })
     }
 }
 
 impl<M: Medium> RangeIn<'_, '_, M> {
     fn next_from(&mut self, direction: Direction) -> Option<Result<Entry, IndexError>> {
-        let (tx, changes) = (self.tx, self.tx.change_len());
+        let (tx, changes) = (self.tx, self.tx.changes());
         if self.changes != changes {
             // The cursors begin anew at the keys that were returned last.
             (self.ends.front, self.ends.back, self.changes) = (None, None, changes);

@@ -64,8 +64,8 @@ impl LoadEvents for RefusingEvents {
 }
 
 fn store(folder: &TempDir) -> Store {
-    Store::create(&folder.path().join("test.pool"), &CreateOptions::new(1 << 20, Store::layout_name()))
-        .unwrap()
+    let options = CreateOptions { size_max: None, ..CreateOptions::new(1 << 20, Store::layout_name()) };
+    Store::create(&folder.path().join("test.pool"), &options).unwrap()
 }
 
 /// Line 1 has a key of one thread; all others have the same key, of the other thread.
