@@ -19,6 +19,8 @@ pub(crate) struct LaneState {
     pub(crate) ring: PoolOffset,
     /// Length of the ring in bytes.
     pub(crate) ring_len: u64,
+    /// Bytes of entries outside of the rings since the last checkpoint.
+    pub(crate) continued: u64,
     /// Lines written back since the last checkpoint.
     pub(crate) dirty: DirtyLines,
     /// The thread that held the lane last.
@@ -56,6 +58,7 @@ impl Lanes {
             offset: 0,
             ring: PoolOffset::NULL,
             ring_len: 0,
+            continued: 0,
             dirty: DirtyLines::new(),
             holder: Owner::NONE,
         };

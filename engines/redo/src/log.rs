@@ -303,11 +303,12 @@ impl<M: Medium> Log<M> {
         debug_assert!(self.fits(ring, &lane), "a record lies over none that is needed");
         let dirty = (self.medium.durability() == Durability::Line).then_some(&mut lane.dirty);
         apply_all(&self.medium, memory, record.body(), continued, dirty, exclusive);
-        let half_full = self.half_full(ring, lane.head, lane.ring_len);
+        lane.continued += continued.iter().map(|(_, len)| len).sum::<u64>();
+        let is_due = self.half_full(ring, lane.head, lane.ring_len) || lane.continued > self.area_len();
         self.check_write_back(scope, &lane)?;
         mem::forget(unwinding);
         drop(lane);
-        if half_full {
+        if is_due {
             self.checkpoint_if_idle();
         }
         Ok(sequence)
@@ -318,13 +319,14 @@ impl<M: Medium> Log<M> {
     fn assign_sequence(&self, exclusive: bool) -> u64 {
         let next = &self.next_sequence.0;
         // ORDER: assigned with the lane held: a checkpoint holds all lanes, so it covers no number whose write-backs
-        // are still to come. Assigned with all locks held, so dependent records are in order.
+        // are still to come. Assigned with all locks held, so dependent records are in order. Releases those locks' words
+        // to a reader that acquires the number.
         if !exclusive {
-            return next.fetch_add(1, Ordering::Relaxed);
+            return next.fetch_add(1, Ordering::Release);
         }
         // ORDER: no other lane can be held, so no other thread changes the number before this lane is released.
         let sequence = next.load(Ordering::Relaxed);
-        next.store(sequence + 1, Ordering::Relaxed);
+        next.store(sequence + 1, Ordering::Release);
         sequence
     }
 
@@ -337,7 +339,7 @@ impl<M: Medium> Log<M> {
     ) -> Result<u64, LogError> {
         let memory = scope.memory(self.medium.memory());
         let group = self.group.as_ref().expect("asked before");
-        let (lane, ticket) = loop {
+        let (mut lane, ticket) = loop {
             let (_, lane) = self.lanes.claim(&self.medium);
             // ORDER: acquires the checkpoint that freed the space below the tail.
             let tail = self.tails[0].load(Ordering::Acquire);
@@ -352,13 +354,22 @@ impl<M: Medium> Log<M> {
         apply_all(&self.medium, memory, record.body(), continued, None, false);
         self.check_write_back(scope, &lane)?;
         mem::forget(unwinding);
+        lane.continued += continued.iter().map(|(_, len)| len).sum::<u64>();
+        let is_due = lane.continued > self.area_len();
         drop(lane);
         // ORDER: none: an old length only makes the checkpoint come earlier.
         let ring_len = self.ring_len.load(Ordering::Relaxed);
-        if self.half_full(0, group.head(&self.medium), ring_len) {
+        if is_due || self.half_full(0, group.head(&self.medium), ring_len) {
             self.checkpoint_if_idle();
         }
         Ok(ticket.sequence)
+    }
+
+    /// Returns the length of all rings. Entries outside of them that are longer together make a checkpoint due, because
+    /// recovery reads all of them.
+    fn area_len(&self) -> u64 {
+        // ORDER: none: an old length only makes the checkpoint come earlier.
+        self.ring_len.load(Ordering::Relaxed) * self.tails.len() as u64
     }
 
     /// Returns true if `ring` has room for a record of `len` bytes at the position of `lane`. Moves the lane to the
@@ -569,7 +580,7 @@ impl<M: Medium> Log<M> {
             self.finish_checkpoint(scope, &mut checkpointer, sequence, false)?;
         }
         if bugs::LOG_MOVED_BEFORE_HEADER.is_active() {
-            self.place_log(&mut lanes, &mut checkpointer, area);
+            drop(self.place_log(&mut lanes, &mut checkpointer, area));
             drop((lanes, checkpointer));
             return publish();
         }
@@ -578,37 +589,41 @@ impl<M: Medium> Log<M> {
         // Dropped after an error or a panic: the header may name either area.
         let failing = FailOnUnwind(self);
         publish()?;
-        self.place_log(&mut lanes, &mut checkpointer, area);
+        let added = self.place_log(&mut lanes, &mut checkpointer, area);
+        // ORDER: the slot with the new number of rings is durable before any lane, an added one included, is released,
+        // and so before a record is in one of them. Stop here: the slot before it counts, with fewer rings of the new
+        // area, all of zeros (row 5).
+        self.write_slot(&mut checkpointer, sequence, false)?;
         mem::forget(failing);
-        // ORDER: the slot with the new number of rings is durable before a record is in one of them. Stop here: the slot
-        // before it counts, with fewer rings of the new area, all of zeros (row 5).
-        Ok(self.write_slot(&mut checkpointer, sequence, false)?)
+        drop(added);
+        Ok(())
     }
 
-    /// Makes the lanes use `area`. The caller holds all lanes, and no record of the log is needed.
-    fn place_log(
-        &self,
+    /// Makes the lanes use `area`. The caller holds all lanes, and no record of the log is needed. Returns the lanes that
+    /// are added, which no other thread can hold before the caller drops them.
+    fn place_log<'a>(
+        &'a self,
         lanes: &mut [BiasedGuard<'_, LaneState>],
         checkpointer: &mut Checkpointer,
         area: LogArea,
-    ) {
+    ) -> Vec<BiasedGuard<'a, LaneState>> {
         let rings = ring_count(self.medium.durability(), area).min(self.checksum_seeds.len() as u32);
         let ring_len = align_down(area.len / u64::from(rings), BLOCK);
         // ORDER: none: changed with all lanes held, as now.
         debug_assert!(ring_len >= self.ring_len.load(Ordering::Relaxed), "rings do not become shorter");
         debug_assert!(rings >= checkpointer.rings, "rings are added");
+        let mut added = Vec::new();
         match &self.group {
             // ORDER: none: published with the lanes.
             Some(group) => self.tails[0].store(group.relocate(area.start, ring_len), Ordering::Relaxed),
             None => {
-                let mut added = self.lanes.claim_unused(rings as usize, &self.medium);
+                added = self.lanes.claim_unused(rings as usize, &self.medium);
                 place_rings(lanes, 0, area.start, ring_len);
                 place_rings(&mut added, lanes.len(), area.start, ring_len);
                 for (tail, lane) in self.tails.iter().zip(lanes.iter().chain(&added)) {
                     // ORDER: none: published with the lanes.
                     tail.store(lane.head, Ordering::Relaxed);
                 }
-                drop(added);
                 self.lanes.use_lanes(rings as usize);
             }
         }
@@ -617,6 +632,7 @@ impl<M: Medium> Log<M> {
         self.start.store(area.start.get(), Ordering::Relaxed);
         // ORDER: as above.
         self.ring_len.store(ring_len, Ordering::Relaxed);
+        added
     }
 
     /// Takes the dirty lines of all lanes, which the caller holds, and returns the heads of their rings. All
@@ -625,6 +641,7 @@ impl<M: Medium> Log<M> {
         debug_assert_eq!(lanes.len(), self.lanes.len(), "a checkpoint holds all lanes");
         for lane in &mut *lanes {
             dirty.merge(&mut lane.dirty);
+            lane.continued = 0;
         }
         match &self.group {
             Some(group) => vec![group.head(&self.medium)],
