@@ -135,8 +135,9 @@ impl LockTable {
         // ORDER: none: the holder alone changes the word.
         let held = word.load(Ordering::Relaxed);
         if ![0, tag.0].contains(&(held & TAG_MASK)) {
-            // ORDER: a reader that sees a later store of the holder acquires it, and so sees this, too.
-            word.store(held & !TAG_MASK, Ordering::Release);
+            // ORDER: a locked instruction, as `take`: the loads of the holder's validation come after it. A plain store
+            // could be delayed past them, and two holders would not see each other.
+            word.fetch_and(!TAG_MASK, Ordering::AcqRel);
         }
     }
 

@@ -131,6 +131,9 @@ pub(crate) struct ReadSet {
     pub(crate) pin: Option<DetachedPin>,
 }
 
+/// Maximum number of dependencies whose memory is kept for the next transaction.
+const KEPT_MAX: usize = 4096;
+
 impl ReadSet {
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
@@ -139,7 +142,11 @@ impl ReadSet {
 
     #[inline]
     pub(crate) fn clear(&mut self, readers: &Readers) {
-        self.dependencies.clear();
+        if self.dependencies.capacity() > KEPT_MAX {
+            self.dependencies = Vec::new();
+        } else {
+            self.dependencies.clear();
+        }
         self.snapshot = 0;
         if let Some(pin) = self.pin.take() {
             readers.unpin(pin);

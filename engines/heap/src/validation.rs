@@ -73,7 +73,8 @@ impl Dependency {
             let is_mine = attempt.holds(stripe);
             if now.is_held_for(tag) && !is_mine {
                 let is_inversion = attempt.inverts_lock_order(stripe);
-                if is_inversion && round >= INVERTED_READ_ROUNDS_MAX {
+                let gives_way = is_inversion || locks.has_senior() && !attempt.is_senior();
+                if gives_way && round >= INVERTED_READ_ROUNDS_MAX {
                     return Err(Invalid { is_inversion });
                 }
                 heap.medium().relax(round);
@@ -152,7 +153,8 @@ impl<M: Medium> Heap<M> {
 /// Reads that are validated. The transaction is as if all of them had happened in one moment.
 impl<M: Medium> Tx<'_, M> {
     /// Returns the aligned word at `at`, which only transactions that hold its lock change, as the transaction sees
-    /// it.
+    /// it. Other transactions may free the object that the word leads to, and use its space again, unless this one is
+    /// pinned: [`pin_to_end`](Tx::pin_to_end).
     ///
     /// # Errors
     /// [`HeapError::Conflict`] when the word does not go with what the transaction has read before.
@@ -257,7 +259,8 @@ impl<M: Medium> Tx<'_, M> {
                 return Ok(version);
             }
             let is_inversion = attempt.inverts_lock_order(stripe);
-            let rounds_max = if is_inversion { INVERTED_READ_ROUNDS_MAX } else { READ_ROUNDS_MAX };
+            let gives_way = is_inversion || locks.has_senior() && !attempt.is_senior();
+            let rounds_max = if gives_way { INVERTED_READ_ROUNDS_MAX } else { READ_ROUNDS_MAX };
             if round >= rounds_max {
                 attempt.conflict(is_inversion);
                 return Err(HeapError::Conflict);
