@@ -308,17 +308,17 @@ impl Inner {
     fn extend_medium(&self, size: u64) -> Result<(), PoolError> {
         match self.medium.grow(size) {
             // The file or device is longer than the pool already: a device is always mapped whole, and a crash may have
-            // stopped an earlier growth.
-            Err(PmemError::Shrink { .. }) => {}
-            Err(PmemError::FixedSize { .. }) if size <= self.medium.memory().len() => {}
-            other => other.map_err(PoolError::medium)?,
-        }
-        if self.is_file()? {
+            // stopped an earlier growth, perhaps before its sync.
             // ORDER: the file's length and blocks before the header that relies on them. Stop here: the file is longer
             // than the pool, which keeps its old size.
-            retry_on_intr(|| fsync(self.file.file())).map_err(|errno| PoolError::io("fsync", errno))?;
+            Err(PmemError::Shrink { .. }) if self.is_file()? => {
+                retry_on_intr(|| fsync(self.file.file())).map_err(|errno| PoolError::io("fsync", errno))
+            }
+            Err(PmemError::Shrink { .. }) => Ok(()),
+            Err(PmemError::FixedSize { .. }) if size <= self.medium.memory().len() => Ok(()),
+            // The medium has synced what it added.
+            other => other.map_err(PoolError::medium),
         }
-        Ok(())
     }
 
     fn set_size_max(&self, size_max: Option<u64>) -> Result<(), PoolError> {
