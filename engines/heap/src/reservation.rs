@@ -241,7 +241,8 @@ impl<M: Medium> Tx<'_, M> {
     /// # Cost
     /// 16 bytes of the record. Content up to 1 KiB goes through the record. The lines of longer content are flushed
     /// under the transaction's one drain. At durability commit all content goes through the log. Content above 1 KiB to
-    /// which the transaction stores once more goes through the log, too.
+    /// which the transaction stores once more goes through the log, too, unless it is longer than a record: then the
+    /// transaction has a second drain.
     pub fn publish(&self, reserved: Reserved<'_>) -> Result<PoolOffset, HeapError> {
         reserved.check_heap(self)?;
         let ReservedSpace { at, size, type_number, place } = reserved.space;

@@ -145,7 +145,8 @@ impl<'a, M: Medium> Tx<'a, M> {
         }
         let writes = attempt.writes();
         if writes.has_payloads() {
-            writes.log_payloads(self.heap.medium(), self.memory, at, len);
+            let words_max = self.heap.log().record_words_max() as u64;
+            writes.log_payloads(self.heap.medium(), self.memory, at, len, words_max);
         }
         let logged = logged / WORD;
         writes.log_words() + logged <= WORDS_UNCHECKED_MAX || self.admit_long(attempt, at, logged)

@@ -328,6 +328,9 @@ impl Allocations {
                 share(sequence, Retired::Blocks(WordBlocks::of(key, block)));
             }
         }
+        if self.freed_spans.is_empty() && self.freed.is_empty() {
+            return;
+        }
         for blocks in self.freed.take_words() {
             // Sequence 0: small blocks do not wait for a checkpoint.
             share(if is_small(blocks.key) { 0 } else { sequence }, Retired::Blocks(blocks));
@@ -365,7 +368,9 @@ impl Allocations {
         self.taken.clear();
         self.new_spans.clear();
         self.freed.clear();
-        self.freed_spans.clear();
+        if !self.freed_spans.is_empty() {
+            self.freed_spans = BTreeMap::new();
+        }
     }
 }
 

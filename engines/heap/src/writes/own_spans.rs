@@ -3,12 +3,17 @@
 use crate::alloc::space::Span;
 use hashbrown::HashMap;
 use lode_layout::{CHUNK, LINE, PoolOffset, align_down};
+use std::collections::BTreeMap;
 
+/// Maximum number of chunks of a span that are entered one by one. No superblock has more.
+const SINGLE_CHUNKS_MAX: u64 = 16;
 /// Lines of a chunk.
 const CHUNK_LINES: u64 = CHUNK / LINE;
 
 /// The dirty lines of a chunk, one bit each.
 type ChunkLines = [u64; (CHUNK_LINES / 64) as usize];
+/// The index of a chunk to which nothing was stored.
+const NO_LINES: u32 = u32::MAX;
 
 /// Returns the parts of a range that lie in one chunk each.
 pub(super) fn chunk_parts(at: PoolOffset, len: u64) -> impl Iterator<Item = (PoolOffset, u64)> {
@@ -25,9 +30,12 @@ pub(super) fn chunk_parts(at: PoolOffset, len: u64) -> impl Iterator<Item = (Poo
 /// place. Until the transaction's record is durable, no other thread and no needed record knows these chunks.
 #[derive(Debug, Default)]
 pub(crate) struct OwnSpans {
-    /// Indices of `lines`, by the chunk's number in the pool.
+    /// Indices of `lines`, by the chunk's number in the pool. The chunks of a long span are entered when they are
+    /// stored to.
     chunks: HashMap<u64, u32>,
-    /// The chunk's number and its dirty lines, in the order in which the chunks were taken.
+    /// Long spans: the number of the first chunk, and that after the last.
+    long: BTreeMap<u64, u64>,
+    /// The chunk's number and its dirty lines, in the order of the first store to each.
     lines: Vec<(u64, ChunkLines)>,
 }
 
@@ -35,16 +43,22 @@ impl OwnSpans {
     /// Adds a span that was just taken.
     pub(crate) fn add(&mut self, span: Span) {
         let first = span.start.get() / CHUNK;
+        if span.chunks > SINGLE_CHUNKS_MAX {
+            self.long.insert(first, first + span.chunks);
+            return;
+        }
         for chunk in first..first + span.chunks {
-            self.chunks.insert(chunk, u32::try_from(self.lines.len()).expect("chunks fit in a pool"));
-            self.lines.push((chunk, ChunkLines::default()));
+            self.chunks.insert(chunk, NO_LINES);
         }
     }
 
     /// Returns true if `at` lies in one of the spans.
     #[inline]
     pub(crate) fn hold(&self, at: PoolOffset) -> bool {
-        !self.chunks.is_empty() && self.chunks.contains_key(&(at.get() / CHUNK))
+        let chunk = at.get() / CHUNK;
+        let before = || self.long.range(..=chunk).next_back();
+        !self.chunks.is_empty() && self.chunks.contains_key(&chunk)
+            || !self.long.is_empty() && before().is_some_and(|(_, end)| chunk < *end)
     }
 
     /// Notes that a range was stored to. It lies in one chunk, which is in one of the spans.
@@ -52,8 +66,13 @@ impl OwnSpans {
         if len == 0 {
             return;
         }
-        let index = self.chunks[&(at.get() / CHUNK)];
-        let lines = &mut self.lines[index as usize].1;
+        let chunk = at.get() / CHUNK;
+        let index = self.chunks.entry(chunk).or_insert(NO_LINES);
+        if *index == NO_LINES {
+            *index = u32::try_from(self.lines.len()).expect("chunks fit in a pool");
+            self.lines.push((chunk, ChunkLines::default()));
+        }
+        let lines = &mut self.lines[*index as usize].1;
         for line in at.line()..=at.plus(len - 1).line() {
             lines[(line % CHUNK_LINES / 64) as usize] |= 1 << (line % 64);
         }
@@ -78,7 +97,7 @@ impl OwnSpans {
 
     /// Removes all spans.
     pub(crate) fn clear(&mut self) {
-        if !self.lines.is_empty() {
+        if !self.chunks.is_empty() || !self.long.is_empty() {
             *self = OwnSpans::default();
         }
     }

@@ -87,7 +87,8 @@ impl<M: Medium> Spill<'_, M> {
         // ORDER: the record has no checksum of content in place, so that content is durable before the record is
         // written. At durability commit a log write syncs nothing else, so the entries are, too. Stop here: nothing
         // leads to them, and the descriptors of new spans say that they are free.
-        medium.drain().map_err(HeapError::from).inspect_err(|_| self.allocator.log().fail())
+        // After a failed sync the log accepts nothing more, as after any other.
+        medium.drain().map_err(|_| HeapError::Poisoned).inspect_err(|_| self.allocator.log().fail())
     }
 
     fn push(&mut self, entry: Entry<'_>) -> Result<(), HeapError> {

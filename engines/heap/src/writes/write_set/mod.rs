@@ -14,6 +14,9 @@ use zerocopy::IntoBytes;
 /// Maximum number of stores that reads look at one by one. More are looked up in the overlay.
 const PENDING_WRITES_MAX: usize = 16;
 
+/// Maximum length in words of a record whose memory is kept for the next transaction.
+const RECORD_KEPT_MAX: usize = 1 << 16;
+
 /// A range that the transaction will change.
 #[derive(Clone, Copy, Debug)]
 struct PendingWrite {
@@ -82,7 +85,12 @@ impl WriteSet {
 
     pub(crate) fn clear(&mut self) {
         self.record.clear();
-        self.payloads.clear();
+        if self.record.len() > RECORD_KEPT_MAX {
+            self.record = Record::new();
+        }
+        if !self.payloads.is_empty() {
+            self.payloads = BTreeMap::new();
+        }
         self.own_spans.clear();
         if self.collected > 0 || self.long.is_some() {
             self.collected = 0;
@@ -212,7 +220,8 @@ impl WriteSet {
     }
 
     /// Moves content that was written in place, and that the range touches, into the record. The transaction is about
-    /// to change that content, and recovery would drop a transaction whose checksum no longer fits.
+    /// to change that content, and recovery would drop a transaction whose checksum no longer fits. If the record would
+    /// get more than `words_max` words, the content stays in place, and the transaction becomes a long one.
     #[cold]
     pub(crate) fn log_payloads<M: Medium>(
         &mut self,
@@ -220,6 +229,7 @@ impl WriteSet {
         memory: &Readable,
         at: PoolOffset,
         len: u64,
+        words_max: u64,
     ) {
         // Payloads are disjoint, so those that end after `at` are the last ones.
         let before_end = self.payloads.range(..at.plus(len)).rev();
@@ -227,6 +237,9 @@ impl WriteSet {
             .take_while(|(start, payload)| start.plus(payload.len) > at)
             .map(|(start, payload)| (*start, payload.len))
             .collect();
+        if !self.fits_in_record(words_max, touched.iter().map(|(_, len)| len / WORD).sum()) {
+            return self.make_long(medium);
+        }
         for (start, len) in touched {
             self.payloads.remove(&start);
             let mut words = vec![0u64; (len / WORD) as usize];
