@@ -137,7 +137,8 @@ impl LockTable {
         if ![0, tag.0].contains(&(held & TAG_MASK)) {
             // ORDER: a locked instruction, as `take`: the loads of the holder's validation come after it. A plain store
             // could be delayed past them, and two holders would not see each other.
-            word.fetch_and(!TAG_MASK, Ordering::AcqRel);
+            let cleared = word.compare_exchange(held, held & !TAG_MASK, Ordering::AcqRel, Ordering::Relaxed);
+            debug_assert!(cleared.is_ok(), "the holder alone changes the word");
         }
     }
 

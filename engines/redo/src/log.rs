@@ -351,11 +351,11 @@ impl<M: Medium> Log<M> {
         };
         let unwinding = FailOnUnwind(self);
         group.wait_durable(&self.medium, ticket)?;
+        lane.continued += continued.iter().map(|(_, len)| len).sum::<u64>();
+        let is_due = lane.continued > self.area_len();
         apply_all(&self.medium, memory, record.body(), continued, None, false);
         self.check_write_back(scope, &lane)?;
         mem::forget(unwinding);
-        lane.continued += continued.iter().map(|(_, len)| len).sum::<u64>();
-        let is_due = lane.continued > self.area_len();
         drop(lane);
         // ORDER: none: an old length only makes the checkpoint come earlier.
         let ring_len = self.ring_len.load(Ordering::Relaxed);
