@@ -13,6 +13,8 @@ const COMMIT: Machine = Machine { cpu: Cpu::X86, durability: Durability::Commit 
 const LOG: LogSubject = LogSubject { size: 0x10000, log_len: 0x4000 };
 const ISOLATION: IsolationSubject = IsolationSubject { size: 0x30000 };
 const HEAP: HeapSubject = HeapSubject { size: 0x30000, sizes: 5 };
+const SMALL_GROWING: GrowingSubject =
+    GrowingSubject { heap: HeapSubject { size: 0x38000, sizes: 6 }, size_max: 0x90000 };
 const GROWING: GrowingSubject =
     GrowingSubject { heap: HeapSubject { size: 0x60000, sizes: 5 }, size_max: 0x90000 };
 
@@ -69,7 +71,7 @@ found! {
     failed_sync_ignored: FAILED_SYNC_IGNORED in LOG on COMMIT with 2;
     log_moved_with_records: LOG_MOVED_WITH_RECORDS in GROWING on LINE with 1;
     log_moved_before_header: LOG_MOVED_BEFORE_HEADER in GROWING on LINE with 2;
-    space_before_header: SPACE_BEFORE_HEADER in GROWING on LINE with 2;
+    space_before_header: SPACE_BEFORE_HEADER in SMALL_GROWING on LINE with 2;
     reads_not_validated: READS_NOT_VALIDATED in ISOLATION on LINE with 2;
     reads_not_extended: READS_NOT_EXTENDED in ISOLATION on LINE with 2;
 }
