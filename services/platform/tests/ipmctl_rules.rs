@@ -14,13 +14,8 @@ use lode_platform::ipmctl::{ChangeCommand, Prepared, Refusal};
 use lode_platform::machine::Machine;
 use lode_platform::{CreateNamespace, Goal};
 use lode_platform::{Platform, boot, goal, namespace};
+use lode_testing::{scaled, seed};
 use uuid::Uuid;
-
-/// Returns how many rounds to run: `count` times `LODE_BUDGET`.
-fn scaled(count: u64) -> u64 {
-    let budget = std::env::var("LODE_BUDGET").ok().and_then(|text| text.parse::<f64>().ok());
-    (count as f64 * budget.unwrap_or(1.0)) as u64
-}
 
 /// Returns the verdict of the shipped implementation, and carries a legal command out.
 fn shipped(platform: &mut Platform, words: &[String]) -> Verdict {
@@ -55,9 +50,7 @@ fn brief(goal: &Goal) -> (u32, u64, u64, Vec<u64>) {
 
 #[test]
 fn second_implementation_agrees() {
-    let seed = std::env::var("LODE_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(12_u64);
-    println!("LODE_SEED={seed}");
-    let mut random = Random::new(seed);
+    let mut random = Random::new(seed(12));
     let (mut lines, mut kinds) = (0, std::collections::BTreeMap::<String, u64>::new());
     while lines < scaled(20_000) {
         let mut platform = Platform::new(Machine::parse(&random_machine(&mut random)).unwrap());
