@@ -28,7 +28,7 @@ pub(crate) fn apply<M: Medium>(
             }
         }
         let Some(Ok(entry)) = entries.next() else { return };
-        let (at, len) = apply_one(medium, memory, entry, exclusive);
+        let (at, len) = apply_entry(medium, memory, entry, exclusive);
         if let Some(dirty) = &mut dirty
             && len > 0
         {
@@ -37,9 +37,10 @@ pub(crate) fn apply<M: Medium>(
     }
 }
 
-/// Applies one entry, and returns the range that it stored to.
+/// Applies one entry, and returns the range that it stored to: offset and length in bytes. `memory` is the medium's.
+/// `exclusive`: no other thread changes the same words meanwhile.
 #[inline]
-fn apply_one<M: Medium>(
+pub fn apply_entry<M: Medium>(
     medium: &M,
     memory: &Readable,
     entry: Entry<'_>,

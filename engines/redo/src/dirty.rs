@@ -18,7 +18,7 @@ struct LineBitmap {
 /// A set of cache lines with write-backs that no flush has followed yet. Each line is flushed once, however often it
 /// was stored to. The set has a bitmap for each 256 KiB with such lines.
 #[derive(Debug, Default)]
-pub(crate) struct DirtyLines {
+pub struct DirtyLines {
     /// For each 256 KiB of the pool, the index in `bitmaps` plus one, or 0.
     directory: Vec<u32>,
     bitmaps: Vec<LineBitmap>,
@@ -26,13 +26,13 @@ pub(crate) struct DirtyLines {
 
 impl DirtyLines {
     /// Returns an empty set. It takes no memory before its first use.
-    pub(crate) fn new() -> DirtyLines {
+    pub fn new() -> DirtyLines {
         DirtyLines::default()
     }
 
     /// Notes the lines that hold the range.
     #[inline]
-    pub(crate) fn add(&mut self, at: PoolOffset, len: u64) {
+    pub fn add(&mut self, at: PoolOffset, len: u64) {
         let last = at.plus(len.saturating_sub(1)).line();
         for line in at.line()..=last {
             let bitmap = self.bitmap(line / BITMAP_LINES);
@@ -86,7 +86,7 @@ impl DirtyLines {
     }
 
     /// Returns the ranges to flush. Each line is in one of them; neighbours in one word share a range.
-    pub(crate) fn ranges(&self) -> impl Iterator<Item = (PoolOffset, u64)> {
+    pub fn ranges(&self) -> impl Iterator<Item = (PoolOffset, u64)> {
         self.bitmaps.iter().flat_map(|bitmap| {
             let words = bits(bitmap.touched).map(|word| (word, bitmap.words[word as usize]));
             words.flat_map(|(word, lines)| {

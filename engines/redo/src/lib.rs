@@ -31,6 +31,8 @@ mod ring;
 pub mod scan;
 pub mod slots;
 
+pub use apply::apply_entry;
+pub use dirty::DirtyLines;
 pub use error::{InDoubtCause, LogError};
 pub use log::{ContinuedRange, Log, LogArea, SEQUENCE_GAP};
 pub use recover::{OnCorruption, Recovery};

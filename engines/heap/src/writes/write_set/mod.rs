@@ -4,10 +4,9 @@
 use super::overlay::Overlay;
 use super::own_spans::{OwnSpans, chunk_parts};
 use crate::alloc::space::Span;
-use lode_layout::{
-    CHUNK, ENTRY_WORDS_MAX, Entries, Entry, PoolOffset, Record, SpanHeaderWords, WORD, checked, unchecked,
-};
+use lode_layout::{ENTRY_WORDS_MAX, Entries, Entry, PoolOffset, Record, SpanHeaderWords, WORD};
 use lode_pmem::{Medium, Readable};
+use lode_redo::{DirtyLines, apply_entry};
 use std::collections::BTreeMap;
 use zerocopy::IntoBytes;
 
@@ -45,6 +44,8 @@ struct LongWrites {
     changes: u64,
     /// True if content of new objects was copied to its place, and the record has no checksum of it.
     has_payloads: bool,
+    /// Lines of the transaction's own spans that were stored to, in place.
+    in_place: DirtyLines,
 }
 
 /// The changes of a transaction.
@@ -178,28 +179,20 @@ impl WriteSet {
     }
 
     pub(crate) fn zero<M: Medium>(&mut self, medium: &M, at: PoolOffset, len: u64) {
-        if self.long.is_none() {
-            return self.record.push(Entry::Zero { at, len });
+        if self.long.is_some() {
+            return self.zero_long(medium, at, len);
         }
-        for (at, len) in chunk_parts(at, len) {
-            self.zero_long(medium, at, len);
-        }
+        self.record.push(Entry::Zero { at, len });
     }
 
     #[inline]
     pub(crate) fn set_bits<M: Medium>(&mut self, medium: &M, at: PoolOffset, mask: u64) {
-        if self.long.is_some() {
-            return self.change_bits_long(medium, at, mask, 0);
-        }
-        self.record.push(Entry::SetBits { at, mask });
+        self.change_bits(medium, at, Entry::SetBits { at, mask });
     }
 
     #[inline]
     pub(crate) fn clear_bits<M: Medium>(&mut self, medium: &M, at: PoolOffset, mask: u64) {
-        if self.long.is_some() {
-            return self.change_bits_long(medium, at, 0, mask);
-        }
-        self.record.push(Entry::ClearBits { at, mask });
+        self.change_bits(medium, at, Entry::ClearBits { at, mask });
     }
 
     /// Notes that the range holds, in place, content with this checksum.
@@ -346,93 +339,67 @@ impl WriteSet {
         for pending in self.pending_writes.drain(..) {
             pending.store_to(&mut self.overlay, self.record.body());
         }
-        let mut long = LongWrites { bits: BTreeMap::new(), changes, has_payloads: !self.payloads.is_empty() };
-        let mut own_bits = Vec::new();
+        let mut long = LongWrites {
+            bits: BTreeMap::new(),
+            changes,
+            has_payloads: !self.payloads.is_empty(),
+            in_place: DirtyLines::new(),
+        };
+        let WriteSet { overlay, own_spans, .. } = self;
+        overlay.extract(|at| own_spans.hold(at), |entry| long.apply_in_place(medium, entry));
+        // After the header of a new superblock, which the overlay had.
         for entry in Entries::new(self.record.body()).map_while(Result::ok) {
-            let (at, set, clear) = match entry {
-                Entry::SetBits { at, mask } => (at, mask, 0),
-                Entry::ClearBits { at, mask } => (at, 0, mask),
-                _ => continue,
-            };
-            if self.own_spans.hold(at) {
-                own_bits.push((at, set, clear));
-            } else {
-                long.change_bits(at, set, clear);
+            if let Entry::SetBits { at, .. } | Entry::ClearBits { at, .. } = entry {
+                long.change_bits(medium, at, entry, self.own_spans.hold(at));
             }
         }
         self.record.clear();
         self.collected = 0;
         self.payloads.clear();
         self.long = Some(long);
-        let WriteSet { overlay, own_spans, .. } = self;
-        let is_own = |at| own_spans.hold(at);
-        let mut stored = Vec::new();
-        overlay.extract(is_own, |entry| {
-            stored.push(match entry {
-                Entry::Words { at, words } => (at, words.len() as u64 * WORD),
-                Entry::Bytes { at, len, .. } | Entry::Zero { at, len } => (at, len),
-                _ => unreachable!("an overlay has words, bytes and zeros"),
-            });
-            store_entry(medium, entry);
-        });
-        for (at, len) in stored {
-            own_spans.add_dirty(at, len);
-        }
-        for (at, set, clear) in own_bits {
-            self.change_own_bits(medium, at, set, clear);
-        }
     }
 
     /// Stores bytes, as a long transaction: in place in its own spans.
     #[cold]
     fn store_long<M: Medium>(&mut self, medium: &M, at: PoolOffset, bytes: &[u8]) {
+        let WriteSet { overlay, own_spans, long: Some(long), .. } = self else { return };
         let mut rest = bytes;
         for (at, len) in chunk_parts(at, bytes.len() as u64) {
             let (part, after) = rest.split_at(len as usize);
-            if self.own_spans.hold(at) {
+            if own_spans.hold(at) {
                 medium.store(at, part);
-                self.own_spans.add_dirty(at, len);
+                long.in_place.add(at, len);
             } else {
-                self.overlay.store(at, part);
+                overlay.store(at, part);
             }
             rest = after;
         }
-        self.count_change();
+        long.changes += 1;
     }
 
-    /// Makes a range in one chunk zero, as a long transaction.
-    fn zero_long<M: Medium>(&mut self, medium: &M, at: PoolOffset, len: u64) {
-        if self.own_spans.hold(at) {
-            store_entry(medium, Entry::Zero { at, len });
-            self.own_spans.add_dirty(at, len);
-        } else {
-            self.overlay.zero(at, len);
-        }
-        self.count_change();
-    }
-
+    /// Makes a range zero, as a long transaction.
     #[cold]
-    fn change_bits_long<M: Medium>(&mut self, medium: &M, at: PoolOffset, set: u64, clear: u64) {
-        if self.own_spans.hold(at) {
-            self.change_own_bits(medium, at, set, clear);
-        } else if let Some(long) = &mut self.long {
-            long.change_bits(at, set, clear);
+    fn zero_long<M: Medium>(&mut self, medium: &M, at: PoolOffset, len: u64) {
+        let WriteSet { overlay, own_spans, long: Some(long), .. } = self else { return };
+        for (at, len) in chunk_parts(at, len) {
+            if own_spans.hold(at) {
+                long.apply_in_place(medium, Entry::Zero { at, len });
+            } else {
+                overlay.zero(at, len);
+            }
         }
-        self.count_change();
+        long.changes += 1;
     }
 
-    /// Changes bits in a span of the transaction, which no other thread looks at.
-    fn change_own_bits<M: Medium>(&mut self, medium: &M, at: PoolOffset, set: u64, clear: u64) {
-        let word = medium.memory().reading_in_scope(|memory| memory.load8(at));
-        if let Some(bits) = unchecked(word) {
-            medium.store8(at, checked(bits & !clear | set));
-            self.own_spans.add_dirty(at, WORD);
-        }
-    }
-
-    fn count_change(&mut self) {
-        if let Some(long) = &mut self.long {
-            long.changes += 1;
+    /// Adds an entry that changes bits at `at`.
+    #[inline]
+    fn change_bits<M: Medium>(&mut self, medium: &M, at: PoolOffset, entry: Entry<'_>) {
+        match &mut self.long {
+            None => self.record.push(entry),
+            Some(long) => {
+                long.change_bits(medium, at, entry, self.own_spans.hold(at));
+                long.changes += 1;
+            }
         }
     }
 
@@ -454,8 +421,9 @@ impl WriteSet {
     /// Starts the write-back of the lines that a long transaction stored in place. Returns true if there is any content
     /// in place that the next drain makes durable.
     pub(super) fn flush_in_place<M: Medium>(&self, medium: &M) -> bool {
-        let mut any = self.long.as_ref().is_some_and(|long| long.has_payloads);
-        for (at, len) in self.own_spans.dirty_ranges() {
+        let Some(long) = &self.long else { return false };
+        let mut any = long.has_payloads;
+        for (at, len) in long.in_place.ranges() {
             medium.flush(at, len);
             any = true;
         }
@@ -464,21 +432,25 @@ impl WriteSet {
 }
 
 impl LongWrites {
-    /// Adds bits to set and to clear. A later change of a bit takes the place of an earlier one.
-    fn change_bits(&mut self, at: PoolOffset, set: u64, clear: u64) {
-        let (to_set, to_clear) = self.bits.entry(at.get()).or_default();
-        *to_set = *to_set & !clear | set;
-        *to_clear = *to_clear & !set | clear;
+    /// Applies an entry in a span of the transaction, which no other thread looks at.
+    fn apply_in_place<M: Medium>(&mut self, medium: &M, entry: Entry<'_>) {
+        let apply = |memory: &Readable| apply_entry(medium, memory, entry, true);
+        let (at, len) = medium.memory().reading_in_scope(apply);
+        self.in_place.add(at, len);
     }
-}
 
-/// Stores the words, bytes or zeros of an entry to their place.
-fn store_entry<M: Medium>(medium: &M, entry: Entry<'_>) {
-    match entry {
-        Entry::Words { at, words } => medium.store(at, words.as_bytes()),
-        Entry::Bytes { at, len, words } => medium.store(at, &words.as_bytes()[..len as usize]),
-        Entry::Zero { at, len } => medium.store(at, &[0; CHUNK as usize][..len as usize]),
-        _ => unreachable!("an overlay has words, bytes and zeros"),
+    /// Adds an entry that changes bits at `at`, which lies in a span of the transaction if it `is_own`. A later change of
+    /// a bit takes the place of an earlier one.
+    fn change_bits<M: Medium>(&mut self, medium: &M, at: PoolOffset, entry: Entry<'_>, is_own: bool) {
+        if is_own {
+            return self.apply_in_place(medium, entry);
+        }
+        let (to_set, to_clear) = self.bits.entry(at.get()).or_default();
+        match entry {
+            Entry::SetBits { mask, .. } => (*to_set, *to_clear) = (*to_set | mask, *to_clear & !mask),
+            Entry::ClearBits { mask, .. } => (*to_set, *to_clear) = (*to_set & !mask, *to_clear | mask),
+            _ => unreachable!("an entry that changes bits"),
+        }
     }
 }
 

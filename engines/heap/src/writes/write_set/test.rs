@@ -1,6 +1,7 @@
 //! What a transaction reads is what it has stored, and what its record will store.
 
 use super::*;
+use lode_layout::{CHUNK, checked};
 use lode_pmem::{Durability, Mapping};
 
 const LEN: u64 = 8 * CHUNK;
@@ -47,7 +48,8 @@ fn compare(seed: u64, near: u64, short: u64, steps: u64) -> (Mapping, WriteSet, 
                 model[at as usize..at as usize + 8].copy_from_slice(&step.to_le_bytes());
             }
             _ => {
-                writes.zero(&medium, PoolOffset::new(at), len);
+                let zero = |_: &Readable| writes.zero(&medium, PoolOffset::new(at), len);
+                medium.memory().reading(zero).expect("no fault");
                 model[range].fill(0);
             }
         }
@@ -94,7 +96,7 @@ fn entries_of_long_transaction_are_complete() {
         let mut in_place = vec![0u8; LEN as usize];
         medium.memory().reading(|memory| memory.read(PoolOffset::NULL, &mut in_place)).expect("no fault");
         let mut kept = vec![0u8; LEN as usize];
-        for (at, len) in writes.own_spans.dirty_ranges() {
+        for (at, len) in writes.long.as_ref().expect("a long transaction").in_place.ranges() {
             let range = at.get() as usize..(at.get() + len) as usize;
             kept[range.clone()].copy_from_slice(&in_place[range]);
         }
