@@ -56,6 +56,9 @@ pub static LOG_MOVED_WITH_RECORDS: Bug =
 /// Rule 11: the header names the new place of the log before a record is written there.
 pub static LOG_MOVED_BEFORE_HEADER: Bug =
     Bug::new("log-moved-before-header", "records are written where no recovery looks for them");
+/// Rule 11: the slot names the rings that are added before a record is written in one of them.
+pub static RINGS_ADDED_BEFORE_SLOT: Bug =
+    Bug::new("rings-added-before-slot", "a record is in a ring of which recovery does not know");
 /// Rule 12: the header names new space before a record does.
 pub static SPACE_BEFORE_HEADER: Bug = Bug::new("space-before-header", "an object lies outside of the pool");
 
@@ -67,7 +70,7 @@ pub static READS_NOT_EXTENDED: Bug =
     Bug::new("reads-not-extended", "a closure sees values that were never there together");
 
 /// Every bug of this crate.
-pub static ALL: [&Bug; 22] = [
+pub static ALL: [&Bug; 23] = [
     &WRITE_BACK_BEFORE_DRAIN,
     &EPOCH_NOT_IN_CHECKSUM,
     &TORN_RECORD,
@@ -87,6 +90,7 @@ pub static ALL: [&Bug; 22] = [
     &FAILED_SYNC_IGNORED,
     &LOG_MOVED_WITH_RECORDS,
     &LOG_MOVED_BEFORE_HEADER,
+    &RINGS_ADDED_BEFORE_SLOT,
     &SPACE_BEFORE_HEADER,
     &READS_NOT_VALIDATED,
     &READS_NOT_EXTENDED,

@@ -589,7 +589,10 @@ impl<M: Medium> Log<M> {
         // Dropped after an error or a panic: the header may name either area.
         let failing = FailOnUnwind(self);
         publish()?;
-        let added = self.place_log(&mut lanes, &mut checkpointer, area);
+        let mut added = self.place_log(&mut lanes, &mut checkpointer, area);
+        if bugs::RINGS_ADDED_BEFORE_SLOT.is_active() {
+            added.clear();
+        }
         // ORDER: the slot with the new number of rings is durable before any lane, an added one included, is released,
         // and so before a record is in one of them. Stop here: the slot before it counts, with fewer rings of the new
         // area, all of zeros (row 5).
