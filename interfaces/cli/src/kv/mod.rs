@@ -19,7 +19,7 @@ use std::path::Path;
 /// The commands of `lode kv`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum KvCommand {
-    /// Put every line of a text, each in a durable transaction of its own
+    /// Put every line of a text, in durable transactions
     #[command(long_about = load::ABOUT, after_long_help = fields::help(load::FIELDS))]
     Load(load::Load),
     /// Put a value under a key; both are taken byte for byte
