@@ -19,7 +19,8 @@
 //! all flipped bits. So open drops the record and `check` reports it. `repair` corrects the bit.
 //!
 //! If group commits share a ring, a whole batch is written at once, and a power cut leaves any part of it. A gap is
-//! then damage only if a later batch is there. The padding between batches shows that.
+//! then damage only if a later batch is there. Padding between two records shows that if no other record was between
+//! them: if their numbers are adjacent.
 
 use crate::bugs;
 use lode_layout::{ChecksumSeed, LINE, PoolOffset, RECORD_HEADER_WORDS, RECORD_LINE_WORDS, WORD, align_up};
@@ -63,6 +64,12 @@ impl RecordPosition {
     /// Returns the offset of the next record if it fits in the ring.
     pub(crate) fn end(&self) -> u64 {
         self.offset + align_up(self.words, RECORD_LINE_WORDS as u64) * WORD
+    }
+
+    /// Returns true if `next` was written after this record became durable: it has the next number, but does not lie
+    /// directly after this record. A record between the two that a power cut tore would have a number between theirs.
+    fn is_padded_before(&self, next: &RecordPosition) -> bool {
+        next.sequence == self.sequence + 1 && next.offset != self.end()
     }
 }
 
@@ -251,8 +258,7 @@ impl Ring<'_> {
             match found {
                 Some((position, _)) if position.sequence <= self.checkpoint => before = position,
                 Some((position, flips)) => {
-                    let has_padding = position.end() != next.offset;
-                    let proven = !self.shared || has_padding || self.has_padding(later);
+                    let proven = !self.shared || position.is_padded_before(&next) || has_padding(later);
                     return Some(Gap { at: self.start.plus(position.offset), proven, flips });
                 }
                 None => break,
@@ -260,22 +266,20 @@ impl Ring<'_> {
         }
         let follows = next.offset == 0 || self.next_offsets(&before).any(|offset| offset == next.offset);
         let certain = if before.sequence > self.checkpoint {
-            !self.shared || self.has_padding(later)
+            !self.shared || has_padding(later)
         } else {
             !self.shared && !self.may_be_overwritten(next.offset, later)
         };
-        if follows {
+        // All numbers are in a shared ring, so a missing one is a missing record, wherever the next one lies.
+        let is_missed =
+            self.shared && before.sequence > self.checkpoint && next.sequence != before.sequence + 1;
+        if follows && !is_missed {
             return None;
         }
         if !certain {
             return self.gap_ending_at(next, self.checkpoint + 1..next.sequence);
         }
         Some(Gap { at: self.start.plus(before.end() % self.len), proven: true, flips: Vec::new() })
-    }
-
-    /// Returns true if there is padding between two of these records: then the later one is of a later batch.
-    fn has_padding(&self, records: &[RecordPosition]) -> bool {
-        records.windows(2).any(|pair| pair[1].offset != pair[0].end())
     }
 
     /// Returns true if records before the oldest needed one, at `oldest`, may have been overwritten since. That is so
@@ -333,3 +337,11 @@ impl Ring<'_> {
         }
     }
 }
+
+/// Returns true if there is padding between two of these records: then the later one is of a later batch.
+fn has_padding(records: &[RecordPosition]) -> bool {
+    records.windows(2).any(|pair| pair[0].is_padded_before(&pair[1]))
+}
+
+#[cfg(test)]
+mod test;
