@@ -60,8 +60,16 @@ pub(crate) struct Attempt {
     /// True if the transaction was restarted often: its reads take locks, and it waits for each as long as it has to.
     is_senior: bool,
     outcome: Outcome,
-    /// Maximum length of the record in words, once it was looked up.
-    words_max: Option<u64>,
+    /// Maximum length of the log in words, once it was looked up.
+    words_limit: Option<WordsLimit>,
+}
+
+/// The maximum length of the log of a transaction: half of the free space at some moment.
+#[derive(Clone, Copy, Debug)]
+struct WordsLimit {
+    words: u64,
+    /// Chunks that the transaction had taken by then. With more, less is free.
+    own_chunks: u64,
 }
 
 impl Attempt {
@@ -73,7 +81,7 @@ impl Attempt {
             held: HeldLocks::new(),
             is_senior: false,
             outcome: Outcome::Running,
-            words_max: None,
+            words_limit: None,
         }
     }
 
@@ -148,17 +156,19 @@ impl Attempt {
         self.outcome = Outcome::Conflict { is_inversion };
     }
 
-    /// Returns true if the record may have `words` words.
+    /// Returns true if the log may have `words` words.
     pub(crate) fn allows_words<M: Medium>(&mut self, allocator: Allocator<'_, M>, words: u64) -> bool {
         let half_of_free = || allocator.free_chunks() * CHUNK / WORD / 2;
-        let mut allowed = *self.words_max.get_or_insert_with(half_of_free);
+        let own_chunks = self.writes.own_chunks();
+        let known = self.words_limit.filter(|limit| limit.own_chunks == own_chunks);
+        let mut allowed = known.map_or_else(half_of_free, |limit| limit.words);
         if words > allowed && matches!(self.outcome, Outcome::Running | Outcome::RollbackOnly) {
             // Ignores an error: it shows again when the transaction commits.
             let wanted = words.saturating_mul(2 * WORD);
             let _ = allocator.reclaim_for_bytes(wanted, || (half_of_free() >= words).then_some(()));
             allowed = half_of_free();
-            self.words_max = Some(allowed);
         }
+        self.words_limit = Some(WordsLimit { words: allowed, own_chunks });
         if words > allowed {
             self.escalate(Outcome::TooLarge { wanted: words * WORD, limit: allowed * WORD });
         }
@@ -222,7 +232,7 @@ impl Attempt {
         self.writes.clear();
         self.reads.clear(readers);
         self.space.clear();
-        self.words_max = None;
+        self.words_limit = None;
         self.outcome = Outcome::Running;
     }
 }

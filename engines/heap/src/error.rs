@@ -42,9 +42,10 @@ pub enum HeapError {
         refusal: GrowthRefusal,
     },
     /// The log of the transaction would be longer than it may be. New objects in new superblocks take no space in the
-    /// log of a long transaction.
+    /// log of a long transaction. Two shorter transactions, freeing objects before, or growing the pool helps.
     #[error(
-        "the log of a transaction may take {limit} bytes here, half of what is free, and this one needs {wanted}"
+        "the transaction needs {wanted} bytes of log for its changes, and the log may take {limit}, half of the pool's \
+         free space; divide the transaction, free something before it, or grow the pool"
     )]
     TooLarge {
         /// Bytes of log that the transaction needs.

@@ -58,8 +58,8 @@ impl<M: Medium> Heap<M> {
     /// # Cost
     /// One drain; none if nothing was changed. A transaction whose record is longer than the log takes, a quarter of a
     /// ring, has a second one if it made superblocks or huge objects, and at durability commit. Until it returns, its
-    /// log takes at most 72 bytes for each line of older objects that it changed, and 16 for each word of bitmaps, of
-    /// free chunks, which are free again after the next checkpoint. It also takes about 90 bytes of private memory for
+    /// log takes at most 72 bytes for each line of older objects that it changed in whole words, 24 for each run of other
+    /// bytes in a word, and 32 for each word of bitmaps, of free chunks, which are free again after the next checkpoint. It also takes about 90 bytes of private memory for
     /// each such line. The time grows with the number of changes.
     #[inline]
     pub fn run<R, E: From<HeapError>>(

@@ -7,7 +7,7 @@ use crate::error::HeapError;
 use crate::heap::Heap;
 use crate::locks::{Tag, Version};
 use crate::session::Session;
-use lode_layout::{PoolOffset, WORD, align_up, decode_root, encode_root};
+use lode_layout::{LINE, PoolOffset, WORD, align_up, decode_root, encode_root};
 use lode_pmem::{Durability, Medium, Readable};
 use std::cell::RefMut;
 use std::fmt;
@@ -15,6 +15,11 @@ use zerocopy::IntoBytes;
 
 /// Words in the log up to which their limit is not looked up.
 const WORDS_UNCHECKED_MAX: u64 = 4096;
+/// Words of a line.
+const LINE_WORDS: u64 = LINE / WORD;
+/// Maximum number of words by which a store of some words takes more in the log, apart from one for each whole line:
+/// two lines that are not whole, and the bytes of a word at each end.
+const ENDS_WORDS_MAX: u64 = 2 + 2 * 3;
 /// Rounds for which a transaction waits for a lock that comes after all locks that it holds.
 const LOCK_ROUNDS_MAX: u32 = 1 << 14;
 /// Rounds for which a transaction waits for a lock that comes before one that it holds. Every deadlock has such a
@@ -148,7 +153,7 @@ impl<'a, M: Medium> Tx<'a, M> {
             let words_max = self.heap.log().record_words_max() as u64;
             writes.log_payloads(self.heap.medium(), self.memory, at, len, words_max);
         }
-        let logged = logged / WORD;
+        let logged = logged.div_ceil(WORD);
         writes.log_words() + logged <= WORDS_UNCHECKED_MAX || self.admit_long(attempt, at, logged)
     }
 
@@ -163,7 +168,8 @@ impl<'a, M: Medium> Tx<'a, M> {
                 return true;
             }
         }
-        let words = writes.log_words() + logged;
+        let more = if logged == 0 { 0 } else { logged + logged / LINE_WORDS + ENDS_WORDS_MAX };
+        let words = writes.log_words() + more;
         attempt.allows_words(self.allocator(), words)
     }
 

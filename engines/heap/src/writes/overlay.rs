@@ -4,6 +4,7 @@ use super::own_spans::chunk_parts;
 use hashbrown::HashTable;
 use lode_layout::{Entry, LINE, PoolOffset, WORD, align_down, align_up};
 use lode_pmem::Readable;
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::mem;
 use std::ops::Range;
@@ -23,6 +24,24 @@ struct OverlayLine {
     words: [u64; LINE_WORDS],
 }
 
+/// The result of looking up a line.
+#[derive(Clone, Copy, Debug)]
+struct LastLine {
+    number: u64,
+    /// Its index; [`NO_LINE`] if there is no such line.
+    index: u32,
+}
+
+/// More than the index of any line.
+const NO_LINE: u32 = u32::MAX;
+
+impl Default for LastLine {
+    /// Returns that of a line past the end of any pool.
+    fn default() -> LastLine {
+        LastLine { number: u64::MAX, index: NO_LINE }
+    }
+}
+
 /// The content of the pool that a transaction has changed. Lines lie over ranges of zeros, and those over memory.
 #[derive(Debug, Default)]
 pub(crate) struct Overlay {
@@ -30,11 +49,32 @@ pub(crate) struct Overlay {
     lines: Vec<OverlayLine>,
     /// Indices of `lines`, by line number.
     index: HashTable<u32>,
+    /// The line that was looked up last. Readers look at the words of a node one after the other.
+    last: Cell<LastLine>,
+    /// Words that the entries of `lines` take in a log.
+    line_words: u64,
     /// Disjoint ranges that became zero: start and end. Each was added when no line stored to it.
     zeros: BTreeMap<u64, u64>,
+    /// Number of lines that reads have looked up.
+    #[cfg(test)]
+    pub(super) lookups: Cell<u64>,
 }
 
 impl OverlayLine {
+    /// Returns the number of words that the line's entries take in a log: one for each whole word and one for each run
+    /// of those, and three for each run of bytes in another word.
+    fn log_words(&self) -> u64 {
+        /// The lowest bit of each word's byte mask.
+        const LOW_BITS: u64 = 0x0101_0101_0101_0101;
+        let pairs = self.mask & self.mask >> 1;
+        let fours = pairs & pairs >> 2;
+        let whole = fours & fours >> 4 & LOW_BITS;
+        let whole_runs = whole & !(whole << 8);
+        let bytes = self.mask & !(whole * 0xFF);
+        let byte_runs = bytes & !(bytes << 1 & !LOW_BITS);
+        u64::from(whole.count_ones() + whole_runs.count_ones() + 3 * byte_runs.count_ones())
+    }
+
     fn store(&mut self, off: usize, bytes: &[u8]) {
         self.words.as_mut_bytes()[off..off + bytes.len()].copy_from_slice(bytes);
         self.mask |= mask_of(off, bytes.len());
@@ -118,18 +158,28 @@ impl Overlay {
         } else {
             self.lines.clear();
             self.index.clear();
+            self.last.take();
+            self.line_words = 0;
         }
     }
 
-    /// Returns about how many words [`for_each_entry`](Overlay::for_each_entry) takes in a log.
+    /// Returns the number of words that the entries of [`for_each_entry`](Overlay::for_each_entry) take in a log.
     pub(crate) fn log_words(&self) -> u64 {
-        (self.lines.len() * (1 + LINE_WORDS) + self.zeros.len() * 2) as u64
+        self.line_words + self.zeros.len() as u64 * 2
     }
 
     #[inline]
     fn find(&self, number: u64) -> Option<&OverlayLine> {
-        let found = self.index.find(hash(number), |index| self.lines[*index as usize].number == number);
-        found.map(|index| &self.lines[*index as usize])
+        let mut last = self.last.get();
+        if last.number != number {
+            let is_it = |index: &u32| self.lines[*index as usize].number == number;
+            let found = self.index.find(hash(number), is_it);
+            last = LastLine { number, index: found.copied().unwrap_or(NO_LINE) };
+            self.last.set(last);
+            #[cfg(test)]
+            self.lookups.set(self.lookups.get() + 1);
+        }
+        self.lines.get(last.index as usize)
     }
 
     fn find_or_add(&mut self, number: u64) -> &mut OverlayLine {
@@ -143,6 +193,7 @@ impl Overlay {
         if index as usize == lines.len() {
             lines.push(OverlayLine { number, mask: 0, words: [0; LINE_WORDS] });
         }
+        self.last.set(LastLine { number, index });
         &mut lines[index as usize]
     }
 
@@ -151,7 +202,11 @@ impl Overlay {
         let mut rest = bytes;
         for (number, range) in parts(at.get(), bytes.len() as u64) {
             let (part, after) = rest.split_at(range.len());
-            self.find_or_add(number).store(range.start, part);
+            let line = self.find_or_add(number);
+            let words_before = line.log_words();
+            line.store(range.start, part);
+            let words = line.log_words();
+            self.line_words = self.line_words - words_before + words;
             rest = after;
         }
     }
@@ -163,16 +218,18 @@ impl Overlay {
         }
         let (start, end) = (at.get(), at.get() + len);
         let range = align_down(start, LINE) / LINE..align_up(end, LINE) / LINE;
-        let forget = |line: &mut OverlayLine| {
+        let Overlay { lines, index, line_words, .. } = self;
+        let mut forget = |line: &mut OverlayLine| {
             let line_start = line.number * LINE;
             let (from, to) = (start.max(line_start), end.min(line_start + LINE));
+            *line_words -= line.log_words();
             line.mask &= !mask_of((from - line_start) as usize, (to - from) as usize);
+            *line_words += line.log_words();
         };
-        if range.end - range.start > self.lines.len() as u64 {
-            self.lines.iter_mut().filter(|line| range.contains(&line.number)).for_each(forget);
+        if range.end - range.start > lines.len() as u64 {
+            lines.iter_mut().filter(|line| range.contains(&line.number)).for_each(forget);
         } else {
             for number in range {
-                let Overlay { lines, index, .. } = self;
                 if let Some(found) = index.find(hash(number), |index| lines[*index as usize].number == number)
                 {
                     forget(&mut lines[*found as usize]);
@@ -254,6 +311,8 @@ impl Overlay {
             line.for_each_entry(&mut push);
         }
         self.index.clear();
+        self.last.take();
+        self.line_words = self.lines.iter().map(OverlayLine::log_words).sum();
         for (index, line) in (0..).zip(&self.lines) {
             let rehash = |index: &u32| hash(self.lines[*index as usize].number);
             self.index.insert_unique(hash(line.number), index, rehash);

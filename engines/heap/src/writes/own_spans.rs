@@ -25,17 +25,25 @@ pub(crate) struct OwnSpans {
     chunks: HashSet<u64>,
     /// Long spans: the number of the first chunk, and that after the last.
     long: BTreeMap<u64, u64>,
+    /// Number of chunks of all.
+    count: u64,
 }
 
 impl OwnSpans {
     /// Adds a span that was just taken.
     pub(crate) fn add(&mut self, span: Span) {
         let first = span.start.get() / CHUNK;
+        self.count += span.chunks;
         if span.chunks > SINGLE_CHUNKS_MAX {
             self.long.insert(first, first + span.chunks);
         } else {
             self.chunks.extend(first..first + span.chunks);
         }
+    }
+
+    /// Returns the number of their chunks.
+    pub(crate) fn chunks(&self) -> u64 {
+        self.count
     }
 
     /// Returns true if `at` lies in one of the spans.

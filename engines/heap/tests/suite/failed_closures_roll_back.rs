@@ -189,6 +189,30 @@ fn spilled_and_oversized_transactions() {
     );
 }
 
+/// Space that a transaction takes counts against the log of its later changes: what no longer fits is refused at once,
+/// and not when it commits.
+#[test]
+fn limit_of_log_follows_free_space() {
+    const LEN: u64 = 8 << 20;
+    let mut pool = Pool::new(LEN);
+    let heap = pool.heap();
+    let place = heap.run(|tx| tx.alloc_zeroed(LEN / 4, 16, 1)).unwrap();
+    let words = heap.log().record_words_max() as u64 + 4096;
+    let free = heap.stats().unwrap().free_chunk_bytes;
+    let fill = |tx: &lode_heap::Tx<'_, Medium>, words: std::ops::Range<u64>| {
+        words.for_each(|word| tx.store8(place.plus(word * 8), 1));
+    };
+    let ended = heap.run(|tx| {
+        fill(tx, 0..words);
+        // Leaves an eighth, and the log is to take a quarter.
+        tx.alloc(free / 8 * 7, 16, 1)?;
+        fill(tx, words..free / 4 / 8);
+        Ok::<_, HeapError>(())
+    });
+    let Err(HeapError::TooLarge { wanted, limit }) = ended else { panic!("{ended:?}") };
+    assert!(wanted > limit && limit <= free / 16, "{wanted} {limit} {free}");
+}
+
 #[test]
 fn caught_nested_panic_forces_rollback() {
     let mut pool = Pool::new(1 << 20);

@@ -40,6 +40,8 @@ const PAYLOAD_WORDS: usize = 3;
 struct LongWrites {
     /// Bits to set and to clear, by the offset of their word.
     bits: BTreeMap<u64, (u64, u64)>,
+    /// Words that the entries of `bits` take in the log.
+    bit_words: u64,
     /// Number of changes so far.
     changes: u64,
     /// True if content of new objects was copied to its place, and the record has no checksum of it.
@@ -64,7 +66,7 @@ pub(crate) struct WriteSet {
     overlay: Overlay,
     own_spans: OwnSpans,
     long: Option<LongWrites>,
-    /// Number of pending writes and lines that reads have looked at.
+    /// Number of pending writes that reads have looked at.
     #[cfg(test)]
     visits: u64,
 }
@@ -106,12 +108,12 @@ impl WriteSet {
         self.record.is_empty() && self.long.is_none()
     }
 
-    /// Returns the number of words that the changes take in the log so far; about that for a long transaction.
+    /// Returns the number of words that the changes take in the log so far.
     #[inline]
     pub(crate) fn log_words(&self) -> u64 {
         match &self.long {
             None => (self.record.len() + PAYLOAD_WORDS * self.payloads.len()) as u64,
-            Some(long) => self.overlay.log_words() + long.bits.len() as u64 * 2,
+            Some(long) => self.overlay.log_words() + long.bit_words,
         }
     }
 
@@ -137,6 +139,11 @@ impl WriteSet {
     pub(crate) fn record(&mut self) -> &mut Record {
         debug_assert!(self.long.is_none(), "a long transaction composes its record when it commits");
         &mut self.record
+    }
+
+    /// Returns the number of chunks that the transaction has taken.
+    pub(crate) fn own_chunks(&self) -> u64 {
+        self.own_spans.chunks()
     }
 
     /// Notes a span that the transaction has taken from free chunks.
@@ -264,7 +271,10 @@ impl WriteSet {
     /// Returns the word at `at` as the transaction sees it.
     #[inline]
     pub(crate) fn load8(&mut self, memory: &Readable, at: PoolOffset) -> u64 {
-        if self.is_empty() {
+        if self.long.is_some() {
+            return self.overlay.load8(memory, at);
+        }
+        if self.record.is_empty() {
             return memory.load8(at);
         }
         self.collect_pending();
@@ -281,8 +291,7 @@ impl WriteSet {
         self.collect_pending();
         #[cfg(test)]
         {
-            self.visits +=
-                self.pending_writes.len() as u64 + (into.len() as u64).div_ceil(lode_layout::LINE) + 1;
+            self.visits += self.pending_writes.len() as u64;
         }
         if self.pending_writes.is_empty() {
             return self.overlay.read(memory, at, into);
@@ -341,6 +350,7 @@ impl WriteSet {
         }
         let mut long = LongWrites {
             bits: BTreeMap::new(),
+            bit_words: 0,
             changes,
             has_payloads: !self.payloads.is_empty(),
             in_place: DirtyLines::new(),
@@ -446,11 +456,14 @@ impl LongWrites {
             return self.apply_in_place(medium, entry);
         }
         let (to_set, to_clear) = self.bits.entry(at.get()).or_default();
+        let words = |set: u64, clear: u64| 2 * (u64::from(set != 0) + u64::from(clear != 0));
+        let words_before = words(*to_set, *to_clear);
         match entry {
             Entry::SetBits { mask, .. } => (*to_set, *to_clear) = (*to_set | mask, *to_clear & !mask),
             Entry::ClearBits { mask, .. } => (*to_set, *to_clear) = (*to_set & !mask, *to_clear | mask),
             _ => unreachable!("an entry that changes bits"),
         }
+        self.bit_words = self.bit_words - words_before + words(*to_set, *to_clear);
     }
 }
 

@@ -21,6 +21,13 @@ fn draws(seed: u64) -> impl FnMut(u64) -> u64 {
     }
 }
 
+impl WriteSet {
+    /// Returns the number of pending writes that reads have looked at, and of lines that they have looked up.
+    fn visits(&self) -> u64 {
+        self.visits + self.overlay.lookups.get()
+    }
+}
+
 /// Stores to random ranges, most of them near `near`, and compares what the transaction reads with a model that
 /// has each store at once. Makes the transaction long after `short` of `steps` stores.
 fn compare(seed: u64, near: u64, short: u64, steps: u64) -> (Mapping, WriteSet, Vec<u8>) {
@@ -101,6 +108,9 @@ fn entries_of_long_transaction_are_complete() {
             kept[range.clone()].copy_from_slice(&in_place[range]);
         }
         assert_eq!(kept, in_place, "seed {seed}: a line was stored in place and is not flushed");
+        let mut log = Record::new();
+        writes.for_each_entry(|entry| log.push(entry));
+        assert_eq!(log.body().len() as u64, writes.log_words(), "seed {seed}: the length of the log");
         writes.for_each_entry(|entry| {
             if let Entry::Words { at, .. } | Entry::Bytes { at, .. } = entry {
                 assert!(!writes.own_spans.hold(at), "seed {seed}: {at} is in place");
@@ -148,6 +158,7 @@ fn bits_of_long_transaction_are_merged() {
     }
     assert_eq!(medium.memory().reading(|memory| memory.load8(own)), Ok(checked(0b1100)));
     let mut entries = Vec::new();
+    assert_eq!(writes.log_words(), 4, "an entry for each of the two words");
     writes.for_each_entry(|entry| entries.push(format!("{entry:?}")));
     let expected = [Entry::SetBits { at: old, mask: 0b1100 }, Entry::ClearBits { at: old, mask: 0b0011 }];
     assert_eq!(entries, expected.map(|entry| format!("{entry:?}")));
@@ -169,10 +180,46 @@ fn visits_grow_with_changes() {
             medium.memory().reading(|memory| writes.read(memory, at, &mut word)).expect("no fault");
             assert_eq!(u64::from_le_bytes(word), step);
         }
-        writes.visits / steps
+        writes.visits() / steps
     };
     for (long, places) in [(false, 1), (false, LEN / WORD), (true, 1), (true, LEN / WORD)] {
         assert!(visits(20_000, long, places) <= 3, "long: {long}, {places} places");
     }
     assert!(visits(16, false, 1) <= PENDING_WRITES_MAX as u64 + 2);
+}
+
+/// The length of the log is known, whichever bytes of a line were stored, and in whichever order.
+#[test]
+fn length_of_log_is_exact() {
+    let medium = medium();
+    for seed in 0..64 {
+        let mut draw = draws(seed);
+        let mut writes = WriteSet::new();
+        medium.memory().reading(|_| writes.make_long(&medium)).expect("no fault");
+        for _ in 0..1 + seed * 2 {
+            let bytes = [7; 12];
+            let at = PoolOffset::new(CHUNK + draw(120));
+            writes.store_bytes(&medium, at, &bytes[..1 + draw(1 + seed / 6) as usize]);
+            let mut log = Record::new();
+            writes.for_each_entry(|entry| log.push(entry));
+            assert_eq!(log.body().len() as u64, writes.log_words(), "seed {seed}");
+        }
+    }
+}
+
+/// Words of a line that are read one after the other take one look at the overlay, as the slots of a node are read.
+#[test]
+fn words_of_line_are_looked_up_once() {
+    const WORDS: u64 = 258;
+    let medium = medium();
+    let mut writes = WriteSet::new();
+    medium.memory().reading(|_| writes.make_long(&medium)).expect("no fault");
+    for word in (0..WORDS).step_by(3) {
+        writes.store8(&medium, PoolOffset::new(word * WORD), word + 1);
+    }
+    let sum = medium.memory().reading(|memory| {
+        (0..WORDS).map(|word| writes.load8(memory, PoolOffset::new(word * WORD))).sum::<u64>()
+    });
+    assert_eq!(sum, Ok((0..WORDS).step_by(3).map(|word| word + 1).sum()));
+    assert_eq!(writes.visits(), (WORDS * WORD).div_ceil(lode_layout::LINE));
 }
