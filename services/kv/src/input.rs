@@ -202,9 +202,10 @@ impl<'a> Input<'a> {
         self.lines
     }
 
-    /// Returns the hash of the first line, or of no bytes as long as that has not been read.
-    pub(crate) fn first_line_hash(&self) -> [u64; 2] {
-        self.first
+    /// Returns the hash by which a note of this progress identifies the input: that of the input before, or of the first
+    /// line, or of no bytes as long as that has not been read.
+    pub(crate) fn hash_of(&self, progress: &KvLoad) -> [u64; 2] {
+        if progress.offset == 0 { self.first } else { progress.hash }
     }
 
     /// Returns the progress of a load that has loaded all lines that count as read.

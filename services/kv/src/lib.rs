@@ -52,7 +52,7 @@ pub use error::{KvError, LineError};
 pub use escape::{escape, unescape};
 pub use format::{Format, Pair};
 pub use input::Input;
-pub use load::{LoadEvents, LoadOptions, LoadReport, OnError};
+pub use load::{LoadEvents, LoadOptions, LoadReport, OnError, Transactions};
 pub use store::{LAYOUT, LAYOUT_NAME, Store};
 
 /// Least size in bytes of a pool with a store in it. A smaller one would have no room for keys.

@@ -19,10 +19,14 @@
 //! the value of a later line. If the input ends before `begun`, or can't be read up to there, the load begins none of
 //! these lines.
 //!
-//! `begun` covers the bytes that were received when it was noted. So a sender that repeats the input has all bytes
-//! that the load waits for, and can send them before any line is acknowledged.
+//! `begun` covers no more than the bytes that were received when it was noted. So a sender that repeats the input has
+//! all bytes that the load waits for, and can send them before any line is acknowledged.
 //!
-//! Lines of one transaction are done together, in their order. So all of this holds for them, too.
+//! # Many lines in a transaction
+//!
+//! One thread puts a block in one transaction, and the note that the block is done is a part of that transaction. So
+//! no line is begun without being done, and no note has to come before: `begun` stays as it was. If the transaction
+//! fails, the block is put in parts, each in its order, and a note with a `begun` that covers the block comes first.
 //!
 //! An input is the same if it has the same hash up to `offset` or, as long as that is 0, the same first line.
 
@@ -37,14 +41,15 @@ use lode_layout::KvLoad;
 use lode_pmem::{Counter, Medium};
 use std::collections::HashSet;
 use std::io;
+use std::mem;
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use xxhash_rust::xxh3::xxh3_64;
 
-/// Lines of a full block, for each thread.
+/// Lines of a full block, for each thread that puts them one by one.
 const PART_LINES: usize = 16;
 /// Bytes of lines at which a block goes out even if it has fewer lines.
 const BLOCK_LEN: u64 = 1 << 20;
@@ -73,11 +78,25 @@ pub struct LoadOptions {
     pub format: Format,
     /// Treatment of a line that can't be loaded.
     pub on_error: OnError,
-    /// Number of threads that load. One more thread reads.
-    pub threads: NonZeroUsize,
-    /// Maximum number of lines that a thread puts in one transaction. With more than one, no line is durable before
-    /// all of them are.
-    pub transaction_lines: NonZeroUsize,
+    /// The division of the lines into transactions.
+    pub transactions: Transactions,
+}
+
+/// The division of the lines of a load into transactions. One more thread reads the input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transactions {
+    /// Each line has a transaction of its own. The threads share syncs.
+    OfOneLine {
+        /// Number of threads that load.
+        threads: NonZeroUsize,
+    },
+    /// Lines that come together share a transaction, 1 MiB of them at most, and none is durable before all of them are.
+    /// One thread loads. If such a transaction fails, the lines are put in parts, so those before a line that can't be
+    /// loaded are loaded.
+    OfManyLines {
+        /// Maximum number of lines.
+        lines: NonZeroUsize,
+    },
 }
 
 /// Receiver of the events of a load. Any thread of the load may call it.
@@ -121,6 +140,9 @@ struct Loader<'s, M: Medium, E> {
     events: &'s E,
     options: LoadOptions,
     progress: Progress,
+    /// The note in the pool. With many lines in a transaction, only the thread that loads changes it as long as it
+    /// runs; otherwise only the thread that reads. So notes never go back.
+    stored: Mutex<KvLoad>,
     already_loaded: Counter,
     put: Counter,
     replaced: Counter,
@@ -133,6 +155,8 @@ struct Loader<'s, M: Medium, E> {
 /// The lines of a block for one thread.
 struct Part {
     block: Arc<Block>,
+    /// The note that no line of the block is done, and that any may be begun.
+    begun: KvLoad,
     lines: Vec<NumberedPair>,
     /// True if an earlier load may have done some of the lines.
     may_be_loaded: bool,
@@ -195,6 +219,7 @@ impl<M: Medium> Store<M> {
             events,
             options: *options,
             progress: Progress::new(begin),
+            stored: Mutex::new(stored),
             already_loaded: Counter::default(),
             put: Counter::default(),
             replaced: Counter::default(),
@@ -202,7 +227,25 @@ impl<M: Medium> Store<M> {
             stopped_early: AtomicBool::new(false),
             failure: Mutex::new(None),
         };
-        loader.run(&mut input, &begin, stored)
+        loader.run(&mut input, &begin)
+    }
+}
+
+impl Transactions {
+    /// Returns the number of threads that load.
+    fn threads(self) -> usize {
+        match self {
+            Transactions::OfOneLine { threads } => threads.get(),
+            Transactions::OfManyLines { .. } => 1,
+        }
+    }
+
+    /// Returns the maximum number of lines of a block.
+    fn block_lines(self) -> usize {
+        match self {
+            Transactions::OfOneLine { threads } => PART_LINES * threads.get(),
+            Transactions::OfManyLines { lines } => lines.get(),
+        }
     }
 }
 
@@ -215,7 +258,7 @@ impl LoadOptions {
 }
 
 impl<M: Medium, E: LoadEvents> Loader<'_, M, E> {
-    fn run(self, input: &mut Input<'_>, begin: &KvLoad, mut stored: KvLoad) -> Result<LoadReport, KvError> {
+    fn run(self, input: &mut Input<'_>, begin: &KvLoad) -> Result<LoadReport, KvError> {
         let mut skipped = 0;
         let ending = thread::scope(|scope| {
             let start = |_| {
@@ -224,9 +267,9 @@ impl<M: Medium, E: LoadEvents> Loader<'_, M, E> {
                 thread::Builder::new().spawn_scoped(scope, move || loader.work(&parts)).map(|_| sender)
             };
             let senders: Result<Vec<SyncSender<Part>>, _> =
-                (0..self.options.threads.get()).map(start).collect();
+                (0..self.options.transactions.threads()).map(start).collect();
             match senders {
-                Ok(senders) => self.distribute(input, &senders, &mut stored, &mut skipped),
+                Ok(senders) => self.distribute(input, &senders, &mut skipped),
                 Err(error) => Ending::Failed(KvError::Threads(error)),
             }
         });
@@ -238,7 +281,7 @@ impl<M: Medium, E: LoadEvents> Loader<'_, M, E> {
             None => ending,
         };
         let complete = matches!(ending, Ending::Complete(_));
-        let reached = self.finish(ending, input, &mut stored)?;
+        let reached = self.finish(ending, input)?;
         Ok(LoadReport {
             lines_before: begin.lines + self.already_loaded.get(),
             lines: reached.lines,
@@ -252,15 +295,10 @@ impl<M: Medium, E: LoadEvents> Loader<'_, M, E> {
 
     /// Reads one block after another and sends each part to its thread. The first block has all lines that an earlier
     /// load of this input had begun.
-    fn distribute(
-        &self,
-        input: &mut Input<'_>,
-        senders: &[SyncSender<Part>],
-        stored: &mut KvLoad,
-        skipped: &mut u64,
-    ) -> Ending {
-        let mut begun = Some(stored.begun).filter(|begun| *begun > input.offset());
+    fn distribute(&self, input: &mut Input<'_>, senders: &[SyncSender<Part>], skipped: &mut u64) -> Ending {
+        let mut begun = Some(self.lock_stored().begun).filter(|begun| *begun > input.offset());
         for number in 0.. {
+            let begin = input.progress(self.options.mode());
             let mut parts: Vec<Vec<NumberedPair>> = senders.iter().map(|_| Vec::new()).collect();
             let (end, ending) = self.fill(input, &mut parts, begun.unwrap_or(0), skipped);
             let ending = match (ending, begun.filter(|begun| *begun > input.offset())) {
@@ -272,14 +310,15 @@ impl<M: Medium, E: LoadEvents> Loader<'_, M, E> {
                 // A line that can't be loaded ended the earlier load, too, so nothing after it was begun.
                 (ending, _) => ending,
             };
-            if let Err(error) = self.store_progress_before(&end, input, stored) {
+            if let Err(error) = self.store_progress_before(&end, input) {
                 self.fail(error);
                 return Ending::Stopped;
             }
             let block = Arc::new(Block::new(number, end, parts.len()));
             let may_be_loaded = begun.take().is_some();
+            let begun = KvLoad { begun: end.offset, hash: input.hash_of(&begin), ..begin };
             for (sender, lines) in senders.iter().zip(parts) {
-                if sender.send(Part { block: Arc::clone(&block), lines, may_be_loaded }).is_err() {
+                if sender.send(Part { block: Arc::clone(&block), begun, lines, may_be_loaded }).is_err() {
                     // The thread failed, and has reported its error.
                     return Ending::Stopped;
                 }
@@ -291,18 +330,18 @@ impl<M: Medium, E: LoadEvents> Loader<'_, M, E> {
         unreachable!("the loop ends with the input")
     }
 
-    /// Makes sure that a durable note covers the lines before `end`. Renews the note from time to time.
-    fn store_progress_before(
-        &self,
-        end: &KvLoad,
-        input: &Input<'_>,
-        stored: &mut KvLoad,
-    ) -> Result<(), KvError> {
+    /// Makes sure that a durable note covers the lines before `end`, unless their transaction holds the note. Renews the
+    /// note from time to time.
+    fn store_progress_before(&self, end: &KvLoad, input: &Input<'_>) -> Result<(), KvError> {
+        if matches!(self.options.transactions, Transactions::OfManyLines { .. }) {
+            return Ok(());
+        }
+        let stored = *self.lock_stored();
         let is_due = self.progress.reached().lines >= stored.lines + PROGRESS_LINES;
         if end.offset > stored.begun || is_due {
             // ORDER: durable before any line that it covers for the first time is sent to a thread. Stop here: those
             // lines are not begun, which the note allows for lines between its offset and `begun`.
-            self.store_progress(input, input.received(), stored)?;
+            self.store_progress(input, input.received())?;
         }
         Ok(())
     }
@@ -316,8 +355,7 @@ impl<M: Medium, E: LoadEvents> Loader<'_, M, E> {
         begun: u64,
         skipped: &mut u64,
     ) -> (KvLoad, Option<Ending>) {
-        let part_lines = PART_LINES.max(self.options.transaction_lines.get());
-        let (how, lines_max) = (self.options.mode(), part_lines * parts.len());
+        let (how, lines_max) = (self.options.mode(), self.options.transactions.block_lines());
         // A pool that grows may become longer for a line, but no line without an end is read for ever.
         let size_max = self.store.pool().header().size_max.min(LINE_GROWTH_MAX);
         let max = self.store.heap().memory().len().max(size_max).saturating_mul(ESCAPE_LEN);
@@ -401,6 +439,7 @@ impl<M: Medium, E: LoadEvents> Loader<'_, M, E> {
             true => find_loaded(tree, &part.lines)?,
             false => vec![false; part.lines.len()],
         };
+        let has_own_transaction = matches!(self.options.transactions, Transactions::OfOneLine { .. });
         let mut to_put = Vec::new();
         for (numbered, is_loaded) in part.lines.iter().zip(already_loaded) {
             if self.must_stop() {
@@ -410,39 +449,74 @@ impl<M: Medium, E: LoadEvents> Loader<'_, M, E> {
                 self.already_loaded.add(1);
                 // The load that put the line may have been killed before it acknowledged the line.
                 self.acknowledge(numbered)?;
-            } else if self.options.transaction_lines.get() > 1 {
-                to_put.push(numbered);
-            } else {
+            } else if has_own_transaction {
                 self.put(tree, numbered, None)?;
+            } else {
+                to_put.push(numbered);
             }
         }
-        for lines in to_put.chunks(self.options.transaction_lines.get()) {
+        if to_put.is_empty() { Ok(true) } else { self.put_together(tree, &to_put, part) }
+    }
+
+    /// Puts the lines of a block in one transaction, which notes that the block is done. If that fails, puts them in
+    /// parts. Returns true if it came to the block's end.
+    fn put_together(
+        &self,
+        tree: &Tree<'_, M>,
+        lines: &[&NumberedPair],
+        part: &Part,
+    ) -> Result<bool, KvError> {
+        if self.put_in_one(tree, lines, Some(part.block.end()))? {
+            return Ok(true);
+        }
+        // ORDER: durable before the first part. Stop here: no line of the block is begun, which the note allows.
+        self.store_note(&part.begun)?;
+        let (mut rest, mut has_failed) = (vec![lines], true);
+        while let Some(lines) = rest.pop() {
             if self.must_stop() {
                 return Ok(false);
             }
-            self.put_together(tree, lines)?;
+            if let [line] = lines {
+                self.put(tree, line, None)?;
+            } else if mem::take(&mut has_failed) || !self.put_in_one(tree, lines, None)? {
+                let (first, second) = lines.split_at(lines.len() / 2);
+                rest.extend([second, first]);
+            }
         }
         Ok(true)
     }
 
-    /// Puts lines in one transaction. If it fails, puts them one by one, so that the error names its line, and the lines
-    /// before that one are loaded.
-    fn put_together(&self, tree: &Tree<'_, M>, lines: &[&NumberedPair]) -> Result<(), KvError> {
+    /// Puts lines in one transaction, with a note if there is one. Returns false if nothing was put, and fewer lines may
+    /// be.
+    fn put_in_one(
+        &self,
+        tree: &Tree<'_, M>,
+        lines: &[&NumberedPair],
+        note: Option<&KvLoad>,
+    ) -> Result<bool, KvError> {
+        let note = note.map(|note| self.with_begun(note));
         let put = self.store.heap().run(|tx| {
-            lines.iter().try_fold(0, |replaced, NumberedPair { pair: Pair { key, value }, .. }| {
-                Ok::<_, IndexError>(replaced + u64::from(tree.insert_in(tx, key, value)?))
-            })
+            let mut replaced = 0;
+            for NumberedPair { pair: Pair { key, value }, .. } in lines {
+                replaced += u64::from(tree.insert_in(tx, key, value)?);
+            }
+            if let Some(load) = &note {
+                self.store.store_load_progress(tx, load)?;
+            }
+            Ok::<_, IndexError>(replaced)
         });
         match put {
             Ok(replaced) => {
+                self.note_is_stored(note);
                 self.put.add(lines.len() as u64);
                 self.replaced.add(replaced);
-                lines.iter().try_for_each(|numbered| self.acknowledge(numbered))
+                lines.iter().try_for_each(|numbered| self.acknowledge(numbered))?;
+                Ok(true)
             }
             Err(error @ IndexError::Heap(HeapError::InDoubt(_) | HeapError::Poisoned)) => {
                 Err(KvError::Refused { line: lines[0].line, error })
             }
-            Err(_) => lines.iter().try_for_each(|numbered| self.put(tree, numbered, None)),
+            Err(_) => Ok(false),
         }
     }
 
@@ -461,6 +535,7 @@ impl<M: Medium, E: LoadEvents> Loader<'_, M, E> {
             Ok::<_, IndexError>(replaced)
         });
         let replaced = put.map_err(|error| KvError::Refused { line: numbered.line, error })?;
+        self.note_is_stored(progress.copied());
         self.put.add(1);
         self.replaced.add(replaced.into());
         self.acknowledge(numbered)
@@ -471,7 +546,7 @@ impl<M: Medium, E: LoadEvents> Loader<'_, M, E> {
     }
 
     /// Puts the last pair or, without one, notes the progress of the load. Returns that progress.
-    fn finish(&self, ending: Ending, input: &Input<'_>, stored: &mut KvLoad) -> Result<KvLoad, KvError> {
+    fn finish(&self, ending: Ending, input: &Input<'_>) -> Result<KvLoad, KvError> {
         let ending = match ending {
             Ending::Complete(Some(last)) => {
                 let all = input.progress(self.options.mode());
@@ -487,7 +562,7 @@ impl<M: Medium, E: LoadEvents> Loader<'_, M, E> {
             }
             other => other,
         };
-        let reached = self.store_progress(input, stored.begun, stored);
+        let reached = self.store_progress(input, 0);
         match ending {
             // The first error is returned. Without the note the next load only repeats more lines.
             Ending::Failed(error) => Err(error),
@@ -496,17 +571,39 @@ impl<M: Medium, E: LoadEvents> Loader<'_, M, E> {
     }
 
     /// Notes the progress of the load, and that lines before `begun` may have been begun, in a transaction of its
-    /// own. Does nothing if `stored` says the same. Only the thread that reads the input calls this, so notes never go
-    /// back.
-    fn store_progress(&self, input: &Input<'_>, begun: u64, stored: &mut KvLoad) -> Result<KvLoad, KvError> {
+    /// own. Returns the progress.
+    fn store_progress(&self, input: &Input<'_>, begun: u64) -> Result<KvLoad, KvError> {
         let reached = self.progress.reached();
-        let hash = if reached.offset == 0 { input.first_line_hash() } else { reached.hash };
-        let progress = KvLoad { begun: begun.max(stored.begun), hash, ..reached };
-        if *stored != progress {
-            self.store.heap().run(|tx| self.store.store_load_progress(tx, &progress))?;
-            *stored = progress;
-        }
+        let hash = input.hash_of(&reached);
+        self.store_note(&KvLoad { begun: begun.max(reached.begun), hash, ..reached })?;
         Ok(reached)
+    }
+
+    /// Stores a note in a transaction of its own, unless the pool has it, or one of later lines.
+    fn store_note(&self, note: &KvLoad) -> Result<(), KvError> {
+        let note = self.with_begun(note);
+        let stored = *self.lock_stored();
+        if stored != note && stored.offset <= note.offset {
+            self.store.heap().run(|tx| self.store.store_load_progress(tx, &note))?;
+            self.note_is_stored(Some(note));
+        }
+        Ok(())
+    }
+
+    /// Returns the note, which covers all lines that the note in the pool covers: some of them may have been begun.
+    fn with_begun(&self, note: &KvLoad) -> KvLoad {
+        KvLoad { begun: note.begun.max(self.lock_stored().begun), ..*note }
+    }
+
+    fn note_is_stored(&self, note: Option<KvLoad>) {
+        if let Some(note) = note {
+            *self.lock_stored() = note;
+        }
+    }
+
+    fn lock_stored(&self) -> MutexGuard<'_, KvLoad> {
+        // Nothing panics while it is held.
+        self.stored.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn must_stop(&self) -> bool {

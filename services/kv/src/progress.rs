@@ -35,6 +35,11 @@ impl Block {
     pub(crate) fn new(number: u64, end: KvLoad, parts: usize) -> Block {
         Block { number, end, parts_left: AtomicUsize::new(parts) }
     }
+
+    /// Returns the progress of a load that has loaded this block and all before it.
+    pub(crate) fn end(&self) -> &KvLoad {
+        &self.end
+    }
 }
 
 impl Progress {

@@ -7,7 +7,7 @@ use crate::kv::{close_after, open_to_write};
 use crate::output::Output;
 use crate::progress::Progress;
 use clap::{Args, ValueEnum, value_parser};
-use lode_kv::{Format, Input, LineError, LoadEvents, LoadOptions, LoadReport, OnError, escape};
+use lode_kv::{Format, Input, LineError, LoadEvents, LoadOptions, LoadReport, OnError, Transactions, escape};
 use lode_layout::Durability;
 use lode_pmem::Medium;
 use serde_json::json;
@@ -19,21 +19,22 @@ use std::path::{Path, PathBuf};
 
 /// Default number of threads at durability commit, where a sync dominates the cost and many keys share one.
 const THREADS_GROUP_COMMIT: u16 = 16;
-/// Lines of a transaction where no key is acknowledged by itself.
-const TRANSACTION_LINES: usize = 4096;
+/// Maximum number of lines of a transaction where no key is acknowledged by itself.
+const TRANSACTION_LINES: NonZeroUsize = NonZeroUsize::new(1 << 16).expect("not zero");
 /// Largest number of threads. More would only wait for each other.
 const THREADS_MAX: i64 = 1024;
 
 pub(crate) const ABOUT: &str = "\
-Put every line of a text, in durable transactions of 4096 lines. With --ack or --threads each line has a transaction of \
-its own, and several threads share syncs.
+Put every line of a text, in durable transactions of 65536 lines or 1 MiB. With --ack or --threads each line has a \
+transaction of its own, and several threads share syncs.
 
 Loading the same input again finishes the rest: the progress of a load is stored in the pool, with a hash of the \
-input up to there, every few hundred lines, and at the end in the transaction of the last key. It is compared with \
-the input. Lines that were done after the last stored progress are found in the pool, and putting those lines again \
-changes nothing: a key that was acknowledged keeps that line's value, or gets the one of a later line, however often \
-the load is killed. An input that ends before what an earlier load of it had begun is refused. Another input, or one whose \
-beginning has changed, is loaded from its start; so is the same one after `lode kv put` or `delete` changed the pool.
+input up to there, in each transaction of many lines, or every few hundred lines, and in the transaction of the last \
+key. It is compared with the input. Lines that were done after the last stored progress are found in the pool, and \
+putting those lines again changes nothing: a key that was acknowledged keeps that line's value, or gets the one of a \
+later line, however often the load is killed. An input that ends before what an earlier load of it had begun is \
+refused. Another input, or one whose beginning has changed, is loaded from its start; so is the same one after \
+`lode kv put` or `delete` changed the pool.
 
 Of two lines with the same key the later one counts.";
 
@@ -143,8 +144,12 @@ pub(crate) fn run(load: &Load, options: &GlobalOptions) -> Result<Output, Failur
         (true, true) => THREADS_GROUP_COMMIT,
         (true, false) => 2,
     });
+    let threads = NonZeroUsize::from(NonZeroU16::new(threads).expect("at least one"));
     // Long transactions of several threads would wait for each other's locks.
-    let transaction_lines = if load.ack || threads > 1 { 1 } else { TRANSACTION_LINES };
+    let transactions = match load.ack || threads.get() > 1 {
+        true => Transactions::OfOneLine { threads },
+        false => Transactions::OfManyLines { lines: TRANSACTION_LINES },
+    };
     let load_options = LoadOptions {
         format: match load.format {
             LoadFormat::Keys => Format::Keys,
@@ -155,8 +160,7 @@ pub(crate) fn run(load: &Load, options: &GlobalOptions) -> Result<Output, Failur
             OnErrorOption::Stop => OnError::Stop,
             OnErrorOption::Skip => OnError::Skip,
         },
-        threads: NonZeroUsize::from(NonZeroU16::new(threads).expect("at least one")),
-        transaction_lines: NonZeroUsize::new(transaction_lines).expect("at least one"),
+        transactions,
     };
     let progress = Progress::counter("keys loaded");
     let reporter = Reporter { ack: load.ack, json: options.json, progress, interrupt };

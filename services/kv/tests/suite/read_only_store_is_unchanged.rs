@@ -8,7 +8,7 @@
 
 use lode_heap::{Access, CreateOptions, Durability, HeapError, OpenError, OpenOptions, Pool};
 use lode_index::{IndexError, Tree};
-use lode_kv::{Format, Input, KvError, LineError, LoadEvents, LoadOptions, OnError, Store};
+use lode_kv::{Format, Input, KvError, LineError, LoadEvents, LoadOptions, OnError, Store, Transactions};
 use std::fs;
 use std::io::{self, Seek as _, Write as _};
 use std::num::NonZeroUsize;
@@ -83,8 +83,7 @@ fn only_reads(path: &Path, pairs: &[(&[u8], &[u8])]) {
         let options = LoadOptions {
             format: Format::Tsv,
             on_error: OnError::Stop,
-            threads: NonZeroUsize::MIN,
-            transaction_lines: NonZeroUsize::MIN,
+            transactions: Transactions::OfOneLine { threads: NonZeroUsize::MIN },
         };
         refused(store.load(lines("new\tvalue\n"), &options, &Unheard));
         refused(store.load(lines(""), &options, &Unheard));

@@ -2,8 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-use lode_kv::{Format, Input, KvError, LineError, LoadEvents, LoadOptions, OnError, Store};
-use lode_pool::CreateOptions;
+use lode_kv::{Format, Input, KvError, LineError, LoadEvents, LoadOptions, OnError, Store, Transactions};
+use lode_pool::{Access, CreateOptions, OpenOptions};
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, File};
 use std::io;
@@ -16,8 +16,7 @@ use tempfile::TempDir;
 const OPTIONS: LoadOptions = LoadOptions {
     format: Format::Tsv,
     on_error: OnError::Stop,
-    threads: NonZeroUsize::new(2).unwrap(),
-    transaction_lines: NonZeroUsize::MIN,
+    transactions: Transactions::OfOneLine { threads: NonZeroUsize::new(2).unwrap() },
 };
 /// More lines than one block has with two threads.
 const LINES: u64 = 100;
@@ -128,8 +127,10 @@ fn first_line_identifies_the_input() {
     assert_eq!(store.get(b"hot").unwrap().unwrap(), b"line 0");
 }
 
-const LONG: LoadOptions =
-    LoadOptions { threads: NonZeroUsize::MIN, transaction_lines: NonZeroUsize::new(64).unwrap(), ..OPTIONS };
+const LONG: LoadOptions = LoadOptions {
+    transactions: Transactions::OfManyLines { lines: NonZeroUsize::new(64).unwrap() },
+    ..OPTIONS
+};
 
 /// Stops the load after a number of lines.
 struct StoppingEvents {
@@ -164,8 +165,7 @@ fn load_in_long_transactions_resumes() {
     let all: String = lines.iter().map(|(key, value)| format!("{key}\t{value}\n")).collect();
     let mut rounds = 0;
     loop {
-        // Lines that are there already are acknowledged again.
-        let events = StoppingEvents { lines_left: AtomicU64::new(150 + 250 * rounds) };
+        let events = StoppingEvents { lines_left: AtomicU64::new(250) };
         let report = store.load(input(&path, &all), &LONG, &events).unwrap();
         rounds += 1;
         // Whatever was done is there, in the order of the lines.
@@ -201,4 +201,104 @@ fn lines_before_refused_line_are_loaded() {
         let found = store.get(format!("key {number}").as_bytes()).unwrap();
         assert_eq!(found.is_some(), number < 50, "line {number}");
     }
+}
+
+/// Copies the pool when each transaction is acknowledged, as a kill at that moment would leave it.
+struct CopyingEvents<'a> {
+    pool: &'a Path,
+    copies: &'a Path,
+    /// The last line of the last transaction, and the number of copies.
+    state: Mutex<(u64, u64)>,
+    lines: u64,
+}
+
+impl LoadEvents for CopyingEvents<'_> {
+    fn durable(&self, line: u64, _key: &[u8]) -> io::Result<()> {
+        let (last, copies) = &mut *self.state.lock().unwrap();
+        if line.is_multiple_of(self.lines) || *last == 0 {
+            fs::copy(self.pool, self.copies.join(copies.to_string()))?;
+            *copies += 1;
+        }
+        *last = line;
+        Ok(())
+    }
+
+    fn skipped(&self, line: u64, error: &LineError) {
+        panic!("line {line}: {error}");
+    }
+
+    fn stopped(&self) -> bool {
+        false
+    }
+}
+
+/// Loads `text` into `store`, and repeats the load in a copy of each state on the way. Returns the number of states.
+/// Unless blocks are divided, each copy goes on at the end of a block.
+fn load_and_resume_each(
+    folder: &TempDir,
+    mut store: Store,
+    lines: usize,
+    text: &str,
+    is_divided: bool,
+) -> u64 {
+    let (pool, copies) = (folder.path().join("test.pool"), folder.path().join("copies"));
+    fs::create_dir(&copies).unwrap();
+    let input_path = folder.path().join("in.tsv");
+    let events = CopyingEvents { pool: &pool, copies: &copies, state: Mutex::new((0, 0)), lines: 64 };
+    let options = LoadOptions {
+        transactions: Transactions::OfManyLines { lines: NonZeroUsize::new(lines).unwrap() },
+        ..OPTIONS
+    };
+    let report = store.load(input(&input_path, text), &options, &events).unwrap();
+    let all: Vec<(&str, &str)> = text.lines().map(|line| line.split_once('\t').unwrap()).collect();
+    assert_eq!((report.complete, report.put), (true, all.len() as u64));
+    let last: HashMap<&str, &str> = all.iter().copied().collect();
+    let has_all = |store: &Store| {
+        last.iter().all(|(key, value)| store.get(key.as_bytes()).unwrap().unwrap() == value.as_bytes())
+    };
+    assert!(has_all(&store));
+    let states = events.state.into_inner().unwrap().1;
+    for state in 0..states {
+        let path = copies.join(state.to_string());
+        let mut copy = Store::open(&path, &OpenOptions::new(Access::ReadWrite)).unwrap();
+        let noted = copy.load_progress().unwrap();
+        let report = copy.load(input(&input_path, text), &options, &RefusingEvents::new(0, 0)).unwrap();
+        assert!(report.complete, "{report:?}");
+        assert_eq!(report.lines_before + report.put, all.len() as u64, "from {noted:?}: {report:?}");
+        assert!(has_all(&copy), "from {noted:?}");
+        assert!(is_divided || noted.is_some_and(|noted| noted.lines == report.lines_before), "{noted:?}");
+    }
+    states
+}
+
+/// A block and the note that it is done are one transaction. So a load that is killed between two of them goes on
+/// without a look at any key.
+#[test]
+fn load_goes_on_after_each_transaction() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = store(&folder);
+    let text: String = numbered_lines(640).iter().map(|(key, value)| format!("{key}\t{value}\n")).collect();
+    assert_eq!(load_and_resume_each(&folder, store, 64, &text, false), 11);
+}
+
+/// A block that the pool has no room to change at once is divided.
+#[test]
+fn block_that_is_too_large_is_divided() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = store(&folder);
+    let text = |value: &str| -> String { (0..3000).map(|key| format!("key {key}\t{value}\n")).collect() };
+    for key in 0..3000 {
+        store.put(format!("key {key}").as_bytes(), b"value 00").unwrap();
+    }
+    let free = || store.heap().stats().unwrap().free_chunk_bytes;
+    for number in 0.. {
+        if free() < 96 << 10 {
+            break;
+        }
+        store.put(format!("filler {number}").as_bytes(), &[7; 2 << 10]).unwrap();
+    }
+    // Each key takes 32 bytes of log.
+    let limit = free() / 2;
+    assert!(limit < 3000 * 32, "{limit}");
+    assert!(load_and_resume_each(&folder, store, 3000, &text("value 01"), true) > 40);
 }
