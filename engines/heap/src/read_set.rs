@@ -3,8 +3,9 @@
 //! A read loads words under the lock of an offset, its *guard*, without taking the lock. The transaction notes the
 //! guard, the number of the last transaction that changed words under it, and a way to read again. The rules:
 //!
-//! 1. *A read is of one moment.* The version of the lock is loaded before and after the words. If another transaction
-//!    holds the lock for this guard, the reader waits. A lock that is held for another offset of its stripe is as good
+//! 1. *A read is of one moment.* The version of the lock is loaded before and after the words. If it has changed, the
+//!    words are read again, and a fault of the first read does not count: a pointer and a length that do not go together
+//!    may lead anywhere. If another transaction holds the lock for this guard, the reader waits. A lock that is held for another offset of its stripe is as good
 //!    as open: its holder changes none of these words.
 //! 2. *All reads are of one moment*, also while the closure runs. The transaction has a *snapshot*: a number up to
 //!    which it sees all transactions. A read under a lock whose number is not greater belongs to the snapshot. At a
@@ -13,7 +14,7 @@
 //! 3. *What was read still holds at the commit.* A transaction that changes something compares all its reads again,
 //!    once it holds all its locks and before its record is written. So it could as well have run in that moment. A
 //!    transaction that changes nothing could as well have run at its snapshot, and compares nothing.
-//! 4. *A number that moved is no conflict yet.* The words are read again. Only if they differ the closure starts
+//! 4. *A number that moved is no conflict yet.* The words are read again, by rule 1. Only if they differ the closure starts
 //!    again. So a transaction that shares a stripe, or a node of a tree, and changes other words in it, restarts no
 //!    other transaction. Equal words mean equal content: the transaction is pinned, so no object that it has seen is
 //!    used again.

@@ -238,6 +238,10 @@ impl<'a, M: Medium> Tx<'a, M> {
         let (stripe, tag) = (locks.stripe(at), Tag::of(at));
         let attempt = &mut *self.attempt();
         if attempt.holds(stripe) {
+            // It may have been taken for another offset, after the words under it had changed.
+            if locks.version(stripe).number() != version.number() {
+                return Err(HeapError::Conflict);
+            }
             locks.hold_also(stripe, tag);
             return Ok(());
         }

@@ -9,9 +9,10 @@ use crate::read_set::{Dependency, Read, ReadCheck, ReadSet, Reread, digest};
 use crate::tx::Tx;
 use lode_layout::PoolOffset;
 use lode_pmem::sync::fence_after_exchange;
-use lode_pmem::{Medium, Readable};
+use lode_pmem::{FaultScope, Medium, Readable};
 use lode_redo::bugs;
 use std::cell::RefCell;
+use std::mem;
 use std::sync::atomic::{Ordering, fence};
 
 /// Passes over all reads after which a transaction starts again, because other transactions keep changing words under
@@ -86,7 +87,10 @@ impl Dependency {
             // Words under a lock that the transaction holds are compared as they were before its own changes. Objects
             // that it has made have no lock of their own to hold.
             let writes = (!is_mine).then(|| RefCell::new(attempt.writes()));
+            // A check that follows a pointer while the words change may read anywhere.
+            let scope = FaultScope::open();
             let holds = (self.check)(&Reread { memory, writes }, &mut self.read);
+            let fault = scope.close().err();
             // ORDER: the words are loaded before the version is loaded again.
             fence(Ordering::Acquire);
             if self.read.guard != guard {
@@ -99,10 +103,33 @@ impl Dependency {
             if !holds {
                 return Err(Invalid { is_inversion: false });
             }
+            if let Some(fault) = fault {
+                fault.raise();
+            }
             self.version = Version::of_number(now.number());
             return Ok(true);
         }
         Err(Invalid { is_inversion: false })
+    }
+}
+
+/// The reads of an attempt while they are compared. They go back to it in any case: a check may panic, and the panic may
+/// be caught inside of the closure.
+struct Comparing<'a> {
+    attempt: &'a mut Attempt,
+    reads: ReadSet,
+}
+
+impl<'a> Comparing<'a> {
+    fn begin(attempt: &'a mut Attempt) -> Comparing<'a> {
+        let reads = mem::take(attempt.reads());
+        Comparing { attempt, reads }
+    }
+}
+
+impl Drop for Comparing<'_> {
+    fn drop(&mut self) {
+        *self.attempt.reads() = mem::take(&mut self.reads);
     }
 }
 
@@ -122,9 +149,9 @@ impl<M: Medium> Heap<M> {
         // ORDER: the locks of this transaction are taken before versions are loaded. Of two transactions, each of
         // which changes what the other has read, one sees the other's lock.
         fence_after_exchange();
-        let mut reads = std::mem::take(attempt.reads());
-        let validated = reads.validate(self, attempt, memory);
-        *attempt.reads() = reads;
+        let mut comparing = Comparing::begin(attempt);
+        let validated = comparing.reads.validate(self, comparing.attempt, memory);
+        drop(comparing);
         validated.map_err(|Invalid { is_inversion }| {
             attempt.conflict(is_inversion);
             HeapError::Conflict
@@ -190,7 +217,8 @@ impl<M: Medium> Tx<'_, M> {
         }
     }
 
-    /// Reads bytes under the lock of `guard`, and notes their digest. `check` reads them again; it gets `words`.
+    /// Reads bytes under the lock of `guard`, and notes their digest. `check` reads them again; it gets `words`. A fault
+    /// of `read` counts only if the words did not change meanwhile.
     pub(crate) fn read_validated(
         &self,
         guard: PoolOffset,
@@ -200,13 +228,19 @@ impl<M: Medium> Tx<'_, M> {
     ) -> Result<Vec<u8>, HeapError> {
         for round in 0.. {
             let version = self.read_version(guard)?;
+            // A read that follows a pointer while the words change may read anywhere.
+            let scope = FaultScope::open();
             let bytes = {
                 let attempt = &mut *self.attempt();
                 read(&Reread { memory: self.memory(), writes: Some(RefCell::new(attempt.writes())) })
             };
+            let fault = scope.close().err();
             let [first, second, third] = words;
             let noted = Read { guard, words: [first, second, third, 0, digest(&bytes)] };
             if self.note_read(version, noted, check)? {
+                if let Some(fault) = fault {
+                    fault.raise();
+                }
                 return Ok(bytes);
             }
             self.heap().medium().relax(round);
@@ -325,5 +359,129 @@ impl<M: Medium> Tx<'_, M> {
         if attempt.reads().pin.is_none() {
             attempt.reads().pin = Some(self.heap().shared().readers().pin_detached());
         }
+    }
+}
+
+#[cfg(test)]
+mod test {
+    use super::*;
+    use lode_layout::Geometry;
+    use lode_pmem::Mapping;
+    use std::cell::Cell;
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::sync::atomic::AtomicBool;
+    use std::sync::{Arc, OnceLock};
+    use std::thread;
+
+    type TestHeap = Heap<Arc<Mapping>>;
+
+    const LEN: u64 = 1 << 20;
+    /// No word is there.
+    const OUTSIDE: PoolOffset = PoolOffset::new(1 << 40);
+
+    /// Returns a heap, and the offset of a word in it.
+    fn heap() -> (TestHeap, PoolOffset) {
+        let (medium, geometry) = (lode_testing::memory::volatile(LEN), Geometry::plan(LEN).unwrap());
+        Heap::format(&medium, &geometry, &[1; 16], [1, 1]).unwrap();
+        let (heap, _) = Heap::open(medium, &geometry, [1; 16], [2, 2]).unwrap();
+        let at = heap.run(|tx| tx.alloc_zeroed(64, 64, 1)).unwrap();
+        (heap, at)
+    }
+
+    /// Stores the word in a transaction of another thread.
+    fn store(heap: &TestHeap, at: PoolOffset, word: u64) {
+        let transaction = || {
+            heap.run(|tx| {
+                tx.lock(at)?;
+                tx.store8(at, word);
+                Ok::<_, HeapError>(())
+            })
+        };
+        thread::scope(|scope| scope.spawn(transaction).join()).unwrap().unwrap();
+    }
+
+    fn word_bytes(reread: &Reread<'_>, at: PoolOffset) -> Vec<u8> {
+        reread.load8(at).to_le_bytes().to_vec()
+    }
+
+    /// Post-mortem. `PVec::get` loaded the old buffer and the new length of a vector that grew meanwhile. The element
+    /// lay after the end of the pool, and the transaction failed with that fault.
+    #[test]
+    fn fault_of_torn_read_is_dropped() {
+        let (heap, at) = heap();
+        let is_torn = Cell::new(true);
+        let read = |reread: &Reread<'_>| {
+            if is_torn.replace(false) {
+                store(&heap, at, 5);
+                reread.load8(OUTSIDE);
+            }
+            word_bytes(reread, at)
+        };
+        let check: ReadCheck = |reread, read| read.is_digest(&word_bytes(reread, read.guard));
+        let found = heap.run(|tx| tx.read_validated(at, read, check, [0; 3]));
+        assert_eq!(found, Ok(5u64.to_le_bytes().to_vec()));
+        let lost = heap.run(|tx| tx.read_validated(at, |reread| word_bytes(reread, OUTSIDE), check, [0; 3]));
+        assert!(matches!(lost, Err(HeapError::Fault(_))), "{lost:?}");
+    }
+
+    #[test]
+    fn fault_of_torn_check_is_dropped() {
+        static HEAP: OnceLock<(TestHeap, PoolOffset)> = OnceLock::new();
+        static IS_TORN: AtomicBool = AtomicBool::new(true);
+        fn check(reread: &Reread<'_>, read: &mut Read) -> bool {
+            let (heap, at) = HEAP.get().unwrap();
+            if IS_TORN.swap(false, Ordering::Relaxed) {
+                store(heap, *at, 0);
+                reread.load8(OUTSIDE);
+            }
+            read.is_digest(&word_bytes(reread, read.guard))
+        }
+        let (heap, at) = HEAP.get_or_init(heap);
+        let done = heap.run(|tx| {
+            tx.read_validated(*at, |reread| word_bytes(reread, *at), check, [0; 3])?;
+            store(heap, *at, 0);
+            tx.store8(at.plus(8), 1);
+            Ok::<_, HeapError>(())
+        });
+        assert_eq!((done, IS_TORN.load(Ordering::Relaxed)), (Ok(()), false));
+    }
+
+    #[test]
+    fn check_that_panics_keeps_reads_and_pin() {
+        let (heap, at) = heap();
+        let check: ReadCheck = |_, _| panic!("a check that panics");
+        let panicked = catch_unwind(AssertUnwindSafe(|| {
+            heap.run(|tx| {
+                tx.pin_to_end();
+                let version = tx.read_version(at)?;
+                assert!(tx.note_read(version, Read { guard: at, words: [0; 5] }, check)?);
+                store(&heap, at, 1);
+                // Compares the read, too.
+                let caught = catch_unwind(AssertUnwindSafe(|| tx.read8(at)));
+                assert!(caught.is_err() && !tx.attempt().reads().is_empty());
+                tx.store8(at.plus(8), 1);
+                Ok::<_, HeapError>(())
+            })
+        }));
+        assert!(panicked.is_err(), "the commit compares the read");
+        let readers = heap.shared().readers();
+        readers.advance();
+        assert_eq!(readers.oldest(), readers.advance(), "no pin is left");
+    }
+
+    #[test]
+    fn shared_lock_does_not_hide_change() {
+        let (heap, at) = heap();
+        let stripe = heap.locks().stripe(at);
+        let mut others = (1..).map(|number| at.plus(number * 64));
+        let other = others.find(|other| heap.locks().stripe(*other) == stripe).unwrap();
+        let done = heap.run(|tx| {
+            let version = heap.lock_version(at);
+            store(&heap, at, 1);
+            tx.lock(other)?;
+            assert_eq!(tx.lock_unchanged(at, version), Err(HeapError::Conflict));
+            tx.lock_unchanged(at, heap.lock_version(at))
+        });
+        assert_eq!(done, Ok(()));
     }
 }

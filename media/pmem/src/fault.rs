@@ -68,9 +68,10 @@ impl Fault {
         PENDING.with(|pending| pending.get().is_some())
     }
 
-    /// Records `self`, unless an earlier fault has not been taken yet.
+    /// Records `self` as a fault of the calling thread's innermost scope, unless that has an earlier one. For media, and
+    /// for code that learns after the end of an inner scope that its fault counts.
     #[cold]
-    pub(crate) fn raise(self) {
+    pub fn raise(self) {
         PENDING.with(|pending| {
             if pending.get().is_none() {
                 pending.set(Some(self));

@@ -51,14 +51,14 @@ impl<'a, B: Brand, M: Medium> Guard<'a, B, M> {
         unreachable!("the loop ends with a result")
     }
 
-    /// Reads as [`read_consistent`](Guard::read_consistent) does, for reads that copy out of the pool. Returns their
-    /// fault.
+    /// Reads as [`read_consistent`](Guard::read_consistent) does, for reads that copy out of the pool. Returns the fault
+    /// of the read whose result counts: one that follows a pointer while the words change may read anywhere.
     pub(crate) fn copy_consistent<R>(
         &self,
         at: PoolOffset,
         mut read: impl FnMut(&Readable) -> R,
     ) -> Result<R, HeapError> {
-        Ok(self.memory().reading(|memory| self.read_consistent(at, || read(memory)))?)
+        Ok(self.read_consistent(at, || self.memory().reading(&mut read))?)
     }
 }
 

@@ -162,7 +162,7 @@ impl<T: Persist<B> + Copy, B: Brand> PVec<T, B> {
         let Elements { buffer, len } = self.elements(raw)?;
         let room = if buffer.is_null() { 0 } else { raw.usable_size(buffer)? / Self::SIZE.max(1) };
         if len > room {
-            return Err(HeapError::Corrupt { what: "the vector whose buffer", at: buffer });
+            return Err(corrupt_buffer(buffer));
         }
         let wanted = len + values.len() as u64;
         let mut new = Vec::with_capacity(size_of_val(values));
@@ -266,7 +266,9 @@ impl<T: Persist<B> + Copy, B: Brand> PVec<T, B> {
         let (words, elements) = bytes.split_at(2 * WORD as usize);
         let [buffer, len] =
             [0, 1].map(|word| value_of::<u64, B>(|into| into.copy_from_slice(&words[word * 8..][..8])));
-        self.check(tx.raw().heap().memory().len(), PoolOffset::new(buffer), len)?;
+        if len.checked_mul(Self::SIZE) != Some(elements.len() as u64) {
+            return Err(corrupt_buffer(PoolOffset::new(buffer)));
+        }
         Ok(Self::values(elements, len))
     }
 
@@ -309,7 +311,7 @@ impl<T: Persist<B> + Copy, B: Brand> PVec<T, B> {
     fn check(&self, memory_len: u64, buffer: PoolOffset, len: u64) -> Result<(), HeapError> {
         let end = len.checked_mul(Self::SIZE).and_then(|bytes| buffer.get().checked_add(bytes));
         let fits = end.is_some_and(|end| end <= memory_len);
-        if fits { Ok(()) } else { Err(HeapError::Corrupt { what: "the vector whose buffer", at: buffer }) }
+        if fits { Ok(()) } else { Err(corrupt_buffer(buffer)) }
     }
 
     fn values(bytes: &[u8], len: u64) -> Vec<T> {
@@ -317,6 +319,11 @@ impl<T: Persist<B> + Copy, B: Brand> PVec<T, B> {
         let part = |index: u64| &bytes[index as usize * size..][..size];
         (0..len).map(|index| value_of(|into| into.copy_from_slice(part(index)))).collect()
     }
+}
+
+/// Returns the error for a length that does not go with the buffer.
+fn corrupt_buffer(at: PoolOffset) -> HeapError {
+    HeapError::Corrupt { what: "the vector whose buffer", at }
 }
 
 /// Returns the words of a read before its digest: the vector's offset, the size of an element, and another one.
