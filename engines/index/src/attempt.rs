@@ -18,9 +18,7 @@
 //! long as the node lives. Splits above it only change the prefix length of a slot. The meta word
 //! holds the depth, so a damaged prefix length can't lead a writer to the wrong place either.
 //!
-//! When several nodes are locked, the version of the upper one is read first. Two nodes may share a lock. The second
-//! [`lock`](Attempt::lock) then has nothing to compare. It needs no comparison: the first node's version is older
-//! than everything that was read.
+//! Two nodes may share a lock. The second [`lock`](Attempt::lock) then compares the number that the first one found.
 
 use crate::descend::{Descent, Step, Stop, descend};
 use crate::error::IndexError;

@@ -52,6 +52,8 @@ struct Pending {
 /// the cursor's direction.
 #[derive(Clone, Copy, Debug)]
 struct Origin {
+    /// The tree's root object.
+    root: PoolOffset,
     /// The node.
     node: Node,
     /// The version of its lock when its children were read.
@@ -73,6 +75,8 @@ struct Child {
 #[derive(Debug)]
 pub(crate) struct Cursor<'r, M: Medium> {
     heap: &'r Heap<M>,
+    /// The tree's root object, from [`begin`](Cursor::begin) on.
+    root: PoolOffset,
     direction: Direction,
     pending: Vec<Pending>,
     /// Buffer for the children of a node.
@@ -94,6 +98,7 @@ impl<'r, M: Medium> Cursor<'r, M> {
         let (pending, children, path) = (Vec::new(), Vec::new(), Vec::new());
         Cursor {
             heap,
+            root: PoolOffset::NULL,
             direction,
             pending,
             children,
@@ -113,6 +118,7 @@ impl<'r, M: Medium> Cursor<'r, M> {
         root: PoolOffset,
         start: Option<&[u8]>,
     ) -> Result<(), IndexError> {
+        self.root = root;
         let parent = Node::root(root);
         let version = view.tx().map(|tx| tx.read_version(root)).transpose()?;
         let link = Link { parent: root, slot_at: parent.end(), slot: root_slot(view, root) };
@@ -131,7 +137,7 @@ impl<'r, M: Medium> Cursor<'r, M> {
             Direction::Forward => symbol - 1,
             Direction::Backward => symbol + 1,
         };
-        Origin { node, version, previous, symbol }
+        Origin { root: self.root, node, version, previous, symbol }
     }
 
     /// Returns the link to the next leaf. After an error the next call goes on after the damage.
@@ -330,9 +336,10 @@ impl<'r, M: Medium> Cursor<'r, M> {
         children: &[Child],
         version: Option<Version>,
     ) -> Result<(), IndexError> {
+        let root = self.root;
         let origin = |index: usize, symbol: u64| {
             let previous = children.get(index).map_or(previous, |child| encode_symbol(child.symbol));
-            version.map(|version| Origin { node: *node, version, previous, symbol })
+            version.map(|version| Origin { root, node: *node, version, previous, symbol })
         };
         if version.is_some() {
             // Comes after all children: there is no other one.
@@ -358,11 +365,13 @@ impl<'r, M: Medium> Cursor<'r, M> {
         mut read: impl FnMut() -> Result<R, IndexError>,
     ) -> Result<R, IndexError> {
         let (Some(tx), Some(origin)) = (view.tx(), pending.origin) else { return read() };
-        let Origin { node, previous, symbol, .. } = origin;
+        let Origin { root, node, previous, symbol, .. } = origin;
         for round in 0.. {
             let version = tx.read_version(node.at)?;
-            let noted = read_of_child(view, &node, previous, symbol, pending.link.slot);
-            if version != origin.version && !is_child_unchanged(view, &noted) {
+            let mut noted = read_of_child(view, root, &node, (previous, symbol), pending.link.slot);
+            let is_as_read = version == origin.version || is_child_unchanged(view, &mut noted);
+            // A node that was replaced on the way is met too seldom to go on in the new one.
+            if !is_as_read || noted.guard != node.at {
                 return Err(tx.restart().into());
             }
             let result = read()?;

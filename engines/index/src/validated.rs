@@ -8,11 +8,15 @@
 //!   matters.
 //! - A range depends on each slot that was followed, and on there being none between it and the one before.
 //!
+//! A node that grows or shrinks is replaced by one of the same depth, with the same bytes before. That is no conflict
+//! either: a read of the old node, or of a slot that led to it, goes on with the new one. The transaction is pinned, so
+//! the old node still has its children, and the leaves below it have the bytes to compare.
+//!
 //! A node that a transaction makes is locked by it. So a reader whose snapshot is older than the node meets a number
 //! that is too great, however it came to the node.
 
 use crate::attempt::{Attempt, Retry};
-use crate::descend::{Descent, Step, Stop, compare_below, descend};
+use crate::descend::{Descent, Step, Stop, any_leaf, compare_below, descend};
 use crate::leaf::{self, Match};
 use crate::lookup::Link;
 use crate::node::{Node, Symbol};
@@ -124,7 +128,10 @@ impl<M: Medium, V: View> Attempt<'_, '_, M, V> {
     /// Notes the content of the step's slot.
     fn note_slot(&self, step: &Step) -> Result<(), Retry> {
         let version = self.begin_read_of_slot(step)?;
-        let words = [step.slot_at.get(), step.slot.word(), 0, 0, 0];
+        let is_end = step.slot_at == step.parent.end();
+        let symbol = if is_end { Symbol::End } else { Symbol::Byte(step.slot.byte()) };
+        let [place, root] = [encode_place(&step.parent), self.root.get()];
+        let words = [place, root, encode_symbol(symbol), step.slot.word(), 0];
         self.note(version, Read { guard: step.parent.at, words }, is_same_slot)
     }
 
@@ -135,7 +142,7 @@ impl<M: Medium, V: View> Attempt<'_, '_, M, V> {
         if !node.find(self.view, symbol).1.is_empty() {
             return Err(Retry::Conflict);
         }
-        let words = [encode_kind(node.kind), encode_symbol(symbol), 0, 0, 0];
+        let words = [encode_place(node), self.root.get(), encode_symbol(symbol), 0, 0];
         self.note(version, Read { guard: node.at, words }, is_same_gap)
     }
 
@@ -155,31 +162,91 @@ pub(crate) fn is_alive(view: &impl View, node: PoolOffset) -> bool {
     view.load8(node.plus(NODE_META)) != META_DEAD
 }
 
-fn encode_kind(kind: Option<NodeKind>) -> u64 {
-    match kind {
+/// Returns a number for the node's kind and depth.
+fn encode_place(node: &Node) -> u64 {
+    let kind = match node.kind {
         None => 0,
         Some(NodeKind::N4) => 1,
         Some(NodeKind::N16) => 2,
         Some(NodeKind::N48) => 3,
         Some(NodeKind::N256) => 4,
-    }
+    };
+    (node.depth as u64) << 3 | kind
 }
 
-/// Returns the node at `at` for lookups of its children, which do not depend on its depth.
-fn decode_node(at: PoolOffset, kind: u64) -> Node {
-    let kind = match kind {
+fn decode_place(at: PoolOffset, place: u64) -> Node {
+    let kind = match place & 7 {
         0 => None,
         1 => Some(NodeKind::N4),
         2 => Some(NodeKind::N16),
         3 => Some(NodeKind::N48),
         _ => Some(NodeKind::N256),
     };
-    Node { at, kind, depth: 0 }
+    Node { at, kind, depth: (place >> 3) as usize }
+}
+
+/// Returns the node of a read whose first words are its place and the tree's root. If the node was replaced, the read
+/// is then one of the new node. `None` if there is none.
+fn node_of(view: &impl View, read: &mut Read) -> Option<Node> {
+    let [place, root, ..] = read.words;
+    let node = decode_place(read.guard, place);
+    if is_alive(view, node.at) {
+        return Some(node);
+    }
+    let node = successor(view, PoolOffset::new(root), &node)?;
+    (read.guard, read.words[0]) = (node.at, encode_place(&node));
+    Some(node)
+}
+
+/// Returns the node that has taken the place of `node`: the one of its depth on the way to the same keys.
+fn successor(view: &impl View, root: PoolOffset, node: &Node) -> Option<Node> {
+    let key = first_bytes(view, node)?;
+    let Descent { step, stop, .. } = descend(view, root, &key, key.len()).ok()?;
+    let found = match stop {
+        Stop::NoChild(found) => found,
+        _ => step.parent,
+    };
+    has_first_bytes(view, &found, node.depth, &key).then_some(found)
+}
+
+/// Returns the bytes with which all keys below `node` begin, as many as its depth.
+fn first_bytes(view: &impl View, node: &Node) -> Option<Vec<u8>> {
+    let leaf = any_leaf(view, node.any_child(view)?, node.depth + 1).ok()??;
+    let mut key = vec![0; node.depth];
+    if (leaf::header(view, leaf).key_len as usize) < key.len() {
+        return None;
+    }
+    view.read(leaf.plus(LEAF_HEADER), &mut key);
+    Some(key)
+}
+
+/// Returns true if `node` has this depth, and all keys below it begin with `key`.
+fn has_first_bytes(view: &impl View, node: &Node, depth: usize, key: &[u8]) -> bool {
+    node.kind.is_some() && node.depth == depth && first_bytes(view, node).is_some_and(|bytes| bytes == key)
+}
+
+/// Returns true if `slot` of a node leads where `old` led: to the same object, or to a node that has replaced it.
+fn leads_to_same(view: &impl View, parent: &Node, old: TreeSlot, slot: TreeSlot) -> bool {
+    if old == slot {
+        return true;
+    }
+    let base = if parent.kind.is_some() { parent.depth + 1 } else { 0 };
+    let node_below = |slot: TreeSlot| match slot.kind() {
+        SlotKind::Node(kind) => {
+            Some(Node { at: slot.at(), kind: Some(kind), depth: base + slot.prefix_len() })
+        }
+        _ => None,
+    };
+    let (Some(old), Some(new)) = (node_below(old), node_below(slot)) else { return false };
+    first_bytes(view, &old).is_some_and(|key| has_first_bytes(view, &new, old.depth, &key))
 }
 
 /// A number before those of all symbols, and one after them.
 pub(crate) const BEFORE_ALL: u64 = 0;
 pub(crate) const AFTER_ALL: u64 = 258;
+
+/// Bits of a number of a symbol.
+const SYMBOL_BITS: u32 = 9;
 
 /// Returns a number by which symbols are ordered.
 pub(crate) fn encode_symbol(symbol: Symbol) -> u64 {
@@ -193,28 +260,26 @@ fn decode_symbol(symbol: u64) -> Symbol {
     symbol.checked_sub(2).map_or(Symbol::End, |byte| Symbol::Byte(byte as u8))
 }
 
-/// Returns the read of a child: in `node`, the first child after `previous` on the way to `symbol` is that of
-/// `symbol`, and its slot is `slot`. An empty slot stands for no child up to and with `symbol`.
+/// Returns the read of a child: in `node` of the tree at `root`, the first child after `previous` on the way to `symbol`
+/// is that of `symbol`, and its slot is `slot`. An empty slot stands for no child up to and with `symbol`.
 pub(crate) fn read_of_child(
     view: &impl View,
+    root: PoolOffset,
     node: &Node,
-    previous: u64,
-    symbol: u64,
+    (previous, symbol): (u64, u64),
     slot: TreeSlot,
 ) -> Read {
     let value = if slot.kind() == SlotKind::Leaf { value_word(view, slot.at()) } else { 0 };
-    let words = [encode_kind(node.kind), previous, symbol, slot.word(), value];
+    let words = [encode_place(node), root.get(), previous << SYMBOL_BITS | symbol, slot.word(), value];
     Read { guard: node.at, words }
 }
 
 /// The check of [`read_of_child`].
-pub(crate) fn is_child_unchanged(view: &impl View, read: &Read) -> bool {
-    let [kind, previous, symbol, slot, value] = read.words;
-    let node = decode_node(read.guard, kind);
+pub(crate) fn is_child_unchanged(view: &impl View, read: &mut Read) -> bool {
+    let Some(node) = node_of(view, read) else { return false };
+    let [.., symbols, slot, value] = read.words;
+    let (previous, symbol) = (symbols >> SYMBOL_BITS, symbols & ((1 << SYMBOL_BITS) - 1));
     let slot = TreeSlot::from_word(slot);
-    if !is_alive(view, node.at) {
-        return false;
-    }
     let between = previous.min(symbol) + 1..previous.max(symbol);
     let has_other = children_between(view, &node, between);
     let found = match symbol {
@@ -222,7 +287,7 @@ pub(crate) fn is_child_unchanged(view: &impl View, read: &Read) -> bool {
         _ => node.find(view, decode_symbol(symbol)).1,
     };
     let is_same_value = || slot.kind() != SlotKind::Leaf || value_word(view, slot.at()) == value;
-    !has_other && found == slot && is_same_value()
+    !has_other && leads_to_same(view, &node, slot, found) && is_same_value()
 }
 
 /// Returns true if the node has a child whose encoded symbol is in the range.
@@ -247,14 +312,15 @@ pub(crate) fn is_same_child(reread: &Reread<'_>, read: &mut Read) -> bool {
 }
 
 fn is_same_slot(reread: &Reread<'_>, read: &mut Read) -> bool {
-    let [slot_at, slot, ..] = read.words;
-    is_alive(reread, read.guard) && reread.load8(PoolOffset::new(slot_at)) == slot
+    let Some(node) = node_of(reread, read) else { return false };
+    let [.., symbol, slot, _] = read.words;
+    let found = node.find(reread, decode_symbol(symbol)).1;
+    leads_to_same(reread, &node, TreeSlot::from_word(slot), found)
 }
 
 fn is_same_gap(reread: &Reread<'_>, read: &mut Read) -> bool {
-    let [kind, symbol, ..] = read.words;
-    let node = decode_node(read.guard, kind);
-    is_alive(reread, node.at) && node.find(reread, decode_symbol(symbol)).1.is_empty()
+    let Some(node) = node_of(reread, read) else { return false };
+    node.find(reread, decode_symbol(read.words[2])).1.is_empty()
 }
 
 fn is_same_leaf(reread: &Reread<'_>, read: &mut Read) -> bool {

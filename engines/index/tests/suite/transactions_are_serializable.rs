@@ -5,7 +5,10 @@ use lode_heap::{Heap, Tx};
 use lode_index::{IndexError, Tree};
 use lode_pmem::Mapping;
 use lode_testing::{heap, memory, tree};
+use std::cell::Cell;
 use std::collections::BTreeMap;
+use std::ops::Bound::Included;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
@@ -179,6 +182,67 @@ fn writers_of_other_keys_restart_nobody() {
         is_over.store(true, Ordering::Relaxed);
         assert!(attempts <= 210, "{attempts} attempts of 200 transactions");
     });
+}
+
+/// A node that is replaced by a larger or smaller one restarts no transaction that has found other keys in it, found
+/// none, passed it by, or scanned another part of it. A key that is added where the transaction has read restarts it.
+#[test]
+fn replaced_nodes_restart_nobody() {
+    let heap = heap::create(memory::volatile(16 << 20));
+    let tree = tree::create(&heap);
+    let key = |byte: u8| [&b"node"[..], &[byte], b"key"].concat();
+    let scan = |tx: &Tx<'_, Medium>, is_reversed: bool| -> Result<usize, IndexError> {
+        let range = tree.range_in::<Vec<u8>>(tx, (Included(key(1)), Included(key(2))))?;
+        let found: Result<Vec<_>, _> = if is_reversed { range.rev().collect() } else { range.collect() };
+        found.map(|found| found.len())
+    };
+    type Read<'a> = &'a dyn Fn(&Tx<'_, Medium>) -> Result<usize, IndexError>;
+    let is_there = |tx: &Tx<'_, Medium>, key: &[u8]| Ok(usize::from(tree.get_in(tx, key)?.is_some()));
+    // A read of keys, and a key whose insertion changes its result.
+    let reads: [(Read<'_>, Vec<u8>); 5] = [
+        (&|tx| is_there(tx, &key(200)), key(200)),
+        (&|tx| is_there(tx, b"node"), b"node".to_vec()),
+        (&|tx| is_there(tx, b"nope"), b"nope".to_vec()),
+        (&|tx| scan(tx, false), [&key(1)[..], b"and"].concat()),
+        (&|tx| scan(tx, true), [&key(1)[..], b"more"].concat()),
+    ];
+    tree.insert(b"elsewhere", b"").unwrap();
+    let add = |bytes: Range<u8>| bytes.for_each(|byte| assert!(!tree.insert(&key(byte), b"").unwrap()));
+    let remove = |bytes: Range<u8>| bytes.for_each(|byte| assert!(tree.delete(&key(byte)).unwrap()));
+    add(0..4);
+    // Returns the number of attempts of a transaction with this read that `change` meets.
+    let attempts = |read: Read<'_>, change: &(dyn Fn() + Sync)| {
+        let attempts = Cell::new(0);
+        let done: Result<(), IndexError> = heap.run(|tx| {
+            read(tx)?;
+            if attempts.replace(attempts.get() + 1) == 0 {
+                thread::scope(|scope| scope.spawn(change).join()).unwrap();
+            }
+            tree.insert_in(tx, b"elsewhere", b"changed").map(drop)
+        });
+        done.unwrap();
+        attempts.get()
+    };
+    for (number, (read, disturbing)) in reads.iter().enumerate() {
+        for bytes in [8..20, 20..60, 60..120] {
+            assert_eq!(attempts(*read, &|| add(bytes.clone())), 1, "read {number}, keys {bytes:?} added");
+        }
+        for bytes in [60..120, 20..60, 8..20] {
+            assert_eq!(
+                attempts(*read, &|| remove(bytes.clone())),
+                1,
+                "read {number}, keys {bytes:?} removed"
+            );
+        }
+        let grow_and_disturb = || {
+            add(8..20);
+            tree.insert(disturbing, b"").unwrap();
+        };
+        assert_eq!(attempts(*read, &grow_and_disturb), 2, "read {number}");
+        remove(8..20);
+        assert!(tree.delete(disturbing).unwrap());
+    }
+    tree::check(&heap, &tree, 5);
 }
 
 fn put_alone(heap: &Heap<Medium>, tree: &Tree<'_, Medium>, key: u64, value: u64) {
