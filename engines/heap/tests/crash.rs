@@ -2,6 +2,7 @@
 
 use lode_heap::explore::{GrowingSubject, HeapSubject, IsolationSubject, LogSubject};
 use lode_sim::{Budget, Machine, Report, Setup, Subject, explore, explore_poison};
+use lode_testing::seed;
 
 fn clean(name: &str, subject: &impl Subject, setup: Setup) {
     let report: Report = explore(subject, &setup);
@@ -64,10 +65,12 @@ fn growing_heap_survives_power_cuts() {
 fn transactions_are_serializable() {
     for machine in Machine::ALL {
         for threads in 2..=3 {
-            let budget = Budget::scaled(3_000, 100.0);
+            // With the budget of soak, 10, a million images in each round, and others in the next.
+            let (budget, seed) = (Budget::scaled(10_000, 100.0), seed(1));
             let failing_drains = machine.durability == lode_pmem::Durability::Commit;
             let operations = 120 / threads as u64;
-            let setup = Setup { machine, threads, operations, budget, failing_drains, ..Setup::default() };
+            let setup =
+                Setup { machine, threads, operations, seed, budget, failing_drains, ..Setup::default() };
             clean("reads", &IsolationSubject { size: 0x30000 }, setup);
         }
     }

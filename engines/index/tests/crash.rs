@@ -3,6 +3,7 @@
 use lode_index::explore::{IsolationSubject, TreeSubject};
 use lode_pmem::Durability;
 use lode_sim::{Budget, Machine, Setup, explore, explore_poison};
+use lode_testing::seed;
 
 #[test]
 fn tree_survives_power_cuts() {
@@ -24,10 +25,12 @@ fn tree_survives_power_cuts() {
 fn tree_transactions_are_serializable() {
     for machine in Machine::ALL {
         for threads in 2..=3 {
-            let budget = Budget::scaled(1_500, 100.0);
+            // With the budget of soak, 10, a million images in each round, and others in the next.
+            let (budget, seed) = (Budget::scaled(10_000, 100.0), seed(1));
             let failing_drains = machine.durability == Durability::Commit;
             let operations = 60 / threads as u64;
-            let setup = Setup { machine, threads, operations, budget, failing_drains, ..Setup::default() };
+            let setup =
+                Setup { machine, threads, operations, seed, budget, failing_drains, ..Setup::default() };
             let report = explore(&IsolationSubject { size: 0x80000 }, &setup);
             println!("reads of a tree, {machine}, {threads} threads: {report}");
             assert!(report.violation.is_none(), "{}", report.violation.expect("just seen"));

@@ -146,9 +146,9 @@ impl<T: Clone> HistoryPrefix<T> {
         HistoryPrefix { operations: Vec::new(), entries: 0 }
     }
 
-    /// Returns a history of these operations, for tests of oracles.
-    #[cfg(test)]
-    pub(crate) fn of(operations: Vec<Operation<T>>) -> HistoryPrefix<T> {
+    /// Returns a history of these operations, for oracles of histories that were recorded elsewhere. The operations of
+    /// a thread are in the order in which they began.
+    pub fn of(operations: Vec<Operation<T>>) -> HistoryPrefix<T> {
         HistoryPrefix { operations, entries: 0 }
     }
 

@@ -165,7 +165,7 @@ pub use history::{Actor, HistoryPrefix, Operation, Outcome, Ticket};
 pub use image::RecoveryFailure;
 pub use machine::{Cpu, Machine};
 pub use medium::SimMedium;
-pub use orders::SerialOrders;
+pub use orders::{OrderMismatch, SerialOrders};
 pub use recording::Recording;
 pub use report::{Cut, Failure, ParseReplayError, Replay, Report, Violation};
 pub use schedule::RunAbort;

@@ -3,6 +3,7 @@
 
 use crate::{HistoryPrefix, Operation, Outcome};
 use std::collections::HashSet;
+use std::fmt;
 use std::hash::Hash;
 
 /// The contents that are legal after a power cut, for operations that are strictly serializable.
@@ -85,6 +86,45 @@ impl<C: Clone + Eq + Hash> SerialOrders<C> {
     pub fn contents(&self) -> &[C] {
         &self.ends
     }
+
+    /// Compares a recovered content with the legal ones.
+    ///
+    /// # Errors
+    /// Fails with the difference.
+    pub fn check(&self, found: &C) -> Result<(), OrderMismatch<C>> {
+        if self.ends.is_empty() {
+            return Err(OrderMismatch::NoOrder);
+        }
+        if self.allows(found) {
+            return Ok(());
+        }
+        Err(OrderMismatch::Contents { found: found.clone(), legal: self.ends.clone() })
+    }
+}
+
+/// The reason why a history, or the content that it left, is not serializable.
+#[derive(Debug, PartialEq, Eq)]
+pub enum OrderMismatch<C> {
+    /// No order of the operations explains what they read.
+    NoOrder,
+    /// No order of the operations leaves this content.
+    Contents {
+        /// The content.
+        found: C,
+        /// The contents that orders leave.
+        legal: Vec<C>,
+    },
+}
+
+impl<C: fmt::Debug> fmt::Display for OrderMismatch<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            OrderMismatch::NoOrder => write!(f, "no order of the transactions explains what they read"),
+            OrderMismatch::Contents { found, legal } => {
+                write!(f, "the content is {found:?}, and could be {legal:?}")
+            }
+        }
+    }
 }
 
 #[cfg(test)]
@@ -121,6 +161,8 @@ mod test {
     fn write_skew_has_no_order() {
         let skew = |thread: usize| operation(thread, (thread, 3), (vec![(1 - thread, 0)], vec![(thread, 1)]));
         assert_eq!(ends(vec![skew(0), skew(1)]), [[0u8; 2]; 0]);
+        let orders = SerialOrders::<u8> { ends: vec![] };
+        assert_eq!(orders.check(&0), Err(OrderMismatch::NoOrder));
         let one_after = operation(1, (1, 3), (vec![(0, 1)], vec![(1, 1)]));
         assert_eq!(ends(vec![skew(0), one_after]), [[1, 1]]);
     }

@@ -4,8 +4,7 @@ use crate::error::HeapError;
 use crate::heap::Heap;
 use crate::tx::Tx;
 use lode_layout::{Geometry, LINE, PoolOffset};
-use lode_sim::{Actor, HistoryPrefix, SerialOrders, SimMedium, Subject};
-use std::fmt;
+use lode_sim::{Actor, HistoryPrefix, OrderMismatch, SerialOrders, SimMedium, Subject};
 use std::sync::Arc;
 
 const UUID: [u8; 16] = [7; 16];
@@ -37,26 +36,26 @@ pub struct Step {
     writes: Vec<(usize, u64)>,
 }
 
-/// The reason why a history or a recovered heap is wrong.
-#[derive(Debug)]
-pub enum Mismatch {
-    /// No order of the transactions explains what they read.
-    NoOrder,
-    /// No order of the transactions leaves these words.
-    Words {
-        /// The words.
-        found: Vec<u64>,
-        /// The contents that orders leave.
-        legal: Vec<Vec<u64>>,
-    },
-}
-
-impl fmt::Display for Mismatch {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Mismatch::NoOrder => write!(f, "no order of the transactions explains what they read"),
-            Mismatch::Words { found, legal } => write!(f, "the words are {found:?}, and could be {legal:?}"),
-        }
+/// Runs a transaction that returns what it has read and written, and notes both. Sometimes makes a checkpoint first.
+pub fn run_noted<T: Clone + Default, E: From<HeapError>>(
+    heap: &Heap<Arc<SimMedium>>,
+    actor: &mut Actor<'_, T>,
+    is_in_doubt: impl Fn(&E) -> bool,
+    mut transaction: impl FnMut(&Tx<'_, Arc<SimMedium>>) -> Result<T, E>,
+) {
+    if actor.rng.u8(..CHECKPOINT_ONE_IN) == 0 {
+        // A failure shows in the next commit.
+        let _ = heap.log().checkpoint();
+    }
+    let ticket = actor.begin(T::default());
+    let result = heap.run(|tx| {
+        actor.revise(ticket, transaction(tx)?);
+        Ok(())
+    });
+    match result {
+        Ok(()) => actor.returned(ticket),
+        Err(error) if is_in_doubt(&error) => actor.in_doubt(ticket),
+        Err(_) => actor.refused(ticket),
     }
 }
 
@@ -121,7 +120,7 @@ impl Subject for IsolationSubject {
     type Operation = Step;
     type Contents = Vec<u64>;
     type Legal = SerialOrders<Vec<u64>>;
-    type Mismatch = Mismatch;
+    type Mismatch = OrderMismatch<Vec<u64>>;
     type Error = HeapError;
 
     fn size(&self) -> u64 {
@@ -150,27 +149,16 @@ impl Subject for IsolationSubject {
 
     fn run(&self, engine: &Engine, actor: &mut Actor<'_, Step>) {
         for _ in 0..actor.operations {
-            if actor.rng.u8(..CHECKPOINT_ONE_IN) == 0 {
-                // A failure shows in the next commit.
-                let _ = engine.heap.log().checkpoint();
-            }
             // Sometimes few words, which then conflict often.
             let count = if actor.rng.bool() { 3 } else { WORDS as usize };
             let from = actor.rng.usize(..count);
             let to = (from + actor.rng.usize(1..count)) % count;
             let words = [from, to, actor.rng.usize(..count), actor.rng.usize(..count)];
             let is_audit = actor.rng.u8(..4) == 0;
-            let ticket = actor.begin(Step::default());
-            let result = engine.heap.run(|tx| {
-                let step = if is_audit { engine.audit(tx, from)? } else { engine.transfer(tx, words)? };
-                actor.revise(ticket, step);
-                Ok(())
+            let is_in_doubt = |error: &HeapError| matches!(error, HeapError::InDoubt(_));
+            run_noted(&engine.heap, actor, is_in_doubt, |tx| {
+                if is_audit { engine.audit(tx, from) } else { engine.transfer(tx, words) }
             });
-            match result {
-                Ok(()) => actor.returned(ticket),
-                Err(HeapError::InDoubt(_)) => actor.in_doubt(ticket),
-                Err(_) => actor.refused(ticket),
-            }
         }
     }
 
@@ -190,13 +178,7 @@ impl Subject for IsolationSubject {
         })
     }
 
-    fn check(&self, legal: &Self::Legal, contents: &Vec<u64>) -> Result<(), Mismatch> {
-        if legal.contents().is_empty() {
-            return Err(Mismatch::NoOrder);
-        }
-        if legal.allows(contents) {
-            return Ok(());
-        }
-        Err(Mismatch::Words { found: contents.clone(), legal: legal.contents().to_vec() })
+    fn check(&self, legal: &Self::Legal, contents: &Vec<u64>) -> Result<(), Self::Mismatch> {
+        legal.check(contents)
     }
 }

@@ -2,22 +2,21 @@
 //! that explains it.
 
 use crate::{Entry, IndexError, Tree};
+use lode_heap::explore::run_noted;
 use lode_heap::{Heap, HeapError, Tx};
 use lode_layout::{Geometry, PoolOffset};
-use lode_sim::{Actor, HistoryPrefix, SerialOrders, SimMedium, Subject};
+use lode_sim::{Actor, HistoryPrefix, OrderMismatch, SerialOrders, SimMedium, Subject};
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
 
 const UUID: [u8; 16] = [6; 16];
 const KEYS: u64 = 12;
-/// Keys that a leaf node has.
-const KEYS_OF_NODE: u64 = 3;
+/// Keys below a node, which is replaced by a larger one when it gets the fifth.
+const KEYS_OF_NODE: u64 = 6;
 /// Keys that are there in the beginning, and the value of each.
 const FIRST_KEYS: u64 = 6;
 const FIRST_VALUE: u64 = 100;
-/// One in this many operations follows a checkpoint that its thread requested.
-const CHECKPOINT_ONE_IN: u8 = 24;
 
 /// A tree in a pool of `size` bytes, the sum of whose values no transaction changes.
 #[derive(Clone, Copy, Debug)]
@@ -46,22 +45,6 @@ pub struct Step {
     scans: Vec<Scan>,
     counts: Vec<u64>,
     writes: Vec<(u64, Option<u64>)>,
-}
-
-/// The reason why a history or a recovered tree is wrong.
-#[derive(Debug, thiserror::Error)]
-pub enum Mismatch {
-    /// No order of the transactions explains what they read.
-    #[error("no order of the transactions explains what they read")]
-    NoOrder,
-    /// No order of the transactions leaves these keys.
-    #[error("the tree has {found:?}, and could have {legal:?}")]
-    Keys {
-        /// The keys and values.
-        found: BTreeMap<u64, u64>,
-        /// The contents that orders leave.
-        legal: Vec<BTreeMap<u64, u64>>,
-    },
 }
 
 fn bytes(key: u64) -> Vec<u8> {
@@ -183,7 +166,7 @@ impl Subject for IsolationSubject {
     type Operation = Step;
     type Contents = Contents;
     type Legal = SerialOrders<Contents>;
-    type Mismatch = Mismatch;
+    type Mismatch = OrderMismatch<Contents>;
     type Error = IndexError;
 
     fn size(&self) -> u64 {
@@ -215,32 +198,21 @@ impl Subject for IsolationSubject {
 
     fn run(&self, engine: &Engine, actor: &mut Actor<'_, Step>) {
         for _ in 0..actor.operations {
-            if actor.rng.u8(..CHECKPOINT_ONE_IN) == 0 {
-                // A failure shows in the next commit.
-                let _ = engine.heap.log().checkpoint();
-            }
             let from = actor.rng.u64(..KEYS);
             let to = (from + actor.rng.u64(1..KEYS)) % KEYS;
             let (kind, third, is_reversed) = (actor.rng.u8(..6), actor.rng.u64(..KEYS), actor.rng.bool());
-            let ticket = actor.begin(Step::default());
-            let result = Tree::open(&engine.heap, engine.root).and_then(|tree| {
-                engine.heap.run(|tx| {
-                    let mut work = Work { tree, tx, step: Step::default() };
-                    match kind {
-                        0..3 => work.transfer(from, to, third)?,
-                        3 => work.rename(from, to)?,
-                        4 => work.merge(from, to, is_reversed)?,
-                        _ => work.audit(is_reversed)?,
-                    }
-                    actor.revise(ticket, work.step);
-                    Ok(())
-                })
+            let is_in_doubt = |error: &IndexError| matches!(error, IndexError::Heap(HeapError::InDoubt(_)));
+            run_noted(&engine.heap, actor, is_in_doubt, |tx| {
+                let tree = Tree::open(&engine.heap, engine.root)?;
+                let mut work = Work { tree, tx, step: Step::default() };
+                match kind {
+                    0..3 => work.transfer(from, to, third)?,
+                    3 => work.rename(from, to)?,
+                    4 => work.merge(from, to, is_reversed)?,
+                    _ => work.audit(is_reversed)?,
+                }
+                Ok(work.step)
             });
-            match result {
-                Ok(()) => actor.returned(ticket),
-                Err(IndexError::Heap(HeapError::InDoubt(_))) => actor.in_doubt(ticket),
-                Err(_) => actor.refused(ticket),
-            }
         }
     }
 
@@ -256,13 +228,7 @@ impl Subject for IsolationSubject {
         SerialOrders::new(initial(), history, |keys, step| step.apply(keys))
     }
 
-    fn check(&self, legal: &Self::Legal, contents: &Contents) -> Result<(), Mismatch> {
-        if legal.contents().is_empty() {
-            return Err(Mismatch::NoOrder);
-        }
-        if legal.allows(contents) {
-            return Ok(());
-        }
-        Err(Mismatch::Keys { found: contents.clone(), legal: legal.contents().to_vec() })
+    fn check(&self, legal: &Self::Legal, contents: &Contents) -> Result<(), Self::Mismatch> {
+        legal.check(contents)
     }
 }
