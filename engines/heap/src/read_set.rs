@@ -44,7 +44,8 @@ use crate::writes::write_set::WriteSet;
 use lode_layout::PoolOffset;
 use lode_pmem::Readable;
 use std::cell::RefCell;
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::hash::{BuildHasher, RandomState};
+use std::sync::OnceLock;
 
 /// A read: words under the lock of `guard`, in a form that its [`ReadCheck`] understands.
 #[derive(Clone, Copy, Debug)]
@@ -108,10 +109,10 @@ impl Read {
     }
 }
 
+/// Returns the digest of `bytes`. Its key is the process's own, so contents with the same digest can't be prepared.
 pub(crate) fn digest(bytes: &[u8]) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    bytes.hash(&mut hasher);
-    hasher.finish()
+    static KEY: OnceLock<RandomState> = OnceLock::new();
+    KEY.get_or_init(RandomState::new).hash_one(bytes)
 }
 
 /// A read, and when it was compared last.
