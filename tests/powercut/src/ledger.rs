@@ -28,7 +28,7 @@ const ROOT_TYPE: u64 = 1;
 const ACCOUNT_TYPE: u64 = 2;
 const OBJECT_TYPE: u64 = 3;
 
-type PoolHeap = Heap<Arc<Mapping>>;
+pub(crate) type PoolHeap = Heap<Arc<Mapping>>;
 
 /// A pool with an account for each thread.
 #[derive(Debug)]
@@ -242,14 +242,14 @@ fn content(thread: u64, number: u64) -> Vec<u64> {
     (0..len).map(|_| random.u64(..)).collect()
 }
 
-fn open_heap(pool: &PoolFile) -> Result<PoolHeap, HeapError> {
+pub(crate) fn open_heap(pool: &PoolFile) -> Result<PoolHeap, HeapError> {
     let header = pool.header();
     let (medium, uuid) = (Arc::clone(pool.medium()), *header.uuid.as_bytes());
     Ok(Heap::open(medium, &header.geometry, uuid, new_life())?.0)
 }
 
 /// Returns a number that no other open has drawn.
-fn new_life() -> [u64; 2] {
+pub(crate) fn new_life() -> [u64; 2] {
     [fastrand::u64(..), fastrand::u64(..)]
 }
 

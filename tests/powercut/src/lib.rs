@@ -18,6 +18,7 @@
 #![forbid(unsafe_code)]
 
 mod disk;
+pub mod history;
 pub mod ledger;
 mod trial;
 mod trials;

@@ -5,13 +5,24 @@ mod trials;
 
 use lode_layout::bug::Bug;
 use lode_powercut::TrialsResult;
-use trials::ledger;
+use trials::{history, ledger};
 
 /// The number of trials within which a bug must be found.
 const ROUNDS: u64 = 40;
 
 fn is_found(test: &str, bug: &'static Bug) {
     match ledger(test, ROUNDS, Some(bug.name())) {
+        TrialsResult::Violation(violation) => println!("{bug}: {violation}"),
+        TrialsResult::Unmountable(_) => {}
+        TrialsResult::Passed => panic!("{bug}: not found"),
+    }
+}
+
+/// The oracle of histories finds reads that are not validated.
+#[test]
+fn unvalidated_read_is_found() {
+    let bug = &lode_heap::bugs::READS_NOT_VALIDATED;
+    match history("unvalidated_read_is_found", ROUNDS, Some(bug.name())) {
         TrialsResult::Violation(violation) => println!("{bug}: {violation}"),
         TrialsResult::Unmountable(_) => {}
         TrialsResult::Passed => panic!("{bug}: not found"),
