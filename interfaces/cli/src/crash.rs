@@ -5,8 +5,8 @@ use crate::failure::Failure;
 use crate::output::Output;
 use crate::progress::Progress;
 use clap::{Args, ValueEnum};
-use lode_heap::explore::{GrowingSubject, HeapSubject, LogSubject};
-use lode_index::explore::TreeSubject;
+use lode_heap::explore::{self as heap, GrowingSubject, HeapSubject, LogSubject};
+use lode_index::explore::{self as index, TreeSubject};
 use lode_pool::explore::PoolSubject;
 use lode_sim::{Budget, Machine, Report, Setup, explore};
 use serde_json::{Value, json};
@@ -30,7 +30,8 @@ pub(crate) const ABOUT: &str = "\
 Cut the power of a simulated machine, and check the recovered content.
 
 Runs the engine on a simulated medium, cuts the power at every drain and between, builds the states that may be left, \
-recovers from each, twice, and compares the content with the acknowledged operations. All machines take part: x86 and \
+recovers from each, twice, and compares the content with the acknowledged operations. With the engine isolation, some \
+order of the transactions must explain all that they read, and the content. All machines take part: x86 and \
 Arm at durability line and byte, and sectors at durability commit; --durability chooses one.";
 
 #[derive(Args, Debug)]
@@ -77,6 +78,8 @@ enum Engine {
     Pool,
     /// The radix tree
     Tree,
+    /// Transactions that read what others change: words, and keys and ranges of a tree
+    Isolation,
 }
 
 /// A workload that an engine runs while the power is cut.
@@ -133,6 +136,19 @@ const TREE: [Workload; 1] = [Workload {
     explore: |setup| explore(&TreeSubject { size: 0x80000 }, setup),
 }];
 
+const ISOLATION: [Workload; 2] = [
+    Workload {
+        name: "transactions over words",
+        operations: 120,
+        explore: |setup| explore(&heap::IsolationSubject { size: 0x30000 }, setup),
+    },
+    Workload {
+        name: "transactions over keys",
+        operations: 60,
+        explore: |setup| explore(&index::IsolationSubject { size: 0x80000 }, setup),
+    },
+];
+
 impl Engine {
     fn workloads(self) -> &'static [Workload] {
         match self {
@@ -140,6 +156,7 @@ impl Engine {
             Engine::Heap => &HEAP,
             Engine::Pool => &POOL,
             Engine::Tree => &TREE,
+            Engine::Isolation => &ISOLATION,
         }
     }
 }
@@ -199,7 +216,7 @@ pub(crate) fn run(crash: &Crash, durability: DurabilityOption) -> Result<Output,
             text += &format!("{machine}, {name}: {report}\n");
             rows.push(row(machine, name, &report));
             if let Some(violation) = &report.violation {
-                violations.push(json!({ "machine": machine.to_string(), "workload": name, "story": violation.to_string() }));
+                violations.push(json!({ "machine": machine.to_string(), "workload": name, "history": violation.to_string() }));
             }
         }
     }

@@ -289,7 +289,7 @@ fn completions_and_manual_pages_are_generated() {
 #[test]
 fn crash_options_select_exploration() {
     // The others are explored by tests of their own, for longer.
-    for engine in ["log", "tree"] {
+    for engine in ["log", "tree", "isolation"] {
         let arguments = ["crash", engine, "--images", "40", "--seed", "7", "--durability", "line", "--json"];
         let ran = lode(arguments);
         assert_eq!(ran.code, Some(0), "{ran:?}");
