@@ -399,6 +399,21 @@ pub(crate) const WORKLOADS: &[Workload] = &[
     ),
     limit(
         Group::Alone,
+        "validated-read",
+        "what validation adds to a read of a cell: 64 of 4,096 in a transaction with one store",
+        Bound::AtMost,
+        25.0,
+        Unit::Cycles,
+    ),
+    Workload {
+        group: Group::Alone,
+        name: "validated-read-tree",
+        what: "what validation adds to a get: 64 of 100,000 keys in a transaction with one store",
+        goal: Goal::Shown(Unit::Cycles),
+        on_request: false,
+    },
+    limit(
+        Group::Alone,
         "art-durable-cost",
         "an insert, over the same insert and record without flush and drain",
         Bound::AtMost,

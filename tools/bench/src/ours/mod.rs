@@ -12,6 +12,7 @@ mod pool;
 mod store;
 mod tree;
 mod typed;
+mod validated;
 
 pub(crate) use footprint::load_and_wait;
 
@@ -93,6 +94,8 @@ pub(crate) fn figures(folder: &Path, size: &Size) -> Result<(Vec<Figure>, Vec<St
         ("fences", fences::drains_per_operation(folder)?),
         ("fences-1000", fences::drains_per_thousand(folder, size.transactions)?),
         ("read-typed", typed::read_overhead(size.rounds, size.walks)?),
+        ("validated-read", validated::cell_read(size)?),
+        ("validated-read-tree", validated::key_read(size)?),
         ("art-durable-cost", baselines::durable_overhead(folder, size.keys)?),
         ("reopen-1m", footprint.reopen_ms),
         ("bytes-per-key", footprint.bytes_per_key),
