@@ -29,13 +29,21 @@ use lode_sim::{HistoryPrefix, Operation, Outcome, SerialOrders};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io::{self, Write};
+use std::mem;
 use std::ops::Bound;
 use std::path::Path;
 use std::str::FromStr;
 use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
 
 const ACCOUNTS: u64 = 4;
 const START: u64 = 100;
+/// Each in a node of the tree with an account, so that no node guards both.
+const SWITCHES: [&str; 2] = ["0s", "1s"];
+const LISTS: [&str; 2] = ["0l", "1l"];
+/// Longest pause of a transaction before its first put, in microseconds, during which others change what it has read.
+const PAUSE_MAX: u64 = 1000;
 /// Number of keys above which a transaction removes one of the range.
 const RANGE_MAX: usize = 6;
 /// Length above which a list begins anew.
@@ -142,8 +150,8 @@ impl Keys {
             Ok::<_, IndexError>(root)
         })?;
         let tree = Tree::open(&heap, root)?;
-        let accounts = (0..ACCOUNTS).map(|account| (format!("a{account}"), START.to_string()));
-        let switches = (0..2).map(|switch| (format!("s{switch}"), "1".to_owned()));
+        let accounts = (0..ACCOUNTS).map(|number| (account(number), START.to_string()));
+        let switches = SWITCHES.map(|switch| (switch.to_owned(), "1".to_owned()));
         for (key, value) in accounts.chain(switches) {
             tree.insert(key.as_bytes(), value.as_bytes())?;
         }
@@ -198,7 +206,8 @@ impl Keys {
             let (seed, name) = (random.u64(..), format!("{thread}.{number}"));
             writeln!(io::stdout(), "B {thread} {number}")?;
             self.heap.run(|tx| {
-                let mut work = Work { tree: &tree, tx, steps: Vec::new() };
+                let pause = Duration::from_micros(seed % PAUSE_MAX);
+                let mut work = Work { tree: &tree, tx, steps: Vec::new(), pause };
                 work.transact(&mut Rng::with_seed(seed), &name)?;
                 let steps: String = work.steps.iter().map(|step| format!(" {step}")).collect();
                 Ok::<_, anyhow::Error>(writeln!(io::stdout(), "T {thread} {number}{steps}")?)
@@ -214,11 +223,18 @@ fn text_of(key: &[u8], value: &[u8]) -> Result<(String, String)> {
     Ok((text(key)?, text(value)?))
 }
 
+/// Returns the key of an account.
+fn account(number: u64) -> String {
+    format!("{number}a")
+}
+
 /// A transaction at work.
 struct Work<'a, 'h> {
     tree: &'a Tree<'h, Arc<Mapping>>,
     tx: &'a Tx<'a, Arc<Mapping>>,
     steps: Vec<Step>,
+    /// Time to wait before the first put.
+    pause: Duration,
 }
 
 impl Work<'_, '_> {
@@ -258,13 +274,14 @@ impl Work<'_, '_> {
     }
 
     fn put(&mut self, key: &str, value: String) -> Result<()> {
+        thread::sleep(mem::take(&mut self.pause));
         self.tree.insert_in(self.tx, key.as_bytes(), value.as_bytes())?;
         self.steps.push(Step::Put(key.to_owned(), value));
         Ok(())
     }
 
     fn transfer(&mut self, from: u64, to: u64, amount: u64) -> Result<()> {
-        let [from, to] = [from, to].map(|account| format!("a{account}"));
+        let [from, to] = [from, to].map(account);
         let left = self.number(&from)?;
         let amount = amount.min(left);
         self.put(&from, (left - amount).to_string())?;
@@ -273,9 +290,9 @@ impl Work<'_, '_> {
     }
 
     fn turn(&mut self, mine: usize) -> Result<()> {
-        let switches = [self.number("s0")?, self.number("s1")?];
+        let switches = [self.number(SWITCHES[0])?, self.number(SWITCHES[1])?];
         let next = if switches[mine] == 0 { 1 } else { 1 - switches[1 - mine] };
-        self.put(&format!("s{mine}"), next.to_string())
+        self.put(SWITCHES[mine], next.to_string())
     }
 
     fn add_last(&mut self, name: &str) -> Result<()> {
@@ -291,11 +308,11 @@ impl Work<'_, '_> {
     }
 
     fn append(&mut self, list: usize, name: &str) -> Result<()> {
-        let lists = [self.get("l0")?, self.get("l1")?];
-        let key = format!("l{list}");
+        let lists = [self.get(LISTS[0])?, self.get(LISTS[1])?];
+        let key = LISTS[list];
         match &lists[list] {
-            Some(old) if old.len() <= LIST_MAX => self.put(&key, format!("{old}+{name}")),
-            _ => self.put(&key, name.to_owned()),
+            Some(old) if old.len() <= LIST_MAX => self.put(key, format!("{old}+{name}")),
+            _ => self.put(key, name.to_owned()),
         }
     }
 }
@@ -305,7 +322,7 @@ impl Work<'_, '_> {
 /// # Errors
 /// The error that ended the threads.
 pub fn run(keys: &Keys, threads: u64, seed: u64) -> Result<()> {
-    std::thread::scope(|scope| {
+    thread::scope(|scope| {
         let workers: Vec<_> = (0..threads)
             .map(|thread| {
                 scope.spawn(move || keys.run_thread(thread, &mut Rng::with_seed(seed << 8 | thread)))
