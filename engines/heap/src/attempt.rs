@@ -2,12 +2,13 @@
 
 use crate::alloc::allocations::Allocations;
 use crate::alloc::allocator::Allocator;
+use crate::growth::Wanted;
 use crate::held_locks::HeldLocks;
 use crate::locks::{LockTable, Stripe, Tag, Version};
 use crate::read_set::ReadSet;
 use crate::readers::Readers;
 use crate::writes::write_set::WriteSet;
-use lode_layout::{CHUNK, WORD};
+use lode_layout::{CHUNK, Geometry, WORD};
 use lode_pmem::Medium;
 
 /// The outcome of an attempt so far. Each variant takes precedence over those before it.
@@ -164,8 +165,10 @@ impl Attempt {
         let mut allowed = known.map_or_else(half_of_free, |limit| limit.words);
         if words > allowed && matches!(self.outcome, Outcome::Running | Outcome::RollbackOnly) {
             // Ignores an error: it shows again when the transaction commits.
-            let wanted = words.saturating_mul(2 * WORD);
-            let _ = allocator.reclaim_for_bytes(wanted, || (half_of_free() >= words).then_some(()));
+            let bytes = words.saturating_mul(2 * WORD);
+            let fits = |geometry: &Geometry| half_of_free() + allocator.added(geometry) / WORD / 2 >= words;
+            let wanted = Wanted { bytes, fits: &fits };
+            let _ = allocator.reclaim_for_wanted(&wanted, || (half_of_free() >= words).then_some(()));
             allowed = half_of_free();
         }
         self.words_limit = Some(WordsLimit { words: allowed, own_chunks });

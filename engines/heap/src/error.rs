@@ -130,18 +130,55 @@ pub enum GrowthRefusal {
         /// The maximum in bytes.
         size_max: u64,
     },
-    /// The disk, or the user's share of it, is full.
-    #[error("the disk is full ({op}); free space on it, or something in the pool")]
+    /// The disk is full.
+    #[error(
+        "the disk is full, and {size} bytes have no room on it; free space on it, or something in the pool"
+    )]
     DiskFull {
-        /// The operation that failed.
-        op: &'static str,
+        /// The size in bytes that the pool would have.
+        size: u64,
+    },
+    /// The user's share of the disk is full.
+    #[error(
+        "{size} bytes exceed the quota on the disk; free space on it, ask for a greater quota, or free something in \
+         the pool"
+    )]
+    Quota {
+        /// The size in bytes that the pool would have.
+        size: u64,
+    },
+    /// The file system, or the process's `ulimit -f`, allows no file of that size.
+    #[error(
+        "its file system, or `ulimit -f`, allows no file of {size} bytes; raise the limit and open the pool again, or \
+         free something in it"
+    )]
+    FileSize {
+        /// The size in bytes that the pool would have.
+        size: u64,
     },
     /// The address space reserved for the pool is full.
-    #[error("the process has reserved addresses for {reserved} bytes; close the pool, and open it again")]
+    #[error(
+        "addresses are reserved for {reserved} bytes of it; close the pool and open it again, for a greater size"
+    )]
     AddressSpace {
         /// Size in bytes up to which the pool can grow while it is open.
         reserved: u64,
     },
+    /// The header has no room for another extent: the pool grew in many small steps.
+    #[error(
+        "its header has no room for another part, and the parts reach {size_max} bytes; free something in it, or \
+         copy its content to a new pool"
+    )]
+    Extents {
+        /// Size in bytes up to which the pool can grow.
+        size_max: u64,
+    },
+    /// A sync failed, now or before, so the medium accepts no more stores.
+    #[error("a sync failed; look for errors of the device in the kernel's log, then open the pool again")]
+    SyncFailed,
+    /// The pool was closed, or its handle dropped.
+    #[error("it is closed")]
+    Closed,
     /// A system call failed.
     #[error("{op}: {}", std::io::Error::from_raw_os_error(*errno))]
     Io {
@@ -150,7 +187,7 @@ pub enum GrowthRefusal {
         /// The error number.
         errno: i32,
     },
-    /// The header can't be written, or has no room for another extent.
+    /// The header lies in lost memory, or a newer program made it.
     #[error("its header can't be changed; close the pool and check it")]
     Headers,
 }

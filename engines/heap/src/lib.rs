@@ -33,7 +33,7 @@ mod writes;
 
 pub use attempt::LockSavepoint;
 pub use error::{GrowthRefusal, HeapError};
-pub use growth::{Growth, GrowthError, Install};
+pub use growth::{Growth, GrowthError, Install, Wanted};
 pub use heap::Heap;
 pub use locks::Version;
 pub use lode_heap_derive::Persist;

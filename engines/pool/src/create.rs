@@ -1,6 +1,6 @@
 //! Making a pool in a new file, or on a device.
 
-use crate::file::{OpenOptions, checked_size_max, detected_durability, map, open_locked};
+use crate::file::{OpenOptions, checked_size_max, detected_durability, map, open_locked, reserve_for};
 use crate::lock::LockedFile;
 use crate::{Access, HeaderCopy, HeaderCopyError, PoolError, PoolFile, format};
 use lode_layout::{Durability, Geometry, Header, HeaderError, LayoutName};
@@ -73,8 +73,8 @@ impl PoolFile {
     /// [`format()`].
     ///
     /// # Errors
-    /// [`PoolError::At`] this path: [`PoolError::Exists`], [`PoolError::NotAFile`], [`PoolError::Io`] (a full disk, a
-    /// directory that can't be written), [`PoolError::Geometry`], [`PoolError::MaximumTooSmall`], [`PoolError::NotDurable`],
+    /// [`PoolError::At`] this path: [`PoolError::Exists`], [`PoolError::NotAFile`], [`PoolError::NoSpace`],
+    /// [`PoolError::Io`] (a directory that can't be written), [`PoolError::Geometry`], [`PoolError::MaximumTooSmall`], [`PoolError::NotDurable`],
     /// [`PoolError::InUse`] on a device, those of [`format()`]; and the errors of `content`. After an error there is no file, and no pool on the
     /// device.
     ///
@@ -113,7 +113,8 @@ fn create_in_file<E>(
     let file = new.file().try_clone().map_err(PoolError::std("dup"))?;
     // Locked before it has a name: no other process can lock it first.
     let file = LockedFile::lock(file, Access::ReadWrite)?;
-    allocate(file.file(), 0, geometry.size()).map_err(PoolError::std("allocate"))?;
+    allocate(file.file(), 0, geometry.size())
+        .map_err(|error| PoolError::allocation("allocate", &error, geometry.size()))?;
     let size_max =
         options.size_max.map(|size_max| checked_size_max(geometry.size(), size_max)).transpose()?;
     let pool = format_and_open(path, file, geometry, size_max.unwrap_or(0), options, content)?;
@@ -129,7 +130,7 @@ fn create_on_device<E>(
 ) -> Result<PoolFile, Failure<E>> {
     let geometry = Geometry::plan(options.size).map_err(PoolError::Geometry)?;
     let file = open_locked(path, Access::ReadWrite)?;
-    let mapping = map(&file, path, &options.open_options(), 0)?;
+    let mapping = map(&file, path, &options.open_options(), None)?;
     if !options.overwrite_device && has_header(&mapping) {
         return Err(PoolError::Exists.into());
     }
@@ -145,7 +146,8 @@ fn format_and_open<E>(
     options: &CreateOptions,
     content: impl FnOnce(&Mapping, &Header) -> Result<(), E>,
 ) -> Result<PoolFile, Failure<E>> {
-    let mapping = map(&file, path, &options.open_options(), size_max)?;
+    let reserve = reserve_for(geometry.size(), size_max);
+    let mapping = map(&file, path, &options.open_options(), reserve)?;
     let found = detected_durability(&mapping);
     if options.durability.is_none() && found == Durability::None {
         let report: Box<DurabilityReport> = Box::new(mapping.report().clone());

@@ -1,7 +1,7 @@
 //! Errors of pools.
 
 use crate::{DirtyShutdown, HeaderCopy, HeaderCopyError, LockHolder};
-use lode_layout::{Durability, GeometryError, HeaderError, LayoutName};
+use lode_layout::{Durability, GeometryError, HeaderError, LayoutName, header};
 use lode_pmem::{DurabilityReport, Fault, PmemError, SyncError};
 use rustix::io::Errno;
 use std::path::{Path, PathBuf};
@@ -153,14 +153,24 @@ pub enum PoolError {
         /// The size of the pool in bytes.
         size: u64,
     },
-    /// The pool can't grow any further: the address space reserved for it is full.
+    /// The process has no addresses for a pool of that size.
     #[error(
-        "the pool can only grow to {reserved} bytes while it is open; close it, open it again, and grow it \
-         then"
+        "addresses are reserved for {reserved} bytes of the pool, and {size} need more; open the pool again for \
+         that size, or raise `ulimit -v`"
     )]
     AddressSpace {
         /// Size in bytes up to which the pool can grow while it is open.
         reserved: u64,
+        /// The requested size in bytes.
+        size: u64,
+    },
+    /// The file of the pool can't have that length. It has its old length, or does not exist.
+    #[error("{}", limit.describe(*size))]
+    NoSpace {
+        /// The requested length in bytes.
+        size: u64,
+        /// The limit that it exceeds.
+        limit: SpaceLimit,
     },
     /// The medium can't be used, for another reason.
     #[error("{0}")]
@@ -199,6 +209,46 @@ pub enum PoolError {
     },
 }
 
+/// A limit on the length of files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SpaceLimit {
+    /// The free space of the disk (ENOSPC).
+    Disk,
+    /// The share of the disk that the user may take (EDQUOT).
+    Quota,
+    /// The greatest length of a file, of this file system or for this process (EFBIG).
+    FileSize,
+}
+
+impl SpaceLimit {
+    /// Returns the limit that a failed allocation met; `None` if it failed for another reason.
+    fn of(errno: Errno) -> Option<SpaceLimit> {
+        match errno {
+            Errno::NOSPC => Some(SpaceLimit::Disk),
+            Errno::DQUOT => Some(SpaceLimit::Quota),
+            Errno::FBIG => Some(SpaceLimit::FileSize),
+            _ => None,
+        }
+    }
+
+    fn describe(self, size: u64) -> String {
+        match self {
+            SpaceLimit::Disk => format!(
+                "the disk has no room for {size} bytes (No space left on device); free space, or choose a smaller size"
+            ),
+            SpaceLimit::Quota => format!(
+                "{size} bytes exceed the quota on the disk (Disk quota exceeded); free space, ask for a greater quota, \
+                 or choose a smaller size"
+            ),
+            SpaceLimit::FileSize => format!(
+                "the file system, or `ulimit -f`, allows no file of {size} bytes (File too large); raise the limit, or \
+                 choose a smaller size"
+            ),
+        }
+    }
+}
+
 impl PoolError {
     /// Adds `path` to the error, unless it has a path already.
     pub fn at(self, path: &Path) -> PoolError {
@@ -211,6 +261,13 @@ impl PoolError {
     /// Makes the error of a failed system call `op`.
     pub(crate) fn io(op: &'static str, errno: Errno) -> PoolError {
         PoolError::Io { op, errno: errno.raw_os_error() }
+    }
+
+    /// Converts an error of the allocation of a file of `size` bytes.
+    pub(crate) fn allocation(op: &'static str, error: &std::io::Error, size: u64) -> PoolError {
+        let errno = Errno::from_io_error(error).unwrap_or(Errno::IO);
+        SpaceLimit::of(errno)
+            .map_or_else(|| PoolError::io(op, errno), |limit| PoolError::NoSpace { size, limit })
     }
 
     /// Converts an error of a new file.
@@ -235,7 +292,9 @@ impl PoolError {
             PmemError::Empty { .. } => PoolError::Headers { a: empty, b: empty },
             PmemError::Volatile { report, .. } => PoolError::NotDurable { report: Box::new(report) },
             PmemError::FixedSize { .. } => PoolError::FixedSize,
-            PmemError::AddressSpace { reserved, .. } => PoolError::AddressSpace { reserved },
+            PmemError::AddressSpace { reserved, asked, .. } => {
+                PoolError::AddressSpace { reserved, size: asked }
+            }
             error => PoolError::Medium(Box::new(error)),
         }
     }
@@ -270,6 +329,9 @@ fn header_errors(a: &HeaderCopyError, b: &HeaderCopyError) -> String {
 fn hint_for_incompatible(error: &HeaderError) -> &'static str {
     match error {
         HeaderError::OtherEndian => "export its content on the machine that made it",
+        HeaderError::Version { major, .. } if *major < header::MAJOR => {
+            "export its content with the version of Lodestone that made it, and load that into a new pool"
+        }
         _ => "use the version of Lodestone that made the pool, or a newer one",
     }
 }
@@ -282,8 +344,7 @@ fn holder_name(holder: &Option<LockHolder>) -> String {
 /// Returns the next step after this error of the kernel, as the end of a message.
 fn hint_for_errno(errno: i32) -> &'static str {
     match Errno::from_raw_os_error(errno) {
-        Errno::FBIG => "; choose a smaller size: the file system, or `ulimit -f`, allows no file of that one",
-        Errno::NOSPC | Errno::DQUOT => "; free space, or choose a smaller size",
+        Errno::NOSPC | Errno::DQUOT => "; free space on the disk",
         Errno::ACCESS | Errno::PERM => "; ask for permission, or choose another place",
         Errno::ROFS => "; open it for reading, or choose a file system that is mounted for writing",
         Errno::NOENT => "; check the path",

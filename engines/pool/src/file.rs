@@ -1,20 +1,22 @@
 //! An open pool in a file or on a device.
 
-use crate::growth::next_sizes;
+use crate::growth::{limit_of, next_sizes, plan};
 use crate::headers::Publish;
 use crate::lock::LockedFile;
-use crate::{Access, HeaderCopy, HeaderCopyError, Headers, PoolError};
+use crate::{Access, HeaderCopy, HeaderCopyError, Headers, PoolError, SpaceLimit};
 use lode_layout::{CHUNK, Durability, Geometry, GeometryError, Header, LayoutName, align_down, header};
-use lode_pmem::{DurabilityEvidence, Mapping, Medium, PmemError, Sysfs};
+use lode_pmem::{DurabilityEvidence, Mapping, Medium, PmemError, Sysfs, file_size_limit};
 use rustix::fs::fsync;
-use rustix::io::{Errno, retry_on_intr};
+use rustix::io::retry_on_intr;
 use std::fs::{self, File};
+use std::io;
 use std::os::unix::fs::{FileExt, FileTypeExt};
 use std::path::{Path, PathBuf};
 use std::process;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-/// Least and greatest number of bytes of address space that is reserved for a pool that grows by itself.
+/// Least and greatest number of bytes of address space that is reserved for a pool that grows by itself. A process has
+/// 2^47 of them, and may open several pools.
 const RESERVE_MIN: u64 = 64 << 30;
 const RESERVE_MAX: u64 = 1 << 44;
 
@@ -28,6 +30,10 @@ pub struct OpenOptions {
     pub durability: Option<Durability>,
     /// The layout that the pool must have. `None` accepts any.
     pub layout: Option<LayoutName>,
+    /// Size in bytes to which the pool is to grow while it is open, so that addresses are reserved for no other. `None`
+    /// reserves them for the pool's maximum, at most 16 TiB or twice the pool. Ignored when the pool is opened for
+    /// reading.
+    pub grow_to: Option<u64>,
     /// Place of the kernel's information about the medium. Any other tree than /sys is for tests.
     pub sysfs: Sysfs,
 }
@@ -35,7 +41,7 @@ pub struct OpenOptions {
 impl OpenOptions {
     /// Returns options for `access`, at the durability that the medium offers, for any layout.
     pub fn new(access: Access) -> OpenOptions {
-        OpenOptions { access, durability: None, layout: None, sysfs: Sysfs::default() }
+        OpenOptions { access, durability: None, layout: None, grow_to: None, sysfs: Sysfs::default() }
     }
 }
 
@@ -76,7 +82,8 @@ impl PoolFile {
     /// # Errors
     /// Always [`PoolError::At`] this path. In it: [`PoolError::Io`] and [`PoolError::NotAFile`], [`PoolError::InUse`],
     /// all of [`Headers::read`], [`PoolError::Layout`], [`PoolError::UnknownRoCompat`], [`PoolError::DirtyShutdown`],
-    /// [`PoolError::DurabilityTooWeak`]; [`PoolError::Drain`] when the header had to be written and the drain failed.
+    /// [`PoolError::DurabilityTooWeak`]; [`PoolError::NoSpace`] when the log is written by system calls and the process
+    /// may not write files of the pool's size; [`PoolError::Drain`] when the header had to be written and the drain failed.
     ///
     /// # Durability
     /// Opening for reading writes nothing. Opening for writing ends an interrupted update of the header. It also
@@ -90,7 +97,8 @@ impl PoolFile {
 
     fn open_without_path(path: &Path, options: &OpenOptions) -> Result<PoolFile, PoolError> {
         let file = open_locked(path, options.access)?;
-        let mapping = map(&file, path, options, size_max_of(&file, options.access))?;
+        let mapping =
+            map(&file, path, options, options.grow_to.or_else(|| reserve_of(&file, options.access)))?;
         let headers = Headers::read(&mapping)?;
         check(&headers, &mapping, options)?;
         let pool = PoolFile::from_parts(path, file, mapping, headers, options.access);
@@ -148,8 +156,8 @@ impl PoolFile {
     /// after this returned; [`header`](PoolFile::header) then describes it.
     ///
     /// # Errors
-    /// Always [`PoolError::At`]. In it: [`PoolError::Io`] when the disk is full, [`PoolError::Geometry`],
-    /// [`PoolError::AddressSpace`], on a device [`PoolError::FixedSize`], [`PoolError::ReadOnly`],
+    /// Always [`PoolError::At`]. In it: [`PoolError::NoSpace`], [`PoolError::Geometry`],
+    /// [`PoolError::AddressSpace`] unless [`OpenOptions::grow_to`] reserved addresses for that size, on a device [`PoolError::FixedSize`], [`PoolError::ReadOnly`],
     /// [`PoolError::Forked`], and those of [`Headers::update`]. After an error the pool has its old size and is usable.
     ///
     /// # Durability
@@ -241,18 +249,19 @@ impl<E> From<PoolError> for Growing<E> {
 
 impl Grower {
     /// Grows the pool for `wanted` bytes more, up to its maximum: by half, or an eighth of a large pool, or by more if
-    /// `wanted` takes more. A disk that has no room for that gets smaller steps, down to what `wanted` takes. `install` is
-    /// that of [`PoolFile::grow_with`].
+    /// `wanted` takes more. A disk that has no room for that gets smaller steps, down to what `wanted` takes. The pool
+    /// gets no geometry for which `fits` returns false. `install` is that of [`PoolFile::grow_with`].
     ///
     /// # Errors
-    /// As [`PoolFile::grow`], without the path; [`PoolError::Maximum`]; [`PoolError::FixedSize`] if the pool does not
-    /// grow by itself; the errors of `install`.
+    /// As [`PoolFile::grow`], without the path; [`PoolError::Maximum`], or [`PoolError::Geometry`] if all extents are in
+    /// use, when no geometry fits; [`PoolError::FixedSize`] if the pool does not grow by itself; the errors of `install`.
     ///
     /// # Durability
     /// As [`PoolFile::grow`].
     pub fn grow_for<E: From<PoolError>>(
         &self,
         wanted: u64,
+        fits: impl Fn(&Geometry) -> bool,
         mut install: impl FnMut(&Geometry, &mut Publish<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
         // Without a pool file the engine is about to end.
@@ -261,32 +270,25 @@ impl Grower {
         if size_max == 0 || !pool.is_file()? {
             return Err(PoolError::FixedSize.into());
         }
-        let mut sizes = next_sizes(&geometry, size_max, wanted)?.peekable();
-        while let Some(size) = sizes.next() {
+        let mut refusal = limit_of(&geometry, size_max);
+        for size in next_sizes(&geometry, size_max, wanted, &fits) {
             let grown = pool.grow(
-                |geometry| geometry.grow_with_log(size),
+                |geometry| plan(geometry, size, &fits).map(|(new, _)| new),
                 |geometry, publish| install(geometry, publish).map_err(Growing::Install),
             );
             match grown {
                 Ok(()) => return Ok(()),
                 // The program has made it larger than that meanwhile.
                 Err(Growing::Pool(PoolError::Geometry(GeometryError::Shrinks { .. }))) => return Ok(()),
-                Err(Growing::Pool(error)) if sizes.peek().is_some() && is_size_refused(&error) => {}
+                // A smaller growth may succeed.
+                Err(Growing::Pool(error @ (PoolError::NoSpace { .. } | PoolError::AddressSpace { .. }))) => {
+                    refusal = error;
+                }
                 Err(Growing::Pool(error)) => return Err(error.into()),
                 Err(Growing::Install(error)) => return Err(error),
             }
         }
-        unreachable!("there is a size to try")
-    }
-}
-
-/// Returns true if a smaller growth may succeed.
-fn is_size_refused(error: &PoolError) -> bool {
-    let no_room = [Errno::NOSPC, Errno::DQUOT, Errno::FBIG].map(Errno::raw_os_error);
-    match error {
-        PoolError::Io { errno, .. } => no_room.contains(errno),
-        PoolError::AddressSpace { .. } => true,
-        _ => false,
+        Err(refusal.into())
     }
 }
 
@@ -316,6 +318,9 @@ impl Inner {
             }
             Err(PmemError::Shrink { .. }) => Ok(()),
             Err(PmemError::FixedSize { .. }) if size <= self.medium.memory().len() => Ok(()),
+            Err(PmemError::Io { op: op @ "fallocate", errno, .. }) => {
+                Err(PoolError::allocation(op, &io::Error::from_raw_os_error(errno), size))
+            }
             // The medium has synced what it added.
             other => other.map_err(PoolError::medium),
         }
@@ -375,18 +380,26 @@ pub(crate) fn checked_size_max(size: u64, size_max: u64) -> Result<u64, PoolErro
     }
 }
 
-/// Returns the size up to which the pool in `file` grows by itself, to reserve addresses for it; 0 if it does not grow
-/// or can't be opened anyway.
-fn size_max_of(file: &LockedFile, access: Access) -> u64 {
+/// Returns the number of bytes for which addresses are reserved when a pool of `size` bytes is opened that grows by
+/// itself up to `size_max`; `None` if it does not grow. A pool of any size can become twice as large while it is open.
+pub(crate) fn reserve_for(size: u64, size_max: u64) -> Option<u64> {
+    let most = RESERVE_MAX.max(size.saturating_mul(2));
+    (size_max > 0).then(|| size_max.clamp(RESERVE_MIN, most))
+}
+
+/// Returns the number of bytes for which addresses are reserved for the pool in `file`; `None` if it does not grow or
+/// can't be opened anyway.
+fn reserve_of(file: &LockedFile, access: Access) -> Option<u64> {
     let mut bytes = [0; 2 * header::LEN];
     if access == Access::ReadOnly || file.file().read_exact_at(&mut bytes, 0).is_err() {
-        return 0;
+        return None;
     }
     let copies = [HeaderCopy::A, HeaderCopy::B].map(|copy| {
         let (_, copy) = bytes.split_at(copy.at().get() as usize);
         Header::decode(copy).map_err(HeaderCopyError::Invalid)
     });
-    Headers::from_copies(copies).map_or(0, |headers| headers.current().size_max)
+    let Header { geometry, size_max, .. } = *Headers::from_copies(copies).ok()?.current();
+    reserve_for(geometry.size(), size_max)
 }
 
 /// Opens a file or character device, with the lock for `access`.
@@ -402,16 +415,16 @@ pub(crate) fn open_locked(path: &Path, access: Access) -> Result<LockedFile, Poo
 }
 
 /// Maps an open pool. A volatile medium is mapped at durability `none`; the header then decides if the pool may be
-/// there. Reserves addresses for a pool that grows to `size_max` bytes.
+/// there. Reserves addresses for `reserve` bytes.
 pub(crate) fn map(
     file: &LockedFile,
     path: &Path,
     options: &OpenOptions,
-    size_max: u64,
+    reserve: Option<u64>,
 ) -> Result<Mapping, PoolError> {
     let mut plain = Mapping::options().sysfs(options.sysfs.clone());
-    if size_max > 0 {
-        plain = plain.reserve(size_max.clamp(RESERVE_MIN, RESERVE_MAX));
+    if let Some(bytes) = reserve {
+        plain = plain.reserve(bytes);
     }
     let copy = || file.file().try_clone().map_err(PoolError::std("dup"));
     let mapped = match (options.access, options.durability) {
@@ -451,6 +464,12 @@ fn check(headers: &Headers, mapping: &Mapping, options: &OpenOptions) -> Result<
     let found = detected_durability(mapping);
     if options.durability.is_none() && found < header.durability_min {
         return Err(PoolError::DurabilityTooWeak { want: header.durability_min, found });
+    }
+    // The kernel refuses to write a file beyond the limit, also where it is longer already, and by a signal. The log is
+    // the part that is written, and may lie anywhere.
+    let (size, is_written) = (header.geometry.size(), mapping.durability() == Durability::Commit);
+    if is_written && file_size_limit().is_some_and(|limit| size > limit) {
+        return Err(PoolError::NoSpace { size, limit: SpaceLimit::FileSize });
     }
     Ok(())
 }

@@ -33,7 +33,7 @@ mod zero;
 pub use check::{Damage, check_headers, repair_headers};
 pub use create::{CreateOptions, SIZE_MAX_DEFAULT};
 pub use dirty_shutdown::DirtyShutdown;
-pub use error::PoolError;
+pub use error::{PoolError, SpaceLimit};
 pub use file::{Grower, OpenOptions, PoolFile};
 pub use format::format;
 pub use header_copy::{HeaderCopy, HeaderCopyError};

@@ -40,7 +40,7 @@ impl Deref for UncheckedPool {
 /// [`PoolError::InUse`], [`PoolError::NotAFile`] and [`PoolError::Io`], in [`PoolError::At`].
 pub fn map_unchecked(path: &Path, options: &OpenOptions) -> Result<UncheckedPool, PoolError> {
     let mapped = open_locked(path, options.access).and_then(|file| {
-        let mapping = map(&file, path, options, 0)?;
+        let mapping = map(&file, path, options, None)?;
         Ok(UncheckedPool { mapping, _file: file })
     });
     mapped.map_err(|error| error.at(path))
@@ -51,20 +51,21 @@ pub fn map_unchecked(path: &Path, options: &OpenOptions) -> Result<UncheckedPool
 /// content finds out what was lost with them. Returns the number of those bytes, too.
 ///
 /// # Errors
-/// As [`map_unchecked`]; [`PoolError::Io`] when the disk has no room for the missing bytes: the file then has its old
+/// As [`map_unchecked`]; [`PoolError::NoSpace`] when the disk has no room for the missing bytes: the file then has its old
 /// length. A device that is too short is mapped as it is.
 pub fn map_for_repair(path: &Path, options: &OpenOptions) -> Result<(UncheckedPool, u64), PoolError> {
     let mapped = open_locked(path, Access::ReadWrite).and_then(|file| {
         let options = OpenOptions { access: Access::ReadWrite, ..options.clone() };
-        let mapping = map(&file, path, &options, 0)?;
+        let mapping = map(&file, path, &options, None)?;
         let found = mapping.memory().len();
         let want = Headers::read_any_len(&mapping).map_or(found, |headers| headers.geometry().size());
         let is_file = file.file().metadata().map_err(PoolError::std("stat"))?.is_file();
         let is_short = is_file && want > found;
         let mapping = if is_short {
             drop(mapping);
-            allocate(file.file(), 0, want).map_err(PoolError::std("allocate"))?;
-            map(&file, path, &options, 0)?
+            allocate(file.file(), 0, want)
+                .map_err(|error| PoolError::allocation("allocate", &error, want))?;
+            map(&file, path, &options, None)?
         } else {
             mapping
         };

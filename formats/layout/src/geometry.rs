@@ -143,6 +143,17 @@ impl Geometry {
         Ok(grown)
     }
 
+    /// Returns the size in bytes up to which this pool can grow: [`SIZE_MAX`](Geometry::SIZE_MAX) unless all 32 extents
+    /// are in use.
+    pub fn reach(&self) -> u64 {
+        match self.extents().last() {
+            Some(last) if self.extent_count == EXTENTS_MAX => {
+                last.start.get().saturating_add(last.len_max()).max(self.size)
+            }
+            _ => Geometry::SIZE_MAX,
+        }
+    }
+
     /// Plans the growth of this pool to `size` bytes as [`grow`](Geometry::grow) does, with a log for that size. If it
     /// has at least twice the old one's length, it lies at the old end of the pool, and an extent after it.
     ///
@@ -431,6 +442,8 @@ mod test {
         };
         assert_eq!(pool.extents().len(), EXTENTS_MAX);
         let GeometryError::ExtentsExhausted { size_max, .. } = error else { panic!("{error}") };
+        assert_eq!(pool.reach(), size_max);
+        assert_eq!(Geometry::plan(64 << 10).unwrap().reach(), Geometry::SIZE_MAX);
         assert_eq!(pool.grow(size_max).unwrap().size(), size_max);
     }
 

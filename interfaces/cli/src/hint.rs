@@ -76,6 +76,10 @@ fn heap_hint(error: &HeapError) -> &'static str {
         HeapError::CannotGrow { refusal: GrowthRefusal::Maximum { .. }, .. } => {
             " with `lode pool grow --size-max`"
         }
+        HeapError::CannotGrow { refusal: GrowthRefusal::AddressSpace { .. }, .. } => " with `lode pool grow`",
+        HeapError::CannotGrow { refusal: GrowthRefusal::Extents { .. }, .. } => {
+            " with `lode kv export` and `lode kv load`"
+        }
         _ => "",
     }
 }

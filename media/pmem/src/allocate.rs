@@ -2,6 +2,7 @@
 
 use rustix::fs::{FallocateFlags, fallocate};
 use rustix::io::{Errno, retry_on_intr};
+use rustix::process::{Resource, getrlimit};
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -10,9 +11,13 @@ use std::os::unix::fs::FileExt;
 /// disk is found now, not by a store to a mapping.
 ///
 /// # Errors
-/// Fails with the error of the system call. The file then has its old length.
+/// Fails with the error of the system call; with EFBIG, and without a signal, if `len` exceeds the process's
+/// [limit](file_size_limit). The file then has its old length.
 pub fn allocate(file: &File, from: u64, len: u64) -> io::Result<()> {
     let old_len = file.metadata()?.len();
+    if len > old_len && file_size_limit().is_some_and(|limit| len > limit) {
+        return Err(Errno::FBIG.into());
+    }
     let allocated = match retry_on_intr(|| fallocate(file, FallocateFlags::empty(), from, len - from)) {
         Err(Errno::OPNOTSUPP | Errno::NOSYS) => write_zeros(file, old_len, len),
         answer => answer.map_err(io::Error::from),
@@ -23,6 +28,12 @@ pub fn allocate(file: &File, from: u64, len: u64) -> io::Result<()> {
         let _ = file.set_len(old_len);
     }
     allocated
+}
+
+/// Returns the length in bytes up to which this process may extend or write files, `ulimit -f`; `None` without a limit.
+/// The kernel sends SIGXFSZ, which by default ends the process, at a call that would exceed it.
+pub fn file_size_limit() -> Option<u64> {
+    getrlimit(Resource::Fsize).current
 }
 
 /// Extends the file with zeros, on file systems without fallocate.

@@ -7,9 +7,9 @@ use super::magazine::{Magazines, REFILL};
 use super::shared::Shared;
 use super::space::{Block, Space, Span};
 use crate::error::HeapError;
-use crate::growth::{GrowthError, install, refusal};
+use crate::growth::{GrowthError, Wanted, install, refusal};
 use crate::writes::write_set::WriteSet;
-use lode_layout::{CHUNK, ChunkDescriptor, Geometry, SPAN_HEADER, align_up};
+use lode_layout::{CHUNK, ChunkDescriptor, Extent, Geometry, SPAN_HEADER, align_up};
 use lode_pmem::biased::BiasedGuard;
 use lode_pmem::sync::Ordering;
 use lode_pmem::{Medium, Memory};
@@ -130,14 +130,22 @@ impl<'a, M: Medium> Allocator<'a, M> {
         self.take_span(chunks, 1).or_else(|| self.shared.central.take_longest(self.memory(), chunks))
     }
 
+    fn longest_after(self, geometry: &Geometry) -> u64 {
+        self.shared.central.longest_after(self.space, self.memory(), geometry)
+    }
+
     /// Takes a span of free chunks. Reclaims all that it can if there is none.
-    fn find_span(self, chunks: u64, align: u64) -> Result<Option<Span>, HeapError> {
+    fn find_span(self, chunks: u64) -> Result<Option<Span>, HeapError> {
         if chunks > self.space.chunks() && !self.grows() {
             return Ok(None);
         }
-        match self.take_span(chunks, align) {
+        match self.take_span(chunks, 1) {
             Some(span) => Ok(Some(span)),
-            None => self.reclaim_for_bytes(chunks * CHUNK, || self.take_span(chunks, align)),
+            None => {
+                let fits = |geometry: &Geometry| self.longest_after(geometry) >= chunks;
+                let wanted = Wanted { bytes: chunks * CHUNK, fits: &fits };
+                self.reclaim_for_wanted(&wanted, || self.take_span(chunks, 1))
+            }
         }
     }
 
@@ -147,7 +155,7 @@ impl<'a, M: Medium> Allocator<'a, M> {
         let data_off = align_up(SPAN_HEADER, align);
         let out_of_space = || self.out_of_space(size);
         let len = size.checked_add(data_off + CHUNK - 1).ok_or_else(out_of_space)?;
-        let span = self.find_span(len / CHUNK, 1)?.ok_or_else(out_of_space)?;
+        let span = self.find_span(len / CHUNK)?.ok_or_else(out_of_space)?;
         Ok((span, data_off))
     }
 
@@ -177,10 +185,10 @@ impl<'a, M: Medium> Allocator<'a, M> {
         self.shared.growth.get().is_some()
     }
 
-    /// Makes the pool larger for `wanted` bytes. Returns false if it does not grow; the reason is noted for the error
+    /// Makes the pool larger for what is `wanted`. Returns false if it does not grow; the reason is noted for the error
     /// of the transaction.
     #[cold]
-    pub(super) fn grow(self, wanted: u64) -> Result<bool, HeapError> {
+    pub(super) fn grow(self, wanted: &Wanted<'_>) -> Result<bool, HeapError> {
         let Some(growth) = self.shared.growth.get() else { return Ok(false) };
         let install = &mut |geometry: &Geometry, publish: &mut Publish<'_>| {
             install(self.log, self.space, geometry, publish)
@@ -192,6 +200,13 @@ impl<'a, M: Medium> Allocator<'a, M> {
         };
         *self.shared.refusal() = refusal;
         Ok(is_grown)
+    }
+
+    /// Returns the number of bytes that a growth to `geometry` adds to the free space.
+    pub(crate) fn added(self, geometry: &Geometry) -> u64 {
+        let free = |extent: &Extent| extent.len - extent.table_len;
+        let new: u64 = geometry.extents().iter().map(free).sum();
+        new.saturating_sub(self.space.extents().map(|extent| free(&extent)).sum())
     }
 
     /// Returns the number of free chunks. First scans the extents that were not scanned since opening.

@@ -3,7 +3,7 @@
 use super::class::Class;
 use super::space::{Block, Space, Span, SpanKind, bitmap};
 use super::spans::FreeSpans;
-use lode_layout::{CHECKED_BITS, CHUNK, PoolOffset, Superblock};
+use lode_layout::{CHECKED_BITS, CHUNK, Extent, Geometry, PoolOffset, Superblock};
 use lode_pmem::sync::{AtomicU64, Mutex, MutexGuard, Ordering};
 use lode_pmem::{Memory, Readable};
 use std::collections::HashMap;
@@ -219,6 +219,19 @@ impl Central {
     /// Takes the longest free span, at most `chunks_max` chunks of it.
     pub(crate) fn take_longest(&self, memory: &Memory, chunks_max: u64) -> Option<Span> {
         self.lock_state().take_readable(memory, |free| free.take_longest(chunks_max))
+    }
+
+    /// Returns the length in chunks of the longest free span that a growth to `geometry` adds or makes longer.
+    pub(crate) fn longest_after(&self, space: &Space, memory: &Memory, geometry: &Geometry) -> u64 {
+        let mut state = self.lock_state();
+        while self.scan(&mut state, space, memory) {}
+        let old: Vec<Extent> = space.extents().collect();
+        let longest = geometry.extents().iter().enumerate().map(|(index, new)| match old.get(index) {
+            Some(old) if old.len == new.len => 0,
+            Some(old) => state.free.ending_at(old.end()) + new.len.saturating_sub(old.len) / CHUNK,
+            None => (new.len - new.table_len) / CHUNK,
+        });
+        longest.max().unwrap_or(0)
     }
 
     /// Takes back chunks whose descriptors are zero.

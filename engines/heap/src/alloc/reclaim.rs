@@ -14,6 +14,7 @@ use super::class::SPAN_CHUNKS;
 use super::limbo::Retired;
 use super::shared::Shared;
 use crate::error::HeapError;
+use crate::growth::Wanted;
 use lode_layout::{CHUNK, ChunkDescriptor, Record};
 use lode_pmem::Medium;
 use lode_pmem::sync::{AtomicBool, AtomicUsize, Ordering, SpinMutexGuard};
@@ -68,15 +69,16 @@ impl<'a, M: Medium> Allocator<'a, M> {
     /// has not locked its cache.
     #[cold]
     pub(crate) fn reclaim_for<T>(self, find: impl Fn() -> Option<T>) -> Result<Option<T>, HeapError> {
-        // A small pool has no long superblocks.
-        self.reclaim_for_bytes(WANTED.min(self.space.chunks() * CHUNK / 2), find)
+        // A small pool has no long superblocks. Any space helps: the caller also takes shorter ones.
+        let bytes = WANTED.min(self.space.chunks() * CHUNK / 2);
+        self.reclaim_for_wanted(&Wanted { bytes, fits: &|_| true }, find)
     }
 
-    /// Reclaims as [`reclaim_for`](Allocator::reclaim_for) does, for a caller that looks for a span of `wanted` bytes.
+    /// Reclaims as [`reclaim_for`](Allocator::reclaim_for) does, for a caller that knows what it wants.
     #[cold]
-    pub(crate) fn reclaim_for_bytes<T>(
+    pub(crate) fn reclaim_for_wanted<T>(
         self,
-        wanted: u64,
+        wanted: &Wanted<'_>,
         find: impl Fn() -> Option<T>,
     ) -> Result<Option<T>, HeapError> {
         let reclaim_waiters = ReclaimWaiter::new(&self.shared.reclaim_waiters);
@@ -88,7 +90,11 @@ impl<'a, M: Medium> Allocator<'a, M> {
         found
     }
 
-    fn reclaim_locked<T>(self, wanted: u64, find: impl Fn() -> Option<T>) -> Result<Option<T>, HeapError> {
+    fn reclaim_locked<T>(
+        self,
+        wanted: &Wanted<'_>,
+        find: impl Fn() -> Option<T>,
+    ) -> Result<Option<T>, HeapError> {
         let _scarce = self.lock_reclaim();
         // Another thread may have just reclaimed it.
         if let Some(found) = find() {
@@ -130,7 +136,7 @@ impl<'a, M: Medium> Allocator<'a, M> {
     #[cfg(feature = "explore")]
     pub(crate) fn grow_locked(self, wanted: u64) -> Result<bool, HeapError> {
         let _scarce = self.lock_reclaim();
-        self.grow(wanted)
+        self.grow(&Wanted { bytes: wanted, fits: &|_| true })
     }
 
     /// Reclaims the space that pins kept from the thread's last transaction, if that was refused: its own pin, or

@@ -23,6 +23,14 @@ impl FreeSpans {
         self.by_start.values().copied().max().unwrap_or(0)
     }
 
+    /// Returns the length in chunks of the free span that ends at `end`; 0 if none does.
+    pub(super) fn ending_at(&self, end: PoolOffset) -> u64 {
+        let before = self.by_start.range(..end.get()).next_back();
+        before
+            .filter(|(start, chunks)| *start + *chunks * CHUNK == end.get())
+            .map_or(0, |(_, chunks)| *chunks)
+    }
+
     pub(super) fn release(&mut self, span: Span) {
         let (mut start, mut chunks) = (span.start.get(), span.chunks);
         self.chunks += chunks;
@@ -87,6 +95,7 @@ mod test {
                 free.release(span(chunk * 2, 2));
             }
             assert_eq!((free.chunks(), free.longest()), (6, 6));
+            assert_eq!([5, 6, 7].map(|end| free.ending_at(PoolOffset::new(end * CHUNK))), [0, 6, 0]);
             assert_eq!(free.take(6, 1, |_| 0), Some(span(0, 6)));
             assert_eq!((free.chunks(), free.longest()), (0, 0));
         }

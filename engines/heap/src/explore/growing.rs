@@ -2,7 +2,7 @@
 
 use super::heap::{Contents, Engine, HeapSubject, Mismatch, Step, UUID, log_epoch};
 use crate::error::HeapError;
-use crate::growth::{Growth, GrowthError, Install};
+use crate::growth::{Growth, GrowthError, Install, Wanted};
 use crate::heap::Heap;
 use lode_layout::{CHUNK, Durability, Geometry, Header, LayoutName, PoolOffset};
 use lode_pmem::Medium;
@@ -49,14 +49,14 @@ struct SimGrowth {
 }
 
 impl Growth for SimGrowth {
-    fn grow(&self, wanted: u64, install: &mut Install<'_>) -> Result<(), GrowthError> {
+    fn grow(&self, wanted: &Wanted<'_>, install: &mut Install<'_>) -> Result<(), GrowthError> {
         let mut headers = self.headers.lock().unwrap_or_else(PoisonError::into_inner);
         let (size, size_max) = (headers.geometry().size(), self.medium.memory().len());
-        let new = (size + self.step.max(wanted + 4 * CHUNK)).min(size_max);
-        if new == size {
+        let new = (size + self.step.max(wanted.bytes + 4 * CHUNK)).min(size_max);
+        let new = headers.geometry().grow_with_log(new).map_err(PoolError::Geometry)?;
+        if new.size() == size || !(wanted.fits)(&new) {
             return Err(PoolError::Maximum { size_max }.into());
         }
-        let new = headers.geometry().grow_with_log(new).map_err(PoolError::Geometry)?;
         headers.grow_to(&*self.medium, new, install)
     }
 }

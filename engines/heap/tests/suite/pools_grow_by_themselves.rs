@@ -3,10 +3,12 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use lode_heap::{Access, CreateOptions, Durability, GrowthRefusal, HeapError, LayoutName, OpenOptions, Pool};
-use lode_layout::{Geometry, PoolOffset};
+use lode_layout::{CHUNK, Geometry, PoolOffset, SPAN_HEADER};
 use lode_testing::{SmallDisk, scaled};
+use std::env;
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 use std::sync::Barrier;
 
 /// Number of slots in the root object.
@@ -160,7 +162,7 @@ fn maximum_is_kept() {
 /// A full disk is an error of the transaction; all before it is there, and the pool is usable.
 #[test]
 fn full_disk_is_an_error() {
-    let Some(disk) = SmallDisk::mount("full_disk_is_an_error", 4 << 20) else { return };
+    let Some(disk) = SmallDisk::mount("small_disk", 4 << 20) else { return };
     let pool = create(&disk.pool(), 256 << 10, Some(1 << 40));
     let (full, error) =
         (0..SLOTS).find_map(|number| Some((number, put(&pool, number, 6000).err()?))).unwrap();
@@ -180,6 +182,66 @@ fn full_disk_is_an_error() {
         assert_eq!(get(&pool, number, 20), number);
     }
     assert_eq!(get(&pool, full, 6000), full);
+}
+
+/// A request that even the largest pool has no room for leaves the pool as it is, and one that just fits is granted.
+#[test]
+fn request_beyond_the_maximum_grows_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let size_max = 1 << 20;
+    let pool = create(&folder.path().join("pool"), 128 << 10, Some(size_max));
+    let free = || pool.heap().stats().unwrap().free_chunk_bytes;
+    for number in 0.. {
+        if free() == 0 {
+            break;
+        }
+        put(&pool, number, CHUNK / 8 - 100).unwrap();
+    }
+    let room = size_max - size(&pool);
+    assert_eq!(room, 7 << 17, "the pool is full, and has not grown");
+    let error = put(&pool, 100, room / 8 - 1).unwrap_err();
+    let refusal = GrowthRefusal::Maximum { size_max };
+    assert!(matches!(error, HeapError::CannotGrow { refusal: found, .. } if found == refusal), "{error}");
+    assert_eq!(size(&pool), 128 << 10);
+    // A longer log would take a part of this room. The record of the transaction takes a chunk meanwhile.
+    let words = (room - CHUNK - SPAN_HEADER) / 8;
+    put(&pool, 100, words).unwrap();
+    assert_eq!((size(&pool), get(&pool, 100, words)), (size_max, 100));
+}
+
+/// A file may not become longer than the process may write. This is an error, and no signal ends the process.
+#[test]
+fn file_size_limit_is_an_error() {
+    // `ulimit -f` counts blocks of 512 bytes.
+    let limit: u64 = 3 << 20;
+    let is_limited = fs::read_to_string("/proc/self/limits").unwrap().lines().any(|line| {
+        line.strip_prefix("Max file size")
+            .is_some_and(|rest| rest.split_whitespace().next() == Some(&limit.to_string()))
+    });
+    if !is_limited {
+        let run = format!("ulimit -f {}; exec \"$@\"", limit / 512);
+        let name = "pools_grow_by_themselves::file_size_limit_is_an_error";
+        let mut shell = Command::new("sh");
+        let limited =
+            shell.args(["-c", &run, "sh"]).arg(env::current_exe().unwrap()).args([name, "--exact"]).output();
+        let limited = limited.unwrap();
+        assert!(limited.status.success(), "{limited:?}");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("pool");
+    let pool = create(&path, 256 << 10, Some(1 << 40));
+    let (full, error) =
+        (0..SLOTS).find_map(|number| Some((number, put(&pool, number, 6000).err()?))).unwrap();
+    let HeapError::CannotGrow { refusal: GrowthRefusal::FileSize { size: refused }, .. } = error else {
+        panic!("{error}")
+    };
+    assert!(refused > limit && size(&pool) <= limit && size(&pool) > limit - (128 << 10), "{}", size(&pool));
+    put(&pool, 0, 20).unwrap();
+    put(&pool, full, 3000).unwrap();
+    pool.close().unwrap();
+    let pool = open(&path);
+    assert_eq!((get(&pool, 0, 20), get(&pool, full, 3000)), (0, full));
 }
 
 /// Space that is freed serves again before the pool grows.

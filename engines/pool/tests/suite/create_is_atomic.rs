@@ -5,7 +5,7 @@
 use crate::fixture::{SIZE, create, creating, folder, names, no_content, opening};
 use lode_layout::{CHUNK, Durability, GeometryError, LayoutName, PoolOffset};
 use lode_pmem::Medium;
-use lode_pool::{Access, CreateOptions, PoolError, PoolFile};
+use lode_pool::{Access, CreateOptions, PoolError, PoolFile, SpaceLimit};
 use lode_testing::SmallDisk;
 use rustix::io::Errno;
 use std::fs;
@@ -108,7 +108,7 @@ fn failed_content_leaves_no_file() {
 fn full_disk_fails_create_without_file() {
     let Some(disk) = SmallDisk::mount("small_disk", 512 << 10) else { return };
     let error = refusal(&disk.pool(), &creating(2 << 20));
-    assert!(matches!(error, PoolError::Io { op: "allocate", errno } if errno == Errno::NOSPC.raw_os_error()));
+    assert!(matches!(error, PoolError::NoSpace { limit: SpaceLimit::Disk, .. }));
     assert!(error.to_string().ends_with("free space, or choose a smaller size"), "{error}");
     assert!(names(disk.folder()).is_empty());
     PoolFile::create(&disk.pool(), &creating(SIZE), no_content).unwrap();

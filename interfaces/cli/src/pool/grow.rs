@@ -37,7 +37,11 @@ pub(crate) struct Grow {
 }
 
 pub(crate) fn run(grow: &Grow, durability: DurabilityOption) -> Result<Output, Failure> {
-    let options = OpenOptions { durability: durability.forced(), ..OpenOptions::new(Access::ReadWrite) };
+    let options = OpenOptions {
+        durability: durability.forced(),
+        grow_to: grow.sizes.size,
+        ..OpenOptions::new(Access::ReadWrite)
+    };
     let _progress = Progress::spinner("growing the pool");
     let grown = Pool::open(&grow.path, &options).and_then(|pool| {
         let before = pool.header().geometry.size();

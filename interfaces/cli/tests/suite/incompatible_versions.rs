@@ -74,6 +74,14 @@ fn future_major_version_is_rejected() {
     assert_all_reject(|copy| copy[MAJOR] = 9, &why);
 }
 
+/// A pool of a format before the first one that is kept.
+#[test]
+fn older_major_version_is_rejected() {
+    let why =
+        ["has format 0.", "export its content with the version of Lodestone that made it", "a new pool"];
+    assert_all_reject(|copy| copy[MAJOR] = 0, &why);
+}
+
 #[test]
 fn unknown_incompat_features_are_rejected() {
     let why = ["features", "0x20", "use the version of Lodestone that made the pool, or a newer one"];

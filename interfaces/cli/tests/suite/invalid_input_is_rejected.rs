@@ -347,17 +347,57 @@ fn thread_limit_is_reported() {
     lode(["kv", "load", fixture.pool(), text(&input)]).success();
 }
 
+/// Runs the program in a shell, after the shell's command `limit`.
+fn limited(limit: &str, arguments: &[&str]) -> RunResult {
+    let run = format!("{limit}; exec \"$@\"");
+    let mut shell = std::process::Command::new("sh");
+    shell.args(["-c", &run, "sh", env!("CARGO_BIN_EXE_lode")]).args(arguments);
+    RunResult::of(shell.stdin(Stdio::null()).output().unwrap())
+}
+
 #[test]
 fn file_size_limit_is_reported() {
     let fixture = PoolFixture::of_size("1MiB");
     let created = fixture.folder.path().join("new");
+    // 2 MiB: the unit is 512 bytes.
+    let limit = "ulimit -f 4096";
     for arguments in [["create", text(&created)], ["grow", fixture.pool()]] {
-        let limited = format!("ulimit -f 4096; exec {} pool \"$@\" --size 64MiB", env!("CARGO_BIN_EXE_lode"));
-        let mut shell = std::process::Command::new("sh");
-        let ran = shell.args(["-c", &limited, "sh"]).args(arguments).output().unwrap();
-        RunResult::of(ran).failure(1, &["File too large", "ulimit -f"]);
+        let arguments = [&["pool"], &arguments[..], &["--size", "64MiB"]].concat();
+        limited(limit, &arguments).failure(1, &["File too large", "ulimit -f"]);
     }
     assert!(!created.exists());
-    assert_eq!(lode(["pool", "info", fixture.pool(), "--json"]).json()["closed"], true);
+    // The pool grows by itself up to the limit.
+    let lines: String = (0..60_000).map(|number| format!("key{number}\tvalue{number}\n")).collect();
+    let input = fixture.file("in", lines);
+    let load = ["kv", "load", fixture.pool(), text(&input)];
+    limited(limit, &load)
+        .failure(1, &["can't grow: its file system, or `ulimit -f`, allows no file of", "raise the limit"]);
+    let info = lode(["pool", "info", fixture.pool(), "--json"]).json();
+    let size = info["size"].as_u64().unwrap();
+    assert!(size > 15 << 17 && size <= 2 << 20 && info["closed"] == true, "{info}");
     lode(["pool", "check", fixture.pool()]).success();
+    // A pool that is larger than that already can be read.
+    for (words, why) in
+        [(&["kv", "put", fixture.pool(), "k", "v"][..], "File too large"), (&load, "ulimit -f")]
+    {
+        limited("ulimit -f 2048", words).failure(1, &[why, fixture.pool()]);
+    }
+    limited("ulimit -f 2048", &["kv", "get", fixture.pool(), "key0"]).success();
+    lode(load).success();
+}
+
+/// Growth needs addresses for the size that was asked for, and no others.
+#[test]
+fn limited_addresses_are_reported() {
+    let fixture = PoolFixture::of_size("1MiB");
+    let limit = "ulimit -v 6000000";
+    let lines: String = (0..150).map(|number| format!("key{number}\t{}\n", "v".repeat(10_000))).collect();
+    let input = fixture.file("in", lines);
+    let load = ["kv", "load", fixture.pool(), text(&input), "--threads", "1"];
+    limited(limit, &load)
+        .failure(1, &["can't grow: addresses are reserved for 1048576 bytes", "`lode pool grow`"]);
+    limited(limit, &["pool", "grow", fixture.pool(), "--size", "10TiB"])
+        .failure(1, &["addresses are reserved", "ulimit -v"]);
+    limited(limit, &["pool", "grow", fixture.pool(), "--size", "16MiB"]).success();
+    limited(limit, &load).success();
 }
