@@ -32,10 +32,13 @@ pub fn check_slots<M: Medium>(medium: &M, uuid: &[u8; 16], report: &mut Report) 
         ));
     }
     let newest = slots::newest(&copies);
-    for pair in copies.as_chunks::<2>().0 {
-        let whole = pair.iter().filter_map(|copy| copy.slot).max_by_key(|slot| slot.generation);
+    let pairs = copies.as_chunks::<2>().0;
+    let whole_of =
+        |pair: &[SlotCopy; 2]| pair.iter().filter_map(|copy| copy.slot).max_by_key(|slot| slot.generation);
+    for (index, pair) in pairs.iter().enumerate() {
+        let (whole, other) = (whole_of(pair), whole_of(&pairs[1 - index]));
         for copy in pair {
-            report_copy(copy, whole, newest, uuid, report);
+            report_copy(copy, whole, other, newest, uuid, report);
         }
     }
     if newest.is_none() {
@@ -55,6 +58,7 @@ fn read<M: Medium>(medium: &M, uuid: &[u8; 16]) -> ([SlotCopy; 4], Option<Fault>
 fn report_copy(
     copy: &SlotCopy,
     whole: Option<CheckpointSlot>,
+    other: Option<CheckpointSlot>,
     newest: Option<CheckpointSlot>,
     uuid: &[u8; 16],
     report: &mut Report,
@@ -80,7 +84,7 @@ fn report_copy(
     let torn = copy.words == [0; CHECKPOINT_SLOT_WORDS]
         || near
             && RESERVED.iter().all(|word| copy.words[*word] == 0)
-            && !whole.is_some_and(|slot| is_flipped(&slot.encode(uuid), &copy.words, is_replaced));
+            && !whole.is_some_and(|slot| is_flipped(&slot.encode(uuid), &copy.words, other, is_replaced));
     let means = if whole.is_some() { "the other copy of the slot decides" } else { "the other slot decides" };
     let severity = if torn { Severity::Note } else { Severity::Damage };
     let what = "the copy of the checkpoint slot";
@@ -90,12 +94,14 @@ fn report_copy(
 /// Returns true if a single bit differs, and no torn write explains the difference.
 ///
 /// A torn write mixes the words of two slots. The replaced slot has a smaller generation and sequence number than the
-/// one that replaces it. One of the two may say that the pool is closed. Their log epochs are random. A recovery that
+/// one that replaces it. One of the two may say that the pool is closed. Their log epochs are random. If the log has
+/// moved, the replaced slot has the number of rings that the slot between them, `other`, has. A recovery that
 /// finds a torn slot writes one of the same generation, with a sequence number far above. Its write may be torn as
 /// well, and its words may complete the torn slot.
 fn is_flipped(
     whole: &[u64; CHECKPOINT_SLOT_WORDS],
     copy: &[u64; CHECKPOINT_SLOT_WORDS],
+    other: Option<CheckpointSlot>,
     is_replaced: bool,
 ) -> bool {
     let mut differ = whole.iter().zip(copy).zip(0..).filter(|((a, b), _)| a != b);
@@ -104,7 +110,12 @@ fn is_flipped(
             let may_be_other = match word {
                 GENERATION => b < a || is_replaced,
                 SEQUENCE => b < a || is_replaced || a ^ b >= SEQUENCE_GAP,
-                RINGS => a ^ b == CLOSED,
+                RINGS => {
+                    let rings = b & !CLOSED;
+                    a ^ b == CLOSED
+                        || is_replaced
+                        || other.is_some_and(|other| u64::from(other.rings) == rings)
+                }
                 _ => false,
             };
             (a ^ b).is_power_of_two() && !may_be_other
@@ -150,4 +161,40 @@ fn merge_copies(
         let words = std::array::from_fn(|word| if choice >> word & 1 == 0 { a[word] } else { b[word] });
         CheckpointSlot::decode(&words, uuid)
     })
+}
+
+#[cfg(test)]
+mod test {
+    use super::*;
+    use lode_pmem::Mapping;
+
+    const UUID: [u8; 16] = [9; 16];
+
+    fn slot(generation: u64, rings: u32) -> CheckpointSlot {
+        CheckpointSlot { generation, sequence: 100, log_epoch: [3, 4], rings, closed: false }
+    }
+
+    /// Returns the findings after a change of one word of the first copy of the newest slot. The log has moved, and
+    /// that slot is the first one with the new number of rings.
+    fn findings(word: usize, change: impl Fn(u64) -> u64) -> Vec<Severity> {
+        let medium = Mapping::options().durability(lode_pmem::Durability::None).map_anonymous(64 << 10);
+        let medium = medium.expect("memory");
+        for slot in [slot(6, 2), slot(7, 2), slot(8, 6)] {
+            slots::write(&medium, &UUID, &slot).expect("a slot");
+        }
+        let at = CheckpointSlot::offset(8).plus(word as u64 * 8);
+        medium.memory().reading(|memory| medium.store8(at, change(memory.load8(at)))).expect("memory");
+        let mut report = Report::default();
+        assert_eq!(check_slots(&medium, &UUID, &mut report), Some(slot(8, 6)));
+        report.findings.iter().map(|finding| finding.severity).collect()
+    }
+
+    /// The words of a copy reach the medium in any order: the number of rings may be the last one.
+    #[test]
+    fn torn_slot_of_a_moved_log_is_no_damage() {
+        assert_eq!(findings(RINGS, |_| 2), [Severity::Note]);
+        assert_eq!(findings(RINGS, |rings| rings ^ 16), [Severity::Damage]);
+        assert_eq!(findings(SEQUENCE, |sequence| sequence ^ 256), [Severity::Damage]);
+        assert_eq!(findings(RINGS, |rings| rings), []);
+    }
 }
