@@ -176,6 +176,11 @@ impl State {
         self.partition(module).is_some() && !self.cleared.contains(&module)
     }
 
+    /// Returns true if the next reboot partitions the module again, or takes its partition away.
+    pub(crate) fn changes_at_reboot(&self, module: Handle) -> bool {
+        self.goal(module).is_some() || self.cleared.contains(&module)
+    }
+
     /// Returns the sets that a module is part of, with its offset in each.
     pub fn sets_of(&self, module: Handle) -> impl Iterator<Item = (&InterleaveSet, Member)> {
         self.sets.iter().flat_map(move |set| {

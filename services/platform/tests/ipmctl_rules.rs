@@ -7,14 +7,16 @@
 mod judge;
 #[path = "ipmctl_rules/lines.rs"]
 mod lines;
+mod random;
 
 use judge::{Judge, Verdict};
-use lines::{Random, random_line, random_machine};
+use lines::random_line;
 use lode_platform::ipmctl::{ChangeCommand, Prepared, Refusal};
 use lode_platform::machine::Machine;
 use lode_platform::{CreateNamespace, Goal};
 use lode_platform::{Platform, boot, goal, namespace};
 use lode_testing::{scaled, seed};
+use random::{Random, random_machine};
 use uuid::Uuid;
 
 /// Returns the verdict of the shipped implementation, and carries a legal command out.

@@ -2,10 +2,12 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-use lode_platform::ipmctl::ChangeCommand;
+mod commands;
+
+use commands::check_commands;
 use lode_platform::machine::{INCLUDED, Machine};
 use lode_platform::plan::{
-    Loss, NamespaceRequest, Obstacle, Plan, PlanError, PlanRequest, Rest, Row, Step, Table, Usage,
+    Loss, NamespaceRequest, Note, Obstacle, Plan, PlanError, PlanRequest, Rest, Row, Step, Table, Usage,
     for_emulated, for_real,
 };
 use lode_platform::sysfs::Cxl;
@@ -40,7 +42,7 @@ fn machine(name: &str) -> Platform {
 
 fn requested(mode: Mode, size: u64, socket: u16) -> NamespaceRequest {
     let namespace = CreateNamespace { mode, size: Some(size), ..CreateNamespace::default() };
-    NamespaceRequest { namespace, socket: Some(socket), kind: None }
+    NamespaceRequest { namespace, socket: Some(socket), ..NamespaceRequest::default() }
 }
 
 fn plan(platform: &Platform, request: &PlanRequest) -> Result<Plan, PlanError> {
@@ -74,7 +76,8 @@ fn any_namespace_request() -> impl Strategy<Value = NamespaceRequest> {
     (mode, option::weighted(0.85, size), option::of(0_u16..3), option::weighted(0.4, kind), map).prop_map(
         |(mode, size, socket, kind, map)| {
             let namespace = CreateNamespace { mode, size, map, ..CreateNamespace::default() };
-            NamespaceRequest { namespace, socket: socket.map(|socket| socket % 2), kind }
+            let socket = socket.map(|socket| socket % 2);
+            NamespaceRequest { namespace, socket, kind, ..NamespaceRequest::default() }
         },
     )
 }
@@ -139,7 +142,10 @@ fn identities(platform: &Platform) -> BTreeSet<Uuid> {
     regions.iter().flat_map(|region| platform.namespaces(region)).filter_map(|one| one.uuid).collect()
 }
 
-/// Checks that every request is fulfilled exactly.
+/// The largest unit of sizes: six modules, in kernels that align regions.
+const UNIT_MAX: u64 = 96 * MIB;
+
+/// Checks that every request is fulfilled, with its size rounded up.
 fn check_requests(request: &PlanRequest, steps: &[Step], after: &Platform) {
     let made: Vec<(&CreateNamespace, u16)> = steps
         .iter()
@@ -154,7 +160,12 @@ fn check_requests(request: &PlanRequest, steps: &[Step], after: &Platform) {
         let found = made.iter().position(|(wanted, socket)| {
             wanted.name == one.namespace.name
                 && (wanted.mode, wanted.map) == (one.namespace.mode, one.namespace.map)
-                && one.namespace.size.is_none_or(|size| wanted.size == Some(size))
+                && one.namespace.size.is_none_or(|size| {
+                    wanted
+                        .size
+                        .and_then(|made| made.checked_sub(size))
+                        .is_some_and(|excess| excess < UNIT_MAX)
+                })
                 && one.socket.is_none_or(|socket_wanted| socket_wanted == *socket)
                 && match one.kind {
                     None => true,
@@ -165,19 +176,6 @@ fn check_requests(request: &PlanRequest, steps: &[Step], after: &Platform) {
         assert!(found.is_some(), "{one:?} is not in {steps:?}");
     }
     assert_eq!(made.len(), request.namespaces.len());
-}
-
-/// Checks that ipmctl takes each printed command of the plan on the machine as it is then.
-fn check_commands(platform: &Platform, plan: &Plan) {
-    let (mut platform, mut identities) = (platform.clone(), uuids(3));
-    for step in &plan.steps {
-        if let Some(line) = step.command().strip_prefix("ipmctl ") {
-            let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
-            let parsed = ChangeCommand::parse(&words, platform.machine.profile.ipmctl).unwrap();
-            parsed.unwrap().prepare(&platform).unwrap();
-        }
-        step.run(&mut platform, &mut identities).unwrap();
-    }
 }
 
 proptest! {
@@ -202,6 +200,8 @@ proptest! {
                 let after = directory.platform();
                 prop_assert_eq!(&Table::of(after), &plan.table);
                 check_requests(&request, &plan.steps, after);
+                let second = for_emulated(after, &request, &mut uuids(4)).unwrap();
+                prop_assert_eq!(&second.steps, &[]);
                 let gone = identities(&before).difference(&identities(after)).count();
                 let named = |loss: &&Loss| matches!(loss, Loss::Namespace { .. });
                 prop_assert_eq!(plan.losses.iter().filter(named).count(), gone);
@@ -259,6 +259,9 @@ proptest! {
                 prop_assert_eq!(held(&Table::of(&platform)), held(&plan.table));
                 check_requests(&request, &plan.steps, &platform);
                 prop_assert_eq!(plan.losses.len(), before.difference(&identities(&platform)).count());
+                let second = for_real(&ndctl::inventory(&platform), &Cxl::default(), &request).unwrap();
+                prop_assert_eq!(&second.steps, &[]);
+                prop_assert_eq!(held(&second.table), held(&plan.table));
             }
             Err(PlanError::Impossible(impossible)) => {
                 if let (Some(nearest), [_]) = (&impossible.nearest, request.namespaces.as_slice()) {
@@ -309,7 +312,157 @@ fn rest_becomes_memory_with_minimal_change() {
     let said = refused(&platform, vec![requested(Mode::Raw, 2000 * GIB, 0)]);
     assert!(said.ends_with("the nearest that is possible is --raw 1512GiB --socket 0 (1.47 TiB)"), "{said}");
     let memory = |row: &&Row| row.usage == Usage::Memory;
-    assert!(fourth.table.rows.iter().find(memory).unwrap().size > 1000 * GIB, "{}", fourth.table.text());
+    let before = Table::of(&platform).rows.iter().find(memory).unwrap().size;
+    assert_eq!(fourth.table.rows.iter().find(memory).unwrap().size, before, "{}", fourth.table.text());
+}
+
+#[test]
+fn memory_stays_as_it_is() {
+    let mut platform = machine("e4-pmserver");
+    let goals = goal::plan(&platform, &GoalRequest { memory_percent: 50, ..GoalRequest::default() }).unwrap();
+    goal::create(&mut platform, goals);
+    boot::reboot(&mut platform);
+    let before = platform.all_capacities().memory;
+    // It needs another partitioning, which left the namespace no more than it needs: MemoryMode=60.
+    let kind = Some(PersistentKind::AppDirectNotInterleaved);
+    let request = NamespaceRequest { kind, ..requested(Mode::Fsdax, 100 * GIB, 0) };
+    let first =
+        plan(&platform, &PlanRequest { namespaces: vec![request], ..PlanRequest::default() }).unwrap();
+    assert_eq!(
+        first.steps[0].command(),
+        "ipmctl create -f -goal -socket 0 MemoryMode=50 PersistentMemoryType=AppDirectNotInterleaved"
+    );
+    first.run(&mut platform, &mut uuids(2)).unwrap();
+    assert_eq!(platform.all_capacities().memory, before);
+    // A namespace that needs some of the memory takes no more than that.
+    let request = NamespaceRequest { kind, ..requested(Mode::Fsdax, 200 * GIB, 1) };
+    let second =
+        plan(&platform, &PlanRequest { namespaces: vec![request], ..PlanRequest::default() }).unwrap();
+    let lost: Vec<String> = second.losses.iter().map(Loss::to_string).collect();
+    assert_eq!(lost, ["volatile memory on socket 1: 300 GiB instead of 756 GiB"]);
+}
+
+#[test]
+fn memory_mode_needs_dram() {
+    let text = Machine::included("lab-pair").unwrap();
+    let platform = Platform::new(Machine::parse(text.split("[[dram]]").next().unwrap()).unwrap());
+    let rest = PlanRequest { rest: Some(Rest::MemoryMode), ..PlanRequest::default() };
+    let said = plan(&platform, &rest).unwrap_err().to_string();
+    assert_eq!(said, "socket 0 has no DRAM, which memory mode needs as its cache; leave memory mode out");
+    // Generation 3 takes no less memory than DRAM.
+    let small =
+        plan(&machine("lab-pair"), &PlanRequest { namespaces: vec![requested(Mode::Fsdax, GIB, 0)], ..rest });
+    let notes: Vec<String> = small.unwrap().notes.iter().map(Note::to_string).collect();
+    assert!(notes[0].ends_with("must not be less than the 2 GiB of DRAM that become its cache"), "{notes:?}");
+}
+
+/// Returns the words of a plan's notes.
+fn notes(plan: &Plan) -> Vec<String> {
+    plan.notes.iter().map(Note::to_string).collect()
+}
+
+#[test]
+fn sizes_are_rounded_up_and_said() {
+    let pmserver = machine("e4-pmserver");
+    let plan_for = |request: NamespaceRequest| {
+        plan(&pmserver, &PlanRequest { namespaces: vec![request], ..PlanRequest::default() })
+    };
+    let sized = NamespaceRequest { socket: None, ..requested(Mode::Fsdax, 100 * GIB, 0) };
+    let made = plan_for(sized.clone()).unwrap();
+    assert_eq!(
+        notes(&made),
+        [
+            "--fsdax 100GiB --socket 0 is rounded up to 102408MiB, which its modules share evenly; --exact refuses it"
+        ]
+    );
+    let said = plan_for(NamespaceRequest { exact: true, ..sized.clone() }).unwrap_err().to_string();
+    assert!(said.contains("100GiB over 6 modules is not a multiple of 12MiB"), "{said}");
+    // The least size that gives the file system what is asked for.
+    let usable = |bytes: u64| NamespaceRequest { usable: Some(bytes), ..NamespaceRequest::default() };
+    let made = plan_for(usable(100 * GIB)).unwrap();
+    let Some((Usage::Namespace { usable: given, .. }, size)) =
+        made.table.rows.iter().map(|row| (&row.usage, row.size)).find(|(usage, _)| usage.as_str() != "free")
+    else {
+        panic!("{}", made.table.text())
+    };
+    assert!((100 * GIB..100 * GIB + 12 * MIB).contains(given), "{}", made.table.text());
+    assert_eq!(notes(&made), [format!("--usable 100GiB --socket 0 takes {}MiB of its region", size / MIB)]);
+    let said = plan_for(usable(1500 * GIB)).unwrap_err().to_string();
+    assert!(said.contains("no socket has 1.46 TiB for it, but at most 1.45 TiB"), "{said}");
+    let all = NamespaceRequest { namespace: CreateNamespace::default(), ..sized };
+    let made = plan_for(all).unwrap();
+    let Usage::Namespace { usable: most, .. } = made.table.rows[0].usage else { panic!("{made:?}") };
+    assert!(said.ends_with(&format!("--usable {}MiB (1.45 TiB)", most / MIB)), "{said}");
+    assert!(plan_for(usable(most)).is_ok());
+    assert!(plan_for(usable(most + 1)).is_err());
+}
+
+#[test]
+fn true_reason_comes_first() {
+    let pmserver = machine("e4-pmserver");
+    let too_large = NamespaceRequest { exact: true, ..requested(Mode::Fsdax, 2000 * GIB + 1, 0) };
+    let said = refused(&pmserver, vec![too_large.clone()]);
+    assert!(said.contains("at most 1.47 TiB"), "{said}");
+    let mut odd = requested(Mode::Sector, 2000 * GIB, 0);
+    odd.namespace.sector_size = Some(100);
+    let said = refused(&pmserver, vec![odd]);
+    assert!(said.contains("sectors can't have 100 bytes"), "{said}");
+    let mut odd = too_large;
+    odd.namespace.align = Some(3 * MIB);
+    let said = refused(&pmserver, vec![odd]);
+    assert!(said.contains("3145728"), "{said}");
+}
+
+#[test]
+fn named_namespace_fulfils_its_request() {
+    let mut platform = machine("e4-storage");
+    let mut wish = NamespaceRequest { socket: None, ..requested(Mode::Fsdax, 100 * GIB, 0) };
+    wish.namespace.name = "data".to_owned();
+    let planned = |platform: &Platform, wish: &NamespaceRequest| {
+        plan(platform, &PlanRequest { namespaces: vec![wish.clone()], ..PlanRequest::default() })
+    };
+    planned(&platform, &wish).unwrap().run(&mut platform, &mut uuids(2)).unwrap();
+    let second = planned(&platform, &wish).unwrap();
+    assert_eq!(second.steps, []);
+    assert_eq!(notes(&second), ["--fsdax 100GiB --name=data is there: namespace0.0"]);
+    // Modules are not taken from a namespace that fulfils a request.
+    let all = NamespaceRequest {
+        kind: Some(PersistentKind::AppDirectNotInterleaved),
+        ..requested(Mode::Raw, 12 * GIB, 0)
+    };
+    let said = refused(&platform, vec![wish.clone(), all.clone()]);
+    assert!(said.contains("--raw 12GiB --socket 0 --not-interleaved is impossible"), "{said}");
+    assert!(planned(&platform, &all).is_ok());
+    let more = planned(&platform, &NamespaceRequest { add: true, ..wish.clone() }).unwrap();
+    assert!(matches!(more.steps.as_slice(), [Step::CreateNamespace { .. }]), "{:?}", more.steps);
+    let mut other = wish.clone();
+    other.namespace.size = Some(101 * GIB);
+    let said = planned(&platform, &other).unwrap_err().to_string();
+    assert!(said.contains("namespace0.0 has the name already, and has 100"), "{said}");
+    assert!(said.ends_with("choose another name, or destroy it first"), "{said}");
+    let said = refused(&platform, vec![wish.clone(), other]);
+    assert!(said.contains("another request has the name"), "{said}");
+    namespace::enable(&mut platform, "namespace0.0", false).unwrap();
+    let said = planned(&platform, &wish).unwrap_err().to_string();
+    assert!(said.contains("namespace0.0 has the name already, and is disabled"), "{said}");
+}
+
+#[test]
+fn parts_that_are_not_interleaved_are_named() {
+    let pair = Machine::included("lab-pair").unwrap();
+    let unequal = pair.replace("1344MiB", "5440MiB").replacen("5440MiB", "3392MiB", 1);
+    let platform = Platform::new(Machine::parse(&unequal).unwrap());
+    let request = PlanRequest { rest: Some(Rest::AppDirect), ..PlanRequest::default() };
+    let made = plan(&platform, &request).unwrap();
+    let sizes: Vec<(usize, u64)> = made.table.rows.iter().map(|row| (row.modules, row.size / GIB)).collect();
+    assert_eq!(sizes, [(2, 6), (1, 2)], "all capacity is used");
+    assert_eq!(
+        notes(&made),
+        [
+            "2 GiB of module 0x0101 are a region by themselves: the other modules have nothing to interleave them \
+             with"
+        ]
+    );
 }
 
 #[test]
@@ -333,12 +486,13 @@ fn impossible_request_names_nearest_possible() {
         "--fsdax 1536GiB --socket 0 is impossible: socket 0 has no 1.5 TiB for it, but at most 1.47 TiB; the nearest \
          that is possible is --fsdax 1512GiB --socket 0 (1.47 TiB)"
     );
-    let said = refused(&pmserver, vec![requested(Mode::Fsdax, GIB, 1)]);
+    let exact = |mode, size| NamespaceRequest { exact: true, ..requested(mode, size, 1) };
+    let said = refused(&pmserver, vec![exact(Mode::Fsdax, GIB)]);
     assert!(said.contains("1GiB over 6 modules is not a multiple of 12MiB"), "{said}");
     assert!(said.ends_with("--fsdax 1020MiB --socket 1 (1020 MiB)"), "{said}");
     // The nearest size for a request that was both too small and not aligned used to be the largest available one.
     for (mode, nearest) in [(Mode::Fsdax, "--fsdax 24MiB"), (Mode::Sector, "--sector 16392KiB")] {
-        let said = refused(&pmserver, vec![requested(mode, 1, 1)]);
+        let said = refused(&pmserver, vec![exact(mode, 1)]);
         assert!(said.contains(&format!("the nearest that is possible is {nearest} --socket 1")), "{said}");
     }
     // The size overflows 64 bits when it is rounded up.

@@ -8,7 +8,7 @@ use crate::fields;
 use crate::output::Output;
 use clap::{Args, ValueEnum};
 use lode_platform::Purpose;
-use lode_platform::plan::{self, PlanRequest, Rest, Row, Usage};
+use lode_platform::plan::{self, NamespaceRequest, PlanRequest, Rest, Row, Usage};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -29,12 +29,18 @@ Each of --socket, --interleaved, --not-interleaved, --map, --align, --sector-siz
 request before it. Before the first request, it is the default of all requests. Sockets that no request names stay
 as they are, unless a request leaves the socket open.
 
+Sizes are rounded up to what the modules of a region can share, and the plan says to which. A request with --name is
+fulfilled if a namespace with the name is as requested: a plan that was carried out has nothing to do the next time. If
+that namespace is different, the request is impossible. --add makes another one. Requests without --name always make
+namespaces.
+
 A plan for an emulated machine may provision its modules anew. One for a real machine begins with what its kernel
 shows: regions, labels, and CXL devices that regions can be made of; it is never carried out, but printed.
 
 Examples:
   lode platform plan --fsdax 1.25TiB --socket 0 --interleaved --rest memory-mode
   lode platform plan --fsdax max --socket 0 --devdax 200GiB --socket 1 --commands
+  lode platform plan --usable 100GiB --name data --apply
   lode platform plan --rest memory-mode --apply
   lode platform plan --sysfs /sys --fsdax 64GiB --devdax max --commands";
 
@@ -46,6 +52,12 @@ pub(crate) struct Plan {
     location: MachineLocation,
     #[command(flatten)]
     requests: Requests,
+    /// Refuse a size that no region can have. Without it, sizes are rounded up
+    #[arg(long)]
+    exact: bool,
+    /// Make namespaces even if there are some with their names
+    #[arg(long)]
+    add: bool,
     /// Use of all capacity that no request needs; without it, the plan changes as little as possible
     #[arg(long, value_name = "USE")]
     rest: Option<RestOption>,
@@ -77,7 +89,12 @@ fn help() -> String {
 
 pub(crate) fn run(plan: &Plan) -> Result<Output, Failure> {
     let request = PlanRequest {
-        namespaces: plan.requests.namespaces.clone(),
+        namespaces: plan
+            .requests
+            .namespaces
+            .iter()
+            .map(|one| NamespaceRequest { exact: plan.exact, add: plan.add, ..one.clone() })
+            .collect(),
         sockets: plan.requests.sockets.clone(),
         rest: plan.rest.map(|rest| match rest {
             RestOption::MemoryMode => Rest::MemoryMode,
@@ -109,8 +126,8 @@ pub(crate) fn run(plan: &Plan) -> Result<Output, Failure> {
         if !made.steps.is_empty() {
             let change = directory.change(|platform| made.run(platform, &mut Uuid::new_v4));
             change.map_err(failed("carrying out a plan"))?;
+            text += "\nDone, as one change.\n";
         }
-        text += "\nDone, as one change.\n";
     }
     Ok(plan_output(text, &made, plan.apply))
 }
@@ -125,7 +142,7 @@ fn plan_for_real(plan: &Plan, request: &PlanRequest) -> Result<Output, Failure> 
     }
     let sysfs = plan.location.sysfs()?;
     let made = plan::for_real(&sysfs.inventory(), &sysfs.cxl(), request).map_err(failed("planning"))?;
-    if plan.apply {
+    if plan.apply && !made.steps.is_empty() {
         let commands: Vec<String> = made.commands().lines().map(str::to_owned).collect();
         return Ok(tool_commands_output(&commands));
     }

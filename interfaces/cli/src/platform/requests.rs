@@ -11,6 +11,8 @@ use std::mem;
 
 /// The size of a namespace as large as possible.
 const MAX: &str = "max";
+/// The option that requests a namespace by the bytes of its file system.
+const USABLE: &str = "usable";
 const MODES: [Mode; 4] = [Mode::Fsdax, Mode::Devdax, Mode::Sector, Mode::Raw];
 
 /// Requested namespaces, in the order of the command line.
@@ -85,6 +87,11 @@ impl FromArgMatches for Requests {
                 (index, NamespaceRequest { namespace, ..NamespaceRequest::default() })
             }));
         }
+        let indices = matches.indices_of(USABLE).into_iter().flatten();
+        let sizes = matches.get_many::<u64>(USABLE).into_iter().flatten();
+        requests.extend(indices.zip(sizes).map(|(index, size)| {
+            (index, NamespaceRequest { usable: Some(*size), ..NamespaceRequest::default() })
+        }));
         let kind = |kind| move |on: bool| on.then_some(RequestOption::Kind(kind));
         let mut all = option_values(matches, "socket", |socket| Some(RequestOption::Socket(socket)));
         all.extend(option_values(matches, "interleaved", kind(PersistentKind::AppDirect)));
@@ -145,6 +152,10 @@ impl Args for Requests {
             .arg(request(Mode::Devdax, "A namespace that is a character device"))
             .arg(request(Mode::Sector, "A namespace with atomic sectors"))
             .arg(request(Mode::Raw, "A namespace that is left as it is"))
+            .arg(
+                option(USABLE, "SIZE", "Like --fsdax, with so many bytes for the file system on it")
+                    .value_parser(size::parse),
+            )
             .arg(option("socket", "N", "On this socket").value_parser(value_parser!(u16)))
             .arg(flag("interleaved", "Over several modules"))
             .arg(flag("not-interleaved", "On one module"))
@@ -154,7 +165,11 @@ impl Args for Requests {
             )
             .arg(option("align", "SIZE", "Alignment of mappings: 4K, 2M or 1G").value_parser(size::parse))
             .arg(option("sector-size", "SIZE", "Bytes of a sector").value_parser(size::parse))
-            .arg(option("name", "NAME", "Its name"))
+            .arg(option(
+                "name",
+                "NAME",
+                "Its name. An existing namespace that is as requested fulfils the request",
+            ))
     }
 
     fn augment_args_for_update(command: Command) -> Command {
@@ -208,13 +223,14 @@ mod test {
 
     #[test]
     fn options_apply_to_preceding_request() {
-        let parsed =
-            parse("--fsdax 1.5TiB --socket 0 --interleaved --devdax max --socket 1 --name two --fsdax 1G");
+        let parsed = parse(
+            "--fsdax 1.5TiB --socket 0 --interleaved --devdax max --socket 1 --name two --usable 1G --name three",
+        );
         let options: Vec<String> = parsed.namespaces.iter().map(NamespaceRequest::options).collect();
         let expected = [
             "--fsdax 1536GiB --socket 0 --interleaved",
             "--devdax max --socket 1 --name=two",
-            "--fsdax 1GiB",
+            "--usable 1GiB --name=three",
         ];
         assert_eq!(options, expected);
         assert!(parsed.sockets.is_empty());

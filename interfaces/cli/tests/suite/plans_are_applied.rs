@@ -107,6 +107,25 @@ fn plan_with_losses_needs_force() {
 }
 
 #[test]
+fn second_apply_has_nothing_to_do() {
+    let machine = Emulated::new("e4-pmserver");
+    let wish = "--fsdax 100GiB --name data --usable 64GiB --name more --rest memory-mode";
+    let first = machine.plan(&format!("{wish} --apply")).success();
+    assert!(first.contains("--fsdax 100GiB --socket 0 --name=data is rounded up to 102408MiB"), "{first}");
+    assert!(first.ends_with("Done, as one change.\n"), "{first}");
+    let made = machine.table();
+    let second = machine.plan(&format!("{wish} --apply")).success();
+    assert!(second.starts_with("Nothing to do.\n"), "{second}");
+    assert!(second.contains("--usable 64GiB --name=more is there: namespace0.1"), "{second}");
+    assert!(!second.contains("Done"), "{second}");
+    assert_eq!(machine.table(), made);
+    machine.plan("--fsdax 90GiB --name data").failure(1, &["namespace0.0 has the name already, and has"]);
+    machine.plan("--raw 12GiB --name data --add --socket 1 --apply --force").success();
+    assert_eq!(machine.table().text().matches("data").count(), 2);
+    machine.plan("--exact --fsdax 100GiB").failure(1, &["100GiB over 6 modules is not a multiple of 12MiB"]);
+}
+
+#[test]
 fn impossible_requests_and_arguments_are_rejected() {
     let machine = Emulated::new("fujitsu-primergy");
     machine

@@ -40,8 +40,7 @@ pub fn create(
     };
     check_region(platform, &region)?;
     let size = size_rules(platform, &region).size(parameters)?;
-    let free = free_ranges(platform, &region).into_iter().find(|range| range.end - range.start >= size);
-    let offset = free.expect("the largest free range has the room").start;
+    let offset = first_fit(platform, &region, size).expect("the largest free range has the room");
     let uuid = parameters.uuid.unwrap_or_else(&mut *uuids);
     if platform
         .regions()
@@ -56,6 +55,40 @@ pub fn create(
     platform.state.namespaces.push(NamespaceState { uuid, number, disabled: false });
     let made = platform.namespaces(&region).into_iter().find(|namespace| namespace.uuid == Some(uuid));
     Ok(made.expect("a namespace whose labels were written is found"))
+}
+
+/// Returns the offset of a new namespace of `size` bytes; `None` if no free range has the room.
+fn first_fit(platform: &Platform, region: &Region, size: u64) -> Option<u64> {
+    let mut free = free_ranges(platform, region).into_iter();
+    free.find(|range| range.end - range.start >= size).map(|range| range.start)
+}
+
+/// Returns the bytes that the user of a new namespace of `size` bytes in a region would get.
+///
+/// # Errors
+/// Fails if the free ranges do not have the room, the namespace is too small, or a parameter is invalid.
+pub(crate) fn usable(
+    platform: &Platform,
+    region: &Region,
+    parameters: &CreateNamespace,
+    size: u64,
+) -> Result<u64, NamespaceError> {
+    let rules = size_rules(platform, region);
+    rules.check_space(&CreateNamespace { size: Some(size), ..parameters.clone() })?;
+    let start = region.base + first_fit(platform, region, size).unwrap_or(0);
+    parameters.usable(page_map_rule(platform), btt_version(platform, region), start, size)
+}
+
+fn page_map_rule(platform: &Platform) -> PageMapRule {
+    let by_sections = platform.machine.profile.kernel.rounds_to_sections();
+    if by_sections { PageMapRule::Sections } else { PageMapRule::Pages }
+}
+
+fn btt_version(platform: &Platform, region: &Region) -> BttVersion {
+    match labels_of(platform, region) {
+        LabelVersion::V1_1 => BttVersion::V1_1,
+        LabelVersion::V1_2 => BttVersion::V2_0,
+    }
 }
 
 /// Returns the first usable region with the space, in ndctl's order.
@@ -137,17 +170,12 @@ fn write_info(
     match parameters.mode {
         Mode::Raw => {}
         Mode::Fsdax | Mode::Devdax => {
-            let by_sections = platform.machine.profile.kernel.rounds_to_sections();
-            let rule = if by_sections { PageMapRule::Sections } else { PageMapRule::Pages };
-            let planned = parameters.page_map(rule, region.base + range.start, size)?;
+            let planned = parameters.page_map(page_map_rule(platform), region.base + range.start, size)?;
             let info = PageMapInfo { uuid, parent_uuid, ..planned };
             write_at(platform, region, range.start + PAGE_MAP_OFF, &info.encode());
         }
         Mode::Sector => {
-            let version = match labels_of(platform, region) {
-                LabelVersion::V1_1 => BttVersion::V1_1,
-                LabelVersion::V1_2 => BttVersion::V2_0,
-            };
+            let version = btt_version(platform, region);
             for (at, geometry) in parameters.arenas(version, size)? {
                 let info = BttInfo { uuid, parent_uuid, is_read_only: false, version, geometry }.encode();
                 write_at(platform, region, range.start + at, &info);

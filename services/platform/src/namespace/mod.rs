@@ -18,6 +18,7 @@ mod size;
 mod space;
 
 pub use create::create;
+pub(crate) use create::usable;
 pub use destroy::{destroy, enable, reconfigure};
 pub use error::NamespaceError;
 pub(crate) use find::{free_number, info_block_locations, region_labels};
@@ -27,6 +28,6 @@ pub(crate) use labels::{format_labels, labels_of, put_labels, remove_labels, rep
 pub use labels::{init_labels, write_labels};
 pub use mode::{MapLocation, Mode};
 pub use parameters::CreateNamespace;
-pub(crate) use size::SizeRules;
+pub(crate) use size::{SizeRules, size_rules};
 pub(crate) use space::align_over;
 pub use space::{free, largest_free, region_align};

@@ -6,7 +6,10 @@ use lode_nvdimm::{BttGeometry, BttVersion, PageMapInfo, PageMapLocation, PageMap
 use uuid::Uuid;
 
 /// Default alignment of page maps, in bytes.
-pub(super) const ALIGN: u64 = 2 << 20;
+const ALIGN: u64 = 2 << 20;
+const PAGE: u64 = 4096;
+/// Valid alignments of page maps, in bytes.
+const ALIGNMENTS: [u64; 3] = [PAGE, ALIGN, 1 << 30];
 /// Valid sector sizes of a BTT.
 const SECTOR_SIZES: [u64; 7] = [512, 520, 528, 4096, 4104, 4160, 4224];
 /// Default sector size of a BTT.
@@ -34,6 +37,57 @@ pub struct CreateNamespace {
 }
 
 impl CreateNamespace {
+    /// Checks what is valid or invalid in every region: the alignment of the page map and the sector size.
+    ///
+    /// # Errors
+    /// [`Align`](NamespaceError::Align), [`SectorSize`](NamespaceError::SectorSize).
+    pub(crate) fn check(&self) -> Result<(), NamespaceError> {
+        self.share_align()?;
+        match (self.mode, self.sector_size) {
+            (Mode::Sector, Some(size)) if !SECTOR_SIZES.contains(&size) => {
+                Err(NamespaceError::SectorSize { size })
+            }
+            _ => self.label_sector_size().map(drop),
+        }
+    }
+
+    /// Returns the alignment of the namespace's share of each module, in bytes.
+    ///
+    /// # Errors
+    /// [`Align`](NamespaceError::Align).
+    pub(super) fn share_align(&self) -> Result<u64, NamespaceError> {
+        let (valid, default) = match self.mode {
+            Mode::Fsdax | Mode::Devdax => (ALIGNMENTS.as_slice(), ALIGN),
+            Mode::Sector | Mode::Raw => ([PAGE].as_slice(), PAGE),
+        };
+        let align = self.align.unwrap_or(default);
+        if valid.contains(&align) { Ok(align) } else { Err(NamespaceError::Align { align, mode: self.mode }) }
+    }
+
+    /// Returns the bytes that the user of such a namespace gets, of `size` bytes at the physical address `start`.
+    ///
+    /// # Errors
+    /// Fails if the namespace is too small, or the alignment or the sector size is invalid.
+    pub(crate) fn usable(
+        &self,
+        rule: PageMapRule,
+        version: BttVersion,
+        start: u64,
+        size: u64,
+    ) -> Result<u64, NamespaceError> {
+        self.check()?;
+        match self.mode {
+            Mode::Raw => Ok(size),
+            Mode::Fsdax | Mode::Devdax => Ok(self.page_map(rule, start, size)?.data_len(size)),
+            Mode::Sector => {
+                let sectors = |geometry: &BttGeometry| {
+                    u64::from(geometry.external_nlba()) * u64::from(geometry.external_lbasize())
+                };
+                Ok(self.arenas(version, size)?.iter().map(|(_, geometry)| sectors(geometry)).sum())
+            }
+        }
+    }
+
     /// Computes the page map for a namespace of `size` bytes at the physical address `start`.
     ///
     /// # Errors

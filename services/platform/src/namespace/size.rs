@@ -2,16 +2,13 @@
 
 use super::error::NamespaceError;
 use super::mode::Mode;
-use super::parameters::{ALIGN, CreateNamespace};
+use super::parameters::CreateNamespace;
 use super::space::{largest_free, region_align};
 use crate::platform::Platform;
 use crate::region::Region;
 
 /// Minimum size in bytes of a namespace that is not raw.
 pub(crate) const SIZE_MIN: u64 = 16 << 20;
-const PAGE: u64 = 4096;
-/// Valid alignments of page maps, in bytes.
-const ALIGNMENTS: [u64; 3] = [PAGE, ALIGN, 1 << 30];
 
 /// Constraints of a region on a new namespace.
 #[derive(Clone, Copy, Debug)]
@@ -27,25 +24,43 @@ pub(crate) struct SizeRules {
 }
 
 impl SizeRules {
+    /// Returns the unit of sizes of such namespaces, in bytes.
+    ///
+    /// # Errors
+    /// [`Align`](NamespaceError::Align): the alignment of the page map is invalid.
+    pub(crate) fn unit(&self, parameters: &CreateNamespace) -> Result<u64, NamespaceError> {
+        Ok((parameters.share_align()? * self.ways).max(self.align.unwrap_or(0)))
+    }
+
+    /// Returns the least valid size with at least `size` bytes. Returns 0, and a size that overflows, as they are.
+    ///
+    /// # Errors
+    /// [`Align`](NamespaceError::Align): the alignment of the page map is invalid.
+    pub(crate) fn rounded_up(&self, parameters: &CreateNamespace, size: u64) -> Result<u64, NamespaceError> {
+        let least = if parameters.mode == Mode::Raw || size == 0 { size } else { size.max(SIZE_MIN) };
+        Ok(least.checked_next_multiple_of(self.unit(parameters)?).unwrap_or(size))
+    }
+
+    /// Checks that the free range has the requested size.
+    ///
+    /// # Errors
+    /// [`NoSpace`](NamespaceError::NoSpace).
+    pub(crate) fn check_space(&self, parameters: &CreateNamespace) -> Result<(), NamespaceError> {
+        match parameters.size {
+            Some(want) if want > self.largest => {
+                Err(NamespaceError::NoSpace { region: Some(self.region), want, largest: self.largest })
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Returns the bytes of a new namespace, with the checks of ndctl.
     ///
     /// # Errors
     /// Fails if the size is not aligned, too small, or larger than the free range.
     pub(crate) fn size(&self, parameters: &CreateNamespace) -> Result<u64, NamespaceError> {
-        let align = match parameters.mode {
-            Mode::Fsdax | Mode::Devdax => parameters.align.unwrap_or(ALIGN),
-            Mode::Sector | Mode::Raw => PAGE,
-        };
-        if !ALIGNMENTS.contains(&align)
-            || (parameters.align.is_some() && align != parameters.align.unwrap_or(0))
-        {
-            return Err(NamespaceError::Align {
-                align: parameters.align.unwrap_or(align),
-                mode: parameters.mode,
-            });
-        }
+        let unit = self.unit(parameters)?;
         let &SizeRules { region, ways, largest, .. } = self;
-        let unit = (align * ways).max(self.align.unwrap_or(0));
         let size = parameters.size.unwrap_or(largest / unit * unit);
         if !size.is_multiple_of(unit) {
             let fitting = size.checked_next_multiple_of(unit).unwrap_or(size - size % unit);
@@ -66,7 +81,7 @@ impl SizeRules {
 }
 
 /// Returns the constraints of a region on a new namespace.
-pub(super) fn size_rules(platform: &Platform, region: &Region) -> SizeRules {
+pub(crate) fn size_rules(platform: &Platform, region: &Region) -> SizeRules {
     SizeRules {
         region: region.number,
         ways: region.members().len() as u64,

@@ -1,11 +1,12 @@
 //! Allocation for a request on a copy of the machine, which shows if the request can be fulfilled.
 
+use super::fit::{Extent, fitted};
 use super::request::NamespaceRequest;
 use super::rule::RuleError;
 use super::search::{Uuids, first_success};
 use crate::goal::PersistentKind;
 use crate::machine::{Handle, Machine};
-use crate::namespace::{self, CreateNamespace, Namespace, largest_free};
+use crate::namespace::{self, CreateNamespace, Namespace, largest_free, size_rules};
 use crate::platform::Platform;
 use crate::region::{Origin, Region};
 
@@ -18,6 +19,13 @@ pub(super) struct Allocation {
     pub(super) namespace: Namespace,
     /// The socket of its region.
     pub(super) socket: u16,
+}
+
+impl Allocation {
+    /// Returns the bytes of the namespace.
+    pub(super) fn extent(&self) -> Extent {
+        Extent { size: self.namespace.size, usable: self.namespace.usable() }
+    }
 }
 
 /// Returns a machine in its factory state that has only these modules.
@@ -36,7 +44,8 @@ pub(super) fn with_only(platform: &Platform, modules: &[Handle]) -> Platform {
 }
 
 /// Makes the namespace of a request in the first region that takes it. A namespace without a size goes to the region
-/// with the largest free range. Regions with pending goals are skipped.
+/// with the largest free range. Regions that change at the next
+/// reboot are skipped.
 ///
 /// # Errors
 /// Fails with the error of the region that came nearest.
@@ -47,18 +56,20 @@ pub(super) fn allocate(
 ) -> Result<Allocation, RuleError> {
     let mut regions: Vec<Region> =
         platform.regions().into_iter().filter(|region| matches_request(platform, region, request)).collect();
-    if request.namespace.size.is_none() {
+    if request.want().is_none() {
         regions.sort_by_key(|region| std::cmp::Reverse(largest_free(platform, region)));
     }
     let attempts = regions.into_iter().map(|region| {
+        let usable =
+            |parameters: &CreateNamespace, size: u64| namespace::usable(platform, &region, parameters, size);
+        let mut parameters = fitted(&size_rules(platform, &region), request, usable)?;
         let mut attempt = platform.clone();
-        let mut parameters = CreateNamespace { region: Some(region.number), ..request.namespace.clone() };
         let namespace = namespace::create(&mut attempt, &parameters, uuids)?;
         *platform = attempt;
         parameters.size = Some(namespace.size);
         Ok(Allocation { parameters, namespace, socket: region.socket })
     });
-    first_success(request.namespace.size.unwrap_or(1), attempts)
+    first_success(request.want().unwrap_or(1), attempts)
 }
 
 fn matches_request(platform: &Platform, region: &Region, request: &NamespaceRequest) -> bool {
@@ -71,5 +82,5 @@ fn matches_request(platform: &Platform, region: &Region, request: &NamespaceRequ
             Some(PersistentKind::AppDirect) => members.len() > 1,
             Some(PersistentKind::AppDirectNotInterleaved) => members.len() == 1,
         }
-        && !members.iter().any(|member| platform.state.goal(member.module).is_some())
+        && !members.iter().any(|member| platform.state.changes_at_reboot(member.module))
 }

@@ -5,14 +5,14 @@ use super::assignment::{Assignment, SocketPlan};
 use super::error::PlanError;
 use super::impossible::{Impossible, Obstacle};
 use super::loss::Loss;
-use super::note::notes;
-use super::request::PlanRequest;
+use super::note::{Note, notes};
+use super::request::{PlanRequest, Rest};
 use super::rule::RuleError;
 use super::search::{Uuids, add_all, no_socket};
 use super::sequence::Plan;
 use super::step::Step;
 use super::table::Table;
-use crate::goal::{GoalRequest, Targets};
+use crate::goal::{GoalError, GoalRequest, Targets};
 use crate::machine::{Handle, Health};
 use crate::platform::Platform;
 use std::collections::BTreeSet;
@@ -32,13 +32,16 @@ pub fn for_emulated(
 ) -> Result<Plan, PlanError> {
     let repartition = request.rest.is_some();
     let mut assignment = Assignment::new(platform, &sockets_of(platform, request), repartition);
-    add_all(&mut assignment, &request.namespaces, uuids)?;
+    let fulfilled = add_all(&mut assignment, &request.namespaces, uuids)?;
     let known = platform.machine.sockets();
     if let Some(socket) = assignment.sockets.keys().find(|socket| !known.contains(socket)) {
         return Err(no_socket(&assignment, *socket, None, uuids).into());
     }
+    if request.rest == Some(Rest::MemoryMode) {
+        check_dram(platform, &assignment)?;
+    }
     assignment.assign_rest(request.rest, uuids);
-    let (steps, after) = build_steps(platform, &assignment, uuids).map_err(|error| {
+    let (steps, after, rounded) = build_steps(platform, &assignment, uuids).map_err(|error| {
         let obstacle = Obstacle::Rule(Box::new(error));
         Impossible { request: None, obstacle, nearest: None }
     })?;
@@ -47,8 +50,32 @@ pub fn for_emulated(
         Step::DeleteGoals { modules } => Some(Loss::Goals { modules: modules.clone() }),
         _ => None,
     }));
-    let notes = notes(platform, request, &assignment, &after);
-    Ok(Plan { losses, notes, table: Table::of(&after), steps })
+    // Namespaces on modules that are partitioned again are made again.
+    let stays = |socket: u16| assignment.sockets.get(&socket).is_none_or(|plan| plan.groups.is_empty());
+    let mut all: Vec<Note> = fulfilled
+        .into_iter()
+        .filter(|(_, existing)| stays(existing.socket))
+        .map(|(request, existing)| Note::Fulfilled { request: Box::new(request), device: existing.device })
+        .collect();
+    all.extend(rounded);
+    all.extend(notes(platform, request, &assignment, &after));
+    Ok(Plan { losses, notes: all, table: Table::of(&after), steps })
+}
+
+/// Checks that the sockets have DRAM, which memory mode needs.
+///
+/// # Errors
+/// [`NoDram`](GoalError::NoDram).
+fn check_dram(platform: &Platform, assignment: &Assignment<'_>) -> Result<(), PlanError> {
+    let lacks = |socket: &u16| platform.machine.dram_capacity(*socket) == 0;
+    let with_modules = assignment.sockets.iter().filter(|(_, plan)| !plan.modules.is_empty());
+    match with_modules.map(|(socket, _)| *socket).find(lacks) {
+        Some(socket) => {
+            let obstacle = Obstacle::Rule(Box::new(GoalError::NoDram { socket }.into()));
+            Err(Impossible { request: None, obstacle, nearest: None }.into())
+        }
+        None => Ok(()),
+    }
 }
 
 /// Returns the sockets that a plan applies to.
@@ -61,12 +88,12 @@ fn sockets_of(platform: &Platform, request: &PlanRequest) -> Vec<u16> {
     if named.is_empty() { platform.machine.sockets() } else { named.into_iter().collect() }
 }
 
-/// Returns the steps that perform the assignment, and the machine after them.
+/// Returns the steps that perform the assignment, the machine after them, and remarks on sizes.
 fn build_steps(
     platform: &Platform,
     assignment: &Assignment<'_>,
     uuids: Uuids<'_>,
-) -> Result<(Vec<Step>, Platform), RuleError> {
+) -> Result<(Vec<Step>, Platform, Vec<Note>), RuleError> {
     let mut steps = Vec::new();
     let mut after = platform.clone();
     let changed = || assignment.sockets.values().flat_map(|plan| &plan.groups);
@@ -102,12 +129,14 @@ fn build_steps(
         steps.push(Step::Reboot);
     }
     steps.iter().try_for_each(|step| step.run(&mut after, uuids))?;
+    let mut rounded = Vec::new();
     for request in assignment.sockets.values().flat_map(|plan| &plan.requests) {
         let made = allocate(&mut after, request, uuids)?;
+        rounded.extend(Note::of_size(request, made.namespace.size));
         let name = made.namespace.device();
         steps.push(Step::CreateNamespace { parameters: made.parameters, socket: made.socket, name });
     }
-    Ok((steps, after))
+    Ok((steps, after, rounded))
 }
 
 /// Returns the goals of sockets with two groups: that of the first group, that of the second group for the whole socket,

@@ -85,6 +85,25 @@ impl Group {
         }
     }
 
+    /// Takes back the memory beyond what the modules give now, as far as percentages allow.
+    pub(super) fn limit_memory(&mut self, platform: &Platform, uuids: Uuids<'_>) {
+        let partitions = self.modules.iter().filter_map(|module| platform.state.partition(*module));
+        let now: u64 = partitions.map(|partition| partition.memory).sum();
+        let gives_less = |group: &Group| {
+            let goals = goal::plan(&with_only(platform, &group.modules), &group.goal_request());
+            goals.is_ok_and(|goals| goals.iter().map(|goal| goal.memory).sum::<u64>() < now)
+        };
+        let most = self.memory_percent;
+        // The capacity that is no memory stays persistent, so less memory leaves the requests their space.
+        for percent in 0..most {
+            self.memory_percent = percent;
+            if !gives_less(self) && self.attempt(platform, uuids).is_ok() {
+                return;
+            }
+        }
+        self.memory_percent = most;
+    }
+
     fn set_percent(&mut self, rest: Rest, percent: u8) {
         match rest {
             Rest::MemoryMode => self.memory_percent = percent,
@@ -111,7 +130,7 @@ impl Group {
             found.sort_by_key(|set| set.members.first().map(|member| (member.module, member.offset)));
             found
         };
-        !self.modules.iter().any(|module| platform.state.goal(*module).is_some())
+        !self.modules.iter().any(|module| platform.state.changes_at_reboot(*module))
             && partitions(&trial) == partitions(platform)
             && sets(&trial) == sets(platform)
     }

@@ -53,6 +53,15 @@ pub enum Obstacle {
         /// Regions and devices that are present and can't be used.
         unusable: Vec<Unusable>,
     },
+    /// A request before it has the same name.
+    SameName,
+    /// A namespace that is different has the name.
+    NameTaken {
+        /// The kernel's name of the namespace.
+        device: String,
+        /// How it differs from the request, after its name.
+        difference: String,
+    },
     /// The capacity does not suffice.
     Capacity {
         /// Bytes that were requested; `None` for as much as possible.
@@ -105,7 +114,7 @@ impl fmt::Display for Impossible {
         self.obstacle.fmt(f)?;
         match &self.nearest {
             Some(nearest) => {
-                let size = nearest.namespace.size.map_or(String::new(), |size| format!(" ({})", brief(size)));
+                let size = nearest.want().map_or(String::new(), |size| format!(" ({})", brief(size)));
                 write!(f, "; the nearest that is possible is {}{size}", nearest.options())
             }
             None => Ok(()),
@@ -137,6 +146,14 @@ impl fmt::Display for Obstacle {
                 };
                 write!(f, "{subject} has {none} region{kind} that could be used{}", reasons(unusable))
             }
+            Obstacle::SameName => {
+                f.write_str("another request has the name, by which a later plan finds its namespace; name it differently")
+            }
+            Obstacle::NameTaken { device, difference } => write!(
+                f,
+                "{device} has the name already, and {difference}; request it as it is, choose another name, or destroy \
+                 it first"
+            ),
             Obstacle::Capacity { want, largest, socket, unusable, shared } => {
                 let (subject, no, because) = (subject(*socket), negation(*socket), reasons(unusable));
                 let left = if *shared { " left beside the other requests" } else { "" };

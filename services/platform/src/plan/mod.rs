@@ -8,6 +8,7 @@
 //!   assignment  requests by socket                       group       modules of a socket with one goal
 //!   allocation  makes a namespace on a copy              emulated    the steps to an assignment
 //!   step        an action       command  its command for ipmctl, ndctl or cxl
+//!   fit         sizes for requests                     existing    namespaces that fulfil requests
 //!   loss, note  lost data, and remarks                   table       use of the capacity afterwards
 //!   impossible  the reason of a failure, and the nearest request that can be fulfilled
 //!   real        plans for a real machine, as far as its kernel shows it
@@ -19,6 +20,8 @@ mod assignment;
 mod command;
 mod emulated;
 pub(crate) mod error;
+mod existing;
+mod fit;
 mod group;
 mod impossible;
 mod loss;

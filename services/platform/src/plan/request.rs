@@ -27,6 +27,13 @@ pub struct NamespaceRequest {
     pub socket: Option<u16>,
     /// Interleaved or not; `None` takes either.
     pub kind: Option<PersistentKind>,
+    /// Bytes that its user gets, in place of a size.
+    pub usable: Option<u64>,
+    /// True if an invalid size is refused. Otherwise it is rounded up.
+    pub exact: bool,
+    /// True if the namespace is made even if one with its name exists. Otherwise a namespace with the name fulfils the
+    /// request, and the request is impossible if that namespace is different.
+    pub add: bool,
 }
 
 /// Use of the capacity that no request needs.
@@ -52,11 +59,33 @@ impl Rest {
 }
 
 impl NamespaceRequest {
+    /// Returns the least bytes that the namespace, or its user, gets; `None` if it is as large as possible.
+    pub(super) fn want(&self) -> Option<u64> {
+        self.usable.or(self.namespace.size)
+    }
+
+    /// Replaces the maximum size by that of `made`. Other sizes are rounded for each region anew.
+    pub(super) fn fix_largest(&mut self, made: &CreateNamespace) {
+        if self.want().is_none() {
+            self.namespace.size = made.size;
+        }
+    }
+
+    /// Returns the request for a namespace of this size in place of usable bytes; `None` for the maximum size.
+    pub(super) fn with(&self, size: Option<u64>) -> NamespaceRequest {
+        let namespace = CreateNamespace { size, ..self.namespace.clone() };
+        NamespaceRequest { namespace, usable: None, ..self.clone() }
+    }
+
     /// Formats the request as options: `--fsdax 100GiB --socket 0`.
     pub fn options(&self) -> String {
         let parameters = &self.namespace;
-        let mut text = format!("--{}", parameters.mode.as_str());
-        text += &format!(" {}", parameters.size.map_or("max".to_owned(), exact));
+        let mut text = match (self.usable, parameters.size) {
+            (Some(usable), _) => format!("--usable {}", exact(usable)),
+            (None, size) => {
+                format!("--{} {}", parameters.mode.as_str(), size.map_or("max".to_owned(), exact))
+            }
+        };
         if let Some(socket) = self.socket {
             text += &format!(" --socket {socket}");
         }

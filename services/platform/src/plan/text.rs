@@ -14,7 +14,7 @@ impl Plan {
     pub fn text(&self) -> String {
         let mut text = String::new();
         if self.steps.is_empty() {
-            text += "Nothing is to be done.\n";
+            text += "Nothing to do.\n";
         } else {
             text += "Steps:\n";
             for (step, number) in self.steps.iter().zip(1..) {

@@ -8,24 +8,33 @@ use crate::ndctl::{NdNamespace, NdPersonality, NdRegion};
 use crate::plan::loss::Loss;
 use crate::plan::note::Note;
 use crate::plan::request::PlanRequest;
-use crate::plan::search::Allocator;
+use crate::plan::search::{Allocator, Fulfilled};
 use crate::plan::sequence::Plan;
 use crate::plan::step::Step;
 use crate::plan::table::{Row, Table, Usage};
 use std::collections::BTreeMap;
 
 impl Placement<'_> {
-    /// Returns the plan that makes the placed requests.
-    pub(super) fn outcome(&self, request: &PlanRequest) -> Plan {
+    /// Returns the plan that makes the placed requests. `fulfilled` has the others.
+    pub(super) fn outcome(&self, request: &PlanRequest, fulfilled: Vec<Fulfilled>) -> Plan {
         let mut named: Vec<Option<u16>> = request.namespaces.iter().map(|one| one.socket).collect();
         named.sort_unstable();
         named.dedup();
         let sockets = if named.contains(&None) { vec![None] } else { named };
+        let mut notes: Vec<Note> = fulfilled
+            .into_iter()
+            .map(|(request, existing)| Note::Fulfilled {
+                request: Box::new(request),
+                device: existing.device,
+            })
+            .collect();
+        notes.extend(self.rounded.iter().cloned());
         let unusable = sockets.into_iter().flat_map(|socket| self.unusable(socket));
+        notes.extend(unusable.map(Note::LeftOut));
         Plan {
             steps: self.steps(),
             losses: self.regions.iter().flat_map(losses).collect(),
-            notes: unusable.map(Note::LeftOut).collect(),
+            notes,
             table: self.table(),
         }
     }

@@ -3,8 +3,12 @@
 use super::cxl;
 use super::planned_region::{self, PlannedRegion};
 use super::socket::{node, socket_of};
-use crate::ndctl::Inventory;
+use crate::namespace::SizeRules;
+use crate::ndctl::{Inventory, NdNamespace, NdPersonality, NdRegion};
+use crate::plan::existing::Existing;
+use crate::plan::fit::Extent;
 use crate::plan::impossible::{Obstacle, Unusable};
+use crate::plan::note::Note;
 use crate::plan::request::NamespaceRequest;
 use crate::plan::rule::RuleError;
 use crate::plan::search::{Allocator, Uuids, first_success};
@@ -22,6 +26,10 @@ pub(super) struct Placement<'i> {
     cxl: Cxl,
     /// Number of requests that have a place.
     count: usize,
+    /// Numbers of the regions that are not emptied, since namespaces in them fulfil requests.
+    kept: BTreeSet<u32>,
+    /// Remarks on sizes.
+    pub(super) rounded: Vec<Note>,
 }
 
 impl<'i> Placement<'i> {
@@ -32,22 +40,29 @@ impl<'i> Placement<'i> {
             .into_iter()
             .filter_map(|region| PlannedRegion::of(inventory, region))
             .collect();
-        Placement { inventory, regions, cxl: cxl.clone(), count: 0 }
+        Placement {
+            inventory,
+            regions,
+            cxl: cxl.clone(),
+            count: 0,
+            kept: BTreeSet::new(),
+            rounded: Vec::new(),
+        }
     }
 
-    fn add_to_free_ranges(&mut self, request: &NamespaceRequest) -> Result<u64, RuleError> {
+    fn add_to_free_ranges(&mut self, request: &NamespaceRequest) -> Result<Extent, RuleError> {
         let mut order = self.matching(request);
-        if request.namespace.size.is_none() {
+        if request.want().is_none() {
             order.sort_by_key(|at| Reverse(self.regions[*at].largest));
         }
         let position = self.count;
         first_success(
             want(request),
-            order.into_iter().map(|at| Ok(self.regions[at].make(&request.namespace, position)?)),
+            order.into_iter().map(|at| Ok(self.regions[at].make_for(request, position)?)),
         )
     }
 
-    fn add_to_devices(&mut self, request: &NamespaceRequest) -> Result<u64, RuleError> {
+    fn add_to_devices(&mut self, request: &NamespaceRequest) -> Result<Extent, RuleError> {
         let (taken, position) = (self.numbers(), self.count);
         let candidates = cxl::candidates(&self.cxl, request, &taken).into_iter();
         first_success(
@@ -55,24 +70,25 @@ impl<'i> Placement<'i> {
             candidates.map(|region| {
                 let left = cxl::remaining(&self.cxl, &region, &taken);
                 let mut planned = PlannedRegion::formed(region);
-                let size = planned.make(&request.namespace, position)?;
+                let extent = planned.make_for(request, position)?;
                 self.regions.push(planned);
                 self.cxl = left;
-                Ok(size)
+                Ok(extent)
             }),
         )
     }
 
     /// Empties a region. Tries the one with the least data first.
-    fn add_in_place_of_others(&mut self, request: &NamespaceRequest) -> Result<u64, RuleError> {
+    fn add_in_place_of_others(&mut self, request: &NamespaceRequest) -> Result<Extent, RuleError> {
         let mut order = self.matching(request);
+        order.retain(|at| !self.kept.contains(&self.regions[*at].number));
         order.sort_by_key(|at| self.regions[*at].bytes_lost());
         let (inventory, position) = (self.inventory, self.count);
         first_success(
             want(request),
             order.into_iter().filter_map(|at| {
                 let mut planned = self.regions[at].emptied(inventory)?;
-                let result = planned.make(&request.namespace, position);
+                let result = planned.make_for(request, position);
                 if result.is_ok() {
                     self.regions[at] = planned;
                 }
@@ -106,16 +122,30 @@ impl<'i> Placement<'i> {
 
 impl Allocator for Placement<'_> {
     /// Tries free ranges, then CXL devices without a region, then a region that is emptied for the request.
-    fn add(&mut self, request: &NamespaceRequest, _: Uuids<'_>) -> Result<u64, RuleError> {
+    fn add(&mut self, request: &NamespaceRequest, _: Uuids<'_>) -> Result<Extent, RuleError> {
         let ways =
             [Placement::add_to_free_ranges, Placement::add_to_devices, Placement::add_in_place_of_others];
-        let size = first_success(want(request), ways.into_iter().map(|way| way(self, request)))?;
+        let extent = first_success(want(request), ways.into_iter().map(|way| way(self, request)))?;
         self.count += 1;
-        Ok(size)
+        self.rounded.extend(Note::of_size(request, extent.size));
+        Ok(extent)
+    }
+
+    fn named(&self, name: &str) -> Vec<Existing> {
+        let regions = self.inventory.regions().into_iter();
+        regions.flat_map(|region| existing_in(self.inventory, region, name)).collect()
+    }
+
+    fn keep(&mut self, existing: &Existing) {
+        self.kept.insert(existing.rules.region);
+    }
+
+    fn add_kept(&mut self, _: &Existing, _: &NamespaceRequest, _: Uuids<'_>) -> Result<(), RuleError> {
+        Ok(())
     }
 
     fn has_requests(&self) -> bool {
-        self.count > 0
+        self.count > 0 || !self.kept.is_empty()
     }
 
     /// Returns the sockets that have regions or devices.
@@ -156,5 +186,33 @@ impl Allocator for Placement<'_> {
 }
 
 fn want(request: &NamespaceRequest) -> u64 {
-    request.namespace.size.unwrap_or(0)
+    request.want().unwrap_or(0)
+}
+
+/// Returns the namespaces of a region that have this name.
+fn existing_in(inventory: &Inventory, region: &NdRegion, name: &str) -> Vec<Existing> {
+    let existing = |one: &NdNamespace| {
+        let map = match &one.personality {
+            NdPersonality::Fsdax(map) | NdPersonality::Devdax(map, _) => Some(map),
+            NdPersonality::Raw | NdPersonality::Legacy | NdPersonality::Sector { .. } => None,
+        };
+        Existing {
+            device: one.to_string(),
+            mode: one.mode(),
+            extent: Extent { size: one.span.unwrap_or(0), usable: one.size.unwrap_or(0) },
+            socket: socket_of(inventory, region),
+            rules: SizeRules {
+                region: region.number,
+                ways: region.mappings.len() as u64,
+                align: region.align,
+                largest: region.largest_available.unwrap_or(0),
+            },
+            map: map.and_then(|map| map.location),
+            align: map.and_then(|map| map.align),
+            sector_size: one.sector_size,
+            fault: (!one.enabled || !region.enabled).then_some("is disabled"),
+        }
+    };
+    let is_named = |one: &&NdNamespace| one.name == name && one.span != Some(0);
+    region.namespaces.iter().filter(is_named).map(existing).collect()
 }

@@ -20,6 +20,6 @@ pub fn for_real(inventory: &Inventory, cxl: &Cxl, request: &PlanRequest) -> Resu
         return Err(SysfsError::NotInSysfs { what, ask }.into());
     }
     let mut placement = Placement::new(inventory, cxl);
-    add_all(&mut placement, &request.namespaces, &mut Uuid::nil)?;
-    Ok(placement.outcome(request))
+    let fulfilled = add_all(&mut placement, &request.namespaces, &mut Uuid::nil)?;
+    Ok(placement.outcome(request, fulfilled))
 }

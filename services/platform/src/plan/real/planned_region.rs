@@ -6,6 +6,7 @@ use super::socket::socket_of;
 use crate::goal::PersistentKind;
 use crate::namespace::{CreateNamespace, Mode, NamespaceError, SizeRules, align_over};
 use crate::ndctl::{Inventory, NdCapabilities, NdModule, NdNamespace, NdRegion};
+use crate::plan::fit::{Extent, fitted};
 use crate::plan::request::NamespaceRequest;
 use lode_nvdimm::{BttVersion, PageMapRule};
 
@@ -191,19 +192,31 @@ impl<'i> PlannedRegion<'i> {
             }
     }
 
+    /// Returns the constraints on new namespaces.
+    fn rules(&self) -> SizeRules {
+        SizeRules { region: self.number, ways: self.ways, align: self.align, largest: self.largest }
+    }
+
+    /// Plans the namespace of a request in the region and returns its bytes. Changes nothing on an error.
+    ///
+    /// # Errors
+    /// Fails if there is no space or no free label slot, or if the region does not support the parameters.
+    pub(super) fn make_for(
+        &mut self,
+        request: &NamespaceRequest,
+        position: usize,
+    ) -> Result<Extent, NamespaceError> {
+        self.check_capabilities(&request.namespace)?;
+        let parameters = fitted(&self.rules(), request, |parameters, size| self.usable(parameters, size))?;
+        self.make(&parameters, position)
+    }
+
     /// Plans a namespace in the region and returns its bytes. Changes nothing on an error.
     ///
     /// # Errors
     /// Fails if there is no space or no free label slot, or if the size or alignment is invalid.
-    pub(super) fn make(
-        &mut self,
-        parameters: &CreateNamespace,
-        position: usize,
-    ) -> Result<u64, NamespaceError> {
-        let rules =
-            SizeRules { region: self.number, ways: self.ways, align: self.align, largest: self.largest };
-        let size = rules.size(parameters)?;
-        self.check_capabilities(parameters)?;
+    fn make(&mut self, parameters: &CreateNamespace, position: usize) -> Result<Extent, NamespaceError> {
+        let size = self.rules().size(parameters)?;
         if self.slots == Some(0) {
             return Err(NamespaceError::NoSlots { region: self.number });
         }
@@ -214,7 +227,7 @@ impl<'i> PlannedRegion<'i> {
         let parameters =
             CreateNamespace { region: Some(self.number), size: Some(size), ..parameters.clone() };
         self.made.push(PlannedNamespace { position, parameters, number: self.numbers.next(), usable });
-        Ok(size)
+        Ok(Extent { size, usable })
     }
 
     fn check_capabilities(&self, parameters: &CreateNamespace) -> Result<(), NamespaceError> {
@@ -236,21 +249,8 @@ impl<'i> PlannedRegion<'i> {
 
     /// Returns the bytes that are available to the user of such a namespace.
     fn usable(&self, parameters: &CreateNamespace, size: u64) -> Result<u64, NamespaceError> {
-        parameters.label_sector_size()?;
-        match parameters.mode {
-            Mode::Raw => Ok(size),
-            Mode::Fsdax | Mode::Devdax => {
-                // Kernels that align regions count page maps in pages.
-                let rule = if self.align.is_some() { PageMapRule::Pages } else { PageMapRule::Sections };
-                Ok(parameters.page_map(rule, self.base, size)?.data_len(size))
-            }
-            Mode::Sector => {
-                let arenas = parameters.arenas(BttVersion::V2_0, size)?;
-                let sectors = |geometry: &lode_nvdimm::BttGeometry| {
-                    u64::from(geometry.external_nlba()) * u64::from(geometry.external_lbasize())
-                };
-                Ok(arenas.iter().map(|(_, geometry)| sectors(geometry)).sum())
-            }
-        }
+        // Kernels that align regions count page maps in pages.
+        let rule = if self.align.is_some() { PageMapRule::Pages } else { PageMapRule::Sections };
+        parameters.usable(rule, BttVersion::V2_0, self.base, size)
     }
 }
