@@ -64,14 +64,14 @@ fn plan_prefers_free_ranges() {
 #[test]
 fn json_plan_matches_text() {
     let sysfs = unpack_capture("6.12", true);
-    let object = plan(sysfs.path(), "--fsdax 64M --name data --json").json();
-    let command = "ndctl create-namespace -r region0 -m fsdax -s 67108864 --name=data";
+    let object = plan(sysfs.path(), "--fsdax 64M --name more --json").json();
+    let command = "ndctl create-namespace -r region0 -m fsdax -s 67108864 --name=more";
     assert_eq!(object["steps"][0]["command"], command);
     assert_eq!((&object["applied"], object["lost"].as_array().unwrap().len()), (&false.into(), 0));
     let rows = object["table"].as_array().unwrap();
     let made = rows.iter().find(|row| row["what"] == "namespace0.4").unwrap();
     assert_eq!((&made["size"], &made["usable"]), (&(64 << 20).into(), &(62 << 20).into()));
-    assert_eq!((&made["device"], &made["name"]), (&"/dev/pmem0.4".into(), &"data".into()));
+    assert_eq!((&made["device"], &made["name"]), (&"/dev/pmem0.4".into(), &"more".into()));
     let there = rows.iter().find(|row| row["what"] == "namespace2.2").unwrap();
     assert_eq!((&there["enabled"], &there["mode"]), (&false.into(), &"raw".into()));
 }
@@ -108,7 +108,7 @@ fn impossible_requests_and_changes_are_rejected() {
             &["no socket has a region over several modules", "--raw 64MiB (64 MiB)"],
         ),
         ("--raw 64M --socket 3", 1, &["there is no socket 3; the machine has 0", "--raw 64MiB --socket 0"]),
-        ("--fsdax 100M", 1, &["100MiB is not a multiple of 16MiB", "--fsdax 96MiB"]),
+        ("--fsdax 100M --exact", 1, &["100MiB is not a multiple of 16MiB", "--fsdax 96MiB"]),
         ("--sector 64M --sector-size 4095", 1, &["sectors can't have 4095 bytes"]),
         ("--rest memory-mode", 2, &["kernels don't show", "lode platform init"]),
         ("", 2, &["no namespace is requested"]),

@@ -59,7 +59,7 @@ pub enum Obstacle {
     NameTaken {
         /// The kernel's name of the namespace.
         device: String,
-        /// How it differs from the request, after its name.
+        /// Its difference from the request, as it follows the name in the message.
         difference: String,
     },
     /// The capacity does not suffice.
