@@ -17,14 +17,13 @@
 //! keys in the pool after the program was killed: all transactions that were acknowledged, and some of those whose last
 //! attempt was about to commit.
 
-use crate::ledger::{PoolHeap, new_life, open_heap};
+use crate::ledger;
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use fastrand::Rng;
-use lode_heap::{Heap, Tx};
+use lode_heap::{Pool, Tx};
 use lode_index::{IndexError, Tree};
-use lode_layout::{Durability, LayoutName, PoolOffset};
+use lode_layout::{LayoutName, PoolOffset};
 use lode_pmem::Mapping;
-use lode_pool::{Access, CreateOptions, OpenOptions, PoolFile};
 use lode_sim::{HistoryPrefix, Operation, Outcome, SerialOrders};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -125,9 +124,7 @@ impl FromStr for Step {
 /// A pool whose keys are in one tree.
 #[derive(Debug)]
 pub struct Keys {
-    /// Dropped before the pool, which then unlocks the file though a process that is just being started has it open.
-    heap: PoolHeap,
-    pool: PoolFile,
+    pool: Pool,
     root: PoolOffset,
 }
 
@@ -138,25 +135,20 @@ impl Keys {
     /// Any error of pool, heap or tree.
     pub fn create(path: &Path, size: u64) -> Result<()> {
         let layout = LayoutName::new("history").ok().context("a layout name")?;
-        let options =
-            CreateOptions { durability: Some(Durability::Commit), ..CreateOptions::new(size, layout) };
-        let pool = PoolFile::create(path, &options, |medium, header| -> Result<()> {
-            Ok(Heap::format(medium, &header.geometry, header.uuid.as_bytes(), new_life())?)
-        })?;
-        let heap = open_heap(&pool)?;
-        let root = heap.run(|tx| {
-            let root = Tree::create(tx)?;
-            tx.set_root(root);
-            Ok::<_, IndexError>(root)
-        })?;
-        let tree = Tree::open(&heap, root)?;
-        let accounts = (0..ACCOUNTS).map(|number| (account(number), START.to_string()));
-        let switches = SWITCHES.map(|switch| (switch.to_owned(), "1".to_owned()));
-        for (key, value) in accounts.chain(switches) {
-            tree.insert(key.as_bytes(), value.as_bytes())?;
-        }
-        heap.close()?;
-        Ok(pool.close()?)
+        ledger::create(path, size, layout, |heap| {
+            let root = heap.run(|tx| {
+                let root = Tree::create(tx)?;
+                tx.set_root(root);
+                Ok::<_, IndexError>(root)
+            })?;
+            let tree = Tree::open(heap, root)?;
+            let accounts = (0..ACCOUNTS).map(|number| (account(number), START.to_string()));
+            let switches = SWITCHES.map(|switch| (switch.to_owned(), "1".to_owned()));
+            for (key, value) in accounts.chain(switches) {
+                tree.insert(key.as_bytes(), value.as_bytes())?;
+            }
+            Ok(())
+        })
     }
 
     /// Opens the pool at `path` at durability `commit`.
@@ -164,13 +156,8 @@ impl Keys {
     /// # Errors
     /// Any error of pool or heap.
     pub fn open(path: &Path) -> Result<Keys> {
-        let options =
-            OpenOptions { durability: Some(Durability::Commit), ..OpenOptions::new(Access::ReadWrite) };
-        let pool = PoolFile::open(path, &options)?;
-        let heap = open_heap(&pool)?;
-        let root = heap.root()?;
-        ensure!(root != PoolOffset::NULL, "the pool has no root");
-        Ok(Keys { heap, pool, root })
+        let (pool, root) = ledger::open(path)?;
+        Ok(Keys { pool, root })
     }
 
     /// Closes the pool.
@@ -178,7 +165,6 @@ impl Keys {
     /// # Errors
     /// Any error of pool or heap.
     pub fn close(self) -> Result<()> {
-        self.heap.close()?;
         Ok(self.pool.close()?)
     }
 
@@ -187,7 +173,7 @@ impl Keys {
     /// # Errors
     /// Any error of the tree.
     pub fn content(&self) -> Result<Content> {
-        let tree = Tree::open(&self.heap, self.root)?;
+        let tree = Tree::open(self.pool.heap(), self.root)?;
         let reader = tree.reader();
         let content: Content = reader
             .iter()
@@ -201,11 +187,11 @@ impl Keys {
 
     /// Runs transactions of `thread` until one fails, and prints them.
     fn run_thread(&self, thread: u64, random: &mut Rng) -> Result<()> {
-        let tree = Tree::open(&self.heap, self.root)?;
+        let tree = Tree::open(self.pool.heap(), self.root)?;
         for number in 1u64.. {
             let (seed, name) = (random.u64(..), format!("{thread}.{number}"));
             writeln!(io::stdout(), "B {thread} {number}")?;
-            self.heap.run(|tx| {
+            self.pool.heap().run(|tx| {
                 let pause = Duration::from_micros(seed % PAUSE_MAX);
                 let mut work = Work { tree: &tree, tx, steps: Vec::new(), pause };
                 work.transact(&mut Rng::with_seed(seed), &name)?;

@@ -6,10 +6,10 @@
 //! determines the expected content.
 
 use anyhow::{Context, Result, ensure};
-use lode_heap::{Heap, HeapError, Tx};
+use lode_heap::{Heap, HeapError, Pool, Tx};
 use lode_layout::{Durability, LayoutName, PoolOffset, WORD};
 use lode_pmem::Mapping;
-use lode_pool::{Access, CreateOptions, OpenOptions, PoolFile};
+use lode_pool::{Access, CreateOptions, OpenOptions};
 use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
@@ -28,13 +28,10 @@ const ROOT_TYPE: u64 = 1;
 const ACCOUNT_TYPE: u64 = 2;
 const OBJECT_TYPE: u64 = 3;
 
-pub(crate) type PoolHeap = Heap<Arc<Mapping>>;
-
 /// A pool with an account for each thread.
 #[derive(Debug)]
 pub struct Ledger {
-    pool: PoolFile,
-    heap: PoolHeap,
+    pool: Pool,
     root: PoolOffset,
 }
 
@@ -45,13 +42,7 @@ impl Ledger {
     /// Any error of pool or heap.
     pub fn create(path: &Path, size: u64, threads: u64) -> Result<()> {
         let layout = LayoutName::new("ledger").ok().context("a layout name")?;
-        let options =
-            CreateOptions { durability: Some(Durability::Commit), ..CreateOptions::new(size, layout) };
-        let pool = PoolFile::create(path, &options, |medium, header| -> Result<()> {
-            Ok(Heap::format(medium, &header.geometry, header.uuid.as_bytes(), new_life())?)
-        })?;
-        let heap = open_heap(&pool)?;
-        heap.run(|tx| -> Result<(), HeapError> {
+        let content = |tx: &Tx<'_, &Mapping>| {
             let root = tx.alloc_zeroed((2 + threads) * WORD, WORD, ROOT_TYPE)?;
             tx.store8(root, threads);
             for thread in 0..threads {
@@ -59,10 +50,9 @@ impl Ledger {
                 tx.store8(root.plus((2 + thread) * WORD), account.get());
             }
             tx.set_root(root);
-            Ok(())
-        })?;
-        heap.close()?;
-        Ok(pool.close()?)
+            Ok::<_, HeapError>(())
+        };
+        create(path, size, layout, |heap| Ok(heap.run(content)?))
     }
 
     /// Opens the pool at `path` at durability `commit`.
@@ -70,13 +60,8 @@ impl Ledger {
     /// # Errors
     /// Any error of pool or heap.
     pub fn open(path: &Path) -> Result<Ledger> {
-        let options =
-            OpenOptions { durability: Some(Durability::Commit), ..OpenOptions::new(Access::ReadWrite) };
-        let pool = PoolFile::open(path, &options)?;
-        let heap = open_heap(&pool)?;
-        let root = heap.root()?;
-        ensure!(root != PoolOffset::NULL, "the pool has no root");
-        Ok(Ledger { pool, heap, root })
+        let (pool, root) = open(path)?;
+        Ok(Ledger { pool, root })
     }
 
     /// Closes the pool.
@@ -84,7 +69,6 @@ impl Ledger {
     /// # Errors
     /// Any error of pool or heap.
     pub fn close(self) -> Result<()> {
-        self.heap.close()?;
         Ok(self.pool.close()?)
     }
 
@@ -100,7 +84,7 @@ impl Ledger {
     /// The error that ended it.
     pub fn run_thread(&self, thread: u64, durable: impl Fn(u64) -> io::Result<()>) -> Result<()> {
         for number in self.number(thread) + 1.. {
-            self.heap.run(|tx| self.transact(tx, thread, number))?;
+            self.pool.heap().run(|tx| self.transact(tx, thread, number))?;
             durable(number)?;
         }
         Ok(())
@@ -140,7 +124,7 @@ impl Ledger {
     pub fn run_one_each(&self) -> Result<(), HeapError> {
         for thread in 0..self.threads() {
             let number = self.number(thread) + 1;
-            self.heap.run(|tx| self.transact(tx, thread, number))?;
+            self.pool.heap().run(|tx| self.transact(tx, thread, number))?;
         }
         Ok(())
     }
@@ -185,7 +169,7 @@ impl Ledger {
     }
 
     fn load(&self, at: PoolOffset) -> u64 {
-        self.heap.memory().reading(|memory| memory.load8(at)).expect("the file is as long as the pool")
+        self.pool.heap().memory().reading(|memory| memory.load8(at)).expect("the file is as long as the pool")
     }
 
     fn number(&self, thread: u64) -> u64 {
@@ -242,15 +226,28 @@ fn content(thread: u64, number: u64) -> Vec<u64> {
     (0..len).map(|_| random.u64(..)).collect()
 }
 
-pub(crate) fn open_heap(pool: &PoolFile) -> Result<PoolHeap, HeapError> {
-    let header = pool.header();
-    let (medium, uuid) = (Arc::clone(pool.medium()), *header.uuid.as_bytes());
-    Ok(Heap::open(medium, &header.geometry, uuid, new_life())?.0)
+/// Makes a pool at durability `commit` that does not grow, with what `content` puts into it, and closes it.
+pub(crate) fn create(
+    path: &Path,
+    size: u64,
+    layout: LayoutName,
+    content: impl FnOnce(&Heap<&Mapping>) -> Result<()>,
+) -> Result<()> {
+    let options = CreateOptions {
+        durability: Some(Durability::Commit),
+        size_max: None,
+        ..CreateOptions::new(size, layout)
+    };
+    Ok(Pool::create_with(path, &options, content)?.close()?)
 }
 
-/// Returns a number that no other open has drawn.
-pub(crate) fn new_life() -> [u64; 2] {
-    [fastrand::u64(..), fastrand::u64(..)]
+/// Opens the pool at `path` at durability `commit`. Returns it with its root, which it must have.
+pub(crate) fn open(path: &Path) -> Result<(Pool, PoolOffset)> {
+    let options = OpenOptions { durability: Some(Durability::Commit), ..OpenOptions::new(Access::ReadWrite) };
+    let pool = Pool::open(path, &options)?;
+    let root = pool.heap().root()?;
+    ensure!(root != PoolOffset::NULL, "the pool has no root");
+    Ok((pool, root))
 }
 
 #[cfg(test)]
@@ -281,7 +278,7 @@ mod test {
         for at in [account.plus(COPIES[2]), PoolOffset::new(object), ledger.shared_at()] {
             let damage = |change: u64| {
                 let word = ledger.load(at);
-                let changed: Result<(), HeapError> = ledger.heap.run(|tx| {
+                let changed: Result<(), HeapError> = ledger.pool.heap().run(|tx| {
                     tx.store8(at, word ^ change);
                     Ok(())
                 });
