@@ -115,6 +115,12 @@ pub enum HeapError {
     /// A heap is open under the brand already.
     #[error("another heap is open under this brand; close it first, or declare a brand for each pool")]
     BrandTaken,
+    /// The snapshot kept so much memory or space from use that transactions needed it. Open another one.
+    #[error(
+        "the snapshot was ended, because transactions needed the memory or the space that it kept back; \
+         open another one"
+    )]
+    SnapshotEnded,
     /// The operation can't be done inside of a transaction.
     #[error("this can't be done inside of a transaction")]
     InTransaction,

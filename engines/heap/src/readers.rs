@@ -65,6 +65,26 @@ pub(crate) struct DetachedPin {
     counted: Option<PinGroup>,
 }
 
+/// A pin that belongs to no thread. It lasts until [`Readers::release`].
+#[derive(Debug)]
+#[must_use]
+pub(crate) struct OwnedPin {
+    index: usize,
+    epoch: u64,
+}
+
+impl OwnedPin {
+    /// Returns the index of its slot.
+    pub(crate) fn index(&self) -> usize {
+        self.index
+    }
+
+    /// Returns the epoch in which it was made. Blocks that are unlinked in this epoch or later wait for it.
+    pub(crate) fn epoch(&self) -> u64 {
+        self.epoch
+    }
+}
+
 /// The place at which a pin is counted.
 #[derive(Clone, Copy, Debug)]
 struct PinGroup {
@@ -241,6 +261,20 @@ impl Readers {
         }
     }
 
+    /// Pins for a reader that is not a thread. The pin ends in any thread.
+    pub(crate) fn pin_owned(&self) -> OwnedPin {
+        let (index, _, epoch) = self.claim_any();
+        OwnedPin { index, epoch }
+    }
+
+    /// Ends a pin.
+    pub(crate) fn release(&self, pin: OwnedPin) {
+        if let Some(slot) = self.slot(pin.index) {
+            // ORDER: releases the loads of the reader, as the end of any pin.
+            slot.0.store(FREE, Ordering::Release);
+        }
+    }
+
     /// Returns the index in [`THREAD_PINS`] for these readers.
     #[inline]
     fn place(&self) -> usize {
@@ -293,7 +327,13 @@ impl Readers {
 
     /// Returns the oldest pinned epoch, or the current one. Blocks that were unlinked in earlier epochs have no
     /// reader. Never returns a later epoch: blocks that other threads unlink after this look may have a reader.
+    #[inline]
     pub(crate) fn oldest(&self) -> u64 {
+        self.oldest_but(|_| false)
+    }
+
+    /// Returns what [`oldest`](Readers::oldest) would return without the pins in the slots that are `left_out`.
+    pub(crate) fn oldest_but(&self, left_out: impl Fn(usize) -> bool) -> u64 {
         // ORDER: blocks unlinked in epochs that are over were unlinked before the fence. Either the loads below see a
         // reader's claim, or the reader's loads, which follow its claim, see that the block was unlinked. In the
         // second case the reader can't come to hold the block. A later pin of the same thread follows the same claim.
@@ -304,7 +344,8 @@ impl Readers {
         let slots = tables.flat_map(|table| table.iter()).take(used);
         // ORDER: as above. An epoch that replaces an older one in a slot is that of a pin that was there before, so
         // both pins keep what they hold. The store of the epoch releases the loads of the pins that are gone.
-        let pinned = slots.map(|slot| slot.0.load(Ordering::SeqCst));
+        let slots = slots.enumerate().filter(|(index, _)| !left_out(*index));
+        let pinned = slots.map(|(_, slot)| slot.0.load(Ordering::SeqCst));
         pinned.filter(|epoch| *epoch != FREE).fold(current, u64::min)
     }
 }

@@ -17,6 +17,7 @@ use crate::attempt::{Attempt, Outcome};
 use crate::error::HeapError;
 use crate::heap::Heap;
 use crate::session::Session;
+use crate::snapshot::KeepReplaced;
 use crate::tx::Tx;
 use crate::writes::spill::commit_spilled;
 use lode_pmem::{Fault, FaultScope, Medium};
@@ -162,19 +163,26 @@ impl<'a, M: Medium> Running<'a, M> {
         let Running { heap, session } = self;
         let attempt = &mut *session.attempt();
         let mut end = self.decide(attempt.outcome(), scope.fault(), successful);
+        let mut validated_at = None;
         if end.is_none() && attempt.has_reads_to_validate() && !bugs::READS_NOT_VALIDATED.is_active() {
-            // ORDER: before the record gets its number, so that a transaction whose reads do not hold needs none.
+            // ORDER: before the record gets its number, so that a transaction whose reads do not hold needs none. A
+            // snapshot that is opened in between makes it start again.
+            validated_at = Some(heap.snapshots().opened());
             let _ = heap.validate_reads(attempt, scope.memory(heap.memory()));
             end = self.decide(attempt.outcome(), scope.fault(), successful);
         }
         match end {
             None => {
-                let committing = Committing { heap, session, scope: &scope, attempt };
+                let committing = Committing { heap, session, scope: &scope, attempt, validated_at };
                 mem::forget(self);
                 match committing.commit() {
                     Ok(()) => {
                         scope.close_faultless();
                         AttemptEnd::Committed
+                    }
+                    Err(HeapError::Conflict) => {
+                        let _ = scope.close();
+                        AttemptEnd::Conflict { is_inversion: false }
                     }
                     Err(error) => {
                         // The error reports the fault.
@@ -227,6 +235,8 @@ struct Committing<'a, 's, M: Medium> {
     session: &'a Session,
     scope: &'s FaultScope,
     attempt: &'s mut Attempt,
+    /// Number of snapshots that were ever opened when the reads were validated; `None` if there are no reads.
+    validated_at: Option<u64>,
 }
 
 impl<M: Medium> Committing<'_, '_, M> {
@@ -240,6 +250,10 @@ impl<M: Medium> Committing<'_, '_, M> {
                 Some(self.heap.number_of(*sequence))
             }
             Ok(None) => None,
+            Err(HeapError::Conflict) => {
+                self.abort(HeapError::Conflict);
+                None
+            }
             Err(error) => {
                 self.abort(*error);
                 // Some of the write-backs may be there.
@@ -247,7 +261,9 @@ impl<M: Medium> Committing<'_, '_, M> {
             }
         };
         release(self.heap, self.session, self.attempt, changed);
+        let heap = self.heap;
         mem::forget(self);
+        heap.limit_snapshots();
         written.map(drop)
     }
 
@@ -263,14 +279,17 @@ impl<M: Medium> Committing<'_, '_, M> {
         }
         let log = self.heap.log();
         let allocator = self.heap.allocator(self.session);
-        let writes = self.attempt.writes();
+        let memory = self.scope.memory(self.heap.memory());
+        let (space, writes) = self.attempt.space_and_writes();
+        let mut hooks = KeepReplaced::new(self.heap, memory, space, self.validated_at);
         let sequence = if writes.fits_in_record(log.record_words_max() as u64, 0) {
             writes.push_payload_checksums();
-            log.commit_in(self.scope, writes.record(), &[])?
+            log.commit_in(self.scope, writes.record(), &[], &mut hooks)?
         } else {
-            commit_spilled(allocator, self.scope, writes)?
+            commit_spilled(allocator, self.scope, writes, &mut hooks)?
         };
-        Ok(Some(sequence))
+        // A snapshot was opened after the reads were validated.
+        Ok(Some(sequence.ok_or(HeapError::Conflict)?))
     }
 
     /// Lets other threads have the space that the transaction, now durable as `sequence`, made or freed.

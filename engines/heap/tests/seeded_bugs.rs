@@ -75,4 +75,7 @@ found! {
     space_before_header: SPACE_BEFORE_HEADER in SMALL_GROWING on LINE with 2;
     reads_not_validated: READS_NOT_VALIDATED in ISOLATION on LINE with 2;
     reads_not_extended: READS_NOT_EXTENDED in ISOLATION on LINE with 2;
+    snapshot_without_lanes: SNAPSHOT_WITHOUT_LANES in ISOLATION on LINE with 3;
+    word_kept_too_late: WORD_KEPT_TOO_LATE in ISOLATION on LINE with 2;
+    snapshot_between_reads_and_number: SNAPSHOT_BETWEEN_READS_AND_NUMBER in ISOLATION on LINE with 3;
 }

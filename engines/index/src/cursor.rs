@@ -409,9 +409,9 @@ impl<'r, M: Medium> Cursor<'r, M> {
 
     /// Reads the children of `node`. Waits for a writer that is about to change them. Returns an error if they can't
     /// be those of a node; else the version of the node's lock, in a transaction.
-    fn read_stable_children(
+    fn read_stable_children<V: ScanView<M>>(
         &self,
-        view: &impl ScanView<M>,
+        view: &V,
         node: &Node,
         children: &mut Vec<Child>,
     ) -> Result<Option<Version>, IndexError> {
@@ -432,7 +432,7 @@ impl<'r, M: Medium> Cursor<'r, M> {
             if is_sound {
                 return Ok(None);
             }
-            if is_stable {
+            if is_stable || V::IS_FIXED {
                 return Err(corrupt_children(node.at));
             }
             wait.wait_until_stable(self.heap, memory, corrupt_children(node.at))?;

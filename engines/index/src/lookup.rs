@@ -127,7 +127,7 @@ impl<M: Medium, V: View> Lookup<'_, '_, M, V> {
             };
             // No other thread stores under a lock that the transaction itself holds.
             let is_stable = is_stable || self.tx.is_some_and(|tx| tx.holds_lock(link.parent));
-            if is_stable && is_in_tree {
+            if V::IS_FIXED || is_stable && is_in_tree {
                 return Err(damage);
             }
             wait.wait_until_stable(self.heap, self.memory, damage)?;
@@ -139,6 +139,10 @@ impl<M: Medium, V: View> Lookup<'_, '_, M, V> {
     /// Returns true if the heap says that a leaf is at `leaf`, or can't tell because it is damaged itself.
     #[inline(always)]
     pub(crate) fn is_allocated_leaf(&self, leaf: PoolOffset) -> bool {
+        if V::IS_FIXED {
+            // The leaf may have been removed since.
+            return true;
+        }
         match self.tx.filter(|tx| !tx.is_clean()) {
             None => self.heap.is_allocated(self.memory, leaf, TYPE_LEAF).unwrap_or(true),
             Some(tx) => tx.object(leaf).map_or_else(

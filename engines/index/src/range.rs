@@ -88,7 +88,7 @@ pub fn prefix_end(prefix: &[u8]) -> Option<Vec<u8>> {
     Some(end)
 }
 
-fn own<K: AsRef<[u8]>>(bound: Bound<&K>) -> Bound<Vec<u8>> {
+pub(crate) fn own<K: AsRef<[u8]>>(bound: Bound<&K>) -> Bound<Vec<u8>> {
     bound.map(|key| key.as_ref().to_vec())
 }
 
@@ -117,7 +117,7 @@ fn is_below(to: &Bound<Vec<u8>>, key: &[u8]) -> bool {
 
 /// The two ends of a scan, which move towards each other.
 #[derive(Debug)]
-struct Ends<'r, M: Medium> {
+pub(crate) struct Ends<'r, M: Medium> {
     heap: &'r Heap<M>,
     root: PoolOffset,
     from: Bound<Vec<u8>>,
@@ -128,12 +128,17 @@ struct Ends<'r, M: Medium> {
 }
 
 impl<'r, M: Medium> Ends<'r, M> {
-    fn new(heap: &'r Heap<M>, root: PoolOffset, from: Bound<Vec<u8>>, to: Bound<Vec<u8>>) -> Ends<'r, M> {
+    pub(crate) fn new(
+        heap: &'r Heap<M>,
+        root: PoolOffset,
+        from: Bound<Vec<u8>>,
+        to: Bound<Vec<u8>>,
+    ) -> Ends<'r, M> {
         Ends { heap, root, from, to, front: None, back: None, is_done: false }
     }
 
     /// Returns the next entry from one end. Its key becomes the bound of that end.
-    fn next_entry(
+    pub(crate) fn next_entry(
         &mut self,
         view: &impl ScanView<M>,
         direction: Direction,
@@ -182,7 +187,7 @@ impl<'r, M: Medium> Ends<'r, M> {
     }
 
     /// Returns the next entry that `next` finds, unless the scan is done.
-    fn next_or_error(
+    pub(crate) fn next_or_error(
         &mut self,
         direction: Direction,
         next: impl FnOnce(&mut Self) -> Result<Option<Entry>, IndexError>,

@@ -1,12 +1,16 @@
 //! The pool as an operation sees it.
 
-use lode_heap::Tx;
+use lode_heap::{SnapshotView, Tx};
 use lode_layout::PoolOffset;
 use lode_pmem::{Medium, Readable};
 use std::ops::Deref;
 
-/// Loads of words: directly from memory, or overlaid with what a transaction has stored so far.
+/// Loads of words: directly from memory, overlaid with what a transaction has stored so far, or as they were when a
+/// snapshot was opened.
 pub(crate) trait View {
+    /// True if the view shows one moment. A tree that does not look sound is damaged then: no writer is at work.
+    const IS_FIXED: bool = false;
+
     /// Returns the aligned word at `at`.
     fn load8(&self, at: PoolOffset) -> u64;
 
@@ -60,6 +64,28 @@ impl<M: Medium> View for Tx<'_, M> {
     }
 }
 
+impl View for SnapshotView<'_> {
+    const IS_FIXED: bool = true;
+
+    #[inline]
+    fn load8(&self, at: PoolOffset) -> u64 {
+        SnapshotView::load8(self, at)
+    }
+
+    #[inline]
+    fn prefetch(&self, at: PoolOffset) {
+        self.memory().prefetch_load(at);
+    }
+
+    fn read(&self, at: PoolOffset, into: &mut [u8]) {
+        SnapshotView::read(self, at, into);
+    }
+
+    fn len(&self) -> u64 {
+        Deref::deref(self.memory()).len()
+    }
+}
+
 /// The pool as a scan sees it.
 pub(crate) trait ScanView<M: Medium>: View {
     /// Returns the pool's bytes.
@@ -88,5 +114,15 @@ impl<M: Medium> ScanView<M> for Tx<'_, M> {
 
     fn tx(&self) -> Option<&Tx<'_, M>> {
         Some(self)
+    }
+}
+
+impl<M: Medium> ScanView<M> for SnapshotView<'_> {
+    fn memory(&self) -> &Readable {
+        SnapshotView::memory(self)
+    }
+
+    fn tx(&self) -> Option<&Tx<'_, M>> {
+        None
     }
 }

@@ -69,8 +69,18 @@ pub static READS_NOT_VALIDATED: Bug =
 pub static READS_NOT_EXTENDED: Bug =
     Bug::new("reads-not-extended", "a closure sees values that were never there together");
 
+/// Rule 14: no transaction up to the number of a snapshot has write-backs to come when the snapshot is open.
+pub static SNAPSHOT_WITHOUT_LANES: Bug =
+    Bug::new("snapshot-without-lanes", "a snapshot sees a part of a transaction");
+/// Rule 14: a word is kept before it is replaced.
+pub static WORD_KEPT_TOO_LATE: Bug =
+    Bug::new("word-kept-too-late", "a snapshot sees a word of a later transaction");
+/// Rule 14: a transaction that compared its reads before a snapshot gets no number after it.
+pub static SNAPSHOT_BETWEEN_READS_AND_NUMBER: Bug =
+    Bug::new("snapshot-between-reads-and-number", "a snapshot is of no moment in the order of transactions");
+
 /// Every bug of this crate.
-pub static ALL: [&Bug; 23] = [
+pub static ALL: [&Bug; 26] = [
     &WRITE_BACK_BEFORE_DRAIN,
     &EPOCH_NOT_IN_CHECKSUM,
     &TORN_RECORD,
@@ -94,4 +104,7 @@ pub static ALL: [&Bug; 23] = [
     &SPACE_BEFORE_HEADER,
     &READS_NOT_VALIDATED,
     &READS_NOT_EXTENDED,
+    &SNAPSHOT_WITHOUT_LANES,
+    &WORD_KEPT_TOO_LATE,
+    &SNAPSHOT_BETWEEN_READS_AND_NUMBER,
 ];

@@ -144,7 +144,14 @@ impl Lanes {
 
     /// Holds all lanes. Waits for transactions that are in their drain, never for a user's closure.
     pub(crate) fn claim_all<M: Medium>(&self, medium: &M) -> Vec<BiasedGuard<'_, LaneState>> {
-        Biased::lock_all(self.used().iter().map(|lane| &lane.state), wait_on(medium))
+        loop {
+            let used = self.used();
+            let held = Biased::lock_all(used.iter().map(|lane| &lane.state), wait_on(medium));
+            // Lanes come into use with all others held, so none does from now on.
+            if used.len() == self.len() {
+                return held;
+            }
+        }
     }
 
     /// Holds the lanes after those in use, up to `used` in all. No other thread holds one of them. The caller holds the

@@ -24,6 +24,7 @@ mod error;
 #[cfg(feature = "explore")]
 pub mod explore;
 mod group;
+mod hooks;
 mod lane;
 mod log;
 mod recover;
@@ -34,5 +35,6 @@ pub mod slots;
 pub use apply::apply_entry;
 pub use dirty::DirtyLines;
 pub use error::{InDoubtCause, LogError};
+pub use hooks::CommitHooks;
 pub use log::{ContinuedRange, Log, LogArea, SEQUENCE_GAP};
 pub use recover::{OnCorruption, Recovery};

@@ -6,6 +6,7 @@ use lode_pmem::sync::{AtomicBool, AtomicU64, Ordering, SpinMutex, SpinMutexGuard
 use crate::dirty::DirtyLines;
 use crate::error::{InDoubtCause, LogError};
 use crate::group::Group;
+use crate::hooks::CommitHooks;
 use crate::lane::{LaneState, Lanes, bias_used};
 use lode_layout::{BLOCK, CheckpointSlot, ChecksumSeed, Geometry, PoolOffset, Record, WORD, align_down};
 use lode_pmem::biased::BiasedGuard;
@@ -221,26 +222,31 @@ impl<M: Medium> Log<M> {
     #[inline]
     pub fn commit(&self, record: &mut Record, continued: &[ContinuedRange]) -> Result<u64, LogError> {
         let scope = FaultScope::open();
-        let committed = self.commit_in(&scope, record, continued);
+        let committed = self.commit_in(&scope, record, continued, &mut ());
         // The error reports the fault.
         let _ = scope.close();
-        committed
+        committed.map(|sequence| sequence.expect("no hook gives up the commit"))
     }
 
-    /// Commits as [`commit`](Log::commit) does. A fault that `scope` has counts as one of the record's write-backs.
+    /// Commits as [`commit`](Log::commit) does, and calls `hooks` meanwhile. Returns `None` if they give up the commit:
+    /// nothing is changed then. A fault that `scope` has counts as one of the record's write-backs.
+    ///
+    /// # Errors
+    /// As [`commit`](Log::commit).
     #[inline]
     pub fn commit_in(
         &self,
         scope: &FaultScope,
         record: &mut Record,
         continued: &[ContinuedRange],
-    ) -> Result<u64, LogError> {
+        hooks: &mut impl CommitHooks,
+    ) -> Result<Option<u64>, LogError> {
         debug_assert!(record.len() <= self.record_words_max());
         self.check_accepts_records()?;
         let result = if self.group.is_some() {
-            self.commit_grouped(scope, record, continued)
+            self.commit_grouped(scope, record, continued, hooks)
         } else {
-            self.commit_single(scope, record, continued)
+            self.commit_single(scope, record, continued, hooks)
         };
         if result.is_err() {
             self.fail();
@@ -269,11 +275,15 @@ impl<M: Medium> Log<M> {
         scope: &FaultScope,
         record: &mut Record,
         continued: &[ContinuedRange],
-    ) -> Result<u64, LogError> {
+        hooks: &mut impl CommitHooks,
+    ) -> Result<Option<u64>, LogError> {
         let memory = scope.memory(self.medium.memory());
         let len = record.padded_len() as u64 * WORD;
         let (ring, mut lane) = loop {
             let (ring, mut lane) = self.lanes.claim(&self.medium);
+            if !hooks.admits() {
+                return Ok(None);
+            }
             if self.has_room(ring, &mut lane, len) {
                 break (ring, lane);
             }
@@ -302,7 +312,14 @@ impl<M: Medium> Log<M> {
         );
         debug_assert!(self.fits(ring, &lane), "a record lies over none that is needed");
         let dirty = (self.medium.durability() == Durability::Line).then_some(&mut lane.dirty);
+        let is_shown = hooks.wants_entries();
+        if is_shown && !bugs::WORD_KEPT_TOO_LATE.is_active() {
+            show_all(memory, record.body(), continued, sequence, hooks);
+        }
         apply_all(&self.medium, memory, record.body(), continued, dirty, exclusive);
+        if is_shown && bugs::WORD_KEPT_TOO_LATE.is_active() {
+            show_all(memory, record.body(), continued, sequence, hooks);
+        }
         lane.continued += continued.iter().map(|(_, len)| len).sum::<u64>();
         let is_due = self.half_full(ring, lane.head, lane.ring_len) || lane.continued > self.area_len();
         self.check_write_back(scope, &lane)?;
@@ -311,7 +328,7 @@ impl<M: Medium> Log<M> {
         if is_due {
             self.checkpoint_if_idle();
         }
-        Ok(sequence)
+        Ok(Some(sequence))
     }
 
     /// Assigns the next sequence number to a thread that holds a lane. `exclusive`: no other lane can be held.
@@ -336,11 +353,15 @@ impl<M: Medium> Log<M> {
         scope: &FaultScope,
         record: &mut Record,
         continued: &[ContinuedRange],
-    ) -> Result<u64, LogError> {
+        hooks: &mut impl CommitHooks,
+    ) -> Result<Option<u64>, LogError> {
         let memory = scope.memory(self.medium.memory());
         let group = self.group.as_ref().expect("asked before");
         let (mut lane, ticket) = loop {
             let (_, lane) = self.lanes.claim(&self.medium);
+            if !hooks.admits() {
+                return Ok(None);
+            }
             // ORDER: acquires the checkpoint that freed the space below the tail.
             let tail = self.tails[0].load(Ordering::Acquire);
             if let Some(ticket) = group.append(&self.medium, record, &self.next_sequence.0, tail)? {
@@ -353,6 +374,9 @@ impl<M: Medium> Log<M> {
         group.wait_durable(&self.medium, ticket)?;
         lane.continued += continued.iter().map(|(_, len)| len).sum::<u64>();
         let is_due = lane.continued > self.area_len();
+        if hooks.wants_entries() {
+            show_all(memory, record.body(), continued, ticket.sequence, hooks);
+        }
         apply_all(&self.medium, memory, record.body(), continued, None, false);
         self.check_write_back(scope, &lane)?;
         mem::forget(unwinding);
@@ -362,7 +386,7 @@ impl<M: Medium> Log<M> {
         if is_due || self.half_full(0, group.head(&self.medium), ring_len) {
             self.checkpoint_if_idle();
         }
-        Ok(ticket.sequence)
+        Ok(Some(ticket.sequence))
     }
 
     /// Returns the length of all rings. Entries outside of them that are longer together make a checkpoint due, because
@@ -422,6 +446,30 @@ impl<M: Medium> Log<M> {
         }
     }
 
+    /// Calls `with` while no transaction is between its number and the end of its write-backs, with the last number that
+    /// was assigned. Waits for transactions that are in their drain, never for a closure.
+    ///
+    /// # Cost
+    /// Other transactions that are about to commit wait meanwhile.
+    pub fn between_commits<R>(&self, with: impl FnOnce(u64) -> R) -> R {
+        let mut lanes = self.lanes.claim_all(&self.medium);
+        debug_assert_eq!(lanes.len(), self.lanes.len(), "all lanes are held");
+        // ORDER: all lanes are held, so no thread gets a number before they are released.
+        let result = with(self.next_sequence.0.load(Ordering::Relaxed) - 1);
+        self.bias_lanes(&mut lanes);
+        result
+    }
+
+    /// Biases the lanes that were used since the last checkpoint. The caller holds all of them.
+    fn bias_lanes(&self, lanes: &mut [BiasedGuard<'_, LaneState>]) {
+        if self.group.is_none() {
+            // ORDER: none: a tail that a checkpoint is about to change costs a bias at most.
+            let was_used =
+                |ring: usize, lane: &LaneState| lane.head != self.tails[ring].load(Ordering::Relaxed);
+            bias_used(lanes, was_used);
+        }
+    }
+
     /// Ends this epoch of the log. All write-backs are durable, and no record is left to replay.
     ///
     /// # Errors
@@ -466,12 +514,7 @@ impl<M: Medium> Log<M> {
         let (sequence, heads) = {
             let mut lanes = self.lanes.claim_all(&self.medium);
             let heads = self.gather_lanes(&mut lanes, &mut checkpointer.dirty);
-            if self.group.is_none() {
-                // ORDER: none: the checkpointer alone changes the tails.
-                let was_used =
-                    |ring: usize, lane: &LaneState| lane.head != self.tails[ring].load(Ordering::Relaxed);
-                bias_used(&mut lanes, was_used);
-            }
+            self.bias_lanes(&mut lanes);
             if bugs::CHECKPOINT_BEFORE_WRITE_BACK.is_active() {
                 drop(lanes);
                 self.medium.relax(0);
@@ -707,11 +750,31 @@ fn apply_all<M: Medium>(
     exclusive: bool,
 ) {
     apply::apply(medium, memory, body, dirty.as_deref_mut(), exclusive);
-    for (at, len) in continued {
-        let mut words = vec![0u64; (len / WORD) as usize];
-        memory.read(*at, words.as_mut_bytes());
-        apply::apply(medium, memory, &words, dirty.as_deref_mut(), exclusive);
+    for range in continued {
+        let entries = continued_entries(memory, *range);
+        apply::apply(medium, memory, &entries, dirty.as_deref_mut(), exclusive);
     }
+}
+
+/// Passes all entries of the record `sequence` to `hooks`.
+#[cold]
+fn show_all(
+    memory: &Readable,
+    body: &[u64],
+    continued: &[ContinuedRange],
+    sequence: u64,
+    hooks: &mut impl CommitHooks,
+) {
+    hooks.before_write_back(sequence, body);
+    for range in continued {
+        hooks.before_write_back(sequence, &continued_entries(memory, *range));
+    }
+}
+
+fn continued_entries(memory: &Readable, (at, len): ContinuedRange) -> Vec<u64> {
+    let mut words = vec![0u64; (len / WORD) as usize];
+    memory.read(at, words.as_mut_bytes());
+    words
 }
 
 pub(crate) fn ring_checksum_seed(uuid: &[u8; 16], log_epoch: [u64; 2], ring: u32) -> ChecksumSeed {

@@ -46,6 +46,7 @@ mod format;
 mod input;
 mod load;
 mod progress;
+mod snapshot;
 mod store;
 
 pub use error::{KvError, LineError};
@@ -53,6 +54,7 @@ pub use escape::{escape, unescape};
 pub use format::{Format, Pair};
 pub use input::Input;
 pub use load::{LoadEvents, LoadOptions, LoadReport, OnError, Transactions};
+pub use snapshot::StoreSnapshot;
 pub use store::{LAYOUT, LAYOUT_NAME, Store};
 
 /// Least size in bytes of a pool with a store in it. A smaller one would have no room for keys.

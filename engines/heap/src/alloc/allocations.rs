@@ -77,6 +77,11 @@ impl Allocations {
         Ok(block.at)
     }
 
+    /// Returns true if the range lies in space that the transaction took, and in one object.
+    pub(crate) fn is_new(&self, at: PoolOffset, end: PoolOffset) -> bool {
+        self.taken.holds_range(at, end) || self.new_spans.hold_range(at, end)
+    }
+
     /// Takes space for an object that the end of the transaction does not give back. Returns it, and the object's
     /// offset.
     pub(crate) fn take<M: Medium>(

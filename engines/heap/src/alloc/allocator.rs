@@ -1,8 +1,9 @@
 //! The allocator of a heap as one thread uses it: the thread's own cache first, then the space that all threads share.
 
 use super::cache::{Cache, ThreadCache};
-use super::central::{BlockOrSpan, Key};
+use super::central::Key;
 use super::class::Class;
+use super::limbo::Retired;
 use super::magazine::{Magazines, REFILL};
 use super::shared::Shared;
 use super::space::{Block, Space, Span};
@@ -165,13 +166,12 @@ impl<'a, M: Medium> Allocator<'a, M> {
         writes.store_words(self.medium(), at, &[descriptor.encode()]);
     }
 
-    /// Retires space that the record `sequence` freed. The space can be reused when a checkpoint covers the record and
-    /// all readers that began before this call have ended.
-    pub(crate) fn retire(self, sequence: u64, places: impl IntoIterator<Item = BlockOrSpan>) {
-        let epoch = self.shared.readers().advance();
+    /// Retires spans that hold entries of the record `sequence`. They can be used again when a checkpoint covers the
+    /// record: no reader ever comes to them.
+    pub(crate) fn retire_entries(self, sequence: u64, spans: impl IntoIterator<Item = Span>) {
         let mut limbo = self.shared.limbo();
-        for place in places {
-            limbo.retire(sequence, epoch, place.into());
+        for span in spans {
+            limbo.retire_unheld(sequence, Retired::Span(span));
         }
     }
 

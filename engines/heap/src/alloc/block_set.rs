@@ -28,6 +28,13 @@ impl WordBlocks {
         WordBlocks { key, word: block.word, first, mask: block.mask() }
     }
 
+    /// Returns true if the range lies in one of the blocks. It does not begin before the block of bit 0.
+    fn hold(self, at: PoolOffset, end: PoolOffset) -> bool {
+        let size = self.key.class.block_size();
+        let bit = (at.get() - self.first.get()) / size;
+        bit < 64 && self.mask >> bit & 1 != 0 && end <= self.first.plus((bit + 1) * size)
+    }
+
     /// Returns the blocks, by address.
     pub(crate) fn blocks(self) -> impl Iterator<Item = Block> {
         let mut rest = self.mask;
@@ -65,6 +72,18 @@ impl BlockSet {
             return self.list.iter().any(|(_, other)| *other == block);
         }
         self.words.get(&block.word).is_some_and(|word| word.mask & block.mask() != 0)
+    }
+
+    /// Returns true if the range lies in one of the blocks.
+    pub(super) fn holds_range(&self, at: PoolOffset, end: PoolOffset) -> bool {
+        if self.words.is_empty() {
+            let holds =
+                |(key, block): &(Key, Block)| block.at <= at && end <= block.at.plus(key.class.block_size());
+            return self.list.iter().any(holds);
+        }
+        // A bitmap word lies before its blocks, and after those of earlier words.
+        let before = self.words.range(..at).rev().map(|(_, blocks)| blocks);
+        before.into_iter().find(|blocks| blocks.first <= at).is_some_and(|blocks| blocks.hold(at, end))
     }
 
     /// Adds a block.

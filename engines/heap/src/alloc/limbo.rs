@@ -5,6 +5,7 @@ use super::central::{BlockOrSpan, Key};
 use super::space::{Block, Span};
 use std::collections::BTreeMap;
 use std::mem;
+use std::ops::Range;
 
 /// Least number of freed blocks for which the limbo is rotated.
 const ROTATE_MIN: usize = 32;
@@ -90,6 +91,11 @@ impl SharedLimbo {
         self.held.entry(epoch).or_default().push((sequence, place));
     }
 
+    /// Adds space that the record `sequence` freed, and that no reader can hold.
+    pub(crate) fn retire_unheld(&mut self, sequence: u64, place: Retired) {
+        self.unheld.entry(sequence).or_default().push(place);
+    }
+
     /// Takes the space that no reader holds and the checkpoint covers.
     pub(crate) fn take_reclaimable(&mut self, checkpointed: u64, oldest: u64) -> Vec<Retired> {
         self.settle(oldest);
@@ -104,11 +110,24 @@ impl SharedLimbo {
         self.unheld.last_key_value().is_some_and(|(sequence, _)| *sequence > checkpointed)
     }
 
+    /// Returns the bytes that were freed in `epochs` and wait for a reader.
+    pub(crate) fn held_in(&self, epochs: Range<u64>) -> u64 {
+        if epochs.is_empty() {
+            return 0;
+        }
+        let held = self.held.range(epochs).flat_map(|(_, places)| places);
+        held.map(|(_, place)| match place {
+            Retired::Blocks(blocks) => blocks.blocks().count() as u64 * blocks.key.class.block_size(),
+            Retired::Span(span) => span.len(),
+        })
+        .sum()
+    }
+
     /// Moves the space that was freed before the epoch `oldest`, so that no reader holds it.
     fn settle(&mut self, oldest: u64) {
         while let Some(epoch) = self.held.first_entry().filter(|epoch| *epoch.key() < oldest) {
             for (sequence, place) in epoch.remove() {
-                self.unheld.entry(sequence).or_default().push(place);
+                self.retire_unheld(sequence, place);
             }
         }
     }

@@ -5,6 +5,7 @@ use super::central::{FreeBlocks, Key};
 use super::space::{Block, Span};
 use hashbrown::HashMap;
 use lode_layout::{CHUNK, PoolOffset, Superblock};
+use std::collections::BTreeMap;
 
 /// A superblock that the transaction makes.
 #[derive(Debug)]
@@ -47,7 +48,8 @@ pub(super) struct NewSpans {
     by_chunk: HashMap<u64, u32>,
     /// The last superblock of each key. Those before it have no block left.
     last: HashMap<Key, u32>,
-    huge: HashMap<PoolOffset, NewHuge>,
+    /// By the offset of the object.
+    huge: BTreeMap<PoolOffset, NewHuge>,
 }
 
 impl NewSpans {
@@ -86,6 +88,15 @@ impl NewSpans {
     /// Returns true if `block` lies in one of the superblocks.
     pub(super) fn hold(&self, block: Block) -> bool {
         self.by_chunk.contains_key(&(block.at.get() / CHUNK))
+    }
+
+    /// Returns true if the range lies in one superblock, or in one huge object.
+    pub(super) fn hold_range(&self, at: PoolOffset, end: PoolOffset) -> bool {
+        let holds = |span: Span| span.start <= at && end <= span.start.plus(span.len());
+        let superblock =
+            self.by_chunk.get(&(at.get() / CHUNK)).map(|index| &self.superblocks[*index as usize]);
+        superblock.is_some_and(|superblock| holds(superblock.span))
+            || self.huge.range(..end).next_back().is_some_and(|(_, huge)| holds(huge.span))
     }
 
     /// Returns the block that begins at `at` in one of the superblocks.

@@ -1,4 +1,5 @@
-//! Reclaiming: makes freed space usable when a transaction finds none. Only if that is not enough, the pool grows.
+//! Reclaiming: makes freed space usable when a transaction finds none. Only if that is not enough, the pool grows. Only
+//! if it can't, snapshots end, the oldest first.
 //!
 //! A transaction is refused only if the space is still missing after a complete reclaim, by its own thread or by
 //! another one for which it waited. By then the transaction could have taken any space that was free or freed when it
@@ -100,6 +101,36 @@ impl<'a, M: Medium> Allocator<'a, M> {
         if let Some(found) = find() {
             return Ok(Some(found));
         }
+        if let Some(found) = self.reclaim_rounds(&find)? {
+            return Ok(Some(found));
+        }
+        for _ in 0..GROWTHS_MAX {
+            if !self.grow(wanted)? {
+                break;
+            }
+            if let Some(found) = find() {
+                return Ok(Some(found));
+            }
+        }
+        while self.end_snapshot_for(wanted) {
+            if let Some(found) = self.reclaim_rounds(&find)? {
+                return Ok(Some(found));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Ends the oldest snapshot, if freed space waits for snapshots alone that may be what is wanted.
+    fn end_snapshot_for(self, wanted: &Wanted<'_>) -> bool {
+        let mut list = self.shared.open_snapshots(self.log.medium());
+        let Some(epochs) = list.held_epochs() else { return false };
+        let held = self.shared.limbo().held_in(epochs);
+        let free = self.free_chunks() * CHUNK;
+        held > 0 && (wanted.bytes <= WANTED || free + held >= wanted.bytes) && list.end_oldest()
+    }
+
+    /// Makes freed space usable until `find` returns `Some`, or there is no more of it.
+    fn reclaim_rounds<T>(self, find: &impl Fn() -> Option<T>) -> Result<Option<T>, HeapError> {
         for _ in 0..ROUNDS {
             let mut any = self.empty_caches();
             if let Some(found) = find() {
@@ -118,14 +149,6 @@ impl<'a, M: Medium> Allocator<'a, M> {
             }
             if !any {
                 break;
-            }
-        }
-        for _ in 0..GROWTHS_MAX {
-            if !self.grow(wanted)? {
-                break;
-            }
-            if let Some(found) = find() {
-                return Ok(Some(found));
             }
         }
         Ok(None)

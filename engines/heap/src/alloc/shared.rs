@@ -6,15 +6,19 @@ use super::limbo::{Limbo, SharedLimbo};
 use crate::error::{GrowthRefusal, HeapError};
 use crate::growth::Growth;
 use crate::readers::Readers;
+use crate::snapshot::{OpenList, Snapshots};
+use lode_pmem::Medium;
 use lode_pmem::sync::{AtomicBool, AtomicUsize, Mutex, MutexGuard, SpinMutex, pause};
 use std::sync::{Arc, OnceLock, PoisonError};
 
-/// The free space that all threads share, the caches of all threads, and the readers that keep freed space from use.
+/// The free space that all threads share, the caches of all threads, and the readers and snapshots that keep freed
+/// space from use.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(super) central: Central,
     limbo: Mutex<SharedLimbo>,
     readers: Readers,
+    snapshots: Snapshots,
     /// The caches of all threads that have one.
     caches: Mutex<Vec<Arc<ThreadCache>>>,
     /// Held by the thread that reclaims. Threads only try it, and never block on it.
@@ -34,10 +38,22 @@ impl Shared {
     pub(crate) fn new() -> Shared {
         let limbo = Mutex::new(SharedLimbo::default());
         let (central, readers, reclaiming) = (Central::default(), Readers::new(), SpinMutex::new(()));
+        let snapshots = Snapshots::new();
         let (caches, is_scarce, reclaim_waiters) =
             (Mutex::new(Vec::new()), AtomicBool::new(false), AtomicUsize::new(0));
         let (growth, refusal) = (OnceLock::new(), Mutex::new(None));
-        Shared { central, limbo, readers, caches, reclaiming, is_scarce, reclaim_waiters, growth, refusal }
+        Shared {
+            central,
+            limbo,
+            readers,
+            snapshots,
+            caches,
+            reclaiming,
+            is_scarce,
+            reclaim_waiters,
+            growth,
+            refusal,
+        }
     }
 
     /// Makes the pool grow by `growth` when there is no space. Later calls change nothing.
@@ -61,6 +77,24 @@ impl Shared {
     #[inline]
     pub(crate) fn readers(&self) -> &Readers {
         &self.readers
+    }
+
+    /// Returns the open snapshots.
+    #[inline]
+    pub(crate) fn snapshots(&self) -> &Snapshots {
+        &self.snapshots
+    }
+
+    /// Locks the list of open snapshots. A thread that opens one holds it until all lanes were held, so the caller holds
+    /// no lane.
+    pub(crate) fn open_snapshots(&self, medium: &impl Medium) -> OpenList<'_> {
+        for round in 0.. {
+            if let Some(list) = self.snapshots.try_lock(&self.readers) {
+                return list;
+            }
+            medium.relax(round);
+        }
+        unreachable!("the loop ends with the list")
     }
 
     /// Takes back space that no thread uses.
@@ -112,7 +146,7 @@ impl Shared {
         }
     }
 
-    pub(super) fn limbo(&self) -> MutexGuard<'_, SharedLimbo> {
+    pub(crate) fn limbo(&self) -> MutexGuard<'_, SharedLimbo> {
         self.limbo.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

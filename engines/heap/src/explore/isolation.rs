@@ -2,9 +2,12 @@
 
 use crate::error::HeapError;
 use crate::heap::Heap;
+use crate::snapshot::Snapshot;
 use crate::tx::Tx;
 use lode_layout::{Geometry, LINE, PoolOffset};
+use lode_pmem::Medium;
 use lode_sim::{Actor, HistoryPrefix, OrderMismatch, SerialOrders, SimMedium, Subject};
+use std::fmt;
 use std::sync::Arc;
 
 const UUID: [u8; 16] = [7; 16];
@@ -56,6 +59,25 @@ pub fn run_noted<T: Clone + Default, E: From<HeapError>>(
         Ok(()) => actor.returned(ticket),
         Err(error) if is_in_doubt(&error) => actor.in_doubt(ticket),
         Err(_) => actor.refused(ticket),
+    }
+}
+
+/// Reads from a snapshot, and notes what `look` returns as a transaction that changes nothing.
+pub fn look_noted<T: Clone + Default, E: From<HeapError> + fmt::Display>(
+    heap: &Heap<Arc<SimMedium>>,
+    actor: &mut Actor<'_, T>,
+    look: impl FnOnce(&Snapshot<'_, Arc<SimMedium>>) -> Result<T, E>,
+) {
+    let ticket = actor.begin(T::default());
+    match heap.snapshot().map_err(E::from).and_then(|snapshot| look(&snapshot)) {
+        Ok(step) => {
+            actor.revise(ticket, step);
+            actor.returned(ticket);
+        }
+        Err(error) => {
+            assert!(heap.log().check_accepts_records().is_err(), "a snapshot failed: {error}");
+            actor.refused(ticket);
+        }
     }
 }
 
@@ -113,6 +135,25 @@ impl Engine {
         assert_eq!(sum, TOTAL, "a closure saw words of several moments");
         Ok(step)
     }
+
+    /// Reads all words from a snapshot, while other transactions run. Reads them twice, the same.
+    fn look_back(&self, snapshot: &Snapshot<'_, Arc<SimMedium>>, first: usize) -> Result<Step, HeapError> {
+        let read = || {
+            snapshot.try_reading(|view| {
+                let words = (0..WORDS as usize).map(|word| (first + word) % WORDS as usize);
+                let load = |word| {
+                    self.heap.medium().relax(0);
+                    (word, view.load8(word_at(self.root, word)))
+                };
+                Ok::<_, HeapError>(words.map(load).collect::<Vec<_>>())
+            })
+        };
+        let (reads, again) = (read()?, read()?);
+        assert_eq!(reads, again, "a snapshot changed");
+        let sum = reads.iter().fold(0u64, |sum, (_, value)| sum.wrapping_add(*value));
+        assert_eq!(sum, TOTAL, "a snapshot saw words of several moments");
+        Ok(Step { reads, writes: Vec::new() })
+    }
 }
 
 impl Subject for IsolationSubject {
@@ -154,10 +195,14 @@ impl Subject for IsolationSubject {
             let from = actor.rng.usize(..count);
             let to = (from + actor.rng.usize(1..count)) % count;
             let words = [from, to, actor.rng.usize(..count), actor.rng.usize(..count)];
-            let is_audit = actor.rng.u8(..4) == 0;
+            let choice = actor.rng.u8(..8);
+            if choice == 0 {
+                look_noted(&engine.heap, actor, |snapshot| engine.look_back(snapshot, from));
+                continue;
+            }
             let is_in_doubt = |error: &HeapError| matches!(error, HeapError::InDoubt(_));
             run_noted(&engine.heap, actor, is_in_doubt, |tx| {
-                if is_audit { engine.audit(tx, from) } else { engine.transfer(tx, words) }
+                if choice < 3 { engine.audit(tx, from) } else { engine.transfer(tx, words) }
             });
         }
     }

@@ -6,5 +6,5 @@ mod isolation;
 
 pub use growing::GrowingSubject;
 pub use heap::HeapSubject;
-pub use isolation::{IsolationSubject, run_noted};
+pub use isolation::{IsolationSubject, look_noted, run_noted};
 pub use lode_redo::explore::LogSubject;

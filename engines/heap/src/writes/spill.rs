@@ -2,12 +2,11 @@
 
 use super::write_set::WriteSet;
 use crate::alloc::allocator::Allocator;
-use crate::alloc::central::BlockOrSpan;
 use crate::alloc::space::Span;
 use crate::error::HeapError;
 use lode_layout::{CHUNK, Entries, Entry, RECORD_HEADER_WORDS, Record, WORD, align_up};
 use lode_pmem::{Durability, FaultScope, Medium};
-use lode_redo::{ContinuedRange, bugs};
+use lode_redo::{CommitHooks, ContinuedRange, bugs};
 use zerocopy::IntoBytes;
 
 /// Least length of a part in words, unless it is the last one: 1 MiB.
@@ -17,8 +16,8 @@ const PARTS: u64 = 48;
 /// Words of the longest entry of an overlay: a line, or some bytes of a word.
 const ENTRY_WORDS: usize = 9;
 
-/// Commits `writes` and returns the sequence number. The space that its entries take is used again only when the
-/// checkpoint covers the record.
+/// Commits `writes` and returns the sequence number; `None` if `hooks` give up the commit. The space that its entries take
+/// is used again only when the checkpoint covers the record.
 ///
 /// # Cost
 /// One drain; two at durability commit, and if new spans were written in place. Private memory of a 48th of the
@@ -28,7 +27,8 @@ pub(crate) fn commit_spilled<M: Medium>(
     allocator: Allocator<'_, M>,
     scope: &FaultScope,
     writes: &mut WriteSet,
-) -> Result<u64, HeapError> {
+    hooks: &mut impl CommitHooks,
+) -> Result<Option<u64>, HeapError> {
     let log = allocator.log();
     log.check_accepts_records()?;
     let mut spill = Spill {
@@ -40,15 +40,16 @@ pub(crate) fn commit_spilled<M: Medium>(
         spans: Vec::new(),
     };
     let written = FaultScope::run(|| spill.write(writes)).map_err(HeapError::from).flatten();
-    let written = written.and_then(|()| Ok(log.commit_in(scope, &mut spill.record, &spill.continued)?));
+    let written =
+        written.and_then(|()| Ok(log.commit_in(scope, &mut spill.record, &spill.continued, hooks)?));
     // In doubt, the record may lead to the spans: no thread gets them before the pool is opened again.
     let free_from = match written {
-        Ok(sequence) => Some(sequence),
+        Ok(Some(sequence)) => Some(sequence),
         Err(HeapError::InDoubt(_)) => None,
-        Err(_) => Some(0),
+        Ok(None) | Err(_) => Some(0),
     };
     if let Some(sequence) = free_from {
-        allocator.retire(sequence, spill.spans.into_iter().map(BlockOrSpan::Span));
+        allocator.retire_entries(sequence, spill.spans);
     }
     written
 }

@@ -18,6 +18,7 @@ mod pools_grow_by_themselves;
 mod read_only_heap_is_unchanged;
 mod readers_see_consistent_data;
 mod reservations_commit_or_roll_back;
+mod snapshots_keep_what_is_replaced;
 mod stores_to_lost_memory_fail;
 mod transactions_are_serializable;
 mod typed_pools_grow_and_reopen;

@@ -1,10 +1,11 @@
 //! Transactions that read keys, absent keys, ranges and counts, and change some of the keys: each history has an order
 //! that explains it.
 
-use crate::{Entry, IndexError, Tree};
-use lode_heap::explore::run_noted;
-use lode_heap::{Heap, HeapError, Tx};
+use crate::{Entry, IndexError, Tree, TreeSnapshot};
+use lode_heap::explore::{look_noted, run_noted};
+use lode_heap::{Heap, HeapError, Snapshot, Tx};
 use lode_layout::{Geometry, PoolOffset};
+use lode_pmem::Medium;
 use lode_sim::{Actor, HistoryPrefix, OrderMismatch, SerialOrders, SimMedium, Subject};
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -143,6 +144,35 @@ impl Work<'_, '_> {
     }
 }
 
+impl Engine {
+    /// Reads all keys from a snapshot in both directions, while other transactions run.
+    fn look_back(
+        &self,
+        snapshot: &Snapshot<'_, Arc<SimMedium>>,
+        key: u64,
+        is_reversed: bool,
+    ) -> Result<Step, IndexError> {
+        let tree = TreeSnapshot::open(snapshot, self.root)?;
+        let pair = |entry: Result<Entry, IndexError>| {
+            self.heap.medium().relax(0);
+            entry.map(|entry| (key_of(&entry.key), number(&entry.value)))
+        };
+        let forward = || tree.iter().map(pair).collect::<Result<Vec<_>, _>>();
+        let backward = || {
+            let found: Result<Vec<_>, IndexError> = tree.iter().rev().map(pair).collect();
+            found.map(|mut found| {
+                found.reverse();
+                found
+            })
+        };
+        let (first, second) = if is_reversed { (backward()?, forward()?) } else { (forward()?, backward()?) };
+        assert_eq!(first, second, "a snapshot changed");
+        let found = tree.get(&bytes(key))?.map(|value| number(&value));
+        let counts = vec![tree.count()?];
+        Ok(Step { gets: vec![(key, found)], scans: vec![(0, KEYS, first)], counts, writes: Vec::new() })
+    }
+}
+
 impl Step {
     /// Applies the step. Returns false if it read anything else than there is.
     fn apply(&self, keys: &mut Contents) -> bool {
@@ -200,7 +230,11 @@ impl Subject for IsolationSubject {
         for _ in 0..actor.operations {
             let from = actor.rng.u64(..KEYS);
             let to = (from + actor.rng.u64(1..KEYS)) % KEYS;
-            let (kind, third, is_reversed) = (actor.rng.u8(..6), actor.rng.u64(..KEYS), actor.rng.bool());
+            let (kind, third, is_reversed) = (actor.rng.u8(..7), actor.rng.u64(..KEYS), actor.rng.bool());
+            if kind == 6 {
+                look_noted(&engine.heap, actor, |snapshot| engine.look_back(snapshot, third, is_reversed));
+                continue;
+            }
             let is_in_doubt = |error: &IndexError| matches!(error, IndexError::Heap(HeapError::InDoubt(_)));
             run_noted(&engine.heap, actor, is_in_doubt, |tx| {
                 let tree = Tree::open(&engine.heap, engine.root)?;

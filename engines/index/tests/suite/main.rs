@@ -14,6 +14,7 @@ mod long_transactions_are_atomic;
 mod nodes_grow_and_shrink;
 mod number_of_readers_is_unlimited;
 mod repair_keeps_sound_keys;
+mod snapshots_do_not_change;
 mod stalled_writer_is_not_corruption;
 mod transaction_of_another_heap_is_refused;
 mod transactions_are_serializable;

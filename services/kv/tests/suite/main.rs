@@ -2,3 +2,4 @@
 
 mod read_only_store_is_unchanged;
 mod resumed_load_keeps_newer_values;
+mod snapshot_is_of_one_commit;

@@ -1,0 +1,272 @@
+//! Snapshots: the heap as it was between two commits, for as long as a reader wants, beside writers.
+//!
+//! ```text
+//!   open    hold all lanes -> number S, the last one drawn; pin -> release
+//!   commit  hold a lane -> number n > S -> durable -> keep the words of objects that it replaces -> write them back
+//!   read    load the word; if a transaction after S has kept it, its first image is the word at S
+//! ```
+//!
+//! 1. *S is a moment.* A transaction holds its lane from before its number to the end of its write-backs. So with all
+//!    lanes held each transaction up to S is written back, and no later one has a number.
+//! 2. *S is a moment of the serial order.* Reads are validated before the number is drawn. A transaction that has
+//!    validated its reads when a snapshot is opened, and has no lane yet, starts again: otherwise the snapshot could
+//!    see the transaction that overwrites its reads, and not itself.
+//! 3. *A word is kept before it is replaced*, by the transaction that holds its lock. A reader loads the word first and
+//!    looks for an image then. Of each word one image for each snapshot is enough.
+//! 4. *Space that a snapshot can reach is not used again*: the snapshot is pinned, as any reader. Content of new objects
+//!    lies in other space, so it needs no image.
+//!
+//! Images are in DRAM: a snapshot ends with its process. They take private memory, and freed space of the pool waits
+//! for the oldest snapshot. At the limit of either the oldest snapshot ends; its reads fail from then on, and no
+//! transaction does.
+
+mod before_images;
+mod open;
+
+pub(crate) use open::{OpenList, Snapshots};
+
+use crate::alloc::allocations::Allocations;
+use crate::error::HeapError;
+use crate::heap::Heap;
+use lode_layout::{Entries, Entry, PoolOffset, WORD, decode_root};
+use lode_pmem::{Medium, Readable};
+use lode_redo::{CommitHooks, bugs};
+use open::OpenSnapshot;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{Ordering, fence};
+
+/// The heap as it was when the snapshot was opened.
+///
+/// It may be kept for any time, and read in any thread. It never starts again, and no transaction waits until it is
+/// closed.
+///
+/// # Cost
+/// Opening it holds up transactions that are about to commit until those that have their number are written back, as a
+/// checkpoint does. While it is open, a transaction keeps each word of older objects that it is the first to replace:
+/// about 150 bytes of private memory a line. Space that is freed meanwhile is not used again.
+pub struct Snapshot<'h, M: Medium> {
+    heap: &'h Heap<M>,
+    key: u64,
+    open: Arc<OpenSnapshot>,
+}
+
+/// The bytes of the pool as a [`Snapshot`] sees them: the root, and the objects to which it leads. Bitmaps and
+/// headers, which say where space is free, are as they are now.
+#[derive(Debug)]
+pub struct SnapshotView<'s> {
+    memory: &'s Readable,
+    snapshots: &'s Snapshots,
+    number: u64,
+}
+
+/// Open snapshots, and the memory that they take.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SnapshotStats {
+    /// Number of open snapshots.
+    pub open: usize,
+    /// Private memory of before-images in bytes.
+    pub memory: u64,
+    /// Bytes of the pool that were freed, and wait for snapshots alone. Small blocks count once their thread shares them.
+    pub space: u64,
+}
+
+impl<M: Medium> Heap<M> {
+    /// Opens a snapshot of the heap: all transactions that have returned, and none that begins to commit later.
+    ///
+    /// # Errors
+    /// [`HeapError::InTransaction`] inside of a transaction on this heap, whose changes it would not see.
+    /// [`HeapError::Poisoned`].
+    pub fn snapshot(&self) -> Result<Snapshot<'_, M>, HeapError> {
+        if self.in_transaction() {
+            return Err(HeapError::InTransaction);
+        }
+        let mut list = self.lock_open_snapshots();
+        let mut add = |number| {
+            if !self.is_read_only() {
+                // With all lanes held: a transaction in doubt may be written back in part.
+                self.log().check_accepts_records()?;
+            }
+            Ok::<_, HeapError>(list.add(number))
+        };
+        let (key, open) = if bugs::SNAPSHOT_WITHOUT_LANES.is_active() {
+            add(self.log().last_sequence())?
+        } else {
+            self.log().between_commits(add)?
+        };
+        Ok(Snapshot { heap: self, key, open })
+    }
+
+    /// Limits the private memory that transactions take for open snapshots to `bytes`; 256 MiB unless set. At the limit
+    /// the oldest snapshot ends.
+    pub fn set_snapshot_memory_max(&self, bytes: u64) {
+        self.snapshots().set_memory_max(bytes);
+    }
+
+    /// Returns the number of open snapshots, and the memory that they keep back.
+    pub fn snapshot_stats(&self) -> SnapshotStats {
+        let list = self.lock_open_snapshots();
+        let space = list.held_epochs().map_or(0, |epochs| self.shared().limbo().held_in(epochs));
+        SnapshotStats { open: list.len(), memory: self.snapshots().images.bytes(), space }
+    }
+
+    pub(crate) fn snapshots(&self) -> &Snapshots {
+        self.shared().snapshots()
+    }
+
+    fn lock_open_snapshots(&self) -> OpenList<'_> {
+        self.shared().open_snapshots(self.medium())
+    }
+
+    /// Ends the oldest snapshots until the images of the others take less memory than they may, unless another thread is
+    /// about to. The caller holds no lane and no lock.
+    #[inline]
+    pub(crate) fn limit_snapshots(&self) {
+        if self.snapshots().newest().is_some() && self.snapshots().exceeds_memory() {
+            self.end_snapshots();
+        }
+    }
+
+    #[cold]
+    fn end_snapshots(&self) {
+        let list = self.snapshots().try_lock(self.shared().readers());
+        if let Some(mut list) = list.filter(|_| self.snapshots().exceeds_memory()) {
+            list.limit_memory();
+        }
+    }
+}
+
+impl<M: Medium> Snapshot<'_, M> {
+    /// Calls `read` with the bytes of the pool as the snapshot sees them.
+    ///
+    /// # Errors
+    /// [`HeapError::SnapshotEnded`]: the result of `read` is dropped. [`HeapError::Fault`]; the error of `read`.
+    pub fn try_reading<R, E: From<HeapError>>(
+        &self,
+        read: impl FnOnce(&SnapshotView<'_>) -> Result<R, E>,
+    ) -> Result<R, E> {
+        let scope = lode_pmem::FaultScope::open();
+        let (snapshots, number) = (self.heap.snapshots(), self.open.number);
+        let memory = scope.memory(self.heap.memory());
+        let result = read(&SnapshotView { memory, snapshots, number });
+        let faults = scope.close();
+        // ORDER: the flag is loaded after all loads of `read`. If one of them saw that what the snapshot kept is dropped, or
+        // its space used again, the flag is seen, too.
+        fence(Ordering::Acquire);
+        if self.open.is_ended.load(Ordering::Relaxed) {
+            return Err(HeapError::SnapshotEnded.into());
+        }
+        faults.map_err(HeapError::from)?;
+        result
+    }
+
+    /// Returns the heap.
+    pub fn heap(&self) -> &Heap<M> {
+        self.heap
+    }
+
+    /// Returns the offset of the root object; [`PoolOffset::NULL`] if there was none.
+    ///
+    /// # Errors
+    /// [`HeapError::Corrupt`] when the word that holds the offset is damaged; those of
+    /// [`try_reading`](Snapshot::try_reading).
+    pub fn root(&self) -> Result<PoolOffset, HeapError> {
+        let at = self.heap.space().root_at();
+        self.try_reading(|view| {
+            decode_root(view.load8(at))
+                .ok_or(HeapError::Corrupt { what: "the word that says where the root is", at })
+        })
+    }
+}
+
+impl<M: Medium> fmt::Debug for Snapshot<'_, M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Snapshot").field("open", &self.open).finish_non_exhaustive()
+    }
+}
+
+impl<M: Medium> Drop for Snapshot<'_, M> {
+    fn drop(&mut self) {
+        self.heap.lock_open_snapshots().remove(self.key);
+    }
+}
+
+impl SnapshotView<'_> {
+    /// Returns the aligned word at `at`.
+    #[inline]
+    pub fn load8(&self, at: PoolOffset) -> u64 {
+        self.snapshots.images.load8(self.memory, at, self.number)
+    }
+
+    /// Copies the bytes at `at` to `into`.
+    pub fn read(&self, at: PoolOffset, into: &mut [u8]) {
+        self.snapshots.images.read(self.memory, at, into, self.number);
+    }
+
+    /// Returns the bytes of the pool as they are now. Its scope takes the faults.
+    pub fn memory(&self) -> &Readable {
+        self.memory
+    }
+}
+
+/// The hooks of a commit of the heap.
+pub(crate) struct KeepReplaced<'a, M: Medium> {
+    heap: &'a Heap<M>,
+    memory: &'a Readable,
+    /// The space of the transaction.
+    space: &'a Allocations,
+    /// Number of snapshots that were ever opened when the transaction's reads were validated; `None` if it has none.
+    validated_at: Option<u64>,
+}
+
+impl<'a, M: Medium> KeepReplaced<'a, M> {
+    #[inline]
+    pub(crate) fn new(
+        heap: &'a Heap<M>,
+        memory: &'a Readable,
+        space: &'a Allocations,
+        validated_at: Option<u64>,
+    ) -> Self {
+        KeepReplaced { heap, memory, space, validated_at }
+    }
+
+    fn keep(&self, sequence: u64, entries: &[u64]) {
+        let snapshots = self.heap.snapshots();
+        // It only falls: a snapshot is opened with all lanes held.
+        let newest = || snapshots.newest();
+        for entry in Entries::new(entries).map_while(Result::ok) {
+            let (at, len) = match entry {
+                Entry::Words { at, words } => (at, words.len() as u64 * WORD),
+                Entry::Bytes { at, len, .. } | Entry::Zero { at, len } => (at, len),
+                // Bits of bitmaps are no content. The others are of new objects, or lead to further entries.
+                Entry::SetBits { .. }
+                | Entry::ClearBits { .. }
+                | Entry::Payload { .. }
+                | Entry::Continue { .. } => continue,
+            };
+            // New objects need no images.
+            let end = at.plus(len);
+            if !self.space.is_new(at, end) {
+                snapshots.images.keep(self.memory, at, end, sequence, &newest);
+            }
+        }
+    }
+}
+
+impl<M: Medium> CommitHooks for KeepReplaced<'_, M> {
+    #[inline]
+    fn admits(&mut self) -> bool {
+        self.validated_at.is_none_or(|opened| opened == self.heap.snapshots().opened())
+            || bugs::SNAPSHOT_BETWEEN_READS_AND_NUMBER.is_active()
+    }
+
+    #[inline]
+    fn wants_entries(&mut self) -> bool {
+        self.heap.snapshots().newest().is_some()
+    }
+
+    fn before_write_back(&mut self, sequence: u64, entries: &[u64]) {
+        self.keep(sequence, entries);
+    }
+}

@@ -1,0 +1,134 @@
+//! A tree at one moment.
+
+use crate::count;
+use crate::cursor::Direction;
+use crate::error::IndexError;
+use crate::lookup::Lookup;
+use crate::node::Node;
+use crate::range::{Ends, Entry, own, prefix_end};
+use crate::verified::Value;
+use lode_heap::Snapshot;
+use lode_layout::{PoolOffset, tree_meta};
+use lode_pmem::Medium;
+use std::ops::{Bound, RangeBounds};
+
+/// The tree as a [`Snapshot`] sees it: the same keys and values for every lookup and scan, whatever writers do
+/// meanwhile.
+///
+/// Lookups and scans take no lock and never start again. They return right values or errors, as those of a
+/// [`Reader`](crate::Reader). One check is missing: that the heap has a leaf at the place to which a slot leads, since
+/// the leaf may have been removed since.
+#[derive(Debug)]
+pub struct TreeSnapshot<'s, 'h, M: Medium> {
+    snapshot: &'s Snapshot<'h, M>,
+    root: PoolOffset,
+}
+
+impl<M: Medium> Clone for TreeSnapshot<'_, '_, M> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<M: Medium> Copy for TreeSnapshot<'_, '_, M> {}
+
+impl<'s, 'h, M: Medium> TreeSnapshot<'s, 'h, M> {
+    /// Opens the tree whose root object is at `root`, an offset that the snapshot shows: its
+    /// [root](Snapshot::root), or a word that was read from it. The tree is empty if that is [`PoolOffset::NULL`].
+    ///
+    /// # Errors
+    /// [`IndexError::NoTree`], [`IndexError::Fault`]; [`IndexError::Heap`] with
+    /// [`HeapError::SnapshotEnded`](lode_heap::HeapError::SnapshotEnded).
+    pub fn open(
+        snapshot: &'s Snapshot<'h, M>,
+        root: PoolOffset,
+    ) -> Result<TreeSnapshot<'s, 'h, M>, IndexError> {
+        let tree = TreeSnapshot { snapshot, root };
+        if root.is_null() {
+            return Ok(tree);
+        }
+        snapshot.try_reading(|view| match view.load8(Node::root(root).meta_at()) {
+            meta if meta == tree_meta() => Ok(tree),
+            _ => Err(IndexError::NoTree { at: root }),
+        })
+    }
+
+    /// Returns the value of `key`. `None` is not proved, as for [`Reader::get`](crate::Reader::get).
+    ///
+    /// # Errors
+    /// [`IndexError::Corrupt`], [`IndexError::Fault`]; [`IndexError::Heap`] with
+    /// [`HeapError::SnapshotEnded`](lode_heap::HeapError::SnapshotEnded).
+    pub fn get(&self, key: &[u8]) -> Result<Option<Value>, IndexError> {
+        self.snapshot.try_reading(|view| {
+            Lookup { heap: self.snapshot.heap(), view, memory: view.memory(), tx: None }.get(self.root, key)
+        })
+    }
+
+    /// Returns the number of keys, as the tree has counted them.
+    ///
+    /// # Errors
+    /// As [`get`](TreeSnapshot::get).
+    pub fn count(&self) -> Result<u64, IndexError> {
+        if self.root.is_null() {
+            return Ok(0);
+        }
+        self.snapshot.try_reading(|view| Ok(count::sum(view, self.root)))
+    }
+
+    /// Returns the entries whose keys lie in `keys`.
+    pub fn range<K: AsRef<[u8]>>(&self, keys: impl RangeBounds<K>) -> RangeAt<'s, 'h, M> {
+        self.between(own(keys.start_bound()), own(keys.end_bound()))
+    }
+
+    /// Returns the entries whose keys begin with `prefix`.
+    pub fn prefix(&self, prefix: &[u8]) -> RangeAt<'s, 'h, M> {
+        let end = prefix_end(prefix).map_or(Bound::Unbounded, Bound::Excluded);
+        self.between(Bound::Included(prefix.to_vec()), end)
+    }
+
+    /// Returns all entries.
+    pub fn iter(&self) -> RangeAt<'s, 'h, M> {
+        self.between(Bound::Unbounded, Bound::Unbounded)
+    }
+
+    fn between(&self, from: Bound<Vec<u8>>, to: Bound<Vec<u8>>) -> RangeAt<'s, 'h, M> {
+        let ends = Ends::new(self.snapshot.heap(), self.root, from, to);
+        RangeAt { snapshot: self.snapshot, ends }
+    }
+}
+
+/// The entries of a range of keys at one moment. Ascending from the front and descending from the back.
+///
+/// Errors are as for [`Range`](crate::Range), and [`IndexError::Heap`] with
+/// [`HeapError::SnapshotEnded`](lode_heap::HeapError::SnapshotEnded), from then on.
+///
+/// # Cost
+/// Each node is read once per direction, and each leaf once. Words that transactions have replaced since are looked up
+/// in memory.
+#[derive(Debug)]
+pub struct RangeAt<'s, 'h, M: Medium> {
+    snapshot: &'s Snapshot<'h, M>,
+    ends: Ends<'s, M>,
+}
+
+impl<M: Medium> RangeAt<'_, '_, M> {
+    fn next_from(&mut self, direction: Direction) -> Option<Result<Entry, IndexError>> {
+        let snapshot = self.snapshot;
+        self.ends
+            .next_or_error(direction, |ends| snapshot.try_reading(|view| ends.next_entry(view, direction)))
+    }
+}
+
+impl<M: Medium> Iterator for RangeAt<'_, '_, M> {
+    type Item = Result<Entry, IndexError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.next_from(Direction::Forward)
+    }
+}
+
+impl<M: Medium> DoubleEndedIterator for RangeAt<'_, '_, M> {
+    fn next_back(&mut self) -> Option<Self::Item> {
+        self.next_from(Direction::Backward)
+    }
+}

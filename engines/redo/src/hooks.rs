@@ -1,0 +1,24 @@
+//! Callbacks from the middle of a commit.
+
+/// Called by [`Log::commit_in`](crate::Log::commit_in) between the phases of a commit. `()` does nothing.
+pub trait CommitHooks {
+    /// Called with a lane held, before the record gets its number. Returns false to give up the commit.
+    #[inline]
+    fn admits(&mut self) -> bool {
+        true
+    }
+
+    /// Called when the record is durable. Returns true if [`before_write_back`](CommitHooks::before_write_back) is to be
+    /// called.
+    #[inline]
+    fn wants_entries(&mut self) -> bool {
+        false
+    }
+
+    /// Called with some entries of the record `sequence`, and then with the others, before any of them is written back.
+    fn before_write_back(&mut self, sequence: u64, entries: &[u64]) {
+        let _ = (sequence, entries);
+    }
+}
+
+impl CommitHooks for () {}
