@@ -414,6 +414,22 @@ pub(crate) const WORKLOADS: &[Workload] = &[
     },
     limit(
         Group::Alone,
+        "scan-while-writing",
+        "scans of a snapshot of 1 M keys beside 2 writers, over scans alone; needs 3 cores",
+        Bound::AtLeast,
+        0.8,
+        Unit::Times,
+    ),
+    limit(
+        Group::Alone,
+        "scan-while-writing-puts",
+        "puts of 2 writers beside scans of a snapshot, over puts alone; needs 3 cores",
+        Bound::AtLeast,
+        0.8,
+        Unit::Times,
+    ),
+    limit(
+        Group::Alone,
         "art-durable-cost",
         "an insert, over the same insert and record without flush and drain",
         Bound::AtMost,

@@ -9,6 +9,7 @@ mod footprint;
 mod partial;
 mod phases;
 mod pool;
+mod snapshots;
 mod store;
 mod tree;
 mod typed;
@@ -90,12 +91,15 @@ pub(crate) fn open_database(
 pub(crate) fn figures(folder: &Path, size: &Size) -> Result<(Vec<Figure>, Vec<String>)> {
     let keys = size.keys as u64;
     let footprint = footprint::measure(folder, keys, 2 * size.keys)?;
+    let beside = snapshots::beside(size)?;
     let figures = [
         ("fences", fences::drains_per_operation(folder)?),
         ("fences-1000", fences::drains_per_thousand(folder, size.transactions)?),
         ("read-typed", typed::read_overhead(size.rounds, size.walks)?),
         ("validated-read", validated::cell_read(size)?),
         ("validated-read-tree", validated::key_read(size)?),
+        ("scan-while-writing", beside.scan),
+        ("scan-while-writing-puts", beside.puts),
         ("art-durable-cost", baselines::durable_overhead(folder, size.keys)?),
         ("reopen-1m", footprint.reopen_ms),
         ("bytes-per-key", footprint.bytes_per_key),
@@ -113,6 +117,7 @@ pub(crate) fn figures(folder: &Path, size: &Size) -> Result<(Vec<Figure>, Vec<St
         twice.reopen_ms,
         2 * keys
     ));
+    notes.push(beside.note);
     notes.push(crash::other_image_rates(size.exploration)?);
     Ok((figures.into(), notes))
 }
