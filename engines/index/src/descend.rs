@@ -23,6 +23,20 @@ pub(crate) struct Step {
     pub(crate) base: usize,
 }
 
+impl Step {
+    /// Returns the node to which the step leads, if it leads to one.
+    #[inline]
+    pub(crate) fn node(&self) -> Option<Node> {
+        match self.slot.kind() {
+            SlotKind::Node(kind) => {
+                let depth = self.base + self.slot.prefix_len();
+                Some(Node { at: self.slot.at(), kind: Some(kind), depth })
+            }
+            SlotKind::Leaf | SlotKind::Empty | SlotKind::Unknown => None,
+        }
+    }
+}
+
 /// The end of a descent.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Stop {
@@ -93,28 +107,33 @@ pub(crate) fn descend(
     key: &[u8],
     limit: usize,
 ) -> Result<Descent, IndexError> {
-    descend_visiting(view, root, key, limit, |_| ())
+    descend_visiting(view, root_step(view, root), key, limit, |_| ())
 }
 
 /// Returns all steps for `key`, from the root object's on.
 pub(crate) fn path_to(view: &impl View, root: PoolOffset, key: &[u8]) -> Result<Vec<Step>, IndexError> {
     let mut steps = Vec::new();
-    let last = descend_visiting(view, root, key, key.len(), |step| steps.push(step))?;
+    let last = descend_visiting(view, root_step(view, root), key, key.len(), |step| steps.push(step))?;
     steps.push(last.step);
     Ok(steps)
 }
 
-/// Descends for `key`, and passes each step before the last to `visit`.
+/// Returns the step that every descent from the root object at `root` begins with.
 #[inline(always)]
-fn descend_visiting(
+pub(crate) fn root_step(view: &impl View, root: PoolOffset) -> Step {
+    let parent = Node::root(root);
+    Step { parent, slot_at: parent.end(), slot: root_slot(view, root), base: 0 }
+}
+
+/// Descends for `key` from `step` on, and passes each step before the last to `visit`.
+#[inline(always)]
+pub(crate) fn descend_visiting(
     view: &impl View,
-    root: PoolOffset,
+    mut step: Step,
     key: &[u8],
     limit: usize,
     mut visit: impl FnMut(Step),
 ) -> Result<Descent, IndexError> {
-    let parent = Node::root(root);
-    let mut step = Step { parent, slot_at: parent.end(), slot: root_slot(view, root), base: 0 };
     let mut has_prefix = false;
     loop {
         let stop = match step.slot.kind() {
@@ -128,7 +147,7 @@ fn descend_visiting(
                     Stop::InPrefix(node)
                 } else {
                     has_prefix |= step.slot.prefix_len() != 0;
-                    let (slot_at, slot) = node.find(view, Symbol::of(key, depth));
+                    let (slot_at, slot) = find_child(view, &node, key);
                     if slot.is_empty() {
                         Stop::NoChild(node)
                     } else {
@@ -141,6 +160,20 @@ fn descend_visiting(
         };
         return Ok(Descent { step, stop, has_prefix });
     }
+}
+
+/// Returns the offset and content of the slot for `key` in a node on its way, as [`Node::find`] does.
+#[inline(always)]
+pub(crate) fn find_child(view: &impl View, node: &Node, key: &[u8]) -> (PoolOffset, TreeSlot) {
+    #[cfg(test)]
+    NODES_SEARCHED.set(NODES_SEARCHED.get() + 1);
+    node.find(view, Symbol::of(key, node.depth))
+}
+
+#[cfg(test)]
+thread_local! {
+    /// Number of nodes that descents of this thread have searched.
+    pub(crate) static NODES_SEARCHED: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
 }
 
 /// Returns any leaf below `slot`, which skips bytes from number `base` on. `None` if others change the tree

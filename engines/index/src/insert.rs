@@ -21,11 +21,38 @@ pub(crate) enum InsertPoint {
     Split { step: Step, at: usize, theirs: Symbol },
 }
 
+impl InsertPoint {
+    /// Returns the number of key bytes before those that the slot skips that is changed, or that leads to the node.
+    pub(crate) fn base(&self) -> usize {
+        match self {
+            InsertPoint::Existing(step) | InsertPoint::Full(step, _) | InsertPoint::Split { step, .. } => {
+                step.base
+            }
+            InsertPoint::Empty { node, .. } => node.base(),
+        }
+    }
+
+    /// Returns the number of first bytes that all keys below the new slot share; `None` if there is a slot already.
+    pub(crate) fn new_base(&self) -> Option<usize> {
+        match self {
+            InsertPoint::Existing(_) => None,
+            InsertPoint::Empty { node, .. } | InsertPoint::Full(_, node) => Some(node.base()),
+            InsertPoint::Split { at, .. } => Some(at + 1),
+        }
+    }
+}
+
 impl<M: Medium, V: View> Attempt<'_, '_, M, V> {
     /// Finds the insert point for `key` and locks it.
     #[inline]
     pub(crate) fn find_insert_point(&self, key: &[u8]) -> Result<InsertPoint, Retry> {
-        let Descent { step, stop, has_prefix } = descend(self.view, self.root, key, key.len())?;
+        self.insert_point_at(key, descend(self.view, self.root, key, key.len())?)
+    }
+
+    /// Finds the insert point for `key`, whose descent ended with `descent`, and locks it.
+    #[inline]
+    pub(crate) fn insert_point_at(&self, key: &[u8], descent: Descent) -> Result<InsertPoint, Retry> {
+        let Descent { step, stop, has_prefix } = descent;
         match stop {
             Stop::Empty => {
                 self.lock(self.validate_parent(&step)?)?;
@@ -88,7 +115,9 @@ impl<M: Medium, V: View> Attempt<'_, '_, M, V> {
         self.lock(lower)
     }
 
-    fn split_point(&self, step: Step, at: usize, theirs: Symbol) -> Result<InsertPoint, Retry> {
+    /// Locks the insert point of a key that leaves the path at its byte number `at`, where all keys below the step's slot
+    /// have `theirs`.
+    pub(crate) fn split_point(&self, step: Step, at: usize, theirs: Symbol) -> Result<InsertPoint, Retry> {
         if theirs == Symbol::End && step.slot.kind() != SlotKind::Leaf {
             return Err(Retry::Inconsistent(step.slot_at));
         }
@@ -132,25 +161,32 @@ impl<M: Medium, V: View> Attempt<'_, '_, M, V> {
             return Ok(self.tx.free(old)?);
         }
         let cell = self.lock_cell()?;
-        let new = leaf::alloc(self.tx, key, value)?;
-        match point {
-            InsertPoint::Empty { node, slot_at, symbol } => self.fill_slot(node, *slot_at, *symbol, new),
-            InsertPoint::Full(step, node) => self.grow(step, node, TreeSlot::leaf(key[node.depth], new))?,
-            InsertPoint::Split { step, at, theirs } => self.split_path(step, key, *at, *theirs, new)?,
-            InsertPoint::Existing(_) => unreachable!("an existing key was replaced above"),
-        }
+        let new = TreeSlot::leaf(0, leaf::alloc(self.tx, key, value)?);
+        self.put_slot(point, key, new)?;
         self.count(cell, 1);
         Ok(())
     }
 
-    /// Puts a leaf into an empty slot of a locked node.
+    /// Puts `new`, to which the key byte is added, at `point`, which has no slot yet.
+    #[inline(always)]
+    pub(crate) fn put_slot(&self, point: &InsertPoint, key: &[u8], new: TreeSlot) -> Result<(), Retry> {
+        match point {
+            InsertPoint::Empty { node, slot_at, symbol } => self.fill_slot(node, *slot_at, *symbol, new),
+            InsertPoint::Full(step, node) => self.grow(step, node, new.with_byte(key[node.depth]))?,
+            InsertPoint::Split { step, at, theirs } => self.split_path(step, key, *at, *theirs, new)?,
+            InsertPoint::Existing(_) => unreachable!("an existing key has its slot"),
+        }
+        Ok(())
+    }
+
+    /// Puts `new` into an empty slot of a locked node.
     #[inline]
-    fn fill_slot(&self, node: &Node, slot_at: PoolOffset, symbol: Symbol, leaf: PoolOffset) {
+    fn fill_slot(&self, node: &Node, slot_at: PoolOffset, symbol: Symbol, new: TreeSlot) {
         if let (Symbol::Byte(byte), Some((at, shift))) = (symbol, node.key_byte_at(slot_at)) {
             let others = self.view.load8(at) & !(0xFF << shift);
             // ORDER: the key byte comes before the slot, which publishes the leaf; see `node::find_by_key_byte`.
             self.tx.store8(at, others | u64::from(byte) << shift);
         }
-        self.store_slot(slot_at, TreeSlot::leaf(symbol.byte(), leaf));
+        self.store_slot(slot_at, new.with_byte(symbol.byte()));
     }
 }

@@ -92,6 +92,7 @@ mod rebuild;
 mod salvage;
 mod salvage_pass;
 mod snapshot;
+mod sorted;
 mod stability;
 mod tree;
 mod validated;

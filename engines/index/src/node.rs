@@ -44,6 +44,12 @@ impl Node {
         Node { at, kind: None, depth: 0 }
     }
 
+    /// Returns the number of key bytes that lead to a child of the node.
+    #[inline]
+    pub(crate) fn base(&self) -> usize {
+        if self.kind.is_some() { self.depth + 1 } else { 0 }
+    }
+
     /// Returns the content of the meta word as long as the node is in the tree.
     #[inline]
     pub(crate) fn meta(&self) -> u64 {

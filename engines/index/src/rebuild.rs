@@ -45,7 +45,7 @@ fn encode(
 impl<M: Medium, V: View> Attempt<'_, '_, M, V> {
     /// Allocates a node and locks it: what a reader finds in it is as new as the transaction. Even a large node goes
     /// through the log whole, because the same transaction may change it again.
-    fn make_node(
+    pub(crate) fn make_node(
         &self,
         kind: NodeKind,
         depth: usize,
@@ -91,38 +91,52 @@ impl<M: Medium, V: View> Attempt<'_, '_, M, V> {
     }
 
     /// Splits the path at key byte number `at`, which the step's slot skips or which comes after the last node. The
-    /// symbol `theirs` leads where the slot led. The other symbol leads to the leaf `new` of `key`.
+    /// symbol `theirs` leads where the slot led. The symbol of `key` leads where `new` does.
     pub(crate) fn split_path(
         &self,
         step: &Step,
         key: &[u8],
         at: usize,
         theirs: Symbol,
-        new: PoolOffset,
+        new: TreeSlot,
     ) -> Result<(), Retry> {
-        // A slot skips at most `PREFIX_LEN_MAX` bytes. A longer path gets nodes with a single child first.
-        let mut base = step.base;
-        let mut links = Vec::new();
-        while at - base > PREFIX_LEN_MAX {
-            links.push(base + PREFIX_LEN_MAX);
-            base += PREFIX_LEN_MAX + 1;
-        }
         let rest = (step.base + step.slot.prefix_len()).saturating_sub(at + 1);
         let old = step.slot.with_byte(theirs.byte()).with_prefix_len(rest);
         let mine = Symbol::of(key, at);
-        let new = TreeSlot::leaf(mine.byte(), new);
+        let new = new.with_byte(mine.byte());
         let branch = match (mine, theirs) {
             (Symbol::End, _) => self.make_node(NodeKind::N4, at, new, [old].into_iter())?,
             (_, Symbol::End) => self.make_node(NodeKind::N4, at, old, [new].into_iter())?,
             _ => self.make_node(NodeKind::N4, at, TreeSlot::EMPTY, [old, new].into_iter())?,
         };
-        let mut slot = TreeSlot::node(0, NodeKind::N4, at - base, branch);
+        let branch = Node { at: branch, kind: Some(NodeKind::N4), depth: at };
+        let slot = self.slot_to(&branch, NodeKind::N4, step.base, key)?;
+        self.store_slot(step.slot_at, slot.with_byte(step.slot.byte()));
+        Ok(())
+    }
+
+    /// Returns a slot that leads to `node`, of `kind`, on the way of `key`, and skips the key's bytes from number `base`
+    /// on.
+    pub(crate) fn slot_to(
+        &self,
+        node: &Node,
+        kind: NodeKind,
+        base: usize,
+        key: &[u8],
+    ) -> Result<TreeSlot, HeapError> {
+        // A slot skips at most `PREFIX_LEN_MAX` bytes. A longer path gets nodes with a single child first.
+        let mut base = base;
+        let mut links = Vec::new();
+        while node.depth - base > PREFIX_LEN_MAX {
+            links.push(base + PREFIX_LEN_MAX);
+            base += PREFIX_LEN_MAX + 1;
+        }
+        let mut slot = TreeSlot::node(0, kind, node.depth - base, node.at);
         for depth in links.into_iter().rev() {
             let child = slot.with_byte(key[depth]);
             let link = self.make_node(NodeKind::N4, depth, TreeSlot::EMPTY, [child].into_iter())?;
             slot = TreeSlot::node(0, NodeKind::N4, PREFIX_LEN_MAX, link);
         }
-        self.store_slot(step.slot_at, slot.with_byte(step.slot.byte()));
-        Ok(())
+        Ok(slot)
     }
 }

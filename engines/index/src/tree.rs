@@ -270,7 +270,7 @@ impl<'h, M: Medium> Tree<'h, M> {
 
     /// Repeats `change` until no other thread interferes.
     #[inline]
-    fn change<C: Change<M>>(
+    pub(crate) fn change<C: Change<M>>(
         &self,
         tx: &Tx<'_, M>,
         key: &[u8],
@@ -329,7 +329,7 @@ fn abort_transaction<M: Medium>(tx: &Tx<'_, M>, error: IndexError) -> IndexError
 
 /// Aborts, as [`abort_transaction`] does, after an attempt that failed and may have stored something.
 #[inline]
-fn abort_on_error<M: Medium>(tx: &Tx<'_, M>, done: Result<(), Retry>) -> Result<(), Retry> {
+pub(crate) fn abort_on_error<M: Medium>(tx: &Tx<'_, M>, done: Result<(), Retry>) -> Result<(), Retry> {
     done.map_err(|retry| match retry {
         Retry::Failed(error) => Retry::Failed(abort_transaction(tx, error)),
         other => other,
@@ -345,7 +345,7 @@ fn check_pool_len(memory: &Memory) -> Result<(), IndexError> {
 }
 
 /// An operation that changes the tree, or reads it as a part of a transaction.
-trait Change<M: Medium> {
+pub(crate) trait Change<M: Medium> {
     type Output;
 
     /// Finds and locks all that is to be changed, and only then changes it.

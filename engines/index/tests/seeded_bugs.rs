@@ -14,7 +14,7 @@ fn is_found(bug: &'static Bug, threads: usize) {
             let budget = Budget { images: 5_000, seconds: 20.0 };
             let operations = 90 / threads as u64;
             let setup = Setup { machine, threads, operations, budget, seed, ..Setup::default() };
-            explore(&TreeSubject { size: 0x80000 }, &setup).violation
+            explore(&TreeSubject { size: 0x80000, inserts_sorted: false }, &setup).violation
         })
     });
     assert!(bug.was_reached(), "{bug}: the wrong code was never run");

@@ -133,7 +133,7 @@ const POOL: [Workload; 2] = [
 const TREE: [Workload; 1] = [Workload {
     name: "tree",
     operations: 90,
-    explore: |setup| explore(&TreeSubject { size: 0x80000 }, setup),
+    explore: |setup| explore(&TreeSubject { size: 0x80000, inserts_sorted: false }, setup),
 }];
 
 const ISOLATION: [Workload; 2] = [

@@ -1,6 +1,8 @@
 //! Progress on the terminal, for work that takes longer than a second. Hidden if standard error is not a terminal.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use lode_pmem::Counter;
+use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -13,6 +15,9 @@ const TICK: Duration = Duration::from_millis(120);
 #[derive(Debug)]
 pub(crate) struct Progress {
     bar: ProgressBar,
+    /// Steps, bytes or items that are done. The bar, which looks at the clock for each change, gets them from time to
+    /// time.
+    done: Arc<Counter>,
     /// Dropped when the work has ended, which stops the watcher.
     ended: Option<Sender<()>>,
     watcher: Option<JoinHandle<()>>,
@@ -45,25 +50,27 @@ impl Progress {
         bar.set_style(ProgressStyle::with_template(template).expect("a template of this module"));
         bar.set_message(what);
         let (sender, ended) = channel();
-        let shown = bar.clone();
+        let (shown, done) = (bar.clone(), Arc::new(Counter::default()));
+        let counted = Arc::clone(&done);
         let watch = move || {
             let is_running = |time| ended.recv_timeout(time) == Err(RecvTimeoutError::Timeout);
             if is_running(SHOW_AFTER) {
                 // Draws nothing if standard error is not a terminal.
                 shown.set_draw_target(ProgressDrawTarget::stderr());
                 while is_running(TICK) {
+                    shown.set_position(counted.get());
                     shown.tick();
                 }
             }
         };
         // If the thread can't be started, the work runs without progress.
         let watcher = thread::Builder::new().spawn(watch).ok();
-        Progress { bar, ended: Some(sender), watcher }
+        Progress { bar, done, ended: Some(sender), watcher }
     }
 
     /// Adds `count` steps, bytes or items to those that are done.
     pub(crate) fn add(&self, count: u64) {
-        self.bar.inc(count);
+        self.done.add(count);
     }
 
     /// Prints a line above the bar, to standard output.

@@ -495,11 +495,9 @@ impl<M: Medium, E: LoadEvents> Loader<'_, M, E> {
         note: Option<&KvLoad>,
     ) -> Result<bool, KvError> {
         let note = note.map(|note| self.with_begun(note));
+        let sorted = sort(lines);
         let put = self.store.heap().run(|tx| {
-            let mut replaced = 0;
-            for NumberedPair { pair: Pair { key, value }, .. } in lines {
-                replaced += u64::from(tree.insert_in(tx, key, value)?);
-            }
+            let replaced = tree.insert_sorted_in(tx, &sorted)?;
             if let Some(load) = &note {
                 self.store.store_load_progress(tx, load)?;
             }
@@ -620,6 +618,23 @@ impl<M: Medium, E: LoadEvents> Loader<'_, M, E> {
         // ORDER: as in `is_over`.
         self.failed.store(true, Ordering::Relaxed);
     }
+}
+
+/// Returns the pairs of the lines by key, and those of one key in the order of their lines.
+fn sort<'a>(lines: &[&'a NumberedPair]) -> Vec<(&'a [u8], &'a [u8])> {
+    // Most keys differ in their first bytes, which are compared without a look at the key.
+    let first_bytes = |key: &[u8]| {
+        let mut bytes = [0; 8];
+        let len = key.len().min(bytes.len());
+        bytes[..len].copy_from_slice(&key[..len]);
+        u64::from_be_bytes(bytes)
+    };
+    let mut pairs: Vec<(u64, &Pair)> =
+        lines.iter().map(|NumberedPair { pair, .. }| (first_bytes(&pair.key), pair)).collect();
+    pairs.sort_by(|(one, one_pair), (other, other_pair)| {
+        one.cmp(other).then_with(|| one_pair.key.cmp(&other_pair.key))
+    });
+    pairs.into_iter().map(|(_, pair)| (pair.key.as_slice(), pair.value.as_slice())).collect()
 }
 
 /// Returns true for each line to be passed over, among lines that an earlier load may have done: for each key, the

@@ -44,7 +44,7 @@ enum FoundSpace {
 /// over.
 #[derive(Debug, Default)]
 pub(crate) struct Allocations {
-    /// Blocks, those of the new superblocks included.
+    /// Blocks of older superblocks. Those of the new ones are noted with them.
     taken: BlockSet,
     new_spans: NewSpans,
     freed: BlockSet,
@@ -73,7 +73,9 @@ impl Allocations {
         };
         allocator.memory().prefetch_store(block.word);
         writes.set_bits(allocator.medium(), block.word, block.mask());
-        self.taken.insert(key, block);
+        if !self.new_spans.set_taken(block) {
+            self.taken.insert(key, block);
+        }
         Ok(block.at)
     }
 
@@ -174,7 +176,8 @@ impl Allocations {
         allocator.store_descriptor(writes, span, ChunkDescriptor::Superblock { chunks });
         writes.store_header(allocator.medium(), span.start, &shape.encode(span.start.get()), &bitmap);
         let free = FreeBlocks::of(&shape, &vec![0; bitmap.len()]);
-        self.new_spans.add_superblock(NewSuperblock { span, shape, key, free, next: Vec::new() });
+        let taken = vec![0; bitmap.len()];
+        self.new_spans.add_superblock(NewSuperblock { span, shape, key, free, next: Vec::new(), taken });
     }
 
     fn alloc_huge<M: Medium>(
@@ -203,7 +206,7 @@ impl Allocations {
     ) -> Result<(), HeapError> {
         let none = HeapError::NoObject { at };
         if let Some((block, key, _)) = self.new_spans.block(at) {
-            return if self.taken.contains(block) {
+            return if self.new_spans.is_taken(block) {
                 self.free_block(allocator, writes, key, block)
             } else {
                 Err(none)
@@ -267,7 +270,7 @@ impl Allocations {
     ) -> Result<(u64, u64), HeapError> {
         let none = HeapError::NoObject { at };
         if let Some((block, key, shape)) = self.new_spans.block(at) {
-            let there = self.taken.contains(block) && !self.freed.contains(block);
+            let there = self.new_spans.is_taken(block) && !self.freed.contains(block);
             return if there { Ok((shape.block_size, key.type_number)) } else { Err(none) };
         }
         if let Some(huge) = self.new_spans.huge(at) {
@@ -300,7 +303,7 @@ impl Allocations {
     pub(crate) fn publish<M: Medium>(&mut self, allocator: Allocator<'_, M>, sequence: u64) {
         if !self.new_spans.is_empty() {
             for superblock in self.new_spans.take_superblocks() {
-                let NewSuperblock { span, shape, key, free, next } = superblock;
+                let NewSuperblock { span, shape, key, free, next, taken: _ } = superblock;
                 allocator.shared.central.add_superblock(span, shape, key, free);
                 allocator.lock_cache().magazines.blocks_of(key).extend(next);
             }
@@ -350,12 +353,11 @@ impl Allocations {
         if !self.taken.is_empty() {
             let mut cache = allocator.lock_cache();
             let magazines = &mut cache.magazines;
-            for (key, block) in self.taken.take_list().filter(|(_, block)| !self.new_spans.hold(*block)) {
+            for (key, block) in self.taken.take_list() {
                 allocator.put_back(magazines, key, block);
             }
             for blocks in self.taken.take_words() {
-                let old = blocks.blocks().filter(|block| !self.new_spans.hold(*block));
-                allocator.shared.central.release_blocks(blocks.key, old);
+                allocator.shared.central.release_blocks(blocks.key, blocks.blocks());
             }
         }
         if !self.new_spans.is_empty() {

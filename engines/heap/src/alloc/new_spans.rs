@@ -4,7 +4,7 @@ use super::allocator::refill_of;
 use super::central::{FreeBlocks, Key};
 use super::space::{Block, Span};
 use hashbrown::HashMap;
-use lode_layout::{CHUNK, PoolOffset, Superblock};
+use lode_layout::{CHUNK, PoolOffset, SPAN_HEADER, Superblock, WORD};
 use std::collections::BTreeMap;
 
 /// A superblock that the transaction makes.
@@ -17,6 +17,8 @@ pub(super) struct NewSuperblock {
     pub(super) free: FreeBlocks,
     /// Blocks that the transaction takes next, the first one at the end.
     pub(super) next: Vec<Block>,
+    /// Blocks of which the transaction has made objects: a bitmap like the one on the medium.
+    pub(super) taken: Vec<u64>,
 }
 
 impl NewSuperblock {
@@ -28,6 +30,20 @@ impl NewSuperblock {
             self.next.reverse();
         }
         self.next.pop()
+    }
+
+    /// Returns the index of the word of `taken` that has the block's bit.
+    fn taken_word(&self, block: Block) -> usize {
+        ((block.word.get() - self.span.start.get() - SPAN_HEADER) / WORD) as usize
+    }
+
+    fn set_taken(&mut self, block: Block) {
+        let word = self.taken_word(block);
+        self.taken[word] |= block.mask();
+    }
+
+    fn has_taken(&self, block: Block) -> bool {
+        self.taken[self.taken_word(block)] & block.mask() != 0
     }
 }
 
@@ -46,8 +62,8 @@ pub(super) struct NewSpans {
     superblocks: Vec<NewSuperblock>,
     /// Indices of `superblocks`, by the number of each of their chunks.
     by_chunk: HashMap<u64, u32>,
-    /// The last superblock of each key. Those before it have no block left.
-    last: HashMap<Key, u32>,
+    /// The index of the last superblock of each key, of which there are few. Those before it have no block left.
+    last: Vec<(Key, u32)>,
     /// By the offset of the object.
     huge: BTreeMap<PoolOffset, NewHuge>,
 }
@@ -66,7 +82,10 @@ impl NewSpans {
         for chunk in first..first + superblock.span.chunks {
             self.by_chunk.insert(chunk, index);
         }
-        self.last.insert(superblock.key, index);
+        match self.last.iter_mut().find(|(key, _)| *key == superblock.key) {
+            Some((_, last)) => *last = index,
+            None => self.last.push((superblock.key, index)),
+        }
         self.superblocks.push(superblock);
     }
 
@@ -77,7 +96,8 @@ impl NewSpans {
 
     /// Takes a block of `key` that the transaction has not taken.
     pub(super) fn take_block(&mut self, key: Key) -> Option<Block> {
-        let superblock = &mut self.superblocks[*self.last.get(&key)? as usize];
+        let (_, index) = self.last.iter().find(|(other, _)| *other == key)?;
+        let superblock = &mut self.superblocks[*index as usize];
         let block = superblock.take();
         if block.is_none() {
             superblock.next = Vec::new();
@@ -85,9 +105,18 @@ impl NewSpans {
         block
     }
 
-    /// Returns true if `block` lies in one of the superblocks.
-    pub(super) fn hold(&self, block: Block) -> bool {
-        self.by_chunk.contains_key(&(block.at.get() / CHUNK))
+    /// Notes that the transaction has made an object of `block`. Returns false if it lies in none of the superblocks.
+    #[inline]
+    pub(super) fn set_taken(&mut self, block: Block) -> bool {
+        let Some(index) = self.by_chunk.get(&(block.at.get() / CHUNK)) else { return false };
+        self.superblocks[*index as usize].set_taken(block);
+        true
+    }
+
+    /// Returns true if the transaction has made an object of `block`, which lies in one of the superblocks.
+    pub(super) fn is_taken(&self, block: Block) -> bool {
+        let index = self.by_chunk.get(&(block.at.get() / CHUNK));
+        index.is_some_and(|index| self.superblocks[*index as usize].has_taken(block))
     }
 
     /// Returns true if the range lies in one superblock, or in one huge object.

@@ -183,6 +183,10 @@ impl Overlay {
     }
 
     fn find_or_add(&mut self, number: u64) -> &mut OverlayLine {
+        let last = self.last.get();
+        if last.number == number && last.index != NO_LINE {
+            return &mut self.lines[last.index as usize];
+        }
         let lines = &mut self.lines;
         let entry = self.index.entry(
             hash(number),
@@ -203,11 +207,16 @@ impl Overlay {
         for (number, range) in parts(at.get(), bytes.len() as u64) {
             let (part, after) = rest.split_at(range.len());
             let line = self.find_or_add(number);
+            rest = after;
+            let mask = mask_of(range.start, part.len());
+            if line.mask & mask == mask {
+                line.store(range.start, part);
+                continue;
+            }
             let words_before = line.log_words();
             line.store(range.start, part);
             let words = line.log_words();
             self.line_words = self.line_words - words_before + words;
-            rest = after;
         }
     }
 

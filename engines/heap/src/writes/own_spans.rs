@@ -1,8 +1,9 @@
 //! Spans that a transaction takes from free chunks.
 
 use crate::alloc::space::Span;
-use hashbrown::HashSet;
+use hashbrown::HashMap;
 use lode_layout::{CHUNK, PoolOffset, align_down};
+use std::cell::Cell;
 use std::collections::BTreeMap;
 
 /// Maximum number of chunks of a span that are entered one by one. No superblock has more.
@@ -21,8 +22,10 @@ pub(super) fn chunk_parts(at: PoolOffset, len: u64) -> impl Iterator<Item = (Poo
 /// The spans that a transaction has taken from free chunks, by chunk. Until the transaction's record is durable, no other thread and no needed record knows these chunks.
 #[derive(Debug, Default)]
 pub(crate) struct OwnSpans {
-    /// The chunks of short spans, by their number in the pool.
-    chunks: HashSet<u64>,
+    /// The chunks of short spans: a bit for each, by their number in the pool, and 64 to a word.
+    chunks: HashMap<u64, u64>,
+    /// The word that was looked up last, and its number.
+    last: Cell<Option<(u64, u64)>>,
     /// Long spans: the number of the first chunk, and that after the last.
     long: BTreeMap<u64, u64>,
     /// Number of chunks of all.
@@ -37,7 +40,10 @@ impl OwnSpans {
         if span.chunks > SINGLE_CHUNKS_MAX {
             self.long.insert(first, first + span.chunks);
         } else {
-            self.chunks.extend(first..first + span.chunks);
+            for chunk in first..first + span.chunks {
+                *self.chunks.entry(chunk / 64).or_default() |= 1 << (chunk % 64);
+            }
+            self.last.take();
         }
     }
 
@@ -51,8 +57,21 @@ impl OwnSpans {
     pub(crate) fn hold(&self, at: PoolOffset) -> bool {
         let chunk = at.get() / CHUNK;
         let before = || self.long.range(..=chunk).next_back();
-        !self.chunks.is_empty() && self.chunks.contains(&chunk)
+        !self.chunks.is_empty() && self.word(chunk / 64) >> (chunk % 64) & 1 != 0
             || !self.long.is_empty() && before().is_some_and(|(_, end)| chunk < *end)
+    }
+
+    /// Returns a word of the chunks of short spans.
+    #[inline]
+    fn word(&self, number: u64) -> u64 {
+        if let Some((last, word)) = self.last.get()
+            && last == number
+        {
+            return word;
+        }
+        let word = self.chunks.get(&number).copied().unwrap_or(0);
+        self.last.set(Some((number, word)));
+        word
     }
 
     /// Removes all spans.

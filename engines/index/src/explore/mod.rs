@@ -25,6 +25,8 @@ const CHECKPOINT_ONE_IN: u8 = 24;
 pub struct TreeSubject {
     /// Bytes of the medium.
     pub size: u64,
+    /// True if the insertions of a transaction come in one batch after its deletions, and transactions have more changes.
+    pub inserts_sorted: bool,
 }
 
 /// A tree that is in use.
@@ -88,14 +90,20 @@ impl Engine {
         &self,
         changes: &[(u64, Option<usize>)],
         fails: bool,
+        inserts_sorted: bool,
         note: impl Fn(Step),
     ) -> Result<(), IndexError> {
         let tree = Tree::open(&self.heap, self.root)?;
         self.heap.run(|tx| {
             let mut step = Step::default();
+            let mut batch = Vec::new();
             for (key, words) in changes {
                 let new = self.number.add(1);
                 match words {
+                    Some(words) if inserts_sorted => {
+                        batch.push((bytes(*key), value(new, *words)));
+                        step.writes.push((*key, Some(new)));
+                    }
                     Some(words) => {
                         let mut old = None;
                         tree.update_in(tx, &bytes(*key), |value_found| {
@@ -111,6 +119,12 @@ impl Engine {
                         }
                     }
                 }
+            }
+            if inserts_sorted {
+                batch.sort();
+                let pairs: Vec<(&[u8], &[u8])> =
+                    batch.iter().map(|(key, value)| (key.as_slice(), value.as_slice())).collect();
+                tree.insert_sorted_in(tx, &pairs)?;
             }
             note(step);
             if fails { Err(IndexError::KeyTooLong { len: 0 }) } else { Ok(()) }
@@ -193,7 +207,10 @@ impl Subject for TreeSubject {
                 let _ = engine.heap.log().checkpoint();
             }
             // Inserts come first, so that nodes grow; then as many deletions.
-            let count = [1, 1, 1, 2, 3][actor.rng.usize(..5)];
+            let mut count = [1, 1, 1, 2, 3][actor.rng.usize(..5)];
+            if self.inserts_sorted {
+                count = (count * 3).min(keys as usize);
+            }
             let mut changes: Vec<(u64, Option<usize>)> = Vec::new();
             while changes.len() < count {
                 let key = actor.rng.u64(..keys);
@@ -204,7 +221,7 @@ impl Subject for TreeSubject {
             }
             let fails = actor.rng.u8(..10) == 0;
             let ticket = actor.begin(Step::default());
-            match engine.step(&changes, fails, |step| actor.revise(ticket, step)) {
+            match engine.step(&changes, fails, self.inserts_sorted, |step| actor.revise(ticket, step)) {
                 Ok(()) => actor.returned(ticket),
                 Err(IndexError::Heap(HeapError::InDoubt(_))) => actor.in_doubt(ticket),
                 Err(_) => actor.refused(ticket),
