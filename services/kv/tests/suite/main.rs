@@ -3,3 +3,5 @@
 mod read_only_store_is_unchanged;
 mod resumed_load_keeps_newer_values;
 mod snapshot_is_of_one_commit;
+mod stored_pool;
+mod stored_pools_open;
