@@ -136,7 +136,7 @@ struct InsertRun<'a> {
     path: &'a mut Path,
 }
 
-/// What was inserted.
+/// The result of one insertion.
 struct Done {
     /// Number of pairs.
     count: usize,
@@ -190,7 +190,7 @@ struct OpenNode {
     first: usize,
 }
 
-/// What a slot is to lead to.
+/// A leaf or a node to which a slot is to lead.
 #[derive(Clone, Copy)]
 enum Child {
     Leaf(PoolOffset),
@@ -290,7 +290,7 @@ mod test {
     #[test]
     fn sorted_keys_search_few_nodes() {
         let heap = heap::create(Arc::new(memory::volatile(64 << 20)));
-        let root = heap.run(|tx| Tree::create(tx)).unwrap();
+        let root = heap.run(Tree::create).unwrap();
         let tree = Tree::open(&heap, root).unwrap();
         let mut random = fastrand::Rng::with_seed(seed(3));
         // Long keys of few different bytes: the tree is deep.
