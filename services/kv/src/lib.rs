@@ -40,6 +40,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod copy;
 mod error;
 mod escape;
 mod format;
@@ -49,6 +50,7 @@ mod progress;
 mod snapshot;
 mod store;
 
+pub use copy::{CopyError, CopyEvents, CopyReport};
 pub use error::{KvError, LineError};
 pub use escape::{escape, unescape};
 pub use format::{Format, Pair};

@@ -254,7 +254,7 @@ impl<M: Medium> Store<M> {
     }
 }
 
-fn make_tree<M: Medium>(tx: &Tx<'_, M>) -> Result<PoolOffset, KvError> {
+pub(crate) fn make_tree<M: Medium>(tx: &Tx<'_, M>) -> Result<PoolOffset, KvError> {
     let root = Tree::create(tx)?;
     tx.set_root(root);
     Ok(root)

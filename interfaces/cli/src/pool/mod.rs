@@ -1,6 +1,7 @@
 //! `lode pool`: pools as a whole.
 
 pub(crate) mod check;
+mod copy;
 mod create;
 mod dump;
 mod grow;
@@ -50,6 +51,13 @@ pub(crate) enum PoolCommand {
     /// Grow a pool, or change the size up to which it grows by itself
     #[command(after_long_help = fields::help(grow::FIELDS))]
     Grow(grow::Grow),
+    /// Copy a pool of keys and values to a new file, which takes little more space than they do
+    ///
+    /// The copy has an identity of its own, grows by itself, and has no progress of a load. It gets its name when it is
+    /// whole: a copy that is killed or fails leaves no file. All that is copied is verified; a pool with damage is not
+    /// copied. `lode kv export` prints what is left of it.
+    #[command(after_long_help = fields::help(copy::FIELDS))]
+    Copy(copy::Copy),
 }
 
 /// Arguments of a command for one pool.
@@ -67,6 +75,7 @@ pub(crate) fn run(command: &PoolCommand, options: &GlobalOptions) -> Result<Outp
         PoolCommand::Repair(args) => repair::run(&args.path, options.durability),
         PoolCommand::Stats(args) => stats::run(&args.path),
         PoolCommand::Dump(args) => dump::run(&args.path, options.json),
+        PoolCommand::Copy(copy) => copy::run(copy, options.durability),
         PoolCommand::Grow(grow) => grow::run(grow, options.durability),
     }
 }

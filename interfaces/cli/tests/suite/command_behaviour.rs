@@ -58,6 +58,24 @@ fn new_pool_is_small_and_grows() {
     lode(["kv", "load", fixture.pool(), text(&input), "--durability", "none"]).success();
 }
 
+/// A copy has all that the pool has, in a file that is as large as that needs.
+#[test]
+fn pool_copy_is_compact() {
+    let fixture = PoolFixture::of_size("8MiB");
+    let copy = fixture.folder.path().join("copy");
+    lode(["kv", "load", fixture.pool(), text(&fixture.file("in", "lode\tstone\nmag\tnet\n"))]).success();
+    let copied = lode(["pool", "copy", fixture.pool(), text(&copy), "--json"]).json();
+    assert_eq!((&copied["keys"], &copied["size_before"]), (&2.into(), &(8u64 << 20).into()));
+    assert_eq!(copied["size"], fs::metadata(&copy).unwrap().len());
+    assert!(copied["size"].as_u64().unwrap() <= 256 << 10, "{copied}");
+    let export = |pool: &str| lode(["kv", "export", pool]).success();
+    assert_eq!(export(text(&copy)), export(fixture.pool()));
+    assert!(lode(["pool", "check", text(&copy)]).success().contains("no damage"));
+    lode(["pool", "copy", fixture.pool(), text(&copy)]).failure(1, &[text(&copy), "exists"]);
+    let nowhere = fixture.folder.path().join("nowhere/copy");
+    lode(["pool", "copy", fixture.pool(), text(&nowhere)]).failure(1, &[text(&nowhere)]);
+}
+
 #[test]
 fn other_layouts_reject_kv_commands() {
     let fixture = PoolFixture::new();
@@ -211,6 +229,7 @@ fn json_fields_match_help() {
         check(&["pool", verb], &[&[pool]]);
     }
     check(&["pool", "grow"], &[&[pool, "--size", "9MiB"]]);
+    check(&["pool", "copy"], &[&[pool, text(&fixture.folder.path().join("copy"))]]);
     check(&["kv", "load"], &[&[pool, text(&input), "--ack"]]);
     check(&["kv", "put"], &[&[pool, "k", "v"]]);
     check(&["kv", "get"], &[&[pool, "k"], &[pool, "missing"]]);

@@ -264,6 +264,44 @@ fn interrupted_create_is_atomic() {
     println!("{whole} pools were whole");
 }
 
+/// A copy is whole or not there after any signal. Its source, which is only read, stays as it is.
+#[test]
+fn interrupted_copy_is_atomic() {
+    let mut rng = fastrand::Rng::with_seed(seed(2));
+    let fixture = PoolFixture::new();
+    let lines: String = (0..40_000).map(|number| format!("key {number}\tvalue of {number}\n")).collect();
+    lode(["kv", "load", fixture.pool(), text(&fixture.file("in", &lines))]).success();
+    let before = std::fs::read(&fixture.pool).unwrap();
+    let folder = fixture.folder.path().join("new");
+    std::fs::create_dir(&folder).unwrap();
+    let copy = folder.join("copy");
+    let mut whole = 0;
+    for round in 0..scaled(10) {
+        let child = command(["pool", "copy", fixture.pool(), text(&copy)])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        thread::sleep(Duration::from_micros(rng.u64(..150_000)));
+        let is_interrupt = round % 2 == 0;
+        send(&child, if is_interrupt { Signal::INT } else { Signal::KILL });
+        let code = child.wait_with_output().unwrap().status.code();
+        let left: Vec<_> = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+        // The signal may come before the program handles it, or after the last key.
+        assert!(!is_interrupt || [None, Some(0), Some(130)].contains(&code), "{code:?}");
+        if left.is_empty() {
+            assert_ne!(code, Some(0));
+            continue;
+        }
+        assert_eq!(left, std::slice::from_ref(&copy), "no file besides");
+        assert_eq!(lode(["kv", "count", text(&copy)]).success(), "40000\n");
+        std::fs::remove_file(&copy).unwrap();
+        whole += 1;
+    }
+    println!("{whole} copies were whole");
+    assert!(std::fs::read(&fixture.pool).unwrap() == before);
+}
+
 /// The input is a pipe that has nothing, nothing more, or half a line; and may stay so.
 #[test]
 fn sigint_stops_load_waiting_for_input() {

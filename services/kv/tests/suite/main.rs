@@ -1,5 +1,6 @@
 //! What the store promises: a module for each promise.
 
+mod copy_is_of_one_commit;
 mod read_only_store_is_unchanged;
 mod resumed_load_keeps_newer_values;
 mod snapshot_is_of_one_commit;
