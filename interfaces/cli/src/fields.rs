@@ -7,9 +7,14 @@ const WIDTH: usize = 98;
 
 /// Returns the last sections of a command's help: the fields of its JSON output, and the exit codes.
 pub(crate) fn help(fields: &[(&str, &str)]) -> String {
-    let width = fields.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
-    let mut text = String::from("JSON fields:\n");
-    for (name, what) in fields {
+    format!("{}\n{EXIT_CODES}", items("JSON fields", fields))
+}
+
+/// Returns a section of help: a head, and a line for each name with its meaning.
+pub(crate) fn items(head: &str, items: &[(&str, &str)]) -> String {
+    let width = items.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+    let mut text = format!("{head}:\n");
+    for (name, what) in items {
         let mut line = format!("  {name:width$} ");
         for word in what.split(' ') {
             if line.chars().count() + 1 + word.chars().count() > WIDTH {
@@ -20,5 +25,5 @@ pub(crate) fn help(fields: &[(&str, &str)]) -> String {
         }
         text += &format!("{line}\n");
     }
-    format!("{text}\n{EXIT_CODES}")
+    text
 }

@@ -43,6 +43,16 @@ pub fn reboot(platform: &mut Platform) -> Vec<Handle> {
         set.members.sort_by_key(|member| member.module.listing_order());
     }
     state.sets.extend(new.into_iter().map(|(_, set)| set));
+    order(platform);
+    for goal in &goals {
+        // An area that is too small for labels stays blank, as with firmware.
+        let _ = format_labels(platform, goal.module, goal.labels);
+    }
+    changed
+}
+
+/// Sorts sets and partitions as firmware does.
+pub(crate) fn order(platform: &mut Platform) {
     let machine = &platform.machine;
     let place = |set: &InterleaveSet| {
         let first = set.members.iter().map(|member| machine.module_index(member.module)).min();
@@ -50,11 +60,6 @@ pub fn reboot(platform: &mut Platform) -> Vec<Handle> {
     };
     platform.state.sets.sort_by_key(place);
     platform.state.partitions.sort_by_key(|partition| machine.module_index(partition.module));
-    for goal in &goals {
-        // An area that is too small for labels stays blank, as with firmware.
-        let _ = format_labels(platform, goal.module, goal.labels);
-    }
-    changed
 }
 
 #[cfg(test)]

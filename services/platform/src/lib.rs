@@ -22,6 +22,7 @@ mod platform;
 mod state;
 
 pub mod boot;
+pub mod discovery;
 pub mod e820;
 pub mod goal;
 pub mod image;
@@ -35,7 +36,7 @@ pub mod plan;
 pub mod region;
 pub mod sysfs;
 
-pub use directory::{BttError, BttSummary, Directory, DirectoryError, Purpose};
+pub use directory::{BttError, BttSummary, Directory, DirectoryError, Purpose, StateFault};
 pub use error::PlatformError;
 pub use file::error::FileError;
 pub use goal::{GoalRequest, PersistentKind, Targets};

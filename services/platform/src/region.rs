@@ -1,6 +1,6 @@
 //! Regions: ranges of physical addresses that are persistent memory.
 
-use crate::machine::Handle;
+use crate::machine::{Handle, Machine};
 use crate::namespace::error::NamespaceError;
 use crate::platform::Platform;
 use crate::state::{InterleaveSet, LabelVersion, Member};
@@ -49,14 +49,8 @@ pub enum Origin {
 impl Region {
     fn of_set(platform: &Platform, set: &InterleaveSet, number: u32, base: u64) -> Region {
         let modules = || set.members.iter().filter_map(|member| platform.machine.module(member.module));
-        let identities = modules().filter_map(|module| module.identity).enumerate();
-        let infos = identities
-            .map(|(position, module)| SetInfo { region_off: position as u64 * INTERLEAVE_LINE, module })
-            .collect::<Vec<_>>();
-        let id = match set.labels {
-            LabelVersion::V1_1 => set_cookie_v1_1(&infos),
-            LabelVersion::V1_2 => set_cookie(&infos),
-        };
+        let handles: Vec<Handle> = set.members.iter().map(|member| member.module).collect();
+        let id = set_id(&platform.machine, &handles, set.labels);
         Region {
             number,
             base,
@@ -108,6 +102,19 @@ impl Region {
     /// Returns true if a module is part of the region.
     pub fn has(&self, module: Handle) -> bool {
         self.members().iter().any(|member| member.module == module)
+    }
+}
+
+/// Returns the id of the set of these modules, by their position.
+pub(crate) fn set_id(machine: &Machine, members: &[Handle], labels: LabelVersion) -> u64 {
+    let modules = members.iter().filter_map(|member| machine.module(*member));
+    let identities = modules.filter_map(|module| module.identity).enumerate();
+    let infos = identities
+        .map(|(position, module)| SetInfo { region_off: position as u64 * INTERLEAVE_LINE, module })
+        .collect::<Vec<_>>();
+    match labels {
+        LabelVersion::V1_1 => set_cookie_v1_1(&infos),
+        LabelVersion::V1_2 => set_cookie(&infos),
     }
 }
 

@@ -1,4 +1,4 @@
-//! The fuzz targets: all code that reads bytes of a pool that may be damaged or hostile.
+//! The fuzz targets: all code that reads bytes that may be damaged or hostile, of pools, modules and saved listings.
 //!
 //! ```text
 //!   fuzz_targets/TARGET.rs    the fuzzer, on nightly --+
@@ -16,7 +16,10 @@ pub mod header;
 pub mod image;
 pub mod info_block;
 pub mod label;
+pub mod listing;
+pub mod machine_file;
 pub mod record;
+pub mod smbios;
 
 /// Returns the first bytes of `data`, with zeros for those that it lacks.
 fn page<const LEN: usize>(data: &[u8]) -> [u8; LEN] {
@@ -43,5 +46,8 @@ pub const TARGETS: &[Target] = &[
     Target { name: "image", run: image::run, seeds: image::seeds },
     Target { name: "info_block", run: info_block::run, seeds: info_block::seeds },
     Target { name: "label", run: label::run, seeds: label::seeds },
+    Target { name: "listing", run: listing::run, seeds: listing::seeds },
+    Target { name: "machine_file", run: machine_file::run, seeds: machine_file::seeds },
     Target { name: "record", run: record::run, seeds: record::seeds },
+    Target { name: "smbios", run: smbios::run, seeds: smbios::seeds },
 ];

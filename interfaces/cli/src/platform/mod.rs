@@ -8,6 +8,8 @@ mod plan;
 pub(crate) mod real;
 mod requests;
 mod show;
+mod source;
+mod template;
 
 use crate::failure::Failure;
 use crate::fields;
@@ -33,6 +35,8 @@ const REBOOT_FIELDS: &[(&str, &str)] = &[
 pub(crate) enum PlatformCommand {
     /// Create a machine in a new or empty directory
     Init(init::Init),
+    /// Print a machine file with comments, or that of a real machine
+    Template(template::Template),
     /// Draw modules, regions and namespaces of a machine, emulated or real
     Show(show::Show),
     /// Restart a machine, which applies the goals
@@ -107,6 +111,7 @@ impl MachineLocation {
 pub(crate) fn run(command: &PlatformCommand) -> Result<Output, Failure> {
     match command {
         PlatformCommand::Init(init) => init::run(init),
+        PlatformCommand::Template(template) => template::run(template),
         PlatformCommand::Show(show) => show::run(show),
         PlatformCommand::Reboot(location) if location.is_real() => {
             Ok(real::tool_commands_output(&["reboot".to_owned()]))

@@ -18,4 +18,5 @@ mod plans_are_applied;
 mod program;
 mod real_machine_listings;
 mod real_machine_plans;
+mod real_machines_are_rehearsed;
 mod sysfs_captures;

@@ -1,11 +1,12 @@
 //! Errors of directories, and of the BTTs in them.
 
 use crate::file::error::FileError;
-use crate::machine::MachineError;
+use crate::machine::{Handle, MachineError};
 use lode_nvdimm::{BttDamage, InfoBlockError};
 use std::io;
 use std::path::PathBuf;
 use thiserror::Error;
+use uuid::Uuid;
 
 /// A directory can't be used, or its change was interrupted.
 #[derive(Debug, Error)]
@@ -65,13 +66,138 @@ pub enum DirectoryError {
         /// The newest known version.
         known: u32,
     },
+    /// The state does not fit the machine: one of the two was edited.
+    #[error(
+        "{}{}: {fault}; undo the edit of this file or of {}, or make the machine anew in another directory",
+        path.display(),
+        line.map_or(String::new(), |line| format!(", line {line}")),
+        machine.display()
+    )]
+    Invalid {
+        /// The file of the state.
+        path: PathBuf,
+        /// The file of the machine.
+        machine: PathBuf,
+        /// Line of the wrong entry, from 1.
+        line: Option<usize>,
+        /// The fault.
+        #[source]
+        fault: StateFault,
+    },
     /// A file of the directory is not one that this program wrote.
-    #[error("{} was changed by another program: {message}", path.display())]
+    #[error(
+        "{}, line {line}: {message}; undo the edit, or make the machine anew in another directory",
+        path.display()
+    )]
     Corrupt {
         /// The file.
         path: PathBuf,
+        /// Line, from 1.
+        line: usize,
         /// Message of the parser.
         message: String,
+    },
+}
+
+/// A state that its machine can't have.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum StateFault {
+    /// The machine lacks the module.
+    #[error("the machine has no module {module}")]
+    UnknownModule {
+        /// The module.
+        module: Handle,
+    },
+    /// A second entry names the same module.
+    #[error("module {module} is named twice: each module has one entry")]
+    SecondEntry {
+        /// The module.
+        module: Handle,
+    },
+    /// A second entry names the same namespace.
+    #[error("the namespace {uuid} is named twice: each namespace has one entry")]
+    SecondNamespace {
+        /// The namespace.
+        uuid: Uuid,
+    },
+    /// The module has no partition.
+    #[error("module {module} is not configured: it has no partition")]
+    NotConfigured {
+        /// The module.
+        module: Handle,
+    },
+    /// The uses of a module are larger than the module.
+    #[error("module {module} can't give {used} B: firmware leaves {usable} B of it")]
+    TooLarge {
+        /// The module.
+        module: Handle,
+        /// Sum of memory, reserve and shares, in bytes.
+        used: u64,
+        /// Capacity without the part of firmware, in bytes.
+        usable: u64,
+    },
+    /// Firmware does not interleave over this number of modules.
+    #[error("a set can't have {ways} modules: it has 1, 2, 3, 4, 6, 8, 12 or 16")]
+    Ways {
+        /// Number of modules.
+        ways: usize,
+    },
+    /// The share is not a number of interleave lines.
+    #[error("a share can't be {share} B: it is a multiple of 4096 B, and not 0")]
+    Share {
+        /// The share, in bytes.
+        share: u64,
+    },
+    /// The modules of a set are on different sockets.
+    #[error("module {module} can't be in a set with {first}: the modules of a set are on one socket")]
+    OtherSocket {
+        /// The module.
+        module: Handle,
+        /// The first module of the set.
+        first: Handle,
+    },
+    /// A range extends past the media that it can be on.
+    #[error("{len} B at {off} of module {module} are outside of its media for them, {from} to {to}")]
+    Outside {
+        /// The module.
+        module: Handle,
+        /// Offset of the range on the media, in bytes.
+        off: u64,
+        /// Its length in bytes.
+        len: u64,
+        /// First byte that it can have.
+        from: u64,
+        /// End of the bytes that it can have.
+        to: u64,
+    },
+    /// Two shares of a module overlap.
+    #[error("two shares of module {module} overlap at {off}")]
+    Overlap {
+        /// The module.
+        module: Handle,
+        /// Offset of the second share on the media, in bytes.
+        off: u64,
+    },
+    /// A goal has too many shares.
+    #[error("the goal of module {module} can't have more than {most} shares")]
+    Shares {
+        /// The module.
+        module: Handle,
+        /// Largest number of shares.
+        most: usize,
+    },
+    /// Goals for the same set differ.
+    #[error(
+        "the goals of {module} and {other} differ in set {set}: its modules are on one socket, with equal shares"
+    )]
+    UnequalShares {
+        /// The module.
+        module: Handle,
+        /// The other module.
+        other: Handle,
+        /// Number of the set.
+        set: u32,
     },
 }
 

@@ -2,6 +2,7 @@
 
 use super::error::DirectoryError;
 use super::paths::{MACHINE, STATE, labels_path, media_path};
+use super::validate;
 use crate::contents::{Contents, INFO_BLOCK};
 use crate::file::error::FileError;
 use crate::machine::{Machine, MachineError};
@@ -17,11 +18,17 @@ use std::path::Path;
 /// Loads the platform from a directory without a pending change.
 pub(super) fn load(root: &Path) -> Result<Platform, DirectoryError> {
     let no_state = || DirectoryError::NoState { path: root.to_owned() };
-    let text = read(root, STATE)?.ok_or_else(no_state)?;
-    let state = parse_state(root, &text)?;
+    let state_text = read(root, STATE)?.ok_or_else(no_state)?;
+    let state = parse_state(root, &state_text)?;
     let text = read(root, MACHINE)?.ok_or_else(no_state)?;
     let path = root.join(MACHINE);
     let machine = Machine::parse(&text).map_err(|error| machine_error(&path, error))?;
+    validate::check(&state, &machine, &state_text).map_err(|(line, fault)| DirectoryError::Invalid {
+        path: root.join(STATE),
+        machine: path,
+        line,
+        fault,
+    })?;
     let mut platform = Platform { machine, state, contents: Contents::default() };
     load_areas(root, &mut platform)?;
     load_blocks(root, &mut platform)?;
@@ -80,8 +87,9 @@ pub(super) fn parse<T: for<'a> Deserialize<'a>>(
     name: &str,
     text: &str,
 ) -> Result<T, DirectoryError> {
-    toml::from_str(text).map_err(|error| DirectoryError::Corrupt {
+    toml::from_str(text).map_err(|error: toml::de::Error| DirectoryError::Corrupt {
         path: root.join(name),
+        line: error.span().map_or(1, |span| text[..span.start].matches('\n').count() + 1),
         message: error.message().to_owned(),
     })
 }

@@ -23,10 +23,12 @@ mod state_dir;
 mod step;
 #[cfg(test)]
 mod test;
+mod validate;
 
 pub use check::BttSummary;
-pub use error::{BttError, DirectoryError};
+pub use error::{BttError, DirectoryError, StateFault};
 pub use lock::Purpose;
 pub(crate) use media::Media;
 pub(crate) use staged::Staged;
 pub use state_dir::Directory;
+pub(crate) use validate::state_fault;

@@ -11,6 +11,7 @@ use super::paths::{LOCK, MACHINE, MODULES, labels_path, media_path};
 use super::staged::{STAGED, Staged};
 use super::step::Step;
 use crate::contents::ModuleWrite;
+use crate::discovery::Discovered;
 use crate::error::PlatformError;
 use crate::file::error::FileError;
 use crate::machine::{Machine, ModuleError};
@@ -43,6 +44,21 @@ impl Directory {
     /// removed.
     pub fn init(root: &Path, source: &Path, text: &str) -> Result<Directory, DirectoryError> {
         let machine = Machine::parse(text).map_err(|error| machine_error(source, error))?;
+        Directory::create(root, text, Platform::new(machine))
+    }
+
+    /// Creates a directory for a machine that was made from a real one, with its partitions, sets and goals.
+    ///
+    /// # Errors
+    /// Fails if the directory is not empty, or if a system call fails.
+    ///
+    /// # Durability
+    /// That of [`init`](Directory::init).
+    pub fn adopt(root: &Path, discovered: &Discovered) -> Result<Directory, DirectoryError> {
+        Directory::create(root, &discovered.text(), discovered.platform.clone())
+    }
+
+    fn create(root: &Path, text: &str, mut platform: Platform) -> Result<Directory, DirectoryError> {
         let io = |what: &'static str, path: &Path| {
             let path = path.to_owned();
             move |error| FileError { what, path, error }
@@ -58,7 +74,7 @@ impl Directory {
             }
         };
         fs::create_dir_all(root.join(MODULES)).map_err(io("making", root))?;
-        for module in &machine.modules {
+        for module in &platform.machine.modules {
             for (path, size) in [
                 (media_path(module.handle), module.capacity),
                 (labels_path(module.handle), module.label_area),
@@ -68,9 +84,16 @@ impl Directory {
                 file.set_len(size).map_err(io("making", &path))?;
             }
         }
-        let platform = Platform::new(machine);
+        let labels = platform.contents.take_writes().into_iter().filter_map(|write| match write {
+            ModuleWrite::Labels(module, write) => {
+                Some(Step::Write(labels_path(module), write.off, write.bytes.to_vec()))
+            }
+            ModuleWrite::Media(..) | ModuleWrite::Zeros(..) => None,
+        });
+        // ORDER: the machine and its labels are durable before the state. Stop here: there is no state, and the next
+        // `init` removes the files.
         let steps = [Step::Create(MACHINE.into(), text.as_bytes().to_vec()), Step::PersistAll];
-        let steps = steps.into_iter().chain(change_of_state(&platform.state).steps());
+        let steps = labels.chain(steps).chain(change_of_state(&platform.state).steps());
         for step in steps {
             step.run(root).map_err(io("writing", &root.join(step.path())))?;
         }

@@ -8,6 +8,7 @@ use super::paths::{LOCK, MACHINE, MODULES, NEW_STATE, STATE, labels_path, media_
 use super::staged::STAGED;
 use super::state_dir::Directory;
 use super::step::Step;
+use crate::boot;
 use crate::error::PlatformError;
 use crate::goal::{self, GoalRequest};
 use crate::machine::INCLUDED;
@@ -253,4 +254,53 @@ fn replaced_media_and_state_are_atomic() {
         let undo = [FileWrite::Whole { file: STATE.into(), text: state_text(&before) }];
         write(&root, &Change { writes: undo.into() }).unwrap();
     }
+}
+
+/// A share above 100 % once made a region larger than its modules.
+#[test]
+fn edited_state_is_validated_as_a_machine_file_is() {
+    let (_folder, mut directory) = init();
+    let root = directory.root.clone();
+    let configured = directory.change(|platform| {
+        let planned = goals(platform);
+        goal::create(platform, planned);
+        boot::reboot(platform);
+        let planned = goals(platform);
+        goal::create(platform, planned);
+        Ok::<(), PlatformError>(())
+    });
+    configured.unwrap();
+    drop(directory);
+    let sound = fs::read_to_string(root.join(STATE)).unwrap();
+    Directory::open(&root, Purpose::ReadOnly).unwrap();
+    let error = "\n[[media_error]]\nmodule = 1\noff = 4096\nlen = 9999999999\n";
+    for (from, to, entry, said) in [
+        ("share = 1073741824", "share = 107374182400", "[[set]]", "module 0x0001 can't give 107374182400 B"),
+        ("share = 1073741824", "share = 1000", "[[set]]", "a share can't be 1000 B"),
+        ("offset = 268435456", "offset = 0", "[[set]]", "1073741824 B at 0 of module 0x0001 are outside"),
+        ("memory = 0", "memory = 4096", "[[set]]", "of module 0x0001 are outside"),
+        ("reserved = 0", "reserved = 134217728", "[[partition]]", "module 0x0001 can't give 1207959552 B"),
+        ("module = 257", "module = 258", "[[partition]]", "the machine has no module 0x0102"),
+        ("module = 257", "module = 1", "[[partition]]", "module 0x0001 is named twice"),
+        ("size = 1073741824", "size = 1099511627776", "[[goal]]", "module 0x0001 can't give"),
+        ("size = 1073741824", "size = 8192", "[[goal]]", "differ in set 0"),
+        ("", error, "[[media_error]]", "9999999999 B at 4096 of module 0x0001 are outside"),
+        ("boots = 2", "boots = -2", "boots", "invalid value"),
+        ("boots = 2", "boots = 2\ncleared = [4]", "cleared", "no module 0x0004"),
+    ] {
+        let edited = if from.is_empty() { sound.clone() + to } else { sound.replacen(from, to, 1) };
+        assert_ne!(edited, sound, "{from}");
+        fs::write(root.join(STATE), &edited).unwrap();
+        let refused = Directory::open(&root, Purpose::Change).unwrap_err().to_string();
+        assert!(refused.contains(said) && refused.contains("undo the edit"), "{to}: {refused}");
+        let line = refused.split_once(", line ").unwrap().1.split(':').next().unwrap();
+        let line = edited.lines().nth(line.parse::<usize>().unwrap() - 1).unwrap();
+        assert!(line.starts_with(entry), "{to}: {line}");
+        assert_eq!(fs::read_to_string(root.join(STATE)).unwrap(), edited, "nothing is changed");
+    }
+    fs::write(root.join(STATE), &sound).unwrap();
+    let machine = fs::read_to_string(root.join(MACHINE)).unwrap();
+    fs::write(root.join(MACHINE), machine.replacen("1344MiB", "344MiB", 1)).unwrap();
+    let refused = Directory::open(&root, Purpose::ReadOnly).unwrap_err().to_string();
+    assert!(refused.contains("machine.toml") && refused.contains("leaves 92274688 B"), "{refused}");
 }

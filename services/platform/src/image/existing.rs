@@ -10,8 +10,8 @@ use crate::directory::Media;
 use crate::error::PlatformError;
 use crate::file::error::FileError;
 use crate::machine::{
-    Handle, Health, IpmctlGeneration, KernelVersion, Machine, Module, PersistenceDomain, Profile, Security,
-    Sensors,
+    CxlHardware, Handle, Health, IpmctlGeneration, KernelVersion, Machine, Module, PersistenceDomain,
+    Profile, Security, Sensors,
 };
 use crate::namespace::{Namespace, info_block_locations};
 use crate::ndctl::{self, Included, ListRequest};
@@ -252,6 +252,7 @@ fn machine(slot: QemuSlot, handle: Handle, layout: ImageLayout) -> Machine {
         modules: vec![module],
         dram: Vec::new(),
         memmap: Vec::new(),
+        cxl: CxlHardware::default(),
         firmware_scrubs: false,
     }
 }

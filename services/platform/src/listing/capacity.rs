@@ -35,7 +35,7 @@ impl Unit {
         (Unit::TiB, "TiB"),
     ];
 
-    fn bytes(self) -> u64 {
+    pub(crate) fn bytes(self) -> u64 {
         match self {
             Unit::B => 1,
             Unit::MB => 1_000_000,

@@ -1,5 +1,6 @@
 //! A machine: its hardware, and the tool versions that it emulates.
 
+use super::cxl::CxlHardware;
 use super::handle::Handle;
 use super::module::{Dram, Memmap, Module};
 use super::profile::Profile;
@@ -8,7 +9,7 @@ use super::profile::Profile;
 pub const FIRMWARE_SPACE: u64 = 256 << 20;
 
 /// A machine: its hardware, and the tool versions that it emulates.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Machine {
     /// Name of the machine.
     pub name: String,
@@ -22,6 +23,8 @@ pub struct Machine {
     pub dram: Vec<Dram>,
     /// DRAM that the kernel uses as persistent memory (`memmap=`).
     pub memmap: Vec<Memmap>,
+    /// CXL memory. Emulated machines show it; regions of it are planned for real machines only.
+    pub cxl: CxlHardware,
     /// True if firmware scrubs for bad blocks. Firmware of virtual machines does not.
     pub firmware_scrubs: bool,
 }

@@ -1,16 +1,23 @@
 //! A machine: its hardware, and the tool versions that it emulates.
 
+mod cxl;
+mod cxl_source;
 mod error;
+mod form;
 mod handle;
 mod hardware;
 mod included;
 mod machine_error;
 mod module;
 mod profile;
+mod reader;
 mod source;
+mod text;
 mod typo;
 
+pub use cxl::{AddressWindow, CxlHardware, CxlMemory, CxlPort, CxlSwitch, HostBridge};
 pub use error::ModuleError;
+pub use form::{FORM, FormField, FormSection, template};
 pub use handle::Handle;
 pub use hardware::{FIRMWARE_SPACE, Machine};
 pub use included::INCLUDED;

@@ -6,7 +6,7 @@ use lode_nvdimm::ModuleId;
 use serde::Deserialize;
 
 /// A persistent memory module.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Module {
     /// Firmware's handle.
     pub handle: Handle,
@@ -178,7 +178,7 @@ impl Default for Sensors {
 }
 
 /// A DRAM module.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Dram {
     /// The socket, from 0.
     pub socket: u16,

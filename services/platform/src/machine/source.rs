@@ -1,24 +1,21 @@
 //! Parser of machine files (TOML).
 
+use super::cxl_source::CxlSource;
 use super::handle::Handle;
 use super::hardware::Machine;
 use super::machine_error::MachineError;
 use super::module::{Dram, Health, Memmap, Module, Security, Sensors};
 use super::profile::{IpmctlGeneration, KernelVersion, PersistenceDomain, Profile};
+use super::reader::{CAPACITY_MAX, LABEL_AREA, Reader, place};
 use super::typo::nearest;
 use bytesize::ByteSize;
 use lode_nvdimm::ModuleId;
 use serde::Deserialize;
 use std::collections::BTreeSet;
-use std::ops::Range;
 use toml::Spanned;
 
-/// Default size of a label storage area, in bytes.
-const LABEL_AREA: u64 = 128 << 10;
 /// Default alignment of firmware's allocations, in bytes.
-const ALIGNMENT: u64 = 1 << 30;
-/// Largest capacity of a module: the range of 52-bit physical addresses.
-const CAPACITY_MAX: u64 = 1 << 52;
+pub(super) const ALIGNMENT: u64 = 1 << 30;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -32,6 +29,8 @@ struct Source {
     dram: Vec<DramSource>,
     #[serde(default)]
     memmap: Vec<MemmapSource>,
+    #[serde(default)]
+    cxl: CxlSource,
 }
 
 #[derive(Deserialize)]
@@ -96,6 +95,7 @@ impl Machine {
             modules: reader.modules(source.modules)?,
             dram: source.dram.into_iter().map(|dram| reader.dram(dram)).collect::<Result<_, _>>()?,
             memmap: source.memmap.iter().map(|range| reader.memmap(range)).collect::<Result<_, _>>()?,
+            cxl: reader.cxl(source.cxl)?,
             firmware_scrubs: true,
         })
     }
@@ -115,24 +115,7 @@ fn syntax(text: &str, error: &toml::de::Error) -> MachineError {
     }
 }
 
-/// Returns the line and column of a range's start, both from 1.
-fn place(text: &str, span: Range<usize>) -> (usize, usize) {
-    let before = text.get(..span.start).unwrap_or(text);
-    let line = before.rsplit('\n').next().unwrap_or_default();
-    (before.matches('\n').count() + 1, line.chars().count() + 1)
-}
-
-/// Validates values and locates them in the text.
-struct Reader<'a> {
-    text: &'a str,
-}
-
 impl Reader<'_> {
-    fn fault<T: ToString>(&self, found: &Spanned<T>, what: &'static str, want: &'static str) -> MachineError {
-        let (line, column) = place(self.text, found.span());
-        MachineError::Value { line, column, what, found: found.get_ref().to_string(), want }
-    }
-
     fn profile(&self, source: &ProfileSource) -> Result<Profile, MachineError> {
         let ipmctl = match source.ipmctl.get_ref() {
             1 => IpmctlGeneration::One,
@@ -186,11 +169,8 @@ impl Reader<'_> {
             bytes if bytes < CAPACITY_MAX && bytes % (64 << 10) == 0 => Ok(bytes),
             _ => Err(self.fault(found, "the capacity", "whole pieces of 64 KiB, below 4 PiB")),
         })?;
-        let label_area =
-            source.label_area.as_ref().map_or(Ok(LABEL_AREA), |found| match found.get_ref().as_u64() {
-                bytes if (1024..=1 << 28).contains(&bytes) && bytes % 256 == 0 => Ok(bytes),
-                _ => Err(self.fault(found, "the label area", "1KiB to 256MiB in multiples of 256 bytes")),
-            })?;
+        let label_area = source.label_area.as_ref();
+        let label_area = label_area.map_or(Ok(LABEL_AREA), |found| self.label_area(found))?;
         Ok(Module {
             handle: Handle(*source.handle.get_ref()),
             physical_id: source.physical_id,

@@ -63,12 +63,20 @@ pub fn page(platform: &Platform) -> String {
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
          <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\
          <meta name=\"color-scheme\" content=\"light dark\"><title>{name}</title>\n<style>{STYLE}{}</style></head>\n\
-         <body><main>\n<h1>{name}</h1>\n<p>{summary}</p>\n{}<div class=\"drawing\">\n{}</div>\n{}</main></body></html>\n",
+         <body><main>\n<h1>{name}</h1>\n<p>{summary}</p>\n{}<div class=\"drawing\">\n{}</div>\n{}{}</main></body></html>\n",
         hues(),
         legend(),
         svg::draw(&scene),
+        cxl_list(platform),
         rows(platform)
     )
+}
+
+/// Lists the CXL devices.
+fn cxl_list(platform: &Platform) -> String {
+    let lines = platform.machine.cxl.device_lines();
+    let items: String = lines.iter().map(|line| format!("<li>{}</li>", escape(line))).collect();
+    if items.is_empty() { items } else { format!("<ul>{items}</ul>\n") }
 }
 
 /// Formats the same values as table rows, for search and copy.

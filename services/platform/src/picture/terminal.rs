@@ -72,6 +72,9 @@ impl Picture<'_, '_> {
             shown = Some((appearance, socket.number));
         }
         self.equal_sockets(canvas, &equal, &shown);
+        for line in self.scene.platform.machine.cxl.device_lines() {
+            canvas.put(0, canvas.height(), self.width, &plain(&line), Ink::Text);
+        }
     }
 
     /// Draws the legend of the characters in bars, for those that occur.

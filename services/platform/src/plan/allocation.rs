@@ -5,7 +5,7 @@ use super::request::NamespaceRequest;
 use super::rule::RuleError;
 use super::search::{Uuids, first_success};
 use crate::goal::PersistentKind;
-use crate::machine::{Handle, Machine};
+use crate::machine::{CxlHardware, Handle, Machine};
 use crate::namespace::{self, CreateNamespace, Namespace, largest_free, size_rules};
 use crate::platform::Platform;
 use crate::region::{Origin, Region};
@@ -39,6 +39,7 @@ pub(super) fn with_only(platform: &Platform, modules: &[Handle]) -> Platform {
         modules: kept.cloned().collect(),
         dram: machine.dram.clone(),
         memmap: Vec::new(),
+        cxl: CxlHardware::default(),
         firmware_scrubs: machine.firmware_scrubs,
     })
 }

@@ -38,6 +38,8 @@ pub struct CxlDevice {
     pub volatile: Option<u64>,
     /// Bytes of persistent memory.
     pub persistent: Option<u64>,
+    /// Bytes of its label storage area.
+    pub label_area: Option<u64>,
     /// The nearest NUMA node.
     pub numa_node: Option<i64>,
     /// Endpoint port; `None` if no driver is bound to the device or no port leads to it.
@@ -62,10 +64,16 @@ pub struct CxlEndpoint {
 pub struct CxlWindow {
     /// Its name, as `decoder0.0`.
     pub name: String,
+    /// Size in bytes; `None` if the kernel shows it only to root.
+    pub size: Option<u64>,
     /// Bytes without a region; `None` if the kernel shows them only to root.
     pub free: Option<u64>,
     /// The host bridges that it interleaves, by their position.
     pub bridges: Vec<u64>,
+    /// Bytes on one bridge before it continues on the next one.
+    pub granularity: Option<u64>,
+    /// True if it supports volatile memory.
+    pub volatile: bool,
     /// True if it supports persistent memory.
     pub persistent: bool,
     /// Number of the next region that is made in it.
@@ -89,6 +97,7 @@ pub(super) fn read(root: &SysfsFolder) -> Cxl {
         firmware: folder.text("firmware_version"),
         volatile: folder.folder("ram").number("size"),
         persistent: folder.folder("pmem").number("size"),
+        label_area: folder.number("label_storage_size"),
         numa_node: folder.non_negative("numa_node"),
         endpoint: endpoints
             .iter()
@@ -145,8 +154,11 @@ fn window(port: u32, number: u32, folder: &SysfsFolder) -> CxlWindow {
     let targets = folder.text("target_list").unwrap_or_default();
     CxlWindow {
         name: format!("decoder{port}.{number}"),
+        size: folder.number("size"),
         free: folder.number("size").map(|size| size.saturating_sub(taken)),
         bridges: targets.split(',').filter_map(|id| id.trim().parse().ok()).collect(),
+        granularity: folder.number("interleave_granularity"),
+        volatile: folder.number("cap_ram") == Some(1),
         persistent: folder.number("cap_pmem") == Some(1),
         next_region: folder
             .text("create_pmem_region")

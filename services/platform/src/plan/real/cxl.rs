@@ -165,6 +165,7 @@ mod test {
             bridges: bridges.to_vec(),
             persistent: true,
             next_region: Some(next),
+            ..CxlWindow::default()
         };
         Cxl {
             devices: vec![

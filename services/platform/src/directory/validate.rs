@@ -1,0 +1,216 @@
+//! Validation of a state file against its machine: a user may have edited either.
+
+use super::error::StateFault;
+use crate::goal::WAYS;
+use crate::machine::{FIRMWARE_SPACE, Handle, Machine, Module};
+use crate::media_error::MediaError;
+use crate::region::INTERLEAVE_LINE;
+use crate::state::{Goal, InterleaveSet, Partition, Share, State};
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use std::collections::BTreeSet;
+use toml::Spanned;
+
+/// Shares of a goal: at most two, as in firmware.
+const SHARES_MAX: usize = 2;
+
+/// A list of the state file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum List {
+    Partition,
+    Set,
+    Goal,
+    Cleared,
+    Namespace,
+    MediaError,
+    KnownError,
+}
+
+/// An entry of the state file: its list, and its position in it.
+type Entry = (List, usize);
+
+/// Checks that the state fits the machine. Returns the line of the wrong entry, from 1, and the fault.
+pub(super) fn check(state: &State, machine: &Machine, text: &str) -> Result<(), (Option<usize>, StateFault)> {
+    Check { state, machine }.all().map_err(|(entry, fault)| (line_of(text, entry), fault))
+}
+
+/// Checks that the state fits the machine.
+pub(crate) fn state_fault(state: &State, machine: &Machine) -> Result<(), StateFault> {
+    Check { state, machine }.all().map_err(|(_, fault)| fault)
+}
+
+/// Returns the line of an entry.
+fn line_of(text: &str, (list, index): Entry) -> Option<usize> {
+    #[derive(Deserialize)]
+    struct Lists {
+        #[serde(default)]
+        partition: Vec<Spanned<IgnoredAny>>,
+        #[serde(default)]
+        set: Vec<Spanned<IgnoredAny>>,
+        #[serde(default)]
+        goal: Vec<Spanned<IgnoredAny>>,
+        #[serde(default)]
+        cleared: Vec<Spanned<IgnoredAny>>,
+        #[serde(default)]
+        namespace: Vec<Spanned<IgnoredAny>>,
+        #[serde(default)]
+        media_error: Vec<Spanned<IgnoredAny>>,
+        #[serde(default)]
+        known_error: Vec<Spanned<IgnoredAny>>,
+    }
+    let lists: Lists = toml::from_str(text).ok()?;
+    let list = match list {
+        List::Partition => &lists.partition,
+        List::Set => &lists.set,
+        List::Goal => &lists.goal,
+        List::Cleared => &lists.cleared,
+        List::Namespace => &lists.namespace,
+        List::MediaError => &lists.media_error,
+        List::KnownError => &lists.known_error,
+    };
+    let before = text.get(..list.get(index)?.span().start)?;
+    Some(before.matches('\n').count() + 1)
+}
+
+struct Check<'a> {
+    state: &'a State,
+    machine: &'a Machine,
+}
+
+type Checked = Result<(), (Entry, StateFault)>;
+
+impl Check<'_> {
+    fn all(&self) -> Checked {
+        each(List::Partition, &self.state.partitions, |one| self.partition(one))?;
+        unique(List::Partition, self.state.partitions.iter().map(|one| one.module))?;
+        each(List::Set, &self.state.sets, |one| self.set(one))?;
+        each(List::Partition, &self.state.partitions, |one| self.uses(one))?;
+        each(List::Goal, &self.state.goals, |one| self.goal(one))?;
+        unique(List::Goal, self.state.goals.iter().map(|one| one.module))?;
+        each(List::Cleared, &self.state.cleared, |module| self.configured(*module).map(drop))?;
+        unique(List::Cleared, self.state.cleared.iter().copied())?;
+        each(List::MediaError, &self.state.media_errors, |one| self.media_error(one))?;
+        each(List::KnownError, &self.state.known_errors, |one| self.media_error(one))?;
+        let mut uuids = BTreeSet::new();
+        each(List::Namespace, &self.state.namespaces, |one| {
+            if uuids.insert(one.uuid) { Ok(()) } else { Err(StateFault::SecondNamespace { uuid: one.uuid }) }
+        })
+    }
+
+    fn module(&self, module: Handle) -> Result<&Module, StateFault> {
+        self.machine.module(module).ok_or(StateFault::UnknownModule { module })
+    }
+
+    fn configured(&self, module: Handle) -> Result<&Partition, StateFault> {
+        self.module(module)?;
+        self.state.partition(module).ok_or(StateFault::NotConfigured { module })
+    }
+
+    /// Checks that these bytes of a module are not more than firmware leaves of it.
+    fn fits(&self, module: Handle, parts: impl IntoIterator<Item = u64>) -> Result<(), StateFault> {
+        let usable = self.module(module)?.capacity.saturating_sub(FIRMWARE_SPACE);
+        let sum = parts.into_iter().try_fold(0_u64, |sum, part| sum.checked_add(part));
+        match sum {
+            Some(used) if used <= usable => Ok(()),
+            used => Err(StateFault::TooLarge { module, used: used.unwrap_or(u64::MAX), usable }),
+        }
+    }
+
+    fn partition(&self, partition: &Partition) -> Result<(), StateFault> {
+        self.fits(partition.module, [partition.memory, partition.reserved])
+    }
+
+    fn set(&self, set: &InterleaveSet) -> Result<(), StateFault> {
+        let handles: Vec<Handle> = set.members.iter().map(|member| member.module).collect();
+        let ways = handles.len();
+        if !WAYS.contains(&ways) {
+            return Err(StateFault::Ways { ways });
+        }
+        check_share(set.share)?;
+        let mut members = BTreeSet::new();
+        for member in &set.members {
+            let module = member.module;
+            let memory = self.configured(module)?.memory;
+            if !members.insert(module) {
+                return Err(StateFault::SecondEntry { module });
+            }
+            if module.socket() != handles[0].socket() {
+                return Err(StateFault::OtherSocket { module, first: handles[0] });
+            }
+            self.fits(module, [set.share])?;
+            let capacity = self.module(module)?.capacity;
+            let start = FIRMWARE_SPACE + memory;
+            let end = member.offset.checked_add(set.share);
+            if member.offset < start || end.is_none_or(|end| end > capacity) {
+                let (off, len) = (member.offset, set.share);
+                return Err(StateFault::Outside { module, off, len, from: start, to: capacity });
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks that the uses of a module fit it together, and that its shares do not overlap.
+    fn uses(&self, partition: &Partition) -> Result<(), StateFault> {
+        let module = partition.module;
+        let mut shares: Vec<(u64, u64)> =
+            self.state.sets_of(module).map(|(set, member)| (member.offset, set.share)).collect();
+        let sizes = shares.iter().map(|(_, share)| *share);
+        self.fits(module, sizes.chain([partition.memory, partition.reserved]))?;
+        shares.sort_unstable();
+        match shares.windows(2).find(|pair| pair[0].0 + pair[0].1 > pair[1].0) {
+            Some(pair) => Err(StateFault::Overlap { module, off: pair[1].0 }),
+            None => Ok(()),
+        }
+    }
+
+    fn goal(&self, goal: &Goal) -> Result<(), StateFault> {
+        let module = goal.module;
+        let sizes = goal.shares.iter().map(|share| share.size);
+        self.fits(module, sizes.chain([goal.memory, goal.reserved]))?;
+        if goal.shares.len() > SHARES_MAX {
+            return Err(StateFault::Shares { module, most: SHARES_MAX });
+        }
+        for share in &goal.shares {
+            check_share(share.size)?;
+            let others = self.state.goals.iter().filter(|other| other.module != module);
+            let mut same = others.flat_map(|other| other.shares.iter().map(move |one| (other.module, one)));
+            let differs = |(other, one): &(Handle, &Share)| {
+                one.set == share.set && (one.size != share.size || other.socket() != module.socket())
+            };
+            if let Some((other, _)) = same.find(differs) {
+                return Err(StateFault::UnequalShares { module, other, set: share.set });
+            }
+        }
+        Ok(())
+    }
+
+    fn media_error(&self, error: &MediaError) -> Result<(), StateFault> {
+        let (module, off, len) = (error.module, error.off, error.len);
+        let to = self.module(module)?.capacity;
+        match off.checked_add(len) {
+            Some(end) if len > 0 && end <= to => Ok(()),
+            _ => Err(StateFault::Outside { module, off, len, from: 0, to }),
+        }
+    }
+}
+
+/// Checks all entries of a list.
+fn each<T>(list: List, entries: &[T], mut check: impl FnMut(&T) -> Result<(), StateFault>) -> Checked {
+    let mut all = entries.iter().enumerate();
+    all.try_for_each(|(index, entry)| check(entry).map_err(|fault| ((list, index), fault)))
+}
+
+/// Checks that no module occurs twice.
+fn unique(list: List, modules: impl Iterator<Item = Handle>) -> Checked {
+    let mut known = BTreeSet::new();
+    for (index, module) in modules.enumerate() {
+        if !known.insert(module) {
+            return Err(((list, index), StateFault::SecondEntry { module }));
+        }
+    }
+    Ok(())
+}
+
+fn check_share(share: u64) -> Result<(), StateFault> {
+    if share > 0 && share.is_multiple_of(INTERLEAVE_LINE) { Ok(()) } else { Err(StateFault::Share { share }) }
+}
