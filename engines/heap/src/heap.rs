@@ -205,7 +205,7 @@ impl<M: Medium> Heap<M> {
 
     /// Returns true if the calling thread is in a transaction on this heap.
     #[inline]
-    pub(crate) fn in_transaction(&self) -> bool {
+    pub fn in_transaction(&self) -> bool {
         self.session().is_active()
     }
 

@@ -132,7 +132,7 @@ impl Drop for Joined<'_> {
 }
 
 /// The end of an attempt.
-enum AttemptEnd {
+pub(crate) enum AttemptEnd {
     Committed,
     /// The closure returned an error.
     RolledBack,
@@ -145,7 +145,7 @@ enum AttemptEnd {
 }
 
 /// The first phase: the closure runs. A panic of the closure drops this, which rolls the transaction back.
-struct Running<'a, M: Medium> {
+pub(crate) struct Running<'a, M: Medium> {
     heap: &'a Heap<M>,
     session: &'a Session,
 }
@@ -154,12 +154,18 @@ impl<'a, M: Medium> Running<'a, M> {
     #[inline]
     fn begin(heap: &'a Heap<M>, session: &'a Session) -> Running<'a, M> {
         session.enter();
+        Running::resume(heap, session)
+    }
+
+    /// Returns the phase of the attempt that the session has begun.
+    #[inline]
+    pub(crate) fn resume(heap: &'a Heap<M>, session: &'a Session) -> Running<'a, M> {
         Running { heap, session }
     }
 
     /// Commits if the closure was `successful` and nothing else is against it, and rolls back if not.
     #[inline]
-    fn end(self, scope: FaultScope, successful: bool) -> AttemptEnd {
+    pub(crate) fn end(self, scope: FaultScope, successful: bool) -> AttemptEnd {
         let Running { heap, session } = self;
         let attempt = &mut *session.attempt();
         let mut end = self.decide(attempt.outcome(), scope.fault(), successful);

@@ -22,8 +22,10 @@
 
 mod before_images;
 mod open;
+mod owned;
 
 pub(crate) use open::{OpenList, Snapshots};
+pub use owned::OwnedSnapshot;
 
 use crate::alloc::allocations::Allocations;
 use crate::error::HeapError;
@@ -49,6 +51,8 @@ pub struct Snapshot<'h, M: Medium> {
     heap: &'h Heap<M>,
     key: u64,
     open: Arc<OpenSnapshot>,
+    /// True if an [`OwnedSnapshot`] closes it.
+    is_lent: bool,
 }
 
 /// The bytes of the pool as a [`Snapshot`] sees them: the root, and the objects to which it leads. Bitmaps and
@@ -95,7 +99,7 @@ impl<M: Medium> Heap<M> {
         } else {
             self.log().between_commits(add)?
         };
-        Ok(Snapshot { heap: self, key, open })
+        Ok(Snapshot { heap: self, key, open, is_lent: false })
     }
 
     /// Limits the private memory that transactions take for open snapshots to `bytes`; 256 MiB unless set. At the limit
@@ -188,7 +192,9 @@ impl<M: Medium> fmt::Debug for Snapshot<'_, M> {
 
 impl<M: Medium> Drop for Snapshot<'_, M> {
     fn drop(&mut self) {
-        self.heap.lock_open_snapshots().remove(self.key);
+        if !self.is_lent {
+            self.heap.lock_open_snapshots().remove(self.key);
+        }
     }
 }
 
