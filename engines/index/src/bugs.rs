@@ -14,6 +14,22 @@ pub static VALUE_BEFORE_DRAIN: Bug =
     Bug::new("value-before-drain", "a value is durable although its transaction is not");
 /// A leaf that was removed is not freed.
 pub static LEAF_LEAKED: Bug = Bug::new("leaf-leaked", "space is lost for good");
+/// A transaction does not note that it found a tree by its name.
+pub static TREE_NAME_UNVALIDATED: Bug =
+    Bug::new("tree-name-unvalidated", "a key is put to a tree that was dropped before");
+/// A dropped tree gets no entry of its own in the table of trees.
+pub static DROPPED_TREE_FORGOTTEN: Bug =
+    Bug::new("dropped-tree-forgotten", "the space of a dropped tree is lost for good");
+/// The root object of a dropped tree is not freed.
+pub static DROPPED_ROOT_LEAKED: Bug = Bug::new("dropped-root-leaked", "space is lost for good");
 
 /// Every bug of this crate.
-pub static ALL: [&Bug; 4] = [&PARENT_UNLOCKED, &CELL_UNLOCKED, &VALUE_BEFORE_DRAIN, &LEAF_LEAKED];
+pub static ALL: [&Bug; 7] = [
+    &PARENT_UNLOCKED,
+    &CELL_UNLOCKED,
+    &VALUE_BEFORE_DRAIN,
+    &LEAF_LEAKED,
+    &TREE_NAME_UNVALIDATED,
+    &DROPPED_TREE_FORGOTTEN,
+    &DROPPED_ROOT_LEAKED,
+];

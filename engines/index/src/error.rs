@@ -1,7 +1,7 @@
 //! Errors of a tree.
 
 use lode_heap::HeapError;
-use lode_layout::{KEY_LEN_MAX, PoolOffset};
+use lode_layout::{KEY_LEN_MAX, PoolOffset, TREE_NAME_LEN_MAX};
 use lode_pmem::{Fault, FaultKind};
 
 /// Reason why an operation on a tree failed. Unless a variant says otherwise, nothing was changed.
@@ -31,6 +31,17 @@ pub enum IndexError {
     /// The transaction belongs to another heap than the tree. Nothing was changed.
     #[error("the transaction is one of another pool than the tree; begin it on the heap of the tree")]
     OtherPool,
+    /// A tree can't have this name, or its types can't have theirs.
+    #[error(
+        "the name of a tree has 1 to {TREE_NAME_LEN_MAX} bytes, and this one has {len}; choose another name"
+    )]
+    TreeName {
+        /// Length of the name in bytes.
+        len: usize,
+    },
+    /// There is a tree of this name already.
+    #[error("there is a tree of this name already; choose another name, or drop it first")]
+    TreeExists,
     /// The medium holds something that can't be right.
     #[error("{what} at {at} is damaged")]
     Corrupt {
@@ -55,7 +66,11 @@ impl IndexError {
             IndexError::Corrupt { .. } | IndexError::NoTree { .. } => true,
             IndexError::Fault(fault) => fault.kind != FaultKind::Forked,
             IndexError::Heap(error) => error.is_damage(),
-            IndexError::KeyTooLong { .. } | IndexError::PoolTooLarge { .. } | IndexError::OtherPool => false,
+            IndexError::KeyTooLong { .. }
+            | IndexError::PoolTooLarge { .. }
+            | IndexError::OtherPool
+            | IndexError::TreeName { .. }
+            | IndexError::TreeExists => false,
         }
     }
 }

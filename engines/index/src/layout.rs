@@ -56,7 +56,7 @@ impl<M: Medium> Layout<M> for TreeLayout {
     }
 }
 
-fn report(error: &IndexError, root: PoolOffset, trace: &mut Trace<'_>) {
+pub(crate) fn report(error: &IndexError, root: PoolOffset, trace: &mut Trace<'_>) {
     match *error {
         IndexError::Corrupt { what, at } => {
             trace.damage(what, at, "the keys behind it can't be reached, or have wrong values");

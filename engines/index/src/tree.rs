@@ -68,6 +68,19 @@ impl<'h, M: Medium> Tree<'h, M> {
         Ok(Tree { heap, root })
     }
 
+    /// Opens the tree whose root object is at `root`, as the transaction sees it: one that the transaction has made, too.
+    ///
+    /// # Errors
+    /// [`IndexError::NoTree`], [`IndexError::OtherPool`].
+    pub fn open_in(heap: &'h Heap<M>, tx: &Tx<'_, M>, root: PoolOffset) -> Result<Tree<'h, M>, IndexError> {
+        let tree = Tree { heap, root };
+        tree.check_heap(tx)?;
+        if tx.load8(Node::root(root).meta_at()) != tree_meta() {
+            return Err(IndexError::NoTree { at: root });
+        }
+        Ok(tree)
+    }
+
     /// Returns the tree of a pool without a root object that was opened for reading. It is empty and can't be
     /// changed.
     pub fn empty(heap: &'h Heap<M>) -> Tree<'h, M> {

@@ -1,6 +1,6 @@
 //! No power cut loses a key, doubles or leaks an object, or leaves a transaction in part.
 
-use lode_index::explore::{IsolationSubject, TreeSubject};
+use lode_index::explore::{IsolationSubject, TreeSubject, TreesSubject};
 use lode_pmem::Durability;
 use lode_sim::{Budget, Machine, Setup, explore, explore_poison};
 use lode_testing::seed;
@@ -31,6 +31,22 @@ fn sorted_inserts_survive_power_cuts() {
             let setup = Setup { machine, threads, operations, budget, failing_drains, ..Setup::default() };
             let report = explore(&TreeSubject { size: 0x80000, inserts_sorted: true }, &setup);
             println!("sorted inserts, {machine}, {threads} threads: {report}");
+            assert!(report.violation.is_none(), "{}", report.violation.expect("just seen"));
+        }
+    }
+}
+
+/// Trees are made, changed and dropped whole, and the space of dropped ones is given back, whatever a power cut leaves.
+#[test]
+fn named_trees_survive_power_cuts() {
+    for machine in Machine::ALL {
+        for threads in 1..=3 {
+            let budget = Budget::scaled(5_000, 100.0);
+            let failing_drains = machine.durability == Durability::Commit;
+            let operations = 60 / threads as u64;
+            let setup = Setup { machine, threads, operations, budget, failing_drains, ..Setup::default() };
+            let report = explore(&TreesSubject { size: 0x80000 }, &setup);
+            println!("named trees, {machine}, {threads} threads: {report}");
             assert!(report.violation.is_none(), "{}", report.violation.expect("just seen"));
         }
     }

@@ -2,19 +2,19 @@
 #![cfg(lode_bugs)]
 
 use lode_index::bugs;
-use lode_index::explore::TreeSubject;
+use lode_index::explore::{TreeSubject, TreesSubject};
 use lode_layout::bug::Bug;
 use lode_pmem::Durability;
-use lode_sim::{Budget, Cpu, Machine, Setup, explore};
+use lode_sim::{Budget, Cpu, Machine, Setup, Subject, explore};
 
-fn is_found(bug: &'static Bug, threads: usize) {
+fn is_found(bug: &'static Bug, subject: &(impl Subject + Sync), threads: usize) {
     let machine = Machine { cpu: Cpu::X86, durability: Durability::Line };
     let violation = bug.plant(|| {
         (1..=40).map(|seed| seed * 1000).find_map(|seed| {
             let budget = Budget { images: 5_000, seconds: 20.0 };
             let operations = 90 / threads as u64;
             let setup = Setup { machine, threads, operations, budget, seed, ..Setup::default() };
-            explore(&TreeSubject { size: 0x80000, inserts_sorted: false }, &setup).violation
+            explore(subject, &setup).violation.map(|violation| violation.to_string())
         })
     });
     assert!(bug.was_reached(), "{bug}: the wrong code was never run");
@@ -23,10 +23,10 @@ fn is_found(bug: &'static Bug, threads: usize) {
 }
 
 macro_rules! found {
-    ($($test:ident: $bug:ident with $threads:literal;)+) => {
+    ($($test:ident: $bug:ident of $subject:ident with $threads:literal;)+) => {
         $(#[test]
         fn $test() {
-            is_found(&bugs::$bug, $threads);
+            is_found(&bugs::$bug, &$subject { size: 0x80000 }, $threads);
         })+
 
         #[test]
@@ -40,8 +40,11 @@ macro_rules! found {
 }
 
 found! {
-    parent_unlocked: PARENT_UNLOCKED with 3;
-    cell_unlocked: CELL_UNLOCKED with 2;
-    value_before_drain: VALUE_BEFORE_DRAIN with 1;
-    leaf_leaked: LEAF_LEAKED with 1;
+    parent_unlocked: PARENT_UNLOCKED of TreeSubject with 3;
+    cell_unlocked: CELL_UNLOCKED of TreeSubject with 2;
+    value_before_drain: VALUE_BEFORE_DRAIN of TreeSubject with 1;
+    leaf_leaked: LEAF_LEAKED of TreeSubject with 1;
+    tree_name_unvalidated: TREE_NAME_UNVALIDATED of TreesSubject with 3;
+    dropped_tree_forgotten: DROPPED_TREE_FORGOTTEN of TreesSubject with 1;
+    dropped_root_leaked: DROPPED_ROOT_LEAKED of TreesSubject with 1;
 }

@@ -23,6 +23,7 @@ mod layout_name;
 mod offset;
 mod record;
 mod span;
+mod tree_entry;
 mod tree_leaf;
 mod tree_node;
 mod tree_slot;
@@ -47,6 +48,7 @@ pub use record::{
     RECORD_LONG_WORDS, Record, record_checksum, rotate_sums,
 };
 pub use span::{Huge, SPAN_HEADER, SpanHeaderWords, Superblock};
+pub use tree_entry::{TREE_NAME_LEN_MAX, TYPE_NAME_LEN_MAX, TreeEntry, TreeEntryDamage, TreeTableKey};
 pub use tree_leaf::{
     KEY_LEN_MAX, LEAF_HEADER, LeafHeader, encode_leaf, leaf_crc, leaf_crc_append, leaf_words,
 };

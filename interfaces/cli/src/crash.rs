@@ -6,7 +6,7 @@ use crate::output::Output;
 use crate::progress::Progress;
 use clap::{Args, ValueEnum};
 use lode_heap::explore::{self as heap, GrowingSubject, HeapSubject, LogSubject};
-use lode_index::explore::{self as index, TreeSubject};
+use lode_index::explore::{self as index, TreeSubject, TreesSubject};
 use lode_pool::explore::PoolSubject;
 use lode_sim::{Budget, Machine, Report, Setup, explore};
 use serde_json::{Value, json};
@@ -76,7 +76,7 @@ enum Engine {
     Heap,
     /// Creation and growth of pools
     Pool,
-    /// The radix tree
+    /// The radix tree, and trees by their names
     Tree,
     /// Transactions that read what others change: words, and keys and ranges of a tree
     Isolation,
@@ -130,11 +130,18 @@ const POOL: [Workload; 2] = [
     },
     Workload { name: "pool that grows", operations: 12, explore: |setup| explore(&PoolSubject::Grow, setup) },
 ];
-const TREE: [Workload; 1] = [Workload {
-    name: "tree",
-    operations: 90,
-    explore: |setup| explore(&TreeSubject { size: 0x80000, inserts_sorted: false }, setup),
-}];
+const TREE: [Workload; 2] = [
+    Workload {
+        name: "tree",
+        operations: 90,
+        explore: |setup| explore(&TreeSubject { size: 0x80000, inserts_sorted: false }, setup),
+    },
+    Workload {
+        name: "trees that are made and dropped",
+        operations: 60,
+        explore: |setup| explore(&TreesSubject { size: 0x80000 }, setup),
+    },
+];
 
 const ISOLATION: [Workload; 2] = [
     Workload {

@@ -1,4 +1,4 @@
-//! Whole pools in memory, with headers, a heap and a tree of keys.
+//! Whole pools in memory, with headers, a heap and, for some, a tree of keys.
 
 use crate::{memory, tree};
 use lode_heap::Heap;
@@ -11,17 +11,22 @@ use uuid::Uuid;
 
 /// Makes a pool of `len` bytes with an empty tree, and opens its heap.
 pub fn create(len: u64) -> Heap<Arc<Mapping>> {
+    let heap = create_empty(len, LAYOUT_NAME);
+    tree::create(&heap);
+    heap
+}
+
+/// Makes a pool of `len` bytes with the layout of this name and no root object, and opens its heap.
+pub fn create_empty(len: u64, layout: &str) -> Heap<Arc<Mapping>> {
     let medium = Arc::new(memory::persistent(len));
-    let layout = LayoutName::new(LAYOUT_NAME).unwrap();
+    let layout = LayoutName::new(layout).unwrap();
     let header = Header::new(Uuid::from_u128(5), layout, Geometry::plan(len).unwrap(), Durability::None, 1);
     let content = |medium: &Arc<Mapping>, header: &Header| {
         Heap::format(medium, &header.geometry, header.uuid.as_bytes(), [1, 2])
             .map_err(|_| PoolError::GenerationsExhausted)
     };
     lode_pool::format(&medium, header, content).unwrap();
-    let heap = open(&medium, [3, 4]).unwrap();
-    tree::create(&heap);
-    heap
+    open(&medium, [3, 4]).unwrap()
 }
 
 /// Opens the heap of the pool on `medium`, for the log epoch `life`.

@@ -2,6 +2,7 @@
 //! meet in nodes of several kinds.
 
 mod isolation;
+mod trees;
 
 use crate::{Finding, IndexError, Tree};
 use lode_heap::{Heap, HeapError};
@@ -12,6 +13,7 @@ use lode_sim::{Actor, HistoryPrefix, SimMedium, Subject};
 use std::sync::Arc;
 
 pub use isolation::IsolationSubject;
+pub use trees::TreesSubject;
 
 const UUID: [u8; 16] = [9; 16];
 const KEYS: u64 = 28;

@@ -20,3 +20,4 @@ mod stalled_writer_is_not_corruption;
 mod transaction_of_another_heap_is_refused;
 mod transactions_are_serializable;
 mod tree_matches_ordered_map;
+mod tree_table_damage_is_found;

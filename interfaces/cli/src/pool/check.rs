@@ -7,6 +7,7 @@ use crate::progress::Progress;
 use lode_fsck::check_pool;
 use lode_heap::OpenError;
 use lode_heap::check::{Finding, Report, Severity};
+use lode_index::StoreLayout;
 use lode_kv::LAYOUT;
 use lode_pool::{Access, Headers, OpenOptions, PoolError, UncheckedPool, map_unchecked};
 use serde_json::{Value, json};
@@ -27,7 +28,7 @@ pub(crate) fn run(path: &Path) -> Result<Output, Failure> {
     let progress = Progress::spinner("checking the pool");
     let private_view = map_private_view(path)?;
     let headers = Headers::read(&private_view);
-    let report = check_pool(Arc::new(private_view), &[&LAYOUT]);
+    let report = check_pool(Arc::new(private_view), &[&LAYOUT, &StoreLayout]);
     drop(progress);
     let damaged = is_damaged(&report);
     let verdict = match (damaged, headers) {
@@ -50,7 +51,7 @@ pub(crate) fn run(path: &Path) -> Result<Output, Failure> {
 
 /// Checks the whole pool in a private view.
 pub(crate) fn check(path: &Path) -> Result<Report, Failure> {
-    Ok(check_pool(Arc::new(map_private_view(path)?), &[&LAYOUT]))
+    Ok(check_pool(Arc::new(map_private_view(path)?), &[&LAYOUT, &StoreLayout]))
 }
 
 /// Maps a private view of a file or device that may be a pool.

@@ -9,6 +9,7 @@ use crate::pool::size;
 use crate::progress::Progress;
 use lode_fsck::{LostRange, repair_pool};
 use lode_heap::{OpenError, random_log_epoch};
+use lode_index::StoreLayout;
 use lode_kv::{LAYOUT, escape};
 use lode_pool::{Access, DirtyShutdown, OpenOptions, map_for_repair};
 use serde_json::json;
@@ -34,7 +35,7 @@ pub(crate) fn run(path: &Path, durability: DurabilityOption) -> Result<Output, F
     let (medium, missing) =
         map_for_repair(path, &options).map_err(|error| failure()(OpenError::from(error).into()))?;
     let log_epoch = random_log_epoch().map_err(|error| failure()(error.into()))?;
-    let repair = repair_pool(&Arc::new(medium), log_epoch, &[&LAYOUT]).map_err(|error| {
+    let repair = repair_pool(&Arc::new(medium), log_epoch, &[&LAYOUT, &StoreLayout]).map_err(|error| {
         let step = repair_hint(&error);
         Failure::new("repairing a pool", format_args!("{}: {error}{step}", path.display()))
     })?;
