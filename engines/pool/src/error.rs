@@ -134,6 +134,15 @@ pub enum PoolError {
         /// The facts found about the medium.
         report: Box<DurabilityReport>,
     },
+    /// The file is on a network file system.
+    #[error(
+        "the file is on {name}, a network file system, where other machines see neither stores nor locks of this one; \
+         choose a disk of this machine"
+    )]
+    NetworkFileSystem {
+        /// Name of the file system.
+        name: &'static str,
+    },
     /// The pool is on a device, whose size is fixed.
     #[error("the size of a device can't be changed; make a larger namespace and copy the pool there")]
     FixedSize,
@@ -291,6 +300,7 @@ impl PoolError {
             PmemError::NotMappable { .. } => PoolError::NotAFile,
             PmemError::Empty { .. } => PoolError::Headers { a: empty, b: empty },
             PmemError::Volatile { report, .. } => PoolError::NotDurable { report: Box::new(report) },
+            PmemError::NetworkFileSystem { name, .. } => PoolError::NetworkFileSystem { name },
             PmemError::FixedSize { .. } => PoolError::FixedSize,
             PmemError::AddressSpace { reserved, asked, .. } => {
                 PoolError::AddressSpace { reserved, size: asked }

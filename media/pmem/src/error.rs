@@ -75,6 +75,14 @@ pub enum PmemError {
         /// The requested length in bytes.
         asked: u64,
     },
+    /// The file is on a network file system.
+    #[error("{}: on {name}, a network file system; choose a disk of this machine", .path.display())]
+    NetworkFileSystem {
+        /// Path of the file.
+        path: PathBuf,
+        /// Name of the file system.
+        name: &'static str,
+    },
     /// The variable LODE_CPU_MASK names an unknown feature of this kind of CPU.
     #[error("LODE_CPU_MASK names {name}, which is no feature that can be hidden here")]
     UnknownCpuFeature {

@@ -56,6 +56,7 @@ mod loss_model;
 mod mapping;
 mod medium;
 mod memory;
+mod network;
 mod new_file;
 mod report;
 mod reservation;

@@ -1,6 +1,7 @@
 //! Real media: a mapped file, device or anonymous memory.
 
 use crate::chunks::PrivateChunks;
+use crate::network::network_file_system;
 use crate::reservation::{Reservation, page};
 use crate::sysfs::{Device, Sysfs};
 use crate::{
@@ -224,6 +225,9 @@ impl MappingOptions {
             return Err(PmemError::Empty { path: path.to_owned() });
         }
         let statfs = rfs::fstatfs(file).map_err(|errno| PmemError::io("fstatfs", path, &errno.into()))?;
+        if let Some(name) = network_file_system(statfs.f_type as u32).filter(|_| !self.private) {
+            return Err(PmemError::NetworkFileSystem { path: path.to_owned(), name });
+        }
         let (report, flags, devices) = if self.private {
             let devices = self.sysfs.block_devices(dev);
             (
