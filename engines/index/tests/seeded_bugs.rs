@@ -22,11 +22,14 @@ fn is_found(bug: &'static Bug, subject: &(impl Subject + Sync), threads: usize) 
     println!("{bug}: {violation}");
 }
 
+const TREE: TreeSubject = TreeSubject { size: 0x80000, inserts_sorted: false };
+const TREES: TreesSubject = TreesSubject { size: 0x80000 };
+
 macro_rules! found {
     ($($test:ident: $bug:ident of $subject:ident with $threads:literal;)+) => {
         $(#[test]
         fn $test() {
-            is_found(&bugs::$bug, &$subject { size: 0x80000 }, $threads);
+            is_found(&bugs::$bug, &$subject, $threads);
         })+
 
         #[test]
@@ -40,11 +43,11 @@ macro_rules! found {
 }
 
 found! {
-    parent_unlocked: PARENT_UNLOCKED of TreeSubject with 3;
-    cell_unlocked: CELL_UNLOCKED of TreeSubject with 2;
-    value_before_drain: VALUE_BEFORE_DRAIN of TreeSubject with 1;
-    leaf_leaked: LEAF_LEAKED of TreeSubject with 1;
-    tree_name_unvalidated: TREE_NAME_UNVALIDATED of TreesSubject with 3;
-    dropped_tree_forgotten: DROPPED_TREE_FORGOTTEN of TreesSubject with 1;
-    dropped_root_leaked: DROPPED_ROOT_LEAKED of TreesSubject with 1;
+    parent_unlocked: PARENT_UNLOCKED of TREE with 3;
+    cell_unlocked: CELL_UNLOCKED of TREE with 2;
+    value_before_drain: VALUE_BEFORE_DRAIN of TREE with 1;
+    leaf_leaked: LEAF_LEAKED of TREE with 1;
+    tree_name_unvalidated: TREE_NAME_UNVALIDATED of TREES with 3;
+    dropped_tree_forgotten: DROPPED_TREE_FORGOTTEN of TREES with 1;
+    dropped_root_leaked: DROPPED_ROOT_LEAKED of TREES with 1;
 }

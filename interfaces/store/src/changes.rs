@@ -1,0 +1,248 @@
+//! The changes of a running transaction, and the steps that take them back to a savepoint.
+
+use crate::entries::{Direction, take_entries};
+use crate::error::{Error, Kind, Result};
+use crate::key_range::KeyBounds;
+use crate::shared::{Medium, Shared};
+use lode_heap::{OpenTransaction, Tx};
+use lode_index::{Entry, IndexError, NamedTree, Tree, Trees};
+use lode_layout::PoolOffset;
+use lode_pmem::Counter;
+use std::cell::{Cell, RefCell};
+use std::fmt;
+
+type EngineResult<T> = std::result::Result<T, IndexError>;
+
+/// The engine's transaction.
+pub(crate) enum EngineTx<'t> {
+    /// That of a closure.
+    Closure(&'t Tx<'t, Medium>),
+    /// One that the caller begins and commits.
+    Open(OpenTransaction<'t, Medium>),
+}
+
+/// A running transaction of a store.
+pub(crate) struct Changes<'t> {
+    shared: &'t Shared,
+    tx: EngineTx<'t>,
+    /// Root objects of trees that the transaction has dropped, or whose creation it has rolled back.
+    gone: RefCell<Vec<PoolOffset>>,
+    undo: RefCell<UndoLog>,
+    has_dropped: Cell<bool>,
+}
+
+/// The steps that take changes back, from the first savepoint on.
+#[derive(Debug, Default)]
+struct UndoLog {
+    steps: Vec<Undo>,
+    /// The savepoints that can be rolled back to: their numbers, and the steps that there were.
+    savepoints: Vec<(u64, usize)>,
+}
+
+/// A step that takes one change back.
+#[derive(Debug)]
+enum Undo {
+    /// Gives the key its old value, or removes it.
+    Key { root: PoolOffset, key: Vec<u8>, old: Option<Vec<u8>> },
+    /// Removes a tree that was made.
+    Created { name: String, root: PoolOffset },
+    /// Puts a dropped tree back.
+    Dropped { name: String, tree: NamedTree },
+    /// Gives a tree its old name.
+    Renamed { old: String, new: String },
+}
+
+impl fmt::Debug for Changes<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Changes").field("gone", &self.gone).field("undo", &self.undo).finish_non_exhaustive()
+    }
+}
+
+impl<'t> Changes<'t> {
+    pub(crate) fn new(shared: &'t Shared, tx: EngineTx<'t>) -> Changes<'t> {
+        let (gone, undo, has_dropped) = Default::default();
+        Changes { shared, tx, gone, undo, has_dropped }
+    }
+
+    pub(crate) fn shared(&self) -> &'t Shared {
+        self.shared
+    }
+
+    /// Returns true if the transaction has dropped a tree.
+    pub(crate) fn has_dropped(&self) -> bool {
+        self.has_dropped.get()
+    }
+
+    /// Returns the transaction of the engine.
+    pub(crate) fn into_engine(self) -> EngineTx<'t> {
+        self.tx
+    }
+
+    fn step<R>(&self, step: impl FnOnce(&Tx<'_, Medium>) -> EngineResult<R>) -> EngineResult<R> {
+        match &self.tx {
+            EngineTx::Closure(tx) => step(tx),
+            EngineTx::Open(tx) => tx.step(step),
+        }
+    }
+
+    fn in_table<R>(
+        &self,
+        step: impl FnOnce(&Trees<'_, Medium>, &Tx<'_, Medium>) -> EngineResult<R>,
+    ) -> Result<R> {
+        let trees = self.shared.trees();
+        let done = trees.and_then(|trees| self.step(|tx| step(&trees, tx)));
+        done.map_err(|error| self.shared.located(error))
+    }
+
+    fn in_tree<R>(
+        &self,
+        root: PoolOffset,
+        step: impl FnOnce(&Tree<'_, Medium>, &Tx<'_, Medium>) -> EngineResult<R>,
+    ) -> Result<R> {
+        if self.gone.borrow().contains(&root) {
+            return Err(self.shared.located(Error::new(Kind::NoTree)));
+        }
+        let heap = self.shared.heap();
+        let done = self.step(|tx| step(&Tree::open_in(heap, tx, root)?, tx));
+        done.map_err(|error| self.shared.located(error))
+    }
+
+    /// Returns a number that grows with each change.
+    pub(crate) fn changes(&self) -> u64 {
+        self.step(|tx| Ok(tx.changes())).unwrap_or(0)
+    }
+
+    pub(crate) fn find(&self, name: &str) -> Result<Option<NamedTree>> {
+        self.in_table(|trees, tx| trees.get_in(tx, name))
+    }
+
+    pub(crate) fn names(&self) -> Result<Vec<String>> {
+        self.in_table(|trees, tx| trees.names_in(tx))
+    }
+
+    pub(crate) fn create(&self, name: &str, types: [&str; 2]) -> Result<NamedTree> {
+        let tree = self.in_table(|trees, tx| trees.create_in(tx, name, types[0], types[1]))?;
+        self.gone.borrow_mut().retain(|gone| *gone != tree.root);
+        self.record(|| Undo::Created { name: name.to_owned(), root: tree.root });
+        Ok(tree)
+    }
+
+    pub(crate) fn drop_tree(&self, name: &str) -> Result<bool> {
+        let Some(tree) = self.in_table(|trees, tx| trees.drop_in(tx, name))? else { return Ok(false) };
+        self.has_dropped.set(true);
+        self.gone.borrow_mut().push(tree.root);
+        self.record(|| Undo::Dropped { name: name.to_owned(), tree });
+        Ok(true)
+    }
+
+    pub(crate) fn rename(&self, old: &str, new: &str) -> Result<bool> {
+        let was_there = self.in_table(|trees, tx| trees.rename_in(tx, old, new))?;
+        if was_there {
+            self.record(|| Undo::Renamed { old: old.to_owned(), new: new.to_owned() });
+        }
+        Ok(was_there)
+    }
+
+    pub(crate) fn get(&self, root: PoolOffset, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        self.in_tree(root, |tree, tx| tree.get_in(tx, key))
+    }
+
+    pub(crate) fn count(&self, root: PoolOffset) -> Result<u64> {
+        self.in_tree(root, |tree, tx| tree.count_in(tx))
+    }
+
+    pub(crate) fn scan(
+        &self,
+        root: PoolOffset,
+        bounds: KeyBounds,
+        direction: Direction,
+        take: &mut dyn FnMut(Entry) -> bool,
+    ) -> Result<()> {
+        self.in_tree(root, |tree, tx| take_entries(tree.range_in(tx, bounds)?, direction, take))
+    }
+
+    /// Gives `key` a value. Returns true if it had one.
+    pub(crate) fn put(&self, root: PoolOffset, key: &[u8], value: &[u8]) -> Result<bool> {
+        self.change_key(root, key, |tree, tx| tree.insert_in(tx, key, value))
+    }
+
+    /// Removes `key`. Returns true if it was there.
+    pub(crate) fn delete(&self, root: PoolOffset, key: &[u8]) -> Result<bool> {
+        self.change_key(root, key, |tree, tx| tree.delete_in(tx, key))
+    }
+
+    fn change_key(
+        &self,
+        root: PoolOffset,
+        key: &[u8],
+        change: impl FnOnce(&Tree<'_, Medium>, &Tx<'_, Medium>) -> EngineResult<bool>,
+    ) -> Result<bool> {
+        let old = if self.is_recording() { Some(self.get(root, key)?) } else { None };
+        let was_there = self.in_tree(root, change)?;
+        if let Some(old) = old {
+            self.record(|| Undo::Key { root, key: key.to_owned(), old });
+        }
+        Ok(was_there)
+    }
+
+    fn is_recording(&self) -> bool {
+        !self.undo.borrow().savepoints.is_empty()
+    }
+
+    fn record(&self, undo: impl FnOnce() -> Undo) {
+        if self.is_recording() {
+            self.undo.borrow_mut().steps.push(undo());
+        }
+    }
+
+    /// Makes a savepoint, and returns its number.
+    pub(crate) fn savepoint(&self) -> u64 {
+        static NUMBER: Counter = Counter::new(1);
+        let undo = &mut *self.undo.borrow_mut();
+        let number = NUMBER.add(1);
+        undo.savepoints.push((number, undo.steps.len()));
+        number
+    }
+
+    /// Takes all changes since the savepoint back. The savepoint stays, and those made after it are gone.
+    pub(crate) fn roll_back_to(&self, number: u64) -> Result<()> {
+        let found = self.undo.borrow().savepoints.iter().position(|(known, _)| *known == number);
+        let Some(index) = found else { return Err(self.shared.located(Error::new(Kind::SavepointGone))) };
+        let steps = {
+            let undo = &mut *self.undo.borrow_mut();
+            undo.savepoints.truncate(index + 1);
+            let len = undo.savepoints[index].1;
+            undo.steps.split_off(len)
+        };
+        steps.into_iter().rev().try_for_each(|step| self.take_back(step)).inspect_err(|_| {
+            // A part was taken back.
+            let _ = self.step(|tx| {
+                tx.set_rollback_only();
+                Ok(())
+            });
+        })
+    }
+
+    fn take_back(&self, step: Undo) -> Result<()> {
+        match step {
+            // The tree may have been dropped since the change; its drop was taken back before.
+            Undo::Key { root, key, old: Some(old) } => {
+                self.in_tree(root, |tree, tx| tree.insert_in(tx, &key, &old)).map(drop)
+            }
+            Undo::Key { root, key, old: None } => {
+                self.in_tree(root, |tree, tx| tree.delete_in(tx, &key)).map(drop)
+            }
+            Undo::Created { name, root } => {
+                self.gone.borrow_mut().push(root);
+                self.in_table(|trees, tx| trees.undo_create_in(tx, &name, root))
+            }
+            Undo::Dropped { name, tree } => {
+                self.gone.borrow_mut().retain(|gone| *gone != tree.root);
+                self.in_table(|trees, tx| trees.undo_drop_in(tx, &name, &tree))
+            }
+            Undo::Renamed { old, new } => {
+                self.in_table(|trees, tx| trees.rename_in(tx, &new, &old)).map(drop)
+            }
+        }
+    }
+}

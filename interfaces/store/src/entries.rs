@@ -1,0 +1,156 @@
+//! Scans in batches, so that an iterator borrows nothing of the pool.
+//!
+//! A batch is read in one go, and then handed out entry by entry. The first batches are short, since most scans are: a
+//! scan reads at most about twice the entries that it hands out.
+
+use crate::error::{Error, Result};
+use crate::key::Key;
+use crate::key_range::KeyBounds;
+use crate::tree_def::{decode_key, decode_value};
+use crate::value::Value;
+use lode_index::{Entry, IndexError};
+use std::collections::VecDeque;
+use std::ops::Bound;
+
+/// Entries of the first batch, and of the longest one.
+const BATCH: (usize, usize) = (4, 1024);
+/// Bytes of keys and values after which a batch ends.
+const BATCH_LEN: usize = 256 << 10;
+
+/// The direction of a scan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Direction {
+    Forward,
+    Backward,
+}
+
+/// A tree that can be scanned.
+pub(crate) trait Scan {
+    /// True if all scans show the same.
+    const IS_FIXED: bool;
+
+    /// Passes the entries between the bounds to `take`, in this direction, until that returns false.
+    fn scan(
+        &self,
+        bounds: KeyBounds,
+        direction: Direction,
+        take: &mut dyn FnMut(Entry) -> bool,
+    ) -> Result<()>;
+
+    /// Returns a number that changes with each change that later scans see.
+    fn changes(&self) -> u64;
+}
+
+/// Passes the entries of a scan to `take`, until that returns false.
+pub(crate) fn take_entries(
+    mut entries: impl DoubleEndedIterator<Item = std::result::Result<Entry, IndexError>>,
+    direction: Direction,
+    take: &mut dyn FnMut(Entry) -> bool,
+) -> std::result::Result<(), IndexError> {
+    loop {
+        let entry = match direction {
+            Direction::Forward => entries.next(),
+            Direction::Backward => entries.next_back(),
+        };
+        let Some(entry) = entry.transpose()? else { return Ok(()) };
+        if !take(entry) {
+            return Ok(());
+        }
+    }
+}
+
+/// The entries of a range, from both ends.
+#[derive(Debug)]
+pub(crate) struct Batches {
+    /// The part of the range that no batch has.
+    rest: KeyBounds,
+    is_done: bool,
+    /// Entries that were read from the front, ascending, and from the back, descending.
+    front: VecDeque<Entry>,
+    back: VecDeque<Entry>,
+    batch: usize,
+    changes: u64,
+    /// The part of the range that was not handed out, if it may change.
+    left: KeyBounds,
+}
+
+impl Batches {
+    pub(crate) fn new(bounds: KeyBounds, changes: u64) -> Batches {
+        let (front, back) = Default::default();
+        Batches { left: bounds.clone(), rest: bounds, is_done: false, front, back, batch: BATCH.0, changes }
+    }
+
+    /// Takes the caller's own changes for known: they do not change what the batches hold.
+    pub(crate) fn know_changes(&mut self, scan: &impl Scan) {
+        self.changes = scan.changes();
+    }
+
+    /// Returns the next entry from one end.
+    pub(crate) fn next<S: Scan>(&mut self, scan: &S, direction: Direction) -> Option<Result<Entry>> {
+        if self.changes != scan.changes() {
+            self.forget(scan);
+        }
+        let is_forward = direction == Direction::Forward;
+        let own = if is_forward { &mut self.front } else { &mut self.back };
+        if own.is_empty()
+            && !self.is_done
+            && let Err(error) = self.fill(scan, direction)
+        {
+            self.is_done = true;
+            self.front.clear();
+            self.back.clear();
+            return Some(Err(error));
+        }
+        // What the other end has read and not handed out comes last.
+        let entry = if is_forward {
+            self.front.pop_front().or_else(|| self.back.pop_back())
+        } else {
+            self.back.pop_front().or_else(|| self.front.pop_back())
+        }?;
+        if !S::IS_FIXED {
+            let bound = Bound::Excluded(entry.key.clone());
+            *(if is_forward { &mut self.left.0 } else { &mut self.left.1 }) = bound;
+        }
+        Some(Ok(entry))
+    }
+
+    fn fill(&mut self, scan: &impl Scan, direction: Direction) -> Result<()> {
+        let (limit, mut len) = (self.batch, 0);
+        let own = if direction == Direction::Forward { &mut self.front } else { &mut self.back };
+        let mut is_full = false;
+        scan.scan(self.rest.clone(), direction, &mut |entry| {
+            len += entry.key.len() + entry.value.len();
+            own.push_back(entry);
+            is_full = own.len() >= limit || len >= BATCH_LEN;
+            !is_full
+        })?;
+        self.batch = (limit * 2).min(BATCH.1);
+        self.is_done = !is_full;
+        if let Some(last) = own.back() {
+            let bound = Bound::Excluded(last.key.clone());
+            if direction == Direction::Forward {
+                self.rest.0 = bound;
+            } else {
+                self.rest.1 = bound;
+            }
+        }
+        Ok(())
+    }
+
+    /// Forgets what was read and not handed out, since it may have changed.
+    #[cold]
+    fn forget(&mut self, scan: &impl Scan) {
+        self.changes = scan.changes();
+        self.front.clear();
+        self.back.clear();
+        self.rest = self.left.clone();
+        self.is_done = false;
+        self.batch = BATCH.0;
+    }
+}
+
+/// Decodes an entry.
+pub(crate) fn decode<K: Key, V: Value>(entry: Result<Entry>, tree: &str) -> Result<(K, V)> {
+    let decode = |entry: Entry| Ok((decode_key(&entry.key)?, decode_value(&entry.value)?));
+    entry.and_then(decode).map_err(|error: Error| error.in_tree(tree))
+}

@@ -1,0 +1,39 @@
+#![doc = include_str!("../README.md")]
+#![forbid(unsafe_code)]
+
+#[cfg(not(target_os = "linux"))]
+compile_error!("Lodestone runs on Linux only: build for a target such as x86_64-unknown-linux-gnu");
+#[cfg(not(target_pointer_width = "64"))]
+compile_error!("Lodestone maps whole stores into memory: build for a target with 64-bit addresses");
+
+mod changes;
+mod entries;
+mod error;
+mod frozen;
+mod key;
+mod key_range;
+mod malformed;
+mod options;
+mod shared;
+mod snapshot;
+mod span;
+mod store;
+mod transaction;
+mod tree_def;
+mod value;
+mod write_tree;
+
+pub use error::{Error, Result};
+pub use key::{AsKey, AsPrefix, Key, Place};
+pub use key_range::{KeyBounds, KeyRange};
+pub use lode_pmem::Durability;
+pub use malformed::Malformed;
+pub use options::Options;
+pub use snapshot::{ReadRange, ReadTree, Snapshot};
+pub use store::Store;
+pub use transaction::{Savepoint, Transaction};
+pub use tree_def::TreeDef;
+#[cfg(feature = "serde")]
+pub use value::Json;
+pub use value::{AsValue, Value};
+pub use write_tree::{Entry, ExtractIf, WriteRange, WriteTree};

@@ -1,0 +1,379 @@
+//! Stores.
+
+use crate::error::{Error, Kind, Result};
+use crate::frozen::Frozen;
+use crate::key::{AsKey, Key, encode};
+use crate::options::Options;
+use crate::shared::Shared;
+use crate::snapshot::Snapshot;
+use crate::span::span;
+use crate::transaction::Transaction;
+use crate::tree_def::{TreeDef, decode_value};
+use crate::value::{AsValue, Value};
+use lode_heap::{HeapError, Pool};
+use lode_index::{IndexError, StoreLayout, Tree, Trees};
+use lode_layout::{LayoutName, PoolOffset};
+use lode_pool::{Access, CreateOptions, OpenOptions};
+use std::path::Path;
+use std::sync::Arc;
+
+/// Named trees of sorted keys in one file, or in persistent memory. Any number of threads read and write at once.
+///
+/// A clone is another handle of the same store. The last handle, snapshot or iterator that is dropped closes it.
+#[derive(Clone, Debug)]
+pub struct Store {
+    shared: Arc<Shared>,
+}
+
+impl Options {
+    /// Opens the store at `path`, or makes it.
+    ///
+    /// # Errors
+    /// [`is_in_use`](Error::is_in_use), [`is_not_a_store`](Error::is_not_a_store),
+    /// [`is_volatile`](Error::is_volatile), [`is_out_of_space`](Error::is_out_of_space),
+    /// [`is_damage`](Error::is_damage), or an error of the system.
+    ///
+    /// # Durability
+    /// A new store and its name are durable on return. In one that was not closed, all transactions that had returned
+    /// are there.
+    pub fn open(&self, path: impl AsRef<Path>) -> Result<Store> {
+        let path = path.as_ref();
+        match self.open_existing(path) {
+            Err(error) if error.is_not_found() => match self.create_new(path) {
+                // Another process was faster.
+                Err(error) if error.is_already_exists() => self.open_existing(path),
+                created => created,
+            },
+            opened => opened,
+        }
+    }
+
+    /// Opens the store at `path`, which exists.
+    ///
+    /// # Errors
+    /// [`is_not_found`](Error::is_not_found), and those of [`open`](Options::open).
+    pub fn open_existing(&self, path: impl AsRef<Path>) -> Result<Store> {
+        self.open_for(path.as_ref(), Access::ReadWrite)
+    }
+
+    /// Opens the store at `path` for reading. Several processes may do so at once, none of them beside one that writes.
+    ///
+    /// # Errors
+    /// [`is_not_found`](Error::is_not_found), and those of [`open`](Options::open).
+    pub fn open_read_only(&self, path: impl AsRef<Path>) -> Result<Store> {
+        self.open_for(path.as_ref(), Access::ReadOnly)
+    }
+
+    /// Makes a store at `path`, where there is no file.
+    ///
+    /// # Errors
+    /// [`is_already_exists`](Error::is_already_exists), and those of [`open`](Options::open). No file is left then.
+    pub fn create_new(&self, path: impl AsRef<Path>) -> Result<Store> {
+        let path = path.as_ref();
+        let _span = span!("create", path = %path.display());
+        let defaults = CreateOptions::new(self.size, layout_name());
+        let size_max = self.size_max.or(defaults.size_max);
+        let options = CreateOptions { size_max, durability: self.durability, ..defaults };
+        let pool = Pool::create_with::<Error>(path, &options, |heap| {
+            heap.run(|tx| Trees::create(tx).map(drop))
+                .map_err(|error: IndexError| Error::from(error).at(path))
+        })?;
+        self.finish(pool)
+    }
+
+    fn open_for(&self, path: &Path, access: Access) -> Result<Store> {
+        let _span = span!("open", path = %path.display());
+        let options = OpenOptions {
+            durability: self.durability,
+            layout: Some(layout_name()),
+            ..OpenOptions::new(access)
+        };
+        self.finish(Pool::open(path, &options)?)
+    }
+
+    fn finish(&self, pool: Pool) -> Result<Store> {
+        let path = pool.path().to_owned();
+        if let Some(bytes) = self.snapshot_memory {
+            pool.heap().set_snapshot_memory_max(bytes);
+        }
+        Store::of_pool(pool).map_err(|error| error.at(&path))
+    }
+}
+
+fn layout_name() -> LayoutName {
+    LayoutName::new(StoreLayout::NAME).expect("a layout name")
+}
+
+impl Store {
+    /// Opens the store at `path`, or makes it, with the options that [`options`](Store::options) returns.
+    ///
+    /// # Errors
+    /// As [`Options::open`].
+    ///
+    /// # Durability
+    /// As [`Options::open`].
+    pub fn open(path: impl AsRef<Path>) -> Result<Store> {
+        Options::new().open(path)
+    }
+
+    /// Returns options for opening a store.
+    pub fn options() -> Options {
+        Options::new()
+    }
+
+    fn of_pool(pool: Pool) -> Result<Store> {
+        let heap = pool.heap();
+        let mut table = heap.root()?;
+        if table.is_null() && !heap.is_read_only() {
+            // Pools that `lode pool create --layout store` has made have no content.
+            table = heap.run(|tx| match tx.root()? {
+                PoolOffset::NULL => Trees::create(tx),
+                root => Ok(root),
+            })?;
+        }
+        if let Err(IndexError::NoTree { .. }) = Trees::open(heap, table) {
+            return Err(Error::new(Kind::NotAStore));
+        }
+        Ok(Store { shared: Arc::new(Shared::new(pool, table)?) })
+    }
+
+    /// Returns the path of the store.
+    pub fn path(&self) -> &Path {
+        self.shared.pool().path()
+    }
+
+    /// Returns the size of the store in bytes: its file is about as long.
+    pub fn size(&self) -> u64 {
+        self.shared.pool().header().geometry.size()
+    }
+
+    /// Runs `closure` as a transaction. All its changes are durable when this returns `Ok`. None is made when it returns
+    /// an error, or panics.
+    ///
+    /// The closure may be called several times: it starts again when another transaction has changed what it read, or
+    /// kept what it needed. Its effects outside of the store must therefore bear repetition. A closure that is started
+    /// again often locks out the transactions that it conflicts with, so it does not starve.
+    ///
+    /// # Errors
+    /// The closure's error. [`is_in_transaction`](Error::is_in_transaction) inside of another transaction on this store;
+    /// [`is_out_of_space`](Error::is_out_of_space), [`is_too_large`](Error::is_too_large),
+    /// [`is_read_only`](Error::is_read_only), [`is_poisoned`](Error::is_poisoned), [`is_damage`](Error::is_damage). After
+    /// [`is_in_doubt`](Error::is_in_doubt) the changes may or may not be there when the store is opened again.
+    ///
+    /// # Durability
+    /// Durable on return.
+    ///
+    /// # Cost
+    /// One drain, or none if nothing was changed.
+    ///
+    /// # Example
+    /// ```
+    /// use lodestone::{Error, Store, TreeDef};
+    ///
+    /// const ACCOUNTS: TreeDef<String, u64> = TreeDef::new("accounts");
+    ///
+    /// fn transfer(store: &Store, from: &str, to: &str, sum: u64) -> lodestone::Result<()> {
+    ///     store.write(|tx| {
+    ///         let accounts = tx.tree(ACCOUNTS)?;
+    ///         let left = accounts.get(from)?.unwrap_or(0).checked_sub(sum);
+    ///         let left = left.ok_or_else(|| Error::other("the account has too little"))?;
+    ///         accounts.put(from, left)?;
+    ///         accounts.update(to, |old| Some(old.unwrap_or(0) + sum))?;
+    ///         Ok(())
+    ///     })
+    /// }
+    /// ```
+    pub fn write<R>(&self, closure: impl FnMut(&Transaction<'_>) -> Result<R>) -> Result<R> {
+        self.try_write(closure)
+    }
+
+    /// Runs `closure` as [`write`](Store::write) does, with an error type of the caller.
+    ///
+    /// # Errors
+    /// As [`write`](Store::write), converted.
+    pub fn try_write<R, E: From<Error>>(
+        &self,
+        mut closure: impl FnMut(&Transaction<'_>) -> std::result::Result<R, E>,
+    ) -> std::result::Result<R, E> {
+        let _span = span!("write");
+        self.check_outside()?;
+        let mut has_dropped = false;
+        let mut run = || {
+            self.shared.heap().run(|tx| {
+                let transaction = Transaction::of_closure(&self.shared, tx);
+                let result = closure(&transaction);
+                has_dropped = transaction.has_dropped();
+                result.map_err(Failure::Closure)
+            })
+        };
+        let mut result = run();
+        let is_full =
+            |failure: &Failure<E>| matches!(failure, Failure::Heap(error) if error.is_out_of_space());
+        if result.as_ref().err().is_some_and(is_full) && self.shared.reclaim(usize::MAX) {
+            result = run();
+        }
+        let result = result.map_err(|failure| match failure {
+            Failure::Closure(error) => error,
+            Failure::Heap(error) => self.shared.located(error).into(),
+        });
+        if result.is_ok() {
+            self.shared.after_commit(has_dropped);
+        }
+        result
+    }
+
+    /// Begins a transaction of the calling thread, for programs that can't run it as a closure. Its
+    /// [`commit`](Transaction::commit) returns the conflict with another transaction instead of starting again.
+    ///
+    /// # Errors
+    /// [`is_in_transaction`](Error::is_in_transaction) if the thread is in a transaction on this store already.
+    ///
+    /// # Example
+    /// ```
+    /// # use lodestone::{Durability, Store, TreeDef};
+    /// # fn main() -> lodestone::Result<()> {
+    /// # let folder = tempfile::tempdir().map_err(lodestone::Error::other)?;
+    /// # let store = Store::options().durability(Durability::None).open(folder.path().join("log"))?;
+    /// const EVENTS: TreeDef<u64, String> = TreeDef::new("events");
+    ///
+    /// loop {
+    ///     let tx = store.begin()?;
+    ///     let next = tx.tree(EVENTS)?.last()?.map_or(0, |(number, _)| number + 1);
+    ///     tx.tree(EVENTS)?.put(next, "started")?;
+    ///     match tx.commit() {
+    ///         Err(error) if error.is_conflict() => continue,
+    ///         done => break done?,
+    ///     }
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn begin(&self) -> Result<Transaction<'_>> {
+        let tx = self.shared.heap().begin().map_err(|error| self.shared.located(error))?;
+        Ok(Transaction::open(&self.shared, tx))
+    }
+
+    /// Opens a snapshot: all trees at one commit, for reads of any length.
+    ///
+    /// # Errors
+    /// [`is_in_transaction`](Error::is_in_transaction) inside of a transaction on this store, whose changes it would not
+    /// see; [`is_poisoned`](Error::is_poisoned).
+    ///
+    /// # Cost
+    /// That of [`Snapshot`].
+    pub fn snapshot(&self) -> Result<Snapshot> {
+        let _span = span!("snapshot");
+        Ok(Snapshot::new(Frozen::open(Arc::clone(&self.shared))?))
+    }
+
+    /// Calls `closure` with a snapshot: it reads all trees at one commit, and is called once.
+    ///
+    /// # Errors
+    /// Those of [`snapshot`](Store::snapshot), and of the closure.
+    pub fn read<R>(&self, closure: impl FnOnce(&Snapshot) -> Result<R>) -> Result<R> {
+        closure(&self.snapshot()?)
+    }
+
+    /// Calls `closure` as [`read`](Store::read) does, with an error type of the caller.
+    ///
+    /// # Errors
+    /// As [`read`](Store::read), converted.
+    pub fn try_read<R, E: From<Error>>(
+        &self,
+        closure: impl FnOnce(&Snapshot) -> std::result::Result<R, E>,
+    ) -> std::result::Result<R, E> {
+        closure(&self.snapshot()?)
+    }
+
+    /// Returns the value of one key, without a snapshot: the quickest read.
+    ///
+    /// # Errors
+    /// [`is_no_tree`](Error::is_no_tree), [`is_wrong_type`](Error::is_wrong_type); those of reads of a
+    /// [`ReadTree`](crate::ReadTree). [`is_in_transaction`](Error::is_in_transaction) inside of a transaction, whose
+    /// changes it would not see.
+    ///
+    /// # Cost
+    /// Two lookups, that of the tree by its name and that of the key. No lock.
+    pub fn get<K: Key, V: Value>(&self, def: TreeDef<'_, K, V>, key: impl AsKey<K>) -> Result<Option<V>> {
+        self.check_outside()?;
+        let located = |error: Error| self.shared.located(error.in_tree(def.name()));
+        let heap = self.shared.heap();
+        let key = encode(&key);
+        // The root object of a tree that is dropped meanwhile stays as it is.
+        let _pin = heap.pin();
+        let find = || self.shared.trees()?.get(def.name());
+        let mut found = find().map_err(|error| located(error.into()))?;
+        loop {
+            let tree = found.ok_or_else(|| located(Error::new(Kind::NoTree)))?;
+            def.check(&tree).map_err(located)?;
+            let value = Tree::open(heap, tree.root).and_then(|tree| tree.get(&key));
+            let value = value.map_err(|error| located(error.into()))?;
+            found = find().map_err(|error| located(error.into()))?;
+            // Keys of a dropped tree are deleted one after the other, so a key that is missing proves nothing.
+            if value.is_some() || found.as_ref().is_some_and(|found| found.root == tree.root) {
+                return value.map(|value| decode_value(&value)).transpose().map_err(located);
+            }
+        }
+    }
+
+    /// Gives one key a value, in a transaction of its own. The tree is made if there is none. Returns true if the key had a
+    /// value.
+    ///
+    /// # Errors
+    /// Those of [`write`](Store::write) and of [`Transaction::tree`].
+    ///
+    /// # Durability
+    /// Durable on return.
+    pub fn put<K: Key, V: Value>(
+        &self,
+        def: TreeDef<'_, K, V>,
+        key: impl AsKey<K>,
+        value: impl AsValue<V>,
+    ) -> Result<bool> {
+        self.write(|tx| tx.tree(def)?.put(&key, &value))
+    }
+
+    /// Removes one key, in a transaction of its own. Returns true if it was there.
+    ///
+    /// # Errors
+    /// Those of [`write`](Store::write); [`is_wrong_type`](Error::is_wrong_type).
+    ///
+    /// # Durability
+    /// Durable on return.
+    pub fn delete<K: Key, V: Value>(&self, def: TreeDef<'_, K, V>, key: impl AsKey<K>) -> Result<bool> {
+        self.write(|tx| tx.get_tree(def)?.map_or(Ok(false), |tree| tree.delete(&key)))
+    }
+
+    /// Closes the store: the next opening has nothing to recover.
+    ///
+    /// # Errors
+    /// [`is_in_use`](Error::is_in_use) if clones, snapshots or iterators of the store are left: the last of them closes
+    /// it. [`is_poisoned`](Error::is_poisoned) or [`is_in_doubt`](Error::is_in_doubt) after a failed sync.
+    pub fn close(self) -> Result<()> {
+        let path = self.path().to_owned();
+        match Arc::try_unwrap(self.shared) {
+            Ok(shared) => shared.close().map_err(|error| error.at(&path)),
+            Err(_) => Err(Error::new(Kind::StillInUse).at(&path)),
+        }
+    }
+
+    /// Refuses a call inside of a transaction that would not be a part of it.
+    fn check_outside(&self) -> Result<()> {
+        match self.shared.heap().in_transaction() {
+            true => Err(self.shared.located(HeapError::InTransaction)),
+            false => Ok(()),
+        }
+    }
+}
+
+/// The error of a transaction that is a closure.
+enum Failure<E> {
+    Closure(E),
+    Heap(HeapError),
+}
+
+impl<E> From<HeapError> for Failure<E> {
+    fn from(error: HeapError) -> Failure<E> {
+        Failure::Heap(error)
+    }
+}

@@ -1,0 +1,146 @@
+//! Transactions that change trees.
+
+use crate::changes::{Changes, EngineTx};
+use crate::error::{Error, Kind, Result};
+use crate::key::Key;
+use crate::shared::{Medium, Shared};
+use crate::tree_def::TreeDef;
+use crate::value::Value;
+use crate::write_tree::WriteTree;
+use lode_heap::{OpenTransaction, Tx};
+
+/// A transaction on a store: all that it reads and changes, in any of the trees, happens at one moment, or not at all.
+///
+/// [`Store::write`](crate::Store::write) lends one to a closure, and [`Store::begin`](crate::Store::begin) returns one
+/// that the caller [commits](Transaction::commit); dropped instead, it changes nothing. A transaction belongs to one
+/// thread.
+///
+/// It sees its own changes, and otherwise the store as it was at one moment. Its reads are validated when it commits.
+#[derive(Debug)]
+pub struct Transaction<'s> {
+    changes: Changes<'s>,
+}
+
+/// A moment of a transaction, to which [`Transaction::roll_back_to`] goes back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Savepoint {
+    number: u64,
+}
+
+impl<'s> Transaction<'s> {
+    pub(crate) fn of_closure(shared: &'s Shared, tx: &'s Tx<'s, Medium>) -> Transaction<'s> {
+        Transaction { changes: Changes::new(shared, EngineTx::Closure(tx)) }
+    }
+
+    pub(crate) fn open(shared: &'s Shared, tx: OpenTransaction<'s, Medium>) -> Transaction<'s> {
+        Transaction { changes: Changes::new(shared, EngineTx::Open(tx)) }
+    }
+
+    /// Returns true if the transaction has dropped a tree.
+    pub(crate) fn has_dropped(&self) -> bool {
+        self.changes.has_dropped()
+    }
+
+    /// Returns a tree, which is made if there is none of that name.
+    ///
+    /// # Errors
+    /// [`is_wrong_type`](Error::is_wrong_type), [`is_invalid_key`](Error::is_invalid_key) for the name; those of a
+    /// [change](WriteTree).
+    pub fn tree<K: Key, V: Value>(&self, def: TreeDef<'_, K, V>) -> Result<WriteTree<'_, K, V>> {
+        match self.get_tree(def)? {
+            Some(tree) => Ok(tree),
+            None => self.create_tree(def),
+        }
+    }
+
+    /// Returns a tree, or `None` if there is none of that name.
+    ///
+    /// # Errors
+    /// [`is_wrong_type`](Error::is_wrong_type); those of a [read](WriteTree).
+    pub fn get_tree<K: Key, V: Value>(&self, def: TreeDef<'_, K, V>) -> Result<Option<WriteTree<'_, K, V>>> {
+        let found = self.changes.find(def.name()).map_err(|error| error.in_tree(def.name()))?;
+        let Some(tree) = found else { return Ok(None) };
+        def.check(&tree).map_err(|error| self.changes.shared().located(error))?;
+        Ok(Some(WriteTree::new(&self.changes, tree.root, def.name())))
+    }
+
+    /// Makes a tree.
+    ///
+    /// # Errors
+    /// [`is_tree_exists`](Error::is_tree_exists), [`is_invalid_key`](Error::is_invalid_key) for the name; those of a
+    /// [change](WriteTree).
+    pub fn create_tree<K: Key, V: Value>(&self, def: TreeDef<'_, K, V>) -> Result<WriteTree<'_, K, V>> {
+        let created = self.changes.create(def.name(), [&K::type_name(), &V::type_name()]);
+        let tree = created.map_err(|error| error.in_tree(def.name()))?;
+        Ok(WriteTree::new(&self.changes, tree.root, def.name()))
+    }
+
+    /// Drops the tree of this name with all of its keys, whatever their types. Returns false if there is none. Handles of
+    /// the tree fail from then on.
+    ///
+    /// The tree is gone when the transaction commits. Its space is given back after that, a part at a time: by this
+    /// thread before [`Store::write`](crate::Store::write) returns, and if that was interrupted, by later transactions.
+    ///
+    /// # Errors
+    /// Those of a [change](WriteTree).
+    pub fn drop_tree(&self, name: &str) -> Result<bool> {
+        self.changes.drop_tree(name).map_err(|error| error.in_tree(name))
+    }
+
+    /// Gives the tree `old` the name `new`, which no tree has.
+    ///
+    /// # Errors
+    /// [`is_no_tree`](Error::is_no_tree), [`is_tree_exists`](Error::is_tree_exists),
+    /// [`is_invalid_key`](Error::is_invalid_key) for the name; those of a [change](WriteTree).
+    pub fn rename_tree(&self, old: &str, new: &str) -> Result<()> {
+        match self.changes.rename(old, new) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(self.changes.shared().located(Error::new(Kind::NoTree).in_tree(old))),
+            Err(error) => Err(error.in_tree(new)),
+        }
+    }
+
+    /// Returns the names of all trees, sorted.
+    ///
+    /// # Errors
+    /// Those of a [read](WriteTree).
+    pub fn tree_names(&self) -> Result<Vec<String>> {
+        self.changes.names()
+    }
+
+    /// Makes a savepoint.
+    ///
+    /// # Cost
+    /// From here to its end the transaction remembers the old value of each key that it changes, in memory.
+    pub fn savepoint(&self) -> Savepoint {
+        Savepoint { number: self.changes.savepoint() }
+    }
+
+    /// Takes all changes since the savepoint back: keys, and trees that were made, dropped or renamed. The savepoint can
+    /// be used again; those made after it can't. Reads that the transaction has made still count.
+    ///
+    /// # Errors
+    /// [`is_savepoint_gone`](Error::is_savepoint_gone); those of a [change](WriteTree), after which the transaction can't
+    /// commit.
+    pub fn roll_back_to(&self, savepoint: Savepoint) -> Result<()> {
+        self.changes.roll_back_to(savepoint.number)
+    }
+
+    /// Commits a transaction of [`Store::begin`](crate::Store::begin).
+    ///
+    /// # Errors
+    /// [`is_conflict`](Error::is_conflict) if another transaction has changed what this one has read: nothing is changed,
+    /// and the caller begins again. Those of [`Store::write`](crate::Store::write).
+    ///
+    /// # Durability
+    /// Durable on return.
+    pub fn commit(self) -> Result<()> {
+        let (shared, has_dropped) = (self.changes.shared(), self.has_dropped());
+        match self.changes.into_engine() {
+            EngineTx::Open(tx) => tx.commit().map_err(|error| shared.located(error))?,
+            EngineTx::Closure(_) => unreachable!("a closure is lent its transaction"),
+        }
+        shared.after_commit(has_dropped);
+        Ok(())
+    }
+}

@@ -1,0 +1,14 @@
+//! What a store promises: a module for each promise.
+//!
+//! One program, because each program of tests compiles the engine anew.
+#![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
+
+mod begun_transactions;
+mod dropped_trees_give_space_back;
+mod errors_say_what_to_do;
+mod handles_are_send;
+mod place;
+mod savepoints_take_back;
+mod store_matches_model;
+mod threads_share_a_store;
+mod tree_calls;

@@ -1,0 +1,104 @@
+//! Calls of trees take what stands for keys and values, and iterate over typed pairs.
+
+use crate::place::Place;
+use lodestone::{Result, TreeDef};
+
+const SAMPLES: TreeDef<(String, i64), Vec<u8>> = TreeDef::new("samples");
+const WORDS: TreeDef<String, u64> = TreeDef::new("words");
+
+#[test]
+fn tuples_sort_and_have_prefixes() -> Result<()> {
+    let place = Place::new();
+    let store = place.open();
+    store.write(|tx| {
+        let samples = tx.tree(SAMPLES)?;
+        for site in ["n", "north", "north\0", "south"] {
+            for time in [7, -1, 0] {
+                samples.put((site, time), site.as_bytes())?;
+            }
+        }
+        let of_north: Vec<_> =
+            samples.prefix(("north",)).map(|sample| Ok(sample?.0)).collect::<Result<_>>()?;
+        assert_eq!(of_north, [-1, 0, 7].map(|time| ("north".to_owned(), time)));
+        let times = samples.range(("north", 0)..=("north", 7)).rev();
+        assert_eq!(
+            times.map(|sample| sample.map(|((_, time), _)| time)).collect::<Result<Vec<_>>>()?,
+            [7, 0]
+        );
+        assert_eq!(samples.get((String::from("south"), -1))?, Some(b"south".to_vec()));
+        assert_eq!(samples.retain(..("north", i64::MIN), |_, _| false)?, 3);
+        assert_eq!(samples.count()?, 9);
+        Ok(())
+    })
+}
+
+#[test]
+fn scan_shows_changes_of_its_transaction() -> Result<()> {
+    let place = Place::new();
+    let store = place.open();
+    store.write(|tx| {
+        let words = tx.tree(WORDS)?;
+        for word in ["a", "b", "c", "d", "e", "f", "g"] {
+            words.put(word, 1)?;
+        }
+        let mut seen = vec![];
+        for entry in words.iter() {
+            let (word, count) = entry?;
+            // Removes the next word, and changes the one after it.
+            match word.as_str() {
+                "a" => drop(words.delete("b")?),
+                "c" => drop(words.put("d", 2)?),
+                "f" => drop(words.put("ff", 3)?),
+                _ => {}
+            }
+            seen.push((word, count));
+        }
+        let seen: Vec<_> = seen.iter().map(|(word, count)| (word.as_str(), *count)).collect();
+        assert_eq!(seen, [("a", 1), ("c", 1), ("d", 2), ("e", 1), ("f", 1), ("ff", 3), ("g", 1)]);
+        let mut both = words.iter();
+        assert_eq!(both.next_back().unwrap()?.0, "g");
+        words.delete("ff")?;
+        assert_eq!(both.next_back().unwrap()?.0, "f");
+        assert_eq!(both.next().unwrap()?.0, "a");
+        Ok(())
+    })
+}
+
+#[test]
+fn queue_pops_at_both_ends() -> Result<()> {
+    let place = Place::new();
+    let store = place.open();
+    store.write(|tx| tx.tree(WORDS)?.append([("a", 1), ("b", 2), ("c", 3)]))?;
+    let popped = store.write(|tx| {
+        let words = tx.tree(WORDS)?;
+        Ok((words.pop_first()?, words.pop_last()?, words.pop_last()?, words.pop_first()?))
+    })?;
+    let word = |word: &str, count| Some((word.to_owned(), count));
+    assert_eq!(popped, (word("a", 1), word("c", 3), word("b", 2), None));
+    Ok(())
+}
+
+#[cfg(feature = "serde")]
+#[test]
+fn json_values_gain_fields() -> Result<()> {
+    use lodestone::Json;
+
+    #[derive(serde::Serialize, serde::Deserialize)]
+    struct Old {
+        name: String,
+    }
+    #[derive(Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+    struct New {
+        name: String,
+        #[serde(default)]
+        mass: u32,
+    }
+    let place = Place::new();
+    let store = place.open();
+    store.put(TreeDef::<u8, Json<Old>>::new("stones"), 1, Json(Old { name: "basalt".into() }))?;
+    let stones: TreeDef<u8, Json<New>> = TreeDef::new("stones");
+    assert_eq!(store.get(stones, 1)?, Some(Json(New { name: "basalt".into(), mass: 0 })));
+    let other = TreeDef::<u8, Json<u8>>::new("stones");
+    assert!(store.get(other, 1).is_err_and(|error| error.is_malformed()));
+    Ok(())
+}
