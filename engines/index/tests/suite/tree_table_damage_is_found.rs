@@ -15,7 +15,7 @@ type Medium = Arc<Mapping>;
 /// Makes a store with two trees of ten keys each, and one of them dropped besides.
 fn store() -> (Heap<Medium>, PoolOffset, NamedTree) {
     let heap = kv::create_empty(1 << 20, StoreLayout::NAME);
-    let table = heap.run(|tx| Trees::create(tx)).unwrap();
+    let table = heap.run(Trees::create).unwrap();
     let trees = Trees::open(&heap, table).unwrap();
     let named = ["first", "second", "dropped"].map(|name| {
         heap.run(|tx| {

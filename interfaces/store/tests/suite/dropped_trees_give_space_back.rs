@@ -61,7 +61,7 @@ fn transaction_that_uses_dropped_tree_starts_again() {
                 scope.spawn(|| store.write(|tx| tx.drop_tree("large")).unwrap());
             });
         }
-        tree.put(100, &[1; 9])
+        tree.put(100, [1; 9])
     });
     assert!(!done.unwrap());
     assert_eq!(attempts, 2);
@@ -80,10 +80,10 @@ fn handle_of_dropped_tree_fails() {
         .write(|tx| {
             let tree = tx.tree(LARGE)?;
             tx.drop_tree("large")?;
-            assert!(tree.put(1, &[1; 9]).is_err_and(|error| error.is_no_tree()));
+            assert!(tree.put(1, [1; 9]).is_err_and(|error| error.is_no_tree()));
             assert!(tree.get(1).is_err_and(|error| error.is_no_tree()));
             assert!(tree.iter().next().unwrap().is_err_and(|error| error.is_no_tree()));
-            tx.tree(LARGE)?.put(1, &[1; 9])
+            tx.tree(LARGE)?.put(1, [1; 9])
         })
         .unwrap();
     store.close().unwrap();
@@ -94,10 +94,10 @@ fn handle_of_dropped_tree_fails() {
 fn full_store_uses_space_of_dropped_tree() {
     let place = Place::new();
     let store = Place::options().size(1 << 20).size_max(1 << 20).open(place.path()).unwrap();
-    let filled = |store: &Store| (0..).take_while(|key| store.put(LARGE, *key, &[7; 1000]).is_ok()).count();
+    let filled = |store: &Store| (0..).take_while(|key| store.put(LARGE, *key, [7; 1000]).is_ok()).count();
     let first = filled(&store);
     assert!(first > 100, "{first} keys");
-    let error = store.put(LARGE, 1 << 30, &[7; 1000]).unwrap_err();
+    let error = store.put(LARGE, 1 << 30, [7; 1000]).unwrap_err();
     assert!(error.is_out_of_space(), "{error}");
     store.write(|tx| tx.drop_tree("large")).unwrap();
     let second = filled(&store);
