@@ -29,6 +29,7 @@ pub(crate) struct Changes<'t> {
     gone: RefCell<Vec<PoolOffset>>,
     undo: RefCell<UndoLog>,
     has_dropped: Cell<bool>,
+    was_full: Cell<bool>,
 }
 
 /// The steps that take changes back, from the first savepoint on.
@@ -60,8 +61,8 @@ impl fmt::Debug for Changes<'_> {
 
 impl<'t> Changes<'t> {
     pub(crate) fn new(shared: &'t Shared, tx: EngineTx<'t>) -> Changes<'t> {
-        let (gone, undo, has_dropped) = Default::default();
-        Changes { shared, tx, gone, undo, has_dropped }
+        let (gone, undo, has_dropped, was_full) = Default::default();
+        Changes { shared, tx, gone, undo, has_dropped, was_full }
     }
 
     pub(crate) fn shared(&self) -> &'t Shared {
@@ -71,6 +72,20 @@ impl<'t> Changes<'t> {
     /// Returns true if the transaction has dropped a tree.
     pub(crate) fn has_dropped(&self) -> bool {
         self.has_dropped.get()
+    }
+
+    /// Returns true if an operation has found no space.
+    pub(crate) fn was_full(&self) -> bool {
+        self.was_full.get()
+    }
+
+    /// Adds the path of the store to an error of the engine.
+    fn failed(&self, error: IndexError) -> Error {
+        let error = self.shared.located(error);
+        if error.is_out_of_space() {
+            self.was_full.set(true);
+        }
+        error
     }
 
     /// Returns the transaction of the engine.
@@ -91,7 +106,7 @@ impl<'t> Changes<'t> {
     ) -> Result<R> {
         let trees = self.shared.trees();
         let done = trees.and_then(|trees| self.step(|tx| step(&trees, tx)));
-        done.map_err(|error| self.shared.located(error))
+        done.map_err(|error| self.failed(error))
     }
 
     fn in_tree<R>(
@@ -104,7 +119,7 @@ impl<'t> Changes<'t> {
         }
         let heap = self.shared.heap();
         let done = self.step(|tx| step(&Tree::open_in(heap, tx, root)?, tx));
-        done.map_err(|error| self.shared.located(error))
+        done.map_err(|error| self.failed(error))
     }
 
     /// Returns a number that grows with each change.

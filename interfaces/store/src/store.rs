@@ -14,6 +14,7 @@ use lode_heap::{HeapError, Pool};
 use lode_index::{IndexError, StoreLayout, Tree, Trees};
 use lode_layout::{LayoutName, PoolOffset};
 use lode_pool::{Access, CreateOptions, OpenOptions};
+use std::cell::Cell;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -197,19 +198,19 @@ impl Store {
     ) -> std::result::Result<R, E> {
         let _span = span!("write");
         self.check_outside()?;
-        let mut has_dropped = false;
+        let (has_dropped, was_full) = (Cell::new(false), Cell::new(false));
         let mut run = || {
             self.shared.heap().run(|tx| {
                 let transaction = Transaction::of_closure(&self.shared, tx);
                 let result = closure(&transaction);
-                has_dropped = transaction.has_dropped();
+                has_dropped.set(transaction.has_dropped());
+                was_full.set(transaction.was_full());
                 result.map_err(Failure::Closure)
             })
         };
         let mut result = run();
-        let is_full =
-            |failure: &Failure<E>| matches!(failure, Failure::Heap(error) if error.is_out_of_space());
-        if result.as_ref().err().is_some_and(is_full) && self.shared.reclaim(usize::MAX) {
+        let is_full = matches!(&result, Err(Failure::Heap(error)) if error.is_out_of_space());
+        if (is_full || result.is_err() && was_full.get()) && self.shared.reclaim(usize::MAX) {
             result = run();
         }
         let result = result.map_err(|failure| match failure {
@@ -217,7 +218,7 @@ impl Store {
             Failure::Heap(error) => self.shared.located(error).into(),
         });
         if result.is_ok() {
-            self.shared.after_commit(has_dropped);
+            self.shared.after_commit(has_dropped.get());
         }
         result
     }

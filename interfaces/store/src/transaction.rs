@@ -16,6 +16,22 @@ use lode_heap::{OpenTransaction, Tx};
 /// thread.
 ///
 /// It sees its own changes, and otherwise the store as it was at one moment. Its reads are validated when it commits.
+///
+/// ```compile_fail,E0277
+/// fn assert_send<T: Send>() {}
+/// assert_send::<lodestone::Transaction<'static>>(); // It belongs to its thread.
+/// ```
+///
+/// ```compile_fail
+/// # use lodestone::{Store, TreeDef};
+/// # fn leak(store: &Store) {
+/// let mut escaped = None;
+/// let _ = store.write(|tx| {
+///     escaped = Some(tx.tree(TreeDef::<u8, u8>::new("numbers"))?); // A tree ends with its transaction.
+///     Ok(())
+/// });
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct Transaction<'s> {
     changes: Changes<'s>,
@@ -39,6 +55,11 @@ impl<'s> Transaction<'s> {
     /// Returns true if the transaction has dropped a tree.
     pub(crate) fn has_dropped(&self) -> bool {
         self.changes.has_dropped()
+    }
+
+    /// Returns true if an operation has found no space.
+    pub(crate) fn was_full(&self) -> bool {
+        self.changes.was_full()
     }
 
     /// Returns a tree, which is made if there is none of that name.

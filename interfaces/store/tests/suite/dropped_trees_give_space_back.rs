@@ -1,7 +1,10 @@
 //! Dropping a tree gives all of its space back, also when readers or transactions still use it.
 
 use crate::place::Place;
-use lodestone::{Result, Store, TreeDef};
+use lode_heap::Pool;
+use lode_index::{IndexError, Trees};
+use lode_pool::{Access, OpenOptions};
+use lodestone::{Durability, Result, Store, TreeDef};
 
 const LARGE: TreeDef<u32, Vec<u8>> = TreeDef::new("large");
 const OTHER: TreeDef<u32, u32> = TreeDef::new("other");
@@ -102,4 +105,47 @@ fn full_store_uses_space_of_dropped_tree() {
     store.write(|tx| tx.drop_tree("large")).unwrap();
     let second = filled(&store);
     assert!(second + 20 > first, "{first} keys, and {second} after the drop");
+}
+
+/// Drops a tree and gives no space back, as if the power failed right after the commit.
+fn drop_without_reclaim(place: &Place, name: &str) {
+    let durability = Some(Durability::None);
+    let options = OpenOptions { durability, ..OpenOptions::new(Access::ReadWrite) };
+    let pool = Pool::open(&place.path(), &options).unwrap();
+    let trees = Trees::open(pool.heap(), pool.heap().root().unwrap()).unwrap();
+    let dropped = pool.heap().run(|tx| Ok::<_, IndexError>(trees.drop_in(tx, name)?.is_some()));
+    assert!(dropped.unwrap());
+    pool.close().unwrap();
+}
+
+#[test]
+fn space_of_interrupted_drop_comes_back() {
+    let place = Place::new();
+    let store = place.open();
+    fill(&store, 3_000);
+    store.close().unwrap();
+    drop_without_reclaim(&place, "large");
+    let reader = Place::options().open_read_only(place.path()).unwrap();
+    assert!(reader.snapshot().unwrap().tree_names().unwrap().is_empty());
+    drop(reader);
+    // Each transaction gives some of it back.
+    let store = place.open();
+    (0..10).for_each(|key| assert!(!store.put(OTHER, key, 1).unwrap()));
+    store.close().unwrap();
+    place.check(10);
+}
+
+#[test]
+fn transaction_without_space_waits_for_interrupted_drop() {
+    let place = Place::new();
+    let store = Place::options().size(1 << 20).size_max(1 << 20).open(place.path()).unwrap();
+    let count = (0..).take_while(|key| store.put(LARGE, *key, &[7; 1000]).is_ok()).count() as u32;
+    store.close().unwrap();
+    drop_without_reclaim(&place, "large");
+    // All in one transaction, which finds no space at first.
+    let store = place.open();
+    let half = (0..count / 2).map(|key| (key, [7; 1000]));
+    assert_eq!(store.write(|tx| tx.tree(LARGE)?.append(half.clone())).unwrap(), u64::from(count / 2));
+    store.close().unwrap();
+    place.check(u64::from(count / 2));
 }

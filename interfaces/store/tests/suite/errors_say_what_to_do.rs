@@ -1,7 +1,8 @@
 //! Each error says what failed, in which store and tree, and what to do; its questions tell the kinds apart.
 
 use crate::place::Place;
-use lodestone::{Error, Store, TreeDef};
+use lode_heap::{CreateOptions, LayoutName, Pool};
+use lodestone::{Durability, Error, Store, TreeDef};
 
 const WORDS: TreeDef<String, u64> = TreeDef::new("words");
 
@@ -136,4 +137,30 @@ fn errors_of_callers_pass_through() {
     });
     assert_eq!(refused, Err(Mine::Refused));
     assert_eq!(store.try_read(|view| view.tree(WORDS)?.get("a").map_err(Mine::from)), Err(Mine::Store(true)));
+}
+
+#[test]
+fn pool_without_content_becomes_a_store() {
+    let place = Place::new();
+    let layout = LayoutName::new("store").unwrap();
+    let options = CreateOptions { durability: Some(Durability::None), ..CreateOptions::new(1 << 20, layout) };
+    Pool::create(&place.path(), &options).unwrap().close().unwrap();
+    let reader = Place::options().open_read_only(place.path()).unwrap();
+    assert!(reader.get(WORDS, "a").is_err_and(|error| error.is_no_tree()));
+    assert!(reader.snapshot().unwrap().tree_names().unwrap().is_empty());
+    drop(reader);
+    let store = place.open();
+    store.put(WORDS, "a", 1).unwrap();
+    store.close().unwrap();
+    assert_eq!(place.open().get(WORDS, "a").unwrap(), Some(1));
+}
+
+#[test]
+fn pool_of_other_layout_is_refused() {
+    let place = Place::new();
+    let layout = LayoutName::new("kv").unwrap();
+    let options = CreateOptions { durability: Some(Durability::None), ..CreateOptions::new(1 << 20, layout) };
+    Pool::create(&place.path(), &options).unwrap().close().unwrap();
+    let error = Place::options().open(place.path()).unwrap_err();
+    assert!(error.is_not_a_store(), "{error}");
 }
