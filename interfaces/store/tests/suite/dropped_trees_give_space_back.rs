@@ -139,7 +139,7 @@ fn space_of_interrupted_drop_comes_back() {
 fn transaction_without_space_waits_for_interrupted_drop() {
     let place = Place::new();
     let store = Place::options().size(1 << 20).size_max(1 << 20).open(place.path()).unwrap();
-    let count = (0..).take_while(|key| store.put(LARGE, *key, &[7; 1000]).is_ok()).count() as u32;
+    let count = (0..).take_while(|key| store.put(LARGE, *key, [7; 1000]).is_ok()).count() as u32;
     store.close().unwrap();
     drop_without_reclaim(&place, "large");
     // All in one transaction, which finds no space at first.
