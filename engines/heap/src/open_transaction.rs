@@ -15,6 +15,9 @@ use std::rc::Rc;
 /// A transaction that the caller begins and commits, of one attempt. [`Heap::run`] is to be preferred: it starts again
 /// after a conflict, and keeps shorter transactions from starving a long one.
 ///
+/// It holds the locks of what it has changed until it is committed or dropped, and transactions of other threads that want
+/// one of them start again until then. So the thread must not wait for such a thread meanwhile.
+///
 /// Dropping it rolls it back. It belongs to the thread that began it; a call of [`Heap::run`] by this thread joins it.
 /// One that is leaked, by [`mem::forget`], stays open, so that later transactions of the thread never commit.
 pub struct OpenTransaction<'h, M: Medium> {

@@ -226,6 +226,9 @@ impl Store {
     /// Begins a transaction of the calling thread, for programs that can't run it as a closure. Its
     /// [`commit`](Transaction::commit) returns the conflict with another transaction instead of starting again.
     ///
+    /// Until then, transactions of other threads that want to change the same keys or their neighbours start again, so the
+    /// thread must not wait for such a thread meanwhile.
+    ///
     /// # Errors
     /// [`is_in_transaction`](Error::is_in_transaction) if the thread is in a transaction on this store already.
     ///
