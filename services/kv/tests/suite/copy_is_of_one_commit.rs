@@ -124,9 +124,12 @@ fn copy_takes_what_is_used_and_a_step() {
     let path = folder.path().join("pool");
     let store = create(&path);
     fill(&store, 20_000, &[7; 500]);
-    for key in (0..20_000).filter(|key| key % 10 != 0) {
-        assert!(store.delete(format!("key {key:08}").as_bytes()).unwrap());
-    }
+    let tree = store.tree().unwrap();
+    let removed: Result<bool, IndexError> = store.heap().run(|tx| {
+        let mut keys = (0..20_000).filter(|key| key % 10 != 0);
+        keys.try_fold(true, |all, key| Ok(all & tree.delete_in(tx, format!("key {key:08}").as_bytes())?))
+    });
+    assert_eq!(removed, Ok(true));
     let stats = store.heap().stats().unwrap();
     let used: u64 = stats.classes.iter().map(|class| class.used * class.block_size).sum();
     let copy = folder.path().join("copy");
