@@ -3,7 +3,7 @@
 //! A batch is read in one go, and then handed out entry by entry. The first batches are short, since most scans are: a
 //! scan reads at most about twice the entries that it hands out.
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::key::Key;
 use crate::key_range::KeyBounds;
 use crate::tree_def::{decode_key, decode_value};
@@ -150,7 +150,6 @@ impl Batches {
 }
 
 /// Decodes an entry.
-pub(crate) fn decode<K: Key, V: Value>(entry: Result<Entry>, tree: &str) -> Result<(K, V)> {
-    let decode = |entry: Entry| Ok((decode_key(&entry.key)?, decode_value(&entry.value)?));
-    entry.and_then(decode).map_err(|error: Error| error.in_tree(tree))
+pub(crate) fn decode<K: Key, V: Value>(entry: &Entry) -> Result<(K, V)> {
+    Ok((decode_key(&entry.key)?, decode_value(&entry.value)?))
 }

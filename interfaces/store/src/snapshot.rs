@@ -5,7 +5,7 @@ use crate::error::{Error, Kind, Result};
 use crate::frozen::{Frozen, FrozenTree};
 use crate::key::{AsKey, AsPrefix, Key, encode};
 use crate::key_range::{KeyBounds, KeyRange};
-use crate::tree_def::{TreeDef, decode_key, decode_value};
+use crate::tree_def::{TreeDef, decode_value};
 use crate::value::Value;
 use lode_index::{Entry, prefix_end};
 use std::fmt;
@@ -132,8 +132,7 @@ impl<K: Key, V: Value> ReadTree<K, V> {
             found = Some(entry);
             false
         })?;
-        let pair = |entry: Entry| Ok((decode_key(&entry.key)?, decode_value(&entry.value)?));
-        found.map(pair).transpose().map_err(|error| self.tree.located(error))
+        found.as_ref().map(decode).transpose().map_err(|error| self.tree.located(error))
     }
 
     /// Returns the entries whose keys lie in `keys`.
@@ -181,7 +180,7 @@ impl<K, V> fmt::Debug for ReadRange<K, V> {
 impl<K: Key, V: Value> ReadRange<K, V> {
     fn next_from(&mut self, direction: Direction) -> Option<Result<(K, V)>> {
         let entry = self.batches.next(&self.tree, direction)?;
-        Some(decode(entry, self.tree.name()).map_err(|error| self.tree.located(error)))
+        Some(entry.and_then(|entry| decode(&entry)).map_err(|error| self.tree.located(error)))
     }
 }
 

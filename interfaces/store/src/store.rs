@@ -297,7 +297,7 @@ impl Store {
     /// changes it would not see.
     ///
     /// # Cost
-    /// Two lookups, that of the tree by its name and that of the key. No lock.
+    /// Two lookups, that of the tree by its name and that of the key; a third one if there is no value. No lock.
     pub fn get<K: Key, V: Value>(&self, def: TreeDef<'_, K, V>, key: impl AsKey<K>) -> Result<Option<V>> {
         self.check_outside()?;
         let located = |error: Error| self.shared.located(error.in_tree(def.name()));
@@ -312,10 +312,13 @@ impl Store {
             def.check(&tree).map_err(located)?;
             let value = Tree::open(heap, tree.root).and_then(|tree| tree.get(&key));
             let value = value.map_err(|error| located(error.into()))?;
-            found = find().map_err(|error| located(error.into()))?;
+            if let Some(value) = value {
+                return decode_value(&value).map(Some).map_err(located);
+            }
             // Keys of a dropped tree are deleted one after the other, so a key that is missing proves nothing.
-            if value.is_some() || found.as_ref().is_some_and(|found| found.root == tree.root) {
-                return value.map(|value| decode_value(&value)).transpose().map_err(located);
+            found = find().map_err(|error| located(error.into()))?;
+            if found.as_ref().is_some_and(|found| found.root == tree.root) {
+                return Ok(None);
             }
         }
     }

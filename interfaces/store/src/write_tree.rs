@@ -6,7 +6,7 @@ use crate::error::{Error, Kind, Result};
 use crate::key::{AsKey, AsPrefix, Key, encode};
 use crate::key_range::{KeyBounds, KeyRange};
 use crate::snapshot::prefix_bounds;
-use crate::tree_def::{decode_key, decode_value, malformed_value};
+use crate::tree_def::{decode_value, malformed_value};
 use crate::value::{AsValue, Value};
 use lode_index::Entry as EngineEntry;
 use lode_layout::PoolOffset;
@@ -107,8 +107,7 @@ impl<'t, K: Key, V: Value> WriteTree<'t, K, V> {
     }
 
     fn decode_entry(&self, entry: &EngineEntry) -> Result<(K, V)> {
-        let key = decode_key(&entry.key).map_err(|error| self.tree.located(error))?;
-        Ok((key, self.decode_value(&entry.value)?))
+        decode(entry).map_err(|error| self.tree.located(error))
     }
 
     /// Returns the value of `key`.
@@ -370,7 +369,7 @@ impl<K, V> fmt::Debug for WriteRange<'_, K, V> {
 impl<K: Key, V: Value> WriteRange<'_, K, V> {
     fn next_from(&mut self, direction: Direction) -> Option<Result<(K, V)>> {
         let entry = self.batches.next(&self.tree, direction)?;
-        Some(decode(entry, &self.tree.name).map_err(|error| self.tree.located(error)))
+        Some(entry.and_then(|entry| decode(&entry)).map_err(|error| self.tree.located(error)))
     }
 }
 
@@ -408,10 +407,9 @@ impl<K: Key, V: Value, F: FnMut(&K, &V) -> bool> ExtractIf<'_, K, V, F> {
                 Ok(entry) => entry,
                 Err(error) => return Some(Err(error)),
             };
-            let pair = decode_key(&entry.key).and_then(|key| Ok((key, decode_value(&entry.value)?)));
-            let (key, value) = match pair.map_err(|error| tree.located(error)) {
+            let (key, value) = match decode(&entry) {
                 Ok(pair) => pair,
-                Err(error) => return Some(Err(error)),
+                Err(error) => return Some(Err(tree.located(error))),
             };
             if (self.is_extracted)(&key, &value) {
                 let removed = tree.delete(&entry.key);

@@ -1,10 +1,11 @@
 //! Transactions that read some words and change others: each history has an order that explains it.
 
+use super::opened::{format_heap, open_heap};
 use crate::error::HeapError;
 use crate::heap::Heap;
 use crate::snapshot::Snapshot;
 use crate::tx::Tx;
-use lode_layout::{Geometry, LINE, PoolOffset};
+use lode_layout::{LINE, PoolOffset};
 use lode_pmem::Medium;
 use lode_sim::{Actor, HistoryPrefix, OrderMismatch, SerialOrders, SimMedium, Subject};
 use std::fmt;
@@ -169,9 +170,7 @@ impl Subject for IsolationSubject {
     }
 
     fn format(&self, medium: Arc<SimMedium>) -> Result<(), HeapError> {
-        let geometry = Geometry::plan(self.size).expect("a size");
-        Heap::format(&medium, &geometry, &UUID, [1, 1])?;
-        let (heap, _) = Heap::open(medium, &geometry, UUID, [2, 2])?;
+        let heap = format_heap(medium, self.size, UUID)?;
         heap.run(|tx| {
             let root = tx.alloc_zeroed(WORDS * LINE, LINE, TYPE)?;
             tx.store8(root, TOTAL);
@@ -182,8 +181,7 @@ impl Subject for IsolationSubject {
     }
 
     fn start(&self, medium: Arc<SimMedium>) -> Result<Engine, HeapError> {
-        let geometry = Geometry::plan(self.size).expect("a size");
-        let (heap, _) = Heap::open(medium, &geometry, UUID, [3, 3])?;
+        let heap = open_heap(medium, self.size, UUID, 3)?;
         let root = heap.root()?;
         Ok(Engine { heap, root })
     }
@@ -208,8 +206,7 @@ impl Subject for IsolationSubject {
     }
 
     fn recover(&self, medium: Arc<SimMedium>) -> Result<Vec<u64>, HeapError> {
-        let geometry = Geometry::plan(self.size).expect("a size");
-        let (heap, _) = Heap::open(medium, &geometry, UUID, [4, 4])?;
+        let heap = open_heap(medium, self.size, UUID, 4)?;
         let root = heap.root()?;
         let words = 0..WORDS as usize;
         Ok(heap.memory().reading(|memory| words.map(|word| memory.load8(word_at(root, word))).collect())?)

@@ -3,8 +3,10 @@
 mod growing;
 mod heap;
 mod isolation;
+mod opened;
 
 pub use growing::GrowingSubject;
 pub use heap::HeapSubject;
 pub use isolation::{IsolationSubject, look_noted, run_noted};
 pub use lode_redo::explore::LogSubject;
+pub use opened::{format_heap, open_heap};

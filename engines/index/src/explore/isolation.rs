@@ -2,9 +2,9 @@
 //! that explains it.
 
 use crate::{Entry, IndexError, Tree, TreeSnapshot};
-use lode_heap::explore::{look_noted, run_noted};
+use lode_heap::explore::{format_heap, look_noted, open_heap, run_noted};
 use lode_heap::{Heap, HeapError, Snapshot, Tx};
-use lode_layout::{Geometry, PoolOffset};
+use lode_layout::PoolOffset;
 use lode_pmem::Medium;
 use lode_sim::{Actor, HistoryPrefix, OrderMismatch, SerialOrders, SimMedium, Subject};
 use std::collections::BTreeMap;
@@ -204,9 +204,7 @@ impl Subject for IsolationSubject {
     }
 
     fn format(&self, medium: Arc<SimMedium>) -> Result<(), IndexError> {
-        let geometry = Geometry::plan(self.size).expect("a size");
-        Heap::format(&medium, &geometry, &UUID, [1, 1])?;
-        let (heap, _) = Heap::open(medium, &geometry, UUID, [2, 2])?;
+        let heap = format_heap(medium, self.size, UUID)?;
         let root = heap.run(|tx| {
             let root = Tree::create(tx)?;
             tx.set_root(root);
@@ -220,8 +218,7 @@ impl Subject for IsolationSubject {
     }
 
     fn start(&self, medium: Arc<SimMedium>) -> Result<Engine, IndexError> {
-        let geometry = Geometry::plan(self.size).expect("a size");
-        let (heap, _) = Heap::open(medium, &geometry, UUID, [3, 3])?;
+        let heap = open_heap(medium, self.size, UUID, 3)?;
         let root = heap.root()?;
         Ok(Engine { heap, root })
     }
@@ -251,8 +248,7 @@ impl Subject for IsolationSubject {
     }
 
     fn recover(&self, medium: Arc<SimMedium>) -> Result<Contents, IndexError> {
-        let geometry = Geometry::plan(self.size).expect("a size");
-        let (heap, _) = Heap::open(medium, &geometry, UUID, [4, 4])?;
+        let heap = open_heap(medium, self.size, UUID, 4)?;
         let tree = Tree::open(&heap, heap.root()?)?;
         let reader = tree.reader();
         reader.iter().map(|entry| entry.map(|entry| (key_of(&entry.key), number(&entry.value)))).collect()

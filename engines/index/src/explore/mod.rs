@@ -5,8 +5,9 @@ mod isolation;
 mod trees;
 
 use crate::{Finding, IndexError, Tree};
+use lode_heap::explore::{format_heap, open_heap};
 use lode_heap::{Heap, HeapError};
-use lode_layout::{Geometry, PoolOffset};
+use lode_layout::PoolOffset;
 use lode_pmem::Counter;
 use lode_sim::oracle::{Access, RegisterMismatch, Registers};
 use lode_sim::{Actor, HistoryPrefix, SimMedium, Subject};
@@ -51,6 +52,16 @@ pub struct Step {
 pub struct Contents {
     keys: Vec<(u64, u64)>,
     unsound: Option<String>,
+}
+
+impl Contents {
+    /// Refuses what is not sound, or what no order of the operations leaves.
+    fn check(&self, legal: &Registers<u64, u64>) -> Result<(), Mismatch> {
+        if let Some(what) = &self.unsound {
+            return Err(Mismatch::Unsound(what.clone()));
+        }
+        legal.check(&self.keys).map_err(Mismatch::Registers)
+    }
 }
 
 /// Reason why the recovered tree is wrong.
@@ -182,9 +193,7 @@ impl Subject for TreeSubject {
     }
 
     fn format(&self, medium: Arc<SimMedium>) -> Result<(), IndexError> {
-        let geometry = Geometry::plan(self.size).expect("a size");
-        Heap::format(&medium, &geometry, &UUID, [1, 1])?;
-        let (heap, _) = Heap::open(medium, &geometry, UUID, [2, 2])?;
+        let heap = format_heap(medium, self.size, UUID)?;
         heap.run(|tx| {
             let root = Tree::create(tx)?;
             tx.set_root(root);
@@ -194,8 +203,7 @@ impl Subject for TreeSubject {
     }
 
     fn start(&self, medium: Arc<SimMedium>) -> Result<Engine, IndexError> {
-        let geometry = Geometry::plan(self.size).expect("a size");
-        let (heap, _) = Heap::open(medium, &geometry, UUID, [3, 3])?;
+        let heap = open_heap(medium, self.size, UUID, 3)?;
         let root = heap.root()?;
         Ok(Engine { heap, root, number: Counter::new(1) })
     }
@@ -232,8 +240,7 @@ impl Subject for TreeSubject {
     }
 
     fn recover(&self, medium: Arc<SimMedium>) -> Result<Contents, IndexError> {
-        let geometry = Geometry::plan(self.size).expect("a size");
-        let (heap, _) = Heap::open(medium, &geometry, UUID, [4, 4])?;
+        let heap = open_heap(medium, self.size, UUID, 4)?;
         contents(&heap)
     }
 
@@ -242,9 +249,6 @@ impl Subject for TreeSubject {
     }
 
     fn check(&self, legal: &Self::Legal, contents: &Contents) -> Result<(), Mismatch> {
-        if let Some(what) = &contents.unsound {
-            return Err(Mismatch::Unsound(what.clone()));
-        }
-        legal.check(&contents.keys).map_err(Mismatch::Registers)
+        contents.check(legal)
     }
 }

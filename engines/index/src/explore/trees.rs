@@ -3,8 +3,8 @@
 
 use super::{Contents, Mismatch, UUID};
 use crate::{Finding, IndexError, Tree, Trees};
+use lode_heap::explore::{format_heap, open_heap};
 use lode_heap::{Heap, HeapError, Tx};
-use lode_layout::Geometry;
 use lode_pmem::Counter;
 use lode_sim::oracle::{Access, Registers};
 use lode_sim::{Actor, HistoryPrefix, SimMedium, Subject};
@@ -188,16 +188,13 @@ impl Subject for TreesSubject {
     }
 
     fn format(&self, medium: Arc<SimMedium>) -> Result<(), IndexError> {
-        let geometry = Geometry::plan(self.size).expect("a size");
-        Heap::format(&medium, &geometry, &UUID, [1, 1])?;
-        let (heap, _) = Heap::open(medium, &geometry, UUID, [2, 2])?;
+        let heap = format_heap(medium, self.size, UUID)?;
         heap.run(|tx| Trees::create(tx).map(drop))?;
         Ok(heap.close()?)
     }
 
     fn start(&self, medium: Arc<SimMedium>) -> Result<Engine, IndexError> {
-        let geometry = Geometry::plan(self.size).expect("a size");
-        let (heap, _) = Heap::open(medium, &geometry, UUID, [3, 3])?;
+        let heap = open_heap(medium, self.size, UUID, 3)?;
         Ok(Engine { heap, number: Counter::new(2) })
     }
 
@@ -230,8 +227,7 @@ impl Subject for TreesSubject {
     }
 
     fn recover(&self, medium: Arc<SimMedium>) -> Result<Contents, IndexError> {
-        let geometry = Geometry::plan(self.size).expect("a size");
-        let (heap, _) = Heap::open(medium, &geometry, UUID, [4, 4])?;
+        let heap = open_heap(medium, self.size, UUID, 4)?;
         contents(&heap)
     }
 
@@ -241,9 +237,6 @@ impl Subject for TreesSubject {
     }
 
     fn check(&self, legal: &Self::Legal, contents: &Contents) -> Result<(), Mismatch> {
-        if let Some(what) = &contents.unsound {
-            return Err(Mismatch::Unsound(what.clone()));
-        }
-        legal.check(&contents.keys).map_err(Mismatch::Registers)
+        contents.check(legal)
     }
 }

@@ -32,6 +32,11 @@ pub(super) fn check_name(name: &str, types: [&str; 2]) -> Result<(), IndexError>
     if is_valid { Ok(()) } else { Err(IndexError::TreeName { len: name.len() }) }
 }
 
+/// Decodes the value of a name in the table.
+pub(super) fn decode(entry: &[u8], table: PoolOffset) -> Result<NamedTree, IndexError> {
+    TreeEntry::decode(entry).map(NamedTree::of).map_err(|_| damaged_table(table))
+}
+
 /// Returns the name of the tree to which the key of the table belongs.
 pub(super) fn name_of(key: &[u8], table: PoolOffset) -> Result<String, IndexError> {
     match TreeTableKey::decode(key) {

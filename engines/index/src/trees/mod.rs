@@ -236,7 +236,7 @@ impl<'h, M: Medium> Trees<'h, M> {
     }
 
     fn decode(&self, entry: &[u8]) -> Result<NamedTree, IndexError> {
-        TreeEntry::decode(entry).map(NamedTree::of).map_err(|_| damaged_table(self.table.root()))
+        entry::decode(entry, self.table.root())
     }
 
     fn name_of(&self, key: &[u8]) -> Result<String, IndexError> {
@@ -269,10 +269,7 @@ impl<'s, 'h, M: Medium> TreesSnapshot<'s, 'h, M> {
     /// As [`TreeSnapshot::get`].
     pub fn get(&self, name: &str) -> Result<Option<NamedTree>, IndexError> {
         let found = self.table.get(&TreeTableKey::Named(name).encode())?;
-        let decode = |entry: crate::Value| {
-            TreeEntry::decode(&entry).map(NamedTree::of).map_err(|_| damaged_table(self.at))
-        };
-        found.map(decode).transpose()
+        found.map(|entry| entry::decode(&entry, self.at)).transpose()
     }
 
     /// Returns the names of all trees, sorted.

@@ -6,3 +6,4 @@ mod resumed_load_keeps_newer_values;
 mod snapshot_is_of_one_commit;
 mod stored_pool;
 mod stored_pools_open;
+mod unheard;

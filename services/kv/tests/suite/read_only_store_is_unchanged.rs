@@ -6,11 +6,12 @@
 //! made an empty tree in the view.
 #![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
 
+use crate::unheard::Unheard;
 use lode_heap::{Access, CreateOptions, Durability, HeapError, OpenError, OpenOptions, Pool};
 use lode_index::{IndexError, Tree};
-use lode_kv::{Format, Input, KvError, LineError, LoadEvents, LoadOptions, OnError, Store, Transactions};
+use lode_kv::{Format, Input, KvError, LoadOptions, OnError, Store, Transactions};
 use std::fs;
-use std::io::{self, Seek as _, Write as _};
+use std::io::{Seek as _, Write as _};
 use std::num::NonZeroUsize;
 use std::path::Path;
 
@@ -24,19 +25,6 @@ fn reading() -> OpenOptions {
 
 fn refused<T: std::fmt::Debug>(result: Result<T, KvError>) {
     assert!(matches!(result, Err(KvError::Index(IndexError::Heap(HeapError::ReadOnly)))), "{result:?}");
-}
-
-/// Ignores the events of a load.
-struct Unheard;
-
-impl LoadEvents for Unheard {
-    fn durable(&self, _: u64, _: &[u8]) -> io::Result<()> {
-        Ok(())
-    }
-    fn skipped(&self, _: u64, _: &LineError) {}
-    fn stopped(&self) -> bool {
-        false
-    }
 }
 
 fn lines(text: &str) -> Input<'static> {

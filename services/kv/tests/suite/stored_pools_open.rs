@@ -7,14 +7,15 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use crate::stored_pool;
+use crate::unheard::Unheard;
 use lode_fsck::check_pool;
 use lode_heap::{Access, CreateOptions, Durability, OpenOptions};
 use lode_index::IndexError;
-use lode_kv::{Format, Input, LAYOUT, LineError, LoadEvents, LoadOptions, OnError, Store, Transactions};
+use lode_kv::{Format, Input, LAYOUT, LoadOptions, OnError, Store, Transactions};
 use lode_layout::{CHECKPOINT_COPY_STRIDE, CheckpointSlot, Geometry, header};
 use lode_pool::map_unchecked;
 use std::collections::BTreeMap;
-use std::io::{self, Seek as _, Write as _};
+use std::io::{Seek as _, Write as _};
 use std::num::NonZeroUsize;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -166,19 +167,6 @@ fn change_a_few(store: &Store, pairs: &mut Pairs) {
             scope.spawn(move || store.put(key.as_bytes(), &[thread; 30]).unwrap());
         }
     });
-}
-
-/// Ignores the events of a load.
-struct Unheard;
-
-impl LoadEvents for Unheard {
-    fn durable(&self, _: u64, _: &[u8]) -> io::Result<()> {
-        Ok(())
-    }
-    fn skipped(&self, _: u64, _: &LineError) {}
-    fn stopped(&self) -> bool {
-        false
-    }
 }
 
 impl StoredPool {
