@@ -57,6 +57,16 @@ pub enum HeapError {
     /// [`Heap::run`](crate::Heap::run) starts the closure again; pass it on with `?`.
     #[error("another transaction holds a lock that this one needs, or has changed what it read")]
     Conflict,
+    /// The closure met a conflict each time that it was started again, at the end with all others locked out of what it
+    /// reads. So the conflict is its own, as when it always calls [`Tx::restart`](crate::Tx::restart).
+    #[error(
+        "the closure of the transaction was started again {restarts} times and never became valid; make it end \
+         without a restart when no other transaction interferes"
+    )]
+    NeverValid {
+        /// Number of times that it was started again.
+        restarts: u32,
+    },
     /// The transaction may or may not be there when the pool is opened again. This handle accepts no more changes. It
     /// gives the space that the transaction has allocated to no other.
     #[error("the transaction is in doubt: {0}")]

@@ -30,6 +30,10 @@ const BACKOFF_ROUNDS_MAX: u32 = 256;
 /// Conflicts after which a transaction becomes the senior, whose reads take locks; see [`read_set`](crate::read_set).
 const CONFLICTS_MAX: u32 = 8;
 
+/// Conflicts of the senior after which its transaction ends with an error. Other transactions cause a few at most: they
+/// are locked out of what the senior waits for.
+const SENIOR_CONFLICTS_MAX: u32 = 10_000;
+
 /// Maximum number of retries of a transaction that found no space, if its end may have made some free.
 const RETRIES: u32 = 2;
 
@@ -52,6 +56,7 @@ impl<M: Medium> Heap<M> {
     /// # Errors
     /// The closure's error, or a [`HeapError`]. Only [`HeapError::InDoubt`] leaves the outcome of the transaction
     /// open. Space that such a transaction has allocated is left alone until the pool is opened again.
+    /// [`HeapError::NeverValid`] after some ten thousand conflicts that are the closure's own.
     ///
     /// # Durability
     /// Durable on return of the outermost call.
@@ -71,12 +76,13 @@ impl<M: Medium> Heap<M> {
         if session.is_active() {
             return self.join(&session, closure);
         }
-        let (mut retries, mut conflicts) = (0, 0);
+        let (mut retries, mut conflicts, mut senior_conflicts) = (0, 0, 0);
         for round in 0.. {
             // Takes the transaction's faults. A transaction on another heap whose closure runs this one keeps its own.
             let scope = FaultScope::open();
             let running = Running::begin(self, &session);
-            if conflicts >= CONFLICTS_MAX && self.locks().begin_senior() {
+            let is_senior = conflicts >= CONFLICTS_MAX && self.locks().begin_senior();
+            if is_senior {
                 session.attempt().set_senior();
             }
             let result = closure(&Tx::new(self, &session, scope.memory(self.memory())));
@@ -95,6 +101,10 @@ impl<M: Medium> Heap<M> {
                 AttemptEnd::Failed(error) => return Err(error.into()),
                 AttemptEnd::Conflict { is_inversion } => {
                     conflicts += 1;
+                    senior_conflicts += u32::from(is_senior);
+                    if senior_conflicts >= SENIOR_CONFLICTS_MAX {
+                        return Err(HeapError::NeverValid { restarts: conflicts }.into());
+                    }
                     // A waiter polls rarely, so back off long enough for it to see the lock free.
                     let rounds =
                         if is_inversion { BACKOFF_ROUNDS_MAX } else { round.min(BACKOFF_ROUNDS_MAX) };

@@ -73,10 +73,12 @@
 mod attempt;
 pub mod bugs;
 mod check;
+mod children;
 mod count;
 mod cursor;
 mod delete;
 mod descend;
+mod direction;
 mod error;
 #[cfg(feature = "explore")]
 pub mod explore;
@@ -101,9 +103,10 @@ mod verified;
 mod view;
 
 pub use check::Finding;
+pub use direction::Direction;
 pub use error::IndexError;
 pub use layout::TreeLayout;
-pub use range::{Entry, Range, RangeIn, prefix_end};
+pub use range::{Entry, Range, RangeIn, Scan, prefix_end};
 pub use reader::{Reader, UncheckedValue};
 pub use snapshot::{RangeAt, TreeSnapshot};
 pub use tree::Tree;

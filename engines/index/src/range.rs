@@ -1,14 +1,15 @@
 //! Scans: keys and values between two bounds, from both ends.
 
-use crate::cursor::{Cursor, Direction, misplaced_leaf};
+use crate::cursor::{Cursor, misplaced_leaf};
+use crate::direction::Direction;
 use crate::error::IndexError;
 use crate::leaf;
 use crate::lookup::{Link, Lookup};
 use crate::reader::Reader;
 use crate::tree::Tree;
 use crate::verified::{self, Value, VerifiedLeaf};
-use crate::view::ScanView;
-use lode_heap::{Heap, Tx};
+use crate::view::{ScanView, Source};
+use lode_heap::Tx;
 use lode_layout::PoolOffset;
 use lode_pmem::Medium;
 use std::ops::{Bound, Deref, RangeBounds};
@@ -37,7 +38,7 @@ pub struct Entry {
 #[derive(Debug)]
 pub struct Range<'r, M: Medium> {
     reader: &'r Reader<'r, M>,
-    ends: Ends<'r, M>,
+    scan: Scan,
 }
 
 impl<'h, M: Medium> Reader<'h, M> {
@@ -74,7 +75,7 @@ impl<'h, M: Medium> Reader<'h, M> {
     }
 
     fn between(&self, from: Bound<Vec<u8>>, to: Bound<Vec<u8>>) -> Range<'_, M> {
-        Range { reader: self, ends: Ends::new(self.heap(), self.root(), from, to) }
+        Range { reader: self, scan: Scan::new(self.root(), from, to) }
     }
 }
 
@@ -99,6 +100,14 @@ fn key_of(bound: &Bound<Vec<u8>>) -> Option<&[u8]> {
     }
 }
 
+/// Makes `key` the bound, which is no part of the range.
+fn exclude(bound: &mut Bound<Vec<u8>>, key: &[u8]) {
+    match bound {
+        Bound::Excluded(bound) => key.clone_into(bound),
+        bound => *bound = Bound::Excluded(key.to_vec()),
+    }
+}
+
 fn is_above(from: &Bound<Vec<u8>>, key: &[u8]) -> bool {
     match from {
         Bound::Included(from) => key >= from.as_slice(),
@@ -115,47 +124,40 @@ fn is_below(to: &Bound<Vec<u8>>, key: &[u8]) -> bool {
     }
 }
 
-/// The two ends of a scan, which move towards each other.
+/// The two ends of a scan, which move towards each other. It borrows nothing, so it may be kept beside its snapshot.
 #[derive(Debug)]
-pub(crate) struct Ends<'r, M: Medium> {
-    heap: &'r Heap<M>,
+pub struct Scan {
     root: PoolOffset,
     from: Bound<Vec<u8>>,
     to: Bound<Vec<u8>>,
-    front: Option<Cursor<'r, M>>,
-    back: Option<Cursor<'r, M>>,
+    front: Option<Cursor>,
+    back: Option<Cursor>,
     is_done: bool,
 }
 
-impl<'r, M: Medium> Ends<'r, M> {
-    pub(crate) fn new(
-        heap: &'r Heap<M>,
-        root: PoolOffset,
-        from: Bound<Vec<u8>>,
-        to: Bound<Vec<u8>>,
-    ) -> Ends<'r, M> {
-        Ends { heap, root, from, to, front: None, back: None, is_done: false }
+impl Scan {
+    pub(crate) fn new(root: PoolOffset, from: Bound<Vec<u8>>, to: Bound<Vec<u8>>) -> Scan {
+        Scan { root, from, to, front: None, back: None, is_done: false }
     }
 
     /// Returns the next entry from one end. Its key becomes the bound of that end.
-    pub(crate) fn next_entry(
+    pub(crate) fn next_entry<M: Medium>(
         &mut self,
-        view: &impl ScanView<M>,
+        source: Source<'_, M, impl ScanView<M>>,
         direction: Direction,
     ) -> Result<Option<Entry>, IndexError> {
-        let heap = self.heap;
         let (cursor, start) = match direction {
             Direction::Forward => (&mut self.front, &self.from),
             Direction::Backward => (&mut self.back, &self.to),
         };
         let is_first = cursor.is_none();
-        let cursor = cursor.get_or_insert_with(|| Cursor::new(heap, direction));
+        let cursor = cursor.get_or_insert_with(|| Cursor::new(direction));
         if is_first {
-            cursor.begin(view, self.root, key_of(start))?;
+            cursor.begin(source, self.root, key_of(start))?;
         }
         let mut skipped = false;
-        while let Some(link) = cursor.next(view)? {
-            let entry = cursor.read_leaf(view, |cursor| read_entry(heap, view, cursor, &link))?;
+        while let Some(link) = cursor.next(source)? {
+            let entry = cursor.read_leaf(source.view, |cursor| read_entry(source, cursor, &link))?;
             if !cursor.path_matches(&entry.key) {
                 return Err(misplaced_leaf(link.slot.at()));
             }
@@ -178,12 +180,17 @@ impl<'r, M: Medium> Ends<'r, M> {
             }
             cursor.begins_early = false;
             match direction {
-                Direction::Forward => self.from = Bound::Excluded(entry.key.clone()),
-                Direction::Backward => self.to = Bound::Excluded(entry.key.clone()),
+                Direction::Forward => exclude(&mut self.from, &entry.key),
+                Direction::Backward => exclude(&mut self.to, &entry.key),
             }
             return Ok(Some(entry));
         }
         Ok(None)
+    }
+
+    /// Ends the scan: there are no more entries.
+    pub(crate) fn end(&mut self) {
+        self.is_done = true;
     }
 
     /// Returns the next entry that `next` finds, unless the scan is done.
@@ -209,10 +216,9 @@ impl<'r, M: Medium> Ends<'r, M> {
 }
 
 /// Reads the entry of the leaf to which `link` led.
-fn read_entry<M: Medium, V: ScanView<M>>(
-    heap: &Heap<M>,
-    view: &V,
-    cursor: &mut Cursor<'_, M>,
+fn read_entry<M: Medium>(
+    Source { heap, view }: Source<'_, M, impl ScanView<M>>,
+    cursor: &mut Cursor,
     link: &Link,
 ) -> Result<Entry, IndexError> {
     let (leaf, memory) = (link.slot.at(), view.memory());
@@ -227,9 +233,10 @@ fn read_entry<M: Medium, V: ScanView<M>>(
 
 impl<M: Medium> Range<'_, M> {
     fn next_from(&mut self, direction: Direction) -> Option<Result<Entry, IndexError>> {
-        let memory = self.reader.memory();
-        self.ends
-            .next_or_error(direction, |ends| memory.try_reading(|memory| ends.next_entry(memory, direction)))
+        let heap = self.reader.heap();
+        self.scan.next_or_error(direction, |scan| {
+            heap.memory().try_reading(|view| scan.next_entry(Source { heap, view }, direction))
+        })
     }
 }
 
@@ -244,7 +251,7 @@ impl<M: Medium> Range<'_, M> {
 #[derive(Debug)]
 pub struct RangeIn<'t, 'h, M: Medium> {
     tx: &'t Tx<'h, M>,
-    ends: Ends<'t, M>,
+    scan: Scan,
     /// Amount of changes of the transaction that the cursors know.
     changes: u64,
 }
@@ -283,9 +290,11 @@ impl<'h, M: Medium> Tree<'h, M> {
     ) -> Result<RangeIn<'t, 'x, M>, IndexError> {
         self.check_heap(tx)?;
         tx.pin_to_end();
-        let mut ends = Ends::new(tx.heap(), self.root(), from, to);
-        ends.is_done = self.root().is_null();
-        Ok(RangeIn { tx, ends, changes: tx.changes() })
+        let mut scan = Scan::new(self.root(), from, to);
+        if self.root().is_null() {
+            scan.end();
+        }
+        Ok(RangeIn { tx, scan, changes: tx.changes() })
     }
 }
 
@@ -294,10 +303,10 @@ impl<M: Medium> RangeIn<'_, '_, M> {
         let (tx, changes) = (self.tx, self.tx.changes());
         if self.changes != changes {
             // The cursors begin anew at the keys that were returned last.
-            (self.ends.front, self.ends.back, self.changes) = (None, None, changes);
+            (self.scan.front, self.scan.back, self.changes) = (None, None, changes);
         }
-        self.ends.next_or_error(direction, |ends| {
-            let found = ends.next_entry(tx, direction);
+        self.scan.next_or_error(direction, |scan| {
+            let found = scan.next_entry(Source { heap: tx.heap(), view: tx }, direction);
             tx.memory().fault().map_or(found, |fault| Err(fault.into()))
         })
     }

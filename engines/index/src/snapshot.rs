@@ -1,13 +1,14 @@
 //! A tree at one moment.
 
 use crate::count;
-use crate::cursor::Direction;
+use crate::direction::Direction;
 use crate::error::IndexError;
 use crate::lookup::Lookup;
 use crate::node::Node;
-use crate::range::{Ends, Entry, own, prefix_end};
+use crate::range::{Entry, Scan, own, prefix_end};
 use crate::verified::Value;
-use lode_heap::Snapshot;
+use crate::view::Source;
+use lode_heap::{HeapError, Snapshot};
 use lode_layout::{PoolOffset, tree_meta};
 use lode_pmem::Medium;
 use std::ops::{Bound, RangeBounds};
@@ -92,15 +93,39 @@ impl<'s, 'h, M: Medium> TreeSnapshot<'s, 'h, M> {
     }
 
     fn between(&self, from: Bound<Vec<u8>>, to: Bound<Vec<u8>>) -> RangeAt<'s, 'h, M> {
-        let ends = Ends::new(self.snapshot.heap(), self.root, from, to);
-        RangeAt { snapshot: self.snapshot, ends }
+        RangeAt { snapshot: self.snapshot, scan: Scan::new(self.root, from, to) }
+    }
+}
+
+impl Scan {
+    /// Returns a scan of the entries whose keys lie in `keys`. `root` is the root object of a tree that
+    /// [`TreeSnapshot::open`] has opened.
+    pub fn over<K: AsRef<[u8]>>(root: PoolOffset, keys: impl RangeBounds<K>) -> Scan {
+        Scan::new(root, own(keys.start_bound()), own(keys.end_bound()))
+    }
+
+    /// Returns the next entry from one end, as `snapshot` shows it, which is the same in all calls. Errors are as for
+    /// [`RangeAt`].
+    pub fn next_at<M: Medium>(
+        &mut self,
+        snapshot: &Snapshot<'_, M>,
+        direction: Direction,
+    ) -> Option<Result<Entry, IndexError>> {
+        let heap = snapshot.heap();
+        let next = self.next_or_error(direction, |scan| {
+            snapshot.try_reading(|view| scan.next_entry(Source { heap, view }, direction))
+        });
+        if let Some(Err(IndexError::Heap(HeapError::SnapshotEnded))) = next {
+            self.end();
+        }
+        next
     }
 }
 
 /// The entries of a range of keys at one moment. Ascending from the front and descending from the back.
 ///
-/// Errors are as for [`Range`](crate::Range), and [`IndexError::Heap`] with
-/// [`HeapError::SnapshotEnded`](lode_heap::HeapError::SnapshotEnded), from then on.
+/// Errors are as for [`Range`](crate::Range). After [`IndexError::Heap`] with
+/// [`HeapError::SnapshotEnded`](lode_heap::HeapError::SnapshotEnded) there are no more entries.
 ///
 /// # Cost
 /// Each node is read once per direction, and each leaf once. Words that transactions have replaced since are looked up
@@ -108,14 +133,12 @@ impl<'s, 'h, M: Medium> TreeSnapshot<'s, 'h, M> {
 #[derive(Debug)]
 pub struct RangeAt<'s, 'h, M: Medium> {
     snapshot: &'s Snapshot<'h, M>,
-    ends: Ends<'s, M>,
+    scan: Scan,
 }
 
 impl<M: Medium> RangeAt<'_, '_, M> {
     fn next_from(&mut self, direction: Direction) -> Option<Result<Entry, IndexError>> {
-        let snapshot = self.snapshot;
-        self.ends
-            .next_or_error(direction, |ends| snapshot.try_reading(|view| ends.next_entry(view, direction)))
+        self.scan.next_at(self.snapshot, direction)
     }
 }
 

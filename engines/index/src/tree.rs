@@ -2,7 +2,8 @@
 
 use crate::attempt::{Attempt, Retry};
 use crate::count;
-use crate::cursor::{Cursor, Direction};
+use crate::cursor::Cursor;
+use crate::direction::Direction;
 use crate::error::IndexError;
 use crate::insert::InsertPoint;
 use crate::lookup::{Link, Lookup};
@@ -10,7 +11,7 @@ use crate::node::Node;
 use crate::reader::Reader;
 use crate::stability::StabilityWait;
 use crate::verified::Value;
-use crate::view::View;
+use crate::view::{Source, View};
 use lode_heap::{Heap, HeapError, Tx};
 use lode_layout::{KEY_LEN_MAX, PoolOffset, SLOT_REACH, TREE_SIZE, TYPE_TREE, tree_meta};
 use lode_pmem::{Medium, Memory};
@@ -270,11 +271,12 @@ impl<'h, M: Medium> Tree<'h, M> {
     /// Reads each node once, and no leaf.
     pub fn count_leaves(&self, most: u64) -> Result<u64, IndexError> {
         let _pin = self.heap.pin();
-        let mut cursor = Cursor::new(self.heap, Direction::Forward);
+        let mut cursor = Cursor::new(Direction::Forward);
         let mut count = 0;
-        self.heap.memory().try_reading(|memory| {
-            cursor.begin(memory, self.root, None)?;
-            while count <= most && cursor.next(memory)?.is_some() {
+        self.heap.memory().try_reading(|view| {
+            let source = Source { heap: self.heap, view };
+            cursor.begin(source, self.root, None)?;
+            while count <= most && cursor.next(source)?.is_some() {
                 count += 1;
             }
             Ok(count)

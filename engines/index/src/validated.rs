@@ -256,7 +256,7 @@ pub(crate) fn encode_symbol(symbol: Symbol) -> u64 {
     }
 }
 
-fn decode_symbol(symbol: u64) -> Symbol {
+pub(crate) fn decode_symbol(symbol: u64) -> Symbol {
     symbol.checked_sub(2).map_or(Symbol::End, |byte| Symbol::Byte(byte as u8))
 }
 

@@ -10,8 +10,10 @@ use std::fmt;
 use std::ops::Deref;
 use zerocopy::IntoBytes;
 
-/// Greatest number of words of a leaf that is copied without allocating memory.
+/// Greatest number of words of a leaf that is copied word by word.
 const SMALL_WORDS: usize = 16;
+/// Greatest number of words of a leaf that is copied without allocating memory.
+const MEDIUM_WORDS: usize = 64;
 /// Words above which a leaf is verified before memory is allocated: a damaged length is not believed.
 const LARGE_WORDS: usize = 1 << 17;
 /// Words that are verified at a time in such a leaf.
@@ -50,11 +52,7 @@ pub(crate) fn read<R>(
     let header = LeafHeader::from_words(first);
     let len = (header.leaf_len().ok_or(ChecksumMismatch)? / WORD) as usize;
     if len > SMALL_WORDS {
-        let words = read_large(view, leaf, &header, len)?;
-        return Ok(with(&VerifiedLeaf {
-            words: &words,
-            header: LeafHeader::from_words([words[0], words[1]]),
-        }));
+        return read_long(view, leaf, &header, len, with);
     }
     let mut words = [0; SMALL_WORDS];
     words[..2].copy_from_slice(&first);
@@ -69,27 +67,40 @@ pub(crate) fn read<R>(
     }
 }
 
-/// Copies a leaf of `len` words. The length may be damaged.
-#[cold]
-fn read_large(
+/// Calls `with` with a copy of a leaf of `len` words. The length may be damaged.
+#[inline(never)]
+fn read_long<R>(
     view: &impl View,
     leaf: PoolOffset,
     header: &LeafHeader,
     len: usize,
-) -> Result<Vec<u64>, ChecksumMismatch> {
+    with: impl FnOnce(&VerifiedLeaf<'_>) -> R,
+) -> Result<R, ChecksumMismatch> {
     let room = view.len().saturating_sub(leaf.get()) / WORD;
     if len as u64 > room || header.key_len as usize > KEY_LEN_MAX {
         return Err(ChecksumMismatch);
     }
+    if len <= MEDIUM_WORDS {
+        return Ok(with(&copy(view, leaf, header, &mut [0; MEDIUM_WORDS][..len])?));
+    }
     if len > LARGE_WORDS && !has_valid_checksum_in_parts(view, leaf, len) {
         return Err(ChecksumMismatch);
     }
-    let mut words = vec![0; len];
+    Ok(with(&copy(view, leaf, header, &mut vec![0; len])?))
+}
+
+/// Copies a leaf to `words`, as many as it has.
+fn copy<'a>(
+    view: &impl View,
+    leaf: PoolOffset,
+    header: &LeafHeader,
+    words: &'a mut [u64],
+) -> Result<VerifiedLeaf<'a>, ChecksumMismatch> {
     view.read(leaf, words.as_mut_bytes());
     // The bytes may have changed since, in a leaf whose value changes.
     let found = LeafHeader::from_words([words[0], words[1]]);
-    let is_sound = found.leaf_len() == header.leaf_len() && leaf_crc(&words) == found.crc;
-    if is_sound { Ok(words) } else { Err(ChecksumMismatch) }
+    let is_sound = found.leaf_len() == header.leaf_len() && leaf_crc(words) == found.crc;
+    if is_sound { Ok(VerifiedLeaf { words, header: found }) } else { Err(ChecksumMismatch) }
 }
 
 fn has_valid_checksum_in_parts(view: &impl View, leaf: PoolOffset, len: usize) -> bool {

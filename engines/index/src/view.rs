@@ -1,6 +1,6 @@
 //! The pool as an operation sees it.
 
-use lode_heap::{SnapshotView, Tx};
+use lode_heap::{Heap, SnapshotView, Tx};
 use lode_layout::PoolOffset;
 use lode_pmem::{Medium, Readable};
 use std::ops::Deref;
@@ -126,3 +126,18 @@ impl<M: Medium> ScanView<M> for SnapshotView<'_> {
         None
     }
 }
+
+/// The heap of a scan, and what the scan sees of it.
+#[derive(Debug)]
+pub(crate) struct Source<'a, M: Medium, V> {
+    pub(crate) heap: &'a Heap<M>,
+    pub(crate) view: &'a V,
+}
+
+impl<M: Medium, V> Clone for Source<'_, M, V> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<M: Medium, V> Copy for Source<'_, M, V> {}

@@ -1,11 +1,11 @@
 //! The changes of a running transaction, and the steps that take them back to a savepoint.
 
-use crate::entries::{Direction, take_entries};
+use crate::entries::take_entries;
 use crate::error::{Error, Kind, Result};
 use crate::key_range::KeyBounds;
 use crate::shared::{Medium, Shared};
 use lode_heap::{OpenTransaction, Tx};
-use lode_index::{Entry, IndexError, NamedTree, Tree, Trees};
+use lode_index::{Direction, Entry, IndexError, NamedTree, Tree, Trees};
 use lode_layout::PoolOffset;
 use lode_pmem::Counter;
 use std::cell::{Cell, RefCell};

@@ -1,4 +1,4 @@
-//! Scans in batches, so that an iterator borrows nothing of the pool.
+//! Scans of a transaction in batches, between which it may change the tree.
 //!
 //! A batch is read in one go, and then handed out entry by entry. The first batches are short, since most scans are: a
 //! scan reads at most about twice the entries that it hands out.
@@ -8,7 +8,7 @@ use crate::key::Key;
 use crate::key_range::KeyBounds;
 use crate::tree_def::{decode_key, decode_value};
 use crate::value::Value;
-use lode_index::{Entry, IndexError};
+use lode_index::{Direction, Entry, IndexError};
 use std::collections::VecDeque;
 use std::ops::Bound;
 
@@ -17,18 +17,8 @@ const BATCH: (usize, usize) = (4, 1024);
 /// Bytes of keys and values after which a batch ends.
 const BATCH_LEN: usize = 256 << 10;
 
-/// The direction of a scan.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Direction {
-    Forward,
-    Backward,
-}
-
 /// A tree that can be scanned.
 pub(crate) trait Scan {
-    /// True if all scans show the same.
-    const IS_FIXED: bool;
-
     /// Passes the entries between the bounds to `take`, in this direction, until that returns false.
     fn scan(
         &self,
@@ -70,7 +60,7 @@ pub(crate) struct Batches {
     back: VecDeque<Entry>,
     batch: usize,
     changes: u64,
-    /// The part of the range that was not handed out, if it may change.
+    /// The part of the range that was not handed out.
     left: KeyBounds,
 }
 
@@ -86,7 +76,7 @@ impl Batches {
     }
 
     /// Returns the next entry from one end.
-    pub(crate) fn next<S: Scan>(&mut self, scan: &S, direction: Direction) -> Option<Result<Entry>> {
+    pub(crate) fn next(&mut self, scan: &impl Scan, direction: Direction) -> Option<Result<Entry>> {
         if self.changes != scan.changes() {
             self.forget(scan);
         }
@@ -107,10 +97,8 @@ impl Batches {
         } else {
             self.back.pop_front().or_else(|| self.front.pop_back())
         }?;
-        if !S::IS_FIXED {
-            let bound = Bound::Excluded(entry.key.clone());
-            *(if is_forward { &mut self.left.0 } else { &mut self.left.1 }) = bound;
-        }
+        let bound = Bound::Excluded(entry.key.clone());
+        *(if is_forward { &mut self.left.0 } else { &mut self.left.1 }) = bound;
         Some(Ok(entry))
     }
 

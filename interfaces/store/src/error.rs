@@ -114,6 +114,11 @@ impl Error {
         matches!(self.heap(), Some(HeapError::Conflict))
     }
 
+    /// Returns true if a closure was started again thousands of times, and met a conflict of its own each time.
+    pub fn is_never_valid(&self) -> bool {
+        matches!(self.heap(), Some(HeapError::NeverValid { .. }))
+    }
+
     /// Returns true if there is no tree of that name, or it was dropped by this transaction.
     pub fn is_no_tree(&self) -> bool {
         matches!(self.0.kind, Kind::NoTree)

@@ -1,11 +1,10 @@
 //! An open snapshot, as its handles, trees and iterators share it.
 
-use crate::entries::{Direction, Scan, take_entries};
 use crate::error::{Error, Result};
 use crate::key_range::KeyBounds;
 use crate::shared::{HeapRef, Medium, Shared};
 use lode_heap::OwnedSnapshot;
-use lode_index::{Entry, IndexError, NamedTree, TreeSnapshot, TreesSnapshot, Value};
+use lode_index::{Direction, Entry, IndexError, NamedTree, Scan, TreeSnapshot, TreesSnapshot, Value};
 use lode_layout::PoolOffset;
 use std::sync::Arc;
 
@@ -57,8 +56,10 @@ pub(crate) struct FrozenTree {
 }
 
 impl FrozenTree {
-    pub(crate) fn new(frozen: Arc<Frozen>, root: PoolOffset, name: &str) -> FrozenTree {
-        FrozenTree { frozen, root, name: name.into() }
+    pub(crate) fn open(frozen: Arc<Frozen>, root: PoolOffset, name: &str) -> Result<FrozenTree> {
+        let tree = FrozenTree { frozen, root, name: name.into() };
+        tree.read(|_| Ok(()))?;
+        Ok(tree)
     }
 
     pub(crate) fn name(&self) -> &str {
@@ -77,6 +78,17 @@ impl FrozenTree {
         self.read(|tree| tree.get(key))
     }
 
+    /// Returns a scan of the entries between the bounds.
+    pub(crate) fn scan(&self, bounds: KeyBounds) -> Scan {
+        Scan::over(self.root, bounds)
+    }
+
+    /// Returns the next entry of one of the tree's scans.
+    pub(crate) fn next(&self, scan: &mut Scan, direction: Direction) -> Option<Result<Entry>> {
+        let entry = scan.next_at(&self.frozen.snapshot.get(), direction)?;
+        Some(entry.map_err(|error| self.located(error.into())))
+    }
+
     pub(crate) fn count(&self) -> Result<u64> {
         self.read(|tree| tree.count())
     }
@@ -84,22 +96,5 @@ impl FrozenTree {
     /// Adds the tree and the path of the store to an error.
     pub(crate) fn located(&self, error: Error) -> Error {
         self.frozen.located(error.in_tree(&self.name))
-    }
-}
-
-impl Scan for FrozenTree {
-    const IS_FIXED: bool = true;
-
-    fn scan(
-        &self,
-        bounds: KeyBounds,
-        direction: Direction,
-        take: &mut dyn FnMut(Entry) -> bool,
-    ) -> Result<()> {
-        self.read(|tree| take_entries(tree.range(bounds), direction, take))
-    }
-
-    fn changes(&self) -> u64 {
-        0
     }
 }

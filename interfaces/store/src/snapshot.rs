@@ -1,13 +1,13 @@
 //! Snapshots, and trees as they show them.
 
-use crate::entries::{Batches, Direction, Scan, decode};
+use crate::entries::decode;
 use crate::error::{Error, Kind, Result};
 use crate::frozen::{Frozen, FrozenTree};
 use crate::key::{AsKey, AsPrefix, Key, encode};
 use crate::key_range::{KeyBounds, KeyRange};
 use crate::tree_def::{TreeDef, decode_value};
 use crate::value::Value;
-use lode_index::{Entry, prefix_end};
+use lode_index::{Direction, Scan, prefix_end};
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Bound;
@@ -48,7 +48,7 @@ impl Snapshot {
     pub fn get_tree<K: Key, V: Value>(&self, def: TreeDef<'_, K, V>) -> Result<Option<ReadTree<K, V>>> {
         let Some(tree) = self.frozen.find(def.name())? else { return Ok(None) };
         def.check(&tree).map_err(|error| self.frozen.located(error))?;
-        let tree = FrozenTree::new(Arc::clone(&self.frozen), tree.root, def.name());
+        let tree = FrozenTree::open(Arc::clone(&self.frozen), tree.root, def.name())?;
         Ok(Some(ReadTree { tree, types: PhantomData }))
     }
 
@@ -126,13 +126,7 @@ impl<K: Key, V: Value> ReadTree<K, V> {
     }
 
     fn end(&self, direction: Direction) -> Result<Option<(K, V)>> {
-        let mut found = None;
-        let all = (Bound::Unbounded, Bound::Unbounded);
-        self.tree.scan(all, direction, &mut |entry: Entry| {
-            found = Some(entry);
-            false
-        })?;
-        found.as_ref().map(decode).transpose().map_err(|error| self.tree.located(error))
+        self.iter().next_from(direction).transpose()
     }
 
     /// Returns the entries whose keys lie in `keys`.
@@ -151,7 +145,7 @@ impl<K: Key, V: Value> ReadTree<K, V> {
     }
 
     fn between(&self, bounds: KeyBounds) -> ReadRange<K, V> {
-        ReadRange { tree: self.tree.clone(), batches: Batches::new(bounds, 0), types: PhantomData }
+        ReadRange { tree: self.tree.clone(), scan: self.tree.scan(bounds), types: PhantomData }
     }
 }
 
@@ -164,10 +158,13 @@ pub(crate) fn prefix_bounds<K>(prefix: &impl AsPrefix<K>) -> KeyBounds {
 }
 
 /// The entries of a range of keys of a [`ReadTree`]: owned, and `Send`. Ascending from the front and descending from the
-/// back. Ends after an error of its snapshot or of the medium.
+/// back.
+///
+/// An error that [`is_damage`](Error::is_damage) stands for the keys that one damaged place hid; the next call goes on after
+/// them. There are no more entries after an error that [`is_snapshot_ended`](Error::is_snapshot_ended).
 pub struct ReadRange<K, V> {
     tree: FrozenTree,
-    batches: Batches,
+    scan: Scan,
     types: PhantomData<fn() -> (K, V)>,
 }
 
@@ -179,8 +176,8 @@ impl<K, V> fmt::Debug for ReadRange<K, V> {
 
 impl<K: Key, V: Value> ReadRange<K, V> {
     fn next_from(&mut self, direction: Direction) -> Option<Result<(K, V)>> {
-        let entry = self.batches.next(&self.tree, direction)?;
-        Some(entry.and_then(|entry| decode(&entry)).map_err(|error| self.tree.located(error)))
+        let entry = self.tree.next(&mut self.scan, direction)?;
+        Some(entry.and_then(|entry| decode(&entry).map_err(|error| self.tree.located(error))))
     }
 }
 

@@ -1,14 +1,14 @@
 //! Trees in a transaction.
 
 use crate::changes::Changes;
-use crate::entries::{Batches, Direction, Scan, decode};
+use crate::entries::{Batches, Scan, decode};
 use crate::error::{Error, Kind, Result};
 use crate::key::{AsKey, AsPrefix, Key, encode};
 use crate::key_range::{KeyBounds, KeyRange};
 use crate::snapshot::prefix_bounds;
 use crate::tree_def::{decode_value, malformed_value};
 use crate::value::{AsValue, Value};
-use lode_index::Entry as EngineEntry;
+use lode_index::{Direction, Entry as EngineEntry};
 use lode_layout::PoolOffset;
 use std::fmt;
 use std::marker::PhantomData;
@@ -39,8 +39,6 @@ struct ChangedTree<'t> {
 }
 
 impl Scan for ChangedTree<'_> {
-    const IS_FIXED: bool = false;
-
     fn scan(
         &self,
         bounds: KeyBounds,

@@ -286,3 +286,22 @@ fn nested_transaction_does_not_hide_fault() {
     assert!(matches!(result, Err(HeapError::Fault(_))), "{result:?}");
     assert_eq!((heap.objects().count(), other.objects().count()), (0, 1));
 }
+
+#[test]
+fn closure_that_always_restarts_is_an_error() {
+    let mut pool = Pool::new(1 << 20);
+    let heap = pool.heap();
+    let before = heap.stats().unwrap();
+    // Twice: the first one has let go of what it locked others out by.
+    for _ in 0..2 {
+        let mut runs = 0;
+        let result = heap.run(|tx| {
+            runs += 1;
+            tx.set_root(tx.alloc(64, 16, 1)?);
+            Err::<(), _>(tx.restart())
+        });
+        assert_eq!(result, Err(HeapError::NeverValid { restarts: runs }));
+        assert_eq!((heap.root(), heap.stats().unwrap()), (Ok(PoolOffset::NULL), before.clone()));
+    }
+    heap.run(|tx| tx.alloc(64, 16, 1)).unwrap();
+}
