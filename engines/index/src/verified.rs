@@ -194,6 +194,13 @@ impl Value {
     }
 }
 
+/// Makes a value of bytes that were verified elsewhere.
+impl From<Vec<u8>> for Value {
+    fn from(bytes: Vec<u8>) -> Value {
+        Value(Bytes::Allocated(bytes))
+    }
+}
+
 impl Deref for Value {
     type Target = [u8];
 

@@ -10,6 +10,7 @@ use rustix::fs::fsync;
 use rustix::io::retry_on_intr;
 use std::fs::{self, File};
 use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::{FileExt, FileTypeExt};
 use std::path::{Path, PathBuf};
 use std::process;
@@ -145,6 +146,11 @@ impl PoolFile {
     /// Returns the path that the pool was opened at.
     pub fn path(&self) -> &Path {
         &self.inner.path
+    }
+
+    /// Returns the descriptor of the file or device, to tell which one it is. It has the lock.
+    pub fn descriptor(&self) -> BorrowedFd<'_> {
+        self.inner.file.file().as_fd()
     }
 
     /// Returns the access of this handle.

@@ -130,5 +130,8 @@ impl Failure {
 
 /// Returns true if the error's own message names the file.
 fn names_the_file(error: &KvError) -> bool {
-    matches!(error, KvError::Pool(OpenError::Pool(PoolError::At { .. }) | OpenError::Heap { .. }))
+    matches!(
+        error,
+        KvError::Follow(_) | KvError::Pool(OpenError::Pool(PoolError::At { .. }) | OpenError::Heap { .. })
+    )
 }

@@ -27,6 +27,7 @@ pub(crate) fn store_hint(error: &KvError) -> &'static str {
         KvError::Index(error) | KvError::Unproven(error) | KvError::Refused { error, .. } => {
             index_hint(error)
         }
+        KvError::Follow(error) if error.is_damage() => CHECK_POOL,
         KvError::Count { .. } | KvError::Load { .. } => CHECK_POOL,
         KvError::Line { .. } => " with --on-error skip",
         KvError::InputTruncated { .. } => ", as any `lode kv put` does",

@@ -1,6 +1,7 @@
 //! The error of all operations.
 
 use crate::malformed::Malformed;
+use lode_follow::FollowError;
 use lode_heap::{HeapError, OpenError};
 use lode_index::IndexError;
 use lode_pool::PoolError;
@@ -26,6 +27,7 @@ struct Inner {
 #[derive(Debug)]
 pub(crate) enum Kind {
     Open(OpenError),
+    Follow(FollowError),
     Engine(IndexError),
     NoTree,
     WrongType { found: [String; 2], want: [String; 2] },
@@ -165,9 +167,24 @@ impl Error {
         matches!(self.heap(), Some(HeapError::ReadOnly)) || matches!(self.pool(), Some(PoolError::ReadOnly))
     }
 
-    /// Returns true if the snapshot was ended, because transactions needed what it kept back.
+    /// Returns true if the snapshot was ended, because transactions needed what it kept back, or because the process that
+    /// served it has closed the store or ended.
     pub fn is_snapshot_ended(&self) -> bool {
         matches!(self.heap(), Some(HeapError::SnapshotEnded))
+            || matches!(&self.0.kind, Kind::Follow(error) if error.is_snapshot_ended())
+    }
+
+    /// Returns true if this process may not read the file of the store, or not write it, as was asked for.
+    pub fn is_permission_denied(&self) -> bool {
+        let errno = match &self.0.kind {
+            Kind::Follow(FollowError::Io { errno, .. }) => Some(*errno),
+            _ => match self.pool() {
+                Some(PoolError::Io { errno, .. }) => Some(*errno),
+                _ => None,
+            },
+        };
+        errno.is_some_and(|errno| is_kind(errno, std::io::ErrorKind::PermissionDenied))
+            || matches!(&self.0.kind, Kind::Follow(error) if error.is_unproven())
     }
 
     /// Returns true if the transaction may or may not be there after the store is opened again: a sync failed.
@@ -228,6 +245,7 @@ impl Error {
         match &self.0.kind {
             Kind::Engine(error) => error.is_damage(),
             Kind::Open(error) => error.is_damage(),
+            Kind::Follow(error) => error.is_damage(),
             _ => false,
         }
     }
@@ -246,7 +264,9 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Inner { path, tree, kind } = &*self.0;
         // The errors of opening begin with the path.
-        if let Some(path) = path.as_ref().filter(|_| !matches!(kind, Kind::Open(_) | Kind::Other(_))) {
+        if let Some(path) =
+            path.as_ref().filter(|_| !matches!(kind, Kind::Open(_) | Kind::Follow(_) | Kind::Other(_)))
+        {
             write!(f, "{}: ", path.display())?;
         }
         if let Some(tree) = tree.as_ref().filter(|_| !matches!(kind, Kind::Other(_))) {
@@ -254,6 +274,7 @@ impl fmt::Display for Error {
         }
         match kind {
             Kind::Open(error) => error.fmt(f),
+            Kind::Follow(error) => error.fmt(f),
             Kind::Engine(error) => error.fmt(f),
             Kind::NoTree => f.write_str("there is no such tree; a transaction that writes makes it"),
             Kind::WrongType { found: [key, value], want: [want_key, want_value] } => write!(
@@ -291,6 +312,7 @@ impl StdError for Error {
     fn source(&self) -> Option<&(dyn StdError + 'static)> {
         match &self.0.kind {
             Kind::Open(error) => error.source(),
+            Kind::Follow(error) => error.source(),
             Kind::Engine(error) => error.source(),
             Kind::Malformed { cause, .. } => cause.source(),
             Kind::Other(error) => error.source(),
@@ -310,6 +332,16 @@ impl From<HeapError> for Error {
     #[cold]
     fn from(error: HeapError) -> Error {
         IndexError::from(error).into()
+    }
+}
+
+impl From<FollowError> for Error {
+    #[cold]
+    fn from(error: FollowError) -> Error {
+        match error {
+            FollowError::Open(error) => error.into(),
+            error => Error::new(Kind::Follow(error)),
+        }
     }
 }
 

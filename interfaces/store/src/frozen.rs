@@ -3,6 +3,7 @@
 use crate::error::{Error, Result};
 use crate::key_range::KeyBounds;
 use crate::shared::{HeapRef, Medium, Shared};
+use lode_follow::{Connection, ServedScan};
 use lode_heap::OwnedSnapshot;
 use lode_index::{Direction, Entry, IndexError, NamedTree, Scan, TreeSnapshot, TreesSnapshot, Value};
 use lode_layout::PoolOffset;
@@ -10,41 +11,58 @@ use std::sync::Arc;
 
 /// The store as it was at one commit.
 #[derive(Debug)]
-pub(crate) struct Frozen {
-    shared: Arc<Shared>,
-    snapshot: OwnedSnapshot<Medium, HeapRef>,
+pub(crate) enum Frozen {
+    /// A snapshot of a store of this process.
+    Own {
+        /// The store.
+        shared: Arc<Shared>,
+        /// Its snapshot.
+        snapshot: OwnedSnapshot<Medium, HeapRef>,
+    },
+    /// A snapshot that another process serves.
+    Served(Connection),
 }
 
 impl Frozen {
     pub(crate) fn open(shared: Arc<Shared>) -> Result<Frozen> {
         let snapshot =
             OwnedSnapshot::open(HeapRef(Arc::clone(&shared))).map_err(|error| shared.located(error))?;
-        Ok(Frozen { shared, snapshot })
-    }
-
-    fn in_table<R>(
-        &self,
-        read: impl FnOnce(&TreesSnapshot<'_, '_, Medium>) -> std::result::Result<R, IndexError>,
-    ) -> Result<R> {
-        let snapshot = self.snapshot.get();
-        let read = TreesSnapshot::open(&snapshot, self.shared.table()).and_then(|trees| read(&trees));
-        read.map_err(|error| self.shared.located(error))
+        Ok(Frozen::Own { shared, snapshot })
     }
 
     /// Returns the tree `name`, if there is one.
     pub(crate) fn find(&self, name: &str) -> Result<Option<NamedTree>> {
-        self.in_table(|trees| trees.get(name))
+        match self {
+            Frozen::Own { shared, snapshot } => in_table(shared, snapshot, |trees| trees.get(name)),
+            Frozen::Served(served) => Ok(served.tree(name)?),
+        }
     }
 
     /// Returns the names of all trees.
     pub(crate) fn names(&self) -> Result<Vec<String>> {
-        self.in_table(|trees| trees.names())
+        match self {
+            Frozen::Own { shared, snapshot } => in_table(shared, snapshot, |trees| trees.names()),
+            Frozen::Served(served) => Ok(served.tree_names()?),
+        }
     }
 
     /// Adds the path of the store to an error.
     pub(crate) fn located(&self, error: Error) -> Error {
-        self.shared.located(error)
+        match self {
+            Frozen::Own { shared, .. } => shared.located(error),
+            Frozen::Served(served) => error.at(served.path()),
+        }
     }
+}
+
+fn in_table<R>(
+    shared: &Shared,
+    snapshot: &OwnedSnapshot<Medium, HeapRef>,
+    read: impl FnOnce(&TreesSnapshot<'_, '_, Medium>) -> std::result::Result<R, IndexError>,
+) -> Result<R> {
+    let snapshot = snapshot.get();
+    let read = TreesSnapshot::open(&snapshot, shared.table()).and_then(|trees| read(&trees));
+    read.map_err(|error| shared.located(error))
 }
 
 /// A tree of a snapshot.
@@ -55,10 +73,19 @@ pub(crate) struct FrozenTree {
     name: Arc<str>,
 }
 
+/// A scan of such a tree.
+#[derive(Debug)]
+pub(crate) enum FrozenScan {
+    Own(Scan),
+    Served(ServedScan),
+}
+
 impl FrozenTree {
     pub(crate) fn open(frozen: Arc<Frozen>, root: PoolOffset, name: &str) -> Result<FrozenTree> {
         let tree = FrozenTree { frozen, root, name: name.into() };
-        tree.read(|_| Ok(()))?;
+        if let Frozen::Own { snapshot, .. } = &*tree.frozen {
+            tree.read_own(snapshot, |_| Ok(()))?;
+        }
         Ok(tree)
     }
 
@@ -66,31 +93,50 @@ impl FrozenTree {
         &self.name
     }
 
-    fn read<R>(
+    fn read_own<R>(
         &self,
+        snapshot: &OwnedSnapshot<Medium, HeapRef>,
         read: impl FnOnce(TreeSnapshot<'_, '_, Medium>) -> std::result::Result<R, IndexError>,
     ) -> Result<R> {
-        let snapshot = self.frozen.snapshot.get();
+        let snapshot = snapshot.get();
         TreeSnapshot::open(&snapshot, self.root).and_then(read).map_err(|error| self.located(error.into()))
     }
 
     pub(crate) fn get(&self, key: &[u8]) -> Result<Option<Value>> {
-        self.read(|tree| tree.get(key))
+        match &*self.frozen {
+            Frozen::Own { snapshot, .. } => self.read_own(snapshot, |tree| tree.get(key)),
+            Frozen::Served(served) => served.get(self.root, key).map_err(|error| self.located(error.into())),
+        }
     }
 
     /// Returns a scan of the entries between the bounds.
-    pub(crate) fn scan(&self, bounds: KeyBounds) -> Scan {
-        Scan::over(self.root, bounds)
+    pub(crate) fn scan(&self, bounds: KeyBounds) -> FrozenScan {
+        match &*self.frozen {
+            Frozen::Own { .. } => FrozenScan::Own(Scan::over(self.root, bounds)),
+            Frozen::Served(_) => FrozenScan::Served(ServedScan::over(self.root, bounds)),
+        }
     }
 
     /// Returns the next entry of one of the tree's scans.
-    pub(crate) fn next(&self, scan: &mut Scan, direction: Direction) -> Option<Result<Entry>> {
-        let entry = scan.next_at(&self.frozen.snapshot.get(), direction)?;
-        Some(entry.map_err(|error| self.located(error.into())))
+    pub(crate) fn next(&self, scan: &mut FrozenScan, direction: Direction) -> Option<Result<Entry>> {
+        match (&*self.frozen, scan) {
+            (Frozen::Own { snapshot, .. }, FrozenScan::Own(scan)) => {
+                let entry = scan.next_at(&snapshot.get(), direction)?;
+                Some(entry.map_err(|error| self.located(error.into())))
+            }
+            (Frozen::Served(served), FrozenScan::Served(scan)) => {
+                let entry = scan.next(served, direction == Direction::Backward)?;
+                Some(entry.map_err(|error| self.located(error.into())))
+            }
+            _ => unreachable!("the scan is one of another snapshot"),
+        }
     }
 
     pub(crate) fn count(&self) -> Result<u64> {
-        self.read(|tree| tree.count())
+        match &*self.frozen {
+            Frozen::Own { snapshot, .. } => self.read_own(snapshot, |tree| tree.count()),
+            Frozen::Served(served) => served.count(self.root).map_err(|error| self.located(error.into())),
+        }
     }
 
     /// Adds the tree and the path of the store to an error.

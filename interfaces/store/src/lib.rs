@@ -9,6 +9,7 @@ compile_error!("Lodestone maps whole stores into memory: build for a target with
 mod changes;
 mod entries;
 mod error;
+mod follower;
 mod frozen;
 mod key;
 mod key_range;
@@ -24,6 +25,7 @@ mod value;
 mod write_tree;
 
 pub use error::{Error, Result};
+pub use follower::Follower;
 pub use key::{AsKey, AsPrefix, Key, Place};
 pub use key_range::{KeyBounds, KeyRange};
 pub use lode_pmem::Durability;

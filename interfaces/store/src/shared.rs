@@ -1,11 +1,13 @@
 //! An open store, as its handles, snapshots and transactions share it.
 
 use crate::error::{Error, Result};
+use lode_follow::{FollowError, Server};
 use lode_heap::{Heap, HeapError, Pool};
 use lode_index::{IndexError, Trees};
 use lode_layout::PoolOffset;
 use lode_pmem::Mapping;
 use std::ops::Deref;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, TryLockError};
 
@@ -18,8 +20,10 @@ const RECLAIM_KEYS: usize = 1024;
 /// An open store. Dropping it closes the pool.
 #[derive(Debug)]
 pub(crate) struct Shared {
+    /// Serves snapshots to other processes, or the reason why it does not. Its threads have the pool, too.
+    server: Option<std::result::Result<Server, FollowError>>,
     /// `None` once it is closed.
-    pool: Option<Pool>,
+    pool: Option<Arc<Pool>>,
     /// The root object of the table of trees; null in a store without one that was opened for reading.
     table: PoolOffset,
     /// True if there may be dropped trees with keys.
@@ -32,11 +36,19 @@ impl Shared {
     pub(crate) fn new(pool: Pool, table: PoolOffset) -> Result<Shared> {
         let has_dropped = !pool.heap().is_read_only() && Trees::open(pool.heap(), table)?.has_dropped()?;
         let (has_dropped, reclaiming) = (AtomicBool::new(has_dropped), Mutex::new(()));
-        Ok(Shared { pool: Some(pool), table, has_dropped, reclaiming })
+        let pool = Arc::new(pool);
+        let server = Some(Server::start(&pool));
+        Ok(Shared { server, pool: Some(pool), table, has_dropped, reclaiming })
     }
 
     pub(crate) fn pool(&self) -> &Pool {
         self.pool.as_ref().expect("only closing and dropping take the pool")
+    }
+
+    /// Returns the path of the socket of other processes, or the reason why there is none.
+    pub(crate) fn socket(&self) -> std::result::Result<&Path, &FollowError> {
+        let server = self.server.as_ref().expect("only closing and dropping take the server");
+        server.as_ref().map(Server::path)
     }
 
     pub(crate) fn heap(&self) -> &Heap<Medium> {
@@ -102,8 +114,14 @@ impl Shared {
 
     /// Closes the pool.
     pub(crate) fn close(mut self) -> Result<()> {
+        self.close_pool()
+    }
+
+    fn close_pool(&mut self) -> Result<()> {
         match self.pool.take() {
-            Some(pool) => Ok(pool.close()?),
+            Some(pool) => {
+                Ok(Server::stop(self.server.take().and_then(std::result::Result::ok), pool)?.close()?)
+            }
             None => Ok(()),
         }
     }
@@ -112,9 +130,7 @@ impl Shared {
 impl Drop for Shared {
     fn drop(&mut self) {
         // A pool that was not closed is recovered when it is opened, so an error loses nothing.
-        if let Some(pool) = self.pool.take() {
-            let _ = pool.close();
-        }
+        let _ = self.close_pool();
     }
 }
 

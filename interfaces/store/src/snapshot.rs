@@ -2,12 +2,12 @@
 
 use crate::entries::decode;
 use crate::error::{Error, Kind, Result};
-use crate::frozen::{Frozen, FrozenTree};
+use crate::frozen::{Frozen, FrozenScan, FrozenTree};
 use crate::key::{AsKey, AsPrefix, Key, encode};
 use crate::key_range::{KeyBounds, KeyRange};
 use crate::tree_def::{TreeDef, decode_value};
 use crate::value::Value;
-use lode_index::{Direction, Scan, prefix_end};
+use lode_index::{Direction, prefix_end};
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Bound;
@@ -21,7 +21,8 @@ use std::sync::Arc;
 /// [`is_snapshot_ended`](Error::is_snapshot_ended).
 ///
 /// # Cost
-/// Opening it waits for transactions that are about to commit. A read takes no lock.
+/// Opening it waits for transactions that are about to commit. A read takes no lock. Those of a snapshot of a
+/// [`Follower`](crate::Follower) may be round trips to another process.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
     frozen: Arc<Frozen>,
@@ -164,7 +165,7 @@ pub(crate) fn prefix_bounds<K>(prefix: &impl AsPrefix<K>) -> KeyBounds {
 /// them. There are no more entries after an error that [`is_snapshot_ended`](Error::is_snapshot_ended).
 pub struct ReadRange<K, V> {
     tree: FrozenTree,
-    scan: Scan,
+    scan: FrozenScan,
     types: PhantomData<fn() -> (K, V)>,
 }
 

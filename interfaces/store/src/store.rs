@@ -101,7 +101,7 @@ impl Options {
     }
 }
 
-fn layout_name() -> LayoutName {
+pub(crate) fn layout_name() -> LayoutName {
     LayoutName::new(StoreLayout::NAME).expect("a layout name")
 }
 
@@ -122,7 +122,7 @@ impl Store {
         Options::new()
     }
 
-    fn of_pool(pool: Pool) -> Result<Store> {
+    pub(crate) fn of_pool(pool: Pool) -> Result<Store> {
         let heap = pool.heap();
         let mut table = heap.root()?;
         if table.is_null() && !heap.is_read_only() {
@@ -136,6 +136,18 @@ impl Store {
             return Err(Error::new(Kind::NotAStore));
         }
         Ok(Store { shared: Arc::new(Shared::new(pool, table)?) })
+    }
+
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
+    /// Returns the path of the socket at which other processes [follow](Store::follow) the store.
+    ///
+    /// # Errors
+    /// The reason why they can't: such as a folder in which no socket can be made, or a store that is open for reading.
+    pub fn socket(&self) -> std::result::Result<&Path, &(dyn std::error::Error + Send + Sync)> {
+        self.shared.socket().map_err(|error| error as _)
     }
 
     /// Returns the path of the store.

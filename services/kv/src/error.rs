@@ -1,6 +1,7 @@
 //! Errors of a store, and of the lines of a load.
 
 use crate::STORE_SIZE_MIN;
+use lode_follow::FollowError;
 use lode_heap::{HeapError, OpenError};
 use lode_index::IndexError;
 use lode_layout::{KEY_LEN_MAX, PoolOffset};
@@ -21,6 +22,9 @@ pub enum KvError {
         /// Size in bytes.
         size: u64,
     },
+    /// The process that has the pool open does not serve it, or failed.
+    #[error(transparent)]
+    Follow(FollowError),
     /// The tree, or the heap below it, failed.
     #[error(transparent)]
     Index(#[from] IndexError),
@@ -106,7 +110,17 @@ impl KvError {
             KvError::Unproven(_) | KvError::Count { .. } | KvError::Load { .. } => true,
             KvError::Index(error) | KvError::Refused { error, .. } => error.is_damage(),
             KvError::Pool(error) => error.is_damage(),
+            KvError::Follow(error) => error.is_damage(),
             _ => false,
+        }
+    }
+}
+
+impl From<FollowError> for KvError {
+    fn from(error: FollowError) -> KvError {
+        match error {
+            FollowError::Open(error) => KvError::Pool(error),
+            error => KvError::Follow(error),
         }
     }
 }

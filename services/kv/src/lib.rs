@@ -1,7 +1,8 @@
-//! Layer 7: a store of keys and values, which is the layout `kv` of a pool, and loads of text that resume after a kill.
+//! Layer 8: a store of keys and values, which is the layout `kv` of a pool, and loads of text that resume after a kill.
 //!
 //! ```text
 //!   Store      the pool's root is a tree, which notes the progress of a load
+//!   StoreReader  a store for reading, in use by another process or not
 //!   load       Input -> lines -> Pair --by the key's hash--> threads that share group commits -> LoadEvents
 //!   Format     text lines <-> pairs            escape   bytes <-> text without TAB and newline
 //! ```
@@ -47,6 +48,7 @@ mod format;
 mod input;
 mod load;
 mod progress;
+mod reader;
 mod snapshot;
 mod store;
 
@@ -56,6 +58,7 @@ pub use escape::{escape, unescape};
 pub use format::{Format, Pair};
 pub use input::Input;
 pub use load::{LoadEvents, LoadOptions, LoadReport, OnError, Transactions};
+pub use reader::StoreReader;
 pub use snapshot::StoreSnapshot;
 pub use store::{LAYOUT, LAYOUT_NAME, Store};
 

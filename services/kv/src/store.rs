@@ -2,6 +2,7 @@
 
 use crate::STORE_SIZE_MIN;
 use crate::error::KvError;
+use lode_follow::{FollowError, Server};
 use lode_heap::{Heap, HeapError, Pool, Tx};
 use lode_index::{Finding, IndexError, Tree, TreeLayout};
 use lode_layout::{KV_LOAD_OFF, KV_LOAD_WORDS, KvLoad, LayoutName, PoolOffset, TREE_CELLS_OFF};
@@ -23,7 +24,10 @@ pub const LAYOUT: TreeLayout = TreeLayout::new(LAYOUT_NAME);
 /// A change is durable when the function that makes it returns.
 #[derive(Debug)]
 pub struct Store<M: Medium = Arc<Mapping>> {
-    pool: Pool<M>,
+    /// Serves snapshots to other processes, or the reason why it does not; `None` if the medium is no mapping. Dropped
+    /// before the pool.
+    server: Option<Result<Server, FollowError>>,
+    pool: Arc<Pool<M>>,
     /// Offset of the root object. Null in a pool without a tree that was opened for reading.
     root: PoolOffset,
 }
@@ -43,15 +47,22 @@ impl Store {
             return Err(KvError::TooSmall { size: options.size });
         }
         let options = CreateOptions { layout: Store::layout_name(), ..options.clone() };
-        Store::from_pool(Pool::create_with(path, &options, |heap| heap.run(make_tree).map(drop))?)
+        let pool = Pool::create_with(path, &options, |heap| heap.run(make_tree).map(drop))?;
+        Ok(Store::from_pool(pool)?.served())
     }
 
-    /// Opens the store at `path`. The layout in `options` is replaced by `kv`.
+    /// Opens the store at `path`. The layout in `options` is replaced by `kv`. If it is opened for writing, other processes
+    /// can read it by [`StoreReader`](crate::StoreReader).
     ///
     /// # Errors
     /// [`KvError`].
     pub fn open(path: &Path, options: &OpenOptions) -> Result<Store, KvError> {
-        Store::open_through(path, options, |mapping| mapping)
+        Ok(Store::open_through(path, options, |mapping| mapping)?.served())
+    }
+
+    fn served(mut self) -> Store {
+        self.server = Some(Server::start(&self.pool));
+        self
     }
 }
 
@@ -79,7 +90,7 @@ impl<M: Medium> Store<M> {
         if root.is_null() && !pool.heap().is_read_only() {
             root = pool.heap().run(make_tree)?;
         }
-        let store = Store { pool, root };
+        let store = Store { server: None, pool: Arc::new(pool), root };
         store.tree()?;
         Ok(store)
     }
@@ -87,6 +98,19 @@ impl<M: Medium> Store<M> {
     /// Returns the pool that the store is in.
     pub fn pool(&self) -> &Pool<M> {
         &self.pool
+    }
+
+    /// Returns the path of the socket at which other processes read the store.
+    ///
+    /// # Errors
+    /// The reason why they can't: such as a folder in which no socket can be made, or a store that is open for reading.
+    /// `None` if the store is on a medium around its mapping.
+    pub fn socket(&self) -> Result<&Path, Option<&FollowError>> {
+        match &self.server {
+            Some(Ok(server)) => Ok(server.path()),
+            Some(Err(error)) => Err(Some(error)),
+            None => Err(None),
+        }
     }
 
     /// Returns the heap that the store is in.
@@ -250,7 +274,8 @@ impl<M: Medium> Store<M> {
     /// # Errors
     /// As [`Pool::close`].
     pub fn close(self) -> Result<(), KvError> {
-        Ok(self.pool.close()?)
+        let Store { server, pool, .. } = self;
+        Ok(Server::stop(server.and_then(Result::ok), pool)?.close()?)
     }
 }
 

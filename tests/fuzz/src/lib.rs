@@ -1,4 +1,5 @@
-//! The fuzz targets: all code that reads bytes that may be damaged or hostile, of pools, modules and saved listings.
+//! The fuzz targets: all code that reads bytes that may be damaged or hostile, of pools, modules, saved listings and
+//! other processes.
 //!
 //! ```text
 //!   fuzz_targets/TARGET.rs    the fuzzer, on nightly --+
@@ -12,6 +13,7 @@
 #![forbid(unsafe_code)]
 
 pub mod check;
+pub mod follow;
 pub mod header;
 pub mod image;
 pub mod info_block;
@@ -42,6 +44,7 @@ pub struct Target {
 /// All targets.
 pub const TARGETS: &[Target] = &[
     Target { name: "check", run: check::run, seeds: check::seeds },
+    Target { name: "follow", run: follow::run, seeds: follow::seeds },
     Target { name: "header", run: header::run, seeds: header::seeds },
     Target { name: "image", run: image::run, seeds: image::seeds },
     Target { name: "info_block", run: info_block::run, seeds: info_block::seeds },

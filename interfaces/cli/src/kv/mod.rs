@@ -12,7 +12,7 @@ use crate::output::Output;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use clap::Subcommand;
-use lode_kv::{KvError, Store};
+use lode_kv::{KvError, Store, StoreReader};
 use lode_pool::{Access, OpenOptions};
 use std::path::Path;
 
@@ -66,9 +66,9 @@ fn close_after<T>(store: Store, done: Result<T, KvError>) -> Result<T, KvError> 
     done.and_then(|done| closed.map(|()| done))
 }
 
-/// Opens a store for reading.
-fn open_to_read(path: &Path, what: &'static str) -> Result<Store, Failure> {
-    Store::open(path, &OpenOptions::new(Access::ReadOnly)).map_err(Failure::of_pool(what, path))
+/// Opens a store for reading, in use by another process or not.
+fn open_to_read(path: &Path, what: &'static str) -> Result<StoreReader, Failure> {
+    StoreReader::open(path).map_err(Failure::of_pool(what, path))
 }
 
 /// Adds a field for bytes: `name` if they are UTF-8, otherwise `name_b64` with base64.

@@ -26,13 +26,18 @@ Print the value of a key, as it is, and a newline.
 
 The checksum proves that a printed value is the stored one. If it does not match, or if the leaf that would hold the \
 key is damaged, the exit code is 3 and nothing is printed. The absence of a key (exit code 1) is proved only with \
---verify: damage that emptied a slot of the tree hides the keys below it.";
+--verify: damage that emptied a slot of the tree hides the keys below it.
+
+If another process has the pool open, that process serves the value; --verify then reads all keys and values.";
 
 pub(crate) const COUNT_ABOUT: &str = "\
 Print the number of keys.
 
 All nodes of the tree are read, and the number of keys that they reach is compared with the count of the tree. If they \
-differ, the exit code is 3 and nothing is printed.";
+differ, the exit code is 3 and nothing is printed.
+
+If another process has the pool open, that process serves the keys as they are at one commit, and all keys and values are \
+read.";
 
 #[derive(Args, Debug)]
 pub(crate) struct Put {

@@ -1,13 +1,13 @@
 //! `lode kv scan` and `export`.
 
 use crate::failure::Failure;
-use crate::hint::index_hint;
+use crate::hint::store_hint;
 use crate::kv::open_to_read;
 use crate::output::Output;
 use crate::progress::Progress;
 use clap::{Args, ValueEnum};
-use lode_index::{Entry, IndexError, prefix_end};
-use lode_kv::{Format, KvError, Store, escape};
+use lode_index::{Entry, prefix_end};
+use lode_kv::{Format, KvError, StoreReader, escape};
 use serde_json::json;
 use std::ffi::OsString;
 use std::io::{self, BufWriter, StdoutLock, Write};
@@ -24,14 +24,18 @@ pub(crate) const EXPORT_ABOUT: &str = "\
 Print all keys and values, in byte order of the keys.
 
 Checksums prove that all printed entries are as they were stored. Damage is skipped: for each one the keys before and \
-after it are reported, and the exit code is 3. It is 0 only when as many keys were printed as the tree has counted.";
+after it are reported, and the exit code is 3. It is 0 only when as many keys were printed as the tree has counted.
+
+If another process has the pool open, that process serves the keys as they were at one commit.";
 
 pub(crate) const SCAN_ABOUT: &str = "\
 Print the keys and values of a range, in byte order of the keys.
 
 Checksums prove that all printed entries are as they were stored. Damage is skipped: for each one the keys before and \
 after it are reported, and the exit code is 3. A scan of all keys is compared with their number, as an export is. A \
-scan of a part is not, unless --verify is given: damage that emptied a slot of the tree hides the keys below it.";
+scan of a part is not, unless --verify is given: damage that emptied a slot of the tree hides the keys below it.
+
+If another process has the pool open, that process serves the keys as they were at one commit.";
 
 /// Largest number of damages that are reported one by one.
 const REPORTED_MAX: u64 = 20;
@@ -89,7 +93,7 @@ struct Printer<'a> {
     /// The last printed key.
     last: Option<Vec<u8>>,
     /// Damages found since then.
-    pending: Vec<IndexError>,
+    pending: Vec<KvError>,
     damages: u64,
 }
 
@@ -142,29 +146,31 @@ fn print(scan: &Scan, jsonl: bool, json: bool, what: &'static str) -> Result<Out
 
 impl Printer<'_> {
     /// Prints the entries of the range. Returns true if it went through the whole tree.
-    fn print_range(&mut self, store: &Store, json: bool) -> Result<bool, Failure> {
-        let failure = |error: IndexError| Failure::of_pool(self.what, &self.scan.pool)(error.into());
-        let reader = store.tree().map_err(failure)?.reader();
+    fn print_range(&mut self, store: &StoreReader, json: bool) -> Result<bool, Failure> {
         let limit = self.scan.limit.unwrap_or(u64::MAX);
-        let mut range = reader.range(bounds(self.scan));
-        while self.count < limit {
-            match if self.scan.reverse { range.next_back() } else { range.next() } {
-                Some(Ok(entry)) => self.print_entry(entry, json)?,
-                Some(Err(error)) if error.is_damage() => {
+        if limit == 0 {
+            return Ok(false);
+        }
+        let mut printed = Ok(());
+        let is_end = store.scan(bounds(self.scan), self.scan.reverse, |entry| {
+            match entry {
+                Ok(entry) => printed = self.print_entry(entry, json),
+                Err(error) => {
                     self.damages += 1;
                     if self.damages <= REPORTED_MAX {
                         self.pending.push(error);
                     }
                 }
-                Some(Err(error)) => return Err(Failure::of_pool(self.what, &self.scan.pool)(error.into())),
-                None => {
-                    self.report_damages(None, json);
-                    let Scan { prefix, from, to, .. } = self.scan;
-                    return Ok(prefix.is_none() && from.is_none() && to.is_none());
-                }
             }
+            printed.is_ok() && self.count < limit
+        });
+        printed?;
+        let is_end = is_end.map_err(Failure::of_pool(self.what, &self.scan.pool))?;
+        if is_end {
+            self.report_damages(None, json);
         }
-        Ok(false)
+        let Scan { prefix, from, to, .. } = self.scan;
+        Ok(is_end && prefix.is_none() && from.is_none() && to.is_none())
     }
 
     fn print_entry(&mut self, entry: Entry, json: bool) -> Result<(), Failure> {
@@ -189,7 +195,7 @@ impl Printer<'_> {
                 (Some(after), Some(before)) => format!("keys after {after} and before {before}"),
             };
             let pool = self.scan.pool.display();
-            let damage = format!("{error}{}", index_hint(&error));
+            let damage = format!("{error}{}", store_hint(&error));
             self.progress.eprintln(&match json {
                 true => json!({ "damage": damage, "after": after, "before": before }).to_string(),
                 false => format!("lode: {}: {pool}: {range} are skipped: {damage}", self.what),

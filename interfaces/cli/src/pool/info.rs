@@ -3,10 +3,9 @@
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::pool::size;
-use lode_heap::Pool;
+use lode_follow::{FollowError, Followed, PoolInfo};
 use lode_layout::Durability;
 use lode_pmem::{DurabilityReport, Mapping, PmemError};
-use lode_pool::{Access, OpenOptions};
 use serde_json::Value;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -34,19 +33,32 @@ pub(crate) const FIELDS: &[(&str, &str)] = &[
     ("how", "evidence for that durability, or null"),
     ("closed", "whether the last writer closed it; otherwise the next one replays its log"),
     ("replayed", "records of the log that this reader replayed into its private view"),
+    ("snapshots", "open snapshots, that of this command included, if another process has it open; or null"),
     ("damaged_header", "which copy of the header is damaged, and how, or null"),
 ];
 
 pub(crate) fn run(path: &Path) -> Result<Output, Failure> {
-    let failure = Failure::of_pool("reading a pool", path);
-    let pool =
-        Pool::open(path, &OpenOptions::new(Access::ReadOnly)).map_err(|error| failure(error.into()))?;
-    let (header, recovery) = (pool.header(), pool.recovery());
-    let report = detected_durability(path);
-    let damage = pool.file().damage().map(|(copy, fault)| format!("copy {copy}: {fault}"));
-    let state = match (recovery.was_closed, recovery.replayed) {
-        (true, _) => "closed".to_owned(),
-        (false, count) => format!("not closed; {count} records of its log replayed, in this view only"),
+    let failure = |error: FollowError| Failure::of_pool("reading a pool", path)(error.into());
+    let pool = Followed::open(path, None).map_err(failure)?;
+    let info = pool.info().map_err(failure)?;
+    let PoolInfo { header, damaged_header: damage, .. } = &info;
+    let (in_use, medium, found) = match &pool {
+        Followed::Served(_) => (true, Some(info.medium.clone()), Some(info.durability.clone())),
+        Followed::Opened(_) => {
+            let report = detected_durability(path);
+            (
+                false,
+                report.as_ref().map(ToString::to_string),
+                report.map(|report| report.durability.to_string()),
+            )
+        }
+    };
+    let state = match (in_use, info.was_closed) {
+        (true, _) => format!("open for writing in another process; open snapshots: {}", info.snapshots),
+        (false, true) => "closed".to_owned(),
+        (false, false) => {
+            format!("not closed; {} records of its log replayed, in this view only", info.replayed)
+        }
     };
     let mut rows = vec![
         ("path", path.display().to_string()),
@@ -60,18 +72,13 @@ pub(crate) fn run(path: &Path) -> Result<Output, Failure> {
         ("log", size(header.geometry.log_len())),
         ("created", age(header.created)),
         ("durability", header.durability_min.to_string()),
-        ("medium", report.as_ref().map_or_else(unknown, ToString::to_string)),
+        ("medium", medium.clone().unwrap_or_else(unknown)),
         ("state", state),
     ];
     if let Some(durability) = header.durability_forced {
-        let means = if durability < header.durability_min {
-            "less than the pool was made for"
-        } else {
-            "more than the medium was known to keep"
-        };
-        rows.push(("forced durability", format!("{durability}: {means}")));
+        rows.push(("forced durability", forced(durability, header.durability_min)));
     }
-    if let Some(damage) = &damage {
+    if let Some(damage) = damage {
         rows.push(("header", format!("{damage}; run `lode pool repair`")));
     }
     let text: String = rows.iter().map(|(name, value)| format!("{name:<13} {value}\n")).collect();
@@ -86,11 +93,22 @@ pub(crate) fn run(path: &Path) -> Result<Output, Failure> {
         .with("log_bytes", header.geometry.log_len())
         .with("durability_min", durability(header.durability_min))
         .with("durability_forced", header.durability_forced.map(durability))
-        .with("durability", report.as_ref().map(|report| durability(report.durability)))
-        .with("how", report.map(|report| report.to_string()))
-        .with("closed", recovery.was_closed)
-        .with("replayed", recovery.replayed)
-        .with("damaged_header", damage))
+        .with("durability", found)
+        .with("how", medium)
+        .with("closed", !in_use && info.was_closed)
+        .with("replayed", if in_use { 0 } else { info.replayed })
+        .with("snapshots", in_use.then_some(info.snapshots))
+        .with("damaged_header", damage.as_deref()))
+}
+
+/// Describes a durability that a user has forced on a pool that was made for `min`.
+fn forced(durability: Durability, min: Durability) -> String {
+    let means = if durability < min {
+        "less than the pool was made for"
+    } else {
+        "more than the medium was known to keep"
+    };
+    format!("{durability}: {means}")
 }
 
 /// Returns the durability that the medium offers, or `None` if this user can't map it for writing.

@@ -23,7 +23,7 @@ pub(crate) enum PoolCommand {
     /// Create a pool in a new file, or on a device
     #[command(after_long_help = fields::help(create::FIELDS))]
     Create(create::Create),
-    /// Print the properties and the state of a pool
+    /// Print the properties and the state of a pool, also of one that another process has open
     #[command(after_long_help = fields::help(info::FIELDS))]
     Info(PoolArgs),
     /// Check a pool for damage; write nothing
@@ -42,7 +42,7 @@ pub(crate) enum PoolCommand {
     /// after that, too.
     #[command(after_long_help = fields::help(repair::FIELDS))]
     Repair(PoolArgs),
-    /// Print how full a pool is, by kind and size of its objects
+    /// Print how full a pool is, by kind and size of its objects, also of one that another process has open
     #[command(after_long_help = fields::help(stats::FIELDS))]
     Stats(PoolArgs),
     /// Print the structures of a pool

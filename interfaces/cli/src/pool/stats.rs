@@ -6,9 +6,8 @@ use crate::pool::size;
 use crate::progress::Progress;
 use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, Table};
-use lode_heap::{HeapStats, Pool};
-use lode_kv::{LAYOUT_NAME, Store};
-use lode_pool::{Access, OpenOptions};
+use lode_follow::{BlockClass, Followed, PoolStats};
+use lode_kv::{LAYOUT_NAME, StoreReader};
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -28,18 +27,16 @@ pub(crate) const FIELDS: &[(&str, &str)] = &[
 pub(crate) fn run(path: &Path) -> Result<Output, Failure> {
     let failure = || Failure::of_pool("reading a pool", path);
     let _progress = Progress::spinner("counting");
-    let pool =
-        Pool::open(path, &OpenOptions::new(Access::ReadOnly)).map_err(|error| failure()(error.into()))?;
-    let total = pool.header().geometry.size();
-    let stats = pool.heap().stats().map_err(|error| failure()(error.into()))?;
+    let pool = Followed::open(path, None).map_err(|error| failure()(error.into()))?;
+    let stats = pool.stats().map_err(|error| failure()(error.into()))?;
     let (mut keys, mut load) = (None, None);
     if pool.layout().as_str() == LAYOUT_NAME {
-        let store = Store::from_pool(pool).map_err(failure())?;
+        let store = StoreReader::new(pool).map_err(failure())?;
         keys = Some(store.count().map_err(failure())?);
         load = store.load_progress().map_err(failure())?;
     }
-    let mut text = format!("{}: {}\n", path.display(), size(total));
-    text += &format!("free     {}, longest run {}\n", size(stats.free_bytes()), size(stats.largest_free));
+    let mut text = format!("{}: {}\n", path.display(), size(stats.size));
+    text += &format!("free     {}, longest run {}\n", size(stats.free), size(stats.largest_free));
     text += &format!("huge     {} objects, {}\n", stats.huge_count, size(stats.huge_bytes));
     if let Some(keys) = keys {
         text += &format!("keys     {keys}\n");
@@ -50,9 +47,9 @@ pub(crate) fn run(path: &Path) -> Result<Output, Failure> {
     text += &format!("{}\n", occupancy(&stats));
     Ok(Output::text(text)
         .with("path", path.display().to_string())
-        .with("size", total)
-        .with("free_bytes", stats.free_bytes())
-        .with("free_chunk_bytes", stats.free_chunk_bytes)
+        .with("size", stats.size)
+        .with("free_bytes", stats.free)
+        .with("free_chunk_bytes", stats.free_chunks)
         .with("largest_free", stats.largest_free)
         .with("huge_count", stats.huge_count)
         .with("huge_bytes", stats.huge_bytes)
@@ -61,7 +58,7 @@ pub(crate) fn run(path: &Path) -> Result<Output, Failure> {
         .with("load", load.map(|load| json!({ "lines": load.lines, "offset": load.offset }))))
 }
 
-fn occupancy(stats: &HeapStats) -> Table {
+fn occupancy(stats: &PoolStats) -> Table {
     let mut table = Table::new();
     table.load_style(NOTHING).set_header(["block bytes", "superblocks", "blocks", "used", "used %"]);
     for class in &stats.classes {
@@ -80,8 +77,8 @@ fn occupancy(stats: &HeapStats) -> Table {
     table
 }
 
-fn classes(stats: &HeapStats) -> Value {
-    let class = |class: &lode_heap::ClassStats| {
+fn classes(stats: &PoolStats) -> Value {
+    let class = |class: &BlockClass| {
         json!({
             "block_size": class.block_size,
             "superblocks": class.superblocks,

@@ -133,7 +133,7 @@ fn locked_pool_is_rejected() {
     assert_eq!(line, "k\n", "acknowledged while the pipe is open and idle");
     let holder = writer.id().to_string();
     lode(["kv", "put", fixture.pool(), "a", "b"]).failure(1, &["in use", &holder]);
-    lode(["kv", "get", fixture.pool(), "k"]).failure(1, &["in use"]);
+    lode(["pool", "repair", fixture.pool()]).failure(1, &["in use", &holder]);
     drop(input);
     assert!(writer.wait().unwrap().success());
     assert_eq!(lode(["kv", "get", fixture.pool(), "k"]).success(), "v\n");

@@ -14,6 +14,7 @@ mod invalid_input_is_rejected;
 mod kills_lose_no_acknowledged_key;
 mod manual_pages_are_current;
 mod plans_are_applied;
+mod pools_in_use_are_read;
 #[path = "../program/mod.rs"]
 mod program;
 mod real_machine_listings;

@@ -7,6 +7,7 @@ mod begun_transactions;
 mod dropped_trees_give_space_back;
 mod errors_say_what_to_do;
 mod handles_are_send;
+mod other_processes_follow;
 mod place;
 mod savepoints_take_back;
 mod store_matches_model;
