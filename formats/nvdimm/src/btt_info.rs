@@ -23,6 +23,10 @@ const INTERNAL_UNIT: u32 = 64;
 /// Number of blocks that the 30 bits of a map entry can address.
 const NLBA_MAX: u64 = 1 << 30;
 const LBASIZE_MIN: u64 = 512;
+/// Bytes of data in a block with less than 4096 bytes.
+const SECTOR_SMALL: u32 = 512;
+/// Bytes of data in a block with 4096 bytes or more.
+const SECTOR_LARGE: u32 = 4096;
 /// Upper limit of a block's bytes. It is far larger than any block, and no sum here wraps.
 const LBASIZE_MAX: u64 = 1 << 30;
 
@@ -185,9 +189,20 @@ impl BttGeometry {
         })
     }
 
-    /// Returns the size of a block in bytes, as the user of the table sees it.
+    /// Returns the size of a block in bytes, including its metadata.
     pub const fn external_lbasize(&self) -> u32 {
         self.external_lbasize
+    }
+
+    /// Returns the bytes of data in a block, 512 or 4096. The rest of the block is metadata, which the kernel hands out
+    /// beside the data.
+    pub const fn sector_size(&self) -> u32 {
+        BttGeometry::sector_size_of(self.external_lbasize)
+    }
+
+    /// Returns the bytes of data in a block of `lbasize` bytes, as the kernel divides it.
+    pub const fn sector_size_of(lbasize: u32) -> u32 {
+        if lbasize >= SECTOR_LARGE { SECTOR_LARGE } else { SECTOR_SMALL }
     }
 
     /// Returns the number of blocks that the user sees.
@@ -235,9 +250,9 @@ impl BttGeometry {
         self.infooff
     }
 
-    /// Returns the capacity for the user, in bytes.
+    /// Returns the capacity for the user, in bytes: that of all blocks without their metadata.
     pub const fn capacity(&self) -> u64 {
-        self.external_lbasize as u64 * self.external_nlba as u64
+        self.sector_size() as u64 * self.external_nlba as u64
     }
 
     /// Checks every rule of the table that concerns these fields.

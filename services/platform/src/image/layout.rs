@@ -35,7 +35,9 @@ impl ImageLayout {
     /// Returns the layout of a file of `len` bytes; `None` if no image has this length. Without `label_len`, the label
     /// area is the remainder above a multiple of [`DATA_UNIT`](ImageLayout::DATA_UNIT).
     pub fn of_file(len: u64, label_len: Option<u64>) -> Option<ImageLayout> {
-        let label_len = label_len.unwrap_or(len % ImageLayout::DATA_UNIT);
+        // A file that is too short for data and labels has no labels.
+        let label_len =
+            label_len.unwrap_or(if len < ImageLayout::DATA_UNIT { 0 } else { len % ImageLayout::DATA_UNIT });
         let data_len = len.checked_sub(label_len).filter(|data_len| *data_len > 0)?;
         let is_unlabelled = len.is_multiple_of(ImageLayout::UNLABELLED_UNIT);
         let is_labelled =
@@ -64,6 +66,7 @@ mod test {
         assert_eq!(layout(514 * MIB, None), divided(512 * MIB, 2 * MIB));
         assert_eq!(layout(512 * MIB, None), divided(512 * MIB, 0));
         assert_eq!(layout(512 * MIB, Some(16 * MIB)), divided(496 * MIB, 16 * MIB));
+        assert_eq!(layout(14 * MIB, None), divided(14 * MIB, 0), "of a small namespace");
         for cut in [0, 1, 4096, 512 * MIB - 4096, 512 * MIB + 4096, 511 * MIB] {
             let found = layout(cut, None);
             let is_long = cut % (16 * MIB) >= ImageLayout::LABELS_MIN && cut > 16 * MIB;

@@ -19,6 +19,8 @@ use std::path::Path;
 
 /// Entries of the map per read.
 const ENTRIES: u64 = 64 << 10;
+/// Bytes of metadata in the kernel's largest sector, which has 4224 bytes.
+const METADATA_MAX: usize = 128;
 
 /// BTT of a namespace.
 #[derive(Debug)]
@@ -108,8 +110,8 @@ impl<'r> Sectors<'r> {
         let Some(arena) = self.arenas.first().filter(|arena| off + len <= arena.geometry.capacity()) else {
             return Ok(Vec::new());
         };
-        let external = u64::from(arena.geometry.external_lbasize());
-        let (first, last) = (off / external, (off + len).div_ceil(external));
+        let sector = u64::from(arena.geometry.sector_size());
+        let (first, last) = (off / sector, (off + len).div_ceil(sector));
         let mut entries = self.entries(media, arena, first)?;
         entries.truncate((last - first) as usize);
         let mut bytes = Vec::new();
@@ -118,13 +120,11 @@ impl<'r> Sectors<'r> {
             let at =
                 arena.start + arena.geometry.dataoff() + block * u64::from(arena.geometry.internal_lbasize());
             match entry.state {
-                BttBlockState::Zero | BttBlockState::Error => {
-                    bytes.resize(bytes.len() + external as usize, 0)
-                }
-                _ => bytes.extend(media.bytes(self.region, at, external)?),
+                BttBlockState::Zero | BttBlockState::Error => bytes.resize(bytes.len() + sector as usize, 0),
+                _ => bytes.extend(media.bytes(self.region, at, sector)?),
             }
         }
-        let start = (off - first * external) as usize;
+        let start = (off - first * sector) as usize;
         Ok(bytes.get(start..start + len as usize).unwrap_or_default().to_vec())
     }
 
@@ -141,22 +141,22 @@ impl<'r> Sectors<'r> {
     ) -> Result<(), PlatformError> {
         let writing = |error| FileError { what: "writing", path: path.to_owned(), error };
         for arena in &self.arenas {
-            let (external, internal) =
-                (u64::from(arena.geometry.external_lbasize()), u64::from(arena.geometry.internal_lbasize()));
+            let (sector, internal) =
+                (u64::from(arena.geometry.sector_size()), u64::from(arena.geometry.internal_lbasize()));
             let mut first = 0;
             while first < u64::from(arena.geometry.external_nlba()) {
                 let entries = self.entries(media, arena, first)?;
                 for run in self.runs(arena, first, &entries)? {
                     let off = arena.start + arena.geometry.dataoff() + run.block * internal;
-                    let len = run.count * external;
+                    let len = run.count * sector;
                     if media.next_data(self.region, off..off + len)?.is_none() {
                         continue;
                     }
                     let bytes = media.bytes(self.region, off, len)?;
-                    sparse::fill(file, arena.user_off + run.lba * external, &bytes).map_err(writing)?;
+                    sparse::fill(file, arena.user_off + run.lba * sector, &bytes).map_err(writing)?;
                 }
                 first += entries.len() as u64;
-                progress.advance(entries.len() as u64 * external)?;
+                progress.advance(entries.len() as u64 * sector)?;
             }
         }
         Ok(())
@@ -175,22 +175,22 @@ impl<'r> Sectors<'r> {
         progress: &mut CopyProgress<'_>,
     ) -> Result<(), PlatformError> {
         for arena in &self.arenas {
-            let external = u64::from(arena.geometry.external_lbasize());
+            let sector = u64::from(arena.geometry.sector_size());
             let mut first = 0;
             while first < u64::from(arena.geometry.external_nlba()) {
                 let entries = self.entries(media, arena, first)?;
                 let mut map = Vec::with_capacity(entries.len() * BttMapEntry::LEN as usize);
-                let at_once = (sparse::PART / external).max(1) as usize;
+                let at_once = (sparse::PART / sector) as usize;
                 for (part, lba) in entries.chunks(at_once).zip((first..).step_by(at_once)) {
-                    let off = arena.user_off + lba * external;
-                    let bytes = read_part(file, off, part.len() as u64 * external)
+                    let off = arena.user_off + lba * sector;
+                    let bytes = read_part(file, off, part.len() as u64 * sector)
                         .map_err(|error| FileError { what: "reading", path: path.to_owned(), error })?;
                     self.write_part(arena, staged, (lba, part), &bytes, &mut map)?;
                 }
                 let off = arena.start + arena.geometry.mapoff() + first * BttMapEntry::LEN;
                 staged.write(self.region, off, &map)?;
                 first += entries.len() as u64;
-                progress.advance(entries.len() as u64 * external)?;
+                progress.advance(entries.len() as u64 * sector)?;
             }
         }
         Ok(())
@@ -205,13 +205,18 @@ impl<'r> Sectors<'r> {
         bytes: &[u8],
         map: &mut Vec<u8>,
     ) -> Result<(), PlatformError> {
-        let (external, internal) = (arena.geometry.external_lbasize(), arena.geometry.internal_lbasize());
-        let sectors = bytes.chunks_exact(external as usize);
+        let geometry = &arena.geometry;
+        let (sector_size, internal) = (geometry.sector_size() as usize, geometry.internal_lbasize());
+        let sectors = bytes.chunks_exact(sector_size);
+        // The image has no metadata, so that of a replaced sector is cleared.
+        let metadata = (geometry.external_lbasize() as usize - sector_size).min(METADATA_MAX);
+        let mut block = vec![0; sector_size + metadata];
         for ((entry, lba), sector) in entries.iter().zip(first as u32..).zip(sectors) {
             let number = arena.block(lba, *entry);
             let state = if sector.iter().any(|byte| *byte != 0) {
                 let off = u64::from(number) * u64::from(internal);
-                staged.write(self.region, arena.start + arena.geometry.dataoff() + off, sector)?;
+                block[..sector_size].copy_from_slice(sector);
+                staged.write(self.region, arena.start + geometry.dataoff() + off, &block)?;
                 BttBlockState::Normal
             } else {
                 BttBlockState::Zero
@@ -245,15 +250,15 @@ impl<'r> Sectors<'r> {
 
     /// Returns the longest runs of these sectors that have data.
     fn runs(&self, arena: &Arena, first: u64, entries: &[BttMapEntry]) -> Result<Vec<Run>, PlatformError> {
-        let external = u64::from(arena.geometry.external_lbasize());
-        let is_dense = arena.geometry.external_lbasize() == arena.geometry.internal_lbasize();
-        let count_max = if is_dense { sparse::PART / external } else { 1 };
+        let sector_size = u64::from(arena.geometry.sector_size());
+        let is_dense = arena.geometry.sector_size() == arena.geometry.internal_lbasize();
+        let count_max = if is_dense { sparse::PART / sector_size } else { 1 };
         let mut runs: Vec<Run> = Vec::new();
         for (entry, lba) in entries.iter().zip(first..) {
             match entry.state {
                 BttBlockState::Zero => continue,
                 BttBlockState::Error => {
-                    let sector = arena.user_off / external + lba;
+                    let sector = arena.user_off / sector_size + lba;
                     let fault = ImageErrorKind::LostSector { name: self.name.clone(), sector };
                     return Err(ImageError::of(&self.name, fault).into());
                 }

@@ -1,7 +1,7 @@
 //! A namespace as labels and info blocks describe it.
 
 use super::mode::Mode;
-use lode_nvdimm::{BttVersion, PageMapInfo, PageMapUser};
+use lode_nvdimm::{BttGeometry, BttVersion, PageMapInfo, PageMapUser};
 use uuid::Uuid;
 
 /// A namespace.
@@ -42,7 +42,7 @@ pub enum Personality {
         uuid: Uuid,
         /// Version of the BTT.
         version: BttVersion,
-        /// Sector size in bytes.
+        /// Sector size in bytes, including the metadata of the sector.
         sector_size: u32,
         /// Number of sectors.
         sector_count: u64,
@@ -71,11 +71,13 @@ impl Namespace {
         match &self.personality {
             Personality::Raw | Personality::Legacy => self.size,
             Personality::PageMap(info) => info.data_len(self.size),
-            Personality::Sectors { sector_size, sector_count, .. } => u64::from(*sector_size) * sector_count,
+            Personality::Sectors { sector_size, sector_count, .. } => {
+                u64::from(BttGeometry::sector_size_of(*sector_size)) * sector_count
+            }
         }
     }
 
-    /// Returns the sector size in bytes that its user sees.
+    /// Returns the sector size in bytes that listings show: that of a BTT includes the metadata.
     pub fn user_sector_size(&self) -> u64 {
         match &self.personality {
             Personality::Sectors { sector_size, .. } => u64::from(*sector_size),

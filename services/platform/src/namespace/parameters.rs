@@ -79,12 +79,7 @@ impl CreateNamespace {
         match self.mode {
             Mode::Raw => Ok(size),
             Mode::Fsdax | Mode::Devdax => Ok(self.page_map(rule, start, size)?.data_len(size)),
-            Mode::Sector => {
-                let sectors = |geometry: &BttGeometry| {
-                    u64::from(geometry.external_nlba()) * u64::from(geometry.external_lbasize())
-                };
-                Ok(self.arenas(version, size)?.iter().map(|(_, geometry)| sectors(geometry)).sum())
-            }
+            Mode::Sector => Ok(self.arenas(version, size)?.iter().map(|(_, arena)| arena.capacity()).sum()),
         }
     }
 
